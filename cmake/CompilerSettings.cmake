@@ -1,0 +1,26 @@
+# One place for the language level, warnings and sanitizers of every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+
+add_library(trainwright_settings INTERFACE)
+target_include_directories(trainwright_settings INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
+target_compile_options(trainwright_settings INTERFACE -Wall -Wextra -Wno-missing-field-initializers)
+if(TRAINWRIGHT_WERROR)
+  target_compile_options(trainwright_settings INTERFACE -Werror)
+endif()
+if(TRAINWRIGHT_SANITIZE)
+  target_compile_options(trainwright_settings INTERFACE
+    -fsanitize=${TRAINWRIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(trainwright_settings INTERFACE -fsanitize=${TRAINWRIGHT_SANITIZE})
+endif()

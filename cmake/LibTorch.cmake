@@ -1,0 +1,36 @@
+# LibTorch from an unpacked torch wheel. The wheel's own TorchConfig.cmake demands a whole CUDA toolkit,
+# so the imported targets are made here: tools link libtorch_cpu and libc10 only.
+set(_torch_roots ${TRAINWRIGHT_TORCH_DIR})
+if(NOT _torch_roots)
+  if(DEFINED ENV{TRAINWRIGHT_CACHE_DIR})
+    set(_cache $ENV{TRAINWRIGHT_CACHE_DIR})
+  elseif(DEFINED ENV{XDG_CACHE_HOME})
+    set(_cache $ENV{XDG_CACHE_HOME}/trainwright)
+  else()
+    set(_cache $ENV{HOME}/.cache/trainwright)
+  endif()
+  set(_torch_roots ${_cache}/libtorch-2.11.0)
+endif()
+
+find_path(TRAINWRIGHT_TORCH_ROOT NAMES torch/lib/libtorch_cpu.so lib/libtorch_cpu.so
+          PATHS ${_torch_roots} NO_DEFAULT_PATH NO_CACHE)
+if(NOT TRAINWRIGHT_TORCH_ROOT)
+  message(FATAL_ERROR "LibTorch not found in ${_torch_roots}.\n"
+    "Run scripts/fetch_libtorch.sh, or set TRAINWRIGHT_TORCH_DIR to a folder that holds torch/lib/libtorch_cpu.so, "
+    "or configure with -DTRAINWRIGHT_TORCH=OFF for the torch-free tools alone.")
+endif()
+if(EXISTS ${TRAINWRIGHT_TORCH_ROOT}/torch/lib/libtorch_cpu.so)
+  string(APPEND TRAINWRIGHT_TORCH_ROOT /torch)
+endif()
+set(TRAINWRIGHT_TORCH_LIB ${TRAINWRIGHT_TORCH_ROOT}/lib)
+message(STATUS "LibTorch: ${TRAINWRIGHT_TORCH_ROOT}")
+
+add_library(trainwright_torch INTERFACE)
+# -idirafter: the wheel ships its own fmt and protobuf headers, which must not shadow the system's.
+target_compile_options(trainwright_torch INTERFACE
+  "SHELL:-idirafter ${TRAINWRIGHT_TORCH_ROOT}/include"
+  "SHELL:-idirafter ${TRAINWRIGHT_TORCH_ROOT}/include/torch/csrc/api/include"
+  -Wno-unused-parameter -Wno-sign-compare -Wno-deprecated-declarations)
+target_link_libraries(trainwright_torch INTERFACE
+  ${TRAINWRIGHT_TORCH_LIB}/libtorch_cpu.so ${TRAINWRIGHT_TORCH_LIB}/libc10.so)
+target_link_options(trainwright_torch INTERFACE -Wl,--allow-shlib-undefined "-Wl,-rpath,${TRAINWRIGHT_TORCH_LIB}")

@@ -1,0 +1,61 @@
+#include "lib/base/log.h"
+
+#include <unistd.h>
+
+#include <mutex>
+#include <utility>
+
+namespace trainwright {
+namespace {
+
+struct LogState {
+  std::mutex mutex;
+  std::string tool = "trainwright";
+  LogLevel level = LogLevel::kInfo;
+  LogListener* listener = nullptr;
+};
+
+LogState& State() {
+  static LogState state;
+  return state;
+}
+
+void Print(LogLevel level, const char* word, const std::string& message) {
+  LogState& state = State();
+  const std::lock_guard lock(state.mutex);
+  if (level > state.level) return;
+  const std::string line = state.tool + ": " + word + message + "\n";
+  if (state.listener != nullptr) state.listener->BeforeLine();
+  // A message that cannot be written has nowhere else to go.
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
+  if (state.listener != nullptr) state.listener->AfterLine();
+}
+
+}  // namespace
+
+void ConfigureLog(std::string tool, LogLevel level) {
+  LogState& state = State();
+  const std::lock_guard lock(state.mutex);
+  state.tool = std::move(tool);
+  state.level = level;
+}
+
+LogLevel CurrentLogLevel() {
+  LogState& state = State();
+  const std::lock_guard lock(state.mutex);
+  return state.level;
+}
+
+void LogError(const std::string& message) { Print(LogLevel::kError, "error: ", message); }
+void LogWarning(const std::string& message) { Print(LogLevel::kWarning, "warning: ", message); }
+void LogInfo(const std::string& message) { Print(LogLevel::kInfo, "", message); }
+void LogDebug(const std::string& message) { Print(LogLevel::kDebug, "debug: ", message); }
+void LogHint(const std::string& message) { Print(LogLevel::kError, "hint: ", message); }
+
+void SetLogListener(LogListener* listener) {
+  LogState& state = State();
+  const std::lock_guard lock(state.mutex);
+  state.listener = listener;
+}
+
+}  // namespace trainwright

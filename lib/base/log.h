@@ -1,0 +1,34 @@
+/// Messages to people, on standard error: "tool: warning: ...".
+///
+/// Thread-safe: one message is one write. Standard output is never touched.
+#pragma once
+
+#include <string>
+
+namespace trainwright {
+
+enum class LogLevel { kError, kWarning, kInfo, kDebug };
+
+/// Sets the name that starts each line and the most verbose level that is printed. Called once by RunTool.
+void ConfigureLog(std::string tool, LogLevel level);
+LogLevel CurrentLogLevel();
+
+void LogError(const std::string& message);
+void LogWarning(const std::string& message);
+/// Info lines carry no level word: "tool: message".
+void LogInfo(const std::string& message);
+void LogDebug(const std::string& message);
+/// "tool: hint: message"; printed whenever errors are.
+void LogHint(const std::string& message);
+
+/// Called before and after each line is written, so that a progress bar can clear and redraw itself.
+class LogListener {
+ public:
+  virtual ~LogListener() = default;
+  virtual void BeforeLine() = 0;
+  virtual void AfterLine() = 0;
+};
+/// Registers the one listener (nullptr removes it).
+void SetLogListener(LogListener* listener);
+
+}  // namespace trainwright

@@ -1,0 +1,54 @@
+#include "lib/base/rng.h"
+
+#include <bit>
+#include <cmath>
+#include <numbers>
+
+#include "lib/base/checksum.h"
+#include "lib/base/error.h"
+
+namespace trainwright {
+
+uint64_t Mix64(uint64_t value) {
+  value += 0x9E3779B97F4A7C15u;
+  value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9u;
+  value = (value ^ (value >> 27)) * 0x94D049BB133111EBu;
+  return value ^ (value >> 31);
+}
+
+Rng::Rng(uint64_t seed, std::string_view stream, uint64_t index)
+    : key_(Mix64(Xxh3(AsBytes(stream), seed) ^ Mix64(index))) {}
+
+double Rng::Normal(uint64_t counter) const {
+  const double u1 = 1.0 - Uniform(2 * counter);  // (0, 1]: the logarithm stays finite
+  const double u2 = Uniform(2 * counter + 1);
+  return std::sqrt(-2.0 * std::log(u1)) * std::cos(2.0 * std::numbers::pi * u2);
+}
+
+KeyedPermutation::KeyedPermutation(uint64_t size, uint64_t key) : size_(size), key_(key) {
+  TRAINWRIGHT_CHECK(size >= 1);
+  const int bits = size > 1 ? 64 - std::countl_zero(size - 1) : 1;
+  half_bits_ = (bits + 1) / 2;
+}
+
+uint64_t KeyedPermutation::Encrypt(uint64_t value) const {
+  constexpr int kRounds = 8;
+  const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
+  uint64_t left = value >> half_bits_, right = value & mask;
+  for (int round = 0; round < kRounds; ++round) {
+    const uint64_t mixed = Mix64(right ^ Mix64(key_ + static_cast<uint64_t>(round))) & mask;
+    const uint64_t next = left ^ mixed;
+    left = right;
+    right = next;
+  }
+  return left << half_bits_ | right;
+}
+
+uint64_t KeyedPermutation::operator()(uint64_t index) const {
+  TRAINWRIGHT_CHECK(index < size_);
+  uint64_t value = Encrypt(index);
+  while (value >= size_) value = Encrypt(value);  // cycle walking; the domain is at most 4x size, so short
+  return value;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,70 @@
+/// The order of training: an endless stream of samples from a shard set, the same for every thread count, batch size
+/// and world size.
+///
+/// A sample is at most `sequence_tokens` tokens: the segments of a chunk, cut where they exceed it, laid end to end as
+/// long as they fit (next-fit in stored order). Epoch e visits the chunks in the order of a keyed permutation; a
+/// window of `window_chunks` consecutive chunks of that order is cut into samples, and the samples of the window are
+/// permuted by a second key. So sample i of the stream is a pure function of (set, seed, sequence_tokens,
+/// window_chunks), every position of every document is seen once an epoch, and the state is one cursor.
+/// One user thread; decoding runs ahead on a thread of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lib/data/packed_batch.h"
+#include "lib/formats/shard_set.h"
+
+namespace trainwright {
+
+struct SampleStreamOptions {
+  int64_t sequence_tokens = 512;
+  uint64_t seed = 0;
+  uint64_t window_chunks = 64;  ///< part of the order's definition
+  bool shuffle = true;          ///< false: stored order (evaluation), still endless
+};
+
+/// Where the stream stands; goes into checkpoints.
+struct SampleCursor {
+  uint64_t epoch = 0;
+  uint64_t window = 0;   ///< within the epoch
+  uint64_t sample = 0;   ///< within the window
+  bool operator==(const SampleCursor&) const = default;
+};
+
+/// One span of a sample: tokens of one document and the label of the last of them.
+struct SampleSpan {
+  std::vector<uint32_t> tokens;
+  uint32_t next_token = 0;  ///< or kNoId
+  uint64_t source_bytes = 0;
+  bool starts_document = false;
+};
+
+struct Sample {
+  std::vector<SampleSpan> spans;
+  int64_t tokens = 0;
+  void AppendTo(PackedBatch* batch) const;
+};
+
+class SampleStream {
+ public:
+  /// \param set outlives the stream   \throws Error{kBadInput} when it holds no sample with a label
+  SampleStream(const ShardSet* set, const SampleStreamOptions& options);
+  ~SampleStream();
+  /// The next sample; the stream never ends. \throws what reading the shards throws
+  Sample Next();
+  /// Where Next() will read. Consumed, not prefetched.
+  SampleCursor cursor() const;
+  void Seek(const SampleCursor& cursor);
+  /// Seconds that Next() spent waiting for data so far.
+  double wait_s() const;
+  /// Identity of the order: changes whenever the data, seed or cutting does. For the checkpoint.
+  std::string fingerprint() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace trainwright

@@ -1,0 +1,51 @@
+/// A sealed folder of shards, or one file of concatenated shards, opened for random access.
+///
+/// A folder is sealed by MANIFEST.json, written last and atomically: it names every shard with size and content hash.
+/// A folder without it, or whose shards do not match it, is refused. Shard files are named
+/// shard-<number>-<first 12 hex digits of content hash>.tws, so a new set can be written beside the old one and
+/// replaces it in the single rename of the manifest.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/formats/shard.h"
+
+namespace trainwright {
+
+inline constexpr char kManifestName[] = "MANIFEST.json";
+
+struct ManifestEntry {
+  std::string file_name;
+  uint64_t size_bytes = 0;
+  Sha256Digest content_sha256{};
+  ShardTotals totals;
+};
+
+/// MANIFEST.json as text: canonical JSON, schema "trainwright.manifest/1", with totals, tokenizer and pack settings.
+std::string EncodeManifest(const ShardSetHeader& header, const std::vector<ManifestEntry>& entries);
+/// \throws Error{kBadInput} naming `path`
+std::vector<ManifestEntry> DecodeManifest(const std::string& text, const std::string& path);
+std::string ShardFileName(uint32_t shard_number, const Sha256Digest& content_sha256);
+
+/// Const methods are thread-safe.
+class ShardSet {
+ public:
+  /// \param path a sealed folder or a file   \throws Error{kBadInput, kIo}
+  static std::unique_ptr<ShardSet> Open(const std::string& path);
+  virtual ~ShardSet() = default;
+  virtual const ShardSetHeader& header() const = 0;  ///< with the tokenizer's model
+  virtual const ShardTotals& totals() const = 0;
+  virtual const std::vector<ShardInfo>& shards() const = 0;
+  virtual uint64_t chunks() const = 0;
+  /// Identity of the whole set's content: SHA-256 over the shards' content hashes in order.
+  virtual const Sha256Digest& content_sha256() const = 0;
+  /// The chunks of the frame that holds global chunk number `chunk`, and the number of the first of them.
+  virtual std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const = 0;
+  /// Checks every byte of every shard. \throws Error{kBadInput} at the first that disagrees
+  virtual void VerifyAll() const = 0;
+};
+
+}  // namespace trainwright

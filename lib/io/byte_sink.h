@@ -1,0 +1,98 @@
+/// Where bytes go: a file that appears whole or not at all, standard output, or memory.
+///
+/// Writers call Commit() explicitly; a sink destroyed without it leaves nothing behind. Destructors never report.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/base/bytes.h"
+
+namespace trainwright {
+
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  /// \throws Error{kIo}
+  virtual void Write(ByteSpan bytes) = 0;
+  /// Makes what was written visible and durable; called once, last. \throws Error{kIo}
+  virtual void Commit() = 0;
+  /// For messages: the path, or "standard output".
+  virtual const std::string& name() const = 0;
+};
+
+/// A file written under a temporary name in the same folder; Commit() is fsync, rename, fsync of the folder, so that
+/// a crash at any moment leaves the old file or the new one. The final name may be set as late as the commit.
+///
+/// Temporary names are ".<name>.tmp-<pid>"; RemoveStaleTemporaries cleans up those of dead processes.
+class AtomicFileSink final : public ByteSink {
+ public:
+  /// \throws Error{kIo} when the folder is missing or not writable
+  explicit AtomicFileSink(std::string path);
+  ~AtomicFileSink() override;
+  void Write(ByteSpan bytes) override;
+  /// \throws Error{kIo} saying whether the file was not committed, or is in place but perhaps not durable
+  void Commit() override;
+  /// Changes the name that Commit() will give; same folder.
+  void SetFinalName(const std::string& file_name);
+  const std::string& name() const override { return path_; }
+  uint64_t size_bytes() const { return size_bytes_; }
+
+ private:
+  std::string path_, temporary_;
+  int fd_ = -1;
+  uint64_t size_bytes_ = 0;
+};
+
+class StdoutSink final : public ByteSink {
+ public:
+  void Write(ByteSpan bytes) override;
+  void Commit() override {}  // RunTool checks the delayed errors of standard output
+  const std::string& name() const override;
+};
+
+class MemorySink final : public ByteSink {
+ public:
+  void Write(ByteSpan bytes) override { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
+  void Commit() override { committed_ = true; }
+  const std::string& name() const override;
+  const std::vector<uint8_t>& bytes() const { return bytes_; }
+  bool committed() const { return committed_; }
+
+ private:
+  std::vector<uint8_t> bytes_;
+  bool committed_ = false;
+};
+
+/// "-" is standard output, anything else an AtomicFileSink.
+/// \throws Error{kUsage} when binary data would go to a terminal and `allow_terminal` is false
+std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal);
+
+/// Writes a whole small file atomically. \throws Error{kIo}
+void WriteFileAtomically(const std::string& path, ByteSpan content);
+
+/// Deletes ".<anything>.tmp-<pid>" files in a folder whose process is gone. \returns how many
+int RemoveStaleTemporaries(const std::string& folder);
+
+/// fsync of a folder, so that renames in it survive a crash. \throws Error{kIo}
+void SyncFolder(const std::string& folder);
+
+/// The folder part of a path; "." for a bare name.
+std::string FolderOf(const std::string& path);
+
+/// An exclusive advisory lock on a folder, held until destroyed or the process ends (kill -9 included).
+class FolderLock {
+ public:
+  /// Creates `folder`/.lock. \throws Error{kUsage} when another process holds it, Error{kIo}
+  explicit FolderLock(const std::string& folder);
+  ~FolderLock();
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+}  // namespace trainwright

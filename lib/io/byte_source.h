@@ -1,0 +1,75 @@
+/// Where bytes come from: a file, standard input, memory, or a decompressed view of one of these.
+///
+/// Sources are sequential, not thread-safe, and movable only through their unique_ptr.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/base/bytes.h"
+
+namespace trainwright {
+
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  /// Reads up to `size` > 0 bytes into `out`. \returns the number read; 0 only at the end
+  /// \throws Error{kIo} on a failed read, Error{kBadInput} on corrupt compressed data,
+  ///         Error{kInterrupted, kTerminated} once a stop signal arrived
+  virtual size_t Read(uint8_t* out, size_t size) = 0;
+  /// For messages: the path, or "standard input".
+  virtual const std::string& name() const = 0;
+};
+
+/// Opens a path; "-" is standard input. \throws Error{kIo}
+std::unique_ptr<ByteSource> OpenSource(const std::string& path);
+/// A source over memory that the caller keeps alive.
+std::unique_ptr<ByteSource> MemorySource(ByteSpan bytes, std::string name = "memory");
+/// Wraps a source: gzip and zstd content (any number of members or frames) is recognised by its magic bytes and
+/// decompressed as it is read; anything else passes unchanged. A cut stream throws Error{kBadInput}.
+std::unique_ptr<ByteSource> DecompressIfNeeded(std::unique_ptr<ByteSource> source);
+
+/// Exact-size reads and look-ahead over a source.
+class BufferedReader {
+ public:
+  explicit BufferedReader(std::unique_ptr<ByteSource> source);
+  /// Reads exactly `size` bytes unless the source ends first. \returns the number read
+  size_t Read(uint8_t* out, size_t size);
+  /// Reads what is at hand, at least one byte, like ByteSource::Read. \returns the number read; 0 only at the end
+  size_t ReadSome(uint8_t* out, size_t size);
+  /// Up to `size` bytes ahead without consuming them; fewer only at the end. Valid until the next call.
+  ByteSpan Peek(size_t size);
+  /// Bytes consumed so far: the offset to name in messages.
+  uint64_t position() const { return position_; }
+  const std::string& name() const { return source_->name(); }
+
+ private:
+  std::unique_ptr<ByteSource> source_;
+  std::vector<uint8_t> buffer_;
+  size_t begin_ = 0, end_ = 0;
+  uint64_t position_ = 0;
+};
+
+/// The whole content of a file ("-" is standard input). \throws Error{kIo}, and Error{kBadInput} above `max_bytes`
+std::vector<uint8_t> ReadWholeFile(const std::string& path, uint64_t max_bytes = UINT64_MAX);
+
+/// A read-only memory map of a whole file. The file must not be cut while mapped.
+class MappedFile {
+ public:
+  /// \throws Error{kIo}
+  explicit MappedFile(const std::string& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile& operator=(MappedFile&&) = delete;
+  ByteSpan bytes() const { return {data_, size_}; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  const uint8_t* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+}  // namespace trainwright

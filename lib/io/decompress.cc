@@ -1,0 +1,124 @@
+#include <zlib.h>
+#include <zstd.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/io/byte_source.h"
+
+namespace trainwright {
+namespace {
+
+constexpr size_t kInputBufferBytes = 1 << 18;
+
+Error CutStream(const std::string& name, const char* format, uint64_t offset) {
+  return Error(ErrorCode::kBadInput, name, std::string(format) + " data ends in the middle",
+               "compressed byte " + std::to_string(offset), "the file or its producer was cut short");
+}
+
+class ZstdSource final : public ByteSource {
+ public:
+  explicit ZstdSource(std::unique_ptr<BufferedReader> reader)
+      : reader_(std::move(reader)), context_(ZSTD_createDCtx()), input_(kInputBufferBytes) {}
+  ~ZstdSource() override { ZSTD_freeDCtx(context_); }
+  size_t Read(uint8_t* out, size_t size) override {
+    ZSTD_outBuffer output = {out, size, 0};
+    while (output.pos == 0) {
+      if (pending_.pos == pending_.size) {
+        const size_t count = reader_->Read(input_.data(), input_.size());
+        if (count == 0) {
+          if (in_frame_) throw CutStream(reader_->name(), "zstd", reader_->position());
+          return 0;
+        }
+        pending_ = {input_.data(), count, 0};
+      }
+      const size_t result = ZSTD_decompressStream(context_, &output, &pending_);
+      if (ZSTD_isError(result)) {
+        throw Error(ErrorCode::kBadInput, reader_->name(), std::string("zstd: ") + ZSTD_getErrorName(result),
+                    "near compressed byte " + std::to_string(reader_->position() - pending_.size + pending_.pos));
+      }
+      in_frame_ = result != 0;
+    }
+    return output.pos;
+  }
+  const std::string& name() const override { return reader_->name(); }
+
+ private:
+  std::unique_ptr<BufferedReader> reader_;
+  ZSTD_DCtx* context_;
+  std::vector<uint8_t> input_;
+  ZSTD_inBuffer pending_ = {nullptr, 0, 0};
+  bool in_frame_ = false;
+};
+
+class GzipSource final : public ByteSource {
+ public:
+  explicit GzipSource(std::unique_ptr<BufferedReader> reader)
+      : reader_(std::move(reader)), input_(kInputBufferBytes) {
+    constexpr int kGzipOnly = 16;
+    TRAINWRIGHT_CHECK(inflateInit2(&stream_, MAX_WBITS + kGzipOnly) == Z_OK);
+  }
+  ~GzipSource() override { inflateEnd(&stream_); }
+  size_t Read(uint8_t* out, size_t size) override {
+    stream_.next_out = out;
+    stream_.avail_out = static_cast<uInt>(std::min<size_t>(size, 1 << 30));
+    const uInt room = stream_.avail_out;
+    while (stream_.avail_out == room) {
+      if (stream_.avail_in == 0) {
+        const size_t count = reader_->Read(input_.data(), input_.size());
+        if (count == 0) {
+          if (in_member_) throw CutStream(reader_->name(), "gzip", reader_->position());
+          return 0;
+        }
+        stream_.next_in = input_.data();
+        stream_.avail_in = static_cast<uInt>(count);
+      }
+      if (!in_member_) {
+        inflateReset(&stream_);
+        in_member_ = true;
+      }
+      const int result = inflate(&stream_, Z_NO_FLUSH);
+      if (result == Z_STREAM_END) {
+        in_member_ = false;
+      } else if (result != Z_OK && result != Z_BUF_ERROR) {
+        throw Error(ErrorCode::kBadInput, reader_->name(),
+                    std::string("gzip: ") + (stream_.msg != nullptr ? stream_.msg : "corrupt data"),
+                    "near compressed byte " + std::to_string(reader_->position() - stream_.avail_in));
+      }
+    }
+    return room - stream_.avail_out;
+  }
+  const std::string& name() const override { return reader_->name(); }
+
+ private:
+  std::unique_ptr<BufferedReader> reader_;
+  z_stream stream_ = {};
+  std::vector<uint8_t> input_;
+  bool in_member_ = false;
+};
+
+class PassThrough final : public ByteSource {
+ public:
+  explicit PassThrough(std::unique_ptr<BufferedReader> reader) : reader_(std::move(reader)) {}
+  size_t Read(uint8_t* out, size_t size) override { return reader_->ReadSome(out, size); }
+  const std::string& name() const override { return reader_->name(); }
+
+ private:
+  std::unique_ptr<BufferedReader> reader_;
+};
+
+}  // namespace
+
+std::unique_ptr<ByteSource> DecompressIfNeeded(std::unique_ptr<ByteSource> source) {
+  auto reader = std::make_unique<BufferedReader>(std::move(source));
+  const ByteSpan magic = reader->Peek(4);
+  if (magic.size() == 4 && magic[0] == 0x28 && magic[1] == 0xB5 && magic[2] == 0x2F && magic[3] == 0xFD) {
+    return std::make_unique<ZstdSource>(std::move(reader));
+  }
+  if (magic.size() >= 2 && magic[0] == 0x1F && magic[1] == 0x8B) return std::make_unique<GzipSource>(std::move(reader));
+  return std::make_unique<PassThrough>(std::move(reader));
+}
+
+}  // namespace trainwright

@@ -1,0 +1,112 @@
+/// A pool of threads that maps inputs to outputs and hands the outputs back in the order of the inputs.
+///
+/// The result is the same for any number of threads. At most `capacity` items are under way, which bounds memory.
+/// One thread calls Push and Pop; an exception thrown by `function` comes out of the Pop of its item.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace trainwright {
+
+template <typename Input, typename Output>
+class OrderedWorkers {
+ public:
+  /// Called from the worker threads; the first argument is the worker's index in [0, threads).
+  using Function = std::function<Output(int, Input)>;
+
+  /// \param threads >= 1   \param capacity items under way, >= 1
+  OrderedWorkers(int threads, size_t capacity, Function function)
+      : capacity_(capacity), function_(std::move(function)) {
+    for (int worker = 0; worker < threads; ++worker) threads_.emplace_back([this, worker] { Work(worker); });
+  }
+  ~OrderedWorkers() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    work_ready_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  OrderedWorkers(const OrderedWorkers&) = delete;
+  OrderedWorkers& operator=(const OrderedWorkers&) = delete;
+
+  /// True when a Pop must come before the next Push.
+  bool full() const { return slots_.size() >= capacity_; }
+  bool empty() const { return slots_.empty(); }
+
+  void Push(Input input) {
+    auto slot = std::make_shared<Slot>();
+    slot->input.emplace(std::move(input));
+    slots_.push_back(slot);
+    {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(slot));
+    }
+    work_ready_.notify_one();
+  }
+
+  /// Waits for the oldest item's output.
+  Output Pop() {
+    const std::shared_ptr<Slot> slot = std::move(slots_.front());
+    slots_.pop_front();
+    std::unique_lock lock(mutex_);
+    done_.wait(lock, [&] { return slot->output.has_value() || slot->error; });
+    if (slot->error) std::rethrow_exception(slot->error);
+    return std::move(*slot->output);
+  }
+
+ private:
+  struct Slot {
+    std::optional<Input> input;
+    std::optional<Output> output;
+    std::exception_ptr error;
+  };
+
+  void Work(int worker) {
+    while (true) {
+      std::shared_ptr<Slot> slot;
+      {
+        std::unique_lock lock(mutex_);
+        work_ready_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+        if (stopping_) return;
+        slot = std::move(queue_.front());
+        queue_.pop_front();
+      }
+      std::optional<Output> output;
+      std::exception_ptr error;
+      try {
+        output.emplace(function_(worker, std::move(*slot->input)));
+      } catch (...) {
+        error = std::current_exception();
+      }
+      {
+        const std::lock_guard lock(mutex_);
+        slot->input.reset();
+        slot->output = std::move(output);
+        slot->error = error;
+      }
+      done_.notify_all();
+    }
+  }
+
+  const size_t capacity_;
+  Function function_;
+  std::deque<std::shared_ptr<Slot>> slots_;  // in input order; touched by the calling thread only
+  std::mutex mutex_;
+  std::condition_variable work_ready_, done_;
+  std::deque<std::shared_ptr<Slot>> queue_;
+  bool stopping_ = false;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace trainwright

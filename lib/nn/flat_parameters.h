@@ -1,0 +1,52 @@
+/// All parameters of a model in one aligned fp32 buffer, their gradients in another, and the copy in the compute type.
+///
+/// Every parameter starts on a 64-byte boundary and the order is fixed by the calls of Add, because a shifted
+/// parameter changes the bits of vectorised reductions. One buffer makes the optimizer one call and a checkpoint one
+/// write. Not thread-safe.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/nn/precision.h"
+
+namespace trainwright {
+
+struct Parameter {
+  std::string name;            ///< Hugging Face's tensor name
+  std::vector<int64_t> shape;
+  bool decay = true;           ///< weight decay applies (matrices yes, norms and biases no)
+  int64_t offset = 0;          ///< in elements, a multiple of 16
+  int64_t size = 0;            ///< elements
+  at::Tensor value;            ///< fp32 master, a view into values()
+  at::Tensor gradient;         ///< fp32, a view into gradients()
+  at::Tensor compute;          ///< what forward and backward read: `value` itself under fp32, else the short-type copy
+};
+
+class FlatParameters {
+ public:
+  /// Declares a parameter and returns its index. Before Allocate.
+  size_t Add(std::string name, std::vector<int64_t> shape, bool decay);
+  /// Allocates the buffers, zeroed. `with_gradients` false: inference.
+  void Allocate(Precision precision, at::Device device, bool with_gradients);
+  const std::vector<Parameter>& all() const { return parameters_; }
+  Parameter& operator[](size_t index) { return parameters_[index]; }
+  const Parameter* Find(const std::string& name) const;
+  at::Tensor& values() { return values_; }        ///< fp32 [padded elements]
+  at::Tensor& gradients() { return gradients_; }  ///< same shape; undefined without gradients
+  int64_t count() const { return count_; }        ///< elements of all parameters, padding not counted
+  void ZeroGradients();
+  /// Recasts the compute copy from the master; after every change of values().
+  void RefreshCompute();
+
+ private:
+  std::vector<Parameter> parameters_;
+  at::Tensor values_, gradients_, compute_;
+  int64_t count_ = 0, padded_ = 0;
+  Precision precision_ = Precision::kFp32;
+};
+
+}  // namespace trainwright

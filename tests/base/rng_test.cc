@@ -1,0 +1,52 @@
+#include "lib/base/rng.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+namespace trainwright {
+namespace {
+
+TEST(KeyedPermutationTest, IsABijectionForEverySmallSize) {
+  for (uint64_t size = 1; size <= 300; ++size) {
+    const KeyedPermutation permutation(size, 42 + size);
+    std::vector<bool> seen(size, false);
+    for (uint64_t i = 0; i < size; ++i) {
+      const uint64_t to = permutation(i);
+      ASSERT_LT(to, size);
+      ASSERT_FALSE(seen[to]) << "size " << size << ", index " << i;
+      seen[to] = true;
+    }
+  }
+}
+
+TEST(KeyedPermutationTest, DifferentKeysGiveDifferentOrders) {
+  const KeyedPermutation a(1000, 1), b(1000, 2);
+  int equal = 0;
+  for (uint64_t i = 0; i < 1000; ++i) equal += a(i) == b(i);
+  EXPECT_LT(equal, 20);
+}
+
+TEST(RngTest, StreamsOfDifferentNamesSeedsAndIndicesDiffer) {
+  EXPECT_NE(Rng(1, "a").Bits(0), Rng(1, "b").Bits(0));
+  EXPECT_NE(Rng(1, "a").Bits(0), Rng(2, "a").Bits(0));
+  EXPECT_NE(Rng(1, "a", 0).Bits(0), Rng(1, "a", 1).Bits(0));
+  EXPECT_EQ(Rng(1, "a", 3).Bits(7), Rng(1, "a", 3).Bits(7));
+}
+
+TEST(RngTest, NormalHasMeanZeroAndVarianceOne) {
+  const Rng rng(7, "normal");
+  constexpr int kDraws = 200000;
+  double sum = 0, squares = 0;
+  for (int i = 0; i < kDraws; ++i) {
+    const double value = rng.Normal(i);
+    sum += value;
+    squares += value * value;
+  }
+  EXPECT_NEAR(sum / kDraws, 0.0, 5.0 / std::sqrt(kDraws));
+  EXPECT_NEAR(squares / kDraws, 1.0, 8.0 / std::sqrt(kDraws));
+}
+
+}  // namespace
+}  // namespace trainwright

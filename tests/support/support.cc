@@ -1,0 +1,76 @@
+#include "tests/support/support.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace trainwright::test {
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "trainwright-test-XXXXXX").string();
+  TRAINWRIGHT_CHECK(mkdtemp(name.data()) != nullptr);
+  path_ = name;
+}
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+std::string TemporaryFolder::path(const std::string& name) const { return name.empty() ? path_.string() : (path_ / name).string(); }
+
+std::optional<ErrorCode> CodeOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.code();
+  }
+  return std::nullopt;
+}
+
+std::string MessageOf(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return std::string(error.what()) + " | " + error.hint();
+  }
+  return "";
+}
+
+void WriteFile(const std::string& path, std::string_view content) {
+  std::ofstream file(path, std::ios::binary);
+  file.write(content.data(), static_cast<std::streamsize>(content.size()));
+  file.close();
+  TRAINWRIGHT_CHECK(file.good());
+}
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  TRAINWRIGHT_CHECK(file.good());
+  std::ostringstream content;
+  content << file.rdbuf();
+  return content.str();
+}
+
+std::string Fixture(const std::string& relative) { return std::string(TRAINWRIGHT_SOURCE_DIR) + "/tests/" + relative; }
+
+uint64_t TestSeed() {
+  const char* text = std::getenv("TRAINWRIGHT_TEST_SEED");
+  return text == nullptr ? 1 : std::strtoull(text, nullptr, 10);
+}
+
+ProcessResult RunShell(const std::string& command) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("command"), command);
+  const std::string line = "PATH='" TRAINWRIGHT_BIN_DIR "':\"$PATH\" bash '" + folder.path("command") + "' >'" +
+                           folder.path("out") + "' 2>'" + folder.path("err") + "' </dev/null";
+  const int status = std::system(line.c_str());
+  ProcessResult result;
+  result.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.standard_output = ReadFile(folder.path("out"));
+  result.standard_error = ReadFile(folder.path("err"));
+  return result;
+}
+
+}  // namespace trainwright::test
