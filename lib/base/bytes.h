@@ -12,7 +12,8 @@
 
 namespace trainwright {
 
-static_assert(std::endian::native == std::endian::little, "the formats are written with memcpy on little-endian machines");
+static_assert(std::endian::native == std::endian::little,
+              "the formats are written with memcpy on little-endian machines");
 
 using ByteSpan = std::span<const uint8_t>;
 
@@ -25,7 +26,7 @@ inline std::string_view AsText(ByteSpan bytes) {
 
 /// Appends the little-endian bytes of an integer.
 template <typename Integer>
-  requires std::is_integral_v<Integer>
+requires std::is_integral_v<Integer>
 void AppendInteger(std::vector<uint8_t>* out, Integer value) {
   const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
   out->insert(out->end(), bytes, bytes + sizeof(value));
@@ -36,17 +37,17 @@ inline void AppendBytes(std::vector<uint8_t>* out, ByteSpan bytes) {
 /// Appends an unsigned LEB128 varint (1 to 10 bytes).
 void AppendVarint(std::vector<uint8_t>* out, uint64_t value);
 
-/// Reads integers off a byte span. Running past the end, or an overlong varint, sets failed() and yields zeros
-/// from then on, so a parser checks once at the end of a structure.
+/// Reads integers off a byte span. Running past the end, or an overlong varint, sets failed() and yields
+/// zeros from then on, so a parser checks once at the end of a structure.
 class ByteParser {
  public:
   explicit ByteParser(ByteSpan bytes) : bytes_(bytes) {}
 
   template <typename Integer>
-    requires std::is_integral_v<Integer>
-  Integer Read() {
+  requires std::is_integral_v<Integer> Integer Read() {
     Integer value{};
-    if (const ByteSpan raw = ReadBytes(sizeof(value)); !raw.empty()) std::memcpy(&value, raw.data(), sizeof(value));
+    if (const ByteSpan raw = ReadBytes(sizeof(value)); !raw.empty())
+      std::memcpy(&value, raw.data(), sizeof(value));
     return value;
   }
   uint64_t ReadVarint();

@@ -7,19 +7,27 @@
 
 namespace trainwright {
 
-uint64_t Xxh3(ByteSpan bytes, uint64_t seed) { return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed); }
+uint64_t Xxh3(ByteSpan bytes, uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
+}
 
 struct Xxh3Stream::State {
   XXH3_state_t* xxh = XXH3_createState();
   ~State() { XXH3_freeState(xxh); }
 };
 
-Xxh3Stream::Xxh3Stream() : state_(std::make_unique<State>()) { XXH3_64bits_reset(state_->xxh); }
+Xxh3Stream::Xxh3Stream() : state_(std::make_unique<State>()) {
+  XXH3_64bits_reset(state_->xxh);
+}
 Xxh3Stream::~Xxh3Stream() = default;
 Xxh3Stream::Xxh3Stream(Xxh3Stream&&) noexcept = default;
 Xxh3Stream& Xxh3Stream::operator=(Xxh3Stream&&) noexcept = default;
-void Xxh3Stream::Update(ByteSpan bytes) { XXH3_64bits_update(state_->xxh, bytes.data(), bytes.size()); }
-uint64_t Xxh3Stream::Digest() const { return XXH3_64bits_digest(state_->xxh); }
+void Xxh3Stream::Update(ByteSpan bytes) {
+  XXH3_64bits_update(state_->xxh, bytes.data(), bytes.size());
+}
+uint64_t Xxh3Stream::Digest() const {
+  return XXH3_64bits_digest(state_->xxh);
+}
 
 struct Sha256::State {
   EVP_MD_CTX* context = EVP_MD_CTX_new();

@@ -17,12 +17,14 @@ Error::Error(ErrorCode code, std::string object, std::string problem, std::strin
 }
 
 Error SystemError(const std::string& object, const std::string& action, int errno_value, std::string hint) {
-  return Error(ErrorCode::kIo, object, action + " failed: " + std::strerror(errno_value), "", std::move(hint));
+  return Error(ErrorCode::kIo, object, action + " failed: " + std::strerror(errno_value), "",
+               std::move(hint));
 }
 
 void CheckFailed(const char* condition, const char* file, int line) {
   throw Error(ErrorCode::kInternal, "internal check", std::string(condition) + " does not hold",
-              std::string(file) + ":" + std::to_string(line), "this is a bug; please report it with the command line");
+              std::string(file) + ":" + std::to_string(line),
+              "this is a bug; please report it with the command line");
 }
 
 }  // namespace trainwright

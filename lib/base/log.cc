@@ -46,11 +46,21 @@ LogLevel CurrentLogLevel() {
   return state.level;
 }
 
-void LogError(const std::string& message) { Print(LogLevel::kError, "error: ", message); }
-void LogWarning(const std::string& message) { Print(LogLevel::kWarning, "warning: ", message); }
-void LogInfo(const std::string& message) { Print(LogLevel::kInfo, "", message); }
-void LogDebug(const std::string& message) { Print(LogLevel::kDebug, "debug: ", message); }
-void LogHint(const std::string& message) { Print(LogLevel::kError, "hint: ", message); }
+void LogError(const std::string& message) {
+  Print(LogLevel::kError, "error: ", message);
+}
+void LogWarning(const std::string& message) {
+  Print(LogLevel::kWarning, "warning: ", message);
+}
+void LogInfo(const std::string& message) {
+  Print(LogLevel::kInfo, "", message);
+}
+void LogDebug(const std::string& message) {
+  Print(LogLevel::kDebug, "debug: ", message);
+}
+void LogHint(const std::string& message) {
+  Print(LogLevel::kError, "hint: ", message);
+}
 
 void SetLogListener(LogListener* listener) {
   LogState& state = State();

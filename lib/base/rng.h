@@ -31,8 +31,8 @@ class Rng {
   uint64_t key_;
 };
 
-/// A keyed permutation of [0, size): O(1) memory, O(1) expected time, integer arithmetic only, so the same on every
-/// host. Immutable and thread-safe.
+/// A keyed permutation of [0, size): O(1) memory, O(1) expected time, integer arithmetic only, so the same on
+/// every host. Immutable and thread-safe.
 class KeyedPermutation {
  public:
   /// \param size number of elements, >= 1

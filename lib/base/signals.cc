@@ -29,7 +29,9 @@ void InstallSignalHandlers(bool ignore_sigpipe) {
   signal(SIGPIPE, ignore_sigpipe ? SIG_IGN : SIG_DFL);
 }
 
-int StopSignal() noexcept { return g_stop_signal.load(std::memory_order_relaxed); }
+int StopSignal() noexcept {
+  return g_stop_signal.load(std::memory_order_relaxed);
+}
 
 void ThrowIfStopped() {
   const int signal_number = StopSignal();
@@ -38,6 +40,8 @@ void ThrowIfStopped() {
               signal_number == SIGINT ? "stopped by SIGINT" : "stopped by SIGTERM");
 }
 
-void SetStopSignalForTest(int signal_number) noexcept { g_stop_signal = signal_number; }
+void SetStopSignalForTest(int signal_number) noexcept {
+  g_stop_signal = signal_number;
+}
 
 }  // namespace trainwright

@@ -6,8 +6,8 @@
 
 namespace trainwright {
 
-/// Installs the handlers. With `ignore_sigpipe` a closed pipe is an EPIPE error instead of the death that a filter
-/// wants.
+/// Installs the handlers. With `ignore_sigpipe` a closed pipe is an EPIPE error instead of the death that a
+/// filter wants.
 void InstallSignalHandlers(bool ignore_sigpipe);
 
 /// The signal that asked to stop, or 0.

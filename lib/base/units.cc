@@ -12,7 +12,8 @@ namespace trainwright {
 
 std::string FormatFixed(double value, int digits) {
   std::array<char, 400> buffer;
-  const auto result = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, digits);
+  const auto result =
+      std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, std::chars_format::fixed, digits);
   return {buffer.data(), result.ptr};
 }
 
@@ -42,10 +43,20 @@ std::string FormatDuration(double seconds) {
 }
 
 uint64_t ParseBytes(std::string_view text, const std::string& flag) {
-  static constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"", 1},        {"B", 1},       {"KB", 1e3},           {"MB", 1e6},           {"GB", 1e9},
-      {"TB", 1e12},   {"K", 1024.0},  {"M", 1048576.0},      {"G", 1073741824.0},   {"T", 1099511627776.0},
-      {"KiB", 1024.0}, {"MiB", 1048576.0}, {"GiB", 1073741824.0}, {"TiB", 1099511627776.0}};
+  static constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},
+                                                                   {"B", 1},
+                                                                   {"KB", 1e3},
+                                                                   {"MB", 1e6},
+                                                                   {"GB", 1e9},
+                                                                   {"TB", 1e12},
+                                                                   {"K", 1024.0},
+                                                                   {"M", 1048576.0},
+                                                                   {"G", 1073741824.0},
+                                                                   {"T", 1099511627776.0},
+                                                                   {"KiB", 1024.0},
+                                                                   {"MiB", 1048576.0},
+                                                                   {"GiB", 1073741824.0},
+                                                                   {"TiB", 1099511627776.0}};
   double number = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
   std::string_view unit(end, text.data() + text.size() - end);

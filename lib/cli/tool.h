@@ -1,8 +1,8 @@
 /// What every tool's main shares: parsing, configuration, messages, signals, exit statuses, summaries.
 ///
-/// A tool is a ToolInfo (what it is), a function that defines its options on a CLI::App, and a function that runs.
-/// Both of the first live in tools/<name>_options.cc, free of torch, so that man pages, completions and the frozen
-/// command line come from the same definition that parses.
+/// A tool is a ToolInfo (what it is), a function that defines its options on a CLI::App, and a function that
+/// runs. Both of the first live in tools/<name>_options.cc, free of torch, so that man pages, completions and
+/// the frozen command line come from the same definition that parses.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -16,12 +16,12 @@
 namespace trainwright {
 
 struct ToolExample {
-  std::string command;      ///< a shell line that works as written in a folder with the example data; tested
+  std::string command;  ///< a shell line that works as written in a folder with the example data; tested
   std::string explanation;
 };
 
-/// A titled section of the man page; paragraphs are separated by blank lines, lines that start with two spaces are
-/// shown as they are.
+/// A titled section of the man page; paragraphs are separated by blank lines, lines that start with two
+/// spaces are shown as they are.
 struct ToolSection {
   std::string title;
   std::string text;
@@ -49,8 +49,8 @@ struct CommonOptions {
 /// What a running tool gets from RunTool.
 struct ToolRun {
   CommonOptions common;
-  /// The counts for --summary; RunTool adds schema, tool, version, argv, exit_status, wall_time_s, cpu_time_s,
-  /// max_memory_bytes, and the error if there was one.
+  /// The counts for --summary; RunTool adds schema, tool, version, argv, exit_status, wall_time_s,
+  /// cpu_time_s, max_memory_bytes, and the error if there was one.
   nlohmann::ordered_json summary;
 };
 
@@ -58,16 +58,16 @@ using DefineOptions = std::function<void(CLI::App&)>;
 
 /// Runs a tool from main(): `return RunTool(argc, argv, info, define, run);`
 ///
-/// Order: signals; define; env and --config applied (flags > TRAINWRIGHT_<FLAG> > --config FILE.yaml > built-in);
-/// parse; -h short help, --help long help, --version, --print-config; run; flush and check standard output (a failed
-/// delayed write is exit 4); --summary. Errors become "tool: error:" / "tool: hint:" lines and exit statuses;
-/// c10::Error-like std::exception, bad_alloc and CLI11's 100-127 are translated here and nowhere else.
-/// \returns the exit status
+/// Order: signals; define; env and --config applied (flags > TRAINWRIGHT_<FLAG> > --config FILE.yaml >
+/// built-in); parse; -h short help, --help long help, --version, --print-config; run; flush and check
+/// standard output (a failed delayed write is exit 4); --summary. Errors become "tool: error:" / "tool:
+/// hint:" lines and exit statuses; c10::Error-like std::exception, bad_alloc and CLI11's 100-127 are
+/// translated here and nowhere else. \returns the exit status
 int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& define,
             const std::function<int(ToolRun&)>& run);
 
-/// Defines the common options (help, version, config, print-config, summary, progress, quiet, verbose) on an app:
-/// RunTool and clidoc both call it.
+/// Defines the common options (help, version, config, print-config, summary, progress, quiet, verbose) on an
+/// app: RunTool and clidoc both call it.
 void DefineCommonOptions(CLI::App& app, CommonOptions* options);
 
 }  // namespace trainwright

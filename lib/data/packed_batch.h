@@ -12,13 +12,13 @@ namespace trainwright {
 inline constexpr int64_t kIgnoreLabel = -100;
 
 struct PackedBatch {
-  std::vector<int64_t> tokens;        ///< [N] ids
-  std::vector<int64_t> positions;     ///< [N] position inside the span, from 0
-  std::vector<int64_t> labels;        ///< [N] the next token of the same document, or kIgnoreLabel
-  std::vector<int32_t> span_starts;   ///< [S+1] cumulative: span s is [span_starts[s], span_starts[s+1])
-  int64_t num_labels = 0;             ///< labels that are not kIgnoreLabel
-  uint64_t source_bytes = 0;          ///< bytes of text behind the tokens
-  uint64_t documents = 0;             ///< documents that start in it
+  std::vector<int64_t> tokens;       ///< [N] ids
+  std::vector<int64_t> positions;    ///< [N] position inside the span, from 0
+  std::vector<int64_t> labels;       ///< [N] the next token of the same document, or kIgnoreLabel
+  std::vector<int32_t> span_starts;  ///< [S+1] cumulative: span s is [span_starts[s], span_starts[s+1])
+  int64_t num_labels = 0;            ///< labels that are not kIgnoreLabel
+  uint64_t source_bytes = 0;         ///< bytes of text behind the tokens
+  uint64_t documents = 0;            ///< documents that start in it
 
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
   /// Appends one span: `tokens` with labels shifted by one, `next_token` (or kNoId) the label of the last.

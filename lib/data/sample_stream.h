@@ -1,12 +1,12 @@
-/// The order of training: an endless stream of samples from a shard set, the same for every thread count, batch size
-/// and world size.
+/// The order of training: an endless stream of samples from a shard set, the same for every thread count,
+/// batch size and world size.
 ///
-/// A sample is at most `sequence_tokens` tokens: the segments of a chunk, cut where they exceed it, laid end to end as
-/// long as they fit (next-fit in stored order). Epoch e visits the chunks in the order of a keyed permutation; a
-/// window of `window_chunks` consecutive chunks of that order is cut into samples, and the samples of the window are
-/// permuted by a second key. So sample i of the stream is a pure function of (set, seed, sequence_tokens,
-/// window_chunks), every position of every document is seen once an epoch, and the state is one cursor.
-/// One user thread; decoding runs ahead on a thread of its own.
+/// A sample is at most `sequence_tokens` tokens: the segments of a chunk, cut where they exceed it, laid end
+/// to end as long as they fit (next-fit in stored order). Epoch e visits the chunks in the order of a keyed
+/// permutation; a window of `window_chunks` consecutive chunks of that order is cut into samples, and the
+/// samples of the window are permuted by a second key. So sample i of the stream is a pure function of (set,
+/// seed, sequence_tokens, window_chunks), every position of every document is seen once an epoch, and the
+/// state is one cursor. One user thread; decoding runs ahead on a thread of its own.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ struct SampleStreamOptions {
 /// Where the stream stands; goes into checkpoints.
 struct SampleCursor {
   uint64_t epoch = 0;
-  uint64_t window = 0;   ///< within the epoch
-  uint64_t sample = 0;   ///< within the window
+  uint64_t window = 0;  ///< within the epoch
+  uint64_t sample = 0;  ///< within the window
   bool operator==(const SampleCursor&) const = default;
 };
 

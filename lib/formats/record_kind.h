@@ -1,4 +1,5 @@
-/// What a document is for. Only kLm is written today; the other two are reserved in every format of version 1.
+/// What a document is for. Only kLm is written today; the other two are reserved in every format of
+/// version 1.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-/// Reading and writing of safetensors files (the Hugging Face format: u64 header size, JSON header, raw tensors).
-/// Torch-free: data is bytes. \source https://huggingface.co/docs/safetensors (format section)
+/// Reading and writing of safetensors files (the Hugging Face format: u64 header size, JSON header, raw
+/// tensors). Torch-free: data is bytes. \source https://huggingface.co/docs/safetensors (format section)
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace trainwright {
 
 struct SafetensorsEntry {
   std::string name;
-  std::string dtype;            ///< "F32", "BF16", "F16", "F64", "I64", "I32", "U8", ...
+  std::string dtype;  ///< "F32", "BF16", "F16", "F64", "I64", "I32", "U8", ...
   std::vector<int64_t> shape;
   uint64_t begin = 0, end = 0;  ///< byte range inside the data part
 };
@@ -31,8 +31,8 @@ struct SafetensorsHeader {
   const SafetensorsEntry* Find(const std::string& name) const;
 };
 
-/// Parses and checks a whole file's header by every rule of the format: sizes, ranges without gaps or overlap that
-/// cover the data part, known dtypes, no duplicate names. \throws Error{kBadInput} naming `path`
+/// Parses and checks a whole file's header by every rule of the format: sizes, ranges without gaps or overlap
+/// that cover the data part, known dtypes, no duplicate names. \throws Error{kBadInput} naming `path`
 SafetensorsHeader ParseSafetensors(ByteSpan file, const std::string& path);
 
 /// One tensor to write; the bytes are only read during WriteSafetensors.
@@ -43,8 +43,8 @@ struct SafetensorsTensor {
   ByteSpan data;
 };
 
-/// Writes header and data. Same input, same bytes: keys sorted, header padded with spaces to 8 bytes, tensors in the
-/// given order.
+/// Writes header and data. Same input, same bytes: keys sorted, header padded with spaces to 8 bytes, tensors
+/// in the given order.
 void WriteSafetensors(ByteSink* sink, const std::vector<SafetensorsTensor>& tensors,
                       const std::map<std::string, std::string>& metadata);
 

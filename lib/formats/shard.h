@@ -1,10 +1,13 @@
-/// The shard: chunks of packed tokens in a file that is also a legal zstd stream: man/trainwright-shard.5, version 1.
+/// The shard: chunks of packed tokens in a file that is also a legal zstd stream: man/trainwright-shard.5,
+/// version 1.
 ///
-///   HEADER (skippable frame) | FRAME* (zstd frames, one or more chunks each) | INDEX (skippable) | SEEK (skippable)
+///   HEADER (skippable frame) | FRAME* (zstd frames, one or more chunks each) | INDEX (skippable) | SEEK
+///   (skippable)
 ///
-/// The index holds a hash of the header's bytes and of every compressed frame, the seek table is a pure function of
-/// the index, so every bit of the file is covered. The index of the last shard of a set says so: on a pipe a missing
-/// shard is as visible as a cut one. A set as one file or stream is the concatenation of its shards.
+/// The index holds a hash of the header's bytes and of every compressed frame, the seek table is a pure
+/// function of the index, so every bit of the file is covered. The index of the last shard of a set says so:
+/// on a pipe a missing shard is as visible as a cut one. A set as one file or stream is the concatenation of
+/// its shards.
 #pragma once
 
 #include <cstdint>
@@ -32,28 +35,31 @@ struct ShardSetHeader {
   RecordKind record_kind = RecordKind::kLm;
   PackMode mode = PackMode::kBestFit;
   OverflowPolicy overflow = OverflowPolicy::kSplit;
-  uint32_t chunk_tokens = 0;      ///< positions in a chunk, padding included; the most a chunk of mode kNone holds
+  uint32_t chunk_tokens =
+      0;  ///< positions in a chunk, padding included; the most a chunk of mode kNone holds
   uint32_t chunks_per_frame = 1;
-  std::string provenance_json;    ///< canonical JSON, as in TokenStreamHeader
+  std::string provenance_json;  ///< canonical JSON, as in TokenStreamHeader
 };
 
 /// Segment flags.
 inline constexpr uint8_t kSegmentStartsMidDocument = 1 << 0;
 inline constexpr uint8_t kSegmentEndsMidDocument = 1 << 1;
 inline constexpr uint8_t kSegmentPadding = 1 << 2;
-inline constexpr uint8_t kSegmentNoLoss = 1 << 3;              ///< reserved for prompts of sft records
-inline constexpr uint8_t kSegmentContinuesPrevious = 1 << 4;   ///< reserved: same attention span as the one before
+inline constexpr uint8_t kSegmentNoLoss = 1 << 3;  ///< reserved for prompts of sft records
+inline constexpr uint8_t kSegmentContinuesPrevious =
+    1 << 4;  ///< reserved: same attention span as the one before
 
 /// A run of positions of a chunk that belong to one document (or to padding).
 struct Segment {
-  uint32_t tokens = 0;           ///< >= 1, except that a document without tokens keeps an empty segment
+  uint32_t tokens = 0;  ///< >= 1, except that a document without tokens keeps an empty segment
   uint8_t flags = 0;
-  uint32_t next_token = kNoId;   ///< label of the last position when kSegmentEndsMidDocument, else kNoId
-  uint64_t source_bytes = 0;     ///< bytes of text that the segment's tokens stand for
+  uint32_t next_token = kNoId;  ///< label of the last position when kSegmentEndsMidDocument, else kNoId
+  uint64_t source_bytes = 0;    ///< bytes of text that the segment's tokens stand for
   bool operator==(const Segment&) const = default;
 };
 
-/// One training sequence. sum(segment.tokens) == tokens.size(); padding is the last segment, its tokens are zero.
+/// One training sequence. sum(segment.tokens) == tokens.size(); padding is the last segment, its tokens are
+/// zero.
 struct Chunk {
   std::vector<Segment> segments;
   std::vector<uint32_t> tokens;
@@ -63,8 +69,8 @@ struct Chunk {
 /// Counts of a shard or a set.
 struct ShardTotals {
   uint64_t chunks = 0;
-  uint64_t documents = 0;       ///< segments that do not start mid-document, padding apart
-  uint64_t tokens = 0;          ///< without padding
+  uint64_t documents = 0;  ///< segments that do not start mid-document, padding apart
+  uint64_t tokens = 0;     ///< without padding
   uint64_t pad_tokens = 0;
   uint64_t documents_cut = 0;   ///< documents whose first segment ends mid-document
   uint64_t tokens_dropped = 0;  ///< by the overflow policy
@@ -75,17 +81,18 @@ struct ShardTotals {
 
 /// A compressed frame and what the index says of it.
 struct EncodedFrame {
-  std::vector<uint8_t> bytes;    ///< one zstd frame with content size and content checksum
-  uint64_t hash = 0;             ///< XXH3-64 of `bytes`
-  uint64_t content_hash = 0;     ///< XXH3-64 of the decompressed content: independent of the compression level
+  std::vector<uint8_t> bytes;  ///< one zstd frame with content size and content checksum
+  uint64_t hash = 0;           ///< XXH3-64 of `bytes`
+  uint64_t content_hash = 0;   ///< XXH3-64 of the decompressed content: independent of the compression level
   uint32_t content_bytes = 0;
-  uint64_t first_chunk = 0;      ///< global number of its first chunk
-  ShardTotals totals;            ///< of this frame; tokens_dropped is 0
+  uint64_t first_chunk = 0;  ///< global number of its first chunk
+  ShardTotals totals;        ///< of this frame; tokens_dropped is 0
 };
 
-/// Encodes chunks into one frame. Pure and thread-safe; same input, level and zstd version give the same bytes.
-/// \param first_chunk global number of chunks[0]   \param level zstd level 1..19
-EncodedFrame EncodeFrame(const ShardSetHeader& header, std::span<const Chunk> chunks, uint64_t first_chunk, int level);
+/// Encodes chunks into one frame. Pure and thread-safe; same input, level and zstd version give the same
+/// bytes. \param first_chunk global number of chunks[0]   \param level zstd level 1..19
+EncodedFrame EncodeFrame(const ShardSetHeader& header, std::span<const Chunk> chunks, uint64_t first_chunk,
+                         int level);
 
 /// Decodes one frame's compressed bytes. Pure and thread-safe.
 /// \param object and frame_number name the place in messages   \throws Error{kBadInput}
@@ -114,7 +121,7 @@ class ShardWriter {
 };
 
 struct FrameEntry {
-  uint64_t offset = 0;       ///< from the start of the shard
+  uint64_t offset = 0;  ///< from the start of the shard
   uint32_t size_bytes = 0;
   uint32_t content_bytes = 0;
   uint64_t hash = 0, content_hash = 0;
@@ -124,18 +131,18 @@ struct FrameEntry {
 
 /// What a shard says of itself.
 struct ShardInfo {
-  ShardSetHeader header;     ///< `tokenizer.model` is empty except in shard 0
+  ShardSetHeader header;  ///< `tokenizer.model` is empty except in shard 0
   uint32_t shard_number = 0;
   uint64_t first_chunk = 0;
   bool last = false;
-  uint64_t size_bytes = 0;   ///< of the whole shard
+  uint64_t size_bytes = 0;  ///< of the whole shard
   ShardTotals totals;
   Sha256Digest content_sha256{};
   std::vector<FrameEntry> frames;
 };
 
-/// Random access to one shard in memory (a mapped file). Opening checks header, index and seek table; frames are
-/// checked against the index whenever they are decoded. Const methods are thread-safe.
+/// Random access to one shard in memory (a mapped file). Opening checks header, index and seek table; frames
+/// are checked against the index whenever they are decoded. Const methods are thread-safe.
 class ShardView {
  public:
   /// \param bytes exactly one shard; outlives the view   \param name for messages

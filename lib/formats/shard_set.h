@@ -1,9 +1,9 @@
 /// A sealed folder of shards, or one file of concatenated shards, opened for random access.
 ///
-/// A folder is sealed by MANIFEST.json, written last and atomically: it names every shard with size and content hash.
-/// A folder without it, or whose shards do not match it, is refused. Shard files are named
-/// shard-<number>-<first 12 hex digits of content hash>.tws, so a new set can be written beside the old one and
-/// replaces it in the single rename of the manifest.
+/// A folder is sealed by MANIFEST.json, written last and atomically: it names every shard with size and
+/// content hash. A folder without it, or whose shards do not match it, is refused. Shard files are named
+/// shard-<number>-<first 12 hex digits of content hash>.tws, so a new set can be written beside the old one
+/// and replaces it in the single rename of the manifest.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,8 @@ struct ManifestEntry {
   ShardTotals totals;
 };
 
-/// MANIFEST.json as text: canonical JSON, schema "trainwright.manifest/1", with totals, tokenizer and pack settings.
+/// MANIFEST.json as text: canonical JSON, schema "trainwright.manifest/1", with totals, tokenizer and pack
+/// settings.
 std::string EncodeManifest(const ShardSetHeader& header, const std::vector<ManifestEntry>& entries);
 /// \throws Error{kBadInput} naming `path`
 std::vector<ManifestEntry> DecodeManifest(const std::string& text, const std::string& path);

@@ -1,7 +1,8 @@
-/// The stream of documents that `pretokenize` writes and `pack` reads: man/trainwright-token-stream.5, version 1.
+/// The stream of documents that `pretokenize` writes and `pack` reads: man/trainwright-token-stream.5,
+/// version 1.
 ///
-/// A header, blocks of document pieces, and a mandatory trailer whose hash covers every byte before it: a reader
-/// accepts a stream only whole. Blocks are bounded, so neither side's memory grows with a document.
+/// A header, blocks of document pieces, and a mandatory trailer whose hash covers every byte before it: a
+/// reader accepts a stream only whole. Blocks are bounded, so neither side's memory grows with a document.
 /// Readers and writers are not thread-safe; one per thread.
 #pragma once
 
@@ -23,17 +24,18 @@ namespace trainwright {
 struct TokenStreamHeader {
   TokenizerIdentity tokenizer;
   RecordKind record_kind = RecordKind::kLm;
-  /// Canonical JSON (sorted keys, no spaces): tool, version, the options that shape the content, input hashes. No
-  /// clock, host, path or thread count.
+  /// Canonical JSON (sorted keys, no spaces): tool, version, the options that shape the content, input
+  /// hashes. No clock, host, path or thread count.
   std::string provenance_json;
 };
 
 /// A run of tokens of one document. Most documents are one piece; long ones span several.
 struct DocumentPiece {
   std::span<const uint32_t> tokens;
-  bool begins = true;         ///< the document's first piece
-  bool ends = true;           ///< the document's last piece
-  uint64_t source_bytes = 0;  ///< bytes of text that these tokens stand for; exact when summed over the document
+  bool begins = true;  ///< the document's first piece
+  bool ends = true;    ///< the document's last piece
+  uint64_t source_bytes =
+      0;  ///< bytes of text that these tokens stand for; exact when summed over the document
 };
 
 struct TokenStreamTotals {
@@ -46,8 +48,8 @@ class TokenStreamWriter {
   /// Writes the header. `sink` outlives the writer; the writer never commits it.
   TokenStreamWriter(ByteSink* sink, TokenStreamHeader header);
   ~TokenStreamWriter();
-  /// Adds a piece; pieces longer than a block are cut, their source bytes shared out in proportion, exact in sum.
-  /// \throws Error{kInternal} on an id >= vocab_size or pieces out of order
+  /// Adds a piece; pieces longer than a block are cut, their source bytes shared out in proportion, exact in
+  /// sum. \throws Error{kInternal} on an id >= vocab_size or pieces out of order
   void Write(const DocumentPiece& piece);
   /// Ends the stream with its trailer; the last document must have ended.
   void Finish();
@@ -65,7 +67,8 @@ class TokenStreamReader {
   ~TokenStreamReader();
   const TokenStreamHeader& header() const;
   /// The next piece; its tokens stay valid until the next call.
-  /// \returns false only after the trailer was read and agrees, and nothing follows it except another whole stream
+  /// \returns false only after the trailer was read and agrees, and nothing follows it except another whole
+  /// stream
   ///          with an equal header (`cat a b`), which is read on as if it were one
   /// \throws Error{kBadInput} with the byte offset, on anything else
   [[nodiscard]] bool Next(DocumentPiece* piece);

@@ -1,5 +1,5 @@
-/// Which tokenizer made a set of ids. Token streams and shards carry it whole, so that every consumer can refuse ids
-/// of another tokenizer, and `train`, `evaluate` and `generate` need no tokenizer flag.
+/// Which tokenizer made a set of ids. Token streams and shards carry it whole, so that every consumer can
+/// refuse ids of another tokenizer, and `train`, `evaluate` and `generate` need no tokenizer flag.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +13,11 @@ namespace trainwright {
 inline constexpr uint32_t kNoId = 0xFFFFFFFF;
 
 struct TokenizerIdentity {
-  std::string kind;             ///< "bytes" or "sentencepiece"
-  Sha256Digest sha256{};        ///< of the model file's bytes; of the kind's name and version when there is no file
-  uint32_t vocab_size = 0;      ///< every id is below it
+  std::string kind;       ///< "bytes" or "sentencepiece"
+  Sha256Digest sha256{};  ///< of the model file's bytes; of the kind's name and version when there is no file
+  uint32_t vocab_size = 0;  ///< every id is below it
   uint32_t bos_id = kNoId, eos_id = kNoId, pad_id = kNoId, unk_id = kNoId;
-  std::string model;            ///< the model file's bytes; empty for "bytes"
+  std::string model;  ///< the model file's bytes; empty for "bytes"
 
   bool operator==(const TokenizerIdentity&) const = default;
 };

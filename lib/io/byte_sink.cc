@@ -18,13 +18,17 @@ namespace {
 
 constexpr char kTemporaryMark[] = ".tmp-";
 
-void WriteAll(int fd, const std::string& name, ByteSpan bytes) {
+enum class OnStop { kFinish, kThrow };
+
+// A checkpoint is still written after a stop signal; a filter blocked on a full pipe gives up.
+void WriteAll(int fd, const std::string& name, ByteSpan bytes, OnStop on_stop) {
   while (!bytes.empty()) {
-    ThrowIfStopped();
+    if (on_stop == OnStop::kThrow) ThrowIfStopped();
     const ssize_t count = write(fd, bytes.data(), bytes.size());
     if (count < 0) {
       if (errno == EINTR) continue;
-      throw SystemError(name, "write", errno, errno == ENOSPC ? "free some space, or write to another disk" : "");
+      throw SystemError(name, "write", errno,
+                        errno == ENOSPC ? "free some space, or write to another disk" : "");
     }
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
@@ -61,14 +65,17 @@ AtomicFileSink::~AtomicFileSink() {
 }
 
 void AtomicFileSink::Write(ByteSpan bytes) {
-  WriteAll(fd_, path_, bytes);
+  WriteAll(fd_, path_, bytes, OnStop::kFinish);
   size_bytes_ += bytes.size();
 }
 
-void AtomicFileSink::SetFinalName(const std::string& file_name) { path_ = FolderOf(path_) + "/" + file_name; }
+void AtomicFileSink::SetFinalName(const std::string& file_name) {
+  path_ = FolderOf(path_) + "/" + file_name;
+}
 
 void AtomicFileSink::Commit() {
-  if (fsync(fd_) != 0) throw SystemError(path_, "fsync", errno, "the file was not written; an older one is untouched");
+  if (fsync(fd_) != 0)
+    throw SystemError(path_, "fsync", errno, "the file was not written; an older one is untouched");
   const int close_result = close(std::exchange(fd_, -1));
   if (close_result != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
     const int saved = errno;
@@ -82,7 +89,9 @@ void AtomicFileSink::Commit() {
   }
 }
 
-void StdoutSink::Write(ByteSpan bytes) { WriteAll(STDOUT_FILENO, name(), bytes); }
+void StdoutSink::Write(ByteSpan bytes) {
+  WriteAll(STDOUT_FILENO, name(), bytes, OnStop::kThrow);
+}
 
 const std::string& StdoutSink::name() const {
   static const std::string name = "standard output";
@@ -131,10 +140,13 @@ FolderLock::FolderLock(const std::string& folder) {
     const int saved = errno;
     close(fd_);
     if (saved != EWOULDBLOCK) throw SystemError(path, "lock", saved);
-    throw Error(ErrorCode::kUsage, folder, "is in use by another process", "", "wait for it to end, or write elsewhere with -o / --out");
+    throw Error(ErrorCode::kUsage, folder, "is in use by another process", "",
+                "wait for it to end, or write elsewhere with -o / --out");
   }
 }
 
-FolderLock::~FolderLock() { close(fd_); }
+FolderLock::~FolderLock() {
+  close(fd_);
+}
 
 }  // namespace trainwright

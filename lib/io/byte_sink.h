@@ -1,6 +1,7 @@
 /// Where bytes go: a file that appears whole or not at all, standard output, or memory.
 ///
-/// Writers call Commit() explicitly; a sink destroyed without it leaves nothing behind. Destructors never report.
+/// Writers call Commit() explicitly; a sink destroyed without it leaves nothing behind. Destructors never
+/// report.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ namespace trainwright {
 class ByteSink {
  public:
   virtual ~ByteSink() = default;
-  /// \throws Error{kIo}
+  /// \throws Error{kIo}; on standard output also Error{kInterrupted, kTerminated} once a stop signal arrived
   virtual void Write(ByteSpan bytes) = 0;
   /// Makes what was written visible and durable; called once, last. \throws Error{kIo}
   virtual void Commit() = 0;
@@ -23,8 +24,9 @@ class ByteSink {
   virtual const std::string& name() const = 0;
 };
 
-/// A file written under a temporary name in the same folder; Commit() is fsync, rename, fsync of the folder, so that
-/// a crash at any moment leaves the old file or the new one. The final name may be set as late as the commit.
+/// A file written under a temporary name in the same folder; Commit() is fsync, rename, fsync of the folder,
+/// so that a crash at any moment leaves the old file or the new one. The final name may be set as late as the
+/// commit.
 ///
 /// Temporary names are ".<name>.tmp-<pid>"; RemoveStaleTemporaries cleans up those of dead processes.
 class AtomicFileSink final : public ByteSink {

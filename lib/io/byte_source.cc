@@ -15,15 +15,18 @@
 namespace trainwright {
 namespace {
 
+enum class OnStop { kFinish, kThrow };
+
 class FileSource final : public ByteSource {
  public:
-  FileSource(int fd, std::string name, bool owned) : fd_(fd), name_(std::move(name)), owned_(owned) {}
+  FileSource(int fd, std::string name, bool owned, OnStop on_stop)
+      : fd_(fd), name_(std::move(name)), owned_(owned), on_stop_(on_stop) {}
   ~FileSource() override {
     if (owned_) close(fd_);
   }
   size_t Read(uint8_t* out, size_t size) override {
     while (true) {
-      ThrowIfStopped();
+      if (on_stop_ == OnStop::kThrow) ThrowIfStopped();
       const ssize_t count = read(fd_, out, size);
       if (count >= 0) return static_cast<size_t>(count);
       if (errno != EINTR) throw SystemError(name_, "read", errno);
@@ -35,6 +38,7 @@ class FileSource final : public ByteSource {
   int fd_;
   std::string name_;
   bool owned_;
+  OnStop on_stop_;
 };
 
 class SpanSource final : public ByteSource {
@@ -67,15 +71,16 @@ int OpenForReading(const std::string& path) {
 }  // namespace
 
 std::unique_ptr<ByteSource> OpenSource(const std::string& path) {
-  if (path == "-") return std::make_unique<FileSource>(STDIN_FILENO, "standard input", false);
-  return std::make_unique<FileSource>(OpenForReading(path), path, true);
+  if (path == "-") return std::make_unique<FileSource>(STDIN_FILENO, "standard input", false, OnStop::kThrow);
+  return std::make_unique<FileSource>(OpenForReading(path), path, true, OnStop::kThrow);
 }
 
 std::unique_ptr<ByteSource> MemorySource(ByteSpan bytes, std::string name) {
   return std::make_unique<SpanSource>(bytes, std::move(name));
 }
 
-BufferedReader::BufferedReader(std::unique_ptr<ByteSource> source) : source_(std::move(source)), buffer_(1 << 18) {}
+BufferedReader::BufferedReader(std::unique_ptr<ByteSource> source)
+    : source_(std::move(source)), buffer_(1 << 18) {}
 
 size_t BufferedReader::Read(uint8_t* out, size_t size) {
   size_t done = std::min(size, end_ - begin_);
@@ -99,7 +104,8 @@ size_t BufferedReader::ReadSome(uint8_t* out, size_t size) {
 
 ByteSpan BufferedReader::Peek(size_t size) {
   if (end_ - begin_ < size) {
-    std::copy(buffer_.begin() + static_cast<ptrdiff_t>(begin_), buffer_.begin() + static_cast<ptrdiff_t>(end_), buffer_.begin());
+    std::copy(buffer_.begin() + static_cast<ptrdiff_t>(begin_),
+              buffer_.begin() + static_cast<ptrdiff_t>(end_), buffer_.begin());
     end_ -= begin_;
     begin_ = 0;
     if (buffer_.size() < size) buffer_.resize(size);
@@ -113,7 +119,10 @@ ByteSpan BufferedReader::Peek(size_t size) {
 }
 
 std::vector<uint8_t> ReadWholeFile(const std::string& path, uint64_t max_bytes) {
-  const auto source = OpenSource(path);
+  // Small files are read to the end even after a stop signal: the last checkpoint may need them.
+  const std::unique_ptr<ByteSource> source =
+      path == "-" ? OpenSource(path)
+                  : std::make_unique<FileSource>(OpenForReading(path), path, true, OnStop::kFinish);
   std::vector<uint8_t> content;
   size_t size = 0;
   while (true) {
@@ -122,7 +131,8 @@ std::vector<uint8_t> ReadWholeFile(const std::string& path, uint64_t max_bytes) 
     if (count == 0) break;
     size += count;
     if (size > max_bytes) {
-      throw Error(ErrorCode::kBadInput, source->name(), "is larger than " + std::to_string(max_bytes) + " bytes");
+      throw Error(ErrorCode::kBadInput, source->name(),
+                  "is larger than " + std::to_string(max_bytes) + " bytes");
     }
   }
   content.resize(size);
@@ -155,6 +165,8 @@ MappedFile::~MappedFile() {
 }
 
 MappedFile::MappedFile(MappedFile&& other) noexcept
-    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
 
 }  // namespace trainwright

@@ -27,8 +27,8 @@ class ByteSource {
 std::unique_ptr<ByteSource> OpenSource(const std::string& path);
 /// A source over memory that the caller keeps alive.
 std::unique_ptr<ByteSource> MemorySource(ByteSpan bytes, std::string name = "memory");
-/// Wraps a source: gzip and zstd content (any number of members or frames) is recognised by its magic bytes and
-/// decompressed as it is read; anything else passes unchanged. A cut stream throws Error{kBadInput}.
+/// Wraps a source: gzip and zstd content (any number of members or frames) is recognised by its magic bytes
+/// and decompressed as it is read; anything else passes unchanged. A cut stream throws Error{kBadInput}.
 std::unique_ptr<ByteSource> DecompressIfNeeded(std::unique_ptr<ByteSource> source);
 
 /// Exact-size reads and look-ahead over a source.
@@ -37,7 +37,8 @@ class BufferedReader {
   explicit BufferedReader(std::unique_ptr<ByteSource> source);
   /// Reads exactly `size` bytes unless the source ends first. \returns the number read
   size_t Read(uint8_t* out, size_t size);
-  /// Reads what is at hand, at least one byte, like ByteSource::Read. \returns the number read; 0 only at the end
+  /// Reads what is at hand, at least one byte, like ByteSource::Read. \returns the number read; 0 only at the
+  /// end
   size_t ReadSome(uint8_t* out, size_t size);
   /// Up to `size` bytes ahead without consuming them; fewer only at the end. Valid until the next call.
   ByteSpan Peek(size_t size);
@@ -52,7 +53,8 @@ class BufferedReader {
   uint64_t position_ = 0;
 };
 
-/// The whole content of a file ("-" is standard input). \throws Error{kIo}, and Error{kBadInput} above `max_bytes`
+/// The whole content of a file ("-" is standard input). \throws Error{kIo}, and Error{kBadInput} above
+/// `max_bytes`
 std::vector<uint8_t> ReadWholeFile(const std::string& path, uint64_t max_bytes = UINT64_MAX);
 
 /// A read-only memory map of a whole file. The file must not be cut while mapped.

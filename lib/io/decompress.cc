@@ -36,8 +36,9 @@ class ZstdSource final : public ByteSource {
       }
       const size_t result = ZSTD_decompressStream(context_, &output, &pending_);
       if (ZSTD_isError(result)) {
-        throw Error(ErrorCode::kBadInput, reader_->name(), std::string("zstd: ") + ZSTD_getErrorName(result),
-                    "near compressed byte " + std::to_string(reader_->position() - pending_.size + pending_.pos));
+        throw Error(
+            ErrorCode::kBadInput, reader_->name(), std::string("zstd: ") + ZSTD_getErrorName(result),
+            "near compressed byte " + std::to_string(reader_->position() - pending_.size + pending_.pos));
       }
       in_frame_ = result != 0;
     }
@@ -117,7 +118,8 @@ std::unique_ptr<ByteSource> DecompressIfNeeded(std::unique_ptr<ByteSource> sourc
   if (magic.size() == 4 && magic[0] == 0x28 && magic[1] == 0xB5 && magic[2] == 0x2F && magic[3] == 0xFD) {
     return std::make_unique<ZstdSource>(std::move(reader));
   }
-  if (magic.size() >= 2 && magic[0] == 0x1F && magic[1] == 0x8B) return std::make_unique<GzipSource>(std::move(reader));
+  if (magic.size() >= 2 && magic[0] == 0x1F && magic[1] == 0x8B)
+    return std::make_unique<GzipSource>(std::move(reader));
   return std::make_unique<PassThrough>(std::move(reader));
 }
 

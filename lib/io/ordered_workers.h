@@ -1,7 +1,7 @@
 /// A pool of threads that maps inputs to outputs and hands the outputs back in the order of the inputs.
 ///
-/// The result is the same for any number of threads. At most `capacity` items are under way, which bounds memory.
-/// One thread calls Push and Pop; an exception thrown by `function` comes out of the Pop of its item.
+/// The result is the same for any number of threads. At most `capacity` items are under way, which bounds
+/// memory. One thread calls Push and Pop; an exception thrown by `function` comes out of the Pop of its item.
 #pragma once
 
 #include <condition_variable>

@@ -1,10 +1,10 @@
 /// A decoder-only language model with explicit forward and backward passes over a flat parameter buffer.
 ///
-/// No autograd graph is built: each module saves what its backward needs and adds weight gradients straight into the
-/// flat gradient buffer (fp32), so k micro-batches accumulate as one k-times batch and nothing is left between steps.
-/// Shape legend for lib/nn and lib/model: N tokens of a packed micro-batch, D hidden size, H query heads, G key/value
-/// heads, K head size, F feed-forward size, V vocabulary, S spans.
-/// Not thread-safe; one per training thread.
+/// No autograd graph is built: each module saves what its backward needs and adds weight gradients straight
+/// into the flat gradient buffer (fp32), so k micro-batches accumulate as one k-times batch and nothing is
+/// left between steps. Shape legend for lib/nn and lib/model: N tokens of a packed micro-batch, D hidden
+/// size, H query heads, G key/value heads, K head size, F feed-forward size, V vocabulary, S spans. Not
+/// thread-safe; one per training thread.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,16 +18,17 @@
 
 namespace trainwright {
 
-/// A micro-batch on the model's device; see lib/data/packed_batch.h for the meaning (this side stays free of lib/data).
+/// A micro-batch on the model's device; see lib/data/packed_batch.h for the meaning (this side stays free of
+/// lib/data).
 struct ModelInput {
-  at::Tensor tokens_n;           ///< int64 [N]
-  at::Tensor positions_n;        ///< int64 [N]
-  at::Tensor labels_n;           ///< int64 [N], -100 where there is none
+  at::Tensor tokens_n;               ///< int64 [N]
+  at::Tensor positions_n;            ///< int64 [N]
+  at::Tensor labels_n;               ///< int64 [N], -100 where there is none
   std::vector<int32_t> span_starts;  ///< [S+1], on the host
 };
 
 struct LossSum {
-  double loss_nats = 0;      ///< sum over labels of -log p(label), softmax in fp32, summed in fp64
+  double loss_nats = 0;  ///< sum over labels of -log p(label), softmax in fp32, summed in fp64
   int64_t num_labels = 0;
 };
 
@@ -46,8 +47,9 @@ class LanguageModel {
   virtual at::Tensor Logits(const ModelInput& input) = 0;
 };
 
-/// Makes a model with initialised weights (normal, std 0.02, residual projections scaled by 1/sqrt(2 layers); a pure
-/// function of seed and parameter name). \throws Error{kUsage} on a config it cannot run
-std::unique_ptr<LanguageModel> MakeModel(const ModelConfig& config, Precision precision, at::Device device, uint64_t seed);
+/// Makes a model with initialised weights (normal, std 0.02, residual projections scaled by 1/sqrt(2 layers);
+/// a pure function of seed and parameter name). \throws Error{kUsage} on a config it cannot run
+std::unique_ptr<LanguageModel> MakeModel(const ModelConfig& config, Precision precision, at::Device device,
+                                         uint64_t seed);
 
 }  // namespace trainwright

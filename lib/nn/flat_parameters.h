@@ -1,8 +1,9 @@
-/// All parameters of a model in one aligned fp32 buffer, their gradients in another, and the copy in the compute type.
+/// All parameters of a model in one aligned fp32 buffer, their gradients in another, and the copy in the
+/// compute type.
 ///
 /// Every parameter starts on a 64-byte boundary and the order is fixed by the calls of Add, because a shifted
-/// parameter changes the bits of vectorised reductions. One buffer makes the optimizer one call and a checkpoint one
-/// write. Not thread-safe.
+/// parameter changes the bits of vectorised reductions. One buffer makes the optimizer one call and a
+/// checkpoint one write. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,14 +17,15 @@
 namespace trainwright {
 
 struct Parameter {
-  std::string name;            ///< Hugging Face's tensor name
+  std::string name;  ///< Hugging Face's tensor name
   std::vector<int64_t> shape;
-  bool decay = true;           ///< weight decay applies (matrices yes, norms and biases no)
-  int64_t offset = 0;          ///< in elements, a multiple of 16
-  int64_t size = 0;            ///< elements
-  at::Tensor value;            ///< fp32 master, a view into values()
-  at::Tensor gradient;         ///< fp32, a view into gradients()
-  at::Tensor compute;          ///< what forward and backward read: `value` itself under fp32, else the short-type copy
+  bool decay = true;    ///< weight decay applies (matrices yes, norms and biases no)
+  int64_t offset = 0;   ///< in elements, a multiple of 16
+  int64_t size = 0;     ///< elements
+  at::Tensor value;     ///< fp32 master, a view into values()
+  at::Tensor gradient;  ///< fp32, a view into gradients()
+  at::Tensor
+      compute;  ///< what forward and backward read: `value` itself under fp32, else the short-type copy
 };
 
 class FlatParameters {

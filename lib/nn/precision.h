@@ -7,17 +7,17 @@
 
 namespace trainwright {
 
-/// fp32: everything in fp32. bf16, fp16: master weights, gradients, norms' statistics, softmax and loss in fp32;
-/// weights are cast once an optimizer step; activations and matrix products' inputs and outputs are rounded to the
-/// short type, products accumulate in fp32.
+/// fp32: everything in fp32. bf16, fp16: master weights, gradients, norms' statistics, softmax and loss in
+/// fp32; weights are cast once an optimizer step; activations and matrix products' inputs and outputs are
+/// rounded to the short type, products accumulate in fp32.
 enum class Precision { kFp32, kBf16, kFp16 };
 
 std::string PrecisionName(Precision precision);  ///< "fp32", "bf16", "fp16"
 at::ScalarType PrecisionDtype(Precision precision);
 
-/// Whether this device multiplies matrices of the short type faster than fp32. Where it does not (a CPU without
-/// AVX-512-BF16 or AMX), products run in fp32 on values rounded to the short type: same rounding points, about the
-/// speed of fp32 instead of a fifth of it.
+/// Whether this device multiplies matrices of the short type faster than fp32. Where it does not (a CPU
+/// without AVX-512-BF16 or AMX), products run in fp32 on values rounded to the short type: same rounding
+/// points, about the speed of fp32 instead of a fifth of it.
 bool HasFastProducts(Precision precision, at::Device device);
 
 }  // namespace trainwright

@@ -1,8 +1,8 @@
 /// The one progress bar of the suite, on standard error.
 ///
-/// `auto` draws only when standard error is a terminal, TERM is not "dumb" and -q is off; redrawn at most 6 times a
-/// second and cleared before every log line. Without a bar nothing is printed, except that a long run may ask for a
-/// plain line at most every 60 s. NO_COLOR is respected. Thread-safe.
+/// `auto` draws only when standard error is a terminal, TERM is not "dumb" and -q is off; redrawn at most 6
+/// times a second and cleared before every log line. Without a bar nothing is printed, except that a long run
+/// may ask for a plain line at most every 60 s. NO_COLOR is respected. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ enum class ProgressMode { kAuto, kAlways, kNever };
 
 class Progress {
  public:
-  /// \param total units of work, 0 when unknown (a counter is drawn instead of a bar)   \param unit "tokens", "bytes"
-  /// \param plain_lines whether to log a line every 60 s where no bar is drawn
+  /// \param total units of work, 0 when unknown (a counter is drawn instead of a bar)   \param unit "tokens",
+  /// "bytes" \param plain_lines whether to log a line every 60 s where no bar is drawn
   Progress(ProgressMode mode, std::string label, uint64_t total, std::string unit, bool plain_lines = false);
   ~Progress();  ///< clears the bar
   Progress(const Progress&) = delete;

@@ -16,7 +16,8 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
   /// Appends the ids of one document to `ids`, exactly as the reference library gives them for the whole text
-  /// (newlines are text; no BOS or EOS is added). Any bytes are accepted; see each tokenizer for invalid UTF-8.
+  /// (newlines are text; no BOS or EOS is added). Any bytes are accepted; see each tokenizer for invalid
+  /// UTF-8.
   virtual void Encode(std::string_view text, std::vector<uint32_t>* ids) const = 0;
   /// Ids back to text; ids >= vocab_size throw Error{kBadInput}.
   virtual std::string Decode(std::span<const uint32_t> ids) const = 0;

@@ -8,7 +8,8 @@ namespace {
 // Vectors of FIPS 180-4 / NIST CAVP and of the xxHash project.
 TEST(Sha256Test, AgreesWithPublishedVectors) {
   EXPECT_EQ(HexEncode(Sha256Of({})), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
-  EXPECT_EQ(HexEncode(Sha256Of(AsBytes("abc"))), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(HexEncode(Sha256Of(AsBytes("abc"))),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
 TEST(Sha256Test, PiecesGiveTheSameDigestAsTheWhole) {
@@ -19,7 +20,9 @@ TEST(Sha256Test, PiecesGiveTheSameDigestAsTheWhole) {
   EXPECT_EQ(hash.Digest(), Sha256Of(AsBytes("abc")));
 }
 
-TEST(Xxh3Test, AgreesWithThePublishedVectorOfTheEmptyString) { EXPECT_EQ(Xxh3({}), 0x2D06800538D394C2u); }
+TEST(Xxh3Test, AgreesWithThePublishedVectorOfTheEmptyString) {
+  EXPECT_EQ(Xxh3({}), 0x2D06800538D394C2u);
+}
 
 TEST(Xxh3Test, PiecesGiveTheSameHashAsTheWhole) {
   Xxh3Stream stream;

@@ -18,7 +18,9 @@ TemporaryFolder::~TemporaryFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
 }
-std::string TemporaryFolder::path(const std::string& name) const { return name.empty() ? path_.string() : (path_ / name).string(); }
+std::string TemporaryFolder::path(const std::string& name) const {
+  return name.empty() ? path_.string() : (path_ / name).string();
+}
 
 std::optional<ErrorCode> CodeOf(const std::function<void()>& action) {
   try {
@@ -53,7 +55,9 @@ std::string ReadFile(const std::string& path) {
   return content.str();
 }
 
-std::string Fixture(const std::string& relative) { return std::string(TRAINWRIGHT_SOURCE_DIR) + "/tests/" + relative; }
+std::string Fixture(const std::string& relative) {
+  return std::string(TRAINWRIGHT_SOURCE_DIR) + "/tests/" + relative;
+}
 
 uint64_t TestSeed() {
   const char* text = std::getenv("TRAINWRIGHT_TEST_SEED");
@@ -63,8 +67,8 @@ uint64_t TestSeed() {
 ProcessResult RunShell(const std::string& command) {
   const TemporaryFolder folder;
   WriteFile(folder.path("command"), command);
-  const std::string line = "PATH='" TRAINWRIGHT_BIN_DIR "':\"$PATH\" bash '" + folder.path("command") + "' >'" +
-                           folder.path("out") + "' 2>'" + folder.path("err") + "' </dev/null";
+  const std::string line = "PATH='" TRAINWRIGHT_BIN_DIR "':\"$PATH\" bash '" + folder.path("command") +
+                           "' >'" + folder.path("out") + "' 2>'" + folder.path("err") + "' </dev/null";
   const int status = std::system(line.c_str());
   ProcessResult result;
   result.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -1,0 +1,113 @@
+#include "lib/io/byte_sink.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <set>
+
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using test::CodeOf;
+using test::ReadFile;
+using test::TemporaryFolder;
+using test::WriteFile;
+
+std::set<std::string> NamesIn(const std::string& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.insert(entry.path().filename());
+  return names;
+}
+
+TEST(AtomicFileSinkTest, WithoutCommitNothingIsLeftAndTheOldFileStays) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("file"), "old");
+  {
+    AtomicFileSink sink(folder.path("file"));
+    sink.Write(AsBytes("new"));
+  }
+  EXPECT_EQ(ReadFile(folder.path("file")), "old");
+  EXPECT_EQ(NamesIn(folder.path()), std::set<std::string>{"file"});
+}
+
+TEST(AtomicFileSinkTest, CommitReplacesTheOldFileWhole) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("file"), "something longer");
+  AtomicFileSink sink(folder.path("file"));
+  sink.Write(AsBytes("ne"));
+  sink.Write(AsBytes("w"));
+  EXPECT_EQ(ReadFile(folder.path("file")), "something longer");
+  sink.Commit();
+  EXPECT_EQ(ReadFile(folder.path("file")), "new");
+  EXPECT_EQ(NamesIn(folder.path()), std::set<std::string>{"file"});
+}
+
+TEST(AtomicFileSinkTest, MissingFolderIsAnIoError) {
+  EXPECT_EQ(CodeOf([] { AtomicFileSink sink("/nonexistent-folder/file"); }), ErrorCode::kIo);
+}
+
+TEST(AtomicFileSinkTest, AFullDiskIsAnIoErrorAndLeavesTheOldFile) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("file"), "old");
+  const pid_t child = fork();
+  if (child == 0) {
+    // A file-size limit fails the write as a full disk does, without needing one.
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit = {1000, 1000};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const auto code = CodeOf([&] {
+      AtomicFileSink sink(folder.path("file"));
+      sink.Write(AsBytes(std::string(5000, 'x')));
+      sink.Commit();
+    });
+    _exit(code == ErrorCode::kIo ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  EXPECT_EQ(ReadFile(folder.path("file")), "old");
+  EXPECT_EQ(NamesIn(folder.path()), std::set<std::string>{"file"});
+}
+
+TEST(AtomicFileSinkTest, KilledWriterLeavesATemporaryThatTheNextRunRemoves) {
+  const TemporaryFolder folder;
+  const pid_t child = fork();
+  if (child == 0) {
+    AtomicFileSink sink(folder.path("file"));
+    sink.Write(AsBytes("half"));
+    kill(getpid(), SIGKILL);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_FALSE(std::filesystem::exists(folder.path("file")));
+  EXPECT_EQ(NamesIn(folder.path()).size(), 1u);
+  EXPECT_EQ(RemoveStaleTemporaries(folder.path()), 1);
+  EXPECT_TRUE(NamesIn(folder.path()).empty());
+}
+
+TEST(AtomicFileSinkTest, TemporariesOfLivingProcessesAndOtherFilesStay) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path(".file.tmp-1"), "of process 1, which lives");
+  WriteFile(folder.path(".hidden"), "");
+  WriteFile(folder.path("file.tmp-999999999"), "not hidden, not ours");
+  EXPECT_EQ(RemoveStaleTemporaries(folder.path()), 0);
+  EXPECT_EQ(NamesIn(folder.path()).size(), 3u);
+}
+
+TEST(FolderLockTest, ASecondHolderIsRefusedUntilTheFirstIsGone) {
+  const TemporaryFolder folder;
+  {
+    const FolderLock first(folder.path());
+    EXPECT_EQ(CodeOf([&] { FolderLock second(folder.path()); }), ErrorCode::kUsage);
+  }
+  EXPECT_EQ(CodeOf([&] { FolderLock again(folder.path()); }), std::nullopt);
+}
+
+}  // namespace
+}  // namespace trainwright
