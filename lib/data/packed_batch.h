@@ -4,6 +4,7 @@
 /// Shape legend: N tokens of the micro-batch, S spans.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 

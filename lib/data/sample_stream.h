@@ -44,19 +44,34 @@ struct SampleSpan {
 struct Sample {
   std::vector<SampleSpan> spans;
   int64_t tokens = 0;
+  int64_t num_labels() const;
   void AppendTo(PackedBatch* batch) const;
+};
+
+/// What one epoch of a stream holds.
+struct EpochCounts {
+  uint64_t samples = 0, tokens = 0, labels = 0;
 };
 
 class SampleStream {
  public:
-  /// \param set outlives the stream   \throws Error{kBadInput} when it holds no sample with a label
+  /// \param set outlives the stream
+  /// \throws Error{kBadInput} when no sample holds a label, or the records are not lm; Error{kUsage} on
+  /// options < 1
   SampleStream(const ShardSet* set, const SampleStreamOptions& options);
   ~SampleStream();
   /// The next sample; the stream never ends. \throws what reading the shards throws
   Sample Next();
   /// Where Next() will read. Consumed, not prefetched.
   SampleCursor cursor() const;
+  /// \throws Error{kBadInput} when the set has no such window; a sample beyond its window is reported by
+  /// Next()
   void Seek(const SampleCursor& cursor);
+  /// How far the cursor is, in epochs; whole numbers are exact, between them windows and samples count
+  /// evenly.
+  double epochs() const;
+  /// Counts an epoch by decoding the whole set once.
+  EpochCounts CountEpoch() const;
   /// Seconds that Next() spent waiting for data so far.
   double wait_s() const;
   /// Identity of the order: changes whenever the data, seed or cutting does. For the checkpoint.

@@ -1,0 +1,270 @@
+#include "lib/data/sample_stream.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "lib/base/checksum.h"
+#include "lib/base/error.h"
+#include "lib/base/rng.h"
+#include "lib/io/ordered_workers.h"
+
+namespace trainwright {
+namespace {
+
+/// The part of `total` that falls to positions [begin, end) of `count`; parts of a partition sum to `total`.
+uint64_t ShareOf(uint64_t total, uint64_t begin, uint64_t end, uint64_t count) {
+  const auto up_to = [&](uint64_t position) {
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(total) * position / count);
+  };
+  return up_to(end) - up_to(begin);
+}
+
+/// Cuts a chunk into samples, appended to `samples`.
+void CutChunk(const Chunk& chunk, uint64_t sequence_tokens, std::vector<Sample>* samples) {
+  Sample sample;
+  uint64_t position = 0;
+  for (const Segment& segment : chunk.segments) {
+    if (segment.flags & kSegmentPadding) break;
+    for (uint64_t begin = 0; begin < segment.tokens; begin += sequence_tokens) {
+      const uint64_t end = std::min<uint64_t>(begin + sequence_tokens, segment.tokens);
+      if (static_cast<uint64_t>(sample.tokens) + (end - begin) > sequence_tokens) {
+        samples->push_back(std::exchange(sample, {}));
+      }
+      SampleSpan span;
+      const auto first = chunk.tokens.begin() + static_cast<ptrdiff_t>(position);
+      span.tokens.assign(first + static_cast<ptrdiff_t>(begin), first + static_cast<ptrdiff_t>(end));
+      if (end < segment.tokens) {
+        span.next_token = chunk.tokens[position + end];
+      } else {
+        span.next_token = segment.flags & kSegmentEndsMidDocument ? segment.next_token : kNoId;
+      }
+      span.source_bytes = ShareOf(segment.source_bytes, begin, end, segment.tokens);
+      span.starts_document = begin == 0 && !(segment.flags & kSegmentStartsMidDocument);
+      sample.tokens += static_cast<int64_t>(end - begin);
+      sample.spans.push_back(std::move(span));
+    }
+    position += segment.tokens;
+  }
+  if (sample.tokens > 0) samples->push_back(std::move(sample));
+}
+
+struct WindowId {
+  uint64_t epoch = 0, window = 0;
+  bool operator==(const WindowId&) const = default;
+};
+
+}  // namespace
+
+int64_t Sample::num_labels() const {
+  int64_t labels = 0;
+  for (const SampleSpan& span : spans) {
+    labels += static_cast<int64_t>(span.tokens.size()) - (span.next_token == kNoId ? 1 : 0);
+  }
+  return labels;
+}
+
+void Sample::AppendTo(PackedBatch* batch) const {
+  for (const SampleSpan& span : spans) {
+    batch->AppendSpan(span.tokens.data(), span.tokens.size(), span.next_token);
+    batch->source_bytes += span.source_bytes;
+    batch->documents += span.starts_document ? 1 : 0;
+  }
+}
+
+struct SampleStream::Impl {
+  Impl(const ShardSet* shard_set, const SampleStreamOptions& stream_options)
+      : set(shard_set),
+        options(stream_options),
+        workers(1, 1, [this](int, WindowId id) { return BuildWindow(id); }) {}
+
+  uint64_t windows() const { return (set->chunks() + options.window_chunks - 1) / options.window_chunks; }
+
+  WindowId After(WindowId id) const {
+    return id.window + 1 < windows() ? WindowId{id.epoch, id.window + 1} : WindowId{id.epoch + 1, 0};
+  }
+
+  /// The samples of a window, in the order of the stream. Runs on the decoding thread; touches constants
+  /// only.
+  std::vector<Sample> BuildWindow(WindowId id) const {
+    const uint64_t chunks = set->chunks();
+    const uint64_t begin = id.window * options.window_chunks;
+    const uint64_t end = std::min(begin + options.window_chunks, chunks);
+    const KeyedPermutation chunk_order(chunks, Rng(options.seed, "chunk order", id.epoch).key());
+
+    // Slot i takes the window's i-th chunk; a frame that holds several of them is decoded once.
+    std::vector<std::vector<Sample>> slots(end - begin);
+    std::map<uint64_t, uint64_t> slot_of_chunk;
+    for (uint64_t i = begin; i < end; ++i) {
+      slot_of_chunk[options.shuffle ? chunk_order(i) : i] = i - begin;
+    }
+    for (auto wanted = slot_of_chunk.begin(); wanted != slot_of_chunk.end();) {
+      uint64_t first_chunk = 0;
+      const std::vector<Chunk> frame = set->ReadFrameOf(wanted->first, &first_chunk);
+      for (; wanted != slot_of_chunk.end() && wanted->first < first_chunk + frame.size(); ++wanted) {
+        CutChunk(frame.at(wanted->first - first_chunk), static_cast<uint64_t>(options.sequence_tokens),
+                 &slots[wanted->second]);
+      }
+    }
+
+    std::vector<Sample> stored;
+    for (std::vector<Sample>& slot : slots) std::move(slot.begin(), slot.end(), std::back_inserter(stored));
+    if (!options.shuffle || stored.empty()) return stored;
+    const KeyedPermutation order(stored.size(), Rng(options.seed, "sample order", id.epoch).Bits(id.window));
+    std::vector<Sample> permuted(stored.size());
+    for (uint64_t i = 0; i < stored.size(); ++i) permuted[i] = std::move(stored[order(i)]);
+    return permuted;
+  }
+
+  /// Makes the window of the cursor the loaded one and starts decoding its successor.
+  void LoadWindow() {
+    const WindowId wanted{cursor.epoch, cursor.window};
+    const auto start = std::chrono::steady_clock::now();
+    if (!workers.empty() && ahead != wanted) {
+      try {
+        workers.Pop();
+      } catch (const std::exception&) {
+        // A window that nobody asked for: if it is ever wanted, it is read, and fails, again.
+      }
+    }
+    if (workers.empty()) workers.Push(wanted);
+    ahead.reset();
+    loaded.reset();
+    samples = workers.Pop();
+    loaded = wanted;
+    wait_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    ahead = After(wanted);
+    workers.Push(*ahead);
+  }
+
+  /// Whether any document of the set has two tokens, and so a label.
+  bool HasLabel() const {
+    const ShardTotals& totals = set->totals();
+    if (totals.tokens > totals.documents) return true;
+    uint64_t first_chunk = 0;
+    for (uint64_t chunk = 0; chunk < set->chunks();) {
+      const std::vector<Chunk> frame = set->ReadFrameOf(chunk, &first_chunk);
+      for (const Chunk& content : frame) {
+        for (const Segment& segment : content.segments) {
+          if (segment.flags & kSegmentPadding) continue;
+          if (segment.tokens >= 2 || (segment.tokens == 1 && (segment.flags & kSegmentEndsMidDocument)))
+            return true;
+        }
+      }
+      chunk = first_chunk + frame.size();
+    }
+    return false;
+  }
+
+  const ShardSet* set;
+  SampleStreamOptions options;
+  SampleCursor cursor;
+  std::vector<Sample> samples;     // of the loaded window; those before the cursor are moved out
+  std::optional<WindowId> loaded;  // which window `samples` is
+  std::optional<WindowId> ahead;   // which window the worker builds, when it builds one
+  double wait_s = 0;
+  OrderedWorkers<WindowId, std::vector<Sample>> workers;  // last: joins before the members it reads are gone
+};
+
+SampleStream::SampleStream(const ShardSet* set, const SampleStreamOptions& options) {
+  if (options.sequence_tokens < 1) throw Error(ErrorCode::kUsage, "--seq", "must be at least 1 token");
+  if (options.window_chunks < 1) throw Error(ErrorCode::kUsage, "window", "must be at least 1 chunk");
+  if (set->header().record_kind != RecordKind::kLm) {
+    throw Error(ErrorCode::kBadInput, "shards",
+                "hold records that are not plain text; this build trains on lm records", "",
+                "pack a stream written with pretokenize --records lm");
+  }
+  impl_ = std::make_unique<Impl>(set, options);
+  if (set->chunks() == 0 || !impl_->HasLabel()) {
+    throw Error(ErrorCode::kBadInput, "shards",
+                "hold no document of two or more tokens, so there is nothing to learn", "",
+                "look at the set with pack --info");
+  }
+}
+
+SampleStream::~SampleStream() = default;
+
+Sample SampleStream::Next() {
+  while (true) {
+    SampleCursor& cursor = impl_->cursor;
+    if (impl_->loaded != WindowId{cursor.epoch, cursor.window}) {
+      impl_->LoadWindow();
+      if (cursor.sample > impl_->samples.size()) {
+        throw Error(ErrorCode::kBadInput, "data position",
+                    "sample " + std::to_string(cursor.sample) + " lies beyond its window of " +
+                        std::to_string(impl_->samples.size()) + " samples",
+                    "epoch " + std::to_string(cursor.epoch) + ", window " + std::to_string(cursor.window));
+      }
+    }
+    const uint64_t count = impl_->samples.size();
+    std::optional<Sample> sample;
+    if (cursor.sample < count) sample = std::move(impl_->samples[cursor.sample++]);
+    if (cursor.sample >= count) {
+      const WindowId next = impl_->After({cursor.epoch, cursor.window});
+      cursor = {next.epoch, next.window, 0};
+    }
+    if (sample) return std::move(*sample);
+  }
+}
+
+SampleCursor SampleStream::cursor() const {
+  return impl_->cursor;
+}
+
+void SampleStream::Seek(const SampleCursor& cursor) {
+  if (cursor.window >= impl_->windows()) {
+    throw Error(
+        ErrorCode::kBadInput, "data position",
+        "window " + std::to_string(cursor.window) + " of a set of " + std::to_string(impl_->windows()));
+  }
+  impl_->cursor = cursor;
+  impl_->loaded.reset();  // its samples before the cursor may be moved out
+}
+
+double SampleStream::epochs() const {
+  const SampleCursor& cursor = impl_->cursor;
+  double in_window = 0;
+  if (impl_->loaded == WindowId{cursor.epoch, cursor.window}) {
+    in_window = static_cast<double>(cursor.sample) / static_cast<double>(impl_->samples.size());
+  }
+  return static_cast<double>(cursor.epoch) +
+         (static_cast<double>(cursor.window) + in_window) / static_cast<double>(impl_->windows());
+}
+
+EpochCounts SampleStream::CountEpoch() const {
+  EpochCounts counts;
+  std::vector<Sample> samples;
+  uint64_t first_chunk = 0;
+  for (uint64_t chunk = 0; chunk < impl_->set->chunks();) {
+    const std::vector<Chunk> frame = impl_->set->ReadFrameOf(chunk, &first_chunk);
+    samples.clear();
+    for (const Chunk& content : frame) {
+      CutChunk(content, static_cast<uint64_t>(impl_->options.sequence_tokens), &samples);
+    }
+    counts.samples += samples.size();
+    for (const Sample& sample : samples) {
+      counts.tokens += static_cast<uint64_t>(sample.tokens);
+      counts.labels += static_cast<uint64_t>(sample.num_labels());
+    }
+    chunk = first_chunk + frame.size();
+  }
+  return counts;
+}
+
+double SampleStream::wait_s() const {
+  return impl_->wait_s;
+}
+
+std::string SampleStream::fingerprint() const {
+  const SampleStreamOptions& options = impl_->options;
+  const std::string identity =
+      "trainwright sample order 1\ncontent " + HexEncode(impl_->set->content_sha256()) + "\nseed " +
+      std::to_string(options.seed) + "\nsequence_tokens " + std::to_string(options.sequence_tokens) +
+      "\nwindow_chunks " + std::to_string(options.window_chunks) + "\nshuffle " +
+      (options.shuffle ? "1" : "0") + "\n";
+  return HexEncode(Sha256Of(AsBytes(identity)));
+}
+
+}  // namespace trainwright
