@@ -1,0 +1,83 @@
+#include "lib/tok/tokenizer.h"
+
+#include <filesystem>
+
+#include "lib/base/error.h"
+#include "lib/io/byte_source.h"
+#include "lib/tok/bytes_tokenizer.h"
+#include "lib/tok/sentencepiece_tokenizer.h"
+
+namespace trainwright {
+namespace {
+
+constexpr uint64_t kMaxModelBytes = uint64_t{1} << 30;
+constexpr char kHint[] =
+    "--tokenizer takes a SentencePiece .model file, a folder that holds tokenizer.model, or \"bytes\"";
+
+/// The file that a --tokenizer argument means.
+std::string ModelFileOf(const std::string& spec) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (!fs::is_directory(spec, ignored)) return spec;
+  const fs::path model = fs::path(spec) / "tokenizer.model";
+  if (fs::exists(model, ignored)) return model.string();
+  const fs::path json = fs::path(spec) / "tokenizer.json";
+  if (fs::exists(json, ignored)) return json.string();
+  throw Error(ErrorCode::kBadInput, spec, "this folder has no tokenizer.model", "", kHint);
+}
+
+/// Whether a file starts like a tiktoken rank file: base64, a space, a number, a line's end.
+bool LooksLikeTiktoken(std::string_view content) {
+  const std::string_view line = content.substr(0, content.find('\n'));
+  const size_t space = line.find(' ');
+  if (space == 0 || space == std::string_view::npos || line.size() > 1000) return false;
+  constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
+  const std::string_view rank = line.substr(space + 1);
+  return line.substr(0, space).find_first_not_of(kBase64) == std::string_view::npos && !rank.empty() &&
+         rank.find_first_not_of("0123456789\r") == std::string_view::npos;
+}
+
+void RefuseOtherFormats(const std::string& path, std::string_view content) {
+  const auto refuse = [&](const std::string& what) {
+    throw Error(ErrorCode::kBadInput, path, "this version does not read " + what, "", kHint);
+  };
+  if (content.empty()) throw Error(ErrorCode::kBadInput, path, "is empty", "", kHint);
+  const size_t start = content.find_first_not_of(" \t\r\n");
+  if (start != std::string_view::npos && content[start] == '{')
+    refuse("tokenizer.json files (Hugging Face tokenizers)");
+  if (path.ends_with(".tiktoken") || LooksLikeTiktoken(content)) refuse("tiktoken files");
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& spec) {
+  if (spec == "bytes") return std::make_unique<BytesTokenizer>();
+  const std::string path = ModelFileOf(spec);
+  const std::vector<uint8_t> content = ReadWholeFile(path, kMaxModelBytes);
+  RefuseOtherFormats(path, AsText(content));
+  return std::make_unique<SentencePieceTokenizer>(std::string(AsText(content)), path);
+}
+
+std::unique_ptr<Tokenizer> TokenizerFromIdentity(const TokenizerIdentity& identity) {
+  const std::string name = "tokenizer " + HexEncode(identity.sha256).substr(0, 12);
+  std::unique_ptr<Tokenizer> tokenizer;
+  if (identity.kind == "bytes") {
+    tokenizer = std::make_unique<BytesTokenizer>();
+  } else if (identity.kind == "sentencepiece") {
+    if (identity.model.empty()) throw Error(ErrorCode::kBadInput, name, "its model is missing");
+    if (Sha256Of(AsBytes(identity.model)) != identity.sha256) {
+      throw Error(ErrorCode::kBadInput, name, "its model does not have the SHA-256 that it is recorded with");
+    }
+    tokenizer = std::make_unique<SentencePieceTokenizer>(identity.model, name);
+  } else {
+    throw Error(ErrorCode::kBadInput, name,
+                "this version knows no tokenizers of kind \"" + identity.kind + "\"");
+  }
+  if (tokenizer->identity() != identity) {
+    throw Error(ErrorCode::kBadInput, name,
+                "its recorded vocabulary size or special ids are not those of its model");
+  }
+  return tokenizer;
+}
+
+}  // namespace trainwright

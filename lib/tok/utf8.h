@@ -1,0 +1,26 @@
+/// UTF-8 as SentencePiece reads it: strict (no surrogates, no overlong forms, at most U+10FFFF), and a bad
+/// sequence is bad one byte at a time. All functions are O(n), pure and thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace trainwright {
+
+struct Utf8Character {
+  uint32_t code_point = 0;
+  size_t size_bytes = 0;  ///< 1 to 4; 0 when no valid character starts here
+};
+
+/// The character that starts at the first byte of `text`.
+Utf8Character DecodeUtf8(std::string_view text);
+
+/// The offset of the first byte that is not part of a valid character; npos when there is none.
+size_t FindInvalidUtf8(std::string_view text);
+
+/// `text` with one U+FFFD in the place of each bad byte; counts them in `replaced` unless that is null.
+std::string ReplaceInvalidUtf8(std::string_view text, uint64_t* replaced = nullptr);
+
+}  // namespace trainwright
