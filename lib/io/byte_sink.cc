@@ -34,6 +34,34 @@ void WriteAll(int fd, const std::string& name, ByteSpan bytes, OnStop on_stop) {
   }
 }
 
+// A device, pipe or socket: renaming a file over it would destroy it.
+class SpecialFileSink final : public ByteSink {
+ public:
+  explicit SpecialFileSink(std::string path) : path_(std::move(path)) {
+    fd_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (fd_ < 0) throw SystemError(path_, "open", errno);
+  }
+  ~SpecialFileSink() override {
+    if (fd_ >= 0) close(fd_);
+  }
+  void Write(ByteSpan bytes) override { WriteAll(fd_, path_, bytes, OnStop::kThrow); }
+  void Commit() override {
+    if (close(std::exchange(fd_, -1)) != 0) throw SystemError(path_, "close", errno);
+  }
+  const std::string& name() const override { return path_; }
+  int fd() const { return fd_; }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+};
+
+void RefuseTerminal(int fd, const std::string& name, bool refuse) {
+  if (!refuse || isatty(fd) != 1) return;
+  throw Error(ErrorCode::kUsage, name, "is a terminal, and the output is binary", "",
+              "redirect it, name a file with -o, or force it with -f");
+}
+
 }  // namespace
 
 std::string FolderOf(const std::string& path) {
@@ -104,12 +132,22 @@ const std::string& MemorySink::name() const {
 }
 
 std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal) {
-  if (path != "-") return std::make_unique<AtomicFileSink>(path);
-  if (binary && !allow_terminal && isatty(STDOUT_FILENO) == 1) {
-    throw Error(ErrorCode::kUsage, "standard output", "is a terminal, and the output is binary", "",
-                "redirect it, name a file with -o, or force it with -f");
+  if (path == "-") {
+    RefuseTerminal(STDOUT_FILENO, "standard output", binary && !allow_terminal);
+    return std::make_unique<StdoutSink>();
   }
-  return std::make_unique<StdoutSink>();
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
+  if (std::filesystem::is_other(status)) {
+    auto sink = std::make_unique<SpecialFileSink>(path);
+    RefuseTerminal(sink->fd(), path, binary && !allow_terminal);
+    return sink;
+  }
+  if (std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored)) &&
+      std::filesystem::exists(status)) {
+    return std::make_unique<AtomicFileSink>(std::filesystem::canonical(path));
+  }
+  return std::make_unique<AtomicFileSink>(path);
 }
 
 void WriteFileAtomically(const std::string& path, ByteSpan content) {
@@ -118,16 +156,16 @@ void WriteFileAtomically(const std::string& path, ByteSpan content) {
   sink.Commit();
 }
 
-int RemoveStaleTemporaries(const std::string& folder) {
+int RemoveStaleTemporaries(const std::string& folder, const std::string& name_prefix, bool locked) {
   int removed = 0;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename();
     const size_t mark = name.rfind(kTemporaryMark);
-    if (name.empty() || name[0] != '.' || mark == std::string::npos) continue;
+    if (!name.starts_with("." + name_prefix) || mark == std::string::npos) continue;
     const int pid = std::atoi(name.c_str() + mark + sizeof(kTemporaryMark) - 1);
-    const bool alive = pid > 0 && (kill(pid, 0) == 0 || errno == EPERM);
-    if (pid > 0 && (!alive || pid == getpid()) && std::filesystem::remove(entry.path(), ignored)) ++removed;
+    const bool alive = !locked && pid != getpid() && (kill(pid, 0) == 0 || errno == EPERM);
+    if (pid > 0 && !alive && std::filesystem::remove(entry.path(), ignored)) ++removed;
   }
   return removed;
 }

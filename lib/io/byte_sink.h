@@ -68,15 +68,19 @@ class MemorySink final : public ByteSink {
   bool committed_ = false;
 };
 
-/// "-" is standard output, anything else an AtomicFileSink.
-/// \throws Error{kUsage} when binary data would go to a terminal and `allow_terminal` is false
+/// "-" is standard output; a device, pipe or socket is written in place; anything else is an AtomicFileSink
+/// (of the file that a symbolic link points to). \throws Error{kUsage} when binary data would go to a
+/// terminal and `allow_terminal` is false
 std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal);
 
 /// Writes a whole small file atomically. \throws Error{kIo}
 void WriteFileAtomically(const std::string& path, ByteSpan content);
 
-/// Deletes ".<anything>.tmp-<pid>" files in a folder whose process is gone. \returns how many
-int RemoveStaleTemporaries(const std::string& folder);
+/// Deletes the ".<name_prefix><anything>.tmp-<pid>" files in a folder whose process is gone.
+/// \param locked the caller's lock on the folder proves that no process is still writing these: pids are not
+/// asked \returns how many
+int RemoveStaleTemporaries(const std::string& folder, const std::string& name_prefix = "",
+                           bool locked = false);
 
 /// fsync of a folder, so that renames in it survive a crash. \throws Error{kIo}
 void SyncFolder(const std::string& folder);

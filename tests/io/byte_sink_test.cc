@@ -1,8 +1,10 @@
 #include "lib/io/byte_sink.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -98,6 +100,42 @@ TEST(AtomicFileSinkTest, TemporariesOfLivingProcessesAndOtherFilesStay) {
   WriteFile(folder.path("file.tmp-999999999"), "not hidden, not ours");
   EXPECT_EQ(RemoveStaleTemporaries(folder.path()), 0);
   EXPECT_EQ(NamesIn(folder.path()).size(), 3u);
+}
+
+TEST(AtomicFileSinkTest, UnderALockTemporariesOfThePrefixGoWhosoeverTheirNumberIs) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path(".shard-3.tmp-1"), "");
+  WriteFile(folder.path(".other.tmp-1"), "");
+  WriteFile(folder.path("shard-3.tmp-1"), "");
+  EXPECT_EQ(RemoveStaleTemporaries(folder.path(), "shard-", /*locked=*/true), 1);
+  EXPECT_EQ(NamesIn(folder.path()), (std::set<std::string>{".other.tmp-1", "shard-3.tmp-1"}));
+}
+
+TEST(OpenSinkTest, ADeviceOrPipeIsWrittenInPlaceAndStays) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  const std::unique_ptr<ByteSink> sink = OpenSink(pipe, /*binary=*/true, /*allow_terminal=*/false);
+  sink->Write(AsBytes("through"));
+  sink->Commit();
+  char content[16] = {};
+  EXPECT_EQ(read(reader, content, sizeof(content)), 7);
+  EXPECT_STREQ(content, "through");
+  close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+}
+
+TEST(OpenSinkTest, ASymbolicLinkStaysAndItsTargetIsReplaced) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("target"), "old");
+  std::filesystem::create_symlink("target", folder.path("link"));
+  const std::unique_ptr<ByteSink> sink =
+      OpenSink(folder.path("link"), /*binary=*/true, /*allow_terminal=*/false);
+  sink->Write(AsBytes("new"));
+  sink->Commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
+  EXPECT_EQ(ReadFile(folder.path("target")), "new");
 }
 
 TEST(FolderLockTest, ASecondHolderIsRefusedUntilTheFirstIsGone) {
