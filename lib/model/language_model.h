@@ -11,9 +11,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "lib/model/model_config.h"
 #include "lib/nn/flat_parameters.h"
+#include "lib/nn/linear_cross_entropy.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {
@@ -27,9 +30,15 @@ struct ModelInput {
   std::vector<int32_t> span_starts;  ///< [S+1], on the host
 };
 
-struct LossSum {
-  double loss_nats = 0;  ///< sum over labels of -log p(label), softmax in fp32, summed in fp64
-  int64_t num_labels = 0;
+/// Continues one sequence a token at a time, keeping the keys and values of what it has seen.
+/// Holds memory for `max_tokens` positions; the model outlives it. Not thread-safe.
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  /// Appends tokens: the prompt at once, then one at a time. Together at most `max_tokens`.
+  /// \returns fp32 logits [V] of the position after the last
+  virtual at::Tensor Append(const std::vector<int64_t>& tokens) = 0;
+  virtual int64_t length() const = 0;
 };
 
 class LanguageModel {
@@ -39,17 +48,20 @@ class LanguageModel {
   virtual FlatParameters& parameters() = 0;
   virtual const FlatParameters& parameters() const = 0;
   /// Sum of the loss over the micro-batch, forward only.
+  /// \throws Error{kBadInput} on an id that is not in the vocabulary, as all that follow do
   virtual LossSum Loss(const ModelInput& input) = 0;
   /// Forward and backward: adds `gradient_scale` * d(sum of losses)/dw to the gradients.
   /// \param gradient_scale 1 / (labels of the whole optimizer step), times the loss scale under fp16
   virtual LossSum LossAndGradients(const ModelInput& input, double gradient_scale) = 0;
   /// fp32 logits [N, V] of every position.
   virtual at::Tensor Logits(const ModelInput& input) = 0;
+  virtual std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) = 0;
 };
 
 /// Makes a model with initialised weights (normal, std 0.02, residual projections scaled by 1/sqrt(2 layers);
-/// a pure function of seed and parameter name). \throws Error{kUsage} on a config it cannot run
+/// a pure function of seed and parameter name), or with zeros when there is no seed, for weights to be loaded
+/// over. \throws Error{kUsage} on a config it cannot run
 std::unique_ptr<LanguageModel> MakeModel(const ModelConfig& config, Precision precision, at::Device device,
-                                         uint64_t seed);
+                                         std::optional<uint64_t> seed);
 
 }  // namespace trainwright

@@ -32,14 +32,20 @@ class FlatParameters {
  public:
   /// Declares a parameter and returns its index. Before Allocate.
   size_t Add(std::string name, std::vector<int64_t> shape, bool decay);
-  /// Allocates the buffers, zeroed. `with_gradients` false: inference.
-  void Allocate(Precision precision, at::Device device, bool with_gradients);
+  /// Allocates the values, zeroed, and the compute copy.
+  void Allocate(const Numerics& numerics, at::Device device);
   const std::vector<Parameter>& all() const { return parameters_; }
   Parameter& operator[](size_t index) { return parameters_[index]; }
   const Parameter* Find(const std::string& name) const;
-  at::Tensor& values() { return values_; }        ///< fp32 [padded elements]
-  at::Tensor& gradients() { return gradients_; }  ///< same shape; undefined without gradients
-  int64_t count() const { return count_; }        ///< elements of all parameters, padding not counted
+  at::Tensor& values() { return values_; }  ///< fp32 [padded elements]
+  const at::Tensor& values() const { return values_; }
+  /// Same shape as values(); allocated and zeroed at the first call, so that inference does without.
+  at::Tensor& gradients();
+  /// Whatever buffer of this layout, cut to the matrix that begins at a parameter: consecutive parameters
+  /// without padding between them (the three projections of attention, say) read as one.
+  at::Tensor Matrix(const at::Tensor& buffer, size_t index, int64_t rows, int64_t columns) const;
+  at::Tensor& compute() { return compute_; }  ///< values() itself under fp32
+  int64_t count() const { return count_; }    ///< elements of all parameters, padding not counted
   void ZeroGradients();
   /// Recasts the compute copy from the master; after every change of values().
   void RefreshCompute();
@@ -48,7 +54,7 @@ class FlatParameters {
   std::vector<Parameter> parameters_;
   at::Tensor values_, gradients_, compute_;
   int64_t count_ = 0, padded_ = 0;
-  Precision precision_ = Precision::kFp32;
+  Numerics numerics_;
 };
 
 }  // namespace trainwright

@@ -20,4 +20,15 @@ at::ScalarType PrecisionDtype(Precision precision);
 /// points, about the speed of fp32 instead of a fifth of it.
 bool HasFastProducts(Precision precision, at::Device device);
 
+/// A precision and the type that holds its values: the short type, or fp32 holding rounded values.
+struct Numerics {
+  Precision precision = Precision::kFp32;
+  at::ScalarType storage = at::kFloat;
+  /// Whether fp32 storage holds values rounded to the short type.
+  bool emulated() const { return precision != Precision::kFp32 && storage == at::kFloat; }
+};
+
+/// The storage that is fast on a device.
+Numerics ChooseNumerics(Precision precision, at::Device device);
+
 }  // namespace trainwright

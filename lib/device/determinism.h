@@ -1,0 +1,31 @@
+/// What makes two runs of the same work give the same bits, and the identity of the machine that decides
+/// them.
+///
+/// On a CPU the bits of a run depend on the thread count, the instruction set and the torch build; nothing
+/// else, once PrepareDeterminism ran. No autograd graph is ever built (no tensor requires gradients), so no
+/// guard is needed.
+#pragma once
+
+#include <string>
+
+namespace trainwright {
+
+/// Call first thing in main, before any work of torch: tells MKL to give results that do not depend on the
+/// alignment of its operands (a value of MKL_CBWR that the user set is kept).
+void PrepareDeterminism();
+
+/// Threads of matrix products and element-wise kernels. \param threads >= 1, or 0 for the physical cores
+/// usable \returns the number in effect
+int SetComputeThreads(int threads);
+
+/// Physical cores that this process may run on, at least 1.
+int UsablePhysicalCores();
+
+/// The instruction set that torch's and our kernels choose here: "AVX2", "AVX512", "DEFAULT", with "+BF16"
+/// where matrix products of bf16 are native. Part of a checkpoint's state: other hardware gives other bits.
+std::string CpuCapability();
+
+/// Version and build of torch, as one line for the same purpose.
+std::string TorchBuild();
+
+}  // namespace trainwright

@@ -1,0 +1,141 @@
+#include "lib/nn/attention.h"
+
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+
+#include "lib/nn/cpu/parallel.h"
+#include "lib/nn/elementwise.h"
+
+namespace trainwright {
+namespace {
+
+/// Spans up to this length are attended by our own kernel, many at once: torch's has a fixed cost of some 50
+/// microseconds a call, and gains from its blocks only on longer ones.
+constexpr int64_t kShortSpan = 64;
+
+struct Spans {
+  std::vector<cpu::AttentionTask> short_tasks;  // every group of every short span
+  std::vector<cpu::AttentionTask> long_spans;   // group unused
+  int64_t longest_short = 0;
+};
+
+Spans Classify(const AttentionShape& shape, const std::vector<int32_t>& span_starts) {
+  Spans spans;
+  for (size_t s = 0; s + 1 < span_starts.size(); ++s) {
+    const int64_t begin = span_starts[s], end = span_starts[s + 1];
+    if (end - begin > kShortSpan) {
+      spans.long_spans.push_back({begin, end, 0});
+      continue;
+    }
+    if (end == begin) continue;
+    spans.longest_short = std::max(spans.longest_short, end - begin);
+    for (int64_t group = 0; group < shape.num_kv_heads; ++group)
+      spans.short_tasks.push_back({begin, end, group});
+  }
+  return spans;
+}
+
+/// Views of one span as torch's kernel takes them: groups are its batch, the query heads of a group its
+/// heads, and key and value heads are repeated by a stride of zero.
+struct SpanViews {
+  at::Tensor q_grtk, k_grtk, v_grtk;
+};
+
+SpanViews ViewSpan(const AttentionShape& shape, const at::Tensor& qkv, const cpu::AttentionTask& span) {
+  const int64_t length = span.end - span.begin, groups = shape.num_kv_heads, size = shape.head_dim;
+  const int64_t repeats = shape.num_heads / groups, row = shape.row(), begin = span.begin * row;
+  SpanViews views;
+  const std::vector<int64_t> sizes = {groups, repeats, length, size};
+  views.q_grtk = qkv.as_strided(sizes, {repeats * size, size, row, 1}, begin);
+  views.k_grtk = qkv.as_strided(sizes, {size, 0, row, 1}, begin + shape.num_heads * size);
+  views.v_grtk = qkv.as_strided(sizes, {size, 0, row, 1}, begin + (shape.num_heads + groups) * size);
+  return views;
+}
+
+/// A span's rows of an [N, H K] tensor as [G, R, T, K].
+at::Tensor ViewHeads(const AttentionShape& shape, const at::Tensor& tensor, const cpu::AttentionTask& span) {
+  const int64_t repeats = shape.num_heads / shape.num_kv_heads, size = shape.head_dim,
+                row = shape.num_heads * size;
+  return tensor.as_strided({shape.num_kv_heads, repeats, span.end - span.begin, size},
+                           {repeats * size, size, row, 1}, span.begin * row);
+}
+
+/// A span's columns of lse [H, N] as [G, R, T].
+at::Tensor ViewLse(const AttentionShape& shape, const at::Tensor& lse_hn, const cpu::AttentionTask& span) {
+  const int64_t repeats = shape.num_heads / shape.num_kv_heads;
+  return lse_hn.as_strided({shape.num_kv_heads, repeats, span.end - span.begin},
+                           {repeats * shape.num_tokens, shape.num_tokens, 1}, span.begin);
+}
+
+template <typename Function>
+void ForShortTasks(const AttentionShape& shape, const Spans& spans, const Function& function) {
+  const auto count = static_cast<int64_t>(spans.short_tasks.size());
+  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    std::vector<float> scratch(cpu::AttentionScratch(spans.longest_short, shape.head_dim));
+    for (int64_t task = begin; task < end; ++task) function(spans.short_tasks[task], scratch.data());
+  });
+}
+
+}  // namespace
+
+void PackedAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
+                     const std::vector<int32_t>& span_starts, at::Tensor& out_nhk, at::Tensor& lse_hn) {
+  const Spans spans = Classify(shape, span_starts);
+  for (const cpu::AttentionTask& span : spans.long_spans) {
+    const SpanViews views = ViewSpan(shape, qkv, span);
+    const auto [out, lse] =
+        at::_scaled_dot_product_flash_attention_for_cpu(views.q_grtk, views.k_grtk, views.v_grtk,
+                                                        /*dropout_p=*/0.0, /*is_causal=*/true);
+    ViewHeads(shape, out_nhk, span).copy_(out);
+    ViewLse(shape, lse_hn, span).copy_(lse);
+  }
+  if (numerics.emulated() && !spans.long_spans.empty()) RoundInto(numerics, out_nhk, out_nhk);
+  const cpu::Codec codec = cpu::CodecOf(numerics);
+  const void* in = qkv.const_data_ptr();
+  void* out = out_nhk.mutable_data_ptr();
+  float* lse = lse_hn.mutable_data_ptr<float>();
+  ForShortTasks(shape, spans, [&](const cpu::AttentionTask& task, float* scratch) {
+    cpu::BestKernels().attention(codec, in, shape, task, out, lse, scratch);
+  });
+}
+
+void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& shape,
+                             const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
+                             const at::Tensor& lse_hn, const std::vector<int32_t>& span_starts,
+                             at::Tensor& d_qkv) {
+  const Spans spans = Classify(shape, span_starts);
+  const int64_t groups = shape.num_kv_heads, size = shape.head_dim, row = shape.row();
+  for (const cpu::AttentionTask& span : spans.long_spans) {
+    const SpanViews views = ViewSpan(shape, qkv, span);
+    const auto [d_q, d_k, d_v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+        ViewHeads(shape, d_out_nhk, span), views.q_grtk, views.k_grtk, views.v_grtk,
+        ViewHeads(shape, out_nhk, span), ViewLse(shape, lse_hn, span), /*dropout_p=*/0.0, /*is_causal=*/true);
+    ViewSpan(shape, d_qkv, span).q_grtk.copy_(d_q);
+    const std::vector<int64_t> sizes = {groups, span.end - span.begin, size};
+    const int64_t keys = span.begin * row + shape.num_heads * size;
+    d_qkv.as_strided(sizes, {size, row, 1}, keys).copy_(d_k.sum(1));
+    d_qkv.as_strided(sizes, {size, row, 1}, keys + groups * size).copy_(d_v.sum(1));
+  }
+  const cpu::Codec codec = cpu::CodecOf(numerics);
+  const void *d_out = d_out_nhk.const_data_ptr(), *in = qkv.const_data_ptr(), *out = out_nhk.const_data_ptr();
+  const float* lse = lse_hn.const_data_ptr<float>();
+  void* result = d_qkv.mutable_data_ptr();
+  ForShortTasks(shape, spans, [&](const cpu::AttentionTask& task, float* scratch) {
+    cpu::BestKernels().attention_backward(codec, d_out, in, out, lse, shape, task, result, scratch);
+  });
+}
+
+void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& query,
+                     const at::Tensor& keys, const at::Tensor& values, int64_t length, at::Tensor& out) {
+  const cpu::Codec codec = cpu::CodecOf(numerics);
+  const void *q = query.const_data_ptr(), *k = keys.const_data_ptr(), *v = values.const_data_ptr();
+  void* result = out.mutable_data_ptr();
+  at::parallel_for(0, shape.num_heads, 65536 / (length * shape.head_dim) + 1,
+                   [&](int64_t begin, int64_t end) {
+                     std::vector<float> scratch(cpu::AttentionScratch(length, shape.head_dim));
+                     cpu::BestKernels().attention_decode(codec, q, k, v, length, shape, result,
+                                                         scratch.data(), begin, end);
+                   });
+}
+
+}  // namespace trainwright

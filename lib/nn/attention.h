@@ -1,0 +1,33 @@
+/// Causal self-attention inside each span of a packed batch, with grouped query heads.
+/// \source Dao et al. 2022, arXiv:2205.14135 (the passes of long spans, torch's kernel)
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/nn/precision.h"
+#include "lib/nn/rope.h"
+
+namespace trainwright {
+
+/// \param qkv storage type [N, (H+2G) K], rounded
+/// \param span_starts [S+1]: span s is rows [span_starts[s], span_starts[s+1])
+/// \param out_nhk storage type [N, H K], rounded under short precisions
+/// \param lse_hn fp32 [H, N]: logsumexp of the scores, for the backward pass
+void PackedAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
+                     const std::vector<int32_t>& span_starts, at::Tensor& out_nhk, at::Tensor& lse_hn);
+
+/// \param d_out_nhk storage type, rounded \param d_qkv storage type, written whole
+void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& shape,
+                             const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
+                             const at::Tensor& lse_hn, const std::vector<int32_t>& span_starts,
+                             at::Tensor& d_qkv);
+
+/// One query row against cached keys and values, storage type [length, G, K].
+/// \param query [H K] \param out [H K]
+void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& query,
+                     const at::Tensor& keys, const at::Tensor& values, int64_t length, at::Tensor& out);
+
+}  // namespace trainwright

@@ -1,0 +1,86 @@
+/// The element-wise kernels on the CPU: serial functions over a range of rows, compiled once an instruction
+/// set.
+///
+/// "Stored" arrays (void*) hold what enters or leaves matrix products in the codec's element type; everything
+/// else is fp32. Loading a stored element rounds it, so that a matrix product computed in fp32 needs no
+/// rounding pass of its own. A row's result depends on that row alone: partition and thread count do not
+/// change bits. Torch-free, pure apart from the outputs, thread-safe on disjoint rows.
+#pragma once
+
+#include <cstdint>
+
+namespace trainwright::cpu {
+
+/// How stored elements look: fp32, fp32 rounded to bf16 or fp16, or bf16 itself.
+enum class Codec { kFp32, kRoundedBf16, kRoundedFp16, kBf16 };
+
+/// One span of the packed batch and one group of query heads that share a key and value head.
+struct AttentionTask {
+  int64_t begin = 0, end = 0;  ///< rows
+  int64_t group = 0;
+};
+
+/// Layout of packed projections: a row holds H query heads, G key heads, G value heads of K elements each.
+struct AttentionShape {
+  int64_t num_tokens = 0, num_heads = 0, num_kv_heads = 0, head_dim = 0;
+  int64_t row() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
+};
+
+/// fp32 elements of scratch that the attention kernels need for a span (or cache) of `length` tokens.
+inline int64_t AttentionScratch(int64_t length, int64_t head_dim) {
+  return (4 * length + 4) * head_dim + length;
+}
+
+struct Kernels {
+  const char* name;
+  /// out = round(in), [begin, end) elements.
+  void (*round)(Codec, const float* in, void* out, int64_t begin, int64_t end);
+  /// sum = residual + update (update may be null: sum is not written and stands for residual);
+  /// rstd = 1 / sqrt(mean(sum^2) + epsilon); normed = sum * rstd * weight.
+  void (*add_norm)(Codec, const float* residual, const void* update, const float* weight, double epsilon,
+                   int64_t width, float* sum, void* normed, float* rstd, int64_t begin, int64_t end);
+  /// normed = x * rstd * weight with the rstd of add_norm: the same bits as there.
+  void (*norm_again)(Codec, const float* x, const float* rstd, const float* weight, int64_t width,
+                     void* normed, int64_t begin, int64_t end);
+  /// d_x += ..., d_weight[width] += ...; d_weight belongs to this range of rows alone.
+  void (*norm_backward)(Codec, const void* d_normed, const float* x, const float* rstd, const float* weight,
+                        int64_t width, float* d_x, float* d_weight, int64_t begin, int64_t end);
+  /// Rotates query and key heads in place by the angle of the row's position (`sign` 1, or -1 for the
+  /// backward pass), and rounds the value heads.
+  void (*rope)(Codec, void* qkv, const int64_t* positions, const float* cosines, const float* sines,
+               const AttentionShape& shape, float sign, int64_t begin, int64_t end);
+  /// out = silu(gate) * up for rows [gate | up] of 2 width.
+  void (*swiglu)(Codec, const void* gate_up, int64_t width, void* out, int64_t begin, int64_t end);
+  /// Overwrites gate_up with its gradient.
+  void (*swiglu_backward)(Codec, void* gate_up, const void* d_out, int64_t width, int64_t begin, int64_t end);
+  /// loss[row] = logsumexp(logits) - logits[label] in nats; with `gradients` the logits are overwritten by
+  /// scale * (softmax - onehot).
+  void (*cross_entropy)(Codec, void* logits, const int64_t* labels, int64_t vocabulary, float scale,
+                        bool gradients, double* loss, int64_t begin, int64_t end);
+  /// table_gradient[token[row]][columns] += d_x[row][columns] for every row in order, columns [begin, end).
+  void (*embedding_backward)(const float* d_x, const int64_t* tokens, int64_t num_tokens, int64_t width,
+                             float* table_gradient, int64_t begin, int64_t end);
+  double (*sum_of_squares)(const float* values, int64_t begin, int64_t end);
+  /// Causal attention inside one span for the heads of one group. lse is [H, N].
+  /// \param scratch AttentionScratch(...) elements
+  void (*attention)(Codec, const void* qkv, const AttentionShape& shape, const AttentionTask& task,
+                    void* out_nhk, float* lse_hn, float* scratch);
+  /// Its backward pass; writes the group's columns of d_qkv.
+  void (*attention_backward)(Codec, const void* d_out_nhk, const void* qkv, const void* out_nhk,
+                             const float* lse_hn, const AttentionShape& shape, const AttentionTask& task,
+                             void* d_qkv, float* scratch);
+  /// One query row against a cache of keys and values [length, G, K], heads [begin, end).
+  void (*attention_decode)(Codec, const void* query_hk, const void* keys, const void* values, int64_t length,
+                           const AttentionShape& shape, void* out_hk, float* scratch, int64_t begin,
+                           int64_t end);
+};
+
+/// The kernels of the best instruction set that this CPU has.
+const Kernels& BestKernels();
+
+extern const Kernels kBaselineKernels;
+#if defined(__x86_64__)
+extern const Kernels kAvx2Kernels, kAvx512Kernels;
+#endif
+
+}  // namespace trainwright::cpu

@@ -1,0 +1,469 @@
+/// The bodies of the kernels of kernels.h. Included once by each kernels_<set>.cc, which defines
+/// TRAINWRIGHT_KERNELS (the name of the table) and switches the compiler to its instruction set. Plain loops
+/// that the compiler vectorises; sums are marked so that it may reorder them, in a way fixed at compile time.
+///
+/// No inline function of the standard library is called: its out-of-line copy would be compiled for this
+/// instruction set and the linker might keep it for code that runs everywhere.
+#include <math.h>
+#include <string.h>
+
+#include <cstdint>
+
+#include "lib/nn/cpu/kernels.h"
+
+TRAINWRIGHT_BEGIN_TARGET
+
+namespace trainwright::cpu {
+namespace {
+
+template <typename T>
+inline T Smaller(T a, T b) {
+  return b < a ? b : a;
+}
+template <typename T>
+inline T Larger(T a, T b) {
+  return a < b ? b : a;
+}
+
+inline float BitsToFloat(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+inline uint32_t FloatToBits(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+/// Round to nearest even at bit `kept_from`; a NaN stays one because its payload's top bit is set first.
+inline float RoundMantissa(float value, int dropped_bits) {
+  const uint32_t bits = FloatToBits(value);
+  const uint32_t half = (1u << (dropped_bits - 1)) - 1;
+  const uint32_t rounded = (bits + half + ((bits >> dropped_bits) & 1)) & ~((1u << dropped_bits) - 1);
+  return value == value ? BitsToFloat(rounded) : BitsToFloat(bits | 0x00400000u);
+}
+
+inline float RoundToBf16(float value) {
+  return RoundMantissa(value, 16);
+}
+
+inline float RoundToFp16(float value) {
+  const float magnitude = __builtin_fabsf(value);
+  // Below 2^-14 fp16 is a fixed-point grid of 2^-24, the spacing of fp32 in [0.5, 1).
+  const float small = (magnitude + 0.5f) - 0.5f;
+  const float normal = RoundMantissa(magnitude, 13);
+  const float in_range = magnitude < 0x1p-14f ? small : normal;
+  const float rounded = in_range > 65504.0f ? HUGE_VALF : in_range;
+  return __builtin_copysignf(rounded, value);
+}
+
+struct Fp32 {
+  using Element = float;
+  static float Load(float value) { return value; }
+  static float Store(float value) { return value; }
+};
+struct RoundedBf16 {
+  using Element = float;
+  static float Load(float value) { return RoundToBf16(value); }
+  static float Store(float value) { return RoundToBf16(value); }
+};
+struct RoundedFp16 {
+  using Element = float;
+  static float Load(float value) { return RoundToFp16(value); }
+  static float Store(float value) { return RoundToFp16(value); }
+};
+struct Bf16 {
+  using Element = uint16_t;
+  static float Load(uint16_t value) { return BitsToFloat(static_cast<uint32_t>(value) << 16); }
+  static uint16_t Store(float value) { return static_cast<uint16_t>(FloatToBits(RoundToBf16(value)) >> 16); }
+};
+
+/// Calls function.operator()<Codec type>().
+template <typename Function>
+inline void WithCodec(Codec codec, const Function& function) {
+  switch (codec) {
+    case Codec::kFp32:
+      return function.template operator()<Fp32>();
+    case Codec::kRoundedBf16:
+      return function.template operator()<RoundedBf16>();
+    case Codec::kRoundedFp16:
+      return function.template operator()<RoundedFp16>();
+    case Codec::kBf16:
+      return function.template operator()<Bf16>();
+  }
+}
+
+/// e^x to about 2 units in the last place; 0 below -87.3, so that a masked score vanishes.
+/// \source Cephes expf (Moshier): the polynomial and the split of ln 2
+inline float Exp(float x) {
+  const float clamped = Smaller(Larger(x, -87.3f), 88.7f);
+  const float n = (clamped * 1.44269504088896341f + 12582912.0f) - 12582912.0f;
+  const float r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  // 2^n in two factors: n = 128 alone would overflow the exponent.
+  const int32_t whole = static_cast<int32_t>(n), half = whole >> 1;
+  const float low = BitsToFloat(static_cast<uint32_t>(half + 127) << 23);
+  const float high = BitsToFloat(static_cast<uint32_t>(whole - half + 127) << 23);
+  const float result = p * low * high;
+  return x < -87.3f ? 0.0f : x != x ? x : result;
+}
+
+void Round(Codec codec, const float* in, void* out, int64_t begin, int64_t end) {
+  WithCodec(codec, [&]<typename C>() {
+    auto* stored = static_cast<typename C::Element*>(out);
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) stored[i] = C::Store(in[i]);
+  });
+}
+
+void AddNorm(Codec codec, const float* residual, const void* update, const float* weight, double epsilon,
+             int64_t width, float* sum, void* normed, float* rstd, int64_t begin, int64_t end) {
+  WithCodec(codec, [&]<typename C>() {
+    const auto* updates = static_cast<const typename C::Element*>(update);
+    auto* outputs = static_cast<typename C::Element*>(normed);
+    for (int64_t row = begin; row < end; ++row) {
+      const float* x = residual + row * width;
+      float squares = 0;
+      if (updates != nullptr) {
+        const auto* u = updates + row * width;
+        float* s = sum + row * width;
+#pragma omp simd reduction(+ : squares)
+        for (int64_t i = 0; i < width; ++i) {
+          const float value = x[i] + C::Load(u[i]);
+          s[i] = value;
+          squares += value * value;
+        }
+        x = s;
+      } else {
+#pragma omp simd reduction(+ : squares)
+        for (int64_t i = 0; i < width; ++i) squares += x[i] * x[i];
+      }
+      const float scale =
+          1.0f / __builtin_sqrtf(squares / static_cast<float>(width) + static_cast<float>(epsilon));
+      rstd[row] = scale;
+      auto* out = outputs + row * width;
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) out[i] = C::Store(weight[i] * (x[i] * scale));
+    }
+  });
+}
+
+void NormAgain(Codec codec, const float* x, const float* rstd, const float* weight, int64_t width,
+               void* normed, int64_t begin, int64_t end) {
+  WithCodec(codec, [&]<typename C>() {
+    for (int64_t row = begin; row < end; ++row) {
+      const float* in = x + row * width;
+      auto* out = static_cast<typename C::Element*>(normed) + row * width;
+      const float scale = rstd[row];
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) out[i] = C::Store(weight[i] * (in[i] * scale));
+    }
+  });
+}
+
+void NormBackward(Codec codec, const void* d_normed, const float* x, const float* rstd, const float* weight,
+                  int64_t width, float* d_x, float* d_weight, int64_t begin, int64_t end) {
+  WithCodec(codec, [&]<typename C>() {
+    for (int64_t row = begin; row < end; ++row) {
+      const auto* dy = static_cast<const typename C::Element*>(d_normed) + row * width;
+      const float* in = x + row * width;
+      float* dx = d_x + row * width;
+      const float scale = rstd[row];
+      float projection = 0;
+#pragma omp simd reduction(+ : projection)
+      for (int64_t i = 0; i < width; ++i) {
+        const float gradient = C::Load(dy[i]);
+        projection += gradient * weight[i] * in[i];
+        d_weight[i] += gradient * (in[i] * scale);
+      }
+      // d x = rstd (w dy - xhat mean(w dy xhat)), xhat = x rstd
+      const float shared = projection * scale * scale / static_cast<float>(width);
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) dx[i] += scale * (weight[i] * C::Load(dy[i]) - in[i] * shared);
+    }
+  });
+}
+
+void Rope(Codec codec, void* qkv, const int64_t* positions, const float* cosines, const float* sines,
+          const AttentionShape& shape, float sign, int64_t begin, int64_t end) {
+  WithCodec(codec, [&]<typename C>() {
+    const int64_t half = shape.head_dim / 2, rotated = shape.num_heads + shape.num_kv_heads;
+    for (int64_t row = begin; row < end; ++row) {
+      auto* heads = static_cast<typename C::Element*>(qkv) + row * shape.row();
+      const float* cosine = cosines + positions[row] * half;
+      const float* sine = sines + positions[row] * half;
+      for (int64_t head = 0; head < rotated; ++head) {
+        auto* first = heads + head * shape.head_dim;
+        auto* second = first + half;
+#pragma omp simd
+        for (int64_t i = 0; i < half; ++i) {
+          const float a = C::Load(first[i]), b = C::Load(second[i]), s = sign * sine[i];
+          first[i] = C::Store(a * cosine[i] - b * s);
+          second[i] = C::Store(b * cosine[i] + a * s);
+        }
+      }
+      auto* value_heads = heads + rotated * shape.head_dim;
+#pragma omp simd
+      for (int64_t i = 0; i < shape.num_kv_heads * shape.head_dim; ++i) {
+        value_heads[i] = C::Store(C::Load(value_heads[i]));
+      }
+    }
+  });
+}
+
+void Swiglu(Codec codec, const void* gate_up, int64_t width, void* out, int64_t begin, int64_t end) {
+  WithCodec(codec, [&]<typename C>() {
+    for (int64_t row = begin; row < end; ++row) {
+      const auto* gate = static_cast<const typename C::Element*>(gate_up) + row * 2 * width;
+      const auto* up = gate + width;
+      auto* result = static_cast<typename C::Element*>(out) + row * width;
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) {
+        const float g = C::Load(gate[i]);
+        result[i] = C::Store(g / (1.0f + Exp(-g)) * C::Load(up[i]));
+      }
+    }
+  });
+}
+
+void SwigluBackward(Codec codec, void* gate_up, const void* d_out, int64_t width, int64_t begin,
+                    int64_t end) {
+  WithCodec(codec, [&]<typename C>() {
+    for (int64_t row = begin; row < end; ++row) {
+      auto* gate = static_cast<typename C::Element*>(gate_up) + row * 2 * width;
+      auto* up = gate + width;
+      const auto* d_result = static_cast<const typename C::Element*>(d_out) + row * width;
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) {
+        const float g = C::Load(gate[i]), u = C::Load(up[i]), d = C::Load(d_result[i]);
+        const float sigmoid = 1.0f / (1.0f + Exp(-g));
+        const float silu = g * sigmoid;
+        gate[i] = C::Store(d * u * (sigmoid + silu * (1.0f - sigmoid)));
+        up[i] = C::Store(d * silu);
+      }
+    }
+  });
+}
+
+void CrossEntropy(Codec codec, void* logits, const int64_t* labels, int64_t vocabulary, float scale,
+                  bool gradients, double* loss, int64_t begin, int64_t end) {
+  WithCodec(codec, [&]<typename C>() {
+    for (int64_t row = begin; row < end; ++row) {
+      auto* x = static_cast<typename C::Element*>(logits) + row * vocabulary;
+      float largest = C::Load(x[0]);
+#pragma omp simd reduction(max : largest)
+      for (int64_t i = 0; i < vocabulary; ++i) largest = Larger(largest, C::Load(x[i]));
+      const float at_label = C::Load(x[labels[row]]);
+      // Blocks of sums keep the fp32 error of a long vocabulary small.
+      double total = 0;
+      for (int64_t block = 0; block < vocabulary; block += 4096) {
+        const int64_t block_end = Smaller(vocabulary, block + 4096);
+        float partial = 0;
+#pragma omp simd reduction(+ : partial)
+        for (int64_t i = block; i < block_end; ++i) partial += Exp(C::Load(x[i]) - largest);
+        total += partial;
+      }
+      loss[row] = log(total) + static_cast<double>(largest) - static_cast<double>(at_label);
+      if (!gradients) continue;
+      const float factor = scale / static_cast<float>(total);
+#pragma omp simd
+      for (int64_t i = 0; i < vocabulary; ++i) {
+        const float probability = Exp(C::Load(x[i]) - largest) * factor;
+        x[i] = C::Store(probability);
+      }
+      const float at_label_gradient = Exp(at_label - largest) * factor - scale;
+      x[labels[row]] = C::Store(at_label_gradient);
+    }
+  });
+}
+
+void EmbeddingBackward(const float* d_x, const int64_t* tokens, int64_t num_tokens, int64_t width,
+                       float* table_gradient, int64_t begin, int64_t end) {
+  for (int64_t row = 0; row < num_tokens; ++row) {
+    float* to = table_gradient + tokens[row] * width;
+    const float* from = d_x + row * width;
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) to[i] += from[i];
+  }
+}
+
+double SumOfSquares(const float* values, int64_t begin, int64_t end) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = begin; i < end; ++i)
+    sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+  return sum;
+}
+
+inline float Dot(const float* a, const float* b, int64_t size) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < size; ++i) sum += a[i] * b[i];
+  return sum;
+}
+inline void AddScaled(float factor, const float* from, float* to, int64_t size) {
+#pragma omp simd
+  for (int64_t i = 0; i < size; ++i) to[i] += factor * from[i];
+}
+inline void Clear(float* values, int64_t size) {
+#pragma omp simd
+  for (int64_t i = 0; i < size; ++i) values[i] = 0;
+}
+template <typename C>
+inline void LoadRow(const typename C::Element* from, float* to, int64_t size) {
+#pragma omp simd
+  for (int64_t i = 0; i < size; ++i) to[i] = C::Load(from[i]);
+}
+template <typename C>
+inline void StoreRow(const float* from, typename C::Element* to, int64_t size) {
+#pragma omp simd
+  for (int64_t i = 0; i < size; ++i) to[i] = C::Store(from[i]);
+}
+
+void Attention(Codec codec, const void* qkv, const AttentionShape& shape, const AttentionTask& task,
+               void* out_nhk, float* lse_hn, float* scratch) {
+  WithCodec(codec, [&]<typename C>() {
+    const int64_t length = task.end - task.begin, size = shape.head_dim, row = shape.row();
+    const int64_t heads_a_group = shape.num_heads / shape.num_kv_heads;
+    const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(size));
+    float *keys = scratch, *values = keys + length * size, *query = values + length * size,
+          *sum = query + size, *scores = sum + size;
+    const auto* base = static_cast<const typename C::Element*>(qkv) + task.begin * row;
+    for (int64_t j = 0; j < length; ++j) {
+      LoadRow<C>(base + j * row + (shape.num_heads + task.group) * size, &keys[j * size], size);
+      LoadRow<C>(base + j * row + (shape.num_heads + shape.num_kv_heads + task.group) * size,
+                 &values[j * size], size);
+    }
+    for (int64_t head = task.group * heads_a_group; head < (task.group + 1) * heads_a_group; ++head) {
+      for (int64_t i = 0; i < length; ++i) {
+        LoadRow<C>(base + i * row + head * size, query, size);
+        float largest = -HUGE_VALF;
+        for (int64_t j = 0; j <= i; ++j) {
+          scores[j] = scale * Dot(query, &keys[j * size], size);
+          largest = Larger(largest, scores[j]);
+        }
+        float total = 0;
+#pragma omp simd reduction(+ : total)
+        for (int64_t j = 0; j <= i; ++j) {
+          scores[j] = Exp(scores[j] - largest);
+          total += scores[j];
+        }
+        Clear(sum, size);
+        for (int64_t j = 0; j <= i; ++j) AddScaled(scores[j] / total, &values[j * size], sum, size);
+        StoreRow<C>(
+            sum,
+            static_cast<typename C::Element*>(out_nhk) + ((task.begin + i) * shape.num_heads + head) * size,
+            size);
+        lse_hn[head * shape.num_tokens + task.begin + i] = largest + logf(total);
+      }
+    }
+  });
+}
+
+void AttentionBackward(Codec codec, const void* d_out_nhk, const void* qkv, const void* out_nhk,
+                       const float* lse_hn, const AttentionShape& shape, const AttentionTask& task,
+                       void* d_qkv, float* scratch) {
+  WithCodec(codec, [&]<typename C>() {
+    using Element = typename C::Element;
+    const int64_t length = task.end - task.begin, size = shape.head_dim, row = shape.row();
+    const int64_t heads_a_group = shape.num_heads / shape.num_kv_heads;
+    const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(size));
+    float *keys = scratch, *values = keys + length * size, *d_keys = values + length * size,
+          *d_values = d_keys + length * size, *query = d_values + length * size, *d_query = query + size,
+          *d_out = d_query + size, *out = d_out + size;
+    Clear(d_keys, 2 * length * size);
+    const auto* base = static_cast<const Element*>(qkv) + task.begin * row;
+    auto* d_base = static_cast<Element*>(d_qkv) + task.begin * row;
+    const int64_t key_column = (shape.num_heads + task.group) * size;
+    const int64_t value_column = key_column + shape.num_kv_heads * size;
+    for (int64_t j = 0; j < length; ++j) {
+      LoadRow<C>(base + j * row + key_column, &keys[j * size], size);
+      LoadRow<C>(base + j * row + value_column, &values[j * size], size);
+    }
+    for (int64_t head = task.group * heads_a_group; head < (task.group + 1) * heads_a_group; ++head) {
+      for (int64_t i = 0; i < length; ++i) {
+        const int64_t out_row = ((task.begin + i) * shape.num_heads + head) * size;
+        LoadRow<C>(base + i * row + head * size, query, size);
+        LoadRow<C>(static_cast<const Element*>(d_out_nhk) + out_row, d_out, size);
+        LoadRow<C>(static_cast<const Element*>(out_nhk) + out_row, out, size);
+        const float lse = lse_hn[head * shape.num_tokens + task.begin + i];
+        const float delta = Dot(d_out, out, size);
+        Clear(d_query, size);
+        for (int64_t j = 0; j <= i; ++j) {
+          const float probability = Exp(scale * Dot(query, &keys[j * size], size) - lse);
+          const float d_score = scale * probability * (Dot(d_out, &values[j * size], size) - delta);
+          AddScaled(probability, d_out, &d_values[j * size], size);
+          AddScaled(d_score, query, &d_keys[j * size], size);
+          AddScaled(d_score, &keys[j * size], d_query, size);
+        }
+        StoreRow<C>(d_query, d_base + i * row + head * size, size);
+      }
+    }
+    for (int64_t j = 0; j < length; ++j) {
+      StoreRow<C>(&d_keys[j * size], d_base + j * row + key_column, size);
+      StoreRow<C>(&d_values[j * size], d_base + j * row + value_column, size);
+    }
+  });
+}
+
+void AttentionDecode(Codec codec, const void* query_hk, const void* keys, const void* values, int64_t length,
+                     const AttentionShape& shape, void* out_hk, float* scratch, int64_t begin, int64_t end) {
+  WithCodec(codec, [&]<typename C>() {
+    using Element = typename C::Element;
+    const int64_t size = shape.head_dim, step = shape.num_kv_heads * size;
+    const int64_t heads_a_group = shape.num_heads / shape.num_kv_heads;
+    const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(size));
+    float *query = scratch, *other = query + size, *sum = other + size, *scores = sum + size;
+    for (int64_t head = begin; head < end; ++head) {
+      const auto* key = static_cast<const Element*>(keys) + head / heads_a_group * size;
+      const auto* value = static_cast<const Element*>(values) + head / heads_a_group * size;
+      LoadRow<C>(static_cast<const Element*>(query_hk) + head * size, query, size);
+      float largest = -HUGE_VALF;
+      for (int64_t j = 0; j < length; ++j) {
+        LoadRow<C>(key + j * step, other, size);
+        scores[j] = scale * Dot(query, other, size);
+        largest = Larger(largest, scores[j]);
+      }
+      float total = 0;
+#pragma omp simd reduction(+ : total)
+      for (int64_t j = 0; j < length; ++j) {
+        scores[j] = Exp(scores[j] - largest);
+        total += scores[j];
+      }
+      Clear(sum, size);
+      for (int64_t j = 0; j < length; ++j) {
+        LoadRow<C>(value + j * step, other, size);
+        AddScaled(scores[j] / total, other, sum, size);
+      }
+      StoreRow<C>(sum, static_cast<Element*>(out_hk) + head * size, size);
+    }
+  });
+}
+
+}  // namespace
+
+const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
+                                     Round,
+                                     AddNorm,
+                                     NormAgain,
+                                     NormBackward,
+                                     Rope,
+                                     Swiglu,
+                                     SwigluBackward,
+                                     CrossEntropy,
+                                     EmbeddingBackward,
+                                     SumOfSquares,
+                                     Attention,
+                                     AttentionBackward,
+                                     AttentionDecode};
+
+}  // namespace trainwright::cpu
+
+TRAINWRIGHT_END_TARGET

@@ -1,0 +1,28 @@
+#include "lib/nn/embedding.h"
+
+#include <ATen/ops/index_select.h>
+
+#include <algorithm>
+
+#include "lib/nn/cpu/parallel.h"
+
+namespace trainwright {
+
+void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd) {
+  at::index_select_out(out_nd, table_vd, 0, tokens_n);
+}
+
+void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd) {
+  const int64_t rows = d_out_nd.size(0), width = d_out_nd.size(1);
+  const float* d_out = d_out_nd.const_data_ptr<float>();
+  const int64_t* tokens = tokens_n.const_data_ptr<int64_t>();
+  float* d_table = d_table_vd.mutable_data_ptr<float>();
+  // A thread owns columns, not rows: equal tokens meet in one thread, in order. A cache line has 16 columns.
+  const int64_t strips = (width + 15) / 16;
+  at::parallel_for(0, strips, 1, [&](int64_t begin, int64_t end) {
+    cpu::BestKernels().embedding_backward(d_out, tokens, rows, width, d_table, begin * 16,
+                                          std::min(width, end * 16));
+  });
+}
+
+}  // namespace trainwright

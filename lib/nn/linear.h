@@ -1,0 +1,43 @@
+/// y = x W^T without bias, over one or several parameters that share their input.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/nn/flat_parameters.h"
+
+namespace trainwright {
+
+/// The outputs of the parameters lie side by side in a row of y. Parameters that are neighbours in the flat
+/// buffer without padding between them are multiplied as one matrix.
+class Linear {
+ public:
+  Linear() = default;
+  /// \param parameters allocated, outlives this \param indices of [out_i, in] matrices, in the order of y's
+  /// columns
+  Linear(FlatParameters* parameters, const std::vector<size_t>& indices);
+  int64_t in_features() const { return in_; }
+  int64_t out_features() const { return out_; }
+  /// \param x, y storage type [N, in], [N, out]; under emulation y is left unrounded (its readers round)
+  void Forward(const at::Tensor& x, at::Tensor& y) const;
+  /// Adds dy^T x to the weights' gradients in fp32, and sets d_x = dy W (unrounded under emulation) unless it
+  /// is undefined. On a CPU with native short products the product dy^T x of one call is rounded before it is
+  /// added, because no product with fp32 output exists there. \param dy, x rounded
+  void Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const;
+
+ private:
+  struct Piece {
+    size_t index;
+    int64_t column, rows;
+  };
+  FlatParameters* parameters_ = nullptr;
+  std::vector<Piece> pieces_;
+  int64_t in_ = 0, out_ = 0;
+};
+
+/// gradient += dy^T x, as in Linear::Backward. \param gradient fp32 [out, in]
+void AccumulateWeightGradient(const at::Tensor& dy, const at::Tensor& x, at::Tensor gradient);
+
+}  // namespace trainwright

@@ -1,0 +1,43 @@
+/// The language-model head and its loss in one pass over slices of rows: the logits of all rows never exist
+/// at once.
+///
+/// Rows without a label cost nothing. The softmax is computed in fp32, the loss summed in fp64 in the order
+/// of rows.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "lib/nn/buffer.h"
+#include "lib/nn/precision.h"
+
+namespace trainwright {
+
+struct LossSum {
+  double loss_nats = 0;  ///< sum over labels of -log p(label), softmax in fp32, summed in fp64
+  int64_t num_labels = 0;
+};
+
+class LinearCrossEntropy {
+ public:
+  explicit LinearCrossEntropy(const Numerics& numerics) : numerics_(numerics) {}
+
+  /// Loss alone. \param hidden_nd storage type, rounded \param weight_vd the compute copy
+  /// \param labels_n int64, each in [0, V) or negative: none
+  LossSum Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n);
+  /// Loss, and the gradients of gradient_scale * loss: added to d_weight_vd (fp32) and written to d_hidden_nd
+  /// (storage type, unrounded under emulation).
+  LossSum LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
+                           const at::Tensor& labels_n, double gradient_scale, at::Tensor& d_hidden_nd,
+                           at::Tensor d_weight_vd);
+
+ private:
+  LossSum Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
+              double gradient_scale, at::Tensor* d_hidden_nd, const at::Tensor& d_weight_vd);
+
+  Numerics numerics_;
+  Buffer rows_, logits_, d_rows_;
+};
+
+}  // namespace trainwright

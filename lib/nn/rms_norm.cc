@@ -1,0 +1,64 @@
+#include "lib/nn/rms_norm.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "lib/nn/cpu/parallel.h"
+
+namespace trainwright {
+
+void AddRmsNorm(const Numerics& numerics, const at::Tensor& residual_nd, const at::Tensor& update_nd,
+                const at::Tensor& weight_d, double epsilon, at::Tensor& sum_nd, at::Tensor& normed_nd,
+                at::Tensor& rstd_n) {
+  const int64_t width = residual_nd.size(1);
+  const cpu::Codec codec = cpu::CodecOf(numerics);
+  const float* residual = residual_nd.const_data_ptr<float>();
+  const void* update = update_nd.defined() ? update_nd.const_data_ptr() : nullptr;
+  const float* weight = weight_d.const_data_ptr<float>();
+  float* sum = update_nd.defined() ? sum_nd.mutable_data_ptr<float>() : nullptr;
+  void* normed = normed_nd.mutable_data_ptr();
+  float* rstd = rstd_n.mutable_data_ptr<float>();
+  cpu::ParallelRows(residual_nd.size(0), 4 * width, [&](int64_t begin, int64_t end) {
+    cpu::BestKernels().add_norm(codec, residual, update, weight, epsilon, width, sum, normed, rstd, begin,
+                                end);
+  });
+}
+
+void RmsNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const at::Tensor& rstd_n,
+                  const at::Tensor& weight_d, at::Tensor& normed_nd) {
+  const int64_t width = x_nd.size(1);
+  const cpu::Codec codec = cpu::CodecOf(numerics);
+  const float *x = x_nd.const_data_ptr<float>(), *rstd = rstd_n.const_data_ptr<float>(),
+              *weight = weight_d.const_data_ptr<float>();
+  void* normed = normed_nd.mutable_data_ptr();
+  cpu::ParallelRows(x_nd.size(0), 2 * width, [&](int64_t begin, int64_t end) {
+    cpu::BestKernels().norm_again(codec, x, rstd, weight, width, normed, begin, end);
+  });
+}
+
+void RmsNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
+                     const at::Tensor& rstd_n, const at::Tensor& weight_d, at::Tensor& d_x_nd,
+                     at::Tensor& d_weight_d) {
+  const int64_t rows = x_nd.size(0), width = x_nd.size(1);
+  const cpu::Codec codec = cpu::CodecOf(numerics);
+  const void* d_normed = d_normed_nd.const_data_ptr();
+  const float *x = x_nd.const_data_ptr<float>(), *rstd = rstd_n.const_data_ptr<float>(),
+              *weight = weight_d.const_data_ptr<float>();
+  float *d_x = d_x_nd.mutable_data_ptr<float>(), *d_weight = d_weight_d.mutable_data_ptr<float>();
+  // The weight's gradient is summed in blocks of rows that depend on their number alone, then over the
+  // blocks.
+  const int64_t block_rows = std::max<int64_t>(32, (rows + 63) / 64);
+  const int64_t blocks = (rows + block_rows - 1) / block_rows;
+  std::vector<float> partial(blocks * width, 0.0f);
+  at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      cpu::BestKernels().norm_backward(codec, d_normed, x, rstd, weight, width, d_x, &partial[block * width],
+                                       block * block_rows, std::min(rows, (block + 1) * block_rows));
+    }
+  });
+  for (int64_t block = 0; block < blocks; ++block) {
+    for (int64_t i = 0; i < width; ++i) d_weight[i] += partial[block * width + i];
+  }
+}
+
+}  // namespace trainwright

@@ -1,0 +1,50 @@
+/// AdamW over a model's flat buffers. \source Loshchilov and Hutter 2019, arXiv:1711.05101
+///
+/// Decoupled decay applies to parameters declared with `decay`. State is two fp32 buffers of the same layout
+/// as the parameters, plus the number of steps. Not thread-safe.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/nn/flat_parameters.h"
+
+namespace trainwright {
+
+struct AdamWOptions {
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;
+};
+
+class AdamW {
+ public:
+  /// \param parameters allocated; outlives the optimizer
+  AdamW(FlatParameters* parameters, const AdamWOptions& options);
+  /// One update from parameters->gradients(), then refreshes the compute copy.
+  void Step(double learning_rate);
+  const AdamWOptions& options() const { return options_; }
+  /// First and second moment, fp32, laid out as parameters->values(). Restoring: copy into them.
+  at::Tensor& exp_avg() { return exp_avg_; }
+  at::Tensor& exp_avg_sq() { return exp_avg_sq_; }
+  /// Updates made so far; bias correction depends on it.
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps) { steps_ = steps; }
+
+ private:
+  struct Range {
+    int64_t offset, size;
+  };
+  void Update(const std::vector<Range>& ranges, double learning_rate, double weight_decay);
+
+  FlatParameters* parameters_;
+  AdamWOptions options_;
+  std::vector<Range> decayed_, undecayed_;  // maximal runs of parameters of one kind
+  at::Tensor exp_avg_, exp_avg_sq_;
+  int64_t steps_ = 0;
+};
+
+}  // namespace trainwright
