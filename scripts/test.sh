@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# Builds Trainwright and runs its tests: from a bare system in one command, or what changed since the last run.
+#
+# usage: scripts/test.sh [release] [asan] [tsan]
+#
+#   release   the optimised build of everything, and all tests
+#   asan      the layers and tools without torch under AddressSanitizer and UndefinedBehaviorSanitizer, and their tests
+#   tsan      the multi-threaded layers without torch under ThreadSanitizer, and their tests
+#
+# Without arguments: all three. Installs missing system packages (scripts/setup.sh) and fetches LibTorch
+# (scripts/fetch_libtorch.sh) first. Tests labelled "data" need the folder that TRAINWRIGHT_TEST_DATA names; without it
+# they are left out, and the last lines say so.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/common.sh
+source scripts/common.sh
+
+suites=()
+for argument in "$@"; do
+  case $argument in
+    release | asan | tsan) suites+=("$argument") ;;
+    -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'; exit 0 ;;
+    *) die "unknown argument $argument" "scripts/test.sh --help" ;;
+  esac
+done
+((${#suites[@]})) || suites=(release asan tsan)
+
+jobs=$(build_jobs)
+passed=0 failed=0
+
+# test_suite PRESET [CTEST_ARGUMENT...]: runs the tests of a build and adds them to the totals.
+test_suite() {
+  local preset=$1
+  shift
+  local report=$PWD/build/$preset/junit.xml status=0
+  local selection=("$@")
+  [[ -n ${TRAINWRIGHT_TEST_DATA:-} ]] || selection+=(--label-exclude '^data$')
+  rm -f "$report"
+  run ctest --preset "$preset" --parallel "$(nproc)" --timeout 900 --no-tests=error --output-junit "$report" \
+    "${selection[@]}" < /dev/null || status=$?
+  if [[ -s $report ]]; then
+    local total failures
+    total=$(grep -om1 ' tests="[0-9]*"' "$report" | tr -dc 0-9)
+    failures=$(grep -om1 ' failures="[0-9]*"' "$report" | tr -dc 0-9)
+    passed=$((passed + total - failures)) failed=$((failed + failures))
+  fi
+  ((status == 0)) || failed_suites+=("$preset")
+}
+failed_suites=()
+
+heading "Set-up"
+scripts/setup.sh --tests
+[[ " ${suites[*]} " != *' release '* ]] || scripts/fetch_libtorch.sh
+
+for suite in "${suites[@]}"; do
+  case $suite in
+    release)
+      heading "Release build"
+      run cmake --preset release -DTRAINWRIGHT_TESTS=ON
+      run cmake --build --preset release --parallel "$jobs"
+      heading "All tests"
+      test_suite release
+      ;;
+    asan)
+      heading "Build with AddressSanitizer and UndefinedBehaviorSanitizer, without torch"
+      run cmake --preset asan
+      run cmake --build --preset asan --parallel "$jobs"
+      heading "Tests under AddressSanitizer and UndefinedBehaviorSanitizer"
+      test_suite asan
+      ;;
+    tsan)
+      heading "Build with ThreadSanitizer: the multi-threaded layers without torch"
+      run cmake --preset tsan
+      run cmake --build --preset tsan --parallel "$jobs" --target io_test tok_test data_test
+      heading "Tests under ThreadSanitizer"
+      test_suite tsan --tests-regex '^(io|tok|data)/'
+      ;;
+  esac
+done
+
+heading "Result"
+[[ -n ${TRAINWRIGHT_TEST_DATA:-} ]] || say 'left out: the tests labelled "data" (TRAINWRIGHT_TEST_DATA is not set)'
+((${#failed_suites[@]} == 0)) || say "failed: ${failed_suites[*]}"
+printf '%d passed, %d failed\n' "$passed" "$failed"
+((${#failed_suites[@]} == 0))
