@@ -34,3 +34,13 @@ target_compile_options(trainwright_torch INTERFACE
 target_link_libraries(trainwright_torch INTERFACE
   ${TRAINWRIGHT_TORCH_LIB}/libtorch_cpu.so ${TRAINWRIGHT_TORCH_LIB}/libc10.so)
 target_link_options(trainwright_torch INTERFACE -Wl,--allow-shlib-undefined "-Wl,-rpath,${TRAINWRIGHT_TORCH_LIB}")
+
+# Our kernels share torch's pool of threads: one OpenMP runtime, the wheel's own copy where it ships one.
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+add_library(trainwright_openmp INTERFACE)
+if(EXISTS ${TRAINWRIGHT_TORCH_LIB}/libgomp.so.1)
+  target_compile_options(trainwright_openmp INTERFACE ${OpenMP_CXX_FLAGS})
+  target_link_libraries(trainwright_openmp INTERFACE ${TRAINWRIGHT_TORCH_LIB}/libgomp.so.1)
+else()
+  target_link_libraries(trainwright_openmp INTERFACE OpenMP::OpenMP_CXX)
+endif()

@@ -1,0 +1,135 @@
+#include "lib/model/hf_folder.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "lib/base/error.h"
+#include "lib/io/byte_source.h"
+#include "lib/model/weights_io.h"
+
+namespace trainwright {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Marks tokenizer_config.json files of the built-in tokenizer, which has no file of its own.
+constexpr char kTokenizerKind[] = "trainwright_tokenizer";
+
+void WriteText(const std::string& path, const std::string& text) {
+  WriteFileAtomically(path, AsBytes(text));
+}
+
+std::string GenerationConfig(const ModelConfig& config) {
+  ordered_json out;
+  out["_from_model_config"] = true;
+  if (config.bos_id >= 0) out["bos_token_id"] = config.bos_id;
+  out["do_sample"] = false;
+  if (config.eos_id >= 0) out["eos_token_id"] = config.eos_id;
+  out["max_length"] = config.max_positions;
+  if (config.pad_id >= 0) out["pad_token_id"] = config.pad_id;
+  return out.dump(2) + "\n";
+}
+
+std::string Utf8(uint32_t code_point) {
+  if (code_point < 0x80) return {static_cast<char>(code_point)};
+  return {static_cast<char>(0xC0 | (code_point >> 6)), static_cast<char>(0x80 | (code_point & 0x3F))};
+}
+
+/// A byte-level BPE without merges, whose ids are those of our bytes tokenizer.
+/// \source the byte-to-character table of GPT-2's encoder, which tokenizers' ByteLevel uses
+std::string BytesTokenizerJson(const TokenizerIdentity& tokenizer) {
+  ordered_json vocabulary = ordered_json::object();
+  uint32_t shifted = 256;
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    const bool printable = (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
+    vocabulary[Utf8(printable ? byte : shifted++)] = byte;
+  }
+  const auto special = [](uint32_t id, const char* content) {
+    return ordered_json{{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", false},
+                        {"rstrip", false}, {"normalized", false}, {"special", true}};
+  };
+  const ordered_json byte_level = {
+      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", false}, {"use_regex", false}};
+  ordered_json out;
+  out["version"] = "1.0";
+  out["truncation"] = nullptr;
+  out["padding"] = nullptr;
+  out["added_tokens"] = {special(tokenizer.bos_id, "<s>"), special(tokenizer.eos_id, "</s>")};
+  out["normalizer"] = nullptr;
+  out["pre_tokenizer"] = byte_level;
+  out["post_processor"] = nullptr;
+  out["decoder"] = byte_level;
+  vocabulary["<s>"] = tokenizer.bos_id;
+  vocabulary["</s>"] = tokenizer.eos_id;
+  out["model"] = {{"type", "BPE"},
+                  {"dropout", nullptr},
+                  {"unk_token", nullptr},
+                  {"continuing_subword_prefix", nullptr},
+                  {"end_of_word_suffix", nullptr},
+                  {"fuse_unk", false},
+                  {"byte_fallback", false},
+                  {"vocab", vocabulary},
+                  {"merges", ordered_json::array()}};
+  return out.dump(1) + "\n";
+}
+
+std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfig& config) {
+  ordered_json out;
+  out["add_bos_token"] = false;
+  out["add_eos_token"] = false;
+  if (tokenizer.bos_id != kNoId) out["bos_token"] = "<s>";
+  out["clean_up_tokenization_spaces"] = false;
+  if (tokenizer.eos_id != kNoId) out["eos_token"] = "</s>";
+  out["legacy"] = false;
+  out["model_max_length"] = config.max_positions;
+  if (tokenizer.kind == "bytes") {
+    out["tokenizer_class"] = "PreTrainedTokenizerFast";
+    out[kTokenizerKind] = tokenizer.kind;
+  } else {
+    out["tokenizer_class"] = "LlamaTokenizer";
+    if (tokenizer.unk_id != kNoId) out["unk_token"] = "<unk>";
+  }
+  return out.dump(2) + "\n";
+}
+
+}  // namespace
+
+void WriteHfFolder(const std::string& folder, const LanguageModel& model,
+                   const TokenizerIdentity& tokenizer) {
+  WriteText(folder + "/config.json", EncodeConfigJson(model.config()));
+  WriteText(folder + "/generation_config.json", GenerationConfig(model.config()));
+  AtomicFileSink weights(folder + "/model.safetensors");
+  SaveWeights(model.parameters(), &weights);
+  weights.Commit();
+  if (tokenizer.kind == "bytes") {
+    WriteText(folder + "/tokenizer.json", BytesTokenizerJson(tokenizer));
+  } else {
+    WriteText(folder + "/tokenizer.model", tokenizer.model);
+  }
+  WriteText(folder + "/tokenizer_config.json", TokenizerConfig(tokenizer, model.config()));
+}
+
+ModelConfig ReadHfConfig(const std::string& folder) {
+  const std::string path = folder + "/config.json";
+  const std::vector<uint8_t> text = ReadWholeFile(path, 1 << 24);
+  return DecodeConfigJson(std::string(AsText(text)), path);
+}
+
+std::unique_ptr<LanguageModel> LoadHfModel(const std::string& folder, Precision precision,
+                                           at::Device device) {
+  std::unique_ptr<LanguageModel> model = MakeModel(ReadHfConfig(folder), precision, device, std::nullopt);
+  LoadWeights(folder, &model->parameters());
+  return model;
+}
+
+std::string HfTokenizerSpec(const std::string& folder) {
+  const std::string model = folder + "/tokenizer.model", config = folder + "/tokenizer_config.json";
+  if (std::filesystem::exists(model)) return model;
+  if (!std::filesystem::exists(config)) return "";
+  const std::vector<uint8_t> text = ReadWholeFile(config, 1 << 24);
+  const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return "";
+  return object.value(kTokenizerKind, nlohmann::json()) == "bytes" ? "bytes" : "";
+}
+
+}  // namespace trainwright

@@ -1,0 +1,29 @@
+/// A model folder in Hugging Face's layout: what transformers opens, and what it wrote.
+///
+///   config.json  generation_config.json  model.safetensors
+///   tokenizer.model  tokenizer_config.json            (SentencePiece)
+///   tokenizer.json   tokenizer_config.json            (bytes: one token a byte)
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lib/formats/tokenizer_identity.h"
+#include "lib/model/language_model.h"
+
+namespace trainwright {
+
+/// Writes all files of the layout into an existing folder, each atomically. \throws Error{kIo}
+void WriteHfFolder(const std::string& folder, const LanguageModel& model, const TokenizerIdentity& tokenizer);
+
+/// The folder's config.json. \throws Error{kBadInput, kIo}
+ModelConfig ReadHfConfig(const std::string& folder);
+
+/// The model with the folder's weights. \throws Error{kBadInput, kIo}
+std::unique_ptr<LanguageModel> LoadHfModel(const std::string& folder, Precision precision, at::Device device);
+
+/// Which tokenizer the folder holds, as LoadTokenizer takes it: the path of tokenizer.model, or "bytes";
+/// empty when there is none that this build knows.
+std::string HfTokenizerSpec(const std::string& folder);
+
+}  // namespace trainwright

@@ -1,0 +1,119 @@
+#include "lib/model/weights_io.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/formats/safetensors.h"
+#include "lib/io/byte_source.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kWeights[] = "model.safetensors", kIndex[] = "model.safetensors.index.json";
+
+std::string ShapeName(const std::vector<int64_t>& shape) {
+  std::string name = "[";
+  for (const int64_t extent : shape) name += (name.size() > 1 ? ", " : "") + std::to_string(extent);
+  return name + "]";
+}
+
+/// The files that hold a folder's weights, sorted.
+std::set<std::string> WeightFiles(const std::string& folder) {
+  if (std::filesystem::exists(folder + "/" + kWeights)) return {kWeights};
+  const std::string path = folder + "/" + kIndex;
+  if (!std::filesystem::exists(path)) {
+    throw Error(ErrorCode::kBadInput, folder,
+                "holds neither model.safetensors nor model.safetensors.index.json");
+  }
+  const std::vector<uint8_t> text = ReadWholeFile(path);
+  const auto index = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+    throw Error(ErrorCode::kBadInput, path, "has no weight_map");
+  }
+  std::set<std::string> files;
+  for (const auto& [tensor, file] : index["weight_map"].items()) {
+    const bool plain = file.is_string() && file.get<std::string>().find('/') == std::string::npos;
+    if (!plain) throw Error(ErrorCode::kBadInput, path, "names no file of this folder", "tensor " + tensor);
+    files.insert(file.get<std::string>());
+  }
+  return files;
+}
+
+/// Tensors that older tools stored though the model computes them: a copy of the tied head, rotary
+/// frequencies.
+bool Redundant(const std::string& name, bool tied) {
+  return (tied && name == "lm_head.weight") || name.ends_with(".rotary_emb.inv_freq");
+}
+
+void LoadTensor(const SafetensorsEntry& entry, const uint8_t* data, const std::string& path,
+                Parameter* parameter) {
+  at::ScalarType type;
+  if (entry.dtype == "F32") {
+    type = at::kFloat;
+  } else if (entry.dtype == "BF16") {
+    type = at::kBFloat16;
+  } else if (entry.dtype == "F16") {
+    type = at::kHalf;
+  } else {
+    throw Error(ErrorCode::kBadInput, path, "has type " + entry.dtype + ", not F32, BF16 or F16",
+                "tensor " + entry.name);
+  }
+  if (entry.shape != parameter->shape) {
+    throw Error(
+        ErrorCode::kBadInput, path,
+        "has shape " + ShapeName(entry.shape) + ", the config asks for " + ShapeName(parameter->shape),
+        "tensor " + entry.name);
+  }
+  // Only read: from_blob takes no pointer to const.
+  parameter->value.copy_(at::from_blob(const_cast<uint8_t*>(data), entry.shape, type));
+}
+
+}  // namespace
+
+void SaveWeights(const FlatParameters& parameters, ByteSink* sink) {
+  std::vector<SafetensorsTensor> tensors;
+  for (const Parameter& parameter : parameters.all()) {
+    const at::Tensor value = parameter.value.cpu();
+    TRAINWRIGHT_CHECK(value.is_same(parameter.value) || value.is_contiguous());
+    const auto* data = static_cast<const uint8_t*>(value.const_data_ptr());
+    tensors.push_back(
+        {parameter.name, "F32", parameter.shape, {data, static_cast<size_t>(parameter.size) * 4}});
+  }
+  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  WriteSafetensors(sink, tensors, {{"format", "pt"}});
+}
+
+void LoadWeights(const std::string& folder, FlatParameters* parameters) {
+  const bool tied = parameters->Find("lm_head.weight") == nullptr;
+  std::set<std::string> loaded;
+  for (const std::string& file : WeightFiles(folder)) {
+    const MappedFile mapped(folder + "/" + file);
+    const SafetensorsHeader header = ParseSafetensors(mapped.bytes(), mapped.path());
+    for (const SafetensorsEntry& entry : header.entries) {
+      if (Redundant(entry.name, tied)) continue;
+      size_t index = 0;
+      while (index < parameters->all().size() && parameters->all()[index].name != entry.name) ++index;
+      if (index == parameters->all().size()) {
+        throw Error(ErrorCode::kBadInput, mapped.path(),
+                    "is not part of the model that config.json describes", "tensor " + entry.name);
+      }
+      LoadTensor(entry, mapped.bytes().data() + header.data_offset + entry.begin, mapped.path(),
+                 &(*parameters)[index]);
+      loaded.insert(entry.name);
+    }
+  }
+  for (const Parameter& parameter : parameters->all()) {
+    if (!loaded.contains(parameter.name)) {
+      throw Error(ErrorCode::kBadInput, folder, "the weights lack a tensor", "tensor " + parameter.name);
+    }
+  }
+  parameters->RefreshCompute();
+}
+
+}  // namespace trainwright
