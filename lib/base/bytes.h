@@ -28,8 +28,10 @@ inline std::string_view AsText(ByteSpan bytes) {
 template <typename Integer>
 requires std::is_integral_v<Integer>
 void AppendInteger(std::vector<uint8_t>* out, Integer value) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
-  out->insert(out->end(), bytes, bytes + sizeof(value));
+  // Not insert(): g++ 12 warns of an overflow that cannot happen.
+  const size_t start = out->size();
+  out->resize(start + sizeof(value));
+  std::memcpy(out->data() + start, &value, sizeof(value));
 }
 inline void AppendBytes(std::vector<uint8_t>* out, ByteSpan bytes) {
   out->insert(out->end(), bytes.begin(), bytes.end());
