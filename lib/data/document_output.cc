@@ -1,0 +1,74 @@
+#include "lib/data/document_output.h"
+
+#include <charconv>
+
+#include "lib/io/byte_sink.h"
+
+namespace trainwright {
+namespace {
+
+class TokenStreamOutput final : public DocumentOutput {
+ public:
+  TokenStreamOutput(std::unique_ptr<ByteSink> sink, const TokenStreamHeader& header)
+      : sink_(std::move(sink)), writer_(sink_.get(), header) {}
+  void Write(std::span<const uint32_t> ids, uint64_t source_bytes) override {
+    writer_.Write({.tokens = ids, .source_bytes = source_bytes});
+    totals_ = writer_.totals();
+  }
+  void Commit() override {
+    writer_.Finish();
+    sink_->Commit();
+  }
+
+ private:
+  std::unique_ptr<ByteSink> sink_;
+  TokenStreamWriter writer_;
+};
+
+class JsonlOutput final : public DocumentOutput {
+ public:
+  explicit JsonlOutput(std::unique_ptr<ByteSink> sink) : sink_(std::move(sink)), writer_(sink_.get()) {}
+  void Write(std::span<const uint32_t> ids, uint64_t source_bytes) override {
+    writer_.Write("{\"doc\":" + std::to_string(totals_.documents) + ",\"ids\":[");
+    char text[16] = {','};
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const char* end = std::to_chars(text + 1, text + sizeof(text), ids[i]).ptr;
+      const char* begin = i == 0 ? text + 1 : text;
+      writer_.Write({begin, static_cast<size_t>(end - begin)});
+    }
+    writer_.Write("]}\n");
+    ++totals_.documents;
+    totals_.tokens += ids.size();
+    totals_.source_bytes += source_bytes;
+  }
+  void Commit() override {
+    writer_.Flush();
+    sink_->Commit();
+  }
+
+ private:
+  std::unique_ptr<ByteSink> sink_;
+  TextWriter writer_;
+};
+
+}  // namespace
+
+void TextWriter::Write(std::string_view text) {
+  constexpr size_t kBufferBytes = 64 << 10;
+  buffer_.append(text);
+  if (buffer_.size() >= kBufferBytes) Flush();
+}
+
+void TextWriter::Flush() {
+  if (!buffer_.empty()) sink_->Write(AsBytes(buffer_));
+  buffer_.clear();
+}
+
+std::unique_ptr<DocumentOutput> OpenDocumentOutput(const std::string& path, OutputFormat format,
+                                                   const TokenStreamHeader& header, bool allow_terminal) {
+  auto sink = OpenSink(path, format == OutputFormat::kTokens, allow_terminal);
+  if (format == OutputFormat::kJsonl) return std::make_unique<JsonlOutput>(std::move(sink));
+  return std::make_unique<TokenStreamOutput>(std::move(sink), header);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,46 @@
+/// Where tokenized documents go: a token stream for `pack`, or JSON lines for people and scripts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "lib/formats/token_stream.h"
+
+namespace trainwright {
+
+enum class OutputFormat { kTokens, kJsonl };
+
+/// One output. Nothing is visible in a file before Commit().
+class DocumentOutput {
+ public:
+  virtual ~DocumentOutput() = default;
+  virtual void Write(std::span<const uint32_t> ids, uint64_t source_bytes) = 0;
+  /// Ends the stream with its trailer and commits the file. Called once, last. \throws Error{kIo}
+  virtual void Commit() = 0;
+  const TokenStreamTotals& totals() const { return totals_; }
+
+ protected:
+  TokenStreamTotals totals_;
+};
+
+/// \param path "-" for standard output   \param allow_terminal whether binary data may go to a terminal
+/// \throws Error{kIo}, Error{kUsage} for binary data on a terminal
+std::unique_ptr<DocumentOutput> OpenDocumentOutput(const std::string& path, OutputFormat format,
+                                                   const TokenStreamHeader& header, bool allow_terminal);
+
+/// Text in pieces to a sink, in few writes.
+class TextWriter {
+ public:
+  explicit TextWriter(ByteSink* sink) : sink_(sink) {}
+  void Write(std::string_view text);
+  /// Hands on what is held back.
+  void Flush();
+
+ private:
+  ByteSink* sink_;
+  std::string buffer_;
+};
+
+}  // namespace trainwright

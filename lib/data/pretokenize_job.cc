@@ -1,0 +1,318 @@
+#include "lib/data/pretokenize_job.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "lib/base/checksum.h"
+#include "lib/base/error.h"
+#include "lib/base/signals.h"
+#include "lib/base/units.h"
+#include "lib/base/version.h"
+#include "lib/io/ordered_workers.h"
+#include "lib/tok/tokenizer.h"
+
+namespace trainwright {
+namespace {
+
+constexpr uint64_t kMaxBytesUnderWay = 64 << 20;
+
+enum class Fate : uint8_t { kTrain, kHoldout, kEmpty, kSkipped };
+
+struct EncodedDocument {
+  size_t ids_end = 0;
+  uint64_t source_bytes = 0, replaced_bytes = 0;
+  Fate fate = Fate::kTrain;
+  SkipReason reason = SkipReason::kBadJson;  // of Fate::kSkipped
+};
+
+struct EncodedBatch {
+  std::vector<uint32_t> ids;
+  std::vector<EncodedDocument> documents;
+  std::optional<Error> error;  // what stops the run after `documents`
+};
+
+/// What the workers do, each with its own DocumentText.
+class BatchEncoder {
+ public:
+  BatchEncoder(const PretokenizeJobOptions& options, const Tokenizer& tokenizer)
+      : options_(options), tokenizer_(tokenizer) {
+    const DocumentTextOptions text_options = {.keys = options.keys,
+                                              .require_utf8 = tokenizer.identity().kind != "bytes",
+                                              .replace_invalid_utf8 = options.replace_invalid_utf8};
+    for (int worker = 0; worker < options.threads; ++worker) {
+      texts_.push_back(std::make_unique<DocumentText>(text_options));
+    }
+  }
+
+  EncodedBatch Encode(int worker, const RecordBatch& batch) const {
+    EncodedBatch out;
+    out.documents.reserve(batch.records.size());
+    DocumentText& reader = *texts_[static_cast<size_t>(worker)];
+    for (size_t i = 0; i < batch.records.size(); ++i) {
+      ThrowIfStopped();
+      std::string_view text;
+      const auto problem = reader.Read(batch, i, &text);
+      if (problem && !options_.skip_bad_documents) {
+        out.error = ErrorOf(*problem, batch, i);
+        break;
+      }
+      EncodedDocument document;
+      if (problem) {
+        document.fate = Fate::kSkipped;
+        document.reason = problem->reason;
+      } else {
+        document.source_bytes = text.size();
+        document.replaced_bytes = reader.replaced_bytes();
+        document.fate = EncodeText(text, &out.ids);
+      }
+      document.ids_end = out.ids.size();
+      out.documents.push_back(document);
+    }
+    return out;
+  }
+
+ private:
+  Fate EncodeText(std::string_view text, std::vector<uint32_t>* ids) const {
+    const size_t begin = ids->size();
+    if (options_.add_bos) ids->push_back(tokenizer_.identity().bos_id);
+    const size_t text_begin = ids->size();
+    if (!text.empty()) tokenizer_.Encode(text, ids);
+    if (ids->size() == text_begin) {
+      ids->resize(begin);
+      return Fate::kEmpty;
+    }
+    if (options_.add_eos) ids->push_back(tokenizer_.identity().eos_id);
+    return IsHeldOut(text, options_.holdout) ? Fate::kHoldout : Fate::kTrain;
+  }
+
+  const PretokenizeJobOptions& options_;
+  const Tokenizer& tokenizer_;
+  std::vector<std::unique_ptr<DocumentText>> texts_;
+};
+
+/// The options that shape the ids, whatever file or pipe the documents came through.
+std::string ProvenanceOf(const PretokenizeJobOptions& options, const std::string& side) {
+  std::set<std::string> formats;
+  for (const DocumentInput& input : options.inputs) formats.insert(NameOf(input.format));
+  nlohmann::json shaping = {{"bos", options.add_bos},
+                            {"eos", options.add_eos},
+                            {"format", formats},
+                            {"invalid_utf8", options.replace_invalid_utf8 ? "replace" : "error"},
+                            {"max_document_bytes", options.max_document_bytes},
+                            {"on_error", options.skip_bad_documents ? "skip" : "fail"}};
+  if (formats.contains(NameOf(InputFormat::kJsonl))) shaping["key"] = options.keys;
+  if (options.limit > 0) shaping["limit"] = options.limit;
+  if (options.holdout > 0) shaping["holdout"] = {{"fraction", options.holdout}, {"side", side}};
+  return nlohmann::json{{"tool", "pretokenize"}, {"version", TRAINWRIGHT_VERSION}, {"options", shaping}}.dump();
+}
+
+void RequireId(uint32_t id, const std::string& flag, const PretokenizeJobOptions& options) {
+  if (id != kNoId) return;
+  throw Error(ErrorCode::kUsage, flag, "the tokenizer " + options.tokenizer + " has no such id", "",
+              "run without " + flag);
+}
+
+/// Takes encoded batches in input order, writes their documents and counts.
+class DocumentCollector {
+ public:
+  DocumentCollector(const PretokenizeJobOptions& options, const TokenizerIdentity& identity,
+                    PretokenizeReport* report)
+      : limit_(options.limit), report_(*report) {
+    TokenStreamHeader header{.tokenizer = identity, .provenance_json = ProvenanceOf(options, "train")};
+    train_ = OpenDocumentOutput(options.output, options.to, header, options.allow_terminal);
+    if (options.holdout > 0) {
+      header.provenance_json = ProvenanceOf(options, "holdout");
+      holdout_ = OpenDocumentOutput(options.holdout_output, options.to, header, options.allow_terminal);
+    }
+  }
+
+  /// \returns false when the limit is reached
+  bool Add(const EncodedBatch& batch) {
+    size_t begin = 0;
+    for (const EncodedDocument& document : batch.documents) {
+      const auto ids = std::span(batch.ids).subspan(begin, document.ids_end - begin);
+      begin = document.ids_end;
+      switch (document.fate) {
+        case Fate::kSkipped:
+          ++report_.skipped[static_cast<size_t>(document.reason)];
+          continue;
+        case Fate::kEmpty:
+          ++report_.empty_documents;
+          continue;
+        case Fate::kTrain:
+          train_->Write(ids, document.source_bytes);
+          break;
+        case Fate::kHoldout:
+          holdout_->Write(ids, document.source_bytes);
+          break;
+      }
+      report_.replaced_bytes += document.replaced_bytes;
+      if (++documents_ == limit_) return false;
+    }
+    if (batch.error) throw *batch.error;
+    return true;
+  }
+
+  /// The validation file first: whoever reads standard output to its trailer finds it there.
+  void Commit() {
+    if (holdout_ != nullptr) {
+      report_.held_out = holdout_->totals();
+      holdout_->Commit();
+    }
+    report_.written = train_->totals();
+    train_->Commit();
+  }
+
+ private:
+  const uint64_t limit_;
+  PretokenizeReport& report_;
+  std::unique_ptr<DocumentOutput> train_, holdout_;
+  uint64_t documents_ = 0;
+};
+
+/// Reads, encodes and collects until the input or the limit ends.
+/// \returns whether the input was read to its end
+bool Pump(const PretokenizeJobOptions& options, const BatchEncoder& encoder, DocumentReader* reader,
+          DocumentCollector* collector, ProgressMode progress_mode) {
+  Progress progress(progress_mode, "pretokenize", reader->stored_bytes_total(), "bytes");
+  OrderedWorkers<RecordBatch, EncodedBatch> workers(
+      options.threads, static_cast<size_t>(options.threads) * 4,
+      [&](int worker, const RecordBatch& batch) { return encoder.Encode(worker, batch); });
+  std::deque<uint64_t> sizes;
+  uint64_t bytes_under_way = 0;
+  const auto collect_one = [&] {
+    const EncodedBatch batch = workers.Pop();
+    bytes_under_way -= sizes.front();
+    sizes.pop_front();
+    const bool more = collector->Add(batch);
+    progress.Update(reader->stored_bytes_read());
+    return more;
+  };
+
+  std::exception_ptr read_error;
+  while (true) {
+    RecordBatch batch;
+    try {
+      if (!reader->Next(&batch)) break;
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kInterrupted || error.code() == ErrorCode::kTerminated) throw;
+      // What was read before may hold an earlier error: that one is to be reported, however fast the workers
+      // are.
+      read_error = std::current_exception();
+      break;
+    }
+    const uint64_t size = batch.bytes.size();
+    while (!workers.empty() && (workers.full() || bytes_under_way + size > kMaxBytesUnderWay)) {
+      if (!collect_one()) return false;
+    }
+    bytes_under_way += size;
+    sizes.push_back(size);
+    workers.Push(std::move(batch));
+  }
+  while (!workers.empty()) {
+    if (!collect_one()) return false;
+  }
+  if (read_error) std::rethrow_exception(read_error);
+  return true;
+}
+
+}  // namespace
+
+PretokenizeReport RunPretokenize(const PretokenizeJobOptions& options, ProgressMode progress) {
+  const auto start = std::chrono::steady_clock::now();
+  TRAINWRIGHT_CHECK(options.threads >= 1);
+  TRAINWRIGHT_CHECK(options.holdout >= 0 && options.holdout < 1);
+  const auto tokenizer = LoadTokenizer(options.tokenizer);
+  const TokenizerIdentity& identity = tokenizer->identity();
+  if (options.add_bos) RequireId(identity.bos_id, "--bos", options);
+  if (options.add_eos) RequireId(identity.eos_id, "--eos", options);
+
+  PretokenizeReport report;
+  report.vocab_size = identity.vocab_size;
+  report.tokenizer_sha256 = identity.sha256;
+  DocumentReader reader(options.inputs, options.max_document_bytes);
+  const BatchEncoder encoder(options, *tokenizer);
+  DocumentCollector collector(options, identity, &report);
+  if (Pump(options, encoder, &reader, &collector, progress)) report.input_hash = reader.input_hash();
+  ThrowIfStopped();
+  collector.Commit();
+  report.input_bytes = reader.input_bytes();
+  report.time_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+bool IsHeldOut(std::string_view text, double holdout) {
+  // Any constant serves; another one would move documents between training and validation.
+  constexpr uint64_t kHoldoutSeed = 0x486F6C644F757431;
+  return static_cast<double>(Xxh3(AsBytes(text), kHoldoutSeed) >> 11) * 0x1p-53 < holdout;
+}
+
+std::string DefaultHoldoutPath(const std::string& output) {
+  const size_t name = output.rfind('/') == std::string::npos ? 0 : output.rfind('/') + 1;
+  const size_t dot = output.rfind('.');
+  if (dot == std::string::npos || dot <= name) return output + ".holdout";
+  return output.substr(0, dot) + ".holdout" + output.substr(dot);
+}
+
+nlohmann::ordered_json ToJson(const PretokenizeReport& report) {
+  const uint64_t tokens = report.written.tokens + report.held_out.tokens;
+  const uint64_t source_bytes = report.written.source_bytes + report.held_out.source_bytes;
+  nlohmann::ordered_json skipped = nlohmann::ordered_json::object();
+  for (size_t i = 0; i < kSkipReasonCount; ++i) skipped[kSkipReasonNames[i]] = report.skipped[i];
+  nlohmann::ordered_json json = {
+      {"documents", report.written.documents},
+      {"tokens", report.written.tokens},
+      {"source_bytes", report.written.source_bytes},
+      {"holdout_documents", report.held_out.documents},
+      {"holdout_tokens", report.held_out.tokens},
+      {"holdout_source_bytes", report.held_out.source_bytes},
+      {"empty_documents", report.empty_documents},
+      {"skipped_documents", std::accumulate(report.skipped.begin(), report.skipped.end(), uint64_t{0})},
+      {"skipped_by_reason", skipped},
+      {"replaced_bytes", report.replaced_bytes},
+      {"input_bytes", report.input_bytes},
+      {"input_xxh3", nullptr},
+      {"bytes_per_token", nullptr},
+      {"tokens_per_s", static_cast<double>(tokens) / std::max(report.time_s, 1e-9)},
+      {"vocab_size", report.vocab_size},
+      {"tokenizer_sha256", HexEncode(report.tokenizer_sha256)}};
+  if (report.input_hash) {
+    std::vector<uint8_t> bytes;
+    for (int shift = 56; shift >= 0; shift -= 8)
+      bytes.push_back(static_cast<uint8_t>(*report.input_hash >> shift));
+    json["input_xxh3"] = HexEncode(bytes);
+  }
+  if (tokens > 0) json["bytes_per_token"] = static_cast<double>(source_bytes) / static_cast<double>(tokens);
+  return json;
+}
+
+std::string Describe(const PretokenizeReport& report) {
+  const uint64_t tokens = report.written.tokens + report.held_out.tokens;
+  const uint64_t source_bytes = report.written.source_bytes + report.held_out.source_bytes;
+  const auto count = [](uint64_t number, const std::string& noun) {
+    return FormatCount(static_cast<double>(number)) + " " + noun + (number == 1 ? "" : "s");
+  };
+  std::string line = count(report.written.documents + report.held_out.documents, "document") + ", " +
+                     count(tokens, "token") + " from " + FormatBytes(source_bytes);
+  if (tokens > 0) {
+    line += ", " + FormatFixed(static_cast<double>(source_bytes) / static_cast<double>(tokens), 2) +
+            " bytes a token";
+  }
+  line += ", in " + FormatDuration(report.time_s) + " (" +
+          FormatCount(static_cast<double>(tokens) / std::max(report.time_s, 1e-9)) + " tokens/s)";
+  if (report.held_out.documents > 0) line += "; held out " + count(report.held_out.documents, "document");
+  if (report.empty_documents > 0) line += "; left out " + count(report.empty_documents, "empty document");
+  for (size_t i = 0; i < kSkipReasonCount; ++i) {
+    if (report.skipped[i] > 0) {
+      line += "; skipped " + count(report.skipped[i], "document") + " (" + kSkipReasonNames[i] + ")";
+    }
+  }
+  if (report.replaced_bytes > 0) line += "; replaced " + count(report.replaced_bytes, "bad byte");
+  return line;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,67 @@
+/// The whole of `pretokenize`: documents -> token ids in parallel -> a token stream, and one for validation.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/data/document_output.h"
+#include "lib/data/document_reader.h"
+#include "lib/data/document_text.h"
+#include "lib/report/progress.h"
+
+namespace trainwright {
+
+struct PretokenizeJobOptions {
+  std::vector<DocumentInput> inputs;
+  std::string tokenizer = "bytes";  ///< as LoadTokenizer takes it
+  std::vector<std::string> keys = {"text"};
+  bool add_bos = false, add_eos = false;
+  bool skip_bad_documents = false;    ///< count them instead of stopping at the first
+  bool replace_invalid_utf8 = false;  ///< U+FFFD for each bad byte instead of a bad document
+  uint64_t max_document_bytes = uint64_t{1} << 30;
+  uint64_t limit = 0;          ///< stop after so many documents, held out ones included; 0: none
+  double holdout = 0;          ///< share of the documents for the validation stream, in [0, 1)
+  std::string holdout_output;  ///< its file; required with a holdout
+  std::string output = "-";
+  OutputFormat to = OutputFormat::kTokens;
+  bool allow_terminal = false;
+  int threads = 1;  ///< >= 1; no byte of the outputs depends on it
+};
+
+struct PretokenizeReport {
+  TokenStreamTotals written, held_out;
+  uint64_t empty_documents = 0;
+  std::array<uint64_t, kSkipReasonCount> skipped = {};  ///< by SkipReason
+  uint64_t replaced_bytes = 0;                          ///< bytes that were read as U+FFFD
+  uint64_t input_bytes = 0;                             ///< decompressed
+  /// XXH3-64 of the decompressed inputs one after the other; none when the limit ended the run.
+  std::optional<uint64_t> input_hash;
+  uint32_t vocab_size = 0;
+  Sha256Digest tokenizer_sha256{};
+  double time_s = 0;
+};
+
+/// Tokenizes. A document without text or without tokens is left out and counted. Which documents are held out
+/// depends on their text alone, so reordering or cutting up the input moves none, and equal documents stay
+/// together. Files appear only when everything has gone well. Memory: some 64 MiB of documents under way, or
+/// the longest document if that is longer. \throws Error{kBadInput} naming file and line, for the first bad
+/// document in input order; Error{kUsage} for a
+///         BOS or EOS that the tokenizer lacks; Error{kIo}; Error{kInterrupted, kTerminated}
+PretokenizeReport RunPretokenize(const PretokenizeJobOptions& options, ProgressMode progress);
+
+/// The counts as --summary has them.
+nlohmann::ordered_json ToJson(const PretokenizeReport& report);
+/// The counts in one line for people.
+std::string Describe(const PretokenizeReport& report);
+
+/// Whether a document is held out: a pure function of its text.
+bool IsHeldOut(std::string_view text, double holdout);
+
+/// "train.tokens" -> "train.holdout.tokens".
+std::string DefaultHoldoutPath(const std::string& output);
+
+}  // namespace trainwright
