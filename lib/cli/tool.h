@@ -5,10 +5,11 @@
 /// the frozen command line come from the same definition that parses.
 #pragma once
 
-#include <CLI/App.hpp>
+#include <CLI/CLI.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/report/progress.h"
@@ -62,9 +63,42 @@ using DefineOptions = std::function<void(CLI::App&)>;
 /// built-in); parse; -h short help, --help long help, --version, --print-config; run; flush and check
 /// standard output (a failed delayed write is exit 4); --summary. Errors become "tool: error:" / "tool:
 /// hint:" lines and exit statuses; c10::Error-like std::exception, bad_alloc and CLI11's 100-127 are
-/// translated here and nowhere else. \returns the exit status
+/// translated here and nowhere else.
+///
+/// Notes for definitions. Defaults are captured from the bound variables (a flag that is on by default needs
+/// default_str("true")). The last of several values counts; an option that fills a vector takes one value
+/// each time it is given. group("Name") sorts help. The configuration key and TRAINWRIGHT_ name come from the
+/// first long name, or from the name of a positional argument. Bounds, choices and file names are shown, and
+/// completed, where they are CLI11 validators (Range, PositiveNumber, IsMember), AddChoice, or
+/// type_name("FILE" or "DIR").
+///
+/// \returns the exit status
 int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& define,
             const std::function<int(ToolRun&)>& run);
+
+/// An option whose value is one of a few words: shown in help, man page and completions, kept in the
+/// configuration as the word, stored in `value` as the enumerator. The default is what `value` holds.
+template <typename Enum>
+CLI::Option* AddChoice(CLI::App& app, const std::string& names, Enum* value,
+                       const std::vector<std::pair<std::string, Enum>>& choices, const std::string& help) {
+  std::vector<std::string> words;
+  std::string initial;
+  for (const auto& [word, enumerator] : choices) {
+    words.push_back(word);
+    if (enumerator == *value) initial = word;
+  }
+  return app
+      .add_option_function<std::string>(
+          names,
+          [value, choices](const std::string& given) {
+            for (const auto& [word, enumerator] : choices) {
+              if (word == given) *value = enumerator;
+            }
+          },
+          help)
+      ->check(CLI::IsMember(words))
+      ->default_str(initial);
+}
 
 /// Defines the common options (help, version, config, print-config, summary, progress, quiet, verbose) on an
 /// app: RunTool and clidoc both call it.

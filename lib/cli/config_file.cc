@@ -1,0 +1,134 @@
+#include "lib/cli/config_file.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/version.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kFlatHint[] = "write one 'name: value' a line, the names as in --help without the dashes";
+
+std::string AtLine(int line) {
+  return "line " + std::to_string(line);
+}
+
+std::string ScalarOf(const YAML::Node& node, const std::string& path, const std::string& key, int line) {
+  if (node.IsScalar()) return node.Scalar();
+  const char* problem = node.IsNull() ? "has no value" : "must be a single value or a list of them";
+  throw Error(ErrorCode::kUsage, path, "key '" + key + "' " + problem, AtLine(line),
+              node.IsNull() ? "quote the word null, or delete the line to get the default" : kFlatHint);
+}
+
+bool LooksLikeNumber(const std::string& text) {
+  double number = 0;
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool complete = status == std::errc() && end == text.data() + text.size();
+  return complete && text.find_first_not_of("0123456789+-.eE") == std::string::npos;
+}
+
+// Numbers and booleans are written plainly only for options that hold them; a file called "1e5" stays text to
+// every YAML reader.
+std::string FormatScalar(const EffectiveOption& option, const std::string& value) {
+  const OptionDoc& doc = option.doc;
+  if (doc.is_flag() && (value == "true" || value == "false")) return value;
+  const bool numeric = doc.value_name == "N" || doc.value_name == "X" ||
+                       (LooksLikeNumber(doc.default_text) && doc.choices.empty());
+  if (numeric && LooksLikeNumber(value)) return value;
+  try {
+    // A JSON string is a YAML double-quoted scalar.
+    return nlohmann::json(value).dump();
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorCode::kUsage, "--print-config", "the value of '" + doc.key + "' is not UTF-8", "",
+                "give it on the command line instead of in a configuration file");
+  }
+}
+
+}  // namespace
+
+std::vector<ConfigEntry> ReadConfigFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream content;
+  // An empty file sets the failbit of the stream that it is copied to, which is no failure here.
+  if (file) content << file.rdbuf();
+  if (!file.is_open() || file.bad()) {
+    throw SystemError(path, "open", errno, "--config names a YAML file; --print-config writes one");
+  }
+  std::vector<ConfigEntry> entries;
+  try {
+    const YAML::Node root = YAML::Load(content.str());
+    if (root.IsNull()) return entries;
+    if (!root.IsMap()) throw Error(ErrorCode::kUsage, path, "is not a YAML mapping", "", kFlatHint);
+    for (const auto& item : root) {
+      ConfigEntry entry;
+      entry.line = item.first.Mark().line + 1;
+      if (!item.first.IsScalar())
+        throw Error(ErrorCode::kUsage, path, "a key is not a name", AtLine(entry.line), kFlatHint);
+      entry.key = item.first.Scalar();
+      entry.is_list = item.second.IsSequence();
+      if (entry.is_list) {
+        for (const YAML::Node& value : item.second) {
+          entry.values.push_back(ScalarOf(value, path, entry.key, entry.line));
+        }
+      } else {
+        entry.values.push_back(ScalarOf(item.second, path, entry.key, entry.line));
+      }
+      const bool repeated = std::any_of(entries.begin(), entries.end(),
+                                        [&](const ConfigEntry& other) { return other.key == entry.key; });
+      if (repeated) {
+        throw Error(ErrorCode::kUsage, path, "key '" + entry.key + "' stands there twice", AtLine(entry.line),
+                    "write a list for an option that may be repeated: [a, b]");
+      }
+      entries.push_back(std::move(entry));
+    }
+  } catch (const YAML::Exception& error) {
+    throw Error(ErrorCode::kUsage, path, "is not YAML: " + error.msg,
+                error.mark.is_null() ? "" : AtLine(error.mark.line + 1), kFlatHint);
+  }
+  return entries;
+}
+
+std::vector<std::string> ParseListText(const std::string& text, const std::string& variable) {
+  if (text.empty() || text.front() != '[') return {text};
+  std::vector<std::string> items;
+  try {
+    for (const YAML::Node& item : YAML::Load(text)) items.push_back(item.as<std::string>());
+  } catch (const YAML::Exception& error) {
+    throw Error(ErrorCode::kUsage, variable, "is not a list: " + error.msg, "", "write a list as [a, b]");
+  }
+  return items;
+}
+
+std::string WriteConfig(const std::string& tool, const std::vector<EffectiveOption>& options) {
+  std::string text =
+      "# " + tool + " " TRAINWRIGHT_VERSION ": the effective configuration; read it back with --config\n";
+  for (const EffectiveOption& option : options) {
+    if (!option.is_set) {
+      text += "# " + option.doc.key + ": (" + (option.doc.required ? "required, " : "") + "not set)\n";
+      continue;
+    }
+    text += option.doc.key + ": ";
+    if (option.doc.repeated) {
+      text += "[";
+      for (size_t i = 0; i < option.values.size(); ++i) {
+        text += (i == 0 ? "" : ", ") + FormatScalar(option, option.values[i]);
+      }
+      text += "]";
+    } else {
+      text += FormatScalar(option, option.values.front());
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+}  // namespace trainwright

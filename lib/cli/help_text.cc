@@ -1,0 +1,197 @@
+#include "lib/cli/help_text.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "lib/base/version.h"
+
+namespace trainwright {
+namespace {
+
+constexpr size_t kWidth = 100;
+constexpr size_t kHelpColumn = 30;
+
+std::string WithoutBackticks(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), '`'), text.end());
+  return text;
+}
+
+std::string Join(const std::vector<std::string>& parts, const std::string& separator) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : separator) + part;
+  return text;
+}
+
+// Paragraphs are separated by blank lines; lines that start with two blanks stay as they are.
+std::string Paragraphs(const std::string& text, size_t indent) {
+  std::istringstream lines(text);
+  std::string out, paragraph, line;
+  const auto flush = [&] {
+    if (!paragraph.empty()) out += Fold(WithoutBackticks(paragraph), indent, kWidth);
+    paragraph.clear();
+  };
+  while (std::getline(lines, line)) {
+    if (line.empty() || line.rfind("  ", 0) == 0) {
+      flush();
+      out += line.empty() ? "\n" : std::string(indent, ' ') + line + "\n";
+    } else {
+      paragraph += (paragraph.empty() ? "" : " ") + line;
+    }
+  }
+  flush();
+  return out;
+}
+
+std::string UsageLine(const ToolDoc& doc) {
+  return doc.info.name + " " + SynopsisArguments(doc);
+}
+
+}  // namespace
+
+std::string Fold(const std::string& text, size_t indent, size_t width) {
+  std::istringstream words(text);
+  std::string out, line, word;
+  while (words >> word) {
+    if (!line.empty() && indent + line.size() + 1 + word.size() > width) {
+      out += std::string(indent, ' ') + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  if (!line.empty()) out += std::string(indent, ' ') + line + "\n";
+  return out;
+}
+
+std::string FirstSentence(const std::string& text) {
+  size_t end = text.find('\n');
+  for (const char* stop : {". ", ".\n", "; "}) end = std::min(end, text.find(stop));
+  std::string sentence = text.substr(0, end);
+  if (!sentence.empty() && sentence.back() == '.') sentence.pop_back();
+  return sentence;
+}
+
+std::string OptionNotes(const OptionDoc& option) {
+  std::vector<std::string> notes;
+  if (option.required && !option.is_positional()) notes.push_back("required");
+  if (!option.default_text.empty()) notes.push_back("default " + option.default_text);
+  if (!option.choices.empty()) notes.push_back("one of " + Join(option.choices, ", "));
+  if (!option.constraint.empty()) notes.push_back(option.constraint);
+  if (option.repeated && !option.is_positional()) notes.push_back("may be repeated");
+  return Join(notes, "; ");
+}
+
+std::string ShortHelp(const ToolDoc& doc) {
+  std::string text =
+      "usage: " + UsageLine(doc) + "\n" + doc.info.name + ": " + WithoutBackticks(doc.info.summary) + "\n";
+  const auto add = [&](const OptionDoc& option) {
+    const bool aligned = option.short_names.empty() && !option.is_positional();
+    const std::string usage = "  " + std::string(aligned ? 4 : 0, ' ') + option.Usage();
+    std::string help = WithoutBackticks(FirstSentence(option.help));
+    if (!option.choices.empty()) help += " (" + Join(option.choices, "|") + ")";
+    if (!option.default_text.empty()) help += " [" + option.default_text + "]";
+    const size_t gap = usage.size() + 2 <= kHelpColumn ? kHelpColumn - usage.size() : 2;
+    text += usage + std::string(gap, ' ') + help + "\n";
+  };
+  for (const OptionDoc& option : doc.options) {
+    if (option.is_positional()) add(option);
+  }
+  for (const std::string& group : GroupsOf(doc)) {
+    text += "\n" + group + ":\n";
+    for (const OptionDoc& option : doc.options) {
+      if (option.group == group && !option.is_positional()) add(option);
+    }
+  }
+  return text + "\n'" + doc.info.name + " --help' tells more; so does 'man " + doc.info.name + "'.\n";
+}
+
+std::string LongHelp(const ToolDoc& doc) {
+  std::string text = doc.info.name + " - " + WithoutBackticks(doc.info.summary) + "\n\nSYNOPSIS\n  " +
+                     UsageLine(doc) + "\n\nDESCRIPTION\n" + Paragraphs(doc.info.description, 2);
+  const auto add = [&](const OptionDoc& option) {
+    text += "  " + option.Usage() + "\n" + Paragraphs(option.help, 6);
+    const std::string notes = OptionNotes(option);
+    const std::string environment =
+        option.environment.empty() ? "" : (notes.empty() ? "" : "; ") + ("environment " + option.environment);
+    if (!notes.empty() || !environment.empty()) text += Fold("(" + notes + environment + ")", 6, kWidth);
+    text += "\n";
+  };
+  const auto is_positional = [](const OptionDoc& option) { return option.is_positional(); };
+  if (std::any_of(doc.options.begin(), doc.options.end(), is_positional)) text += "\nARGUMENTS\n";
+  for (const OptionDoc& option : doc.options) {
+    if (option.is_positional()) add(option);
+  }
+  for (const std::string& group : GroupsOf(doc)) {
+    std::string title = group;
+    std::transform(title.begin(), title.end(), title.begin(),
+                   [](unsigned char c) { return std::toupper(c); });
+    text += (text.ends_with("\n\n") ? "" : "\n") + title + "\n";
+    for (const OptionDoc& option : doc.options) {
+      if (option.group == group && !option.is_positional()) add(option);
+    }
+  }
+  const auto section = [&](const std::string& title, const std::string& body) {
+    text += title + "\n" + body + (body.ends_with("\n\n") ? "" : "\n");
+  };
+  for (const ToolSection& extra : doc.info.sections) section(extra.title, Paragraphs(extra.text, 2));
+  section("CONFIGURATION", Paragraphs(ConfigurationText(), 2));
+  if (!doc.info.examples.empty()) {
+    std::string body;
+    for (const ToolExample& example : doc.info.examples) {
+      body += Fold(WithoutBackticks(example.explanation), 2, kWidth) + "    " + example.command + "\n\n";
+    }
+    section("EXAMPLES", body);
+  }
+  std::string statuses;
+  for (const auto& [status, meaning] : ExitStatusTable(doc.info.filter)) {
+    statuses += "  " + status + std::string(status.size() < 9 ? 9 - status.size() : 1, ' ') + meaning + "\n";
+  }
+  section("EXIT STATUS", statuses);
+  if (!doc.info.see_also.empty()) text += "SEE ALSO\n" + Fold(Join(doc.info.see_also, ", "), 2, kWidth);
+  return text;
+}
+
+std::string VersionText(const ToolInfo& info) {
+  std::string text = info.name + " (Trainwright) " TRAINWRIGHT_VERSION "\nbuilt with: ";
+#if defined(__clang__)
+  text += "clang " __clang_version__;
+#else
+  text += "g++ " __VERSION__;
+#endif
+  text += ", CLI11 " CLI11_VERSION;
+  if (!info.build_features.empty()) text += ", " + info.build_features;
+  return text + "\nLicence Apache-2.0: <https://www.apache.org/licenses/LICENSE-2.0>\n";
+}
+
+std::vector<std::pair<std::string, std::string>> ExitStatusTable(bool filter) {
+  std::vector<std::pair<std::string, std::string>> table = {
+      {"0", "success"},
+      {"1", "the answer is \"no\": a verification found a difference, a threshold was not met"},
+      {"2", "wrong usage or configuration"},
+      {"3", "bad input: corrupt, cut short, of an unknown version, made with another tokenizer"},
+      {"4",
+       "input or output failed (open, write, disk full, standard output), or the machine ran out of memory"},
+      {"5", "the device failed: no GPU though one is required, out of device memory"},
+      {"6", "a loss or gradient is not finite"},
+      {"7", "undecided: a measurement is too noisy to answer"},
+      {"70", "a bug in this program"},
+      {"130, 143", "stopped by SIGINT or SIGTERM, after what is worth saving was saved"}};
+  if (filter) table.emplace_back("141", "the reader of standard output went away (SIGPIPE)");
+  return table;
+}
+
+std::string ConfigurationText() {
+  return "Every option can also come from the environment or from a configuration file. A flag on the "
+         "command line "
+         "comes first, then the variable `TRAINWRIGHT_` followed by the long name in capitals with `_` for "
+         "`-`, then "
+         "the file that --config names, then the built-in default. An empty variable counts as unset.\n\n"
+         "The file is flat YAML: one `name: value` a line, the names as above without the dashes, flags as "
+         "`true` or "
+         "`false`, and a list `[a, b]` for an option that may be repeated. A name that does not exist is an "
+         "error. "
+         "--print-config writes the effective configuration in this form; read back with --config it gives "
+         "the same "
+         "values.";
+}
+
+}  // namespace trainwright

@@ -1,0 +1,488 @@
+#include "lib/cli/tool.h"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <new>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/signals.h"
+#include "lib/base/version.h"
+#include "lib/cli/config_file.h"
+#include "lib/cli/help_text.h"
+#include "lib/cli/option_table.h"
+#include "lib/io/byte_sink.h"
+
+namespace trainwright {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using SettingsHook = std::function<void(const std::string& config_path)>;
+
+// What -h, --help, --version and --print-config throw to leave the parser with their text.
+struct TextRequested {
+  std::string text;
+};
+
+// Without this the first file that a tool opens could become descriptor 1 and receive its standard output. A
+// closed stream is opened the wrong way round, so that using it fails like using a closed one.
+void ReserveStandardDescriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(fd, F_GETFD) == -1 && errno == EBADF) {
+      [[maybe_unused]] const int opened = open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    }
+  }
+}
+
+double SecondsOf(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
+std::string Hint(const ToolInfo& info) {
+  return "'" + info.name + " -h' lists the options";
+}
+
+std::string FirstLine(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+/// The error for something that is not an Error of ours: LibTorch's c10::Error puts a stack trace behind the
+/// first line.
+Error TranslateException(const std::exception& exception) {
+  const std::string message = FirstLine(exception.what());
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
+      Contains(message, "DefaultCPUAllocator")) {
+    return Error(ErrorCode::kIo, "memory", "the machine has no more of it to give", "",
+                 "lower the batch, the buffers or --threads, or give the process more memory");
+  }
+  if (Contains(message, "out of memory")) {
+    return Error(ErrorCode::kDevice, "device memory", message, "",
+                 "lower --batch or --seq and raise --accum, or use a smaller model");
+  }
+  if (dynamic_cast<const std::system_error*>(&exception) != nullptr)
+    return Error(ErrorCode::kIo, "system", message);
+  return Error(ErrorCode::kInternal, "internal error", message, "",
+               "this is a bug; please report it with the command line");
+}
+
+// ---- Parsing ----
+
+/// Parses one command line: applies environment and configuration file, and turns CLI11's errors into ours.
+class CommandLine {
+ public:
+  CommandLine(const ToolInfo& info, CLI::App& app) : info_(info), app_(app) {}
+
+  void Parse(int argc, char** argv) {
+    try {
+      app_.parse(Arguments(argc, argv));
+    } catch (const CLI::ParseError& error) {
+      // What is left for CLI11 itself to find: missing values, options that need or exclude each other.
+      const std::string message = FirstLine(error.what());
+      const size_t colon = message.find(": ");
+      const bool names_option = colon != std::string::npos && message.find(' ') > colon;
+      throw Error(ErrorCode::kUsage, names_option ? message.substr(0, colon) : "",
+                  names_option ? ValueMissing(message.substr(colon + 2)) : message, "", Hint(info_));
+    }
+  }
+
+  /// Runs when all arguments are collected and none is converted yet.
+  void ApplySettings(const std::string& config_path_flag) {
+    if (Given("h")) throw TextRequested{ShortHelp(DescribeApp(info_, app_))};
+    if (Given("help")) throw TextRequested{LongHelp(DescribeApp(info_, app_))};
+    if (Given("version")) throw TextRequested{VersionText(info_)};
+    RefuseLeftOvers();
+    ApplyEnvironment();
+    std::string config_path = config_path_flag;
+    if (const char* path = std::getenv("TRAINWRIGHT_CONFIG"); config_path.empty() && path != nullptr)
+      config_path = path;
+    if (!config_path.empty()) ApplyFile(config_path);
+    const std::vector<EffectiveOption> effective = Effective();
+    ConvertAll();
+    if (Given("print-config")) throw TextRequested{WriteConfig(info_.name, effective)};
+    RequireAll();
+  }
+
+ private:
+  // CLI11 takes "--name=" for a name without value and would eat the next argument.
+  static std::vector<std::string> Arguments(int argc, char** argv) {
+    std::vector<std::string> arguments;
+    bool options_ended = false;
+    for (int i = 1; i < argc; ++i) {
+      std::string argument = argv[i];
+      options_ended |= argument == "--";
+      if (!options_ended && argument.size() > 3 && argument.starts_with("--") &&
+          argument.find('=') == argument.size() - 1) {
+        argument.pop_back();
+        arguments.push_back(std::move(argument));
+        arguments.emplace_back();
+      } else {
+        arguments.push_back(std::move(argument));
+      }
+    }
+    std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes a vector
+    return arguments;
+  }
+
+  static std::string ValueMissing(const std::string& problem) {
+    return problem.ends_with(" missing") && Contains(problem, " required ") ? "needs a value" : problem;
+  }
+
+  bool Given(const std::string& name) const {
+    return app_.get_option((name.size() == 1 ? "-" : "--") + name)->count() > 0;
+  }
+
+  std::vector<std::string> FlagNames() const {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app_.get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    return names;
+  }
+
+  void RefuseLeftOvers() const {
+    const std::vector<std::string> rest = app_.remaining();
+    for (const std::string& argument : rest) {
+      if (argument.size() < 2 || argument[0] != '-') continue;
+      const std::string name = argument.substr(0, argument.find('='));
+      const std::string nearest = name.starts_with("--") ? NearestName(name, FlagNames()) : "";
+      throw Error(ErrorCode::kUsage, name, "unknown option", "",
+                  nearest.empty() ? Hint(info_) : "did you mean " + nearest + "? " + Hint(info_));
+    }
+    if (!rest.empty()) throw Error(ErrorCode::kUsage, rest.front(), "unexpected argument", "", Hint(info_));
+  }
+
+  void Set(CLI::Option* option, const std::vector<std::string>& values, const std::string& source) {
+    const bool repeated = option->get_expected_max() > 1;
+    // CLI11's own spelling of a list without items.
+    if (values.empty()) option->add_result("{}");
+    for (const std::string& value : values) option->add_result(FlagValue(*option, value, source));
+    if (!repeated && values.size() != 1)
+      throw Error(ErrorCode::kUsage, source, "takes one value, not a list");
+    sources_[option] = source;
+  }
+
+  static std::string FlagValue(const CLI::Option& option, const std::string& value,
+                               const std::string& source) {
+    if (option.get_items_expected_max() != 0) return value;
+    if (value == "true" || value == "1" || value == "yes" || value == "on") return "true";
+    if (value == "false" || value == "0" || value == "no" || value == "off") return "false";
+    throw Error(ErrorCode::kUsage, source, "'" + value + "' is neither true nor false");
+  }
+
+  void ApplyEnvironment() {
+    for (CLI::Option* option : app_.get_options()) {
+      if (option->count() > 0 || !IsConfigurable(*option)) continue;
+      const OptionDoc doc = DescribeOption(*option);
+      const char* value = std::getenv(doc.environment.c_str());
+      if (value == nullptr || *value == '\0') continue;
+      Set(option, doc.repeated ? ParseListText(value, doc.environment) : std::vector<std::string>{value},
+          doc.environment);
+    }
+  }
+
+  void ApplyFile(const std::string& path) {
+    std::map<std::string, CLI::Option*> by_key;
+    for (CLI::Option* option : app_.get_options()) {
+      if (IsConfigurable(*option)) by_key[DescribeOption(*option).key] = option;
+    }
+    for (const ConfigEntry& entry : ReadConfigFile(path)) {
+      const auto found = by_key.find(entry.key);
+      if (found == by_key.end()) {
+        std::vector<std::string> keys;
+        for (const auto& [key, option] : by_key) keys.push_back(key);
+        const std::string nearest = NearestName(entry.key, keys);
+        throw Error(ErrorCode::kUsage, path, "unknown key '" + entry.key + "'",
+                    "line " + std::to_string(entry.line),
+                    nearest.empty() ? Hint(info_) : "did you mean '" + nearest + "'?");
+      }
+      CLI::Option* option = found->second;
+      const std::string source = path + ": key '" + entry.key + "' in line " + std::to_string(entry.line);
+      if (entry.is_list && option->get_expected_max() <= 1) {
+        throw Error(ErrorCode::kUsage, source, "takes one value, not a list");
+      }
+      // Its place is still checked when a flag or the environment goes before it; its value is theirs.
+      if (option->count() == 0) Set(option, entry.values, source);
+    }
+  }
+
+  /// Taken before conversion, which replaces what was typed by what it stands for.
+  std::vector<EffectiveOption> Effective() const {
+    std::vector<EffectiveOption> effective;
+    for (const CLI::Option* option : app_.get_options()) {
+      if (!IsConfigurable(*option)) continue;
+      EffectiveOption entry{DescribeOption(*option), option->results(), true};
+      const OptionDoc& doc = entry.doc;
+      if (!entry.values.empty()) {
+        if (entry.values == std::vector<std::string>{"{}"}) entry.values.clear();
+        if (!doc.repeated && !entry.values.empty()) entry.values = {entry.values.back()};
+      } else if (doc.is_flag()) {
+        entry.values = {doc.default_text.empty() ? "false" : doc.default_text};
+      } else if (!doc.default_text.empty()) {
+        entry.values = doc.repeated ? ParseListText("[" + doc.default_text + "]", doc.key)
+                                    : std::vector<std::string>{doc.default_text};
+      } else {
+        entry.is_set = false;
+      }
+      effective.push_back(std::move(entry));
+    }
+    std::stable_partition(effective.begin(), effective.end(),
+                          [](const EffectiveOption& entry) { return entry.doc.group != kCommonGroup; });
+    return effective;
+  }
+
+  void ConvertAll() {
+    for (CLI::Option* option : app_.get_options()) {
+      if (option->count() == 0 || option->get_callback_run() || option->get_single_name() == "config")
+        continue;
+      const std::vector<std::string> given = option->results();
+      try {
+        option->run_callback();
+      } catch (const CLI::ParseError& error) {
+        throw BadValue(*option, given, error.what());
+      }
+    }
+  }
+
+  Error BadValue(const CLI::Option& option, const std::vector<std::string>& given,
+                 const std::string& message) const {
+    const OptionDoc doc = DescribeOption(option);
+    const auto source = sources_.find(&option);
+    const std::string object = source != sources_.end() ? source->second : option.get_name();
+    const std::string value = given.empty() ? "" : given.back();
+    if (!doc.choices.empty()) {
+      std::string choices;
+      for (const std::string& choice : doc.choices) choices += (choices.empty() ? "" : ", ") + choice;
+      const std::string nearest = NearestName(value, doc.choices);
+      return Error(ErrorCode::kUsage, object, "'" + value + "' is not one of " + choices, "",
+                   nearest.empty() ? "" : "did you mean " + nearest + "?");
+    }
+    if (!doc.constraint.empty())
+      return Error(ErrorCode::kUsage, object, "'" + value + "' is not allowed; it must be " + doc.constraint);
+    if (message.starts_with("Could not convert")) {
+      const bool whole = option.get_type_name().find("INT") != std::string::npos;
+      const char* kind = doc.is_flag()           ? "true or false"
+                         : whole                 ? "a whole number in range"
+                         : doc.value_name == "X" ? "a number"
+                                                 : "a valid value";
+      return Error(ErrorCode::kUsage, object, "'" + value + "' is not " + kind);
+    }
+    const size_t colon = message.find(": ");
+    return Error(ErrorCode::kUsage, object,
+                 FirstLine(colon == std::string::npos ? message : message.substr(colon + 2)), "",
+                 Hint(info_));
+  }
+
+  void RequireAll() const {
+    for (const CLI::Option* option : app_.get_options()) {
+      const bool empty = option->count() == 0 || option->results() == std::vector<std::string>{"{}"};
+      if (option->get_required() && empty) {
+        const OptionDoc doc = DescribeOption(*option);
+        throw Error(ErrorCode::kUsage, doc.is_positional() ? doc.positional : option->get_name(),
+                    "is required", "", Hint(info_));
+      }
+    }
+  }
+
+  const ToolInfo& info_;
+  CLI::App& app_;
+  std::map<const CLI::Option*, std::string> sources_;
+};
+
+// A flag that is only asked for its count.
+CLI::Option* AddPlainFlag(CLI::App& app, const std::string& names, const std::string& help) {
+  return app
+      .add_flag_function(
+          names, [](int64_t) {}, help)
+      ->group(kCommonGroup);
+}
+
+void DefineCommonOptionsWithHook(CLI::App& app, CommonOptions* options, const SettingsHook& hook) {
+  app.set_help_flag();
+  app.option_defaults()->always_capture_default()->take_last();
+  // First of all options: its forced callback runs before any other value is converted.
+  CLI::Option* config = app.add_option_function<std::string>(
+      "--config",
+      [hook](const std::string& path) {
+        if (hook) hook(path);
+      },
+      "Read options from this flat YAML file. Flags and environment variables go before it.");
+  config->type_name("FILE")->group(kCommonGroup)->default_str("");
+  if (hook) config->force_callback();
+  AddPlainFlag(app, "--print-config",
+               "Write the effective configuration as YAML to standard output, and stop.");
+  app.add_option(
+         "--summary", options->summary_path,
+         "Write a JSON summary to this file when done, also after a failure: counts, exit status, wall and "
+         "processor time in seconds, peak memory in bytes.")
+      ->type_name("FILE")
+      ->group(kCommonGroup);
+  static const std::vector<std::pair<std::string, ProgressMode>> kModes = {
+      {"auto", ProgressMode::kAuto}, {"always", ProgressMode::kAlways}, {"never", ProgressMode::kNever}};
+  AddChoice(app, "--progress", &options->progress, kModes,
+            "When to draw a progress bar on standard error. auto draws on a terminal, unless TERM is dumb or "
+            "-q is given.")
+      ->group(kCommonGroup);
+  app.add_flag("-q,--quiet", options->quiet, "Print errors only.")->group(kCommonGroup);
+  app.add_flag("-v,--verbose", options->verbose, "Print more about what is done.")->group(kCommonGroup);
+  AddPlainFlag(app, "-h", "Print a short help, one line an option.");
+  AddPlainFlag(app, "--help", "Print the whole help.");
+  AddPlainFlag(app, "--version", "Print version and build features.");
+}
+
+// ---- Running ----
+
+/// Flushes and closes standard output, so that an error that was delayed until now is not lost.
+void CloseStandardOutput(const ToolInfo& info) {
+  errno = 0;
+  const bool failed_before = std::ferror(stdout) != 0;
+  const bool flushed = std::fflush(stdout) == 0;
+  int error = errno;
+  // close reports what network file systems delay; the descriptor is reserved again for whatever is opened
+  // later.
+  if (close(STDOUT_FILENO) != 0 && error == 0 && errno != EBADF) error = errno;
+  ReserveStandardDescriptors();
+  if (error == EPIPE && !info.filter) return;  // a reader that went away must not fail a finished run
+  if (error != 0 || failed_before || !flushed) {
+    throw SystemError("standard output", "write", error != 0 ? error : EIO,
+                      error == ENOSPC ? "free some space, or write elsewhere" : "");
+  }
+}
+
+void PrintError(const Error& error) {
+  LogError(error.what());
+  if (!error.hint().empty()) LogHint(error.hint());
+}
+
+nlohmann::ordered_json ErrorSummary(const Error& error) {
+  return {{"message", error.what()},
+          {"object", error.object()},
+          {"problem", error.problem()},
+          {"place", error.place()},
+          {"hint", error.hint()}};
+}
+
+/// Calls `action`; an exception is printed and becomes the returned status.
+int Guard(const std::function<int()>& action, nlohmann::ordered_json* error_summary) {
+  const auto fail = [&](const Error& error) {
+    PrintError(error);
+    *error_summary = ErrorSummary(error);
+    return static_cast<int>(error.code());
+  };
+  try {
+    return action();
+  } catch (const Error& error) {
+    return fail(error);
+  } catch (const std::exception& exception) {
+    return fail(TranslateException(exception));
+  } catch (...) {
+    return fail(Error(ErrorCode::kInternal, "internal error", "an exception of unknown type"));
+  }
+}
+
+void WriteSummary(const std::string& path, const ToolInfo& info, int argc, char** argv,
+                  const nlohmann::ordered_json& counts, int exit_status, Clock::time_point start,
+                  const nlohmann::ordered_json& error) {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  nlohmann::ordered_json summary;
+  summary["schema"] = "trainwright." + info.name + ".summary/1";
+  summary["tool"] = info.name;
+  summary["version"] = TRAINWRIGHT_VERSION;
+  summary["argv"] = std::vector<std::string>(argv, argv + argc);
+  summary["exit_status"] = exit_status;
+  summary["wall_time_s"] = std::chrono::duration<double>(Clock::now() - start).count();
+  summary["cpu_time_s"] = SecondsOf(usage.ru_utime) + SecondsOf(usage.ru_stime);
+  summary["max_memory_bytes"] = static_cast<int64_t>(usage.ru_maxrss) * 1024;
+  for (const auto& [key, value] : counts.items()) summary[key] = value;
+  if (!error.is_null()) summary["error"] = error;
+  const std::string text =
+      summary.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (path == "-") {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+  } else {
+    WriteFileAtomically(path, AsBytes(text));
+  }
+}
+
+}  // namespace
+
+void DefineCommonOptions(CLI::App& app, CommonOptions* options) {
+  DefineCommonOptionsWithHook(app, options, nullptr);
+}
+
+int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& define,
+            const std::function<int(ToolRun&)>& run) {
+  const Clock::time_point start = Clock::now();
+  ReserveStandardDescriptors();
+  InstallSignalHandlers(/*ignore_sigpipe=*/!info.filter);
+  ConfigureLog(info.name, LogLevel::kInfo);
+
+  ToolRun tool_run;
+  nlohmann::ordered_json error;
+  int status = Guard(
+      [&] {
+        CLI::App app(info.summary, info.name);
+        CommandLine command_line(info, app);
+        DefineCommonOptionsWithHook(app, &tool_run.common,
+                                    [&](const std::string& path) { command_line.ApplySettings(path); });
+        define(app);
+        // A repeated option takes one value each time: "--eval-data a b" must not swallow the argument b.
+        for (CLI::Option* option : app.get_options()) {
+          if (!option->get_positional()) option->allow_extra_args(false);
+        }
+        try {
+          command_line.Parse(argc, argv);
+        } catch (const TextRequested& requested) {
+          std::fwrite(requested.text.data(), 1, requested.text.size(), stdout);
+          tool_run.common.summary_path.clear();
+          return 0;
+        }
+        if (tool_run.common.summary_path == "-" && info.stdout_is_data) {
+          tool_run.common.summary_path.clear();
+          throw Error(ErrorCode::kUsage, "--summary", "cannot be -, for standard output carries the data", "",
+                      "name a file");
+        }
+        ConfigureLog(info.name, tool_run.common.quiet     ? LogLevel::kError
+                                : tool_run.common.verbose ? LogLevel::kDebug
+                                                          : LogLevel::kInfo);
+        return run(tool_run);
+      },
+      &error);
+
+  const auto write_summary = [&] {
+    WriteSummary(tool_run.common.summary_path, info, argc, argv, tool_run.summary, status, start, error);
+    return 0;
+  };
+  const bool summary_on_stdout = tool_run.common.summary_path == "-";
+  if (summary_on_stdout) write_summary();
+  const int close_status = Guard(
+      [&] {
+        CloseStandardOutput(info);
+        return 0;
+      },
+      &error);
+  if (status <= 1 && close_status != 0) status = close_status;
+  if (!summary_on_stdout && !tool_run.common.summary_path.empty()) {
+    const int summary_status = Guard(write_summary, &error);
+    if (status <= 1 && summary_status != 0) status = summary_status;
+  }
+  return status;
+}
+
+}  // namespace trainwright
