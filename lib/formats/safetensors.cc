@@ -1,79 +1,78 @@
 #include "lib/formats/safetensors.h"
 
 #include <algorithm>
-#include <limits>
-#include <nlohmann/json.hpp>
-#include <set>
+#include <array>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/formats/bad_input.h"
+#include "lib/formats/json_text.h"
 
 namespace trainwright {
 namespace {
 
-constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the limit of the reference implementation
+constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference library's limit
 constexpr char kMetadataKey[] = "__metadata__";
 
-/// Collects the top-level object while refusing duplicate keys, which nlohmann::json alone would merge
-/// silently.
-nlohmann::json ParseHeaderJson(std::string_view text, const std::string& path) {
-  std::vector<std::set<std::string>> open_objects;
-  std::string duplicate;
-  const auto watch = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-    using Event = nlohmann::json::parse_event_t;
-    if (event == Event::object_start) open_objects.emplace_back();
-    if (event == Event::object_end) open_objects.pop_back();
-    if (event == Event::key && !open_objects.back().insert(value.get<std::string>()).second) {
-      duplicate = value.get<std::string>();
-    }
-    return true;
-  };
-  nlohmann::json header = nlohmann::json::parse(text, watch, /*allow_exceptions=*/false);
-  if (header.is_discarded() || !header.is_object()) {
-    throw Error(ErrorCode::kBadInput, path, "the safetensors header is not a JSON object", "byte 8");
+constexpr std::array<std::pair<std::string_view, uint64_t>, 16> kDtypes = {{{"BOOL", 1},
+                                                                            {"U8", 1},
+                                                                            {"I8", 1},
+                                                                            {"F8_E5M2", 1},
+                                                                            {"F8_E4M3", 1},
+                                                                            {"F8_E8M0", 1},
+                                                                            {"U16", 2},
+                                                                            {"I16", 2},
+                                                                            {"F16", 2},
+                                                                            {"BF16", 2},
+                                                                            {"U32", 4},
+                                                                            {"I32", 4},
+                                                                            {"F32", 4},
+                                                                            {"U64", 8},
+                                                                            {"I64", 8},
+                                                                            {"F64", 8}}};
+
+/// Bytes of a tensor; kNoSize when they do not fit into 64 bits.
+constexpr uint64_t kNoSize = UINT64_MAX;
+uint64_t TensorBytes(const std::string& dtype, const std::vector<int64_t>& shape) {
+  uint64_t bytes = SafetensorsElementBytes(dtype);
+  for (const int64_t dim : shape) {
+    if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes)) return kNoSize;
   }
-  if (!duplicate.empty())
-    throw Error(ErrorCode::kBadInput, path, "tensor '" + duplicate + "' is listed twice");
-  return header;
+  return bytes;
 }
 
-SafetensorsEntry ParseEntry(const std::string& name, const nlohmann::json& value,
-                            const std::string& path) {
-  const auto bad = [&](const std::string& problem) {
-    return Error(ErrorCode::kBadInput, path, "tensor '" + name + "': " + problem);
-  };
-  if (!value.is_object() || value.size() != 3 || !value.contains("dtype") || !value.contains("shape") ||
-      !value.contains("data_offsets")) {
-    throw bad("needs exactly dtype, shape and data_offsets");
-  }
-  const auto& dtype = value["dtype"];
-  const auto& shape = value["shape"];
-  const auto& offsets = value["data_offsets"];
-  if (!dtype.is_string() || SafetensorsElementBytes(dtype.get<std::string>()) == 0) {
-    throw bad("unknown dtype " + dtype.dump());
+uint64_t UnsignedFrom(const nlohmann::json& json) {
+  if (!json.is_number_unsigned())
+    throw Error(ErrorCode::kBadInput, "", "a size is not a non-negative integer");
+  return json.get<uint64_t>();
+}
+
+SafetensorsEntry EntryFrom(const std::string& name, const nlohmann::json& json) {
+  const auto fault = [](const std::string& why) { return Error(ErrorCode::kBadInput, "", why); };
+  if (!json.is_object() || json.size() != 3 || !json.contains("dtype") || !json.contains("shape") ||
+      !json.contains("data_offsets")) {
+    throw fault("must have dtype, shape and data_offsets, and nothing else");
   }
   SafetensorsEntry entry;
   entry.name = name;
-  entry.dtype = dtype.get<std::string>();
-  if (!shape.is_array()) throw bad("shape is not a list");
-  uint64_t size_bytes = SafetensorsElementBytes(entry.dtype);
-  for (const auto& extent : shape) {
-    if (!extent.is_number_unsigned()) throw bad("shape holds " + extent.dump());
-    const auto value_u64 = extent.get<uint64_t>();
-    if (value_u64 > static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) ||
-        __builtin_mul_overflow(size_bytes, value_u64, &size_bytes)) {
-      throw bad("its size overflows 64 bits");
-    }
-    entry.shape.push_back(static_cast<int64_t>(value_u64));
+  if (!json["dtype"].is_string()) throw fault("its dtype is not a string");
+  entry.dtype = json["dtype"].get<std::string>();
+  if (SafetensorsElementBytes(entry.dtype) == 0) throw fault("its dtype '" + entry.dtype + "' is unknown");
+  if (!json["shape"].is_array()) throw fault("its shape is not a list");
+  for (const nlohmann::json& dim : json["shape"]) {
+    const uint64_t size = UnsignedFrom(dim);
+    if (size > INT64_MAX) throw fault("its shape is too large");
+    entry.shape.push_back(static_cast<int64_t>(size));
   }
-  if (!offsets.is_array() || offsets.size() != 2 || !offsets[0].is_number_unsigned() ||
-      !offsets[1].is_number_unsigned()) {
-    throw bad("data_offsets is not a pair of byte offsets");
-  }
-  entry.begin = offsets[0].get<uint64_t>();
-  entry.end = offsets[1].get<uint64_t>();
-  if (entry.end < entry.begin || entry.end - entry.begin != size_bytes) {
-    throw bad("data_offsets do not span the " + std::to_string(size_bytes) + " bytes of its shape and dtype");
+  const nlohmann::json& offsets = json["data_offsets"];
+  if (!offsets.is_array() || offsets.size() != 2) throw fault("its data_offsets are not a pair");
+  entry.begin = UnsignedFrom(offsets[0]);
+  entry.end = UnsignedFrom(offsets[1]);
+  if (entry.begin > entry.end) throw fault("its data end before they begin");
+  if (TensorBytes(entry.dtype, entry.shape) != entry.end - entry.begin) {
+    throw fault("its dtype and shape do not fit the size of its data");
   }
   return entry;
 }
@@ -81,94 +80,84 @@ SafetensorsEntry ParseEntry(const std::string& name, const nlohmann::json& value
 }  // namespace
 
 uint64_t SafetensorsElementBytes(const std::string& dtype) {
-  static constexpr std::pair<std::string_view, uint64_t> kSizes[] = {
-      {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},
-      {"BF16", 2}, {"I32", 4}, {"U32", 4}, {"F32", 4},     {"F64", 8},     {"I64", 8}, {"U64", 8}};
-  for (const auto& [name, size_bytes] : kSizes) {
-    if (dtype == name) return size_bytes;
+  for (const auto& [name, size_bytes] : kDtypes) {
+    if (name == dtype) return size_bytes;
   }
   return 0;
 }
 
 const SafetensorsEntry* SafetensorsHeader::Find(const std::string& name) const {
-  for (const SafetensorsEntry& entry : entries) {
-    if (entry.name == name) return &entry;
-  }
-  return nullptr;
+  const auto found =
+      std::find_if(entries.begin(), entries.end(), [&](const auto& entry) { return entry.name == name; });
+  return found == entries.end() ? nullptr : &*found;
 }
 
 SafetensorsHeader ParseSafetensors(ByteSpan file, const std::string& path) {
-  ByteParser parser(file);
-  const auto header_bytes = parser.Read<uint64_t>();
-  if (parser.failed()) throw Error(ErrorCode::kBadInput, path, "is too short to be a safetensors file");
-  if (header_bytes > kMaxHeaderBytes) {
-    throw Error(ErrorCode::kBadInput, path, "its header claims " + std::to_string(header_bytes) + " bytes",
-                "byte 0", "is it a safetensors file?");
-  }
-  const ByteSpan text = parser.ReadBytes(header_bytes);
-  if (parser.failed()) {
-    throw Error(ErrorCode::kBadInput, path,
-                "is cut: its header claims " + std::to_string(header_bytes) + " bytes");
-  }
-  if (text.empty() || text[0] != '{') {
-    throw Error(ErrorCode::kBadInput, path, "the safetensors header does not start with '{'", "byte 8");
-  }
+  if (file.size() < 8) throw BadInputAt(file.size(), path, "is not a safetensors file: it is too short");
+  const auto json_bytes = ByteParser(file).Read<uint64_t>();
+  if (json_bytes > kMaxHeaderBytes)
+    throw BadInputAt(0, path, "is not a safetensors file: its header would be too large");
+  if (json_bytes > file.size() - 8) throw CutShortAt(file.size(), path, "safetensors header");
   SafetensorsHeader header;
-  header.data_offset = 8 + header_bytes;
-  const nlohmann::json object = ParseHeaderJson(AsText(text), path);
-  for (const auto& [name, value] : object.items()) {
-    if (name != kMetadataKey) {
-      header.entries.push_back(ParseEntry(name, value, path));
+  header.data_offset = 8 + json_bytes;
+  const std::string_view text = AsText(file.subspan(8, json_bytes));
+  if (text.empty() || text[0] != '{')
+    throw BadInputAt(8, path, "is not a safetensors file: its header is no JSON object");
+  const nlohmann::json json = ParseJson(text, path);
+  if (!json.is_object()) throw BadInputAt(8, path, "is not a safetensors file: its header is no JSON object");
+
+  for (const auto& [name, value] : json.items()) {
+    if (name == kMetadataKey) {
+      if (!value.is_object()) throw BadInputAt(8, path, "its __metadata__ is no JSON object");
+      for (const auto& [key, item] : value.items()) {
+        if (!item.is_string())
+          throw BadInputAt(8, path, "its __metadata__ holds something other than strings");
+        header.metadata[key] = item.get<std::string>();
+      }
       continue;
     }
-    if (!value.is_object()) throw Error(ErrorCode::kBadInput, path, "__metadata__ is not an object");
-    for (const auto& [key, text_value] : value.items()) {
-      if (!text_value.is_string())
-        throw Error(ErrorCode::kBadInput, path, "__metadata__." + key + " is not a string");
-      header.metadata[key] = text_value.get<std::string>();
+    try {
+      header.entries.push_back(EntryFrom(name, value));
+    } catch (const Error& error) {
+      throw BadInputAt(8, path, "tensor '" + name + "': " + error.problem());
     }
   }
-  std::stable_sort(header.entries.begin(), header.entries.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
-  });
-  uint64_t covered = 0;
+  std::sort(header.entries.begin(), header.entries.end(),
+            [](const SafetensorsEntry& left, const SafetensorsEntry& right) {
+              return std::tie(left.begin, left.end, left.name) < std::tie(right.begin, right.end, right.name);
+            });
+  uint64_t next = 0;
   for (const SafetensorsEntry& entry : header.entries) {
-    if (entry.begin != covered) {
-      throw Error(ErrorCode::kBadInput, path,
-                  "tensor '" + entry.name + "' " +
-                      (entry.begin < covered ? "overlaps the one before it" : "follows a gap"),
-                  "data byte " + std::to_string(covered));
-    }
-    covered = entry.end;
+    if (entry.begin != next)
+      throw BadInputAt(8, path, "tensor '" + entry.name + "': its data do not follow those before them");
+    next = entry.end;
   }
-  if (covered != parser.remaining()) {
-    throw Error(ErrorCode::kBadInput, path,
-                "its tensors span " + std::to_string(covered) + " bytes, the file holds " +
-                    std::to_string(parser.remaining()),
-                "", covered > parser.remaining() ? "the file was cut" : "");
-  }
+  const uint64_t data_bytes = file.size() - header.data_offset;
+  if (next > data_bytes) throw CutShortAt(file.size(), path, "safetensors file");
+  if (next < data_bytes) throw BadInputAt(header.data_offset + next, path, "bytes follow the last tensor");
   return header;
 }
 
 void WriteSafetensors(ByteSink* sink, const std::vector<SafetensorsTensor>& tensors,
                       const std::map<std::string, std::string>& metadata) {
-  nlohmann::json header = nlohmann::json::object();  // sorts its keys
-  if (!metadata.empty()) header[kMetadataKey] = metadata;
+  nlohmann::json json = nlohmann::json::object();
+  if (!metadata.empty()) json[kMetadataKey] = metadata;
   uint64_t offset = 0;
   for (const SafetensorsTensor& tensor : tensors) {
-    uint64_t size_bytes = SafetensorsElementBytes(tensor.dtype);
-    for (const int64_t extent : tensor.shape) size_bytes *= static_cast<uint64_t>(extent);
-    TRAINWRIGHT_CHECK(size_bytes == tensor.data.size() && !header.contains(tensor.name));
-    header[tensor.name] = {
-        {"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, offset + size_bytes}}};
-    offset += size_bytes;
+    TRAINWRIGHT_CHECK(tensor.name != kMetadataKey && !json.contains(tensor.name));
+    TRAINWRIGHT_CHECK(SafetensorsElementBytes(tensor.dtype) > 0 &&
+                      TensorBytes(tensor.dtype, tensor.shape) == tensor.data.size());
+    const uint64_t end = offset + tensor.data.size();
+    json[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
+    offset = end;
   }
-  std::string text = header.dump();
-  text.append((8 - text.size() % 8) % 8, ' ');
-  std::vector<uint8_t> size_field;
-  AppendInteger<uint64_t>(&size_field, text.size());
-  sink->Write(size_field);
-  sink->Write(AsBytes(text));
+  std::string text = CanonicalJson(json);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  TRAINWRIGHT_CHECK(text.size() <= kMaxHeaderBytes);
+  std::vector<uint8_t> head;
+  AppendInteger(&head, static_cast<uint64_t>(text.size()));
+  AppendBytes(&head, AsBytes(text));
+  sink->Write(head);
   for (const SafetensorsTensor& tensor : tensors) sink->Write(tensor.data);
 }
 

@@ -149,6 +149,7 @@ class ShardView {
   /// \throws Error{kBadInput}: not a shard, unknown version or required flag, corrupt, cut
   ShardView(ByteSpan bytes, std::string name);
   const ShardInfo& info() const { return info_; }
+  const std::string& name() const { return name_; }
   /// \param frame index into info().frames
   std::vector<Chunk> ReadFrame(size_t frame) const;
   /// Splits a concatenation of shards into its shards by walking their trailers from the end.

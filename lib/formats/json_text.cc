@@ -1,0 +1,40 @@
+#include "lib/formats/json_text.h"
+
+#include <set>
+#include <vector>
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+
+nlohmann::json ParseJson(std::string_view text, const std::string& object) {
+  using nlohmann::json;
+  constexpr int kMaxDepth = 64;
+  std::vector<std::set<std::string>> keys;  // of the objects that are open
+  const auto check = [&](int depth, json::parse_event_t event, json& value) {
+    if (depth > kMaxDepth) throw Error(ErrorCode::kBadInput, object, "is JSON that is nested too deeply");
+    if (event == json::parse_event_t::object_start) keys.emplace_back();
+    if (event == json::parse_event_t::object_end) keys.pop_back();
+    if (event == json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
+      throw Error(ErrorCode::kBadInput, object, "has the key \"" + value.get<std::string>() + "\" twice");
+    }
+    return true;
+  };
+  try {
+    return json::parse(text, check);
+  } catch (const json::parse_error& error) {
+    throw Error(ErrorCode::kBadInput, object, "is not valid JSON", "byte " + std::to_string(error.byte));
+  } catch (const json::out_of_range&) {
+    throw Error(ErrorCode::kBadInput, object, "holds a number that is out of range");
+  }
+}
+
+std::string CanonicalJson(const nlohmann::json& value) {
+  try {
+    return value.dump();
+  } catch (const nlohmann::json::type_error& error) {
+    throw Error(ErrorCode::kInternal, "JSON to write", error.what());
+  }
+}
+
+}  // namespace trainwright

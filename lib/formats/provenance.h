@@ -1,0 +1,25 @@
+/// Where an artefact comes from: the tool, its version, the options that shape the content, and its inputs.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace trainwright {
+
+/// One input of a tool. Either field may be empty: a pipe's hash is not known before it ends.
+struct ProvenanceInput {
+  std::string hash;             ///< "xxh3:<16 hex digits>" or "sha256:<64 hex digits>"
+  std::string provenance_json;  ///< the input's own provenance, which is nested into the new one
+};
+
+/// Canonical JSON: {"inputs":[{"hash":...,"provenance":{...}},...],"options":{...},"tool":...,"version":...}.
+/// \param options those that shape the content alone: no threads, paths, progress, clock or host
+/// \throws Error{kBadInput} when an input's provenance is no JSON
+std::string MakeProvenance(const std::string& tool, const nlohmann::json& options,
+                           const std::vector<ProvenanceInput>& inputs);
+
+/// "xxh3:0123456789abcdef".
+std::string HashName(uint64_t xxh3);
+
+}  // namespace trainwright
