@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 
 namespace trainwright {
 namespace {
@@ -90,9 +91,16 @@ bool DocumentReader::OpenNext() {
   source_ = DecompressIfNeeded(std::make_unique<CountingSource>(OpenSource(input.path), &stored_bytes_read_));
   format_ = input.format;
   records_done_ = 0;
+  first_read_ = true;
   carry_.clear();
   dropping_ = false;
   return true;
+}
+
+void DocumentReader::WarnOfJson(std::string_view start) const {
+  const bool looks_like_json = start.starts_with("{\"") || start.starts_with("{ \"");
+  if (!inputs_[next_input_ - 1].guessed || format_ != InputFormat::kLines || !looks_like_json) return;
+  LogWarning(source_->name() + ": looks like JSON lines but is read as plain lines; --format says which");
 }
 
 /// Turns the end marks in batch->bytes[scanned, end) into records. What follows the last one stays in the
@@ -124,6 +132,8 @@ bool DocumentReader::Next(RecordBatch* batch) {
       const ByteSpan read(buffer_.data(), count);
       input_bytes_ += count;
       input_hash_.Update(read);
+      if (first_read_) WarnOfJson(AsText(read));
+      first_read_ = false;
       const size_t scanned = batch->bytes.size();
       batch->bytes.append(AsText(read));
       Split(scanned, batch);

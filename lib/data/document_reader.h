@@ -27,6 +27,8 @@ enum class InputFormat {
 struct DocumentInput {
   std::string path;
   InputFormat format = InputFormat::kLines;
+  bool guessed =
+      false;  ///< nobody asked for this format: worth a warning when the content looks like another
 };
 
 /// "lines", "jsonl", "nul", "file". \throws Error{kUsage} naming --format
@@ -72,6 +74,7 @@ class DocumentReader {
 
  private:
   bool OpenNext();
+  void WarnOfJson(std::string_view start) const;
   void Split(size_t scanned, RecordBatch* batch);
 
   std::vector<DocumentInput> inputs_;
@@ -82,6 +85,7 @@ class DocumentReader {
   std::unique_ptr<ByteSource> source_;  // null between inputs
   InputFormat format_ = InputFormat::kLines;
   uint64_t records_done_ = 0;  // of this source
+  bool first_read_ = true;     // of this source
   std::vector<uint8_t> buffer_;
   std::string carry_;      // the start of a record that the last batch did not end
   bool dropping_ = false;  // inside a record that is too long

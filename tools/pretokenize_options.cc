@@ -1,0 +1,143 @@
+#include "tools/pretokenize_options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace trainwright {
+
+const ToolInfo& PretokenizeInfo() {
+  static const ToolInfo info = {
+      .name = "pretokenize",
+      .summary = "turn text into a stream of token ids",
+      .description =
+          R"(Reads documents from text, JSON lines, NUL-separated or whole files, plain, gzip or zstd, from standard input or from the FILEs in their order, and writes the token ids of each document as a token stream (trainwright-token-stream(5)), which pack(1) reads. The stream carries the tokenizer itself, so no later tool asks for it.
+
+The ids of a document are those that the tokenizer's own library gives for the whole document: newlines and spaces inside it are text, and nothing is added but what --bos and --eos ask for.
+
+The bytes written depend on the documents and on the options that shape them, not on --threads, nor on whether the input is a pipe, a file or compressed. An output FILE appears when all has gone well, or not at all; on standard output a stream that was cut off lacks its trailer, and pack(1) refuses it.
+
+A document without text, or in which the tokenizer finds no token, is left out and counted. When done, one line on standard error gives the counts; --summary FILE holds them as JSON.
+
+Memory does not grow with the input: it holds some 64 MiB of documents under way, or the longest document if that is longer.)",
+      .sections =
+          {{"INPUT FORMATS",
+            R"(lines: a line is a document. It ends before its newline; a carriage return in front of that belongs to the document. The last line needs no newline. An empty line is an empty document.
+
+jsonl: a line is a JSON object, and the string under --key is the document, its escapes resolved. A byte order mark at the start of a file is passed over; a blank line is an empty document.
+
+nul: a document ends before a zero byte, so that it may hold newlines. The last one needs no zero byte.
+
+file: a FILE is a document.
+
+auto, the default, goes by the name of each FILE: jsonl for .jsonl, .ndjson and .json (with .gz or .zst behind), otherwise lines. When --key is given, auto means jsonl for every input. Standard input holds lines unless --key or --format says otherwise. Compression is recognised by content.)"},
+           {"INVALID INPUT",
+            R"(A line that is not valid JSON or not an object, lacks the key or holds something else than a string under it, a document that is not valid UTF-8, and a document longer than --max-document end the run with exit status 3, a message that names file and line, and no output file. With --on-error skip they are left out and counted, each reason by itself.
+
+With --invalid-utf8 replace each byte that is not part of a valid character is read as U+FFFD, as SentencePiece does. The tokenizer bytes takes any bytes from lines, nul and file input; JSON is UTF-8 by definition.
+
+Damaged gzip or zstd data is always an error.)"},
+           {"TOKENIZERS",
+            R"(A SentencePiece model (FILE.model, or a folder that holds tokenizer.model) is encoded by the SentencePiece library. The text of control pieces, as <s> or [INST] in many models, is ordinary text when it occurs in a document; user-defined pieces are recognised there, as in the library.
+
+bytes is built in: a byte is its own id, 256 begins and 257 ends a document, and nothing is lost, not even invalid UTF-8.)"},
+           {"HELD OUT DOCUMENTS",
+            R"(--holdout F sends about that share of the documents to a second stream for validation. Whether a document is held out depends on its text alone: reordering the input, adding to it or cutting it up moves no document between training and validation, and equal documents stay together, so that none is in both.)"}},
+      .examples =
+          {{"pretokenize --tokenizer mistral-v1.model tinyshakespeare.txt -o shakespeare.tok",
+            "A token stream of a text file, every line a document."},
+           {"pretokenize --tokenizer mistral-v1.model --key question --key answer --eos gsm8k-train.jsonl | "
+            "pack "
+            "--chunk 2048 -o shards/",
+            "Question and answer of each JSON line as one document with an end mark, packed into shards."},
+           {"pretokenize --holdout 0.1 --holdout-output valid.tok -o train.tok tinyshakespeare.txt",
+            "A tenth of the lines, chosen by their text, for validation."},
+           {"pretokenize --tokenizer mistral-v1.model --format file --to jsonl tinyshakespeare.txt | head -c "
+            "60",
+            "A look at the ids of a whole file as one document."},
+           {"head -n 20 tinyshakespeare.txt | pretokenize --tokenizer mistral-v1.model | pretokenize "
+            "--decode",
+            "From text to ids and back."}},
+      .see_also = {"pack(1)", "train(1)", "trainwright-token-stream(5)"},
+  };
+  return info;
+}
+
+void DefinePretokenizeOptions(CLI::App& app, PretokenizeOptions* options) {
+  app.add_option(
+         "FILE", options->inputs,
+         "Inputs, read in this order. - or none is standard input. With --decode they are token streams.")
+      ->type_name("FILE");
+  app.add_option("-o,--output", options->output, "Where the tokens go: a file, or - for standard output.")
+      ->type_name("FILE");
+  app.add_option(
+         "--to", options->to,
+         "Form of the output. tokens is the stream for pack; jsonl is {\"doc\":0,\"ids\":[...]} for each "
+         "document, numbered from 0 in each output. With --decode, jsonl is {\"doc\":0,\"text\":\"...\"}.")
+      ->type_name("FORM")
+      ->check(CLI::IsMember({"tokens", "jsonl"}));
+  app.add_flag(
+      "--decode", options->decode,
+      "Read token streams and write their text. Each document has a newline behind it; the tokenizer is "
+      "the one that the stream carries, whatever --tokenizer says.");
+  app.add_flag("-f,--force", options->force, "Write binary data even to a terminal.");
+  app.add_option("--threads", options->threads,
+                 "Threads that tokenize, 0 for one a CPU. The bytes written do not depend on it.")
+      ->type_name("N")
+      ->check(CLI::Range(0, 1024));
+
+  const std::string tokenizing = "Tokenizing";
+  app.add_option("--tokenizer", options->tokenizer,
+                 "SentencePiece .model file, folder that holds tokenizer.model, or bytes. See TOKENIZERS.")
+      ->type_name("FILE")
+      ->group(tokenizing);
+  app.add_flag("--bos", options->bos, "Put the tokenizer's begin mark before each document.")
+      ->group(tokenizing);
+  app.add_flag("--eos", options->eos, "Put the tokenizer's end mark behind each document.")
+      ->group(tokenizing);
+
+  const std::string reading = "Reading documents";
+  app.add_option("--format", options->format, "What a document is. See INPUT FORMATS.")
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"auto", "lines", "jsonl", "nul", "file"}))
+      ->group(reading);
+  app.add_option(
+         "--key", options->keys,
+         "Where a JSON line keeps its text (without this option: text). A key, or a path through objects "
+         "like message.content. Given several times, the values are joined with newlines in that order.")
+      ->type_name("KEY")
+      ->group(reading);
+  app.add_option("--max-document", options->max_document,
+                 "Longest line or document that is read, at most 2GiB. In bytes, or as 64MiB or 1GB.")
+      ->type_name("SIZE")
+      ->group(reading);
+  app.add_option("--limit", options->limit, "Stop after so many documents, 0 for no limit.")
+      ->type_name("N")
+      ->group(reading);
+  app.add_option(
+         "--on-error", options->on_error,
+         "What to do with a bad document. fail ends the run; skip leaves the document out and counts it. "
+         "See INVALID INPUT.")
+      ->type_name("ACTION")
+      ->check(CLI::IsMember({"fail", "skip"}))
+      ->group(reading);
+  app.add_option(
+         "--invalid-utf8", options->invalid_utf8,
+         "What to do with bytes that are not UTF-8. error makes theirs a bad document; replace reads each as "
+         "U+FFFD.")
+      ->type_name("ACTION")
+      ->check(CLI::IsMember({"error", "replace"}))
+      ->group(reading);
+
+  const std::string holding_out = "Holding out documents";
+  app.add_option("--holdout", options->holdout,
+                 "Share of the documents to put into a second stream, 0 to below 1. See HELD OUT DOCUMENTS.")
+      ->type_name("F")
+      ->check(CLI::Range(0.0, 1.0))
+      ->group(holding_out);
+  app.add_option(
+         "--holdout-output", options->holdout_output,
+         "File of the held out documents. Without it: the name of --output with .holdout before its ending.")
+      ->type_name("FILE")
+      ->group(holding_out);
+}
+
+}  // namespace trainwright

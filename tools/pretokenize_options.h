@@ -1,0 +1,35 @@
+/// The command line of `pretokenize`.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/cli/tool.h"
+
+namespace trainwright {
+
+struct PretokenizeOptions {
+  std::vector<std::string> inputs;  ///< empty: standard input
+  std::string output = "-";
+  bool force = false;
+  std::string to = "tokens";
+  std::string tokenizer = "bytes";
+  bool bos = false, eos = false;
+  std::string format = "auto";
+  std::vector<std::string> keys;  ///< empty: "text"
+  std::string max_document = "1GiB";
+  uint64_t limit = 0;
+  std::string on_error = "fail";
+  std::string invalid_utf8 = "error";
+  double holdout = 0;
+  std::string holdout_output;
+  int threads = 0;  ///< 0: one a CPU
+  bool decode = false;
+};
+
+const ToolInfo& PretokenizeInfo();
+void DefinePretokenizeOptions(CLI::App& app, PretokenizeOptions* options);
+
+}  // namespace trainwright
