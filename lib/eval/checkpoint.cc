@@ -1,0 +1,43 @@
+#include "lib/eval/checkpoint.h"
+
+#include <filesystem>
+
+#include "lib/base/error.h"
+#include "lib/model/checkpoint_metadata.h"
+#include "lib/model/hf_folder.h"
+
+namespace trainwright {
+
+std::string ResolveCheckpoint(const std::string& path) {
+  for (const std::string& folder : {path, path + "/latest"}) {
+    if (std::filesystem::exists(folder + "/config.json")) return folder;
+  }
+  const bool exists = std::filesystem::exists(path);
+  throw Error(exists ? ErrorCode::kBadInput : ErrorCode::kIo, path,
+              exists ? "holds no config.json, and no checkpoint that `latest` points to" : "does not exist",
+              "", "name a checkpoint folder, a run directory of train, or a model folder of Hugging Face");
+}
+
+Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Device device) {
+  Checkpoint checkpoint;
+  checkpoint.folder = ResolveCheckpoint(path);
+  VerifyCheckpointFiles(checkpoint.folder);
+  checkpoint.model = LoadHfModel(checkpoint.folder, precision, device);
+  if (const std::string spec = HfTokenizerSpec(checkpoint.folder); !spec.empty()) {
+    checkpoint.tokenizer = LoadTokenizer(spec);
+  }
+  return checkpoint;
+}
+
+Precision ParsePrecision(const std::string& mixed_precision, at::Device device) {
+  if (mixed_precision == "no") return Precision::kFp32;
+  if (mixed_precision == "bf16") return Precision::kBf16;
+  if (mixed_precision == "fp16") return Precision::kFp16;
+  if (mixed_precision == "auto") {
+    return HasFastProducts(Precision::kBf16, device) ? Precision::kBf16 : Precision::kFp32;
+  }
+  throw Error(ErrorCode::kUsage, "--mixed-precision", "unknown value '" + mixed_precision + "'", "",
+              "use no, bf16, fp16 or auto");
+}
+
+}  // namespace trainwright

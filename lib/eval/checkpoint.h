@@ -1,0 +1,29 @@
+/// Opening a model for use: a checkpoint folder, the newest checkpoint of a run, or a model of Hugging Face.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "lib/model/language_model.h"
+#include "lib/tok/tokenizer.h"
+
+namespace trainwright {
+
+struct Checkpoint {
+  std::string folder;  ///< where the files are
+  std::unique_ptr<LanguageModel> model;
+  std::unique_ptr<Tokenizer> tokenizer;  ///< null when the folder holds none that this build knows
+};
+
+/// The folder with config.json behind a path: the path itself, or what `latest` of a run directory points to.
+/// \throws Error{kBadInput} when it is neither
+std::string ResolveCheckpoint(const std::string& path);
+
+/// Loads model and tokenizer. Files that the folder's metadata.json lists are checked against it first.
+/// \throws Error{kBadInput, kIo}
+Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Device device);
+
+/// "no", "bf16", "fp16", or "auto": bf16 where the device is fast at it. \throws Error{kUsage}
+Precision ParsePrecision(const std::string& mixed_precision, at::Device device);
+
+}  // namespace trainwright

@@ -1,0 +1,157 @@
+#include "lib/eval/evaluate_job.h"
+
+#include <filesystem>
+#include <optional>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/data/document_reader.h"
+#include "lib/data/document_text.h"
+#include "lib/device/determinism.h"
+#include "lib/device/device.h"
+#include "lib/eval/checkpoint.h"
+#include "lib/eval/perplexity.h"
+#include "lib/formats/safetensors.h"
+#include "lib/formats/shard_set.h"
+
+namespace trainwright {
+namespace {
+
+constexpr uint64_t kMaxDocumentBytes = uint64_t{1} << 30;
+
+bool IsShards(const EvaluateJobOptions& options) {
+  if (options.format != "auto") return options.format == "shards";
+  if (std::filesystem::is_directory(options.data)) return true;
+  return std::filesystem::path(options.data).extension() == ".tws";
+}
+
+void CheckTokenizer(const Checkpoint& checkpoint, const TokenizerIdentity& data,
+                    const EvaluateJobOptions& options) {
+  if (checkpoint.tokenizer == nullptr) {
+    LogWarning(checkpoint.folder +
+               ": holds no tokenizer that this build knows; the data's is not checked against it");
+    return;
+  }
+  const Sha256Digest& expected = checkpoint.tokenizer->identity().sha256;
+  if (data.sha256 == expected) return;
+  const std::string problem = "was made with another tokenizer (sha256 " + HexEncode(data.sha256) +
+                              ") than the checkpoint's (" + HexEncode(expected) + ")";
+  if (!options.allow_other_tokenizer) {
+    throw Error(ErrorCode::kBadInput, options.data, problem, "",
+                "pretokenize it with the checkpoint's tokenizer, or pass --allow-other-tokenizer");
+  }
+  LogWarning(options.data + ": " + problem);
+}
+
+/// Writes tokens, spans and logits of one micro-batch, for comparison with other implementations.
+void DumpLogits(const std::string& path, LanguageModel* model, const ModelInput& input) {
+  const at::Tensor logits = model->Logits(input).contiguous();
+  const auto bytes_of = [](const void* data, size_t size) {
+    return ByteSpan{static_cast<const uint8_t*>(data), size};
+  };
+  const int64_t tokens = logits.size(0);
+  const auto spans = static_cast<int64_t>(input.span_starts.size());
+  AtomicFileSink sink(path);
+  WriteSafetensors(
+      &sink,
+      {{"tokens", "I64", {tokens}, bytes_of(input.tokens_n.const_data_ptr(), tokens * sizeof(int64_t))},
+       {"logits", "F32", {tokens, logits.size(1)}, bytes_of(logits.const_data_ptr(), logits.nbytes())},
+       {"span_starts", "I32", {spans}, bytes_of(input.span_starts.data(), spans * sizeof(int32_t))}},
+      {});
+  sink.Commit();
+}
+
+void AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, ProgressMode mode,
+               PerplexityMeter* meter) {
+  if (options.data == "-") {
+    ShardStreamReader reader(OpenSource("-"));
+    CheckTokenizer(checkpoint, reader.header().tokenizer, options);
+    Progress progress(mode, "evaluate", 0, "tokens");
+    for (Chunk chunk; reader.Next(&chunk);) {
+      meter->AddChunk(chunk);
+      progress.Update(meter->sums().tokens);
+    }
+    return;
+  }
+  const std::unique_ptr<ShardSet> set = ShardSet::Open(options.data);
+  CheckTokenizer(checkpoint, set->header().tokenizer, options);
+  Progress progress(mode, "evaluate", set->totals().tokens, "tokens");
+  meter->AddSet(*set, /*max_tokens=*/0, [&](uint64_t tokens) { progress.Update(tokens); });
+}
+
+uint32_t SpecialId(bool wanted, uint32_t id, const std::string& flag) {
+  if (wanted && id == kNoId)
+    throw Error(ErrorCode::kUsage, flag, "the checkpoint's tokenizer has no such id");
+  return wanted ? id : kNoId;
+}
+
+void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, ProgressMode mode,
+             PerplexityMeter* meter) {
+  if (checkpoint.tokenizer == nullptr) {
+    throw Error(ErrorCode::kBadInput, checkpoint.folder, "holds no tokenizer that this build knows", "",
+                "put its SentencePiece model there as tokenizer.model, or evaluate on shards");
+  }
+  const Tokenizer& tokenizer = *checkpoint.tokenizer;
+  const uint32_t bos = SpecialId(options.add_bos, tokenizer.identity().bos_id, "--bos");
+  const uint32_t eos = SpecialId(options.add_eos, tokenizer.identity().eos_id, "--eos");
+  const InputFormat format = options.format == "auto" ? GuessInputFormat(options.data, !options.keys.empty())
+                                                      : ParseInputFormat(options.format);
+  DocumentReader reader({{options.data, format}}, kMaxDocumentBytes);
+  DocumentTextOptions text_options;
+  if (!options.keys.empty()) text_options.keys = options.keys;
+  text_options.require_utf8 = tokenizer.identity().kind != "bytes";
+  DocumentText document(text_options);
+  Progress progress(mode, "evaluate", reader.stored_bytes_total(), "bytes");
+  std::vector<uint32_t> ids;
+  for (RecordBatch batch; reader.Next(&batch);) {
+    for (size_t i = 0; i < batch.records.size(); ++i) {
+      std::string_view text;
+      if (const auto problem = document.Read(batch, i, &text)) throw ErrorOf(*problem, batch, i);
+      ids.clear();
+      if (bos != kNoId) ids.push_back(bos);
+      tokenizer.Encode(text, &ids);
+      if (text.empty() || ids.empty()) continue;
+      if (eos != kNoId) ids.push_back(eos);
+      meter->Add(ids, kNoId, text.size(), /*starts_document=*/true);
+    }
+    progress.Update(reader.stored_bytes_read());
+  }
+}
+
+}  // namespace
+
+nlohmann::ordered_json RunEvaluate(const EvaluateJobOptions& options, ProgressMode progress) {
+  const int threads = SetComputeThreads(options.threads);
+  const c10::Device device = ChooseDevice(options.device);
+  const Precision precision = ParsePrecision(options.mixed_precision, device);
+  const Checkpoint checkpoint = LoadCheckpoint(options.checkpoint, precision, device);
+  const int64_t sequence_tokens =
+      options.sequence_tokens > 0 ? options.sequence_tokens : checkpoint.model->config().max_positions;
+  PerplexityMeter meter(checkpoint.model.get(), sequence_tokens, options.batch_sequences * sequence_tokens);
+  bool dumped = options.logits_path.empty();
+  meter.set_batch_listener([&](const ModelInput& input) {
+    if (!dumped) DumpLogits(options.logits_path, checkpoint.model.get(), input);
+    dumped = true;
+  });
+  if (IsShards(options)) {
+    AddShards(checkpoint, options, progress, &meter);
+  } else {
+    AddText(checkpoint, options, progress, &meter);
+  }
+  const PerplexitySums& sums = meter.Finish();
+  return {{"metric", "perplexity"},
+          {"loss_nats", sums.mean_loss_nats()},
+          {"perplexity", sums.perplexity()},
+          {"bits_per_byte", sums.bits_per_byte()},
+          {"bits_per_token", sums.bits_per_token()},
+          {"tokens", sums.tokens},
+          {"labels", sums.labels},
+          {"docs", sums.documents},
+          {"source_bytes", sums.source_bytes},
+          {"seq", sequence_tokens},
+          {"precision", PrecisionName(precision)},
+          {"threads", threads},
+          {"checkpoint", checkpoint.folder}};
+}
+
+}  // namespace trainwright

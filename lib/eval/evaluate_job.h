@@ -1,0 +1,32 @@
+/// The whole of `evaluate`: checkpoint + shards or raw text -> one JSON object.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/report/progress.h"
+
+namespace trainwright {
+
+struct EvaluateJobOptions {
+  std::string checkpoint;
+  std::string data;                       ///< shards or text; "-" is standard input
+  std::string format = "auto";            ///< auto, shards, lines, jsonl, nul, file
+  std::vector<std::string> keys;          ///< of JSON lines; empty: "text"
+  bool add_bos = false, add_eos = false;  ///< for raw text, as pretokenize's
+  bool allow_other_tokenizer = false;
+  int64_t sequence_tokens = 0;  ///< 0: the model's context
+  int64_t batch_sequences = 8;
+  std::string mixed_precision = "no";
+  std::string device = "auto";
+  int threads = 0;          ///< 0: physical cores
+  std::string logits_path;  ///< dump the first micro-batch's logits here; empty: no
+};
+
+/// \returns loss_nats, perplexity, bits_per_byte, bits_per_token, tokens, docs, and what they were measured
+/// with \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage, kIo, kDevice, kNonFinite
+nlohmann::ordered_json RunEvaluate(const EvaluateJobOptions& options, ProgressMode progress);
+
+}  // namespace trainwright

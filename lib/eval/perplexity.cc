@@ -1,0 +1,101 @@
+#include "lib/eval/perplexity.h"
+
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "lib/base/error.h"
+#include "lib/base/signals.h"
+
+namespace trainwright {
+
+double PerplexitySums::mean_loss_nats() const {
+  return loss_nats / static_cast<double>(labels);
+}
+double PerplexitySums::perplexity() const {
+  return std::exp(mean_loss_nats());
+}
+double PerplexitySums::bits_per_token() const {
+  return mean_loss_nats() / std::numbers::ln2;
+}
+double PerplexitySums::bits_per_byte() const {
+  return loss_nats / std::numbers::ln2 / static_cast<double>(source_bytes);
+}
+
+ModelInput ToModelInput(const PackedBatch& batch) {
+  const auto options = at::TensorOptions().dtype(at::kLong);
+  return {at::tensor(batch.tokens, options), at::tensor(batch.positions, options),
+          at::tensor(batch.labels, options), batch.span_starts};
+}
+
+PerplexityMeter::PerplexityMeter(LanguageModel* model, int64_t sequence_tokens, int64_t batch_tokens)
+    : model_(model), sequence_tokens_(static_cast<size_t>(sequence_tokens)), batch_tokens_(batch_tokens) {
+  TRAINWRIGHT_CHECK(sequence_tokens > 0);
+}
+
+void PerplexityMeter::Add(std::span<const uint32_t> tokens, uint32_t next_token, uint64_t source_bytes,
+                          bool starts_document) {
+  sums_.tokens += tokens.size();
+  sums_.source_bytes += source_bytes;
+  sums_.documents += starts_document ? 1 : 0;
+  for (size_t begin = 0; begin < tokens.size(); begin += sequence_tokens_) {
+    const size_t count = std::min(sequence_tokens_, tokens.size() - begin);
+    const uint32_t label = begin + count < tokens.size() ? tokens[begin + count] : next_token;
+    batch_.AppendSpan(tokens.data() + begin, count, label);
+    if (batch_.num_tokens() >= batch_tokens_) Flush();
+  }
+}
+
+void PerplexityMeter::AddChunk(const Chunk& chunk) {
+  size_t begin = 0;
+  for (const Segment& segment : chunk.segments) {
+    if ((segment.flags & kSegmentPadding) == 0) {
+      Add({chunk.tokens.data() + begin, segment.tokens}, segment.next_token, segment.source_bytes,
+          (segment.flags & kSegmentStartsMidDocument) == 0);
+    }
+    begin += segment.tokens;
+  }
+}
+
+void PerplexityMeter::AddSet(const ShardSet& set, uint64_t max_tokens,
+                             const std::function<void(uint64_t)>& on_progress) {
+  for (uint64_t next = 0; next < set.chunks();) {
+    uint64_t first = 0;
+    const std::vector<Chunk> chunks = set.ReadFrameOf(next, &first);
+    for (const Chunk& chunk : chunks) {
+      AddChunk(chunk);
+      if (on_progress) on_progress(sums_.tokens);
+      if (max_tokens > 0 && sums_.tokens >= max_tokens) return;
+    }
+    next = first + chunks.size();
+  }
+}
+
+const PerplexitySums& PerplexityMeter::Finish() {
+  Flush();
+  if (sums_.labels == 0) {
+    throw Error(ErrorCode::kBadInput, "evaluation data", "holds no token to predict", "",
+                "every document needs at least two tokens");
+  }
+  return sums_;
+}
+
+void PerplexityMeter::Flush() {
+  if (batch_.num_tokens() == 0) return;
+  ThrowIfStopped();
+  const ModelInput input = ToModelInput(batch_);
+  if (listener_) listener_(input);
+  const LossSum loss = model_->Loss(input);
+  if (!std::isfinite(loss.loss_nats)) {
+    throw Error(ErrorCode::kNonFinite, "loss", "is not finite",
+                "after " + std::to_string(sums_.labels) + " predicted tokens",
+                "the weights may have overflowed; try --mixed-precision no");
+  }
+  sums_.loss_nats += loss.loss_nats;
+  sums_.labels += static_cast<uint64_t>(loss.num_labels);
+  batch_ = PackedBatch();
+}
+
+}  // namespace trainwright

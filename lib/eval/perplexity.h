@@ -1,0 +1,69 @@
+/// How well a model predicts documents: summed loss over every label.
+///
+/// Documents are cut into spans of at most the sequence length as training cuts them: positions start at 0 in
+/// each span, attention stays inside it, and the last label of a cut span is the token after the cut.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "lib/data/packed_batch.h"
+#include "lib/formats/shard.h"
+#include "lib/formats/shard_set.h"
+#include "lib/model/language_model.h"
+
+namespace trainwright {
+
+struct PerplexitySums {
+  double loss_nats = 0;  ///< summed over labels
+  uint64_t labels = 0;   ///< predicted tokens
+  uint64_t tokens = 0;   ///< tokens read
+  uint64_t documents = 0;
+  uint64_t source_bytes = 0;  ///< bytes of text behind the tokens
+
+  double mean_loss_nats() const;
+  double perplexity() const;      ///< exp of the mean loss
+  double bits_per_token() const;  ///< of a predicted token
+  double bits_per_byte() const;   ///< all bits over all source bytes
+};
+
+/// The tensors of a batch on the CPU; they copy it.
+ModelInput ToModelInput(const PackedBatch& batch);
+
+/// Not thread-safe.
+class PerplexityMeter {
+ public:
+  /// Called with each micro-batch before it is evaluated.
+  using BatchListener = std::function<void(const ModelInput&)>;
+
+  /// \param model outlives the meter \param sequence_tokens longest span, >= 1
+  /// \param batch_tokens a micro-batch is evaluated once it holds this many tokens
+  PerplexityMeter(LanguageModel* model, int64_t sequence_tokens, int64_t batch_tokens);
+  void set_batch_listener(BatchListener listener) { listener_ = std::move(listener); }
+  /// \param next_token label of the last token, or kNoId   \param starts_document false for the rest of a cut
+  /// one \throws Error{kNonFinite}, Error{kBadInput} on an id outside the vocabulary,
+  ///         Error{kInterrupted, kTerminated} once a signal asked to stop
+  void Add(std::span<const uint32_t> tokens, uint32_t next_token, uint64_t source_bytes,
+           bool starts_document);
+  /// Every segment of a chunk but padding.
+  void AddChunk(const Chunk& chunk);
+  /// Every chunk of a set in stored order. \param max_tokens stop after the chunk that reaches it; 0: the
+  /// whole set \param on_progress called with the tokens read so far; may be empty
+  void AddSet(const ShardSet& set, uint64_t max_tokens, const std::function<void(uint64_t)>& on_progress);
+  /// Evaluates what is left. \throws Error{kBadInput} when there was no label at all
+  const PerplexitySums& Finish();
+  const PerplexitySums& sums() const { return sums_; }
+
+ private:
+  void Flush();
+
+  LanguageModel* model_;
+  size_t sequence_tokens_;
+  int64_t batch_tokens_;
+  BatchListener listener_;
+  PackedBatch batch_;
+  PerplexitySums sums_;
+};
+
+}  // namespace trainwright

@@ -1,0 +1,15 @@
+/// metadata.json of a checkpoint folder: the size and SHA-256 of every file beside it.
+#pragma once
+
+#include <string>
+
+namespace trainwright {
+
+inline constexpr char kCheckpointMetadataFile[] = "metadata.json";
+
+/// Compares every file that the folder's metadata.json lists with its size and hash. Reads all of them.
+/// \returns false when the folder has no metadata.json (a model that other tools wrote)
+/// \throws Error{kBadInput} naming the file that disagrees or is missing, Error{kIo}
+bool VerifyCheckpointFiles(const std::string& folder);
+
+}  // namespace trainwright

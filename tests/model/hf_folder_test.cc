@@ -1,0 +1,170 @@
+#include "lib/model/hf_folder.h"
+
+#include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "lib/formats/safetensors.h"
+#include "lib/io/byte_source.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+const at::Device kCpu(at::kCPU);
+
+TokenizerIdentity BytesIdentity() {
+  TokenizerIdentity identity;
+  identity.kind = "bytes";
+  identity.vocab_size = 258;
+  identity.bos_id = 256;
+  identity.eos_id = 257;
+  return identity;
+}
+
+std::unique_ptr<LanguageModel> SmallModel(bool tied) {
+  ModelConfig config = PresetConfig("llama-1m", 258);
+  config.preset.clear();
+  config.num_layers = 1;
+  config.tie_embeddings = tied;
+  config.bos_id = 256;
+  config.eos_id = 257;
+  return MakeModel(config, Precision::kFp32, kCpu, 3);
+}
+
+/// Copies a fixture's model files into a folder, to be damaged there.
+void CopyFixture(const std::string& name, const test::TemporaryFolder& folder) {
+  for (const char* file : {"config.json", "model.safetensors"}) {
+    std::filesystem::copy(test::Fixture("model/fixtures/" + name + "/" + file), folder.path(file));
+  }
+}
+
+/// Rewrites a weights file after `change` edited its tensors.
+void Rewrite(const std::string& path, const std::function<void(std::vector<SafetensorsTensor>*)>& change) {
+  const std::vector<uint8_t> bytes = ReadWholeFile(path);
+  const SafetensorsHeader header = ParseSafetensors(bytes, path);
+  std::vector<SafetensorsTensor> tensors;
+  for (const SafetensorsEntry& entry : header.entries) {
+    tensors.push_back({entry.name, entry.dtype, entry.shape,
+                       ByteSpan(bytes).subspan(header.data_offset + entry.begin, entry.end - entry.begin)});
+  }
+  change(&tensors);
+  AtomicFileSink sink(path);
+  WriteSafetensors(&sink, tensors, {});
+  sink.Commit();
+}
+
+TEST(HfFolderTest, AModelComesBackAsItWasWritten) {
+  for (const bool tied : {false, true}) {
+    const test::TemporaryFolder folder;
+    const auto model = SmallModel(tied);
+    WriteHfFolder(folder.path(), *model, BytesIdentity());
+    const auto loaded = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+    ModelConfig config = loaded->config();
+    EXPECT_EQ(config, model->config());
+    EXPECT_TRUE(at::equal(loaded->parameters().values(), model->parameters().values()));
+    EXPECT_EQ(HfTokenizerSpec(folder.path()), "bytes");
+  }
+}
+
+TEST(HfFolderTest, SameModelGivesTheSameBytes) {
+  const test::TemporaryFolder first, second;
+  const auto model = SmallModel(true);
+  WriteHfFolder(first.path(), *model, BytesIdentity());
+  WriteHfFolder(second.path(), *model, BytesIdentity());
+  for (const auto& entry : std::filesystem::directory_iterator(first.path())) {
+    const std::string name = entry.path().filename().string();
+    EXPECT_EQ(test::ReadFile(first.path(name)), test::ReadFile(second.path(name))) << name;
+  }
+}
+
+TEST(HfFolderTest, ShortTypesAreReadExactly) {
+  const test::TemporaryFolder folder;
+  CopyFixture("untied", folder);
+  const std::vector<uint8_t> halves = {0x00, 0x3C, 0x00, 0xC0};  // fp16 1, -2
+  const std::vector<uint8_t> brains = {0x80, 0x3F, 0x00, 0xC0};  // bf16 1, -2
+  for (const auto& [type, pair] : {std::pair{"F16", halves}, std::pair{"BF16", brains}}) {
+    std::vector<uint8_t> data;
+    for (int i = 0; i < 12; ++i) data.insert(data.end(), pair.begin(), pair.end());
+    Rewrite(folder.path("model.safetensors"), [&, type = type](std::vector<SafetensorsTensor>* tensors) {
+      for (SafetensorsTensor& tensor : *tensors) {
+        if (tensor.name != "model.norm.weight") continue;
+        tensor.dtype = type;
+        tensor.data = data;
+      }
+    });
+    const auto model = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+    const at::Tensor norm = model->parameters().Find("model.norm.weight")->value;
+    EXPECT_EQ(norm[0].item<float>(), 1.0f) << type;
+    EXPECT_EQ(norm[23].item<float>(), -2.0f) << type;
+  }
+}
+
+TEST(HfFolderTest, ShardedWeightsAreReadByTheirIndex) {
+  const test::TemporaryFolder folder;
+  CopyFixture("untied", folder);
+  const auto whole = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+  const std::string a = folder.path("model-00001-of-00002.safetensors"),
+                    b = folder.path("model-00002-of-00002.safetensors");
+  std::filesystem::copy(folder.path("model.safetensors"), a);
+  std::filesystem::rename(folder.path("model.safetensors"), b);
+  nlohmann::json index;
+  Rewrite(a, [&](auto* tensors) {
+    tensors->erase(tensors->begin(), tensors->begin() + 5);
+    for (const auto& tensor : *tensors) index["weight_map"][tensor.name] = "model-00001-of-00002.safetensors";
+  });
+  Rewrite(b, [&](auto* tensors) {
+    tensors->resize(5);
+    for (const auto& tensor : *tensors) index["weight_map"][tensor.name] = "model-00002-of-00002.safetensors";
+  });
+  test::WriteFile(folder.path("model.safetensors.index.json"), index.dump());
+  const auto parts = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+  EXPECT_TRUE(at::equal(parts->parameters().values(), whole->parameters().values()));
+}
+
+TEST(HfFolderTest, MissingUnexpectedAndMisshapenTensorsAreRefusedByName) {
+  const auto message_after = [](const std::function<void(std::vector<SafetensorsTensor>*)>& change) {
+    const test::TemporaryFolder folder;
+    CopyFixture("untied", folder);
+    Rewrite(folder.path("model.safetensors"), change);
+    return test::MessageOf([&] { LoadHfModel(folder.path(), Precision::kFp32, kCpu); });
+  };
+  using Tensors = std::vector<SafetensorsTensor>;
+  const auto erase_norm = [](Tensors* tensors) {
+    std::erase_if(*tensors,
+                  [](const SafetensorsTensor& tensor) { return tensor.name == "model.norm.weight"; });
+  };
+  const auto rename_norm = [](Tensors* tensors) {
+    for (SafetensorsTensor& tensor : *tensors) {
+      if (tensor.name == "model.norm.weight") tensor.name = "model.norm.bias";
+    }
+  };
+  const auto reshape_norm = [](Tensors* tensors) {
+    for (SafetensorsTensor& tensor : *tensors) {
+      if (tensor.name == "model.norm.weight") tensor.shape = {2, 12};
+    }
+  };
+  EXPECT_THAT(message_after(erase_norm), testing::HasSubstr("model.norm.weight"));
+  EXPECT_THAT(message_after(rename_norm), testing::HasSubstr("model.norm.bias"));
+  EXPECT_THAT(message_after(reshape_norm), testing::HasSubstr("[2, 12]"));
+}
+
+TEST(HfFolderTest, ATiedModelIgnoresAStoredCopyOfTheHead) {
+  const test::TemporaryFolder folder;
+  CopyFixture("tied", folder);
+  Rewrite(folder.path("model.safetensors"), [](std::vector<SafetensorsTensor>* tensors) {
+    SafetensorsTensor copy = tensors->front();
+    for (const SafetensorsTensor& tensor : *tensors) {
+      if (tensor.name == "model.embed_tokens.weight") copy = tensor;
+    }
+    copy.name = "lm_head.weight";
+    tensors->push_back(copy);
+  });
+  EXPECT_EQ(test::MessageOf([&] { LoadHfModel(folder.path(), Precision::kFp32, kCpu); }), "");
+}
+
+}  // namespace
+}  // namespace trainwright

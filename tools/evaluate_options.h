@@ -1,0 +1,26 @@
+/// The command line of `evaluate`. Free of torch: man page and completions come from it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/cli/tool.h"
+
+namespace trainwright {
+
+struct EvaluateOptions {
+  std::string checkpoint, data;
+  std::string metric = "perplexity", format = "auto";
+  std::vector<std::string> keys;
+  bool bos = false, eos = false, allow_other_tokenizer = false;
+  int64_t seq = 0, batch = 8;
+  std::string mixed_precision = "no", device = "auto";
+  int threads = 0;
+  std::string logits;
+};
+
+const ToolInfo& EvaluateInfo();
+void DefineEvaluateOptions(CLI::App& app, EvaluateOptions* options);
+
+}  // namespace trainwright

@@ -1,0 +1,48 @@
+#include "tools/generate_options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace trainwright {
+
+const ToolInfo& GenerateInfo() {
+  static const ToolInfo info = {
+      .name = "generate",
+      .summary = "continue prompts with a model",
+      .description =
+          "Continues prompts greedily (the most probable token each time) and prints one JSON line a prompt "
+          "as soon as "
+          "it is done: prompt, text (the continuation), ids (its tokens), sample (its number among the "
+          "prompt's "
+          "samples), finish (eos, length or context).\n"
+          "\n"
+          "Without --prompt, prompts are read from standard input as JSON lines {\"prompt\": \"...\"}.",
+      .sections =
+          {{"CHECKPOINTS",
+            "--checkpoint takes a checkpoint folder of train(1), a run directory (its latest checkpoint is "
+            "used), or any Llama model folder as Hugging Face transformers writes it, with its tokenizer."}},
+      .examples = {{"generate --checkpoint tiny-model --prompt 'O Romeo' --max-tokens 8",
+                    "One continuation."},
+                   {"echo '{\"prompt\": \"O Romeo\"}' | generate --checkpoint tiny-model --max-tokens 8",
+                    "Prompts from a pipe."}},
+      .see_also = {"train(1)", "evaluate(1)"},
+  };
+  return info;
+}
+
+void DefineGenerateOptions(CLI::App& app, GenerateOptions* options) {
+  app.add_option("--checkpoint", options->checkpoint, "checkpoint folder, run directory, or model folder")
+      ->type_name("DIR")
+      ->required();
+  app.add_option("--prompt", options->prompt, "text to continue (default: JSON lines on standard input)")
+      ->type_name("TEXT");
+  app.add_option("--max-tokens", options->max_tokens, "longest continuation in tokens")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--bos", options->bos, "begin the prompt with the tokenizer's BOS");
+  app.add_option("--mixed-precision", options->mixed_precision,
+                 "precision of matrix products; auto: bf16 where the device is fast at it")
+      ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}));
+  app.add_option("--device", options->device, "auto, cpu or cuda");
+  app.add_option("--threads", options->threads, "threads (0: physical cores)")->check(CLI::NonNegativeNumber);
+}
+
+}  // namespace trainwright
