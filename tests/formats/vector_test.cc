@@ -1,0 +1,232 @@
+// The hex dumps of the man pages: what they document is what readers see and writers write, byte for byte.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <regex>
+#include <sstream>
+
+#include "lib/formats/token_stream.h"
+#include "tests/formats/reference_decoder.h"
+#include "tests/formats/shard_fixture.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+/// The bytes of the one hex dump in a man page.
+std::vector<uint8_t> VectorOf(const std::string& page) {
+  std::istringstream lines(test::ReadFile(test::Fixture("../man/" + page)));
+  const std::regex dump("([0-9a-f]{4}) ((?: [0-9a-f]{2})+)");
+  std::vector<uint8_t> bytes;
+  std::string line;
+  std::smatch match;
+  while (std::getline(lines, line)) {
+    if (!std::regex_match(line, match, dump)) continue;
+    EXPECT_EQ(std::stoul(match[1], nullptr, 16), bytes.size()) << line;
+    std::istringstream digits(match[2]);
+    for (int byte; digits >> std::hex >> byte;) bytes.push_back(static_cast<uint8_t>(byte));
+  }
+  return bytes;
+}
+
+TokenizerIdentity DemoTokenizer() {
+  TokenizerIdentity tokenizer;
+  tokenizer.kind = "demo";
+  tokenizer.model = "M";
+  tokenizer.sha256 = Sha256Of(AsBytes("M"));
+  tokenizer.vocab_size = 300;
+  tokenizer.bos_id = 1;
+  tokenizer.eos_id = 2;
+  return tokenizer;
+}
+
+ShardSetHeader DemoSet() {
+  ShardSetHeader header;
+  header.tokenizer = DemoTokenizer();
+  header.mode = PackMode::kBestFit;
+  header.chunk_tokens = 4;
+  header.chunks_per_frame = 2;
+  header.provenance_json = "{}";
+  return header;
+}
+
+std::vector<Chunk> DemoChunks() {
+  return {{{{3, 0, kNoId, 4}, {1, kSegmentEndsMidDocument, 299, 2}}, {1, 7, 2, 1}},
+          {{{2, kSegmentStartsMidDocument, kNoId, 6}, {2, kSegmentPadding, kNoId, 0}}, {299, 2, 0, 0}}};
+}
+
+TEST(TokenStreamVectorTest, TheReaderSeesWhatTheManPageSays) {
+  const std::vector<uint8_t> bytes = VectorOf("trainwright-token-stream.5");
+  TokenStreamReader reader(MemorySource(bytes));
+  EXPECT_EQ(reader.header().tokenizer, DemoTokenizer());
+  EXPECT_EQ(reader.header().provenance_json, "{}");
+  DocumentPiece piece;
+  ASSERT_TRUE(reader.Next(&piece));
+  EXPECT_THAT(piece.tokens, testing::ElementsAre(1, 7, 299, 2));
+  EXPECT_EQ(piece.source_bytes, 5u);
+  ASSERT_TRUE(reader.Next(&piece));
+  EXPECT_TRUE(piece.tokens.empty() && piece.begins && piece.ends);
+  EXPECT_EQ(piece.source_bytes, 1u);
+  EXPECT_FALSE(reader.Next(&piece));
+}
+
+TEST(TokenStreamVectorTest, TheWriterWritesTheBytesOfTheManPage) {
+  MemorySink sink;
+  TokenStreamWriter writer(&sink, {DemoTokenizer(), RecordKind::kLm, "{}"});
+  const std::vector<uint32_t> tokens = {1, 7, 299, 2};
+  writer.Write({.tokens = tokens, .source_bytes = 5});
+  writer.Write({.tokens = {}, .source_bytes = 1});
+  writer.Finish();
+  EXPECT_EQ(HexEncode(sink.bytes()), HexEncode(VectorOf("trainwright-token-stream.5")));
+}
+
+TEST(ShardVectorTest, TheReadersSeeWhatTheManPageSays) {
+  const std::vector<uint8_t> bytes = VectorOf("trainwright-shard.5");
+  EXPECT_EQ(test::ReadShardStream(bytes), DemoChunks());
+  EXPECT_EQ(test::ReadShardView(bytes), DemoChunks());
+  const ShardInfo info = ShardView(bytes, "the vector").info();
+  EXPECT_EQ(info.header.tokenizer, DemoTokenizer());
+  EXPECT_TRUE(info.last);
+  EXPECT_EQ(info.totals, (ShardTotals{2, 2, 6, 2, 1, 0, 12}));
+}
+
+TEST(ShardVectorTest, TheWriterWritesTheBytesOfTheManPage) {
+  const std::vector<uint8_t> bytes = VectorOf("trainwright-shard.5");
+  const std::vector<Chunk> chunks = DemoChunks();
+  EncodedFrame frame = EncodeFrame(DemoSet(), chunks, 0, 3);
+  // Releases of zstd may compress differently: take the frame as it is in the man page, when it has the same
+  // content.
+  const FrameEntry entry = ShardView(bytes, "the vector").info().frames.at(0);
+  EXPECT_EQ(frame.content_hash, entry.content_hash);
+  const auto start = bytes.begin() + static_cast<ptrdiff_t>(entry.offset);
+  frame.bytes.assign(start, start + entry.size_bytes);
+  frame.hash = Xxh3(frame.bytes);
+  MemorySink sink;
+  ShardWriter writer(&sink, DemoSet(), 0, 0);
+  writer.AddFrame(frame);
+  writer.Finish(true, 0);
+  EXPECT_EQ(HexEncode(sink.bytes()), HexEncode(bytes));
+}
+
+TEST(ReferenceDecoderTest, AgreesWithTheTokenStreamWriter) {
+  const uint64_t seed = test::TestSeed();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  for (const uint32_t vocab_size : {300u, 100'000u}) {
+    TokenizerIdentity tokenizer = DemoTokenizer();
+    tokenizer.vocab_size = vocab_size;
+    MemorySink sink;
+    TokenStreamWriter writer(&sink, {tokenizer, RecordKind::kLm, "{}"});
+    std::vector<std::vector<uint32_t>> documents;
+    for (const size_t size : {5, 0, 70'000, 1, 90'000, 300'000}) {
+      std::vector<uint32_t>& tokens = documents.emplace_back();
+      for (size_t i = 0; i < size; ++i) tokens.push_back(static_cast<uint32_t>(random() % vocab_size));
+      writer.Write({.tokens = tokens, .source_bytes = size * 5});
+    }
+    writer.Finish();
+
+    const test::ReferenceStream stream = test::DecodeStreamByReference(std::string(AsText(sink.bytes())));
+    EXPECT_EQ(stream.header.magic, "\x89TWT\r\n\x1A\n");
+    EXPECT_EQ(stream.header.vocab_size, vocab_size);
+    EXPECT_EQ(stream.header.token_width, vocab_size == 300 ? 2 : 4);
+    EXPECT_EQ(stream.header.model, "M");
+    EXPECT_EQ(stream.documents, documents.size());
+    EXPECT_EQ(stream.tokens, 460'006u);
+    EXPECT_EQ(stream.source_bytes, 460'006u * 5);
+    std::vector<std::vector<uint32_t>> found;
+    uint64_t source_bytes = 0;
+    for (const test::ReferencePiece& piece : stream.pieces) {
+      if ((piece.flags & 1) != 0) found.emplace_back();
+      found.back().insert(found.back().end(), piece.tokens.begin(), piece.tokens.end());
+      source_bytes += piece.source_bytes;
+      if ((piece.flags & 2) != 0) {
+        EXPECT_EQ(source_bytes, found.back().size() * 5);
+        source_bytes = 0;
+      }
+    }
+    EXPECT_EQ(found, documents);
+  }
+}
+
+TEST(ReferenceDecoderTest, AgreesWithTheShardWriter) {
+  for (const uint32_t vocab_size : {300u, 65536u, 65537u, 131072u, 131073u, (1u << 24) + 1}) {
+    SCOPED_TRACE(vocab_size);
+    const ShardSetHeader header = test::SmallShardSet(vocab_size);
+    const std::vector<Chunk> chunks = test::SmallChunks(vocab_size);
+    std::vector<uint8_t> bytes = test::EncodeShard(header, {chunks[0], chunks[1], chunks[2]}, 0, 0, false);
+    AppendBytes(&bytes, test::EncodeShard(header, {chunks[3], chunks[4]}, 1, 3, true));
+
+    const auto shards = test::DecodeShardsByReference(std::string(AsText(bytes)));
+    ASSERT_EQ(shards.size(), 2u);
+    EXPECT_EQ(shards[0].header.magic, "\x89TWS\r\n\x1A\n");
+    EXPECT_EQ(shards[0].header.model, "a model");
+    EXPECT_EQ(shards[1].header.model, "");
+    EXPECT_FALSE(shards[0].last);
+    EXPECT_TRUE(shards[1].last);
+    EXPECT_THAT(shards[0].totals, testing::ElementsAre(3, 3, 22, 2, 1, 0, 1'000'000'000'034));
+    EXPECT_THAT(shards[1].totals, testing::ElementsAre(2, 2, 9, 7, 0, 0, 10));
+    ASSERT_EQ(shards[0].seek_entries.size(), 4u);
+    EXPECT_EQ(shards[0].seek_entries[0].second, 0u);
+    EXPECT_EQ(shards[0].seek_entries[1].second, shards[0].contents[0].size());
+    EXPECT_EQ(shards[0].seek_entries[3].second, 0u);
+    size_t number = 0;
+    for (const test::ReferenceShard& shard : shards) {
+      for (const test::ReferenceChunk& chunk : shard.chunks) {
+        const Chunk& expected = chunks.at(number++);
+        EXPECT_EQ(chunk.tokens, expected.tokens);
+        ASSERT_EQ(chunk.segments.size(), expected.segments.size());
+        for (size_t i = 0; i < chunk.segments.size(); ++i) {
+          const test::ReferenceSegment& found = chunk.segments[i];
+          EXPECT_EQ((Segment{static_cast<uint32_t>(found.tokens), static_cast<uint8_t>(found.flags),
+                             static_cast<uint32_t>(found.next_token), found.source_bytes}),
+                    expected.segments[i]);
+        }
+      }
+    }
+    EXPECT_EQ(number, chunks.size());
+  }
+}
+
+// Files that version 1.0 wrote. They are never written anew: every later release must read them.
+class GoldenTest : public testing::TestWithParam<std::pair<const char*, uint32_t>> {
+ protected:
+  std::string Read(const std::string& extension) const {
+    return test::ReadFile(test::Fixture("golden/v1/" + std::string(GetParam().first) + extension));
+  }
+};
+
+TEST_P(GoldenTest, ShardsOfVersion1StayReadable) {
+  const std::string bytes = Read(".tws");
+  EXPECT_EQ(test::ReadShardStream(AsBytes(bytes)), test::SmallChunks(GetParam().second));
+  const std::vector<ByteSpan> shards = ShardView::Split(AsBytes(bytes), "golden");
+  ASSERT_EQ(shards.size(), 2u);
+  EXPECT_EQ(test::ReadShardView(shards[1]), std::vector<Chunk>{test::SmallChunks(GetParam().second)[4]});
+}
+
+TEST_P(GoldenTest, TokenStreamsOfVersion1StayReadable) {
+  const std::string bytes = Read(".twt");
+  TokenStreamReader reader(MemorySource(AsBytes(bytes)));
+  EXPECT_EQ(reader.header().tokenizer, test::SmallShardSet(GetParam().second).tokenizer);
+  DocumentPiece piece;
+  for (const Chunk& chunk : test::SmallChunks(GetParam().second)) {
+    ASSERT_TRUE(reader.Next(&piece));
+    EXPECT_THAT(piece.tokens, testing::ElementsAreArray(chunk.tokens));
+    EXPECT_EQ(piece.source_bytes, chunk.segments[0].source_bytes);
+  }
+  ASSERT_TRUE(reader.Next(&piece));
+  EXPECT_TRUE(piece.tokens.empty());
+  EXPECT_EQ(piece.source_bytes, 3u);
+  EXPECT_FALSE(reader.Next(&piece));
+}
+
+INSTANTIATE_TEST_SUITE_P(Version1, GoldenTest,
+                         testing::Values(std::pair{"narrow", 300u}, std::pair{"one-bit", 131072u},
+                                         std::pair{"byte", 131073u}, std::pair{"wide", (1u << 24) + 1}),
+                         [](const auto& info) {
+                           std::string name = info.param.first;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace trainwright
