@@ -52,10 +52,10 @@ bool IsPlainFileName(const std::string& name) {
 
 }  // namespace
 
-std::string ShardFileName(uint32_t shard_number, const Sha256Digest& content_sha256) {
+std::string ShardFileName(uint32_t shard_number, const Sha256Digest& sha256) {
   std::string number = std::to_string(shard_number);
   number.insert(0, 5 - std::min<size_t>(number.size(), 5), '0');
-  return "shard-" + number + "-" + HexEncode(content_sha256).substr(0, 12) + ".tws";
+  return "shard-" + number + "-" + HexEncode(sha256).substr(0, 12) + ".tws";
 }
 
 std::string EncodeManifest(const ShardSetHeader& header, const std::vector<ManifestEntry>& entries) {

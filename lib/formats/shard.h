@@ -161,7 +161,8 @@ class ShardView {
   ShardInfo info_;
 };
 
-/// Reads a set of concatenated shards from a source in one pass, in constant memory.
+/// Reads a set of concatenated shards from a source in one pass, in constant memory but for the
+/// index: 48 bytes a frame.
 /// Not thread-safe.
 class ShardStreamReader {
  public:
@@ -175,6 +176,8 @@ class ShardStreamReader {
   [[nodiscard]] bool Next(Chunk* chunk);
   /// Of all shards read so far; complete once Next returned false.
   const ShardTotals& totals() const;
+  /// Those read whole so far, tokenizer's model and provenance left out; complete once Next returned false.
+  const std::vector<ShardInfo>& shards() const;
 
  private:
   struct Impl;

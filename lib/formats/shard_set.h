@@ -2,8 +2,9 @@
 ///
 /// A folder is sealed by MANIFEST.json, written last and atomically: it names every shard with size and
 /// content hash. A folder without it, or whose shards do not match it, is refused. Shard files are named
-/// shard-<number>-<first 12 hex digits of content hash>.tws, so a new set can be written beside the old one
-/// and replaces it in the single rename of the manifest.
+/// shard-<number>-<first 12 hex digits of the SHA-256 of their bytes>.tws, so a new set can be written beside
+/// the old one, even one of equal content at another compression level, and replaces it in the single rename
+/// of the manifest.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,8 @@ struct ManifestEntry {
 std::string EncodeManifest(const ShardSetHeader& header, const std::vector<ManifestEntry>& entries);
 /// \throws Error{kBadInput} naming `path`
 std::vector<ManifestEntry> DecodeManifest(const std::string& text, const std::string& path);
-std::string ShardFileName(uint32_t shard_number, const Sha256Digest& content_sha256);
+/// \param sha256 of the shard's bytes
+std::string ShardFileName(uint32_t shard_number, const Sha256Digest& sha256);
 
 /// Const methods are thread-safe.
 class ShardSet {

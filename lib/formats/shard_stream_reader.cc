@@ -85,6 +85,14 @@ struct ShardStreamReader::Impl {
       throw Corrupt(seek_offset, "the seek table is corrupt");
     }
     totals.tokens_dropped += index.totals.tokens_dropped;
+    ShardInfo& info = finished.emplace_back();
+    info.shard_number = index.shard_number;
+    info.first_chunk = index.first_chunk;
+    info.last = index.last;
+    info.size_bytes = reader.position() - shard_offset;
+    info.totals = index.totals;
+    info.content_sha256 = index.content_sha256;
+    info.frames = std::move(seen.frames);
     return index.last;
   }
 
@@ -120,6 +128,7 @@ struct ShardStreamReader::Impl {
   ShardTotals totals;
   uint32_t shards = 0;  // begun so far
   uint64_t shard_offset = 0;
+  std::vector<ShardInfo> finished;
   ShardIndex seen;  // of the current shard, from its bytes so far
   std::vector<Chunk> chunks;
   size_t chunks_given = 0;
@@ -135,6 +144,10 @@ const ShardSetHeader& ShardStreamReader::header() const {
 }
 const ShardTotals& ShardStreamReader::totals() const {
   return impl_->totals;
+}
+
+const std::vector<ShardInfo>& ShardStreamReader::shards() const {
+  return impl_->finished;
 }
 
 bool ShardStreamReader::Next(Chunk* chunk) {

@@ -1,0 +1,42 @@
+/// The whole of `pack`: token streams -> packer -> frames compressed in parallel -> shards in a folder, a
+/// file or on standard output.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/data/packer.h"
+#include "lib/data/shard_set_summary.h"
+#include "lib/report/progress.h"
+
+namespace trainwright {
+
+struct PackJobOptions {
+  /// Token streams, plain or compressed, in this order; "-" is standard input. All of one tokenizer.
+  std::vector<std::string> inputs = {"-"};
+  /// A folder (ends in '/', or exists), a file, or "-" for standard output. The bytes of a file or of
+  /// standard output are those of the folder's shards, one after the other.
+  std::string output = "-";
+  bool allow_terminal = false;
+  PackerOptions packer;
+  int level = 3;    ///< of zstd, 1..19
+  int threads = 1;  ///< >= 1; the bytes do not depend on it
+  uint64_t shard_size_bytes = uint64_t{256}
+                              << 20;  ///< a shard's frames stay below it unless a single one exceeds it
+};
+
+struct PackReport {
+  ShardSetSummary set;
+  PackerCounts input;
+};
+
+/// Packs. Readers see the result whole or not at all: a folder's former set, or a former file, stays as it is
+/// when anything fails; standard output then lacks its trailer. Memory: the packer's window, and about
+/// threads + 2 frames in each of the stages. \throws Error{kBadInput} on a damaged or cut stream, streams of
+/// different tokenizers, input without a token, a
+///         document that OverflowPolicy::kError refuses; Error{kUsage} when the folder is in use; Error{kIo};
+///         Error{kInterrupted, kTerminated} once a stop signal arrived
+PackReport RunPack(const PackJobOptions& options, ProgressMode progress);
+
+}  // namespace trainwright

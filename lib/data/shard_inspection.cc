@@ -1,0 +1,169 @@
+#include "lib/data/shard_inspection.h"
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "lib/base/signals.h"
+#include "lib/formats/shard_set.h"
+#include "lib/io/byte_source.h"
+#include "lib/tok/tokenizer.h"
+
+namespace trainwright {
+namespace {
+
+constexpr size_t kOutputBufferBytes = 1 << 16;
+
+// Folders and files are read through their index; whatever else there is (pipes) only has a beginning.
+bool HasRandomAccess(const std::string& path) {
+  return path != "-" && (!std::filesystem::exists(path) || std::filesystem::is_directory(path) ||
+                         std::filesystem::is_regular_file(path));
+}
+
+void AddShard(const ShardInfo& shard, ShardSetSummary* summary) {
+  ++summary->shards;
+  summary->size_bytes += shard.size_bytes;
+  summary->totals += shard.totals;
+  for (const FrameEntry& frame : shard.frames) summary->frames_bytes += frame.size_bytes;
+}
+
+ShardSetSummary Summarize(const ShardSet& set) {
+  ShardSetSummary summary;
+  summary.header = set.header();
+  summary.header.tokenizer.model.clear();
+  summary.content_sha256 = set.content_sha256();
+  for (const ShardInfo& shard : set.shards()) AddShard(shard, &summary);
+  return summary;
+}
+
+using ChunkFunction = std::function<void(uint64_t, const Chunk&)>;
+
+// Reads a whole stream of shards, checked as it goes by.
+ShardSetSummary ReadStream(ShardStreamReader* reader, const ChunkFunction& use) {
+  Chunk chunk;
+  for (uint64_t number = 0; reader->Next(&chunk); ++number) use(number, chunk);
+  ShardSetSummary summary;
+  summary.header = reader->header();
+  summary.header.tokenizer.model.clear();
+  Sha256 content;
+  for (const ShardInfo& shard : reader->shards()) {
+    AddShard(shard, &summary);
+    content.Update(shard.content_sha256);
+  }
+  summary.content_sha256 = content.Digest();
+  return summary;
+}
+
+// Calls `begin` with the set's header, then `use` with every chunk.
+void ForEachChunk(const std::string& path, const std::function<void(const ShardSetHeader&)>& begin,
+                  const ChunkFunction& use) {
+  if (!HasRandomAccess(path)) {
+    ShardStreamReader reader(OpenSource(path));
+    begin(reader.header());
+    ReadStream(&reader, use);
+    return;
+  }
+  const std::unique_ptr<ShardSet> set = ShardSet::Open(path);
+  begin(set->header());
+  for (uint64_t number = 0; number < set->chunks();) {
+    ThrowIfStopped();
+    uint64_t first_chunk = 0;
+    for (const Chunk& chunk : set->ReadFrameOf(number, &first_chunk)) use(number++, chunk);
+  }
+}
+
+// Gathers small pieces of text into large writes.
+class BufferedText {
+ public:
+  explicit BufferedText(ByteSink* out) : out_(out) {}
+  std::string* text() { return &text_; }
+  void FlushIfLarge() {
+    if (text_.size() >= kOutputBufferBytes) Flush();
+  }
+  void Flush() {
+    out_->Write(AsBytes(text_));
+    text_.clear();
+  }
+
+ private:
+  ByteSink* out_;
+  std::string text_;
+};
+
+const char* BoolText(bool value) {
+  return value ? "true" : "false";
+}
+
+void AppendSegmentJson(const Segment& segment, std::string* text) {
+  *text += "{\"tokens\":" + std::to_string(segment.tokens) +
+           ",\"source_bytes\":" + std::to_string(segment.source_bytes);
+  *text += ",\"starts_mid_document\":";
+  *text += BoolText((segment.flags & kSegmentStartsMidDocument) != 0);
+  *text += ",\"ends_mid_document\":";
+  *text += BoolText((segment.flags & kSegmentEndsMidDocument) != 0);
+  if (segment.next_token != kNoId) *text += ",\"next_token\":" + std::to_string(segment.next_token);
+  *text += ",\"padding\":";
+  *text += BoolText((segment.flags & kSegmentPadding) != 0);
+  *text += "}";
+}
+
+}  // namespace
+
+ShardSetSummary InspectShards(const std::string& path) {
+  if (HasRandomAccess(path)) return Summarize(*ShardSet::Open(path));
+  return VerifyShards(path);
+}
+
+ShardSetSummary VerifyShards(const std::string& path) {
+  if (!HasRandomAccess(path)) {
+    ShardStreamReader reader(OpenSource(path));
+    return ReadStream(&reader, [](uint64_t, const Chunk&) {});
+  }
+  const std::unique_ptr<ShardSet> set = ShardSet::Open(path);
+  set->VerifyAll();
+  return Summarize(*set);
+}
+
+void CatShardsAsJson(const std::string& path, ByteSink* out) {
+  BufferedText buffer(out);
+  ForEachChunk(
+      path, [](const ShardSetHeader&) {},
+      [&](uint64_t number, const Chunk& chunk) {
+        std::string* text = buffer.text();
+        *text += "{\"chunk\":" + std::to_string(number) + ",\"segments\":[";
+        for (size_t i = 0; i < chunk.segments.size(); ++i) {
+          if (i > 0) *text += ',';
+          AppendSegmentJson(chunk.segments[i], text);
+        }
+        *text += "],\"ids\":[";
+        for (size_t i = 0; i < chunk.tokens.size(); ++i) {
+          if (i > 0) *text += ',';
+          *text += std::to_string(chunk.tokens[i]);
+        }
+        *text += "]}\n";
+        buffer.FlushIfLarge();
+      });
+  buffer.Flush();
+}
+
+void CatShardsAsText(const std::string& path, ByteSink* out) {
+  BufferedText buffer(out);
+  std::unique_ptr<Tokenizer> tokenizer;
+  ForEachChunk(
+      path, [&](const ShardSetHeader& header) { tokenizer = TokenizerFromIdentity(header.tokenizer); },
+      [&](uint64_t, const Chunk& chunk) {
+        std::span<const uint32_t> rest = chunk.tokens;
+        for (const Segment& segment : chunk.segments) {
+          if ((segment.flags & kSegmentPadding) == 0) {
+            *buffer.text() += tokenizer->Decode(rest.first(segment.tokens)) + '\n';
+          }
+          rest = rest.subspan(segment.tokens);
+        }
+        buffer.FlushIfLarge();
+      });
+  buffer.Flush();
+}
+
+}  // namespace trainwright

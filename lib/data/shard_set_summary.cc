@@ -1,0 +1,93 @@
+#include "lib/data/shard_set_summary.h"
+
+#include "lib/base/units.h"
+
+namespace trainwright {
+namespace {
+
+double Ratio(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+// 1234567 -> "1,234,567"
+std::string Grouped(uint64_t value) {
+  std::string digits = std::to_string(value);
+  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string Percent(double share) {
+  return FormatFixed(100.0 * share, 2) + " %";
+}
+
+std::string ChunksOfTokens(const ShardSetSummary& summary) {
+  const bool up_to = summary.header.mode == PackMode::kNone;
+  return Grouped(summary.totals.chunks) + " chunks of " + (up_to ? "up to " : "") +
+         std::to_string(summary.header.chunk_tokens) + " tokens";
+}
+
+}  // namespace
+
+double ShardSetSummary::bits_per_token() const {
+  return 8.0 * Ratio(frames_bytes, totals.tokens);
+}
+double ShardSetSummary::padding_share() const {
+  return Ratio(totals.pad_tokens, totals.tokens + totals.pad_tokens);
+}
+double ShardSetSummary::cut_share() const {
+  return Ratio(totals.documents_cut, totals.documents);
+}
+
+nlohmann::ordered_json ToJson(const ShardSetSummary& summary) {
+  return {
+      {"chunk", summary.header.chunk_tokens},
+      {"mode", PackModeName(summary.header.mode)},
+      {"overflow", OverflowPolicyName(summary.header.overflow)},
+      {"shards", summary.shards},
+      {"chunks", summary.totals.chunks},
+      {"docs", summary.totals.documents},
+      {"tokens", summary.totals.tokens},
+      {"pad_tokens", summary.totals.pad_tokens},
+      {"docs_cut", summary.totals.documents_cut},
+      {"tokens_dropped", summary.totals.tokens_dropped},
+      {"source_bytes", summary.totals.source_bytes},
+      {"size_bytes", summary.size_bytes},
+      {"bits_per_token", summary.bits_per_token()},
+      {"vocab_size", summary.header.tokenizer.vocab_size},
+      {"tokenizer", summary.header.tokenizer.kind},
+      {"tokenizer_sha256", HexEncode(summary.header.tokenizer.sha256)},
+      {"content_sha256", HexEncode(summary.content_sha256)},
+  };
+}
+
+std::string OneLine(const ShardSetSummary& summary) {
+  return Grouped(summary.totals.documents) + " documents (" + Percent(summary.cut_share()) + " cut) in " +
+         ChunksOfTokens(summary) + " (" + Percent(summary.padding_share()) + " padding), " +
+         Grouped(summary.totals.tokens_dropped) + " tokens dropped, " +
+         FormatFixed(summary.bits_per_token(), 2) + " bits/token";
+}
+
+std::string Describe(const ShardSetSummary& summary) {
+  const ShardTotals& totals = summary.totals;
+  std::string table;
+  const auto row = [&](std::string label, const std::string& value) {
+    label.resize(14, ' ');
+    table += "  " + label + value + "\n";
+  };
+  row("chunks", ChunksOfTokens(summary) + ", mode " + PackModeName(summary.header.mode) + ", overflow " +
+                    OverflowPolicyName(summary.header.overflow));
+  row("documents", Grouped(totals.documents) + ", " + Grouped(totals.documents_cut) + " cut (" +
+                       Percent(summary.cut_share()) + ")");
+  row("tokens", Grouped(totals.tokens) + ", " + Grouped(totals.tokens_dropped) + " dropped");
+  row("padding", Grouped(totals.pad_tokens) + " (" + Percent(summary.padding_share()) + ")");
+  row("source text", FormatBytes(totals.source_bytes));
+  row("size", FormatBytes(summary.size_bytes) + " in " + Grouped(summary.shards) +
+                  (summary.shards == 1 ? " shard, " : " shards, ") +
+                  FormatFixed(summary.bits_per_token(), 2) + " bits/token");
+  row("tokenizer", summary.header.tokenizer.kind + ", " + Grouped(summary.header.tokenizer.vocab_size) +
+                       " ids, sha256 " + HexEncode(summary.header.tokenizer.sha256));
+  row("content", "sha256 " + HexEncode(summary.content_sha256));
+  return table;
+}
+
+}  // namespace trainwright

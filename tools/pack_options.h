@@ -1,0 +1,32 @@
+/// The command line of `pack`.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/cli/tool.h"
+#include "lib/formats/shard.h"
+
+namespace trainwright {
+
+struct PackOptions {
+  std::vector<std::string> inputs;  ///< empty: standard input
+  std::string output = "-";
+  bool force = false;
+  uint32_t chunk = 32768;
+  PackMode mode = PackMode::kBestFit;
+  OverflowPolicy overflow = OverflowPolicy::kSplit;
+  uint64_t window = uint64_t{1} << 24;
+  int level = 3;
+  int threads = 0;  ///< 0: one a CPU
+  std::string shard_size = "256MiB";
+  bool info = false, verify = false, cat = false;
+  bool json = false;
+};
+
+const ToolInfo& PackInfo();
+void DefinePackOptions(CLI::App& app, PackOptions* options);
+
+}  // namespace trainwright
