@@ -67,8 +67,10 @@ uint64_t TestSeed() {
 ProcessResult RunShell(const std::string& command) {
   const TemporaryFolder folder;
   WriteFile(folder.path("command"), command);
-  const std::string line = "PATH='" TRAINWRIGHT_BIN_DIR "':\"$PATH\" bash '" + folder.path("command") +
-                           "' >'" + folder.path("out") + "' 2>'" + folder.path("err") + "' </dev/null";
+  // A command that runs away must fill neither the disk nor the night.
+  const std::string line =
+      "ulimit -f 4000000; PATH='" TRAINWRIGHT_BIN_DIR "':\"$PATH\" timeout -k 5 600 bash '" +
+      folder.path("command") + "' >'" + folder.path("out") + "' 2>'" + folder.path("err") + "' </dev/null";
   const int status = std::system(line.c_str());
   ProcessResult result;
   result.exit_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
