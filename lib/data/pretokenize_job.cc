@@ -11,7 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
-#include "lib/base/version.h"
+#include "lib/formats/provenance.h"
 #include "lib/io/ordered_workers.h"
 #include "lib/tok/tokenizer.h"
 
@@ -51,6 +51,7 @@ class BatchEncoder {
   EncodedBatch Encode(int worker, const RecordBatch& batch) const {
     EncodedBatch out;
     out.documents.reserve(batch.records.size());
+    out.ids.reserve(batch.bytes.size());  // address space, not memory: growing by copies would need both
     DocumentText& reader = *texts_[static_cast<size_t>(worker)];
     for (size_t i = 0; i < batch.records.size(); ++i) {
       ThrowIfStopped();
@@ -107,7 +108,8 @@ std::string ProvenanceOf(const PretokenizeJobOptions& options, const std::string
   if (formats.contains(NameOf(InputFormat::kJsonl))) shaping["key"] = options.keys;
   if (options.limit > 0) shaping["limit"] = options.limit;
   if (options.holdout > 0) shaping["holdout"] = {{"fraction", options.holdout}, {"side", side}};
-  return nlohmann::json{{"tool", "pretokenize"}, {"version", TRAINWRIGHT_VERSION}, {"options", shaping}}.dump();
+  // The inputs' hashes are known only at their end: --summary has them.
+  return MakeProvenance("pretokenize", shaping, {});
 }
 
 void RequireId(uint32_t id, const std::string& flag, const PretokenizeJobOptions& options) {
@@ -275,17 +277,12 @@ nlohmann::ordered_json ToJson(const PretokenizeReport& report) {
       {"skipped_by_reason", skipped},
       {"replaced_bytes", report.replaced_bytes},
       {"input_bytes", report.input_bytes},
-      {"input_xxh3", nullptr},
+      {"input_hash", nullptr},
       {"bytes_per_token", nullptr},
       {"tokens_per_s", static_cast<double>(tokens) / std::max(report.time_s, 1e-9)},
       {"vocab_size", report.vocab_size},
       {"tokenizer_sha256", HexEncode(report.tokenizer_sha256)}};
-  if (report.input_hash) {
-    std::vector<uint8_t> bytes;
-    for (int shift = 56; shift >= 0; shift -= 8)
-      bytes.push_back(static_cast<uint8_t>(*report.input_hash >> shift));
-    json["input_xxh3"] = HexEncode(bytes);
-  }
+  if (report.input_hash) json["input_hash"] = HashName(*report.input_hash);
   if (tokens > 0) json["bytes_per_token"] = static_cast<double>(source_bytes) / static_cast<double>(tokens);
   return json;
 }
