@@ -10,50 +10,14 @@
 #include <tuple>
 
 #include "lib/base/rng.h"
+#include "tests/support/memory_shard_set.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
 namespace {
 
 using test::CodeOf;
-
-/// A set that lives in memory: what packing would have stored, without the storing.
-class MemoryShardSet final : public ShardSet {
- public:
-  MemoryShardSet(std::vector<Chunk> chunks, uint32_t chunks_per_frame)
-      : chunks_(std::move(chunks)), chunks_per_frame_(chunks_per_frame) {
-    header_.tokenizer.vocab_size = 1u << 30;
-    header_.chunks_per_frame = chunks_per_frame;
-    totals_.chunks = chunks_.size();
-    for (const Chunk& chunk : chunks_) {
-      for (const Segment& segment : chunk.segments) {
-        if (segment.flags & kSegmentPadding) continue;
-        totals_.tokens += segment.tokens;
-        totals_.documents += segment.flags & kSegmentStartsMidDocument ? 0 : 1;
-      }
-    }
-  }
-  const ShardSetHeader& header() const override { return header_; }
-  const ShardTotals& totals() const override { return totals_; }
-  const std::vector<ShardInfo>& shards() const override { return shards_; }
-  uint64_t chunks() const override { return chunks_.size(); }
-  const Sha256Digest& content_sha256() const override { return content_; }
-  std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const override {
-    *first_chunk = chunk / chunks_per_frame_ * chunks_per_frame_;
-    const uint64_t end = std::min<uint64_t>(*first_chunk + chunks_per_frame_, chunks_.size());
-    return {chunks_.begin() + static_cast<ptrdiff_t>(*first_chunk),
-            chunks_.begin() + static_cast<ptrdiff_t>(end)};
-  }
-  void VerifyAll() const override {}
-  ShardSetHeader header_;
-  Sha256Digest content_{};
-
- private:
-  std::vector<Chunk> chunks_;
-  uint32_t chunks_per_frame_;
-  ShardTotals totals_;
-  std::vector<ShardInfo> shards_;
-};
+using test::MemoryShardSet;
 
 /// Documents of random lengths packed one after the other into chunks; every token id is unique, so that
 /// positions can be told apart. Some documents are empty, some are cut at a chunk's end, some chunks end in
@@ -271,7 +235,7 @@ TEST(SampleStream, FingerprintChangesWithDataSeedAndCutting) {
   const Chunk chunk{.segments = {{.tokens = 4}}, .tokens = {1, 2, 3, 4}};
   const MemoryShardSet set({chunk}, 1);
   MemoryShardSet other({chunk}, 1);
-  other.content_[31] = 1;
+  other.set_content_sha256({1});
   const SampleStreamOptions options;
   const std::set<std::string> fingerprints = {SampleStream(&set, options).fingerprint(),
                                               SampleStream(&other, options).fingerprint(),

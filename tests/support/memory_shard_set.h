@@ -1,0 +1,52 @@
+/// A shard set that lives in memory: what packing would have stored, without the storing.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "lib/formats/shard_set.h"
+
+namespace trainwright::test {
+
+class MemoryShardSet final : public ShardSet {
+ public:
+  MemoryShardSet(std::vector<Chunk> chunks, uint32_t chunks_per_frame, uint32_t vocab_size = 1u << 30)
+      : chunks_(std::move(chunks)), chunks_per_frame_(chunks_per_frame) {
+    header_.tokenizer.kind = "bytes";
+    header_.tokenizer.vocab_size = vocab_size;
+    header_.chunks_per_frame = chunks_per_frame;
+    header_.provenance_json = "{}";
+    totals_.chunks = chunks_.size();
+    for (const Chunk& chunk : chunks_) {
+      for (const Segment& segment : chunk.segments) {
+        if (segment.flags & kSegmentPadding) continue;
+        totals_.tokens += segment.tokens;
+        totals_.documents += segment.flags & kSegmentStartsMidDocument ? 0 : 1;
+      }
+    }
+  }
+  const ShardSetHeader& header() const override { return header_; }
+  const ShardTotals& totals() const override { return totals_; }
+  const std::vector<ShardInfo>& shards() const override { return shards_; }
+  uint64_t chunks() const override { return chunks_.size(); }
+  const Sha256Digest& content_sha256() const override { return content_; }
+  std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const override {
+    *first_chunk = chunk / chunks_per_frame_ * chunks_per_frame_;
+    const uint64_t end = std::min<uint64_t>(*first_chunk + chunks_per_frame_, chunks_.size());
+    return {chunks_.begin() + static_cast<ptrdiff_t>(*first_chunk),
+            chunks_.begin() + static_cast<ptrdiff_t>(end)};
+  }
+  void VerifyAll() const override {}
+  void set_content_sha256(const Sha256Digest& content) { content_ = content; }
+
+ private:
+  ShardSetHeader header_;
+  std::vector<Chunk> chunks_;
+  uint32_t chunks_per_frame_;
+  ShardTotals totals_;
+  std::vector<ShardInfo> shards_;
+  Sha256Digest content_{};
+};
+
+}  // namespace trainwright::test
