@@ -1,0 +1,248 @@
+#include "lib/train/checkpointer.h"
+
+#include <ATen/ops/empty.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "lib/base/checksum.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/version.h"
+#include "lib/formats/safetensors.h"
+#include "lib/io/byte_sink.h"
+#include "lib/io/byte_source.h"
+#include "lib/model/hf_folder.h"
+
+namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kStateSchema[] = "trainwright.state/1";
+constexpr char kMetadataSchema[] = "trainwright.checkpoint/1";
+constexpr char kWeightsName[] = "model.safetensors";
+
+ByteSpan BytesOf(const at::Tensor& tensor) {
+  return {static_cast<const uint8_t*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+at::Tensor ReadMoments(const SafetensorsHeader& header, ByteSpan file, const std::string& name,
+                       const std::string& path) {
+  const SafetensorsEntry* entry = header.Find(name);
+  if (entry == nullptr || entry->dtype != "F32" || entry->shape.size() != 1) {
+    throw Error(ErrorCode::kBadInput, path, "has no one-dimensional F32 tensor '" + name + "'");
+  }
+  at::Tensor tensor = at::empty(entry->shape, at::TensorOptions().dtype(at::kFloat));
+  std::memcpy(tensor.mutable_data_ptr(), file.data() + header.data_offset + entry->begin,
+              entry->end - entry->begin);
+  return tensor;
+}
+
+std::string Sha256OfFile(const std::string& path) {
+  const MappedFile file(path);
+  return HexEncode(Sha256Of(file.bytes()));
+}
+
+std::string Rfc3339Now() {
+  const time_t now = time(nullptr);
+  struct tm fields;
+  gmtime_r(&now, &fields);
+  char text[32];
+  strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &fields);
+  return text;
+}
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
+}  // namespace
+
+std::string DescribeLayout(const FlatParameters& parameters) {
+  nlohmann::json layout = nlohmann::json::array();
+  for (const Parameter& parameter : parameters.all()) {
+    layout.push_back({parameter.name, parameter.offset, parameter.size});
+  }
+  return layout.dump();
+}
+
+void WriteTrainState(const std::string& path, const TrainState& state) {
+  const TrainerState& trainer = state.trainer;
+  const nlohmann::ordered_json json = {
+      {"schema", kStateSchema},
+      {"plan", EncodePlan(state.plan)},
+      {"step", trainer.step},
+      {"updates", trainer.updates},
+      {"tokens_seen", trainer.tokens_seen},
+      {"labels_seen", trainer.labels_seen},
+      {"cursor",
+       {{"epoch", trainer.cursor.epoch},
+        {"window", trainer.cursor.window},
+        {"sample", trainer.cursor.sample}}},
+      {"loss_scaler",
+       {{"scale", trainer.scaler.scale},
+        {"good_steps", trainer.scaler.good_steps},
+        {"skipped_steps", trainer.scaler.skipped_steps}}},
+      {"order_fingerprint", state.order_fingerprint},
+      {"data_sha256", state.data_sha256},
+      {"compute",
+       {{"device", state.compute.device},
+        {"cpu_capability", state.compute.cpu_capability},
+        {"torch_build", state.compute.torch_build},
+        {"threads", state.compute.threads}}},
+  };
+  const at::Tensor exp_avg = trainer.exp_avg.cpu().contiguous(),
+                   exp_avg_sq = trainer.exp_avg_sq.cpu().contiguous();
+  AtomicFileSink sink(path);
+  WriteSafetensors(
+      &sink,
+      {{.name = "exp_avg", .dtype = "F32", .shape = {exp_avg.numel()}, .data = BytesOf(exp_avg)},
+       {.name = "exp_avg_sq", .dtype = "F32", .shape = {exp_avg_sq.numel()}, .data = BytesOf(exp_avg_sq)}},
+      {{"format", "trainwright"}, {"state", json.dump()}, {"layout", state.layout}});
+  sink.Commit();
+}
+
+TrainState ReadTrainState(const std::string& path) {
+  const MappedFile file(path);
+  const SafetensorsHeader header = ParseSafetensors(file.bytes(), path);
+  TrainState state;
+  const auto text = header.metadata.find("state");
+  const auto layout = header.metadata.find("layout");
+  if (text == header.metadata.end() || layout == header.metadata.end()) {
+    throw Error(ErrorCode::kBadInput, path, "holds no training state");
+  }
+  state.layout = layout->second;
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text->second);
+    if (json.at("schema") != kStateSchema) {
+      throw Error(ErrorCode::kBadInput, path, "has the unknown schema " + json.at("schema").dump());
+    }
+    state.plan = DecodePlan(json.at("plan"), path);
+    TrainerState& trainer = state.trainer;
+    json.at("step").get_to(trainer.step);
+    json.at("updates").get_to(trainer.updates);
+    json.at("tokens_seen").get_to(trainer.tokens_seen);
+    json.at("labels_seen").get_to(trainer.labels_seen);
+    json.at("cursor").at("epoch").get_to(trainer.cursor.epoch);
+    json.at("cursor").at("window").get_to(trainer.cursor.window);
+    json.at("cursor").at("sample").get_to(trainer.cursor.sample);
+    json.at("loss_scaler").at("scale").get_to(trainer.scaler.scale);
+    json.at("loss_scaler").at("good_steps").get_to(trainer.scaler.good_steps);
+    json.at("loss_scaler").at("skipped_steps").get_to(trainer.scaler.skipped_steps);
+    json.at("order_fingerprint").get_to(state.order_fingerprint);
+    json.at("data_sha256").get_to(state.data_sha256);
+    json.at("compute").at("device").get_to(state.compute.device);
+    json.at("compute").at("cpu_capability").get_to(state.compute.cpu_capability);
+    json.at("compute").at("torch_build").get_to(state.compute.torch_build);
+    json.at("compute").at("threads").get_to(state.compute.threads);
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kBadInput, path,
+                std::string("its training state cannot be read: ") + error.what());
+  }
+  state.trainer.exp_avg = ReadMoments(header, file.bytes(), "exp_avg", path);
+  state.trainer.exp_avg_sq = ReadMoments(header, file.bytes(), "exp_avg_sq", path);
+  return state;
+}
+
+SavedCheckpoint SaveCheckpoint(RunDirectory* run, const LanguageModel& model,
+                               const TokenizerIdentity& tokenizer, const TrainState& state,
+                               const nlohmann::ordered_json& provenance, int64_t keep) {
+  SavedCheckpoint saved;
+  const int64_t step = state.trainer.step;
+  try {
+    const std::string folder = run->BeginCheckpoint(step);
+    WriteHfFolder(folder, model, tokenizer);
+    WriteTrainState(folder + "/" + kStateFileName, state);
+    std::map<std::string, nlohmann::ordered_json> files;  // sorted by name
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      const std::string sha256 = Sha256OfFile(entry.path().string());
+      const uint64_t size_bytes = fs::file_size(entry.path());
+      files[name] = {{"size_bytes", size_bytes}, {"sha256", sha256}};
+      saved.size_bytes += size_bytes;
+      if (name == kWeightsName) saved.weights_sha256 = sha256;
+    }
+    const nlohmann::ordered_json metadata = {
+        {"schema", kMetadataSchema},
+        {"tool", "train"},
+        {"version", TRAINWRIGHT_VERSION},
+        {"step", step},
+        {"files", files},
+        {"provenance", provenance},
+        {"volatile", {"saved_at", "host"}},
+        {"saved_at", Rfc3339Now()},
+        {"host", HostName()},
+    };
+    WriteFileAtomically(folder + "/" + kCheckpointMetadataName, AsBytes(metadata.dump(2) + "\n"));
+    run->CommitCheckpoint(step);
+  } catch (...) {
+    run->AbandonCheckpoint();
+    throw;
+  }
+  saved.path = run->CheckpointPath(step);
+  run->RotateCheckpoints(keep);
+  return saved;
+}
+
+void VerifyCheckpoint(const std::string& path) {
+  const std::string metadata_path = path + "/" + kCheckpointMetadataName;
+  const std::vector<uint8_t> text = ReadWholeFile(metadata_path, uint64_t{64} << 20);
+  nlohmann::json metadata;
+  try {
+    metadata = nlohmann::json::parse(text.begin(), text.end());
+    if (metadata.at("schema") != kMetadataSchema) {
+      throw Error(ErrorCode::kBadInput, metadata_path,
+                  "has the unknown schema " + metadata.at("schema").dump());
+    }
+    for (const char* needed : {kWeightsName, kStateFileName, "config.json"}) metadata.at("files").at(needed);
+    for (const auto& [name, entry] : metadata.at("files").items()) {
+      if (name.find('/') != std::string::npos) {
+        throw Error(ErrorCode::kBadInput, metadata_path, "names a file outside the folder");
+      }
+      const std::string file_path = path + "/" + name;
+      const MappedFile file(file_path);
+      if (file.bytes().size() != entry.at("size_bytes").get<uint64_t>() ||
+          HexEncode(Sha256Of(file.bytes())) != entry.at("sha256").get<std::string>()) {
+        throw Error(ErrorCode::kBadInput, file_path, "does not match its sha256 in metadata.json");
+      }
+    }
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kBadInput, metadata_path, std::string("cannot be read: ") + error.what());
+  }
+}
+
+std::string NewestGoodCheckpoint(const RunDirectory& run) {
+  std::vector<std::string> candidates;
+  std::error_code ignored;
+  const fs::path latest = fs::read_symlink(run.path() + "/latest", ignored);
+  if (!ignored && fs::exists(run.path() / latest, ignored))
+    candidates.push_back((run.path() / latest).string());
+  const std::vector<int64_t> steps = run.CheckpointSteps();
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    const std::string path = run.CheckpointPath(*step);
+    if (std::find(candidates.begin(), candidates.end(), path) == candidates.end()) candidates.push_back(path);
+  }
+  for (const std::string& candidate : candidates) {
+    try {
+      VerifyCheckpoint(candidate);
+      return candidate;
+    } catch (const Error& error) {
+      LogWarning(std::string(error.what()) + "; trying an older checkpoint");
+    }
+  }
+  if (!candidates.empty()) {
+    throw Error(ErrorCode::kBadInput, run.path(), "none of its checkpoints is whole", "",
+                "start another run with --out");
+  }
+  return "";
+}
+
+}  // namespace trainwright

@@ -1,0 +1,35 @@
+/// metrics.jsonl of a run: man/trainwright-metrics.5, schema "trainwright.train/1", checked by
+/// lib/train/metrics.schema.json.
+///
+/// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lib/report/json_lines.h"
+
+namespace trainwright {
+
+inline constexpr char kMetricsSchema[] = "trainwright.train/1";
+
+/// Cuts a file of metrics back to what was written up to a checkpoint of `step`: records of later steps, the
+/// run_end of the process that was stopped, and a torn last line go, so that the continued file reads as one
+/// run. A missing file is left missing. \throws Error{kIo}, Error{kBadInput} naming the line when something
+/// before the end is no metrics record
+void CutMetrics(const std::string& path, int64_t step);
+
+class MetricsLog {
+ public:
+  /// Appends to `path`, creating it. \throws Error{kIo}
+  explicit MetricsLog(const std::string& path) : lines_(path) {}
+  /// Writes {"schema":...,"type":type,"time_unix_s":now, fields...}. \throws Error{kIo}
+  void Write(const std::string& type, const nlohmann::ordered_json& fields);
+  void Sync() { lines_.Sync(); }
+
+ private:
+  JsonLinesWriter lines_;
+};
+
+}  // namespace trainwright

@@ -1,0 +1,61 @@
+/// The folder of one training run:
+///
+///   runs/<name>/config.yaml              what was asked for and what was chosen; reloads with --config
+///               metrics.jsonl            trainwright-metrics(5)
+///               checkpoints/step-NNNNNNNN/   trainwright-checkpoint(5)
+///               latest                   symbolic link to the newest checkpoint
+///               .lock                    held while a process trains into the folder
+///
+/// Not thread-safe; one per training process.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/io/byte_sink.h"
+
+namespace trainwright {
+
+class RunDirectory {
+ public:
+  /// Creates `path` where needed, locks it and removes what a killed process left half-written.
+  /// \throws Error{kUsage} when another process holds it, Error{kIo}
+  explicit RunDirectory(std::string path);
+
+  /// Makes and takes the first free of `<parent>/<stem>-001`, -002, ...; safe against other processes doing
+  /// the same.
+  static RunDirectory CreateNumbered(const std::string& parent, const std::string& stem);
+  /// The run in `parent` that was written to last; nullopt when it holds none.
+  static std::optional<std::string> Newest(const std::string& parent);
+
+  const std::string& path() const { return path_; }
+  std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
+  std::string config_path() const { return path_ + "/config.yaml"; }
+  std::string checkpoints_path() const { return path_ + "/checkpoints"; }
+  /// `<path>/checkpoints/step-00000100`.
+  std::string CheckpointPath(int64_t step) const;
+  /// Steps that have a checkpoint folder, rising.
+  std::vector<int64_t> CheckpointSteps() const;
+
+  /// Opens a folder that will become the checkpoint of `step`, and returns its temporary path.
+  std::string BeginCheckpoint(int64_t step);
+  /// Makes the folder of BeginCheckpoint the checkpoint of `step`, durable files assumed, and points `latest`
+  /// at it. One that was there before is replaced.
+  void CommitCheckpoint(int64_t step);
+  /// Deletes the folder of an uncommitted BeginCheckpoint, if there is one. Never throws.
+  void AbandonCheckpoint() noexcept;
+  /// Deletes all but the newest `keep` checkpoints (0: deletes none).
+  void RotateCheckpoints(int64_t keep);
+
+ private:
+  void PointLatestAt(int64_t step);
+
+  std::string path_;
+  std::unique_ptr<FolderLock> lock_;
+  std::string begun_;  // the temporary folder, or empty
+};
+
+}  // namespace trainwright

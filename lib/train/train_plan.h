@@ -1,0 +1,61 @@
+/// What a training run will do, decided once at its start and stored in every checkpoint: two runs with equal
+/// plans, data and weights are the same run.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/data/sample_stream.h"
+#include "lib/model/model_config.h"
+#include "lib/nn/precision.h"
+#include "lib/optim/adamw.h"
+#include "lib/optim/schedule.h"
+#include "lib/train/train_settings.h"
+
+namespace trainwright {
+
+struct TrainPlan {
+  int64_t batch = 1;  ///< samples of a micro-batch
+  int64_t accum = 1;  ///< micro-batches of an optimizer step
+  int64_t sequence_tokens = 512;
+  uint64_t window_chunks = 64;
+  uint64_t seed = 0;
+  Precision precision = Precision::kFp32;
+  ScheduleOptions schedule;  ///< its total_steps is the length of the run
+  AdamWOptions optimizer;
+  double clip = 1.0;  ///< largest gradient norm; 0: none
+  std::string
+      length_rule;  ///< what fixed the number of steps: "steps 100", "epochs 2", "tokens 1000000", "default"
+
+  int64_t samples_per_step() const { return batch * accum; }
+  SampleStreamOptions stream_options() const;
+};
+
+nlohmann::ordered_json EncodePlan(const TrainPlan& plan);
+/// \throws Error{kBadInput} naming `path` when a field is missing or has the wrong type
+TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path);
+
+/// A plan, and why each choice that the user did not make was made so.
+struct PlannedRun {
+  TrainPlan plan;
+  std::vector<std::string> reasons;
+};
+
+/// Fills in what the user left open.
+/// \param count_epoch counts an epoch of samples cut to the given length; called only where the length
+/// depends on it \throws Error{kUsage} on values out of range or flags that exclude each other
+PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, bool gpu, bool bf16_is_fast,
+                   const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch);
+
+/// Checks the flags of a resumed run against its stored plan. Flags that repeat the plan are fine; another
+/// split of the same step into micro-batches is taken over into `plan`. \returns warnings   \throws
+/// Error{kUsage} on a flag that asks for another run
+std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan* plan);
+
+/// no, fp32, bf16, fp16 or auto (bf16 where the device multiplies it fast, else fp32). \throws Error{kUsage}
+Precision ParsePrecision(const std::string& name, bool bf16_is_fast);
+
+}  // namespace trainwright

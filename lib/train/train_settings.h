@@ -1,0 +1,53 @@
+/// What a user asks of `train`, as parsed. Free of torch: the command line is built from it.
+///
+/// Optional fields, and strings that are empty, are those whose default depends on the data, the device or
+/// the run that is resumed; they keep "not asked for" apart from "asked for the default", which a resumed run
+/// must know to refuse a conflict.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace trainwright {
+
+struct TrainSettings {
+  // Input and output.
+  std::string data = "shards";  ///< sealed folder, file, or "-"
+  std::string out;              ///< run directory; empty: runs/<preset>-NNN, or the newest run to resume
+  bool resume = false;
+  bool allow_data_change = false;
+  std::string cache_dir;               ///< where a piped data set is kept; empty: $TMPDIR or /var/tmp
+  std::string eval_data;               ///< shard set to evaluate on; empty: none
+  std::optional<int64_t> eval_every;   ///< optimizer steps; 0: at start and end only
+  std::optional<int64_t> eval_tokens;  ///< evaluate on about this many tokens of it; absent: all
+
+  // Model.
+  std::string model;  ///< preset or config.json
+
+  // The plan: how long, how much at once, how fast. One of steps, epochs, tokens.
+  std::optional<int64_t> steps;
+  std::optional<double> epochs;
+  std::optional<int64_t> tokens;
+  std::optional<int64_t> batch;  ///< samples of a micro-batch
+  std::optional<int64_t> accum;  ///< micro-batches of a step
+  std::optional<int64_t> seq;    ///< tokens of a sample, at most
+  std::optional<double> lr;
+  std::optional<double> min_lr_ratio;
+  std::string schedule;
+  std::optional<int64_t> warmup;  ///< steps
+  std::optional<double> weight_decay;
+  std::optional<double> clip;
+  std::optional<uint64_t> seed;
+  std::string mixed_precision;
+
+  // Where and how it runs; changes no result beyond rounding.
+  int threads = 0;  ///< 0: usable physical cores
+  std::string device = "auto";
+  std::optional<int64_t> save_every;  ///< steps; 0: at the end only
+  int64_t keep = 3;                   ///< checkpoints; 0: all
+  int64_t log_every = 1;              ///< steps between metrics records
+  double max_minutes = 0;             ///< 0: no limit
+};
+
+}  // namespace trainwright

@@ -1,0 +1,74 @@
+/// One training run's arithmetic: samples in, optimizer steps out. No files, no clock-dependent decisions.
+///
+/// A step takes the next batch * accum samples of the stream, counts their labels first and minimises the
+/// mean loss over all of them, so k micro-batches of n samples are one micro-batch of k * n. The state is
+/// small and explicit: restoring it into a fresh Trainer continues bit for bit on the same threads,
+/// instruction set and torch build. Not thread-safe.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "lib/data/sample_stream.h"
+#include "lib/model/language_model.h"
+#include "lib/optim/adamw.h"
+#include "lib/optim/loss_scaler.h"
+#include "lib/train/train_plan.h"
+
+namespace trainwright {
+
+/// Everything besides the weights that the next step depends on.
+struct TrainerState {
+  int64_t step = 0;     ///< optimizer steps taken, skipped ones included
+  int64_t updates = 0;  ///< of the weights
+  int64_t tokens_seen = 0;
+  int64_t labels_seen = 0;
+  SampleCursor cursor;
+  LossScaler::State scaler;
+  at::Tensor exp_avg, exp_avg_sq;  ///< fp32, laid out as the flat parameters
+};
+
+struct StepReport {
+  int64_t step = 0;      ///< steps taken, this one included: the first is 1
+  double loss_nats = 0;  ///< mean over the step's labels, of the weights before the update
+  double lr = 0;
+  double grad_norm = 0;   ///< before clipping
+  double loss_scale = 1;  ///< the step ran with
+  bool skipped = false;   ///< fp16 overflow, or no label: the weights did not change
+  int64_t tokens = 0, labels = 0;
+  double step_time_s = 0;
+  double data_wait_s = 0;  ///< the part of step_time_s spent waiting for samples
+};
+
+class Trainer {
+ public:
+  /// \param model, stream outlive the trainer; the stream is read from where it stands
+  Trainer(LanguageModel* model, SampleStream* stream, const TrainPlan& plan, at::Device device);
+
+  /// \throws Error{kNonFinite} naming the step when loss or gradients are not finite (fp16: at loss scale 1);
+  /// the
+  ///         weights are then those of the step before
+  StepReport Step();
+  bool done() const { return step_ >= plan_.schedule.total_steps; }
+  int64_t step() const { return step_; }
+  int64_t tokens_seen() const { return tokens_seen_; }
+  const TrainPlan& plan() const { return plan_; }
+  /// The tensors are the live ones: use them before the next Step.
+  TrainerState state();
+  /// Takes over a state; the weights are the caller's to restore, before or after. \throws Error{kBadInput}
+  /// when the moments do not fit the model or the cursor not the data
+  void Restore(const TrainerState& state);
+  LanguageModel& model() { return *model_; }
+
+ private:
+  LanguageModel* model_;
+  SampleStream* stream_;
+  TrainPlan plan_;
+  at::Device device_;
+  AdamW optimizer_;
+  LossScaler scaler_;
+  int64_t step_ = 0, tokens_seen_ = 0, labels_seen_ = 0;
+};
+
+}  // namespace trainwright

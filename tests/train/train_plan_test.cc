@@ -1,0 +1,168 @@
+#include "lib/train/train_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using test::CodeOf;
+using test::MessageOf;
+
+ModelConfig SmallModel() {
+  ModelConfig config;
+  config.hidden_size = 250;
+  config.max_positions = 512;
+  return config;
+}
+
+/// Plans for data of 1,000 samples and 400,000 tokens an epoch.
+PlannedRun Plan(const TrainSettings& settings, bool gpu = false, bool bf16_is_fast = false) {
+  return PlanRun(settings, SmallModel(), gpu, bf16_is_fast, [](const SampleStreamOptions&) {
+    return EpochCounts{.samples = 1000, .tokens = 400000, .labels = 390000};
+  });
+}
+
+std::string ReasonsOf(const PlannedRun& planned) {
+  std::string all;
+  for (const std::string& reason : planned.reasons) all += reason + "\n";
+  return all;
+}
+
+TEST(PlanRun, TrainsOneEpochWhenThatIsLongEnough) {
+  // 1,000 samples, 4 a micro-batch of about 2,048 tokens.
+  const PlannedRun planned = Plan({});
+  EXPECT_EQ(planned.plan.batch, 4);
+  EXPECT_EQ(planned.plan.schedule.total_steps, 250);
+}
+
+TEST(PlanRun, TrainsAHundredStepsOnLittleDataAndSaysWhy) {
+  TrainSettings settings;
+  settings.accum = 8;
+  const PlannedRun planned = Plan(settings);
+  EXPECT_EQ(planned.plan.schedule.total_steps, 100);
+  EXPECT_NE(ReasonsOf(planned).find("100 steps, 3.2 epochs: one epoch of the data is 32 steps, too few"),
+            std::string::npos)
+      << ReasonsOf(planned);
+}
+
+TEST(PlanRun, TurnsEpochsAndTokensIntoWholeStepsRoundedUp) {
+  TrainSettings epochs;
+  epochs.batch = 7;
+  epochs.epochs = 0.5;
+  EXPECT_EQ(Plan(epochs).plan.schedule.total_steps, 72);  // 500 / 7 = 71.4
+  TrainSettings tokens;
+  tokens.batch = 10;
+  tokens.tokens = 4001;  // 400 tokens a sample, 4,000 a step
+  EXPECT_EQ(Plan(tokens).plan.schedule.total_steps, 2);
+}
+
+TEST(PlanRun, DoesNotCountTheDataWhenStepsAreGiven) {
+  TrainSettings settings;
+  settings.steps = 5;
+  const PlannedRun planned =
+      PlanRun(settings, SmallModel(), false, false,
+              [](const SampleStreamOptions&) -> EpochCounts { throw std::logic_error("counted"); });
+  EXPECT_EQ(planned.plan.schedule.total_steps, 5);
+}
+
+TEST(PlanRun, ChoosesBf16AutomaticallyWhereItIsFast) {
+  TrainSettings settings;
+  settings.mixed_precision = "auto";
+  EXPECT_EQ(Plan(settings, false, true).plan.precision, Precision::kBf16);
+  EXPECT_EQ(Plan(settings, false, false).plan.precision, Precision::kFp32);
+}
+
+TEST(PlanRun, RefusesValuesOutOfRange) {
+  const auto code = [](auto set) {
+    TrainSettings settings;
+    set(settings);
+    return CodeOf([&] { Plan(settings); });
+  };
+  EXPECT_EQ(code([](TrainSettings& s) { s.steps = 0; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.epochs = 0.0; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.epochs = 1e30; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.tokens = -1; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.batch = 0; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.accum = 0; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.seq = 0; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.seq = 513; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.lr = -1.0; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.min_lr_ratio = 1.5; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.warmup = 251; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.clip = -1.0; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.mixed_precision = "fp8"; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.steps = 1, s.epochs = 1; }), ErrorCode::kUsage);
+}
+
+TEST(TrainPlan, ReadsBackWhatWasStored) {
+  TrainSettings settings;
+  settings.lr = 0.1 + 0.2;  // no short decimal
+  settings.seed = UINT64_MAX;
+  settings.schedule = "linear";
+  settings.mixed_precision = "fp16";
+  const TrainPlan plan = Plan(settings).plan;
+  const std::string text = EncodePlan(plan).dump();
+  EXPECT_EQ(EncodePlan(DecodePlan(nlohmann::json::parse(text), "x")).dump(), text);
+  EXPECT_EQ(DecodePlan(nlohmann::json::parse(text), "x").schedule.peak_lr, 0.1 + 0.2);
+}
+
+TEST(TrainPlan, RefusesAStoredPlanThatLacksAField) {
+  const nlohmann::json whole = nlohmann::json::parse(EncodePlan(Plan({}).plan).dump());
+  for (const auto& [name, value] : whole.items()) {
+    nlohmann::json cut = whole;
+    cut.erase(name);
+    EXPECT_EQ(CodeOf([&] { DecodePlan(cut, "x"); }), ErrorCode::kBadInput) << name;
+  }
+}
+
+TEST(ReconcilePlan, AcceptsTheFlagsThatStartedTheRun) {
+  TrainSettings settings;
+  settings.epochs = 2.0;
+  settings.batch = 2;
+  settings.accum = 8;
+  settings.lr = 1e-3;
+  settings.mixed_precision = "bf16";
+  TrainPlan plan = Plan(settings).plan;
+  const std::string before = EncodePlan(plan).dump();
+  EXPECT_TRUE(ReconcilePlan(settings, &plan).empty());
+  EXPECT_EQ(EncodePlan(plan).dump(), before);
+}
+
+TEST(ReconcilePlan, RefusesFlagsThatAskForAnotherRun) {
+  const auto message = [](auto set) {
+    TrainPlan plan = Plan({}).plan;
+    TrainSettings settings;
+    set(settings);
+    return MessageOf([&] { ReconcilePlan(settings, &plan); });
+  };
+  const auto expect_named = [&](const char* flag, auto set) {
+    EXPECT_EQ(message(set).rfind(flag, 0), 0u) << flag << ": " << message(set);
+  };
+  expect_named("--steps", [](TrainSettings& s) { s.steps = 251; });
+  expect_named("--epochs", [](TrainSettings& s) { s.epochs = 3; });
+  expect_named("--tokens", [](TrainSettings& s) { s.tokens = 3; });
+  expect_named("--seq", [](TrainSettings& s) { s.seq = 128; });
+  expect_named("--lr", [](TrainSettings& s) { s.lr = 1; });
+  expect_named("--schedule", [](TrainSettings& s) { s.schedule = "linear"; });
+  expect_named("--warmup", [](TrainSettings& s) { s.warmup = 3; });
+  expect_named("--weight-decay", [](TrainSettings& s) { s.weight_decay = 0; });
+  expect_named("--clip", [](TrainSettings& s) { s.clip = 0; });
+  expect_named("--seed", [](TrainSettings& s) { s.seed = 1; });
+  expect_named("--mixed-precision", [](TrainSettings& s) { s.mixed_precision = "bf16"; });
+  expect_named("--batch, --accum", [](TrainSettings& s) { s.batch = 3; });
+  expect_named("--batch, --accum", [](TrainSettings& s) { s.accum = 2, s.batch = 4; });
+}
+
+TEST(ReconcilePlan, TakesAnotherSplitOfTheSameStepWithAWarning) {
+  TrainPlan plan = Plan({}).plan;  // 4 x 1
+  TrainSettings settings;
+  settings.batch = 1;
+  EXPECT_EQ(ReconcilePlan(settings, &plan).size(), 1u);
+  EXPECT_EQ(plan.batch, 1);
+  EXPECT_EQ(plan.accum, 4);
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,342 @@
+#include "lib/train/trainer.h"
+
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+#include "lib/device/determinism.h"
+#include "lib/model/weights_io.h"
+#include "lib/train/checkpointer.h"
+#include "tests/support/memory_shard_set.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using test::CodeOf;
+using test::MemoryShardSet;
+using test::TemporaryFolder;
+
+constexpr uint32_t kVocab = 17;
+
+/// Threads gain nothing on tensors this small, and lose much on a busy machine.
+class OneThread final : public testing::Environment {
+  void SetUp() override { SetComputeThreads(1); }
+};
+[[maybe_unused]] const testing::Environment* const one_thread =
+    testing::AddGlobalTestEnvironment(new OneThread);
+
+ModelConfig TinyModel() {
+  ModelConfig config;
+  config.vocab_size = kVocab;
+  config.hidden_size = 32;
+  config.intermediate_size = 48;
+  config.num_layers = 2;
+  config.num_heads = 2;
+  config.num_kv_heads = 1;
+  config.head_dim = 16;
+  config.max_positions = 32;
+  return config;
+}
+
+/// Documents that count upwards modulo the vocabulary, from different starts and in different lengths: what
+/// follows a token is certain, so a model that learns brings the loss near zero.
+MemoryShardSet CountingDocuments(uint32_t chunks = 24) {
+  std::vector<Chunk> all;
+  for (uint32_t c = 0; c < chunks; ++c) {
+    Chunk chunk;
+    for (const uint32_t length : {5 + c % 7, 20 - c % 7, 15u}) {
+      chunk.segments.push_back({.tokens = length, .source_bytes = length});
+      for (uint32_t i = 0; i < length; ++i) chunk.tokens.push_back((c * 5 + length + i) % kVocab);
+    }
+    all.push_back(std::move(chunk));
+  }
+  return MemoryShardSet(std::move(all), 4, kVocab);
+}
+
+TrainPlan TinyPlan(Precision precision = Precision::kFp32) {
+  TrainPlan plan;
+  plan.batch = 2;
+  plan.accum = 2;
+  plan.sequence_tokens = 16;
+  plan.window_chunks = 5;
+  plan.seed = 3;
+  plan.precision = precision;
+  plan.schedule = {.kind = ScheduleKind::kCosine, .peak_lr = 1e-2, .warmup_steps = 2, .total_steps = 60};
+  return plan;
+}
+
+/// A model, a stream and a trainer of one run. `wrap` may put another model around the real one.
+class TrainingRun {
+ public:
+  explicit TrainingRun(const ShardSet& set, const TrainPlan& plan, LanguageModel* instead = nullptr)
+      : model(MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
+        stream(&set, plan.stream_options()),
+        trainer(instead != nullptr ? instead : model.get(), &stream, plan, at::Device(at::kCPU)) {}
+
+  std::unique_ptr<LanguageModel> model;
+  SampleStream stream;
+  Trainer trainer;
+};
+
+/// Passes everything on to a model, but makes gradients and loss overflow while the loss scale is above a
+/// limit, as fp16 does, or turns them to NaN at one step.
+class OverflowingModel final : public LanguageModel {
+ public:
+  OverflowingModel(LanguageModel* model, double largest_gradient_scale)
+      : model_(model), largest_gradient_scale_(largest_gradient_scale) {}
+  const ModelConfig& config() const override { return model_->config(); }
+  FlatParameters& parameters() override { return model_->parameters(); }
+  const FlatParameters& parameters() const override { return std::as_const(*model_).parameters(); }
+  LossSum Loss(const ModelInput& input) override { return model_->Loss(input); }
+  LossSum LossAndGradients(const ModelInput& input, double gradient_scale) override {
+    const LossSum loss = model_->LossAndGradients(input, gradient_scale);
+    if (gradient_scale > largest_gradient_scale_) {
+      parameters().gradients()[0] = std::numeric_limits<float>::infinity();
+    }
+    return loss;
+  }
+  at::Tensor Logits(const ModelInput& input) override { return model_->Logits(input); }
+  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) override { return model_->NewDecoder(max_tokens); }
+
+ private:
+  LanguageModel* model_;
+  double largest_gradient_scale_;
+};
+
+at::Tensor WeightsOf(LanguageModel& model) {
+  return model.parameters().values().clone();
+}
+
+double LargestDifference(const at::Tensor& a, const at::Tensor& b) {
+  return a.sub(b).abs().max().item().toDouble();
+}
+
+TEST(Trainer, LearnsAPatternThatCanBeLearned) {
+  const MemoryShardSet set = CountingDocuments();
+  TrainingRun run(set, TinyPlan());
+  const double first_nats = run.trainer.Step().loss_nats;
+  EXPECT_NEAR(first_nats, std::log(kVocab), 0.2) << "an untrained model knows nothing";
+  double last_nats = first_nats;
+  while (!run.trainer.done()) last_nats = run.trainer.Step().loss_nats;
+  EXPECT_LT(last_nats, 0.2);
+}
+
+TEST(Trainer, CountsTokensAndLabelsOfTheSamples) {
+  const MemoryShardSet set = CountingDocuments();
+  const TrainPlan plan = TinyPlan();
+  TrainingRun run(set, plan);
+  SampleStream same(&set, plan.stream_options());
+  for (int step = 1; step <= 5; ++step) {
+    int64_t tokens = 0, labels = 0;
+    for (int64_t i = 0; i < plan.samples_per_step(); ++i) {
+      const Sample sample = same.Next();
+      tokens += sample.tokens;
+      for (const SampleSpan& span : sample.spans) {
+        labels += static_cast<int64_t>(span.tokens.size()) - (span.next_token == kNoId ? 1 : 0);
+      }
+    }
+    const StepReport report = run.trainer.Step();
+    EXPECT_EQ(report.step, step);
+    EXPECT_EQ(report.tokens, tokens);
+    EXPECT_EQ(report.labels, labels);
+  }
+  EXPECT_EQ(run.trainer.state().cursor, same.cursor());
+}
+
+TEST(Trainer, AccumulatedMicroBatchesAreOneLargeBatch) {
+  const MemoryShardSet set = CountingDocuments();
+  TrainPlan large = TinyPlan();
+  large.batch = 8;
+  large.accum = 1;
+  TrainingRun whole(set, large);
+  std::vector<std::unique_ptr<TrainingRun>> splits;
+  for (const int64_t accum : {2, 4, 8}) {
+    TrainPlan plan = large;
+    plan.accum = accum;
+    plan.batch = 8 / accum;
+    splits.push_back(std::make_unique<TrainingRun>(set, plan));
+  }
+  const StepReport report = whole.trainer.Step();
+  for (const auto& split : splits) {
+    const StepReport other = split->trainer.Step();
+    EXPECT_NEAR(other.loss_nats, report.loss_nats, 1e-6);
+    EXPECT_NEAR(other.grad_norm, report.grad_norm, 1e-6);
+    // The gradients are compared, not the weights: AdamW's first step divides by their size and so magnifies
+    // rounding of those near zero.
+    EXPECT_LT(
+        LargestDifference(split->model->parameters().gradients(), whole.model->parameters().gradients()),
+        1e-6)
+        << split->trainer.plan().accum << " micro-batches";
+  }
+}
+
+TEST(Trainer, StopsAtANonFiniteLossWithTheWeightsOfTheStepBefore) {
+  const MemoryShardSet set = CountingDocuments();
+  const TrainPlan plan = TinyPlan();
+  TrainingRun inner(set, plan);
+  OverflowingModel model(inner.model.get(), 0);
+  SampleStream stream(&set, plan.stream_options());
+  Trainer trainer(&model, &stream, plan, at::Device(at::kCPU));
+  const at::Tensor before = WeightsOf(model);
+  const std::string message = test::MessageOf([&] { trainer.Step(); });
+  EXPECT_EQ(CodeOf([&] { trainer.Step(); }), ErrorCode::kNonFinite);
+  EXPECT_NE(message.find("step 1"), std::string::npos) << message;
+  EXPECT_TRUE(at::equal(WeightsOf(model), before));
+}
+
+TEST(Trainer, SkipsOverflowingStepsUnderFp16UntilTheScaleFits) {
+  const MemoryShardSet set = CountingDocuments();
+  const TrainPlan plan = TinyPlan(Precision::kFp16);
+  TrainingRun inner(set, plan);
+  // A step has about 60 labels: gradient_scale = loss scale / labels, so scales of 2^10 and above overflow.
+  OverflowingModel model(inner.model.get(), 1000.0 / 60);
+  SampleStream stream(&set, plan.stream_options());
+  Trainer trainer(&model, &stream, plan, at::Device(at::kCPU));
+  const at::Tensor before = WeightsOf(model);
+  double expected_scale = LossScaler(true).scale();
+  StepReport report = trainer.Step();
+  int skipped = 0;
+  while (report.skipped) {
+    ++skipped;
+    EXPECT_EQ(report.loss_scale, expected_scale);
+    EXPECT_TRUE(at::equal(WeightsOf(model), before)) << "a skipped step leaves the weights";
+    expected_scale /= 2;
+    ASSERT_LT(skipped, 30);
+    report = trainer.Step();
+  }
+  EXPECT_GE(skipped, 3);
+  EXPECT_EQ(report.loss_scale, expected_scale);
+  EXPECT_FALSE(at::equal(WeightsOf(model), before));
+  EXPECT_EQ(trainer.state().updates, 1) << "bias correction counts updates, not steps";
+  EXPECT_EQ(trainer.step(), skipped + 1);
+}
+
+TEST(Trainer, GivesUpWhenFp16OverflowsAtScaleOne) {
+  const MemoryShardSet set = CountingDocuments();
+  const TrainPlan plan = TinyPlan(Precision::kFp16);
+  TrainingRun inner(set, plan);
+  OverflowingModel model(inner.model.get(), 0);
+  SampleStream stream(&set, plan.stream_options());
+  Trainer trainer(&model, &stream, plan, at::Device(at::kCPU));
+  std::optional<ErrorCode> code;
+  for (int step = 0; step < 100 && !code; ++step) code = CodeOf([&] { trainer.Step(); });
+  EXPECT_EQ(code, ErrorCode::kNonFinite);
+}
+
+TEST(Trainer, LeavesTheWeightsWhenAStepHoldsNoLabel) {
+  // The first chunks hold single-token documents only; shuffling is by chunk, so a sample of one of them has
+  // no label.
+  std::vector<Chunk> chunks(8, Chunk{.segments = {{.tokens = 1}}, .tokens = {1}});
+  chunks.push_back({.segments = {{.tokens = 2}}, .tokens = {1, 2}});
+  const MemoryShardSet set(chunks, 1, kVocab);
+  TrainPlan plan = TinyPlan();
+  plan.batch = plan.accum = 1;
+  TrainingRun run(set, plan);
+  int skipped = 0;
+  for (int step = 0; step < 9; ++step) {
+    const at::Tensor before = WeightsOf(*run.model);
+    const StepReport report = run.trainer.Step();
+    EXPECT_EQ(report.skipped, report.labels == 0);
+    EXPECT_EQ(at::equal(WeightsOf(*run.model), before), report.skipped);
+    skipped += report.skipped ? 1 : 0;
+  }
+  EXPECT_EQ(skipped, 8);
+}
+
+/// What a resumed run is compared by.
+std::string HashOf(LanguageModel& model) {
+  const at::Tensor weights = WeightsOf(model);
+  return HexEncode(Sha256Of({static_cast<const uint8_t*>(weights.const_data_ptr()), weights.nbytes()}));
+}
+
+/// The fp16 runs overflow above a scale of 2^9, so that the loss scale, too, has a history to lose.
+class ResumeTest : public testing::TestWithParam<Precision> {
+ protected:
+  static constexpr int kSteps = 24, kStop = 15;
+
+  struct Model {
+    explicit Model(const TrainPlan& plan)
+        : real(MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
+          overflowing(real.get(), 600.0 / 60) {}
+    LanguageModel* get() { return real_scale ? &overflowing : real.get(); }
+    std::unique_ptr<LanguageModel> real;
+    OverflowingModel overflowing;
+    bool real_scale = GetParam() == Precision::kFp16;
+  };
+
+  /// Runs to kStop, saves, and continues in new objects with the saved state after `tamper` had it.
+  std::string HashWithAStop(const std::function<void(TrainState*)>& tamper) {
+    const TemporaryFolder folder;
+    RunDirectory run(folder.path("run"));
+    std::string checkpoint;
+    {
+      Model model(plan);
+      SampleStream stream(&set, plan.stream_options());
+      Trainer trainer(model.get(), &stream, plan, at::Device(at::kCPU));
+      while (trainer.step() < kStop) trainer.Step();
+      TrainState state;
+      state.plan = plan;
+      state.trainer = trainer.state();
+      state.layout = DescribeLayout(model.get()->parameters());
+      checkpoint = SaveCheckpoint(&run, *model.get(), set.header().tokenizer, state, {}, 0).path;
+    }
+    VerifyCheckpoint(checkpoint);
+    TrainState state = ReadTrainState(checkpoint + "/" + kStateFileName);
+    tamper(&state);
+    Model model(plan);
+    LoadWeights(checkpoint, &model.get()->parameters());
+    SampleStream stream(&set, plan.stream_options());
+    Trainer trainer(model.get(), &stream, state.plan, at::Device(at::kCPU));
+    trainer.Restore(state.trainer);
+    while (trainer.step() < kSteps) trainer.Step();
+    return HashOf(*model.get());
+  }
+
+  std::string HashWithoutAStop() {
+    Model model(plan);
+    SampleStream stream(&set, plan.stream_options());
+    Trainer trainer(model.get(), &stream, plan, at::Device(at::kCPU));
+    while (trainer.step() < kSteps) trainer.Step();
+    return HashOf(*model.get());
+  }
+
+  const MemoryShardSet set = CountingDocuments();
+  const TrainPlan plan = TinyPlan(GetParam());
+};
+
+TEST_P(ResumeTest, ContinuesBitForBit) {
+  EXPECT_EQ(HashWithAStop([](TrainState*) {}), HashWithoutAStop());
+}
+
+// Each part of the state matters: without it the test above would fail.
+TEST_P(ResumeTest, NeedsTheFirstMoment) {
+  EXPECT_NE(HashWithAStop([](TrainState* state) { state->trainer.exp_avg.zero_(); }), HashWithoutAStop());
+}
+TEST_P(ResumeTest, NeedsTheSecondMoment) {
+  EXPECT_NE(HashWithAStop([](TrainState* state) { state->trainer.exp_avg_sq.fill_(1e-3); }),
+            HashWithoutAStop());
+}
+TEST_P(ResumeTest, NeedsTheCursor) {
+  EXPECT_NE(HashWithAStop([](TrainState* state) { state->trainer.cursor = {}; }), HashWithoutAStop());
+}
+TEST_P(ResumeTest, NeedsTheNumberOfUpdates) {
+  EXPECT_NE(HashWithAStop([](TrainState* state) { state->trainer.updates = 0; }), HashWithoutAStop());
+}
+TEST_P(ResumeTest, NeedsTheLossScaleUnderFp16Alone) {
+  const std::string hash =
+      HashWithAStop([](TrainState* state) { state->trainer.scaler = LossScaler(true).state(); });
+  EXPECT_EQ(hash == HashWithoutAStop(), GetParam() != Precision::kFp16);
+}
+
+INSTANTIATE_TEST_SUITE_P(Precisions, ResumeTest,
+                         testing::Values(Precision::kFp32, Precision::kBf16, Precision::kFp16),
+                         [](const auto& info) { return PrecisionName(info.param); });
+
+}  // namespace
+}  // namespace trainwright
