@@ -1,0 +1,585 @@
+#include "lib/train/train_job.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/signals.h"
+#include "lib/base/units.h"
+#include "lib/base/version.h"
+#include "lib/data/sample_stream.h"
+#include "lib/data/spooled_shard_set.h"
+#include "lib/device/determinism.h"
+#include "lib/device/device.h"
+#include "lib/eval/perplexity.h"
+#include "lib/formats/shard_set.h"
+#include "lib/io/byte_sink.h"
+#include "lib/io/byte_source.h"
+#include "lib/model/hf_folder.h"
+#include "lib/model/language_model.h"
+#include "lib/model/model_config.h"
+#include "lib/train/checkpointer.h"
+#include "lib/train/metrics_log.h"
+#include "lib/train/run_directory.h"
+#include "lib/train/train_plan.h"
+#include "lib/train/trainer.h"
+
+namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kRunsFolder[] = "runs";
+constexpr char kCpuPreset[] = "llama-1m";
+constexpr char kGpuPreset[] = "llama-125m";
+constexpr char kMakeShardsHint[] =
+    "make shards first: pretokenize FILE... | pack --chunk 32768 -o shards/   (train reads shards/ unless "
+    "--data names "
+    "another place)";
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::string SpoolFolder(const TrainSettings& settings) {
+  if (!settings.cache_dir.empty()) return settings.cache_dir;
+  const char* temporary = std::getenv("TMPDIR");
+  return temporary != nullptr && *temporary != '\0' ? temporary : "/var/tmp";
+}
+
+std::unique_ptr<ShardSet> OpenShards(const TrainSettings& settings, const std::string& path,
+                                     const char* flag) {
+  if (path == "-") return SpoolShardSet(OpenSource("-"), SpoolFolder(settings));
+  if (!fs::exists(path)) {
+    throw Error(ErrorCode::kIo, path, std::string("no such shards (") + flag + ")", "", kMakeShardsHint);
+  }
+  return ShardSet::Open(path);
+}
+
+bool IsConfigPath(const std::string& model) {
+  return model.find('/') != std::string::npos || model.ends_with(".json") || fs::is_directory(model);
+}
+
+struct ChosenModel {
+  ModelConfig config;
+  std::string name;    ///< for the run's folder
+  std::string reason;  ///< why, when the user did not say
+};
+
+ChosenModel ChooseModel(const TrainSettings& settings, const TokenizerIdentity& tokenizer, bool gpu) {
+  ChosenModel chosen;
+  if (!settings.model.empty() && IsConfigPath(settings.model)) {
+    const std::string path =
+        fs::is_directory(settings.model) ? settings.model + "/config.json" : settings.model;
+    const std::vector<uint8_t> text = ReadWholeFile(path, 1 << 20);
+    chosen.config = DecodeConfigJson(std::string(AsText(text)), path);
+    chosen.name = "custom";
+    if (chosen.config.vocab_size < tokenizer.vocab_size) {
+      throw Error(ErrorCode::kBadInput, path,
+                  "vocab_size " + std::to_string(chosen.config.vocab_size) + " is smaller than the " +
+                      std::to_string(tokenizer.vocab_size) + " ids of the data's tokenizer",
+                  "", "raise vocab_size, or pack data of the model's own tokenizer");
+    }
+  } else {
+    const std::string preset = !settings.model.empty() ? settings.model : gpu ? kGpuPreset : kCpuPreset;
+    chosen.config = PresetConfig(preset, tokenizer.vocab_size);
+    chosen.name = preset;
+    if (settings.model.empty()) {
+      chosen.reason = "model " + preset + ": it learns within minutes on " + (gpu ? "a GPU" : "a CPU") +
+                      "; --model takes another preset or a config.json";
+    }
+  }
+  const auto id_or_none = [](uint32_t id) { return id == kNoId ? int64_t{-1} : static_cast<int64_t>(id); };
+  chosen.config.bos_id = id_or_none(tokenizer.bos_id);
+  chosen.config.eos_id = id_or_none(tokenizer.eos_id);
+  chosen.config.pad_id = id_or_none(tokenizer.pad_id);
+  return chosen;
+}
+
+/// The folder that is resumed; nullopt for a new run.
+std::optional<std::string> FolderToResume(const TrainSettings& settings) {
+  if (!settings.resume) return std::nullopt;
+  if (!settings.out.empty()) return settings.out;
+  const auto newest = RunDirectory::Newest(kRunsFolder);
+  if (!newest) {
+    throw Error(ErrorCode::kUsage, "--resume", std::string("no run in ") + kRunsFolder + "/ to continue", "",
+                "name its folder with --out, or leave out --resume to start one");
+  }
+  LogInfo("resuming " + *newest + ", the newest run");
+  return newest;
+}
+
+/// The effective settings as YAML that --config reloads. Strings are written as JSON, which is YAML.
+std::string ConfigYaml(const TrainSettings& settings, const TrainPlan& plan, const std::string& model) {
+  nlohmann::ordered_json values = {
+      {"data", settings.data},
+      {"model", model},
+      {"steps", plan.schedule.total_steps},
+      {"batch", plan.batch},
+      {"accum", plan.accum},
+      {"seq", plan.sequence_tokens},
+      {"lr", plan.schedule.peak_lr},
+      {"min-lr-ratio", plan.schedule.final_lr_ratio},
+      {"schedule", ScheduleKindName(plan.schedule.kind)},
+      {"warmup", plan.schedule.warmup_steps},
+      {"weight-decay", plan.optimizer.weight_decay},
+      {"clip", plan.clip},
+      {"seed", plan.seed},
+      {"mixed-precision", plan.precision == Precision::kFp32 ? "no" : PrecisionName(plan.precision)},
+  };
+  if (!settings.eval_data.empty()) values["eval-data"] = settings.eval_data;
+  std::string yaml;
+  for (const auto& [key, value] : values.items()) yaml += key + ": " + value.dump() + "\n";
+  return yaml;
+}
+
+class TrainJob {
+ public:
+  TrainJob(const TrainSettings& settings, const TrainJobContext& context)
+      : settings_(settings), context_(context) {}
+
+  int Run(nlohmann::ordered_json* summary);
+
+ private:
+  void CheckSettings() const;
+  void StartNew(bool gpu);
+  void Resume(const std::string& checkpoint);
+  void WarnOfOtherMachine(const ComputeIdentity& stored);
+  /// Whether a thing done every so many steps (0: never) is due after the present one.
+  bool Due(int64_t every) const;
+  int Loop();
+  void Evaluate();
+  void Save();
+  void Warn(const std::string& message);
+  void WriteRunBegin(int64_t resumed_from_step);
+  void WriteStep(const StepReport& report);
+  void WriteRunEnd(int status, const std::string& reason);
+  void ReportPace(const StepReport& report) const;
+  void Report(int status, nlohmann::ordered_json* summary) const;
+
+  const TrainSettings& settings_;
+  const TrainJobContext& context_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+
+  at::Device device_ = at::Device(at::kCPU);
+  ComputeIdentity compute_;
+  std::unique_ptr<ShardSet> data_, eval_data_;
+  ChosenModel model_choice_;
+  TrainPlan plan_;
+  std::unique_ptr<RunDirectory> run_;
+  std::unique_ptr<LanguageModel> model_;
+  std::unique_ptr<SampleStream> stream_;
+  std::unique_ptr<Trainer> trainer_;
+  std::unique_ptr<MetricsLog> metrics_;
+  nlohmann::ordered_json provenance_;
+
+  int64_t first_step_ = 0;  ///< of this process
+  int64_t tokens_before_ = 0;
+  double training_s_ = 0;  ///< in steps
+  std::optional<double> first_loss_nats_, last_loss_nats_;
+  std::optional<double> first_eval_nats_, last_eval_nats_;
+  std::optional<int64_t> evaluated_step_;
+  SavedCheckpoint saved_;
+  std::optional<int64_t> saved_step_;
+};
+
+void TrainJob::CheckSettings() const {
+  const auto require = [](bool holds, const char* flag, const char* problem) {
+    if (!holds) throw Error(ErrorCode::kUsage, flag, problem);
+  };
+  require(settings_.log_every >= 1, "--log-every", "must be at least 1 step");
+  require(settings_.keep >= 0, "--keep", "must be at least 0 checkpoints");
+  require(settings_.threads >= 0, "--threads", "must be at least 0");
+  require(settings_.max_minutes >= 0, "--max-minutes", "must be at least 0");
+  require(settings_.save_every.value_or(0) >= 0, "--save-every", "must be at least 0 steps");
+  require(settings_.eval_every.value_or(0) >= 0, "--eval-every", "must be at least 0 steps");
+  require(settings_.eval_tokens.value_or(1) >= 1, "--eval-tokens", "must be at least 1");
+  if (settings_.eval_every && settings_.eval_data.empty()) {
+    throw Error(ErrorCode::kUsage, "--eval-every", "needs data to evaluate on", "",
+                "name it with --eval-data");
+  }
+  if (settings_.data == "-" && settings_.eval_data == "-") {
+    throw Error(ErrorCode::kUsage, "--data, --eval-data", "cannot both be standard input");
+  }
+}
+
+int TrainJob::Run(nlohmann::ordered_json* summary) {
+  CheckSettings();
+  const int threads = SetComputeThreads(settings_.threads);
+  device_ = ChooseDevice(settings_.device);
+  const bool gpu = device_.is_cuda();
+  compute_ = {.device = device_.str(),
+              .cpu_capability = CpuCapability(),
+              .torch_build = TorchBuild(),
+              .threads = threads};
+  LogInfo("device " + compute_.device + ", " + std::to_string(threads) + " thread" +
+          (threads == 1 ? "" : "s"));
+
+  // Everything that can be wrong with the input is found before a run directory is made.
+  const std::optional<std::string> resumed_folder = FolderToResume(settings_);
+  data_ = OpenShards(settings_, settings_.data, "--data");
+  if (!settings_.eval_data.empty()) {
+    eval_data_ = OpenShards(settings_, settings_.eval_data, "--eval-data");
+    if (eval_data_->header().tokenizer.sha256 != data_->header().tokenizer.sha256) {
+      throw Error(ErrorCode::kBadInput, settings_.eval_data,
+                  "was made with another tokenizer than " + settings_.data, "",
+                  "pretokenize both with the same --tokenizer");
+    }
+  }
+  std::string checkpoint;
+  if (resumed_folder) {
+    run_ = std::make_unique<RunDirectory>(*resumed_folder);
+    checkpoint = NewestGoodCheckpoint(*run_);
+    if (checkpoint.empty()) LogInfo(run_->path() + " holds no checkpoint yet: starting from the beginning");
+  }
+
+  if (!checkpoint.empty()) {
+    Resume(checkpoint);
+    if (trainer_->done()) {
+      LogInfo("the run is complete: " + std::to_string(trainer_->step()) + " steps, " + checkpoint);
+      *summary = {
+          {"steps", trainer_->step()}, {"tokens", trainer_->tokens_seen()}, {"checkpoint", checkpoint}};
+      return 0;
+    }
+  } else {
+    StartNew(gpu);
+  }
+  first_step_ = trainer_->step();
+  tokens_before_ = trainer_->tokens_seen();
+
+  int status = 0;
+  try {
+    status = Loop();
+  } catch (const Error& error) {
+    // The record of a failed run says why; a failing disk must not hide the first error.
+    try {
+      WriteRunEnd(static_cast<int>(error.code()), error.what());
+    } catch (const Error&) {
+    }
+    throw;
+  }
+  Report(status, summary);
+  return status;
+}
+
+void TrainJob::StartNew(bool gpu) {
+  model_choice_ = ChooseModel(settings_, data_->header().tokenizer, gpu);
+  const PlannedRun planned = PlanRun(
+      settings_, model_choice_.config, gpu, HasFastProducts(Precision::kBf16, device_),
+      [&](const SampleStreamOptions& options) { return SampleStream(data_.get(), options).CountEpoch(); });
+  plan_ = planned.plan;
+  stream_ = std::make_unique<SampleStream>(data_.get(), plan_.stream_options());
+
+  if (!run_ && settings_.out.empty()) {
+    run_ = std::make_unique<RunDirectory>(RunDirectory::CreateNumbered(kRunsFolder, model_choice_.name));
+  } else if (!run_) {
+    run_ = std::make_unique<RunDirectory>(settings_.out);
+    if (!run_->CheckpointSteps().empty()) {
+      throw Error(ErrorCode::kUsage, settings_.out, "already holds a run with checkpoints", "",
+                  "continue it with --resume, or choose another folder with --out");
+    }
+  }
+  CutMetrics(run_->metrics_path(), -1);
+
+  LogInfo("run " + run_->path());
+  if (!model_choice_.reason.empty()) LogInfo(model_choice_.reason);
+  for (const std::string& reason : planned.reasons) LogInfo(reason);
+
+  model_ = MakeModel(model_choice_.config, plan_.precision, device_, plan_.seed);
+  trainer_ = std::make_unique<Trainer>(model_.get(), stream_.get(), plan_, device_);
+  WriteFileAtomically(
+      run_->config_path(),
+      AsBytes(ConfigYaml(settings_, plan_, settings_.model.empty() ? model_choice_.name : settings_.model)));
+  metrics_ = std::make_unique<MetricsLog>(run_->metrics_path());
+  WriteRunBegin(0);
+}
+
+void TrainJob::Resume(const std::string& checkpoint) {
+  TrainState state = ReadTrainState(checkpoint + "/" + kStateFileName);
+  plan_ = state.plan;
+  const std::vector<std::string> warnings = ReconcilePlan(settings_, &plan_);
+  model_choice_.config = ReadHfConfig(checkpoint);
+  if (!settings_.model.empty()) {
+    const ModelConfig asked = ChooseModel(settings_, data_->header().tokenizer, device_.is_cuda()).config;
+    if (EncodeConfigJson(asked) != EncodeConfigJson(model_choice_.config)) {
+      throw Error(ErrorCode::kUsage, "--model", settings_.model + " is another model than the run's", "",
+                  "leave out --model to continue the run, or start another with --out");
+    }
+  }
+
+  stream_ = std::make_unique<SampleStream>(data_.get(), plan_.stream_options());
+  bool data_changed = false;
+  if (stream_->fingerprint() != state.order_fingerprint) {
+    if (!settings_.allow_data_change) {
+      throw Error(
+          ErrorCode::kBadInput, settings_.data, "is not the data that the run was started on",
+          "content " + HexEncode(data_->content_sha256()).substr(0, 12) + ", the run's " +
+              state.data_sha256.substr(0, 12),
+          "give the run's data by --data, or go on with this data from its beginning by --allow-data-change");
+    }
+    data_changed = true;
+    state.trainer.cursor = {};
+  }
+
+  model_ = LoadHfModel(checkpoint, plan_.precision, device_);
+  if (DescribeLayout(model_->parameters()) != state.layout) {
+    throw Error(ErrorCode::kBadInput, checkpoint,
+                "lays its parameters out in an order that this build does not use", "",
+                "resume with the version that wrote it (see version in its metadata.json)");
+  }
+  trainer_ = std::make_unique<Trainer>(model_.get(), stream_.get(), plan_, device_);
+  trainer_->Restore(state.trainer);
+  saved_step_ = trainer_->step();
+  saved_.path = checkpoint;
+  LogInfo("run " + run_->path() + ": continuing at step " + std::to_string(trainer_->step()) + " of " +
+          std::to_string(plan_.schedule.total_steps));
+  if (trainer_->done()) return;
+
+  CutMetrics(run_->metrics_path(), trainer_->step());
+  metrics_ = std::make_unique<MetricsLog>(run_->metrics_path());
+  WriteRunBegin(trainer_->step());
+  for (const std::string& warning : warnings) Warn(warning);
+  if (data_changed) Warn("the data changed: reading " + settings_.data + " from its beginning");
+  WarnOfOtherMachine(state.compute);
+}
+
+void TrainJob::WarnOfOtherMachine(const ComputeIdentity& stored) {
+  const auto compare = [&](const std::string& what, const std::string& before, const std::string& now) {
+    if (before != now) {
+      Warn(what + " " + now + " instead of the run's " + before +
+           ": results differ by rounding from those of the uninterrupted run");
+    }
+  };
+  compare("device", stored.device, compute_.device);
+  compare("threads", std::to_string(stored.threads), std::to_string(compute_.threads));
+  compare("instruction set", stored.cpu_capability, compute_.cpu_capability);
+  compare("torch build", stored.torch_build, compute_.torch_build);
+}
+
+void TrainJob::Warn(const std::string& message) {
+  LogWarning(message);
+  metrics_->Write("warning", {{"step", trainer_->step()}, {"message", message}});
+}
+
+void TrainJob::WriteRunBegin(int64_t resumed_from_step) {
+  const TokenizerIdentity& tokenizer = data_->header().tokenizer;
+  provenance_ = {
+      {"model", nlohmann::ordered_json::parse(EncodeConfigJson(model_choice_.config))},
+      {"plan", EncodePlan(plan_)},
+      {"data_sha256", HexEncode(data_->content_sha256())},
+      {"tokenizer_sha256", HexEncode(tokenizer.sha256)},
+      {"data_provenance", nlohmann::ordered_json::parse(data_->header().provenance_json, nullptr, false)},
+  };
+  const ShardTotals& totals = data_->totals();
+  metrics_->Write("run_begin", {{"step", resumed_from_step},
+                                {"version", TRAINWRIGHT_VERSION},
+                                {"run", run_->path()},
+                                {"argv", context_.argv},
+                                {"plan", EncodePlan(plan_)},
+                                {"model", provenance_["model"]},
+                                {"parameters", model_->parameters().count()},
+                                {"data_sha256", provenance_["data_sha256"]},
+                                {"data_tokens", totals.tokens},
+                                {"data_documents", totals.documents},
+                                {"tokenizer_sha256", provenance_["tokenizer_sha256"]},
+                                {"device", compute_.device},
+                                {"cpu_capability", compute_.cpu_capability},
+                                {"torch_build", compute_.torch_build},
+                                {"threads", compute_.threads}});
+  LogInfo(FormatCount(static_cast<double>(model_->parameters().count())) + " parameters, " +
+          FormatCount(static_cast<double>(totals.tokens)) + " tokens of data, " +
+          std::to_string(plan_.schedule.total_steps) + " steps of " + std::to_string(plan_.accum) + " x " +
+          std::to_string(plan_.batch) + " samples of at most " + std::to_string(plan_.sequence_tokens) +
+          " tokens, " + PrecisionName(plan_.precision));
+}
+
+bool TrainJob::Due(int64_t every) const {
+  return every > 0 && trainer_->step() % every == 0;
+}
+
+void TrainJob::Evaluate() {
+  if (!eval_data_ || evaluated_step_ == trainer_->step()) return;
+  const auto start = std::chrono::steady_clock::now();
+  PerplexityMeter meter(model_.get(), plan_.sequence_tokens, plan_.batch * plan_.sequence_tokens);
+  try {
+    meter.AddSet(*eval_data_, static_cast<uint64_t>(settings_.eval_tokens.value_or(0)), {});
+    meter.Finish();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInterrupted && error.code() != ErrorCode::kTerminated) throw;
+    return;  // the loop sees the signal and saves
+  }
+  const PerplexitySums& sums = meter.sums();
+  const double loss_nats = sums.mean_loss_nats();
+  evaluated_step_ = trainer_->step();
+  if (!first_eval_nats_) first_eval_nats_ = loss_nats;
+  last_eval_nats_ = loss_nats;
+  metrics_->Write("eval", {{"step", trainer_->step()},
+                           {"tokens_seen", trainer_->tokens_seen()},
+                           {"loss_nats", loss_nats},
+                           {"perplexity", sums.perplexity()},
+                           {"bits_per_byte", sums.bits_per_byte()},
+                           {"tokens", sums.tokens},
+                           {"documents", sums.documents},
+                           {"eval_time_s", SecondsSince(start)}});
+  LogInfo("step " + std::to_string(trainer_->step()) + ": evaluation loss " + FormatFixed(loss_nats, 4) +
+          " nats, perplexity " + FormatFixed(sums.perplexity(), 2) + ", " +
+          FormatFixed(sums.bits_per_byte(), 4) + " bits per byte");
+}
+
+void TrainJob::Save() {
+  if (saved_step_ == trainer_->step()) return;
+  const auto start = std::chrono::steady_clock::now();
+  const TrainState state = {.plan = plan_,
+                            .trainer = trainer_->state(),
+                            .compute = compute_,
+                            .order_fingerprint = stream_->fingerprint(),
+                            .data_sha256 = HexEncode(data_->content_sha256()),
+                            .layout = DescribeLayout(model_->parameters())};
+  saved_ = SaveCheckpoint(run_.get(), *model_, data_->header().tokenizer, state, provenance_, settings_.keep);
+  saved_step_ = trainer_->step();
+  metrics_->Write("checkpoint", {{"step", trainer_->step()},
+                                 {"path", "checkpoints/" + fs::path(saved_.path).filename().string()},
+                                 {"size_bytes", saved_.size_bytes},
+                                 {"weights_sha256", saved_.weights_sha256},
+                                 {"save_time_s", SecondsSince(start)}});
+  LogDebug("saved " + saved_.path);
+}
+
+void TrainJob::ReportPace(const StepReport& report) const {
+  const int64_t left = plan_.schedule.total_steps - trainer_->step();
+  LogInfo(FormatCount(static_cast<double>(report.tokens)) + " tokens a step, " +
+          FormatDuration(report.step_time_s) + " a step, " +
+          FormatCount(static_cast<double>(report.tokens) / report.step_time_s) + " tokens/s; " +
+          std::to_string(left) + (left == 1 ? " step" : " steps") + " left: about " +
+          FormatDuration(static_cast<double>(left) * report.step_time_s));
+}
+
+int TrainJob::Loop() {
+  const int64_t total = plan_.schedule.total_steps;
+  const int64_t tenth = std::clamp<int64_t>((total + 9) / 10, 10, 500);
+  const int64_t save_every = settings_.save_every.value_or(tenth),
+                eval_every = settings_.eval_every.value_or(tenth);
+  const double limit_s = settings_.max_minutes * 60;
+
+  if (trainer_->step() == 0) Evaluate();
+  Progress progress(context_.progress, "training", static_cast<uint64_t>(total), "steps",
+                    /*plain_lines=*/true);
+  while (!trainer_->done() && StopSignal() == 0) {
+    const StepReport report = trainer_->Step();
+    training_s_ += report.step_time_s;
+    if (!first_loss_nats_) first_loss_nats_ = report.loss_nats;
+    last_loss_nats_ = report.loss_nats;
+    if (Due(settings_.log_every) || trainer_->done()) WriteStep(report);
+    if (report.skipped) {
+      Warn(report.labels == 0
+               ? "the step's samples hold no label: weights unchanged"
+               : "fp16 overflow at loss scale " + FormatCount(report.loss_scale) + ": step skipped");
+    }
+    // The first step warms caches up; the second one shows the pace.
+    if (report.step == first_step_ + 2 || (report.step == first_step_ + 1 && report.step_time_s > 5))
+      ReportPace(report);
+    const double tokens_per_s = static_cast<double>(trainer_->tokens_seen() - tokens_before_) / training_s_;
+    progress.Update(static_cast<uint64_t>(report.step), "loss " + FormatFixed(report.loss_nats, 3) + ", " +
+                                                            FormatCount(tokens_per_s) + " tokens/s");
+
+    const bool stopping = StopSignal() != 0 || (limit_s > 0 && SecondsSince(start_) > limit_s);
+    if (!stopping && (Due(eval_every) || trainer_->done())) Evaluate();
+    if (stopping || Due(save_every) || trainer_->done()) Save();
+    if (stopping) break;
+  }
+  Save();
+  const int signal_number = StopSignal();
+  const int status = trainer_->done() || signal_number == 0 ? 0 : 128 + signal_number;
+  WriteRunEnd(status, trainer_->done() ? "complete" : signal_number != 0 ? "signal" : "time limit");
+  return status;
+}
+
+void TrainJob::WriteStep(const StepReport& report) {
+  nlohmann::ordered_json fields = {{"step", report.step},
+                                   {"epoch", stream_->epochs()},
+                                   {"tokens_seen", trainer_->tokens_seen()},
+                                   {"loss_nats", report.loss_nats},
+                                   {"lr", report.lr},
+                                   {"grad_norm", report.grad_norm},
+                                   {"tokens", report.tokens},
+                                   {"labels", report.labels},
+                                   {"step_time_s", report.step_time_s},
+                                   {"data_wait_s", report.data_wait_s},
+                                   {"tokens_per_s", static_cast<double>(report.tokens) / report.step_time_s},
+                                   {"max_memory_bytes", PeakResidentBytes()},
+                                   {"skipped", report.skipped}};
+  if (plan_.precision == Precision::kFp16) fields["loss_scale"] = report.loss_scale;
+  metrics_->Write("step", fields);
+}
+
+void TrainJob::WriteRunEnd(int status, const std::string& reason) {
+  metrics_->Write("run_end", {{"step", trainer_->step()},
+                              {"exit_status", status},
+                              {"reason", reason},
+                              {"tokens_seen", trainer_->tokens_seen()},
+                              {"wall_time_s", SecondsSince(start_)},
+                              {"max_memory_bytes", PeakResidentBytes()}});
+}
+
+void TrainJob::Report(int status, nlohmann::ordered_json* summary) const {
+  const int64_t tokens = trainer_->tokens_seen() - tokens_before_;
+  const double tokens_per_s = training_s_ > 0 ? static_cast<double>(tokens) / training_s_ : 0;
+  *summary = {{"run", run_->path()},
+              {"steps", trainer_->step()},
+              {"total_steps", plan_.schedule.total_steps},
+              {"tokens", trainer_->tokens_seen()},
+              {"tokens_per_s", tokens_per_s},
+              {"checkpoint", saved_.path},
+              {"weights_sha256", saved_.weights_sha256}};
+  const auto add = [&](const char* name, const std::optional<double>& value) {
+    if (value) (*summary)[name] = *value;
+  };
+  add("first_loss_nats", first_loss_nats_);
+  add("last_loss_nats", last_loss_nats_);
+  add("first_eval_loss_nats", first_eval_nats_);
+  add("last_eval_loss_nats", last_eval_nats_);
+
+  if (!trainer_->done()) {
+    LogInfo((status == 0     ? "time is up"
+             : status == 130 ? "stopped by SIGINT"
+                             : "stopped by SIGTERM") +
+            std::string(" after step ") + std::to_string(trainer_->step()) + " of " +
+            std::to_string(plan_.schedule.total_steps) + "; everything is saved");
+  }
+  const auto arrow = [](const std::optional<double>& from, const std::optional<double>& to) {
+    return FormatFixed(from.value_or(NAN), 4) + " -> " + FormatFixed(to.value_or(NAN), 4) + " nats";
+  };
+  LogInfo("steps " + std::to_string(first_step_ + 1) + " to " + std::to_string(trainer_->step()) + ": " +
+          FormatCount(static_cast<double>(tokens)) + " tokens in " + FormatDuration(training_s_) + ", " +
+          FormatCount(tokens_per_s) + " tokens/s, peak memory " +
+          FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
+  if (first_loss_nats_) LogInfo("training loss " + arrow(first_loss_nats_, last_loss_nats_));
+  if (first_eval_nats_) LogInfo("evaluation loss " + arrow(first_eval_nats_, last_eval_nats_));
+  LogInfo("checkpoint " + saved_.path);
+  LogInfo("weights sha256 " + saved_.weights_sha256);
+  if (trainer_->done()) {
+    LogInfo("next: generate --checkpoint " + saved_.path + " \"...\"");
+    LogInfo("      evaluate --checkpoint " + saved_.path + " --data " +
+            (settings_.eval_data.empty() ? "SHARDS" : settings_.eval_data));
+  } else {
+    LogInfo("next: train --resume --out " + run_->path() +
+            (settings_.data == "shards" ? "" : " --data " + settings_.data));
+  }
+}
+
+}  // namespace
+
+int RunTraining(const TrainSettings& settings, const TrainJobContext& context,
+                nlohmann::ordered_json* summary) {
+  TrainJob job(settings, context);
+  return job.Run(summary);
+}
+
+}  // namespace trainwright

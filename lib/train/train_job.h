@@ -1,0 +1,27 @@
+/// `train`, from settings to exit status: opens the data, plans, resumes, steps, evaluates, saves, reports.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/report/progress.h"
+#include "lib/train/train_settings.h"
+
+namespace trainwright {
+
+struct TrainJobContext {
+  ProgressMode progress = ProgressMode::kAuto;
+  std::vector<std::string> argv;  ///< for the metrics
+};
+
+/// Runs (or continues) a training run.
+/// \param summary gets the counts of the run
+/// \returns the exit status: 0 when the run is complete or its time is up, 130 or 143 after a signal and a
+/// save \throws Error: kUsage (settings, a run directory in use), kBadInput (data, checkpoint, other
+/// tokenizer or data than
+///         the run's), kIo (the last checkpoint stays), kDevice, kNonFinite
+int RunTraining(const TrainSettings& settings, const TrainJobContext& context,
+                nlohmann::ordered_json* summary);
+
+}  // namespace trainwright

@@ -1,0 +1,19 @@
+#include <string>
+#include <vector>
+
+#include "lib/device/determinism.h"
+#include "lib/train/train_job.h"
+#include "tools/train_options.h"
+
+int main(int argc, char** argv) {
+  using namespace trainwright;
+  PrepareDeterminism();  // before torch's libraries first compute
+  TrainSettings settings;
+  return RunTool(
+      argc, argv, TrainInfo(), [&](CLI::App& app) { DefineTrainOptions(app, &settings); },
+      [&](ToolRun& run) {
+        const TrainJobContext context = {.progress = run.common.progress,
+                                         .argv = std::vector<std::string>(argv, argv + argc)};
+        return RunTraining(settings, context, &run.summary);
+      });
+}

@@ -1,0 +1,158 @@
+#include "tools/train_options.h"
+
+namespace trainwright {
+
+const ToolInfo& TrainInfo() {
+  static const ToolInfo info = {
+      .name = "train",
+      .summary = "train a language model on packed shards",
+      .description =
+          "Trains a Llama-family model from scratch on shards made by pack(1) and writes a run directory "
+          "with "
+          "checkpoints that Hugging Face transformers opens. Without options it reads shards/, chooses a "
+          "model for the "
+          "device, trains for one epoch but at least 100 optimizer steps, and writes runs/<model>-001. What "
+          "it chose, "
+          "and why, is printed; so are tokens and seconds per step after the second step.\n\n"
+          "An optimizer step takes --batch times --accum samples. A sample is at most --seq tokens, cut from "
+          "a chunk at "
+          "its stored document boundaries: attention never crosses a document, positions start at 0 in each, "
+          "and no "
+          "padding is computed. The loss is the mean over all labels of the step, so --accum 8 --batch 1 and "
+          "--accum 1 "
+          "--batch 8 are the same step up to rounding. The order of samples depends on the data, --seed and "
+          "--seq "
+          "alone.",
+      .sections = {{"RESUMING",
+                    "--resume continues the newest run in runs/, or the one that --out names, from its "
+                    "newest checkpoint that "
+                    "verifies; a run without a checkpoint starts again. The result is bit for bit that of a "
+                    "run that was never "
+                    "stopped, on the same device kind, instruction set, thread count, torch build and "
+                    "micro-batch; where one of "
+                    "these differs a warning says so.\n\n"
+                    "The plan (length, schedule, step size, precision, seed) is the checkpoint's. A flag "
+                    "that asks for "
+                    "something else is refused; --batch and --accum may split the same step otherwise, and "
+                    "--threads, "
+                    "--save-every, --eval-every, --log-every, --keep, --max-minutes are free. Other data is "
+                    "refused unless "
+                    "--allow-data-change is given."},
+                   {"SIGNALS",
+                    "SIGINT and SIGTERM finish the step, save, and exit with 130 or 143; a second SIGINT "
+                    "stops at once. SIGPIPE "
+                    "is ignored. A process that is killed leaves its last checkpoint whole."},
+                   {"FILES",
+                    "  runs/NAME/config.yaml                  the choices, for --config\n"
+                    "  runs/NAME/metrics.jsonl                trainwright-metrics(5)\n"
+                    "  runs/NAME/checkpoints/step-NNNNNNNN/   trainwright-checkpoint(5)\n"
+                    "  runs/NAME/latest                       link to the newest checkpoint"}},
+      .examples = {{"pretokenize tinyshakespeare.txt | pack --chunk 1024 -o shards/ && train --steps 2 "
+                    "--batch 1 --seq 64",
+                    "Two short steps on Shakespeare, byte by byte, into runs/llama-1m-001."},
+                   {"pretokenize tinyshakespeare.txt | pack --chunk 1024 | train --data - --steps 2 --batch "
+                    "1 --seq 64 --out "
+                    "runs/piped",
+                    "The same from a pipe, without shards on disk."}},
+      .see_also = {"pretokenize(1)", "pack(1)", "evaluate(1)", "generate(1)", "trainwright-checkpoint(5)",
+                   "trainwright-metrics(5)"},
+      .filter = false,
+      .stdout_is_data = false,
+  };
+  return info;
+}
+
+void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
+  const auto folder = [](CLI::Option* option) { option->type_name("DIR"); };
+
+  app.add_option("--data", settings->data, "shards to train on: a folder, a file, or - for standard input")
+      ->type_name("FILE")
+      ->group("Input and output");
+  folder(
+      app.add_option("--out", settings->out,
+                     "run directory (default: the first free runs/MODEL-NNN; with --resume the newest run)")
+          ->group("Input and output"));
+  app.add_flag("--resume", settings->resume, "continue a run from its newest whole checkpoint")
+      ->group("Input and output");
+  app.add_flag("--allow-data-change", settings->allow_data_change,
+               "resume although the data is not what the run was started on; it is read from its beginning")
+      ->group("Input and output");
+  app.add_option("--eval-data", settings->eval_data,
+                 "shards to evaluate on, before, during and after training")
+      ->type_name("FILE")
+      ->group("Input and output");
+  app.add_option(
+         "--eval-every", settings->eval_every,
+         "steps between evaluations; 0: only before and after (default: a tenth of the run, 10 to 500)")
+      ->group("Input and output");
+  app.add_option("--eval-tokens", settings->eval_tokens,
+                 "evaluate on about this many tokens of --eval-data (default: all)")
+      ->group("Input and output");
+  app.add_option("--save-every", settings->save_every,
+                 "steps between checkpoints; 0: only at the end (default: a tenth of the run, 10 to 500)")
+      ->group("Input and output");
+  app.add_option("--keep", settings->keep, "newest checkpoints to keep; 0: all")->group("Input and output");
+  app.add_option("--log-every", settings->log_every, "steps between step records in metrics.jsonl")
+      ->group("Input and output");
+  folder(app.add_option("--cache-dir", settings->cache_dir,
+                        "where --data - keeps the shards in a nameless file (default: $TMPDIR, or /var/tmp)")
+             ->group("Input and output"));
+
+  app.add_option(
+         "--model", settings->model,
+         "llama-1m, llama-5m, llama-15m, llama-60m, llama-125m, llama-350m, llama-1b (parameters besides "
+         "embeddings), or the path of a config.json of the Llama family (default: by device)")
+      ->group("Model");
+  app.add_option("--mixed-precision", settings->mixed_precision,
+                 "no, bf16, fp16 (with dynamic loss scaling), or auto: bf16 where the device is fast at it "
+                 "(default: no)")
+      ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}))
+      ->group("Model");
+  app.add_option("--seed", settings->seed, "of the initial weights and the order of the data (default: 0)")
+      ->group("Model");
+
+  app.add_option("--steps", settings->steps, "optimizer steps (default: one epoch, at least 100)")
+      ->group("Length");
+  app.add_option("--epochs", settings->epochs, "passes over the data")->group("Length");
+  app.add_option("--tokens", settings->tokens, "tokens to train on, rounded up to whole steps")
+      ->group("Length");
+  app.add_option(
+         "--max-minutes", settings->max_minutes,
+         "save and stop after the step in which this time ends; the schedule does not change; 0: no limit")
+      ->group("Length");
+
+  app.add_option("--batch", settings->batch,
+                 "samples in a micro-batch (default: about 2,048 tokens on a CPU, 16,384 on a GPU)")
+      ->group("Step");
+  app.add_option("--accum", settings->accum, "micro-batches in an optimizer step (default: 1)")
+      ->group("Step");
+  app.add_option("--seq", settings->seq,
+                 "most tokens in a sample; longer documents are split (default: the model's context)")
+      ->group("Step");
+
+  app.add_option("--lr", settings->lr, "peak learning rate (default: 0.5 / hidden size, at most 0.003)")
+      ->group("Optimizer");
+  app.add_option("--schedule", settings->schedule,
+                 "cosine, linear or constant, after warm-up (default: cosine)")
+      ->check(CLI::IsMember({"cosine", "linear", "constant"}))
+      ->group("Optimizer");
+  app.add_option("--warmup", settings->warmup,
+                 "steps of linear warm-up (default: a twentieth of the run, at most 1000)")
+      ->group("Optimizer");
+  app.add_option("--min-lr-ratio", settings->min_lr_ratio,
+                 "learning rate at the last step over the peak (default: 0.1)")
+      ->group("Optimizer");
+  app.add_option("--weight-decay", settings->weight_decay, "decoupled decay of the matrices (default: 0.1)")
+      ->group("Optimizer");
+  app.add_option("--clip", settings->clip, "largest gradient norm; 0: no clipping (default: 1)")
+      ->group("Optimizer");
+
+  app.add_option("--device", settings->device, "auto, cpu or cuda")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->group("Device");
+  app.add_option("--threads", settings->threads,
+                 "compute threads; 0: the physical cores this process may use")
+      ->group("Device");
+}
+
+}  // namespace trainwright

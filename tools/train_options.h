@@ -1,0 +1,12 @@
+/// The command line of `train`.
+#pragma once
+
+#include "lib/cli/tool.h"
+#include "lib/train/train_settings.h"
+
+namespace trainwright {
+
+const ToolInfo& TrainInfo();
+void DefineTrainOptions(CLI::App& app, TrainSettings* settings);
+
+}  // namespace trainwright
