@@ -1,0 +1,83 @@
+#include "lib/nn/attention.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/nn/reference.h"
+
+namespace trainwright {
+namespace {
+
+using test::RandomTensor;
+
+/// One span with one query head at a time: softmax(q k^T / sqrt(K), causal) v, in double.
+at::Tensor Reference(const at::Tensor& qkv_input, const AttentionShape& shape,
+                     const std::vector<int32_t>& spans) {
+  const at::Tensor qkv = qkv_input.to(at::kDouble);
+  const int64_t size = shape.head_dim, repeats = shape.num_heads / shape.num_kv_heads;
+  at::Tensor out = at::zeros({shape.num_tokens, shape.num_heads * size}, at::kDouble);
+  for (size_t s = 0; s + 1 < spans.size(); ++s) {
+    const int64_t length = spans[s + 1] - spans[s];
+    const at::Tensor rows = qkv.narrow(0, spans[s], length);
+    const at::Tensor future = at::ones({length, length}, at::kBool).triu(1);
+    for (int64_t head = 0; head < shape.num_heads; ++head) {
+      const at::Tensor q = rows.narrow(1, head * size, size);
+      const at::Tensor k = rows.narrow(1, (shape.num_heads + head / repeats) * size, size);
+      const at::Tensor v =
+          rows.narrow(1, (shape.num_heads + shape.num_kv_heads + head / repeats) * size, size);
+      const at::Tensor scores = q.matmul(k.t()).div(std::sqrt(static_cast<double>(size)));
+      const at::Tensor weights = at::softmax(scores.masked_fill(future, -INFINITY), 1);
+      out.narrow(0, spans[s], length).narrow(1, head * size, size).copy_(weights.matmul(v));
+    }
+  }
+  return out;
+}
+
+struct Case {
+  const char* name;
+  AttentionShape shape;
+  std::vector<int32_t> spans;
+};
+
+class PackedAttentionTest : public testing::TestWithParam<Case> {};
+
+TEST_P(PackedAttentionTest, ForwardEqualsTheFormulaAndBackwardFiniteDifferences) {
+  const auto& [name, shape, spans] = GetParam();
+  const at::Tensor qkv = RandomTensor({shape.num_tokens, shape.row()}, 1);
+  const at::Tensor d_out = RandomTensor({shape.num_tokens, shape.num_heads * shape.head_dim}, 2);
+  at::Tensor out = at::full_like(d_out, NAN), lse = at::full({shape.num_heads, shape.num_tokens}, NAN);
+  PackedAttention(test::kFp32, shape, qkv, spans, out, lse);
+  EXPECT_LT(test::RelativeDifference(out, Reference(qkv, shape, spans)), 1e-6);
+
+  at::Tensor d_qkv = at::full_like(qkv, NAN);
+  PackedAttentionBackward(test::kFp32, shape, d_out, qkv, out, lse, spans, d_qkv);
+  const at::Tensor expected = test::NumericalGradient(
+      [&](const at::Tensor& x) { return Reference(x, shape, spans).mul(d_out).sum().item<double>(); }, qkv);
+  EXPECT_LT(test::RelativeDifference(d_qkv, expected), 1e-5);
+}
+
+// Spans of up to 64 tokens take our own kernel, longer ones torch's.
+INSTANTIATE_TEST_SUITE_P(Shapes, PackedAttentionTest,
+                         testing::Values(Case{"short_grouped", {12, 4, 2, 6}, {0, 1, 5, 12}},
+                                         Case{"odd_heads", {9, 3, 1, 4}, {0, 9}},
+                                         Case{"long_grouped", {67, 2, 1, 4}, {0, 67}},
+                                         Case{"mixed", {74, 2, 2, 2}, {0, 4, 70, 74}}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(DecodeAttentionTest, EqualsTheLastRowOfTheWholeSequence) {
+  const AttentionShape shape{20, 6, 2, 8};
+  const at::Tensor qkv = RandomTensor({20, shape.row()}, 1);
+  const at::Tensor keys = qkv.narrow(1, 48, 16).contiguous(), values = qkv.narrow(1, 64, 16).contiguous();
+  at::Tensor out = at::zeros({48});
+  DecodeAttention(test::kFp32, shape, qkv[19], keys, values, 20, out);
+  EXPECT_LT(test::RelativeDifference(out, Reference(qkv, shape, {0, 20})[19]), 1e-6);
+}
+
+}  // namespace
+}  // namespace trainwright

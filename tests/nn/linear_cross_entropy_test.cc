@@ -1,0 +1,100 @@
+#include "lib/nn/linear_cross_entropy.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include "tests/nn/reference.h"
+
+namespace trainwright {
+namespace {
+
+using test::RandomTensor;
+
+double Reference(const at::Tensor& hidden, const at::Tensor& weight, const at::Tensor& labels) {
+  const at::Tensor logits = hidden.to(at::kDouble).matmul(weight.to(at::kDouble).t());
+  const at::Tensor log_probabilities = at::log_softmax(logits, 1);
+  double loss = 0;
+  for (int64_t i = 0; i < labels.numel(); ++i) {
+    const auto label = labels[i].item<int64_t>();
+    if (label >= 0) loss -= log_probabilities[i][label].item<double>();
+  }
+  return loss;
+}
+
+at::Tensor Labels(int64_t rows, int64_t vocabulary, int64_t every_ignored) {
+  at::Tensor labels = at::full({rows}, -100, at::kLong);
+  const Rng rng(test::TestSeed(), "labels");
+  for (int64_t i = 0; i < rows; ++i) {
+    if (every_ignored == 0 || i % every_ignored != 0) {
+      labels[i].fill_(static_cast<int64_t>(rng.Bits(i) % static_cast<uint64_t>(vocabulary)));
+    }
+  }
+  return labels;
+}
+
+class LinearCrossEntropyTest : public testing::TestWithParam<int64_t> {
+};  // every how many rows one has no label
+
+TEST_P(LinearCrossEntropyTest, LossAndGradientsEqualTheFormula) {
+  const at::Tensor hidden = RandomTensor({13, 7}, 1), weight = RandomTensor({11, 7}, 2);
+  const at::Tensor labels = Labels(13, 11, GetParam());
+  LinearCrossEntropy loss(test::kFp32);
+  at::Tensor d_hidden = at::full({13, 7}, NAN);
+  const at::Tensor before = RandomTensor({11, 7}, 3);
+  at::Tensor d_weight = before.clone();
+  const LossSum sum = loss.LossAndGradients(hidden, weight, labels, 0.25, d_hidden, d_weight);
+  EXPECT_EQ(sum.num_labels, labels.ge(0).sum().item<int64_t>());
+  EXPECT_NEAR(sum.loss_nats, Reference(hidden, weight, labels), 1e-5);
+  EXPECT_EQ(loss.Loss(hidden, weight, labels).loss_nats, sum.loss_nats);
+  const at::Tensor expected_hidden = test::NumericalGradient(
+      [&](const at::Tensor& x) { return 0.25 * Reference(x, weight, labels); }, hidden);
+  const at::Tensor expected_weight = test::NumericalGradient(
+      [&](const at::Tensor& x) { return 0.25 * Reference(hidden, x, labels); }, weight);
+  EXPECT_LT(test::RelativeDifference(d_hidden, expected_hidden), 1e-5);
+  EXPECT_LT(test::RelativeDifference(d_weight.sub(before), expected_weight), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(IgnoredRows, LinearCrossEntropyTest, testing::Values(0, 3, 2));
+
+TEST(LinearCrossEntropyTest, ManySlicesGiveTheLossOfOne) {
+  // A slice has at most 4096 rows, so 9000 take three.
+  const at::Tensor hidden = RandomTensor({9000, 4}, 1), weight = RandomTensor({5, 4}, 2);
+  const at::Tensor labels = Labels(9000, 5, 7);
+  LinearCrossEntropy loss(test::kFp32);
+  at::Tensor d_hidden = at::zeros({9000, 4}), d_weight = at::zeros({5, 4});
+  const LossSum whole = loss.LossAndGradients(hidden, weight, labels, 1.0, d_hidden, d_weight);
+  at::Tensor d_parts = at::zeros({5, 4});
+  double parts = 0;
+  for (int64_t begin = 0; begin < 9000; begin += 1000) {
+    at::Tensor d_part = at::zeros({1000, 4});
+    const at::Tensor rows = hidden.narrow(0, begin, 1000), row_labels = labels.narrow(0, begin, 1000);
+    parts += loss.LossAndGradients(rows, weight, row_labels, 1.0, d_part, d_parts).loss_nats;
+    EXPECT_LT(d_part.sub(d_hidden.narrow(0, begin, 1000)).abs().max().item<double>(), 1e-6);
+  }
+  EXPECT_NEAR(whole.loss_nats, parts, 1e-9 * parts);
+  EXPECT_LT(test::RelativeDifference(d_weight, d_parts), 1e-5);
+}
+
+TEST(LinearCrossEntropyTest, LargeLogitsNeitherOverflowNorVanish) {
+  const at::Tensor hidden = at::full({1, 1}, 1000.0f);
+  at::Tensor weight = at::zeros({3, 1});
+  weight[0].fill_(1.0f);
+  LinearCrossEntropy loss(test::kFp32);
+  EXPECT_NEAR(loss.Loss(hidden, weight, at::full({1}, 0, at::kLong)).loss_nats, 0.0, 1e-6);
+  EXPECT_NEAR(loss.Loss(hidden, weight, at::full({1}, 2, at::kLong)).loss_nats, 1000.0, 1e-3);
+}
+
+TEST(LinearCrossEntropyTest, WithoutLabelsThereIsNoLossAndNoGradient) {
+  LinearCrossEntropy loss(test::kFp32);
+  at::Tensor d_hidden = at::full({4, 3}, NAN), d_weight = at::zeros({5, 3});
+  const LossSum sum = loss.LossAndGradients(RandomTensor({4, 3}, 1), RandomTensor({5, 3}, 2),
+                                            at::full({4}, -100, at::kLong), 1.0, d_hidden, d_weight);
+  EXPECT_EQ(sum.num_labels, 0);
+  EXPECT_EQ(sum.loss_nats, 0.0);
+  EXPECT_EQ(d_hidden.abs().max().item<double>(), 0.0);
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,222 @@
+// Rotary positions, embedding, linear, flat parameters, rounding, sums.
+#include <ATen/Parallel.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <cstring>
+
+#include "lib/nn/cpu/kernels.h"
+#include "lib/nn/elementwise.h"
+#include "lib/nn/embedding.h"
+#include "lib/nn/flat_parameters.h"
+#include "lib/nn/linear.h"
+#include "lib/nn/reduce.h"
+#include "lib/nn/rope.h"
+#include "tests/nn/reference.h"
+
+namespace trainwright {
+namespace {
+
+using test::RandomTensor;
+
+TEST(RopeTest, TurnsPairsAsComplexNumbers) {
+  const AttentionShape shape{7, 3, 1, 6};
+  const at::Tensor before = RandomTensor({7, shape.row()}, 1);
+  const at::Tensor positions = at::arange(7, at::kLong).mul(100);
+  RopeTable table(10000.0, 6);
+  table.Reserve(601);
+  at::Tensor after = before.clone();
+  ApplyRope(test::kFp32, table, shape, positions, false, after);
+  for (int64_t n = 0; n < 7; ++n) {
+    for (int64_t head = 0; head < 4; ++head) {
+      for (int64_t i = 0; i < 3; ++i) {
+        const double angle =
+            100.0 * static_cast<double>(n) * std::pow(10000.0, -static_cast<double>(2 * i) / 6.0);
+        const auto pair = [&](const at::Tensor& x) {
+          return std::complex<double>(x[n][head * 6 + i].item<double>(),
+                                      x[n][head * 6 + 3 + i].item<double>());
+        };
+        EXPECT_LT(std::abs(pair(after) - pair(before) * std::polar(1.0, angle)), 2e-4);
+      }
+    }
+  }
+  EXPECT_TRUE(at::equal(after.narrow(1, 24, 6), before.narrow(1, 24, 6)));  // values are not turned
+}
+
+TEST(RopeTest, BackwardIsTheTransposedRotation) {
+  const AttentionShape shape{5, 2, 2, 4};
+  RopeTable table(100.0, 4);
+  table.Reserve(5);
+  const at::Tensor positions = at::arange(5, at::kLong);
+  const at::Tensor x = RandomTensor({5, shape.row()}, 1), y = RandomTensor({5, shape.row()}, 2);
+  at::Tensor turned = x.clone(), turned_back = y.clone();
+  ApplyRope(test::kFp32, table, shape, positions, false, turned);
+  ApplyRope(test::kFp32, table, shape, positions, true, turned_back);
+  // <R x, y> = <x, R^T y>
+  EXPECT_NEAR(turned.mul(y).sum().item<double>(), x.mul(turned_back).sum().item<double>(), 1e-4);
+}
+
+TEST(RopeTest, AGrowingTableKeepsItsValues) {
+  RopeTable small(10000.0, 8), large(10000.0, 8);
+  small.Reserve(10);
+  const at::Tensor before = small.cosines().clone();
+  small.Reserve(1000);
+  large.Reserve(1000);
+  EXPECT_TRUE(at::equal(small.cosines().narrow(0, 0, 10), before));
+  EXPECT_TRUE(at::equal(small.sines().narrow(0, 0, 1000), large.sines().narrow(0, 0, 1000)));
+}
+
+TEST(EmbeddingTest, BackwardSumsEqualTokensWhateverTheThreadCount) {
+  const int threads = at::get_num_threads();
+  const at::Tensor d_out = RandomTensor({50, 37}, 1);
+  const at::Tensor tokens = at::arange(50, at::kLong).remainder(7);
+  at::Tensor expected = at::zeros({9, 37}, at::kDouble);
+  for (int64_t i = 0; i < 50; ++i) expected[i % 7].add_(d_out[i].to(at::kDouble));
+  at::Tensor first;
+  for (const int count : {1, 2, 3}) {
+    at::set_num_threads(count);
+    at::Tensor gradient = at::zeros({9, 37});
+    EmbedBackward(d_out, tokens, gradient);
+    EXPECT_LT(test::RelativeDifference(gradient, expected), 1e-6);
+    if (!first.defined()) first = gradient;
+    EXPECT_TRUE(at::equal(gradient, first)) << count << " threads";
+  }
+  at::set_num_threads(threads);
+}
+
+class LinearTest : public testing::TestWithParam<int64_t> {};  // rows of the first parameter
+
+TEST_P(LinearTest, SeveralParametersMultiplyAsOneMatrix) {
+  FlatParameters parameters;
+  const std::vector<size_t> indices = {parameters.Add("a", {GetParam(), 8}, true),
+                                       parameters.Add("b", {6, 8}, true), parameters.Add("c", {5, 8}, true)};
+  parameters.Allocate(test::kFp32, at::Device(at::kCPU));
+  uint64_t stream = 1;
+  std::vector<at::Tensor> weights;
+  for (const Parameter& parameter : parameters.all()) {
+    at::Tensor value = parameter.value;
+    value.copy_(RandomTensor(parameter.shape, stream++));
+    weights.push_back(value.to(at::kDouble));
+  }
+  const at::Tensor weight = at::cat(weights);
+  const Linear linear(&parameters, indices);
+  ASSERT_EQ(linear.out_features(), GetParam() + 11);
+  const at::Tensor x = RandomTensor({3, 8}, 10), dy = RandomTensor({3, linear.out_features()}, 11);
+  at::Tensor y = at::empty({3, linear.out_features()}), d_x = at::full({3, 8}, NAN);
+  linear.Forward(x, y);
+  EXPECT_LT(test::RelativeDifference(y, x.to(at::kDouble).matmul(weight.t())), 1e-6);
+  linear.Backward(dy, x, d_x);
+  linear.Backward(dy, x, d_x);  // weight gradients accumulate, d_x does not
+  EXPECT_LT(test::RelativeDifference(d_x, dy.to(at::kDouble).matmul(weight)), 1e-6);
+  std::vector<at::Tensor> gradients;
+  for (const Parameter& parameter : parameters.all()) gradients.push_back(parameter.gradient);
+  EXPECT_LT(
+      test::RelativeDifference(at::cat(gradients), dy.to(at::kDouble).t().matmul(x.to(at::kDouble)).mul(2)),
+      1e-6);
+}
+
+// 4 x 8 fills 64-byte lines, so the parameters are one matrix; 3 x 8 leaves padding between them.
+INSTANTIATE_TEST_SUITE_P(Rows, LinearTest, testing::Values(4, 3));
+
+TEST(FlatParametersTest, EveryParameterStartsOn64Bytes) {
+  FlatParameters parameters;
+  for (const int64_t size : {1, 16, 17, 100}) parameters.Add("p" + std::to_string(size), {size}, false);
+  parameters.Allocate(test::kFp32, at::Device(at::kCPU));
+  for (const Parameter& parameter : parameters.all()) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(parameter.value.const_data_ptr()) % 64, 0u) << parameter.name;
+  }
+  EXPECT_EQ(parameters.count(), 134);
+}
+
+TEST(FlatParametersTest, ComputeCopyIsRoundedAndMasterIsNot) {
+  FlatParameters parameters;
+  parameters.Add("p", {33}, true);
+  parameters.Allocate({Precision::kBf16, at::kFloat}, at::Device(at::kCPU));
+  const at::Tensor value = RandomTensor({33}, 1);
+  at::Tensor master = parameters.all()[0].value;
+  master.copy_(value);
+  parameters.RefreshCompute();
+  EXPECT_TRUE(at::equal(parameters.all()[0].value, value));
+  EXPECT_TRUE(at::equal(parameters.all()[0].compute, value.to(at::kBFloat16).to(at::kFloat)));
+}
+
+/// fp32 numbers of every exponent and sign with mantissas near the rounding points, and the special ones.
+at::Tensor AwkwardNumbers() {
+  std::vector<float> numbers;
+  for (uint32_t exponent = 0; exponent < 256; ++exponent) {
+    for (const uint32_t mantissa :
+         {0x0u, 0x1u, 0xFFFu, 0x1000u, 0x1001u, 0x2FFFu, 0x3000u, 0x7FFFu, 0x8000u, 0x8001u, 0x17FFFu,
+          0x18000u, 0x7FEFFFu, 0x7FF000u, 0x7F8000u, 0x7FFFFFu, 0x155555u}) {
+      for (const uint32_t sign : {0u, 1u}) {
+        const uint32_t bits = sign << 31 | exponent << 23 | mantissa;
+        float number;
+        std::memcpy(&number, &bits, sizeof(number));
+        numbers.push_back(number);
+      }
+    }
+  }
+  at::Tensor tensor = at::empty({static_cast<int64_t>(numbers.size())}, at::kFloat);
+  std::memcpy(tensor.mutable_data_ptr(), numbers.data(), numbers.size() * sizeof(float));
+  return tensor;
+}
+
+TEST(RoundingTest, EqualsTorchsConversionForEveryExponent) {
+  const at::Tensor numbers = AwkwardNumbers();
+  for (const Precision precision : {Precision::kBf16, Precision::kFp16}) {
+    at::Tensor rounded = at::empty_like(numbers);
+    RoundInto({precision, at::kFloat}, numbers, rounded);
+    const at::Tensor expected = numbers.to(PrecisionDtype(precision)).to(at::kFloat);
+    EXPECT_TRUE(at::equal(rounded.nan_to_num(1.25, 1e38, -1e38), expected.nan_to_num(1.25, 1e38, -1e38)))
+        << PrecisionName(precision);
+    EXPECT_TRUE(at::equal(rounded.isnan(), expected.isnan()));
+  }
+  at::Tensor native = at::empty(numbers.sizes(), at::kBFloat16);
+  RoundInto({Precision::kBf16, at::kBFloat16}, numbers, native);
+  EXPECT_TRUE(at::equal(native.to(at::kFloat).nan_to_num(1.25, 1e38, -1e38),
+                        numbers.to(at::kBFloat16).to(at::kFloat).nan_to_num(1.25, 1e38, -1e38)));
+}
+
+TEST(SumOfSquaresTest, IsTheSameForEveryThreadCount) {
+  const int threads = at::get_num_threads();
+  const at::Tensor values = RandomTensor({300001}, 1);
+  const double expected = values.to(at::kDouble).pow(2).sum().item<double>();
+  at::set_num_threads(1);
+  const double first = SumOfSquares(values);
+  EXPECT_NEAR(first, expected, 1e-10 * expected);
+  for (const int count : {2, 3, 5}) {
+    at::set_num_threads(count);
+    EXPECT_EQ(SumOfSquares(values), first) << count << " threads";
+  }
+  at::set_num_threads(threads);
+}
+
+TEST(SumOfSquaresTest, ShowsNonFiniteElements) {
+  at::Tensor values = at::zeros({70000});
+  values[69999].fill_(INFINITY);
+  EXPECT_TRUE(std::isinf(SumOfSquares(values)));
+  values[3].fill_(NAN);
+  EXPECT_TRUE(std::isnan(SumOfSquares(values)));
+}
+
+TEST(KernelsTest, EveryInstructionSetComputesTheSameUpToRounding) {
+  const int64_t rows = 4, width = 45;
+  const at::Tensor x = RandomTensor({rows, 2 * width}, 1);
+  const auto run = [&](const cpu::Kernels& kernels) {
+    at::Tensor out = at::empty({rows, width});
+    kernels.swiglu(cpu::Codec::kFp32, x.const_data_ptr(), width, out.mutable_data_ptr(), 0, rows);
+    return out;
+  };
+  const at::Tensor baseline = run(cpu::kBaselineKernels);
+  EXPECT_LT(test::RelativeDifference(run(cpu::BestKernels()), baseline), 1e-6) << cpu::BestKernels().name;
+}
+
+}  // namespace
+}  // namespace trainwright

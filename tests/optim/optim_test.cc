@@ -1,0 +1,219 @@
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include "lib/base/rng.h"
+#include "lib/optim/adamw.h"
+#include "lib/optim/clip.h"
+#include "lib/optim/loss_scaler.h"
+#include "lib/optim/schedule.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+/// Two matrices with decay around a norm without, all of sizes that need padding.
+void MakeParameters(FlatParameters* parameters, Precision precision = Precision::kFp32) {
+  parameters->Add("a", {5, 7}, true);
+  parameters->Add("norm", {7}, false);
+  parameters->Add("b", {3, 7}, true);
+  parameters->Allocate({precision, at::kFloat}, at::Device(at::kCPU));
+  const Rng rng(test::TestSeed(), "weights");
+  uint64_t counter = 0;
+  for (const Parameter& parameter : parameters->all()) {
+    float* values = parameter.value.mutable_data_ptr<float>();
+    for (int64_t i = 0; i < parameter.size; ++i) values[i] = static_cast<float>(rng.Normal(counter++));
+  }
+}
+
+void FillGradients(FlatParameters* parameters, uint64_t step) {
+  parameters->ZeroGradients();
+  const Rng rng(test::TestSeed(), "gradients", step);
+  uint64_t counter = 0;
+  for (const Parameter& parameter : parameters->all()) {
+    float* values = parameter.gradient.mutable_data_ptr<float>();
+    for (int64_t i = 0; i < parameter.size; ++i) values[i] = static_cast<float>(rng.Normal(counter++));
+  }
+}
+
+TEST(AdamWTest, FollowsThePublishedAlgorithmAndDecaysMatricesAlone) {
+  FlatParameters parameters;
+  MakeParameters(&parameters);
+  const AdamWOptions options{.beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1};
+  AdamW optimizer(&parameters, options);
+  // Algorithm 2 of Loshchilov and Hutter 2019 in double, element by element.
+  struct Element {
+    double value, first = 0, second = 0;
+  };
+  std::vector<std::vector<Element>> expected;
+  for (const Parameter& parameter : parameters.all()) {
+    expected.emplace_back();
+    for (int64_t i = 0; i < parameter.size; ++i)
+      expected.back().push_back({parameter.value.flatten()[i].item<double>()});
+  }
+  for (int step = 1; step <= 5; ++step) {
+    const double rate = 0.01 * step;
+    FillGradients(&parameters, step);
+    for (size_t p = 0; p < expected.size(); ++p) {
+      const Parameter& parameter = parameters.all()[p];
+      for (int64_t i = 0; i < parameter.size; ++i) {
+        Element& e = expected[p][i];
+        const double gradient = parameter.gradient.flatten()[i].item<double>();
+        e.first = 0.9 * e.first + 0.1 * gradient;
+        e.second = 0.95 * e.second + 0.05 * gradient * gradient;
+        if (parameter.name != "norm") e.value -= rate * 0.1 * e.value;
+        e.value -= rate * e.first / (1 - std::pow(0.9, step)) /
+                   (std::sqrt(e.second / (1 - std::pow(0.95, step))) + 1e-8);
+      }
+    }
+    optimizer.Step(rate);
+  }
+  EXPECT_EQ(optimizer.steps(), 5);
+  for (size_t p = 0; p < expected.size(); ++p) {
+    for (int64_t i = 0; i < parameters.all()[p].size; ++i) {
+      EXPECT_NEAR(parameters.all()[p].value.flatten()[i].item<double>(), expected[p][i].value, 2e-6);
+    }
+  }
+}
+
+TEST(AdamWTest, RestoredStateContinuesBitForBit) {
+  FlatParameters whole, resumed;
+  MakeParameters(&whole);
+  MakeParameters(&resumed);
+  AdamW first(&whole, {});
+  for (int step = 0; step < 3; ++step) {
+    FillGradients(&whole, step);
+    first.Step(0.01);
+  }
+  AdamW second(&resumed, {});
+  resumed.values().copy_(whole.values());
+  second.exp_avg().copy_(first.exp_avg());
+  second.exp_avg_sq().copy_(first.exp_avg_sq());
+  second.set_steps(3);
+  FillGradients(&whole, 3);
+  FillGradients(&resumed, 3);
+  first.Step(0.01);
+  second.Step(0.01);
+  EXPECT_TRUE(whole.values().equal(resumed.values()));
+}
+
+TEST(AdamWTest, RefreshesTheComputeCopy) {
+  FlatParameters parameters;
+  MakeParameters(&parameters, Precision::kBf16);
+  AdamW optimizer(&parameters, {});
+  FillGradients(&parameters, 1);
+  optimizer.Step(0.1);
+  EXPECT_TRUE(parameters.compute().equal(parameters.values().to(at::kBFloat16).to(at::kFloat)));
+}
+
+TEST(ClipTest, ScalesDownToTheNormAndNeverUp) {
+  at::Tensor gradients = at::full({400}, 0.5f);
+  ClipResult result = UnscaleAndClip(gradients, 1.0, 1.0);
+  EXPECT_DOUBLE_EQ(result.norm, 10.0);
+  EXPECT_NEAR(GradientNorm(gradients), 1.0, 1e-6);
+  result = UnscaleAndClip(gradients, 1.0, 5.0);
+  EXPECT_NEAR(GradientNorm(gradients), 1.0, 1e-6);
+}
+
+TEST(ClipTest, UnscalesBeforeItClips) {
+  at::Tensor gradients = at::full({400}, 0.5f * 1024);
+  const ClipResult result = UnscaleAndClip(gradients, 1024.0, 100.0);
+  EXPECT_DOUBLE_EQ(result.norm, 10.0);
+  EXPECT_EQ(gradients[0].item<float>(), 0.5f);
+}
+
+TEST(ClipTest, NonFiniteGradientsAreReportedAndLeft) {
+  at::Tensor gradients = at::full({40}, 2.0f);
+  gradients[7].fill_(std::numeric_limits<float>::infinity());
+  EXPECT_FALSE(UnscaleAndClip(gradients, 4.0, 1.0).finite);
+  EXPECT_EQ(gradients[0].item<float>(), 2.0f);
+}
+
+TEST(ScheduleTest, WarmsUpLinearlyThenDecaysToTheFinalRatio) {
+  for (const ScheduleKind kind : {ScheduleKind::kLinear, ScheduleKind::kCosine}) {
+    const ScheduleOptions options{
+        .kind = kind, .peak_lr = 2.0, .final_lr_ratio = 0.25, .warmup_steps = 4, .total_steps = 14};
+    EXPECT_DOUBLE_EQ(LearningRate(options, 0), 0.5);
+    EXPECT_DOUBLE_EQ(LearningRate(options, 3), 2.0);
+    EXPECT_DOUBLE_EQ(LearningRate(options, 8), 1.25);  // half-way: the mean of peak and final
+    EXPECT_DOUBLE_EQ(LearningRate(options, 13), 0.5);
+    EXPECT_DOUBLE_EQ(LearningRate(options, 1000), 0.5);
+    for (int64_t step = 4; step < 14; ++step)
+      EXPECT_LT(LearningRate(options, step), LearningRate(options, step - 1));
+  }
+}
+
+TEST(ScheduleTest, CosineIsAQuarterDownAtAThird) {
+  const ScheduleOptions options{.kind = ScheduleKind::kCosine,
+                                .peak_lr = 1.0,
+                                .final_lr_ratio = 0.0,
+                                .warmup_steps = 0,
+                                .total_steps = 3};
+  EXPECT_NEAR(LearningRate(options, 0), 0.75, 1e-15);  // (1 + cos 60 degrees) / 2
+}
+
+TEST(ScheduleTest, ConstantStaysAtThePeak) {
+  const ScheduleOptions options{.kind = ScheduleKind::kConstant,
+                                .peak_lr = 0.5,
+                                .final_lr_ratio = 0.1,
+                                .warmup_steps = 2,
+                                .total_steps = 10};
+  EXPECT_DOUBLE_EQ(LearningRate(options, 0), 0.25);
+  EXPECT_DOUBLE_EQ(LearningRate(options, 5), 0.5);
+  EXPECT_DOUBLE_EQ(LearningRate(options, 9), 0.5);
+}
+
+TEST(ScheduleTest, NamesRoundTripAndOthersAreRefused) {
+  for (const char* name : {"constant", "linear", "cosine"}) {
+    EXPECT_EQ(ScheduleKindName(ParseScheduleKind(name, "--schedule")), name);
+  }
+  EXPECT_EQ(test::CodeOf([] { ParseScheduleKind("step", "--schedule"); }), ErrorCode::kUsage);
+}
+
+TEST(LossScalerTest, HalvesOnOverflowAndDoublesAfter2000GoodSteps) {
+  LossScaler scaler(true);
+  EXPECT_EQ(scaler.scale(), 65536.0);
+  EXPECT_FALSE(scaler.Update(false));
+  EXPECT_EQ(scaler.scale(), 32768.0);
+  for (int step = 0; step < 1999; ++step) EXPECT_TRUE(scaler.Update(true));
+  EXPECT_EQ(scaler.scale(), 32768.0);
+  EXPECT_TRUE(scaler.Update(true));
+  EXPECT_EQ(scaler.scale(), 65536.0);
+  EXPECT_EQ(scaler.state().skipped_steps, 1);
+}
+
+TEST(LossScalerTest, AnOverflowStartsTheCountAgain) {
+  LossScaler scaler(true);
+  for (int step = 0; step < 1999; ++step) scaler.Update(true);
+  scaler.Update(false);
+  scaler.Update(true);
+  EXPECT_EQ(scaler.scale(), 32768.0);
+}
+
+TEST(LossScalerTest, NeverFallsBelowOneNorSkipsWhenOff) {
+  LossScaler scaler(true);
+  for (int step = 0; step < 100; ++step) scaler.Update(false);
+  EXPECT_EQ(scaler.scale(), 1.0);
+  LossScaler off(false);
+  EXPECT_TRUE(off.Update(false));
+  EXPECT_EQ(off.scale(), 1.0);
+}
+
+TEST(LossScalerTest, RestoredStateContinues) {
+  LossScaler first(true), second(true);
+  first.Update(false);
+  for (int step = 0; step < 1500; ++step) first.Update(true);
+  second.set_state(first.state());
+  for (int step = 0; step < 600; ++step) {
+    first.Update(true);
+    second.Update(true);
+  }
+  EXPECT_EQ(first.state(), second.state());
+  EXPECT_EQ(second.scale(), 65536.0);
+}
+
+}  // namespace
+}  // namespace trainwright
