@@ -29,8 +29,10 @@ const ToolInfo& EvaluateInfo() {
                     "any Llama model folder as Hugging Face transformers writes it. Files that metadata.json "
                     "lists are "
                     "checked against their hashes first."}},
-      .examples = {{"evaluate --checkpoint tiny-model --data prompts.txt",
-                    "Perplexity on text, a document a line, cut by the tokenizer inside the folder."}},
+      .examples = {{"pretokenize tinyshakespeare.txt | pack --chunk 1024 -o shards/ && train --steps 2 "
+                    "--batch 1 --seq 64 --out runs/tiny && head "
+                    "-n 200 tinyshakespeare.txt | evaluate --checkpoint runs/tiny --data -",
+                    "Perplexity on text, a document a line, cut by the tokenizer inside the checkpoint."}},
       .see_also = {"train(1)", "generate(1)", "pretokenize(1)", "pack(1)"},
   };
   return info;

@@ -20,9 +20,11 @@ const ToolInfo& GenerateInfo() {
           {{"CHECKPOINTS",
             "--checkpoint takes a checkpoint folder of train(1), a run directory (its latest checkpoint is "
             "used), or any Llama model folder as Hugging Face transformers writes it, with its tokenizer."}},
-      .examples = {{"generate --checkpoint tiny-model --prompt 'O Romeo' --max-tokens 8",
-                    "One continuation."},
-                   {"echo '{\"prompt\": \"O Romeo\"}' | generate --checkpoint tiny-model --max-tokens 8",
+      .examples = {{"pretokenize tinyshakespeare.txt | pack --chunk 1024 -o shards/ && train --steps 2 "
+                    "--batch 1 --seq 64 --out runs/tiny && generate "
+                    "--checkpoint runs/tiny --prompt 'O Romeo' --max-tokens 8",
+                    "One continuation by a model that has hardly begun to learn."},
+                   {"echo '{\"prompt\": \"O Romeo\"}' | generate --checkpoint runs/tiny --max-tokens 8",
                     "Prompts from a pipe."}},
       .see_also = {"train(1)", "evaluate(1)"},
   };
@@ -33,7 +35,8 @@ void DefineGenerateOptions(CLI::App& app, GenerateOptions* options) {
   app.add_option("--checkpoint", options->checkpoint, "checkpoint folder, run directory, or model folder")
       ->type_name("DIR")
       ->required();
-  app.add_option("--prompt", options->prompt, "text to continue (default: JSON lines on standard input)")
+  app.add_option("--prompt,prompt", options->prompt,
+                 "text to continue (default: JSON lines on standard input)")
       ->type_name("TEXT");
   app.add_option("--max-tokens", options->max_tokens, "longest continuation in tokens")
       ->check(CLI::PositiveNumber);

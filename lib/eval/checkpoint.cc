@@ -9,8 +9,13 @@
 namespace trainwright {
 
 std::string ResolveCheckpoint(const std::string& path) {
-  for (const std::string& folder : {path, path + "/latest"}) {
-    if (std::filesystem::exists(folder + "/config.json")) return folder;
+  if (std::filesystem::exists(path + "/config.json")) return path;
+  const std::string latest = path + "/latest";
+  if (std::filesystem::exists(latest + "/config.json")) {
+    // The link is followed once: a run that goes on may point it elsewhere while files are read.
+    std::error_code error;
+    const std::filesystem::path target = std::filesystem::read_symlink(latest, error);
+    return error ? latest : (std::filesystem::path(path) / target).string();
   }
   const bool exists = std::filesystem::exists(path);
   throw Error(exists ? ErrorCode::kBadInput : ErrorCode::kIo, path,

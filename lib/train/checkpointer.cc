@@ -18,6 +18,7 @@
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
+#include "lib/model/checkpoint_metadata.h"
 #include "lib/model/hf_folder.h"
 
 namespace trainwright {
@@ -203,20 +204,10 @@ void VerifyCheckpoint(const std::string& path) {
                   "has the unknown schema " + metadata.at("schema").dump());
     }
     for (const char* needed : {kWeightsName, kStateFileName, "config.json"}) metadata.at("files").at(needed);
-    for (const auto& [name, entry] : metadata.at("files").items()) {
-      if (name.find('/') != std::string::npos) {
-        throw Error(ErrorCode::kBadInput, metadata_path, "names a file outside the folder");
-      }
-      const std::string file_path = path + "/" + name;
-      const MappedFile file(file_path);
-      if (file.bytes().size() != entry.at("size_bytes").get<uint64_t>() ||
-          HexEncode(Sha256Of(file.bytes())) != entry.at("sha256").get<std::string>()) {
-        throw Error(ErrorCode::kBadInput, file_path, "does not match its sha256 in metadata.json");
-      }
-    }
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, metadata_path, std::string("cannot be read: ") + error.what());
   }
+  VerifyCheckpointFiles(path);
 }
 
 std::string NewestGoodCheckpoint(const RunDirectory& run) {
