@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <regex>
 #include <sstream>
 
 #include "lib/formats/token_stream.h"
@@ -16,14 +15,12 @@ namespace {
 /// The bytes of the one hex dump in a man page.
 std::vector<uint8_t> VectorOf(const std::string& page) {
   std::istringstream lines(test::ReadFile(test::Fixture("../man/" + page)));
-  const std::regex dump("([0-9a-f]{4}) ((?: [0-9a-f]{2})+)");
   std::vector<uint8_t> bytes;
-  std::string line;
-  std::smatch match;
-  while (std::getline(lines, line)) {
-    if (!std::regex_match(line, match, dump)) continue;
-    EXPECT_EQ(std::stoul(match[1], nullptr, 16), bytes.size()) << line;
-    std::istringstream digits(match[2]);
+  for (std::string line; std::getline(lines, line);) {
+    // "0010  89 54 57 ..."; only the lines of the dump start with four digits and two spaces.
+    if (line.find_first_not_of("0123456789abcdef") != 4 || line.compare(4, 2, "  ") != 0) continue;
+    EXPECT_EQ(std::stoul(line.substr(0, 4), nullptr, 16), bytes.size()) << line;
+    std::istringstream digits(line.substr(6));
     for (int byte; digits >> std::hex >> byte;) bytes.push_back(static_cast<uint8_t>(byte));
   }
   return bytes;

@@ -1,0 +1,12 @@
+#include "lib/model/model_config.h"
+#include "tests/fuzz/fuzz_target.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace trainwright;
+  fuzz::MayRefuse([&] {
+    const ModelConfig config = DecodeConfigJson(std::string(AsText({data, size})), "input");
+    TRAINWRIGHT_CHECK(config.num_heads > 0 && config.num_heads % config.num_kv_heads == 0);
+    TRAINWRIGHT_CHECK(DecodeConfigJson(EncodeConfigJson(config), "again") == config);
+  });
+  return 0;
+}

@@ -1,0 +1,91 @@
+#include "tests/fuzz/repair.h"
+
+#include <algorithm>
+
+#include "lib/base/checksum.h"
+
+namespace trainwright::fuzz {
+namespace {
+
+/// Integers at any place of a byte string; out of range they read as zero and write nowhere.
+class Patcher {
+ public:
+  explicit Patcher(ByteSpan bytes) : bytes_(bytes.begin(), bytes.end()) {}
+
+  template <typename Integer>
+  uint64_t Get(uint64_t offset) const {
+    Integer value{};
+    if (Has(offset, sizeof(value))) std::memcpy(&value, bytes_.data() + offset, sizeof(value));
+    return value;
+  }
+  bool Has(uint64_t offset, uint64_t size) const {
+    return offset <= bytes_.size() && size <= bytes_.size() - offset;
+  }
+  /// Puts the hash of [begin, end) at `end`. \returns false when it does not fit
+  bool Hash(uint64_t begin, uint64_t end) {
+    return end >= begin && Has(begin, end - begin) && HashTo(begin, end, end);
+  }
+  bool HashTo(uint64_t begin, uint64_t end, uint64_t place) {
+    if (end < begin || !Has(begin, end - begin) || !Has(place, 8)) return false;
+    const uint64_t hash = Xxh3(ByteSpan(bytes_).subspan(begin, end - begin));
+    std::memcpy(bytes_.data() + place, &hash, sizeof(hash));
+    return true;
+  }
+  /// \returns the size of the file header at `start`, or 0
+  uint64_t RepairHeader(uint64_t start) {
+    const uint64_t size = Get<uint32_t>(start + 12);
+    if (size < 112 || !Has(start, size)) return 0;
+    const uint64_t model = Get<uint32_t>(start + 96);
+    if (model > 0 && model <= size - 112) {
+      const Sha256Digest digest = Sha256Of(ByteSpan(bytes_).subspan(start + size - 8 - model, model));
+      std::copy(digest.begin(), digest.end(), bytes_.begin() + static_cast<ptrdiff_t>(start + 56));
+    }
+    Hash(start, start + size - 8);
+    return size;
+  }
+  std::vector<uint8_t> Take() { return std::move(bytes_); }
+  uint64_t size() const { return bytes_.size(); }
+
+ private:
+  std::vector<uint8_t> bytes_;
+};
+
+}  // namespace
+
+std::vector<uint8_t> RepairTokenStream(ByteSpan bytes) {
+  Patcher file(bytes);
+  uint64_t at = file.RepairHeader(0);
+  const uint64_t width = file.Get<uint8_t>(53);
+  while (at > 0 && file.Has(at, 16)) {
+    const uint64_t tag = file.Get<uint32_t>(at);
+    if (tag == 0x444E4554) {  // TEND
+      file.Hash(0, at + 40);
+      break;
+    }
+    const uint64_t end = at + 16 + file.Get<uint32_t>(at + 8) + file.Get<uint32_t>(at + 12) * width;
+    if (!file.Hash(at, end)) break;
+    at = end + 8;
+  }
+  return file.Take();
+}
+
+std::vector<uint8_t> RepairShard(ByteSpan bytes) {
+  Patcher file(bytes);
+  const uint64_t header_bytes = 8 + file.RepairHeader(8);
+  const uint64_t frames = file.Get<uint32_t>(file.size() - 9) - 2;
+  const uint64_t seek_bytes = 8 + (frames + 2) * 8 + 9;
+  const uint64_t index_bytes = 8 + 136 + frames * 48 + 32;
+  if (frames < 1000 && seek_bytes + index_bytes <= file.size()) {
+    const uint64_t index = file.size() - seek_bytes - index_bytes;
+    file.HashTo(0, header_bytes, index + 40);
+    for (uint64_t i = 0; i < frames; ++i) {
+      const uint64_t entry = index + 144 + i * 48;
+      const uint64_t offset = file.Get<uint64_t>(entry);
+      if (offset < file.size()) file.HashTo(offset, offset + file.Get<uint32_t>(entry + 32), entry + 8);
+    }
+    file.Hash(index, index + index_bytes - 8);
+  }
+  return file.Take();
+}
+
+}  // namespace trainwright::fuzz
