@@ -90,7 +90,11 @@ struct EncodedFrame {
 };
 
 /// Encodes chunks into one frame. Pure and thread-safe; same input, level and zstd version give the same
-/// bytes. \param first_chunk global number of chunks[0]   \param level zstd level 1..19
+/// bytes.
+///
+/// \param first_chunk global number of chunks[0]
+/// \param level zstd level 1..19
+/// \throws Error{kUsage} when the content exceeds the format's limits: 64 MiB, of which 16 MiB for segments
 EncodedFrame EncodeFrame(const ShardSetHeader& header, std::span<const Chunk> chunks, uint64_t first_chunk,
                          int level);
 

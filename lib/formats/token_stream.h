@@ -74,8 +74,8 @@ class TokenStreamReader {
   [[nodiscard]] bool Next(DocumentPiece* piece);
   /// So far; complete once Next returned false.
   const TokenStreamTotals& totals() const;
-  /// Once Next returned false: XXH3-64 of the 8-byte hashes that end the streams, each of which covers its whole
-  /// stream. The input hash for provenance.
+  /// Once Next returned false: XXH3-64 of the 8-byte hashes that end the streams, each of which covers its
+  /// whole stream. The input hash for provenance.
   uint64_t content_hash() const;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <random>
 
@@ -282,6 +283,20 @@ TEST(TokenStreamTest, AModelThatIsNotWhatItsHashSaysIsRefused) {
 TEST(TokenStreamTest, RecordKindsThatAreOnlyReservedAreRefused) {
   const auto bytes = EditedHeader([](std::vector<uint8_t>* header) { (*header)[52] = 1; });
   EXPECT_THAT(MessageOf([&] { Decode(bytes); }), testing::HasSubstr("kind 1"));
+}
+
+TEST(TokenStreamTest, MemoryGrowsWithWhatArrivesNotWithWhatAHeaderClaims) {
+  std::vector<uint8_t> bytes = Encode(SmallHeader(), {});
+  const uint32_t claimed = 270 << 20;
+  std::memcpy(&bytes[12], &claimed, 4);
+  const auto peak_kib = [] {
+    rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const auto before = peak_kib();
+  EXPECT_EQ(CodeOf([&] { Decode(bytes); }), ErrorCode::kBadInput);
+  EXPECT_LT(peak_kib() - before, 64 << 10);
 }
 
 TEST(TokenStreamTest, AnotherFileIsNamedAsSuch) {
