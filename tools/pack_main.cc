@@ -17,6 +17,8 @@
 namespace trainwright {
 namespace {
 
+constexpr double kMuchPadding = 0.1;
+
 void Print(const std::string& text) {
   StdoutSink().Write(AsBytes(text));
 }
@@ -60,6 +62,12 @@ void Pack(const PackOptions& options, const std::vector<std::string>& inputs, To
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   const double source_bytes_per_s = static_cast<double>(report.input.source_bytes) / elapsed.count();
   LogInfo(OneLine(report.set) + ", " + FormatFixed(source_bytes_per_s / 1e6, 1) + " MB/s of text");
+  if (report.set.padding_share() > kMuchPadding && report.set.totals.chunks > 1) {
+    LogWarning(
+        FormatFixed(100.0 * report.set.padding_share(), 0) +
+        " % of the chunks is padding: too few documents are short enough to fill what the long ones leave");
+    LogHint("--mode concat needs no padding but cuts documents; a larger --chunk needs less");
+  }
   run->summary.update(ToJson(report.set));
   run->summary["input_docs"] = report.input.documents;
   run->summary["input_tokens"] = report.input.tokens;
