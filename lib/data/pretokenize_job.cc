@@ -182,7 +182,7 @@ bool Pump(const PretokenizeJobOptions& options, const BatchEncoder& encoder, Doc
           DocumentCollector* collector, ProgressMode progress_mode) {
   Progress progress(progress_mode, "pretokenize", reader->stored_bytes_total(), "bytes");
   OrderedWorkers<RecordBatch, EncodedBatch> workers(
-      options.threads, static_cast<size_t>(options.threads) * 4,
+      options.threads, static_cast<size_t>(options.threads) * 2,
       [&](int worker, const RecordBatch& batch) { return encoder.Encode(worker, batch); });
   std::deque<uint64_t> sizes;
   uint64_t bytes_under_way = 0;
