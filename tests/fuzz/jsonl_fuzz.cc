@@ -1,10 +1,16 @@
+#include <nlohmann/json.hpp>
+
 #include "lib/data/jsonl_text.h"
 #include "tests/fuzz/fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace trainwright;
-  JsonlText reader({"text", "message.content"});
-  std::string text;
-  (void)reader.Read(AsText({data, size}), &text);
+  const std::string_view line = AsText({data, size});
+  for (const std::string key : {"text", "message.content"}) {
+    JsonlText reader({key});
+    std::string text;
+    // What is accepted is JSON to another parser too.
+    if (!reader.Read(line, &text)) TRAINWRIGHT_CHECK(nlohmann::json::accept(line));
+  }
   return 0;
 }
