@@ -272,7 +272,7 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
 void TrainJob::StartNew(bool gpu) {
   model_choice_ = ChooseModel(settings_, data_->header().tokenizer, gpu);
   const PlannedRun planned = PlanRun(
-      settings_, model_choice_.config, gpu, HasFastProducts(Precision::kBf16, device_),
+      settings_, model_choice_.config, device_,
       [&](const SampleStreamOptions& options) { return SampleStream(data_.get(), options).CountEpoch(); });
   plan_ = planned.plan;
   stream_ = std::make_unique<SampleStream>(data_.get(), plan_.stream_options());

@@ -5,6 +5,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/units.h"
+#include "lib/eval/checkpoint.h"
 
 namespace trainwright {
 namespace {
@@ -40,6 +41,13 @@ void RequireSame(const char* flag, const std::optional<Value>& asked, const Valu
   if (asked && *asked != stored) {
     RefuseChange(flag, nlohmann::json(*asked).dump(), nlohmann::json(stored).dump());
   }
+}
+
+Precision PrecisionNamed(const std::string& name) {
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
+    if (PrecisionName(precision) == name) return precision;
+  }
+  throw Error(ErrorCode::kBadInput, "precision", "unknown name '" + name + "'");
 }
 
 template <typename Value>
@@ -81,7 +89,7 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
     ReadField(json, "sequence_tokens", &plan.sequence_tokens);
     ReadField(json, "window_chunks", &plan.window_chunks);
     ReadField(json, "seed", &plan.seed);
-    plan.precision = ParsePrecision(json.at("precision").get<std::string>(), false);
+    plan.precision = PrecisionNamed(json.at("precision").get<std::string>());
     ReadField(json, "total_steps", &plan.schedule.total_steps);
     ReadField(json, "length_rule", &plan.length_rule);
     plan.schedule.kind = ParseScheduleKind(json.at("schedule").get<std::string>(), "schedule");
@@ -105,26 +113,17 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
   return plan;
 }
 
-Precision ParsePrecision(const std::string& name, bool bf16_is_fast) {
-  if (name == "no" || name == "fp32") return Precision::kFp32;
-  if (name == "bf16") return Precision::kBf16;
-  if (name == "fp16") return Precision::kFp16;
-  if (name == "auto") return bf16_is_fast ? Precision::kBf16 : Precision::kFp32;
-  throw Error(ErrorCode::kUsage, "--mixed-precision", "unknown precision '" + name + "'", "",
-              "use no, bf16, fp16 or auto");
-}
-
-PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, bool gpu, bool bf16_is_fast,
+PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::Device device,
                    const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch) {
   PlannedRun planned;
   TrainPlan& plan = planned.plan;
   const auto because = [&](const std::string& reason) { planned.reasons.push_back(reason); };
 
-  plan.precision =
-      ParsePrecision(settings.mixed_precision.empty() ? "no" : settings.mixed_precision, bf16_is_fast);
+  const bool gpu = !device.is_cpu();
+  plan.precision = ParsePrecision(settings.mixed_precision.empty() ? "no" : settings.mixed_precision, device);
   if (settings.mixed_precision == "auto") {
     because("precision " + PrecisionName(plan.precision) + ": this device " +
-            (bf16_is_fast ? "multiplies bf16 natively" : "has no fast bf16 products"));
+            (plan.precision == Precision::kBf16 ? "multiplies bf16 fast" : "has no fast bf16 products"));
   }
   plan.seed = settings.seed.value_or(0);
   plan.accum = settings.accum.value_or(1);
@@ -227,7 +226,7 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
     RefuseChange("--schedule", settings.schedule, ScheduleKindName(plan->schedule.kind));
   }
   if (!settings.mixed_precision.empty() && settings.mixed_precision != "auto" &&
-      ParsePrecision(settings.mixed_precision, false) != plan->precision) {
+      ParsePrecision(settings.mixed_precision, at::Device(at::kCPU)) != plan->precision) {
     RefuseChange("--mixed-precision", settings.mixed_precision, PrecisionName(plan->precision));
   }
   const int64_t samples = plan->samples_per_step();

@@ -2,6 +2,8 @@
 /// plans, data and weights are the same run.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -47,15 +49,12 @@ struct PlannedRun {
 /// Fills in what the user left open.
 /// \param count_epoch counts an epoch of samples cut to the given length; called only where the length
 /// depends on it \throws Error{kUsage} on values out of range or flags that exclude each other
-PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, bool gpu, bool bf16_is_fast,
+PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::Device device,
                    const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch);
 
 /// Checks the flags of a resumed run against its stored plan. Flags that repeat the plan are fine; another
 /// split of the same step into micro-batches is taken over into `plan`. \returns warnings   \throws
 /// Error{kUsage} on a flag that asks for another run
 std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan* plan);
-
-/// no, fp32, bf16, fp16 or auto (bf16 where the device multiplies it fast, else fp32). \throws Error{kUsage}
-Precision ParsePrecision(const std::string& name, bool bf16_is_fast);
 
 }  // namespace trainwright

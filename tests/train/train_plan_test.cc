@@ -18,8 +18,8 @@ ModelConfig SmallModel() {
 }
 
 /// Plans for data of 1,000 samples and 400,000 tokens an epoch.
-PlannedRun Plan(const TrainSettings& settings, bool gpu = false, bool bf16_is_fast = false) {
-  return PlanRun(settings, SmallModel(), gpu, bf16_is_fast, [](const SampleStreamOptions&) {
+PlannedRun Plan(const TrainSettings& settings) {
+  return PlanRun(settings, SmallModel(), at::Device(at::kCPU), [](const SampleStreamOptions&) {
     return EpochCounts{.samples = 1000, .tokens = 400000, .labels = 390000};
   });
 }
@@ -62,7 +62,7 @@ TEST(PlanRun, DoesNotCountTheDataWhenStepsAreGiven) {
   TrainSettings settings;
   settings.steps = 5;
   const PlannedRun planned =
-      PlanRun(settings, SmallModel(), false, false,
+      PlanRun(settings, SmallModel(), at::Device(at::kCPU),
               [](const SampleStreamOptions&) -> EpochCounts { throw std::logic_error("counted"); });
   EXPECT_EQ(planned.plan.schedule.total_steps, 5);
 }
@@ -70,8 +70,8 @@ TEST(PlanRun, DoesNotCountTheDataWhenStepsAreGiven) {
 TEST(PlanRun, ChoosesBf16AutomaticallyWhereItIsFast) {
   TrainSettings settings;
   settings.mixed_precision = "auto";
-  EXPECT_EQ(Plan(settings, false, true).plan.precision, Precision::kBf16);
-  EXPECT_EQ(Plan(settings, false, false).plan.precision, Precision::kFp32);
+  const bool fast = HasFastProducts(Precision::kBf16, at::Device(at::kCPU));
+  EXPECT_EQ(Plan(settings).plan.precision, fast ? Precision::kBf16 : Precision::kFp32);
 }
 
 TEST(PlanRun, RefusesValuesOutOfRange) {
