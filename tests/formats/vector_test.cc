@@ -185,10 +185,10 @@ TEST(ReferenceDecoderTest, AgreesWithTheShardWriter) {
 }
 
 // Files that version 1.0 wrote. They are never written anew: every later release must read them.
-class GoldenTest : public testing::TestWithParam<std::pair<const char*, uint32_t>> {
+class GoldenTest : public testing::TestWithParam<std::pair<std::string, uint32_t>> {
  protected:
   std::string Read(const std::string& extension) const {
-    return test::ReadFile(test::Fixture("golden/v1/" + std::string(GetParam().first) + extension));
+    return test::ReadFile(test::Fixture("golden/v1/" + GetParam().first + extension));
   }
 };
 
@@ -217,8 +217,10 @@ TEST_P(GoldenTest, TokenStreamsOfVersion1StayReadable) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Version1, GoldenTest,
-                         testing::Values(std::pair{"narrow", 300u}, std::pair{"one-bit", 131072u},
-                                         std::pair{"byte", 131073u}, std::pair{"wide", (1u << 24) + 1}),
+                         testing::Values(std::pair<std::string, uint32_t>{"narrow", 300u},
+                                         std::pair<std::string, uint32_t>{"one-bit", 131072u},
+                                         std::pair<std::string, uint32_t>{"byte", 131073u},
+                                         std::pair<std::string, uint32_t>{"wide", (1u << 24) + 1}),
                          [](const auto& info) {
                            std::string name = info.param.first;
                            std::erase(name, '-');
