@@ -9,6 +9,7 @@
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
+#include "lib/base/signals.h"
 #include "lib/io/ordered_workers.h"
 
 namespace trainwright {
@@ -238,6 +239,7 @@ EpochCounts SampleStream::CountEpoch() const {
   std::vector<Sample> samples;
   uint64_t first_chunk = 0;
   for (uint64_t chunk = 0; chunk < impl_->set->chunks();) {
+    ThrowIfStopped();
     const std::vector<Chunk> frame = impl_->set->ReadFrameOf(chunk, &first_chunk);
     samples.clear();
     for (const Chunk& content : frame) {

@@ -70,7 +70,8 @@ class SampleStream {
   /// How far the cursor is, in epochs; whole numbers are exact, between them windows and samples count
   /// evenly.
   double epochs() const;
-  /// Counts an epoch by decoding the whole set once.
+  /// Counts an epoch by decoding the whole set once. \throws Error{kInterrupted, kTerminated} after a stop
+  /// signal
   EpochCounts CountEpoch() const;
   /// Seconds that Next() spent waiting for data so far.
   double wait_s() const;
