@@ -59,14 +59,16 @@ void DefineEvaluateOptions(CLI::App& app, EvaluateOptions* options) {
   app.add_flag("--eos", options->eos, "end each document of raw text with the tokenizer's EOS");
   app.add_flag("--allow-other-tokenizer", options->allow_other_tokenizer,
                "evaluate shards of another tokenizer than the checkpoint's");
-  app.add_option("--seq", options->seq, "longest span in tokens (0: the model's context)")
+  app.add_option("--seq", options->seq, "longest span in tokens; 0: the model's context")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--batch", options->batch, "sequences computed at once")->check(CLI::PositiveNumber);
   app.add_option("--mixed-precision", options->mixed_precision,
                  "precision of matrix products; auto: bf16 where the device is fast at it")
       ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}));
-  app.add_option("--device", options->device, "auto, cpu or cuda");
-  app.add_option("--threads", options->threads, "threads (0: physical cores)")->check(CLI::NonNegativeNumber);
+  app.add_option("--device", options->device, "where to compute; auto takes the GPU if there is one")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  app.add_option("--threads", options->threads, "compute threads; 0: the physical cores this process may use")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--logits", options->logits,
                  "also write tokens, span_starts and fp32 logits of the first batch as safetensors, for "
                  "comparison with "

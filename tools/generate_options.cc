@@ -44,8 +44,10 @@ void DefineGenerateOptions(CLI::App& app, GenerateOptions* options) {
   app.add_option("--mixed-precision", options->mixed_precision,
                  "precision of matrix products; auto: bf16 where the device is fast at it")
       ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}));
-  app.add_option("--device", options->device, "auto, cpu or cuda");
-  app.add_option("--threads", options->threads, "threads (0: physical cores)")->check(CLI::NonNegativeNumber);
+  app.add_option("--device", options->device, "where to compute; auto takes the GPU if there is one")
+      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
+  app.add_option("--threads", options->threads, "compute threads; 0: the physical cores this process may use")
+      ->check(CLI::NonNegativeNumber);
 }
 
 }  // namespace trainwright

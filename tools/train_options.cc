@@ -147,7 +147,7 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--clip", settings->clip, "largest gradient norm; 0: no clipping (default: 1)")
       ->group("Optimizer");
 
-  app.add_option("--device", settings->device, "auto, cpu or cuda")
+  app.add_option("--device", settings->device, "where to compute; auto takes the GPU if there is one")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
       ->group("Device");
   app.add_option("--threads", settings->threads,

@@ -33,6 +33,18 @@ bool IsOneOf(const std::string& text, std::initializer_list<const char*> values)
   return std::any_of(values.begin(), values.end(), [&](const char* value) { return text == value; });
 }
 
+// Definitions may write "passes over the data" or "Passes over the data."; documents show the latter. A first
+// word that is more than letters, such as a value, keeps its case.
+std::string AsSentences(std::string help) {
+  if (help.empty()) return help;
+  const size_t word_end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz");
+  if (word_end != 0 && word_end != std::string::npos && help[word_end] == ' ') {
+    help[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(help[0])));
+  }
+  if (!help.ends_with('.')) help += '.';
+  return help;
+}
+
 // CLI11 describes its validators in the type name: "TEXT:{a,b}", "TEXT:value in {a->0,b->1} OR {0,1}",
 // "UINT:INT in [1 - 64]", "FLOAT:POSITIVE", "TEXT:FILE".
 void ReadValidators(const std::string& description, std::string* value_name, OptionDoc* doc) {
@@ -74,7 +86,7 @@ OptionDoc DescribeOption(const CLI::Option& option) {
   doc.short_names = option.get_snames();
   doc.long_names = option.get_lnames();
   doc.positional = option.get_positional() ? Upper(option.get_name(true)) : "";
-  doc.help = option.get_description();
+  doc.help = AsSentences(option.get_description());
   doc.group = option.get_group();
   doc.required = option.get_required();
   const bool flag = option.get_items_expected_max() == 0;
@@ -95,8 +107,8 @@ OptionDoc DescribeOption(const CLI::Option& option) {
     }
     if (IsOneOf(value_name, {"INT", "UINT", "NUMBER"})) value_name = "N";
     if (value_name == "FLOAT") value_name = "X";
+    if (doc.is_positional() && (value_name.empty() || value_name == "TEXT")) value_name = doc.positional;
     if (value_name.empty()) value_name = "VALUE";
-    if (doc.is_positional() && value_name == "TEXT") value_name = doc.positional;
     doc.value_name = value_name;
   }
 
@@ -163,8 +175,9 @@ std::string SynopsisArguments(const ToolDoc& doc) {
     }
   }
   for (const OptionDoc& option : doc.options) {
-    if (!option.is_positional()) continue;
-    text += option.required ? " " + option.positional : " [" + option.positional + "]";
+    if (option.positional.empty()) continue;
+    text +=
+        option.required && option.is_positional() ? " " + option.positional : " [" + option.positional + "]";
     if (option.repeated) text += "...";
   }
   return text;

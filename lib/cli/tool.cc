@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <new>
-#include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -79,6 +80,17 @@ Error TranslateException(const std::exception& exception) {
     return Error(ErrorCode::kIo, "system", message);
   return Error(ErrorCode::kInternal, "internal error", message, "",
                "this is a bug; please report it with the command line");
+}
+
+/// Whether a whole number does not fit the widest type of its option: CLI11 would take the largest that does.
+bool IsTooLong(const std::string& text, bool is_signed) {
+  const char* begin = text.data() + (text.starts_with('+') ? 1 : 0);
+  const char* end = text.data() + text.size();
+  int64_t narrow = 0;
+  uint64_t wide = 0;
+  const auto result = is_signed || text.starts_with('-') ? std::from_chars(begin, end, narrow)
+                                                         : std::from_chars(begin, end, wide);
+  return result.ec == std::errc::result_out_of_range;
 }
 
 // ---- Parsing ----
@@ -156,21 +168,27 @@ class CommandLine {
   }
 
   void RefuseLeftOvers() const {
-    const std::vector<std::string> rest = app_.remaining();
-    for (const std::string& argument : rest) {
+    std::vector<std::string> rest = app_.remaining();
+    const auto end_of_options = std::find(rest.begin(), rest.end(), "--");
+    for (const std::string& argument : std::vector(rest.begin(), end_of_options)) {
       if (argument.size() < 2 || argument[0] != '-') continue;
       const std::string name = argument.substr(0, argument.find('='));
       const std::string nearest = name.starts_with("--") ? NearestName(name, FlagNames()) : "";
       throw Error(ErrorCode::kUsage, name, "unknown option", "",
                   nearest.empty() ? Hint(info_) : "did you mean " + nearest + "? " + Hint(info_));
     }
+    if (end_of_options != rest.end()) rest.erase(end_of_options);
     if (!rest.empty()) throw Error(ErrorCode::kUsage, rest.front(), "unexpected argument", "", Hint(info_));
   }
 
   void Set(CLI::Option* option, const std::vector<std::string>& values, const std::string& source) {
     const bool repeated = option->get_expected_max() > 1;
-    // CLI11's own spelling of a list without items.
-    if (values.empty()) option->add_result("{}");
+    if (repeated && values.empty()) {
+      // CLI11 has no result that means "no items"; its converter clears the variable and reports failure.
+      option->get_callback()({});
+      emptied_.insert(option);
+      return;
+    }
     for (const std::string& value : values) option->add_result(FlagValue(*option, value, source));
     if (!repeated && values.size() != 1)
       throw Error(ErrorCode::kUsage, source, "takes one value, not a list");
@@ -229,8 +247,9 @@ class CommandLine {
       EffectiveOption entry{DescribeOption(*option), option->results(), true};
       const OptionDoc& doc = entry.doc;
       if (!entry.values.empty()) {
-        if (entry.values == std::vector<std::string>{"{}"}) entry.values.clear();
-        if (!doc.repeated && !entry.values.empty()) entry.values = {entry.values.back()};
+        if (!doc.repeated) entry.values = {entry.values.back()};
+      } else if (emptied_.contains(option)) {
+        entry.values.clear();
       } else if (doc.is_flag()) {
         entry.values = {doc.default_text.empty() ? "false" : doc.default_text};
       } else if (!doc.default_text.empty()) {
@@ -251,17 +270,21 @@ class CommandLine {
       if (option->count() == 0 || option->get_callback_run() || option->get_single_name() == "config")
         continue;
       const std::vector<std::string> given = option->results();
+      const OptionDoc doc = DescribeOption(*option);
       try {
+        const bool is_signed = option->get_type_name().starts_with("INT");
+        for (const std::string& value : given) {
+          if (doc.value_name == "N" && IsTooLong(value, is_signed)) throw CLI::ConversionError(value);
+        }
         option->run_callback();
       } catch (const CLI::ParseError& error) {
-        throw BadValue(*option, given, error.what());
+        throw BadValue(*option, doc, given, error.what());
       }
     }
   }
 
-  Error BadValue(const CLI::Option& option, const std::vector<std::string>& given,
+  Error BadValue(const CLI::Option& option, const OptionDoc& doc, const std::vector<std::string>& given,
                  const std::string& message) const {
-    const OptionDoc doc = DescribeOption(option);
     const auto source = sources_.find(&option);
     const std::string object = source != sources_.end() ? source->second : option.get_name();
     const std::string value = given.empty() ? "" : given.back();
@@ -274,8 +297,8 @@ class CommandLine {
     }
     if (!doc.constraint.empty())
       return Error(ErrorCode::kUsage, object, "'" + value + "' is not allowed; it must be " + doc.constraint);
-    if (message.starts_with("Could not convert")) {
-      const bool whole = option.get_type_name().find("INT") != std::string::npos;
+    if (doc.value_name == "N" || doc.value_name == "X" || message.starts_with("Could not convert")) {
+      const bool whole = doc.value_name == "N";
       const char* kind = doc.is_flag()           ? "true or false"
                          : whole                 ? "a whole number in range"
                          : doc.value_name == "X" ? "a number"
@@ -290,8 +313,7 @@ class CommandLine {
 
   void RequireAll() const {
     for (const CLI::Option* option : app_.get_options()) {
-      const bool empty = option->count() == 0 || option->results() == std::vector<std::string>{"{}"};
-      if (option->get_required() && empty) {
+      if (option->get_required() && option->count() == 0) {
         const OptionDoc doc = DescribeOption(*option);
         throw Error(ErrorCode::kUsage, doc.is_positional() ? doc.positional : option->get_name(),
                     "is required", "", Hint(info_));
@@ -302,6 +324,7 @@ class CommandLine {
   const ToolInfo& info_;
   CLI::App& app_;
   std::map<const CLI::Option*, std::string> sources_;
+  std::set<const CLI::Option*> emptied_;  // set to a list without items
 };
 
 // A flag that is only asked for its count.
@@ -326,10 +349,10 @@ void DefineCommonOptionsWithHook(CLI::App& app, CommonOptions* options, const Se
   if (hook) config->force_callback();
   AddPlainFlag(app, "--print-config",
                "Write the effective configuration as YAML to standard output, and stop.");
-  app.add_option(
-         "--summary", options->summary_path,
-         "Write a JSON summary to this file when done, also after a failure: counts, exit status, wall and "
-         "processor time in seconds, peak memory in bytes.")
+  app.add_option("--summary", options->summary_path,
+                 "Write a JSON summary to this file when done, also after a failure. It holds counts, exit "
+                 "status, wall "
+                 "and processor time in seconds, and peak memory in bytes.")
       ->type_name("FILE")
       ->group(kCommonGroup);
   static const std::vector<std::pair<std::string, ProgressMode>> kModes = {
@@ -337,6 +360,7 @@ void DefineCommonOptionsWithHook(CLI::App& app, CommonOptions* options, const Se
   AddChoice(app, "--progress", &options->progress, kModes,
             "When to draw a progress bar on standard error. auto draws on a terminal, unless TERM is dumb or "
             "-q is given.")
+      ->type_name("WHEN")
       ->group(kCommonGroup);
   app.add_flag("-q,--quiet", options->quiet, "Print errors only.")->group(kCommonGroup);
   app.add_flag("-v,--verbose", options->verbose, "Print more about what is done.")->group(kCommonGroup);

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -14,42 +15,12 @@
 #include "lib/cli/tool.h"
 #include "lib/io/byte_sink.h"
 #include "lib/report/progress.h"
+#include "tests/cli/sample_tool/sample_tool.h"
 
 namespace {
 
 using namespace trainwright;
-
-struct SampleOptions {
-  std::vector<std::string> inputs;
-  std::string output = "-", title = "untitled", fail;
-  int64_t steps = 10;
-  double rate = 0.25;
-  std::vector<double> scales = {1, 0.5};
-  std::vector<std::string> tags;
-  bool force = false;
-  std::string mode = "fast";
-  uint64_t megabytes = 0;
-  bool ignore_sigpipe = false;
-};
-
-const ToolInfo& SampleInfo(bool filter) {
-  static const ToolInfo info = {
-      .name = "sample",
-      .summary = "print what the command line says",
-      .description = "Prints its options, one `name=value` a line.\n\nA second paragraph.",
-      .sections = {{"FILES", "  sample.yaml\n\nA configuration."}},
-      .examples = {{"sample --steps 3 -t 'two words' one two", "Three steps."}},
-      .see_also = {"pack(1)"},
-      .filter = filter,
-      .build_features = "a feature"};
-  static const ToolInfo patient = [] {
-    ToolInfo copy = info;
-    copy.filter = false;
-    copy.stdout_is_data = false;
-    return copy;
-  }();
-  return filter ? info : patient;
-}
+using test::SampleOptions;
 
 void Fail(const std::string& how) {
   if (how == "no") throw Error(ErrorCode::kNo, "shard", "differs");
@@ -65,22 +36,6 @@ void Fail(const std::string& how) {
     throw std::runtime_error("CUDA out of memory. Tried to allocate 2 GiB\nException raised from malloc");
   if (how == "bug") throw std::logic_error("shapes differ\nException raised from f at g.cpp:1\nframe #0: h");
   if (how == "odd") throw 7;
-}
-
-void Define(CLI::App& app, SampleOptions* options) {
-  app.add_option("FILE", options->inputs, "Input files.");
-  app.add_option("-o,--output", options->output, "Where the lines go.")->type_name("FILE");
-  app.add_option("-t,--title", options->title, "A title. Free text.");
-  app.add_option("-n,--steps", options->steps, "How many steps.")
-      ->check(CLI::Range(int64_t{1}, int64_t{1000}));
-  app.add_option("--rate", options->rate, "A rate per second.")->check(CLI::PositiveNumber);
-  app.add_option("--scale", options->scales, "A factor.");
-  app.add_option("--tag", options->tags, "A word.");
-  app.add_flag("-f,--force", options->force, "Insist.");
-  app.add_option("--mode", options->mode, "How to work.")->check(CLI::IsMember({"fast", "exact"}));
-  app.add_option("--fail", options->fail, "Fail in this way.")->group("Trouble");
-  app.add_option("--megabytes", options->megabytes, "Write so many MiB of zeros in place of the lines.")
-      ->group("Trouble");
 }
 
 int RunSample(const SampleOptions& options, ToolRun& run) {
@@ -120,10 +75,22 @@ int RunSample(const SampleOptions& options, ToolRun& run) {
 
 }  // namespace
 
+// The name it is called by says which tool it plays: "patient" is no filter, "needy" cannot do without
+// options.
 int main(int argc, char** argv) {
   SampleOptions options;
-  const bool filter = std::string(argv[0]).find("patient") == std::string::npos;
+  const std::string name = std::filesystem::path(argv[0]).filename();
+  ToolInfo info = test::SampleInfo(/*filter=*/name != "patient");
+  info.name = name;
+  std::string data, target;
   return RunTool(
-      argc, argv, SampleInfo(filter), [&](CLI::App& app) { Define(app, &options); },
+      argc, argv, info,
+      [&](CLI::App& app) {
+        test::DefineSampleOptions(app, &options);
+        if (name != "needy") return;
+        app.add_option("--data", data, "Data.")->required();
+        app.remove_option(app.get_option("FILE"));
+        app.add_option("TARGET", target, "Where to.")->required();
+      },
       [&](ToolRun& run) { return RunSample(options, run); });
 }

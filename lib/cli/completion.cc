@@ -1,0 +1,178 @@
+#include "lib/cli/completion.h"
+
+#include <algorithm>
+
+#include "lib/cli/help_text.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kGenerated[] = "by clidoc; scripts/update_generated.sh writes it anew.\n";
+
+enum class ValueKind { kNone, kChoice, kFile, kFolder, kOther };
+
+ValueKind KindOf(const OptionDoc& option) {
+  if (option.is_flag()) return ValueKind::kNone;
+  if (!option.choices.empty()) return ValueKind::kChoice;
+  const std::string& value = option.value_name;
+  // What may be a file or a folder completes as files do, which shows folders too.
+  for (const char* word : {"FILE", "PATH", "SHARD", "CHECKPOINT", "INPUT"}) {
+    if (value.find(word) != std::string::npos) return ValueKind::kFile;
+  }
+  return value.find("DIR") != std::string::npos ? ValueKind::kFolder : ValueKind::kOther;
+}
+
+std::vector<std::string> Flags(const OptionDoc& option) {
+  std::vector<std::string> flags;
+  if (option.is_positional()) return flags;
+  for (const std::string& name : option.short_names) flags.push_back("-" + name);
+  for (const std::string& name : option.long_names) flags.push_back("--" + name);
+  return flags;
+}
+
+std::string Join(const std::vector<std::string>& parts, const std::string& separator) {
+  std::string text;
+  for (const std::string& part : parts) text += (text.empty() ? "" : separator) + part;
+  return text;
+}
+
+/// The short help without quotes and brackets, which would need another escape in every shell.
+std::string PlainHelp(const OptionDoc& option) {
+  std::string help = FirstSentence(option.help);
+  std::string plain;
+  for (const char c : help) {
+    if (c == '\'' || c == '`' || c == '"' || c == '\\' || c == '$') continue;
+    plain += c == '[' ? '(' : c == ']' ? ')' : c == '\n' ? ' ' : c;
+  }
+  return plain;
+}
+
+std::string Identifier(const std::string& tool) {
+  std::string name = "_trainwright_" + tool;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+std::string ZshEscape(std::string text) {
+  for (size_t at = 0; (at = text.find(':', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  return text;
+}
+
+std::string ZshAction(const OptionDoc& option) {
+  switch (KindOf(option)) {
+    case ValueKind::kNone:
+      return "";
+    case ValueKind::kChoice:
+      return "(" + Join(option.choices, " ") + ")";
+    case ValueKind::kFile:
+      return "_files";
+    case ValueKind::kFolder:
+      return "_files -/";
+    case ValueKind::kOther:
+      return "";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string BashCompletion(const ToolDoc& doc) {
+  const std::string function = Identifier(doc.info.name);
+  std::vector<std::string> all_flags;
+  std::string values;
+  bool takes_files = false;
+  for (const OptionDoc& option : doc.options) {
+    const std::vector<std::string> flags = Flags(option);
+    all_flags.insert(all_flags.end(), flags.begin(), flags.end());
+    if (option.is_positional())
+      takes_files |= KindOf(option) == ValueKind::kFile || KindOf(option) == ValueKind::kFolder;
+    if (flags.empty() || option.is_flag()) continue;
+    std::string action = "return";
+    if (KindOf(option) == ValueKind::kChoice) {
+      action = "COMPREPLY=($(compgen -W '" + Join(option.choices, " ") + "' -- \"$current\")); return";
+    } else if (KindOf(option) == ValueKind::kFile) {
+      action =
+          "compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- \"$current\"); return";
+    } else if (KindOf(option) == ValueKind::kFolder) {
+      action =
+          "compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- \"$current\"); return";
+    }
+    values += "    " + Join(flags, " | ") + ") " + action + " ;;\n";
+  }
+  std::string text = "# bash completion for " + doc.info.name + ", generated " + kGenerated;
+  text += function +
+          "() {\n  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]}\n  "
+          "COMPREPLY=()\n";
+  text += "  # --flag=value arrives as three words.\n";
+  text +=
+      "  if [[ $current == '=' ]]; then\n    current=''\n  elif [[ $previous == '=' ]]; then\n"
+      "    previous=${COMP_WORDS[COMP_CWORD - 2]}\n  fi\n";
+  text += "  case $previous in\n" + values + "  esac\n";
+  text += "  if [[ $current == -* ]]; then\n    COMPREPLY=($(compgen -W '" + Join(all_flags, " ") +
+          "' -- \"$current\"))\n    return\n  fi\n";
+  if (takes_files) {
+    text += "  compopt -o filenames 2>/dev/null\n  mapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n";
+  }
+  return text + "}\ncomplete -F " + function + " " + doc.info.name + "\n";
+}
+
+std::string ZshCompletion(const ToolDoc& doc) {
+  std::string text = "#compdef " + doc.info.name + "\n# zsh completion for " + doc.info.name +
+                     ", generated " + kGenerated + "\n_arguments -s -S";
+  for (const OptionDoc& option : doc.options) {
+    const std::vector<std::string> flags = Flags(option);
+    text += " \\\n  ";
+    if (flags.empty()) {
+      text += std::string("'") + (option.repeated ? "*" : "") + ":" + option.positional + ":" +
+              ZshAction(option) + "'";
+      continue;
+    }
+    const std::string star = option.repeated ? "*" : "";
+    std::vector<std::string> spelled;
+    for (const std::string& flag : flags) {
+      spelled.push_back(option.is_flag() ? flag : flag + (flag.starts_with("--") ? "=" : "+"));
+    }
+    const std::string exclusive = option.repeated || flags.size() == 1 ? star : "(" + Join(flags, " ") + ")";
+    std::string rest = "[" + ZshEscape(PlainHelp(option)) + "]";
+    if (!option.is_flag()) rest += ":" + option.value_name + ":" + ZshAction(option);
+    text += spelled.size() == 1 ? "'" + exclusive + spelled[0] + rest + "'"
+                                : "'" + exclusive + "'{" + Join(spelled, ",") + "}'" + rest + "'";
+  }
+  return text + "\n";
+}
+
+std::string FishCompletion(const ToolDoc& doc) {
+  std::string text = "# fish completion for " + doc.info.name + ", generated " + kGenerated;
+  bool takes_files = false;
+  for (const OptionDoc& option : doc.options) {
+    if (option.is_positional())
+      takes_files |= KindOf(option) == ValueKind::kFile || KindOf(option) == ValueKind::kFolder;
+  }
+  if (!takes_files) text += "complete -c " + doc.info.name + " -f\n";
+  for (const OptionDoc& option : doc.options) {
+    if (option.is_positional()) continue;
+    std::string line = "complete -c " + doc.info.name;
+    for (const std::string& name : option.short_names) line += " -s " + name;
+    for (const std::string& name : option.long_names) line += " -l " + name;
+    switch (KindOf(option)) {
+      case ValueKind::kNone:
+        break;
+      case ValueKind::kChoice:
+        line += " -x -a '" + Join(option.choices, " ") + "'";
+        break;
+      case ValueKind::kFile:
+        line += " -r -F";
+        break;
+      case ValueKind::kFolder:
+        line += " -x -a '(__fish_complete_directories)'";
+        break;
+      case ValueKind::kOther:
+        line += " -x";
+        break;
+    }
+    text += line + " -d '" + PlainHelp(option) + "'\n";
+  }
+  return text;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,9 @@
+# Filters die of SIGPIPE as every filter does, also under a parent that ignores the signal.
+set +o pipefail
+yes 'to be or not to be, that is the question' | head -c 30000000 > text
+pretokenize -q text > tokens
+status_of_first() { echo "${PIPESTATUS[0]}"; }
+pretokenize -q text | head -c 1 > one; status_of_first
+pretokenize -q text --to jsonl | head -c 1 > one; status_of_first
+pack -q --level 1 --mode none tokens | head -c 1 > one; status_of_first
+bash -c 'trap "" PIPE; pretokenize -q text | head -c 1 > one; echo "${PIPESTATUS[0]}"'

@@ -1,0 +1,16 @@
+# An error that a write to standard output meets, even at the very end, is status 4.
+status_of() {
+  local status=0
+  "$@" 2> err || status=$?
+  echo "$status"
+}
+for tool in $BUILT_TOOLS; do
+  test "$(status_of bash -c "$tool --version > /dev/full")" = 4
+  test "$(status_of bash -c "$tool --print-config > /dev/full")" = 4
+  test "$(status_of bash -c "$tool --version >&-")" = 4
+done
+echo 'to be or not to be' > text
+pretokenize -q text > tokens
+test "$(status_of bash -c 'pretokenize text > /dev/full')" = 4
+test "$(status_of bash -c 'pretokenize --to jsonl text > /dev/full')" = 4
+test "$(status_of bash -c 'pack tokens > /dev/full')" = 4
