@@ -13,6 +13,11 @@ set(trainwright_report_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_cli_uses PRIVATE ${TRAINWRIGHT_YAML} PUBLIC CLI11::CLI11 nlohmann_json::nlohmann_json)
 set(trainwright_data_uses PRIVATE simdjson::simdjson PkgConfig::ZSTD)
 
+# Without these, loops with exp or a comparison of floats are not vectorised (measured: five times slower). They
+# change no value: only traps and errno, which nothing reads.
+file(GLOB kernel_sources ${CMAKE_SOURCE_DIR}/lib/nn/cpu/kernels_*.cc)
+set_source_files_properties(${kernel_sources} PROPERTIES COMPILE_OPTIONS "-fno-trapping-math;-fno-math-errno")
+
 function(trainwright_add_layers)
   set(torch_layers "")
   set(layers "")

@@ -11,7 +11,8 @@
 namespace trainwright {
 
 /// Call first thing in main, before any work of torch: tells MKL to give results that do not depend on the
-/// alignment of its operands (a value of MKL_CBWR that the user set is kept).
+/// alignment of its operands (a value of MKL_CBWR that the user set is kept). Programs that link this also
+/// restart themselves once, before main, with MKL_CBWR and a short GOMP_SPINCOUNT in their environment.
 void PrepareDeterminism();
 
 /// Threads of matrix products and element-wise kernels. \param threads >= 1, or 0 for the physical cores
