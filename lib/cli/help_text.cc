@@ -1,6 +1,7 @@
 #include "lib/cli/help_text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <sstream>
 
 #include "lib/base/version.h"
@@ -63,11 +64,16 @@ std::string Fold(const std::string& text, size_t indent, size_t width) {
 }
 
 std::string FirstSentence(const std::string& text) {
-  size_t end = text.find('\n');
-  for (const char* stop : {". ", ".\n", "; "}) end = std::min(end, text.find(stop));
-  std::string sentence = text.substr(0, end);
-  if (!sentence.empty() && sentence.back() == '.') sentence.pop_back();
-  return sentence;
+  size_t end = 0;
+  for (int depth = 0; end < text.size() && text[end] != '\n'; ++end) {
+    if (text[end] == '(') ++depth;
+    if (text[end] == ')') --depth;
+    const bool stop = text[end] == '.' || text[end] == ';';
+    if (depth == 0 && stop &&
+        (end + 1 == text.size() || std::isspace(static_cast<unsigned char>(text[end + 1])) != 0))
+      break;
+  }
+  return text.substr(0, end);
 }
 
 std::string OptionNotes(const OptionDoc& option) {
@@ -87,10 +93,14 @@ std::string ShortHelp(const ToolDoc& doc) {
     const bool aligned = option.short_names.empty() && !option.is_positional();
     const std::string usage = "  " + std::string(aligned ? 4 : 0, ' ') + option.Usage();
     std::string help = WithoutBackticks(FirstSentence(option.help));
-    if (!option.choices.empty()) help += " (" + Join(option.choices, "|") + ")";
+    const bool named =
+        std::all_of(option.choices.begin(), option.choices.end(),
+                    [&](const std::string& choice) { return help.find(choice) != std::string::npos; });
+    if (!named) help += " (" + Join(option.choices, "|") + ")";
     if (!option.default_text.empty()) help += " [" + option.default_text + "]";
-    const size_t gap = usage.size() + 2 <= kHelpColumn ? kHelpColumn - usage.size() : 2;
-    text += usage + std::string(gap, ' ') + help + "\n";
+    const bool fits = usage.size() + 2 <= kHelpColumn;
+    text +=
+        usage + (fits ? "" : "\n") + std::string(kHelpColumn - (fits ? usage.size() : 0), ' ') + help + "\n";
   };
   for (const OptionDoc& option : doc.options) {
     if (option.is_positional()) add(option);

@@ -37,8 +37,8 @@ bool IsOneOf(const std::string& text, std::initializer_list<const char*> values)
 // word that is more than letters, such as a value, keeps its case.
 std::string AsSentences(std::string help) {
   if (help.empty()) return help;
-  const size_t word_end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz");
-  if (word_end != 0 && word_end != std::string::npos && help[word_end] == ' ') {
+  const size_t word_end = help.find_first_not_of("abcdefghijklmnopqrstuvwxyz-");
+  if (word_end != 0 && help[0] != '-' && word_end != std::string::npos && help[word_end] == ' ') {
     help[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(help[0])));
   }
   if (!help.ends_with('.')) help += '.';

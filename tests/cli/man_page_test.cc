@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/cli/cli_json.h"
-#include "lib/cli/completion.h"
+#include "lib/cli/help_text.h"
 #include "lib/cli/option_table.h"
 #include "tests/cli/sample_tool/sample_tool.h"
 
@@ -65,6 +65,13 @@ TEST(OptionTableTest, TellsChoicesBoundsDefaultsAndRepetition) {
   EXPECT_EQ(find("print-config").environment, "");
   EXPECT_TRUE(find("force").is_flag());
   EXPECT_EQ(SynopsisArguments(doc), "[OPTION]... [FILE]...");
+}
+
+TEST(FirstSentenceTest, EndsAtStopsOutsideBrackets) {
+  EXPECT_EQ(FirstSentence("Shards, as 0.5 GB. More."), "Shards, as 0.5 GB");
+  EXPECT_EQ(FirstSentence("Folder (default: the next; see below); else none."),
+            "Folder (default: the next; see below)");
+  EXPECT_EQ(FirstSentence("Ends."), "Ends");
 }
 
 TEST(NearestNameTest, FindsSlipsAndNothingForStrangers) {
