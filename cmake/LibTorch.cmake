@@ -44,3 +44,4 @@ if(EXISTS ${TRAINWRIGHT_TORCH_LIB}/libgomp.so.1)
 else()
   target_link_libraries(trainwright_openmp INTERFACE OpenMP::OpenMP_CXX)
 endif()
+set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # installed tools find LibTorch where they were built with it

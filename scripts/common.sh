@@ -1,6 +1,8 @@
 # Shared by the scripts in this folder; sourced, not run.
 # shellcheck shell=bash
 
+shopt -s inherit_errexit
+
 # Set by the script that sources this file: the name shown before its messages.
 : "${script_name:=$(basename "$0" .sh)}"
 
@@ -21,6 +23,9 @@ die() {
   exit 1
 }
 
+# print_usage: the comment at the top of the script that runs.
+print_usage() { awk 'NR > 1 && !/^#/ {exit} NR > 1 {sub(/^# ?/, ""); print}' "scripts/$script_name.sh"; }
+
 # heading TEXT: a line that starts a stage, with the time passed since the script started.
 heading() { printf '\n%s== %s%s %s[%02d:%02d]%s\n' "$bold" "$*" "$reset" "$dim" $((SECONDS / 60)) $((SECONDS % 60)) "$reset"; }
 
@@ -33,9 +38,12 @@ quote() {
   printf '%s' "${out% }"
 }
 
+# show WORD...: a command as one would type it, on standard error, so that its output can be redirected.
+show() { printf '%s$ %s%s\n' "$bold" "$(quote "$@")" "$reset" >&2; }
+
 # run COMMAND...: shows the command, then runs it.
 run() {
-  printf '%s$ %s%s\n' "$bold" "$(quote "$@")" "$reset"
+  show "$@"
   "$@"
 }
 

@@ -15,7 +15,7 @@ source scripts/common.sh
 pins=scripts/libtorch.requirements.txt
 case ${1:-} in
   '') ;;
-  -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'; exit 0 ;;
+  -h | --help) print_usage; exit 0 ;;
   *) die "unknown argument $1" "scripts/fetch_libtorch.sh --help" ;;
 esac
 

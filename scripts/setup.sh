@@ -19,13 +19,13 @@ build_packages=(
   zlib1g-dev libzstd-dev libxxhash-dev libssl-dev libsentencepiece-dev
   python3 python3-pip ca-certificates unzip  # to fetch LibTorch
 )
-test_packages=(libgtest-dev libgmock-dev zstd groff-base mandoc)
+test_packages=(libgtest-dev libgmock-dev make mandoc zstd)
 
 packages=("${build_packages[@]}")
 for argument in "$@"; do
   case $argument in
     --tests) packages+=("${test_packages[@]}") ;;
-    -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'; exit 0 ;;
+    -h | --help) print_usage; exit 0 ;;
     *) die "unknown argument $argument" "scripts/setup.sh --help" ;;
   esac
 done
@@ -50,7 +50,13 @@ if ((${#missing[@]})); then
   fi
   say "installing ${#missing[@]} missing of ${#packages[@]} packages: ${missing[*]}"
   run "${as_root[@]}" "${update[@]}" -qq
-  run "${as_root[@]}" "${install[@]}" -qq -o Dpkg::Use-Pty=0 < /dev/null > /dev/null
+  show "${as_root[@]}" "${install[@]}"
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  "${as_root[@]}" "${install[@]}" -qq -o Dpkg::Use-Pty=0 < /dev/null > "$log" 2>&1 || {
+    cat "$log" >&2
+    die "apt-get could not install the packages"
+  }
 else
   say "all ${#packages[@]} system packages are installed"
 fi

@@ -19,7 +19,7 @@ suites=()
 for argument in "$@"; do
   case $argument in
     release | asan | tsan) suites+=("$argument") ;;
-    -h | --help) sed -n '2,/^set/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'; exit 0 ;;
+    -h | --help) print_usage; exit 0 ;;
     *) die "unknown argument $argument" "scripts/test.sh --help" ;;
   esac
 done

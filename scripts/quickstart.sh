@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# From nothing to a trained model on real text: sets up, builds, and runs the suite's main job on GSM8K.
+#
+# usage: scripts/quickstart.sh [--tokens N] [DIR]
+#
+# Works in DIR (default: quickstart/) and trains on N tokens (default: 600000, about half of the data). Takes under 25
+# minutes on two cores, of which about six are training. May be stopped at any moment and run again: what is done is not
+# done twice, and a training run goes on where it was.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/common.sh
+source scripts/common.sh
+
+tokens=600000 work=quickstart
+while (($#)); do
+  case $1 in
+    -h | --help) print_usage; exit 0 ;;
+    --tokens) tokens=${2:?--tokens needs a number}; shift ;;
+    -*) die "unknown argument $1" "scripts/quickstart.sh --help" ;;
+    *) work=$1 ;;
+  esac
+  shift
+done
+mkdir -p "$work"
+work=$(cd "$work" && pwd)
+root=$PWD
+
+heading "1/5 Set-up"
+scripts/setup.sh
+scripts/fetch_libtorch.sh
+
+heading "2/5 Build"
+configure=(cmake --preset release)
+[[ -e build/release/CMakeCache.txt ]] || configure+=(-DTRAINWRIGHT_TESTS=OFF)  # a folder with tests keeps them
+quiet=()
+[[ -t 1 ]] || quiet=(-- --quiet)
+show "${configure[@]}"
+"${configure[@]}" > "$work/configure.log" 2>&1 || { cat "$work/configure.log" >&2; die "cmake could not configure"; }
+run cmake --build --preset release --parallel "$(build_jobs)" \
+  --target pretokenize pack train evaluate generate "${quiet[@]}"
+
+# What follows is what a user would type, in this folder and with these tools in PATH.
+cd "$work"
+export PATH=$root/build/release/bin:$PATH
+ln -sfn "$root/examples/data" data
+
+# type_in COMMAND_LINE: shows the line, then runs it.
+type_in() {
+  printf '%s$ %s%s\n' "$bold" "$1" "$reset" >&2
+  bash -euo pipefail -c "$1"
+}
+
+heading "3/5 Text to shards"
+if [[ -e shards/MANIFEST.json && -e val/MANIFEST.json ]]; then
+  say "shards/ and val/ are there"
+else
+  type_in 'pretokenize --tokenizer data/mistral-v1.model --key question --key answer --eos \
+    --holdout 0.1 --holdout-output val.tokens data/gsm8k-train.jsonl | pack --chunk 32768 -o shards/'
+  type_in 'pack --chunk 32768 -o val/ val.tokens'
+fi
+
+heading "4/5 Training"
+train="train --mixed-precision bf16 --accum 8 --batch 2 --tokens $tokens --eval-data val/ --eval-every 0 --out runs/quickstart"
+[[ ! -e runs/quickstart ]] || train+=' --resume'
+type_in "$train"
+
+heading "5/5 Evaluation and a sample"
+type_in 'evaluate --checkpoint runs/quickstart --data val/ > evaluation.json'
+type_in 'generate --checkpoint runs/quickstart --max-tokens 80 \
+    --prompt "Anna has 12 apples. She buys 3 bags with 4 apples each. How many apples does Anna have now?" > sample.jsonl'
+
+heading "Result"
+python3 - << 'PYTHON'
+import json
+import textwrap
+
+with open("runs/quickstart/metrics.jsonl", encoding="utf-8") as lines:
+    records = [json.loads(line) for line in lines]
+before = next(record for record in records if record["type"] == "eval" and record["step"] == 0)
+with open("evaluation.json", encoding="utf-8") as file:
+    after = json.load(file)
+with open("sample.jsonl", encoding="utf-8") as file:
+    sample = json.loads(file.readline())
+
+print("Validation: the 10 % of GSM8K's lines that training has not seen")
+print(f"{'':24}{'before':>12}{'after':>12}")
+for label, name, digits in (("loss, nats a token", "loss_nats", 3), ("perplexity", "perplexity", 1),
+                            ("bits per byte", "bits_per_byte", 3)):
+    print(f"  {label:22}{before[name]:12,.{digits}f}{after[name]:12,.{digits}f}")
+print("\nA greedy sample, the prompt first")
+for line in (sample["prompt"] + sample["text"]).splitlines():
+    print(textwrap.fill(line, 100, initial_indent="  ", subsequent_indent="  "))
+PYTHON

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""What scripts/fetch_libtorch.sh promises, with a stand-in for pip that "downloads" tiny wheels.
+
+usage: fetch_libtorch_test.py SOURCE_DIR
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(sys.argv.pop(1))
+
+# Stands before the real python3 in PATH. FAKE_PIP says what happens: ok, fail (pip refuses: bad hash, no network),
+# or a wheel that is no zip file.
+FAKE_PYTHON = r'''#!/bin/sh
+echo called >> "$FAKE_LOG"
+[ "$FAKE_PIP" != fail ] || exit 1
+while [ "$1" != --dest ]; do shift; done
+mkdir -p "$2" && exec "$REAL_PYTHON" - "$2" "$FAKE_PIP" <<'PY'
+import sys, zipfile
+for name, members in {
+    "torch-2.11.0-cp311.whl": ["torch/lib/libtorch_cpu.so", "torch/include/a.h", "torch/unwanted.py",
+                               "torch-2.11.0.dist-info/LICENSE"],
+    "nvidia_cuda_runtime.whl": ["nvidia/cu13/lib/libcudart.so.13", "nvidia_cuda_runtime.dist-info/License.txt"],
+    "nvidia_cuda_cupti.whl": ["nvidia/cu13/lib/libcupti.so.13", "nvidia_cuda_cupti.dist-info/License.txt"],
+}.items():
+    if sys.argv[2] == "broken" and name.startswith("nvidia_cuda_runtime"):
+        open(f"{sys.argv[1]}/{name}", "w").write("no zip file")
+        continue
+    with zipfile.ZipFile(f"{sys.argv[1]}/{name}", "w") as wheel:
+        for member in members:
+            wheel.writestr(member, member)
+PY
+'''
+
+
+class FetchLibtorchTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.cache = self.folder / "cache"
+        (self.folder / "bin").mkdir()
+        fake = self.folder / "bin/python3"
+        fake.write_text(FAKE_PYTHON)
+        fake.chmod(0o755)
+
+    def fetch(self, pip="ok", **extra):
+        environment = {"PATH": f"{self.folder}/bin:/usr/bin:/bin", "HOME": str(self.folder), "FAKE_PIP": pip,
+                       "FAKE_LOG": str(self.folder / "log"), "REAL_PYTHON": sys.executable,
+                       "TRAINWRIGHT_CACHE_DIR": str(self.cache), **extra}
+        return subprocess.run([SOURCE / "scripts/fetch_libtorch.sh"], env=environment, text=True, timeout=60,
+                              stdin=subprocess.DEVNULL, capture_output=True, check=False)
+
+    def downloads(self):
+        log = self.folder / "log"
+        return len(log.read_text().splitlines()) if log.exists() else 0
+
+    def kept(self):
+        """Paths of the files in the cache, the lock aside."""
+        return sorted(str(path.relative_to(self.cache)) for path in self.cache.rglob("*")
+                      if path.is_file() and path.suffix != ".lock")
+
+    def test_unpacks_libraries_headers_and_licences_and_nothing_else(self):
+        result = self.fetch()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        root = "libtorch-2.11.0/"
+        self.assertEqual(self.kept(), sorted(root + name for name in [
+            ".trainwright-complete", "torch/lib/libtorch_cpu.so", "torch/include/a.h", "torch-2.11.0.dist-info/LICENSE",
+            "nvidia/cu13/lib/libcudart.so.13", "nvidia_cuda_runtime.dist-info/License.txt",
+            "nvidia/cu13/lib/libcupti.so.13", "nvidia_cuda_cupti.dist-info/License.txt"]))
+
+    def test_second_run_needs_no_network(self):
+        self.fetch()
+        result = self.fetch(pip="fail")
+        self.assertEqual((result.returncode, self.downloads()), (0, 1), result.stderr)
+
+    def test_failed_download_leaves_nothing(self):
+        result = self.fetch(pip="fail")
+        self.assertEqual((result.returncode, self.kept()), (1, []))
+        self.assertIn("hint:", result.stderr)
+
+    def test_broken_wheel_leaves_nothing(self):
+        result = self.fetch(pip="broken")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertEqual(self.kept(), [])
+
+    def test_remains_of_a_killed_run_are_replaced(self):
+        remains = self.cache / "libtorch-2.11.0.partial.abcdef/tree/torch"
+        remains.mkdir(parents=True)
+        (remains / "half").write_text("half a library")
+        self.assertEqual(self.fetch().returncode, 0)
+        self.assertFalse(remains.exists())
+
+    def test_folder_without_its_seal_is_replaced(self):
+        library = self.cache / "libtorch-2.11.0/torch/lib"
+        library.mkdir(parents=True)
+        (library / "libtorch_cpu.so").write_text("half a library")
+        self.assertEqual(self.fetch().returncode, 0)
+        self.assertEqual((library / "libtorch_cpu.so").read_text(), "torch/lib/libtorch_cpu.so")
+
+    def test_existing_libtorch_is_used_and_nothing_is_fetched(self):
+        library = self.folder / "own/torch/lib"
+        library.mkdir(parents=True)
+        (library / "libtorch_cpu.so").touch()
+        result = self.fetch(TRAINWRIGHT_TORCH_DIR=str(self.folder / "own"))
+        self.assertEqual((result.returncode, self.downloads()), (0, 0), result.stderr)
+
+    def test_existing_libtorch_that_is_none_is_refused(self):
+        self.assertEqual(self.fetch(TRAINWRIGHT_TORCH_DIR=str(self.folder)).returncode, 1)
+
+    def test_cmake_scripts_and_pins_name_one_version(self):
+        pins = (SOURCE / "scripts/libtorch.requirements.txt").read_text()
+        version = re.search(r"^torch==(\S+)", pins, re.MULTILINE)[1]
+        self.assertIn(f"torch_version={version}\n", (SOURCE / "scripts/common.sh").read_text())
+        self.assertIn(f"/libtorch-{version})", (SOURCE / "cmake/LibTorch.cmake").read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
