@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 
-SMALL = {"TRAINWRIGHT_STEPS": "2", "TRAINWRIGHT_BATCH": "1", "TRAINWRIGHT_SEQ": "64", "TRAINWRIGHT_MAX_TOKENS": "4"}
+SMALL = {"TRAINWRIGHT_LIMIT": "500", "TRAINWRIGHT_STEPS": "2", "TRAINWRIGHT_BATCH": "1", "TRAINWRIGHT_SEQ": "64",
+         "TRAINWRIGHT_MAX_TOKENS": "4"}
 LINK = re.compile(r"\]\(([^)#:]+)\)")
 
 
