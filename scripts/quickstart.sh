@@ -56,7 +56,7 @@ if [[ -e shards/MANIFEST.json && -e val/MANIFEST.json ]]; then
 else
   type_in 'pretokenize --tokenizer data/mistral-v1.model --key question --key answer --eos \
     --holdout 0.1 --holdout-output val.tokens data/gsm8k-train.jsonl | pack --chunk 32768 -o shards/'
-  type_in 'pack --chunk 32768 -o val/ val.tokens'
+  type_in 'pack --chunk 4096 -o val/ val.tokens'
 fi
 
 heading "4/5 Training"
