@@ -40,8 +40,8 @@ test_suite() {
     "${selection[@]}" < /dev/null || status=$?
   if [[ -s $report ]]; then
     local total failures
-    total=$(grep -om1 ' tests="[0-9]*"' "$report" | tr -dc 0-9)
-    failures=$(grep -om1 ' failures="[0-9]*"' "$report" | tr -dc 0-9)
+    total=$(grep -om1 '[[:space:]]tests="[0-9]*"' "$report" | tr -dc 0-9)
+    failures=$(grep -om1 '[[:space:]]failures="[0-9]*"' "$report" | tr -dc 0-9)
     passed=$((passed + total - failures)) failed=$((failed + failures))
   fi
   ((status == 0)) || failed_suites+=("$preset")
