@@ -24,6 +24,7 @@ work=${1:-quickstart}
 [[ -e $work/runs/quickstart/latest ]] || die "$work holds no run" "scripts/quickstart.sh $work"
 cd "$work"
 export PATH=$root/build/release/bin:$PATH
+export OMP_WAIT_POLICY=passive  # as train sets it for itself: on a busy machine, spinning threads are slow ones
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
