@@ -1,10 +1,12 @@
 #include "lib/nn/elementwise.h"
 
 #include "lib/nn/cpu/parallel.h"
+#include "lib/nn/ops.h"
 
 namespace trainwright {
 
 void RoundInto(const Numerics& numerics, const at::Tensor& in, at::Tensor& out) {
+  if (!out.is_cpu()) return ops::RoundInto(in, numerics.code(), out);
   const float* from = in.const_data_ptr<float>();
   void* to = out.mutable_data_ptr();
   const cpu::Codec codec = cpu::CodecOf(numerics);

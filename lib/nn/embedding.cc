@@ -5,14 +5,17 @@
 #include <algorithm>
 
 #include "lib/nn/cpu/parallel.h"
+#include "lib/nn/ops.h"
 
 namespace trainwright {
 
 void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd) {
+  if (!table_vd.is_cpu()) return ops::Embed(table_vd, tokens_n, out_nd);
   at::index_select_out(out_nd, table_vd, 0, tokens_n);
 }
 
 void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd) {
+  if (!d_out_nd.is_cpu()) return ops::EmbedBackward(d_out_nd, tokens_n, d_table_vd);
   const int64_t rows = d_out_nd.size(0), width = d_out_nd.size(1);
   const float* d_out = d_out_nd.const_data_ptr<float>();
   const int64_t* tokens = tokens_n.const_data_ptr<int64_t>();

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 
 namespace trainwright {
@@ -26,6 +27,8 @@ struct Numerics {
   at::ScalarType storage = at::kFloat;
   /// Whether fp32 storage holds values rounded to the short type.
   bool emulated() const { return precision != Precision::kFp32 && storage == at::kFloat; }
+  /// The precision as operators take it (ops.h).
+  int64_t code() const { return static_cast<int64_t>(precision); }
 };
 
 /// The storage that is fast on a device.

@@ -1,15 +1,22 @@
 #include "lib/nn/rms_norm.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "lib/nn/cpu/parallel.h"
+#include "lib/nn/ops.h"
 
 namespace trainwright {
 
 void AddRmsNorm(const Numerics& numerics, const at::Tensor& residual_nd, const at::Tensor& update_nd,
                 const at::Tensor& weight_d, double epsilon, at::Tensor& sum_nd, at::Tensor& normed_nd,
                 at::Tensor& rstd_n) {
+  if (!residual_nd.is_cpu()) {
+    const std::optional<at::Tensor> update = update_nd.defined() ? std::optional(update_nd) : std::nullopt;
+    return ops::AddRmsNorm(residual_nd, update, weight_d, epsilon, numerics.code(), sum_nd, normed_nd,
+                           rstd_n);
+  }
   const int64_t width = residual_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const float* residual = residual_nd.const_data_ptr<float>();
@@ -26,6 +33,7 @@ void AddRmsNorm(const Numerics& numerics, const at::Tensor& residual_nd, const a
 
 void RmsNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const at::Tensor& rstd_n,
                   const at::Tensor& weight_d, at::Tensor& normed_nd) {
+  if (!x_nd.is_cpu()) return ops::RmsNormAgain(x_nd, rstd_n, weight_d, numerics.code(), normed_nd);
   const int64_t width = x_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const float *x = x_nd.const_data_ptr<float>(), *rstd = rstd_n.const_data_ptr<float>(),
@@ -39,6 +47,9 @@ void RmsNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const at::Te
 void RmsNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
                      const at::Tensor& rstd_n, const at::Tensor& weight_d, at::Tensor& d_x_nd,
                      at::Tensor& d_weight_d) {
+  if (!x_nd.is_cpu()) {
+    return ops::RmsNormBackward(d_normed_nd, x_nd, rstd_n, weight_d, numerics.code(), d_x_nd, d_weight_d);
+  }
   const int64_t rows = x_nd.size(0), width = x_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const void* d_normed = d_normed_nd.const_data_ptr();

@@ -1,10 +1,12 @@
 #include "lib/nn/swiglu.h"
 
 #include "lib/nn/cpu/parallel.h"
+#include "lib/nn/ops.h"
 
 namespace trainwright {
 
 void Swiglu(const Numerics& numerics, const at::Tensor& gate_up, at::Tensor& out_nf) {
+  if (!gate_up.is_cpu()) return ops::Swiglu(gate_up, numerics.code(), out_nf);
   const int64_t width = out_nf.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const void* in = gate_up.const_data_ptr();
@@ -15,6 +17,7 @@ void Swiglu(const Numerics& numerics, const at::Tensor& gate_up, at::Tensor& out
 }
 
 void SwigluBackward(const Numerics& numerics, const at::Tensor& d_out_nf, at::Tensor& gate_up) {
+  if (!gate_up.is_cpu()) return ops::SwigluBackward(d_out_nf, numerics.code(), gate_up);
   const int64_t width = d_out_nf.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const void* d_out = d_out_nf.const_data_ptr();

@@ -1,0 +1,169 @@
+#include "lib/nn/ops.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <torch/library.h>
+
+#include "lib/nn/elementwise.h"
+#include "lib/nn/embedding.h"
+#include "lib/nn/precision.h"
+#include "lib/nn/reduce.h"
+#include "lib/nn/rms_norm.h"
+#include "lib/nn/rope.h"
+#include "lib/nn/swiglu.h"
+
+namespace trainwright::ops {
+namespace {
+
+/// The operator as a function of this signature. Looking it up takes a lock, so callers keep it.
+template <typename Signature>
+c10::TypedOperatorHandle<Signature> Find(const char* name) {
+  return c10::Dispatcher::singleton().findSchemaOrThrow(name, "").typed<Signature>();
+}
+
+}  // namespace
+
+void RoundInto(const at::Tensor& in, int64_t precision, at::Tensor& out) {
+  static const auto op = Find<decltype(RoundInto)>("trainwright::round_into");
+  op.call(in, precision, out);
+}
+
+void AddRmsNorm(const at::Tensor& residual_nd, const std::optional<at::Tensor>& update_nd,
+                const at::Tensor& weight_d, double epsilon, int64_t precision, at::Tensor& sum_nd,
+                at::Tensor& normed_nd, at::Tensor& rstd_n) {
+  static const auto op = Find<decltype(AddRmsNorm)>("trainwright::add_rms_norm");
+  op.call(residual_nd, update_nd, weight_d, epsilon, precision, sum_nd, normed_nd, rstd_n);
+}
+
+void RmsNormAgain(const at::Tensor& x_nd, const at::Tensor& rstd_n, const at::Tensor& weight_d,
+                  int64_t precision, at::Tensor& normed_nd) {
+  static const auto op = Find<decltype(RmsNormAgain)>("trainwright::rms_norm_again");
+  op.call(x_nd, rstd_n, weight_d, precision, normed_nd);
+}
+
+void RmsNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& rstd_n,
+                     const at::Tensor& weight_d, int64_t precision, at::Tensor& d_x_nd,
+                     at::Tensor& d_weight_d) {
+  static const auto op = Find<decltype(RmsNormBackward)>("trainwright::rms_norm_backward");
+  op.call(d_normed_nd, x_nd, rstd_n, weight_d, precision, d_x_nd, d_weight_d);
+}
+
+void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosines, const at::Tensor& sines,
+          int64_t num_heads, int64_t num_kv_heads, int64_t precision, bool backward) {
+  static const auto op = Find<decltype(Rope)>("trainwright::rope");
+  op.call(qkv, positions_n, cosines, sines, num_heads, num_kv_heads, precision, backward);
+}
+
+void Swiglu(const at::Tensor& gate_up, int64_t precision, at::Tensor& out_nf) {
+  static const auto op = Find<decltype(Swiglu)>("trainwright::swiglu");
+  op.call(gate_up, precision, out_nf);
+}
+
+void SwigluBackward(const at::Tensor& d_out_nf, int64_t precision, at::Tensor& gate_up) {
+  static const auto op = Find<decltype(SwigluBackward)>("trainwright::swiglu_backward");
+  op.call(d_out_nf, precision, gate_up);
+}
+
+void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd) {
+  static const auto op = Find<decltype(Embed)>("trainwright::embed");
+  op.call(table_vd, tokens_n, out_nd);
+}
+
+void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd) {
+  static const auto op = Find<decltype(EmbedBackward)>("trainwright::embed_backward");
+  op.call(d_out_nd, tokens_n, d_table_vd);
+}
+
+void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
+  static const auto op = Find<decltype(SumOfSquares)>("trainwright::sum_of_squares");
+  op.call(values, out);
+}
+
+namespace {
+
+/// The CPU's implementations: the modules' functions.
+namespace on_cpu {
+
+Numerics NumericsOf(int64_t precision, const at::Tensor& stored) {
+  return {static_cast<Precision>(precision), stored.scalar_type()};
+}
+
+void RoundInto(const at::Tensor& in, int64_t precision, at::Tensor& out) {
+  trainwright::RoundInto(NumericsOf(precision, out), in, out);
+}
+
+void AddRmsNorm(const at::Tensor& residual_nd, const std::optional<at::Tensor>& update_nd,
+                const at::Tensor& weight_d, double epsilon, int64_t precision, at::Tensor& sum_nd,
+                at::Tensor& normed_nd, at::Tensor& rstd_n) {
+  trainwright::AddRmsNorm(NumericsOf(precision, normed_nd), residual_nd, update_nd.value_or(at::Tensor()),
+                          weight_d, epsilon, sum_nd, normed_nd, rstd_n);
+}
+
+void RmsNormAgain(const at::Tensor& x_nd, const at::Tensor& rstd_n, const at::Tensor& weight_d,
+                  int64_t precision, at::Tensor& normed_nd) {
+  trainwright::RmsNormAgain(NumericsOf(precision, normed_nd), x_nd, rstd_n, weight_d, normed_nd);
+}
+
+void RmsNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& rstd_n,
+                     const at::Tensor& weight_d, int64_t precision, at::Tensor& d_x_nd,
+                     at::Tensor& d_weight_d) {
+  trainwright::RmsNormBackward(NumericsOf(precision, d_normed_nd), d_normed_nd, x_nd, rstd_n, weight_d,
+                               d_x_nd, d_weight_d);
+}
+
+void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosines, const at::Tensor& sines,
+          int64_t num_heads, int64_t num_kv_heads, int64_t precision, bool backward) {
+  const AttentionShape shape{qkv.size(0), num_heads, num_kv_heads,
+                             qkv.size(1) / (num_heads + 2 * num_kv_heads)};
+  ApplyRope(NumericsOf(precision, qkv), cosines, sines, shape, positions_n, backward, qkv);
+}
+
+void Swiglu(const at::Tensor& gate_up, int64_t precision, at::Tensor& out_nf) {
+  trainwright::Swiglu(NumericsOf(precision, gate_up), gate_up, out_nf);
+}
+
+void SwigluBackward(const at::Tensor& d_out_nf, int64_t precision, at::Tensor& gate_up) {
+  trainwright::SwigluBackward(NumericsOf(precision, gate_up), d_out_nf, gate_up);
+}
+
+void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
+  *out.mutable_data_ptr<double>() = trainwright::SumOfSquares(values);
+}
+
+}  // namespace on_cpu
+
+TORCH_LIBRARY(trainwright, library) {
+  library.def("round_into(Tensor x, int precision, Tensor(a!) out) -> ()");
+  library.def(
+      "add_rms_norm(Tensor residual, Tensor? update, Tensor weight, float epsilon, int precision, Tensor(a!) "
+      "sum, "
+      "Tensor(b!) normed, Tensor(c!) rstd) -> ()");
+  library.def("rms_norm_again(Tensor x, Tensor rstd, Tensor weight, int precision, Tensor(a!) normed) -> ()");
+  library.def(
+      "rms_norm_backward(Tensor d_normed, Tensor x, Tensor rstd, Tensor weight, int precision, Tensor(a!) "
+      "d_x, "
+      "Tensor(b!) d_weight) -> ()");
+  library.def(
+      "rope(Tensor(a!) qkv, Tensor positions, Tensor cosines, Tensor sines, int num_heads, int num_kv_heads, "
+      "int precision, bool backward) -> ()");
+  library.def("swiglu(Tensor gate_up, int precision, Tensor(a!) out) -> ()");
+  library.def("swiglu_backward(Tensor d_out, int precision, Tensor(a!) gate_up) -> ()");
+  library.def("embed(Tensor table, Tensor tokens, Tensor(a!) out) -> ()");
+  library.def("embed_backward(Tensor d_out, Tensor tokens, Tensor(a!) d_table) -> ()");
+  library.def("sum_of_squares(Tensor values, Tensor(a!) out) -> ()");
+}
+
+TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
+  library.impl("round_into", &on_cpu::RoundInto);
+  library.impl("add_rms_norm", &on_cpu::AddRmsNorm);
+  library.impl("rms_norm_again", &on_cpu::RmsNormAgain);
+  library.impl("rms_norm_backward", &on_cpu::RmsNormBackward);
+  library.impl("rope", &on_cpu::Rope);
+  library.impl("swiglu", &on_cpu::Swiglu);
+  library.impl("swiglu_backward", &on_cpu::SwigluBackward);
+  library.impl("embed", &trainwright::Embed);
+  library.impl("embed_backward", &trainwright::EmbedBackward);
+  library.impl("sum_of_squares", &on_cpu::SumOfSquares);
+}
+
+}  // namespace
+}  // namespace trainwright::ops

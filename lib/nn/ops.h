@@ -1,0 +1,39 @@
+/// The one schema of our operators: torch's library "trainwright".
+///
+/// Each function here calls the operator of its name through torch's dispatcher, so the tensors' device picks
+/// the implementation: the CPU's are registered by the program itself, CUDA's by the plugin that lib/device
+/// loads. The modules of this layer call their CPU kernels directly and come here for other devices only, so
+/// that training on a CPU pays no dispatch; tests come here for every device.
+///
+/// `precision` is the value of Precision; the storage is the type of the stored tensors. Shapes and meanings
+/// are those of the modules' functions (rms_norm.h and so on). Results are written into tensors that the
+/// caller allocated; none of the operators waits for the device. A device without an implementation throws
+/// c10::NotImplementedError.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+
+namespace trainwright::ops {
+
+void RoundInto(const at::Tensor& in, int64_t precision, at::Tensor& out);
+void AddRmsNorm(const at::Tensor& residual_nd, const std::optional<at::Tensor>& update_nd,
+                const at::Tensor& weight_d, double epsilon, int64_t precision, at::Tensor& sum_nd,
+                at::Tensor& normed_nd, at::Tensor& rstd_n);
+void RmsNormAgain(const at::Tensor& x_nd, const at::Tensor& rstd_n, const at::Tensor& weight_d,
+                  int64_t precision, at::Tensor& normed_nd);
+void RmsNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& rstd_n,
+                     const at::Tensor& weight_d, int64_t precision, at::Tensor& d_x_nd,
+                     at::Tensor& d_weight_d);
+void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosines, const at::Tensor& sines,
+          int64_t num_heads, int64_t num_kv_heads, int64_t precision, bool backward);
+void Swiglu(const at::Tensor& gate_up, int64_t precision, at::Tensor& out_nf);
+void SwigluBackward(const at::Tensor& d_out_nf, int64_t precision, at::Tensor& gate_up);
+void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd);
+void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd);
+/// \param out fp64 [1]
+void SumOfSquares(const at::Tensor& values, at::Tensor& out);
+
+}  // namespace trainwright::ops
