@@ -50,12 +50,21 @@ class LanguageModel {
   /// Sum of the loss over the micro-batch, forward only.
   /// \throws Error{kBadInput} on an id that is not in the vocabulary, as all that follow do
   virtual LossSum Loss(const ModelInput& input) = 0;
-  /// Forward and backward: adds `gradient_scale` * d(sum of losses)/dw to the gradients.
+  /// Forward and backward: adds `gradient_scale` * d(sum of losses, with the terms of set_loss_terms)/dw to
+  /// the gradients.
   /// \param gradient_scale 1 / (labels of the whole optimizer step), times the loss scale under fp16
   virtual LossSum LossAndGradients(const ModelInput& input, double gradient_scale) = 0;
   /// fp32 logits [N, V] of every position.
   virtual at::Tensor Logits(const ModelInput& input) = 0;
   virtual std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) = 0;
+  /// What LossAndGradients adds to the cross-entropy; nothing at first. Loss is the cross-entropy alone.
+  void set_loss_terms(const LossTerms& terms) { loss_terms_ = terms; }
+
+ protected:
+  const LossTerms& loss_terms() const { return loss_terms_; }
+
+ private:
+  LossTerms loss_terms_;
 };
 
 /// Makes a model with initialised weights (normal, std 0.02, residual projections scaled by 1/sqrt(2 layers);

@@ -253,8 +253,8 @@ LossSum Llama::LossAndGradients(const ModelInput& input, double gradient_scale) 
   parameters_.gradients();
   const at::Tensor hidden = Forward(input, /*keep=*/true);
   at::Tensor d_hidden = Temporary(d_normed_, hidden.size(0), hidden.size(1));
-  const LossSum loss = loss_.LossAndGradients(hidden, Head().compute, input.labels_n, gradient_scale,
-                                              d_hidden, Head().gradient);
+  const LossSum loss = loss_.LossAndGradients(hidden, Head().compute, input.labels_n,
+                                              loss_terms(), gradient_scale, d_hidden, Head().gradient);
   Backward(input, d_hidden);
   return loss;
 }

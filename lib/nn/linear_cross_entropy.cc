@@ -23,18 +23,19 @@ int64_t SliceRows(int64_t vocabulary) {
 
 LossSum LinearCrossEntropy::Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                                  const at::Tensor& labels_n) {
-  return Run(hidden_nd, weight_vd, labels_n, 0.0, nullptr, {});
+  return Run(hidden_nd, weight_vd, labels_n, {}, 0.0, nullptr, {});
 }
 
 LossSum LinearCrossEntropy::LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
-                                             const at::Tensor& labels_n, double gradient_scale,
-                                             at::Tensor& d_hidden_nd, at::Tensor d_weight_vd) {
-  return Run(hidden_nd, weight_vd, labels_n, gradient_scale, &d_hidden_nd, d_weight_vd);
+                                             const at::Tensor& labels_n, const LossTerms& terms,
+                                             double gradient_scale, at::Tensor& d_hidden_nd,
+                                             at::Tensor d_weight_vd) {
+  return Run(hidden_nd, weight_vd, labels_n, terms, gradient_scale, &d_hidden_nd, d_weight_vd);
 }
 
 LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
-                                const at::Tensor& labels_n, double gradient_scale, at::Tensor* d_hidden_nd,
-                                const at::Tensor& d_weight_vd) {
+                                const at::Tensor& labels_n, const LossTerms& terms, double gradient_scale,
+                                at::Tensor* d_hidden_nd, const at::Tensor& d_weight_vd) {
   const int64_t vocabulary = weight_vd.size(0), width = weight_vd.size(1);
   const int64_t* labels = labels_n.const_data_ptr<int64_t>();
   std::vector<int64_t> labelled, targets;
@@ -49,7 +50,7 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
   const at::Tensor indices = at::tensor(labelled, at::TensorOptions().dtype(at::kLong));
   const cpu::Codec codec = cpu::CodecOf(numerics_);
   const int64_t slice_rows = SliceRows(vocabulary);
-  std::vector<double> losses(count);
+  std::vector<double> losses(3 * count);
   for (int64_t begin = 0; begin < count; begin += slice_rows) {
     const int64_t rows = std::min(slice_rows, count - begin);
     at::Tensor x = hidden_nd.narrow(0, begin, rows);
@@ -61,9 +62,9 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
     at::mm_out(logits, x, weight_vd.t());
     void* data = logits.mutable_data_ptr();
     at::parallel_for(0, rows, 1, [&](int64_t first, int64_t last) {
-      cpu::BestKernels().cross_entropy(codec, data, targets.data() + begin, vocabulary,
+      cpu::BestKernels().cross_entropy(codec, data, targets.data() + begin, vocabulary, terms,
                                        static_cast<float>(gradient_scale), d_hidden_nd != nullptr,
-                                       losses.data() + begin, first, last);
+                                       losses.data() + 3 * begin, first, last);
     });
     if (d_hidden_nd == nullptr) continue;
     AccumulateWeightGradient(logits, x, d_weight_vd);
@@ -78,7 +79,11 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
   }
   LossSum sum;
   sum.num_labels = count;
-  for (const double loss : losses) sum.loss_nats += loss;
+  for (int64_t row = 0; row < count; ++row) {
+    sum.loss_nats += losses[3 * row];
+    sum.smoothing_nats += losses[3 * row + 1];
+    sum.z_loss_nats += losses[3 * row + 2];
+  }
   return sum;
 }
 

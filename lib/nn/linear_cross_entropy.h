@@ -10,13 +10,19 @@
 #include <cstdint>
 
 #include "lib/nn/buffer.h"
+#include "lib/nn/cpu/kernels.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {
 
+using cpu::LossTerms;
+
+/// Sums over labels, softmax in fp32, summed in fp64. The training objective is the sum of the three losses.
 struct LossSum {
-  double loss_nats = 0;  ///< sum over labels of -log p(label), softmax in fp32, summed in fp64
+  double loss_nats = 0;  ///< cross-entropy, -log p(label)
   int64_t num_labels = 0;
+  double smoothing_nats = 0;  ///< what label smoothing adds; may be negative
+  double z_loss_nats = 0;
 };
 
 class LinearCrossEntropy {
@@ -26,15 +32,16 @@ class LinearCrossEntropy {
   /// Loss alone. \param hidden_nd storage type, rounded \param weight_vd the compute copy
   /// \param labels_n int64, each in [0, V) or negative: none
   LossSum Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n);
-  /// Loss, and the gradients of gradient_scale * loss: added to d_weight_vd (fp32) and written to d_hidden_nd
-  /// (storage type, unrounded under emulation).
+  /// Losses, and the gradients of gradient_scale * objective: added to d_weight_vd (fp32) and written to
+  /// d_hidden_nd (storage type, unrounded under emulation).
   LossSum LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
-                           const at::Tensor& labels_n, double gradient_scale, at::Tensor& d_hidden_nd,
-                           at::Tensor d_weight_vd);
+                           const at::Tensor& labels_n, const LossTerms& terms, double gradient_scale,
+                           at::Tensor& d_hidden_nd, at::Tensor d_weight_vd);
 
  private:
   LossSum Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
-              double gradient_scale, at::Tensor* d_hidden_nd, const at::Tensor& d_weight_vd);
+              const LossTerms& terms, double gradient_scale, at::Tensor* d_hidden_nd,
+              const at::Tensor& d_weight_vd);
 
   Numerics numerics_;
   Buffer rows_, logits_, d_rows_;

@@ -1,7 +1,10 @@
 #include "lib/nn/linear_cross_entropy.h"
 
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/log_softmax.h>
+#include <ATen/ops/logsumexp.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +47,7 @@ TEST_P(LinearCrossEntropyTest, LossAndGradientsEqualTheFormula) {
   at::Tensor d_hidden = at::full({13, 7}, NAN);
   const at::Tensor before = RandomTensor({11, 7}, 3);
   at::Tensor d_weight = before.clone();
-  const LossSum sum = loss.LossAndGradients(hidden, weight, labels, 0.25, d_hidden, d_weight);
+  const LossSum sum = loss.LossAndGradients(hidden, weight, labels, {}, 0.25, d_hidden, d_weight);
   EXPECT_EQ(sum.num_labels, labels.ge(0).sum().item<int64_t>());
   EXPECT_NEAR(sum.loss_nats, Reference(hidden, weight, labels), 1e-5);
   EXPECT_EQ(loss.Loss(hidden, weight, labels).loss_nats, sum.loss_nats);
@@ -58,19 +61,59 @@ TEST_P(LinearCrossEntropyTest, LossAndGradientsEqualTheFormula) {
 
 INSTANTIATE_TEST_SUITE_P(IgnoredRows, LinearCrossEntropyTest, testing::Values(0, 3, 2));
 
+class LossTermsTest : public testing::TestWithParam<LossTerms> {};
+
+TEST_P(LossTermsTest, LossesAndGradientsEqualPyTorchsInDoublePrecision) {
+  const LossTerms terms = GetParam();
+  // Scaled up so that Z is far from 1 and the terms weigh.
+  const at::Tensor hidden = RandomTensor({13, 7}, 1).mul(2.0), weight = RandomTensor({11, 7}, 2);
+  const at::Tensor labels = Labels(13, 11, 3);
+  const auto smoothed = [&](const at::Tensor& h, const at::Tensor& w, double label_smoothing) {
+    const at::Tensor logits = h.to(at::kDouble).matmul(w.to(at::kDouble).t());
+    return at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum, -100, label_smoothing)
+        .item<double>();
+  };
+  const auto z_loss = [&](const at::Tensor& h, const at::Tensor& w) {
+    const at::Tensor log_z = at::logsumexp(h.to(at::kDouble).matmul(w.to(at::kDouble).t()), {1});
+    return static_cast<double>(terms.z_loss) * log_z.square().mul(labels.ge(0)).sum().item<double>();
+  };
+  const auto objective = [&](const at::Tensor& h, const at::Tensor& w) {
+    return 0.25 * (smoothed(h, w, terms.label_smoothing) + z_loss(h, w));
+  };
+
+  LinearCrossEntropy loss(test::kFp32);
+  at::Tensor d_hidden = at::full({13, 7}, NAN), d_weight = at::zeros({11, 7});
+  const LossSum sum = loss.LossAndGradients(hidden, weight, labels, terms, 0.25, d_hidden, d_weight);
+  const double plain = smoothed(hidden, weight, 0.0);
+  EXPECT_NEAR(sum.loss_nats, plain, 1e-5 * plain);
+  EXPECT_NEAR(sum.smoothing_nats, smoothed(hidden, weight, terms.label_smoothing) - plain, 1e-5 * plain);
+  EXPECT_NEAR(sum.z_loss_nats, z_loss(hidden, weight), 1e-5 * plain);
+  const at::Tensor expected_hidden =
+      test::NumericalGradient([&](const at::Tensor& x) { return objective(x, weight); }, hidden);
+  const at::Tensor expected_weight =
+      test::NumericalGradient([&](const at::Tensor& x) { return objective(hidden, x); }, weight);
+  EXPECT_LT(test::RelativeDifference(d_hidden, expected_hidden), 1e-5);
+  EXPECT_LT(test::RelativeDifference(d_weight, expected_weight), 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(Terms, LossTermsTest,
+                         testing::Values(LossTerms{}, LossTerms{.z_loss = 0.01f},
+                                         LossTerms{.label_smoothing = 0.1f},
+                                         LossTerms{.z_loss = 0.01f, .label_smoothing = 0.1f}));
+
 TEST(LinearCrossEntropyTest, ManySlicesGiveTheLossOfOne) {
   // A slice has at most 4096 rows, so 9000 take three.
   const at::Tensor hidden = RandomTensor({9000, 4}, 1), weight = RandomTensor({5, 4}, 2);
   const at::Tensor labels = Labels(9000, 5, 7);
   LinearCrossEntropy loss(test::kFp32);
   at::Tensor d_hidden = at::zeros({9000, 4}), d_weight = at::zeros({5, 4});
-  const LossSum whole = loss.LossAndGradients(hidden, weight, labels, 1.0, d_hidden, d_weight);
+  const LossSum whole = loss.LossAndGradients(hidden, weight, labels, {}, 1.0, d_hidden, d_weight);
   at::Tensor d_parts = at::zeros({5, 4});
   double parts = 0;
   for (int64_t begin = 0; begin < 9000; begin += 1000) {
     at::Tensor d_part = at::zeros({1000, 4});
     const at::Tensor rows = hidden.narrow(0, begin, 1000), row_labels = labels.narrow(0, begin, 1000);
-    parts += loss.LossAndGradients(rows, weight, row_labels, 1.0, d_part, d_parts).loss_nats;
+    parts += loss.LossAndGradients(rows, weight, row_labels, {}, 1.0, d_part, d_parts).loss_nats;
     EXPECT_LT(d_part.sub(d_hidden.narrow(0, begin, 1000)).abs().max().item<double>(), 1e-6);
   }
   EXPECT_NEAR(whole.loss_nats, parts, 1e-9 * parts);
@@ -90,7 +133,7 @@ TEST(LinearCrossEntropyTest, WithoutLabelsThereIsNoLossAndNoGradient) {
   LinearCrossEntropy loss(test::kFp32);
   at::Tensor d_hidden = at::full({4, 3}, NAN), d_weight = at::zeros({5, 3});
   const LossSum sum = loss.LossAndGradients(RandomTensor({4, 3}, 1), RandomTensor({5, 3}, 2),
-                                            at::full({4}, -100, at::kLong), 1.0, d_hidden, d_weight);
+                                            at::full({4}, -100, at::kLong), {}, 1.0, d_hidden, d_weight);
   EXPECT_EQ(sum.num_labels, 0);
   EXPECT_EQ(sum.loss_nats, 0.0);
   EXPECT_EQ(d_hidden.abs().max().item<double>(), 0.0);

@@ -31,6 +31,18 @@ inline int64_t AttentionScratch(int64_t length, int64_t head_dim) {
   return (4 * length + 4) * head_dim + length;
 }
 
+/// What a training objective adds to the cross-entropy of a label, with Z = sum_i exp(x_i) over a row's V
+/// logits:
+///
+///   (1 - label_smoothing) (-log p_label) + label_smoothing / V sum_i (-log p_i) + z_loss log^2 Z
+///
+/// \source smoothing: Szegedy et al. 2015, arXiv:1512.00567, section 7; z-loss, which keeps Z near 1:
+/// Chowdhery et al. 2022 (PaLM), arXiv:2204.02311, section 5
+struct LossTerms {
+  float z_loss = 0;
+  float label_smoothing = 0;  ///< in [0, 1)
+};
+
 struct Kernels {
   const char* name;
   /// out = round(in), [begin, end) elements.
@@ -53,10 +65,12 @@ struct Kernels {
   void (*swiglu)(Codec, const void* gate_up, int64_t width, void* out, int64_t begin, int64_t end);
   /// Overwrites gate_up with its gradient.
   void (*swiglu_backward)(Codec, void* gate_up, const void* d_out, int64_t width, int64_t begin, int64_t end);
-  /// loss[row] = logsumexp(logits) - logits[label] in nats; with `gradients` the logits are overwritten by
-  /// scale * (softmax - onehot).
-  void (*cross_entropy)(Codec, void* logits, const int64_t* labels, int64_t vocabulary, float scale,
-                        bool gradients, double* loss, int64_t begin, int64_t end);
+  /// losses[row] = the cross-entropy logsumexp(logits) - logits[label], what smoothing adds to it, and the
+  /// z-loss, in nats; with `gradients` the logits are overwritten by scale times the gradient of their sum.
+  /// Without terms that is scale * (softmax - onehot), and the two other losses are 0.
+  void (*cross_entropy)(Codec, void* logits, const int64_t* labels, int64_t vocabulary,
+                        const LossTerms& terms, float scale, bool gradients, double* losses_n3, int64_t begin,
+                        int64_t end);
   /// table_gradient[token[row]][columns] += d_x[row][columns] for every row in order, columns [begin, end).
   void (*embedding_backward)(const float* d_x, const int64_t* tokens, int64_t num_tokens, int64_t width,
                              float* table_gradient, int64_t begin, int64_t end);

@@ -252,8 +252,23 @@ void SwigluBackward(Codec codec, void* gate_up, const void* d_out, int64_t width
   });
 }
 
-void CrossEntropy(Codec codec, void* logits, const int64_t* labels, int64_t vocabulary, float scale,
-                  bool gradients, double* loss, int64_t begin, int64_t end) {
+/// Blocks of sums keep the fp32 error of a long row small.
+template <typename C>
+double Sum(const typename C::Element* x, int64_t size) {
+  double total = 0;
+  for (int64_t block = 0; block < size; block += 4096) {
+    const int64_t block_end = Smaller(size, block + 4096);
+    float partial = 0;
+#pragma omp simd reduction(+ : partial)
+    for (int64_t i = block; i < block_end; ++i) partial += C::Load(x[i]);
+    total += partial;
+  }
+  return total;
+}
+
+void CrossEntropy(Codec codec, void* logits, const int64_t* labels, int64_t vocabulary,
+                  const LossTerms& terms, float scale, bool gradients, double* losses_n3, int64_t begin,
+                  int64_t end) {
   WithCodec(codec, [&]<typename C>() {
     for (int64_t row = begin; row < end; ++row) {
       auto* x = static_cast<typename C::Element*>(logits) + row * vocabulary;
@@ -270,15 +285,28 @@ void CrossEntropy(Codec codec, void* logits, const int64_t* labels, int64_t voca
         for (int64_t i = block; i < block_end; ++i) partial += Exp(C::Load(x[i]) - largest);
         total += partial;
       }
-      loss[row] = log(total) + static_cast<double>(largest) - static_cast<double>(at_label);
+      const double log_z = log(total) + static_cast<double>(largest), z_loss = terms.z_loss;
+      double* losses = losses_n3 + 3 * row;
+      losses[0] = log_z - static_cast<double>(at_label);
+      losses[1] = 0;
+      losses[2] = z_loss * log_z * log_z;
+      if (terms.label_smoothing != 0) {
+        const double mean = Sum<C>(x, vocabulary) / static_cast<double>(vocabulary);
+        losses[1] = static_cast<double>(terms.label_smoothing) * (static_cast<double>(at_label) - mean);
+      }
       if (!gradients) continue;
-      const float factor = scale / static_cast<float>(total);
+      // d log^2 Z / d x_i = 2 log Z p_i. Without terms the three constants are those of softmax - onehot,
+      // exactly.
+      const float factor =
+          scale * static_cast<float>(1.0 + 2.0 * z_loss * log_z) / static_cast<float>(total);
+      const float shared = scale * terms.label_smoothing / static_cast<float>(vocabulary);
+      const float of_label = scale * (1.0f - terms.label_smoothing) + shared;
 #pragma omp simd
       for (int64_t i = 0; i < vocabulary; ++i) {
         const float probability = Exp(C::Load(x[i]) - largest) * factor;
-        x[i] = C::Store(probability);
+        x[i] = C::Store(probability - shared);
       }
-      const float at_label_gradient = Exp(at_label - largest) * factor - scale;
+      const float at_label_gradient = Exp(at_label - largest) * factor - of_label;
       x[labels[row]] = C::Store(at_label_gradient);
     }
   });
