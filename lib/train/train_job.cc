@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -13,7 +12,6 @@
 #include "lib/base/log.h"
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
-#include "lib/base/version.h"
 #include "lib/data/sample_stream.h"
 #include "lib/data/spooled_shard_set.h"
 #include "lib/device/determinism.h"
@@ -26,8 +24,8 @@
 #include "lib/model/language_model.h"
 #include "lib/model/model_config.h"
 #include "lib/train/checkpointer.h"
-#include "lib/train/metrics_log.h"
 #include "lib/train/run_directory.h"
+#include "lib/train/run_recorder.h"
 #include "lib/train/train_plan.h"
 #include "lib/train/trainer.h"
 
@@ -157,12 +155,8 @@ class TrainJob {
   int Loop();
   void Evaluate();
   void Save();
-  void Warn(const std::string& message);
-  void WriteRunBegin(int64_t resumed_from_step);
-  void WriteStep(const StepReport& report);
-  void WriteRunEnd(int status, const std::string& reason);
-  void ReportPace(const StepReport& report) const;
-  void Report(int status, nlohmann::ordered_json* summary) const;
+  /// Opens the records of this process, once model, stream and trainer stand at its first step.
+  void OpenRecorder();
 
   const TrainSettings& settings_;
   const TrainJobContext& context_;
@@ -177,14 +171,9 @@ class TrainJob {
   std::unique_ptr<LanguageModel> model_;
   std::unique_ptr<SampleStream> stream_;
   std::unique_ptr<Trainer> trainer_;
-  std::unique_ptr<MetricsLog> metrics_;
+  std::unique_ptr<RunRecorder> recorder_;
   nlohmann::ordered_json provenance_;
 
-  int64_t first_step_ = 0;  ///< of this process
-  int64_t tokens_before_ = 0;
-  double training_s_ = 0;  ///< in steps
-  std::optional<double> first_loss_nats_, last_loss_nats_;
-  std::optional<double> first_eval_nats_, last_eval_nats_;
   std::optional<int64_t> evaluated_step_;
   SavedCheckpoint saved_;
   std::optional<int64_t> saved_step_;
@@ -251,8 +240,6 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
   } else {
     StartNew(gpu);
   }
-  first_step_ = trainer_->step();
-  tokens_before_ = trainer_->tokens_seen();
 
   int status = 0;
   try {
@@ -260,12 +247,13 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
   } catch (const Error& error) {
     // The record of a failed run says why; a failing disk must not hide the first error.
     try {
-      WriteRunEnd(static_cast<int>(error.code()), error.what());
+      recorder_->RecordEnd(static_cast<int>(error.code()), error.what());
     } catch (const Error&) {
     }
     throw;
   }
-  Report(status, summary);
+  recorder_->PrintReport(status, saved_);
+  *summary = recorder_->Summary(saved_);
   return status;
 }
 
@@ -286,7 +274,7 @@ void TrainJob::StartNew(bool gpu) {
                   "continue it with --resume, or choose another folder with --out");
     }
   }
-  CutMetrics(run_->metrics_path(), -1);
+  RunRecorder::CutBack(*run_, -1);
 
   LogInfo("run " + run_->path());
   if (!model_choice_.reason.empty()) LogInfo(model_choice_.reason);
@@ -297,8 +285,7 @@ void TrainJob::StartNew(bool gpu) {
   WriteFileAtomically(
       run_->config_path(),
       AsBytes(ConfigYaml(settings_, plan_, settings_.model.empty() ? model_choice_.name : settings_.model)));
-  metrics_ = std::make_unique<MetricsLog>(run_->metrics_path());
-  WriteRunBegin(0);
+  OpenRecorder();
 }
 
 void TrainJob::Resume(const std::string& checkpoint) {
@@ -342,19 +329,18 @@ void TrainJob::Resume(const std::string& checkpoint) {
           std::to_string(plan_.schedule.total_steps));
   if (trainer_->done()) return;
 
-  CutMetrics(run_->metrics_path(), trainer_->step());
-  metrics_ = std::make_unique<MetricsLog>(run_->metrics_path());
-  WriteRunBegin(trainer_->step());
-  for (const std::string& warning : warnings) Warn(warning);
-  if (data_changed) Warn("the data changed: reading " + settings_.data + " from its beginning");
+  RunRecorder::CutBack(*run_, trainer_->step());
+  OpenRecorder();
+  for (const std::string& warning : warnings) recorder_->Warn(warning);
+  if (data_changed) recorder_->Warn("the data changed: reading " + settings_.data + " from its beginning");
   WarnOfOtherMachine(state.compute);
 }
 
 void TrainJob::WarnOfOtherMachine(const ComputeIdentity& stored) {
   const auto compare = [&](const std::string& what, const std::string& before, const std::string& now) {
     if (before != now) {
-      Warn(what + " " + now + " instead of the run's " + before +
-           ": results differ by rounding from those of the uninterrupted run");
+      recorder_->Warn(what + " " + now + " instead of the run's " + before +
+                      ": results differ by rounding from those of the uninterrupted run");
     }
   };
   compare("device", stored.device, compute_.device);
@@ -363,41 +349,32 @@ void TrainJob::WarnOfOtherMachine(const ComputeIdentity& stored) {
   compare("torch build", stored.torch_build, compute_.torch_build);
 }
 
-void TrainJob::Warn(const std::string& message) {
-  LogWarning(message);
-  metrics_->Write("warning", {{"step", trainer_->step()}, {"message", message}});
-}
-
-void TrainJob::WriteRunBegin(int64_t resumed_from_step) {
-  const TokenizerIdentity& tokenizer = data_->header().tokenizer;
+void TrainJob::OpenRecorder() {
+  const std::string tokenizer_sha256 = HexEncode(data_->header().tokenizer.sha256);
   provenance_ = {
       {"model", nlohmann::ordered_json::parse(EncodeConfigJson(model_choice_.config))},
       {"plan", EncodePlan(plan_)},
       {"data_sha256", HexEncode(data_->content_sha256())},
-      {"tokenizer_sha256", HexEncode(tokenizer.sha256)},
+      {"tokenizer_sha256", tokenizer_sha256},
       {"data_provenance", nlohmann::ordered_json::parse(data_->header().provenance_json, nullptr, false)},
   };
   const ShardTotals& totals = data_->totals();
-  metrics_->Write("run_begin", {{"step", resumed_from_step},
-                                {"version", TRAINWRIGHT_VERSION},
-                                {"run", run_->path()},
-                                {"argv", context_.argv},
-                                {"plan", EncodePlan(plan_)},
-                                {"model", provenance_["model"]},
-                                {"parameters", model_->parameters().count()},
-                                {"data_sha256", provenance_["data_sha256"]},
-                                {"data_tokens", totals.tokens},
-                                {"data_documents", totals.documents},
-                                {"tokenizer_sha256", provenance_["tokenizer_sha256"]},
-                                {"device", compute_.device},
-                                {"cpu_capability", compute_.cpu_capability},
-                                {"torch_build", compute_.torch_build},
-                                {"threads", compute_.threads}});
-  LogInfo(FormatCount(static_cast<double>(model_->parameters().count())) + " parameters, " +
-          FormatCount(static_cast<double>(totals.tokens)) + " tokens of data, " +
-          std::to_string(plan_.schedule.total_steps) + " steps of " + std::to_string(plan_.accum) + " x " +
-          std::to_string(plan_.batch) + " samples of at most " + std::to_string(plan_.sequence_tokens) +
-          " tokens, " + PrecisionName(plan_.precision));
+  recorder_ = std::make_unique<RunRecorder>(run_.get(),
+                                            RunFacts{.plan = plan_,
+                                                     .model = provenance_["model"],
+                                                     .parameters = model_->parameters().count(),
+                                                     .compute = compute_,
+                                                     .data_tokens = totals.tokens,
+                                                     .data_documents = totals.documents,
+                                                     .data_sha256 = HexEncode(data_->content_sha256()),
+                                                     .tokenizer_sha256 = tokenizer_sha256,
+                                                     .data_path = settings_.data,
+                                                     .eval_data_path = settings_.eval_data,
+                                                     .argv = context_.argv,
+                                                     .start = start_,
+                                                     .first_step = trainer_->step(),
+                                                     .tokens_before = trainer_->tokens_seen()},
+                                            settings_.log_every, context_.progress);
 }
 
 bool TrainJob::Due(int64_t every) const {
@@ -415,22 +392,8 @@ void TrainJob::Evaluate() {
     if (error.code() != ErrorCode::kInterrupted && error.code() != ErrorCode::kTerminated) throw;
     return;  // the loop sees the signal and saves
   }
-  const PerplexitySums& sums = meter.sums();
-  const double loss_nats = sums.mean_loss_nats();
   evaluated_step_ = trainer_->step();
-  if (!first_eval_nats_) first_eval_nats_ = loss_nats;
-  last_eval_nats_ = loss_nats;
-  metrics_->Write("eval", {{"step", trainer_->step()},
-                           {"tokens_seen", trainer_->tokens_seen()},
-                           {"loss_nats", loss_nats},
-                           {"perplexity", sums.perplexity()},
-                           {"bits_per_byte", sums.bits_per_byte()},
-                           {"tokens", sums.tokens},
-                           {"documents", sums.documents},
-                           {"eval_time_s", SecondsSince(start)}});
-  LogInfo("step " + std::to_string(trainer_->step()) + ": evaluation loss " + FormatFixed(loss_nats, 4) +
-          " nats, perplexity " + FormatFixed(sums.perplexity(), 2) + ", " +
-          FormatFixed(sums.bits_per_byte(), 4) + " bits per byte");
+  recorder_->RecordEvaluation(meter.sums(), SecondsSince(start));
 }
 
 void TrainJob::Save() {
@@ -444,21 +407,7 @@ void TrainJob::Save() {
                             .layout = DescribeLayout(model_->parameters())};
   saved_ = SaveCheckpoint(run_.get(), *model_, data_->header().tokenizer, state, provenance_, settings_.keep);
   saved_step_ = trainer_->step();
-  metrics_->Write("checkpoint", {{"step", trainer_->step()},
-                                 {"path", "checkpoints/" + fs::path(saved_.path).filename().string()},
-                                 {"size_bytes", saved_.size_bytes},
-                                 {"weights_sha256", saved_.weights_sha256},
-                                 {"save_time_s", SecondsSince(start)}});
-  LogDebug("saved " + saved_.path);
-}
-
-void TrainJob::ReportPace(const StepReport& report) const {
-  const int64_t left = plan_.schedule.total_steps - trainer_->step();
-  LogInfo(FormatCount(static_cast<double>(report.tokens)) + " tokens a step, " +
-          FormatDuration(report.step_time_s) + " a step, " +
-          FormatCount(static_cast<double>(report.tokens) / report.step_time_s) + " tokens/s; " +
-          std::to_string(left) + (left == 1 ? " step" : " steps") + " left: about " +
-          FormatDuration(static_cast<double>(left) * report.step_time_s));
+  recorder_->RecordCheckpoint(saved_, SecondsSince(start));
 }
 
 int TrainJob::Loop() {
@@ -469,25 +418,9 @@ int TrainJob::Loop() {
   const double limit_s = settings_.max_minutes * 60;
 
   if (trainer_->step() == 0) Evaluate();
-  Progress progress(context_.progress, "training", static_cast<uint64_t>(total), "steps",
-                    /*plain_lines=*/true);
   while (!trainer_->done() && StopSignal() == 0) {
     const StepReport report = trainer_->Step();
-    training_s_ += report.step_time_s;
-    if (!first_loss_nats_) first_loss_nats_ = report.loss_nats;
-    last_loss_nats_ = report.loss_nats;
-    if (Due(settings_.log_every) || trainer_->done()) WriteStep(report);
-    if (report.skipped) {
-      Warn(report.labels == 0
-               ? "the step's samples hold no label: weights unchanged"
-               : "fp16 overflow at loss scale " + FormatCount(report.loss_scale) + ": step skipped");
-    }
-    // The first step warms caches up; the second one shows the pace.
-    if (report.step == first_step_ + 2 || (report.step == first_step_ + 1 && report.step_time_s > 5))
-      ReportPace(report);
-    const double tokens_per_s = static_cast<double>(trainer_->tokens_seen() - tokens_before_) / training_s_;
-    progress.Update(static_cast<uint64_t>(report.step), "loss " + FormatFixed(report.loss_nats, 3) + ", " +
-                                                            FormatCount(tokens_per_s) + " tokens/s");
+    recorder_->RecordStep(report, stream_->epochs());
 
     const bool stopping = StopSignal() != 0 || (limit_s > 0 && SecondsSince(start_) > limit_s);
     if (!stopping && (Due(eval_every) || trainer_->done())) Evaluate();
@@ -497,81 +430,8 @@ int TrainJob::Loop() {
   Save();
   const int signal_number = StopSignal();
   const int status = trainer_->done() || signal_number == 0 ? 0 : 128 + signal_number;
-  WriteRunEnd(status, trainer_->done() ? "complete" : signal_number != 0 ? "signal" : "time limit");
+  recorder_->RecordEnd(status, trainer_->done() ? "complete" : signal_number != 0 ? "signal" : "time limit");
   return status;
-}
-
-void TrainJob::WriteStep(const StepReport& report) {
-  nlohmann::ordered_json fields = {{"step", report.step},
-                                   {"epoch", stream_->epochs()},
-                                   {"tokens_seen", trainer_->tokens_seen()},
-                                   {"loss_nats", report.loss_nats},
-                                   {"lr", report.lr},
-                                   {"grad_norm", report.grad_norm},
-                                   {"tokens", report.tokens},
-                                   {"labels", report.labels},
-                                   {"step_time_s", report.step_time_s},
-                                   {"data_wait_s", report.data_wait_s},
-                                   {"tokens_per_s", static_cast<double>(report.tokens) / report.step_time_s},
-                                   {"max_memory_bytes", PeakResidentBytes()},
-                                   {"skipped", report.skipped}};
-  if (plan_.precision == Precision::kFp16) fields["loss_scale"] = report.loss_scale;
-  metrics_->Write("step", fields);
-}
-
-void TrainJob::WriteRunEnd(int status, const std::string& reason) {
-  metrics_->Write("run_end", {{"step", trainer_->step()},
-                              {"exit_status", status},
-                              {"reason", reason},
-                              {"tokens_seen", trainer_->tokens_seen()},
-                              {"wall_time_s", SecondsSince(start_)},
-                              {"max_memory_bytes", PeakResidentBytes()}});
-}
-
-void TrainJob::Report(int status, nlohmann::ordered_json* summary) const {
-  const int64_t tokens = trainer_->tokens_seen() - tokens_before_;
-  const double tokens_per_s = training_s_ > 0 ? static_cast<double>(tokens) / training_s_ : 0;
-  *summary = {{"run", run_->path()},
-              {"steps", trainer_->step()},
-              {"total_steps", plan_.schedule.total_steps},
-              {"tokens", trainer_->tokens_seen()},
-              {"tokens_per_s", tokens_per_s},
-              {"checkpoint", saved_.path},
-              {"weights_sha256", saved_.weights_sha256}};
-  const auto add = [&](const char* name, const std::optional<double>& value) {
-    if (value) (*summary)[name] = *value;
-  };
-  add("first_loss_nats", first_loss_nats_);
-  add("last_loss_nats", last_loss_nats_);
-  add("first_eval_loss_nats", first_eval_nats_);
-  add("last_eval_loss_nats", last_eval_nats_);
-
-  if (!trainer_->done()) {
-    LogInfo((status == 0     ? "time is up"
-             : status == 130 ? "stopped by SIGINT"
-                             : "stopped by SIGTERM") +
-            std::string(" after step ") + std::to_string(trainer_->step()) + " of " +
-            std::to_string(plan_.schedule.total_steps) + "; everything is saved");
-  }
-  const auto arrow = [](const std::optional<double>& from, const std::optional<double>& to) {
-    return FormatFixed(from.value_or(NAN), 4) + " -> " + FormatFixed(to.value_or(NAN), 4) + " nats";
-  };
-  LogInfo("steps " + std::to_string(first_step_ + 1) + " to " + std::to_string(trainer_->step()) + ": " +
-          FormatCount(static_cast<double>(tokens)) + " tokens in " + FormatDuration(training_s_) + ", " +
-          FormatCount(tokens_per_s) + " tokens/s, peak memory " +
-          FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
-  if (first_loss_nats_) LogInfo("training loss " + arrow(first_loss_nats_, last_loss_nats_));
-  if (first_eval_nats_) LogInfo("evaluation loss " + arrow(first_eval_nats_, last_eval_nats_));
-  LogInfo("checkpoint " + saved_.path);
-  LogInfo("weights sha256 " + saved_.weights_sha256);
-  if (trainer_->done()) {
-    LogInfo("next: generate --checkpoint " + saved_.path + " \"...\"");
-    LogInfo("      evaluate --checkpoint " + saved_.path + " --data " +
-            (settings_.eval_data.empty() ? "SHARDS" : settings_.eval_data));
-  } else {
-    LogInfo("next: train --resume --out " + run_->path() +
-            (settings_.data == "shards" ? "" : " --data " + settings_.data));
-  }
 }
 
 }  // namespace

@@ -1,0 +1,202 @@
+#include "lib/train/run_recorder.h"
+
+#include <cmath>
+#include <filesystem>
+#include <utility>
+
+#include "lib/base/log.h"
+#include "lib/base/units.h"
+#include "lib/base/version.h"
+#include "lib/device/device.h"
+
+namespace trainwright {
+namespace {
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+void RunRecorder::CutBack(const RunDirectory& run, int64_t step) {
+  CutMetrics(run.metrics_path(), step);
+}
+
+RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, int64_t log_every, ProgressMode progress)
+    : run_(run),
+      facts_(std::move(facts)),
+      log_every_(log_every),
+      metrics_(run->metrics_path()),
+      step_(facts_.first_step),
+      tokens_seen_(facts_.tokens_before) {
+  const TrainPlan& plan = facts_.plan;
+  metrics_.Write("run_begin", {{"step", step_},
+                               {"version", TRAINWRIGHT_VERSION},
+                               {"run", run_->path()},
+                               {"argv", facts_.argv},
+                               {"plan", EncodePlan(plan)},
+                               {"model", facts_.model},
+                               {"parameters", facts_.parameters},
+                               {"data_sha256", facts_.data_sha256},
+                               {"data_tokens", facts_.data_tokens},
+                               {"data_documents", facts_.data_documents},
+                               {"tokenizer_sha256", facts_.tokenizer_sha256},
+                               {"device", facts_.compute.device},
+                               {"cpu_capability", facts_.compute.cpu_capability},
+                               {"torch_build", facts_.compute.torch_build},
+                               {"threads", facts_.compute.threads}});
+  LogInfo(FormatCount(static_cast<double>(facts_.parameters)) + " parameters, " +
+          FormatCount(static_cast<double>(facts_.data_tokens)) + " tokens of data, " +
+          std::to_string(plan.schedule.total_steps) + " steps of " + std::to_string(plan.accum) + " x " +
+          std::to_string(plan.batch) + " samples of at most " + std::to_string(plan.sequence_tokens) +
+          " tokens, " + PrecisionName(plan.precision));
+  progress_ = std::make_unique<Progress>(progress, "training",
+                                         static_cast<uint64_t>(plan.schedule.total_steps), "steps",
+                                         /*plain_lines=*/true);
+}
+
+bool RunRecorder::Logs(int64_t step) const {
+  return step % log_every_ == 0 || step >= facts_.plan.schedule.total_steps;
+}
+
+double RunRecorder::MeanTokensPerSecond() const {
+  return training_s_ > 0 ? static_cast<double>(tokens_seen_ - facts_.tokens_before) / training_s_ : 0;
+}
+
+void RunRecorder::RecordStep(const StepReport& report, double epochs) {
+  step_ = report.step;
+  tokens_seen_ += report.tokens;
+  training_s_ += report.step_time_s;
+  if (!first_loss_nats_) first_loss_nats_ = report.loss_nats;
+  last_loss_nats_ = report.loss_nats;
+  if (Logs(step_)) {
+    nlohmann::ordered_json fields = {
+        {"step", report.step},
+        {"epoch", epochs},
+        {"tokens_seen", tokens_seen_},
+        {"loss_nats", report.loss_nats},
+        {"lr", report.lr},
+        {"grad_norm", report.grad_norm},
+        {"tokens", report.tokens},
+        {"labels", report.labels},
+        {"step_time_s", report.step_time_s},
+        {"data_wait_s", report.data_wait_s},
+        {"tokens_per_s", static_cast<double>(report.tokens) / report.step_time_s},
+        {"max_memory_bytes", PeakResidentBytes()},
+        {"skipped", report.skipped}};
+    if (facts_.plan.precision == Precision::kFp16) fields["loss_scale"] = report.loss_scale;
+    metrics_.Write("step", fields);
+  }
+  if (report.skipped) {
+    Warn(report.labels == 0
+             ? "the step's samples hold no label: weights unchanged"
+             : "fp16 overflow at loss scale " + FormatCount(report.loss_scale) + ": step skipped");
+  }
+  // The first step warms caches up; the second one shows the pace.
+  const int64_t steps_here = report.step - facts_.first_step;
+  if (steps_here == 2 || (steps_here == 1 && report.step_time_s > 5)) PrintPace(report);
+  if (progress_) {
+    progress_->Update(static_cast<uint64_t>(step_), "loss " + FormatFixed(report.loss_nats, 3) + ", " +
+                                                        FormatCount(MeanTokensPerSecond()) + " tokens/s");
+  }
+}
+
+void RunRecorder::PrintPace(const StepReport& report) const {
+  const int64_t left = facts_.plan.schedule.total_steps - report.step;
+  LogInfo(FormatCount(static_cast<double>(report.tokens)) + " tokens a step, " +
+          FormatDuration(report.step_time_s) + " a step, " +
+          FormatCount(static_cast<double>(report.tokens) / report.step_time_s) + " tokens/s; " +
+          std::to_string(left) + (left == 1 ? " step" : " steps") + " left: about " +
+          FormatDuration(static_cast<double>(left) * report.step_time_s));
+}
+
+void RunRecorder::RecordEvaluation(const PerplexitySums& sums, double eval_time_s) {
+  const double loss_nats = sums.mean_loss_nats();
+  if (!first_eval_nats_) first_eval_nats_ = loss_nats;
+  last_eval_nats_ = loss_nats;
+  metrics_.Write("eval", {{"step", step_},
+                          {"tokens_seen", tokens_seen_},
+                          {"loss_nats", loss_nats},
+                          {"perplexity", sums.perplexity()},
+                          {"bits_per_byte", sums.bits_per_byte()},
+                          {"tokens", sums.tokens},
+                          {"documents", sums.documents},
+                          {"eval_time_s", eval_time_s}});
+  LogInfo("step " + std::to_string(step_) + ": evaluation loss " + FormatFixed(loss_nats, 4) +
+          " nats, perplexity " + FormatFixed(sums.perplexity(), 2) + ", " +
+          FormatFixed(sums.bits_per_byte(), 4) + " bits per byte");
+}
+
+void RunRecorder::RecordCheckpoint(const SavedCheckpoint& saved, double save_time_s) {
+  const std::string name = std::filesystem::path(saved.path).filename().string();
+  metrics_.Write("checkpoint", {{"step", step_},
+                                {"path", "checkpoints/" + name},
+                                {"size_bytes", saved.size_bytes},
+                                {"weights_sha256", saved.weights_sha256},
+                                {"save_time_s", save_time_s}});
+  LogDebug("saved " + saved.path);
+}
+
+void RunRecorder::Warn(const std::string& message) {
+  LogWarning(message);
+  metrics_.Write("warning", {{"step", step_}, {"message", message}});
+}
+
+void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
+  progress_.reset();
+  metrics_.Write("run_end", {{"step", step_},
+                             {"exit_status", exit_status},
+                             {"reason", reason},
+                             {"tokens_seen", tokens_seen_},
+                             {"wall_time_s", SecondsSince(facts_.start)},
+                             {"max_memory_bytes", PeakResidentBytes()}});
+}
+
+nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const {
+  nlohmann::ordered_json summary = {{"run", run_->path()},
+                                    {"steps", step_},
+                                    {"total_steps", facts_.plan.schedule.total_steps},
+                                    {"tokens", tokens_seen_},
+                                    {"tokens_per_s", MeanTokensPerSecond()},
+                                    {"checkpoint", saved.path},
+                                    {"weights_sha256", saved.weights_sha256}};
+  const auto add = [&](const char* name, const std::optional<double>& value) {
+    if (value) summary[name] = *value;
+  };
+  add("first_loss_nats", first_loss_nats_);
+  add("last_loss_nats", last_loss_nats_);
+  add("first_eval_loss_nats", first_eval_nats_);
+  add("last_eval_loss_nats", last_eval_nats_);
+  return summary;
+}
+
+void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) const {
+  if (!complete()) {
+    LogInfo((exit_status == 0     ? "time is up"
+             : exit_status == 130 ? "stopped by SIGINT"
+                                  : "stopped by SIGTERM") +
+            std::string(" after step ") + std::to_string(step_) + " of " +
+            std::to_string(facts_.plan.schedule.total_steps) + "; everything is saved");
+  }
+  const auto arrow = [](const std::optional<double>& from, const std::optional<double>& to) {
+    return FormatFixed(from.value_or(NAN), 4) + " -> " + FormatFixed(to.value_or(NAN), 4) + " nats";
+  };
+  LogInfo("steps " + std::to_string(facts_.first_step + 1) + " to " + std::to_string(step_) + ": " +
+          FormatCount(static_cast<double>(tokens_seen_ - facts_.tokens_before)) + " tokens in " +
+          FormatDuration(training_s_) + ", " + FormatCount(MeanTokensPerSecond()) +
+          " tokens/s, peak memory " + FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
+  if (first_loss_nats_) LogInfo("training loss " + arrow(first_loss_nats_, last_loss_nats_));
+  if (first_eval_nats_) LogInfo("evaluation loss " + arrow(first_eval_nats_, last_eval_nats_));
+  LogInfo("checkpoint " + saved.path);
+  LogInfo("weights sha256 " + saved.weights_sha256);
+  if (complete()) {
+    LogInfo("next: generate --checkpoint " + saved.path + " \"...\"");
+    LogInfo("      evaluate --checkpoint " + saved.path + " --data " +
+            (facts_.eval_data_path.empty() ? "SHARDS" : facts_.eval_data_path));
+  } else {
+    LogInfo("next: train --resume --out " + run_->path() +
+            (facts_.data_path == "shards" ? "" : " --data " + facts_.data_path));
+  }
+}
+
+}  // namespace trainwright

@@ -1,0 +1,84 @@
+/// What a training run tells about itself while it runs: one call a happening, which becomes a record in
+/// metrics.jsonl, a line on the console and a state of the progress bar.
+///
+/// It only listens: nothing here decides what is computed. Not thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/eval/perplexity.h"
+#include "lib/report/progress.h"
+#include "lib/train/checkpointer.h"
+#include "lib/train/metrics_log.h"
+#include "lib/train/run_directory.h"
+#include "lib/train/train_plan.h"
+#include "lib/train/trainer.h"
+
+namespace trainwright {
+
+/// What is fixed while one process works on a run.
+struct RunFacts {
+  TrainPlan plan;
+  nlohmann::ordered_json model;  ///< config.json
+  int64_t parameters = 0;        ///< tied ones once
+  ComputeIdentity compute;
+  uint64_t data_tokens = 0, data_documents = 0;  ///< of the training set
+  std::string data_sha256, tokenizer_sha256;     ///< in hexadecimal
+  std::string data_path, eval_data_path;         ///< as the user gave them, for the hints at the end
+  std::vector<std::string> argv;
+  std::chrono::steady_clock::time_point start;  ///< of the process
+  int64_t first_step = 0;                       ///< steps taken before this process
+  int64_t tokens_before = 0;                    ///< tokens of those steps
+};
+
+class RunRecorder {
+ public:
+  /// Removes what a run directory tells about steps above `step`, so that a run that goes on from a checkpoint
+  /// of that step reads as one; -1 removes everything. \throws Error{kIo, kBadInput}, see CutMetrics
+  static void CutBack(const RunDirectory& run, int64_t step);
+
+  /// Opens the run's records and writes run_begin. \param run outlives the recorder
+  /// \param log_every steps between records of steps   \throws Error{kIo}
+  RunRecorder(const RunDirectory* run, RunFacts facts, int64_t log_every, ProgressMode progress);
+
+  /// Whether the step of that number gets a record.
+  bool Logs(int64_t step) const;
+  /// Called once for every step, in order. \param epochs passes over the data so far
+  void RecordStep(const StepReport& report, double epochs);
+  void RecordEvaluation(const PerplexitySums& sums, double eval_time_s);
+  void RecordCheckpoint(const SavedCheckpoint& saved, double save_time_s);
+  /// A message to the user, on the console and in the records.
+  void Warn(const std::string& message);
+  /// The last record of the process. \param reason "complete", "time limit", "signal", or an error's text
+  void RecordEnd(int exit_status, const std::string& reason);
+
+  /// Tells how the run went and what to do next. \param saved the newest checkpoint
+  void PrintReport(int exit_status, const SavedCheckpoint& saved) const;
+  /// The counts of the run for --summary.
+  nlohmann::ordered_json Summary(const SavedCheckpoint& saved) const;
+
+ private:
+  bool complete() const { return step_ >= facts_.plan.schedule.total_steps; }
+  /// Tokens a second of this process's steps; 0 before the first.
+  double MeanTokensPerSecond() const;
+  void PrintPace(const StepReport& report) const;
+
+  const RunDirectory* run_;
+  RunFacts facts_;
+  int64_t log_every_;
+  MetricsLog metrics_;
+  std::unique_ptr<Progress> progress_;
+
+  int64_t step_, tokens_seen_;  ///< of the run so far
+  double training_s_ = 0;       ///< in this process's steps
+  std::optional<double> first_loss_nats_, last_loss_nats_;
+  std::optional<double> first_eval_nats_, last_eval_nats_;
+};
+
+}  // namespace trainwright
