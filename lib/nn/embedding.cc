@@ -14,6 +14,16 @@ void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& o
   at::index_select_out(out_nd, table_vd, 0, tokens_n);
 }
 
+void AddEmbedding(const at::Tensor& table_vd, const at::Tensor& indices_n, at::Tensor& out_nd) {
+  const int64_t width = table_vd.size(1);
+  const float* table = table_vd.const_data_ptr<float>();
+  const int64_t* indices = indices_n.const_data_ptr<int64_t>();
+  float* out = out_nd.mutable_data_ptr<float>();
+  cpu::ParallelRows(out_nd.size(0), width, [&](int64_t begin, int64_t end) {
+    cpu::BestKernels().add_embedding(table, indices, width, out, begin, end);
+  });
+}
+
 void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd) {
   if (!d_out_nd.is_cpu()) return ops::EmbedBackward(d_out_nd, tokens_n, d_table_vd);
   const int64_t rows = d_out_nd.size(0), width = d_out_nd.size(1);

@@ -1,8 +1,6 @@
 #include "lib/nn/rms_norm.h"
 
-#include <algorithm>
 #include <optional>
-#include <vector>
 
 #include "lib/nn/cpu/parallel.h"
 #include "lib/nn/ops.h"
@@ -56,20 +54,14 @@ void RmsNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, co
   const float *x = x_nd.const_data_ptr<float>(), *rstd = rstd_n.const_data_ptr<float>(),
               *weight = weight_d.const_data_ptr<float>();
   float *d_x = d_x_nd.mutable_data_ptr<float>(), *d_weight = d_weight_d.mutable_data_ptr<float>();
-  // The weight's gradient is summed in blocks of rows that depend on their number alone, then over the
-  // blocks.
-  const int64_t block_rows = std::max<int64_t>(32, (rows + 63) / 64);
-  const int64_t blocks = (rows + block_rows - 1) / block_rows;
-  std::vector<float> partial(blocks * width, 0.0f);
-  at::parallel_for(0, blocks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      cpu::BestKernels().norm_backward(codec, d_normed, x, rstd, weight, width, d_x, &partial[block * width],
-                                       block * block_rows, std::min(rows, (block + 1) * block_rows));
-    }
-  });
-  for (int64_t block = 0; block < blocks; ++block) {
-    for (int64_t i = 0; i < width; ++i) d_weight[i] += partial[block * width + i];
-  }
+  cpu::SumOverRowBlocks(
+      rows, width,
+      [&](float* sums, int64_t begin, int64_t end) {
+        cpu::BestKernels().norm_backward(codec, d_normed, x, rstd, weight, width, d_x, sums, begin, end);
+      },
+      [&](const float* sums) {
+        for (int64_t i = 0; i < width; ++i) d_weight[i] += sums[i];
+      });
 }
 
 }  // namespace trainwright

@@ -13,6 +13,7 @@
 #include <complex>
 #include <cstring>
 
+#include "lib/nn/bias.h"
 #include "lib/nn/cpu/kernels.h"
 #include "lib/nn/elementwise.h"
 #include "lib/nn/embedding.h"
@@ -85,6 +86,45 @@ TEST(EmbeddingTest, BackwardSumsEqualTokensWhateverTheThreadCount) {
     at::set_num_threads(count);
     at::Tensor gradient = at::zeros({9, 37});
     EmbedBackward(d_out, tokens, gradient);
+    EXPECT_LT(test::RelativeDifference(gradient, expected), 1e-6);
+    if (!first.defined()) first = gradient;
+    EXPECT_TRUE(at::equal(gradient, first)) << count << " threads";
+  }
+  at::set_num_threads(threads);
+}
+
+TEST(EmbeddingTest, AddedRowsAreThoseOfTheIndices) {
+  const at::Tensor table = RandomTensor({9, 37}, 1), before = RandomTensor({50, 37}, 2);
+  const at::Tensor positions = at::arange(50, at::kLong).remainder(7);
+  at::Tensor out = before.clone();
+  AddEmbedding(table, positions, out);
+  for (int64_t i = 0; i < 50; ++i) EXPECT_TRUE(at::equal(out[i], before[i].add(table[i % 7]))) << i;
+}
+
+TEST(BiasTest, IsAddedAndRoundedOnce) {
+  const at::Tensor y = RandomTensor({9, 37}, 1), bias = RandomTensor({37}, 2);
+  at::Tensor sum = y.clone();
+  AddBias(test::kFp32, bias, sum);
+  EXPECT_TRUE(at::equal(sum, y.add(bias)));
+  const at::Tensor brains = y.to(at::kBFloat16);
+  at::Tensor native = brains.clone();
+  AddBias({Precision::kBf16, at::kBFloat16}, bias, native);
+  EXPECT_TRUE(at::equal(native, brains.to(at::kFloat).add(bias).to(at::kBFloat16)));
+  at::Tensor emulated = y.clone();
+  AddBias({Precision::kBf16, at::kFloat}, {}, emulated);
+  EXPECT_TRUE(at::equal(emulated, brains.to(at::kFloat)));
+}
+
+TEST(BiasTest, GradientIsTheColumnSumWhateverTheThreadCount) {
+  const int threads = at::get_num_threads();
+  const at::Tensor wide = RandomTensor({700, 50}, 1), dy = wide.narrow(1, 5, 37);
+  const at::Tensor expected = dy.to(at::kDouble).sum(0).mul(2);
+  at::Tensor first;
+  for (const int count : {1, 2, 3}) {
+    at::set_num_threads(count);
+    at::Tensor gradient = at::zeros({37});
+    AccumulateBiasGradient(test::kFp32, dy, gradient);
+    AccumulateBiasGradient(test::kFp32, dy, gradient);
     EXPECT_LT(test::RelativeDifference(gradient, expected), 1e-6);
     if (!first.defined()) first = gradient;
     EXPECT_TRUE(at::equal(gradient, first)) << count << " threads";
@@ -212,7 +252,17 @@ TEST(KernelsTest, EveryInstructionSetComputesTheSameUpToRounding) {
   const auto run = [&](const cpu::Kernels& kernels) {
     at::Tensor out = at::empty({rows, width});
     kernels.swiglu(cpu::Codec::kFp32, x.const_data_ptr(), width, out.mutable_data_ptr(), 0, rows);
-    return out;
+    at::Tensor gelu = at::empty({rows, 2 * width}), gelu_tanh = at::empty({rows, 2 * width}),
+               normed = at::empty({rows, 2 * width}), statistics = at::empty({2, rows});
+    const auto* in = x.const_data_ptr<float>();
+    kernels.gelu(cpu::Codec::kFp32, cpu::GeluKind::kErf, in, nullptr, 2 * width, gelu.mutable_data_ptr(), 0,
+                 rows);
+    kernels.gelu(cpu::Codec::kFp32, cpu::GeluKind::kTanh, in, nullptr, 2 * width,
+                 gelu_tanh.mutable_data_ptr(), 0, rows);
+    kernels.add_layer_norm(cpu::Codec::kFp32, in, nullptr, nullptr, in, nullptr, 1e-5, 2 * width, nullptr,
+                           normed.mutable_data_ptr(), statistics.mutable_data_ptr<float>(),
+                           statistics.mutable_data_ptr<float>() + rows, 0, rows);
+    return at::cat({out, gelu, gelu_tanh, normed}, 1);
   };
   const at::Tensor baseline = run(cpu::kBaselineKernels);
   EXPECT_LT(test::RelativeDifference(run(cpu::BestKernels()), baseline), 1e-6) << cpu::BestKernels().name;

@@ -14,6 +14,9 @@ namespace trainwright::cpu {
 /// How stored elements look: fp32, fp32 rounded to bf16 or fp16, or bf16 itself.
 enum class Codec { kFp32, kRoundedBf16, kRoundedFp16, kBf16 };
 
+/// The Gaussian error linear unit x Phi(x), or its approximation by tanh as GPT-2 has it.
+enum class GeluKind { kErf, kTanh };
+
 /// One span of the packed batch and one group of query heads that share a key and value head.
 struct AttentionTask {
   int64_t begin = 0, end = 0;  ///< rows
@@ -87,6 +90,34 @@ struct Kernels {
   void (*attention_decode)(Codec, const void* query_hk, const void* keys, const void* values, int64_t length,
                            const AttentionShape& shape, void* out_hk, float* scratch, int64_t begin,
                            int64_t end);
+  /// sum = residual + update + update_bias (update may be null: sum is not written and stands for residual;
+  /// update_bias may be null: none); mean and rstd = 1 / sqrt(variance + epsilon) of sum;
+  /// normed = (sum - mean) * rstd * weight + bias (bias may be null: none).
+  void (*add_layer_norm)(Codec, const float* residual, const void* update, const float* update_bias,
+                         const float* weight, const float* bias, double epsilon, int64_t width, float* sum,
+                         void* normed, float* mean, float* rstd, int64_t begin, int64_t end);
+  /// normed from x and the statistics of add_layer_norm: the same bits as there.
+  void (*layer_norm_again)(Codec, const float* x, const float* mean, const float* rstd, const float* weight,
+                           const float* bias, int64_t width, void* normed, int64_t begin, int64_t end);
+  /// d_x += ..., d_weight[width] += ..., d_bias[width] += ... (null: not wanted); the last two belong to this
+  /// range of rows alone.
+  void (*layer_norm_backward)(Codec, const void* d_normed, const float* x, const float* mean,
+                              const float* rstd, const float* weight, int64_t width, float* d_x,
+                              float* d_weight, float* d_bias, int64_t begin, int64_t end);
+  /// out = gelu(in + bias) for rows of `width`; bias may be null.
+  void (*gelu)(Codec, GeluKind, const void* in, const float* bias, int64_t width, void* out, int64_t begin,
+               int64_t end);
+  /// Overwrites `in` with its gradient.
+  void (*gelu_backward)(Codec, GeluKind, void* in, const float* bias, const void* d_out, int64_t width,
+                        int64_t begin, int64_t end);
+  /// x = round(x + bias) for rows of `width`; bias may be null.
+  void (*add_bias)(Codec, void* x, const float* bias, int64_t width, int64_t begin, int64_t end);
+  /// sums[width] += the rows of x, which lie `stride` elements apart; sums belong to this range alone.
+  void (*column_sums)(Codec, const void* x, int64_t width, int64_t stride, float* sums, int64_t begin,
+                      int64_t end);
+  /// out[row] += table[indices[row]].
+  void (*add_embedding)(const float* table, const int64_t* indices, int64_t width, float* out, int64_t begin,
+                        int64_t end);
 };
 
 /// The kernels of the best instruction set that this CPU has.

@@ -1,0 +1,24 @@
+/// The Gaussian error linear unit, exact or by tanh, with the bias of the linear layer before it.
+/// \source Hendrycks and Gimpel 2016, arXiv:1606.08415
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "lib/nn/cpu/kernels.h"
+#include "lib/nn/precision.h"
+
+namespace trainwright {
+
+/// kErf: x Phi(x) with the normal distribution function Phi (nanoGPT). kTanh: x (1 + tanh(sqrt(2 / pi)
+/// (x + 0.044715 x^3))) / 2 (GPT-2, gelu_new in transformers). Both within 3e-7 max(1, |x|) of the formula in
+/// fp32.
+using cpu::GeluKind;
+
+/// out_nf = gelu(in_nf + bias_f). \param in_nf, out_nf storage type \param bias_f fp32, or undefined: none
+void Gelu(const Numerics& numerics, GeluKind kind, const at::Tensor& in_nf, const at::Tensor& bias_f,
+          at::Tensor& out_nf);
+/// Overwrites in_nf with its gradient.
+void GeluBackward(const Numerics& numerics, GeluKind kind, const at::Tensor& d_out_nf,
+                  const at::Tensor& bias_f, at::Tensor& in_nf);
+
+}  // namespace trainwright
