@@ -2,9 +2,14 @@
 
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/softmax.h>
+
+#include <cmath>
 
 #include "lib/nn/cpu/parallel.h"
 #include "lib/nn/elementwise.h"
+#include "lib/nn/torch_attention.h"
 
 namespace trainwright {
 namespace {
@@ -67,6 +72,19 @@ at::Tensor ViewLse(const AttentionShape& shape, const at::Tensor& lse_hn, const 
                            {repeats * shape.num_tokens, shape.num_tokens, 1}, span.begin);
 }
 
+/// One query row against the cache as two batched products, in fp32.
+void DecodeByProducts(const AttentionShape& shape, const at::Tensor& query, const at::Tensor& keys,
+                      const at::Tensor& values, int64_t length, at::Tensor& out) {
+  const int64_t groups = shape.num_kv_heads, size = shape.head_dim;
+  const auto heads_of = [&](const at::Tensor& cache) {
+    return cache.narrow(0, 0, length).view({length, groups, size}).transpose(0, 1).to(at::kFloat);
+  };
+  const at::Tensor q_grk = query.view({groups, shape.num_heads / groups, size}).to(at::kFloat);
+  const double scale = 1.0 / std::sqrt(static_cast<double>(size));
+  const at::Tensor scores_grt = at::matmul(q_grk, heads_of(keys).transpose(1, 2)).mul_(scale);
+  out.copy_(at::matmul(at::softmax(scores_grt, 2), heads_of(values)).view({shape.num_heads * size}));
+}
+
 template <typename Function>
 void ForShortTasks(const AttentionShape& shape, const Spans& spans, const Function& function) {
   const auto count = static_cast<int64_t>(spans.short_tasks.size());
@@ -79,8 +97,11 @@ void ForShortTasks(const AttentionShape& shape, const Spans& spans, const Functi
 }  // namespace
 
 void PackedAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
-                     const std::vector<int32_t>& span_starts, at::Tensor& out_nhk, at::Tensor& lse_hn) {
-  const Spans spans = Classify(shape, span_starts);
+                     const SpanTable& table, at::Tensor& out_nhk, at::Tensor& lse_hn) {
+  const AttentionBackend backend =
+      ResolveAttentionBackend(numerics.attention, shape.head_dim, qkv.scalar_type(), qkv.device());
+  if (backend != AttentionBackend::kAuto) return TorchAttention(backend, shape, qkv, table, out_nhk, lse_hn);
+  const Spans spans = Classify(shape, table.starts);
   for (const cpu::AttentionTask& span : spans.long_spans) {
     const SpanViews views = ViewSpan(shape, qkv, span);
     const auto [out, lse] =
@@ -101,9 +122,13 @@ void PackedAttention(const Numerics& numerics, const AttentionShape& shape, cons
 
 void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& shape,
                              const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
-                             const at::Tensor& lse_hn, const std::vector<int32_t>& span_starts,
-                             at::Tensor& d_qkv) {
-  const Spans spans = Classify(shape, span_starts);
+                             const at::Tensor& lse_hn, const SpanTable& table, at::Tensor& d_qkv) {
+  const AttentionBackend backend =
+      ResolveAttentionBackend(numerics.attention, shape.head_dim, qkv.scalar_type(), qkv.device());
+  if (backend != AttentionBackend::kAuto) {
+    return TorchAttentionBackward(backend, shape, d_out_nhk, qkv, out_nhk, lse_hn, table, d_qkv);
+  }
+  const Spans spans = Classify(shape, table.starts);
   const int64_t groups = shape.num_kv_heads, size = shape.head_dim, row = shape.row();
   for (const cpu::AttentionTask& span : spans.long_spans) {
     const SpanViews views = ViewSpan(shape, qkv, span);
@@ -127,6 +152,7 @@ void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& sha
 
 void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& query,
                      const at::Tensor& keys, const at::Tensor& values, int64_t length, at::Tensor& out) {
+  if (!query.is_cpu()) return DecodeByProducts(shape, query, keys, values, length, out);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const void *q = query.const_data_ptr(), *k = keys.const_data_ptr(), *v = values.const_data_ptr();
   void* result = out.mutable_data_ptr();

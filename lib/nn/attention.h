@@ -5,25 +5,24 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <vector>
 
 #include "lib/nn/precision.h"
 #include "lib/nn/rope.h"
+#include "lib/nn/span_table.h"
 
 namespace trainwright {
 
 /// \param qkv storage type [N, (H+2G) K], rounded
-/// \param span_starts [S+1]: span s is rows [span_starts[s], span_starts[s+1])
+/// \param spans cover the rows; on a GPU, with the starts there
 /// \param out_nhk storage type [N, H K], rounded under short precisions
 /// \param lse_hn fp32 [H, N]: logsumexp of the scores, for the backward pass
 void PackedAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
-                     const std::vector<int32_t>& span_starts, at::Tensor& out_nhk, at::Tensor& lse_hn);
+                     const SpanTable& spans, at::Tensor& out_nhk, at::Tensor& lse_hn);
 
 /// \param d_out_nhk storage type, rounded \param d_qkv storage type, written whole
 void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& shape,
                              const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
-                             const at::Tensor& lse_hn, const std::vector<int32_t>& span_starts,
-                             at::Tensor& d_qkv);
+                             const at::Tensor& lse_hn, const SpanTable& spans, at::Tensor& d_qkv);
 
 /// One query row against cached keys and values, storage type [length, G, K].
 /// \param query [H K] \param out [H K]

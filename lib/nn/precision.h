@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "lib/nn/attention_backend.h"
+
 namespace trainwright {
 
 /// fp32: everything in fp32. bf16, fp16: master weights, gradients, norms' statistics, softmax and loss in
@@ -21,10 +23,12 @@ at::ScalarType PrecisionDtype(Precision precision);
 /// points, about the speed of fp32 instead of a fifth of it.
 bool HasFastProducts(Precision precision, at::Device device);
 
-/// A precision and the type that holds its values: the short type, or fp32 holding rounded values.
+/// A precision and the type that holds its values: the short type, or fp32 holding rounded values; and the
+/// attention kernel that is asked for.
 struct Numerics {
   Precision precision = Precision::kFp32;
   at::ScalarType storage = at::kFloat;
+  AttentionBackend attention = AttentionBackend::kAuto;
   /// Whether fp32 storage holds values rounded to the short type.
   bool emulated() const { return precision != Precision::kFp32 && storage == at::kFloat; }
   /// The precision as operators take it (ops.h).

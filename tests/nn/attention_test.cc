@@ -5,10 +5,12 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
+#include "lib/base/error.h"
 #include "tests/nn/reference.h"
 
 namespace trainwright {
@@ -47,19 +49,60 @@ struct Case {
 
 class PackedAttentionTest : public testing::TestWithParam<Case> {};
 
+/// The backends that a CPU has: our kernels with torch's flash, and plain products.
+constexpr AttentionBackend kCpuBackends[] = {AttentionBackend::kAuto, AttentionBackend::kMath};
+
 TEST_P(PackedAttentionTest, ForwardEqualsTheFormulaAndBackwardFiniteDifferences) {
   const auto& [name, shape, spans] = GetParam();
   const at::Tensor qkv = RandomTensor({shape.num_tokens, shape.row()}, 1);
   const at::Tensor d_out = RandomTensor({shape.num_tokens, shape.num_heads * shape.head_dim}, 2);
-  at::Tensor out = at::full_like(d_out, NAN), lse = at::full({shape.num_heads, shape.num_tokens}, NAN);
-  PackedAttention(test::kFp32, shape, qkv, spans, out, lse);
-  EXPECT_LT(test::RelativeDifference(out, Reference(qkv, shape, spans)), 1e-6);
-
-  at::Tensor d_qkv = at::full_like(qkv, NAN);
-  PackedAttentionBackward(test::kFp32, shape, d_out, qkv, out, lse, spans, d_qkv);
   const at::Tensor expected = test::NumericalGradient(
       [&](const at::Tensor& x) { return Reference(x, shape, spans).mul(d_out).sum().item<double>(); }, qkv);
-  EXPECT_LT(test::RelativeDifference(d_qkv, expected), 1e-5);
+  for (const AttentionBackend backend : kCpuBackends) {
+    SCOPED_TRACE(AttentionBackendName(backend));
+    const Numerics numerics{Precision::kFp32, at::kFloat, backend};
+    at::Tensor out = at::full_like(d_out, NAN), lse = at::full({shape.num_heads, shape.num_tokens}, NAN);
+    PackedAttention(numerics, shape, qkv, spans, out, lse);
+    EXPECT_LT(test::RelativeDifference(out, Reference(qkv, shape, spans)), 1e-6);
+
+    at::Tensor d_qkv = at::full_like(qkv, NAN);
+    PackedAttentionBackward(numerics, shape, d_out, qkv, out, lse, spans, d_qkv);
+    EXPECT_LT(test::RelativeDifference(d_qkv, expected), 1e-5);
+  }
+}
+
+TEST(AttentionBackendTest, AutoTakesTheFirstThatFits) {
+  const at::Device gpu(at::kCUDA), cpu(at::kCPU);
+  const auto resolve = [&](int64_t head_dim, at::ScalarType dtype) {
+    return ResolveAttentionBackend(AttentionBackend::kAuto, head_dim, dtype, gpu);
+  };
+  EXPECT_EQ(resolve(64, at::kBFloat16), AttentionBackend::kFlash);
+  EXPECT_EQ(resolve(256, at::kHalf), AttentionBackend::kFlash);
+  EXPECT_EQ(resolve(264, at::kBFloat16), AttentionBackend::kEfficient);
+  EXPECT_EQ(resolve(64, at::kFloat), AttentionBackend::kEfficient);
+  EXPECT_EQ(resolve(12, at::kBFloat16), AttentionBackend::kMath);
+  EXPECT_EQ(ResolveAttentionBackend(AttentionBackend::kAuto, 64, at::kFloat, cpu), AttentionBackend::kAuto);
+}
+
+TEST(AttentionBackendTest, ABackendThatCannotTakeTheHeadsSaysWhy) {
+  const auto refusal = [](const char* name, int64_t head_dim, at::ScalarType dtype, at::DeviceType device) {
+    try {
+      const AttentionBackend asked = ParseAttentionBackend(name, "--attn-backend");
+      ResolveAttentionBackend(asked, head_dim, dtype, at::Device(device));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  EXPECT_THAT(refusal("flash", 64, at::kFloat, at::kCUDA),
+              testing::HasSubstr("bf16 and fp16 only, not fp32"));
+  EXPECT_THAT(refusal("flash", 12, at::kHalf, at::kCUDA),
+              testing::HasSubstr("multiple of 8 elements up to 256"));
+  EXPECT_THAT(refusal("cudnn", 192, at::kHalf, at::kCUDA), testing::HasSubstr("up to 128, not 192"));
+  EXPECT_THAT(refusal("flash", 64, at::kBFloat16, at::kCPU), testing::HasSubstr("runs on a GPU only"));
+  EXPECT_THAT(refusal("flush", 64, at::kHalf, at::kCUDA), testing::HasSubstr("unknown attention backend"));
+  EXPECT_EQ(refusal("math", 7, at::kFloat, at::kCPU), "accepted");
 }
 
 // Spans of up to 64 tokens take our own kernel, longer ones torch's.

@@ -1,0 +1,12 @@
+/// From host memory to a device without waiting for either.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace trainwright {
+
+/// \param host a CPU tensor, which may change or go at once \returns the same values on `device`: the tensor
+/// itself on the CPU; on a GPU a copy in the order of its present stream, through pinned memory
+at::Tensor Upload(const at::Tensor& host, at::Device device);
+
+}  // namespace trainwright

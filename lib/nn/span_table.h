@@ -1,0 +1,24 @@
+/// The spans of a packed micro-batch, on the host and where attention needs them.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace trainwright {
+
+struct SpanTable {
+  SpanTable() = default;
+  /// On the CPU, as tests and CPU models have it. \param starts [S+1]: span s is rows
+  /// [starts[s], starts[s+1])
+  SpanTable(std::vector<int32_t> starts) : starts(std::move(starts)) {}  // NOLINT: a list of starts is one
+  /// Copies the starts to a GPU without waiting for it.
+  SpanTable(std::vector<int32_t> starts, at::Device device);
+
+  std::vector<int32_t> starts;
+  at::Tensor starts_on_device;  ///< int32 [S+1]; undefined on the CPU
+  int64_t longest() const;      ///< rows of the longest span
+};
+
+}  // namespace trainwright
