@@ -319,8 +319,8 @@ at::Tensor LlamaDecoder::Append(const std::vector<int64_t>& tokens) {
     keys_[i].narrow(0, length_, count).copy_(saved.qkv.narrow(1, queries, cached));
     values_[i].narrow(0, length_, count).copy_(saved.qkv.narrow(1, queries + cached, cached));
     if (length_ == 0) {
-      PackedAttention(m.numerics_, shape, saved.qkv, {0, static_cast<int32_t>(count)}, saved.attention,
-                      saved.lse_hn);
+      const SpanTable span(std::vector<int32_t>{0, static_cast<int32_t>(count)});
+      PackedAttention(m.numerics_, shape, saved.qkv, span, saved.attention, saved.lse_hn);
     } else {
       for (int64_t row = 0; row < count; ++row) {
         at::Tensor out = saved.attention[row];
