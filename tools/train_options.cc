@@ -38,6 +38,27 @@ const ToolInfo& TrainInfo() {
                     "--save-every, --eval-every, --log-every, --keep, --max-minutes are free. Other data is "
                     "refused unless "
                     "--allow-data-change is given."},
+                   {"SCHEDULES",
+                    "All are functions of the step alone; S is --steps, w is --warmup, r is --min-lr-ratio. "
+                    "All but one-cycle rise evenly to --lr over the first w steps. Then constant stays "
+                    "there, linear and cosine fall to r times --lr at the last step, and wsd (warm-up, "
+                    "stable, decay) stays there until the last D steps, --decay-steps, and falls as 1 - sqrt(u), "
+                    "with u from 0 to 1 over them: the shape and the fifth of the run that arXiv:2405.18392 "
+                    "found best. one-cycle is PyTorch's OneCycleLR: from --lr / 25 along half a cosine to "
+                    "--lr at step w, a tenth of the run, and along another to --lr / 250,000."},
+                   {"LOSS",
+                    "loss_nats in metrics.jsonl, on the console and in the summary is always the "
+                    "cross-entropy alone, so that runs compare. What --label-smoothing and --z-loss add to "
+                    "it in the objective is in smoothing_nats and z_loss_nats of the step records. "
+                    "Evaluation has neither. Both are off by default and then change no bit; 1e-4 is the "
+                    "z-loss of PaLM (arXiv:2204.02311)."},
+                   {"LOADER",
+                    "--workers threads decode shards and cut samples ahead of the training thread, a window "
+                    "of 64 chunks at a time, and live as long as the run; together they keep --workers times "
+                    "--prefetch windows ready. The order of samples does not depend on either. The time that "
+                    "training waited for data is data_wait_s in the step records: raise --workers or "
+                    "--prefetch when it grows, lower them when memory is short. Samples run on from one "
+                    "epoch into the next, in the middle of a step too, unless --drop-last is given."},
                    {"SIGNALS",
                     "SIGINT and SIGTERM finish the step, save, and exit with 130 or 143; a second SIGINT "
                     "stops at once. SIGPIPE "
@@ -133,19 +154,48 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--lr", settings->lr, "peak learning rate (default: 0.5 / hidden size, at most 0.003)")
       ->group("Optimizer");
   app.add_option("--schedule", settings->schedule,
-                 "cosine, linear or constant, after warm-up (default: cosine)")
-      ->check(CLI::IsMember({"cosine", "linear", "constant"}))
+                 "learning rate over the run, see SCHEDULES (default: cosine)")
+      ->check(CLI::IsMember({"cosine", "linear", "constant", "wsd", "one-cycle"}))
       ->group("Optimizer");
   app.add_option("--warmup", settings->warmup,
-                 "steps of linear warm-up (default: a twentieth of the run, at most 1000)")
+                 "steps of warm-up (default: a twentieth of the run, at most 1000; one-cycle: a tenth)")
+      ->group("Optimizer");
+  app.add_option("--decay-steps", settings->decay_steps,
+                 "last steps of the run in which wsd decays (default: a fifth of the run)")
       ->group("Optimizer");
   app.add_option("--min-lr-ratio", settings->min_lr_ratio,
-                 "learning rate at the last step over the peak (default: 0.1)")
+                 "learning rate at the last step over the peak (default: 0.1; wsd: 0); not for one-cycle")
       ->group("Optimizer");
-  app.add_option("--weight-decay", settings->weight_decay, "decoupled decay of the matrices (default: 0.1)")
+  app.add_flag("--cycle-momentum", settings->cycle_momentum,
+               "with one-cycle, move beta1 from 0.95 to 0.85 and back, against the learning rate")
+      ->group("Optimizer");
+  app.add_option("--beta1", settings->beta1, "AdamW's decay of the first moment (default: 0.9)")
+      ->group("Optimizer");
+  app.add_option("--beta2", settings->beta2, "AdamW's decay of the second moment (default: 0.95)")
+      ->group("Optimizer");
+  app.add_option("--adam-eps", settings->adam_eps, "AdamW's epsilon (default: 1e-8)")->group("Optimizer");
+  app.add_option("--weight-decay", settings->weight_decay,
+                 "decoupled decay of the matrices, embeddings among them; norms have none (default: 0.1)")
       ->group("Optimizer");
   app.add_option("--clip", settings->clip, "largest gradient norm; 0: no clipping (default: 1)")
       ->group("Optimizer");
+
+  app.add_option("--z-loss", settings->z_loss,
+                 "adds this times log^2 Z to the loss of a label, Z the softmax's denominator (default: 0)")
+      ->group("Loss");
+  app.add_option("--label-smoothing", settings->label_smoothing,
+                 "share of a label's weight that all tokens get evenly (default: 0)")
+      ->group("Loss");
+
+  app.add_option("--workers", settings->workers,
+                 "threads that decode and cut samples ahead; 0: the training thread does it; auto: by device")
+      ->group("Loader");
+  app.add_option("--prefetch", settings->prefetch,
+                 "windows of 64 chunks under way or ready, a worker (default: 1 on a CPU, 2 on a GPU)")
+      ->group("Loader");
+  app.add_flag("--drop-last", settings->drop_last,
+               "skip the samples left of an epoch that do not fill a step, so that no step mixes two epochs")
+      ->group("Loader");
 
   app.add_option("--device", settings->device, "where to compute; auto takes the GPU if there is one")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
@@ -76,10 +77,12 @@ void Sample::AppendTo(PackedBatch* batch) const {
 }
 
 struct SampleStream::Impl {
-  Impl(const ShardSet* shard_set, const SampleStreamOptions& stream_options)
-      : set(shard_set),
-        options(stream_options),
-        workers(1, 1, [this](int, WindowId id) { return BuildWindow(id); }) {}
+  Impl(const ShardSet* shard_set, const SampleStreamOptions& stream_options, const LoaderOptions& loader)
+      : set(shard_set), options(stream_options) {
+    if (loader.workers == 0) return;
+    const auto windows_ahead = static_cast<size_t>(loader.workers) * static_cast<size_t>(loader.prefetch);
+    workers.emplace(loader.workers, windows_ahead, [this](int, WindowId id) { return BuildWindow(id); });
+  }
 
   uint64_t windows() const { return (set->chunks() + options.window_chunks - 1) / options.window_chunks; }
 
@@ -87,7 +90,7 @@ struct SampleStream::Impl {
     return id.window + 1 < windows() ? WindowId{id.epoch, id.window + 1} : WindowId{id.epoch + 1, 0};
   }
 
-  /// The samples of a window, in the order of the stream. Runs on the decoding thread; touches constants
+  /// The samples of a window, in the order of the stream. Runs on the worker threads; touches constants
   /// only.
   std::vector<Sample> BuildWindow(WindowId id) const {
     const uint64_t chunks = set->chunks();
@@ -119,25 +122,39 @@ struct SampleStream::Impl {
     return permuted;
   }
 
-  /// Makes the window of the cursor the loaded one and starts decoding its successor.
+  /// Makes the window of the cursor the loaded one and lets the workers go on behind it.
   void LoadWindow() {
     const WindowId wanted{cursor.epoch, cursor.window};
     const auto start = std::chrono::steady_clock::now();
-    if (!workers.empty() && ahead != wanted) {
+    loaded.reset();
+    samples = workers ? PopWindow(wanted) : BuildWindow(wanted);
+    loaded = wanted;
+    counts.wait_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    ++counts.windows;
+    if (workers) FillQueue(After(wanted));
+    counts.most_windows_ahead = std::max(counts.most_windows_ahead, static_cast<int64_t>(ahead.size()));
+  }
+
+  std::vector<Sample> PopWindow(WindowId wanted) {
+    while (!ahead.empty() && ahead.front() != wanted) {
+      ahead.pop_front();
       try {
-        workers.Pop();
+        workers->Pop();
       } catch (const std::exception&) {
         // A window that nobody asked for: if it is ever wanted, it is read, and fails, again.
       }
     }
-    if (workers.empty()) workers.Push(wanted);
-    ahead.reset();
-    loaded.reset();
-    samples = workers.Pop();
-    loaded = wanted;
-    wait_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    ahead = After(wanted);
-    workers.Push(*ahead);
+    FillQueue(wanted);
+    ahead.pop_front();
+    return workers->Pop();
+  }
+
+  /// Keeps as many windows under way as may be, from `next` on when there are none.
+  void FillQueue(WindowId next) {
+    while (!workers->full()) {
+      ahead.push_back(ahead.empty() ? next : After(ahead.back()));
+      workers->Push(ahead.back());
+    }
   }
 
   /// Whether any document of the set has two tokens, and so a label.
@@ -164,20 +181,25 @@ struct SampleStream::Impl {
   SampleCursor cursor;
   std::vector<Sample> samples;     // of the loaded window; those before the cursor are moved out
   std::optional<WindowId> loaded;  // which window `samples` is
-  std::optional<WindowId> ahead;   // which window the worker builds, when it builds one
-  double wait_s = 0;
-  OrderedWorkers<WindowId, std::vector<Sample>> workers;  // last: joins before the members it reads are gone
+  std::deque<WindowId> ahead;      // the windows that the workers build or have ready, in order
+  uint64_t epoch_of_last = 0;      // of the sample handed out last
+  LoaderCounts counts;
+  // Last: joins before the members it reads are gone. Absent without workers.
+  std::optional<OrderedWorkers<WindowId, std::vector<Sample>>> workers;
 };
 
-SampleStream::SampleStream(const ShardSet* set, const SampleStreamOptions& options) {
+SampleStream::SampleStream(const ShardSet* set, const SampleStreamOptions& options,
+                           const LoaderOptions& loader) {
   if (options.sequence_tokens < 1) throw Error(ErrorCode::kUsage, "--seq", "must be at least 1 token");
   if (options.window_chunks < 1) throw Error(ErrorCode::kUsage, "window", "must be at least 1 chunk");
+  if (loader.workers < 0) throw Error(ErrorCode::kUsage, "--workers", "must be at least 0");
+  if (loader.prefetch < 1) throw Error(ErrorCode::kUsage, "--prefetch", "must be at least 1 window");
   if (set->header().record_kind != RecordKind::kLm) {
     throw Error(ErrorCode::kBadInput, "shards",
                 "hold records that are not plain text; this build trains on lm records", "",
                 "pack a stream written with pretokenize --records lm");
   }
-  impl_ = std::make_unique<Impl>(set, options);
+  impl_ = std::make_unique<Impl>(set, options, loader);
   if (set->chunks() == 0 || !impl_->HasLabel()) {
     throw Error(ErrorCode::kBadInput, "shards",
                 "hold no document of two or more tokens, so there is nothing to learn", "",
@@ -201,13 +223,40 @@ Sample SampleStream::Next() {
     }
     const uint64_t count = impl_->samples.size();
     std::optional<Sample> sample;
-    if (cursor.sample < count) sample = std::move(impl_->samples[cursor.sample++]);
+    if (cursor.sample < count) {
+      sample = std::move(impl_->samples[cursor.sample++]);
+      impl_->epoch_of_last = cursor.epoch;
+    }
     if (cursor.sample >= count) {
       const WindowId next = impl_->After({cursor.epoch, cursor.window});
       cursor = {next.epoch, next.window, 0};
     }
     if (sample) return std::move(*sample);
   }
+}
+
+std::vector<Sample> SampleStream::NextStep(int64_t count, bool drop_last) {
+  std::vector<Sample> step;
+  uint64_t first_epoch = 0;
+  bool skipped = false;
+  while (static_cast<int64_t>(step.size()) < count) {
+    Sample sample = Next();
+    const uint64_t epoch = impl_->epoch_of_last;
+    if (step.empty()) first_epoch = epoch;
+    if (drop_last && epoch != first_epoch) {
+      if (skipped) {
+        throw Error(ErrorCode::kBadInput, "--drop-last",
+                    "skips everything: an epoch has " + std::to_string(step.size()) +
+                        " samples, a step takes " + std::to_string(count),
+                    "", "lower --batch or --accum, or leave out --drop-last");
+      }
+      step.clear();
+      first_epoch = epoch;
+      skipped = true;
+    }
+    step.push_back(std::move(sample));
+  }
+  return step;
 }
 
 SampleCursor SampleStream::cursor() const {
@@ -255,8 +304,8 @@ EpochCounts SampleStream::CountEpoch() const {
   return counts;
 }
 
-double SampleStream::wait_s() const {
-  return impl_->wait_s;
+LoaderCounts SampleStream::loader_counts() const {
+  return impl_->counts;
 }
 
 std::string SampleStream::fingerprint() const {

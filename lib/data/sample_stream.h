@@ -6,7 +6,8 @@
 /// permutation; a window of `window_chunks` consecutive chunks of that order is cut into samples, and the
 /// samples of the window are permuted by a second key. So sample i of the stream is a pure function of (set,
 /// seed, sequence_tokens, window_chunks), every position of every document is seen once an epoch, and the
-/// state is one cursor. One user thread; decoding runs ahead on a thread of its own.
+/// state is one cursor. One user thread; windows are decoded and cut ahead by worker threads, which live as
+/// long as the stream and change nothing but when a sample is ready.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,19 @@ struct SampleStreamOptions {
   uint64_t seed = 0;
   uint64_t window_chunks = 64;  ///< part of the order's definition
   bool shuffle = true;          ///< false: stored order (evaluation), still endless
+};
+
+/// How windows are made ready. No part of the order.
+struct LoaderOptions {
+  int workers = 1;   ///< threads that decode and cut ahead; 0: the caller's does, when it needs a window
+  int prefetch = 1;  ///< windows kept under way or ready, a worker
+};
+
+/// What the loader did so far.
+struct LoaderCounts {
+  double wait_s = 0;           ///< that the caller waited for windows, or without workers took to make them
+  int64_t windows = 0;         ///< handed out
+  int64_t most_windows_ahead = 0;  ///< most that were under way or ready beyond the one in use
 };
 
 /// Where the stream stands; goes into checkpoints.
@@ -58,10 +72,14 @@ class SampleStream {
   /// \param set outlives the stream
   /// \throws Error{kBadInput} when no sample holds a label, or the records are not lm; Error{kUsage} on
   /// options < 1
-  SampleStream(const ShardSet* set, const SampleStreamOptions& options);
+  SampleStream(const ShardSet* set, const SampleStreamOptions& options, const LoaderOptions& loader = {});
   ~SampleStream();
   /// The next sample; the stream never ends. \throws what reading the shards throws
   Sample Next();
+  /// The next `count` samples, for an optimizer step. With `drop_last` all are of one epoch: when fewer than
+  /// `count` are left of an epoch they are skipped, and the step begins the next one.
+  /// \throws Error{kBadInput} when a whole epoch has fewer
+  std::vector<Sample> NextStep(int64_t count, bool drop_last);
   /// Where Next() will read. Consumed, not prefetched.
   SampleCursor cursor() const;
   /// \throws Error{kBadInput} when the set has no such window; a sample beyond its window is reported by
@@ -73,8 +91,7 @@ class SampleStream {
   /// Counts an epoch by decoding the whole set once. \throws Error{kInterrupted, kTerminated} after a stop
   /// signal
   EpochCounts CountEpoch() const;
-  /// Seconds that Next() spent waiting for data so far.
-  double wait_s() const;
+  LoaderCounts loader_counts() const;
   /// Identity of the order: changes whenever the data, seed or cutting does. For the checkpoint.
   std::string fingerprint() const;
 

@@ -22,14 +22,15 @@ AdamW::AdamW(FlatParameters* parameters, const AdamWOptions& options)
   }
 }
 
-void AdamW::Step(double learning_rate) {
+void AdamW::Step(double learning_rate, double beta1) {
   ++steps_;
-  Update(decayed_, learning_rate, options_.weight_decay);
-  Update(undecayed_, learning_rate, 0.0);
+  Update(decayed_, learning_rate, beta1, options_.weight_decay);
+  Update(undecayed_, learning_rate, beta1, 0.0);
   parameters_->RefreshCompute();
 }
 
-void AdamW::Update(const std::vector<Range>& ranges, double learning_rate, double weight_decay) {
+void AdamW::Update(const std::vector<Range>& ranges, double learning_rate, double beta1,
+                   double weight_decay) {
   if (ranges.empty()) return;
   const at::Tensor step = at::full({}, static_cast<double>(steps_), parameters_->values().options());
   std::vector<at::Tensor> values, gradients, first, second;
@@ -40,8 +41,8 @@ void AdamW::Update(const std::vector<Range>& ranges, double learning_rate, doubl
     second.push_back(exp_avg_sq_.narrow(0, range.offset, range.size));
   }
   const std::vector<at::Tensor> steps(ranges.size(), step);
-  at::_fused_adamw_(values, gradients, first, second, {}, steps, learning_rate, options_.beta1,
-                    options_.beta2, weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+  at::_fused_adamw_(values, gradients, first, second, {}, steps, learning_rate, beta1, options_.beta2,
+                    weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
 }
 
 }  // namespace trainwright

@@ -1,7 +1,8 @@
 /// AdamW over a model's flat buffers. \source Loshchilov and Hutter 2019, arXiv:1711.05101
 ///
-/// Decoupled decay applies to parameters declared with `decay`. State is two fp32 buffers of the same layout
-/// as the parameters, plus the number of steps. Not thread-safe.
+/// Decoupled decay applies to the parameters declared with `decay`, which are the matrices, embeddings among
+/// them; norms and biases have none, as in GPT-3 and Llama and as nanoGPT groups them. State is two fp32
+/// buffers of the same layout as the parameters, plus the number of steps. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,7 +26,10 @@ class AdamW {
   /// \param parameters allocated; outlives the optimizer
   AdamW(FlatParameters* parameters, const AdamWOptions& options);
   /// One update from parameters->gradients(), then refreshes the compute copy.
-  void Step(double learning_rate);
+  /// \param beta1 of this step, for schedules that cycle it; bias correction takes it as constant, as
+  /// PyTorch's
+  void Step(double learning_rate, double beta1);
+  void Step(double learning_rate) { Step(learning_rate, options_.beta1); }
   const AdamWOptions& options() const { return options_; }
   /// First and second moment, fp32, laid out as parameters->values(). Restoring: copy into them.
   at::Tensor& exp_avg() { return exp_avg_; }
@@ -38,7 +42,7 @@ class AdamW {
   struct Range {
     int64_t offset, size;
   };
-  void Update(const std::vector<Range>& ranges, double learning_rate, double weight_decay);
+  void Update(const std::vector<Range>& ranges, double learning_rate, double beta1, double weight_decay);
 
   FlatParameters* parameters_;
   AdamWOptions options_;

@@ -85,6 +85,8 @@ void RunRecorder::RecordStep(const StepReport& report, double epochs) {
         {"max_memory_bytes", PeakResidentBytes()},
         {"skipped", report.skipped}};
     if (facts_.plan.precision == Precision::kFp16) fields["loss_scale"] = report.loss_scale;
+    if (facts_.plan.label_smoothing > 0) fields["smoothing_nats"] = report.smoothing_nats;
+    if (facts_.plan.z_loss > 0) fields["z_loss_nats"] = report.z_loss_nats;
     metrics_.Write("step", fields);
   }
   if (report.skipped) {

@@ -39,8 +39,9 @@ struct RunFacts {
 
 class RunRecorder {
  public:
-  /// Removes what a run directory tells about steps above `step`, so that a run that goes on from a checkpoint
-  /// of that step reads as one; -1 removes everything. \throws Error{kIo, kBadInput}, see CutMetrics
+  /// Removes what a run directory tells about steps above `step`, so that a run that goes on from a
+  /// checkpoint of that step reads as one; -1 removes everything. \throws Error{kIo, kBadInput}, see
+  /// CutMetrics
   static void CutBack(const RunDirectory& run, int64_t step);
 
   /// Opens the run's records and writes run_begin. \param run outlives the recorder

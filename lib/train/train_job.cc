@@ -24,6 +24,7 @@
 #include "lib/model/language_model.h"
 #include "lib/model/model_config.h"
 #include "lib/train/checkpointer.h"
+#include "lib/train/loader_plan.h"
 #include "lib/train/run_directory.h"
 #include "lib/train/run_recorder.h"
 #include "lib/train/train_plan.h"
@@ -124,14 +125,30 @@ std::string ConfigYaml(const TrainSettings& settings, const TrainPlan& plan, con
       {"accum", plan.accum},
       {"seq", plan.sequence_tokens},
       {"lr", plan.schedule.peak_lr},
-      {"min-lr-ratio", plan.schedule.final_lr_ratio},
       {"schedule", ScheduleKindName(plan.schedule.kind)},
-      {"warmup", plan.schedule.warmup_steps},
+      {"beta2", plan.optimizer.beta2},
+      {"adam-eps", plan.optimizer.epsilon},
       {"weight-decay", plan.optimizer.weight_decay},
       {"clip", plan.clip},
+      {"z-loss", plan.z_loss},
+      {"label-smoothing", plan.label_smoothing},
+      {"drop-last", plan.drop_last},
       {"seed", plan.seed},
       {"mixed-precision", plan.precision == Precision::kFp32 ? "no" : PrecisionName(plan.precision)},
   };
+  const ScheduleOptions& schedule = plan.schedule;
+  const bool one_cycle = schedule.kind == ScheduleKind::kOneCycle;
+  // A fraction of a step is one-cycle's default, which the length gives again.
+  if (schedule.warmup_steps == std::floor(schedule.warmup_steps)) {
+    values["warmup"] = static_cast<int64_t>(schedule.warmup_steps);
+  }
+  if (schedule.kind == ScheduleKind::kWsd) values["decay-steps"] = schedule.decay_steps;
+  if (!one_cycle) values["min-lr-ratio"] = schedule.final_lr_ratio;
+  if (schedule.cycle_beta1) {
+    values["cycle-momentum"] = true;
+  } else {
+    values["beta1"] = plan.optimizer.beta1;
+  }
   if (!settings.eval_data.empty()) values["eval-data"] = settings.eval_data;
   std::string yaml;
   for (const auto& [key, value] : values.items()) yaml += key + ": " + value.dump() + "\n";
@@ -169,6 +186,7 @@ class TrainJob {
   TrainPlan plan_;
   std::unique_ptr<RunDirectory> run_;
   std::unique_ptr<LanguageModel> model_;
+  LoaderOptions loader_;
   std::unique_ptr<SampleStream> stream_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<RunRecorder> recorder_;
@@ -210,6 +228,9 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
               .threads = threads};
   LogInfo("device " + compute_.device + ", " + std::to_string(threads) + " thread" +
           (threads == 1 ? "" : "s"));
+  const PlannedLoader loader = PlanLoader(settings_, device_, UsablePhysicalCores());
+  loader_ = loader.options;
+  for (const std::string& reason : loader.reasons) LogInfo(reason);
 
   // Everything that can be wrong with the input is found before a run directory is made.
   const std::optional<std::string> resumed_folder = FolderToResume(settings_);
@@ -261,9 +282,11 @@ void TrainJob::StartNew(bool gpu) {
   model_choice_ = ChooseModel(settings_, data_->header().tokenizer, gpu);
   const PlannedRun planned = PlanRun(
       settings_, model_choice_.config, device_,
-      [&](const SampleStreamOptions& options) { return SampleStream(data_.get(), options).CountEpoch(); });
+      [&](const SampleStreamOptions& options) {
+        return SampleStream(data_.get(), options, {.workers = 0}).CountEpoch();
+      });
   plan_ = planned.plan;
-  stream_ = std::make_unique<SampleStream>(data_.get(), plan_.stream_options());
+  stream_ = std::make_unique<SampleStream>(data_.get(), plan_.stream_options(), loader_);
 
   if (!run_ && settings_.out.empty()) {
     run_ = std::make_unique<RunDirectory>(RunDirectory::CreateNumbered(kRunsFolder, model_choice_.name));
@@ -301,7 +324,7 @@ void TrainJob::Resume(const std::string& checkpoint) {
     }
   }
 
-  stream_ = std::make_unique<SampleStream>(data_.get(), plan_.stream_options());
+  stream_ = std::make_unique<SampleStream>(data_.get(), plan_.stream_options(), loader_);
   bool data_changed = false;
   if (stream_->fingerprint() != state.order_fingerprint) {
     if (!settings_.allow_data_change) {

@@ -43,6 +43,11 @@ void RequireSame(const char* flag, const std::optional<Value>& asked, const Valu
   }
 }
 
+/// For flags whose absence says nothing.
+void RequireFlagOfRun(const char* flag, bool asked, bool stored) {
+  if (asked && !stored) RefuseChange(flag, "being on", "plan, which has it off");
+}
+
 Precision PrecisionNamed(const std::string& name) {
   for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
     if (PrecisionName(precision) == name) return precision;
@@ -55,10 +60,26 @@ void ReadField(const nlohmann::json& json, const char* name, Value* value) {
   json.at(name).get_to(*value);
 }
 
+/// A field that older plans lack; it then keeps its value.
+template <typename Value>
+void ReadLaterField(const nlohmann::json& json, const char* name, Value* value) {
+  if (json.contains(name)) ReadField(json, name, value);
+}
+
+/// 3 rather than 3.0 for what is a whole number but for one-cycle's default.
+nlohmann::ordered_json EncodeSteps(double steps) {
+  if (steps == std::floor(steps)) return static_cast<int64_t>(steps);
+  return steps;
+}
+
 }  // namespace
 
 SampleStreamOptions TrainPlan::stream_options() const {
   return {.sequence_tokens = sequence_tokens, .seed = seed, .window_chunks = window_chunks, .shuffle = true};
+}
+
+LossTerms TrainPlan::loss_terms() const {
+  return {.z_loss = static_cast<float>(z_loss), .label_smoothing = static_cast<float>(label_smoothing)};
 }
 
 nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
@@ -73,12 +94,17 @@ nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
           {"schedule", ScheduleKindName(plan.schedule.kind)},
           {"lr", plan.schedule.peak_lr},
           {"min_lr_ratio", plan.schedule.final_lr_ratio},
-          {"warmup_steps", plan.schedule.warmup_steps},
+          {"warmup_steps", EncodeSteps(plan.schedule.warmup_steps)},
+          {"decay_steps", plan.schedule.decay_steps},
+          {"cycle_momentum", plan.schedule.cycle_beta1},
           {"beta1", plan.optimizer.beta1},
           {"beta2", plan.optimizer.beta2},
           {"epsilon", plan.optimizer.epsilon},
           {"weight_decay", plan.optimizer.weight_decay},
-          {"clip", plan.clip}};
+          {"clip", plan.clip},
+          {"z_loss", plan.z_loss},
+          {"label_smoothing", plan.label_smoothing},
+          {"drop_last", plan.drop_last}};
 }
 
 TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
@@ -101,6 +127,11 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
     ReadField(json, "epsilon", &plan.optimizer.epsilon);
     ReadField(json, "weight_decay", &plan.optimizer.weight_decay);
     ReadField(json, "clip", &plan.clip);
+    ReadLaterField(json, "decay_steps", &plan.schedule.decay_steps);
+    ReadLaterField(json, "cycle_momentum", &plan.schedule.cycle_beta1);
+    ReadLaterField(json, "z_loss", &plan.z_loss);
+    ReadLaterField(json, "label_smoothing", &plan.label_smoothing);
+    ReadLaterField(json, "drop_last", &plan.drop_last);
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path, std::string("its training plan cannot be read: ") + error.what());
   } catch (const Error& error) {
@@ -112,6 +143,112 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
   }
   return plan;
 }
+
+namespace {
+
+double StepsAnEpoch(const EpochCounts& epoch, const TrainPlan& plan) {
+  const auto samples = static_cast<int64_t>(epoch.samples);
+  if (!plan.drop_last) return static_cast<double>(samples) / static_cast<double>(plan.samples_per_step());
+  const int64_t steps = samples / plan.samples_per_step();
+  if (steps == 0) {
+    throw Error(ErrorCode::kUsage, "--drop-last",
+                "skips everything: an epoch has " + std::to_string(samples) + " samples, a step takes " +
+                    std::to_string(plan.samples_per_step()),
+                "", "lower --batch or --accum, or leave out --drop-last");
+  }
+  return static_cast<double>(steps);
+}
+
+/// The shape of the learning rate over a run whose length is known.
+void PlanSchedule(const TrainSettings& settings, const ModelConfig& model, PlannedRun* planned) {
+  ScheduleOptions& schedule = planned->plan.schedule;
+  const auto because = [&](const std::string& reason) { planned->reasons.push_back(reason); };
+  const int64_t steps = schedule.total_steps;
+  schedule.kind = ParseScheduleKind(settings.schedule.empty() ? "cosine" : settings.schedule, "--schedule");
+  const bool wsd = schedule.kind == ScheduleKind::kWsd, one_cycle = schedule.kind == ScheduleKind::kOneCycle;
+
+  if (one_cycle && settings.min_lr_ratio) {
+    throw Error(ErrorCode::kUsage, "--min-lr-ratio", "has no meaning with --schedule one-cycle",
+                "", "one-cycle ends at a 250,000th of the peak; leave out one of the two");
+  }
+  schedule.final_lr_ratio = one_cycle ? 1 / kOneCycleDiv / kOneCycleFinalDiv
+                                      : settings.min_lr_ratio.value_or(wsd ? 0.0 : 0.1);
+  Require(schedule.final_lr_ratio >= 0 && schedule.final_lr_ratio <= 1, "--min-lr-ratio",
+          schedule.final_lr_ratio, "must lie in [0, 1]");
+
+  if (settings.warmup) {
+    Require(*settings.warmup >= 0 && *settings.warmup <= steps, "--warmup", *settings.warmup,
+            "steps: must lie in [0, " + std::to_string(steps) + "], the run's length");
+    schedule.warmup_steps = static_cast<double>(*settings.warmup);
+  } else if (one_cycle) {
+    schedule.warmup_steps = kOneCycleWarmupRatio * static_cast<double>(steps);
+  } else {
+    schedule.warmup_steps =
+        static_cast<double>(std::clamp<int64_t>(steps / 20, std::min<int64_t>(steps - 1, 1), 1000));
+  }
+
+  const auto only_with = [](bool given, bool holds, const char* flag, const char* schedule_name) {
+    if (!given || holds) return;
+    throw Error(ErrorCode::kUsage, flag, std::string("has a meaning only with --schedule ") + schedule_name);
+  };
+  only_with(settings.decay_steps.has_value(), wsd, "--decay-steps", "wsd");
+  only_with(settings.cycle_momentum, one_cycle, "--cycle-momentum", "one-cycle");
+  schedule.cycle_beta1 = settings.cycle_momentum;
+  if (wsd) {
+    const int64_t after_warmup = steps - static_cast<int64_t>(schedule.warmup_steps);
+    if (after_warmup < 1) {
+      throw Error(ErrorCode::kUsage, "--warmup",
+                  std::to_string(*settings.warmup) + " steps leave none for the decay of --schedule wsd");
+    }
+    schedule.decay_steps = settings.decay_steps.value_or(std::clamp<int64_t>(
+        std::llround(kWsdDecayRatio * static_cast<double>(steps)), 1, after_warmup));
+    Require(schedule.decay_steps >= 1 && schedule.decay_steps <= after_warmup, "--decay-steps",
+            schedule.decay_steps,
+            "steps: must lie in [1, " + std::to_string(after_warmup) + "], the steps after warm-up");
+    if (!settings.decay_steps) {
+      because("decay over the last " + std::to_string(schedule.decay_steps) + " steps: a fifth of the run");
+    }
+  }
+
+  schedule.peak_lr = settings.lr.value_or(
+      std::min(3e-3, 0.5 / static_cast<double>(std::max<int64_t>(1, model.hidden_size))));
+  Require(schedule.peak_lr >= 0 && std::isfinite(schedule.peak_lr), "--lr", schedule.peak_lr,
+          "must be a number of at least 0");
+  if (!settings.lr) {
+    because("learning rate " + nlohmann::json(schedule.peak_lr).dump() + ": 0.5 / hidden size " +
+            std::to_string(model.hidden_size) + ", at most 0.003");
+  }
+}
+
+void PlanOptimizer(const TrainSettings& settings, TrainPlan* plan) {
+  AdamWOptions& optimizer = plan->optimizer;
+  optimizer.beta1 = settings.beta1.value_or(optimizer.beta1);
+  optimizer.beta2 = settings.beta2.value_or(optimizer.beta2);
+  optimizer.epsilon = settings.adam_eps.value_or(optimizer.epsilon);
+  optimizer.weight_decay = settings.weight_decay.value_or(optimizer.weight_decay);
+  plan->clip = settings.clip.value_or(plan->clip);
+  plan->z_loss = settings.z_loss.value_or(0.0);
+  plan->label_smoothing = settings.label_smoothing.value_or(0.0);
+  if (settings.beta1 && plan->schedule.cycle_beta1) {
+    throw Error(ErrorCode::kUsage, "--beta1, --cycle-momentum", "exclude each other", "",
+                "--cycle-momentum moves beta1 from 0.95 to 0.85 and back");
+  }
+  const auto below_one = [](const char* flag, double value) {
+    Require(value >= 0 && value < 1, flag, value, "must be at least 0 and below 1");
+  };
+  const auto not_negative = [](const char* flag, double value) {
+    Require(value >= 0 && std::isfinite(value), flag, value, "must be a number of at least 0");
+  };
+  below_one("--beta1", optimizer.beta1);
+  below_one("--beta2", optimizer.beta2);
+  not_negative("--adam-eps", optimizer.epsilon);
+  not_negative("--weight-decay", optimizer.weight_decay);
+  not_negative("--clip", plan->clip);
+  not_negative("--z-loss", plan->z_loss);
+  below_one("--label-smoothing", plan->label_smoothing);
+}
+
+}  // namespace
 
 PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::Device device,
                    const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch) {
@@ -126,6 +263,7 @@ PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::
             (plan.precision == Precision::kBf16 ? "multiplies bf16 fast" : "has no fast bf16 products"));
   }
   plan.seed = settings.seed.value_or(0);
+  plan.drop_last = settings.drop_last;
   plan.accum = settings.accum.value_or(1);
   Require(plan.accum >= 1, "--accum", plan.accum, "micro-batches: must be at least 1");
 
@@ -153,8 +291,7 @@ PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::
     steps = *settings.steps;
   } else {
     const EpochCounts epoch = count_epoch(plan.stream_options());
-    const double steps_an_epoch =
-        static_cast<double>(epoch.samples) / static_cast<double>(plan.samples_per_step());
+    const double steps_an_epoch = StepsAnEpoch(epoch, plan);
     double wanted = steps_an_epoch;
     if (settings.epochs) {
       Require(*settings.epochs > 0, "--epochs", *settings.epochs, "must be above 0");
@@ -181,29 +318,8 @@ PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::
     }
   }
 
-  plan.schedule.kind =
-      ParseScheduleKind(settings.schedule.empty() ? "cosine" : settings.schedule, "--schedule");
-  plan.schedule.final_lr_ratio = settings.min_lr_ratio.value_or(0.1);
-  Require(plan.schedule.final_lr_ratio >= 0 && plan.schedule.final_lr_ratio <= 1, "--min-lr-ratio",
-          plan.schedule.final_lr_ratio, "must lie in [0, 1]");
-  plan.schedule.warmup_steps =
-      settings.warmup.value_or(std::clamp<int64_t>(steps / 20, std::min<int64_t>(steps - 1, 1), 1000));
-  Require(plan.schedule.warmup_steps >= 0 && plan.schedule.warmup_steps <= steps, "--warmup",
-          plan.schedule.warmup_steps,
-          "steps: must lie in [0, " + std::to_string(steps) + "], the run's length");
-  plan.schedule.peak_lr = settings.lr.value_or(
-      std::min(3e-3, 0.5 / static_cast<double>(std::max<int64_t>(1, model.hidden_size))));
-  Require(plan.schedule.peak_lr >= 0 && std::isfinite(plan.schedule.peak_lr), "--lr", plan.schedule.peak_lr,
-          "must be a number of at least 0");
-  if (!settings.lr) {
-    because("learning rate " + nlohmann::json(plan.schedule.peak_lr).dump() + ": 0.5 / hidden size " +
-            std::to_string(model.hidden_size) + ", at most 0.003");
-  }
-  plan.optimizer.weight_decay = settings.weight_decay.value_or(plan.optimizer.weight_decay);
-  Require(plan.optimizer.weight_decay >= 0, "--weight-decay", plan.optimizer.weight_decay,
-          "must be at least 0");
-  plan.clip = settings.clip.value_or(plan.clip);
-  Require(plan.clip >= 0, "--clip", plan.clip, "must be at least 0");
+  PlanSchedule(settings, model, &planned);
+  PlanOptimizer(settings, &plan);
   return planned;
 }
 
@@ -217,9 +333,20 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
   RequireSame("--seq", settings.seq, plan->sequence_tokens);
   RequireSame("--lr", settings.lr, plan->schedule.peak_lr);
   RequireSame("--min-lr-ratio", settings.min_lr_ratio, plan->schedule.final_lr_ratio);
-  RequireSame("--warmup", settings.warmup, plan->schedule.warmup_steps);
+  if (settings.warmup && static_cast<double>(*settings.warmup) != plan->schedule.warmup_steps) {
+    RefuseChange("--warmup", std::to_string(*settings.warmup),
+                 EncodeSteps(plan->schedule.warmup_steps).dump());
+  }
+  RequireSame("--decay-steps", settings.decay_steps, plan->schedule.decay_steps);
+  RequireSame("--beta1", settings.beta1, plan->optimizer.beta1);
+  RequireSame("--beta2", settings.beta2, plan->optimizer.beta2);
+  RequireSame("--adam-eps", settings.adam_eps, plan->optimizer.epsilon);
   RequireSame("--weight-decay", settings.weight_decay, plan->optimizer.weight_decay);
   RequireSame("--clip", settings.clip, plan->clip);
+  RequireSame("--z-loss", settings.z_loss, plan->z_loss);
+  RequireSame("--label-smoothing", settings.label_smoothing, plan->label_smoothing);
+  RequireFlagOfRun("--cycle-momentum", settings.cycle_momentum, plan->schedule.cycle_beta1);
+  RequireFlagOfRun("--drop-last", settings.drop_last, plan->drop_last);
   RequireSame("--seed", settings.seed, plan->seed);
   if (!settings.schedule.empty() &&
       ParseScheduleKind(settings.schedule, "--schedule") != plan->schedule.kind) {

@@ -12,6 +12,7 @@
 
 #include "lib/data/sample_stream.h"
 #include "lib/model/model_config.h"
+#include "lib/nn/linear_cross_entropy.h"
 #include "lib/nn/precision.h"
 #include "lib/optim/adamw.h"
 #include "lib/optim/schedule.h"
@@ -29,14 +30,18 @@ struct TrainPlan {
   ScheduleOptions schedule;  ///< its total_steps is the length of the run
   AdamWOptions optimizer;
   double clip = 1.0;  ///< largest gradient norm; 0: none
+  double z_loss = 0, label_smoothing = 0;
+  bool drop_last = false;  ///< skip the samples left of an epoch that do not fill a step
   std::string
       length_rule;  ///< what fixed the number of steps: "steps 100", "epochs 2", "tokens 1000000", "default"
 
   int64_t samples_per_step() const { return batch * accum; }
   SampleStreamOptions stream_options() const;
+  LossTerms loss_terms() const;
 };
 
 nlohmann::ordered_json EncodePlan(const TrainPlan& plan);
+/// Fields that came after the first version take the value that such a run had.
 /// \throws Error{kBadInput} naming `path` when a field is missing or has the wrong type
 TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path);
 

@@ -35,11 +35,20 @@ struct TrainSettings {
   std::optional<double> lr;
   std::optional<double> min_lr_ratio;
   std::string schedule;
-  std::optional<int64_t> warmup;  ///< steps
+  std::optional<int64_t> warmup;       ///< steps
+  std::optional<int64_t> decay_steps;  ///< of the wsd schedule
+  bool cycle_momentum = false;         ///< beta1 along the one-cycle schedule
+  std::optional<double> beta1, beta2, adam_eps;
   std::optional<double> weight_decay;
   std::optional<double> clip;
+  std::optional<double> z_loss, label_smoothing;
+  bool drop_last = false;  ///< no step mixes two epochs
   std::optional<uint64_t> seed;
   std::string mixed_precision;
+
+  // The loader; changes no result.
+  std::string workers = "auto";  ///< a number of threads, or "auto"
+  std::optional<int64_t> prefetch;  ///< windows a worker
 
   // Where and how it runs; changes no result beyond rounding.
   int threads = 0;  ///< 0: usable physical cores

@@ -36,36 +36,47 @@ Trainer::Trainer(LanguageModel* model, SampleStream* stream, const TrainPlan& pl
       plan_(plan),
       device_(device),
       optimizer_(&model->parameters(), plan.optimizer),
-      scaler_(plan.precision == Precision::kFp16) {}
+      scaler_(plan.precision == Precision::kFp16) {
+  model->set_loss_terms(plan.loss_terms());
+}
 
 StepReport Trainer::Step() {
   const auto start = std::chrono::steady_clock::now();
-  const double wait_before_s = stream_->wait_s();
+  const double wait_before_s = stream_->loader_counts().wait_s;
   StepReport report;
   report.step = step_ + 1;
   report.lr = LearningRate(plan_.schedule, step_);
   report.loss_scale = scaler_.scale();
 
   std::vector<PackedBatch> micro_batches(static_cast<size_t>(plan_.accum));
-  for (PackedBatch& micro_batch : micro_batches) {
-    for (int64_t i = 0; i < plan_.batch; ++i) stream_->Next().AppendTo(&micro_batch);
+  const std::vector<Sample> samples = stream_->NextStep(plan_.samples_per_step(), plan_.drop_last);
+  for (size_t i = 0; i < samples.size(); ++i) {
+    samples[i].AppendTo(&micro_batches[i / static_cast<size_t>(plan_.batch)]);
+  }
+  for (const PackedBatch& micro_batch : micro_batches) {
     report.tokens += micro_batch.num_tokens();
     report.labels += micro_batch.num_labels;
   }
-  report.data_wait_s = stream_->wait_s() - wait_before_s;
+  report.data_wait_s = stream_->loader_counts().wait_s - wait_before_s;
 
   model_->parameters().ZeroGradients();
-  double loss_sum_nats = 0;
+  LossSum sum;
   for (const PackedBatch& micro_batch : micro_batches) {
     if (micro_batch.num_labels == 0) continue;
     const double gradient_scale = report.loss_scale / static_cast<double>(report.labels);
-    loss_sum_nats += model_->LossAndGradients(InputOn(device_, micro_batch), gradient_scale).loss_nats;
+    const LossSum loss = model_->LossAndGradients(InputOn(device_, micro_batch), gradient_scale);
+    sum.loss_nats += loss.loss_nats;
+    sum.smoothing_nats += loss.smoothing_nats;
+    sum.z_loss_nats += loss.z_loss_nats;
   }
 
   if (report.labels == 0) {
     report.skipped = true;
   } else {
-    report.loss_nats = loss_sum_nats / static_cast<double>(report.labels);
+    const auto labels = static_cast<double>(report.labels);
+    report.loss_nats = sum.loss_nats / labels;
+    report.smoothing_nats = sum.smoothing_nats / labels;
+    report.z_loss_nats = sum.z_loss_nats / labels;
     const ClipResult clipped =
         UnscaleAndClip(model_->parameters().gradients(), report.loss_scale, plan_.clip);
     report.grad_norm = clipped.norm;
@@ -77,7 +88,9 @@ StepReport Trainer::Step() {
                      scaler_.enabled() ? " even at loss scale 1" : "");
     }
     report.skipped = !scaler_.Update(finite);
-    if (!report.skipped) optimizer_.Step(report.lr);
+    if (!report.skipped) {
+      optimizer_.Step(report.lr, CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_));
+    }
   }
 
   ++step_;

@@ -1,8 +1,8 @@
 /// One training run's arithmetic: samples in, optimizer steps out. No files, no clock-dependent decisions.
 ///
 /// A step takes the next batch * accum samples of the stream, counts their labels first and minimises the
-/// mean loss over all of them, so k micro-batches of n samples are one micro-batch of k * n. The state is
-/// small and explicit: restoring it into a fresh Trainer continues bit for bit on the same threads,
+/// mean objective over all of them, so k micro-batches of n samples are one micro-batch of k * n. The state
+/// is small and explicit: restoring it into a fresh Trainer continues bit for bit on the same threads,
 /// instruction set and torch build. Not thread-safe.
 #pragma once
 
@@ -31,7 +31,8 @@ struct TrainerState {
 
 struct StepReport {
   int64_t step = 0;      ///< steps taken, this one included: the first is 1
-  double loss_nats = 0;  ///< mean over the step's labels, of the weights before the update
+  double loss_nats = 0;  ///< cross-entropy, mean over the step's labels, of the weights before the update
+  double smoothing_nats = 0, z_loss_nats = 0;  ///< what the plan's loss terms add to it in the objective
   double lr = 0;
   double grad_norm = 0;   ///< before clipping
   double loss_scale = 1;  ///< the step ran with

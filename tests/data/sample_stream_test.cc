@@ -193,6 +193,82 @@ TEST(SampleStream, ContinuesAtACursorAsIfNeverInterrupted) {
   }
 }
 
+TEST(SampleStream, NeitherWorkersNorPrefetchChangeASample) {
+  std::mt19937_64 random(test::TestSeed());
+  SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
+  const MemoryShardSet set(RandomChunks(&random, 23, 48), 3);
+  const SampleStreamOptions options{.sequence_tokens = 20, .seed = 9, .window_chunks = 4};
+  const auto walk = [&](const LoaderOptions& loader) {
+    SampleStream stream(&set, options, loader);
+    std::vector<Rows> samples;
+    SampleCursor half_way;
+    while (stream.cursor().epoch < 3) {
+      samples.push_back(RowsOf(stream.Next()));
+      if (stream.cursor().epoch == 1 && half_way.epoch == 0) half_way = stream.cursor();
+    }
+    stream.Seek(half_way);  // throws away what was made ahead
+    while (stream.cursor().epoch < 2) samples.push_back(RowsOf(stream.Next()));
+    return samples;
+  };
+  const std::vector<Rows> expected = walk({.workers = 0});
+  for (const int workers : {1, 3}) {
+    for (const int prefetch : {1, 4}) {
+      EXPECT_EQ(walk({.workers = workers, .prefetch = prefetch}), expected) << workers << " x " << prefetch;
+    }
+  }
+}
+
+TEST(SampleStream, KeepsPrefetchWindowsAheadForEachWorker) {
+  std::mt19937_64 random(test::TestSeed());
+  const MemoryShardSet set(RandomChunks(&random, 23, 48), 3);
+  const SampleStreamOptions options{.sequence_tokens = 20, .window_chunks = 4};
+  for (const auto& [workers, prefetch, ahead] : {std::tuple(0, 5, 0), {1, 1, 1}, {1, 4, 4}, {3, 2, 6}}) {
+    SampleStream stream(&set, options, {.workers = workers, .prefetch = prefetch});
+    for (int i = 0; i < 100; ++i) stream.Next();
+    EXPECT_EQ(stream.loader_counts().most_windows_ahead, ahead) << workers << " x " << prefetch;
+    EXPECT_GT(stream.loader_counts().windows, 1);
+    EXPECT_GT(stream.loader_counts().wait_s, 0);
+  }
+}
+
+/// `count` chunks of one document of two tokens each: one sample a chunk, told apart by its first token.
+MemoryShardSet PairsSet(uint32_t count) {
+  std::vector<Chunk> chunks;
+  for (uint32_t i = 0; i < count; ++i) chunks.push_back({.segments = {{.tokens = 2}}, .tokens = {i, 1000}});
+  return MemoryShardSet(chunks, 1);
+}
+
+TEST(SampleStream, StepsRunOnIntoTheNextEpochUnlessTheLastIsDropped) {
+  const MemoryShardSet set = PairsSet(10);
+  const SampleStreamOptions options{.sequence_tokens = 2, .window_chunks = 3, .shuffle = false};
+  const auto first_tokens = [&](bool drop_last, int steps) {
+    SampleStream stream(&set, options);
+    std::vector<uint32_t> tokens;
+    for (int step = 0; step < steps; ++step) {
+      for (const Sample& sample : stream.NextStep(4, drop_last)) tokens.push_back(sample.spans[0].tokens[0]);
+    }
+    return tokens;
+  };
+  EXPECT_THAT(first_tokens(false, 3), testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1));
+  // Samples 8 and 9 do not fill a step.
+  EXPECT_THAT(first_tokens(true, 4), testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST(SampleStream, DropsNothingOfAnEpochThatFillsItsSteps) {
+  const MemoryShardSet set = PairsSet(8);
+  SampleStream stream(&set, {.sequence_tokens = 2, .window_chunks = 3, .shuffle = false});
+  for (const uint64_t epoch : {0, 1, 2}) {
+    EXPECT_EQ(stream.cursor().epoch, epoch);
+    for (int step = 0; step < 2; ++step) EXPECT_EQ(stream.NextStep(4, true).size(), 4u);
+  }
+}
+
+TEST(SampleStream, RefusesToDropAWholeEpoch) {
+  const MemoryShardSet set = PairsSet(3);
+  SampleStream stream(&set, {.sequence_tokens = 2});
+  EXPECT_EQ(CodeOf([&] { stream.NextStep(4, true); }), ErrorCode::kBadInput);
+}
+
 TEST(SampleStream, CountsAnEpochAsItIsDelivered) {
   std::mt19937_64 random(test::TestSeed());
   const MemoryShardSet set(RandomChunks(&random, 31, 40), 4);

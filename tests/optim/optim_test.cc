@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 #include <limits>
-#include <numbers>
+#include <nlohmann/json.hpp>
 
 #include "lib/base/rng.h"
+#include "lib/model/language_model.h"
 #include "lib/optim/adamw.h"
 #include "lib/optim/clip.h"
 #include "lib/optim/loss_scaler.h"
@@ -75,6 +77,50 @@ TEST(AdamWTest, FollowsThePublishedAlgorithmAndDecaysMatricesAlone) {
   for (size_t p = 0; p < expected.size(); ++p) {
     for (int64_t i = 0; i < parameters.all()[p].size; ++i) {
       EXPECT_NEAR(parameters.all()[p].value.flatten()[i].item<double>(), expected[p][i].value, 2e-6);
+    }
+  }
+}
+
+TEST(AdamWTest, TwoGroupsFollowPyTorchs) {
+  std::ifstream file(std::string(TRAINWRIGHT_SOURCE_DIR) + "/tests/optim/fixtures/adamw.json");
+  const nlohmann::json fixture = nlohmann::json::parse(file);
+  FlatParameters parameters;
+  parameters.Add("matrix", {3, 5}, true);
+  parameters.Add("norm", {5}, false);
+  parameters.Allocate({Precision::kFp32, at::kFloat}, at::Device(at::kCPU));
+  const auto fill = [](const at::Tensor& tensor, const nlohmann::json& values) {
+    auto* elements = tensor.mutable_data_ptr<float>();
+    for (int64_t i = 0; i < tensor.numel(); ++i) elements[i] = values.at(i).get<float>();
+  };
+  parameters.ZeroGradients();
+  for (const Parameter& parameter : parameters.all()) fill(parameter.value, fixture.at(parameter.name));
+  AdamW optimizer(&parameters, {.beta1 = 0.5,
+                                .beta2 = fixture.at("beta2"),
+                                .epsilon = fixture.at("epsilon"),
+                                .weight_decay = fixture.at("weight_decay")});
+  ASSERT_GE(fixture.at("steps").size(), 5u);
+  for (const nlohmann::json& step : fixture.at("steps")) {
+    for (const Parameter& parameter : parameters.all()) {
+      fill(parameter.gradient, step.at(parameter.name + "_gradient"));
+    }
+    optimizer.Step(step.at("lr").get<double>(), step.at("beta1").get<double>());
+    for (const Parameter& parameter : parameters.all()) {
+      for (int64_t i = 0; i < parameter.size; ++i) {
+        const auto expected = step.at(parameter.name).at(i).get<float>();
+        EXPECT_NEAR(parameter.value.flatten()[i].item<float>(), expected, 1e-6)
+            << parameter.name << " " << i << ", step " << optimizer.steps();
+      }
+    }
+  }
+}
+
+TEST(AdamWTest, EveryModelDecaysItsMatricesAndNoVector) {
+  for (const bool tied : {false, true}) {
+    ModelConfig config = PresetConfig("llama-1m", 300);
+    config.tie_embeddings = tied;
+    const auto model = MakeModel(config, Precision::kFp32, at::Device(at::kCPU), std::nullopt);
+    for (const Parameter& parameter : model->parameters().all()) {
+      EXPECT_EQ(parameter.decay, parameter.shape.size() > 1) << parameter.name;
     }
   }
 }
@@ -167,7 +213,7 @@ TEST(ScheduleTest, ConstantStaysAtThePeak) {
 }
 
 TEST(ScheduleTest, NamesRoundTripAndOthersAreRefused) {
-  for (const char* name : {"constant", "linear", "cosine"}) {
+  for (const char* name : {"constant", "linear", "cosine", "wsd", "one-cycle"}) {
     EXPECT_EQ(ScheduleKindName(ParseScheduleKind(name, "--schedule")), name);
   }
   EXPECT_EQ(test::CodeOf([] { ParseScheduleKind("step", "--schedule"); }), ErrorCode::kUsage);

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -92,6 +95,11 @@ TEST(PlanRun, RefusesValuesOutOfRange) {
   EXPECT_EQ(code([](TrainSettings& s) { s.min_lr_ratio = 1.5; }), ErrorCode::kUsage);
   EXPECT_EQ(code([](TrainSettings& s) { s.warmup = 251; }), ErrorCode::kUsage);
   EXPECT_EQ(code([](TrainSettings& s) { s.clip = -1.0; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.beta1 = 1.0; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.beta2 = -0.1; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.adam_eps = -1e-8; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.z_loss = -1.0; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.label_smoothing = 1.0; }), ErrorCode::kUsage);
   EXPECT_EQ(code([](TrainSettings& s) { s.mixed_precision = "fp8"; }), ErrorCode::kUsage);
   EXPECT_EQ(code([](TrainSettings& s) { s.steps = 1, s.epochs = 1; }), ErrorCode::kUsage);
 }
@@ -108,9 +116,90 @@ TEST(TrainPlan, ReadsBackWhatWasStored) {
   EXPECT_EQ(DecodePlan(nlohmann::json::parse(text), "x").schedule.peak_lr, 0.1 + 0.2);
 }
 
+/// What plans hold that 0.1.0 did not write.
+constexpr const char* kLaterFields[] = {"decay_steps", "cycle_momentum", "z_loss", "label_smoothing",
+                                        "drop_last"};
+
+TEST(TrainPlan, ReadsBackEveryLever) {
+  TrainSettings settings;
+  settings.schedule = "one-cycle";
+  settings.steps = 25;  // a tenth of which is no whole number
+  settings.cycle_momentum = true;
+  settings.beta2 = 0.98;
+  settings.adam_eps = 1e-6;
+  settings.z_loss = 1e-4;
+  settings.label_smoothing = 0.1;
+  settings.drop_last = true;
+  const std::string text = EncodePlan(Plan(settings).plan).dump();
+  const TrainPlan plan = DecodePlan(nlohmann::json::parse(text), "x");
+  EXPECT_EQ(EncodePlan(plan).dump(), text);
+  EXPECT_EQ(plan.schedule.warmup_steps, 2.5);
+  EXPECT_TRUE(plan.schedule.cycle_beta1);
+  EXPECT_EQ(plan.optimizer.beta2, 0.98);
+  EXPECT_EQ(plan.optimizer.epsilon, 1e-6);
+  EXPECT_EQ(plan.loss_terms().z_loss, 1e-4f);
+  EXPECT_EQ(plan.loss_terms().label_smoothing, 0.1f);
+  EXPECT_TRUE(plan.drop_last);
+}
+
+TEST(TrainPlan, ReadsThePlanOfAnEarlierVersionWithItsLeversOff) {
+  nlohmann::json json = nlohmann::json::parse(EncodePlan(Plan({}).plan).dump());
+  for (const char* name : kLaterFields) ASSERT_EQ(json.erase(name), 1u) << name;
+  const TrainPlan plan = DecodePlan(json, "x");
+  EXPECT_FALSE(plan.schedule.cycle_beta1);
+  EXPECT_EQ(plan.loss_terms().z_loss, 0);
+  EXPECT_EQ(plan.loss_terms().label_smoothing, 0);
+  EXPECT_FALSE(plan.drop_last);
+}
+
+TEST(PlanRun, WsdDecaysToZeroOverAFifthOfTheRun) {
+  TrainSettings settings;
+  settings.schedule = "wsd";
+  settings.steps = 1000;
+  const ScheduleOptions schedule = Plan(settings).plan.schedule;
+  EXPECT_EQ(schedule.decay_steps, 200);
+  EXPECT_EQ(schedule.final_lr_ratio, 0.0);
+}
+
+TEST(PlanRun, WsdFitsItsDecayBehindTheWarmUp) {
+  TrainSettings settings;
+  settings.schedule = "wsd";
+  settings.steps = 10;
+  settings.warmup = 9;
+  EXPECT_EQ(Plan(settings).plan.schedule.decay_steps, 1);
+  settings.decay_steps = 2;
+  EXPECT_EQ(MessageOf([&] { Plan(settings); }).rfind("--decay-steps", 0), 0u);
+}
+
+TEST(PlanRun, RefusesLeversOfAnotherSchedule) {
+  const auto named = [](const char* schedule, const char* flag, auto set) {
+    TrainSettings settings;
+    settings.schedule = schedule;
+    set(settings);
+    const std::string message = MessageOf([&] { Plan(settings); });
+    EXPECT_EQ(message.rfind(flag, 0), 0u) << message;
+  };
+  named("cosine", "--decay-steps", [](TrainSettings& s) { s.decay_steps = 5; });
+  named("wsd", "--cycle-momentum", [](TrainSettings& s) { s.cycle_momentum = true; });
+  named("one-cycle", "--min-lr-ratio", [](TrainSettings& s) { s.min_lr_ratio = 0.1; });
+  named("one-cycle", "--beta1", [](TrainSettings& s) { s.cycle_momentum = true, s.beta1 = 0.9; });
+}
+
+TEST(PlanRun, CountsOnlyWholeStepsOfAnEpochWhenTheLastIsDropped) {
+  TrainSettings settings;
+  settings.batch = 7;
+  settings.epochs = 3;
+  EXPECT_EQ(Plan(settings).plan.schedule.total_steps, 429);  // 3000 / 7 = 428.6
+  settings.drop_last = true;
+  EXPECT_EQ(Plan(settings).plan.schedule.total_steps, 426);  // 3 times 142
+  settings.batch = 1001;
+  EXPECT_EQ(CodeOf([&] { Plan(settings); }), ErrorCode::kUsage);
+}
+
 TEST(TrainPlan, RefusesAStoredPlanThatLacksAField) {
   const nlohmann::json whole = nlohmann::json::parse(EncodePlan(Plan({}).plan).dump());
   for (const auto& [name, value] : whole.items()) {
+    if (std::find(std::begin(kLaterFields), std::end(kLaterFields), name) != std::end(kLaterFields)) continue;
     nlohmann::json cut = whole;
     cut.erase(name);
     EXPECT_EQ(CodeOf([&] { DecodePlan(cut, "x"); }), ErrorCode::kBadInput) << name;
@@ -147,6 +236,14 @@ TEST(ReconcilePlan, RefusesFlagsThatAskForAnotherRun) {
   expect_named("--lr", [](TrainSettings& s) { s.lr = 1; });
   expect_named("--schedule", [](TrainSettings& s) { s.schedule = "linear"; });
   expect_named("--warmup", [](TrainSettings& s) { s.warmup = 3; });
+  expect_named("--decay-steps", [](TrainSettings& s) { s.decay_steps = 3; });
+  expect_named("--cycle-momentum", [](TrainSettings& s) { s.cycle_momentum = true; });
+  expect_named("--beta1", [](TrainSettings& s) { s.beta1 = 0.5; });
+  expect_named("--beta2", [](TrainSettings& s) { s.beta2 = 0.5; });
+  expect_named("--adam-eps", [](TrainSettings& s) { s.adam_eps = 0.5; });
+  expect_named("--z-loss", [](TrainSettings& s) { s.z_loss = 0.5; });
+  expect_named("--label-smoothing", [](TrainSettings& s) { s.label_smoothing = 0.5; });
+  expect_named("--drop-last", [](TrainSettings& s) { s.drop_last = true; });
   expect_named("--weight-decay", [](TrainSettings& s) { s.weight_decay = 0; });
   expect_named("--clip", [](TrainSettings& s) { s.clip = 0; });
   expect_named("--seed", [](TrainSettings& s) { s.seed = 1; });

@@ -127,6 +127,40 @@ TEST(Trainer, LearnsAPatternThatCanBeLearned) {
   EXPECT_LT(last_nats, 0.2);
 }
 
+TEST(Trainer, LossTermsSteerTheWeightsAndLeaveTheReportedLossAlone) {
+  const MemoryShardSet set = CountingDocuments();
+  TrainPlan plan = TinyPlan();
+  TrainingRun plain(set, plan);
+  plan.z_loss = 0.01;
+  plan.label_smoothing = 0.1;
+  TrainingRun steered(set, plan);
+  const StepReport without = plain.trainer.Step(), with = steered.trainer.Step();
+  EXPECT_EQ(with.loss_nats, without.loss_nats);
+  EXPECT_EQ(without.smoothing_nats, 0);
+  EXPECT_EQ(without.z_loss_nats, 0);
+  // An untrained model's logits are about 0, so that Z is about the vocabulary.
+  EXPECT_NEAR(with.z_loss_nats, 0.01 * std::pow(std::log(kVocab), 2), 0.01);
+  EXPECT_NE(with.smoothing_nats, 0);
+  EXPECT_GT(LargestDifference(WeightsOf(*plain.model), WeightsOf(*steered.model)), 0);
+}
+
+TEST(Trainer, StepsOfADroppedLastNeverMixEpochs) {
+  const MemoryShardSet set = CountingDocuments();
+  TrainPlan plan = TinyPlan();
+  plan.drop_last = true;
+  plan.batch = 5;
+  TrainingRun run(set, plan);
+  const auto samples = static_cast<int64_t>(run.stream.CountEpoch().samples);
+  const int64_t steps_an_epoch = samples / plan.samples_per_step();
+  ASSERT_NE(samples % plan.samples_per_step(), 0) << "nothing would be dropped";
+  ASSERT_LT(2 * steps_an_epoch, 60);
+  for (int64_t step = 0; step < 2 * steps_an_epoch; ++step) run.trainer.Step();
+  // The second epoch's last step is taken, its tail still lies ahead.
+  EXPECT_EQ(run.stream.cursor().epoch, 1u);
+  run.trainer.Step();
+  EXPECT_EQ(run.stream.cursor().epoch, 2u);
+}
+
 TEST(Trainer, CountsTokensAndLabelsOfTheSamples) {
   const MemoryShardSet set = CountingDocuments();
   const TrainPlan plan = TinyPlan();

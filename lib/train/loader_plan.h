@@ -1,0 +1,24 @@
+/// How the data of a run is made ready, decided at the start of each process: no part of the plan, because it
+/// changes no result.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <string>
+#include <vector>
+
+#include "lib/data/sample_stream.h"
+#include "lib/train/train_settings.h"
+
+namespace trainwright {
+
+struct PlannedLoader {
+  LoaderOptions options;
+  std::vector<std::string> reasons;  ///< of what the user did not choose
+};
+
+/// Fills in what the user left open. \param cores physical cores that the process may use
+/// \throws Error{kUsage} on values out of range
+PlannedLoader PlanLoader(const TrainSettings& settings, at::Device device, int cores);
+
+}  // namespace trainwright
