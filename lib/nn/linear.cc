@@ -1,9 +1,7 @@
 #include "lib/nn/linear.h"
 
-#include <ATen/ops/addmm.h>
-#include <ATen/ops/mm.h>
-
 #include "lib/base/error.h"
+#include "lib/nn/matmul.h"
 
 namespace trainwright {
 
@@ -29,7 +27,7 @@ void Linear::Forward(const at::Tensor& x, at::Tensor& y) const {
   for (const Piece& piece : pieces_) {
     const at::Tensor weight = parameters_->Matrix(parameters_->compute(), piece.index, piece.rows, in_);
     at::Tensor columns = pieces_.size() == 1 ? y : y.narrow(1, piece.column, piece.rows);
-    at::mm_out(columns, x, weight.t());
+    Matmul(x, weight.t(), columns);
   }
 }
 
@@ -40,20 +38,12 @@ void Linear::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x
                              parameters_->Matrix(parameters_->gradients(), piece.index, piece.rows, in_));
     if (!d_x.defined()) continue;
     const at::Tensor weight = parameters_->Matrix(parameters_->compute(), piece.index, piece.rows, in_);
-    if (piece.column == 0) {
-      at::mm_out(d_x, columns, weight);
-    } else {
-      at::addmm_out(d_x, d_x, columns, weight);
-    }
+    Matmul(columns, weight, d_x, /*accumulate=*/piece.column != 0);
   }
 }
 
 void AccumulateWeightGradient(const at::Tensor& dy, const at::Tensor& x, at::Tensor gradient) {
-  if (dy.scalar_type() == at::kFloat) {
-    at::addmm_out(gradient, gradient, dy.t(), x);
-  } else {
-    gradient.add_(at::mm(dy.t(), x));
-  }
+  Matmul(dy.t(), x, gradient, /*accumulate=*/true);
 }
 
 }  // namespace trainwright

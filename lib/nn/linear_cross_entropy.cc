@@ -2,7 +2,6 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
-#include <ATen/ops/mm.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 
 #include "lib/nn/cpu/parallel.h"
 #include "lib/nn/linear.h"
+#include "lib/nn/matmul.h"
 
 namespace trainwright {
 namespace {
@@ -59,7 +59,7 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
       at::index_select_out(x, hidden_nd, 0, indices.narrow(0, begin, rows));
     }
     at::Tensor logits = logits_.Get({rows, vocabulary}, hidden_nd.scalar_type(), hidden_nd.device());
-    at::mm_out(logits, x, weight_vd.t());
+    Matmul(x, weight_vd.t(), logits);
     void* data = logits.mutable_data_ptr();
     at::parallel_for(0, rows, 1, [&](int64_t first, int64_t last) {
       cpu::BestKernels().cross_entropy(codec, data, targets.data() + begin, vocabulary, terms,
@@ -70,10 +70,10 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
     AccumulateWeightGradient(logits, x, d_weight_vd);
     if (all_rows) {
       at::Tensor d_x = d_hidden_nd->narrow(0, begin, rows);
-      at::mm_out(d_x, logits, weight_vd);
+      Matmul(logits, weight_vd, d_x);
     } else {
       at::Tensor d_x = d_rows_.Get({rows, width}, hidden_nd.scalar_type(), hidden_nd.device());
-      at::mm_out(d_x, logits, weight_vd);
+      Matmul(logits, weight_vd, d_x);
       d_hidden_nd->index_copy_(0, indices.narrow(0, begin, rows), d_x);
     }
   }

@@ -118,6 +118,19 @@ struct Kernels {
   /// out[row] += table[indices[row]].
   void (*add_embedding)(const float* table, const int64_t* indices, int64_t width, float* out, int64_t begin,
                         int64_t end);
+  /// out[c][r] = in[r][c] for elements of 32 bits.
+  void (*transpose)(const uint32_t* in, int64_t in_stride, int64_t rows, int64_t columns, uint32_t* out,
+                    int64_t out_stride);
+  /// Pairs of rows of bf16, element by element: out[r / 2][c] = in[r][c] | in[r + 1][c] << 16, with zeros
+  /// below the last row. Dot-product instructions read their right operand so.
+  void (*interleave_pairs)(const uint16_t* in, int64_t in_stride, int64_t rows, int64_t columns,
+                           uint32_t* out, int64_t out_stride);
+  /// The transpose of bf16 rows: out[c][r / 2] holds in[r][c] and in[r + 1][c], zeros below the last row.
+  void (*transpose_pairs)(const uint16_t* in, int64_t in_stride, int64_t rows, int64_t columns, uint32_t* out,
+                          int64_t out_stride);
+  /// out = tile, or out += tile, rounded to the codec.
+  void (*store_tile)(Codec, const float* tile, int64_t tile_stride, int64_t rows, int64_t columns, void* out,
+                     int64_t out_stride, bool accumulate);
 };
 
 /// The kernels of the best instruction set that this CPU has.

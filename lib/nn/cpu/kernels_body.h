@@ -115,6 +115,8 @@ inline float Exp(float x) {
   return x < -87.3f ? 0.0f : x != x ? x : result;
 }
 
+#include "lib/nn/cpu/packing_body.h"
+
 void Round(Codec codec, const float* in, void* out, int64_t begin, int64_t end) {
   WithCodec(codec, [&]<typename C>() {
     auto* stored = static_cast<typename C::Element*>(out);
@@ -717,7 +719,11 @@ const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
                                      GeluBackward,
                                      AddBias,
                                      ColumnSums,
-                                     AddEmbedding};
+                                     AddEmbedding,
+                                     Transpose,
+                                     InterleavePairs,
+                                     TransposePairs,
+                                     StoreTile};
 
 }  // namespace trainwright::cpu
 

@@ -1,0 +1,54 @@
+#include "lib/nn/matmul.h"
+
+#include <ATen/ops/addmm.h>
+#include <ATen/ops/mm.h>
+
+#include "lib/base/error.h"
+#include "lib/nn/cpu/block_matmul.h"
+
+namespace trainwright {
+namespace {
+
+/// As the block product takes it; false when no stride is 1.
+bool View(const at::Tensor& tensor, cpu::MatrixView* view) {
+  view->data = tensor.const_data_ptr();
+  view->transposed = tensor.stride(1) != 1 && tensor.size(1) != 1;
+  view->stride = view->transposed ? tensor.stride(1) : tensor.stride(0);
+  return (view->transposed ? tensor.stride(0) : tensor.stride(1)) == 1;
+}
+
+bool TryBlocks(const at::Tensor& a_mk, const at::Tensor& b_kn, at::Tensor& out_mn, bool accumulate) {
+  const bool bf16 = a_mk.scalar_type() == at::kBFloat16;
+  if (!a_mk.is_cpu() || !(bf16 || a_mk.scalar_type() == at::kFloat) || !cpu::HasBlockMatmul(bf16)) return false;
+  cpu::BlockProduct product = {.m = a_mk.size(0), .n = b_kn.size(1), .k = a_mk.size(1), .bf16 = bf16};
+  if (!View(a_mk, &product.a) || !View(b_kn, &product.b) || out_mn.stride(1) != 1) return false;
+  product.out = out_mn.mutable_data_ptr();
+  product.out_stride = out_mn.stride(0);
+  product.out_bf16 = out_mn.scalar_type() == at::kBFloat16;
+  product.accumulate = accumulate;
+  return cpu::BlockMatmul(product);
+}
+
+}  // namespace
+
+void Matmul(const at::Tensor& a_mk, const at::Tensor& b_kn, at::Tensor& out_mn, bool accumulate) {
+  TRAINWRIGHT_CHECK(a_mk.size(1) == b_kn.size(0) && out_mn.size(0) == a_mk.size(0) &&
+                    out_mn.size(1) == b_kn.size(1));
+  if (TryBlocks(a_mk, b_kn, out_mn, accumulate)) return;
+  if (out_mn.scalar_type() != a_mk.scalar_type()) {
+    // Widened, a CPU adds the exact product; a GPU's product is rounded first.
+    const at::ScalarType dtype = a_mk.is_cpu() ? at::kFloat : a_mk.scalar_type();
+    const at::Tensor product = at::mm(a_mk.to(dtype), b_kn.to(dtype));
+    if (accumulate) {
+      out_mn.add_(product);
+    } else {
+      out_mn.copy_(product);
+    }
+  } else if (accumulate) {
+    at::addmm_out(out_mn, out_mn, a_mk, b_kn);
+  } else {
+    at::mm_out(out_mn, a_mk, b_kn);
+  }
+}
+
+}  // namespace trainwright

@@ -1,0 +1,22 @@
+/// Matrix products: all of the model's go through here.
+///
+/// On a CPU with AVX-512 a product is cut into blocks that stay in the cache and is computed by oneDNN's
+/// micro-kernels (brgemm), which LibTorch carries: its own at::mm uses MKL for fp32, which runs at 40 % of
+/// the speed on processors that are not Intel's, and has no bf16 product that adds into fp32. Elsewhere, and
+/// for small products, at::mm.
+///
+/// Numerics: fp32 sums over blocks of kBlockDepth terms, in order; bf16 inputs are multiplied exactly and
+/// summed in fp32; a bf16 result is rounded once. The bits of a result depend on its own row, column and
+/// depth alone, not on threads.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace trainwright {
+
+/// out = a b, or out += a b.
+/// \param a_mk, b_kn of one type, fp32 or bf16; any view with a unit stride, such as weight.t()
+/// \param out_mn rows contiguous; the inputs' type, or fp32. Must not overlap the inputs.
+void Matmul(const at::Tensor& a_mk, const at::Tensor& b_kn, at::Tensor& out_mn, bool accumulate = false);
+
+}  // namespace trainwright

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Trains a model of torch_models.py with a plain PyTorch loop, eager or compiled, on what `train` trained on.
+
+usage: torch_train.py --init CHECKPOINT --plan PLAN.json --train CHUNKS.jsonl --steps N [--compile] [--threads N]
+
+Same start, tokens, order, schedule and optimiser as the run that the plan comes from. Every sample must be one span of
+one document, so that both sides compute the same attention. Prints one JSON object: the loss and time of each step.
+"""
+import time
+
+started_unix_s = time.time()
+
+import argparse  # noqa: E402
+import itertools  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import resource  # noqa: E402
+import sys  # noqa: E402
+
+import torch  # noqa: E402
+from torch.nn import functional as F  # noqa: E402
+
+imported_unix_s = time.time()
+
+import sample_order  # noqa: E402
+import torch_models  # noqa: E402
+from pytorch_loop import learning_rate  # noqa: E402
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("--init", "--plan", "--train"):
+        parser.add_argument(name, required=True)
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--compile", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    with open(options.plan, encoding="utf-8") as file:
+        plan = json.load(file)
+    dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[plan["precision"]]
+    stream = sample_order.training_samples(sample_order.read_chunks(options.train), plan["sequence_tokens"],
+                                           plan["seed"], plan["window_chunks"])
+    model = torch_models.load(options.init)
+    run = torch.compile(model) if options.compile else model
+    optimizer = torch.optim.AdamW(
+        [{"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": plan["weight_decay"]},
+         {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0}],
+        betas=(plan["beta1"], plan["beta2"]), eps=plan["epsilon"], fused=True)
+    losses, times, first_unix_s = [], [], None
+    for step in range(options.steps):
+        begin = time.monotonic()
+        step_loss = 0.0
+        for _ in range(plan["accum"]):
+            samples = list(itertools.islice(stream, plan["batch"]))
+            if any(len(sample) != 1 for sample in samples):
+                sys.exit("a sample holds more than one span")
+            ids = torch.tensor([sample[0][0] for sample in samples])
+            labels = torch.tensor([sample[0][1] for sample in samples])
+            first_unix_s = first_unix_s or time.time()
+            with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
+                logits = run(ids)
+                loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=sample_order.IGNORE)
+            (loss / plan["accum"]).backward()
+            step_loss += loss.item() / plan["accum"]
+        torch.nn.utils.clip_grad_norm_(model.parameters(), plan["clip"])
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(plan, step)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        losses.append(step_loss)
+        times.append(time.monotonic() - begin)
+    print(json.dumps({
+        "losses_nats": losses, "step_times_s": times, "import_s": imported_unix_s - started_unix_s,
+        "imported_unix_s": imported_unix_s, "first_micro_batch_unix_s": first_unix_s,
+        "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+
+
+if __name__ == "__main__":
+    main()

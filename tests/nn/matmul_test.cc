@@ -1,0 +1,95 @@
+#include "lib/nn/matmul.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/logical_not.h>
+#include <ATen/ops/mm.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+
+#include "tests/nn/reference.h"
+
+namespace trainwright {
+namespace {
+
+using test::RandomTensor;
+
+struct Shape {
+  int64_t m, k, n;
+};
+
+enum class Layout { kPlain, kTransposed };
+
+/// A matrix of normal numbers in the wanted layout, inside a larger one so that rows are not contiguous.
+at::Tensor Operand(int64_t rows, int64_t columns, Layout layout, at::ScalarType dtype, uint64_t stream) {
+  if (layout == Layout::kTransposed) return Operand(columns, rows, Layout::kPlain, dtype, stream).t();
+  return RandomTensor({rows, columns + 6}, stream).to(dtype).narrow(1, 2, columns);
+}
+
+at::Tensor Exact(const at::Tensor& a, const at::Tensor& b) {
+  return at::mm(a.to(at::kDouble), b.to(at::kDouble));
+}
+
+using Case = std::tuple<Shape, Layout, Layout, at::ScalarType>;
+class MatmulTest : public testing::TestWithParam<Case> {};
+
+TEST_P(MatmulTest, EqualsTheProductInDoublePrecision) {
+  const auto [shape, a_layout, b_layout, dtype] = GetParam();
+  const at::Tensor a = Operand(shape.m, shape.k, a_layout, dtype, 1),
+                   b = Operand(shape.k, shape.n, b_layout, dtype, 2);
+  at::Tensor out = at::full({shape.m, shape.n}, NAN, dtype);
+  Matmul(a, b, out);
+  EXPECT_LT(test::RelativeDifference(out, Exact(a, b)), dtype == at::kFloat ? 1e-6 : 3e-3);
+}
+
+TEST_P(MatmulTest, AddsIntoFp32WithoutRoundingTheProduct) {
+  const auto [shape, a_layout, b_layout, dtype] = GetParam();
+  const at::Tensor a = Operand(shape.m, shape.k, a_layout, dtype, 1),
+                   b = Operand(shape.k, shape.n, b_layout, dtype, 2);
+  const at::Tensor before = RandomTensor({shape.m, shape.n}, 3);
+  at::Tensor out = before.clone();
+  Matmul(a, b, out, /*accumulate=*/true);
+  EXPECT_LT(test::RelativeDifference(out, Exact(a, b).add(before)), 1e-6);
+}
+
+std::string CaseName(const testing::TestParamInfo<Case>& info) {
+  const auto& [shape, a_layout, b_layout, dtype] = info.param;
+  const auto name = [](Layout layout) { return layout == Layout::kPlain ? "_plain" : "_transposed"; };
+  return std::to_string(shape.m) + "x" + std::to_string(shape.k) + "x" + std::to_string(shape.n) +
+         name(a_layout) + name(b_layout) + (dtype == at::kFloat ? "_fp32" : "_bf16");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, MatmulTest,
+    testing::Combine(testing::Values(Shape{64, 64, 64}, Shape{1, 300, 1000}, Shape{130, 514, 66},
+                                     Shape{77, 100, 51}, Shape{8, 1030, 70}, Shape{200, 34, 129},
+                                     Shape{3, 2, 5}, Shape{65, 33, 127}),
+                     testing::Values(Layout::kPlain, Layout::kTransposed),
+                     testing::Values(Layout::kPlain, Layout::kTransposed),
+                     testing::Values(at::kFloat, at::kBFloat16)),
+    CaseName);
+
+TEST(MatmulTest, BitsDoNotDependOnThreads) {
+  const at::Tensor a = RandomTensor({300, 700}, 1), b = RandomTensor({700, 260}, 2);
+  at::Tensor one = at::full({300, 260}, NAN), three = at::full({300, 260}, NAN);
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  Matmul(a, b, one);
+  at::set_num_threads(3);
+  Matmul(a, b, three);
+  at::set_num_threads(threads);
+  EXPECT_TRUE(one.equal(three));
+}
+
+TEST(MatmulTest, NonFiniteInputsReachTheResult) {
+  const at::Tensor a = RandomTensor({70, 200}, 1), b = RandomTensor({200, 90}, 2);
+  a[3][150].fill_(INFINITY);
+  at::Tensor out = at::full({70, 90}, 0.0);
+  Matmul(a, b, out);
+  EXPECT_EQ(out.isfinite().logical_not().sum().item<int64_t>(), 90);
+}
+
+}  // namespace
+}  // namespace trainwright
