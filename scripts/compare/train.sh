@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Trains two models with `train` and with plain PyTorch, eager and compiled, side by side: speed, memory, losses.
+#
+# usage: scripts/compare/train.sh [--rounds N] [--steps N] [--models LIST] [--precisions LIST] [--no-compile] [OUT.md]
+#
+#   --rounds N         interleaved repetitions of every contestant (default: 3)
+#   --steps N          optimizer steps of a run, of which the first three are not timed (default: 50)
+#   --models LIST      of nanogpt,llama (default: both)
+#   --precisions LIST  of fp32,bf16 (default: both)
+#   --no-compile       leave out torch.compile
+#   OUT.md             where the report goes (default: standard output)
+#
+# Both models have 6 layers of width 384 and Mistral's vocabulary of 32,000; a step is 2,048 tokens. All contestants
+# have the same initial weights, tokens, order, optimiser and schedule, and as many threads as there are processors.
+# PYTHON names a Python with scripts/compare/requirements.txt; TRAINWRIGHT_TEST_DATA the folder of real data. See
+# torch_models.py, torch_train.py and train_side_by_side.py.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=scripts/common.sh
+source scripts/common.sh
+
+python=${PYTHON:-python3}
+"$python" -c 'import torch, safetensors' 2> /dev/null ||
+  die "$python has no torch and safetensors" "see scripts/compare/requirements.txt; PYTHON names another Python"
+data=${TRAINWRIGHT_TEST_DATA:?the folder with tokenizers/ and bench/}
+export PATH=$PWD/build/release/bin:$PATH
+export OMP_WAIT_POLICY=passive  # as train sets it for itself: on a busy machine, spinning threads are slow ones
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+# One document, so that every sample is one span and plain causal attention is the same computation.
+zstd -dcq "$data/bench/english-32MB.jsonl.zst" 2> /dev/null | "$python" -c '
+import json, sys
+text = ""
+while len(text) < 1_500_000:
+    text += json.loads(sys.stdin.readline())["text"].replace("\n", " ") + " "
+print(text)' > "$scratch/text"
+pretokenize --quiet --format lines --tokenizer "$data/tokenizers/mistral-v1.model" "$scratch/text" |
+  pack --quiet --chunk 4096 --mode concat -o "$scratch/shards"
+pack --cat --json "$scratch/shards" > "$scratch/chunks.jsonl"
+"$python" scripts/compare/train_side_by_side.py --scratch "$scratch" "$@"
