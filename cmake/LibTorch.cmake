@@ -2,8 +2,8 @@
 # so the imported targets are made here: tools link libtorch_cpu and libc10 only.
 set(_torch_roots ${TRAINWRIGHT_TORCH_DIR})
 if(NOT _torch_roots)
-  if(DEFINED ENV{TRAINWRIGHT_CACHE_DIR})
-    set(_cache $ENV{TRAINWRIGHT_CACHE_DIR})
+  if(DEFINED ENV{TRAINWRIGHT_LIBTORCH_CACHE})
+    set(_cache $ENV{TRAINWRIGHT_LIBTORCH_CACHE})
   elseif(DEFINED ENV{XDG_CACHE_HOME})
     set(_cache $ENV{XDG_CACHE_HOME}/trainwright)
   else()

@@ -49,7 +49,7 @@ run() {
 
 # The folder that scripts/fetch_libtorch.sh fills and cmake/LibTorch.cmake looks in.
 libtorch_dir() {
-  local cache=${TRAINWRIGHT_CACHE_DIR:-${XDG_CACHE_HOME:-${HOME:?set HOME or TRAINWRIGHT_CACHE_DIR}/.cache}/trainwright}
+  local cache=${TRAINWRIGHT_LIBTORCH_CACHE:-${XDG_CACHE_HOME:-${HOME:?set HOME or TRAINWRIGHT_LIBTORCH_CACHE}/.cache}/trainwright}
   printf '%s/libtorch-%s' "$cache" "$torch_version"
 }
 

@@ -3,7 +3,7 @@
 #
 # usage: scripts/fetch_libtorch.sh
 #
-# The folder is ${TRAINWRIGHT_CACHE_DIR:-${XDG_CACHE_HOME:-~/.cache}/trainwright}/libtorch-VERSION: 530 MB are
+# The folder is ${TRAINWRIGHT_LIBTORCH_CACHE:-${XDG_CACHE_HOME:-~/.cache}/trainwright}/libtorch-VERSION: 530 MB are
 # downloaded, 1 GB stays. It appears complete or not at all; when it is there, nothing is done and no network is needed.
 # TRAINWRIGHT_TORCH_DIR=DIR uses an existing one instead: a folder with torch/lib and torch/include (such as a Python
 # environment's site-packages), or that torch folder itself.

@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
       argc, argv, TrainInfo(), [&](CLI::App& app) { DefineTrainOptions(app, &settings); },
       [&](ToolRun& run) {
         const TrainJobContext context = {.progress = run.common.progress,
-                                         .argv = std::vector<std::string>(argv, argv + argc)};
+                                         .argv = std::vector<std::string>(argv, argv + argc),
+                                         .options = run.options};
         return RunTraining(settings, context, &run.summary);
       });
 }

@@ -42,8 +42,8 @@ const ToolInfo& TrainInfo() {
                     "All are functions of the step alone; S is --steps, w is --warmup, r is --min-lr-ratio. "
                     "All but one-cycle rise evenly to --lr over the first w steps. Then constant stays "
                     "there, linear and cosine fall to r times --lr at the last step, and wsd (warm-up, "
-                    "stable, decay) stays there until the last D steps, --decay-steps, and falls as 1 - sqrt(u), "
-                    "with u from 0 to 1 over them: the shape and the fifth of the run that arXiv:2405.18392 "
+                    "stable, decay) stays there until the last D steps, --decay-steps, and falls as "
+                    "1 - sqrt(u), with u from 0 to 1 over them: the shape and the fifth of the run that arXiv:2405.18392 "
                     "found best. one-cycle is PyTorch's OneCycleLR: from --lr / 25 along half a cosine to "
                     "--lr at step w, a tenth of the run, and along another to --lr / 250,000."},
                    {"LOSS",
@@ -59,6 +59,16 @@ const ToolInfo& TrainInfo() {
                     "training waited for data is data_wait_s in the step records: raise --workers or "
                     "--prefetch when it grows, lower them when memory is short. Samples run on from one "
                     "epoch into the next, in the middle of a step too, unless --drop-last is given."},
+                   {"BEFORE TRAINING",
+                    "--explain prints a table on standard output of every option: its value, its origin "
+                    "(default, auto, environment, config, command line, or the checkpoint that is resumed), "
+                    "and the reason of what was chosen for you.\n\n"
+                    "--dry-run makes the model and the optimizer, reads the first steps' samples, runs the "
+                    "largest micro-batch among them, and prints on standard output where memory goes, how "
+                    "many steps and tokens there will be, how long they take at the measured speed, and how "
+                    "much disk the kept checkpoints need. Where the weights do not fit into memory it says "
+                    "so without running anything; where the micro-batch does not, it scales a single "
+                    "sample. Both create no run directory, and both put the same as JSON into --summary."},
                    {"SIGNALS",
                     "SIGINT and SIGTERM finish the step, save, and exit with 130 or 143; a second SIGINT "
                     "stops at once. SIGPIPE "
@@ -196,6 +206,13 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_flag("--drop-last", settings->drop_last,
                "skip the samples left of an epoch that do not fill a step, so that no step mixes two epochs")
       ->group("Loader");
+
+  app.add_flag("--dry-run", settings->dry_run,
+               "tell memory, steps, tokens, time and disk of the run by running one micro-batch, and stop")
+      ->group("Instead of training");
+  app.add_flag("--explain", settings->explain,
+               "print every option, its value, who gave it and why, and stop")
+      ->group("Instead of training");
 
   app.add_option("--device", settings->device, "where to compute; auto takes the GPU if there is one")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))

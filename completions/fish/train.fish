@@ -37,6 +37,8 @@ complete -c train -l label-smoothing -x -d 'Share of a labels weight that all to
 complete -c train -l workers -x -d 'Threads that decode and cut samples ahead'
 complete -c train -l prefetch -x -d 'Windows of 64 chunks under way or ready, a worker (default: 1 on a CPU, 2 on a GPU)'
 complete -c train -l drop-last -d 'Skip the samples left of an epoch that do not fill a step, so that no step mixes two epochs'
+complete -c train -l dry-run -d 'Tell memory, steps, tokens, time and disk of the run by running one micro-batch, and stop'
+complete -c train -l explain -d 'Print every option, its value, who gave it and why, and stop'
 complete -c train -l device -x -a 'auto cpu cuda' -d 'Where to compute'
 complete -c train -l threads -x -d 'Compute threads'
 complete -c train -l config -r -F -d 'Read options from this flat YAML file'

@@ -119,16 +119,23 @@ class CommandLine {
     if (Given("help")) throw TextRequested{LongHelp(DescribeApp(info_, app_))};
     if (Given("version")) throw TextRequested{VersionText(info_)};
     RefuseLeftOvers();
+    for (const CLI::Option* option : app_.get_options()) {
+      if (option->count() > 0) origins_[DescribeOption(*option).key] = {OptionOrigin::kCommandLine, ""};
+    }
     ApplyEnvironment();
     std::string config_path = config_path_flag;
     if (const char* path = std::getenv("TRAINWRIGHT_CONFIG"); config_path.empty() && path != nullptr)
       config_path = path;
     if (!config_path.empty()) ApplyFile(config_path);
     const std::vector<EffectiveOption> effective = Effective();
+    for (const EffectiveOption& option : effective) values_.push_back(ValueOf(option));
     ConvertAll();
     if (Given("print-config")) throw TextRequested{WriteConfig(info_.name, effective)};
     RequireAll();
   }
+
+  /// What every option is and where it came from; after Parse.
+  const std::vector<OptionValue>& values() const { return values_; }
 
  private:
   // CLI11 takes "--name=" for a name without value and would eat the next argument.
@@ -211,6 +218,7 @@ class CommandLine {
       if (value == nullptr || *value == '\0') continue;
       Set(option, doc.repeated ? ParseListText(value, doc.environment) : std::vector<std::string>{value},
           doc.environment);
+      origins_[doc.key] = {OptionOrigin::kEnvironment, doc.environment};
     }
   }
 
@@ -235,7 +243,10 @@ class CommandLine {
         throw Error(ErrorCode::kUsage, source, "takes one value, not a list");
       }
       // Its place is still checked when a flag or the environment goes before it; its value is theirs.
-      if (option->count() == 0) Set(option, entry.values, source);
+      if (option->count() == 0) {
+        Set(option, entry.values, source);
+        origins_[entry.key] = {OptionOrigin::kConfigFile, path + " line " + std::to_string(entry.line)};
+      }
     }
   }
 
@@ -263,6 +274,21 @@ class CommandLine {
     std::stable_partition(effective.begin(), effective.end(),
                           [](const EffectiveOption& entry) { return entry.doc.group != kCommonGroup; });
     return effective;
+  }
+
+  OptionValue ValueOf(const EffectiveOption& option) const {
+    OptionValue value{.key = option.doc.key};
+    if (option.doc.repeated) {
+      for (const std::string& item : option.values) value.value += (value.value.empty() ? "" : ", ") + item;
+      value.value = "[" + value.value + "]";
+    } else if (!option.values.empty()) {
+      value.value = option.values.back();
+    }
+    if (const auto origin = origins_.find(value.key); origin != origins_.end()) {
+      value.origin = origin->second.first;
+      value.source = origin->second.second;
+    }
+    return value;
   }
 
   void ConvertAll() {
@@ -325,6 +351,8 @@ class CommandLine {
   CLI::App& app_;
   std::map<const CLI::Option*, std::string> sources_;
   std::set<const CLI::Option*> emptied_;  // set to a list without items
+  std::map<std::string, std::pair<OptionOrigin, std::string>> origins_;  // by key; absent: default
+  std::vector<OptionValue> values_;
 };
 
 // A flag that is only asked for its count.
@@ -477,6 +505,7 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
           tool_run.common.summary_path.clear();
           return 0;
         }
+        tool_run.options = command_line.values();
         if (tool_run.common.summary_path == "-" && info.stdout_is_data) {
           tool_run.common.summary_path.clear();
           throw Error(ErrorCode::kUsage, "--summary", "cannot be -, for standard output carries the data", "",

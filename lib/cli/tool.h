@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/report/option_value.h"
 #include "lib/report/progress.h"
 
 namespace trainwright {
@@ -53,6 +54,8 @@ struct ToolRun {
   /// The counts for --summary; RunTool adds schema, tool, version, argv, exit_status, wall_time_s,
   /// cpu_time_s, max_memory_bytes, and the error if there was one.
   nlohmann::ordered_json summary;
+  /// Every option that can be configured, in the order of its definition, lists in YAML's notation.
+  std::vector<OptionValue> options;
 };
 
 using DefineOptions = std::function<void(CLI::App&)>;

@@ -53,6 +53,15 @@ void CutChunk(const Chunk& chunk, uint64_t sequence_tokens, std::vector<Sample>*
   if (sample.tokens > 0) samples->push_back(std::move(sample));
 }
 
+int64_t BytesOf(const std::vector<Sample>& samples) {
+  size_t size = samples.capacity() * sizeof(Sample);
+  for (const Sample& sample : samples) {
+    size += sample.spans.capacity() * sizeof(SampleSpan);
+    for (const SampleSpan& span : sample.spans) size += span.tokens.capacity() * sizeof(uint32_t);
+  }
+  return static_cast<int64_t>(size);
+}
+
 struct WindowId {
   uint64_t epoch = 0, window = 0;
   bool operator==(const WindowId&) const = default;
@@ -133,6 +142,8 @@ struct SampleStream::Impl {
     ++counts.windows;
     if (workers) FillQueue(After(wanted));
     counts.most_windows_ahead = std::max(counts.most_windows_ahead, static_cast<int64_t>(ahead.size()));
+    counts.most_held_bytes =
+        std::max(counts.most_held_bytes, BytesOf(samples) * static_cast<int64_t>(1 + ahead.size()));
   }
 
   std::vector<Sample> PopWindow(WindowId wanted) {

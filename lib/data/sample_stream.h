@@ -36,6 +36,7 @@ struct LoaderOptions {
 struct LoaderCounts {
   double wait_s = 0;           ///< that the caller waited for windows, or without workers took to make them
   int64_t windows = 0;         ///< handed out
+  int64_t most_held_bytes = 0;     ///< of samples in use and ahead, counting all windows as the present one
   int64_t most_windows_ahead = 0;  ///< most that were under way or ready beyond the one in use
 };
 

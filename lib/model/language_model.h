@@ -41,6 +41,12 @@ class Decoder {
   virtual int64_t length() const = 0;
 };
 
+/// What a model holds besides its parameters, grown to the largest micro-batch so far.
+struct ModelMemory {
+  int64_t activation_bytes = 0;
+  int64_t logits_bytes = 0;  ///< slices of logits and what is gathered for them
+};
+
 class LanguageModel {
  public:
   virtual ~LanguageModel() = default;
@@ -57,6 +63,7 @@ class LanguageModel {
   /// fp32 logits [N, V] of every position.
   virtual at::Tensor Logits(const ModelInput& input) = 0;
   virtual std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) = 0;
+  virtual ModelMemory memory() const { return {}; }
   /// What LossAndGradients adds to the cross-entropy; nothing at first. Loss is the cross-entropy alone.
   void set_loss_terms(const LossTerms& terms) { loss_terms_ = terms; }
 

@@ -6,6 +6,7 @@
 #include <ATen/ops/mm.h>
 
 #include <cmath>
+#include <initializer_list>
 #include <string>
 
 #include "lib/base/error.h"
@@ -344,6 +345,20 @@ at::Tensor LlamaDecoder::Append(const std::vector<int64_t>& tokens) {
   at::Tensor logits = at::mm(last_normed, m.Head().compute.t());
   if (m.numerics_.emulated()) RoundInto(m.numerics_, logits, logits);
   return logits[0].to(at::kFloat);
+}
+
+ModelMemory Llama::memory() const {
+  ModelMemory memory{.logits_bytes = loss_.workspace_bytes()};
+  const auto add = [&](std::initializer_list<const Buffer*> buffers) {
+    for (const Buffer* buffer : buffers) memory.activation_bytes += buffer->bytes();
+  };
+  for (const Saved& saved : saved_) {
+    add({&saved.input, &saved.middle, &saved.input_rstd, &saved.middle_rstd, &saved.qkv, &saved.attention,
+         &saved.lse, &saved.gate_up});
+  }
+  add({&output_, &output_rstd_, &normed_, &update_, &activation_, &d_stream_, &d_short_, &d_normed_,
+       &d_activation_, &d_attention_, &d_qkv_});
+  return memory;
 }
 
 std::unique_ptr<Decoder> Llama::NewDecoder(int64_t max_tokens) {

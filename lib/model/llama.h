@@ -24,6 +24,7 @@ class Llama final : public LanguageModel {
   LossSum LossAndGradients(const ModelInput& input, double gradient_scale) override;
   at::Tensor Logits(const ModelInput& input) override;
   std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) override;
+  ModelMemory memory() const override;
 
  private:
   friend class LlamaDecoder;

@@ -22,6 +22,8 @@ class Buffer {
     }
     return storage_.narrow(0, 0, size).view(shape);
   }
+  /// What it has grown to.
+  int64_t bytes() const { return storage_.defined() ? static_cast<int64_t>(storage_.nbytes()) : 0; }
 
  private:
   at::Tensor storage_;

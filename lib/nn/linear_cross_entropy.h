@@ -38,6 +38,9 @@ class LinearCrossEntropy {
                            const at::Tensor& labels_n, const LossTerms& terms, double gradient_scale,
                            at::Tensor& d_hidden_nd, at::Tensor d_weight_vd);
 
+  /// Memory of the slices, grown to the largest so far.
+  int64_t workspace_bytes() const { return rows_.bytes() + logits_.bytes() + d_rows_.bytes(); }
+
  private:
   LossSum Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
               const LossTerms& terms, double gradient_scale, at::Tensor* d_hidden_nd,

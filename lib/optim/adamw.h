@@ -34,6 +34,7 @@ class AdamW {
   /// First and second moment, fp32, laid out as parameters->values(). Restoring: copy into them.
   at::Tensor& exp_avg() { return exp_avg_; }
   at::Tensor& exp_avg_sq() { return exp_avg_sq_; }
+  int64_t state_bytes() const { return static_cast<int64_t>(exp_avg_.nbytes() + exp_avg_sq_.nbytes()); }
   /// Updates made so far; bias correction depends on it.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }

@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <vector>
@@ -46,9 +48,16 @@ at::Tensor ReadMoments(const SafetensorsHeader& header, ByteSpan file, const std
   return tensor;
 }
 
+/// Reads in pieces: the pages of a mapped checkpoint would count as this process's memory.
 std::string Sha256OfFile(const std::string& path) {
-  const MappedFile file(path);
-  return HexEncode(Sha256Of(file.bytes()));
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> piece(size_t{1} << 20);
+  Sha256 hash;
+  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
+    hash.Update(AsBytes({piece.data(), static_cast<size_t>(file.gcount())}));
+  }
+  if (!file.eof()) throw SystemError(path, "read", errno);
+  return HexEncode(hash.Digest());
 }
 
 std::string Rfc3339Now() {

@@ -32,12 +32,15 @@ PlannedLoader PlanLoader(const TrainSettings& settings, at::Device device, int c
     planned.options.workers = static_cast<int>(ParseWorkers(settings.workers));
   } else if (gpu) {
     planned.options.workers = std::clamp(cores / 2, 1, kGpuWorkers);
-    planned.reasons.push_back("workers " + std::to_string(planned.options.workers) + ": half of " +
-                              std::to_string(cores) + " cores, at most 4, are free while the GPU computes");
+    planned.reasons.push_back({"workers",
+                               "half of " + std::to_string(cores) +
+                                   " cores, at most 4, are free while the GPU computes",
+                               "workers " + std::to_string(planned.options.workers)});
   } else {
     planned.options.workers = 1;
-    planned.reasons.push_back("workers 1: one thread decodes far faster than a CPU trains, which needs the "
-                              "cores itself");
+    planned.reasons.push_back({"workers",
+                               "one thread decodes far faster than a CPU trains, and training needs the cores",
+                               "workers 1"});
   }
   const int64_t prefetch = settings.prefetch.value_or(gpu ? 2 : 1);
   if (prefetch < 1 || prefetch > kMostPrefetch) {

@@ -8,13 +8,14 @@
 #include <vector>
 
 #include "lib/data/sample_stream.h"
+#include "lib/train/train_plan.h"
 #include "lib/train/train_settings.h"
 
 namespace trainwright {
 
 struct PlannedLoader {
   LoaderOptions options;
-  std::vector<std::string> reasons;  ///< of what the user did not choose
+  std::vector<ChoiceReason> reasons;  ///< of what the user did not choose
 };
 
 /// Fills in what the user left open. \param cores physical cores that the process may use

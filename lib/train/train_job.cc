@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -24,6 +25,8 @@
 #include "lib/model/language_model.h"
 #include "lib/model/model_config.h"
 #include "lib/train/checkpointer.h"
+#include "lib/train/dry_run.h"
+#include "lib/train/explanation.h"
 #include "lib/train/loader_plan.h"
 #include "lib/train/run_directory.h"
 #include "lib/train/run_recorder.h"
@@ -69,7 +72,7 @@ bool IsConfigPath(const std::string& model) {
 struct ChosenModel {
   ModelConfig config;
   std::string name;    ///< for the run's folder
-  std::string reason;  ///< why, when the user did not say
+  std::optional<ChoiceReason> reason;  ///< when the user did not say
 };
 
 ChosenModel ChooseModel(const TrainSettings& settings, const TokenizerIdentity& tokenizer, bool gpu) {
@@ -91,8 +94,10 @@ ChosenModel ChooseModel(const TrainSettings& settings, const TokenizerIdentity& 
     chosen.config = PresetConfig(preset, tokenizer.vocab_size);
     chosen.name = preset;
     if (settings.model.empty()) {
-      chosen.reason = "model " + preset + ": it learns within minutes on " + (gpu ? "a GPU" : "a CPU") +
-                      "; --model takes another preset or a config.json";
+      chosen.reason = {"model",
+                       std::string("it learns within minutes on ") + (gpu ? "a GPU" : "a CPU") +
+                           "; --model takes another preset or a config.json",
+                       "model " + preset};
     }
   }
   const auto id_or_none = [](uint32_t id) { return id == kNoId ? int64_t{-1} : static_cast<int64_t>(id); };
@@ -117,38 +122,8 @@ std::optional<std::string> FolderToResume(const TrainSettings& settings) {
 
 /// The effective settings as YAML that --config reloads. Strings are written as JSON, which is YAML.
 std::string ConfigYaml(const TrainSettings& settings, const TrainPlan& plan, const std::string& model) {
-  nlohmann::ordered_json values = {
-      {"data", settings.data},
-      {"model", model},
-      {"steps", plan.schedule.total_steps},
-      {"batch", plan.batch},
-      {"accum", plan.accum},
-      {"seq", plan.sequence_tokens},
-      {"lr", plan.schedule.peak_lr},
-      {"schedule", ScheduleKindName(plan.schedule.kind)},
-      {"beta2", plan.optimizer.beta2},
-      {"adam-eps", plan.optimizer.epsilon},
-      {"weight-decay", plan.optimizer.weight_decay},
-      {"clip", plan.clip},
-      {"z-loss", plan.z_loss},
-      {"label-smoothing", plan.label_smoothing},
-      {"drop-last", plan.drop_last},
-      {"seed", plan.seed},
-      {"mixed-precision", plan.precision == Precision::kFp32 ? "no" : PrecisionName(plan.precision)},
-  };
-  const ScheduleOptions& schedule = plan.schedule;
-  const bool one_cycle = schedule.kind == ScheduleKind::kOneCycle;
-  // A fraction of a step is one-cycle's default, which the length gives again.
-  if (schedule.warmup_steps == std::floor(schedule.warmup_steps)) {
-    values["warmup"] = static_cast<int64_t>(schedule.warmup_steps);
-  }
-  if (schedule.kind == ScheduleKind::kWsd) values["decay-steps"] = schedule.decay_steps;
-  if (!one_cycle) values["min-lr-ratio"] = schedule.final_lr_ratio;
-  if (schedule.cycle_beta1) {
-    values["cycle-momentum"] = true;
-  } else {
-    values["beta1"] = plan.optimizer.beta1;
-  }
+  nlohmann::ordered_json values = {{"data", settings.data}, {"model", model}};
+  values.update(PlanAsOptions(plan));
   if (!settings.eval_data.empty()) values["eval-data"] = settings.eval_data;
   std::string yaml;
   for (const auto& [key, value] : values.items()) yaml += key + ": " + value.dump() + "\n";
@@ -164,6 +139,12 @@ class TrainJob {
 
  private:
   void CheckSettings() const;
+  /// --dry-run or --explain: everything is decided, nothing written.
+  bool only_tells() const { return settings_.dry_run || settings_.explain; }
+  int Tell(nlohmann::ordered_json* summary);
+  /// Steps between checkpoints or evaluations that nobody chose: a tenth of the run, 10 to 500.
+  int64_t TenthOfRun() const;
+  void Announce(const std::vector<ChoiceReason>& reasons);
   void StartNew(bool gpu);
   void Resume(const std::string& checkpoint);
   void WarnOfOtherMachine(const ComputeIdentity& stored);
@@ -191,6 +172,10 @@ class TrainJob {
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<RunRecorder> recorder_;
   nlohmann::ordered_json provenance_;
+
+  std::vector<ChoiceReason> reasons_;    ///< of all that was chosen for the user
+  nlohmann::ordered_json stored_plan_;  ///< of the checkpoint, as options; null for a new run
+  int64_t resumed_step_ = 0;
 
   std::optional<int64_t> evaluated_step_;
   SavedCheckpoint saved_;
@@ -230,7 +215,7 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
           (threads == 1 ? "" : "s"));
   const PlannedLoader loader = PlanLoader(settings_, device_, UsablePhysicalCores());
   loader_ = loader.options;
-  for (const std::string& reason : loader.reasons) LogInfo(reason);
+  Announce(loader.reasons);
 
   // Everything that can be wrong with the input is found before a run directory is made.
   const std::optional<std::string> resumed_folder = FolderToResume(settings_);
@@ -244,7 +229,7 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
     }
   }
   std::string checkpoint;
-  if (resumed_folder) {
+  if (resumed_folder && (!only_tells() || fs::exists(*resumed_folder))) {
     run_ = std::make_unique<RunDirectory>(*resumed_folder);
     checkpoint = NewestGoodCheckpoint(*run_);
     if (checkpoint.empty()) LogInfo(run_->path() + " holds no checkpoint yet: starting from the beginning");
@@ -252,6 +237,7 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
 
   if (!checkpoint.empty()) {
     Resume(checkpoint);
+    if (only_tells()) return Tell(summary);
     if (trainer_->done()) {
       LogInfo("the run is complete: " + std::to_string(trainer_->step()) + " steps, " + checkpoint);
       *summary = {
@@ -260,6 +246,7 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
     }
   } else {
     StartNew(gpu);
+    if (only_tells()) return Tell(summary);
   }
 
   int status = 0;
@@ -278,6 +265,67 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
   return status;
 }
 
+void TrainJob::Announce(const std::vector<ChoiceReason>& reasons) {
+  for (const ChoiceReason& reason : reasons) {
+    reasons_.push_back(reason);
+    if (!reason.headline.empty() && !settings_.explain) LogInfo(reason.line());
+  }
+}
+
+int64_t TrainJob::TenthOfRun() const {
+  return std::clamp<int64_t>((plan_.schedule.total_steps + 9) / 10, 10, 500);
+}
+
+int TrainJob::Tell(nlohmann::ordered_json* summary) {
+  const int64_t save_every = settings_.save_every.value_or(TenthOfRun());
+  std::string text;
+  if (settings_.explain) {
+    nlohmann::ordered_json resolved = PlanAsOptions(plan_);
+    resolved.update({{"model", settings_.model.empty() ? model_choice_.name : settings_.model},
+                     {"device", compute_.device},
+                     {"threads", compute_.threads},
+                     {"workers", loader_.workers},
+                     {"prefetch", loader_.prefetch},
+                     {"save-every", save_every},
+                     {"cache-dir", SpoolFolder(settings_)}});
+    if (eval_data_) resolved["eval-every"] = settings_.eval_every.value_or(TenthOfRun());
+    if (run_) resolved["out"] = run_->path();
+    const auto because = [&](const char* option, const char* reason) {
+      reasons_.push_back({option, reason, ""});
+    };
+    if (settings_.device == "auto") because("device", "auto takes the GPU if there is one");
+    if (settings_.threads == 0) because("threads", "the physical cores this process may use");
+    if (!settings_.save_every) because("save-every", "a tenth of the run, 10 to 500 steps");
+    if (eval_data_ && !settings_.eval_every) because("eval-every", "a tenth of the run, 10 to 500 steps");
+    if (settings_.out.empty()) {
+      because("out", run_ ? "the newest run in runs/" : "the first free runs/MODEL-NNN when training starts");
+    }
+    if (settings_.cache_dir.empty()) because("cache-dir", "$TMPDIR, or /var/tmp");
+    if (!settings_.prefetch) because("prefetch", "1 on a CPU, 2 on a GPU");
+    if (!stored_plan_.is_null()) stored_plan_["model"] = "the checkpoint's";
+    const std::vector<ExplainedOption> options =
+        ExplainOptions(context_.options, resolved, reasons_, stored_plan_);
+    text += FormatExplanation(options);
+    (*summary)["options"] = EncodeExplanation(options);
+  }
+  if (settings_.dry_run) {
+    const int64_t steps = plan_.schedule.total_steps - resumed_step_;
+    const int64_t checkpoints = save_every > 0 ? (steps + save_every - 1) / save_every : 1;
+    const DryRunReport report = DryRun(
+        {.model = model_choice_.config,
+         .plan = plan_,
+         .device = device_,
+         .steps = steps,
+         .checkpoints_kept = settings_.keep > 0 ? std::min(settings_.keep, checkpoints) : checkpoints,
+         .step_records = steps / settings_.log_every},
+        stream_.get());
+    text += (text.empty() ? "" : "\n") + FormatDryRun(report);
+    summary->update(EncodeDryRun(report));
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
 void TrainJob::StartNew(bool gpu) {
   model_choice_ = ChooseModel(settings_, data_->header().tokenizer, gpu);
   const PlannedRun planned = PlanRun(
@@ -287,6 +335,11 @@ void TrainJob::StartNew(bool gpu) {
       });
   plan_ = planned.plan;
   stream_ = std::make_unique<SampleStream>(data_.get(), plan_.stream_options(), loader_);
+  if (only_tells()) {
+    if (model_choice_.reason) Announce({*model_choice_.reason});
+    Announce(planned.reasons);
+    return;
+  }
 
   if (!run_ && settings_.out.empty()) {
     run_ = std::make_unique<RunDirectory>(RunDirectory::CreateNumbered(kRunsFolder, model_choice_.name));
@@ -300,8 +353,8 @@ void TrainJob::StartNew(bool gpu) {
   RunRecorder::CutBack(*run_, -1);
 
   LogInfo("run " + run_->path());
-  if (!model_choice_.reason.empty()) LogInfo(model_choice_.reason);
-  for (const std::string& reason : planned.reasons) LogInfo(reason);
+  if (model_choice_.reason) Announce({*model_choice_.reason});
+  Announce(planned.reasons);
 
   model_ = MakeModel(model_choice_.config, plan_.precision, device_, plan_.seed);
   trainer_ = std::make_unique<Trainer>(model_.get(), stream_.get(), plan_, device_);
@@ -314,6 +367,8 @@ void TrainJob::StartNew(bool gpu) {
 void TrainJob::Resume(const std::string& checkpoint) {
   TrainState state = ReadTrainState(checkpoint + "/" + kStateFileName);
   plan_ = state.plan;
+  stored_plan_ = PlanAsOptions(plan_);
+  resumed_step_ = state.trainer.step;
   const std::vector<std::string> warnings = ReconcilePlan(settings_, &plan_);
   model_choice_.config = ReadHfConfig(checkpoint);
   if (!settings_.model.empty()) {
@@ -338,6 +393,10 @@ void TrainJob::Resume(const std::string& checkpoint) {
     state.trainer.cursor = {};
   }
 
+  if (only_tells()) {
+    if (!data_changed) stream_->Seek(state.trainer.cursor);
+    return;
+  }
   model_ = LoadHfModel(checkpoint, plan_.precision, device_);
   if (DescribeLayout(model_->parameters()) != state.layout) {
     throw Error(ErrorCode::kBadInput, checkpoint,
@@ -435,9 +494,8 @@ void TrainJob::Save() {
 
 int TrainJob::Loop() {
   const int64_t total = plan_.schedule.total_steps;
-  const int64_t tenth = std::clamp<int64_t>((total + 9) / 10, 10, 500);
-  const int64_t save_every = settings_.save_every.value_or(tenth),
-                eval_every = settings_.eval_every.value_or(tenth);
+  const int64_t save_every = settings_.save_every.value_or(TenthOfRun()),
+                eval_every = settings_.eval_every.value_or(TenthOfRun());
   const double limit_s = settings_.max_minutes * 60;
 
   if (trainer_->step() == 0) Evaluate();

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/report/option_value.h"
 #include "lib/report/progress.h"
 #include "lib/train/train_settings.h"
 
@@ -12,7 +13,8 @@ namespace trainwright {
 
 struct TrainJobContext {
   ProgressMode progress = ProgressMode::kAuto;
-  std::vector<std::string> argv;  ///< for the metrics
+  std::vector<std::string> argv;     ///< for the metrics
+  std::vector<OptionValue> options;  ///< for --explain
 };
 
 /// Runs (or continues) a training run.

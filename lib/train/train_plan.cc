@@ -107,6 +107,38 @@ nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
           {"drop_last", plan.drop_last}};
 }
 
+nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan) {
+  const ScheduleOptions& schedule = plan.schedule;
+  nlohmann::ordered_json values = {
+      {"steps", schedule.total_steps},
+      {"batch", plan.batch},
+      {"accum", plan.accum},
+      {"seq", plan.sequence_tokens},
+      {"lr", schedule.peak_lr},
+      {"schedule", ScheduleKindName(schedule.kind)},
+      {"beta2", plan.optimizer.beta2},
+      {"adam-eps", plan.optimizer.epsilon},
+      {"weight-decay", plan.optimizer.weight_decay},
+      {"clip", plan.clip},
+      {"z-loss", plan.z_loss},
+      {"label-smoothing", plan.label_smoothing},
+      {"drop-last", plan.drop_last},
+      {"seed", plan.seed},
+      {"mixed-precision", plan.precision == Precision::kFp32 ? "no" : PrecisionName(plan.precision)}};
+  // A fraction of a step is one-cycle's default, which the length gives again.
+  if (schedule.warmup_steps == std::floor(schedule.warmup_steps)) {
+    values["warmup"] = static_cast<int64_t>(schedule.warmup_steps);
+  }
+  if (schedule.kind == ScheduleKind::kWsd) values["decay-steps"] = schedule.decay_steps;
+  if (schedule.kind != ScheduleKind::kOneCycle) values["min-lr-ratio"] = schedule.final_lr_ratio;
+  if (schedule.cycle_beta1) {
+    values["cycle-momentum"] = true;
+  } else {
+    values["beta1"] = plan.optimizer.beta1;
+  }
+  return values;
+}
+
 TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
   TrainPlan plan;
   try {
@@ -162,7 +194,9 @@ double StepsAnEpoch(const EpochCounts& epoch, const TrainPlan& plan) {
 /// The shape of the learning rate over a run whose length is known.
 void PlanSchedule(const TrainSettings& settings, const ModelConfig& model, PlannedRun* planned) {
   ScheduleOptions& schedule = planned->plan.schedule;
-  const auto because = [&](const std::string& reason) { planned->reasons.push_back(reason); };
+  const auto because = [&](const char* option, const std::string& headline, const std::string& text) {
+    planned->reasons.push_back({option, text, headline});
+  };
   const int64_t steps = schedule.total_steps;
   schedule.kind = ParseScheduleKind(settings.schedule.empty() ? "cosine" : settings.schedule, "--schedule");
   const bool wsd = schedule.kind == ScheduleKind::kWsd, one_cycle = schedule.kind == ScheduleKind::kOneCycle;
@@ -182,9 +216,11 @@ void PlanSchedule(const TrainSettings& settings, const ModelConfig& model, Plann
     schedule.warmup_steps = static_cast<double>(*settings.warmup);
   } else if (one_cycle) {
     schedule.warmup_steps = kOneCycleWarmupRatio * static_cast<double>(steps);
+    because("warmup", "", "a tenth of the run, as one-cycle has it");
   } else {
     schedule.warmup_steps =
         static_cast<double>(std::clamp<int64_t>(steps / 20, std::min<int64_t>(steps - 1, 1), 1000));
+    because("warmup", "", "a twentieth of the run, at most 1000 steps");
   }
 
   const auto only_with = [](bool given, bool holds, const char* flag, const char* schedule_name) {
@@ -206,7 +242,8 @@ void PlanSchedule(const TrainSettings& settings, const ModelConfig& model, Plann
             schedule.decay_steps,
             "steps: must lie in [1, " + std::to_string(after_warmup) + "], the steps after warm-up");
     if (!settings.decay_steps) {
-      because("decay over the last " + std::to_string(schedule.decay_steps) + " steps: a fifth of the run");
+      because("decay-steps", "decay over the last " + std::to_string(schedule.decay_steps) + " steps",
+              "a fifth of the run");
     }
   }
 
@@ -215,8 +252,8 @@ void PlanSchedule(const TrainSettings& settings, const ModelConfig& model, Plann
   Require(schedule.peak_lr >= 0 && std::isfinite(schedule.peak_lr), "--lr", schedule.peak_lr,
           "must be a number of at least 0");
   if (!settings.lr) {
-    because("learning rate " + nlohmann::json(schedule.peak_lr).dump() + ": 0.5 / hidden size " +
-            std::to_string(model.hidden_size) + ", at most 0.003");
+    because("lr", "learning rate " + nlohmann::json(schedule.peak_lr).dump(),
+            "0.5 / hidden size " + std::to_string(model.hidden_size) + ", at most 0.003");
   }
 }
 
@@ -254,13 +291,16 @@ PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::
                    const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch) {
   PlannedRun planned;
   TrainPlan& plan = planned.plan;
-  const auto because = [&](const std::string& reason) { planned.reasons.push_back(reason); };
+  const auto because = [&](const char* option, const std::string& headline, const std::string& text) {
+    planned.reasons.push_back({option, text, headline});
+  };
 
   const bool gpu = !device.is_cpu();
   plan.precision = ParsePrecision(settings.mixed_precision.empty() ? "no" : settings.mixed_precision, device);
   if (settings.mixed_precision == "auto") {
-    because("precision " + PrecisionName(plan.precision) + ": this device " +
-            (plan.precision == Precision::kBf16 ? "multiplies bf16 fast" : "has no fast bf16 products"));
+    because("mixed-precision", "precision " + PrecisionName(plan.precision),
+            plan.precision == Precision::kBf16 ? "this device multiplies bf16 fast"
+                                               : "this device has no fast bf16 products");
   }
   plan.seed = settings.seed.value_or(0);
   plan.drop_last = settings.drop_last;
@@ -268,6 +308,7 @@ PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::
   Require(plan.accum >= 1, "--accum", plan.accum, "micro-batches: must be at least 1");
 
   plan.sequence_tokens = settings.seq.value_or(model.max_positions);
+  if (!settings.seq) because("seq", "", "the positions of the model");
   Require(plan.sequence_tokens >= 1, "--seq", plan.sequence_tokens, "tokens: must be at least 1");
   if (plan.sequence_tokens > model.max_positions) {
     throw Error(ErrorCode::kUsage, "--seq",
@@ -279,8 +320,9 @@ PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::
   plan.batch = settings.batch.value_or(std::max<int64_t>(1, micro_batch_tokens / plan.sequence_tokens));
   Require(plan.batch >= 1, "--batch", plan.batch, "samples: must be at least 1");
   if (!settings.batch) {
-    because("batch " + std::to_string(plan.batch) + ": about " + FormatCount(micro_batch_tokens) +
-            " tokens a micro-batch suit " + (gpu ? "a GPU" : "a CPU"));
+    because("batch", "batch " + std::to_string(plan.batch),
+            "about " + FormatCount(static_cast<double>(micro_batch_tokens)) + " tokens a micro-batch suit " +
+                (gpu ? "a GPU" : "a CPU"));
   }
 
   plan.length_rule = LengthRule(settings);
@@ -308,13 +350,16 @@ PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::
       plan.length_rule = "default";
       const std::string one_epoch = "one epoch of the data is " + std::to_string(steps) + " steps";
       if (steps < kLeastDefaultSteps) {
-        because(std::to_string(kLeastDefaultSteps) + " steps, " +
-                FormatFixed(static_cast<double>(kLeastDefaultSteps) / steps_an_epoch, 1) + " epochs: " +
+        because("steps",
+                std::to_string(kLeastDefaultSteps) + " steps, " +
+                    FormatFixed(static_cast<double>(kLeastDefaultSteps) / steps_an_epoch, 1) + " epochs",
                 one_epoch + ", too few to learn from; --steps, --epochs or --tokens decide otherwise");
         steps = kLeastDefaultSteps;
       } else {
-        because(std::to_string(steps) + " steps: " + one_epoch);
+        because("steps", std::to_string(steps) + " steps", one_epoch);
       }
+    } else {
+      because("steps", "", "as many as " + plan.length_rule + " take, rounded up");
     }
   }
 

@@ -45,11 +45,22 @@ nlohmann::ordered_json EncodePlan(const TrainPlan& plan);
 /// \throws Error{kBadInput} naming `path` when a field is missing or has the wrong type
 TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path);
 
-/// A plan, and why each choice that the user did not make was made so.
+/// Why an option that the user left open has its value.
+struct ChoiceReason {
+  std::string option;    ///< "batch"
+  std::string text;      ///< a sentence without the option's name
+  std::string headline;  ///< what the console says before it at the start of a run; empty: nothing
+  std::string line() const { return headline + ": " + text; }
+};
+
+/// A plan, and the reasons of what the user did not choose.
 struct PlannedRun {
   TrainPlan plan;
-  std::vector<std::string> reasons;
+  std::vector<ChoiceReason> reasons;
 };
+
+/// The plan as values of the command line's options, by name: given to another run they make the same plan.
+nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan);
 
 /// Fills in what the user left open.
 /// \param count_epoch counts an epoch of samples cut to the given length; called only where the length

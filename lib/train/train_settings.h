@@ -50,6 +50,10 @@ struct TrainSettings {
   std::string workers = "auto";  ///< a number of threads, or "auto"
   std::optional<int64_t> prefetch;  ///< windows a worker
 
+  // Instead of training.
+  bool dry_run = false;  ///< say what the run would take
+  bool explain = false;  ///< say what every option resolved to, and why
+
   // Where and how it runs; changes no result beyond rounding.
   int threads = 0;  ///< 0: usable physical cores
   std::string device = "auto";

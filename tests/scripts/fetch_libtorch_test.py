@@ -51,7 +51,7 @@ class FetchLibtorchTest(unittest.TestCase):
     def fetch(self, pip="ok", **extra):
         environment = {"PATH": f"{self.folder}/bin:/usr/bin:/bin", "HOME": str(self.folder), "FAKE_PIP": pip,
                        "FAKE_LOG": str(self.folder / "log"), "REAL_PYTHON": sys.executable,
-                       "TRAINWRIGHT_CACHE_DIR": str(self.cache), **extra}
+                       "TRAINWRIGHT_LIBTORCH_CACHE": str(self.cache), **extra}
         return subprocess.run([SOURCE / "scripts/fetch_libtorch.sh"], env=environment, text=True, timeout=60,
                               stdin=subprocess.DEVNULL, capture_output=True, check=False)
 

@@ -29,7 +29,7 @@ PlannedRun Plan(const TrainSettings& settings) {
 
 std::string ReasonsOf(const PlannedRun& planned) {
   std::string all;
-  for (const std::string& reason : planned.reasons) all += reason + "\n";
+  for (const ChoiceReason& reason : planned.reasons) all += reason.line() + "\n";
   return all;
 }
 

@@ -1,0 +1,15 @@
+/// The memory of this process and of the machine it runs on.
+#pragma once
+
+#include <cstdint>
+
+namespace trainwright {
+
+/// Resident size of this process now (VmRSS), in bytes; 0 where the system does not say.
+int64_t ResidentBytes();
+
+/// What could still be allocated without swapping: the machine's MemAvailable, or what a cgroup's limit
+/// leaves where that is less; 0 where the system does not say.
+int64_t AvailableMemoryBytes();
+
+}  // namespace trainwright

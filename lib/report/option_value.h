@@ -1,0 +1,17 @@
+/// The value an option has in one run of a tool, and who gave it.
+#pragma once
+
+#include <string>
+
+namespace trainwright {
+
+enum class OptionOrigin { kDefault, kConfigFile, kEnvironment, kCommandLine };
+
+struct OptionValue {
+  std::string key;    ///< as in configuration files: "eval-data"
+  std::string value;  ///< as given, or the built-in default; empty: none
+  OptionOrigin origin = OptionOrigin::kDefault;
+  std::string source;  ///< which variable or which line of which file; empty for the two others
+};
+
+}  // namespace trainwright

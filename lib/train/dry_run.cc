@@ -1,0 +1,230 @@
+#include "lib/train/dry_run.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lib/base/units.h"
+#include "lib/device/device.h"
+#include "lib/device/process_memory.h"
+#include "lib/eval/perplexity.h"
+#include "lib/model/language_model.h"
+#include "lib/optim/adamw.h"
+#include "lib/optim/clip.h"
+#include "lib/report/table.h"
+
+namespace trainwright {
+namespace {
+
+constexpr int64_t kMostStepsRead = 64, kMostTokensRead = int64_t{1} << 21;
+/// A step's record in metrics.jsonl, and all else in a run directory that grows with neither model nor steps.
+constexpr int64_t kStepRecordBytes = 420, kSmallFilesBytes = int64_t{1} << 16;
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// What the first steps hold.
+struct FirstSteps {
+  PackedBatch largest;     ///< micro-batch
+  PackedBatch one_sample;  ///< the largest sample of it
+  int64_t steps = 0, tokens = 0;
+};
+
+FirstSteps ReadFirstSteps(const TrainPlan& plan, int64_t steps, SampleStream* stream) {
+  FirstSteps first;
+  while (first.steps < std::min(steps, kMostStepsRead) && first.tokens < kMostTokensRead) {
+    const std::vector<Sample> samples = stream->NextStep(plan.samples_per_step(), plan.drop_last);
+    for (int64_t begin = 0; begin < plan.samples_per_step(); begin += plan.batch) {
+      PackedBatch micro_batch;
+      size_t largest_sample = static_cast<size_t>(begin);
+      for (int64_t i = begin; i < begin + plan.batch; ++i) {
+        const auto at = static_cast<size_t>(i);
+        samples[at].AppendTo(&micro_batch);
+        if (samples[at].tokens > samples[largest_sample].tokens) largest_sample = at;
+      }
+      first.tokens += micro_batch.num_tokens();
+      if (micro_batch.num_tokens() <= first.largest.num_tokens()) continue;
+      first.largest = std::move(micro_batch);
+      first.one_sample = {};
+      samples[largest_sample].AppendTo(&first.one_sample);
+    }
+    ++first.steps;
+  }
+  return first;
+}
+
+/// What the weights and the state that goes with them take, without allocating it.
+MemoryNeeds StateNeeds(const ModelConfig& config, Precision precision) {
+  const auto shapes = MakeModel(config, precision, at::Device(at::kMeta), std::nullopt);
+  FlatParameters& parameters = shapes->parameters();
+  AdamW optimizer(&parameters, {});
+  MemoryNeeds needs;
+  needs.parameters = static_cast<int64_t>(parameters.values().nbytes());
+  needs.gradients = static_cast<int64_t>(parameters.gradients().nbytes());
+  needs.optimizer = optimizer.state_bytes();
+  if (!parameters.compute().is_same(parameters.values())) {
+    needs.compute_copy = static_cast<int64_t>(parameters.compute().nbytes());
+  }
+  return needs;
+}
+
+void RunMicroBatch(LanguageModel* model, const PackedBatch& batch, at::Device device) {
+  ModelInput input = ToModelInput(batch);
+  input.tokens_n = input.tokens_n.to(device);
+  input.positions_n = input.positions_n.to(device);
+  input.labels_n = input.labels_n.to(device);
+  model->LossAndGradients(input, 1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_labels)));
+}
+
+const char* MeasurementName(Measurement measurement) {
+  switch (measurement) {
+    case Measurement::kFullMicroBatch:
+      return "micro-batch";
+    case Measurement::kOneSample:
+      return "one sample, scaled";
+    case Measurement::kNone:
+      return "none";
+  }
+  return "";
+}
+
+}  // namespace
+
+DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
+  DryRunReport report;
+  const TrainPlan& plan = request.plan;
+  const FirstSteps first = ReadFirstSteps(plan, request.steps, stream);
+  report.steps = request.steps;
+  report.tokens_per_step = first.tokens / std::max<int64_t>(1, first.steps);
+
+  MemoryNeeds& needs = report.memory;
+  needs = StateNeeds(request.model, plan.precision);
+  needs.loader = stream->loader_counts().most_held_bytes;
+  needs.process = std::max<int64_t>(0, ResidentBytes() - needs.loader);
+  // Free for this process: what it has already, and what the machine would give.
+  const int64_t free_bytes = AvailableMemoryBytes();
+  report.available_bytes = free_bytes > 0 ? free_bytes + ResidentBytes() : 0;
+  if (report.fits()) {
+    const auto model = MakeModel(request.model, plan.precision, request.device, plan.seed);
+    AdamW optimizer(&model->parameters(), plan.optimizer);
+    model->set_loss_terms(plan.loss_terms());
+    model->parameters().ZeroGradients();
+    report.parameter_count = model->parameters().count();
+
+    RunMicroBatch(model.get(), first.one_sample, request.device);
+    ModelMemory held = model->memory();
+    const double scale =
+        static_cast<double>(first.largest.num_tokens()) / static_cast<double>(first.one_sample.num_tokens());
+    needs.activations = static_cast<int64_t>(scale * static_cast<double>(held.activation_bytes));
+    needs.logits = static_cast<int64_t>(scale * static_cast<double>(held.logits_bytes));
+    const bool whole = report.fits();
+    const PackedBatch& measured = whole ? first.largest : first.one_sample;
+    if (whole) RunMicroBatch(model.get(), measured, request.device);  // grows the buffers
+    auto start = std::chrono::steady_clock::now();
+    RunMicroBatch(model.get(), measured, request.device);
+    report.micro_batch_s = SecondsSince(start);
+    report.micro_batch_tokens = measured.num_tokens();
+    start = std::chrono::steady_clock::now();
+    UnscaleAndClip(model->parameters().gradients(), 1.0, plan.clip);
+    optimizer.Step(0.0);
+    report.update_s = SecondsSince(start);
+    report.measurement = whole ? Measurement::kFullMicroBatch : Measurement::kOneSample;
+    if (whole) {
+      held = model->memory();
+      needs.activations = held.activation_bytes;
+      needs.logits = held.logits_bytes;
+      needs.products = std::max<int64_t>(0, PeakResidentBytes() - needs.total());
+    }
+    report.step_time_s = report.micro_batch_s * static_cast<double>(report.tokens_per_step) /
+                             static_cast<double>(report.micro_batch_tokens) +
+                         report.update_s;
+  } else {
+    report.parameter_count = needs.parameters / static_cast<int64_t>(sizeof(float));
+  }
+  // Weights, and two moments in the flat layout.
+  report.checkpoint_bytes = needs.parameters + needs.optimizer + kSmallFilesBytes;
+  report.disk_bytes = report.checkpoint_bytes * request.checkpoints_kept +
+                      kStepRecordBytes * request.step_records + kSmallFilesBytes;
+  return report;
+}
+
+std::string FormatDryRun(const DryRunReport& report) {
+  const auto bytes = [](int64_t size) { return FormatBytes(static_cast<uint64_t>(size)); };
+  const MemoryNeeds& needs = report.memory;
+  Table memory({"memory", "size"});
+  memory.AddRow({"parameters", bytes(needs.parameters)});
+  memory.AddRow({"gradients", bytes(needs.gradients)});
+  memory.AddRow({"optimizer's moments", bytes(needs.optimizer)});
+  memory.AddRow({"compute copy of the weights", bytes(needs.compute_copy)});
+  if (report.measurement != Measurement::kNone) {
+    memory.AddRow({"activations", bytes(needs.activations)});
+    memory.AddRow({"slice of logits", bytes(needs.logits)});
+  }
+  memory.AddRow({"loader", bytes(needs.loader)});
+  if (report.measurement == Measurement::kFullMicroBatch) {
+    memory.AddRow({"operands of products, allocator", bytes(needs.products)});
+  }
+  memory.AddRow({"process and libraries", bytes(needs.process)});
+  memory.AddRow({report.measurement == Measurement::kNone ? "total without activations" : "total",
+                 bytes(needs.total())});
+  if (report.available_bytes > 0) memory.AddRow({"available", bytes(report.available_bytes)});
+
+  const int64_t tokens = report.steps * report.tokens_per_step;
+  Table run({"run", ""});
+  run.AddRow({"steps", std::to_string(report.steps)});
+  run.AddRow({"tokens", "about " + FormatCount(static_cast<double>(tokens)) + ", " +
+                            FormatCount(static_cast<double>(report.tokens_per_step)) + " a step"});
+  if (report.step_time_s > 0) {
+    run.AddRow({"time", FormatDuration(report.step_time_s * static_cast<double>(report.steps)) + ", " +
+                            FormatDuration(report.step_time_s) + " a step"});
+    const std::string measured_tokens = FormatCount(static_cast<double>(report.micro_batch_tokens));
+    run.AddRow({"", "measured: one micro-batch of " + measured_tokens + " tokens in " +
+                        FormatDuration(report.micro_batch_s) + ", one update in " +
+                        FormatDuration(report.update_s)});
+    run.AddRow({"", "evaluations and checkpoints come on top"});
+  } else {
+    run.AddRow({"time", "not measured: the model does not fit into memory"});
+  }
+  run.AddRow({"disk", bytes(report.disk_bytes) + ", a checkpoint " + bytes(report.checkpoint_bytes)});
+  std::string text = memory.ToString() + "\n" + run.ToString();
+  if (!report.fits()) {
+    text += "\nThe run does not fit into the memory that is available.";
+    if (report.measurement == Measurement::kOneSample) {
+      text += " One sample was run; activations are scaled from it.";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+nlohmann::ordered_json EncodeDryRun(const DryRunReport& report) {
+  const MemoryNeeds& needs = report.memory;
+  return {{"dry_run", true},
+          {"parameters", report.parameter_count},
+          {"memory_bytes",
+           {{"parameters", needs.parameters},
+            {"gradients", needs.gradients},
+            {"optimizer", needs.optimizer},
+            {"compute_copy", needs.compute_copy},
+            {"activations", needs.activations},
+            {"logits", needs.logits},
+            {"loader", needs.loader},
+            {"products", needs.products},
+            {"process", needs.process},
+            {"total", needs.total()},
+            {"available", report.available_bytes}}},
+          {"fits", report.fits()},
+          {"measured", MeasurementName(report.measurement)},
+          {"steps", report.steps},
+          {"tokens", report.steps * report.tokens_per_step},
+          {"step_time_s", report.step_time_s},
+          {"time_s", report.step_time_s * static_cast<double>(report.steps)},
+          {"checkpoint_bytes", report.checkpoint_bytes},
+          {"disk_bytes", report.disk_bytes}};
+}
+
+}  // namespace trainwright

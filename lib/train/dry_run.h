@@ -1,0 +1,73 @@
+/// What a training run will take, told before it starts: memory by category, steps, tokens, time and disk.
+///
+/// Nothing is guessed from formulas of its own: the real model and optimizer are made, the largest
+/// micro-batch of the first steps is run and an update made, and then each object says what it holds. Only
+/// where that would not fit into memory is a smaller micro-batch measured and scaled.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lib/data/sample_stream.h"
+#include "lib/model/model_config.h"
+#include "lib/train/train_plan.h"
+
+namespace trainwright {
+
+/// Bytes at the peak of training.
+struct MemoryNeeds {
+  int64_t parameters = 0, gradients = 0, optimizer = 0;
+  int64_t compute_copy = 0;  ///< weights in the short type
+  int64_t activations = 0;   ///< what the backward pass needs, and its temporaries
+  int64_t logits = 0;        ///< a slice of logits and its neighbours
+  int64_t loader = 0;        ///< samples in use and ready
+  int64_t products = 0;      ///< peak of what is left: packed operands of products, the allocator's slack
+  int64_t process = 0;       ///< code, libraries and the data set's tables, before a model was made
+  int64_t total() const {
+    return parameters + gradients + optimizer + compute_copy + activations + logits + loader + products +
+           process;
+  }
+};
+
+/// How the numbers of activations, time and the total came about.
+enum class Measurement {
+  kFullMicroBatch,  ///< the largest of the first steps was run
+  kOneSample,       ///< a single sample was run and scaled, because the micro-batch does not fit
+  kNone             ///< not even the weights fit: activations and time are missing
+};
+
+struct DryRunRequest {
+  ModelConfig model;
+  TrainPlan plan;
+  at::Device device = at::Device(at::kCPU);
+  int64_t steps = 0;            ///< still to take
+  int64_t checkpoints_kept = 0; ///< that will lie on the disk at once
+  int64_t step_records = 0;     ///< that metrics.jsonl will get
+};
+
+struct DryRunReport {
+  int64_t parameter_count = 0;
+  MemoryNeeds memory;
+  Measurement measurement = Measurement::kNone;
+  int64_t available_bytes = 0;  ///< of memory, when the dry run began; 0: unknown
+  int64_t steps = 0;
+  int64_t tokens_per_step = 0;      ///< mean of the first steps
+  int64_t micro_batch_tokens = 0;   ///< of the micro-batch that was run
+  double micro_batch_s = 0, update_s = 0;  ///< forward and backward; clipping and optimizer
+  double step_time_s = 0;           ///< of a mean step; 0: not measured
+  int64_t checkpoint_bytes = 0, disk_bytes = 0;
+
+  bool fits() const { return available_bytes == 0 || memory.total() <= available_bytes; }
+};
+
+/// \param stream stands where the run will begin; it is read from
+DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream);
+
+/// Aligned tables for people.
+std::string FormatDryRun(const DryRunReport& report);
+nlohmann::ordered_json EncodeDryRun(const DryRunReport& report);
+
+}  // namespace trainwright

@@ -1,0 +1,75 @@
+#include "lib/train/explanation.h"
+
+#include <algorithm>
+
+#include "lib/report/table.h"
+
+namespace trainwright {
+namespace {
+
+std::string OriginName(OptionOrigin origin) {
+  switch (origin) {
+    case OptionOrigin::kDefault:
+      return "default";
+    case OptionOrigin::kConfigFile:
+      return "config";
+    case OptionOrigin::kEnvironment:
+      return "environment";
+    case OptionOrigin::kCommandLine:
+      return "command line";
+  }
+  return "";
+}
+
+std::string TextOf(const nlohmann::ordered_json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+}  // namespace
+
+std::vector<ExplainedOption> ExplainOptions(const std::vector<OptionValue>& given,
+                                            const nlohmann::ordered_json& resolved,
+                                            const std::vector<ChoiceReason>& reasons,
+                                            const nlohmann::ordered_json& stored) {
+  std::vector<ExplainedOption> explained;
+  for (const OptionValue& option : given) {
+    ExplainedOption row{option.key, option.value, OriginName(option.origin), option.source};
+    const bool user_said = option.origin != OptionOrigin::kDefault;
+    if (resolved.contains(option.key)) row.value = TextOf(resolved[option.key]);
+    if (stored.contains(option.key) && !user_said) {
+      row.value = TextOf(stored[option.key]);
+      row.origin = "checkpoint";
+    } else {
+      const auto reason = std::find_if(reasons.begin(), reasons.end(), [&](const ChoiceReason& choice) {
+        return choice.option == option.key;
+      });
+      if (reason != reasons.end()) {
+        if (!user_said) row.origin = "auto";
+        row.reason += (row.reason.empty() ? "" : ": ") + reason->text;
+      }
+    }
+    explained.push_back(std::move(row));
+  }
+  return explained;
+}
+
+std::string FormatExplanation(const std::vector<ExplainedOption>& options) {
+  Table table({"option", "value", "origin", "reason"});
+  for (const ExplainedOption& option : options) {
+    table.AddRow({option.name, option.value.empty() ? "-" : option.value, option.origin, option.reason});
+  }
+  return table.ToString();
+}
+
+nlohmann::ordered_json EncodeExplanation(const std::vector<ExplainedOption>& options) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const ExplainedOption& option : options) {
+    json.push_back({{"option", option.name},
+                    {"value", option.value},
+                    {"origin", option.origin},
+                    {"reason", option.reason}});
+  }
+  return json;
+}
+
+}  // namespace trainwright
