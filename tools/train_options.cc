@@ -7,7 +7,7 @@ const ToolInfo& TrainInfo() {
       .name = "train",
       .summary = "train a language model on packed shards",
       .description =
-          "Trains a Llama-family model from scratch on shards made by pack(1) and writes a run directory "
+          "Trains a model of the Llama or GPT-2 family from scratch on shards made by pack(1) and writes a run directory "
           "with "
           "checkpoints that Hugging Face transformers opens. Without options it reads shards/, chooses a "
           "model for the "

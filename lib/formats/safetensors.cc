@@ -145,9 +145,10 @@ void WriteSafetensors(ByteSink* sink, const std::vector<SafetensorsTensor>& tens
   uint64_t offset = 0;
   for (const SafetensorsTensor& tensor : tensors) {
     TRAINWRIGHT_CHECK(tensor.name != kMetadataKey && !json.contains(tensor.name));
+    const uint64_t size = TensorBytes(tensor.dtype, tensor.shape);
     TRAINWRIGHT_CHECK(SafetensorsElementBytes(tensor.dtype) > 0 &&
-                      TensorBytes(tensor.dtype, tensor.shape) == tensor.data.size());
-    const uint64_t end = offset + tensor.data.size();
+                      (tensor.make ? tensor.data.empty() : tensor.data.size() == size));
+    const uint64_t end = offset + size;
     json[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
@@ -158,7 +159,15 @@ void WriteSafetensors(ByteSink* sink, const std::vector<SafetensorsTensor>& tens
   AppendInteger(&head, static_cast<uint64_t>(text.size()));
   AppendBytes(&head, AsBytes(text));
   sink->Write(head);
-  for (const SafetensorsTensor& tensor : tensors) sink->Write(tensor.data);
+  for (const SafetensorsTensor& tensor : tensors) {
+    if (!tensor.make) {
+      sink->Write(tensor.data);
+      continue;
+    }
+    const std::vector<uint8_t> made = tensor.make();
+    TRAINWRIGHT_CHECK(made.size() == TensorBytes(tensor.dtype, tensor.shape));
+    sink->Write(made);
+  }
 }
 
 }  // namespace trainwright

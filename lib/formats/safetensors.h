@@ -35,12 +35,13 @@ struct SafetensorsHeader {
 /// that cover the data part, known dtypes, no duplicate names. \throws Error{kBadInput} naming `path`
 SafetensorsHeader ParseSafetensors(ByteSpan file, const std::string& path);
 
-/// One tensor to write; the bytes are only read during WriteSafetensors.
+/// One tensor to write; the bytes are only read during WriteSafetensors, or made then, one tensor at a time.
 struct SafetensorsTensor {
   std::string name;
   std::string dtype;
   std::vector<int64_t> shape;
   ByteSpan data;
+  std::function<std::vector<uint8_t>()> make = {};  ///< where set, gives the bytes instead of `data`
 };
 
 /// Writes header and data. Same input, same bytes: keys sorted, header padded with spaces to 8 bytes, tensors

@@ -11,6 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
+#include "lib/model/gpt2.h"
 #include "lib/nn/attention.h"
 #include "lib/nn/elementwise.h"
 #include "lib/nn/embedding.h"
@@ -367,6 +368,9 @@ std::unique_ptr<Decoder> Llama::NewDecoder(int64_t max_tokens) {
 
 std::unique_ptr<LanguageModel> MakeModel(const ModelConfig& config, Precision precision, at::Device device,
                                          std::optional<uint64_t> seed) {
+  if (config.family == ModelFamily::kGpt2) {
+    return std::make_unique<Gpt2>(config, ChooseNumerics(precision, device), device, seed);
+  }
   return std::make_unique<Llama>(config, ChooseNumerics(precision, device), device, seed);
 }
 

@@ -46,13 +46,26 @@ std::set<std::string> WeightFiles(const std::string& folder) {
 }
 
 /// Tensors that older tools stored though the model computes them: a copy of the tied head, rotary
-/// frequencies.
+/// frequencies, GPT-2's causal masks.
 bool Redundant(const std::string& name, bool tied) {
-  return (tied && name == "lm_head.weight") || name.ends_with(".rotary_emb.inv_freq");
+  return (tied && name == "lm_head.weight") || name.ends_with(".rotary_emb.inv_freq") ||
+         name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
-void LoadTensor(const SafetensorsEntry& entry, const uint8_t* data, const std::string& path,
-                Parameter* parameter) {
+/// Whether a file's tensor is the model's of that name. Files of GPT-2's body alone, as published, lack a
+/// prefix.
+bool NamesTensor(const std::string& in_file, const std::string& name) {
+  return in_file == name || "transformer." + in_file == name;
+}
+
+std::vector<int64_t> ShapeInFiles(const Parameter& parameter) {
+  if (!parameter.transposed_in_files) return parameter.shape;
+  return {parameter.shape[1], parameter.shape[0]};
+}
+
+/// The entry's data as a tensor. \throws Error{kBadInput} unless it has this shape and a type that is read
+at::Tensor ViewTensor(const SafetensorsEntry& entry, const uint8_t* data, const std::string& path,
+                      const std::vector<int64_t>& shape) {
   at::ScalarType type;
   if (entry.dtype == "F32") {
     type = at::kFloat;
@@ -64,14 +77,20 @@ void LoadTensor(const SafetensorsEntry& entry, const uint8_t* data, const std::s
     throw Error(ErrorCode::kBadInput, path, "has type " + entry.dtype + ", not F32, BF16 or F16",
                 "tensor " + entry.name);
   }
-  if (entry.shape != parameter->shape) {
-    throw Error(
-        ErrorCode::kBadInput, path,
-        "has shape " + ShapeName(entry.shape) + ", the config asks for " + ShapeName(parameter->shape),
-        "tensor " + entry.name);
+  if (entry.shape != shape) {
+    throw Error(ErrorCode::kBadInput, path,
+                "has shape " + ShapeName(entry.shape) + ", the config asks for " + ShapeName(shape),
+                "tensor " + entry.name);
   }
   // Only read: from_blob takes no pointer to const.
-  parameter->value.copy_(at::from_blob(const_cast<uint8_t*>(data), entry.shape, type));
+  return at::from_blob(const_cast<uint8_t*>(data), entry.shape, type);
+}
+
+/// fp32 bytes of a matrix the other way round.
+std::vector<uint8_t> TransposedBytes(const at::Tensor& matrix) {
+  std::vector<uint8_t> bytes(matrix.numel() * sizeof(float));
+  at::from_blob(bytes.data(), {matrix.size(1), matrix.size(0)}, at::kFloat).copy_(matrix.t());
+  return bytes;
 }
 
 }  // namespace
@@ -79,11 +98,22 @@ void LoadTensor(const SafetensorsEntry& entry, const uint8_t* data, const std::s
 void SaveWeights(const FlatParameters& parameters, ByteSink* sink) {
   std::vector<SafetensorsTensor> tensors;
   for (const Parameter& parameter : parameters.all()) {
+    if (parameter.transposed_in_files) {
+      tensors.push_back({parameter.name, "F32", ShapeInFiles(parameter), {}, [&parameter] {
+                           return TransposedBytes(parameter.value);
+                         }});
+      continue;
+    }
     const at::Tensor value = parameter.value.cpu();
     TRAINWRIGHT_CHECK(value.is_same(parameter.value) || value.is_contiguous());
     const auto* data = static_cast<const uint8_t*>(value.const_data_ptr());
     tensors.push_back(
         {parameter.name, "F32", parameter.shape, {data, static_cast<size_t>(parameter.size) * 4}});
+  }
+  for (const ZeroTensor& zeros : parameters.zeros()) {
+    int64_t size = sizeof(float);
+    for (const int64_t extent : zeros.shape) size *= extent;
+    tensors.push_back({zeros.name, "F32", zeros.shape, {}, [size] { return std::vector<uint8_t>(size); }});
   }
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   WriteSafetensors(sink, tensors, {{"format", "pt"}});
@@ -97,15 +127,25 @@ void LoadWeights(const std::string& folder, FlatParameters* parameters) {
     const SafetensorsHeader header = ParseSafetensors(mapped.bytes(), mapped.path());
     for (const SafetensorsEntry& entry : header.entries) {
       if (Redundant(entry.name, tied)) continue;
-      size_t index = 0;
-      while (index < parameters->all().size() && parameters->all()[index].name != entry.name) ++index;
-      if (index == parameters->all().size()) {
+      const uint8_t* data = mapped.bytes().data() + header.data_offset + entry.begin;
+      const auto named = [&](const auto& tensor) { return NamesTensor(entry.name, tensor.name); };
+      const auto found = std::find_if(parameters->all().begin(), parameters->all().end(), named);
+      if (found != parameters->all().end()) {
+        const at::Tensor stored = ViewTensor(entry, data, mapped.path(), ShapeInFiles(*found));
+        at::Tensor value = found->value;
+        value.copy_(found->transposed_in_files ? stored.t() : stored);
+        loaded.insert(found->name);
+        continue;
+      }
+      const auto zeros = std::find_if(parameters->zeros().begin(), parameters->zeros().end(), named);
+      if (zeros == parameters->zeros().end()) {
         throw Error(ErrorCode::kBadInput, mapped.path(),
                     "is not part of the model that config.json describes", "tensor " + entry.name);
       }
-      LoadTensor(entry, mapped.bytes().data() + header.data_offset + entry.begin, mapped.path(),
-                 &(*parameters)[index]);
-      loaded.insert(entry.name);
+      if (ViewTensor(entry, data, mapped.path(), zeros->shape).any().item<bool>()) {
+        throw Error(ErrorCode::kBadInput, mapped.path(),
+                    "is not zero, though config.json has \"bias\": false", "tensor " + entry.name);
+      }
     }
   }
   for (const Parameter& parameter : parameters->all()) {

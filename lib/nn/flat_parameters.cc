@@ -29,6 +29,10 @@ size_t FlatParameters::Add(std::string name, std::vector<int64_t> shape, bool de
   return parameters_.size() - 1;
 }
 
+void FlatParameters::AddZeros(std::string name, std::vector<int64_t> shape) {
+  zeros_.push_back({std::move(name), std::move(shape)});
+}
+
 void FlatParameters::Allocate(const Numerics& numerics, at::Device device) {
   numerics_ = numerics;
   values_ = at::zeros({padded_}, at::TensorOptions().dtype(at::kFloat).device(device));

@@ -19,6 +19,7 @@ namespace trainwright {
 struct Parameter {
   std::string name;  ///< Hugging Face's tensor name
   std::vector<int64_t> shape;
+  bool transposed_in_files = false;  ///< model files hold the matrix as [in, out]: transformers' Conv1D
   bool decay = true;    ///< weight decay applies (matrices yes, norms and biases no)
   int64_t offset = 0;   ///< in elements, a multiple of 16
   int64_t size = 0;     ///< elements
@@ -28,13 +29,22 @@ struct Parameter {
       compute;  ///< what forward and backward read: `value` itself under fp32, else the short-type copy
 };
 
+/// A tensor that files of a model's family always hold though this model has none: zeros.
+struct ZeroTensor {
+  std::string name;
+  std::vector<int64_t> shape;
+};
+
 class FlatParameters {
  public:
   /// Declares a parameter and returns its index. Before Allocate.
   size_t Add(std::string name, std::vector<int64_t> shape, bool decay);
+  /// Declares a tensor that files hold and the model does not.
+  void AddZeros(std::string name, std::vector<int64_t> shape);
   /// Allocates the values, zeroed, and the compute copy.
   void Allocate(const Numerics& numerics, at::Device device);
   const std::vector<Parameter>& all() const { return parameters_; }
+  const std::vector<ZeroTensor>& zeros() const { return zeros_; }
   Parameter& operator[](size_t index) { return parameters_[index]; }
   const Parameter* Find(const std::string& name) const;
   at::Tensor& values() { return values_; }  ///< fp32 [padded elements]
@@ -52,6 +62,7 @@ class FlatParameters {
 
  private:
   std::vector<Parameter> parameters_;
+  std::vector<ZeroTensor> zeros_;
   at::Tensor values_, gradients_, compute_;
   int64_t count_ = 0, padded_ = 0;
   Numerics numerics_;

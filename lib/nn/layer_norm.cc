@@ -11,8 +11,8 @@ void AddLayerNorm(const Numerics& numerics, const at::Tensor& residual_nd, const
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const float* residual = residual_nd.const_data_ptr<float>();
   const void* update = update_nd.defined() ? update_nd.const_data_ptr() : nullptr;
-  const float *update_bias = cpu::DataOrNull(update_bias_d), *weight = weights.weight_d.const_data_ptr<float>(),
-              *bias = cpu::DataOrNull(weights.bias_d);
+  const float *update_bias = cpu::DataOrNull(update_bias_d),
+              *weight = weights.weight_d.const_data_ptr<float>(), *bias = cpu::DataOrNull(weights.bias_d);
   float* sum = update_nd.defined() ? sum_nd.mutable_data_ptr<float>() : nullptr;
   void* normed = normed_nd.mutable_data_ptr();
   float *mean = statistics.mean_n.mutable_data_ptr<float>(),

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "lib/formats/safetensors.h"
@@ -35,6 +37,14 @@ std::unique_ptr<LanguageModel> SmallModel(bool tied) {
   return MakeModel(config, Precision::kFp32, kCpu, 3);
 }
 
+std::unique_ptr<LanguageModel> SmallGpt2(bool bias) {
+  ModelConfig config = PresetConfig("nanogpt-10m", 258);
+  config.preset.clear();
+  config.num_layers = 1;
+  config.bias = bias;
+  return MakeModel(config, Precision::kFp32, kCpu, 3);
+}
+
 /// Copies a fixture's model files into a folder, to be damaged there.
 void CopyFixture(const std::string& name, const test::TemporaryFolder& folder) {
   for (const char* file : {"config.json", "model.safetensors"}) {
@@ -58,9 +68,8 @@ void Rewrite(const std::string& path, const std::function<void(std::vector<Safet
 }
 
 TEST(HfFolderTest, AModelComesBackAsItWasWritten) {
-  for (const bool tied : {false, true}) {
+  for (const auto& model : {SmallModel(false), SmallModel(true), SmallGpt2(false), SmallGpt2(true)}) {
     const test::TemporaryFolder folder;
-    const auto model = SmallModel(tied);
     WriteHfFolder(folder.path(), *model, BytesIdentity());
     const auto loaded = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
     ModelConfig config = loaded->config();
@@ -101,6 +110,55 @@ TEST(HfFolderTest, ShortTypesAreReadExactly) {
     EXPECT_EQ(norm[0].item<float>(), 1.0f) << type;
     EXPECT_EQ(norm[23].item<float>(), -2.0f) << type;
   }
+}
+
+TEST(HfFolderTest, AWrittenGpt2HasTransformersTensors) {
+  // The fixture is transformers' own file: the same names, shapes and bytes, the Conv1D matrices as [in,
+  // out].
+  const test::TemporaryFolder folder;
+  const std::string fixture = test::Fixture("model/fixtures/gpt2_tanh");
+  WriteHfFolder(folder.path(), *LoadHfModel(fixture, Precision::kFp32, kCpu), BytesIdentity());
+  const auto tensors = [](const std::string& path) {
+    const std::vector<uint8_t> bytes = ReadWholeFile(path);
+    const SafetensorsHeader header = ParseSafetensors(bytes, path);
+    std::map<std::string, std::pair<std::vector<int64_t>, std::vector<uint8_t>>> content;
+    for (const SafetensorsEntry& entry : header.entries) {
+      const auto* data = bytes.data() + header.data_offset;
+      content[entry.name] = {entry.shape, {data + entry.begin, data + entry.end}};
+    }
+    return content;
+  };
+  EXPECT_EQ(tensors(folder.path("model.safetensors")), tensors(fixture + "/model.safetensors"));
+}
+
+TEST(HfFolderTest, ABiasFreeGpt2IsWrittenWithZeroBiasesAndRefusesOthers) {
+  const test::TemporaryFolder folder;
+  WriteHfFolder(folder.path(), *SmallGpt2(false), BytesIdentity());
+  const std::string path = folder.path("model.safetensors"), name = "transformer.h.0.mlp.c_fc.bias";
+  const std::vector<uint8_t> bytes = ReadWholeFile(path);
+  ASSERT_NE(ParseSafetensors(bytes, path).Find(name), nullptr);
+  std::vector<uint8_t> ones(4 * 1536, 1);
+  Rewrite(path, [&](std::vector<SafetensorsTensor>* tensors) {
+    for (SafetensorsTensor& tensor : *tensors) {
+      if (tensor.name == name) tensor.data = ones;
+    }
+  });
+  EXPECT_THAT(test::MessageOf([&] { LoadHfModel(folder.path(), Precision::kFp32, kCpu); }),
+              testing::HasSubstr(name));
+}
+
+TEST(HfFolderTest, AGpt2BodyAsPublishedIsRead) {
+  // Names without their prefix, and the causal masks stored as weights.
+  const test::TemporaryFolder folder;
+  CopyFixture("gpt2_tanh", folder);
+  const auto whole = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+  const std::vector<uint8_t> mask(4 * 128 * 128);
+  Rewrite(folder.path("model.safetensors"), [&](std::vector<SafetensorsTensor>* tensors) {
+    for (SafetensorsTensor& tensor : *tensors) tensor.name = tensor.name.substr(strlen("transformer."));
+    tensors->push_back({"h.0.attn.bias", "F32", {1, 1, 128, 128}, mask});
+  });
+  const auto body = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+  EXPECT_TRUE(at::equal(body->parameters().values(), whole->parameters().values()));
 }
 
 TEST(HfFolderTest, ShardedWeightsAreReadByTheirIndex) {

@@ -1,22 +1,21 @@
 #include "lib/model/llama.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/full.h>
-#include <ATen/ops/randint.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "lib/base/rng.h"
-#include "lib/model/hf_folder.h"
-#include "tests/model/tensor_file.h"
+#include "tests/model/inputs.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
 namespace {
+
+using test::Document;
+using test::MaxDifference;
+using test::RandomInput;
+using test::RelativeDifference;
 
 const at::Device kCpu(at::kCPU);
 
@@ -33,38 +32,6 @@ ModelConfig SmallConfig() {
   return config;
 }
 
-/// Documents of the given lengths with random ids; every position but a document's last has a label.
-ModelInput RandomInput(const ModelConfig& config, const std::vector<int64_t>& lengths, uint64_t stream = 0) {
-  const Rng rng(test::TestSeed(), "input", stream);
-  std::vector<at::Tensor> tokens, positions, labels;
-  ModelInput input;
-  input.span_starts = {0};
-  uint64_t counter = 0;
-  for (const int64_t length : lengths) {
-    at::Tensor ids = at::full({length}, 0, at::kLong);
-    for (int64_t i = 0; i < length; ++i) {
-      ids.mutable_data_ptr<int64_t>()[i] = static_cast<int64_t>(rng.Bits(counter++) % config.vocab_size);
-    }
-    tokens.push_back(ids);
-    positions.push_back(at::arange(length, at::kLong));
-    labels.push_back(at::cat({ids.slice(0, 1), at::full({1}, -100, at::kLong)}));
-    input.span_starts.push_back(input.span_starts.back() + static_cast<int32_t>(length));
-  }
-  input.tokens_n = at::cat(tokens);
-  input.positions_n = at::cat(positions);
-  input.labels_n = at::cat(labels);
-  return input;
-}
-
-/// Document `k` of a packed input, alone.
-ModelInput Document(const ModelInput& packed, size_t k) {
-  const int64_t begin = packed.span_starts[k], length = packed.span_starts[k + 1] - begin;
-  return {packed.tokens_n.narrow(0, begin, length).clone(),
-          packed.positions_n.narrow(0, begin, length).clone(),
-          packed.labels_n.narrow(0, begin, length).clone(),
-          {0, static_cast<int32_t>(length)}};
-}
-
 /// A model whose weights are large enough that every term of the maths shows.
 std::unique_ptr<Llama> LivelyModel(const ModelConfig& config, const Numerics& numerics) {
   auto model = std::make_unique<Llama>(config, numerics, kCpu, 5);
@@ -78,47 +45,6 @@ std::unique_ptr<Llama> LivelyModel(const ModelConfig& config, const Numerics& nu
 }
 
 const Numerics kFp32Numerics{Precision::kFp32, at::kFloat};
-
-double MaxDifference(const at::Tensor& a, const at::Tensor& b) {
-  return a.sub(b).abs().max().item<double>();
-}
-/// |a - b| / |b| in the Euclidean norm.
-double RelativeDifference(const at::Tensor& a, const at::Tensor& b) {
-  return a.sub(b).norm().item<double>() / b.norm().item<double>();
-}
-
-class TransformersParityTest : public testing::TestWithParam<const char*> {
- protected:
-  std::string folder_ = test::Fixture(std::string("model/fixtures/") + GetParam());
-  test::TensorFile expected_{folder_ + "/expected.safetensors"};
-  ModelInput input_ = [&] {
-    ModelInput input;
-    input.tokens_n = expected_["ids"][0];
-    const int64_t length = input.tokens_n.numel();
-    input.positions_n = at::arange(length, at::kLong);
-    input.labels_n = at::cat({input.tokens_n.slice(0, 1), at::full({1}, -100, at::kLong)});
-    input.span_starts = {0, static_cast<int32_t>(length)};
-    return input;
-  }();
-};
-
-TEST_P(TransformersParityTest, LogitsAgree) {
-  const auto model = LoadHfModel(folder_, Precision::kFp32, kCpu);
-  EXPECT_LT(MaxDifference(model->Logits(input_), expected_["logits"][0]), 1e-4);
-}
-
-TEST_P(TransformersParityTest, LossAndGradientsAgree) {
-  const auto model = LoadHfModel(folder_, Precision::kFp32, kCpu);
-  const LossSum loss = model->LossAndGradients(input_, 1.0);
-  EXPECT_NEAR(loss.loss_nats, expected_["loss_sum"].item<double>(), 1e-5 * loss.loss_nats);
-  EXPECT_EQ(loss.num_labels, 95);
-  for (const Parameter& parameter : model->parameters().all()) {
-    EXPECT_LT(RelativeDifference(parameter.gradient, expected_["gradient." + parameter.name]), 1e-5)
-        << parameter.name;
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Fixtures, TransformersParityTest, testing::Values("untied", "tied"));
 
 TEST(LlamaTest, PackedDocumentsHaveTheLogitsThatTheyHaveAlone) {
   const ModelConfig config = SmallConfig();

@@ -477,8 +477,8 @@ void AttentionDecode(Codec codec, const void* query_hk, const void* keys, const 
   });
 }
 
-/// The mean of a row, then 1 / sqrt of its variance plus epsilon: two passes, because the difference of the mean
-/// square and the squared mean loses what little variance a row far from zero has.
+/// The mean of a row, then 1 / sqrt of its variance plus epsilon: two passes, because the difference of
+/// the mean square and the squared mean loses what little variance a row far from zero has.
 inline void RowStatistics(const float* x, int64_t width, double epsilon, float* mean, float* rstd) {
   float total = 0;
 #pragma omp simd reduction(+ : total)
@@ -572,10 +572,11 @@ void LayerNormBackward(Codec codec, const void* d_normed, const float* x, const 
   });
 }
 
-/// Gelu, exact: x Phi(x), within 3e-7 max(1, |x|); its derivative Phi(x) + x phi(x) within 1e-6. The normal
-/// distribution's upper tail is exp(-a^2 / 2) t P(t) with t = 1 / (1 + 0.3 a), which shares its exponential with
-/// the density phi. \source the form of Abramowitz and Stegun 7.1.26; P of degree 7 fitted by least squares
-/// reweighted towards the smallest maximum of the relative error, 1.7e-7 for a in [0, 14.5]
+/// Gelu, exact: x Phi(x), within 3e-7 max(1, |x|); its derivative Phi(x) + x phi(x) within 1e-6. The
+/// normal distribution's upper tail is exp(-a^2 / 2) t P(t) with t = 1 / (1 + 0.3 a), which shares its
+/// exponential with the density phi. \source the form of Abramowitz and Stegun 7.1.26; P of degree 7
+/// fitted by least squares reweighted towards the smallest maximum of the relative error, 1.7e-7 for a in
+/// [0, 14.5]
 struct GeluErf {
   static float Tail(float x, float density) {
     const float t = 1.0f / (1.0f + 0.3f * __builtin_fabsf(x));

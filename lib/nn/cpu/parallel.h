@@ -28,9 +28,9 @@ void ParallelRows(int64_t rows, int64_t row_cost, const Function& function) {
   at::parallel_for(0, rows, kElementsAThread / (row_cost + 1) + 1, function);
 }
 
-/// Sums over rows (a weight's gradient, say) in blocks of rows that depend on their number alone, and so to the
-/// same bits whatever the thread count. sum_block(sums, begin, end) adds its rows to `width` zeroed elements, in
-/// parallel; add(sums) then takes the blocks' sums one by one, in order.
+/// Sums over rows (a weight's gradient, say) in blocks of rows that depend on their number alone, and so
+/// to the same bits whatever the thread count. sum_block(sums, begin, end) adds its rows to `width` zeroed
+/// elements, in parallel; add(sums) then takes the blocks' sums one by one, in order.
 template <typename SumBlock, typename Add>
 void SumOverRowBlocks(int64_t rows, int64_t width, const SumBlock& sum_block, const Add& add) {
   const int64_t block_rows = std::max<int64_t>(32, (rows + 63) / 64);

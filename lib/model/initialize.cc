@@ -1,0 +1,35 @@
+#include "lib/model/initialize.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+
+#include <cmath>
+
+#include "lib/base/rng.h"
+
+namespace trainwright {
+
+void InitializeWeights(uint64_t seed, int64_t num_layers,
+                       const std::function<bool(const std::string& name)>& into_residual,
+                       FlatParameters* parameters) {
+  constexpr double kDeviation = 0.02;
+  const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(num_layers));
+  for (const Parameter& parameter : parameters->all()) {
+    if (parameter.shape.size() == 1) {
+      at::Tensor vector = parameter.value;
+      vector.fill_(parameter.name.ends_with(".bias") ? 0.0 : 1.0);
+      continue;
+    }
+    const double deviation = into_residual(parameter.name) ? residual : kDeviation;
+    const Rng rng(seed, "init/" + parameter.name);
+    at::Tensor host = parameter.value.is_cpu() ? parameter.value : at::empty(parameter.shape, at::kFloat);
+    auto* values = host.mutable_data_ptr<float>();
+    at::parallel_for(0, parameter.size, 4096, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) values[i] = static_cast<float>(deviation * rng.Normal(i));
+    });
+    if (!parameter.value.is_cpu()) at::Tensor(parameter.value).copy_(host);
+  }
+  parameters->RefreshCompute();
+}
+
+}  // namespace trainwright
