@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/mm.h>
 
+#include <initializer_list>
 #include <string>
 
 #include "lib/base/error.h"
@@ -40,7 +41,7 @@ Gpt2::Gpt2(const ModelConfig& config, const Numerics& numerics, at::Device devic
            std::optional<uint64_t> seed)
     : config_(config), numerics_(numerics), device_(device), loss_(numerics) {
   CheckConfig(config);
-  if (!device.is_cpu()) {
+  if (device.is_cuda()) {
     throw Error(ErrorCode::kUsage, "--device", "this build computes GPT-2 on the CPU alone", "",
                 "use --device cpu, or a model of the Llama family");
   }
@@ -351,6 +352,20 @@ at::Tensor Gpt2Decoder::Append(const std::vector<int64_t>& tokens) {
   at::Tensor logits = at::mm(last_normed, m.Head().compute.t());
   if (m.numerics_.emulated()) RoundInto(m.numerics_, logits, logits);
   return logits[0].to(at::kFloat);
+}
+
+ModelMemory Gpt2::memory() const {
+  ModelMemory memory{.logits_bytes = loss_.workspace_bytes()};
+  const auto add = [&](std::initializer_list<const Buffer*> buffers) {
+    for (const Buffer* buffer : buffers) memory.activation_bytes += buffer->bytes();
+  };
+  for (const Saved& saved : saved_) {
+    add({&saved.input, &saved.middle, &saved.input_statistics, &saved.middle_statistics, &saved.qkv,
+         &saved.attention, &saved.lse, &saved.up});
+  }
+  add({&output_, &output_statistics_, &normed_, &update_, &activation_, &d_stream_, &d_short_, &d_normed_,
+       &d_activation_, &d_attention_, &d_qkv_});
+  return memory;
 }
 
 std::unique_ptr<Decoder> Gpt2::NewDecoder(int64_t max_tokens) {

@@ -29,6 +29,7 @@ class Gpt2 final : public LanguageModel {
   LossSum LossAndGradients(const ModelInput& input, double gradient_scale) override;
   at::Tensor Logits(const ModelInput& input) override;
   std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) override;
+  ModelMemory memory() const override;
 
  private:
   friend class Gpt2Decoder;
