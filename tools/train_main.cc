@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "lib/device/determinism.h"
+#include "lib/train/run_report.h"
 #include "lib/train/train_job.h"
 #include "tools/train_options.h"
 
@@ -12,6 +13,10 @@ int main(int argc, char** argv) {
   return RunTool(
       argc, argv, TrainInfo(), [&](CLI::App& app) { DefineTrainOptions(app, &settings); },
       [&](ToolRun& run) {
+        if (!settings.report.empty()) {
+          run.summary["report"] = WriteRunReport(settings.report);
+          return 0;
+        }
         const TrainJobContext context = {.progress = run.common.progress,
                                          .argv = std::vector<std::string>(argv, argv + argc),
                                          .options = run.options};

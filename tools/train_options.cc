@@ -76,6 +76,9 @@ const ToolInfo& TrainInfo() {
                    {"FILES",
                     "  runs/NAME/config.yaml                  the choices, for --config\n"
                     "  runs/NAME/metrics.jsonl                trainwright-metrics(5)\n"
+                    "  runs/NAME/report.svg                   the metrics as curves: written with each checkpoint and "
+                    "at the end\n"
+                    "  runs/NAME/tb/                          event files: tensorboard --logdir runs\n"
                     "  runs/NAME/checkpoints/step-NNNNNNNN/   trainwright-checkpoint(5)\n"
                     "  runs/NAME/latest                       link to the newest checkpoint"}},
       .examples = {{"pretokenize tinyshakespeare.txt | pack --chunk 1024 -o shards/ && train --steps 2 "
@@ -125,6 +128,9 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--keep", settings->keep, "newest checkpoints to keep; 0: all")->group("Input and output");
   app.add_option("--log-every", settings->log_every, "steps between step records in metrics.jsonl")
       ->group("Input and output");
+  folder(app.add_option("--report", settings->report,
+                        "make report.svg of a run directory anew from its metrics.jsonl, and nothing else")
+             ->group("Input and output"));
   folder(app.add_option("--cache-dir", settings->cache_dir,
                         "where --data - keeps the shards in a nameless file (default: $TMPDIR, or /var/tmp)")
              ->group("Input and output"));

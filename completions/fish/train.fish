@@ -10,6 +10,7 @@ complete -c train -l eval-tokens -x -d 'Evaluate on about this many tokens of --
 complete -c train -l save-every -x -d 'Steps between checkpoints'
 complete -c train -l keep -x -d 'Newest checkpoints to keep'
 complete -c train -l log-every -x -d 'Steps between step records in metrics.jsonl'
+complete -c train -l report -x -a '(__fish_complete_directories)' -d 'Make report.svg of a run directory anew from its metrics.jsonl, and nothing else'
 complete -c train -l cache-dir -x -a '(__fish_complete_directories)' -d 'Where --data - keeps the shards in a nameless file (default: TMPDIR, or /var/tmp)'
 complete -c train -l model -x -d 'llama-1m, llama-5m, llama-15m, llama-60m, llama-125m, llama-350m, llama-1b (parameters besides embeddings), or the path of a config.json of the Llama family (default: by device)'
 complete -c train -l mixed-precision -x -a 'no bf16 fp16 auto' -d 'no, bf16, fp16 (with dynamic loss scaling), or auto: bf16 where the device is fast at it (default: no)'

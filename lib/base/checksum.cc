@@ -6,6 +6,20 @@
 #include "lib/base/error.h"
 
 namespace trainwright {
+namespace {
+
+/// The remainder of each byte value, for the reflected polynomial.
+constexpr std::array<uint32_t, 256> kCrc32cTable = [] {
+  std::array<uint32_t, 256> table = {};
+  for (uint32_t byte = 0; byte < table.size(); ++byte) {
+    uint32_t remainder = byte;
+    for (int bit = 0; bit < 8; ++bit) remainder = remainder >> 1 ^ (remainder & 1 ? 0x82f63b78u : 0u);
+    table[byte] = remainder;
+  }
+  return table;
+}();
+
+}  // namespace
 
 uint64_t Xxh3(ByteSpan bytes, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
@@ -57,6 +71,12 @@ Sha256Digest Sha256Of(ByteSpan bytes) {
   Sha256 hash;
   hash.Update(bytes);
   return hash.Digest();
+}
+
+uint32_t Crc32c(ByteSpan bytes) {
+  uint32_t crc = ~0u;
+  for (const uint8_t byte : bytes) crc = crc >> 8 ^ kCrc32cTable[(crc ^ byte) & 0xff];
+  return ~crc;
 }
 
 }  // namespace trainwright

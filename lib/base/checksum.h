@@ -1,4 +1,5 @@
-/// Hashes of the suite: XXH3-64 for integrity of blocks and streams, SHA-256 for identity of files.
+/// Hashes of the suite: XXH3-64 for integrity of blocks and streams, SHA-256 for identity of files,
+/// CRC-32C where a foreign format asks for it.
 #pragma once
 
 #include <array>
@@ -48,5 +49,8 @@ class Sha256 {
 };
 
 Sha256Digest Sha256Of(ByteSpan bytes);
+
+/// CRC-32C (Castagnoli), as of RFC 3720, appendix B.4.
+uint32_t Crc32c(ByteSpan bytes);
 
 }  // namespace trainwright

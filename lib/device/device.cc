@@ -1,11 +1,24 @@
 #include "lib/device/device.h"
 
+#include <cstring>
 #include <fstream>
 #include <string>
 
 #include "lib/base/error.h"
 
 namespace trainwright {
+namespace {
+
+/// A field of /proc/self/status that is given in kB.
+int64_t ProcessStatusBytes(const char* field) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(field, 0) == 0) return std::stoll(line.substr(std::strlen(field))) * 1024;
+  }
+  return 0;
+}
+
+}  // namespace
 
 c10::Device ChooseDevice(const std::string& name) {
   if (name == "auto" || name == "cpu") return c10::Device(c10::DeviceType::CPU);
@@ -17,11 +30,11 @@ c10::Device ChooseDevice(const std::string& name) {
 }
 
 int64_t PeakResidentBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("VmHWM:", 0) == 0) return std::stoll(line.substr(6)) * 1024;
-  }
-  return 0;
+  return ProcessStatusBytes("VmHWM:");
+}
+
+int64_t ResidentBytes() {
+  return ProcessStatusBytes("VmRSS:");
 }
 
 }  // namespace trainwright

@@ -15,5 +15,7 @@ c10::Device ChooseDevice(const std::string& name);
 
 /// Largest resident size of this process so far (VmHWM), in bytes; 0 where the system does not say.
 int64_t PeakResidentBytes();
+/// Resident size of this process now (VmRSS), in bytes; 0 where the system does not say.
+int64_t ResidentBytes();
 
 }  // namespace trainwright

@@ -1,45 +1,59 @@
 #include "lib/train/metrics_log.h"
 
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
-#include <string_view>
-#include <vector>
+#include <fstream>
 
 #include "lib/base/error.h"
 #include "lib/io/byte_sink.h"
-#include "lib/io/byte_source.h"
 
 namespace trainwright {
+namespace {
+
+using LineVisitor = std::function<void(const std::string& line, const nlohmann::ordered_json& record)>;
+
+/// Visits the lines of a file of metrics that have their end; a crash may have torn the last one.
+void ForEachLine(const std::string& path, const LineVisitor& visit) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw SystemError(path, "open", errno);
+  int64_t line_number = 0;
+  for (std::string line; std::getline(file, line) && !file.eof();) {
+    ++line_number;
+    const auto record = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!record.is_object() || record.value("schema", "") != kMetricsSchema) {
+      throw Error(ErrorCode::kBadInput, path, "is not a metrics record of this tool",
+                  "line " + std::to_string(line_number), "move the file away to go on without it");
+    }
+    visit(line + "\n", record);
+  }
+  if (file.bad()) throw SystemError(path, "read", errno);
+}
+
+}  // namespace
 
 void CutMetrics(const std::string& path, int64_t step) {
   if (!std::filesystem::exists(path)) return;
-  const std::vector<uint8_t> content = ReadWholeFile(path);
-  const std::string_view text = AsText(content);
-  std::string kept;
-  int64_t line_number = 0;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = text.find('\n', begin);
-    if (end == std::string_view::npos) break;  // torn by a crash
-    const std::string_view line = text.substr(begin, end - begin);
-    begin = end + 1;
-    ++line_number;
-    const nlohmann::json record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!record.is_object() || record.value("schema", "") != kMetricsSchema) {
-      throw Error(ErrorCode::kBadInput, path, "is not a metrics record of this tool",
-                  "line " + std::to_string(line_number), "move the file away to resume without it");
-    }
-    if (record.value("type", "") == "run_end" || record.value("step", int64_t{0}) > step) continue;
-    kept.append(line).push_back('\n');
-  }
-  if (kept != text) WriteFileAtomically(path, AsBytes(kept));
+  AtomicFileSink kept(path);
+  ForEachLine(path, [&](const std::string& line, const nlohmann::ordered_json& record) {
+    if (record.value("type", "") == "run_end" || record.value("step", int64_t{0}) > step) return;
+    kept.Write(AsBytes(line));
+  });
+  if (kept.size_bytes() != std::filesystem::file_size(path)) kept.Commit();
 }
 
-void MetricsLog::Write(const std::string& type, const nlohmann::ordered_json& fields) {
+void ForEachMetricsRecord(const std::string& path,
+                          const std::function<void(const nlohmann::ordered_json&)>& visit) {
+  ForEachLine(path, [&](const std::string&, const nlohmann::ordered_json& record) { visit(record); });
+}
+
+nlohmann::ordered_json MetricsLog::Write(const std::string& type, const nlohmann::ordered_json& fields) {
   using std::chrono::duration;
   const double now_s = duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   nlohmann::ordered_json record = {{"schema", kMetricsSchema}, {"type", type}, {"time_unix_s", now_s}};
   record.update(fields);
   lines_.Write(record);
+  return record;
 }
 
 }  // namespace trainwright

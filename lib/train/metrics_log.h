@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -20,12 +21,17 @@ inline constexpr char kMetricsSchema[] = "trainwright.train/1";
 /// before the end is no metrics record
 void CutMetrics(const std::string& path, int64_t step);
 
+/// Calls `visit` with each record of a file of metrics; a last line without its end is left out.
+/// \throws Error{kIo}; Error{kBadInput} naming the line that is no metrics record
+void ForEachMetricsRecord(const std::string& path,
+                          const std::function<void(const nlohmann::ordered_json&)>& visit);
+
 class MetricsLog {
  public:
   /// Appends to `path`, creating it. \throws Error{kIo}
   explicit MetricsLog(const std::string& path) : lines_(path) {}
-  /// Writes {"schema":...,"type":type,"time_unix_s":now, fields...}. \throws Error{kIo}
-  void Write(const std::string& type, const nlohmann::ordered_json& fields);
+  /// Writes {"schema":...,"type":type,"time_unix_s":now, fields...}. \returns it   \throws Error{kIo}
+  nlohmann::ordered_json Write(const std::string& type, const nlohmann::ordered_json& fields);
   void Sync() { lines_.Sync(); }
 
  private:

@@ -3,6 +3,8 @@
 ///   runs/<name>/config.yaml              what was asked for and what was chosen; reloads with --config
 ///               metrics.jsonl            trainwright-metrics(5)
 ///               checkpoints/step-NNNNNNNN/   trainwright-checkpoint(5)
+///               tb/                      TensorBoard event files
+///               report.svg               the metrics as curves
 ///               latest                   symbolic link to the newest checkpoint
 ///               .lock                    held while a process trains into the folder
 ///
@@ -34,6 +36,8 @@ class RunDirectory {
   const std::string& path() const { return path_; }
   std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
   std::string config_path() const { return path_ + "/config.yaml"; }
+  std::string tensorboard_path() const { return path_ + "/tb"; }
+  std::string report_path() const { return path_ + "/report.svg"; }
   std::string checkpoints_path() const { return path_ + "/checkpoints"; }
   /// `<path>/checkpoints/step-00000100`.
   std::string CheckpointPath(int64_t step) const;

@@ -1,5 +1,6 @@
 #include "lib/train/run_recorder.h"
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -8,12 +9,17 @@
 #include "lib/base/units.h"
 #include "lib/base/version.h"
 #include "lib/device/device.h"
+#include "lib/io/byte_sink.h"
 
 namespace trainwright {
 namespace {
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double Now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
@@ -27,24 +33,27 @@ RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, int64_t log_ev
       facts_(std::move(facts)),
       log_every_(log_every),
       metrics_(run->metrics_path()),
+      // What earlier processes evaluated before the first step stays when this one begins behind it.
+      tensorboard_(run->tensorboard_path(), facts_.first_step == 0 ? 0 : facts_.first_step + 1, Now()),
       step_(facts_.first_step),
       tokens_seen_(facts_.tokens_before) {
   const TrainPlan& plan = facts_.plan;
-  metrics_.Write("run_begin", {{"step", step_},
-                               {"version", TRAINWRIGHT_VERSION},
-                               {"run", run_->path()},
-                               {"argv", facts_.argv},
-                               {"plan", EncodePlan(plan)},
-                               {"model", facts_.model},
-                               {"parameters", facts_.parameters},
-                               {"data_sha256", facts_.data_sha256},
-                               {"data_tokens", facts_.data_tokens},
-                               {"data_documents", facts_.data_documents},
-                               {"tokenizer_sha256", facts_.tokenizer_sha256},
-                               {"device", facts_.compute.device},
-                               {"cpu_capability", facts_.compute.cpu_capability},
-                               {"torch_build", facts_.compute.torch_build},
-                               {"threads", facts_.compute.threads}});
+  if (step_ > 0) report_.AddFile(run_->metrics_path());
+  Write("run_begin", {{"step", step_},
+                      {"version", TRAINWRIGHT_VERSION},
+                      {"run", run_->path()},
+                      {"argv", facts_.argv},
+                      {"plan", EncodePlan(plan)},
+                      {"model", facts_.model},
+                      {"parameters", facts_.parameters},
+                      {"data_sha256", facts_.data_sha256},
+                      {"data_tokens", facts_.data_tokens},
+                      {"data_documents", facts_.data_documents},
+                      {"tokenizer_sha256", facts_.tokenizer_sha256},
+                      {"device", facts_.compute.device},
+                      {"cpu_capability", facts_.compute.cpu_capability},
+                      {"torch_build", facts_.compute.torch_build},
+                      {"threads", facts_.compute.threads}});
   LogInfo(FormatCount(static_cast<double>(facts_.parameters)) + " parameters, " +
           FormatCount(static_cast<double>(facts_.data_tokens)) + " tokens of data, " +
           std::to_string(plan.schedule.total_steps) + " steps of " + std::to_string(plan.accum) + " x " +
@@ -63,32 +72,59 @@ double RunRecorder::MeanTokensPerSecond() const {
   return training_s_ > 0 ? static_cast<double>(tokens_seen_ - facts_.tokens_before) / training_s_ : 0;
 }
 
+void RunRecorder::Write(const std::string& type, const nlohmann::ordered_json& fields) {
+  report_.Add(metrics_.Write(type, fields));
+}
+
+void RunRecorder::WriteReport() const {
+  WriteFileAtomically(run_->report_path(), AsBytes(report_.Svg()));
+}
+
+void RunRecorder::WriteStep(const StepReport& report, double epochs) {
+  const TrainPlan& plan = facts_.plan;
+  const double tokens_per_s = static_cast<double>(report.tokens) / report.step_time_s;
+  const int64_t resident_bytes = ResidentBytes();
+  nlohmann::ordered_json fields = {
+      {"step", report.step},
+      {"epoch", epochs},
+      {"tokens_seen", tokens_seen_},
+      {"loss_nats", report.loss_nats},
+      {"lr", report.lr},
+      {"grad_norm", report.grad_norm},
+      {"tokens", report.tokens},
+      {"labels", report.labels},
+      {"effective_batch", plan.samples_per_step()},
+      {"accum", plan.accum},
+      {"precision", PrecisionName(plan.precision)},
+      {"loss_scale", report.loss_scale},
+      {"skipped", report.skipped},
+      {"step_time_s", report.step_time_s},
+      {"steps_per_s", 1 / report.step_time_s},
+      {"tokens_per_s", tokens_per_s},
+      {"data_wait_s", report.data_wait_s},
+      {"resident_bytes", resident_bytes},
+      {"max_memory_bytes", PeakResidentBytes()}};
+  if (plan.label_smoothing > 0) fields["smoothing_nats"] = report.smoothing_nats;
+  if (plan.z_loss > 0) fields["z_loss_nats"] = report.z_loss_nats;
+  Write("step", fields);
+  const std::array<TensorboardScalar, 6> scalars = {{
+      {"loss/train", report.loss_nats},
+      {"lr", report.lr},
+      {"grad_norm", report.grad_norm},
+      {"throughput/tokens_per_second", tokens_per_s},
+      {"memory/resident_gb", static_cast<double>(resident_bytes) / 1e9},
+      {"data_wait_s", report.data_wait_s},
+  }};
+  tensorboard_.WriteScalars(Now(), report.step, scalars);
+}
+
 void RunRecorder::RecordStep(const StepReport& report, double epochs) {
   step_ = report.step;
   tokens_seen_ += report.tokens;
   training_s_ += report.step_time_s;
   if (!first_loss_nats_) first_loss_nats_ = report.loss_nats;
   last_loss_nats_ = report.loss_nats;
-  if (Logs(step_)) {
-    nlohmann::ordered_json fields = {
-        {"step", report.step},
-        {"epoch", epochs},
-        {"tokens_seen", tokens_seen_},
-        {"loss_nats", report.loss_nats},
-        {"lr", report.lr},
-        {"grad_norm", report.grad_norm},
-        {"tokens", report.tokens},
-        {"labels", report.labels},
-        {"step_time_s", report.step_time_s},
-        {"data_wait_s", report.data_wait_s},
-        {"tokens_per_s", static_cast<double>(report.tokens) / report.step_time_s},
-        {"max_memory_bytes", PeakResidentBytes()},
-        {"skipped", report.skipped}};
-    if (facts_.plan.precision == Precision::kFp16) fields["loss_scale"] = report.loss_scale;
-    if (facts_.plan.label_smoothing > 0) fields["smoothing_nats"] = report.smoothing_nats;
-    if (facts_.plan.z_loss > 0) fields["z_loss_nats"] = report.z_loss_nats;
-    metrics_.Write("step", fields);
-  }
+  if (Logs(step_)) WriteStep(report, epochs);
   if (report.skipped) {
     Warn(report.labels == 0
              ? "the step's samples hold no label: weights unchanged"
@@ -116,14 +152,20 @@ void RunRecorder::RecordEvaluation(const PerplexitySums& sums, double eval_time_
   const double loss_nats = sums.mean_loss_nats();
   if (!first_eval_nats_) first_eval_nats_ = loss_nats;
   last_eval_nats_ = loss_nats;
-  metrics_.Write("eval", {{"step", step_},
-                          {"tokens_seen", tokens_seen_},
-                          {"loss_nats", loss_nats},
-                          {"perplexity", sums.perplexity()},
-                          {"bits_per_byte", sums.bits_per_byte()},
-                          {"tokens", sums.tokens},
-                          {"documents", sums.documents},
-                          {"eval_time_s", eval_time_s}});
+  Write("eval", {{"step", step_},
+                 {"tokens_seen", tokens_seen_},
+                 {"loss_nats", loss_nats},
+                 {"perplexity", sums.perplexity()},
+                 {"bits_per_byte", sums.bits_per_byte()},
+                 {"tokens", sums.tokens},
+                 {"documents", sums.documents},
+                 {"eval_time_s", eval_time_s}});
+  const std::array<TensorboardScalar, 3> scalars = {{
+      {"loss/eval", loss_nats},
+      {"perplexity/eval", sums.perplexity()},
+      {"bits_per_byte/eval", sums.bits_per_byte()},
+  }};
+  tensorboard_.WriteScalars(Now(), step_, scalars);
   LogInfo("step " + std::to_string(step_) + ": evaluation loss " + FormatFixed(loss_nats, 4) +
           " nats, perplexity " + FormatFixed(sums.perplexity(), 2) + ", " +
           FormatFixed(sums.bits_per_byte(), 4) + " bits per byte");
@@ -131,27 +173,29 @@ void RunRecorder::RecordEvaluation(const PerplexitySums& sums, double eval_time_
 
 void RunRecorder::RecordCheckpoint(const SavedCheckpoint& saved, double save_time_s) {
   const std::string name = std::filesystem::path(saved.path).filename().string();
-  metrics_.Write("checkpoint", {{"step", step_},
-                                {"path", "checkpoints/" + name},
-                                {"size_bytes", saved.size_bytes},
-                                {"weights_sha256", saved.weights_sha256},
-                                {"save_time_s", save_time_s}});
+  Write("checkpoint", {{"step", step_},
+                       {"path", "checkpoints/" + name},
+                       {"size_bytes", saved.size_bytes},
+                       {"weights_sha256", saved.weights_sha256},
+                       {"save_time_s", save_time_s}});
+  WriteReport();
   LogDebug("saved " + saved.path);
 }
 
 void RunRecorder::Warn(const std::string& message) {
   LogWarning(message);
-  metrics_.Write("warning", {{"step", step_}, {"message", message}});
+  Write("warning", {{"step", step_}, {"message", message}});
 }
 
 void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
   progress_.reset();
-  metrics_.Write("run_end", {{"step", step_},
-                             {"exit_status", exit_status},
-                             {"reason", reason},
-                             {"tokens_seen", tokens_seen_},
-                             {"wall_time_s", SecondsSince(facts_.start)},
-                             {"max_memory_bytes", PeakResidentBytes()}});
+  Write("run_end", {{"step", step_},
+                    {"exit_status", exit_status},
+                    {"reason", reason},
+                    {"tokens_seen", tokens_seen_},
+                    {"wall_time_s", SecondsSince(facts_.start)},
+                    {"max_memory_bytes", PeakResidentBytes()}});
+  WriteReport();
 }
 
 nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const {
@@ -189,6 +233,7 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
           " tokens/s, peak memory " + FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
   if (first_loss_nats_) LogInfo("training loss " + arrow(first_loss_nats_, last_loss_nats_));
   if (first_eval_nats_) LogInfo("evaluation loss " + arrow(first_eval_nats_, last_eval_nats_));
+  LogInfo("report " + run_->report_path() + "; curves: tensorboard --logdir " + run_->tensorboard_path());
   LogInfo("checkpoint " + saved.path);
   LogInfo("weights sha256 " + saved.weights_sha256);
   if (complete()) {

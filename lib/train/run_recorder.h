@@ -1,5 +1,6 @@
 /// What a training run tells about itself while it runs: one call a happening, which becomes a record in
-/// metrics.jsonl, a line on the console and a state of the progress bar.
+/// metrics.jsonl, scalars for TensorBoard, a line on the console and a state of the progress bar; report.svg
+/// is made anew with every checkpoint and at the end.
 ///
 /// It only listens: nothing here decides what is computed. Not thread-safe.
 #pragma once
@@ -13,10 +14,12 @@
 #include <vector>
 
 #include "lib/eval/perplexity.h"
+#include "lib/formats/tensorboard.h"
 #include "lib/report/progress.h"
 #include "lib/train/checkpointer.h"
 #include "lib/train/metrics_log.h"
 #include "lib/train/run_directory.h"
+#include "lib/train/run_report.h"
 #include "lib/train/train_plan.h"
 #include "lib/train/trainer.h"
 
@@ -40,8 +43,7 @@ struct RunFacts {
 class RunRecorder {
  public:
   /// Removes what a run directory tells about steps above `step`, so that a run that goes on from a
-  /// checkpoint of that step reads as one; -1 removes everything. \throws Error{kIo, kBadInput}, see
-  /// CutMetrics
+  /// checkpoint of that step reads as one; -1 removes everything. \throws Error{kIo, kBadInput}
   static void CutBack(const RunDirectory& run, int64_t step);
 
   /// Opens the run's records and writes run_begin. \param run outlives the recorder
@@ -65,6 +67,10 @@ class RunRecorder {
   nlohmann::ordered_json Summary(const SavedCheckpoint& saved) const;
 
  private:
+  /// Writes a record and hands it to the report.
+  void Write(const std::string& type, const nlohmann::ordered_json& fields);
+  void WriteStep(const StepReport& report, double epochs);
+  void WriteReport() const;
   bool complete() const { return step_ >= facts_.plan.schedule.total_steps; }
   /// Tokens a second of this process's steps; 0 before the first.
   double MeanTokensPerSecond() const;
@@ -74,6 +80,8 @@ class RunRecorder {
   RunFacts facts_;
   int64_t log_every_;
   MetricsLog metrics_;
+  TensorboardWriter tensorboard_;
+  RunReport report_;
   std::unique_ptr<Progress> progress_;
 
   int64_t step_, tokens_seen_;  ///< of the run so far

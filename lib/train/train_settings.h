@@ -15,6 +15,7 @@ struct TrainSettings {
   // Input and output.
   std::string data = "shards";  ///< sealed folder, file, or "-"
   std::string out;              ///< run directory; empty: runs/<preset>-NNN, or the newest run to resume
+  std::string report;           ///< a run directory whose report.svg is made anew, and nothing else; or empty
   bool resume = false;
   bool allow_data_change = false;
   std::string cache_dir;               ///< where a piped data set is kept; empty: $TMPDIR or /var/tmp

@@ -277,5 +277,36 @@ TEST_F(TrainToolTest, MetricsFollowTheirSchema) {
   }
 }
 
+TEST_F(TrainToolTest, TensorboardReadsOneCurveAfterAKillAndATornRecord) {
+  const std::string check = "\"${PYTHON:-python3}\" '" + Fixture("train/check_tensorboard.py") + "' run";
+  if (Shell(check + " 2> /dev/null").exit_status == 77) {
+    GTEST_SKIP() << "no Python package tensorboard; PYTHON may name a Python that has it";
+  }
+  const ProcessResult result = Shell(R"(
+    set -- --out run --eval-data other --eval-every 4 --eval-tokens 500
+    train --steps 3000 --save-every 5 "$@" 2> /dev/null &
+    await '[ -e run/checkpoints/step-00000010 ] && grep -q "\"step\":13," run/metrics.jsonl'
+    kill -9 $!; wait $!
+    head -c 30 run/tb/events.out.tfevents.0000000001.trainwright > torn
+    cat torn >> run/tb/events.out.tfevents.0000000001.trainwright
+    train --resume "$@" --max-minutes 0.03 && train --resume "$@" --max-minutes 0.001
+    ls run/tb | wc -l)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_output, "3\n");
+  const ProcessResult checked = Shell(check);
+  EXPECT_EQ(checked.exit_status, 0) << checked.standard_error;
+}
+
+TEST_F(TrainToolTest, TheReportCanBeMadeAgainFromTheMetricsAlone) {
+  const ProcessResult result = Shell(R"(
+    train -q --steps 4 --save-every 2 --eval-data other --eval-every 2 --max-minutes 0.00001 --out run &&
+    train -q --resume --out run --eval-data other --eval-every 2 &&
+    mkdir copy && cp run/metrics.jsonl copy/ && train --report copy && cmp run/report.svg copy/report.svg &&
+    printf '{"torn' >> copy/metrics.jsonl && train --report copy && cmp run/report.svg copy/report.svg
+    ls copy; train --report nowhere; echo $?)");
+  EXPECT_EQ(result.standard_output, "metrics.jsonl\nreport.svg\n4\n") << result.standard_error;
+  EXPECT_NE(ReadFile(folder_.path("run/report.svg")).find("resumed"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace trainwright::test

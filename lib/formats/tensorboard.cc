@@ -1,0 +1,151 @@
+#include "lib/formats/tensorboard.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "lib/base/checksum.h"
+#include "lib/base/error.h"
+
+namespace trainwright {
+namespace {
+
+constexpr std::string_view kNamePrefix = "events.out.tfevents.", kNameSuffix = ".trainwright";
+constexpr size_t kOrdinalDigits = 10;
+
+// Field numbers of event.proto and summary.proto.
+enum EventField { kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5, kSessionLog = 7 };
+constexpr int kSessionLogStatus = 1, kSessionLogStart = 1;
+constexpr int kSummaryValue = 1, kValueTag = 1, kValueSimple = 2;
+
+enum WireType { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 };
+
+void AppendKey(std::vector<uint8_t>* out, int field, WireType type) {
+  AppendVarint(out, static_cast<uint64_t>(field) << 3 | type);
+}
+
+void AppendField(std::vector<uint8_t>* out, int field, ByteSpan content) {
+  AppendKey(out, field, kLengthDelimited);
+  AppendVarint(out, content.size());
+  AppendBytes(out, content);
+}
+
+std::vector<uint8_t> BeginEvent(double wall_time_s, int64_t step) {
+  std::vector<uint8_t> event;
+  AppendKey(&event, kWallTime, kFixed64);
+  AppendInteger(&event, std::bit_cast<uint64_t>(wall_time_s));
+  if (step != 0) {  // protocol buffers leave out what has its default value
+    AppendKey(&event, kStep, kVarint);
+    AppendVarint(&event, static_cast<uint64_t>(step));
+  }
+  return event;
+}
+
+/// TFRecord stores checksums masked, as CRCs of data that holds CRCs are weak.
+uint32_t MaskedCrc32c(ByteSpan bytes) {
+  return std::rotr(Crc32c(bytes), 15) + 0xa282ead8u;
+}
+
+/// The ordinal in an event file's name; 0 for other names.
+uint64_t OrdinalOf(const std::string& name) {
+  if (name.size() != kNamePrefix.size() + kOrdinalDigits + kNameSuffix.size() ||
+      !name.starts_with(kNamePrefix) || !name.ends_with(kNameSuffix)) {
+    return 0;
+  }
+  const std::string digits = name.substr(kNamePrefix.size(), kOrdinalDigits);
+  return digits.find_first_not_of("0123456789") == std::string::npos ? std::stoull(digits) : 0;
+}
+
+std::string NextPath(const std::string& folder) {
+  uint64_t ordinal = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    ordinal = std::max(ordinal, OrdinalOf(entry.path().filename().string()));
+  }
+  char digits[24];
+  std::snprintf(digits, sizeof(digits), "%0*llu", static_cast<int>(kOrdinalDigits),
+                static_cast<unsigned long long>(ordinal + 1));
+  return folder + "/" + std::string(kNamePrefix) + digits + std::string(kNameSuffix);
+}
+
+}  // namespace
+
+std::vector<uint8_t> EncodeFileVersionEvent(double wall_time_s) {
+  std::vector<uint8_t> event = BeginEvent(wall_time_s, 0);
+  AppendField(&event, kFileVersion, AsBytes("brain.Event:2"));
+  return event;
+}
+
+std::vector<uint8_t> EncodeRestartEvent(double wall_time_s, int64_t step) {
+  std::vector<uint8_t> session_log;
+  AppendKey(&session_log, kSessionLogStatus, kVarint);
+  AppendVarint(&session_log, kSessionLogStart);
+  std::vector<uint8_t> event = BeginEvent(wall_time_s, step);
+  AppendField(&event, kSessionLog, session_log);
+  return event;
+}
+
+std::vector<uint8_t> EncodeScalarsEvent(double wall_time_s, int64_t step,
+                                        std::span<const TensorboardScalar> scalars) {
+  std::vector<uint8_t> summary;
+  for (const TensorboardScalar& scalar : scalars) {
+    std::vector<uint8_t> value;
+    AppendField(&value, kValueTag, AsBytes(scalar.tag));
+    AppendKey(&value, kValueSimple, kFixed32);
+    AppendInteger(&value, std::bit_cast<uint32_t>(static_cast<float>(scalar.value)));
+    AppendField(&summary, kSummaryValue, value);
+  }
+  std::vector<uint8_t> event = BeginEvent(wall_time_s, step);
+  AppendField(&event, kSummary, summary);
+  return event;
+}
+
+std::vector<uint8_t> FrameTfRecord(ByteSpan content) {
+  std::vector<uint8_t> record;
+  AppendInteger(&record, static_cast<uint64_t>(content.size()));
+  AppendInteger(&record, MaskedCrc32c(record));
+  AppendBytes(&record, content);
+  AppendInteger(&record, MaskedCrc32c(content));
+  return record;
+}
+
+TensorboardWriter::TensorboardWriter(const std::string& folder, int64_t first_step, double wall_time_s) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) throw SystemError(folder, "create the folder", error.value());
+  path_ = NextPath(folder);
+  fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  if (fd_ < 0) throw SystemError(path_, "create", errno);
+  try {
+    Append(EncodeFileVersionEvent(wall_time_s));
+    Append(EncodeRestartEvent(wall_time_s, first_step));
+  } catch (...) {
+    close(fd_);
+    throw;
+  }
+}
+
+TensorboardWriter::~TensorboardWriter() {
+  close(fd_);
+}
+
+void TensorboardWriter::WriteScalars(double wall_time_s, int64_t step,
+                                     std::span<const TensorboardScalar> scalars) {
+  Append(EncodeScalarsEvent(wall_time_s, step, scalars));
+}
+
+void TensorboardWriter::Append(ByteSpan event) {
+  const std::vector<uint8_t> record = FrameTfRecord(event);
+  for (ByteSpan rest = record; !rest.empty();) {
+    const ssize_t count = write(fd_, rest.data(), rest.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw SystemError(path_, "write", errno, errno == ENOSPC ? "free some space" : "");
+    rest = rest.subspan(static_cast<size_t>(count));
+  }
+}
+
+}  // namespace trainwright

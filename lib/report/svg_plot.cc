@@ -1,0 +1,299 @@
+#include "lib/report/svg_plot.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+#include "lib/base/units.h"
+#include "lib/report/axis_ticks.h"
+
+namespace trainwright {
+namespace {
+
+// The page, in px of its own coordinates.
+constexpr double kPageWidth = 960, kPageMargin = 28;
+constexpr double kTitleBaseline = 40, kSubtitleHeight = 19, kHeaderGap = 22;
+constexpr double kAxisWidth = 50;    // left of a frame, for its tick labels
+constexpr double kPanelHeader = 26;  // above a frame, for title and legend
+constexpr double kAxisHeight = 24;   // below a frame, for its tick labels
+constexpr double kColumnGap = 30, kRowGap = 20;
+constexpr double kFirstFrameHeight = 270, kFrameHeight = 130;
+constexpr double kFirstLabelWidth = 90, kLabelWidth = 80;  // least distance of ticks on the x axis
+constexpr double kTickHeight = 30;                         // least distance of ticks on the y axis
+constexpr double kMarkerDistance = 7;                      // markers of a kind that are closer become one
+constexpr size_t kMostDots = 120;
+constexpr double kLegendCharacterWidth = 6.6;
+
+constexpr char kStyle[] = R"(<style>
+text { font: 12px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; fill: #57606a }
+.page { fill: #ffffff }
+.title { font-size: 20px; font-weight: 600; fill: #1f2328 }
+.panel { font-size: 13px; font-weight: 600; fill: #1f2328 }
+.unit { font-size: 12px; font-weight: 400; fill: #57606a }
+.tick { font-size: 11px; font-variant-numeric: tabular-nums }
+.grid { stroke: #e6e9ed; stroke-width: 1; fill: none }
+.axis { stroke: #8c959f; stroke-width: 1; fill: none }
+.faint { stroke: #2f6fde; stroke-width: 1; stroke-opacity: 0.32; fill: none; stroke-linejoin: round }
+.line { stroke: #2f6fde; stroke-width: 1.8; fill: none; stroke-linejoin: round; stroke-linecap: round }
+.points { stroke: #d9730d; stroke-width: 1.6; fill: none; stroke-linejoin: round; stroke-linecap: round }
+.dot { fill: #d9730d }
+.only { fill: #2f6fde }
+.note { stroke: #8c959f; stroke-width: 1; stroke-dasharray: 3 3; fill: none }
+.error { stroke: #cf222e; stroke-width: 1.4; fill: none }
+.warning { fill: #d4a017 }
+@media (prefers-color-scheme: dark) {
+text, .unit { fill: #9aa4af }
+.page { fill: #14181d }
+.title, .panel { fill: #e8ecf0 }
+.grid { stroke: #262c34 }
+.axis { stroke: #6b7682 }
+.faint, .line { stroke: #6aa5ff }
+.only { fill: #6aa5ff }
+.points { stroke: #f0a14a }
+.dot { fill: #f0a14a }
+.note { stroke: #7d8894 }
+.error { stroke: #ff6b6b }
+.warning { fill: #e3b341 }
+}
+</style>
+)";
+
+/// Text between tags or in an attribute. What XML cannot hold becomes U+FFFD.
+std::string Escape(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '&': escaped += "&amp;"; break;
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      case '"': escaped += "&quot;"; break;
+      case '\n':
+      case '\t': escaped += ' '; break;
+      default: escaped += static_cast<unsigned char>(c) < 0x20 ? "\uFFFD" : std::string(1, c);
+    }
+  }
+  return escaped;
+}
+
+/// A coordinate with a tenth of a px, as short as it can be.
+std::string Px(double value) {
+  std::string text = FormatFixed(value, 1);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text == "-0" ? "0" : text;
+}
+
+std::string Text(std::string_view style, double x, double y, std::string_view anchor, std::string_view text) {
+  return "<text class=\"" + std::string(style) + "\" x=\"" + Px(x) + "\" y=\"" + Px(y) + "\"" +
+         (anchor == "start" ? "" : " text-anchor=\"" + std::string(anchor) + "\"") + ">" + Escape(text) +
+         "</text>\n";
+}
+
+std::string Line(std::string_view style, double x1, double y1, double x2, double y2) {
+  return "<path class=\"" + std::string(style) + "\" d=\"M" + Px(x1) + " " + Px(y1) + "L" + Px(x2) + " " +
+         Px(y2) + "\"/>\n";
+}
+
+/// \param hint appears under the pointer; may be empty
+std::string Dot(std::string_view style, double x, double y, std::string_view hint) {
+  return "<circle class=\"" + std::string(style) + "\" cx=\"" + Px(x) + "\" cy=\"" + Px(y) + "\" r=\"2.6\"" +
+         (hint.empty() ? "/>\n" : "><title>" + Escape(hint) + "</title></circle>\n");
+}
+
+/// Three or four significant digits, for legends; what nobody can tell from 0 on an axis up to `high` is 0.
+std::string Reading(double value, double high) {
+  const double size = std::abs(value);
+  if (size <= 1e-4 * std::abs(high)) return "0";
+  if (size >= 10000) return FormatCount(value);
+  if (size < 1e-3) {
+    const int power = static_cast<int>(std::floor(std::log10(size)));
+    return FormatFixed(value / std::pow(10.0, power), 2) + "e" + std::to_string(power);
+  }
+  const int before_point = static_cast<int>(std::floor(std::log10(size)));
+  return FormatFixed(value, std::clamp((size < 1 ? 2 : 3) - before_point, 0, 5));
+}
+
+/// Maps values to px along one axis.
+struct Scale {
+  double low = 0, high = 1, px_low = 0, px_high = 1;
+  bool log = false;
+  double operator()(double value) const {
+    const double part = log ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
+    return px_low + std::clamp(part, 0.0, 1.0) * (px_high - px_low);
+  }
+};
+
+Scale VerticalScale(const PlotPanel& panel, double top, double bottom) {
+  std::optional<double> low, high;
+  for (const PlotSeries& series : panel.series) {
+    for (const PlotPoint& point : series.points) {
+      low = std::min(low.value_or(point.y), point.y);
+      high = std::max(high.value_or(point.y), point.y);
+    }
+  }
+  Scale scale = {.low = low.value_or(0), .high = high.value_or(1), .px_low = bottom, .px_high = top};
+  scale.log = panel.may_be_log && scale.low > 0 && scale.high > 100 * scale.low;
+  if (scale.log) {
+    const double pad = std::pow(scale.high / scale.low, 0.04);
+    scale.low /= pad;
+    scale.high *= pad;
+    return scale;
+  }
+  if (panel.from_zero) {
+    scale.low = std::min(scale.low, 0.0);
+    scale.high = std::max(scale.high, panel.least_high);
+  }
+  // A constant gets room around it; so does what rounding alone moves.
+  const double least = std::max(std::abs(scale.low), std::abs(scale.high)) * 1e-6;
+  if (scale.high - scale.low <= least) {
+    const double half = scale.high == 0 ? 1 : std::abs(scale.high) * 0.1;
+    scale.high += half;
+    if (!panel.from_zero || scale.low < 0) scale.low -= half;
+  }
+  const double pad = 0.05 * (scale.high - scale.low);
+  scale.high += pad;
+  if (!panel.from_zero || scale.low < 0) scale.low -= pad;
+  return scale;
+}
+
+struct Frame {
+  double left = 0, top = 0, right = 0, bottom = 0;
+};
+
+const char* ClassOf(SeriesStyle style) {
+  switch (style) {
+    case SeriesStyle::kFaint: return "faint";
+    case SeriesStyle::kPoints: return "points";
+    default: return "line";
+  }
+}
+
+std::string RenderSeries(const PlotSeries& series, const Scale& x, const Scale& y) {
+  if (series.points.empty()) return "";
+  const bool dots = series.style == SeriesStyle::kPoints && series.points.size() <= kMostDots;
+  std::string path, circles, last;
+  for (const PlotPoint& point : series.points) {
+    const std::string place = Px(x(point.x)) + " " + Px(y(point.y));
+    if (place != last) path += (path.empty() ? "M" : "L") + place;
+    last = place;
+    if (!dots && series.points.size() > 1) continue;
+    circles += Dot(series.style == SeriesStyle::kPoints ? "dot" : "only", x(point.x), y(point.y),
+                   series.name + " " + Reading(point.y, y.high) + " at " + FormatFixed(point.x, 0));
+  }
+  return "<path class=\"" + std::string(ClassOf(series.style)) + "\" d=\"" + path + "\"/>\n" + circles;
+}
+
+/// "- train 3.2  - evaluation 3.4", ending at the right edge of the frame.
+std::string RenderLegend(const PlotPanel& panel, const Frame& frame, double y_high) {
+  std::string legend;
+  double right = frame.right;
+  for (auto series = panel.series.rbegin(); series != panel.series.rend(); ++series) {
+    if (series->name.empty() || series->points.empty()) continue;
+    const std::string text = series->name + " " + Reading(series->points.back().y, y_high);
+    right -= static_cast<double>(text.size()) * kLegendCharacterWidth;
+    legend += Text("legend", right, frame.top - 9, "start", text);
+    right -= 6;
+    const std::string swatch = std::string(ClassOf(series->style)) + " swatch";
+    legend += Line(swatch, right - 16, frame.top - 13, right, frame.top - 13);
+    if (series->style == SeriesStyle::kPoints) {
+      legend += Dot("dot", right - 8, frame.top - 13, "");
+    }
+    right -= 34;
+  }
+  return legend;
+}
+
+std::string RenderPanel(const PlotFigure& figure, const PlotPanel& panel, const Frame& frame, bool first) {
+  const Scale x = {figure.x_low, figure.x_high, frame.left, frame.right};
+  const Scale y = VerticalScale(panel, frame.top, frame.bottom);
+  const int y_count = std::max(2, static_cast<int>((frame.bottom - frame.top) / kTickHeight));
+  const AxisTicks y_ticks =
+      y.log ? LogTicks(y.low, y.high, y_count) : LinearTicks(y.low, y.high, y_count);
+  const int x_count = static_cast<int>((frame.right - frame.left) / (first ? kFirstLabelWidth : kLabelWidth));
+  const AxisTicks x_ticks = LinearTicks(figure.x_low, figure.x_high, x_count, /*whole=*/true);
+
+  std::string unit = panel.unit;
+  if (y_ticks.exponent != 0) {
+    unit = "1e" + std::to_string(y_ticks.exponent) + (unit.empty() ? "" : " " + unit);
+  }
+  if (y.log) unit += unit.empty() ? "logarithmic" : ", logarithmic";
+
+  std::string svg = "<g class=\"plot\">\n";
+  svg += "<text class=\"panel\" x=\"" + Px(frame.left) + "\" y=\"" + Px(frame.top - 9) + "\">" +
+         Escape(panel.title) +
+         (unit.empty() ? "" : "<tspan class=\"unit\" dx=\"6\">" + Escape(unit) + "</tspan>") +
+         "</text>\n";
+  svg += RenderLegend(panel, frame, y.high);
+  for (size_t i = 0; i < y_ticks.values.size(); ++i) {
+    const double at = y(y_ticks.values[i]);
+    svg += Line("grid", frame.left, at, frame.right, at);
+    svg += Text("tick y", frame.left - 8, at + 4, "end", y_ticks.labels[i]);
+  }
+  svg += "<rect class=\"frame\" fill=\"none\" x=\"" + Px(frame.left) + "\" y=\"" + Px(frame.top) +
+         "\" width=\"" + Px(frame.right - frame.left) + "\" height=\"" + Px(frame.bottom - frame.top) +
+         "\"/>\n";
+  svg += Line("axis", frame.left, frame.bottom, frame.right, frame.bottom);
+  for (size_t i = 0; i < x_ticks.values.size(); ++i) {
+    const double at = x(x_ticks.values[i]);
+    svg += Line("axis", at, frame.bottom, at, frame.bottom + 4);
+    svg += Text("tick x", at, frame.bottom + 17, "middle", x_ticks.labels[i]);
+  }
+
+  // Markers lie under the curves.
+  double last_line = -kMarkerDistance, last_warning = -kMarkerDistance;
+  for (const PlotMarker& marker : figure.markers) {
+    const double at = x(marker.x);
+    const std::string title = "<title>" + Escape(marker.text) + "</title>";
+    if (marker.kind == MarkerKind::kWarning) {
+      if (!first || at - last_warning < kMarkerDistance) continue;
+      last_warning = at;
+      svg += "<path class=\"warning\" d=\"M" + Px(at) + " " + Px(frame.top + 8) + "l-4.5 -8h9z\">" + title +
+             "</path>\n";
+    } else {
+      if (marker.kind == MarkerKind::kNote && at - last_line < kMarkerDistance) continue;
+      last_line = at;
+      const std::string style = marker.kind == MarkerKind::kError ? "error" : "note";
+      svg += "<path class=\"" + style + "\" d=\"M" + Px(at) + " " + Px(frame.top) + "V" + Px(frame.bottom) +
+             "\">" + title + "</path>\n";
+    }
+  }
+  for (const PlotSeries& series : panel.series) svg += RenderSeries(series, x, y);
+  return svg + "</g>\n";
+}
+
+}  // namespace
+
+std::string RenderSvg(const PlotFigure& figure) {
+  const double header = kTitleBaseline + kSubtitleHeight * static_cast<double>(figure.subtitles.size());
+  std::string body = Text("title", kPageMargin, kTitleBaseline, "start", figure.title);
+  for (size_t i = 0; i < figure.subtitles.size(); ++i) {
+    body += Text("subtitle", kPageMargin, kTitleBaseline + kSubtitleHeight * static_cast<double>(i + 1) + 4,
+                 "start", figure.subtitles[i]);
+  }
+
+  const double width = kPageWidth - 2 * kPageMargin;
+  double top = header + kHeaderGap;
+  for (size_t i = 0; i < figure.panels.size();) {
+    const bool first = i == 0;
+    const double height = first ? kFirstFrameHeight : kFrameHeight;
+    const size_t columns = first ? 1 : 2;
+    const double gaps = kColumnGap * static_cast<double>(columns - 1);
+    const double column_width = (width - gaps) / static_cast<double>(columns);
+    for (size_t column = 0; column < columns && i < figure.panels.size(); ++column, ++i) {
+      const double left = kPageMargin + static_cast<double>(column) * (column_width + kColumnGap);
+      const Frame frame = {left + kAxisWidth, top + kPanelHeader, left + column_width,
+                           top + kPanelHeader + height};
+      body += RenderPanel(figure, figure.panels[i], frame, first);
+    }
+    top += kPanelHeader + height + kAxisHeight + kRowGap;
+  }
+  body += Text("legend", kPageWidth / 2, top, "middle", figure.x_label);
+  const std::string page_height = Px(top + kPageMargin - 8);
+  return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + Px(kPageWidth) + "\" height=\"" +
+         page_height + "\" viewBox=\"0 0 " + Px(kPageWidth) + " " + page_height +
+         "\" role=\"img\">\n<title>" +
+         Escape(figure.title) + "</title>\n" + kStyle + "<rect class=\"page\" width=\"" + Px(kPageWidth) +
+         "\" height=\"" + page_height + "\"/>\n" + body + "</svg>\n";
+}
+
+}  // namespace trainwright
