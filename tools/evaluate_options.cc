@@ -26,8 +26,8 @@ const ToolInfo& EvaluateInfo() {
                    {"CHECKPOINTS",
                     "--checkpoint takes a checkpoint folder of train(1), a run directory (its latest "
                     "checkpoint is used), or "
-                    "any Llama model folder as Hugging Face transformers writes it. Files that metadata.json "
-                    "lists are "
+                    "any Llama or GPT-2 model folder as Hugging Face transformers writes it. Files that "
+                    "metadata.json lists are "
                     "checked against their hashes first."}},
       .examples = {{"pretokenize tinyshakespeare.txt | pack --chunk 1024 -o shards/ && train --steps 2 "
                     "--batch 1 --seq 64 --out runs/tiny && head "

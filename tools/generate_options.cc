@@ -19,7 +19,8 @@ const ToolInfo& GenerateInfo() {
       .sections =
           {{"CHECKPOINTS",
             "--checkpoint takes a checkpoint folder of train(1), a run directory (its latest checkpoint is "
-            "used), or any Llama model folder as Hugging Face transformers writes it, with its tokenizer."}},
+            "used), or any Llama or GPT-2 model folder as Hugging Face transformers writes it, with its "
+            "tokenizer."}},
       .examples = {{"pretokenize tinyshakespeare.txt | pack --chunk 1024 -o shards/ && train --steps 2 "
                     "--batch 1 --seq 64 --out runs/tiny && generate "
                     "--checkpoint runs/tiny --prompt 'O Romeo' --max-tokens 8",

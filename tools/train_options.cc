@@ -7,10 +7,9 @@ const ToolInfo& TrainInfo() {
       .name = "train",
       .summary = "train a language model on packed shards",
       .description =
-          "Trains a model of the Llama or GPT-2 family from scratch on shards made by pack(1) and writes a run directory "
-          "with "
-          "checkpoints that Hugging Face transformers opens. Without options it reads shards/, chooses a "
-          "model for the "
+          "Trains a model of the Llama or GPT-2 family from scratch on shards made by pack(1) and writes a "
+          "run directory with checkpoints that Hugging Face transformers opens. Without options it reads "
+          "shards/, chooses a model for the "
           "device, trains for one epoch but at least 100 optimizer steps, and writes runs/<model>-001. What "
           "it chose, "
           "and why, is printed; so are tokens and seconds per step after the second step.\n\n"
@@ -138,7 +137,9 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option(
          "--model", settings->model,
          "llama-1m, llama-5m, llama-15m, llama-60m, llama-125m, llama-350m, llama-1b (parameters besides "
-         "embeddings), or the path of a config.json of the Llama family (default: by device)")
+         "embeddings); gpt2-124m, gpt2-350m, gpt2-774m, gpt2-1558m (published shapes, without dropout); "
+         "nanogpt-10m (6 layers, 384 wide, no biases); or the path of a config.json of either family "
+         "(default: by device)")
       ->group("Model");
   app.add_option("--mixed-precision", settings->mixed_precision,
                  "no, bf16, fp16 (with dynamic loss scaling), or auto: bf16 where the device is fast at it "

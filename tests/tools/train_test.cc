@@ -112,6 +112,22 @@ CHECK
 INSTANTIATE_TEST_SUITE_P(Precisions, TrainKillTest, testing::Values("no", "bf16", "fp16"),
                          [](const auto& info) { return std::string(info.param); });
 
+TEST_F(TrainToolTest, AGpt2ResumesToTheSameWeightsAndIsEvaluatedAndContinued) {
+  WriteFile(folder_.path("gpt2.json"), R"({"model_type": "gpt2", "vocab_size": 258, "n_embd": 32,
+    "n_layer": 2, "n_head": 2, "n_positions": 64, "activation_function": "gelu_new"})");
+  const ProcessResult result = Shell(R"(
+    set -e; export TRAINWRIGHT_MODEL=gpt2.json
+    train -q --steps 8 --save-every 4 --keep 2 --out whole
+    cp -r whole half; rm -r half/checkpoints/step-00000008; ln -sfn checkpoints/step-00000004 half/latest
+    train --out half --resume
+    evaluate -q --checkpoint whole --data other > evaluation.json
+    generate -q --checkpoint whole --prompt 'O Romeo' --max-tokens 80)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_NE(result.standard_error.find("continuing at step 4"), std::string::npos) << result.standard_error;
+  EXPECT_EQ(WeightsOf("half"), WeightsOf("whole"));
+  EXPECT_EQ(nlohmann::json::parse(result.standard_output)["finish"], "context");  // 64 learned positions
+}
+
 TEST_F(TrainToolTest, BareRunNamesItsFolderAndPrintsWhatToDoNext) {
   const ProcessResult result = Shell("train --steps 3 --accum 2; train --steps 2");
   ASSERT_EQ(result.exit_status, 0) << result.standard_error;
