@@ -29,12 +29,10 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 # One document, so that every sample is one span and plain causal attention is the same computation.
-zstd -dcq "$data/bench/english-32MB.jsonl.zst" 2> /dev/null | "$python" -c '
-import json, sys
-text = ""
-while len(text) < 1_500_000:
-    text += json.loads(sys.stdin.readline())["text"].replace("\n", " ") + " "
-print(text)' > "$scratch/text"
+zstd -dcq "$data/bench/english-32MB.jsonl.zst" | "$python" -c '
+import itertools, json, sys
+documents = (json.loads(line)["text"].replace("\n", " ") for line in sys.stdin.readlines())
+print(" ".join(itertools.islice(documents, 400))[:1_500_000])' > "$scratch/text"
 pretokenize --quiet --format lines --tokenizer "$data/tokenizers/mistral-v1.model" "$scratch/text" |
   pack --quiet --chunk 4096 --mode concat -o "$scratch/shards"
 pack --cat --json "$scratch/shards" > "$scratch/chunks.jsonl"
