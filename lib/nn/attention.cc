@@ -7,6 +7,8 @@
 
 #include <cmath>
 
+#include "lib/nn/cpu/block_attention.h"
+#include "lib/nn/cpu/micro_kernel.h"
 #include "lib/nn/cpu/parallel.h"
 #include "lib/nn/elementwise.h"
 #include "lib/nn/torch_attention.h"
@@ -14,28 +16,32 @@
 namespace trainwright {
 namespace {
 
-/// Spans up to this length are attended by our own kernel, many at once: torch's has a fixed cost of some 50
-/// microseconds a call, and gains from its blocks only on longer ones.
+/// Spans up to this length are attended row by row, many at once: blocks have a fixed cost (torch's some 50
+/// microseconds a call) and gain on longer ones only.
 constexpr int64_t kShortSpan = 64;
 
 struct Spans {
   std::vector<cpu::AttentionTask> short_tasks;  // every group of every short span
-  std::vector<cpu::AttentionTask> long_spans;   // group unused
+  std::vector<cpu::AttentionTask> block_tasks;  // every group of every long span, where blocks of our own do
+  std::vector<cpu::AttentionTask> torch_spans;  // the long spans elsewhere; group unused
   int64_t longest_short = 0;
 };
 
-Spans Classify(const AttentionShape& shape, const std::vector<int32_t>& span_starts) {
+Spans Classify(const Numerics& numerics, const AttentionShape& shape, const std::vector<int32_t>& span_starts) {
+  const bool blocks = cpu::HasBlockAttention(cpu::CodecOf(numerics), shape.head_dim);
   Spans spans;
   for (size_t s = 0; s + 1 < span_starts.size(); ++s) {
     const int64_t begin = span_starts[s], end = span_starts[s + 1];
-    if (end - begin > kShortSpan) {
-      spans.long_spans.push_back({begin, end, 0});
+    if (end == begin) continue;
+    const bool is_long = end - begin > kShortSpan;
+    if (is_long && !blocks) {
+      spans.torch_spans.push_back({begin, end, 0});
       continue;
     }
-    if (end == begin) continue;
-    spans.longest_short = std::max(spans.longest_short, end - begin);
-    for (int64_t group = 0; group < shape.num_kv_heads; ++group)
-      spans.short_tasks.push_back({begin, end, group});
+    if (!is_long) spans.longest_short = std::max(spans.longest_short, end - begin);
+    for (int64_t group = 0; group < shape.num_kv_heads; ++group) {
+      (is_long ? spans.block_tasks : spans.short_tasks).push_back({begin, end, group});
+    }
   }
   return spans;
 }
@@ -94,6 +100,15 @@ void ForShortTasks(const AttentionShape& shape, const Spans& spans, const Functi
   });
 }
 
+template <typename Function>
+void ForBlockTasks(cpu::Codec codec, const Spans& spans, const Function& function) {
+  const auto count = static_cast<int64_t>(spans.block_tasks.size());
+  at::parallel_for(0, count, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) function(spans.block_tasks[task]);
+    cpu::ReleaseMicroKernels(codec == cpu::Codec::kBf16);
+  });
+}
+
 }  // namespace
 
 void PackedAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
@@ -101,8 +116,8 @@ void PackedAttention(const Numerics& numerics, const AttentionShape& shape, cons
   const AttentionBackend backend =
       ResolveAttentionBackend(numerics.attention, shape.head_dim, qkv.scalar_type(), qkv.device());
   if (backend != AttentionBackend::kAuto) return TorchAttention(backend, shape, qkv, table, out_nhk, lse_hn);
-  const Spans spans = Classify(shape, table.starts);
-  for (const cpu::AttentionTask& span : spans.long_spans) {
+  const Spans spans = Classify(numerics, shape, table.starts);
+  for (const cpu::AttentionTask& span : spans.torch_spans) {
     const SpanViews views = ViewSpan(shape, qkv, span);
     const auto [out, lse] =
         at::_scaled_dot_product_flash_attention_for_cpu(views.q_grtk, views.k_grtk, views.v_grtk,
@@ -110,13 +125,16 @@ void PackedAttention(const Numerics& numerics, const AttentionShape& shape, cons
     ViewHeads(shape, out_nhk, span).copy_(out);
     ViewLse(shape, lse_hn, span).copy_(lse);
   }
-  if (numerics.emulated() && !spans.long_spans.empty()) RoundInto(numerics, out_nhk, out_nhk);
+  if (numerics.emulated() && !spans.torch_spans.empty()) RoundInto(numerics, out_nhk, out_nhk);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const void* in = qkv.const_data_ptr();
   void* out = out_nhk.mutable_data_ptr();
   float* lse = lse_hn.mutable_data_ptr<float>();
   ForShortTasks(shape, spans, [&](const cpu::AttentionTask& task, float* scratch) {
     cpu::BestKernels().attention(codec, in, shape, task, out, lse, scratch);
+  });
+  ForBlockTasks(codec, spans, [&](const cpu::AttentionTask& task) {
+    cpu::BlockAttention(codec, in, shape, task, out, lse);
   });
 }
 
@@ -128,9 +146,9 @@ void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& sha
   if (backend != AttentionBackend::kAuto) {
     return TorchAttentionBackward(backend, shape, d_out_nhk, qkv, out_nhk, lse_hn, table, d_qkv);
   }
-  const Spans spans = Classify(shape, table.starts);
+  const Spans spans = Classify(numerics, shape, table.starts);
   const int64_t groups = shape.num_kv_heads, size = shape.head_dim, row = shape.row();
-  for (const cpu::AttentionTask& span : spans.long_spans) {
+  for (const cpu::AttentionTask& span : spans.torch_spans) {
     const SpanViews views = ViewSpan(shape, qkv, span);
     const auto [d_q, d_k, d_v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
         ViewHeads(shape, d_out_nhk, span), views.q_grtk, views.k_grtk, views.v_grtk,
@@ -147,6 +165,9 @@ void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& sha
   void* result = d_qkv.mutable_data_ptr();
   ForShortTasks(shape, spans, [&](const cpu::AttentionTask& task, float* scratch) {
     cpu::BestKernels().attention_backward(codec, d_out, in, out, lse, shape, task, result, scratch);
+  });
+  ForBlockTasks(codec, spans, [&](const cpu::AttentionTask& task) {
+    cpu::BlockAttentionBackward(codec, d_out, in, out, lse, shape, task, result);
   });
 }
 

@@ -14,9 +14,9 @@
 namespace trainwright {
 namespace {
 
-/// Rows of a slice: about 16M logits, and enough rows for the products to be efficient.
+/// Rows of a slice: about 32M logits, and enough rows for the products to be efficient.
 int64_t SliceRows(int64_t vocabulary) {
-  return std::clamp<int64_t>((int64_t{1} << 24) / vocabulary, 64, 4096);
+  return std::clamp<int64_t>((int64_t{1} << 25) / vocabulary, 64, 4096);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ bool View(const at::Tensor& tensor, cpu::MatrixView* view) {
 
 bool TryBlocks(const at::Tensor& a_mk, const at::Tensor& b_kn, at::Tensor& out_mn, bool accumulate) {
   const bool bf16 = a_mk.scalar_type() == at::kBFloat16;
-  if (!a_mk.is_cpu() || !(bf16 || a_mk.scalar_type() == at::kFloat) || !cpu::HasBlockMatmul(bf16)) return false;
+  if (!a_mk.is_cpu() || !(bf16 || a_mk.scalar_type() == at::kFloat)) return false;
   cpu::BlockProduct product = {.m = a_mk.size(0), .n = b_kn.size(1), .k = a_mk.size(1), .bf16 = bf16};
   if (!View(a_mk, &product.a) || !View(b_kn, &product.b) || out_mn.stride(1) != 1) return false;
   product.out = out_mn.mutable_data_ptr();

@@ -5,10 +5,14 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <string>
+#include <tuple>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "tests/nn/reference.h"
@@ -41,6 +45,33 @@ at::Tensor Reference(const at::Tensor& qkv_input, const AttentionShape& shape,
   return out;
 }
 
+/// The gradient of sum(d_out * Reference), by the formula of the softmax's derivative, in double.
+at::Tensor ReferenceGradient(const at::Tensor& d_out_input, const at::Tensor& qkv_input,
+                             const AttentionShape& shape, const std::vector<int32_t>& spans) {
+  const at::Tensor qkv = qkv_input.to(at::kDouble), d_out = d_out_input.to(at::kDouble);
+  const int64_t size = shape.head_dim, repeats = shape.num_heads / shape.num_kv_heads;
+  const double scale = 1.0 / std::sqrt(static_cast<double>(size));
+  at::Tensor d_qkv = at::zeros_like(qkv);
+  for (size_t s = 0; s + 1 < spans.size(); ++s) {
+    const int64_t length = spans[s + 1] - spans[s];
+    const at::Tensor future = at::ones({length, length}, at::kBool).triu(1);
+    for (int64_t head = 0; head < shape.num_heads; ++head) {
+      const auto part = [&](const at::Tensor& tensor, int64_t column) {
+        return tensor.narrow(0, spans[s], length).narrow(1, column * size, size);
+      };
+      const int64_t key = shape.num_heads + head / repeats, value = key + shape.num_kv_heads;
+      const at::Tensor q = part(qkv, head), k = part(qkv, key), v = part(qkv, value), d = part(d_out, head);
+      const at::Tensor scores = q.matmul(k.t()).mul(scale).masked_fill(future, -INFINITY);
+      const at::Tensor weights = at::softmax(scores, 1), d_weights = d.matmul(v.t());
+      const at::Tensor d_scores = weights.mul(d_weights.sub(d_weights.mul(weights).sum(1, true))).mul(scale);
+      part(d_qkv, head).add_(d_scores.matmul(k));
+      part(d_qkv, key).add_(d_scores.t().matmul(q));
+      part(d_qkv, value).add_(weights.t().matmul(d));
+    }
+  }
+  return d_qkv;
+}
+
 struct Case {
   const char* name;
   AttentionShape shape;
@@ -52,12 +83,11 @@ class PackedAttentionTest : public testing::TestWithParam<Case> {};
 /// The backends that a CPU has: our kernels with torch's flash, and plain products.
 constexpr AttentionBackend kCpuBackends[] = {AttentionBackend::kAuto, AttentionBackend::kMath};
 
-TEST_P(PackedAttentionTest, ForwardEqualsTheFormulaAndBackwardFiniteDifferences) {
+TEST_P(PackedAttentionTest, ForwardAndBackwardEqualTheFormula) {
   const auto& [name, shape, spans] = GetParam();
   const at::Tensor qkv = RandomTensor({shape.num_tokens, shape.row()}, 1);
   const at::Tensor d_out = RandomTensor({shape.num_tokens, shape.num_heads * shape.head_dim}, 2);
-  const at::Tensor expected = test::NumericalGradient(
-      [&](const at::Tensor& x) { return Reference(x, shape, spans).mul(d_out).sum().item<double>(); }, qkv);
+  const at::Tensor expected = ReferenceGradient(d_out, qkv, shape, spans);
   for (const AttentionBackend backend : kCpuBackends) {
     SCOPED_TRACE(AttentionBackendName(backend));
     const Numerics numerics{Precision::kFp32, at::kFloat, backend};
@@ -70,6 +100,44 @@ TEST_P(PackedAttentionTest, ForwardEqualsTheFormulaAndBackwardFiniteDifferences)
     EXPECT_LT(test::RelativeDifference(d_qkv, expected), 1e-5);
   }
 }
+
+TEST(AttentionReferenceTest, ItsGradientEqualsFiniteDifferences) {
+  const AttentionShape shape{9, 4, 2, 4};
+  const std::vector<int32_t> spans = {0, 2, 9};
+  const at::Tensor qkv = RandomTensor({9, shape.row()}, 1), d_out = RandomTensor({9, 16}, 2);
+  const at::Tensor expected = test::NumericalGradient(
+      [&](const at::Tensor& x) { return Reference(x, shape, spans).mul(d_out).sum().item<double>(); }, qkv);
+  EXPECT_LT(test::RelativeDifference(ReferenceGradient(d_out, qkv, shape, spans), expected), 1e-6);
+}
+
+class LongSpanTest : public testing::TestWithParam<std::tuple<Case, at::ScalarType>> {};
+
+TEST_P(LongSpanTest, ForwardAndBackwardEqualTheFormula) {
+  const auto& [params, dtype] = GetParam();
+  const auto& [name, shape, spans] = params;
+  const Numerics numerics{dtype == at::kFloat ? Precision::kFp32 : Precision::kBf16, dtype};
+  const double tolerance = dtype == at::kFloat ? 2e-6 : 1e-2;
+  const at::Tensor qkv = RandomTensor({shape.num_tokens, shape.row()}, 1).to(dtype);
+  const at::Tensor d_out = RandomTensor({shape.num_tokens, shape.num_heads * shape.head_dim}, 2).to(dtype);
+  at::Tensor out = at::full_like(d_out, NAN), lse = at::full({shape.num_heads, shape.num_tokens}, NAN);
+  PackedAttention(numerics, shape, qkv, spans, out, lse);
+  EXPECT_LT(test::RelativeDifference(out, Reference(qkv, shape, spans)), tolerance);
+  at::Tensor d_qkv = at::full_like(qkv, NAN);
+  PackedAttentionBackward(numerics, shape, d_out, qkv, out, lse, spans, d_qkv);
+  EXPECT_LT(test::RelativeDifference(d_qkv, ReferenceGradient(d_out, qkv, shape, spans)), tolerance);
+}
+
+// Heads of a multiple of 32 elements are computed in blocks of 64 positions that meet up to 512 others at once.
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, LongSpanTest,
+    testing::Combine(testing::Values(Case{"one_block_and_a_row", {65, 2, 2, 32}, {0, 65}},
+                                     Case{"whole_blocks", {128, 1, 1, 64}, {0, 128}},
+                                     Case{"many_blocks_grouped", {1110, 4, 2, 32}, {0, 7, 80, 1107, 1110}},
+                                     Case{"wide_heads", {600, 2, 1, 128}, {0, 600}}),
+                     testing::Values(at::kFloat, at::kBFloat16)),
+    [](const auto& info) {
+      return std::get<0>(info.param).name + std::string(std::get<1>(info.param) == at::kFloat ? "_fp32" : "_bf16");
+    });
 
 TEST(AttentionBackendTest, AutoTakesTheFirstThatFits) {
   const at::Device gpu(at::kCUDA), cpu(at::kCPU);
@@ -105,7 +173,7 @@ TEST(AttentionBackendTest, ABackendThatCannotTakeTheHeadsSaysWhy) {
   EXPECT_EQ(refusal("math", 7, at::kFloat, at::kCPU), "accepted");
 }
 
-// Spans of up to 64 tokens take our own kernel, longer ones torch's.
+// Spans of up to 64 tokens take our own row by row kernel, longer ones with such heads torch's.
 INSTANTIATE_TEST_SUITE_P(Shapes, PackedAttentionTest,
                          testing::Values(Case{"short_grouped", {12, 4, 2, 6}, {0, 1, 5, 12}},
                                          Case{"odd_heads", {9, 3, 1, 4}, {0, 9}},

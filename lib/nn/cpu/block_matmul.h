@@ -25,11 +25,10 @@ struct BlockProduct {
   bool accumulate = false;  ///< out +=
 };
 
-/// Whether this processor has the micro-kernels.
-bool HasBlockMatmul(bool bf16);
-
-/// Computes the product on the threads of at::parallel_for. Takes scratch memory of about the size of `b`.
-/// \returns false, and does nothing, when the product is too small to gain or its bf16 pairs are split
+/// Computes the product on the threads of at::parallel_for. Takes scratch memory of a few
+/// times 10 MB at most.
+/// \returns false, and does nothing, when the processor has no micro-kernels, the product is too small to gain
+///          or its bf16 pairs are split
 bool BlockMatmul(const BlockProduct& product);
 
 }  // namespace trainwright::cpu

@@ -131,6 +131,22 @@ struct Kernels {
   /// out = tile, or out += tile, rounded to the codec.
   void (*store_tile)(Codec, const float* tile, int64_t tile_stride, int64_t rows, int64_t columns, void* out,
                      int64_t out_stride, bool accumulate);
+  /// A block of a running softmax over the columns of `scores`, of which row r sees the first `valid` + r:
+  /// raises largest[r] to their scaled maximum, multiplies total[r] and the row of `sums` by what that takes
+  /// off, writes e^(scale score - largest) (0 where not seen) and adds it to total[r].
+  /// \param stride of scores and probabilities
+  void (*attention_softmax)(Codec, const float* scores, int64_t stride, int64_t rows, int64_t columns,
+                            int64_t valid, float scale, float* largest, float* total, float* sums,
+                            int64_t sum_columns, void* probabilities);
+  /// Backward of a block of transposed scores (a row is a key, a column a query): probabilities =
+  /// e^(scale score - lse[column]), d_scores = scale probability (d_probability - delta[column]); zeros in
+  /// the first `masked` + r columns of row r, whose queries come before the key.
+  void (*attention_gradient)(Codec, const float* scores, const float* d_probabilities, int64_t stride,
+                             int64_t rows, int64_t columns, int64_t masked, float scale, const float* lse,
+                             const float* delta, void* probabilities, void* d_scores);
+  /// dots[r] = sum over c of a[r][c] b[r][c].
+  void (*row_dots)(Codec, const void* a, const void* b, int64_t stride, int64_t columns, int64_t rows,
+                   float* dots);
 };
 
 /// The kernels of the best instruction set that this CPU has.

@@ -116,6 +116,7 @@ inline float Exp(float x) {
 }
 
 #include "lib/nn/cpu/packing_body.h"
+#include "lib/nn/cpu/attention_block_body.h"
 
 void Round(Codec codec, const float* in, void* out, int64_t begin, int64_t end) {
   WithCodec(codec, [&]<typename C>() {
@@ -724,7 +725,10 @@ const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
                                      Transpose,
                                      InterleavePairs,
                                      TransposePairs,
-                                     StoreTile};
+                                     StoreTile,
+                                     AttentionSoftmax,
+                                     AttentionGradient,
+                                     RowDots};
 
 }  // namespace trainwright::cpu
 
