@@ -4,19 +4,18 @@
 typedef uint32_t Lanes __attribute__((vector_size(32)));
 constexpr int64_t kLanes = 8;
 
-inline Lanes LoadLanes(const uint32_t* from) {
-  Lanes lanes;
-  memcpy(&lanes, from, sizeof(lanes));
-  return lanes;
+// Vectors are passed by pointer: how they are returned differs between instruction sets.
+inline void LoadLanes(const uint32_t* from, Lanes* lanes) {
+  memcpy(lanes, from, sizeof(*lanes));
 }
 
 /// Two rows of bf16 as the pairs that dot-product instructions take: the first row in the low halves.
-inline Lanes LoadPairs(const uint16_t* low_row, const uint16_t* high_row) {
+inline void LoadPairs(const uint16_t* low_row, const uint16_t* high_row, Lanes* pairs) {
   typedef uint16_t Halves __attribute__((vector_size(16)));
   Halves low, high;
   memcpy(&low, low_row, sizeof(low));
   memcpy(&high, high_row, sizeof(high));
-  return __builtin_convertvector(low, Lanes) | __builtin_convertvector(high, Lanes) << 16;
+  *pairs = __builtin_convertvector(low, Lanes) | __builtin_convertvector(high, Lanes) << 16;
 }
 
 /// out[c * out_stride + r] = rows[r][c].
@@ -46,7 +45,7 @@ void Transpose(const uint32_t* in, int64_t in_stride, int64_t rows, int64_t colu
   for (int64_t r = 0; r < whole_rows; r += kLanes) {
     for (int64_t c = 0; c < whole_columns; c += kLanes) {
       Lanes block[kLanes];
-      for (int64_t i = 0; i < kLanes; ++i) block[i] = LoadLanes(in + (r + i) * in_stride + c);
+      for (int64_t i = 0; i < kLanes; ++i) LoadLanes(in + (r + i) * in_stride + c, &block[i]);
       StoreTransposed(block, out + c * out_stride + r, out_stride);
     }
   }
@@ -69,7 +68,8 @@ void InterleavePairs(const uint16_t* in, int64_t in_stride, int64_t rows, int64_
     int64_t c = 0;
     if (r + 1 < rows) {
       for (; c + kLanes <= columns; c += kLanes) {
-        const Lanes pairs = LoadPairs(in + r * in_stride + c, in + (r + 1) * in_stride + c);
+        Lanes pairs;
+        LoadPairs(in + r * in_stride + c, in + (r + 1) * in_stride + c, &pairs);
         memcpy(to + c, &pairs, sizeof(pairs));
       }
     }
@@ -85,7 +85,7 @@ void TransposePairs(const uint16_t* in, int64_t in_stride, int64_t rows, int64_t
       Lanes block[kLanes];
       for (int64_t i = 0; i < kLanes; ++i) {
         const uint16_t* pair = in + (r + 2 * i) * in_stride + c;
-        block[i] = LoadPairs(pair, pair + in_stride);
+        LoadPairs(pair, pair + in_stride, &block[i]);
       }
       StoreTransposed(block, out + c * out_stride + r / 2, out_stride);
     }
