@@ -45,6 +45,10 @@ int64_t ResidentBytes() {
   return ReadKilobytes("/proc/self/status", "VmRSS").value_or(0);
 }
 
+int64_t PeakResidentBytes() {
+  return ReadKilobytes("/proc/self/status", "VmHWM").value_or(0);
+}
+
 int64_t AvailableMemoryBytes() {
   const std::optional<int64_t> machine = ReadKilobytes("/proc/meminfo", "MemAvailable");
   const std::optional<int64_t> limit = ReadNumber("/sys/fs/cgroup/memory.max"), used = ReadCgroupUse();

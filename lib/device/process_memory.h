@@ -7,6 +7,8 @@ namespace trainwright {
 
 /// Resident size of this process now (VmRSS), in bytes; 0 where the system does not say.
 int64_t ResidentBytes();
+/// The largest it has been (VmHWM), in bytes; 0 where the system does not say.
+int64_t PeakResidentBytes();
 
 /// What could still be allocated without swapping: the machine's MemAvailable, or what a cgroup's limit
 /// leaves where that is less; 0 where the system does not say.

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "lib/base/units.h"
-#include "lib/device/device.h"
 #include "lib/device/process_memory.h"
 #include "lib/eval/perplexity.h"
 #include "lib/model/language_model.h"

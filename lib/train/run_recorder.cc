@@ -8,7 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/base/version.h"
-#include "lib/device/device.h"
+#include "lib/device/process_memory.h"
 #include "lib/io/byte_sink.h"
 
 namespace trainwright {

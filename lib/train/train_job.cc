@@ -493,7 +493,6 @@ void TrainJob::Save() {
 }
 
 int TrainJob::Loop() {
-  const int64_t total = plan_.schedule.total_steps;
   const int64_t save_every = settings_.save_every.value_or(TenthOfRun()),
                 eval_every = settings_.eval_every.value_or(TenthOfRun());
   const double limit_s = settings_.max_minutes * 60;
