@@ -34,7 +34,7 @@ const ToolInfo& TrainInfo() {
                     "that asks for "
                     "something else is refused; --batch and --accum may split the same step otherwise, and "
                     "--threads, "
-                    "--save-every, --eval-every, --log-every, --keep, --max-minutes are free. Other data is "
+                    "--save-every, --eval-every, --log-every, --keep, --max-minutes, --watchdog are free. Other data is "
                     "refused unless "
                     "--allow-data-change is given."},
                    {"SCHEDULES",
@@ -157,6 +157,15 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option(
          "--max-minutes", settings->max_minutes,
          "save and stop after the step in which this time ends; the schedule does not change; 0: no limit")
+      ->group("Length");
+
+  app.add_option("--watchdog", settings->watchdog,
+                 "when the loss diverges: warn, or stop (save and exit with 6); off also silences the warnings of "
+                 "slow data and growing memory")
+      ->check(CLI::IsMember({"off", "warn", "stop"}))
+      ->group("Length");
+  app.add_option("--watchdog-ratio", settings->watchdog_ratio,
+                 "a loss diverges when three in a row exceed this many times its moving average")
       ->group("Length");
 
   app.add_option("--batch", settings->batch,

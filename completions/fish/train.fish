@@ -19,6 +19,8 @@ complete -c train -l steps -x -d 'Optimizer steps (default: one epoch, at least 
 complete -c train -l epochs -x -d 'Passes over the data'
 complete -c train -l tokens -x -d 'Tokens to train on, rounded up to whole steps'
 complete -c train -l max-minutes -x -d 'Save and stop after the step in which this time ends'
+complete -c train -l watchdog -x -a 'off warn stop' -d 'When the loss diverges: warn, or stop (save and exit with 6)'
+complete -c train -l watchdog-ratio -x -d 'A loss diverges when three in a row exceed this many times its moving average'
 complete -c train -l batch -x -d 'Samples in a micro-batch (default: about 2,048 tokens on a CPU, 16,384 on a GPU)'
 complete -c train -l accum -x -d 'Micro-batches in an optimizer step (default: 1)'
 complete -c train -l seq -x -d 'Most tokens in a sample'

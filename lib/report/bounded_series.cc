@@ -20,7 +20,6 @@ void BoundedSeries::Add(double x, double y) {
   const PlotPoint point = {x, y};
   const Bucket bucket = {point, point, point, point, y, 1};
   ++count_;
-  sum_ += y;
   if (!buckets_.empty() && buckets_.back().count < points_a_bucket_) {
     buckets_.back().Merge(bucket);
     return;

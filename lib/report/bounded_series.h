@@ -26,7 +26,6 @@ class BoundedSeries {
   uint64_t count() const { return count_; }
   size_t buckets() const { return buckets_.size(); }
   PlotPoint last() const { return buckets_.back().last; }
-  double mean() const { return sum_ / static_cast<double>(count_); }
   /// At most four points a bucket, x rising.
   std::vector<PlotPoint> Points() const;
   /// The exponential moving average over the buckets' means, at the buckets' ends. Its window grows from one
@@ -44,7 +43,6 @@ class BoundedSeries {
 
   size_t max_buckets_;
   uint64_t points_a_bucket_ = 1, count_ = 0;
-  double sum_ = 0;
   std::vector<Bucket> buckets_;
 };
 

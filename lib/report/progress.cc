@@ -62,7 +62,7 @@ struct Progress::Impl final : LogListener {
   bool draws = false, plain_lines = false, color = false;
   Clock::time_point last_drawn, last_plain, last_sample;
   uint64_t last_sample_done = 0;
-  bool sampled = false;
+  bool started = false, sampled = false;
 
   void BeforeLine() override {
     const std::lock_guard lock(mutex);
@@ -77,6 +77,13 @@ struct Progress::Impl final : LogListener {
     WriteToStandardError(drawn);
   }
   void SampleRate(Clock::time_point now) {
+    if (!started) {
+      // What was done before the first call, by a process that this one resumes, took none of its time.
+      started = true;
+      last_sample = now;
+      last_sample_done = state.done;
+      return;
+    }
     const double elapsed_s = SecondsBetween(last_sample, now);
     if (elapsed_s <= 0 || state.done < last_sample_done) return;
     const double rate = static_cast<double>(state.done - last_sample_done) / elapsed_s;
@@ -117,9 +124,11 @@ void Progress::Update(uint64_t done, const std::string& note) {
     if (impl_->draws) {
       const bool first = impl_->drawn.empty();
       if (!first && SecondsBetween(impl_->last_drawn, now) < kRedrawPeriodS) return;
-      if (!first) impl_->SampleRate(now);
+      impl_->SampleRate(now);
       impl_->last_drawn = now;
       impl_->Draw();
+    } else if (!impl_->started) {
+      impl_->SampleRate(now);
     } else if (SecondsBetween(impl_->last_plain, now) >= kPlainLinePeriodS) {
       impl_->SampleRate(now);
       impl_->last_plain = now;

@@ -13,6 +13,14 @@ std::string Quantity(uint64_t amount, const std::string& unit) {
   return unit == "bytes" ? FormatBytes(amount) : FormatCount(static_cast<double>(amount));
 }
 
+/// "12.5 k/s"; "4.20 s/step" where a unit takes seconds.
+std::string Rate(const ProgressState& state) {
+  if (state.unit == "bytes") return FormatBytes(static_cast<uint64_t>(state.rate_per_s)) + "/s";
+  if (state.rate_per_s >= 1) return FormatCount(state.rate_per_s) + "/s";
+  const std::string one = state.unit.ends_with('s') ? state.unit.substr(0, state.unit.size() - 1) : state.unit;
+  return FormatDuration(1 / state.rate_per_s) + "/" + one;
+}
+
 }  // namespace
 
 std::string RenderProgressLine(const ProgressState& state, int width, int bar_width, bool color) {
@@ -27,9 +35,7 @@ std::string RenderProgressLine(const ProgressState& state, int width, int bar_wi
   }
   if (!bytes) tail += " " + state.unit;
   if (state.rate_per_s > 0) {
-    tail += "  " +
-            (bytes ? FormatBytes(static_cast<uint64_t>(state.rate_per_s)) : FormatCount(state.rate_per_s)) +
-            "/s";
+    tail += "  " + Rate(state);
     if (state.total > state.done) {
       tail += "  ETA " + FormatDuration(static_cast<double>(state.total - state.done) / state.rate_per_s);
     }

@@ -11,7 +11,7 @@ struct ProgressState {
   uint64_t done = 0;
   uint64_t total = 0;  ///< 0: unknown
   std::string unit;    ///< "bytes" is shown as KiB, MiB, ...
-  double rate_per_s = 0;
+  double rate_per_s = 0;  ///< below 1 it is shown as time per unit: "4.20 s/step"
   std::string note;
 };
 

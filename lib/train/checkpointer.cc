@@ -103,6 +103,7 @@ void WriteTrainState(const std::string& path, const TrainState& state) {
         {"skipped_steps", trainer.scaler.skipped_steps}}},
       {"order_fingerprint", state.order_fingerprint},
       {"data_sha256", state.data_sha256},
+      {"watchdog", state.watchdog},
       {"compute",
        {{"device", state.compute.device},
         {"cpu_capability", state.compute.cpu_capability},
@@ -149,6 +150,7 @@ TrainState ReadTrainState(const std::string& path) {
     json.at("loss_scaler").at("skipped_steps").get_to(trainer.scaler.skipped_steps);
     json.at("order_fingerprint").get_to(state.order_fingerprint);
     json.at("data_sha256").get_to(state.data_sha256);
+    state.watchdog = json.value("watchdog", nlohmann::json());
     json.at("compute").at("device").get_to(state.compute.device);
     json.at("compute").at("cpu_capability").get_to(state.compute.cpu_capability);
     json.at("compute").at("torch_build").get_to(state.compute.torch_build);

@@ -42,6 +42,7 @@ struct TrainState {
   std::string order_fingerprint;  ///< of the sample stream
   std::string data_sha256;        ///< of the shard set's content
   std::string layout;  ///< canonical JSON: name, offset and size of every parameter in the flat buffers
+  nlohmann::json watchdog;  ///< of LossWatchdog; null in states of versions that had none
 };
 
 /// The layout text of a model.

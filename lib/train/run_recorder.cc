@@ -28,13 +28,14 @@ void RunRecorder::CutBack(const RunDirectory& run, int64_t step) {
   CutMetrics(run.metrics_path(), step);
 }
 
-RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, int64_t log_every, ProgressMode progress)
+RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecorderOptions& options)
     : run_(run),
       facts_(std::move(facts)),
-      log_every_(log_every),
+      options_(options),
       metrics_(run->metrics_path()),
       // What earlier processes evaluated before the first step stays when this one begins behind it.
       tensorboard_(run->tensorboard_path(), facts_.first_step == 0 ? 0 : facts_.first_step + 1, Now()),
+      loss_watchdog_(options.watchdog_ratio),
       step_(facts_.first_step),
       tokens_seen_(facts_.tokens_before) {
   const TrainPlan& plan = facts_.plan;
@@ -59,17 +60,21 @@ RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, int64_t log_ev
           std::to_string(plan.schedule.total_steps) + " steps of " + std::to_string(plan.accum) + " x " +
           std::to_string(plan.batch) + " samples of at most " + std::to_string(plan.sequence_tokens) +
           " tokens, " + PrecisionName(plan.precision));
-  progress_ = std::make_unique<Progress>(progress, "training",
+  progress_ = std::make_unique<Progress>(options.progress, "training",
                                          static_cast<uint64_t>(plan.schedule.total_steps), "steps",
                                          /*plain_lines=*/true);
 }
 
 bool RunRecorder::Logs(int64_t step) const {
-  return step % log_every_ == 0 || step >= facts_.plan.schedule.total_steps;
+  return step % options_.log_every == 0 || step >= facts_.plan.schedule.total_steps;
 }
 
 double RunRecorder::MeanTokensPerSecond() const {
   return training_s_ > 0 ? static_cast<double>(tokens_seen_ - facts_.tokens_before) / training_s_ : 0;
+}
+
+double RunRecorder::MeanStepsPerSecond() const {
+  return training_s_ > 0 ? static_cast<double>(step_ - facts_.first_step) / training_s_ : 0;
 }
 
 void RunRecorder::Write(const std::string& type, const nlohmann::ordered_json& fields) {
@@ -116,6 +121,19 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs) {
       {"data_wait_s", report.data_wait_s},
   }};
   tensorboard_.WriteScalars(Now(), report.step, scalars);
+  if (options_.watchdog != WatchdogMode::kOff) Watch(report, resident_bytes);
+}
+
+void RunRecorder::Watch(const StepReport& report, int64_t resident_bytes) {
+  if (const auto problem = loss_watchdog_.Observe(report.step, report.loss_nats)) {
+    Warn(*problem);
+    if (options_.watchdog == WatchdogMode::kStop) stop_reason_ = "watchdog: " + *problem;
+  }
+  if (const auto problem = data_wait_monitor_.Observe(report.step, report.step_time_s, report.data_wait_s)) {
+    Warn(*problem);
+  }
+  const int64_t steps_here = report.step - facts_.first_step;
+  if (const auto problem = memory_monitor_.Observe(report.step, steps_here, resident_bytes)) Warn(*problem);
 }
 
 void RunRecorder::RecordStep(const StepReport& report, double epochs) {
@@ -166,6 +184,7 @@ void RunRecorder::RecordEvaluation(const PerplexitySums& sums, double eval_time_
       {"bits_per_byte/eval", sums.bits_per_byte()},
   }};
   tensorboard_.WriteScalars(Now(), step_, scalars);
+  if (!std::exchange(evaluated_, true)) memory_monitor_.RaiseBaseline(ResidentBytes());
   LogInfo("step " + std::to_string(step_) + ": evaluation loss " + FormatFixed(loss_nats, 4) +
           " nats, perplexity " + FormatFixed(sums.perplexity(), 2) + ", " +
           FormatFixed(sums.bits_per_byte(), 4) + " bits per byte");
@@ -178,6 +197,7 @@ void RunRecorder::RecordCheckpoint(const SavedCheckpoint& saved, double save_tim
                        {"size_bytes", saved.size_bytes},
                        {"weights_sha256", saved.weights_sha256},
                        {"save_time_s", save_time_s}});
+  if (!std::exchange(saved_, true)) memory_monitor_.RaiseBaseline(ResidentBytes());
   WriteReport();
   LogDebug("saved " + saved.path);
 }
@@ -204,6 +224,10 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
                                     {"total_steps", facts_.plan.schedule.total_steps},
                                     {"tokens", tokens_seen_},
                                     {"tokens_per_s", MeanTokensPerSecond()},
+                                    {"steps_per_s", MeanStepsPerSecond()},
+                                    {"effective_batch", facts_.plan.samples_per_step()},
+                                    {"accum", facts_.plan.accum},
+                                    {"precision", PrecisionName(facts_.plan.precision)},
                                     {"checkpoint", saved.path},
                                     {"weights_sha256", saved.weights_sha256}};
   const auto add = [&](const char* name, const std::optional<double>& value) {
@@ -218,7 +242,8 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
 
 void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) const {
   if (!complete()) {
-    LogInfo((exit_status == 0     ? "time is up"
+    LogInfo((stop_reason_         ? "stopped by --watchdog"
+             : exit_status == 0   ? "time is up"
              : exit_status == 130 ? "stopped by SIGINT"
                                   : "stopped by SIGTERM") +
             std::string(" after step ") + std::to_string(step_) + " of " +

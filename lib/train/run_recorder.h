@@ -22,6 +22,7 @@
 #include "lib/train/run_report.h"
 #include "lib/train/train_plan.h"
 #include "lib/train/trainer.h"
+#include "lib/train/watchdog.h"
 
 namespace trainwright {
 
@@ -40,6 +41,13 @@ struct RunFacts {
   int64_t tokens_before = 0;                    ///< tokens of those steps
 };
 
+struct RunRecorderOptions {
+  int64_t log_every = 1;  ///< steps between records of steps
+  ProgressMode progress = ProgressMode::kAuto;
+  WatchdogMode watchdog = WatchdogMode::kWarn;  ///< kOff silences data and memory warnings, too
+  double watchdog_ratio = 1.5;                  ///< > 1
+};
+
 class RunRecorder {
  public:
   /// Removes what a run directory tells about steps above `step`, so that a run that goes on from a
@@ -47,13 +55,17 @@ class RunRecorder {
   static void CutBack(const RunDirectory& run, int64_t step);
 
   /// Opens the run's records and writes run_begin. \param run outlives the recorder
-  /// \param log_every steps between records of steps   \throws Error{kIo}
-  RunRecorder(const RunDirectory* run, RunFacts facts, int64_t log_every, ProgressMode progress);
+  /// \throws Error{kIo}
+  RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecorderOptions& options);
 
   /// Whether the step of that number gets a record.
   bool Logs(int64_t step) const;
   /// Called once for every step, in order. \param epochs passes over the data so far
   void RecordStep(const StepReport& report, double epochs);
+  /// Why the watchdog wants the run to save and stop; absent while it does not.
+  const std::optional<std::string>& stop_reason() const { return stop_reason_; }
+  /// Watches over the losses that get a record; its state goes into checkpoints.
+  LossWatchdog& loss_watchdog() { return loss_watchdog_; }
   void RecordEvaluation(const PerplexitySums& sums, double eval_time_s);
   void RecordCheckpoint(const SavedCheckpoint& saved, double save_time_s);
   /// A message to the user, on the console and in the records.
@@ -70,18 +82,25 @@ class RunRecorder {
   /// Writes a record and hands it to the report.
   void Write(const std::string& type, const nlohmann::ordered_json& fields);
   void WriteStep(const StepReport& report, double epochs);
+  void Watch(const StepReport& report, int64_t resident_bytes);
   void WriteReport() const;
   bool complete() const { return step_ >= facts_.plan.schedule.total_steps; }
   /// Tokens a second of this process's steps; 0 before the first.
   double MeanTokensPerSecond() const;
+  double MeanStepsPerSecond() const;
   void PrintPace(const StepReport& report) const;
 
   const RunDirectory* run_;
   RunFacts facts_;
-  int64_t log_every_;
+  RunRecorderOptions options_;
   MetricsLog metrics_;
   TensorboardWriter tensorboard_;
   RunReport report_;
+  LossWatchdog loss_watchdog_;
+  DataWaitMonitor data_wait_monitor_;
+  MemoryMonitor memory_monitor_;
+  std::optional<std::string> stop_reason_;
+  bool evaluated_ = false, saved_ = false;  // in this process
   std::unique_ptr<Progress> progress_;
 
   int64_t step_, tokens_seen_;  ///< of the run so far

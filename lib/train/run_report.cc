@@ -83,6 +83,8 @@ void RunReport::Add(const ordered_json& record) {
     begin_time_s_ = time_s;
     end_reason_.reset();
   } else if (type == "step") {
+    logged_tokens_ += Number(record, "tokens");
+    logged_s_ += Number(record, "step_time_s");
     loss_.Add(step, Number(record, "loss_nats"));
     learning_rate_.Add(step, Number(record, "lr"));
     tokens_per_s_.Add(step, Number(record, "tokens_per_s"));
@@ -129,7 +131,7 @@ std::string RunReport::DescribeProgress() const {
                      Whole(Number(begin_["plan"], "total_steps")) + " steps, " +
                      FormatCount(static_cast<double>(tokens_seen_)) + " tokens in " +
                      FormatDuration(earlier_s_ + last_time_s_ - begin_time_s_);
-  if (tokens_per_s_.count() > 0) text += ", " + Whole(tokens_per_s_.mean()) + " tokens/s";
+  if (logged_s_ > 0) text += ", " + Whole(logged_tokens_ / logged_s_) + " tokens/s";
   if (end_reason_) text += "; " + (*end_reason_ == "complete" ? "complete" : "ended: " + *end_reason_);
   return text;
 }

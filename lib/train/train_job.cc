@@ -190,6 +190,7 @@ void TrainJob::CheckSettings() const {
   require(settings_.keep >= 0, "--keep", "must be at least 0 checkpoints");
   require(settings_.threads >= 0, "--threads", "must be at least 0");
   require(settings_.max_minutes >= 0, "--max-minutes", "must be at least 0");
+  require(settings_.watchdog_ratio > 1, "--watchdog-ratio", "must be more than 1");
   require(settings_.save_every.value_or(0) >= 0, "--save-every", "must be at least 0 steps");
   require(settings_.eval_every.value_or(0) >= 0, "--eval-every", "must be at least 0 steps");
   require(settings_.eval_tokens.value_or(1) >= 1, "--eval-tokens", "must be at least 1");
@@ -413,6 +414,7 @@ void TrainJob::Resume(const std::string& checkpoint) {
 
   RunRecorder::CutBack(*run_, trainer_->step());
   OpenRecorder();
+  if (!state.watchdog.is_null()) recorder_->loss_watchdog().set_state(state.watchdog, checkpoint);
   for (const std::string& warning : warnings) recorder_->Warn(warning);
   if (data_changed) recorder_->Warn("the data changed: reading " + settings_.data + " from its beginning");
   WarnOfOtherMachine(state.compute);
@@ -456,7 +458,11 @@ void TrainJob::OpenRecorder() {
                                                      .start = start_,
                                                      .first_step = trainer_->step(),
                                                      .tokens_before = trainer_->tokens_seen()},
-                                            settings_.log_every, context_.progress);
+                                            RunRecorderOptions{
+                                                .log_every = settings_.log_every,
+                                                .progress = context_.progress,
+                                                .watchdog = ParseWatchdogMode(settings_.watchdog, "--watchdog"),
+                                                .watchdog_ratio = settings_.watchdog_ratio});
 }
 
 bool TrainJob::Due(int64_t every) const {
@@ -486,7 +492,8 @@ void TrainJob::Save() {
                             .compute = compute_,
                             .order_fingerprint = stream_->fingerprint(),
                             .data_sha256 = HexEncode(data_->content_sha256()),
-                            .layout = DescribeLayout(model_->parameters())};
+                            .layout = DescribeLayout(model_->parameters()),
+                            .watchdog = recorder_->loss_watchdog().state()};
   saved_ = SaveCheckpoint(run_.get(), *model_, data_->header().tokenizer, state, provenance_, settings_.keep);
   saved_step_ = trainer_->step();
   recorder_->RecordCheckpoint(saved_, SecondsSince(start));
@@ -502,15 +509,24 @@ int TrainJob::Loop() {
     const StepReport report = trainer_->Step();
     recorder_->RecordStep(report, stream_->epochs());
 
-    const bool stopping = StopSignal() != 0 || (limit_s > 0 && SecondsSince(start_) > limit_s);
+    const bool stopping = StopSignal() != 0 || (limit_s > 0 && SecondsSince(start_) > limit_s) ||
+                          recorder_->stop_reason().has_value();
     if (!stopping && (Due(eval_every) || trainer_->done())) Evaluate();
     if (stopping || Due(save_every) || trainer_->done()) Save();
     if (stopping) break;
   }
   Save();
   const int signal_number = StopSignal();
-  const int status = trainer_->done() || signal_number == 0 ? 0 : 128 + signal_number;
-  recorder_->RecordEnd(status, trainer_->done() ? "complete" : signal_number != 0 ? "signal" : "time limit");
+  int status = 0;
+  std::string reason = "complete";
+  if (recorder_->stop_reason()) {
+    status = static_cast<int>(ErrorCode::kNonFinite);
+    reason = *recorder_->stop_reason();
+  } else if (!trainer_->done()) {
+    status = signal_number == 0 ? 0 : 128 + signal_number;
+    reason = signal_number != 0 ? "signal" : "time limit";
+  }
+  recorder_->RecordEnd(status, reason);
   return status;
 }
 

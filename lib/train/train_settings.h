@@ -62,6 +62,8 @@ struct TrainSettings {
   int64_t keep = 3;                   ///< checkpoints; 0: all
   int64_t log_every = 1;              ///< steps between metrics records
   double max_minutes = 0;             ///< 0: no limit
+  std::string watchdog = "warn";      ///< off, warn or stop, when the loss diverges
+  double watchdog_ratio = 1.5;        ///< of the loss to its moving average
 };
 
 }  // namespace trainwright

@@ -163,6 +163,27 @@ TEST(ProgressLineTest, ShowsRateEtaAndBytesInTheirUnits) {
   EXPECT_EQ(RenderProgressLine(bytes, 120, 8, false), "read  1.50 KiB  2.00 KiB/s");
 }
 
+TEST(ProgressLineTest, SlowUnitsShowTheirTime) {
+  ProgressState steps = {.label = "training", .done = 10, .total = 20, .unit = "steps", .rate_per_s = 0.25};
+  EXPECT_EQ(RenderProgressLine(steps, 120, 8, false),
+            "training  50 % [####....]  10 of 20 steps  4.00 s/step  ETA 40.0 s");
+  steps.rate_per_s = 0.01;
+  EXPECT_EQ(RenderProgressLine(steps, 120, 8, false),
+            "training  50 % [####....]  10 of 20 steps  1 m 40 s/step  ETA 16 m 40 s");
+}
+
+TEST_F(ProgressTest, AResumedCountDoesNotLookFast) {
+  const std::string drawn = StandardErrorOf(true, [] {
+    Progress progress(ProgressMode::kAuto, "training", 2000000, "steps");
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    progress.Update(1000000);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    progress.Update(1000001);
+  }, 200);
+  // One step in at least 0.2 s.
+  EXPECT_THAT(drawn, ::testing::ContainsRegex("steps  ([0-5]\\.[0-9]/s|[0-9.]+ s/step)"));
+}
+
 TEST(ProgressLineTest, MoreThanTheTotalIsAllOfIt) {
   const ProgressState state = {.label = "x", .done = 12, .total = 10, .unit = "steps", .rate_per_s = 1};
   EXPECT_EQ(RenderProgressLine(state, 80, 8, false), "x  100 % [########]  12 of 10 steps  1/s");

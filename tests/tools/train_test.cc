@@ -313,6 +313,18 @@ TEST_F(TrainToolTest, TensorboardReadsOneCurveAfterAKillAndATornRecord) {
   EXPECT_EQ(checked.exit_status, 0) << checked.standard_error;
 }
 
+TEST_F(TrainToolTest, TheWatchdogStopsADivergingRunAndSavesIt) {
+  const ProcessResult result = Shell(R"(
+    set -- --steps 400 --schedule constant --warmup 0 --clip 0 --save-every 0 --seed 1
+    train "$@" --lr 0.003 --watchdog stop --max-minutes 0.01 --out calm > /dev/null 2>&1; echo $?
+    train "$@" --lr 3 --watchdog stop --watchdog-ratio 1.1 --out wild 2> log; echo $?
+    grep -c 'warning: the loss diverges' log; ls wild/checkpoints | wc -l
+    tail -n 1 wild/metrics.jsonl | grep -o '"exit_status":6,"reason":"watchdog: the loss diverges')");
+  EXPECT_EQ(result.standard_output,
+            "0\n6\n1\n1\n\"exit_status\":6,\"reason\":\"watchdog: the loss diverges\n")
+      << result.standard_error << ReadFile(folder_.path("log"));
+}
+
 TEST_F(TrainToolTest, TheReportCanBeMadeAgainFromTheMetricsAlone) {
   const ProcessResult result = Shell(R"(
     train -q --steps 4 --save-every 2 --eval-data other --eval-every 2 --max-minutes 0.00001 --out run &&

@@ -32,6 +32,7 @@ ordered_json Step(int64_t step, double loss_nats) {
           {"time_unix_s", 1000.0 + static_cast<double>(step)},
           {"step", step},
           {"tokens_seen", step * 2048},
+          {"tokens", 2048},
           {"loss_nats", loss_nats},
           {"lr", 1e-3},
           {"step_time_s", 0.5},
@@ -81,7 +82,12 @@ TEST(RunReport, IsAReadablePageFromNoRecordToManySteps) {
 TEST(RunReport, SaysWhatWasTrainedAndWhatCameOut) {
   RunReport report;
   report.Add(Begin(0, 10));
-  for (int step = 1; step <= 10; ++step) report.Add(Step(step, 5));
+  for (int step = 1; step <= 10; ++step) {
+    ordered_json record = Step(step, 5);
+    // Half of the steps take three times as long: 20480 tokens in 10 s, whatever the mean of the rates.
+    if (step % 2 == 0) record["step_time_s"] = 1.5, record["tokens_per_s"] = 2048 / 1.5;
+    report.Add(record);
+  }
   report.Add({{"type", "eval"},
               {"time_unix_s", 1010.0},
               {"step", 10},
@@ -94,7 +100,7 @@ TEST(RunReport, SaysWhatWasTrainedAndWhatCameOut) {
   EXPECT_THAT(svg, Not(HasSubstr("somewhere"))) << "the machine's paths stay out of the picture";
   for (const char* line :
        {">llama, 5 layers of 128, vocabulary of 4,096, 1.51 M parameters; bf16 on cpu with 1 thread<",
-        ">10 of 10 steps, 20.5 k tokens in 1 m 05 s, 4,096 tokens/s; complete<",
+        ">10 of 10 steps, 20.5 k tokens in 1 m 05 s, 2,048 tokens/s; complete<",
         ">evaluation at step 10: 4.5000 nats a token, perplexity 90.02, 1.2500 bits per byte<"}) {
     EXPECT_THAT(svg, HasSubstr(line));
   }
