@@ -78,8 +78,8 @@ Gpt2::Gpt2(const ModelConfig& config, const Numerics& numerics, at::Device devic
     indices.push_back(i);
   }
   final_norm_ = norm("transformer.ln_f");
-  head_ = config.tie_embeddings ? tokens_
-                                : parameters_.Add("lm_head.weight", {config.vocab_size, width}, true);
+  head_ =
+      config.tie_embeddings ? tokens_ : parameters_.Add("lm_head.weight", {config.vocab_size, width}, true);
   parameters_.Allocate(numerics, device);
   const auto projection = [&](const Pair& pair) {
     return Projection{Linear(&parameters_, {pair.weight}), pair.bias};
@@ -264,12 +264,12 @@ LossSum Gpt2::Loss(const ModelInput& input) {
   return loss_.Loss(Forward(input, /*keep=*/false), Head().compute, input.labels_n);
 }
 
-LossSum Gpt2::LossAndGradients(const ModelInput& input, double gradient_scale) {
+LossSum Gpt2::LossAndGradients(const ModelInput& input, const GradientScale& scale) {
   parameters_.gradients();
   const at::Tensor hidden = Forward(input, /*keep=*/true);
   at::Tensor d_hidden = Temporary(d_normed_, hidden.size(0), hidden.size(1));
-  const LossSum loss = loss_.LossAndGradients(hidden, Head().compute, input.labels_n, loss_terms(),
-                                              gradient_scale, d_hidden, Head().gradient);
+  const LossSum loss = loss_.LossAndGradients(hidden, Head().compute, input.labels_n, loss_terms(), scale,
+                                              d_hidden, Head().gradient);
   Backward(input, d_hidden);
   return loss;
 }

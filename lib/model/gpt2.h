@@ -26,7 +26,7 @@ class Gpt2 final : public LanguageModel {
   FlatParameters& parameters() override { return parameters_; }
   const FlatParameters& parameters() const override { return parameters_; }
   LossSum Loss(const ModelInput& input) override;
-  LossSum LossAndGradients(const ModelInput& input, double gradient_scale) override;
+  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override;
   at::Tensor Logits(const ModelInput& input) override;
   std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) override;
   ModelMemory memory() const override;

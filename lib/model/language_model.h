@@ -21,13 +21,13 @@
 
 namespace trainwright {
 
-/// A micro-batch on the model's device; see lib/data/packed_batch.h for the meaning (this side stays free of
-/// lib/data).
+/// A micro-batch on the host, whatever the model's device; see lib/data/packed_batch.h for the meaning (this
+/// side stays free of lib/data). The model checks it and copies what its layers need.
 struct ModelInput {
   at::Tensor tokens_n;               ///< int64 [N]
   at::Tensor positions_n;            ///< int64 [N]
   at::Tensor labels_n;               ///< int64 [N], -100 where there is none
-  std::vector<int32_t> span_starts;  ///< [S+1], on the host
+  std::vector<int32_t> span_starts;  ///< [S+1]
 };
 
 /// Continues one sequence a token at a time, keeping the keys and values of what it has seen.
@@ -56,10 +56,11 @@ class LanguageModel {
   /// Sum of the loss over the micro-batch, forward only.
   /// \throws Error{kBadInput} on an id that is not in the vocabulary, as all that follow do
   virtual LossSum Loss(const ModelInput& input) = 0;
-  /// Forward and backward: adds `gradient_scale` * d(sum of losses, with the terms of set_loss_terms)/dw to
+  /// Forward and backward: adds `scale` * d(sum of losses, with the terms of set_loss_terms)/dw to
   /// the gradients.
-  /// \param gradient_scale 1 / (labels of the whole optimizer step), times the loss scale under fp16
-  virtual LossSum LossAndGradients(const ModelInput& input, double gradient_scale) = 0;
+  /// On a GPU nothing waits: the losses stay there.
+  /// \param scale 1 / (labels of the whole optimizer step), times the loss scale under fp16
+  virtual LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) = 0;
   /// fp32 logits [N, V] of every position.
   virtual at::Tensor Logits(const ModelInput& input) = 0;
   virtual std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) = 0;
@@ -78,6 +79,7 @@ class LanguageModel {
 /// a pure function of seed and parameter name), or with zeros when there is no seed, for weights to be loaded
 /// over. \throws Error{kUsage} on a config it cannot run
 std::unique_ptr<LanguageModel> MakeModel(const ModelConfig& config, Precision precision, at::Device device,
-                                         std::optional<uint64_t> seed);
+                                         std::optional<uint64_t> seed,
+                                         AttentionBackend attention = AttentionBackend::kAuto);
 
 }  // namespace trainwright

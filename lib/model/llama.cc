@@ -11,6 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
+#include "lib/device/upload.h"
 #include "lib/model/gpt2.h"
 #include "lib/nn/attention.h"
 #include "lib/nn/elementwise.h"
@@ -54,9 +55,10 @@ Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device dev
     : config_(config),
       numerics_(numerics),
       device_(device),
-      rope_(config.rope_theta, config.head_dim),
+      rope_(config.rope_theta, config.head_dim, device),
       loss_(numerics) {
   CheckConfig(config);
+  ResolveAttentionBackend(numerics.attention, config.head_dim, numerics.storage, device);  // refuses early
   struct Indices {
     size_t attention_norm, q, k, v, o, mlp_norm, gate, up, down;
   };
@@ -109,33 +111,14 @@ void Llama::Initialize(uint64_t seed) {
                                parameter.name.find("down_proj") != std::string::npos;
     const double deviation = into_residual ? residual : kInitialDeviation;
     const Rng rng(seed, "init/" + parameter.name);
-    auto* values = parameter.value.mutable_data_ptr<float>();
+    at::Tensor host = parameter.value.is_cpu() ? parameter.value : at::empty({parameter.size}, at::kFloat);
+    auto* values = host.mutable_data_ptr<float>();
     at::parallel_for(0, parameter.size, 4096, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) values[i] = static_cast<float>(deviation * rng.Normal(i));
     });
+    if (!parameter.value.is_cpu()) parameter.value.flatten().copy_(host);
   }
   parameters_.RefreshCompute();
-}
-
-void Llama::Check(const ModelInput& input) const {
-  const int64_t num_tokens = input.tokens_n.numel();
-  TRAINWRIGHT_CHECK(num_tokens > 0 && input.positions_n.numel() == num_tokens &&
-                    input.labels_n.numel() == num_tokens);
-  TRAINWRIGHT_CHECK(input.span_starts.size() >= 2 && input.span_starts.front() == 0 &&
-                    input.span_starts.back() == num_tokens);
-  const auto *tokens = input.tokens_n.const_data_ptr<int64_t>(),
-             *labels = input.labels_n.const_data_ptr<int64_t>(),
-             *positions = input.positions_n.const_data_ptr<int64_t>();
-  for (int64_t i = 0; i < num_tokens; ++i) {
-    const int64_t id = tokens[i] < 0 || tokens[i] >= config_.vocab_size ? tokens[i] : labels[i];
-    if (tokens[i] < 0 || id >= config_.vocab_size) {
-      throw Error(ErrorCode::kBadInput, "tokens",
-                  "id " + std::to_string(id) + " is outside the model's vocabulary of " +
-                      std::to_string(config_.vocab_size),
-                  "position " + std::to_string(i), "the data and the model must use the same tokenizer");
-    }
-    TRAINWRIGHT_CHECK(positions[i] >= 0 && positions[i] < num_tokens);
-  }
 }
 
 AttentionShape Llama::ShapeOf(int64_t num_tokens) const {
@@ -164,11 +147,10 @@ Llama::Views Llama::ViewsOf(size_t slot, int64_t num_tokens) {
   return views;
 }
 
-at::Tensor Llama::Forward(const ModelInput& input, bool keep) {
-  Check(input);
-  const int64_t num_tokens = input.tokens_n.numel(), width = config_.hidden_size;
+at::Tensor Llama::Forward(const DeviceInput& input, bool keep) {
+  const int64_t num_tokens = input.num_tokens(), width = config_.hidden_size;
   const AttentionShape shape = ShapeOf(num_tokens);
-  rope_.Reserve(input.positions_n.max().item<int64_t>() + 1);
+  rope_.Reserve(input.positions_end);
   at::Tensor normed = Temporary(normed_, num_tokens, width), update = Temporary(update_, num_tokens, width);
   at::Tensor activation = Temporary(activation_, num_tokens, config_.intermediate_size);
   at::Tensor stream = TemporaryFp32(saved_[0].input, num_tokens, width), pending;
@@ -180,7 +162,7 @@ at::Tensor Llama::Forward(const ModelInput& input, bool keep) {
                normed, saved.input_rstd_n);
     layer.qkv.Forward(normed, saved.qkv);
     ApplyRope(numerics_, rope_, shape, input.positions_n, /*backward=*/false, saved.qkv);
-    PackedAttention(numerics_, shape, saved.qkv, input.span_starts, saved.attention, saved.lse_hn);
+    PackedAttention(numerics_, shape, saved.qkv, input.spans, saved.attention, saved.lse_hn);
     layer.attention_out.Forward(saved.attention, update);
     AddRmsNorm(numerics_, saved.input_nd, update, Weight(layer.mlp_norm), config_.rms_norm_eps,
                saved.middle_nd, normed, saved.middle_rstd_n);
@@ -197,8 +179,8 @@ at::Tensor Llama::Forward(const ModelInput& input, bool keep) {
   return normed;
 }
 
-void Llama::Backward(const ModelInput& input, const at::Tensor& d_hidden_nd) {
-  const int64_t num_tokens = input.tokens_n.numel(), width = config_.hidden_size;
+void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
+  const int64_t num_tokens = input.num_tokens(), width = config_.hidden_size;
   const AttentionShape shape = ShapeOf(num_tokens);
   at::Tensor normed = Temporary(normed_, num_tokens, width),
              d_normed = Temporary(d_normed_, num_tokens, width);
@@ -237,7 +219,7 @@ void Llama::Backward(const ModelInput& input, const at::Tensor& d_hidden_nd) {
     layer.attention_out.Backward(d_short, saved.attention, d_attention);
     if (numerics_.emulated()) RoundInto(numerics_, d_attention, d_attention);
     PackedAttentionBackward(numerics_, shape, d_attention, saved.qkv, saved.attention, saved.lse_hn,
-                            input.span_starts, d_qkv);
+                            input.spans, d_qkv);
     ApplyRope(numerics_, rope_, shape, input.positions_n, /*backward=*/true, d_qkv);
     RmsNormAgain(numerics_, saved.input_nd, saved.input_rstd_n, Weight(layer.attention_norm), normed);
     layer.qkv.Backward(d_qkv, normed, d_normed);
@@ -248,21 +230,25 @@ void Llama::Backward(const ModelInput& input, const at::Tensor& d_hidden_nd) {
 }
 
 LossSum Llama::Loss(const ModelInput& input) {
-  return loss_.Loss(Forward(input, /*keep=*/false), Head().compute, input.labels_n);
+  CheckInput(input, config_.vocab_size);
+  return loss_.Loss(Forward(ToDevice(input, device_), /*keep=*/false), Head().compute, input.labels_n);
 }
 
-LossSum Llama::LossAndGradients(const ModelInput& input, double gradient_scale) {
+LossSum Llama::LossAndGradients(const ModelInput& input, const GradientScale& scale) {
+  CheckInput(input, config_.vocab_size);
   parameters_.gradients();
-  const at::Tensor hidden = Forward(input, /*keep=*/true);
+  const DeviceInput on_device = ToDevice(input, device_);
+  const at::Tensor hidden = Forward(on_device, /*keep=*/true);
   at::Tensor d_hidden = Temporary(d_normed_, hidden.size(0), hidden.size(1));
-  const LossSum loss = loss_.LossAndGradients(hidden, Head().compute, input.labels_n,
-                                              loss_terms(), gradient_scale, d_hidden, Head().gradient);
-  Backward(input, d_hidden);
+  const LossSum loss = loss_.LossAndGradients(hidden, Head().compute, input.labels_n, loss_terms(), scale,
+                                              d_hidden, Head().gradient);
+  Backward(on_device, d_hidden);
   return loss;
 }
 
 at::Tensor Llama::Logits(const ModelInput& input) {
-  at::Tensor logits = at::mm(Forward(input, /*keep=*/false), Head().compute.t());
+  CheckInput(input, config_.vocab_size);
+  at::Tensor logits = at::mm(Forward(ToDevice(input, device_), /*keep=*/false), Head().compute.t());
   if (numerics_.emulated()) RoundInto(numerics_, logits, logits);
   return logits.to(at::kFloat);
 }
@@ -295,7 +281,7 @@ at::Tensor LlamaDecoder::Append(const std::vector<int64_t>& tokens) {
   const ModelConfig& config = m.config_;
   const AttentionShape shape = m.ShapeOf(count);
   const auto longs = at::TensorOptions().dtype(at::kLong);
-  const at::Tensor tokens_n = at::empty({count}, longs), positions_n = at::empty({count}, longs);
+  at::Tensor tokens_n = at::empty({count}, longs), positions_n = at::empty({count}, longs);
   for (int64_t i = 0; i < count; ++i) {
     if (tokens[i] < 0 || tokens[i] >= config.vocab_size) {
       throw Error(ErrorCode::kBadInput, "prompt",
@@ -304,6 +290,9 @@ at::Tensor LlamaDecoder::Append(const std::vector<int64_t>& tokens) {
     tokens_n.mutable_data_ptr<int64_t>()[i] = tokens[i];
     positions_n.mutable_data_ptr<int64_t>()[i] = length_ + i;
   }
+  tokens_n = Upload(tokens_n, m.device_);
+  positions_n = Upload(positions_n, m.device_);
+  const SpanTable span(std::vector<int32_t>{0, static_cast<int32_t>(count)}, m.device_);
   m.rope_.Reserve(length_ + count);
   const int64_t width = config.hidden_size, queries = shape.num_heads * shape.head_dim,
                 cached = shape.num_kv_heads * shape.head_dim;
@@ -321,7 +310,6 @@ at::Tensor LlamaDecoder::Append(const std::vector<int64_t>& tokens) {
     keys_[i].narrow(0, length_, count).copy_(saved.qkv.narrow(1, queries, cached));
     values_[i].narrow(0, length_, count).copy_(saved.qkv.narrow(1, queries + cached, cached));
     if (length_ == 0) {
-      const SpanTable span(std::vector<int32_t>{0, static_cast<int32_t>(count)});
       PackedAttention(m.numerics_, shape, saved.qkv, span, saved.attention, saved.lse_hn);
     } else {
       for (int64_t row = 0; row < count; ++row) {
@@ -367,11 +355,16 @@ std::unique_ptr<Decoder> Llama::NewDecoder(int64_t max_tokens) {
 }
 
 std::unique_ptr<LanguageModel> MakeModel(const ModelConfig& config, Precision precision, at::Device device,
-                                         std::optional<uint64_t> seed) {
+                                         std::optional<uint64_t> seed, AttentionBackend attention) {
+  const Numerics numerics = ChooseNumerics(precision, device, attention);
   if (config.family == ModelFamily::kGpt2) {
-    return std::make_unique<Gpt2>(config, ChooseNumerics(precision, device), device, seed);
+    if (device.is_cuda()) {
+      throw Error(ErrorCode::kDevice, "model", "the GPT-2 family runs on the CPU only so far", "",
+                  "use --device cpu");
+    }
+    return std::make_unique<Gpt2>(config, numerics, device, seed);
   }
-  return std::make_unique<Llama>(config, ChooseNumerics(precision, device), device, seed);
+  return std::make_unique<Llama>(config, numerics, device, seed);
 }
 
 }  // namespace trainwright

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "lib/model/device_input.h"
 #include "lib/model/language_model.h"
 #include "lib/nn/buffer.h"
 #include "lib/nn/linear.h"
@@ -21,7 +22,7 @@ class Llama final : public LanguageModel {
   FlatParameters& parameters() override { return parameters_; }
   const FlatParameters& parameters() const override { return parameters_; }
   LossSum Loss(const ModelInput& input) override;
-  LossSum LossAndGradients(const ModelInput& input, double gradient_scale) override;
+  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override;
   at::Tensor Logits(const ModelInput& input) override;
   std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) override;
   ModelMemory memory() const override;
@@ -44,16 +45,15 @@ class Llama final : public LanguageModel {
   };
 
   void Initialize(uint64_t seed);
-  void Check(const ModelInput& input) const;
   Views ViewsOf(size_t slot, int64_t num_tokens);
   AttentionShape ShapeOf(int64_t num_tokens) const;
   const at::Tensor& Weight(size_t index) const { return parameters_.all()[index].value; }
   const Parameter& Head() const { return parameters_.all()[head_]; }
   /// Runs all layers; the result is the normalised output of the last, storage type [N, D].
   /// \param keep whether each layer's activations stay for Backward
-  at::Tensor Forward(const ModelInput& input, bool keep);
+  at::Tensor Forward(const DeviceInput& input, bool keep);
   /// \param d_hidden_nd gradient of Forward's result
-  void Backward(const ModelInput& input, const at::Tensor& d_hidden_nd);
+  void Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd);
   at::Tensor Temporary(Buffer& buffer, int64_t rows, int64_t columns);
   at::Tensor TemporaryFp32(Buffer& buffer, int64_t rows, int64_t columns);
 

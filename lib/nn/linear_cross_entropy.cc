@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "lib/nn/cpu/parallel.h"
+#include "lib/device/upload.h"
 #include "lib/nn/linear.h"
 #include "lib/nn/matmul.h"
 
@@ -28,14 +28,15 @@ LossSum LinearCrossEntropy::Loss(const at::Tensor& hidden_nd, const at::Tensor& 
 
 LossSum LinearCrossEntropy::LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                                              const at::Tensor& labels_n, const LossTerms& terms,
-                                             double gradient_scale, at::Tensor& d_hidden_nd,
+                                             const GradientScale& scale, at::Tensor& d_hidden_nd,
                                              at::Tensor d_weight_vd) {
-  return Run(hidden_nd, weight_vd, labels_n, terms, gradient_scale, &d_hidden_nd, d_weight_vd);
+  return Run(hidden_nd, weight_vd, labels_n, terms, scale, &d_hidden_nd, d_weight_vd);
 }
 
 LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
-                                const at::Tensor& labels_n, const LossTerms& terms, double gradient_scale,
-                                at::Tensor* d_hidden_nd, const at::Tensor& d_weight_vd) {
+                                const at::Tensor& labels_n, const LossTerms& terms,
+                                const GradientScale& scale, at::Tensor* d_hidden_nd,
+                                const at::Tensor& d_weight_vd) {
   const int64_t vocabulary = weight_vd.size(0), width = weight_vd.size(1);
   const int64_t* labels = labels_n.const_data_ptr<int64_t>();
   std::vector<int64_t> labelled, targets;
@@ -46,40 +47,50 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
   }
   const auto count = static_cast<int64_t>(labelled.size());
   if (d_hidden_nd != nullptr) d_hidden_nd->zero_();
+  LossSum sum;
+  sum.num_labels = count;
+  if (count == 0) return sum;
+  const at::Device device = hidden_nd.device();
   const bool all_rows = count == labels_n.numel();
-  const at::Tensor indices = at::tensor(labelled, at::TensorOptions().dtype(at::kLong));
-  const cpu::Codec codec = cpu::CodecOf(numerics_);
+  const auto longs = at::TensorOptions().dtype(at::kLong);
+  const at::Tensor indices = all_rows ? at::Tensor() : Upload(at::tensor(labelled, longs), device);
+  const at::Tensor labels_of_rows = Upload(at::tensor(targets, longs), device);
+  at::Tensor losses_n3 = at::empty({count, 3}, at::TensorOptions().dtype(at::kDouble).device(device));
   const int64_t slice_rows = SliceRows(vocabulary);
-  std::vector<double> losses(3 * count);
   for (int64_t begin = 0; begin < count; begin += slice_rows) {
     const int64_t rows = std::min(slice_rows, count - begin);
     at::Tensor x = hidden_nd.narrow(0, begin, rows);
     if (!all_rows) {
-      x = rows_.Get({rows, width}, hidden_nd.scalar_type(), hidden_nd.device());
+      x = rows_.Get({rows, width}, hidden_nd.scalar_type(), device);
       at::index_select_out(x, hidden_nd, 0, indices.narrow(0, begin, rows));
     }
-    at::Tensor logits = logits_.Get({rows, vocabulary}, hidden_nd.scalar_type(), hidden_nd.device());
+    at::Tensor logits = logits_.Get({rows, vocabulary}, hidden_nd.scalar_type(), device);
     Matmul(x, weight_vd.t(), logits);
-    void* data = logits.mutable_data_ptr();
-    at::parallel_for(0, rows, 1, [&](int64_t first, int64_t last) {
-      cpu::BestKernels().cross_entropy(codec, data, targets.data() + begin, vocabulary, terms,
-                                       static_cast<float>(gradient_scale), d_hidden_nd != nullptr,
-                                       losses.data() + 3 * begin, first, last);
-    });
+    at::Tensor losses = losses_n3.narrow(0, begin, rows);
+    SoftmaxCrossEntropy(numerics_, logits, labels_of_rows.narrow(0, begin, rows), terms, scale,
+                        d_hidden_nd != nullptr, losses);
     if (d_hidden_nd == nullptr) continue;
     AccumulateWeightGradient(logits, x, d_weight_vd);
     if (all_rows) {
       at::Tensor d_x = d_hidden_nd->narrow(0, begin, rows);
       Matmul(logits, weight_vd, d_x);
     } else {
-      at::Tensor d_x = d_rows_.Get({rows, width}, hidden_nd.scalar_type(), hidden_nd.device());
+      at::Tensor d_x = d_rows_.Get({rows, width}, hidden_nd.scalar_type(), device);
       Matmul(logits, weight_vd, d_x);
       d_hidden_nd->index_copy_(0, indices.narrow(0, begin, rows), d_x);
     }
   }
-  LossSum sum;
-  sum.num_labels = count;
-  for (int64_t row = 0; row < count; ++row) {
+  at::Tensor sums = losses_n3;
+  if (!device.is_cpu()) {
+    sums = losses_n3.sum(0, /*keepdim=*/true);
+    if (d_hidden_nd != nullptr) {
+      sum.on_device = sums.squeeze(0);
+      return sum;
+    }
+    sums = sums.cpu();
+  }
+  const double* losses = sums.const_data_ptr<double>();
+  for (int64_t row = 0; row < sums.size(0); ++row) {
     sum.loss_nats += losses[3 * row];
     sum.smoothing_nats += losses[3 * row + 1];
     sum.z_loss_nats += losses[3 * row + 2];

@@ -10,12 +10,10 @@
 #include <cstdint>
 
 #include "lib/nn/buffer.h"
-#include "lib/nn/cpu/kernels.h"
+#include "lib/nn/cross_entropy.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {
-
-using cpu::LossTerms;
 
 /// Sums over labels, softmax in fp32, summed in fp64. The training objective is the sum of the three losses.
 struct LossSum {
@@ -23,19 +21,22 @@ struct LossSum {
   int64_t num_labels = 0;
   double smoothing_nats = 0;  ///< what label smoothing adds; may be negative
   double z_loss_nats = 0;
+  /// The three losses in this order, fp64 [3], where a GPU computed them and nothing waited for it: the
+  /// numbers above are then 0. Undefined when they are the result.
+  at::Tensor on_device;
 };
 
 class LinearCrossEntropy {
  public:
   explicit LinearCrossEntropy(const Numerics& numerics) : numerics_(numerics) {}
 
-  /// Loss alone. \param hidden_nd storage type, rounded \param weight_vd the compute copy
-  /// \param labels_n int64, each in [0, V) or negative: none
+  /// Loss alone; waits for a GPU. \param hidden_nd storage type, rounded \param weight_vd the compute copy
+  /// \param labels_n int64 on the host, each in [0, V) or negative: none
   LossSum Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n);
-  /// Losses, and the gradients of gradient_scale * objective: added to d_weight_vd (fp32) and written to
-  /// d_hidden_nd (storage type, unrounded under emulation).
+  /// Losses, and the gradients of scale * objective: added to d_weight_vd (fp32) and written to
+  /// d_hidden_nd (storage type, unrounded under emulation). On a GPU the losses stay there.
   LossSum LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
-                           const at::Tensor& labels_n, const LossTerms& terms, double gradient_scale,
+                           const at::Tensor& labels_n, const LossTerms& terms, const GradientScale& scale,
                            at::Tensor& d_hidden_nd, at::Tensor d_weight_vd);
 
   /// Memory of the slices, grown to the largest so far.
@@ -43,7 +44,7 @@ class LinearCrossEntropy {
 
  private:
   LossSum Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
-              const LossTerms& terms, double gradient_scale, at::Tensor* d_hidden_nd,
+              const LossTerms& terms, const GradientScale& scale, at::Tensor* d_hidden_nd,
               const at::Tensor& d_weight_vd);
 
   Numerics numerics_;

@@ -36,9 +36,12 @@ void Matmul(const at::Tensor& a_mk, const at::Tensor& b_kn, at::Tensor& out_mn, 
                     out_mn.size(1) == b_kn.size(1));
   if (TryBlocks(a_mk, b_kn, out_mn, accumulate)) return;
   if (out_mn.scalar_type() != a_mk.scalar_type()) {
-    // Widened, a CPU adds the exact product; a GPU's product is rounded first.
-    const at::ScalarType dtype = a_mk.is_cpu() ? at::kFloat : a_mk.scalar_type();
-    const at::Tensor product = at::mm(a_mk.to(dtype), b_kn.to(dtype));
+    if (accumulate && !a_mk.is_cpu()) {
+      at::addmm_out(out_mn, out_mn, a_mk, b_kn,
+                    out_mn.scalar_type());  // the product is not rounded before the sum
+      return;
+    }
+    const at::Tensor product = at::mm(a_mk.to(out_mn.scalar_type()), b_kn.to(out_mn.scalar_type()));
     if (accumulate) {
       out_mn.add_(product);
     } else {

@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include "lib/nn/cross_entropy.h"
 #include "lib/nn/elementwise.h"
 #include "lib/nn/embedding.h"
 #include "lib/nn/precision.h"
@@ -73,6 +74,13 @@ void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::T
   op.call(d_out_nd, tokens_n, d_table_vd);
 }
 
+void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, double z_loss,
+                         double label_smoothing, double scale, const std::optional<at::Tensor>& loss_scale,
+                         int64_t precision, bool gradients, at::Tensor& losses_n3) {
+  static const auto op = Find<decltype(SoftmaxCrossEntropy)>("trainwright::softmax_cross_entropy");
+  op.call(logits_nv, targets_n, z_loss, label_smoothing, scale, loss_scale, precision, gradients, losses_n3);
+}
+
 void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
   static const auto op = Find<decltype(SumOfSquares)>("trainwright::sum_of_squares");
   op.call(values, out);
@@ -125,6 +133,14 @@ void SwigluBackward(const at::Tensor& d_out_nf, int64_t precision, at::Tensor& g
   trainwright::SwigluBackward(NumericsOf(precision, gate_up), d_out_nf, gate_up);
 }
 
+void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, double z_loss,
+                         double label_smoothing, double scale, const std::optional<at::Tensor>& loss_scale,
+                         int64_t precision, bool gradients, at::Tensor& losses_n3) {
+  const LossTerms terms{static_cast<float>(z_loss), static_cast<float>(label_smoothing)};
+  trainwright::SoftmaxCrossEntropy(NumericsOf(precision, logits_nv), logits_nv, targets_n, terms,
+                                   {scale, loss_scale.value_or(at::Tensor())}, gradients, losses_n3);
+}
+
 void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
   *out.mutable_data_ptr<double>() = trainwright::SumOfSquares(values);
 }
@@ -149,6 +165,10 @@ TORCH_LIBRARY(trainwright, library) {
   library.def("swiglu_backward(Tensor d_out, int precision, Tensor(a!) gate_up) -> ()");
   library.def("embed(Tensor table, Tensor tokens, Tensor(a!) out) -> ()");
   library.def("embed_backward(Tensor d_out, Tensor tokens, Tensor(a!) d_table) -> ()");
+  library.def(
+      "softmax_cross_entropy(Tensor(a!) logits, Tensor targets, float z_loss, float label_smoothing, float "
+      "scale, "
+      "Tensor? loss_scale, int precision, bool gradients, Tensor(b!) losses) -> ()");
   library.def("sum_of_squares(Tensor values, Tensor(a!) out) -> ()");
 }
 
@@ -162,6 +182,7 @@ TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
   library.impl("swiglu_backward", &on_cpu::SwigluBackward);
   library.impl("embed", &trainwright::Embed);
   library.impl("embed_backward", &trainwright::EmbedBackward);
+  library.impl("softmax_cross_entropy", &on_cpu::SoftmaxCrossEntropy);
   library.impl("sum_of_squares", &on_cpu::SumOfSquares);
 }
 

@@ -33,6 +33,10 @@ void Swiglu(const at::Tensor& gate_up, int64_t precision, at::Tensor& out_nf);
 void SwigluBackward(const at::Tensor& d_out_nf, int64_t precision, at::Tensor& gate_up);
 void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd);
 void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd);
+/// \param loss_scale fp64 [1]: see GradientScale
+void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, double z_loss,
+                         double label_smoothing, double scale, const std::optional<at::Tensor>& loss_scale,
+                         int64_t precision, bool gradients, at::Tensor& losses_n3);
 /// \param out fp64 [1]
 void SumOfSquares(const at::Tensor& values, at::Tensor& out);
 

@@ -36,8 +36,8 @@ bool HasFastProducts(Precision precision, at::Device device) {
 #endif
 }
 
-Numerics ChooseNumerics(Precision precision, at::Device device) {
-  return {precision, HasFastProducts(precision, device) ? PrecisionDtype(precision) : at::kFloat};
+Numerics ChooseNumerics(Precision precision, at::Device device, AttentionBackend attention) {
+  return {precision, HasFastProducts(precision, device) ? PrecisionDtype(precision) : at::kFloat, attention};
 }
 
 }  // namespace trainwright

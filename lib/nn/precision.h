@@ -36,6 +36,7 @@ struct Numerics {
 };
 
 /// The storage that is fast on a device.
-Numerics ChooseNumerics(Precision precision, at::Device device);
+Numerics ChooseNumerics(Precision precision, at::Device device,
+                        AttentionBackend attention = AttentionBackend::kAuto);
 
 }  // namespace trainwright

@@ -13,15 +13,6 @@
 namespace trainwright {
 namespace {
 
-/// A micro-batch's tensors on a device.
-ModelInput InputOn(at::Device device, const PackedBatch& batch) {
-  ModelInput input = ToModelInput(batch);
-  input.tokens_n = input.tokens_n.to(device);
-  input.positions_n = input.positions_n.to(device);
-  input.labels_n = input.labels_n.to(device);
-  return input;
-}
-
 [[noreturn]] void ThrowNonFinite(const char* what, double value, int64_t step, const std::string& extra) {
   throw Error(ErrorCode::kNonFinite, "training", std::string(what) + " is " + FormatFixed(value, 0) + extra,
               "step " + std::to_string(step),
@@ -64,7 +55,7 @@ StepReport Trainer::Step() {
   for (const PackedBatch& micro_batch : micro_batches) {
     if (micro_batch.num_labels == 0) continue;
     const double gradient_scale = report.loss_scale / static_cast<double>(report.labels);
-    const LossSum loss = model_->LossAndGradients(InputOn(device_, micro_batch), gradient_scale);
+    const LossSum loss = model_->LossAndGradients(ToModelInput(micro_batch), gradient_scale);
     sum.loss_nats += loss.loss_nats;
     sum.smoothing_nats += loss.smoothing_nats;
     sum.z_loss_nats += loss.z_loss_nats;

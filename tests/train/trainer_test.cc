@@ -94,9 +94,9 @@ class OverflowingModel final : public LanguageModel {
   FlatParameters& parameters() override { return model_->parameters(); }
   const FlatParameters& parameters() const override { return std::as_const(*model_).parameters(); }
   LossSum Loss(const ModelInput& input) override { return model_->Loss(input); }
-  LossSum LossAndGradients(const ModelInput& input, double gradient_scale) override {
-    const LossSum loss = model_->LossAndGradients(input, gradient_scale);
-    if (gradient_scale > largest_gradient_scale_) {
+  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
+    const LossSum loss = model_->LossAndGradients(input, scale);
+    if (scale.factor > largest_gradient_scale_) {
       parameters().gradients()[0] = std::numeric_limits<float>::infinity();
     }
     return loss;

@@ -1,0 +1,35 @@
+# The run-time plugin libtrainwright_cuda.so: nvcc compiles the kernels for compute capability 8.0 and 9.0, with PTX of the
+# last for later GPUs. From the CUDA toolkit come nvcc, its headers and libcudart only; torch's CUDA libraries are the
+# wheel's. Programs never link it.
+if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+  find_program(TRAINWRIGHT_NVCC nvcc PATHS /usr/local/cuda/bin REQUIRED)
+  set(CMAKE_CUDA_COMPILER ${TRAINWRIGHT_NVCC})
+endif()
+set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
+set(CMAKE_CUDA_STANDARD 20)
+set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+set(CMAKE_CUDA_EXTENSIONS OFF)
+if(CCACHE_PROGRAM AND NOT CMAKE_CUDA_COMPILER_LAUNCHER)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+enable_language(CUDA)
+find_package(CUDAToolkit REQUIRED)
+
+file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/nn/cuda/*.cu)
+# The plugin has hidden symbols but for its one entry, so that nothing of it meets the program's.
+add_library(trainwright_cuda MODULE ${cuda_sources} ${CMAKE_SOURCE_DIR}/lib/nn/cuda/plugin.cc)
+set_target_properties(trainwright_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin
+  CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+target_include_directories(trainwright_cuda PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
+target_compile_options(trainwright_cuda PRIVATE
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra -Werror=all-warnings>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers>
+  "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-idirafter ${TRAINWRIGHT_TORCH_ROOT}/include>"
+  "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-idirafter ${TRAINWRIGHT_TORCH_ROOT}/include/torch/csrc/api/include>")
+target_link_libraries(trainwright_cuda PRIVATE CUDA::cudart ${TRAINWRIGHT_TORCH_LIB}/libc10_cuda.so
+  ${TRAINWRIGHT_TORCH_LIB}/libtorch_cpu.so ${TRAINWRIGHT_TORCH_LIB}/libc10.so)
+target_link_options(trainwright_cuda PRIVATE -Wl,--allow-shlib-undefined)
+# libtorch_cuda and all it needs are in the process before the plugin: no search path of the build machine is wanted.
+set_target_properties(trainwright_cuda PROPERTIES SKIP_BUILD_RPATH ON INSTALL_RPATH "")
+install(TARGETS trainwright_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/trainwright)

@@ -1,0 +1,29 @@
+/// A micro-batch where the model computes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "lib/model/language_model.h"
+#include "lib/nn/span_table.h"
+
+namespace trainwright {
+
+struct DeviceInput {
+  at::Tensor tokens_n;     ///< int64 [N]
+  at::Tensor positions_n;  ///< int64 [N]
+  SpanTable spans;
+  int64_t positions_end = 0;  ///< one past the largest position
+
+  int64_t num_tokens() const { return tokens_n.numel(); }
+};
+
+/// Checks a micro-batch on the host, before any of it leaves: sizes, ids, positions, spans.
+/// \throws Error{kBadInput} naming an id outside the vocabulary and its place
+void CheckInput(const ModelInput& input, int64_t vocab_size);
+
+/// Copies what the layers read; a GPU is not waited for. On the CPU the tensors are the input's own.
+DeviceInput ToDevice(const ModelInput& input, at::Device device);
+
+}  // namespace trainwright
