@@ -1,16 +1,26 @@
 #include "lib/device/device.h"
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/device/cuda_backend.h"
 
 namespace trainwright {
 
 c10::Device ChooseDevice(const std::string& name) {
-  if (name == "auto" || name == "cpu") return c10::Device(c10::DeviceType::CPU);
-  if (name == "cuda" || name.rfind("cuda:", 0) == 0) {
-    throw Error(ErrorCode::kDevice, "--device " + name, "this build computes on the CPU only", "",
-                "use --device cpu, or --device auto");
+  if (name == "cpu") return c10::Device(c10::DeviceType::CPU);
+  if (name != "auto" && name != "cuda" && name.rfind("cuda:", 0) != 0) {
+    throw Error(ErrorCode::kUsage, "--device", "unknown device '" + name + "'", "", "use auto, cpu or cuda");
   }
-  throw Error(ErrorCode::kUsage, "--device", "unknown device '" + name + "'", "", "use auto, cpu or cuda");
+  const CudaBackend& backend = ProcessCudaBackend();
+  if (backend.plugin == nullptr) {
+    if (name != "auto")
+      throw Error(ErrorCode::kDevice, "--device " + name, backend.problem, "", backend.hint);
+    // A machine without a driver has no GPU to miss.
+    const std::string message = "computing on the CPU: " + backend.problem;
+    backend.has_driver ? LogInfo(message) : LogDebug(message);
+    return c10::Device(c10::DeviceType::CPU);
+  }
+  return c10::Device(name == "auto" ? "cuda" : name);
 }
 
 }  // namespace trainwright

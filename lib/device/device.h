@@ -7,9 +7,10 @@
 
 namespace trainwright {
 
-/// \param name "auto", "cpu" or "cuda" (with ":0" and so on)
-/// \throws Error{kDevice} when a GPU is asked for and this build or machine has none, Error{kUsage} on
-/// another name
+/// Loads the CUDA backend unless `name` is "cpu". Call before anything that makes torch look for a GPU.
+/// \param name "auto" (a GPU that can be used, else the CPU), "cpu" or "cuda" (with ":0" and so on)
+/// \throws Error{kDevice} when a GPU is asked for and cannot be used, naming what is missing; Error{kUsage}
+/// on another name
 c10::Device ChooseDevice(const std::string& name);
 
 }  // namespace trainwright

@@ -45,7 +45,7 @@ void CheckTokenizer(const Checkpoint& checkpoint, const TokenizerIdentity& data,
 
 /// Writes tokens, spans and logits of one micro-batch, for comparison with other implementations.
 void DumpLogits(const std::string& path, LanguageModel* model, const ModelInput& input) {
-  const at::Tensor logits = model->Logits(input).contiguous();
+  const at::Tensor logits = model->Logits(input).cpu().contiguous();
   const auto bytes_of = [](const void* data, size_t size) {
     return ByteSpan{static_cast<const uint8_t*>(data), size};
   };

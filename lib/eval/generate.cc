@@ -9,7 +9,8 @@
 namespace trainwright {
 namespace {
 
-uint32_t MostProbable(const at::Tensor& logits_v) {
+uint32_t MostProbable(const at::Tensor& logits_on_device) {
+  const at::Tensor logits_v = logits_on_device.cpu();
   const float* logits = logits_v.const_data_ptr<float>();
   const float* largest = std::max_element(logits, logits + logits_v.numel());
   if (!std::isfinite(*largest)) {

@@ -115,9 +115,10 @@ ModelConfig ReadHfConfig(const std::string& folder) {
   return DecodeConfigJson(std::string(AsText(text)), path);
 }
 
-std::unique_ptr<LanguageModel> LoadHfModel(const std::string& folder, Precision precision,
-                                           at::Device device) {
-  std::unique_ptr<LanguageModel> model = MakeModel(ReadHfConfig(folder), precision, device, std::nullopt);
+std::unique_ptr<LanguageModel> LoadHfModel(const std::string& folder, Precision precision, at::Device device,
+                                           AttentionBackend attention) {
+  std::unique_ptr<LanguageModel> model =
+      MakeModel(ReadHfConfig(folder), precision, device, std::nullopt, attention);
   LoadWeights(folder, &model->parameters());
   return model;
 }

@@ -20,7 +20,8 @@ void WriteHfFolder(const std::string& folder, const LanguageModel& model, const 
 ModelConfig ReadHfConfig(const std::string& folder);
 
 /// The model with the folder's weights. \throws Error{kBadInput, kIo}
-std::unique_ptr<LanguageModel> LoadHfModel(const std::string& folder, Precision precision, at::Device device);
+std::unique_ptr<LanguageModel> LoadHfModel(const std::string& folder, Precision precision, at::Device device,
+                                           AttentionBackend attention = AttentionBackend::kAuto);
 
 /// Which tokenizer the folder holds, as LoadTokenizer takes it: the path of tokenizer.model, or "bytes";
 /// empty when there is none that this build knows.

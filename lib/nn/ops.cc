@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
+#include "lib/base/error.h"
 #include "lib/nn/cross_entropy.h"
 #include "lib/nn/elementwise.h"
 #include "lib/nn/embedding.h"
@@ -10,6 +11,7 @@
 #include "lib/nn/reduce.h"
 #include "lib/nn/rms_norm.h"
 #include "lib/nn/rope.h"
+#include "lib/nn/step_decision.h"
 #include "lib/nn/swiglu.h"
 
 namespace trainwright::ops {
@@ -81,6 +83,12 @@ void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, dou
   op.call(logits_nv, targets_n, z_loss, label_smoothing, scale, loss_scale, precision, gradients, losses_n3);
 }
 
+void FinishStep(const at::Tensor& sum_of_squares, int64_t step, int64_t labels, double max_norm, bool scaled,
+                at::Tensor& state, at::Tensor& outputs) {
+  static const auto op = Find<decltype(FinishStep)>("trainwright::finish_step");
+  op.call(sum_of_squares, step, labels, max_norm, scaled, state, outputs);
+}
+
 void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
   static const auto op = Find<decltype(SumOfSquares)>("trainwright::sum_of_squares");
   op.call(values, out);
@@ -141,6 +149,15 @@ void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, dou
                                    {scale, loss_scale.value_or(at::Tensor())}, gradients, losses_n3);
 }
 
+void FinishStep(const at::Tensor& sum_of_squares, int64_t step, int64_t labels, double max_norm, bool scaled,
+                at::Tensor& state, at::Tensor& outputs) {
+  TRAINWRIGHT_CHECK(state.numel() == kStepStateFields && outputs.numel() == kStepOutputFields);
+  trainwright::FinishStep(*sum_of_squares.const_data_ptr<double>(), static_cast<double>(step),
+                          static_cast<double>(labels), max_norm, scaled,
+                          reinterpret_cast<StepState*>(state.mutable_data_ptr<double>()),
+                          reinterpret_cast<StepOutputs*>(outputs.mutable_data_ptr<float>()));
+}
+
 void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
   *out.mutable_data_ptr<double>() = trainwright::SumOfSquares(values);
 }
@@ -169,6 +186,10 @@ TORCH_LIBRARY(trainwright, library) {
       "softmax_cross_entropy(Tensor(a!) logits, Tensor targets, float z_loss, float label_smoothing, float "
       "scale, "
       "Tensor? loss_scale, int precision, bool gradients, Tensor(b!) losses) -> ()");
+  library.def(
+      "finish_step(Tensor sum_of_squares, int step, int labels, float max_norm, bool scaled, Tensor(a!) "
+      "state, "
+      "Tensor(b!) outputs) -> ()");
   library.def("sum_of_squares(Tensor values, Tensor(a!) out) -> ()");
 }
 
@@ -183,6 +204,7 @@ TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
   library.impl("embed", &trainwright::Embed);
   library.impl("embed_backward", &trainwright::EmbedBackward);
   library.impl("softmax_cross_entropy", &on_cpu::SoftmaxCrossEntropy);
+  library.impl("finish_step", &on_cpu::FinishStep);
   library.impl("sum_of_squares", &on_cpu::SumOfSquares);
 }
 

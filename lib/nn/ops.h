@@ -39,5 +39,9 @@ void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, dou
                          int64_t precision, bool gradients, at::Tensor& losses_n3);
 /// \param out fp64 [1]
 void SumOfSquares(const at::Tensor& values, at::Tensor& out);
+/// trainwright::FinishStep of step_decision.h. \param state fp64 [kStepStateFields]
+/// \param outputs fp32 [kStepOutputFields]
+void FinishStep(const at::Tensor& sum_of_squares, int64_t step, int64_t labels, double max_norm, bool scaled,
+                at::Tensor& state, at::Tensor& outputs);
 
 }  // namespace trainwright::ops

@@ -4,6 +4,8 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <optional>
+
 namespace trainwright {
 
 AdamW::AdamW(FlatParameters* parameters, const AdamWOptions& options)
@@ -24,15 +26,22 @@ AdamW::AdamW(FlatParameters* parameters, const AdamWOptions& options)
 
 void AdamW::Step(double learning_rate, double beta1) {
   ++steps_;
-  Update(decayed_, learning_rate, beta1, options_.weight_decay);
-  Update(undecayed_, learning_rate, beta1, 0.0);
+  StepOnDevice(learning_rate, beta1,
+               {.step = at::full({}, static_cast<double>(steps_), parameters_->values().options())});
+}
+
+void AdamW::StepOnDevice(double learning_rate, double beta1, const DeviceInputs& inputs) {
+  Update(decayed_, learning_rate, beta1, options_.weight_decay, inputs);
+  Update(undecayed_, learning_rate, beta1, 0.0, inputs);
   parameters_->RefreshCompute();
 }
 
-void AdamW::Update(const std::vector<Range>& ranges, double learning_rate, double beta1,
-                   double weight_decay) {
+void AdamW::Update(const std::vector<Range>& ranges, double learning_rate, double beta1, double weight_decay,
+                   const DeviceInputs& inputs) {
   if (ranges.empty()) return;
-  const at::Tensor step = at::full({}, static_cast<double>(steps_), parameters_->values().options());
+  const auto optional = [](const at::Tensor& tensor) {
+    return tensor.defined() ? std::optional(tensor) : std::nullopt;
+  };
   std::vector<at::Tensor> values, gradients, first, second;
   for (const Range& range : ranges) {
     values.push_back(parameters_->values().narrow(0, range.offset, range.size));
@@ -40,9 +49,10 @@ void AdamW::Update(const std::vector<Range>& ranges, double learning_rate, doubl
     first.push_back(exp_avg_.narrow(0, range.offset, range.size));
     second.push_back(exp_avg_sq_.narrow(0, range.offset, range.size));
   }
-  const std::vector<at::Tensor> steps(ranges.size(), step);
+  const std::vector<at::Tensor> steps(ranges.size(), inputs.step);
   at::_fused_adamw_(values, gradients, first, second, {}, steps, learning_rate, beta1, options_.beta2,
-                    weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false);
+                    weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false,
+                    optional(inputs.divisor), optional(inputs.found_inf));
 }
 
 }  // namespace trainwright

@@ -29,6 +29,14 @@ class AdamW {
   /// \param beta1 of this step, for schedules that cycle it; bias correction takes it as constant, as
   /// PyTorch's
   void Step(double learning_rate, double beta1);
+  /// What a step on the device reads there, fp32 scalars: the gradients are divided by `divisor`; nothing
+  /// changes where `found_inf` is 1; `step` is the number of this update.
+  struct DeviceInputs {
+    at::Tensor divisor, found_inf, step;
+  };
+  /// As Step, but the host knows neither whether nor which update it is: steps() is the caller's to set.
+  void StepOnDevice(double learning_rate, double beta1, const DeviceInputs& inputs);
+  at::Tensor& gradients() { return parameters_->gradients(); }
   void Step(double learning_rate) { Step(learning_rate, options_.beta1); }
   const AdamWOptions& options() const { return options_; }
   /// First and second moment, fp32, laid out as parameters->values(). Restoring: copy into them.
@@ -43,7 +51,8 @@ class AdamW {
   struct Range {
     int64_t offset, size;
   };
-  void Update(const std::vector<Range>& ranges, double learning_rate, double beta1, double weight_decay);
+  void Update(const std::vector<Range>& ranges, double learning_rate, double beta1, double weight_decay,
+              const DeviceInputs& inputs);
 
   FlatParameters* parameters_;
   AdamWOptions options_;

@@ -1,9 +1,9 @@
 #include "lib/optim/clip.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "lib/nn/reduce.h"
+#include "lib/nn/step_decision.h"
 
 namespace trainwright {
 
@@ -16,7 +16,7 @@ ClipResult UnscaleAndClip(at::Tensor& gradients, double loss_scale, double max_n
   result.norm = GradientNorm(gradients) / loss_scale;
   result.finite = std::isfinite(result.norm);
   if (!result.finite) return result;
-  const double clip = max_norm > 0 ? std::min(1.0, max_norm / (result.norm + 1e-6)) : 1.0;
+  const double clip = ClipFactor(result.norm, max_norm);
   if (const double factor = clip / loss_scale; factor != 1.0) gradients.mul_(factor);
   return result;
 }

@@ -1,11 +1,10 @@
 #include "lib/optim/loss_scaler.h"
 
-#include <algorithm>
+#include "lib/nn/step_decision.h"
 
 namespace trainwright {
 namespace {
-constexpr double kInitialScale = 65536.0, kLargestScale = 16777216.0;
-constexpr int64_t kGrowthInterval = 2000;
+constexpr double kInitialScale = 65536.0;
 }  // namespace
 
 LossScaler::LossScaler(bool enabled) : enabled_(enabled) {
@@ -14,17 +13,12 @@ LossScaler::LossScaler(bool enabled) : enabled_(enabled) {
 
 bool LossScaler::Update(bool finite) {
   if (!enabled_) return true;
-  if (!finite) {
-    state_.scale = std::max(1.0, state_.scale / 2);
-    state_.good_steps = 0;
-    ++state_.skipped_steps;
-    return false;
-  }
-  if (++state_.good_steps == kGrowthInterval) {
-    state_.scale = std::min(kLargestScale, state_.scale * 2);
-    state_.good_steps = 0;
-  }
-  return true;
+  auto good_steps = static_cast<double>(state_.good_steps),
+       skipped = static_cast<double>(state_.skipped_steps);
+  UpdateLossScale(finite, &state_.scale, &good_steps, &skipped);
+  state_.good_steps = static_cast<int64_t>(good_steps);
+  state_.skipped_steps = static_cast<int64_t>(skipped);
+  return finite;
 }
 
 }  // namespace trainwright

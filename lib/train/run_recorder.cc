@@ -139,11 +139,11 @@ void RunRecorder::Watch(const StepReport& report, int64_t resident_bytes) {
 void RunRecorder::RecordStep(const StepReport& report, double epochs) {
   step_ = report.step;
   tokens_seen_ += report.tokens;
-  training_s_ += report.step_time_s;
+  training_s_ += report.host_time_s;
   if (!first_loss_nats_) first_loss_nats_ = report.loss_nats;
   last_loss_nats_ = report.loss_nats;
   if (Logs(step_)) WriteStep(report, epochs);
-  if (report.skipped) {
+  if (report.skipped && report.read) {
     Warn(report.labels == 0
              ? "the step's samples hold no label: weights unchanged"
              : "fp16 overflow at loss scale " + FormatCount(report.loss_scale) + ": step skipped");

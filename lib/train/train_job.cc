@@ -503,10 +503,16 @@ int TrainJob::Loop() {
   const int64_t save_every = settings_.save_every.value_or(TenthOfRun()),
                 eval_every = settings_.eval_every.value_or(TenthOfRun());
   const double limit_s = settings_.max_minutes * 60;
+  const int64_t first = trainer_->step();
 
   if (trainer_->step() == 0) Evaluate();
   while (!trainer_->done() && StopSignal() == 0) {
-    const StepReport report = trainer_->Step();
+    // On a GPU a look at the step's numbers waits for all queued work, so it is taken only where they are used.
+    const int64_t next = trainer_->step() + 1;
+    const auto due = [&](int64_t every) { return every > 0 && next % every == 0; };
+    const bool read =
+        next == total || next <= first + 2 || due(settings_.log_every) || due(eval_every) || due(save_every);
+    const StepReport report = trainer_->Step(read);
     recorder_->RecordStep(report, stream_->epochs());
 
     const bool stopping = StopSignal() != 0 || (limit_s > 0 && SecondsSince(start_) > limit_s) ||

@@ -21,7 +21,8 @@ namespace {
 
 }  // namespace
 
-Trainer::Trainer(LanguageModel* model, SampleStream* stream, const TrainPlan& plan, at::Device device)
+Trainer::Trainer(LanguageModel* model, SampleStream* stream, const TrainPlan& plan, at::Device device,
+                 bool defer)
     : model_(model),
       stream_(stream),
       plan_(plan),
@@ -29,9 +30,12 @@ Trainer::Trainer(LanguageModel* model, SampleStream* stream, const TrainPlan& pl
       optimizer_(&model->parameters(), plan.optimizer),
       scaler_(plan.precision == Precision::kFp16) {
   model->set_loss_terms(plan.loss_terms());
+  if (!defer && device.is_cpu()) return;
+  device_step_.emplace(device);
+  device_step_->Set(scaler_.state(), 0);
 }
 
-StepReport Trainer::Step() {
+StepReport Trainer::Step(bool read) {
   const auto start = std::chrono::steady_clock::now();
   const double wait_before_s = stream_->loader_counts().wait_s;
   StepReport report;
@@ -54,8 +58,13 @@ StepReport Trainer::Step() {
   LossSum sum;
   for (const PackedBatch& micro_batch : micro_batches) {
     if (micro_batch.num_labels == 0) continue;
-    const double gradient_scale = report.loss_scale / static_cast<double>(report.labels);
-    const LossSum loss = model_->LossAndGradients(ToModelInput(micro_batch), gradient_scale);
+    const GradientScale scale = device_step_ ? device_step_->Scale(report.labels)
+                                             : report.loss_scale / static_cast<double>(report.labels);
+    const LossSum loss = model_->LossAndGradients(ToModelInput(micro_batch), scale);
+    if (device_step_) {
+      device_step_->AddLoss(loss);
+      continue;
+    }
     sum.loss_nats += loss.loss_nats;
     sum.smoothing_nats += loss.smoothing_nats;
     sum.z_loss_nats += loss.z_loss_nats;
@@ -63,6 +72,17 @@ StepReport Trainer::Step() {
 
   if (report.labels == 0) {
     report.skipped = true;
+  } else if (device_step_) {
+    device_step_->Finish(report.step, report.labels, plan_.clip, scaler_.enabled(), report.lr,
+                         CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), &optimizer_);
+    if (read) ReadDevice();
+    report.read = read;
+    report.loss_nats = last_read_.loss_nats;
+    report.smoothing_nats = last_read_.smoothing_nats;
+    report.z_loss_nats = last_read_.z_loss_nats;
+    report.grad_norm = last_read_.grad_norm;
+    report.loss_scale = last_read_.loss_scale;
+    report.skipped = last_read_.skipped;
   } else {
     const auto labels = static_cast<double>(report.labels);
     report.loss_nats = sum.loss_nats / labels;
@@ -87,19 +107,43 @@ StepReport Trainer::Step() {
   ++step_;
   tokens_seen_ += report.tokens;
   labels_seen_ += report.labels;
-  report.step_time_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.host_time_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  unread_time_s_ += report.host_time_s;
+  ++unread_steps_;
+  report.step_time_s = unread_time_s_ / static_cast<double>(unread_steps_);
+  if (report.read) unread_time_s_ = 0, unread_steps_ = 0;
   return report;
 }
 
+void Trainer::ReadDevice() {
+  const StepState state = device_step_->Read(&reader_);
+  scaler_.set_state({.scale = state.loss_scale,
+                     .good_steps = static_cast<int64_t>(state.good_steps),
+                     .skipped_steps = static_cast<int64_t>(state.skipped_steps)});
+  optimizer_.set_steps(static_cast<int64_t>(state.updates));
+  last_read_.loss_nats = state.last_loss_nats / state.labels;
+  last_read_.smoothing_nats = state.last_smoothing_nats / state.labels;
+  last_read_.z_loss_nats = state.last_z_loss_nats / state.labels;
+  last_read_.grad_norm = state.grad_norm;
+  last_read_.loss_scale = state.last_loss_scale;
+  last_read_.skipped = state.skipped != 0;
+  if (state.bad_step == 0) return;
+  const bool loss_is_bad = !std::isfinite(state.bad_loss_nats);
+  ThrowNonFinite(loss_is_bad ? "loss" : "gradient norm",
+                 loss_is_bad ? state.bad_loss_nats : state.bad_grad_norm,
+                 static_cast<int64_t>(state.bad_step), scaler_.enabled() ? " even at loss scale 1" : "");
+}
+
 TrainerState Trainer::state() {
+  if (device_step_) ReadDevice();
   return {.step = step_,
           .updates = optimizer_.steps(),
           .tokens_seen = tokens_seen_,
           .labels_seen = labels_seen_,
           .cursor = stream_->cursor(),
           .scaler = scaler_.state(),
-          .exp_avg = optimizer_.exp_avg(),
-          .exp_avg_sq = optimizer_.exp_avg_sq()};
+          .exp_avg = optimizer_.exp_avg().cpu(),
+          .exp_avg_sq = optimizer_.exp_avg_sq().cpu()};
 }
 
 void Trainer::Restore(const TrainerState& state) {
@@ -112,6 +156,7 @@ void Trainer::Restore(const TrainerState& state) {
   optimizer_.exp_avg_sq().copy_(state.exp_avg_sq);
   optimizer_.set_steps(state.updates);
   scaler_.set_state(state.scaler);
+  if (device_step_) device_step_->Set(state.scaler, state.updates);
   step_ = state.step;
   tokens_seen_ = state.tokens_seen;
   labels_seen_ = state.labels_seen;

@@ -9,10 +9,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "lib/data/sample_stream.h"
 #include "lib/model/language_model.h"
 #include "lib/optim/adamw.h"
+#include "lib/optim/device_step.h"
 #include "lib/optim/loss_scaler.h"
 #include "lib/train/train_plan.h"
 
@@ -38,6 +40,11 @@ struct StepReport {
   double loss_scale = 1;  ///< the step ran with
   bool skipped = false;   ///< fp16 overflow, or no label: the weights did not change
   int64_t tokens = 0, labels = 0;
+  /// Whether loss, norm, scale and `skipped` are this step's; else they are those of the last step that was
+  /// read.
+  bool read = true;
+  double host_time_s = 0;  ///< that the call took; all of a run's steps add up to their time
+  /// The time of a step: the call's on a CPU, on a GPU the mean since the numbers were read before.
   double step_time_s = 0;
   double data_wait_s = 0;  ///< the part of step_time_s spent waiting for samples
 };
@@ -45,30 +52,46 @@ struct StepReport {
 class Trainer {
  public:
   /// \param model, stream outlive the trainer; the stream is read from where it stands
-  Trainer(LanguageModel* model, SampleStream* stream, const TrainPlan& plan, at::Device device);
+  /// \param defer whether the numbers of a step stay on the device until they are read; on a GPU they always
+  /// do
+  Trainer(LanguageModel* model, SampleStream* stream, const TrainPlan& plan, at::Device device,
+          bool defer = false);
 
   /// \throws Error{kNonFinite} naming the step when loss or gradients are not finite (fp16: at loss scale 1);
   /// the
-  ///         weights are then those of the step before
-  StepReport Step();
+  ///         weights are then those of the step before. Without `read` on a GPU: at the next look, with the
+  ///         same weights and the step that was the first
+  /// \param read whether the report must hold this step's numbers; on a GPU that waits for the step to end
+  StepReport Step(bool read = true);
   bool done() const { return step_ >= plan_.schedule.total_steps; }
   int64_t step() const { return step_; }
   int64_t tokens_seen() const { return tokens_seen_; }
   const TrainPlan& plan() const { return plan_; }
-  /// The tensors are the live ones: use them before the next Step.
+  /// The tensors are the live ones, or copies of a GPU's: use them before the next Step. Waits for a GPU.
+  /// \throws Error{kNonFinite} as Step
   TrainerState state();
+  /// How often the host has read numbers from the device.
+  int64_t device_reads() const { return reader_.reads(); }
   /// Takes over a state; the weights are the caller's to restore, before or after. \throws Error{kBadInput}
   /// when the moments do not fit the model or the cursor not the data
   void Restore(const TrainerState& state);
   LanguageModel& model() { return *model_; }
 
  private:
+  /// Takes over what the device decided since the last look. \throws Error{kNonFinite}
+  void ReadDevice();
+
   LanguageModel* model_;
   SampleStream* stream_;
   TrainPlan plan_;
   at::Device device_;
   AdamW optimizer_;
   LossScaler scaler_;
+  std::optional<DeviceStep> device_step_;  ///< where numbers stay on the device
+  HostReader reader_;
+  StepReport last_read_;      ///< the numbers of the last look
+  double unread_time_s_ = 0;  ///< of the steps since then
+  int64_t unread_steps_ = 0;
   int64_t step_ = 0, tokens_seen_ = 0, labels_seen_ = 0;
 };
 

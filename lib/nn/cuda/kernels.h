@@ -1,0 +1,72 @@
+/// The element-wise kernels on a GPU (compute capability 8.0 and later): what lib/nn/cpu/kernels.h has,
+/// launched on a stream. Torch-free; pointers are device memory, contiguous.
+///
+/// Numerics: stored values (fp32, bf16, fp16) are converted to fp32 when loaded and rounded to nearest even
+/// when stored; sums run in fp32, the sum of squares and the losses end in fp64. Every sum has an order that
+/// depends on the shape alone and no kernel uses floating-point atomics, so results are the same bits on
+/// every run and every GPU of one architecture. Nothing synchronises. Pointers that are multiples of 16 bytes
+/// and widths that are multiples of 8 get 16-byte accesses, others one element at a time.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace trainwright::cuda {
+
+enum class Storage { kFp32, kBf16, kFp16 };
+
+struct LossTerms {
+  float z_loss, label_smoothing;
+};
+
+cudaError_t Round(Storage storage, const float* in, void* out, int64_t size, cudaStream_t stream);
+
+/// As cpu::Kernels::add_norm. \param update null: sum is not written
+cudaError_t AddNorm(Storage storage, const float* residual, const void* update, const float* weight,
+                    float epsilon, int64_t rows, int64_t width, float* sum, void* normed, float* rstd,
+                    cudaStream_t stream);
+cudaError_t NormAgain(Storage storage, const float* x, const float* rstd, const float* weight, int64_t rows,
+                      int64_t width, void* normed, cudaStream_t stream);
+/// Rows whose weight gradients are summed by one block; a function of their number alone.
+int64_t NormBackwardBlocks(int64_t rows);
+/// Adds to d_x and d_weight. \param partial scratch, fp32 [NormBackwardBlocks(rows), width]
+cudaError_t NormBackward(Storage storage, const void* d_normed, const float* x, const float* rstd,
+                         const float* weight, int64_t rows, int64_t width, float* d_x, float* d_weight,
+                         float* partial, cudaStream_t stream);
+
+/// Turns the first `num_heads` heads of every row in place; later heads (the values) stay.
+/// \param row_width elements of a row \param sign 1, or -1 for the backward pass
+cudaError_t Rope(Storage storage, void* qkv, const int64_t* positions, const float* cosines,
+                 const float* sines, int64_t rows, int64_t row_width, int64_t num_heads, int64_t head_dim,
+                 float sign, cudaStream_t stream);
+
+cudaError_t Swiglu(Storage storage, const void* gate_up, int64_t rows, int64_t width, void* out,
+                   cudaStream_t stream);
+/// Overwrites gate_up with its gradient.
+cudaError_t SwigluBackward(Storage storage, void* gate_up, const void* d_out, int64_t rows, int64_t width,
+                           cudaStream_t stream);
+
+/// As cpu::Kernels::cross_entropy. \param loss_scale null, or a number that multiplies `scale`
+cudaError_t CrossEntropy(Storage storage, void* logits, const int64_t* targets, int64_t rows,
+                         int64_t vocabulary, LossTerms terms, float scale, const double* loss_scale,
+                         bool gradients, double* losses_n3, cudaStream_t stream);
+
+/// table_gradient[token] += the rows of d_x with that token, in their order.
+/// \param sorted_tokens [rows] ascending \param sorted_rows the rows they come from, equal tokens in row
+/// order
+cudaError_t EmbeddingBackward(const float* d_x, const int64_t* sorted_tokens, const int64_t* sorted_rows,
+                              int64_t rows, int64_t width, float* table_gradient, cudaStream_t stream);
+
+/// Blocks of the first pass over `size` elements.
+int64_t SumOfSquaresBlocks(int64_t size);
+/// \param partial scratch, fp64 [SumOfSquaresBlocks(size)] \param out one fp64
+cudaError_t SumOfSquares(const float* values, int64_t size, double* partial, double* out,
+                         cudaStream_t stream);
+
+/// trainwright::FinishStep on the device. \param state fp64 [kStepStateFields]
+/// \param outputs fp32 [kStepOutputFields]
+cudaError_t FinishStep(const double* sum_of_squares, double step, double labels, double max_norm, bool scaled,
+                       double* state, float* outputs, cudaStream_t stream);
+
+}  // namespace trainwright::cuda

@@ -1,0 +1,224 @@
+// libtrainwright_cuda.so: the CUDA implementations of the operators in ops.h, over the torch-free launches of
+// kernels.h, on torch's current stream.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/sort.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+#include <torch/headeronly/version.h>
+#include <torch/library.h>
+
+#include <cstdio>
+
+#include "lib/base/version.h"
+#include "lib/device/cuda_plugin.h"
+#include "lib/nn/cuda/kernels.h"
+#include "lib/nn/ops.h"
+#include "lib/nn/step_decision.h"
+
+namespace trainwright::cuda {
+namespace {
+
+Storage StorageOf(const at::Tensor& stored) {
+  switch (stored.scalar_type()) {
+    case at::kFloat:
+      return Storage::kFp32;
+    case at::kBFloat16:
+      return Storage::kBf16;
+    case at::kHalf:
+      return Storage::kFp16;
+    default:
+      TORCH_CHECK(false, "stored values are fp32, bf16 or fp16, not ", stored.scalar_type());
+  }
+}
+
+/// The device and stream of an operator, after its tensors were checked.
+class Launch {
+ public:
+  Launch(std::initializer_list<at::Tensor> tensors)
+      : guard_(tensors.begin()->device()), stream_(c10::cuda::getCurrentCUDAStream()) {
+    for (const at::Tensor& tensor : tensors) {
+      TORCH_CHECK(tensor.is_cuda() && tensor.is_contiguous() && tensor.device() == tensors.begin()->device(),
+                  "the operator takes contiguous tensors of one GPU");
+    }
+  }
+  cudaStream_t stream() const { return stream_; }
+
+ private:
+  c10::cuda::CUDAGuard guard_;
+  cudaStream_t stream_;
+};
+
+float* Floats(at::Tensor& tensor) {
+  return tensor.mutable_data_ptr<float>();
+}
+const float* Floats(const at::Tensor& tensor) {
+  return tensor.const_data_ptr<float>();
+}
+const int64_t* Longs(const at::Tensor& tensor) {
+  return tensor.const_data_ptr<int64_t>();
+}
+
+void RoundInto(const at::Tensor& in, int64_t, at::Tensor& out) {
+  const Launch launch({in, out});
+  C10_CUDA_CHECK(Round(StorageOf(out), Floats(in), out.mutable_data_ptr(), in.numel(), launch.stream()));
+}
+
+void AddRmsNorm(const at::Tensor& residual_nd, const std::optional<at::Tensor>& update_nd,
+                const at::Tensor& weight_d, double epsilon, int64_t, at::Tensor& sum_nd,
+                at::Tensor& normed_nd, at::Tensor& rstd_n) {
+  const Launch launch({residual_nd, update_nd.value_or(residual_nd), weight_d, normed_nd, rstd_n});
+  C10_CUDA_CHECK(AddNorm(
+      StorageOf(normed_nd), Floats(residual_nd), update_nd ? update_nd->const_data_ptr() : nullptr,
+      Floats(weight_d), static_cast<float>(epsilon), residual_nd.size(0), residual_nd.size(1),
+      update_nd ? Floats(sum_nd) : nullptr, normed_nd.mutable_data_ptr(), Floats(rstd_n), launch.stream()));
+}
+
+void RmsNormAgain(const at::Tensor& x_nd, const at::Tensor& rstd_n, const at::Tensor& weight_d, int64_t,
+                  at::Tensor& normed_nd) {
+  const Launch launch({x_nd, rstd_n, weight_d, normed_nd});
+  C10_CUDA_CHECK(NormAgain(StorageOf(normed_nd), Floats(x_nd), Floats(rstd_n), Floats(weight_d), x_nd.size(0),
+                           x_nd.size(1), normed_nd.mutable_data_ptr(), launch.stream()));
+}
+
+void RmsNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& rstd_n,
+                     const at::Tensor& weight_d, int64_t, at::Tensor& d_x_nd, at::Tensor& d_weight_d) {
+  const Launch launch({d_normed_nd, x_nd, rstd_n, weight_d, d_x_nd, d_weight_d});
+  const int64_t rows = x_nd.size(0), width = x_nd.size(1);
+  at::Tensor partial = at::empty({NormBackwardBlocks(rows), width}, x_nd.options());
+  C10_CUDA_CHECK(NormBackward(StorageOf(d_normed_nd), d_normed_nd.const_data_ptr(), Floats(x_nd),
+                              Floats(rstd_n), Floats(weight_d), rows, width, Floats(d_x_nd),
+                              Floats(d_weight_d), Floats(partial), launch.stream()));
+}
+
+void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosines, const at::Tensor& sines,
+          int64_t num_heads, int64_t num_kv_heads, int64_t, bool backward) {
+  const Launch launch({qkv, positions_n, cosines, sines});
+  C10_CUDA_CHECK(cuda::Rope(StorageOf(qkv), qkv.mutable_data_ptr(), Longs(positions_n), Floats(cosines),
+                            Floats(sines), qkv.size(0), qkv.size(1), num_heads + num_kv_heads,
+                            qkv.size(1) / (num_heads + 2 * num_kv_heads), backward ? -1.0f : 1.0f,
+                            launch.stream()));
+}
+
+void Swiglu(const at::Tensor& gate_up, int64_t, at::Tensor& out_nf) {
+  const Launch launch({gate_up, out_nf});
+  C10_CUDA_CHECK(cuda::Swiglu(StorageOf(gate_up), gate_up.const_data_ptr(), out_nf.size(0), out_nf.size(1),
+                              out_nf.mutable_data_ptr(), launch.stream()));
+}
+
+void SwigluBackward(const at::Tensor& d_out_nf, int64_t, at::Tensor& gate_up) {
+  const Launch launch({d_out_nf, gate_up});
+  C10_CUDA_CHECK(cuda::SwigluBackward(StorageOf(gate_up), gate_up.mutable_data_ptr(),
+                                      d_out_nf.const_data_ptr(), d_out_nf.size(0), d_out_nf.size(1),
+                                      launch.stream()));
+}
+
+void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, double z_loss,
+                         double label_smoothing, double scale, const std::optional<at::Tensor>& loss_scale,
+                         int64_t, bool gradients, at::Tensor& losses_n3) {
+  const Launch launch({logits_nv, targets_n, loss_scale.value_or(targets_n), losses_n3});
+  const LossTerms terms{static_cast<float>(z_loss), static_cast<float>(label_smoothing)};
+  C10_CUDA_CHECK(CrossEntropy(StorageOf(logits_nv), logits_nv.mutable_data_ptr(), Longs(targets_n),
+                              logits_nv.size(0), logits_nv.size(1), terms, static_cast<float>(scale),
+                              loss_scale ? loss_scale->const_data_ptr<double>() : nullptr, gradients,
+                              losses_n3.mutable_data_ptr<double>(), launch.stream()));
+}
+
+void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd) {
+  at::index_select_out(out_nd, table_vd, 0, tokens_n);
+}
+
+void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd) {
+  const Launch launch({d_out_nd, tokens_n, d_table_vd});
+  const auto [tokens, rows] = at::sort(tokens_n, /*stable=*/true, /*dim=*/0, /*descending=*/false);
+  C10_CUDA_CHECK(EmbeddingBackward(Floats(d_out_nd), Longs(tokens), Longs(rows), d_out_nd.size(0),
+                                   d_out_nd.size(1), Floats(d_table_vd), launch.stream()));
+}
+
+void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
+  const Launch launch({values, out});
+  at::Tensor partial = at::empty({SumOfSquaresBlocks(values.numel())}, out.options());
+  C10_CUDA_CHECK(cuda::SumOfSquares(Floats(values), values.numel(), partial.mutable_data_ptr<double>(),
+                                    out.mutable_data_ptr<double>(), launch.stream()));
+}
+
+void FinishStep(const at::Tensor& sum_of_squares, int64_t step, int64_t labels, double max_norm, bool scaled,
+                at::Tensor& state, at::Tensor& outputs) {
+  const Launch launch({sum_of_squares, state, outputs});
+  TORCH_CHECK(state.numel() == kStepStateFields && outputs.numel() == kStepOutputFields);
+  C10_CUDA_CHECK(cuda::FinishStep(sum_of_squares.const_data_ptr<double>(), static_cast<double>(step),
+                                  static_cast<double>(labels), max_norm, scaled,
+                                  state.mutable_data_ptr<double>(), Floats(outputs), launch.stream()));
+}
+
+/// Registers a function of the type that the operator has in ops.h.
+template <typename Function>
+void Implement(torch::Library* library, const char* name, Function* implementation) {
+  library->impl(name, implementation);
+}
+
+void RegisterOperators() {
+  // Lives as long as the process, as the plugin does: torch may call at any time.
+  static auto* const library =
+      new torch::Library(torch::Library::IMPL, "trainwright", c10::DispatchKey::CUDA, __FILE__, __LINE__);
+  Implement<decltype(ops::RoundInto)>(library, "round_into", &RoundInto);
+  Implement<decltype(ops::AddRmsNorm)>(library, "add_rms_norm", &AddRmsNorm);
+  Implement<decltype(ops::RmsNormAgain)>(library, "rms_norm_again", &RmsNormAgain);
+  Implement<decltype(ops::RmsNormBackward)>(library, "rms_norm_backward", &RmsNormBackward);
+  Implement<decltype(ops::Rope)>(library, "rope", &Rope);
+  Implement<decltype(ops::Swiglu)>(library, "swiglu", &Swiglu);
+  Implement<decltype(ops::SwigluBackward)>(library, "swiglu_backward", &SwigluBackward);
+  Implement<decltype(ops::SoftmaxCrossEntropy)>(library, "softmax_cross_entropy", &SoftmaxCrossEntropy);
+  Implement<decltype(ops::Embed)>(library, "embed", &Embed);
+  Implement<decltype(ops::EmbedBackward)>(library, "embed_backward", &EmbedBackward);
+  Implement<decltype(ops::SumOfSquares)>(library, "sum_of_squares", &SumOfSquares);
+  Implement<decltype(ops::FinishStep)>(library, "finish_step", &FinishStep);
+}
+
+int32_t DeviceCount(char* problem, size_t problem_size) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaSuccess) return count;
+  std::snprintf(problem, problem_size, "%s", cudaGetErrorString(status));
+  return -1;
+}
+
+bool DeviceInfo(int32_t device, CudaDeviceInfo* info) {
+  cudaDeviceProp properties;
+  if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return false;
+  std::snprintf(info->name, sizeof(info->name), "%s", properties.name);
+  info->capability_major = properties.major;
+  info->capability_minor = properties.minor;
+  info->memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
+  return true;
+}
+
+int64_t PeakMemoryBytes(int32_t device) {
+  const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(device));
+  return stats.allocated_bytes[0].peak;  // [0]: the aggregate
+}
+
+void RefuseWaiting(bool refuse) {
+  c10::cuda::warning_state().set_sync_debug_mode(refuse ? c10::cuda::SyncDebugMode::L_ERROR
+                                                        : c10::cuda::SyncDebugMode::L_DISABLED);
+}
+
+constexpr CudaPlugin kPlugin = {.interface = kCudaPluginInterface,
+                                .trainwright_version = TRAINWRIGHT_VERSION,
+                                .torch_version = TORCH_VERSION,
+                                .register_operators = &RegisterOperators,
+                                .device_count = &DeviceCount,
+                                .device_info = &DeviceInfo,
+                                .peak_memory_bytes = &PeakMemoryBytes,
+                                .refuse_waiting = &RefuseWaiting};
+
+}  // namespace
+}  // namespace trainwright::cuda
+
+extern "C" [[gnu::visibility("default")]] const trainwright::CudaPlugin* trainwright_cuda_plugin() {
+  return &trainwright::cuda::kPlugin;
+}

@@ -1,0 +1,79 @@
+#include "lib/device/cuda_backend.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "lib/base/error.h"
+#include "lib/device/device.h"
+
+namespace trainwright {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kEmpty[] = TRAINWRIGHT_PLUGINS "empty.so";
+
+/// Files that all load, with the named plugin of tests/device/plugins.
+CudaBackendFiles With(const std::string& plugin) {
+  return {.driver = kEmpty, .torch_cuda = kEmpty, .plugins = {TRAINWRIGHT_PLUGINS + plugin + ".so"}};
+}
+
+std::string ProblemOf(const CudaBackendFiles& files) {
+  const CudaBackend backend = LoadCudaBackend(files);
+  EXPECT_EQ(backend.plugin, nullptr);
+  EXPECT_NE(backend.hint, "");
+  return backend.problem;
+}
+
+TEST(CudaBackendTest, NamesTheFirstThingThatIsMissing) {
+  CudaBackendFiles files = With("old_gpu");
+  files.driver = "libno-such-driver.so.1";
+  EXPECT_THAT(ProblemOf(files), HasSubstr("no NVIDIA driver: libno-such-driver.so.1"));
+  files = With("old_gpu");
+  files.plugins = {"/nowhere/a.so", "/nowhere/b.so"};
+  EXPECT_THAT(ProblemOf(files), HasSubstr("none of /nowhere/a.so, /nowhere/b.so exists"));
+  files = With("old_gpu");
+  files.torch_cuda = "/nowhere/libtorch_cuda.so";
+  EXPECT_THAT(ProblemOf(files), HasSubstr("libtorch_cuda cannot be loaded: /nowhere/libtorch_cuda.so"));
+}
+
+TEST(CudaBackendTest, RefusesAPluginOfAnotherBuildBeforeUsingIt) {
+  EXPECT_THAT(ProblemOf(With("other_interface")), HasSubstr("interface 999; this program is"));
+  EXPECT_THAT(ProblemOf(With("other_torch")), HasSubstr("was built with torch 1.0.0; this program with 2."));
+  EXPECT_THAT(ProblemOf(With("empty")), HasSubstr("is no trainwright CUDA plugin"));
+}
+
+TEST(CudaBackendTest, RefusesGpusThatItCannotUse) {
+  EXPECT_THAT(ProblemOf(With("no_gpu")), HasSubstr("the driver shows no GPU"));
+  EXPECT_THAT(ProblemOf(With("old_driver")), HasSubstr("CUDA driver version is insufficient"));
+  EXPECT_THAT(ProblemOf(With("old_gpu")), HasSubstr("(Old GPU) has compute capability 7.5; 8.0 is needed"));
+}
+
+TEST(CudaBackendTest, LooksBesideTheProgramUnlessThePluginIsNamed) {
+  const CudaBackendFiles usual = DefaultCudaBackendFiles();
+  ASSERT_EQ(usual.plugins.size(), 2u);
+  EXPECT_THAT(usual.plugins[0], testing::EndsWith("/tests/libtrainwright_cuda.so"));
+  EXPECT_THAT(usual.plugins[1], testing::EndsWith("/lib/trainwright/libtrainwright_cuda.so"));
+  EXPECT_THAT(usual.torch_cuda, testing::EndsWith("/libtorch_cuda.so"));
+  setenv("TRAINWRIGHT_CUDA_PLUGIN", "/some/plugin.so", 1);
+  EXPECT_THAT(DefaultCudaBackendFiles().plugins, testing::ElementsAre("/some/plugin.so"));
+  unsetenv("TRAINWRIGHT_CUDA_PLUGIN");
+}
+
+TEST(ChooseDeviceTest, WithoutAGpuAutoIsTheCpuAndCudaAnErrorThatSaysWhy) {
+  if (ProcessCudaBackend().plugin != nullptr) GTEST_SKIP() << "NOT RUN: this machine has a GPU";
+  EXPECT_TRUE(ChooseDevice("auto").is_cpu());
+  try {
+    ChooseDevice("cuda");
+    FAIL() << "accepted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kDevice);
+    EXPECT_EQ(error.problem(), ProcessCudaBackend().problem);
+    EXPECT_NE(error.hint(), "");
+  }
+}
+
+}  // namespace
+}  // namespace trainwright

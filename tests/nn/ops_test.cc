@@ -1,0 +1,221 @@
+// Every operator of ops.h on every device and in every precision against its formula in double. The CPU holds
+// fp16 as rounded fp32, a GPU as fp16. Without a GPU that can be used the cuda instances are skipped: NOT
+// RUN.
+#include "lib/nn/ops.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/exp.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/sigmoid.h>
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <tuple>
+
+#include "lib/device/cuda_backend.h"
+#include "lib/nn/step_decision.h"
+#include "tests/nn/reference.h"
+
+namespace trainwright {
+namespace {
+
+using test::RandomTensor;
+using test::RelativeDifference;
+
+class OpsTest : public testing::TestWithParam<std::tuple<at::DeviceType, Precision>> {
+ protected:
+  void SetUp() override {
+    if (device_.is_cuda() && ProcessCudaBackend().plugin == nullptr) {
+      GTEST_SKIP() << "NOT RUN: " << ProcessCudaBackend().problem;
+    }
+  }
+  at::Tensor OnDevice(const at::Tensor& tensor) const { return tensor.to(device_); }
+  /// Random numbers in the storage type.
+  at::Tensor Stored(const std::vector<int64_t>& shape, uint64_t stream) const {
+    return RandomTensor(shape, stream).to(PrecisionDtype(precision_)).to(storage_).to(device_);
+  }
+  at::Tensor Empty(const std::vector<int64_t>& shape, at::ScalarType dtype) const {
+    return at::empty(shape, at::TensorOptions().dtype(dtype).device(device_));
+  }
+  static at::Tensor Double(const at::Tensor& tensor) { return tensor.cpu().to(at::kDouble); }
+  /// A unit in the last place of the precision, doubled: results are rounded once.
+  double tolerance() const {
+    return precision_ == Precision::kFp32 ? 2e-6 : precision_ == Precision::kBf16 ? 0x1p-8 : 0x1p-11;
+  }
+
+  const at::Device device_ = at::Device(std::get<0>(GetParam()));
+  const Precision precision_ = std::get<1>(GetParam());
+  const int64_t code_ = static_cast<int64_t>(precision_);
+  const at::ScalarType storage_ =
+      device_.is_cpu() && precision_ == Precision::kFp16 ? at::kFloat : PrecisionDtype(precision_);
+};
+
+// Widths: 64 takes 16-byte accesses on a GPU, 37 does not; 3000 is more than one turn of a block.
+constexpr int64_t kWidths[] = {37, 64, 3000};
+
+TEST_P(OpsTest, RoundIntoRoundsToNearest) {
+  for (const int64_t width : kWidths) {
+    const at::Tensor x = RandomTensor({width}, 1);
+    at::Tensor out = Empty({width}, storage_);
+    ops::RoundInto(OnDevice(x), code_, out);
+    EXPECT_EQ(Double(out).sub(x.to(PrecisionDtype(precision_)).to(at::kDouble)).abs().max().item<double>(),
+              0);
+  }
+}
+
+TEST_P(OpsTest, AddRmsNormAndItsBackwardEqualTheFormula) {
+  constexpr double kEpsilon = 1e-5;
+  for (const int64_t width : kWidths) {
+    const at::Tensor residual = RandomTensor({70, width}, 1), weight = RandomTensor({width}, 2);
+    const at::Tensor update = Stored({70, width}, 3), d_normed = Stored({70, width}, 4);
+    at::Tensor sum = Empty({70, width}, at::kFloat), normed = Empty({70, width}, storage_),
+               again = Empty({70, width}, storage_), rstd = Empty({70}, at::kFloat);
+    ops::AddRmsNorm(OnDevice(residual), update, OnDevice(weight), kEpsilon, code_, sum, normed, rstd);
+    ops::RmsNormAgain(sum, rstd, OnDevice(weight), code_, again);
+    const at::Tensor x = residual.to(at::kDouble).add(Double(update)), w = weight.to(at::kDouble);
+    const at::Tensor scale = x.pow(2).mean(1, true).add(kEpsilon).rsqrt(), unit = x.mul(scale);
+    EXPECT_LT(RelativeDifference(Double(sum), x), 1e-6);
+    EXPECT_LT(RelativeDifference(Double(normed), unit.mul(w)), tolerance());
+    EXPECT_TRUE(Double(again).equal(Double(normed)));
+
+    const at::Tensor before = RandomTensor({70, width}, 5), before_weight = RandomTensor({width}, 6);
+    at::Tensor d_x = OnDevice(before.clone()), d_weight = OnDevice(before_weight.clone());
+    ops::RmsNormBackward(d_normed, sum, rstd, OnDevice(weight), code_, d_x, d_weight);
+    const at::Tensor dy = Double(d_normed), wdy = dy.mul(w);
+    const at::Tensor expected = wdy.sub(unit.mul(wdy.mul(unit).mean(1, true))).mul(scale);
+    EXPECT_LT(RelativeDifference(Double(d_x).sub(before.to(at::kDouble)), expected), 1e-5);
+    EXPECT_LT(RelativeDifference(Double(d_weight).sub(before_weight.to(at::kDouble)), dy.mul(unit).sum(0)),
+              1e-5);
+  }
+}
+
+TEST_P(OpsTest, RopeTurnsQueriesAndKeysAndBackAgain) {
+  for (const int64_t size : {6, 16, 64}) {
+    const int64_t rows = 9, half = size / 2;
+    const at::Tensor qkv = Stored({rows, (3 + 2 * 1) * size}, 1);
+    const at::Tensor angles = RandomTensor({50, half}, 2), cosines = angles.cos(), sines = angles.sin();
+    const at::Tensor positions = at::tensor({0, 1, 2, 3, 0, 1, 49, 7, 5}, at::kLong);
+    for (const bool backward : {false, true}) {
+      at::Tensor turned = qkv.clone();
+      ops::Rope(turned, OnDevice(positions), OnDevice(cosines), OnDevice(sines), 3, 1, code_, backward);
+      at::Tensor expected = Double(qkv).view({rows, 5, size}).clone();
+      const at::Tensor a = expected.narrow(1, 0, 4).narrow(2, 0, half).clone(),
+                       b = expected.narrow(1, 0, 4).narrow(2, half, half).clone();
+      const at::Tensor c = cosines.index_select(0, positions).to(at::kDouble).unsqueeze(1);
+      const at::Tensor s =
+          sines.index_select(0, positions).to(at::kDouble).unsqueeze(1).mul(backward ? -1 : 1);
+      expected.narrow(1, 0, 4).narrow(2, 0, half).copy_(a.mul(c).sub(b.mul(s)));
+      expected.narrow(1, 0, 4).narrow(2, half, half).copy_(b.mul(c).add(a.mul(s)));
+      EXPECT_LT(RelativeDifference(Double(turned), expected.view({rows, -1})), tolerance());
+    }
+  }
+}
+
+TEST_P(OpsTest, SwigluAndItsBackwardEqualTheFormula) {
+  for (const int64_t width : kWidths) {
+    const at::Tensor gate_up = Stored({5, 2 * width}, 1), d_out = Stored({5, width}, 2);
+    at::Tensor out = Empty({5, width}, storage_), gradient = gate_up.clone();
+    ops::Swiglu(gate_up, code_, out);
+    ops::SwigluBackward(d_out, code_, gradient);
+    const at::Tensor g = Double(gate_up).narrow(1, 0, width), u = Double(gate_up).narrow(1, width, width);
+    const at::Tensor s = at::sigmoid(g), silu = g.mul(s), d = Double(d_out);
+    EXPECT_LT(RelativeDifference(Double(out), silu.mul(u)), tolerance());
+    const at::Tensor d_gate = d.mul(u).mul(s.add(silu.mul(s.neg().add(1))));
+    EXPECT_LT(RelativeDifference(Double(gradient).narrow(1, 0, width), d_gate), tolerance());
+    EXPECT_LT(RelativeDifference(Double(gradient).narrow(1, width, width), d.mul(silu)), tolerance());
+  }
+}
+
+TEST_P(OpsTest, SoftmaxCrossEntropyAndItsGradientEqualTheFormula) {
+  constexpr double kZLoss = 0.01, kSmoothing = 0.1, kScale = 0.25, kLossScale = 4;
+  for (const int64_t vocabulary : kWidths) {
+    const at::Tensor logits = Stored({6, vocabulary}, 1);
+    const at::Tensor targets =
+        at::tensor({int64_t{0}, vocabulary - 1, int64_t{3}, int64_t{7}, int64_t{7}, int64_t{30}});
+    at::Tensor gradient = logits.clone(), losses = Empty({6, 3}, at::kDouble);
+    const at::Tensor loss_scale = OnDevice(at::tensor({kLossScale}, at::kDouble));
+    ops::SoftmaxCrossEntropy(gradient, OnDevice(targets), kZLoss, kSmoothing, kScale, loss_scale, code_, true,
+                             losses);
+    const at::Tensor x = Double(logits), log_p = at::log_softmax(x, 1), log_z = x.logsumexp({1}, true);
+    at::Tensor one_hot = at::zeros({6, vocabulary}, at::kDouble);
+    one_hot.scatter_(1, targets.unsqueeze(1), 1.0);
+    const at::Tensor cross_entropy = log_p.mul(one_hot).sum(1).neg();
+    EXPECT_LT(RelativeDifference(Double(losses).select(1, 0), cross_entropy), 1e-6);
+    EXPECT_LT(RelativeDifference(Double(losses).select(1, 1),
+                                 log_p.mean(1).neg().sub(cross_entropy).mul(kSmoothing)),
+              1e-5);
+    EXPECT_LT(RelativeDifference(Double(losses).select(1, 2), log_z.squeeze(1).pow(2).mul(kZLoss)), 1e-5);
+    const at::Tensor p = log_p.exp();
+    const at::Tensor expected = p.mul(log_z.mul(2 * kZLoss).add(1))
+                                    .sub(one_hot.mul(1 - kSmoothing))
+                                    .sub(kSmoothing / static_cast<double>(vocabulary))
+                                    .mul(kScale * kLossScale);
+    EXPECT_LT(RelativeDifference(Double(gradient), expected), tolerance() + 1e-5);
+  }
+}
+
+TEST_P(OpsTest, EmbeddingBackwardAddsEqualTokensInRowOrder) {
+  for (const int64_t width : kWidths) {
+    const at::Tensor tokens = at::tensor({3, 1, 3, 3, 0, 8, 1, 3}, at::kLong),
+                     d_out = RandomTensor({8, width}, 1);
+    const at::Tensor table = RandomTensor({9, width}, 2);
+    at::Tensor out = Empty({8, width}, at::kFloat), gradient = OnDevice(at::zeros({9, width}));
+    ops::Embed(OnDevice(table), OnDevice(tokens), out);
+    EXPECT_TRUE(out.cpu().equal(table.index_select(0, tokens)));
+    ops::EmbedBackward(OnDevice(d_out), OnDevice(tokens), gradient);
+    at::Tensor expected = at::zeros({9, width});
+    for (int64_t i = 0; i < 8; ++i) expected[tokens[i].item<int64_t>()].add_(d_out[i]);
+    EXPECT_TRUE(gradient.cpu().equal(expected));  // one order of fp32 sums: the same bits on every device
+  }
+}
+
+TEST_P(OpsTest, SumOfSquaresIsExactToDoubleAndShowsNonFiniteElements) {
+  const at::Tensor values = RandomTensor({200001}, 1);
+  at::Tensor out = Empty({1}, at::kDouble);
+  ops::SumOfSquares(OnDevice(values), out);
+  const double expected = values.to(at::kDouble).pow(2).sum().item<double>();
+  EXPECT_NEAR(out.item<double>(), expected, 1e-12 * expected);
+  values[200000].fill_(INFINITY);
+  ops::SumOfSquares(OnDevice(values), out);
+  EXPECT_FALSE(std::isfinite(out.item<double>()));
+}
+
+TEST_P(OpsTest, FinishStepClipsAndStopsAtTheFirstBadStep) {
+  at::Tensor state = at::zeros({kStepStateFields}, at::kDouble), outputs = at::zeros({kStepOutputFields});
+  auto* numbers = reinterpret_cast<StepState*>(state.mutable_data_ptr<double>());
+  numbers->loss_scale = 1;
+  numbers->loss_nats = 20;
+  state = OnDevice(state);
+  outputs = OnDevice(outputs);
+  const auto finish = [&](double sum_of_squares, int64_t step) {
+    const at::Tensor squares = OnDevice(at::tensor({sum_of_squares}, at::kDouble));
+    ops::FinishStep(squares, step, /*labels=*/10, /*max_norm=*/2, /*scaled=*/false, state, outputs);
+    const at::Tensor host = outputs.cpu();
+    return *reinterpret_cast<const StepOutputs*>(host.const_data_ptr<float>());
+  };
+  const StepOutputs good = finish(16, 1);  // norm 4 is clipped to 2
+  EXPECT_NEAR(good.gradient_divisor, 2, 1e-5);
+  EXPECT_EQ(good.found_inf, 0);
+  EXPECT_EQ(good.adam_step, 1);
+  EXPECT_EQ(finish(INFINITY, 2).found_inf, 1);
+  EXPECT_EQ(finish(16, 3).found_inf, 1) << "after a bad step nothing may change";
+  const at::Tensor host = state.cpu();
+  const auto* after = reinterpret_cast<const StepState*>(host.const_data_ptr<double>());
+  EXPECT_EQ(after->bad_step, 2);
+  EXPECT_EQ(after->updates, 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, OpsTest,
+                         testing::Combine(testing::Values(at::kCPU, at::kCUDA),
+                                          testing::Values(Precision::kFp32, Precision::kBf16,
+                                                          Precision::kFp16)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param) == at::kCPU ? "cpu_" : "cuda_") +
+                                  PrecisionName(std::get<1>(info.param));
+                         });
+
+}  // namespace
+}  // namespace trainwright
