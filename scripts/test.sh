@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Builds Trainwright and runs its tests: from a bare system in one command, or what changed since the last run.
 #
-# usage: scripts/test.sh [release] [asan] [tsan]
+# usage: scripts/test.sh [release] [cuda] [asan] [tsan]
 #
 #   release   the optimised build of everything, and all tests
+#   cuda      the CUDA plugin for compute capability 8.0 and 9.0, compiled where nvcc is; a GPU is not needed
 #   asan      the layers and tools without torch under AddressSanitizer and UndefinedBehaviorSanitizer, and their tests
 #   tsan      the multi-threaded layers without torch under ThreadSanitizer, and their tests
 #
-# Without arguments: all three. Installs missing system packages (scripts/setup.sh) and fetches LibTorch
+# Without arguments: all four. Installs missing system packages (scripts/setup.sh) and fetches LibTorch
 # (scripts/fetch_libtorch.sh) first. Tests labelled "data" need the folder that TRAINWRIGHT_TEST_DATA names; without it
 # they are left out, and the last lines say so.
 set -euo pipefail
@@ -18,15 +19,15 @@ source scripts/common.sh
 suites=()
 for argument in "$@"; do
   case $argument in
-    release | asan | tsan) suites+=("$argument") ;;
+    release | cuda | asan | tsan) suites+=("$argument") ;;
     -h | --help) print_usage; exit 0 ;;
     *) die "unknown argument $argument" "scripts/test.sh --help" ;;
   esac
 done
-((${#suites[@]})) || suites=(release asan tsan)
+((${#suites[@]})) || suites=(release cuda asan tsan)
 
 jobs=$(build_jobs)
-passed=0 failed=0
+passed=0 failed=0 gpu_not_run=0
 
 # test_suite PRESET [CTEST_ARGUMENT...]: runs the tests of a build and adds them to the totals.
 test_suite() {
@@ -42,7 +43,10 @@ test_suite() {
     local total failures
     total=$(grep -om1 '[[:space:]]tests="[0-9]*"' "$report" | tr -dc 0-9)
     failures=$(grep -om1 '[[:space:]]failures="[0-9]*"' "$report" | tr -dc 0-9)
-    passed=$((passed + total - failures)) failed=$((failed + failures))
+    local skipped
+    skipped=$(grep -c '<skipped ' "$report" || true)
+    gpu_not_run=$((gpu_not_run + $(grep -B1 '<skipped ' "$report" | grep -c '<testcase name="[^"]*/cuda_' || true)))
+    passed=$((passed + total - failures - skipped)) failed=$((failed + failures))
   fi
   ((status == 0)) || failed_suites+=("$preset")
 }
@@ -50,7 +54,7 @@ failed_suites=()
 
 heading "Set-up"
 scripts/setup.sh --tests
-[[ " ${suites[*]} " != *' release '* ]] || scripts/fetch_libtorch.sh
+[[ ! " ${suites[*]} " =~ ' '(release|cuda)' ' ]] || scripts/fetch_libtorch.sh
 
 for suite in "${suites[@]}"; do
   case $suite in
@@ -60,6 +64,16 @@ for suite in "${suites[@]}"; do
       run cmake --build --preset release --parallel "$jobs"
       heading "All tests"
       test_suite release
+      ;;
+    cuda)
+      heading "CUDA plugin"
+      if command -v nvcc > /dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
+        run cmake --preset cuda -DTRAINWRIGHT_TESTS=OFF
+        run cmake --build --preset cuda --parallel "$jobs" --target trainwright_cuda
+        cuda_plugin=compiled
+      else
+        cuda_plugin='left out: there is no nvcc'
+      fi
       ;;
     asan)
       heading "Build with AddressSanitizer and UndefinedBehaviorSanitizer, without torch"
@@ -79,6 +93,8 @@ for suite in "${suites[@]}"; do
 done
 
 heading "Result"
+[[ -z ${cuda_plugin:-} ]] || say "CUDA plugin: $cuda_plugin"
+((gpu_not_run == 0)) || say "$gpu_not_run GPU tests NOT RUN: no GPU that can be used"
 [[ -n ${TRAINWRIGHT_TEST_DATA:-} ]] || say 'left out: the tests labelled "data" (TRAINWRIGHT_TEST_DATA is not set)'
 ((${#failed_suites[@]} == 0)) || say "failed: ${failed_suites[*]}"
 printf '%d passed, %d failed\n' "$passed" "$failed"
