@@ -511,7 +511,8 @@ int TrainJob::Loop() {
     const int64_t next = trainer_->step() + 1;
     const auto due = [&](int64_t every) { return every > 0 && next % every == 0; };
     const bool read =
-        next == total || next <= first + 2 || due(settings_.log_every) || due(eval_every) || due(save_every);
+        next == plan_.schedule.total_steps || next <= first + 2 || due(settings_.log_every) || due(eval_every) ||
+        due(save_every);
     const StepReport report = trainer_->Step(read);
     recorder_->RecordStep(report, stream_->epochs());
 
