@@ -21,7 +21,7 @@ tests=(device_test nn_test optim_test train_test)
 make_bundle() {
   local file=$1 build=$here/../build/cuda folder
   folder=$(mktemp -d)
-  trap 'rm -rf "$folder"' EXIT
+  trap "rm -rf '$folder'" EXIT
   mkdir -p "$folder/gpu-check/bin" "$folder/gpu-check/tests" "$folder/gpu-check/lib"
   local name library
   for name in "${tools[@]}" libtrainwright_cuda.so; do
@@ -32,7 +32,7 @@ make_bundle() {
   # The small libraries of the system that the other machine may lack; torch and CUDA are its own.
   for name in "$build/bin/train" "$build/bin/pretokenize" "$build/tests/nn_test"; do
     ldd "$name" | awk '/=> \/(usr\/)?lib/ {print $3}'
-  done | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|libgomp|ld-linux[^/]*|libcu[^/]*|libtorch[^/]*|libc10[^/]*)\.so' |
+  done | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|libutil|libgomp|ld-linux[^/]*|libcu[^/]*|libtorch[^/]*|libc10[^/]*)\.so' |
     while read -r library; do cp -L "$library" "$folder/gpu-check/lib/"; done
   cp "$here/gpu-check.sh" "$folder/gpu-check/"
   cp "$here/../examples/data/tinyshakespeare.txt" "$folder/gpu-check/"
