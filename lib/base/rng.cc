@@ -19,10 +19,27 @@ uint64_t Mix64(uint64_t value) {
 Rng::Rng(uint64_t seed, std::string_view stream, uint64_t index)
     : key_(Mix64(Xxh3(AsBytes(stream), seed) ^ Mix64(index))) {}
 
+Rng::Pair Rng::NormalPair(uint64_t pair) const {
+  const double u1 = 1.0 - Uniform(2 * pair);  // (0, 1]: the logarithm stays finite
+  const double angle = 2.0 * std::numbers::pi * Uniform(2 * pair + 1);
+  const double radius = std::sqrt(-2.0 * std::log(u1));
+  return {radius * std::cos(angle), radius * std::sin(angle)};
+}
+
 double Rng::Normal(uint64_t counter) const {
-  const double u1 = 1.0 - Uniform(2 * counter);  // (0, 1]: the logarithm stays finite
-  const double u2 = Uniform(2 * counter + 1);
-  return std::sqrt(-2.0 * std::log(u1)) * std::cos(2.0 * std::numbers::pi * u2);
+  const Pair pair = NormalPair(counter / 2);
+  return counter % 2 == 0 ? pair.even : pair.odd;
+}
+
+void Rng::FillNormal(uint64_t begin, uint64_t count, double deviation, float* out) const {
+  uint64_t i = 0;
+  if (begin % 2 == 1 && count > 0) out[i++] = static_cast<float>(deviation * Normal(begin));
+  for (; i + 1 < count; i += 2) {
+    const Pair pair = NormalPair((begin + i) / 2);
+    out[i] = static_cast<float>(deviation * pair.even);
+    out[i + 1] = static_cast<float>(deviation * pair.odd);
+  }
+  if (i < count) out[i] = static_cast<float>(deviation * Normal(begin + i));
 }
 
 KeyedPermutation::KeyedPermutation(uint64_t size, uint64_t key) : size_(size), key_(key) {

@@ -24,10 +24,17 @@ class Rng {
   uint64_t Bits(uint64_t counter) const { return Mix64(Mix64(key_ + counter * 0x9E3779B97F4A7C15u) ^ key_); }
   /// Uniform in [0, 1), 53 bits.
   double Uniform(uint64_t counter) const { return static_cast<double>(Bits(counter) >> 11) * 0x1p-53; }
-  /// Standard normal by Box-Muller from two counters' worth of bits.
+  /// Standard normal by Box-Muller; the counters 2k and 2k+1 share one pair of uniform numbers.
   double Normal(uint64_t counter) const;
+  /// out[i] = deviation * Normal(begin + i), rounded to fp32, in half the time.
+  void FillNormal(uint64_t begin, uint64_t count, double deviation, float* out) const;
 
  private:
+  struct Pair {
+    double even, odd;
+  };
+  Pair NormalPair(uint64_t pair) const;
+
   uint64_t key_;
 };
 

@@ -25,7 +25,7 @@ void InitializeWeights(uint64_t seed, int64_t num_layers,
     at::Tensor host = parameter.value.is_cpu() ? parameter.value : at::empty(parameter.shape, at::kFloat);
     auto* values = host.mutable_data_ptr<float>();
     at::parallel_for(0, parameter.size, 4096, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) values[i] = static_cast<float>(deviation * rng.Normal(i));
+      rng.FillNormal(begin, end - begin, deviation, values + begin);
     });
     if (!parameter.value.is_cpu()) at::Tensor(parameter.value).copy_(host);
   }

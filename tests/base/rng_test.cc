@@ -35,6 +35,20 @@ TEST(RngTest, StreamsOfDifferentNamesSeedsAndIndicesDiffer) {
   EXPECT_EQ(Rng(1, "a", 3).Bits(7), Rng(1, "a", 3).Bits(7));
 }
 
+TEST(RngTest, FilledNormalsAreTheSingleOnes) {
+  const Rng rng(7, "normal");
+  for (const uint64_t begin : {0, 1, 6, 7}) {
+    for (const uint64_t count : {0, 1, 2, 5, 8}) {
+      std::vector<float> filled(count + 1, -9.0f);
+      rng.FillNormal(begin, count, 0.5, filled.data());
+      for (uint64_t i = 0; i < count; ++i) {
+        EXPECT_EQ(filled[i], static_cast<float>(0.5 * rng.Normal(begin + i)));
+      }
+      EXPECT_EQ(filled[count], -9.0f);
+    }
+  }
+}
+
 TEST(RngTest, NormalHasMeanZeroAndVarianceOne) {
   const Rng rng(7, "normal");
   constexpr int kDraws = 200000;
