@@ -1,18 +1,16 @@
 #include "lib/model/llama.h"
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
 
-#include <cmath>
 #include <initializer_list>
 #include <string>
 
 #include "lib/base/error.h"
-#include "lib/base/rng.h"
 #include "lib/device/upload.h"
 #include "lib/model/gpt2.h"
+#include "lib/model/initialize.h"
 #include "lib/nn/attention.h"
 #include "lib/nn/elementwise.h"
 #include "lib/nn/embedding.h"
@@ -21,8 +19,6 @@
 
 namespace trainwright {
 namespace {
-
-constexpr double kInitialDeviation = 0.02;
 
 [[noreturn]] void Refuse(const std::string& field, const std::string& problem) {
   throw Error(ErrorCode::kUsage, "model config", field + " " + problem);
@@ -96,29 +92,12 @@ Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device dev
                        Linear(&parameters_, {i.down})});
   }
   saved_.resize(config.num_layers);
-  if (seed) Initialize(*seed);
-}
-
-void Llama::Initialize(uint64_t seed) {
-  const double residual = kInitialDeviation / std::sqrt(2.0 * static_cast<double>(config_.num_layers));
-  for (const Parameter& parameter : parameters_.all()) {
-    if (parameter.shape.size() == 1) {
-      at::Tensor weight = parameter.value;
-      weight.fill_(1.0);
-      continue;
-    }
-    const bool into_residual = parameter.name.find("o_proj") != std::string::npos ||
-                               parameter.name.find("down_proj") != std::string::npos;
-    const double deviation = into_residual ? residual : kInitialDeviation;
-    const Rng rng(seed, "init/" + parameter.name);
-    at::Tensor host = parameter.value.is_cpu() ? parameter.value : at::empty({parameter.size}, at::kFloat);
-    auto* values = host.mutable_data_ptr<float>();
-    at::parallel_for(0, parameter.size, 4096, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) values[i] = static_cast<float>(deviation * rng.Normal(i));
-    });
-    if (!parameter.value.is_cpu()) parameter.value.flatten().copy_(host);
+  if (seed) {
+    const auto into_residual = [](const std::string& name) {
+      return name.ends_with("o_proj.weight") || name.ends_with("down_proj.weight");
+    };
+    InitializeWeights(*seed, config.num_layers, into_residual, &parameters_);
   }
-  parameters_.RefreshCompute();
 }
 
 AttentionShape Llama::ShapeOf(int64_t num_tokens) const {

@@ -44,7 +44,6 @@ class Llama final : public LanguageModel {
     at::Tensor input_nd, middle_nd, input_rstd_n, middle_rstd_n, qkv, attention, lse_hn, gate_up;
   };
 
-  void Initialize(uint64_t seed);
   Views ViewsOf(size_t slot, int64_t num_tokens);
   AttentionShape ShapeOf(int64_t num_tokens) const;
   const at::Tensor& Weight(size_t index) const { return parameters_.all()[index].value; }
