@@ -122,7 +122,9 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
                  "evaluate on about this many tokens of --eval-data (default: all)")
       ->group("Input and output");
   app.add_option("--save-every", settings->save_every,
-                 "steps between checkpoints; 0: only at the end (default: a tenth of the run, 10 to 500)")
+                 "steps (200) or time (90s, 10m, 1.5h) between checkpoints; 0: only at the end (default: a "
+                 "tenth of the run, 10 to 500 steps)")
+      ->type_name("N|TIME")
       ->group("Input and output");
   app.add_option("--keep", settings->keep, "newest checkpoints to keep; 0: all")->group("Input and output");
   app.add_option("--log-every", settings->log_every, "steps between step records in metrics.jsonl")

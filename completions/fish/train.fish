@@ -7,7 +7,7 @@ complete -c train -l allow-data-change -d 'Resume although the data is not what 
 complete -c train -l eval-data -r -F -d 'Shards to evaluate on, before, during and after training'
 complete -c train -l eval-every -x -d 'Steps between evaluations'
 complete -c train -l eval-tokens -x -d 'Evaluate on about this many tokens of --eval-data (default: all)'
-complete -c train -l save-every -x -d 'Steps between checkpoints'
+complete -c train -l save-every -x -d 'Steps (200) or time (90s, 10m, 1.5h) between checkpoints'
 complete -c train -l keep -x -d 'Newest checkpoints to keep'
 complete -c train -l log-every -x -d 'Steps between step records in metrics.jsonl'
 complete -c train -l report -x -a '(__fish_complete_directories)' -d 'Make report.svg of a run directory anew from its metrics.jsonl, and nothing else'

@@ -1,5 +1,6 @@
 #include "lib/base/error.h"
 
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -16,9 +17,28 @@ Error::Error(ErrorCode code, std::string object, std::string problem, std::strin
   if (!place_.empty()) message_ += " (" + place_ + ")";
 }
 
+namespace {
+
+std::string UsualHint(int errno_value) {
+  switch (errno_value) {
+    case ENOSPC:
+    case EDQUOT:
+      return "free some space, or write to another disk";
+    case EFBIG:
+      return "raise the limit on the size of files (ulimit -f), or write smaller ones";
+    case EROFS:
+      return "write to another disk";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
 Error SystemError(const std::string& object, const std::string& action, int errno_value, std::string hint) {
+  const std::string usual = UsualHint(errno_value);
   return Error(ErrorCode::kIo, object, action + " failed: " + std::strerror(errno_value), "",
-               std::move(hint));
+               usual.empty() ? std::move(hint) : usual);
 }
 
 void CheckFailed(const char* condition, const char* file, int line) {

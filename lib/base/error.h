@@ -48,7 +48,8 @@ class Error : public std::exception {
   std::string object_, problem_, place_, hint_, message_;
 };
 
-/// An Error{kIo} for a failed system call on `object`: "<action> failed: <strerror(errno_value)>".
+/// An Error{kIo} for a failed system call on `object`: "<action> failed: <strerror(errno_value)>". A full or
+/// read-only disk and a limit on the size of files bring their own hint instead of the caller's.
 Error SystemError(const std::string& object, const std::string& action, int errno_value,
                   std::string hint = "");
 

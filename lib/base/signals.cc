@@ -27,6 +27,7 @@ void InstallSignalHandlers(bool ignore_sigpipe) {
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
   signal(SIGPIPE, ignore_sigpipe ? SIG_IGN : SIG_DFL);
+  signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` is an error like a full disk, not a death
 }
 
 int StopSignal() noexcept {

@@ -7,7 +7,7 @@
 namespace trainwright {
 
 /// Installs the handlers. With `ignore_sigpipe` a closed pipe is an EPIPE error instead of the death that a
-/// filter wants.
+/// filter wants. A file that outgrows `ulimit -f` is an EFBIG error always.
 void InstallSignalHandlers(bool ignore_sigpipe);
 
 /// The signal that asked to stop, or 0.

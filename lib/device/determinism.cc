@@ -91,6 +91,10 @@ std::string CpuCapability() {
   std::string capability = at::get_cpu_capability();
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx512bf16")) capability += "+BF16";
+  if (__builtin_cpu_supports("avx512fp16")) capability += "+FP16";
+  if (__builtin_cpu_supports("amx-bf16")) capability += "+AMX";
+  // MKL chooses its kernels by the maker, too.
+  capability += __builtin_cpu_is("amd") ? " AMD" : __builtin_cpu_is("intel") ? " Intel" : "";
 #endif
   return capability;
 }

@@ -22,8 +22,9 @@ int SetComputeThreads(int threads);
 /// Physical cores that this process may run on, at least 1.
 int UsablePhysicalCores();
 
-/// The instruction set that torch's and our kernels choose here: "AVX2", "AVX512", "DEFAULT", with "+BF16"
-/// where matrix products of bf16 are native. Part of a checkpoint's state: other hardware gives other bits.
+/// The instruction set that torch's, oneDNN's, MKL's and our kernels choose by: "AVX512+BF16 AMD" or
+/// "AVX2 Intel", with "+BF16", "+FP16", "+AMX" where matrix products of short types are native. Part of a
+/// checkpoint's state: other hardware gives other bits.
 std::string CpuCapability();
 
 /// Version and build of torch, as one line for the same purpose.

@@ -27,11 +27,18 @@ void WriteAll(int fd, const std::string& name, ByteSpan bytes, OnStop on_stop) {
     const ssize_t count = write(fd, bytes.data(), bytes.size());
     if (count < 0) {
       if (errno == EINTR) continue;
-      throw SystemError(name, "write", errno,
-                        errno == ENOSPC ? "free some space, or write to another disk" : "");
+      throw SystemError(name, "write", errno);
     }
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
+}
+
+int SyncDescriptor(int fd) {
+  int result;
+  do {
+    result = fsync(fd);
+  } while (result != 0 && errno == EINTR);
+  return result;
 }
 
 // A device, pipe or socket: renaming a file over it would destroy it.
@@ -73,7 +80,7 @@ std::string FolderOf(const std::string& path) {
 void SyncFolder(const std::string& folder) {
   const int fd = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) throw SystemError(folder, "open", errno);
-  const int result = fsync(fd);
+  const int result = SyncDescriptor(fd);
   const int saved = errno;
   close(fd);
   if (result != 0 && saved != EINVAL) throw SystemError(folder, "fsync", saved);
@@ -102,7 +109,7 @@ void AtomicFileSink::SetFinalName(const std::string& file_name) {
 }
 
 void AtomicFileSink::Commit() {
-  if (fsync(fd_) != 0)
+  if (SyncDescriptor(fd_) != 0)
     throw SystemError(path_, "fsync", errno, "the file was not written; an older one is untouched");
   const int close_result = close(std::exchange(fd_, -1));
   if (close_result != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -28,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kStateSchema[] = "trainwright.state/1";
+constexpr char kStateSchema[] = "trainwright.state/2";
 constexpr char kMetadataSchema[] = "trainwright.checkpoint/1";
 constexpr char kWeightsName[] = "model.safetensors";
 
@@ -46,6 +47,28 @@ at::Tensor ReadMoments(const SafetensorsHeader& header, ByteSpan file, const std
   std::memcpy(tensor.mutable_data_ptr(), file.data() + header.data_offset + entry->begin,
               entry->end - entry->begin);
   return tensor;
+}
+
+/// Refuses counts that no run can have. \throws Error{kBadInput}
+void CheckCounts(const TrainState& state, const std::string& path) {
+  const TrainerState& trainer = state.trainer;
+  const auto require = [&](bool holds, const std::string& problem) {
+    if (!holds) throw Error(ErrorCode::kBadInput, path, "its training state contradicts itself: " + problem);
+  };
+  require(trainer.step >= 0 && trainer.step <= state.plan.schedule.total_steps,
+          "step " + std::to_string(trainer.step) + " of " +
+              std::to_string(state.plan.schedule.total_steps));
+  require(trainer.updates >= 0 && trainer.updates <= trainer.step,
+          std::to_string(trainer.updates) + " updates in " + std::to_string(trainer.step) + " steps");
+  require(trainer.scaler.skipped_steps >= 0 && trainer.updates + trainer.scaler.skipped_steps <= trainer.step,
+          std::to_string(trainer.scaler.skipped_steps) + " skipped steps beside " +
+              std::to_string(trainer.updates) + " updates in " + std::to_string(trainer.step) + " steps");
+  require(std::isfinite(trainer.scaler.scale) && trainer.scaler.scale >= 1 && trainer.scaler.good_steps >= 0,
+          "loss scale " + std::to_string(trainer.scaler.scale));
+  require(trainer.labels_seen >= 0 && trainer.labels_seen <= trainer.tokens_seen,
+          std::to_string(trainer.labels_seen) + " labels of " + std::to_string(trainer.tokens_seen) +
+              " tokens");
+  require(trainer.exp_avg.numel() == trainer.exp_avg_sq.numel(), "moments of two sizes");
 }
 
 /// Reads in pieces: the pages of a mapped checkpoint would count as this process's memory.
@@ -93,6 +116,7 @@ void WriteTrainState(const std::string& path, const TrainState& state) {
       {"updates", trainer.updates},
       {"tokens_seen", trainer.tokens_seen},
       {"labels_seen", trainer.labels_seen},
+      {"accumulation_phase", 0},
       {"cursor",
        {{"epoch", trainer.cursor.epoch},
         {"window", trainer.cursor.window},
@@ -134,7 +158,14 @@ TrainState ReadTrainState(const std::string& path) {
   try {
     const nlohmann::json json = nlohmann::json::parse(text->second);
     if (json.at("schema") != kStateSchema) {
-      throw Error(ErrorCode::kBadInput, path, "has the unknown schema " + json.at("schema").dump());
+      throw Error(ErrorCode::kBadInput, path, "has the unknown schema " + json.at("schema").dump(),
+                  "this version reads " + std::string(kStateSchema),
+                  "resume with the version that wrote it (see version in its metadata.json)");
+    }
+    if (json.at("accumulation_phase") != 0) {
+      throw Error(ErrorCode::kBadInput, path,
+                  "was saved within a step, after " + json.at("accumulation_phase").dump() +
+                      " micro-batches; this version continues between steps only");
     }
     state.plan = DecodePlan(json.at("plan"), path);
     TrainerState& trainer = state.trainer;
@@ -150,7 +181,10 @@ TrainState ReadTrainState(const std::string& path) {
     json.at("loss_scaler").at("skipped_steps").get_to(trainer.scaler.skipped_steps);
     json.at("order_fingerprint").get_to(state.order_fingerprint);
     json.at("data_sha256").get_to(state.data_sha256);
-    state.watchdog = json.value("watchdog", nlohmann::json());
+    state.watchdog = json.at("watchdog");
+    if (!state.watchdog.is_null() && !state.watchdog.is_object()) {
+      throw Error(ErrorCode::kBadInput, path, "its watchdog is no object");
+    }
     json.at("compute").at("device").get_to(state.compute.device);
     json.at("compute").at("cpu_capability").get_to(state.compute.cpu_capability);
     json.at("compute").at("torch_build").get_to(state.compute.torch_build);
@@ -161,6 +195,7 @@ TrainState ReadTrainState(const std::string& path) {
   }
   state.trainer.exp_avg = ReadMoments(header, file.bytes(), "exp_avg", path);
   state.trainer.exp_avg_sq = ReadMoments(header, file.bytes(), "exp_avg_sq", path);
+  CheckCounts(state, path);
   return state;
 }
 
@@ -169,6 +204,7 @@ SavedCheckpoint SaveCheckpoint(RunDirectory* run, const LanguageModel& model,
                                const nlohmann::ordered_json& provenance, int64_t keep) {
   SavedCheckpoint saved;
   const int64_t step = state.trainer.step;
+  bool written = false;
   try {
     const std::string folder = run->BeginCheckpoint(step);
     WriteHfFolder(folder, model, tokenizer);
@@ -194,13 +230,24 @@ SavedCheckpoint SaveCheckpoint(RunDirectory* run, const LanguageModel& model,
         {"host", HostName()},
     };
     WriteFileAtomically(folder + "/" + kCheckpointMetadataName, AsBytes(metadata.dump(2) + "\n"));
+    written = true;
     run->CommitCheckpoint(step);
+  } catch (const Error& error) {
+    const bool in_place = written && !run->has_begun();
+    run->AbandonCheckpoint();
+    if (in_place || error.code() != ErrorCode::kIo) throw;
+    const std::vector<int64_t> steps = run->CheckpointSteps();
+    throw Error(ErrorCode::kIo, error.object(), error.problem(),
+                "step " + std::to_string(step) + " is not saved; " +
+                    (steps.empty() ? "there is no checkpoint yet"
+                                   : "the last checkpoint is " + run->CheckpointPath(steps.back())),
+                error.hint());
   } catch (...) {
     run->AbandonCheckpoint();
     throw;
   }
   saved.path = run->CheckpointPath(step);
-  run->RotateCheckpoints(keep);
+  run->RotateCheckpoints(keep, step);
   return saved;
 }
 

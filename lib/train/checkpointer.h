@@ -1,10 +1,11 @@
-/// A checkpoint: man/trainwright-checkpoint.5, version 1.
+/// A checkpoint: man/trainwright-checkpoint.5, version 2.
 ///
-///   config.json, model.safetensors, tokenizer files   as Hugging Face transformers reads them, weights in
-///   fp32 trainwright_state.safetensors                     what else the next step depends on; no clock, no
-///   paths metadata.json                                     sha256 of every file, provenance, and the
-///   volatile facts
+///   config.json, model.safetensors, tokenizer files   as Hugging Face transformers reads them, fp32 weights
+///   trainwright_state.safetensors                     what else the next step depends on; no clock or path
+///   metadata.json                                     sha256 of every file, provenance, volatile facts
 ///
+/// Checkpoints are made between optimizer steps only, so no gradients are kept, and the state says so
+/// (accumulation phase 0). Random numbers have no state but the plan's seed and the cursor (lib/base/rng.h).
 /// metadata.json is written last, so a folder without it, or one whose files do not match it, is no
 /// checkpoint.
 #pragma once
@@ -42,14 +43,15 @@ struct TrainState {
   std::string order_fingerprint;  ///< of the sample stream
   std::string data_sha256;        ///< of the shard set's content
   std::string layout;  ///< canonical JSON: name, offset and size of every parameter in the flat buffers
-  nlohmann::json watchdog;  ///< of LossWatchdog; null in states of versions that had none
+  nlohmann::json watchdog;  ///< of LossWatchdog; or null
 };
 
 /// The layout text of a model.
 std::string DescribeLayout(const FlatParameters& parameters);
 
 void WriteTrainState(const std::string& path, const TrainState& state);
-/// \throws Error{kBadInput, kIo}
+/// \throws Error{kBadInput} on another schema, a missing field, an accumulation phase other than 0 or counts
+/// that contradict each other; Error{kIo}
 TrainState ReadTrainState(const std::string& path);
 
 struct SavedCheckpoint {
@@ -60,7 +62,7 @@ struct SavedCheckpoint {
 
 /// Writes the checkpoint of state.trainer.step into the run and points `latest` at it; then keeps the newest
 /// `keep`. A crash or a failure at any moment leaves the checkpoints that were there. \param provenance goes
-/// into metadata.json   \throws Error{kIo}
+/// into metadata.json   \throws Error{kIo} naming the file, and the checkpoint that is left
 SavedCheckpoint SaveCheckpoint(RunDirectory* run, const LanguageModel& model,
                                const TokenizerIdentity& tokenizer, const TrainState& state,
                                const nlohmann::ordered_json& provenance, int64_t keep);

@@ -17,6 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kStepPrefix[] = "step-";
+/// What a hidden folder ends with: one that makes way for another of its step, and one that goes for good.
+constexpr char kReplacedMark[] = ".replaced", kDeletedMark[] = ".deleted";
 
 std::string StepName(int64_t step) {
   char name[32];
@@ -58,11 +60,21 @@ RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
   lock_ = std::make_unique<FolderLock>(path_);
   RemoveStaleTemporaries(path_);
   // The lock says that nobody else writes here, so every hidden folder is a dead process's.
-  std::vector<fs::path> stale;
+  std::vector<std::string> hidden;
   for (const auto& entry : fs::directory_iterator(checkpoints_path())) {
-    if (entry.path().filename().string().rfind(".step-", 0) == 0) stale.push_back(entry.path());
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(std::string(".") + kStepPrefix)) hidden.push_back(name);
   }
-  for (const fs::path& folder : stale) RemoveTree(folder);
+  for (const std::string& name : hidden) {
+    const std::string path = checkpoints_path() + "/" + name;
+    const std::string replaced_path =
+        checkpoints_path() + "/" + name.substr(1, name.size() - 1 - (sizeof(kReplacedMark) - 1));
+    if (name.ends_with(kReplacedMark) && !fs::exists(replaced_path)) {
+      Rename(path, replaced_path);  // its successor did not arrive
+    } else {
+      RemoveTree(path);
+    }
+  }
 }
 
 RunDirectory RunDirectory::CreateNumbered(const std::string& parent, const std::string& stem) {
@@ -116,13 +128,24 @@ std::string RunDirectory::BeginCheckpoint(int64_t step) {
 void RunDirectory::CommitCheckpoint(int64_t step) {
   SyncFolder(begun_);
   const std::string final_path = CheckpointPath(step);
-  const std::string replaced = checkpoints_path() + "/." + StepName(step) + ".old";
+  const std::string replaced = checkpoints_path() + "/." + StepName(step) + kReplacedMark;
   struct stat status;
   const bool exists = lstat(final_path.c_str(), &status) == 0;
   if (exists) Rename(final_path, replaced);
-  Rename(std::exchange(begun_, ""), final_path);
-  SyncFolder(checkpoints_path());
-  PointLatestAt(step);
+  try {
+    Rename(begun_, final_path);
+  } catch (const Error&) {
+    if (exists) Rename(replaced, final_path);
+    throw;
+  }
+  begun_.clear();
+  try {
+    SyncFolder(checkpoints_path());
+    PointLatestAt(step);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kIo, final_path,
+                "is in place but may not survive a power loss: " + error.object() + ": " + error.problem());
+  }
   if (exists) RemoveTree(replaced);
 }
 
@@ -133,14 +156,15 @@ void RunDirectory::AbandonCheckpoint() noexcept {
   begun_.clear();
 }
 
-void RunDirectory::RotateCheckpoints(int64_t keep) {
+void RunDirectory::RotateCheckpoints(int64_t keep, int64_t newest_step) {
   if (keep <= 0) return;
-  const std::vector<int64_t> steps = CheckpointSteps();
+  std::vector<int64_t> steps = CheckpointSteps();
+  std::erase_if(steps, [&](int64_t step) { return step > newest_step; });
   for (int64_t i = 0; i + keep < static_cast<int64_t>(steps.size()); ++i) {
     // A folder loses its name before its files, so that no half-deleted checkpoint is ever seen.
-    const std::string path = CheckpointPath(steps[static_cast<size_t>(i)]);
-    const std::string doomed = checkpoints_path() + "/." + StepName(steps[static_cast<size_t>(i)]) + ".old";
-    Rename(path, doomed);
+    const int64_t step = steps[static_cast<size_t>(i)];
+    const std::string doomed = checkpoints_path() + "/." + StepName(step) + kDeletedMark;
+    Rename(CheckpointPath(step), doomed);
     RemoveTree(doomed);
   }
 }
@@ -151,7 +175,12 @@ void RunDirectory::PointLatestAt(int64_t step) {
   if (symlink(("checkpoints/" + StepName(step)).c_str(), temporary.c_str()) != 0) {
     throw SystemError(temporary, "create the link", errno);
   }
-  Rename(temporary, path_ + "/latest");
+  try {
+    Rename(temporary, path_ + "/latest");
+  } catch (const Error&) {
+    unlink(temporary.c_str());
+    throw;
+  }
   SyncFolder(path_);
 }
 

@@ -30,6 +30,7 @@
 #include "lib/train/loader_plan.h"
 #include "lib/train/run_directory.h"
 #include "lib/train/run_recorder.h"
+#include "lib/train/save_interval.h"
 #include "lib/train/train_plan.h"
 #include "lib/train/trainer.h"
 
@@ -144,6 +145,7 @@ class TrainJob {
   int Tell(nlohmann::ordered_json* summary);
   /// Steps between checkpoints or evaluations that nobody chose: a tenth of the run, 10 to 500.
   int64_t TenthOfRun() const;
+  SaveInterval SaveEvery() const;
   void Announce(const std::vector<ChoiceReason>& reasons);
   void StartNew(bool gpu);
   void Resume(const std::string& checkpoint);
@@ -180,6 +182,7 @@ class TrainJob {
   std::optional<int64_t> evaluated_step_;
   SavedCheckpoint saved_;
   std::optional<int64_t> saved_step_;
+  std::chrono::steady_clock::time_point saved_at_ = start_;
 };
 
 void TrainJob::CheckSettings() const {
@@ -191,7 +194,7 @@ void TrainJob::CheckSettings() const {
   require(settings_.threads >= 0, "--threads", "must be at least 0");
   require(settings_.max_minutes >= 0, "--max-minutes", "must be at least 0");
   require(settings_.watchdog_ratio > 1, "--watchdog-ratio", "must be more than 1");
-  require(settings_.save_every.value_or(0) >= 0, "--save-every", "must be at least 0 steps");
+  if (!settings_.save_every.empty()) ParseSaveInterval(settings_.save_every, "--save-every");
   require(settings_.eval_every.value_or(0) >= 0, "--eval-every", "must be at least 0 steps");
   require(settings_.eval_tokens.value_or(1) >= 1, "--eval-tokens", "must be at least 1");
   if (settings_.eval_every && settings_.eval_data.empty()) {
@@ -277,8 +280,13 @@ int64_t TrainJob::TenthOfRun() const {
   return std::clamp<int64_t>((plan_.schedule.total_steps + 9) / 10, 10, 500);
 }
 
+SaveInterval TrainJob::SaveEvery() const {
+  if (settings_.save_every.empty()) return {.steps = TenthOfRun()};
+  return ParseSaveInterval(settings_.save_every, "--save-every");
+}
+
 int TrainJob::Tell(nlohmann::ordered_json* summary) {
-  const int64_t save_every = settings_.save_every.value_or(TenthOfRun());
+  const SaveInterval save_every = SaveEvery();
   std::string text;
   if (settings_.explain) {
     nlohmann::ordered_json resolved = PlanAsOptions(plan_);
@@ -287,8 +295,12 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
                      {"threads", compute_.threads},
                      {"workers", loader_.workers},
                      {"prefetch", loader_.prefetch},
-                     {"save-every", save_every},
                      {"cache-dir", SpoolFolder(settings_)}});
+    if (save_every.time_s > 0) {
+      resolved["save-every"] = settings_.save_every;
+    } else {
+      resolved["save-every"] = save_every.steps;
+    }
     if (eval_data_) resolved["eval-every"] = settings_.eval_every.value_or(TenthOfRun());
     if (run_) resolved["out"] = run_->path();
     const auto because = [&](const char* option, const char* reason) {
@@ -296,7 +308,7 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
     };
     if (settings_.device == "auto") because("device", "auto takes the GPU if there is one");
     if (settings_.threads == 0) because("threads", "the physical cores this process may use");
-    if (!settings_.save_every) because("save-every", "a tenth of the run, 10 to 500 steps");
+    if (settings_.save_every.empty()) because("save-every", "a tenth of the run, 10 to 500 steps");
     if (eval_data_ && !settings_.eval_every) because("eval-every", "a tenth of the run, 10 to 500 steps");
     if (settings_.out.empty()) {
       because("out", run_ ? "the newest run in runs/" : "the first free runs/MODEL-NNN when training starts");
@@ -311,7 +323,9 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
   }
   if (settings_.dry_run) {
     const int64_t steps = plan_.schedule.total_steps - resumed_step_;
-    const int64_t checkpoints = save_every > 0 ? (steps + save_every - 1) / save_every : 1;
+    // How many checkpoints a time makes is not known before the run: at most one a step.
+    const int64_t interval_steps = save_every.time_s > 0 ? 1 : save_every.steps;
+    const int64_t checkpoints = interval_steps > 0 ? (steps + interval_steps - 1) / interval_steps : 1;
     const DryRunReport report = DryRun(
         {.model = model_choice_.config,
          .plan = plan_,
@@ -496,12 +510,13 @@ void TrainJob::Save() {
                             .watchdog = recorder_->loss_watchdog().state()};
   saved_ = SaveCheckpoint(run_.get(), *model_, data_->header().tokenizer, state, provenance_, settings_.keep);
   saved_step_ = trainer_->step();
+  saved_at_ = std::chrono::steady_clock::now();
   recorder_->RecordCheckpoint(saved_, SecondsSince(start));
 }
 
 int TrainJob::Loop() {
-  const int64_t save_every = settings_.save_every.value_or(TenthOfRun()),
-                eval_every = settings_.eval_every.value_or(TenthOfRun());
+  const int64_t eval_every = settings_.eval_every.value_or(TenthOfRun());
+  const SaveInterval save_every = SaveEvery();
   const double limit_s = settings_.max_minutes * 60;
   const int64_t first = trainer_->step();
 
@@ -510,16 +525,16 @@ int TrainJob::Loop() {
     // On a GPU a look at the step's numbers waits for all queued work, so it is taken only where they are used.
     const int64_t next = trainer_->step() + 1;
     const auto due = [&](int64_t every) { return every > 0 && next % every == 0; };
-    const bool read =
-        next == plan_.schedule.total_steps || next <= first + 2 || due(settings_.log_every) || due(eval_every) ||
-        due(save_every);
+    const bool time_to_save = save_every.time_s > 0 && SecondsSince(saved_at_) >= save_every.time_s;
+    const bool read = next == plan_.schedule.total_steps || next <= first + 2 || due(settings_.log_every) ||
+                      due(eval_every) || due(save_every.steps) || time_to_save;
     const StepReport report = trainer_->Step(read);
     recorder_->RecordStep(report, stream_->epochs());
 
     const bool stopping = StopSignal() != 0 || (limit_s > 0 && SecondsSince(start_) > limit_s) ||
                           recorder_->stop_reason().has_value();
     if (!stopping && (Due(eval_every) || trainer_->done())) Evaluate();
-    if (stopping || Due(save_every) || trainer_->done()) Save();
+    if (stopping || Due(save_every.steps) || time_to_save || trainer_->done()) Save();
     if (stopping) break;
   }
   Save();

@@ -60,12 +60,6 @@ void ReadField(const nlohmann::json& json, const char* name, Value* value) {
   json.at(name).get_to(*value);
 }
 
-/// A field that older plans lack; it then keeps its value.
-template <typename Value>
-void ReadLaterField(const nlohmann::json& json, const char* name, Value* value) {
-  if (json.contains(name)) ReadField(json, name, value);
-}
-
 /// 3 rather than 3.0 for what is a whole number but for one-cycle's default.
 nlohmann::ordered_json EncodeSteps(double steps) {
   if (steps == std::floor(steps)) return static_cast<int64_t>(steps);
@@ -159,11 +153,11 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
     ReadField(json, "epsilon", &plan.optimizer.epsilon);
     ReadField(json, "weight_decay", &plan.optimizer.weight_decay);
     ReadField(json, "clip", &plan.clip);
-    ReadLaterField(json, "decay_steps", &plan.schedule.decay_steps);
-    ReadLaterField(json, "cycle_momentum", &plan.schedule.cycle_beta1);
-    ReadLaterField(json, "z_loss", &plan.z_loss);
-    ReadLaterField(json, "label_smoothing", &plan.label_smoothing);
-    ReadLaterField(json, "drop_last", &plan.drop_last);
+    ReadField(json, "decay_steps", &plan.schedule.decay_steps);
+    ReadField(json, "cycle_momentum", &plan.schedule.cycle_beta1);
+    ReadField(json, "z_loss", &plan.z_loss);
+    ReadField(json, "label_smoothing", &plan.label_smoothing);
+    ReadField(json, "drop_last", &plan.drop_last);
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path, std::string("its training plan cannot be read: ") + error.what());
   } catch (const Error& error) {

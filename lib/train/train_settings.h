@@ -58,12 +58,12 @@ struct TrainSettings {
   // Where and how it runs; changes no result beyond rounding.
   int threads = 0;  ///< 0: usable physical cores
   std::string device = "auto";
-  std::optional<int64_t> save_every;  ///< steps; 0: at the end only
-  int64_t keep = 3;                   ///< checkpoints; 0: all
-  int64_t log_every = 1;              ///< steps between metrics records
-  double max_minutes = 0;             ///< 0: no limit
-  std::string watchdog = "warn";      ///< off, warn or stop, when the loss diverges
-  double watchdog_ratio = 1.5;        ///< of the loss to its moving average
+  std::string save_every;         ///< as ParseSaveInterval takes it; empty: a tenth of the run
+  int64_t keep = 3;               ///< checkpoints; 0: all
+  int64_t log_every = 1;          ///< steps between metrics records
+  double max_minutes = 0;         ///< 0: no limit
+  std::string watchdog = "warn";  ///< off, warn or stop, when the loss diverges
+  double watchdog_ratio = 1.5;    ///< of the loss to its moving average
 };
 
 }  // namespace trainwright

@@ -1,48 +1,72 @@
 #!/usr/bin/env bash
-# Kills `train` at random moments with SIGKILL, resumes it, and compares its last weights with an undisturbed run's.
+# Kills `train` at random moments with SIGKILL, resumes it each time, and compares its last weights with those
+# of an undisturbed run.
 #
-# usage: scripts/compare/kill_resume.sh [KILLS] [SEED]     (default: 5 kills for each precision, seed 1)
+# usage: scripts/compare/kill_resume.sh [KILLS] [SEED] [PRECISION...]     (default: 50 1 no bf16 fp16)
 #
-# Runs fp32, bf16 and fp16. Exits 1 when a hash of the final model.safetensors differs.
+# A small model that saves at every step spends much of its time in saves; a kill that leaves a temporary
+# checkpoint folder, or a temporary latest, fell into one. A run that ends before all its kills is followed by
+# another. Prints what it counted. Exits 1 when the weights or the state of a resumed run differ, or when fewer
+# than a third of the kills fell into a save.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/common.sh
 source scripts/common.sh
 
-kills=${1:-5}
+kills=${1:-50}
 RANDOM=${2:-1}
+precisions=("${@:3}")
+((${#precisions[@]})) || precisions=(no bf16 fp16)
 bin=$(cd "${TRAINWRIGHT_BIN:-build/release/bin}" && pwd) || die "the tools are not built" "cmake --build --preset release"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 data=$PWD/examples/data
 cd "$scratch"
 
-"$bin/pretokenize" --quiet "$data/tinyshakespeare.txt" | "$bin/pack" --quiet --chunk 4096 -o shards/
+head -n 4000 "$data/tinyshakespeare.txt" | "$bin/pretokenize" --quiet - | "$bin/pack" --quiet --chunk 1024 -o shards/
+cat > model.json << 'EOF'
+{"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258, "hidden_size": 64,
+ "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 32,
+ "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": true,
+ "hidden_act": "silu"}
+EOF
 
-hash_of() { sha256sum < "$1/latest/model.safetensors" | cut -c 1-16; }
+hash_of() { cat "$1/latest/model.safetensors" "$1/latest/trainwright_state.safetensors" | sha256sum | cut -c 1-16; }
 
 status=0
-for precision in no bf16 fp16; do
-  train=("$bin/train" --quiet --model llama-1m --seq 128 --batch 2 --accum 2 --steps 60 --save-every 5
+for precision in "${precisions[@]}"; do
+  train=("$bin/train" --quiet --model model.json --seq 128 --batch 2 --accum 2 --steps 200 --save-every 1 --keep 2
     --mixed-precision "$precision")
-  start=$(date +%s%N)
-  "${train[@]}" --out "whole-$precision"
-  duration_ms=$((($(date +%s%N) - start) / 1000000))
-  want=$(hash_of "whole-$precision")
+  "${train[@]}" --out whole
+  want=$(hash_of whole)
 
-  done_kills=0
-  while ((done_kills < kills)); do
-    "${train[@]}" --out "killed-$precision" --resume &
+  killed=0 in_save=0 before_step=0 runs=0 same=0
+  while ((killed < kills)); do
+    "${train[@]}" --out killed --resume &
     pid=$!
-    delay_ms=$((300 + (RANDOM * 32768 + RANDOM) % (duration_ms / 2)))
+    delay_ms=$((200 + RANDOM % 1300))
     sleep "$((delay_ms / 1000)).$(printf '%03d' $((delay_ms % 1000)))"
     kill -KILL "$pid" 2> /dev/null || true
-    wait "$pid" 2> /dev/null && break  # it had finished
-    done_kills=$((done_kills + 1))
+    if wait "$pid" 2> /dev/null; then  # it had finished
+      runs=$((runs + 1))
+      [[ $(hash_of killed) != "$want" ]] || same=$((same + 1))
+      rm -r killed
+      continue
+    fi
+    killed=$((killed + 1))
+    if compgen -G 'killed/checkpoints/.step-*' > /dev/null || compgen -G 'killed/.latest.tmp-*' > /dev/null; then
+      in_save=$((in_save + 1))
+    elif [[ ! -e killed/latest ]]; then
+      before_step=$((before_step + 1))
+    fi
   done
-  "${train[@]}" --out "killed-$precision" --resume
-  got=$(hash_of "killed-$precision")
-  say "$precision: $done_kills kills, undisturbed $want, resumed $got"
-  [[ $got == "$want" ]] || status=1
+  "${train[@]}" --out killed --resume
+  runs=$((runs + 1))
+  got=$(hash_of killed)
+  [[ $got != "$want" ]] || same=$((same + 1))
+  say "$precision: $killed kills, $in_save of them in a save, $before_step before the first checkpoint;" \
+    "$same of $runs resumed runs as undisturbed: $want, last $got"
+  ((same == runs && 3 * in_save >= killed)) || status=1
+  rm -r whole killed
 done
-((status == 0)) || die "a resumed run is not the run it resumed"
+((status == 0)) || die "a resumed run is not the run it resumed, or too few kills fell into a save"

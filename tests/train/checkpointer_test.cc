@@ -1,12 +1,18 @@
 #include "lib/train/checkpointer.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/support.h"
+#include "tests/support/syscall_faults/syscall_faults.h"
 
 namespace trainwright {
 namespace {
@@ -33,6 +39,7 @@ class CheckpointTest : public testing::Test {
     state_.trainer.exp_avg = model_->parameters().values().mul(2);
     state_.trainer.exp_avg_sq = model_->parameters().values().mul(3);
     state_.layout = DescribeLayout(model_->parameters());
+    state_.plan.schedule.total_steps = 100;
   }
   SavedCheckpoint Save(RunDirectory* run, int64_t step) {
     state_.trainer.step = step;
@@ -153,6 +160,205 @@ TEST_F(CheckpointTest, AFullDiskLeavesTheLastCheckpointAndNothingElse) {
   }
   EXPECT_EQ(NewestGoodCheckpoint(run), good);
   EXPECT_EQ(Save(&run, 6).path, run.CheckpointPath(6)) << "with room again the next save works";
+}
+
+/// A checkpoint of step 5 under `path`, and the model and state to save another.
+class CheckpointFaultTest : public CheckpointTest {
+ protected:
+  ~CheckpointFaultTest() override { test::SetSyscallFault(""); }
+  /// Saves step 5 into a new run; later calls on its files are recorded.
+  std::unique_ptr<RunDirectory> NewRun(const std::string& path) {
+    test::RecordSyscalls(path);
+    auto run = std::make_unique<RunDirectory>(path);
+    Save(run.get(), 5);
+    test::RecordSyscalls(path);
+    return run;
+  }
+  static std::vector<std::string> Hidden(const std::string& folder) {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with(".") && name != ".lock") names.push_back(name);
+    }
+    return names;
+  }
+  /// The newest checkpoint is whole and one of the two, nothing else is left, and a save works again.
+  /// \returns its step
+  int64_t CheckRun(const std::string& path) {
+    RunDirectory run(path);
+    const std::string good = NewestGoodCheckpoint(run);
+    EXPECT_TRUE(good == run.CheckpointPath(5) || good == run.CheckpointPath(6)) << good;
+    EXPECT_THAT(Hidden(path), testing::IsEmpty());
+    EXPECT_THAT(Hidden(run.checkpoints_path()), testing::IsEmpty());
+    const int64_t step = ReadTrainState(good + "/" + kStateFileName).trainer.step;
+    Save(&run, 6);
+    EXPECT_EQ(NewestGoodCheckpoint(run), run.CheckpointPath(6));
+    return step;
+  }
+  /// Calls that change files in a save.
+  size_t NumCalls() {
+    const auto run = NewRun(folder_.path("counted"));
+    Save(run.get(), 6);
+    return test::RecordedSyscalls().size();
+  }
+};
+
+TEST_F(CheckpointFaultTest, AKillAtAnySystemCallLeavesAWholeCheckpoint) {
+  const size_t calls = NumCalls();
+  ASSERT_GT(calls, 30u);
+  int at_step[2] = {};
+  for (size_t call = 1; call <= calls; ++call) {
+    SCOPED_TRACE("killed at call " + std::to_string(call));
+    const std::string path = folder_.path("run-" + std::to_string(call));
+    NewRun(path).reset();
+    const pid_t child = fork();
+    if (child == 0) {
+      RunDirectory run(path);
+      test::SetSyscallFault("any " + path + " " + std::to_string(call) + " KILL");
+      Save(&run, 6);
+      _exit(0);
+    }
+    int status = 0;
+    ASSERT_EQ(waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    ++at_step[CheckRun(path) - 5];
+  }
+  EXPECT_GT(at_step[0], 0);
+  EXPECT_GT(at_step[1], 0) << "a kill after the last rename finds the new checkpoint";
+}
+
+TEST_F(CheckpointFaultTest, AFailureOfAnySystemCallIsAnIoErrorThatNamesAFileAndLeavesAWholeCheckpoint) {
+  const size_t calls = NumCalls();
+  for (const char* action : {"EIO", "ENOSPC..."}) {
+    for (size_t call = 1; call <= calls; ++call) {
+      SCOPED_TRACE(std::string(action) + " from call " + std::to_string(call));
+      const std::string path = folder_.path("run-" + std::to_string(call) + action);
+      {
+        const auto run = NewRun(path);
+        test::SetSyscallFault("any " + path + " " + std::to_string(call) + " " + action);
+        const std::string message = test::MessageOf([&] { Save(run.get(), 6); });
+        test::SetSyscallFault("");
+        EXPECT_NE(message.find(path + "/"), std::string::npos) << message;
+        const std::string expected =
+            fs::exists(run->CheckpointPath(6))
+                ? "is in place but may not survive a power loss"
+                : "step 6 is not saved; the last checkpoint is " + run->CheckpointPath(5);
+        EXPECT_NE(message.find(expected), std::string::npos) << message;
+        EXPECT_THAT(Hidden(run->checkpoints_path()), testing::IsEmpty());
+        test::RecordSyscalls(path);
+      }
+      CheckRun(path);
+    }
+  }
+}
+
+TEST_F(CheckpointFaultTest, EveryFileIsSyncedBeforeItsRenameAndEveryFolderAfterIt) {
+  const auto run = NewRun(folder_.path("run"));
+  Save(run.get(), 6);
+  const std::vector<test::RecordedSyscall> calls = test::RecordedSyscalls();
+  const auto find = [&](const std::string& call, const std::string& path, size_t from) {
+    size_t i = from;
+    while (i < calls.size() && !(calls[i].call == call && calls[i].path == path)) ++i;
+    return i;
+  };
+  int renames = 0;
+  bool renamed_latest = false;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i].call != "rename") continue;
+    SCOPED_TRACE(calls[i].from + " -> " + calls[i].path);
+    ++renames;
+    renamed_latest |= calls[i].path == run->path() + "/latest";
+    EXPECT_LT(find("fsync", fs::path(calls[i].path).parent_path(), i), calls.size()) << "folder not synced";
+    if (calls[i].path == run->path() + "/latest") continue;  // a link has no content
+    const size_t synced = find("fsync", calls[i].from, 0);
+    EXPECT_LT(synced, i) << "content not synced before";
+    EXPECT_EQ(find("write", calls[i].from, synced), calls.size()) << "written after its sync";
+    const bool is_checkpoint = calls[i].path == run->CheckpointPath(6);
+    for (size_t j = i + 1; is_checkpoint && j < calls.size(); ++j) {
+      EXPECT_EQ(calls[j].path.find("/.step-"), std::string::npos)
+          << "the folder changed after its commit: " << calls[j].call << " " << calls[j].path;
+    }
+  }
+  EXPECT_GE(renames, 7) << "six files and the folder";
+  EXPECT_TRUE(renamed_latest);
+}
+
+/// Rewrites the metadata of a state file; `edit` gets its "__metadata__".
+void EditStateFile(const std::string& path, const std::function<void(nlohmann::json*)>& edit) {
+  const std::string file = test::ReadFile(path);
+  uint64_t old_size = 0;
+  std::memcpy(&old_size, file.data(), sizeof(old_size));
+  nlohmann::json header = nlohmann::json::parse(file.substr(8, old_size));
+  edit(&header["__metadata__"]);
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  const uint64_t size = text.size();
+  test::WriteFile(path, std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + text +
+                            file.substr(8 + old_size));
+}
+
+/// The same for the JSON of its field "state".
+void EditState(const std::string& path, const std::function<void(nlohmann::json*)>& edit) {
+  EditStateFile(path, [&](nlohmann::json* metadata) {
+    nlohmann::json state = nlohmann::json::parse(metadata->at("state").get<std::string>());
+    edit(&state);
+    (*metadata)["state"] = state.dump();
+  });
+}
+
+TEST_F(CheckpointTest, EveryFieldOfTheStateIsNeededAndHasAType) {
+  const std::string path = folder_.path("state");
+  WriteTrainState(path, state_);
+  const std::string whole = test::ReadFile(path);
+  nlohmann::json flat;
+  EditState(path, [&](nlohmann::json* state) { flat = state->flatten(); });
+  ReadTrainState(path);  // the editing itself does no harm
+  ASSERT_GE(flat.size(), 30u);
+  for (const auto& [name, value] : flat.items()) {
+    SCOPED_TRACE(name);
+    const nlohmann::json::json_pointer pointer(name);
+    test::WriteFile(path, whole);
+    EditState(path, [&](nlohmann::json* state) { (*state)[pointer.parent_pointer()].erase(pointer.back()); });
+    EXPECT_EQ(CodeOf([&] { ReadTrainState(path); }), ErrorCode::kBadInput) << "dropped";
+    test::WriteFile(path, whole);
+    EditState(path, [&](nlohmann::json* state) { (*state)[pointer] = nlohmann::json::array(); });
+    EXPECT_EQ(CodeOf([&] { ReadTrainState(path); }), ErrorCode::kBadInput) << "of another type";
+  }
+  for (const char* name : {"state", "layout"}) {
+    test::WriteFile(path, whole);
+    EditStateFile(path, [&](nlohmann::json* metadata) { metadata->erase(name); });
+    EXPECT_EQ(CodeOf([&] { ReadTrainState(path); }), ErrorCode::kBadInput) << name;
+  }
+}
+
+TEST_F(CheckpointTest, AStateOfAnotherVersionOrThatContradictsItselfIsRefused) {
+  const std::string path = folder_.path("state");
+  state_.trainer.step = 50;
+  state_.trainer.updates = 40;
+  state_.trainer.scaler = {.scale = 2, .good_steps = 3, .skipped_steps = 10};
+  WriteTrainState(path, state_);
+  ReadTrainState(path);
+  const std::string whole = test::ReadFile(path);
+  const std::pair<const char*, nlohmann::json> edits[] = {{"/schema", "trainwright.state/1"},
+                                                          {"/schema", "trainwright.state/3"},
+                                                          {"/accumulation_phase", 1},
+                                                          {"/step", 101},
+                                                          {"/step", -1},
+                                                          {"/step", 39},
+                                                          {"/updates", 51},
+                                                          {"/updates", 41},
+                                                          {"/loss_scaler/scale", 0},
+                                                          {"/loss_scaler/skipped_steps", 11},
+                                                          {"/labels_seen", 1},
+                                                          {"/plan/precision", "fp64"},
+                                                          {"/plan/batch", 0}};
+  for (const auto& [name, value] : edits) {
+    test::WriteFile(path, whole);
+    EditState(path, [&, key = name, to = value](nlohmann::json* state) {
+      (*state)[nlohmann::json::json_pointer(key)] = to;
+    });
+    EXPECT_EQ(CodeOf([&] { ReadTrainState(path); }), ErrorCode::kBadInput) << name << " " << value;
+  }
 }
 
 }  // namespace

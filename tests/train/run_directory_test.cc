@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tests/support/support.h"
+#include "tests/support/syscall_faults/syscall_faults.h"
 
 namespace trainwright {
 namespace {
@@ -82,14 +83,39 @@ TEST(RunDirectory, ReplacesACheckpointOfTheSameStep) {
   EXPECT_THAT(run.CheckpointSteps(), testing::ElementsAre(5));
 }
 
+TEST(RunDirectory, BringsBackACheckpointWhoseSuccessorDidNotArrive) {
+  const TemporaryFolder folder;
+  {
+    RunDirectory run(folder.path("run"));
+    MakeCheckpoint(&run, 5, "old");
+    test::WriteFile(run.BeginCheckpoint(5) + "/file", "new");
+    test::SetSyscallFault("rename checkpoints/step-00000005 1 EIO...");
+    EXPECT_EQ(CodeOf([&] { run.CommitCheckpoint(5); }), ErrorCode::kIo);
+    test::SetSyscallFault("");
+    EXPECT_FALSE(fs::exists(run.CheckpointPath(5))) << "neither rename worked";
+  }
+  const RunDirectory run(folder.path("run"));
+  EXPECT_EQ(test::ReadFile(run.CheckpointPath(5) + "/file"), "old");
+}
+
 TEST(RunDirectory, KeepsTheNewestCheckpoints) {
   const TemporaryFolder folder;
   RunDirectory run(folder.path("run"));
   for (const int64_t step : {1, 2, 10, 30}) MakeCheckpoint(&run, step, "x");
-  run.RotateCheckpoints(0);
+  run.RotateCheckpoints(0, 30);
   EXPECT_THAT(run.CheckpointSteps(), testing::ElementsAre(1, 2, 10, 30));
-  run.RotateCheckpoints(2);
+  run.RotateCheckpoints(2, 30);
   EXPECT_THAT(run.CheckpointSteps(), testing::ElementsAre(10, 30));
+}
+
+TEST(RunDirectory, RotationSparesTheCheckpointJustWrittenBelowLaterOnes) {
+  const TemporaryFolder folder;
+  RunDirectory run(folder.path("run"));
+  // The run fell back from broken checkpoints 20 and 30 to 10, and was saved at 15.
+  for (const int64_t step : {10, 20, 30, 15}) MakeCheckpoint(&run, step, "x");
+  run.RotateCheckpoints(1, 15);
+  EXPECT_THAT(run.CheckpointSteps(), testing::ElementsAre(15, 20, 30));
+  EXPECT_EQ(test::ReadFile(run.path() + "/latest/file"), "x");
 }
 
 TEST(RunDirectory, FindsTheRunWrittenToLast) {

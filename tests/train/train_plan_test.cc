@@ -116,10 +116,6 @@ TEST(TrainPlan, ReadsBackWhatWasStored) {
   EXPECT_EQ(DecodePlan(nlohmann::json::parse(text), "x").schedule.peak_lr, 0.1 + 0.2);
 }
 
-/// What plans hold that 0.1.0 did not write.
-constexpr const char* kLaterFields[] = {"decay_steps", "cycle_momentum", "z_loss", "label_smoothing",
-                                        "drop_last"};
-
 TEST(TrainPlan, ReadsBackEveryLever) {
   TrainSettings settings;
   settings.schedule = "one-cycle";
@@ -140,16 +136,6 @@ TEST(TrainPlan, ReadsBackEveryLever) {
   EXPECT_EQ(plan.loss_terms().z_loss, 1e-4f);
   EXPECT_EQ(plan.loss_terms().label_smoothing, 0.1f);
   EXPECT_TRUE(plan.drop_last);
-}
-
-TEST(TrainPlan, ReadsThePlanOfAnEarlierVersionWithItsLeversOff) {
-  nlohmann::json json = nlohmann::json::parse(EncodePlan(Plan({}).plan).dump());
-  for (const char* name : kLaterFields) ASSERT_EQ(json.erase(name), 1u) << name;
-  const TrainPlan plan = DecodePlan(json, "x");
-  EXPECT_FALSE(plan.schedule.cycle_beta1);
-  EXPECT_EQ(plan.loss_terms().z_loss, 0);
-  EXPECT_EQ(plan.loss_terms().label_smoothing, 0);
-  EXPECT_FALSE(plan.drop_last);
 }
 
 TEST(PlanRun, WsdDecaysToZeroOverAFifthOfTheRun) {
@@ -199,7 +185,6 @@ TEST(PlanRun, CountsOnlyWholeStepsOfAnEpochWhenTheLastIsDropped) {
 TEST(TrainPlan, RefusesAStoredPlanThatLacksAField) {
   const nlohmann::json whole = nlohmann::json::parse(EncodePlan(Plan({}).plan).dump());
   for (const auto& [name, value] : whole.items()) {
-    if (std::find(std::begin(kLaterFields), std::end(kLaterFields), name) != std::end(kLaterFields)) continue;
     nlohmann::json cut = whole;
     cut.erase(name);
     EXPECT_EQ(CodeOf([&] { DecodePlan(cut, "x"); }), ErrorCode::kBadInput) << name;

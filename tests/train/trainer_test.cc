@@ -1,6 +1,7 @@
 #include "lib/train/trainer.h"
 
 #include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,6 +11,8 @@
 #include <optional>
 
 #include "lib/device/determinism.h"
+#include "lib/device/process_memory.h"
+#include "lib/eval/perplexity.h"
 #include "lib/model/weights_io.h"
 #include "lib/train/checkpointer.h"
 #include "tests/support/memory_shard_set.h"
@@ -283,6 +286,68 @@ TEST(Trainer, LeavesTheWeightsWhenAStepHoldsNoLabel) {
   EXPECT_EQ(skipped, 8);
 }
 
+/// Passes everything on to a model, and forgets to free a little at each step.
+class LeakingModel final : public LanguageModel {
+ public:
+  explicit LeakingModel(LanguageModel* model) : model_(model) {}
+  const ModelConfig& config() const override { return model_->config(); }
+  FlatParameters& parameters() override { return model_->parameters(); }
+  const FlatParameters& parameters() const override { return std::as_const(*model_).parameters(); }
+  LossSum Loss(const ModelInput& input) override { return model_->Loss(input); }
+  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
+    leaked_.push_back(at::zeros({4096}));
+    return model_->LossAndGradients(input, scale);
+  }
+  at::Tensor Logits(const ModelInput& input) override { return model_->Logits(input); }
+  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) override { return model_->NewDecoder(max_tokens); }
+
+ private:
+  LanguageModel* model_;
+  std::vector<at::Tensor> leaked_;
+};
+
+/// What resident memory grows by from the third step to the 203rd.
+int64_t GrowthOverSteps(Trainer* trainer) {
+  while (trainer->step() < 3) trainer->Step();
+  const int64_t before_bytes = ResidentBytes();
+  while (trainer->step() < 203) trainer->Step();
+  return ResidentBytes() - before_bytes;
+}
+
+TEST(Trainer, StepsDoNotGrowMemory) {
+  constexpr int64_t kSlackBytes = 2 << 20;
+  const MemoryShardSet set = CountingDocuments();
+  TrainPlan plan = TinyPlan();
+  plan.schedule.total_steps = 400;
+  TrainingRun run(set, plan);
+  EXPECT_LT(GrowthOverSteps(&run.trainer), kSlackBytes);
+
+  // 16 KiB for each of 400 micro-batches would have been seen.
+  TrainingRun inner(set, plan);
+  LeakingModel model(inner.model.get());
+  SampleStream stream(&set, plan.stream_options());
+  Trainer leaking(&model, &stream, plan, at::Device(at::kCPU));
+  EXPECT_GT(GrowthOverSteps(&leaking), kSlackBytes);
+}
+
+TEST(Trainer, NothingRequiresGradientsSoNoAutogradGraphIsBuilt) {
+  const MemoryShardSet set = CountingDocuments();
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    TrainingRun run(set, TinyPlan(precision));
+    run.trainer.Step();
+    for (const Parameter& parameter : run.model->parameters().all()) {
+      for (const at::Tensor& tensor : {parameter.value, parameter.gradient, parameter.compute}) {
+        EXPECT_FALSE(tensor.requires_grad()) << parameter.name;
+      }
+    }
+    PackedBatch batch;
+    run.stream.Next().AppendTo(&batch);
+    // What is computed from a tensor that requires gradients requires them, too.
+    EXPECT_FALSE(run.model->Logits(ToModelInput(batch)).requires_grad());
+    EXPECT_FALSE(run.trainer.state().exp_avg.requires_grad());
+  }
+}
+
 /// What a resumed run is compared by.
 std::string HashOf(LanguageModel& model) {
   const at::Tensor weights = WeightsOf(model);
@@ -304,8 +369,10 @@ class ResumeTest : public testing::TestWithParam<Precision> {
     bool real_scale = GetParam() == Precision::kFp16;
   };
 
-  /// Runs to kStop, saves, and continues in new objects with the saved state after `tamper` had it.
-  std::string HashWithAStop(const std::function<void(TrainState*)>& tamper) {
+  using Tamper = std::function<void(TrainState*, FlatParameters*)>;
+
+  /// Runs to kStop, saves, and continues in new objects with what was saved after `tamper` had it.
+  std::string HashWithAStop(const Tamper& tamper) {
     const TemporaryFolder folder;
     RunDirectory run(folder.path("run"));
     std::string checkpoint;
@@ -322,10 +389,12 @@ class ResumeTest : public testing::TestWithParam<Precision> {
     }
     VerifyCheckpoint(checkpoint);
     TrainState state = ReadTrainState(checkpoint + "/" + kStateFileName);
-    tamper(&state);
     Model model(plan);
-    LoadWeights(checkpoint, &model.get()->parameters());
-    SampleStream stream(&set, plan.stream_options());
+    FlatParameters& weights = model.get()->parameters();
+    LoadWeights(checkpoint, &weights);
+    tamper(&state, &weights);
+    weights.RefreshCompute();
+    SampleStream stream(&set, state.plan.stream_options());
     Trainer trainer(model.get(), &stream, state.plan, at::Device(at::kCPU));
     trainer.Restore(state.trainer);
     while (trainer.step() < kSteps) trainer.Step();
@@ -345,27 +414,48 @@ class ResumeTest : public testing::TestWithParam<Precision> {
 };
 
 TEST_P(ResumeTest, ContinuesBitForBit) {
-  EXPECT_EQ(HashWithAStop([](TrainState*) {}), HashWithoutAStop());
+  EXPECT_EQ(HashWithAStop([](TrainState*, FlatParameters*) {}), HashWithoutAStop());
 }
 
-// Each part of the state matters: without it the test above would fail.
-TEST_P(ResumeTest, NeedsTheFirstMoment) {
-  EXPECT_NE(HashWithAStop([](TrainState* state) { state->trainer.exp_avg.zero_(); }), HashWithoutAStop());
-}
-TEST_P(ResumeTest, NeedsTheSecondMoment) {
-  EXPECT_NE(HashWithAStop([](TrainState* state) { state->trainer.exp_avg_sq.fill_(1e-3); }),
-            HashWithoutAStop());
-}
-TEST_P(ResumeTest, NeedsTheCursor) {
-  EXPECT_NE(HashWithAStop([](TrainState* state) { state->trainer.cursor = {}; }), HashWithoutAStop());
-}
-TEST_P(ResumeTest, NeedsTheNumberOfUpdates) {
-  EXPECT_NE(HashWithAStop([](TrainState* state) { state->trainer.updates = 0; }), HashWithoutAStop());
-}
-TEST_P(ResumeTest, NeedsTheLossScaleUnderFp16Alone) {
-  const std::string hash =
-      HashWithAStop([](TrainState* state) { state->trainer.scaler = LossScaler(true).state(); });
-  EXPECT_EQ(hash == HashWithoutAStop(), GetParam() != Precision::kFp16);
+/// Each part of the state matters: without it, or with another value, the test above would fail.
+TEST_P(ResumeTest, NoticesEachPartThatIsFalse) {
+  const std::string undisturbed = HashWithoutAStop();
+  struct Part {
+    const char* name;
+    bool matters_under_fp16_only;
+    Tamper tamper;
+  };
+  const Part parts[] = {
+      {"weights of one tensor", false, [](auto*, auto* weights) { (*weights)[1].value.mul_(1.01); }},
+      {"first moments", false, [](auto* state, auto*) { state->trainer.exp_avg.zero_(); }},
+      {"first moments of one tensor", false,
+       [](auto* state, auto* weights) {
+         state->trainer.exp_avg.narrow(0, (*weights)[1].offset, (*weights)[1].size).zero_();
+       }},
+      {"second moments", false, [](auto* state, auto*) { state->trainer.exp_avg_sq.fill_(1e-3); }},
+      {"step", false, [](auto* state, auto*) { state->trainer.step -= 1; }},
+      {"updates", false, [](auto* state, auto*) { state->trainer.updates -= 1; }},
+      {"cursor: epoch", false, [](auto* state, auto*) { state->trainer.cursor.epoch += 1; }},
+      {"cursor: window", false,
+       [](auto* state, auto*) {
+         uint64_t& window = state->trainer.cursor.window;
+         window = window == 0 ? 1 : 0;
+       }},
+      {"cursor: sample", false,
+       [](auto* state, auto*) {
+         uint64_t& sample = state->trainer.cursor.sample;
+         sample += sample == 0 ? 1 : -1;
+       }},
+      {"seed of the order", false, [](auto* state, auto*) { state->plan.seed += 1; }},
+      {"schedule", false, [](auto* state, auto*) { state->plan.schedule.total_steps += 1; }},
+      {"loss scale", true, [](auto* state, auto*) { state->trainer.scaler = LossScaler(true).state(); }},
+      {"good steps of the loss scaler", true,
+       [](auto* state, auto*) { state->trainer.scaler.good_steps = 1998; }},
+  };
+  for (const Part& part : parts) {
+    const bool matters = !part.matters_under_fp16_only || GetParam() == Precision::kFp16;
+    EXPECT_EQ(HashWithAStop(part.tamper) != undisturbed, matters) << part.name;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, ResumeTest,
