@@ -221,6 +221,11 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--prefetch", settings->prefetch,
                  "windows of 64 chunks under way or ready, a worker (default: 1 on a CPU, 2 on a GPU)")
       ->group("Loader");
+  app.add_option("--pin", settings->pin,
+                 "whether micro-batches go to a GPU through pinned memory, which is not waited for; no effect on "
+                 "a CPU")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
+      ->group("Loader");
   app.add_flag("--drop-last", settings->drop_last,
                "skip the samples left of an epoch that do not fill a step, so that no step mixes two epochs")
       ->group("Loader");
@@ -234,6 +239,11 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
 
   app.add_option("--device", settings->device, "where to compute; auto takes the GPU if there is one")
       ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
+      ->group("Device");
+  app.add_option("--attn-backend", settings->attn_backend,
+                 "attention: flash, cudnn, efficient (GPU only), math (plain products, anywhere) or auto, the "
+                 "fastest that takes the model's heads")
+      ->check(CLI::IsMember({"auto", "flash", "cudnn", "efficient", "math"}))
       ->group("Device");
   app.add_option("--threads", settings->threads,
                  "compute threads; 0: the physical cores this process may use")

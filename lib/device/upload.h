@@ -5,8 +5,10 @@
 
 namespace trainwright {
 
-/// \param host a CPU tensor, which may change or go at once \returns the same values on `device`: the tensor
-/// itself on the CPU; on a GPU a copy in the order of its present stream, through pinned memory
-at::Tensor Upload(const at::Tensor& host, at::Device device);
+/// \param host a CPU tensor, which may change or go at once
+/// \param pin whether a copy to a GPU goes through pinned memory; else the host waits for it
+/// \returns the same values on `device`: the tensor itself on the CPU; on a GPU a copy in the order of its
+/// present stream
+at::Tensor Upload(const at::Tensor& host, at::Device device, bool pin = true);
 
 }  // namespace trainwright

@@ -32,8 +32,8 @@ void CheckInput(const ModelInput& input, int64_t vocab_size) {
 
 DeviceInput ToDevice(const ModelInput& input, at::Device device) {
   const int64_t* positions = input.positions_n.const_data_ptr<int64_t>();
-  return {Upload(input.tokens_n, device), Upload(input.positions_n, device),
-          SpanTable(input.span_starts, device),
+  return {Upload(input.tokens_n, device, input.pin), Upload(input.positions_n, device, input.pin),
+          SpanTable(input.span_starts, device, input.pin),
           *std::max_element(positions, positions + input.positions_n.numel()) + 1};
 }
 

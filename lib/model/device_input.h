@@ -23,7 +23,7 @@ struct DeviceInput {
 /// \throws Error{kBadInput} naming an id outside the vocabulary and its place
 void CheckInput(const ModelInput& input, int64_t vocab_size);
 
-/// Copies what the layers read; a GPU is not waited for. On the CPU the tensors are the input's own.
+/// Copies what the layers read; a GPU is waited for without `input.pin` only. On the CPU the tensors are the input's own.
 DeviceInput ToDevice(const ModelInput& input, at::Device device);
 
 }  // namespace trainwright

@@ -261,7 +261,8 @@ void Gpt2::Backward(const ModelInput& input, const at::Tensor& d_hidden_nd) {
 }
 
 LossSum Gpt2::Loss(const ModelInput& input) {
-  return loss_.Loss(Forward(input, /*keep=*/false), Head().compute, input.labels_n);
+  return loss_.Loss(Forward(input, /*keep=*/false), Head().compute, input.labels_n,
+                    input.pin);
 }
 
 LossSum Gpt2::LossAndGradients(const ModelInput& input, const GradientScale& scale) {
@@ -269,7 +270,7 @@ LossSum Gpt2::LossAndGradients(const ModelInput& input, const GradientScale& sca
   const at::Tensor hidden = Forward(input, /*keep=*/true);
   at::Tensor d_hidden = Temporary(d_normed_, hidden.size(0), hidden.size(1));
   const LossSum loss = loss_.LossAndGradients(hidden, Head().compute, input.labels_n, loss_terms(), scale,
-                                              d_hidden, Head().gradient);
+                                              d_hidden, Head().gradient, input.pin);
   Backward(input, d_hidden);
   return loss;
 }

@@ -28,6 +28,7 @@ struct ModelInput {
   at::Tensor positions_n;            ///< int64 [N]
   at::Tensor labels_n;               ///< int64 [N], -100 where there is none
   std::vector<int32_t> span_starts;  ///< [S+1]
+  bool pin = true;                   ///< how it goes to a GPU: see Upload
 };
 
 /// Continues one sequence a token at a time, keeping the keys and values of what it has seen.

@@ -210,7 +210,8 @@ void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
 
 LossSum Llama::Loss(const ModelInput& input) {
   CheckInput(input, config_.vocab_size);
-  return loss_.Loss(Forward(ToDevice(input, device_), /*keep=*/false), Head().compute, input.labels_n);
+  return loss_.Loss(Forward(ToDevice(input, device_), /*keep=*/false), Head().compute, input.labels_n,
+                    input.pin);
 }
 
 LossSum Llama::LossAndGradients(const ModelInput& input, const GradientScale& scale) {
@@ -220,7 +221,7 @@ LossSum Llama::LossAndGradients(const ModelInput& input, const GradientScale& sc
   const at::Tensor hidden = Forward(on_device, /*keep=*/true);
   at::Tensor d_hidden = Temporary(d_normed_, hidden.size(0), hidden.size(1));
   const LossSum loss = loss_.LossAndGradients(hidden, Head().compute, input.labels_n, loss_terms(), scale,
-                                              d_hidden, Head().gradient);
+                                              d_hidden, Head().gradient, input.pin);
   Backward(on_device, d_hidden);
   return loss;
 }

@@ -22,21 +22,21 @@ int64_t SliceRows(int64_t vocabulary) {
 }  // namespace
 
 LossSum LinearCrossEntropy::Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
-                                 const at::Tensor& labels_n) {
-  return Run(hidden_nd, weight_vd, labels_n, {}, 0.0, nullptr, {});
+                                 const at::Tensor& labels_n, bool pin) {
+  return Run(hidden_nd, weight_vd, labels_n, {}, 0.0, nullptr, {}, pin);
 }
 
 LossSum LinearCrossEntropy::LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                                              const at::Tensor& labels_n, const LossTerms& terms,
                                              const GradientScale& scale, at::Tensor& d_hidden_nd,
-                                             at::Tensor d_weight_vd) {
-  return Run(hidden_nd, weight_vd, labels_n, terms, scale, &d_hidden_nd, d_weight_vd);
+                                             at::Tensor d_weight_vd, bool pin) {
+  return Run(hidden_nd, weight_vd, labels_n, terms, scale, &d_hidden_nd, d_weight_vd, pin);
 }
 
 LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                                 const at::Tensor& labels_n, const LossTerms& terms,
                                 const GradientScale& scale, at::Tensor* d_hidden_nd,
-                                const at::Tensor& d_weight_vd) {
+                                const at::Tensor& d_weight_vd, bool pin) {
   const int64_t vocabulary = weight_vd.size(0), width = weight_vd.size(1);
   const int64_t* labels = labels_n.const_data_ptr<int64_t>();
   std::vector<int64_t> labelled, targets;
@@ -53,8 +53,8 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
   const at::Device device = hidden_nd.device();
   const bool all_rows = count == labels_n.numel();
   const auto longs = at::TensorOptions().dtype(at::kLong);
-  const at::Tensor indices = all_rows ? at::Tensor() : Upload(at::tensor(labelled, longs), device);
-  const at::Tensor labels_of_rows = Upload(at::tensor(targets, longs), device);
+  const at::Tensor indices = all_rows ? at::Tensor() : Upload(at::tensor(labelled, longs), device, pin);
+  const at::Tensor labels_of_rows = Upload(at::tensor(targets, longs), device, pin);
   at::Tensor losses_n3 = at::empty({count, 3}, at::TensorOptions().dtype(at::kDouble).device(device));
   const int64_t slice_rows = SliceRows(vocabulary);
   for (int64_t begin = 0; begin < count; begin += slice_rows) {

@@ -31,13 +31,14 @@ class LinearCrossEntropy {
   explicit LinearCrossEntropy(const Numerics& numerics) : numerics_(numerics) {}
 
   /// Loss alone; waits for a GPU. \param hidden_nd storage type, rounded \param weight_vd the compute copy
-  /// \param labels_n int64 on the host, each in [0, V) or negative: none
-  LossSum Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n);
+  /// \param labels_n int64 on the host, each in [0, V) or negative: none \param pin as of Upload
+  LossSum Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
+               bool pin = true);
   /// Losses, and the gradients of scale * objective: added to d_weight_vd (fp32) and written to
   /// d_hidden_nd (storage type, unrounded under emulation). On a GPU the losses stay there.
   LossSum LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                            const at::Tensor& labels_n, const LossTerms& terms, const GradientScale& scale,
-                           at::Tensor& d_hidden_nd, at::Tensor d_weight_vd);
+                           at::Tensor& d_hidden_nd, at::Tensor d_weight_vd, bool pin = true);
 
   /// Memory of the slices, grown to the largest so far.
   int64_t workspace_bytes() const { return rows_.bytes() + logits_.bytes() + d_rows_.bytes(); }
@@ -45,7 +46,7 @@ class LinearCrossEntropy {
  private:
   LossSum Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
               const LossTerms& terms, const GradientScale& scale, at::Tensor* d_hidden_nd,
-              const at::Tensor& d_weight_vd);
+              const at::Tensor& d_weight_vd, bool pin);
 
   Numerics numerics_;
   Buffer rows_, logits_, d_rows_;

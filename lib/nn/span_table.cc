@@ -8,9 +8,10 @@
 
 namespace trainwright {
 
-SpanTable::SpanTable(std::vector<int32_t> starts_in, at::Device device) : starts(std::move(starts_in)) {
+SpanTable::SpanTable(std::vector<int32_t> starts_in, at::Device device, bool pin)
+    : starts(std::move(starts_in)) {
   if (device.is_cpu()) return;
-  starts_on_device = Upload(at::tensor(starts, at::TensorOptions().dtype(at::kInt)), device);
+  starts_on_device = Upload(at::tensor(starts, at::TensorOptions().dtype(at::kInt)), device, pin);
 }
 
 int64_t SpanTable::longest() const {

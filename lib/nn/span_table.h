@@ -13,8 +13,8 @@ struct SpanTable {
   /// On the CPU, as tests and CPU models have it. \param starts [S+1]: span s is rows
   /// [starts[s], starts[s+1])
   SpanTable(std::vector<int32_t> starts) : starts(std::move(starts)) {}  // NOLINT: a list of starts is one
-  /// Copies the starts to a GPU without waiting for it.
-  SpanTable(std::vector<int32_t> starts, at::Device device);
+  /// Copies the starts to a GPU. \param pin as of Upload
+  SpanTable(std::vector<int32_t> starts, at::Device device, bool pin = true);
 
   std::vector<int32_t> starts;
   at::Tensor starts_on_device;  ///< int32 [S+1]; undefined on the CPU

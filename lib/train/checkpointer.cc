@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kStateSchema[] = "trainwright.state/2";
+constexpr char kStateSchema[] = "trainwright.state/2", kFirstStateSchema[] = "trainwright.state/1";
 constexpr char kMetadataSchema[] = "trainwright.checkpoint/1";
 constexpr char kWeightsName[] = "model.safetensors";
 
@@ -107,6 +107,20 @@ std::string DescribeLayout(const FlatParameters& parameters) {
   return layout.dump();
 }
 
+namespace {
+
+/// Adds what 0.1.0 did not write: it saved between steps only, and had none of the later levers.
+void CompleteFirstState(nlohmann::json* json) {
+  const nlohmann::json later_levers = {
+      {"decay_steps", 0}, {"cycle_momentum", false}, {"z_loss", 0}, {"label_smoothing", 0}, {"drop_last", false}};
+  for (const auto& [name, off] : later_levers.items()) json->at("plan").emplace(name, off);
+  json->emplace("accumulation_phase", 0);
+  json->emplace("watchdog", nullptr);
+  json->at("compute").emplace("attention", "auto");
+}
+
+}  // namespace
+
 void WriteTrainState(const std::string& path, const TrainState& state) {
   const TrainerState& trainer = state.trainer;
   const nlohmann::ordered_json json = {
@@ -132,7 +146,8 @@ void WriteTrainState(const std::string& path, const TrainState& state) {
        {{"device", state.compute.device},
         {"cpu_capability", state.compute.cpu_capability},
         {"torch_build", state.compute.torch_build},
-        {"threads", state.compute.threads}}},
+        {"threads", state.compute.threads},
+        {"attention", state.compute.attention}}},
   };
   const at::Tensor exp_avg = trainer.exp_avg.cpu().contiguous(),
                    exp_avg_sq = trainer.exp_avg_sq.cpu().contiguous();
@@ -156,10 +171,12 @@ TrainState ReadTrainState(const std::string& path) {
   }
   state.layout = layout->second;
   try {
-    const nlohmann::json json = nlohmann::json::parse(text->second);
-    if (json.at("schema") != kStateSchema) {
+    nlohmann::json json = nlohmann::json::parse(text->second);
+    if (json.at("schema") == kFirstStateSchema) {
+      CompleteFirstState(&json);
+    } else if (json.at("schema") != kStateSchema) {
       throw Error(ErrorCode::kBadInput, path, "has the unknown schema " + json.at("schema").dump(),
-                  "this version reads " + std::string(kStateSchema),
+                  "this version reads " + std::string(kStateSchema) + " and " + kFirstStateSchema,
                   "resume with the version that wrote it (see version in its metadata.json)");
     }
     if (json.at("accumulation_phase") != 0) {
@@ -189,6 +206,7 @@ TrainState ReadTrainState(const std::string& path) {
     json.at("compute").at("cpu_capability").get_to(state.compute.cpu_capability);
     json.at("compute").at("torch_build").get_to(state.compute.torch_build);
     json.at("compute").at("threads").get_to(state.compute.threads);
+    json.at("compute").at("attention").get_to(state.compute.attention);
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path,
                 std::string("its training state cannot be read: ") + error.what());

@@ -32,6 +32,7 @@ struct ComputeIdentity {
   std::string cpu_capability;  ///< "AVX512+BF16"
   std::string torch_build;
   int64_t threads = 0;
+  std::string attention = "auto";  ///< the backend asked for
   bool operator==(const ComputeIdentity&) const = default;
 };
 

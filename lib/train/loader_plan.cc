@@ -48,6 +48,15 @@ PlannedLoader PlanLoader(const TrainSettings& settings, at::Device device, int c
                 std::to_string(prefetch) + " windows: must be from 1 to " + std::to_string(kMostPrefetch));
   }
   planned.options.prefetch = static_cast<int>(prefetch);
+  planned.pin = gpu && settings.pin != "off";
+  if (settings.pin == "auto") {
+    planned.reasons.push_back({"pin", gpu ? "copies through pinned memory are not waited for"
+                                          : "a CPU reads micro-batches where they are",
+                               ""});
+  } else if (settings.pin == "on" && !gpu) {
+    planned.reasons.push_back(
+        {"pin", "a CPU reads micro-batches where they are: pinned memory has no effect", "pin off"});
+  }
   return planned;
 }
 

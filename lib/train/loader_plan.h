@@ -15,6 +15,7 @@ namespace trainwright {
 
 struct PlannedLoader {
   LoaderOptions options;
+  bool pin = false;  ///< micro-batches go to a GPU through pinned memory
   std::vector<ChoiceReason> reasons;  ///< of what the user did not choose
 };
 

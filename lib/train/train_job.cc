@@ -170,6 +170,8 @@ class TrainJob {
   std::unique_ptr<RunDirectory> run_;
   std::unique_ptr<LanguageModel> model_;
   LoaderOptions loader_;
+  bool pin_ = false;
+  AttentionBackend attention_ = AttentionBackend::kAuto;
   std::unique_ptr<SampleStream> stream_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<RunRecorder> recorder_;
@@ -214,11 +216,14 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
   compute_ = {.device = device_.str(),
               .cpu_capability = CpuCapability(),
               .torch_build = TorchBuild(),
-              .threads = threads};
+              .threads = threads,
+              .attention = settings_.attn_backend};
   LogInfo("device " + compute_.device + ", " + std::to_string(threads) + " thread" +
           (threads == 1 ? "" : "s"));
   const PlannedLoader loader = PlanLoader(settings_, device_, UsablePhysicalCores());
   loader_ = loader.options;
+  pin_ = loader.pin;
+  attention_ = ParseAttentionBackend(settings_.attn_backend, "--attn-backend");
   Announce(loader.reasons);
 
   // Everything that can be wrong with the input is found before a run directory is made.
@@ -295,6 +300,8 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
                      {"threads", compute_.threads},
                      {"workers", loader_.workers},
                      {"prefetch", loader_.prefetch},
+                     {"pin", pin_ ? "on" : "off"},
+                     {"attn-backend", AttentionBackendName(attention_)},
                      {"cache-dir", SpoolFolder(settings_)}});
     if (save_every.time_s > 0) {
       resolved["save-every"] = settings_.save_every;
@@ -371,8 +378,9 @@ void TrainJob::StartNew(bool gpu) {
   if (model_choice_.reason) Announce({*model_choice_.reason});
   Announce(planned.reasons);
 
-  model_ = MakeModel(model_choice_.config, plan_.precision, device_, plan_.seed);
+  model_ = MakeModel(model_choice_.config, plan_.precision, device_, plan_.seed, attention_);
   trainer_ = std::make_unique<Trainer>(model_.get(), stream_.get(), plan_, device_);
+  trainer_->set_pin(pin_);
   WriteFileAtomically(
       run_->config_path(),
       AsBytes(ConfigYaml(settings_, plan_, settings_.model.empty() ? model_choice_.name : settings_.model)));
@@ -412,13 +420,14 @@ void TrainJob::Resume(const std::string& checkpoint) {
     if (!data_changed) stream_->Seek(state.trainer.cursor);
     return;
   }
-  model_ = LoadHfModel(checkpoint, plan_.precision, device_);
+  model_ = LoadHfModel(checkpoint, plan_.precision, device_, attention_);
   if (DescribeLayout(model_->parameters()) != state.layout) {
     throw Error(ErrorCode::kBadInput, checkpoint,
                 "lays its parameters out in an order that this build does not use", "",
                 "resume with the version that wrote it (see version in its metadata.json)");
   }
   trainer_ = std::make_unique<Trainer>(model_.get(), stream_.get(), plan_, device_);
+  trainer_->set_pin(pin_);
   trainer_->Restore(state.trainer);
   saved_step_ = trainer_->step();
   saved_.path = checkpoint;
@@ -445,6 +454,7 @@ void TrainJob::WarnOfOtherMachine(const ComputeIdentity& stored) {
   compare("threads", std::to_string(stored.threads), std::to_string(compute_.threads));
   compare("instruction set", stored.cpu_capability, compute_.cpu_capability);
   compare("torch build", stored.torch_build, compute_.torch_build);
+  compare("attention", stored.attention, compute_.attention);
 }
 
 void TrainJob::OpenRecorder() {

@@ -50,6 +50,7 @@ struct TrainSettings {
   // The loader; changes no result.
   std::string workers = "auto";  ///< a number of threads, or "auto"
   std::optional<int64_t> prefetch;  ///< windows a worker
+  std::string pin = "auto";         ///< "on", "off" or "auto": through pinned memory to a GPU
 
   // Instead of training.
   bool dry_run = false;  ///< say what the run would take
@@ -58,6 +59,7 @@ struct TrainSettings {
   // Where and how it runs; changes no result beyond rounding.
   int threads = 0;  ///< 0: usable physical cores
   std::string device = "auto";
+  std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   std::string save_every;         ///< as ParseSaveInterval takes it; empty: a tenth of the run
   int64_t keep = 3;               ///< checkpoints; 0: all
   int64_t log_every = 1;          ///< steps between metrics records

@@ -60,7 +60,9 @@ StepReport Trainer::Step(bool read) {
     if (micro_batch.num_labels == 0) continue;
     const GradientScale scale = device_step_ ? device_step_->Scale(report.labels)
                                              : report.loss_scale / static_cast<double>(report.labels);
-    const LossSum loss = model_->LossAndGradients(ToModelInput(micro_batch), scale);
+    ModelInput input = ToModelInput(micro_batch);
+    input.pin = pin_;
+    const LossSum loss = model_->LossAndGradients(input, scale);
     if (device_step_) {
       device_step_->AddLoss(loss);
       continue;

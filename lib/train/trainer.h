@@ -56,6 +56,8 @@ class Trainer {
   /// do
   Trainer(LanguageModel* model, SampleStream* stream, const TrainPlan& plan, at::Device device,
           bool defer = false);
+  /// Whether micro-batches go to a GPU through pinned memory: see Upload. Changes no result.
+  void set_pin(bool pin) { pin_ = pin; }
 
   /// \throws Error{kNonFinite} naming the step when loss or gradients are not finite (fp16: at loss scale 1);
   /// the
@@ -93,6 +95,7 @@ class Trainer {
   double unread_time_s_ = 0;  ///< of the steps since then
   int64_t unread_steps_ = 0;
   int64_t step_ = 0, tokens_seen_ = 0, labels_seen_ = 0;
+  bool pin_ = true;
 };
 
 }  // namespace trainwright

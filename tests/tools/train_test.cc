@@ -385,7 +385,7 @@ byte = file.read(1)[0]; file.seek(-1, 1); file.write(bytes([byte ^ 4]))' run/lat
 // weights than the uninterrupted one.
 TEST_F(TrainToolTest, EachPartOfTheStateThatIsFalseIsNoticed) {
   const std::pair<const char*, const char*> changes[] = {{"none", "same"},
-                                                         {R"(/schema="trainwright.state/1")", "3"},
+                                                         {R"(/schema="trainwright.state/0")", "3"},
                                                          {"/accumulation_phase=1", "3"},
                                                          {"/accumulation_phase", "3"},
                                                          {"/plan/seed=1", "3"},

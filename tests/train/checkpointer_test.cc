@@ -331,6 +331,25 @@ TEST_F(CheckpointTest, EveryFieldOfTheStateIsNeededAndHasAType) {
   }
 }
 
+TEST_F(CheckpointTest, AStateOfTheFirstVersionIsReadWithLaterLeversOff) {
+  const std::string path = folder_.path("state");
+  state_.trainer.step = 7;
+  WriteTrainState(path, state_);
+  EditState(path, [](nlohmann::json* state) {
+    (*state)["schema"] = "trainwright.state/1";
+    for (const char* name : {"accumulation_phase", "watchdog"}) ASSERT_EQ(state->erase(name), 1u) << name;
+    ASSERT_EQ((*state)["compute"].erase("attention"), 1u);
+    for (const char* name : {"decay_steps", "cycle_momentum", "z_loss", "label_smoothing", "drop_last"}) {
+      ASSERT_EQ((*state)["plan"].erase(name), 1u) << name;
+    }
+  });
+  const TrainState read = ReadTrainState(path);
+  EXPECT_EQ(read.trainer.step, 7);
+  EXPECT_EQ(read.plan.loss_terms().z_loss, 0);
+  EXPECT_FALSE(read.plan.drop_last);
+  EXPECT_FALSE(read.plan.schedule.cycle_beta1);
+}
+
 TEST_F(CheckpointTest, AStateOfAnotherVersionOrThatContradictsItselfIsRefused) {
   const std::string path = folder_.path("state");
   state_.trainer.step = 50;
@@ -339,7 +358,7 @@ TEST_F(CheckpointTest, AStateOfAnotherVersionOrThatContradictsItselfIsRefused) {
   WriteTrainState(path, state_);
   ReadTrainState(path);
   const std::string whole = test::ReadFile(path);
-  const std::pair<const char*, nlohmann::json> edits[] = {{"/schema", "trainwright.state/1"},
+  const std::pair<const char*, nlohmann::json> edits[] = {{"/schema", "trainwright.state/0"},
                                                           {"/schema", "trainwright.state/3"},
                                                           {"/accumulation_phase", 1},
                                                           {"/step", 101},

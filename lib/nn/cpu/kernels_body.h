@@ -37,18 +37,18 @@ inline uint32_t FloatToBits(float value) {
 }
 
 /// Round to nearest even at bit `kept_from`; a NaN stays one because its payload's top bit is set first.
-inline float RoundMantissa(float value, int dropped_bits) {
+[[gnu::always_inline]] inline float RoundMantissa(float value, int dropped_bits) {
   const uint32_t bits = FloatToBits(value);
   const uint32_t half = (1u << (dropped_bits - 1)) - 1;
   const uint32_t rounded = (bits + half + ((bits >> dropped_bits) & 1)) & ~((1u << dropped_bits) - 1);
   return value == value ? BitsToFloat(rounded) : BitsToFloat(bits | 0x00400000u);
 }
 
-inline float RoundToBf16(float value) {
+[[gnu::always_inline]] inline float RoundToBf16(float value) {
   return RoundMantissa(value, 16);
 }
 
-inline float RoundToFp16(float value) {
+[[gnu::always_inline]] inline float RoundToFp16(float value) {
   const float magnitude = __builtin_fabsf(value);
   // Below 2^-14 fp16 is a fixed-point grid of 2^-24, the spacing of fp32 in [0.5, 1).
   const float small = (magnitude + 0.5f) - 0.5f;
@@ -94,9 +94,10 @@ inline void WithCodec(Codec codec, const Function& function) {
   }
 }
 
-/// e^x to about 2 units in the last place; 0 below -87.3, so that a masked score vanishes.
+/// e^x to about 2 units in the last place; 0 below -87.3, so that a masked score vanishes. Always inlined: a
+/// loop with a call in it is not vectorised.
 /// \source Cephes expf (Moshier): the polynomial and the split of ln 2
-inline float Exp(float x) {
+[[gnu::always_inline]] inline float Exp(float x) {
   const float clamped = Smaller(Larger(x, -87.3f), 88.7f);
   const float n = (clamped * 1.44269504088896341f + 12582912.0f) - 12582912.0f;
   const float r = (clamped - n * 0.693359375f) - n * -2.12194440e-4f;
@@ -579,7 +580,7 @@ void LayerNormBackward(Codec codec, const void* d_normed, const float* x, const 
 /// fitted by least squares reweighted towards the smallest maximum of the relative error, 1.7e-7 for a in
 /// [0, 14.5]
 struct GeluErf {
-  static float Tail(float x, float density) {
+  [[gnu::always_inline]] static float Tail(float x, float density) {
     const float t = 1.0f / (1.0f + 0.3f * __builtin_fabsf(x));
     float p = 3.542371094e-02f;
     p = p * t - 1.561583579e-01f;
@@ -592,8 +593,8 @@ struct GeluErf {
     const float tail = p * t * density;
     return x < 0.0f ? tail : 1.0f - tail;
   }
-  static float Value(float x) { return x * Tail(x, Exp(-0.5f * x * x)); }
-  static float Derivative(float x) {
+  [[gnu::always_inline]] static float Value(float x) { return x * Tail(x, Exp(-0.5f * x * x)); }
+  [[gnu::always_inline]] static float Derivative(float x) {
     const float density = Exp(-0.5f * x * x);
     return Tail(x, density) + x * density * 0.398942280f;
   }
@@ -604,11 +605,13 @@ struct GeluErf {
 struct GeluTanh {
   static constexpr float kTwice = 1.59576912f, kCubic = 0.044715f;  // 2 sqrt(2 / pi)
   /// Beyond 10 the sigmoid is 0 or 1 in fp32, and the cube of a huge x would overflow.
-  static float Inner(float x) { return Smaller(Larger(x, -10.0f), 10.0f); }
+  [[gnu::always_inline]] static float Inner(float x) { return Smaller(Larger(x, -10.0f), 10.0f); }
   /// exp(-2 u)
-  static float Odds(float inner) { return Exp(-kTwice * inner * (1.0f + kCubic * inner * inner)); }
-  static float Value(float x) { return x / (1.0f + Odds(Inner(x))); }
-  static float Derivative(float x) {
+  [[gnu::always_inline]] static float Odds(float inner) {
+    return Exp(-kTwice * inner * (1.0f + kCubic * inner * inner));
+  }
+  [[gnu::always_inline]] static float Value(float x) { return x / (1.0f + Odds(Inner(x))); }
+  [[gnu::always_inline]] static float Derivative(float x) {
     const float inner = Inner(x), odds = Odds(inner), sigmoid = 1.0f / (1.0f + odds);
     const float slope = kTwice * (1.0f + 3.0f * kCubic * inner * inner);
     return sigmoid + inner * slope * (odds * sigmoid) * sigmoid;
