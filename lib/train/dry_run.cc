@@ -19,8 +19,10 @@ namespace trainwright {
 namespace {
 
 constexpr int64_t kMostStepsRead = 64, kMostTokensRead = int64_t{1} << 21;
-/// A step's record in metrics.jsonl, and all else in a run directory that grows with neither model nor steps.
-constexpr int64_t kStepRecordBytes = 420, kSmallFilesBytes = int64_t{1} << 16;
+/// A step's record in metrics.jsonl and in TensorBoard's events.
+constexpr int64_t kStepRecordBytes = 660;
+/// What grows with neither model nor steps: of a checkpoint, and of the run directory.
+constexpr int64_t kCheckpointFilesBytes = int64_t{1} << 14, kRunFilesBytes = int64_t{1} << 15;
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -145,9 +147,9 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
     report.parameter_count = needs.parameters / static_cast<int64_t>(sizeof(float));
   }
   // Weights, and two moments in the flat layout.
-  report.checkpoint_bytes = needs.parameters + needs.optimizer + kSmallFilesBytes;
+  report.checkpoint_bytes = needs.parameters + needs.optimizer + kCheckpointFilesBytes;
   report.disk_bytes = report.checkpoint_bytes * request.checkpoints_kept +
-                      kStepRecordBytes * request.step_records + kSmallFilesBytes;
+                      kStepRecordBytes * request.step_records + kRunFilesBytes;
   return report;
 }
 

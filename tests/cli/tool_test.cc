@@ -254,7 +254,7 @@ TEST(StandardOutputTest, AFailedWriteIsFourHoweverItWasWritten) {
   EXPECT_EQ(delayed.exit_status, 4);
   EXPECT_EQ(delayed.standard_error,
             "sample: error: standard output: write failed: No space left on device\n"
-            "sample: hint: free some space, or write elsewhere\n");
+            "sample: hint: free some space, or write to another disk\n");
   EXPECT_EQ(Sample("sample -h > /dev/full").exit_status, 4);
   EXPECT_EQ(Sample("sample --print-config > /dev/full").exit_status, 4);
 }

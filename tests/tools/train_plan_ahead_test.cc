@@ -49,7 +49,8 @@ class TrainPlanAheadTest : public ::testing::Test {
   }
   /// The row of an option in the summary of --explain.
   nlohmann::json Explained(const std::string& summary, const std::string& option) {
-    for (const nlohmann::json& row : Json(summary).at("options")) {
+    const nlohmann::json whole = Json(summary);
+    for (const nlohmann::json& row : whole.at("options")) {
       if (row.at("option") == option) return row;
     }
     return {};
@@ -133,7 +134,7 @@ TEST_F(TrainPlanAheadTest, ExplainNamesEveryKindOfOrigin) {
   EXPECT_THAT(Explained("told.json", "clip").at("reason").get<std::string>(), HasSubstr("run.yaml line 1"));
   EXPECT_THAT(Explained("told.json", "seed").at("reason").get<std::string>(), HasSubstr("TRAINWRIGHT_SEED"));
   EXPECT_THAT(Explained("told.json", "batch").at("reason").get<std::string>(),
-              HasSubstr("about 2.05 k tokens a micro-batch suit a CPU"));
+              HasSubstr("about 2048 tokens a micro-batch suit a CPU"));
   EXPECT_THAT(told.standard_output, HasSubstr("command line"));
 }
 
