@@ -55,8 +55,10 @@ def main():
             samples = list(itertools.islice(stream, plan["batch"]))
             if any(len(sample) != 1 for sample in samples):
                 sys.exit("a sample holds more than one span")
-            ids = torch.tensor([sample[0][0] for sample in samples])
-            labels = torch.tensor([sample[0][1] for sample in samples])
+            # A shorter sample, at the end of the data, is padded on the right, where no label and no token sees it.
+            ids, labels = (torch.tensor([sample[0][part] + [padding] * (plan["sequence_tokens"] - len(sample[0][0]))
+                                         for sample in samples])
+                           for part, padding in ((0, 0), (1, sample_order.IGNORE)))
             first_unix_s = first_unix_s or time.time()
             with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
                 logits = run(ids)
