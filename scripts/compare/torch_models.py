@@ -79,7 +79,7 @@ class RmsNorm(nn.Module):
         self.weight, self.epsilon = nn.Parameter(torch.ones(width)), epsilon
 
     def forward(self, x):
-        return F.rms_norm(x.float(), self.weight.shape, self.weight, self.epsilon).to(x.dtype)
+        return F.rms_norm(x.to(self.weight.dtype), self.weight.shape, self.weight, self.epsilon).to(x.dtype)
 
 
 def rotate(x_bhtk, cos_tk, sin_tk):

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Trains a model of torch_models.py with a plain PyTorch loop, eager or compiled, on what `train` trained on.
 
-usage: torch_train.py --init CHECKPOINT --plan PLAN.json --train CHUNKS.jsonl --steps N [--compile] [--threads N]
+usage: torch_train.py --init CHECKPOINT --plan PLAN.json --train CHUNKS.jsonl --steps N [--compile | --double]
+                      [--threads N]
 
 Same start, tokens, order, schedule and optimiser as the run that the plan comes from. Every sample must be one span of
 one document, so that both sides compute the same attention. Prints one JSON object: the loss and time of each step.
+--double computes everything in float64: the yardstick for what two runs in fp32 may differ by.
 """
 import time
 
@@ -34,6 +36,7 @@ def main():
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--double", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     with open(options.plan, encoding="utf-8") as file:
@@ -42,6 +45,8 @@ def main():
     stream = sample_order.training_samples(sample_order.read_chunks(options.train), plan["sequence_tokens"],
                                            plan["seed"], plan["window_chunks"])
     model = torch_models.load(options.init)
+    if options.double:
+        model = model.double()
     run = torch.compile(model) if options.compile else model
     optimizer = torch.optim.AdamW(
         [{"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": plan["weight_decay"]},
