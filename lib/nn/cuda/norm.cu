@@ -7,6 +7,21 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int64_t kMostBlocks = 512;
 
+/// normed = weight * (x * scale) over one row, by the whole block. `x` may have been written by this block,
+/// each element by the thread that reads it here, so it is no __restrict__.
+template <int N, typename T>
+__device__ void ScaleRow(const float* x, const float* __restrict__ weight, float scale, int64_t width,
+                         T* __restrict__ normed) {
+  for (int64_t i = static_cast<int64_t>(threadIdx.x) * N; i < width; i += kThreads * N) {
+    float values[N], weights[N];
+    LoadPack<N>(x + i, values);
+    LoadPack<N>(weight + i, weights);
+#pragma unroll
+    for (int k = 0; k < N; ++k) values[k] = weights[k] * (values[k] * scale);
+    StorePack<N>(values, normed + i);
+  }
+}
+
 template <typename T, int N, bool kUpdate>
 __global__ void __launch_bounds__(kThreads)
     AddNormKernel(const float* __restrict__ residual, const T* __restrict__ update,
@@ -33,14 +48,7 @@ __global__ void __launch_bounds__(kThreads)
   const float scale = 1.0f / sqrtf(total / static_cast<float>(width) + epsilon);
   if (threadIdx.x == 0) rstd[blockIdx.x] = scale;
   // A thread reads back what it wrote itself, from the cache.
-  for (int64_t i = static_cast<int64_t>(threadIdx.x) * N; i < width; i += kThreads * N) {
-    float values[N], weights[N];
-    LoadPack<N>(x + row + i, values);
-    LoadPack<N>(weight + i, weights);
-#pragma unroll
-    for (int k = 0; k < N; ++k) values[k] = weights[k] * (values[k] * scale);
-    StorePack<N>(values, normed + row + i);
-  }
+  ScaleRow<N>(x + row, weight, scale, width, normed + row);
 }
 
 template <typename T, int N>
@@ -49,14 +57,7 @@ __global__ void __launch_bounds__(kThreads)
                     const float* __restrict__ weight, int64_t width, T* __restrict__ normed) {
   const int64_t row = static_cast<int64_t>(blockIdx.x) * width;
   const float scale = rstd[blockIdx.x];
-  for (int64_t i = static_cast<int64_t>(threadIdx.x) * N; i < width; i += kThreads * N) {
-    float values[N], weights[N];
-    LoadPack<N>(x + row + i, values);
-    LoadPack<N>(weight + i, weights);
-#pragma unroll
-    for (int k = 0; k < N; ++k) values[k] = weights[k] * (values[k] * scale);
-    StorePack<N>(values, normed + row + i);
-  }
+  ScaleRow<N>(x + row, weight, scale, width, normed + row);
 }
 
 /// A block takes a strip of rows one after another; a thread owns its columns of the weight's gradient.
