@@ -63,18 +63,13 @@ bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-/// The error for something that is not an Error of ours: LibTorch's c10::Error puts a stack trace behind the
-/// first line.
+/// The error for something that is not an Error of ours. LibTorch's c10::Error puts a stack trace behind the
+/// first line; that it tells of memory, lib/device/memory_error.h has found before it comes here.
 Error TranslateException(const std::exception& exception) {
   const std::string message = FirstLine(exception.what());
-  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr ||
-      Contains(message, "DefaultCPUAllocator")) {
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
     return Error(ErrorCode::kIo, "memory", "the machine has no more of it to give", "",
                  "lower the batch, the buffers or --threads, or give the process more memory");
-  }
-  if (Contains(message, "out of memory")) {
-    return Error(ErrorCode::kDevice, "device memory", message, "",
-                 "lower --batch or --seq and raise --accum, or use a smaller model");
   }
   if (dynamic_cast<const std::system_error*>(&exception) != nullptr)
     return Error(ErrorCode::kIo, "system", message);

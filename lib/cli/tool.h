@@ -65,8 +65,8 @@ using DefineOptions = std::function<void(CLI::App&)>;
 /// Order: signals; define; env and --config applied (flags > TRAINWRIGHT_<FLAG> > --config FILE.yaml >
 /// built-in); parse; -h short help, --help long help, --version, --print-config; run; flush and check
 /// standard output (a failed delayed write is exit 4); --summary. Errors become "tool: error:" / "tool:
-/// hint:" lines and exit statuses; c10::Error-like std::exception, bad_alloc and CLI11's 100-127 are
-/// translated here and nowhere else.
+/// hint:" lines and exit statuses; std::exception, bad_alloc and CLI11's 100-127 are translated here. Tools of
+/// the torch side translate torch's exceptions about memory before (lib/device/memory_error.h).
 ///
 /// Notes for definitions. Defaults are captured from the bound variables (a flag that is on by default needs
 /// default_str("true")). The last of several values counts; an option that fills a vector takes one value

@@ -9,6 +9,7 @@
 #include "lib/data/document_text.h"
 #include "lib/device/determinism.h"
 #include "lib/device/device.h"
+#include "lib/device/memory_error.h"
 #include "lib/eval/checkpoint.h"
 #include "lib/eval/perplexity.h"
 #include "lib/formats/safetensors.h"
@@ -118,9 +119,7 @@ void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, Pr
   }
 }
 
-}  // namespace
-
-nlohmann::ordered_json RunEvaluate(const EvaluateJobOptions& options, ProgressMode progress) {
+nlohmann::ordered_json Evaluate(const EvaluateJobOptions& options, ProgressMode progress) {
   const int threads = SetComputeThreads(options.threads);
   const c10::Device device = ChooseDevice(options.device);
   const Precision precision = ParsePrecision(options.mixed_precision, device);
@@ -152,6 +151,13 @@ nlohmann::ordered_json RunEvaluate(const EvaluateJobOptions& options, ProgressMo
           {"precision", PrecisionName(precision)},
           {"threads", threads},
           {"checkpoint", checkpoint.folder}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json RunEvaluate(const EvaluateJobOptions& options, ProgressMode progress) {
+  return WithMemoryErrors([] { return MemoryUser{"evaluation", "lower --batch or --seq"}; },
+                          [&] { return Evaluate(options, progress); });
 }
 
 }  // namespace trainwright

@@ -6,6 +6,7 @@
 #include "lib/data/document_reader.h"
 #include "lib/device/determinism.h"
 #include "lib/device/device.h"
+#include "lib/device/memory_error.h"
 #include "lib/eval/checkpoint.h"
 #include "lib/eval/generate.h"
 
@@ -89,9 +90,7 @@ class Job {
   uint64_t samples_ = 0, tokens_ = 0;
 };
 
-}  // namespace
-
-nlohmann::ordered_json RunGenerate(const GenerateJobOptions& options, ByteSink* out) {
+nlohmann::ordered_json Generate(const GenerateJobOptions& options, ByteSink* out) {
   Job job(options, out);
   const auto start = std::chrono::steady_clock::now();
   if (options.prompt) {
@@ -103,6 +102,14 @@ nlohmann::ordered_json RunGenerate(const GenerateJobOptions& options, ByteSink* 
   nlohmann::ordered_json summary = job.Summary();
   summary["tokens_per_s"] = summary["tokens"].get<double>() / elapsed.count();
   return summary;
+}
+
+}  // namespace
+
+nlohmann::ordered_json RunGenerate(const GenerateJobOptions& options, ByteSink* out) {
+  return WithMemoryErrors(
+      [] { return MemoryUser{"generation", "lower --max-tokens, or shorten the prompts"}; },
+      [&] { return Generate(options, out); });
 }
 
 }  // namespace trainwright

@@ -17,6 +17,7 @@
 #include "lib/data/spooled_shard_set.h"
 #include "lib/device/determinism.h"
 #include "lib/device/device.h"
+#include "lib/device/memory_error.h"
 #include "lib/eval/perplexity.h"
 #include "lib/formats/shard_set.h"
 #include "lib/io/byte_sink.h"
@@ -137,6 +138,8 @@ class TrainJob {
       : settings_(settings), context_(context) {}
 
   int Run(nlohmann::ordered_json* summary);
+  /// What the job is at, for when memory runs out.
+  MemoryUser memory_user() const;
 
  private:
   void CheckSettings() const;
@@ -260,7 +263,7 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
 
   int status = 0;
   try {
-    status = Loop();
+    status = WithMemoryErrors([&] { return memory_user(); }, [&] { return Loop(); });
   } catch (const Error& error) {
     // The record of a failed run says why; a failing disk must not hide the first error.
     try {
@@ -272,6 +275,15 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
   recorder_->PrintReport(status, saved_);
   *summary = recorder_->Summary(saved_);
   return status;
+}
+
+MemoryUser TrainJob::memory_user() const {
+  const std::string sizes = "micro-batches of " + std::to_string(plan_.batch) + " samples of up to " +
+                            std::to_string(plan_.sequence_tokens) + " tokens";
+  const std::string hint = "lower --batch (raising --accum as much) or --seq, or take a smaller --model";
+  if (settings_.dry_run) return {"dry run, " + sizes, hint};
+  if (trainer_) return {"step " + std::to_string(trainer_->step() + 1) + ", " + sizes, hint};
+  return {"before the first step", "take a smaller --model"};
 }
 
 void TrainJob::Announce(const std::vector<ChoiceReason>& reasons) {
@@ -567,7 +579,7 @@ int TrainJob::Loop() {
 int RunTraining(const TrainSettings& settings, const TrainJobContext& context,
                 nlohmann::ordered_json* summary) {
   TrainJob job(settings, context);
-  return job.Run(summary);
+  return WithMemoryErrors([&] { return job.memory_user(); }, [&] { return job.Run(summary); });
 }
 
 }  // namespace trainwright

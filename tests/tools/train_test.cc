@@ -1,4 +1,5 @@
 // The tool `train` as a process: kill -9 and resume, signals, refusals, pipes, metrics.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -302,6 +303,16 @@ TEST_F(TrainToolTest, ACompleteRunIsLeftAlone) {
   EXPECT_NE(text.find("\n2\n0\n"), std::string::npos) << text << result.standard_error;
   EXPECT_EQ(text.substr(0, 64), text.substr(text.find("\n2\n0\n") + 5, 64));
   EXPECT_NE(result.standard_error.find("the run is complete"), std::string::npos) << result.standard_error;
+}
+
+TEST_F(TrainToolTest, AMachineWithTooLittleMemoryIsNoBugAndTheMessageNamesTheFlags) {
+  const ProcessResult result = Shell(R"(
+    sed 's/"vocab_size": 258/"vocab_size": 100000000/' tiny.json > huge.json  # 12.8 GB of embeddings
+    ulimit -v 8000000; train -q --model huge.json --steps 1 --out run)");
+  EXPECT_EQ(result.exit_status, 4);
+  EXPECT_THAT(result.standard_error,
+              testing::HasSubstr("train: error: memory: can't allocate memory: you tried to allocate 12800"));
+  EXPECT_THAT(result.standard_error, testing::HasSubstr("\ntrain: hint: take a smaller --model"));
 }
 
 TEST_F(TrainToolTest, MissingDataSaysHowToMakeIt) {

@@ -29,11 +29,7 @@ void Fail(const std::string& how) {
   if (how == "nonfinite") throw Error(ErrorCode::kNonFinite, "loss", "is not finite", "step 3");
   if (how == "undecided") throw Error(ErrorCode::kUndecided, "interval", "is too wide");
   if (how == "memory") throw std::bad_alloc();
-  if (how == "cpu-memory")
-    throw std::runtime_error(
-        "[enforce fail at alloc_cpu.cpp:117] err == 0. DefaultCPUAllocator: can't allocate memory\nframe #0");
-  if (how == "device-memory")
-    throw std::runtime_error("CUDA out of memory. Tried to allocate 2 GiB\nException raised from malloc");
+  if (how == "device") throw Error(ErrorCode::kDevice, "device memory", "is full", "step 3");
   if (how == "bug") throw std::logic_error("shapes differ\nException raised from f at g.cpp:1\nframe #0: h");
   if (how == "odd") throw 7;
 }

@@ -1,0 +1,57 @@
+#include "lib/device/memory_error.h"
+
+#include <c10/util/Exception.h>
+
+#include <new>
+#include <string_view>
+
+namespace trainwright {
+namespace {
+
+/// cudaErrorMemoryAllocation: what cuBLAS, cuDNN and the driver report for memory that torch does not hand out.
+constexpr int32_t kCudaErrorMemoryAllocation = 2;
+/// Begins the message of torch's host allocator, which throws a plain c10::Error.
+constexpr std::string_view kHostAllocator = "DefaultCPUAllocator: ";
+
+/// Torch's message without its prefix, its statistics of the process and its advice on its own settings.
+std::string Essence(const c10::Error& error) {
+  std::string_view text = error.what_without_backtrace();
+  text = text.substr(0, text.find('\n'));
+  if (const size_t at = text.find(kHostAllocator); at != std::string_view::npos) {
+    text.remove_prefix(at + kHostAllocator.size());
+  }
+  constexpr std::string_view kFree = " is free.";
+  if (const size_t at = text.find(kFree); at != std::string_view::npos) text = text.substr(0, at + kFree.size());
+  while (text.ends_with('.') || text.ends_with(' ')) text.remove_suffix(1);
+  return std::string(text);
+}
+
+Error DeviceMemory(const c10::Error& error, const MemoryUser& user) {
+  return Error(ErrorCode::kDevice, "device memory", Essence(error), user.doing, user.hint);
+}
+
+Error HostMemory(const std::string& problem, const MemoryUser& user) {
+  return Error(ErrorCode::kIo, "memory", problem, user.doing,
+               user.hint + (user.hint.empty() ? "" : ", or ") + "give the process more memory");
+}
+
+}  // namespace
+
+std::optional<Error> AsMemoryError(const std::exception& exception, const MemoryUser& user) {
+  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
+    return HostMemory("the machine has no more of it to give", user);
+  }
+  const auto* error = dynamic_cast<const c10::Error*>(&exception);
+  if (error == nullptr) return std::nullopt;
+  if (dynamic_cast<const c10::OutOfMemoryError*>(error) != nullptr) return DeviceMemory(*error, user);
+  if (const auto* cuda = dynamic_cast<const c10::AcceleratorError*>(error);
+      cuda != nullptr && cuda->get_error_code() == kCudaErrorMemoryAllocation) {
+    return DeviceMemory(*error, user);
+  }
+  if (std::string_view(error->what_without_backtrace()).find(kHostAllocator) != std::string_view::npos) {
+    return HostMemory(Essence(*error), user);
+  }
+  return std::nullopt;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,38 @@
+/// What torch and the standard library throw when memory runs out, as our errors: the one place that tells
+/// torch's exceptions apart.
+///
+/// A GPU's memory is Error{kDevice}, "device memory"; the host's is Error{kIo}, "memory". Both carry torch's
+/// words on the allocation that failed, what was being done, and a hint that names the flags to change.
+#pragma once
+
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+
+/// Who asks for the memory.
+struct MemoryUser {
+  std::string doing;  ///< "step 12, micro-batches of 16 samples of up to 1024 tokens"; may be empty
+  std::string hint;   ///< the flags that make it less
+};
+
+/// \returns nullopt when `exception` is about anything but memory, as an Error always is
+std::optional<Error> AsMemoryError(const std::exception& exception, const MemoryUser& user);
+
+/// Calls `work` and returns its result, with what it throws translated.
+/// \param user called once memory has run out
+template <typename Work>
+auto WithMemoryErrors(const std::function<MemoryUser()>& user, const Work& work) {
+  try {
+    return work();
+  } catch (const std::exception& exception) {
+    if (const std::optional<Error> error = AsMemoryError(exception, user())) throw *error;
+    throw;
+  }
+}
+
+}  // namespace trainwright
