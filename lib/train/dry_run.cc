@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -106,9 +107,12 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
   needs = StateNeeds(request.model, plan.precision);
   needs.loader = stream->loader_counts().most_held_bytes;
   needs.process = std::max<int64_t>(0, ResidentBytes() - needs.loader);
-  // Free for this process: what it has already, and what the machine would give.
-  const int64_t free_bytes = AvailableMemoryBytes();
-  report.available_bytes = free_bytes > 0 ? free_bytes + ResidentBytes() : 0;
+  report.available_bytes = request.available_bytes;
+  if (report.available_bytes == 0) {
+    // Free for this process: what it has already, and what the machine would give.
+    const int64_t free_bytes = AvailableMemoryBytes();
+    report.available_bytes = free_bytes > 0 ? free_bytes + ResidentBytes() : 0;
+  }
   if (report.fits()) {
     const auto model = MakeModel(request.model, plan.precision, request.device, plan.seed);
     AdamW optimizer(&model->parameters(), plan.optimizer);
@@ -153,6 +157,25 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
   return report;
 }
 
+MemoryPart LargestPart(const MemoryNeeds& needs) {
+  static constexpr char kModel[] = "choose a smaller --model";
+  static constexpr char kBatch[] =
+      "lower --batch, and raise --accum by as much for the same step; or lower --seq";
+  const MemoryPart parts[] = {
+      {"parameters", needs.parameters, kModel},
+      {"gradients", needs.gradients, kModel},
+      {"optimizer", needs.optimizer, kModel},
+      {"compute_copy", needs.compute_copy, kModel},
+      {"activations", needs.activations, kBatch},
+      {"logits", needs.logits, kBatch},
+      {"loader", needs.loader, "lower --workers or --prefetch"},
+      {"products", needs.products, kBatch},
+  };
+  return *std::max_element(std::begin(parts), std::end(parts), [](const MemoryPart& a, const MemoryPart& b) {
+    return a.size_bytes < b.size_bytes;
+  });
+}
+
 std::string FormatDryRun(const DryRunReport& report) {
   const auto bytes = [](int64_t size) { return FormatBytes(static_cast<uint64_t>(size)); };
   const MemoryNeeds& needs = report.memory;
@@ -193,7 +216,10 @@ std::string FormatDryRun(const DryRunReport& report) {
   run.AddRow({"disk", bytes(report.disk_bytes) + ", a checkpoint " + bytes(report.checkpoint_bytes)});
   std::string text = memory.ToString() + "\n" + run.ToString();
   if (!report.fits()) {
-    text += "\nThe run does not fit into the memory that is available.";
+    const MemoryPart largest = LargestPart(needs);
+    text += "\nThe run does not fit into the memory that is available: " +
+            bytes(needs.total() - report.available_bytes) + " are missing. Most goes to " + largest.name + " (" +
+            bytes(largest.size_bytes) + "): " + largest.advice + ".";
     if (report.measurement == Measurement::kOneSample) {
       text += " One sample was run; activations are scaled from it.";
     }
@@ -219,6 +245,7 @@ nlohmann::ordered_json EncodeDryRun(const DryRunReport& report) {
             {"total", needs.total()},
             {"available", report.available_bytes}}},
           {"fits", report.fits()},
+          {"largest_part", LargestPart(needs).name},
           {"measured", MeasurementName(report.measurement)},
           {"steps", report.steps},
           {"tokens", report.steps * report.tokens_per_step},

@@ -46,6 +46,7 @@ struct DryRunRequest {
   int64_t steps = 0;            ///< still to take
   int64_t checkpoints_kept = 0; ///< that will lie on the disk at once
   int64_t step_records = 0;     ///< that metrics.jsonl will get
+  int64_t available_bytes = 0;  ///< of memory; 0: what the machine has for this process
 };
 
 struct DryRunReport {
@@ -63,6 +64,17 @@ struct DryRunReport {
   bool fits() const { return available_bytes == 0 || memory.total() <= available_bytes; }
 };
 
+/// A part of the memory that a run takes, and how it becomes smaller.
+struct MemoryPart {
+  const char* name;  ///< as in the encoded report
+  int64_t size_bytes;
+  const char* advice;  ///< names the flags to change
+};
+/// The part that takes most among those that flags change (the process itself is not); of equal ones the
+/// first in MemoryNeeds.
+MemoryPart LargestPart(const MemoryNeeds& needs);
+
+/// Where the weights and their state do not fit, nothing of the model's size is allocated.
 /// \param stream stands where the run will begin; it is read from
 DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream);
 

@@ -43,6 +43,7 @@ namespace fs = std::filesystem;
 constexpr char kRunsFolder[] = "runs";
 constexpr char kCpuPreset[] = "llama-1m";
 constexpr char kGpuPreset[] = "llama-125m";
+constexpr int kDoesNotFit = 1;  // the exit status of an answer that is no
 constexpr char kMakeShardsHint[] =
     "make shards first: pretokenize FILE... | pack --chunk 32768 -o shards/   (train reads shards/ unless "
     "--data names "
@@ -305,6 +306,7 @@ SaveInterval TrainJob::SaveEvery() const {
 int TrainJob::Tell(nlohmann::ordered_json* summary) {
   const SaveInterval save_every = SaveEvery();
   std::string text;
+  int status = 0;
   if (settings_.explain) {
     nlohmann::ordered_json resolved = PlanAsOptions(plan_);
     resolved.update({{"model", settings_.model.empty() ? model_choice_.name : settings_.model},
@@ -355,9 +357,10 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
         stream_.get());
     text += (text.empty() ? "" : "\n") + FormatDryRun(report);
     summary->update(EncodeDryRun(report));
+    status = report.fits() ? 0 : kDoesNotFit;
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
-  return 0;
+  return status;
 }
 
 void TrainJob::StartNew(bool gpu) {

@@ -41,7 +41,6 @@ struct TrainPlan {
 };
 
 nlohmann::ordered_json EncodePlan(const TrainPlan& plan);
-/// Fields that came after the first version take the value that such a run had.
 /// \throws Error{kBadInput} naming `path` when a field is missing or has the wrong type
 TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path);
 

@@ -87,7 +87,12 @@ TEST_P(TrainDryRunTest, TellsTheRunsPeakMemoryWithinATenth) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, TrainDryRunTest,
                          testing::Values(DryRunCase{32, 16, 128, "no"}, DryRunCase{32, 16, 128, "bf16"},
-                                         DryRunCase{48, 12, 96, "no"}, DryRunCase{48, 12, 96, "bf16"}));
+                                         DryRunCase{48, 12, 96, "no"}, DryRunCase{48, 12, 96, "bf16"}),
+                         [](const auto& info) {
+                           const DryRunCase& param = info.param;
+                           return std::to_string(param.hidden_size) + "x" + std::to_string(param.layers) +
+                                  "_batch" + std::to_string(param.batch) + "_" + param.precision;
+                         });
 
 TEST_F(TrainPlanAheadTest, DryRunTellsStatesStepsTokensTimeAndDisk) {
   const std::string train = "train -q --model tiny.json --steps 30 --batch 2 --save-every 10 --keep 2 ";
@@ -108,6 +113,22 @@ TEST_F(TrainPlanAheadTest, DryRunTellsStatesStepsTokensTimeAndDisk) {
   EXPECT_EQ(memory("compute_copy"), 0);
   const std::string du = Shell("du -sb run | cut -f 1").standard_output;
   EXPECT_NEAR(summary.at("disk_bytes").get<double>(), std::stod(du), 0.1 * std::stod(du));
+}
+
+TEST_F(TrainPlanAheadTest, DryRunOfAModelThatDoesNotFitSaysSoAndExitsWithOne) {
+  WriteModel("huge.json", 1 << 20, 100);  // 6 PB of weights
+  const ProcessResult told =
+      Shell("train -q --model huge.json --steps 30 --batch 2 --dry-run --summary told.json");
+  EXPECT_EQ(told.exit_status, 1) << told.standard_error;
+  EXPECT_THAT(told.standard_output, HasSubstr("does not fit"));
+  EXPECT_THAT(told.standard_output, HasSubstr("optimizer"));
+  EXPECT_THAT(told.standard_output, HasSubstr("--model"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("runs")));
+  const nlohmann::json summary = Json("told.json");
+  EXPECT_EQ(summary.at("fits"), false);
+  EXPECT_EQ(summary.at("largest_part"), "optimizer");
+  EXPECT_EQ(summary.at("exit_status"), 1);
+  EXPECT_LT(summary.at("max_memory_bytes").get<int64_t>(), int64_t{1} << 30);
 }
 
 TEST_F(TrainPlanAheadTest, ExplainNamesEveryKindOfOrigin) {

@@ -6,55 +6,14 @@
 
 #include "lib/base/error.h"
 #include "lib/train/trainer.h"
-#include "tests/support/memory_shard_set.h"
+#include "tests/train/tiny_training.h"
 
 namespace trainwright {
 namespace {
 
-constexpr uint32_t kVocab = 17;
-
-test::MemoryShardSet CountingDocuments() {
-  std::vector<Chunk> all;
-  for (uint32_t c = 0; c < 24; ++c) {
-    Chunk chunk;
-    for (const uint32_t length : {5 + c % 7, 20 - c % 7, 15u}) {
-      chunk.segments.push_back({.tokens = length, .source_bytes = length});
-      for (uint32_t i = 0; i < length; ++i) chunk.tokens.push_back((c * 5 + length + i) % kVocab);
-    }
-    all.push_back(std::move(chunk));
-  }
-  return test::MemoryShardSet(std::move(all), 4, kVocab);
-}
-
-TrainPlan TinyPlan(Precision precision) {
-  TrainPlan plan;
-  plan.batch = 2;
-  plan.accum = 2;
-  plan.sequence_tokens = 16;
-  plan.window_chunks = 5;
-  plan.seed = 3;
-  plan.precision = precision;
-  plan.schedule = {.kind = ScheduleKind::kCosine, .peak_lr = 1e-2, .warmup_steps = 2, .total_steps = 60};
-  return plan;
-}
-
-struct TrainingRun {
-  TrainingRun(const ShardSet& set, const TrainPlan& plan, bool defer)
-      : model(MakeModel({.vocab_size = kVocab,
-                         .hidden_size = 32,
-                         .intermediate_size = 48,
-                         .num_layers = 2,
-                         .num_heads = 2,
-                         .num_kv_heads = 1,
-                         .head_dim = 16,
-                         .max_positions = 32},
-                        plan.precision, at::Device(at::kCPU), plan.seed)),
-        stream(&set, plan.stream_options()),
-        trainer(model.get(), &stream, plan, at::Device(at::kCPU), defer) {}
-  std::unique_ptr<LanguageModel> model;
-  SampleStream stream;
-  Trainer trainer;
-};
+using test::CountingDocuments;
+using test::TinyPlan;
+using test::TrainingRun;
 
 class DeferredTrainerTest : public testing::TestWithParam<Precision> {};
 

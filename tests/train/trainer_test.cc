@@ -3,6 +3,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,15 +18,19 @@
 #include "lib/train/checkpointer.h"
 #include "tests/support/memory_shard_set.h"
 #include "tests/support/support.h"
+#include "tests/train/tiny_training.h"
 
 namespace trainwright {
 namespace {
 
 using test::CodeOf;
+using test::CountingDocuments;
+using test::kTinyVocab;
 using test::MemoryShardSet;
 using test::TemporaryFolder;
-
-constexpr uint32_t kVocab = 17;
+using test::TinyModel;
+using test::TinyPlan;
+using test::TrainingRun;
 
 /// Threads gain nothing on tensors this small, and lose much on a busy machine.
 class OneThread final : public testing::Environment {
@@ -33,59 +38,6 @@ class OneThread final : public testing::Environment {
 };
 [[maybe_unused]] const testing::Environment* const one_thread =
     testing::AddGlobalTestEnvironment(new OneThread);
-
-ModelConfig TinyModel() {
-  ModelConfig config;
-  config.vocab_size = kVocab;
-  config.hidden_size = 32;
-  config.intermediate_size = 48;
-  config.num_layers = 2;
-  config.num_heads = 2;
-  config.num_kv_heads = 1;
-  config.head_dim = 16;
-  config.max_positions = 32;
-  return config;
-}
-
-/// Documents that count upwards modulo the vocabulary, from different starts and in different lengths: what
-/// follows a token is certain, so a model that learns brings the loss near zero.
-MemoryShardSet CountingDocuments(uint32_t chunks = 24) {
-  std::vector<Chunk> all;
-  for (uint32_t c = 0; c < chunks; ++c) {
-    Chunk chunk;
-    for (const uint32_t length : {5 + c % 7, 20 - c % 7, 15u}) {
-      chunk.segments.push_back({.tokens = length, .source_bytes = length});
-      for (uint32_t i = 0; i < length; ++i) chunk.tokens.push_back((c * 5 + length + i) % kVocab);
-    }
-    all.push_back(std::move(chunk));
-  }
-  return MemoryShardSet(std::move(all), 4, kVocab);
-}
-
-TrainPlan TinyPlan(Precision precision = Precision::kFp32) {
-  TrainPlan plan;
-  plan.batch = 2;
-  plan.accum = 2;
-  plan.sequence_tokens = 16;
-  plan.window_chunks = 5;
-  plan.seed = 3;
-  plan.precision = precision;
-  plan.schedule = {.kind = ScheduleKind::kCosine, .peak_lr = 1e-2, .warmup_steps = 2, .total_steps = 60};
-  return plan;
-}
-
-/// A model, a stream and a trainer of one run. `wrap` may put another model around the real one.
-class TrainingRun {
- public:
-  explicit TrainingRun(const ShardSet& set, const TrainPlan& plan, LanguageModel* instead = nullptr)
-      : model(MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
-        stream(&set, plan.stream_options()),
-        trainer(instead != nullptr ? instead : model.get(), &stream, plan, at::Device(at::kCPU)) {}
-
-  std::unique_ptr<LanguageModel> model;
-  SampleStream stream;
-  Trainer trainer;
-};
 
 /// Passes everything on to a model, but makes gradients and loss overflow while the loss scale is above a
 /// limit, as fp16 does, or turns them to NaN at one step.
@@ -124,7 +76,7 @@ TEST(Trainer, LearnsAPatternThatCanBeLearned) {
   const MemoryShardSet set = CountingDocuments();
   TrainingRun run(set, TinyPlan());
   const double first_nats = run.trainer.Step().loss_nats;
-  EXPECT_NEAR(first_nats, std::log(kVocab), 0.2) << "an untrained model knows nothing";
+  EXPECT_NEAR(first_nats, std::log(kTinyVocab), 0.2) << "an untrained model knows nothing";
   double last_nats = first_nats;
   while (!run.trainer.done()) last_nats = run.trainer.Step().loss_nats;
   EXPECT_LT(last_nats, 0.2);
@@ -142,7 +94,7 @@ TEST(Trainer, LossTermsSteerTheWeightsAndLeaveTheReportedLossAlone) {
   EXPECT_EQ(without.smoothing_nats, 0);
   EXPECT_EQ(without.z_loss_nats, 0);
   // An untrained model's logits are about 0, so that Z is about the vocabulary.
-  EXPECT_NEAR(with.z_loss_nats, 0.01 * std::pow(std::log(kVocab), 2), 0.01);
+  EXPECT_NEAR(with.z_loss_nats, 0.01 * std::pow(std::log(kTinyVocab), 2), 0.01);
   EXPECT_NE(with.smoothing_nats, 0);
   EXPECT_GT(LargestDifference(WeightsOf(*plain.model), WeightsOf(*steered.model)), 0);
 }
@@ -271,7 +223,7 @@ TEST(Trainer, LeavesTheWeightsWhenAStepHoldsNoLabel) {
   // no label.
   std::vector<Chunk> chunks(8, Chunk{.segments = {{.tokens = 1}}, .tokens = {1}});
   chunks.push_back({.segments = {{.tokens = 2}}, .tokens = {1, 2}});
-  const MemoryShardSet set(chunks, 1, kVocab);
+  const MemoryShardSet set(chunks, 1, kTinyVocab);
   TrainPlan plan = TinyPlan();
   plan.batch = plan.accum = 1;
   TrainingRun run(set, plan);
@@ -308,6 +260,7 @@ class LeakingModel final : public LanguageModel {
 
 /// What resident memory grows by from the third step to the 203rd.
 int64_t GrowthOverSteps(Trainer* trainer) {
+  malloc_trim(0);  // what earlier tests have freed would hide a leak
   while (trainer->step() < 3) trainer->Step();
   const int64_t before_bytes = ResidentBytes();
   while (trainer->step() < 203) trainer->Step();

@@ -1,0 +1,80 @@
+// What a dry run says of a run that does not fit; tests/tools/train_plan_ahead_test.cc has those that do.
+#include "lib/train/dry_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lib/device/process_memory.h"
+#include "tests/train/tiny_training.h"
+
+namespace trainwright {
+namespace {
+
+using testing::HasSubstr;
+
+class DryRunTest : public testing::Test {
+ protected:
+  DryRunReport Run(DryRunRequest request) {
+    SampleStream stream(&set_, request.plan.stream_options());
+    return DryRun(request, &stream);
+  }
+  const test::MemoryShardSet set_ = test::CountingDocuments();
+};
+
+TEST_F(DryRunTest, NeverAllocatesAModelThatIsTooLarge) {
+  ModelConfig petabytes = test::TinyModel();
+  petabytes.hidden_size = int64_t{1} << 20;
+  petabytes.intermediate_size = int64_t{1} << 22;
+  petabytes.num_heads = petabytes.num_kv_heads = 1 << 13;
+  petabytes.head_dim = 128;
+  petabytes.num_layers = 100;
+  const int64_t peak_before_bytes = PeakResidentBytes();
+  const DryRunReport report = Run({.model = petabytes, .plan = test::TinyPlan(), .steps = 60});
+  EXPECT_LT(PeakResidentBytes() - peak_before_bytes, int64_t{100} << 20);
+
+  EXPECT_EQ(report.measurement, Measurement::kNone);
+  EXPECT_FALSE(report.fits());
+  EXPECT_EQ(report.parameter_count, CountParameters(petabytes));
+  EXPECT_EQ(report.memory.optimizer, 8 * CountParameters(petabytes));
+  EXPECT_STREQ(LargestPart(report.memory).name, "optimizer");
+  const std::string text = FormatDryRun(report);
+  EXPECT_THAT(text, HasSubstr("total without activations"));
+  EXPECT_THAT(text, HasSubstr("does not fit"));
+  EXPECT_THAT(text, HasSubstr("optimizer"));
+  EXPECT_THAT(text, HasSubstr("--model"));
+  EXPECT_EQ(EncodeDryRun(report).at("fits"), false);
+}
+
+TEST_F(DryRunTest, ScalesOneSampleWhereTheMicroBatchIsTooLarge) {
+  TrainPlan plan = test::TinyPlan();
+  plan.batch = 1024;
+  plan.accum = 1;
+  const DryRunRequest request = {.model = test::TinyModel(), .plan = plan, .steps = 1};
+  const DryRunReport whole = Run(request);
+  ASSERT_EQ(whole.measurement, Measurement::kFullMicroBatch);
+  ASSERT_STREQ(LargestPart(whole.memory).name, "activations");
+
+  // Room for the process and the state, not for what the micro-batch needs.
+  DryRunRequest limited = request;
+  limited.available_bytes = ResidentBytes() + whole.memory.activations / 2;
+  const DryRunReport report = Run(limited);
+  EXPECT_EQ(report.measurement, Measurement::kOneSample);
+  EXPECT_FALSE(report.fits());
+  EXPECT_LT(report.micro_batch_tokens, whole.micro_batch_tokens / 100);
+  EXPECT_NEAR(static_cast<double>(report.memory.activations), static_cast<double>(whole.memory.activations),
+              0.3 * static_cast<double>(whole.memory.activations));
+  EXPECT_THAT(FormatDryRun(report), HasSubstr("One sample was run"));
+  EXPECT_THAT(FormatDryRun(report), HasSubstr("lower --batch"));
+}
+
+TEST_F(DryRunTest, FitsIntoTheMemoryThatItAsksFor) {
+  DryRunRequest request = {.model = test::TinyModel(), .plan = test::TinyPlan(), .steps = 60};
+  request.available_bytes = int64_t{1} << 40;
+  const DryRunReport report = Run(request);
+  EXPECT_TRUE(report.fits());
+  EXPECT_EQ(FormatDryRun(report).find("does not fit"), std::string::npos);
+  EXPECT_EQ(report.available_bytes, request.available_bytes);
+}
+
+}  // namespace
+}  // namespace trainwright
