@@ -2,10 +2,7 @@
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/softmax.h>
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,62 +12,13 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "tests/nn/attention_reference.h"
 #include "tests/nn/reference.h"
 
 namespace trainwright {
 namespace {
 
 using test::RandomTensor;
-
-/// One span with one query head at a time: softmax(q k^T / sqrt(K), causal) v, in double.
-at::Tensor Reference(const at::Tensor& qkv_input, const AttentionShape& shape,
-                     const std::vector<int32_t>& spans) {
-  const at::Tensor qkv = qkv_input.to(at::kDouble);
-  const int64_t size = shape.head_dim, repeats = shape.num_heads / shape.num_kv_heads;
-  at::Tensor out = at::zeros({shape.num_tokens, shape.num_heads * size}, at::kDouble);
-  for (size_t s = 0; s + 1 < spans.size(); ++s) {
-    const int64_t length = spans[s + 1] - spans[s];
-    const at::Tensor rows = qkv.narrow(0, spans[s], length);
-    const at::Tensor future = at::ones({length, length}, at::kBool).triu(1);
-    for (int64_t head = 0; head < shape.num_heads; ++head) {
-      const at::Tensor q = rows.narrow(1, head * size, size);
-      const at::Tensor k = rows.narrow(1, (shape.num_heads + head / repeats) * size, size);
-      const at::Tensor v =
-          rows.narrow(1, (shape.num_heads + shape.num_kv_heads + head / repeats) * size, size);
-      const at::Tensor scores = q.matmul(k.t()).div(std::sqrt(static_cast<double>(size)));
-      const at::Tensor weights = at::softmax(scores.masked_fill(future, -INFINITY), 1);
-      out.narrow(0, spans[s], length).narrow(1, head * size, size).copy_(weights.matmul(v));
-    }
-  }
-  return out;
-}
-
-/// The gradient of sum(d_out * Reference), by the formula of the softmax's derivative, in double.
-at::Tensor ReferenceGradient(const at::Tensor& d_out_input, const at::Tensor& qkv_input,
-                             const AttentionShape& shape, const std::vector<int32_t>& spans) {
-  const at::Tensor qkv = qkv_input.to(at::kDouble), d_out = d_out_input.to(at::kDouble);
-  const int64_t size = shape.head_dim, repeats = shape.num_heads / shape.num_kv_heads;
-  const double scale = 1.0 / std::sqrt(static_cast<double>(size));
-  at::Tensor d_qkv = at::zeros_like(qkv);
-  for (size_t s = 0; s + 1 < spans.size(); ++s) {
-    const int64_t length = spans[s + 1] - spans[s];
-    const at::Tensor future = at::ones({length, length}, at::kBool).triu(1);
-    for (int64_t head = 0; head < shape.num_heads; ++head) {
-      const auto part = [&](const at::Tensor& tensor, int64_t column) {
-        return tensor.narrow(0, spans[s], length).narrow(1, column * size, size);
-      };
-      const int64_t key = shape.num_heads + head / repeats, value = key + shape.num_kv_heads;
-      const at::Tensor q = part(qkv, head), k = part(qkv, key), v = part(qkv, value), d = part(d_out, head);
-      const at::Tensor scores = q.matmul(k.t()).mul(scale).masked_fill(future, -INFINITY);
-      const at::Tensor weights = at::softmax(scores, 1), d_weights = d.matmul(v.t());
-      const at::Tensor d_scores = weights.mul(d_weights.sub(d_weights.mul(weights).sum(1, true))).mul(scale);
-      part(d_qkv, head).add_(d_scores.matmul(k));
-      part(d_qkv, key).add_(d_scores.t().matmul(q));
-      part(d_qkv, value).add_(weights.t().matmul(d));
-    }
-  }
-  return d_qkv;
-}
 
 struct Case {
   const char* name;
@@ -87,13 +35,13 @@ TEST_P(PackedAttentionTest, ForwardAndBackwardEqualTheFormula) {
   const auto& [name, shape, spans] = GetParam();
   const at::Tensor qkv = RandomTensor({shape.num_tokens, shape.row()}, 1);
   const at::Tensor d_out = RandomTensor({shape.num_tokens, shape.num_heads * shape.head_dim}, 2);
-  const at::Tensor expected = ReferenceGradient(d_out, qkv, shape, spans);
+  const at::Tensor expected = test::AttentionGradient(d_out, qkv, shape, spans);
   for (const AttentionBackend backend : kCpuBackends) {
     SCOPED_TRACE(AttentionBackendName(backend));
     const Numerics numerics{Precision::kFp32, at::kFloat, backend};
     at::Tensor out = at::full_like(d_out, NAN), lse = at::full({shape.num_heads, shape.num_tokens}, NAN);
     PackedAttention(numerics, shape, qkv, spans, out, lse);
-    EXPECT_LT(test::RelativeDifference(out, Reference(qkv, shape, spans)), 1e-6);
+    EXPECT_LT(test::RelativeDifference(out, test::Attention(qkv, shape, spans)), 1e-6);
 
     at::Tensor d_qkv = at::full_like(qkv, NAN);
     PackedAttentionBackward(numerics, shape, d_out, qkv, out, lse, spans, d_qkv);
@@ -106,8 +54,8 @@ TEST(AttentionReferenceTest, ItsGradientEqualsFiniteDifferences) {
   const std::vector<int32_t> spans = {0, 2, 9};
   const at::Tensor qkv = RandomTensor({9, shape.row()}, 1), d_out = RandomTensor({9, 16}, 2);
   const at::Tensor expected = test::NumericalGradient(
-      [&](const at::Tensor& x) { return Reference(x, shape, spans).mul(d_out).sum().item<double>(); }, qkv);
-  EXPECT_LT(test::RelativeDifference(ReferenceGradient(d_out, qkv, shape, spans), expected), 1e-6);
+      [&](const at::Tensor& x) { return test::Attention(x, shape, spans).mul(d_out).sum().item<double>(); }, qkv);
+  EXPECT_LT(test::RelativeDifference(test::AttentionGradient(d_out, qkv, shape, spans), expected), 1e-6);
 }
 
 class LongSpanTest : public testing::TestWithParam<std::tuple<Case, at::ScalarType>> {};
@@ -121,10 +69,10 @@ TEST_P(LongSpanTest, ForwardAndBackwardEqualTheFormula) {
   const at::Tensor d_out = RandomTensor({shape.num_tokens, shape.num_heads * shape.head_dim}, 2).to(dtype);
   at::Tensor out = at::full_like(d_out, NAN), lse = at::full({shape.num_heads, shape.num_tokens}, NAN);
   PackedAttention(numerics, shape, qkv, spans, out, lse);
-  EXPECT_LT(test::RelativeDifference(out, Reference(qkv, shape, spans)), tolerance);
+  EXPECT_LT(test::RelativeDifference(out, test::Attention(qkv, shape, spans)), tolerance);
   at::Tensor d_qkv = at::full_like(qkv, NAN);
   PackedAttentionBackward(numerics, shape, d_out, qkv, out, lse, spans, d_qkv);
-  EXPECT_LT(test::RelativeDifference(d_qkv, ReferenceGradient(d_out, qkv, shape, spans)), tolerance);
+  EXPECT_LT(test::RelativeDifference(d_qkv, test::AttentionGradient(d_out, qkv, shape, spans)), tolerance);
 }
 
 // Heads of a multiple of 32 elements are computed in blocks of 64 positions that meet up to 512 others at once.
@@ -187,7 +135,7 @@ TEST(DecodeAttentionTest, EqualsTheLastRowOfTheWholeSequence) {
   const at::Tensor keys = qkv.narrow(1, 48, 16).contiguous(), values = qkv.narrow(1, 64, 16).contiguous();
   at::Tensor out = at::zeros({48});
   DecodeAttention(test::kFp32, shape, qkv[19], keys, values, 20, out);
-  EXPECT_LT(test::RelativeDifference(out, Reference(qkv, shape, {0, 20})[19]), 1e-6);
+  EXPECT_LT(test::RelativeDifference(out, test::Attention(qkv, shape, {0, 20})[19]), 1e-6);
 }
 
 }  // namespace
