@@ -8,7 +8,7 @@
 
 namespace trainwright {
 
-void CheckInput(const ModelInput& input, int64_t vocab_size) {
+void CheckInput(const ModelInput& input, int64_t vocab_size, int64_t positions_limit) {
   const int64_t num_tokens = input.tokens_n.numel();
   TRAINWRIGHT_CHECK(num_tokens > 0 && input.positions_n.numel() == num_tokens &&
                     input.labels_n.numel() == num_tokens);
@@ -25,6 +25,12 @@ void CheckInput(const ModelInput& input, int64_t vocab_size) {
           ErrorCode::kBadInput, "tokens",
           "id " + std::to_string(id) + " is outside the model's vocabulary of " + std::to_string(vocab_size),
           "position " + std::to_string(i), "the data and the model must use the same tokenizer");
+    }
+    if (positions[i] >= positions_limit) {
+      throw Error(ErrorCode::kBadInput, "tokens",
+                  "a sample is longer than the " + std::to_string(positions_limit) +
+                      " positions that the model learned",
+                  "position " + std::to_string(positions[i]), "use a smaller --seq");
     }
     TRAINWRIGHT_CHECK(positions[i] >= 0 && positions[i] < num_tokens);
   }

@@ -20,10 +20,12 @@ struct DeviceInput {
 };
 
 /// Checks a micro-batch on the host, before any of it leaves: sizes, ids, positions, spans.
-/// \throws Error{kBadInput} naming an id outside the vocabulary and its place
-void CheckInput(const ModelInput& input, int64_t vocab_size);
+/// \throws Error{kBadInput} naming an id outside the vocabulary, or a position that is not below
+/// `positions_limit`
+void CheckInput(const ModelInput& input, int64_t vocab_size, int64_t positions_limit);
 
-/// Copies what the layers read; a GPU is waited for without `input.pin` only. On the CPU the tensors are the input's own.
+/// Copies what the layers read; a GPU is waited for without `input.pin` only. On the CPU the tensors are the
+/// input's own.
 DeviceInput ToDevice(const ModelInput& input, at::Device device);
 
 }  // namespace trainwright

@@ -4,13 +4,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <vector>
 
-#include "lib/model/language_model.h"
-#include "lib/nn/attention.h"
-#include "lib/nn/buffer.h"
+#include "lib/model/transformer.h"
 #include "lib/nn/gelu.h"
 #include "lib/nn/layer_norm.h"
 #include "lib/nn/linear.h"
@@ -18,22 +15,18 @@
 namespace trainwright {
 
 /// Runs on the CPU. Positions beyond config().max_positions are refused by every call that computes.
-class Gpt2 final : public LanguageModel {
+class Gpt2 final : public Transformer {
  public:
   /// As MakeModel, with the storage chosen by the caller.
   Gpt2(const ModelConfig& config, const Numerics& numerics, at::Device device, std::optional<uint64_t> seed);
-  const ModelConfig& config() const override { return config_; }
-  FlatParameters& parameters() override { return parameters_; }
-  const FlatParameters& parameters() const override { return parameters_; }
-  LossSum Loss(const ModelInput& input) override;
-  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override;
-  at::Tensor Logits(const ModelInput& input) override;
-  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) override;
-  ModelMemory memory() const override;
+
+ protected:
+  at::Tensor Forward(const DeviceInput& input, bool keep, const Attend& attend) override;
+  void Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) override;
+  const Parameter& Head() const override { return parameters().all()[head_]; }
+  int64_t positions_limit() const override { return config().max_positions; }
 
  private:
-  friend class Gpt2Decoder;
-
   /// Indices of a weight and its bias, if there is one.
   struct Pair {
     size_t weight = 0;
@@ -47,54 +40,19 @@ class Gpt2 final : public LanguageModel {
     Pair attention_norm, mlp_norm;
     Projection qkv, attention_out, up, down;
   };
-  /// What the backward pass of a layer needs; normalised inputs and the activation are computed again from
-  /// it.
-  struct Saved {
-    Buffer input, middle, input_statistics, middle_statistics, qkv, attention, lse, up;
-  };
-  /// The tensors of a micro-batch, cut to its length. `up` lacks its bias.
-  struct Views {
-    at::Tensor input_nd, middle_nd;
-    LayerNormStatistics input_statistics, middle_statistics;
-    at::Tensor qkv, attention, lse_hn, up_nf;
-  };
 
-  void Check(const ModelInput& input) const;
-  Views ViewsOf(size_t slot, int64_t num_tokens);
-  LayerNormStatistics StatisticsOf(Buffer& buffer, int64_t num_tokens);
-  AttentionShape ShapeOf(int64_t num_tokens) const;
+  /// \throws Error{kUsage} on sizes that make no model; Error{kDevice} on a GPU
+  static const ModelConfig& CheckedConfig(const ModelConfig& config, at::Device device);
   GeluKind gelu_kind() const;
-  const at::Tensor& Value(size_t index) const { return parameters_.all()[index].value; }
+  using Transformer::Gradient;
+  using Transformer::Value;
   at::Tensor Value(std::optional<size_t> index) const { return index ? Value(*index) : at::Tensor(); }
-  at::Tensor Gradient(std::optional<size_t> index) const {
-    return index ? parameters_.all()[*index].gradient : at::Tensor();
-  }
+  at::Tensor Gradient(std::optional<size_t> index) const { return index ? Gradient(*index) : at::Tensor(); }
   LayerNormWeights Norm(const Pair& pair) const { return {Value(pair.weight), Value(pair.bias)}; }
-  const Parameter& Head() const { return parameters_.all()[head_]; }
-  void EmbedInto(const at::Tensor& tokens_n, const at::Tensor& positions_n, at::Tensor& stream_nd) const;
-  /// The half of a layer after its attention. \param update temporary, then what is to be added to
-  /// saved.middle_nd, without its bias
-  void RunMlp(const Layer& layer, Views& saved, at::Tensor& normed, at::Tensor& activation,
-              at::Tensor& update);
-  /// Runs all layers; the result is the normalised output of the last, storage type [N, D].
-  /// \param keep whether each layer's activations stay for Backward
-  at::Tensor Forward(const ModelInput& input, bool keep);
-  /// \param d_hidden_nd gradient of Forward's result
-  void Backward(const ModelInput& input, const at::Tensor& d_hidden_nd);
-  at::Tensor Temporary(Buffer& buffer, int64_t rows, int64_t columns);
-  at::Tensor TemporaryFp32(Buffer& buffer, int64_t rows, int64_t columns);
 
-  ModelConfig config_;
-  Numerics numerics_;
-  at::Device device_;
-  FlatParameters parameters_;
   size_t tokens_ = 0, positions_ = 0, head_ = 0;
   Pair final_norm_;
   std::vector<Layer> layers_;
-  LinearCrossEntropy loss_;
-  std::vector<Saved> saved_;
-  Buffer output_, output_statistics_, normed_, update_, activation_, d_stream_, d_short_, d_normed_,
-      d_activation_, d_attention_, d_qkv_;
 };
 
 }  // namespace trainwright

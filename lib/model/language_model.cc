@@ -1,0 +1,15 @@
+#include "lib/model/language_model.h"
+
+#include "lib/model/gpt2.h"
+#include "lib/model/llama.h"
+
+namespace trainwright {
+
+std::unique_ptr<LanguageModel> MakeModel(const ModelConfig& config, Precision precision, at::Device device,
+                                         std::optional<uint64_t> seed, AttentionBackend attention) {
+  const Numerics numerics = ChooseNumerics(precision, device, attention);
+  if (config.family == ModelFamily::kGpt2) return std::make_unique<Gpt2>(config, numerics, device, seed);
+  return std::make_unique<Llama>(config, numerics, device, seed);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,203 @@
+#include "lib/model/transformer.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/mm.h>
+
+#include "lib/base/error.h"
+#include "lib/device/upload.h"
+#include "lib/nn/attention_backend.h"
+#include "lib/nn/elementwise.h"
+
+namespace trainwright {
+
+Transformer::Transformer(const ModelConfig& config, const Numerics& numerics, at::Device device,
+                         const Sizes& sizes)
+    : config_(config), numerics_(numerics), device_(device), sizes_(sizes), loss_(numerics) {
+  ResolveAttentionBackend(numerics.attention, config.head_dim, numerics.storage, device);  // refuses early
+  saved_.resize(config.num_layers);
+}
+
+void Transformer::RefuseConfig(const std::string& field, const std::string& problem) {
+  throw Error(ErrorCode::kUsage, "model config", field + " " + problem);
+}
+
+void Transformer::RequirePositive(std::initializer_list<std::pair<const char*, int64_t>> fields) {
+  for (const auto& [field, value] : fields) {
+    if (value <= 0) RefuseConfig(field, "must be positive, not " + std::to_string(value));
+  }
+}
+
+AttentionShape Transformer::ShapeOf(int64_t num_tokens) const {
+  return {num_tokens, config_.num_heads, config_.num_kv_heads, config_.head_dim};
+}
+
+at::Tensor Transformer::Temporary(Buffer& buffer, int64_t rows, int64_t columns) {
+  return buffer.Get({rows, columns}, numerics_.storage, device_);
+}
+
+at::Tensor Transformer::TemporaryFp32(Buffer& buffer, int64_t rows, int64_t columns) {
+  return buffer.Get({rows, columns}, at::kFloat, device_);
+}
+
+Transformer::LayerViews Transformer::ViewsOf(size_t layer, int64_t num_tokens) {
+  Saved& saved = saved_[layer];
+  const AttentionShape shape = ShapeOf(num_tokens);
+  LayerViews views;
+  views.input_nd = TemporaryFp32(saved.input, num_tokens, config_.hidden_size);
+  views.middle_nd = TemporaryFp32(saved.middle, num_tokens, config_.hidden_size);
+  views.input_statistics_sn = TemporaryFp32(saved.input_statistics, sizes_.norm_statistics, num_tokens);
+  views.middle_statistics_sn = TemporaryFp32(saved.middle_statistics, sizes_.norm_statistics, num_tokens);
+  views.qkv = Temporary(saved.qkv, num_tokens, shape.row());
+  views.attention = Temporary(saved.attention, num_tokens, shape.num_heads * shape.head_dim);
+  views.lse_hn = TemporaryFp32(saved.lse, shape.num_heads, num_tokens);
+  views.mlp_nf = Temporary(saved.mlp, num_tokens, sizes_.mlp_inner);
+  return views;
+}
+
+Transformer::ForwardScratch Transformer::NewForwardScratch(int64_t num_tokens) {
+  return {Temporary(normed_, num_tokens, config_.hidden_size),
+          Temporary(update_, num_tokens, config_.hidden_size),
+          Temporary(activation_, num_tokens, config_.intermediate_size)};
+}
+
+Transformer::BackwardScratch Transformer::NewBackwardScratch(int64_t num_tokens) {
+  const int64_t width = config_.hidden_size, wide = config_.intermediate_size;
+  const AttentionShape shape = ShapeOf(num_tokens);
+  BackwardScratch scratch;
+  scratch.normed_nd = Temporary(normed_, num_tokens, width);
+  scratch.d_normed_nd = Temporary(d_normed_, num_tokens, width);
+  scratch.activation_nf = Temporary(activation_, num_tokens, wide);
+  scratch.d_activation_nf = Temporary(d_activation_, num_tokens, wide);
+  scratch.d_attention = Temporary(d_attention_, num_tokens, shape.num_heads * shape.head_dim);
+  scratch.d_qkv = Temporary(d_qkv_, num_tokens, shape.row());
+  scratch.d_stream_nd = TemporaryFp32(d_stream_, num_tokens, width);
+  scratch.d_stream_nd.zero_();
+  scratch.d_short_nd = numerics_.precision == Precision::kFp32 ? scratch.d_stream_nd
+                                                               : Temporary(d_short_, num_tokens, width);
+  return scratch;
+}
+
+void Transformer::RefreshShort(BackwardScratch& scratch) const {
+  if (numerics_.precision != Precision::kFp32) RoundInto(numerics_, scratch.d_stream_nd, scratch.d_short_nd);
+}
+
+DeviceInput Transformer::Checked(const ModelInput& input) const {
+  CheckInput(input, config_.vocab_size, positions_limit());
+  return ToDevice(input, device_);
+}
+
+at::Tensor Transformer::ForwardPacked(const DeviceInput& input, bool keep) {
+  const AttentionShape shape = ShapeOf(input.num_tokens());
+  return Forward(input, keep, [&](size_t /*layer*/, LayerViews& views) {
+    PackedAttention(numerics_, shape, views.qkv, input.spans, views.attention, views.lse_hn);
+  });
+}
+
+at::Tensor Transformer::LogitsOf(const at::Tensor& hidden_nd) const {
+  at::Tensor logits = at::mm(hidden_nd, Head().compute.t());
+  if (numerics_.emulated()) RoundInto(numerics_, logits, logits);
+  return logits.to(at::kFloat);
+}
+
+LossSum Transformer::Loss(const ModelInput& input) {
+  return loss_.Loss(ForwardPacked(Checked(input), /*keep=*/false), Head().compute, input.labels_n, input.pin);
+}
+
+LossSum Transformer::LossAndGradients(const ModelInput& input, const GradientScale& scale) {
+  const DeviceInput on_device = Checked(input);
+  parameters_.gradients();
+  const at::Tensor hidden = ForwardPacked(on_device, /*keep=*/true);
+  at::Tensor d_hidden = Temporary(d_normed_, hidden.size(0), hidden.size(1));
+  const LossSum loss = loss_.LossAndGradients(hidden, Head().compute, input.labels_n, loss_terms(), scale,
+                                              d_hidden, Head().gradient, input.pin);
+  Backward(on_device, d_hidden);
+  return loss;
+}
+
+at::Tensor Transformer::Logits(const ModelInput& input) {
+  return LogitsOf(ForwardPacked(Checked(input), /*keep=*/false));
+}
+
+ModelMemory Transformer::memory() const {
+  ModelMemory memory{.logits_bytes = loss_.workspace_bytes()};
+  const auto add = [&](std::initializer_list<const Buffer*> buffers) {
+    for (const Buffer* buffer : buffers) memory.activation_bytes += buffer->bytes();
+  };
+  for (const Saved& saved : saved_) {
+    add({&saved.input, &saved.middle, &saved.input_statistics, &saved.middle_statistics, &saved.qkv,
+         &saved.attention, &saved.lse, &saved.mlp});
+  }
+  add({&output_, &output_statistics_, &normed_, &update_, &activation_, &d_stream_, &d_short_, &d_normed_,
+       &d_activation_, &d_attention_, &d_qkv_});
+  return memory;
+}
+
+/// Appends through the model's layers; only the attention differs, which reads the cache.
+class CachedDecoder final : public Decoder {
+ public:
+  CachedDecoder(Transformer* model, int64_t max_tokens) : model_(*model), max_tokens_(max_tokens) {
+    TRAINWRIGHT_CHECK(max_tokens <= model_.positions_limit());
+    const ModelConfig& config = model_.config();
+    const auto options = at::TensorOptions().dtype(model_.numerics_.storage).device(model_.device_);
+    for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+      keys_.push_back(at::empty({max_tokens, config.num_kv_heads * config.head_dim}, options));
+      values_.push_back(at::empty({max_tokens, config.num_kv_heads * config.head_dim}, options));
+    }
+  }
+
+  at::Tensor Append(const std::vector<int64_t>& tokens) override;
+  int64_t length() const override { return length_; }
+
+ private:
+  DeviceInput InputOf(const std::vector<int64_t>& tokens) const;
+
+  Transformer& model_;
+  int64_t max_tokens_, length_ = 0;
+  std::vector<at::Tensor> keys_, values_;  // storage type [max_tokens, G K] a layer
+};
+
+DeviceInput CachedDecoder::InputOf(const std::vector<int64_t>& tokens) const {
+  const auto count = static_cast<int64_t>(tokens.size());
+  const auto longs = at::TensorOptions().dtype(at::kLong);
+  const at::Tensor tokens_n = at::empty({count}, longs), positions_n = at::empty({count}, longs);
+  for (int64_t i = 0; i < count; ++i) {
+    if (tokens[i] < 0 || tokens[i] >= model_.config().vocab_size) {
+      throw Error(ErrorCode::kBadInput, "prompt",
+                  "id " + std::to_string(tokens[i]) + " is outside the model's vocabulary");
+    }
+    tokens_n.mutable_data_ptr<int64_t>()[i] = tokens[i];
+    positions_n.mutable_data_ptr<int64_t>()[i] = length_ + i;
+  }
+  return {Upload(tokens_n, model_.device_), Upload(positions_n, model_.device_),
+          SpanTable(std::vector<int32_t>{0, static_cast<int32_t>(count)}, model_.device_), length_ + count};
+}
+
+at::Tensor CachedDecoder::Append(const std::vector<int64_t>& tokens) {
+  const auto count = static_cast<int64_t>(tokens.size());
+  TRAINWRIGHT_CHECK(count > 0 && length_ + count <= max_tokens_);
+  const DeviceInput input = InputOf(tokens);
+  const Numerics& numerics = model_.numerics_;
+  const AttentionShape shape = model_.ShapeOf(count);
+  const int64_t queries = shape.num_heads * shape.head_dim, cached = shape.num_kv_heads * shape.head_dim;
+  const auto attend = [&](size_t layer, Transformer::LayerViews& views) {
+    keys_[layer].narrow(0, length_, count).copy_(views.qkv.narrow(1, queries, cached));
+    values_[layer].narrow(0, length_, count).copy_(views.qkv.narrow(1, queries + cached, cached));
+    if (length_ == 0) {
+      PackedAttention(numerics, shape, views.qkv, input.spans, views.attention, views.lse_hn);
+      return;
+    }
+    for (int64_t row = 0; row < count; ++row) {
+      at::Tensor out = views.attention[row];
+      DecodeAttention(numerics, shape, views.qkv[row], keys_[layer], values_[layer], length_ + row + 1, out);
+    }
+  };
+  const at::Tensor hidden = model_.Forward(input, /*keep=*/false, attend);
+  length_ += count;
+  return model_.LogitsOf(hidden.narrow(0, count - 1, 1))[0];
+}
+
+std::unique_ptr<Decoder> Transformer::NewDecoder(int64_t max_tokens) {
+  return std::make_unique<CachedDecoder>(this, max_tokens);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,114 @@
+/// What the decoder-only families share: the passes of LanguageModel around a family's own layers, the
+/// activations that a layer keeps for its backward pass, and decoding with a cache of keys and values.
+///
+/// A family derives from it, registers its parameters, and runs its layers forward and backward. Its layers
+/// call the attention that they are given, so that one forward pass serves packed batches and decoding.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/model/device_input.h"
+#include "lib/model/language_model.h"
+#include "lib/nn/attention.h"
+#include "lib/nn/buffer.h"
+
+namespace trainwright {
+
+class Transformer : public LanguageModel {
+ public:
+  const ModelConfig& config() const final { return config_; }
+  FlatParameters& parameters() final { return parameters_; }
+  const FlatParameters& parameters() const final { return parameters_; }
+  LossSum Loss(const ModelInput& input) final;
+  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) final;
+  at::Tensor Logits(const ModelInput& input) final;
+  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) final;
+  ModelMemory memory() const final;
+
+ protected:
+  /// What a family's layers keep, beside what all do.
+  struct Sizes {
+    int64_t norm_statistics = 1;  ///< values a row that a norm keeps
+    int64_t mlp_inner = 0;        ///< columns of `mlp_nf` in LayerViews
+  };
+  /// What the backward pass of a layer needs, cut to the length of the micro-batch; normalised inputs and
+  /// the MLP's activation are computed again from it. Statistics and the stream (input, middle) are fp32.
+  struct LayerViews {
+    at::Tensor input_nd, middle_nd, input_statistics_sn, middle_statistics_sn, qkv, attention, lse_hn, mlp_nf;
+  };
+  /// Writes attention and lse_hn of a layer from its qkv.
+  using Attend = std::function<void(size_t layer, LayerViews& views)>;
+  /// Temporaries of a forward pass, storage type: [N, D], [N, D], [N, F].
+  struct ForwardScratch {
+    at::Tensor normed_nd, update_nd, activation_nf;
+  };
+  /// Temporaries of a backward pass. `d_stream_nd` is fp32 and zero at first; `d_short_nd` is what products
+  /// read of it: itself under fp32, else rounded by RefreshShort.
+  struct BackwardScratch {
+    at::Tensor normed_nd, d_normed_nd, activation_nf, d_activation_nf, d_attention, d_qkv, d_stream_nd,
+        d_short_nd;
+  };
+
+  /// \param config of sizes that are positive \throws Error{kUsage} on an attention backend that cannot run
+  Transformer(const ModelConfig& config, const Numerics& numerics, at::Device device, const Sizes& sizes);
+
+  [[noreturn]] static void RefuseConfig(const std::string& field, const std::string& problem);
+  /// \throws Error{kUsage} naming the first field that is not positive
+  static void RequirePositive(std::initializer_list<std::pair<const char*, int64_t>> fields);
+
+  /// Runs all layers; the result is the normalised output of the last, storage type [N, D].
+  /// \param keep whether each layer's activations stay for Backward
+  virtual at::Tensor Forward(const DeviceInput& input, bool keep, const Attend& attend) = 0;
+  /// Adds the gradients of all parameters below the head. \param d_hidden_nd gradient of Forward's result
+  virtual void Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) = 0;
+  virtual const Parameter& Head() const = 0;
+  /// One past the largest position that the model can compute.
+  virtual int64_t positions_limit() const { return std::numeric_limits<int64_t>::max(); }
+
+  const Numerics& numerics() const { return numerics_; }
+  at::Device device() const { return device_; }
+  AttentionShape ShapeOf(int64_t num_tokens) const;
+  const at::Tensor& Value(size_t index) const { return parameters_.all()[index].value; }
+  const at::Tensor& Gradient(size_t index) const { return parameters_.all()[index].gradient; }
+  LayerViews ViewsOf(size_t layer, int64_t num_tokens);
+  /// Where the last norm keeps its input [N, D] and statistics [S, N], both fp32.
+  at::Tensor OutputOf(int64_t num_tokens) { return TemporaryFp32(output_, num_tokens, config_.hidden_size); }
+  at::Tensor OutputStatisticsOf(int64_t num_tokens) {
+    return TemporaryFp32(output_statistics_, sizes_.norm_statistics, num_tokens);
+  }
+  ForwardScratch NewForwardScratch(int64_t num_tokens);
+  BackwardScratch NewBackwardScratch(int64_t num_tokens);
+  void RefreshShort(BackwardScratch& scratch) const;
+
+ private:
+  friend class CachedDecoder;
+
+  struct Saved {
+    Buffer input, middle, input_statistics, middle_statistics, qkv, attention, lse, mlp;
+  };
+
+  DeviceInput Checked(const ModelInput& input) const;
+  at::Tensor ForwardPacked(const DeviceInput& input, bool keep);
+  at::Tensor LogitsOf(const at::Tensor& hidden_nd) const;
+  at::Tensor Temporary(Buffer& buffer, int64_t rows, int64_t columns);
+  at::Tensor TemporaryFp32(Buffer& buffer, int64_t rows, int64_t columns);
+
+  ModelConfig config_;
+  Numerics numerics_;
+  at::Device device_;
+  Sizes sizes_;
+  FlatParameters parameters_;
+  LinearCrossEntropy loss_;
+  std::vector<Saved> saved_;
+  Buffer output_, output_statistics_, normed_, update_, activation_, d_stream_, d_short_, d_normed_,
+      d_activation_, d_attention_, d_qkv_;
+};
+
+}  // namespace trainwright
