@@ -74,7 +74,7 @@ class Contest:
         run(self.train + ["--steps", "1", "--lr", "0", "--out", initial])
         self.initial = os.path.join(initial, "latest")
         self.plan = os.path.join(self.folder, "plan.json")
-        self.results = {}
+        self.results, self.yardsticks = {}, {}
 
     def ours(self):
         out = os.path.join(self.folder, "run")
@@ -93,20 +93,20 @@ class Contest:
                 "ready_s": steps[0]["time_unix_s"] - steps[0]["step_time_s"] - start,
                 "max_memory_bytes": whole["max_memory_bytes"]}
 
-    def torch(self, compiled):
+    def torch(self, *flags):
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_train.py")
         command = [sys.executable, script, "--init", self.initial, "--plan", self.plan, "--train",
                    os.path.join(self.options.scratch, "chunks.jsonl"), "--steps", str(self.options.steps)]
-        out, start = run(command + (["--compile"] if compiled else []))
+        out, start = run(command + list(flags))
         result = json.loads(out)
         result["imported_s"] = result["imported_unix_s"] - start
         result["ready_s"] = result["first_micro_batch_unix_s"] - start
         return result
 
     def round(self):
-        contestants = {"train": self.ours, "PyTorch eager": lambda: self.torch(False)}
+        contestants = {"train": self.ours, "PyTorch eager": self.torch}
         if self.options.compile:
-            contestants["torch.compile"] = lambda: self.torch(True)
+            contestants["torch.compile"] = lambda: self.torch("--compile")
         for name, contestant in contestants.items():
             before = load_average()
             result = contestant()
@@ -115,6 +115,26 @@ class Contest:
             timed = statistics.median(result["step_times_s"][UNTIMED_STEPS:])
             print(f"{self.model} {self.precision} {name}: {self.tokens / timed:.0f} tokens/s", file=sys.stderr,
                   flush=True)
+
+    def run_yardsticks(self):
+        """Losses of PyTorch loops that are not timed."""
+        self.yardsticks["PyTorch eager, its norm summed in float64"] = self.torch("--double-norm")
+        if self.precision == "fp32":
+            self.yardsticks["PyTorch, all in float64"] = self.torch("--double")
+
+    def loss_table(self):
+        curves = {"train": self.results["train"][0], "PyTorch eager": self.results["PyTorch eager"][0],
+                  **self.yardsticks}
+        others = [name for name in curves if name != "train"]
+        lines = [f"\nLargest relative difference of the losses in {self.options.steps} steps (train ends at "
+                 f"{curves['train']['losses_nats'][-1]:.5f} nats):\n", "| | " + " | ".join(others) + " |",
+                 "|---|" + "---|" * len(others)]
+        for name, curve in curves.items():
+            cells = ("" if other == name else
+                     f"{max(abs(a / b - 1) for a, b in zip(curve['losses_nats'], curves[other]['losses_nats'])):.1e}"
+                     for other in others)
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+        return lines
 
     def report(self, peak):
         speeds = {name: [self.tokens / statistics.median(r["step_times_s"][UNTIMED_STEPS:]) for r in results]
@@ -135,14 +155,10 @@ class Contest:
                 f"({min(ratios):.2f} to {max(ratios):.2f}) | {gflops:.0f} | {gflops / peak:.0%} | {memory / 1e6:.0f} | "
                 f"{memory / base:.0%} | {max(r['step_times_s'][0] for r in results):.1f} | "
                 f"{min(loads):.1f} to {max(loads):.1f} |")
-        differences = [abs(a / b - 1) for a, b in zip(self.results["train"][0]["losses_nats"],
-                                                      eager[0]["losses_nats"])]
-        lines.append(f"\nLosses of {len(differences)} steps, train against PyTorch eager: largest relative difference "
-                     f"{max(differences):.1e}, at the last step {differences[-1]:.1e} "
-                     f"({self.results['train'][0]['losses_nats'][-1]:.5f} nats). "
-                     f"First micro-batch of train after {max(r['ready_s'] for r in self.results['train']):.2f} s at the "
-                     f"latest; PyTorch imported after {min(r['imported_s'] for r in eager):.2f} s at the earliest, its "
-                     f"first micro-batch after {min(r['ready_s'] for r in eager):.2f} s.")
+        lines += self.loss_table()
+        lines.append(f"\nFirst micro-batch of train after {max(r['ready_s'] for r in self.results['train']):.2f} s at "
+                     f"the latest; PyTorch imported after {min(r['imported_s'] for r in eager):.2f} s at the earliest, "
+                     f"its first micro-batch after {min(r['ready_s'] for r in eager):.2f} s.")
         return "\n".join(lines)
 
 
@@ -161,6 +177,8 @@ def main():
     for _ in range(options.rounds):
         for contest in contests:
             contest.round()
+    for contest in contests:
+        contest.run_yardsticks()
     peaks = {name: peak_gemm(dtype) for name, dtype in (("fp32", "float32"), ("bf16", "bfloat16"))
              if name in options.precisions.split(",")}
     with open("/proc/cpuinfo", encoding="utf-8") as file:
