@@ -7,7 +7,7 @@
 # There it needs an NVIDIA driver, the PyPI torch of the version that the build was made with (found by python3, or named
 # by TRAINWRIGHT_TORCH_DIR), zstd's runtime libraries and no network or compiler. One command runs the GPU tests,
 # compute-sanitizer's memcheck and racecheck where it is installed (not with --quick), a short training on the CPU and on
-# the GPU side by side, and training speeds by preset. It writes gpu-check-DATE.md and .json. Exit 0: all passed,
+# the GPU side by side, the speed of every operator beside torch's own, and training speeds by preset. It writes gpu-check-DATE.md and .json. Exit 0: all passed,
 # 1: something failed, 5: no GPU, and nothing was run.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -28,7 +28,7 @@ make_bundle() {
     [[ -e $build/bin/$name ]] || die "$build/bin/$name is not built" "cmake --preset cuda && cmake --build --preset cuda"
     strip -o "$folder/gpu-check/bin/$name" "$build/bin/$name"
   done
-  for name in "${tests[@]}"; do strip -o "$folder/gpu-check/tests/$name" "$build/tests/$name"; done
+  for name in "${tests[@]}" kernel_speed; do strip -o "$folder/gpu-check/tests/$name" "$build/tests/$name"; done
   # The small libraries of the system that the other machine may lack; torch and CUDA are its own.
   for name in "$build/bin/train" "$build/bin/pretokenize" "$build/tests/nn_test"; do
     ldd "$name" | awk '/=> \/(usr\/)?lib/ {print $3}'
@@ -109,6 +109,15 @@ check 'equal losses after 50 steps, 1 %' python3 -c 'import sys
 a, b = map(float, sys.argv[1:]); print(a, b); sys.exit(not abs(a - b) <= 0.01 * a)' \
   "$(field "$work/cpu/metrics.jsonl" loss_nats || echo nan)" "$(field "$work/cuda/metrics.jsonl" loss_nats || echo nan)"
 
+{ echo; echo "Operators, bf16, beside torch's own; GB/s counts the bytes that the maths must move at least:"; echo; } | tee -a "$report"
+kernels='[]'
+if "$here/tests/kernel_speed" --device cuda --precision bf16 --summary "$work/kernels.json" > "$work/kernels" 2> "$work/log"; then
+  sed 's/^/    /' "$work/kernels" | tee -a "$report"
+  kernels=$(python3 -c 'import json, sys; print(json.dumps(json.load(open(sys.argv[1]))["operators"]))' "$work/kernels.json")
+else
+  failed=1
+  sed 's/^/    FAILED: /' "$work/log" | tee -a "$report"
+fi
 { echo; echo 'Training speed, bf16; MFU counts 6 FLOP a parameter and token, attention left out, over 989 TFLOP/s (H100, H200).'; echo
   echo '| preset | tokens/s | MFU |'; echo '|---|---|---|'; } | tee -a "$report"
 for preset in llama-15m llama-60m llama-125m llama-350m; do
@@ -122,6 +131,6 @@ tokens_per_s = [r for r in records if r["type"] == "step"][-1]["tokens_per_s"]
 print(f"| {sys.argv[1]} | {tokens_per_s:,.0f} | {6 * parameters * tokens_per_s / 989e12:.1%} |")
 PYTHON
 done
-(IFS=,; printf '{"schema": "trainwright.gpu-check/1", "date": "%s", "gpu": "%s", "checks": [%s]}\n' "$date" "$gpu" "${entries[*]}") > "${report%.md}.json"
+(IFS=,; printf '{"schema": "trainwright.gpu-check/1", "date": "%s", "gpu": "%s", "checks": [%s], "operators": %s}\n' "$date" "$gpu" "${entries[*]}" "$kernels") > "${report%.md}.json"
 printf 'gpu-check: %s\n' "$report"
 exit "$failed"

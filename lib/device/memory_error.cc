@@ -8,7 +8,7 @@
 namespace trainwright {
 namespace {
 
-/// cudaErrorMemoryAllocation: what cuBLAS, cuDNN and the driver report for memory that torch does not hand out.
+/// cudaErrorMemoryAllocation: for memory that CUDA's libraries take and torch does not hand out.
 constexpr int32_t kCudaErrorMemoryAllocation = 2;
 /// Begins the message of torch's host allocator, which throws a plain c10::Error.
 constexpr std::string_view kHostAllocator = "DefaultCPUAllocator: ";
@@ -21,7 +21,9 @@ std::string Essence(const c10::Error& error) {
     text.remove_prefix(at + kHostAllocator.size());
   }
   constexpr std::string_view kFree = " is free.";
-  if (const size_t at = text.find(kFree); at != std::string_view::npos) text = text.substr(0, at + kFree.size());
+  if (const size_t at = text.find(kFree); at != std::string_view::npos) {
+    text = text.substr(0, at + kFree.size());
+  }
   while (text.ends_with('.') || text.ends_with(' ')) text.remove_suffix(1);
   return std::string(text);
 }

@@ -1,5 +1,5 @@
-// Packed attention on every device, backend and precision against its formula in double. Without a GPU that can be
-// used the cuda instances are skipped: NOT RUN.
+// Packed attention on every device, backend and precision against its formula in double. Without a GPU that can
+// be used the cuda instances are skipped: NOT RUN.
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
@@ -91,11 +91,12 @@ TEST_P(DeviceAttentionTest, ForwardLogSumExpAndBackwardEqualTheFormula) {
     const at::Tensor expected = test::AttentionGradient(d_out_host, qkv_host, shape, kSpans);
     // Queries', keys' and values' apart: the largest of them must not hide the others' errors.
     const int64_t keys = shape.num_kv_heads * shape.head_dim;
-    const at::Tensor result = d_qkv.cpu();
-    EXPECT_LT(RelativeDifference(result.narrow(1, 0, width), expected.narrow(1, 0, width)), tolerance());
-    EXPECT_LT(RelativeDifference(result.narrow(1, width, keys), expected.narrow(1, width, keys)), tolerance());
-    EXPECT_LT(RelativeDifference(result.narrow(1, width + keys, keys), expected.narrow(1, width + keys, keys)),
-              tolerance());
+    const auto difference = [&](int64_t column, int64_t columns) {
+      return RelativeDifference(d_qkv.cpu().narrow(1, column, columns), expected.narrow(1, column, columns));
+    };
+    EXPECT_LT(difference(0, width), tolerance());
+    EXPECT_LT(difference(width, keys), tolerance());
+    EXPECT_LT(difference(width + keys, keys), tolerance());
   }
   if (taken == 0) {
     GTEST_SKIP() << AttentionBackendName(numerics_.attention) << " takes no " << PrecisionName(precision_);

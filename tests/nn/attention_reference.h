@@ -1,5 +1,5 @@
-/// Packed attention by its formula, one span and one query head at a time, in double on the CPU: the oracle of
-/// attention on every device.
+/// Packed attention by its formula, one span and one query head at a time, in double on the CPU: the oracle
+/// of attention on every device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,7 +37,8 @@ void ForSpanHeads(const AttentionShape& shape, const std::vector<int32_t>& spans
 inline at::Tensor CausalScores(const at::Tensor& q_tk, const at::Tensor& k_tk) {
   const int64_t length = q_tk.size(0);
   const at::Tensor future = at::ones({length, length}, at::kBool).triu(1);
-  return q_tk.matmul(k_tk.t()).div(std::sqrt(static_cast<double>(q_tk.size(1)))).masked_fill(future, -INFINITY);
+  const at::Tensor scores = q_tk.matmul(k_tk.t()).div(std::sqrt(static_cast<double>(q_tk.size(1))));
+  return scores.masked_fill(future, -INFINITY);
 }
 
 /// softmax(scores) v, [N, H K].

@@ -54,7 +54,8 @@ TEST(AttentionReferenceTest, ItsGradientEqualsFiniteDifferences) {
   const std::vector<int32_t> spans = {0, 2, 9};
   const at::Tensor qkv = RandomTensor({9, shape.row()}, 1), d_out = RandomTensor({9, 16}, 2);
   const at::Tensor expected = test::NumericalGradient(
-      [&](const at::Tensor& x) { return test::Attention(x, shape, spans).mul(d_out).sum().item<double>(); }, qkv);
+      [&](const at::Tensor& x) { return test::Attention(x, shape, spans).mul(d_out).sum().item<double>(); },
+      qkv);
   EXPECT_LT(test::RelativeDifference(test::AttentionGradient(d_out, qkv, shape, spans), expected), 1e-6);
 }
 

@@ -29,10 +29,12 @@ constexpr uint64_t kSeed = 5;
 ModelInput PackedDocuments() {
   const std::vector<int32_t> spans = {0, 70, 75, 240};
   const auto numbers = [&] { return at::empty({spans.back()}, at::kLong); };
-  ModelInput input{.tokens_n = numbers(), .positions_n = numbers(), .labels_n = numbers(), .span_starts = spans};
+  ModelInput input{
+      .tokens_n = numbers(), .positions_n = numbers(), .labels_n = numbers(), .span_starts = spans};
   const Rng rng(test::TestSeed(), "tokens");
   const auto token = [&](int64_t i) {
-    return static_cast<int64_t>(rng.Bits(static_cast<uint64_t>(i)) % static_cast<uint64_t>(kConfig.vocab_size));
+    return static_cast<int64_t>(rng.Bits(static_cast<uint64_t>(i)) %
+                                static_cast<uint64_t>(kConfig.vocab_size));
   };
   for (size_t s = 0; s + 1 < spans.size(); ++s) {
     for (int64_t i = spans[s]; i < spans[s + 1]; ++i) {

@@ -1,0 +1,398 @@
+// The speed of every operator of lib/nn/ops.h beside torch's own operators of the same maths: time, and GB/s of
+// the bytes that the maths must move at least (each input read once, each output written once).
+// scripts/gpu-check.sh runs it on a GPU; on a CPU the numbers show only that it works.
+#include <ATen/core/Reduction.h>
+#include <ATen/ops/_fused_rms_norm.h>
+#include <ATen/ops/_fused_rms_norm_backward.h>
+#include <ATen/ops/_log_softmax_backward_data.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/embedding_dense_backward.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/log_softmax.h>
+#include <ATen/ops/nll_loss_backward.h>
+#include <ATen/ops/nll_loss_forward.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/rms_norm.h>
+#include <ATen/ops/silu.h>
+#include <ATen/ops/silu_backward.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/base/units.h"
+#include "lib/cli/tool.h"
+#include "lib/device/device.h"
+#include "lib/nn/ops.h"
+#include "lib/nn/precision.h"
+#include "lib/nn/step_decision.h"
+#include "lib/report/table.h"
+
+namespace trainwright {
+namespace {
+
+struct Options {
+  std::string device = "auto";
+  Precision precision = Precision::kBf16;
+  int64_t rows = 16384, width = 4096, vocabulary = 32768;
+  int rounds = 7;
+};
+
+/// A round lasts at least this long, so that launches and the look at the clock do not count.
+constexpr double kRoundSeconds = 0.02;
+constexpr int64_t kHeadDim = 64;
+constexpr double kEpsilon = 1e-5;
+
+struct Row {
+  std::string name;
+  int64_t bytes = 0;
+  double time_s = 0, torch_time_s = 0;  ///< medians; torch's 0: it has no such operator
+  double difference = 0;                ///< of the two results, relative to torch's in the Euclidean norm
+};
+
+using Operator = std::function<at::Tensor()>;
+
+class KernelSpeed {
+ public:
+  explicit KernelSpeed(const Options& options)
+      : options_(options),
+        device_(ChooseDevice(options.device)),
+        storage_(device_.is_cpu() && options.precision == Precision::kFp16
+                     ? at::kFloat
+                     : PrecisionDtype(options.precision)),
+        code_(static_cast<int64_t>(options.precision)) {}
+
+  /// Runs every operator. They share nothing, so that each has the memory for itself.
+  const std::vector<Row>& Run() {
+    Round();
+    AddNorm();
+    NormAgain();
+    NormBackward();
+    Rope();
+    Swiglu();
+    SwigluBackward();
+    Embed();
+    EmbedBackward();
+    CrossEntropy();
+    SumOfSquares();
+    FinishStep();
+    return rows_;
+  }
+  at::Device device() const { return device_; }
+
+ private:
+  at::TensorOptions Type(at::ScalarType dtype) const {
+    return at::TensorOptions().dtype(dtype).device(device_);
+  }
+  at::Tensor Random(const std::vector<int64_t>& shape, at::ScalarType dtype) const {
+    return at::randn(shape, Type(at::kFloat)).to(PrecisionDtype(options_.precision)).to(dtype);
+  }
+  at::Tensor RandomIds(int64_t count, int64_t end) const {
+    return at::randint(end, {count}, at::TensorOptions().dtype(at::kLong)).to(device_);
+  }
+  int64_t storage_bytes() const { return static_cast<int64_t>(at::elementSize(storage_)); }
+
+  void Wait() const {
+    if (!device_.is_cpu()) {
+      const c10::DeviceIndex index = device_.has_index() ? device_.index() : c10::DeviceIndex{0};
+      c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(index);
+    }
+  }
+  double Seconds(const Operator& run, int64_t repeats) const {
+    Wait();
+    const auto start = std::chrono::steady_clock::now();
+    for (int64_t i = 0; i < repeats; ++i) run();
+    Wait();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
+           static_cast<double>(repeats);
+  }
+
+  /// \param bytes least traffic of one run \param torch may be empty. Both give the same result at their first
+  /// run; later ones may work on their own output.
+  void Measure(const std::string& name, int64_t bytes, const Operator& ours, const Operator& torch) {
+    Row row{.name = name, .bytes = bytes};
+    const at::Tensor result = ours().to(at::kDouble);
+    if (torch) {
+      const at::Tensor expected = torch().to(at::kDouble);
+      row.difference = result.sub(expected).norm().item<double>() / expected.norm().item<double>();
+    }
+    // Round by round beside each other, so that clocks and neighbours are the same for both.
+    std::vector<double> times, torch_times;
+    const auto repeats = [&](const Operator& run) {
+      return std::clamp<int64_t>(static_cast<int64_t>(kRoundSeconds / Seconds(run, 1)), 1, 10000);
+    };
+    const int64_t ours_repeats = repeats(ours), torch_repeats = torch ? repeats(torch) : 0;
+    for (int round = 0; round < options_.rounds; ++round) {
+      times.push_back(Seconds(ours, ours_repeats));
+      if (torch) torch_times.push_back(Seconds(torch, torch_repeats));
+    }
+    const auto median = [](std::vector<double>& values) {
+      const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+      std::nth_element(values.begin(), middle, values.end());
+      return *middle;
+    };
+    row.time_s = median(times);
+    if (torch) row.torch_time_s = median(torch_times);
+    rows_.push_back(std::move(row));
+  }
+
+  void Round() {
+    const at::Tensor in = at::randn({rows(), width()}, Type(at::kFloat));
+    at::Tensor out = at::empty(in.sizes(), Type(storage_)), copy = at::empty_like(out);
+    Measure(
+        "round_into", in.numel() * (4 + storage_bytes()), [&] { return ops::RoundInto(in, code_, out), out; },
+        [&] { return copy.copy_(in.to(PrecisionDtype(options_.precision))); });
+  }
+  void AddNorm() {
+    const at::Tensor residual = at::randn({rows(), width()}, Type(at::kFloat)),
+                     update = Random({rows(), width()}, storage_),
+                     weight = at::randn({width()}, Type(at::kFloat));
+    at::Tensor sum = at::empty_like(residual), normed = at::empty_like(update),
+               rstd = at::empty({rows()}, Type(at::kFloat));
+    Measure(
+        "add_rms_norm", residual.numel() * (8 + 2 * storage_bytes()),
+        [&] {
+          ops::AddRmsNorm(residual, update, weight, kEpsilon, code_, sum, normed, rstd);
+          return normed;
+        },
+        [&] { return at::rms_norm(residual.add(update), {width()}, weight, kEpsilon).to(storage_); });
+  }
+  /// 1 / rms of the rows of x.
+  at::Tensor Rstd(const at::Tensor& x) const { return x.square().mean(1).add_(kEpsilon).rsqrt_(); }
+  void NormAgain() {
+    const at::Tensor x = at::randn({rows(), width()}, Type(at::kFloat)),
+                     weight = at::randn({width()}, x.options()), rstd = Rstd(x);
+    at::Tensor normed = at::empty({rows(), width()}, Type(storage_));
+    Measure(
+        "rms_norm_again", x.numel() * (4 + storage_bytes()),
+        [&] { return ops::RmsNormAgain(x, rstd, weight, code_, normed), normed; },
+        [&] { return at::rms_norm(x, {width()}, weight, kEpsilon).to(storage_); });
+  }
+  void NormBackward() {
+    const at::Tensor x = at::randn({rows(), width()}, Type(at::kFloat)),
+                     weight = at::randn({width()}, x.options()),
+                     d_normed = Random({rows(), width()}, storage_), rstd = Rstd(x),
+                     rstd_n1 = rstd.unsqueeze(1);
+    at::Tensor d_x = at::zeros_like(x), d_weight = at::zeros_like(weight), torchs_d_x = at::zeros_like(x),
+               torchs_d_weight = at::zeros_like(weight);
+    const auto torch = [&] {
+      const at::Tensor dy = d_normed.to(at::kFloat);
+      if (device_.is_cuda()) {
+        const auto [dx, dw] = at::_fused_rms_norm_backward(dy, x, {width()}, rstd_n1, weight, {true, true});
+        torchs_d_weight.add_(dw);
+        return torchs_d_x.add_(dx);
+      }
+      const at::Tensor unit = x.mul(rstd_n1), wdy = dy.mul(weight);  // torch's CPU has no such operator
+      torchs_d_weight.add_(dy.mul(unit).sum(0));
+      return torchs_d_x.add_(wdy.sub(unit.mul(wdy.mul(unit).mean(1, true))).mul(rstd_n1));
+    };
+    Measure(
+        "rms_norm_backward", x.numel() * (12 + storage_bytes()),
+        [&] {
+          ops::RmsNormBackward(d_normed, x, rstd, weight, code_, d_x, d_weight);
+          return d_x;
+        },
+        torch);
+  }
+  void Rope() {
+    const int64_t heads = width() / kHeadDim, kv_heads = std::max<int64_t>(1, heads / 4),
+                  turned = heads + kv_heads;
+    const at::Tensor qkv = Random({rows(), (heads + 2 * kv_heads) * kHeadDim}, storage_),
+                     positions = RandomIds(rows(), 2048),
+                     angles = at::randn({2048, kHeadDim / 2}, Type(at::kFloat)), cosines = angles.cos(),
+                     sines = angles.sin();
+    at::Tensor ours = qkv.clone();
+    const auto torch = [&] {
+      const at::Tensor halves = qkv.narrow(1, 0, turned * kHeadDim).view({rows(), turned, 2, kHeadDim / 2});
+      const at::Tensor a = halves.select(2, 0), b = halves.select(2, 1);
+      const at::Tensor c = cosines.index_select(0, positions).unsqueeze(1),
+                       s = sines.index_select(0, positions).unsqueeze(1);
+      return at::cat({a.mul(c).sub(b.mul(s)), b.mul(c).add(a.mul(s))}, 2)
+          .to(storage_)
+          .view({rows(), turned * kHeadDim});
+    };
+    Measure(
+        "rope", rows() * turned * kHeadDim * 2 * storage_bytes(),
+        [&] {
+          ops::Rope(ours, positions, cosines, sines, heads, kv_heads, code_, /*backward=*/false);
+          return ours.narrow(1, 0, turned * kHeadDim);
+        },
+        torch);
+  }
+  int64_t wide() const { return width() * 8 / 3 / 64 * 64; }
+  void Swiglu() {
+    const at::Tensor gate_up = Random({rows(), 2 * wide()}, storage_);
+    at::Tensor out = at::empty({rows(), wide()}, Type(storage_));
+    Measure(
+        "swiglu", out.numel() * 3 * storage_bytes(), [&] { return ops::Swiglu(gate_up, code_, out), out; },
+        [&] { return at::silu(gate_up.narrow(1, 0, wide())).mul_(gate_up.narrow(1, wide(), wide())); });
+  }
+  void SwigluBackward() {
+    const at::Tensor gate_up = Random({rows(), 2 * wide()}, storage_),
+                     d_out = Random({rows(), wide()}, storage_);
+    const at::Tensor gate = gate_up.narrow(1, 0, wide()), up = gate_up.narrow(1, wide(), wide());
+    at::Tensor ours = gate_up.clone();
+    Measure(
+        "swiglu_backward", d_out.numel() * 5 * storage_bytes(),
+        [&] { return ops::SwigluBackward(d_out, code_, ours), ours; },
+        [&] { return at::cat({at::silu_backward(d_out.mul(up), gate), at::silu(gate).mul_(d_out)}, 1); });
+  }
+  void Embed() {
+    const at::Tensor table = at::randn({vocabulary(), width()}, Type(at::kFloat)),
+                     tokens = RandomIds(rows(), vocabulary());
+    at::Tensor out = at::empty({rows(), width()}, Type(at::kFloat));
+    Measure(
+        "embed", out.numel() * 8, [&] { return ops::Embed(table, tokens, out), out; },
+        [&] { return at::embedding(table, tokens); });
+  }
+  void EmbedBackward() {
+    const at::Tensor d_out = at::randn({rows(), width()}, Type(at::kFloat)),
+                     tokens = RandomIds(rows(), vocabulary());
+    at::Tensor d_table = at::zeros({vocabulary(), width()}, Type(at::kFloat)),
+               torchs = at::zeros({vocabulary(), width()}, Type(at::kFloat));
+    const at::Tensor sorted = std::get<0>(tokens.cpu().sort());
+    const int64_t distinct = 1 + sorted.slice(0, 1).ne(sorted.slice(0, 0, -1)).sum().item<int64_t>();
+    Measure(
+        "embed_backward", (rows() + 2 * distinct) * width() * 4,
+        [&] { return ops::EmbedBackward(d_out, tokens, d_table), d_table; },
+        [&] { return torchs.add_(at::embedding_dense_backward(d_out, tokens, vocabulary(), -1, false)); });
+  }
+  void CrossEntropy() {
+    const int64_t slice = std::max<int64_t>(1, rows() / 16);  // a slice of logits is not all rows'
+    const at::Tensor logits = Random({slice, vocabulary()}, storage_),
+                     targets = RandomIds(slice, vocabulary());
+    at::Tensor ours = logits.clone(), losses = at::empty({slice, 3}, Type(at::kDouble));
+    const at::Tensor one = at::ones({}, Type(at::kFloat));
+    const auto torch = [&] {
+      const at::Tensor log_p = at::log_softmax(logits.to(at::kFloat), 1);
+      const auto [loss, total] = at::nll_loss_forward(log_p, targets, {}, at::Reduction::Sum, -100);
+      const at::Tensor d_log_p =
+          at::nll_loss_backward(one, log_p, targets, {}, at::Reduction::Sum, -100, total);
+      return at::_log_softmax_backward_data(d_log_p, log_p, 1, at::kFloat).to(storage_);
+    };
+    Measure(
+        "softmax_cross_entropy", logits.numel() * 2 * storage_bytes(),
+        [&] {
+          ops::SoftmaxCrossEntropy(ours, targets, 0, 0, 1, {}, code_, /*gradients=*/true, losses);
+          return ours;
+        },
+        torch);
+  }
+  void SumOfSquares() {
+    const at::Tensor values = at::randn({rows() * width()}, Type(at::kFloat));
+    at::Tensor out = at::empty({1}, Type(at::kDouble));
+    Measure(
+        "sum_of_squares", values.numel() * 4, [&] { return ops::SumOfSquares(values, out), out; },
+        [&] { return at::linalg_vector_norm(values, 2, {}, false, at::kDouble).square().view({1}); });
+  }
+  void FinishStep() {
+    const at::Tensor squares = at::ones({1}, Type(at::kDouble));
+    at::Tensor state = at::ones({kStepStateFields}, Type(at::kDouble)),
+               outputs = at::empty({kStepOutputFields}, Type(at::kFloat));
+    Measure(
+        "finish_step", kStepStateFields * 16 + kStepOutputFields * 4,
+        [&] {
+          ops::FinishStep(squares, /*step=*/1, /*labels=*/10, /*max_norm=*/1, /*scaled=*/false, state,
+                          outputs);
+          return outputs;
+        },
+        nullptr);
+  }
+
+  int64_t rows() const { return options_.rows; }
+  int64_t width() const { return options_.width; }
+  int64_t vocabulary() const { return options_.vocabulary; }
+
+  const Options options_;
+  const at::Device device_;
+  const at::ScalarType storage_;
+  const int64_t code_;
+  std::vector<Row> rows_;
+};
+
+double GigabytesPerSecond(int64_t bytes, double time_s) {
+  return 1e-9 * static_cast<double>(bytes) / time_s;
+}
+
+std::string FormatRows(const std::vector<Row>& rows) {
+  Table table({"operator", "MB", "us", "GB/s", "torch us", "torch GB/s", "times torch"});
+  for (const Row& row : rows) {
+    const auto torch = [&](double value, int digits) {
+      return row.torch_time_s > 0 ? FormatFixed(value, digits) : "-";
+    };
+    table.AddRow({row.name, FormatFixed(1e-6 * static_cast<double>(row.bytes), 1),
+                  FormatFixed(1e6 * row.time_s, 1), FormatFixed(GigabytesPerSecond(row.bytes, row.time_s), 1),
+                  torch(1e6 * row.torch_time_s, 1), torch(GigabytesPerSecond(row.bytes, row.torch_time_s), 1),
+                  torch(row.torch_time_s / row.time_s, 2)});
+  }
+  return table.ToString();
+}
+
+nlohmann::ordered_json EncodeRows(const std::vector<Row>& rows) {
+  auto all = nlohmann::ordered_json::array();
+  for (const Row& row : rows) {
+    nlohmann::ordered_json one = {{"operator", row.name},
+                                  {"bytes", row.bytes},
+                                  {"time_s", row.time_s},
+                                  {"bytes_per_s", static_cast<double>(row.bytes) / row.time_s}};
+    if (row.torch_time_s > 0) {
+      one["torch_time_s"] = row.torch_time_s;
+      one["torch_bytes_per_s"] = static_cast<double>(row.bytes) / row.torch_time_s;
+      one["difference"] = row.difference;
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+void DefineSpeedOptions(CLI::App& app, Options* options) {
+  app.add_option("--device", options->device, "where to run: auto, cpu or cuda");
+  AddChoice(app, "--precision", &options->precision,
+            {{"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}, {"fp16", Precision::kFp16}},
+            "stored type");
+  app.add_option("--rows", options->rows, "tokens")->check(CLI::PositiveNumber);
+  app.add_option("--width", options->width, "hidden size, a multiple of 64")->check(CLI::PositiveNumber);
+  app.add_option("--vocabulary", options->vocabulary, "columns of the logits")->check(CLI::PositiveNumber);
+  app.add_option("--rounds", options->rounds, "rounds whose median counts")->check(CLI::PositiveNumber);
+}
+
+}  // namespace
+}  // namespace trainwright
+
+int main(int argc, char** argv) {
+  using namespace trainwright;
+  Options options;
+  const ToolInfo info = {.name = "kernel_speed",
+                         .summary = "measure the operators beside torch's own",
+                         .filter = false,
+                         .stdout_is_data = false};
+  return RunTool(argc, argv, info, [&](CLI::App& app) { DefineSpeedOptions(app, &options); },
+                 [&](ToolRun& run) {
+                   if (options.width % kHeadDim != 0) {
+                     throw Error(ErrorCode::kUsage, "--width", "must be a multiple of 64");
+                   }
+                   KernelSpeed speed(options);
+                   const std::vector<Row>& rows = speed.Run();
+                   run.summary = {{"device", speed.device().str()},
+                                  {"precision", PrecisionName(options.precision)},
+                                  {"rows", options.rows},
+                                  {"width", options.width},
+                                  {"vocabulary", options.vocabulary},
+                                  {"operators", EncodeRows(rows)}};
+                   std::fputs(FormatRows(rows).c_str(), stdout);
+                   return 0;
+                 });
+}
