@@ -66,8 +66,19 @@ const ToolInfo& TrainInfo() {
                     "largest micro-batch among them, and prints on standard output where memory goes, how "
                     "many steps and tokens there will be, how long they take at the measured speed, and how "
                     "much disk the kept checkpoints need. Where the weights do not fit into memory it says "
-                    "so without running anything; where the micro-batch does not, it scales a single "
-                    "sample. Both create no run directory, and both put the same as JSON into --summary."},
+                    "so without making or running anything; where the micro-batch does not, it scales a "
+                    "single sample. A run that does not fit is exit status 1, and the largest part of its "
+                    "memory is named with the flags that make it smaller. Both create no run directory, "
+                    "and both put the same as JSON into --summary."},
+                   {"UTILISATION",
+                    "model_flops_per_s in the step records is what the model's mathematics ask for, per "
+                    "second of the step: matrix products and attention, two operations a multiply-add, "
+                    "forward and backward, for the tokens there are (trainwright-metrics(5) has the "
+                    "formula). mfu, model FLOPs utilisation (arXiv:2204.02311, appendix B), is that over "
+                    "the device's peak rate: --peak-tflops, or else the rate without sparsity that NVIDIA "
+                    "publishes for A100, H100 (SXM, PCIe), H200, L4, L40S, GeForce RTX 3090 and 4090 at "
+                    "the precision of the run. Where neither is there, on a CPU for instance, mfu is null. "
+                    "It differs between precisions and so compares runs of one precision."},
                    {"SIGNALS",
                     "SIGINT and SIGTERM finish the step, save, and exit with 130 or 143; a second SIGINT "
                     "stops at once. SIGPIPE "
@@ -244,6 +255,11 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
                  "attention: flash, cudnn, efficient (GPU only), math (plain products, anywhere) or auto, the "
                  "fastest that takes the model's heads")
       ->check(CLI::IsMember({"auto", "flash", "cudnn", "efficient", "math"}))
+      ->group("Device");
+  app.add_option("--peak-tflops", settings->peak_tflops,
+                 "peak rate of the device in 1e12 operations a second, for mfu in the records (default: the "
+                 "published dense rate of a GPU that is known by name; see UTILISATION)")
+      ->check(CLI::PositiveNumber)
       ->group("Device");
   app.add_option("--threads", settings->threads,
                  "compute threads; 0: the physical cores this process may use")

@@ -45,6 +45,7 @@ complete -c train -l dry-run -d 'Tell memory, steps, tokens, time and disk of th
 complete -c train -l explain -d 'Print every option, its value, who gave it and why, and stop'
 complete -c train -l device -x -a 'auto cpu cuda' -d 'Where to compute'
 complete -c train -l attn-backend -x -a 'auto flash cudnn efficient math' -d 'attention: flash, cudnn, efficient (GPU only), math (plain products, anywhere) or auto, the fastest that takes the models heads'
+complete -c train -l peak-tflops -x -d 'Peak rate of the device in 1e12 operations a second, for mfu in the records (default: the published dense rate of a GPU that is known by name; see UTILISATION)'
 complete -c train -l threads -x -d 'Compute threads'
 complete -c train -l config -r -F -d 'Read options from this flat YAML file'
 complete -c train -l print-config -d 'Write the effective configuration as YAML to standard output, and stop'

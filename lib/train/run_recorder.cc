@@ -10,12 +10,18 @@
 #include "lib/base/version.h"
 #include "lib/device/process_memory.h"
 #include "lib/io/byte_sink.h"
+#include "lib/train/model_flops.h"
 
 namespace trainwright {
 namespace {
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// JSON's null where there is no value.
+nlohmann::ordered_json ValueOrNull(const std::optional<double>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
 double Now() {
@@ -45,13 +51,14 @@ RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecor
                       {"run", run_->path()},
                       {"argv", facts_.argv},
                       {"plan", EncodePlan(plan)},
-                      {"model", facts_.model},
+                      {"model", nlohmann::ordered_json::parse(EncodeConfigJson(facts_.model))},
                       {"parameters", facts_.parameters},
                       {"data_sha256", facts_.data_sha256},
                       {"data_tokens", facts_.data_tokens},
                       {"data_documents", facts_.data_documents},
                       {"tokenizer_sha256", facts_.tokenizer_sha256},
                       {"device", facts_.compute.device},
+                      {"peak_tflops", ValueOrNull(facts_.peak_tflops)},
                       {"cpu_capability", facts_.compute.cpu_capability},
                       {"torch_build", facts_.compute.torch_build},
                       {"threads", facts_.compute.threads}});
@@ -77,6 +84,15 @@ double RunRecorder::MeanStepsPerSecond() const {
   return training_s_ > 0 ? static_cast<double>(step_ - facts_.first_step) / training_s_ : 0;
 }
 
+double RunRecorder::MeanModelFlopsPerSecond() const {
+  return training_s_ > 0 ? model_flops_ / training_s_ : 0;
+}
+
+std::optional<double> RunRecorder::Mfu(double model_flops_per_s) const {
+  if (!facts_.peak_tflops) return std::nullopt;
+  return model_flops_per_s / (*facts_.peak_tflops * 1e12);
+}
+
 void RunRecorder::Write(const std::string& type, const nlohmann::ordered_json& fields) {
   report_.Add(metrics_.Write(type, fields));
 }
@@ -88,6 +104,8 @@ void RunRecorder::WriteReport() const {
 void RunRecorder::WriteStep(const StepReport& report, double epochs) {
   const TrainPlan& plan = facts_.plan;
   const double tokens_per_s = static_cast<double>(report.tokens) / report.step_time_s;
+  const double model_flops_per_s = TrainingFlops(facts_.model, report.counts()) / report.step_time_s;
+  const std::optional<double> mfu = Mfu(model_flops_per_s);
   const int64_t resident_bytes = ResidentBytes();
   nlohmann::ordered_json fields = {
       {"step", report.step},
@@ -106,20 +124,23 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs) {
       {"step_time_s", report.step_time_s},
       {"steps_per_s", 1 / report.step_time_s},
       {"tokens_per_s", tokens_per_s},
+      {"model_flops_per_s", model_flops_per_s},
+      {"mfu", ValueOrNull(mfu)},
       {"data_wait_s", report.data_wait_s},
       {"resident_bytes", resident_bytes},
       {"max_memory_bytes", PeakResidentBytes()}};
   if (plan.label_smoothing > 0) fields["smoothing_nats"] = report.smoothing_nats;
   if (plan.z_loss > 0) fields["z_loss_nats"] = report.z_loss_nats;
   Write("step", fields);
-  const std::array<TensorboardScalar, 6> scalars = {{
+  std::vector<TensorboardScalar> scalars = {
       {"loss/train", report.loss_nats},
       {"lr", report.lr},
       {"grad_norm", report.grad_norm},
       {"throughput/tokens_per_second", tokens_per_s},
       {"memory/resident_gb", static_cast<double>(resident_bytes) / 1e9},
       {"data_wait_s", report.data_wait_s},
-  }};
+  };
+  if (mfu) scalars.push_back({"throughput/mfu", *mfu});
   tensorboard_.WriteScalars(Now(), report.step, scalars);
   if (options_.watchdog != WatchdogMode::kOff) Watch(report, resident_bytes);
 }
@@ -140,6 +161,7 @@ void RunRecorder::RecordStep(const StepReport& report, double epochs) {
   step_ = report.step;
   tokens_seen_ += report.tokens;
   training_s_ += report.host_time_s;
+  model_flops_ += TrainingFlops(facts_.model, report.counts());
   if (!first_loss_nats_) first_loss_nats_ = report.loss_nats;
   last_loss_nats_ = report.loss_nats;
   if (Logs(step_)) WriteStep(report, epochs);
@@ -159,9 +181,11 @@ void RunRecorder::RecordStep(const StepReport& report, double epochs) {
 
 void RunRecorder::PrintPace(const StepReport& report) const {
   const int64_t left = facts_.plan.schedule.total_steps - report.step;
+  const std::optional<double> mfu = Mfu(TrainingFlops(facts_.model, report.counts()) / report.step_time_s);
   LogInfo(FormatCount(static_cast<double>(report.tokens)) + " tokens a step, " +
           FormatDuration(report.step_time_s) + " a step, " +
-          FormatCount(static_cast<double>(report.tokens) / report.step_time_s) + " tokens/s; " +
+          FormatCount(static_cast<double>(report.tokens) / report.step_time_s) + " tokens/s" +
+          (mfu ? ", " + FormatFixed(100 * *mfu, 1) + " % MFU" : "") + "; " +
           std::to_string(left) + (left == 1 ? " step" : " steps") + " left: about " +
           FormatDuration(static_cast<double>(left) * report.step_time_s));
 }
@@ -225,6 +249,8 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
                                     {"tokens", tokens_seen_},
                                     {"tokens_per_s", MeanTokensPerSecond()},
                                     {"steps_per_s", MeanStepsPerSecond()},
+                                    {"model_flops_per_s", MeanModelFlopsPerSecond()},
+                                    {"mfu", ValueOrNull(Mfu(MeanModelFlopsPerSecond()))},
                                     {"effective_batch", facts_.plan.samples_per_step()},
                                     {"accum", facts_.plan.accum},
                                     {"precision", PrecisionName(facts_.plan.precision)},
@@ -252,10 +278,11 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
   const auto arrow = [](const std::optional<double>& from, const std::optional<double>& to) {
     return FormatFixed(from.value_or(NAN), 4) + " -> " + FormatFixed(to.value_or(NAN), 4) + " nats";
   };
+  const std::optional<double> mfu = Mfu(MeanModelFlopsPerSecond());
   LogInfo("steps " + std::to_string(facts_.first_step + 1) + " to " + std::to_string(step_) + ": " +
           FormatCount(static_cast<double>(tokens_seen_ - facts_.tokens_before)) + " tokens in " +
           FormatDuration(training_s_) + ", " + FormatCount(MeanTokensPerSecond()) +
-          " tokens/s, peak memory " + FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
+          " tokens/s, " + (mfu ? FormatFixed(100 * *mfu, 1) + " % MFU, " : "") + "peak memory " + FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
   if (first_loss_nats_) LogInfo("training loss " + arrow(first_loss_nats_, last_loss_nats_));
   if (first_eval_nats_) LogInfo("evaluation loss " + arrow(first_eval_nats_, last_eval_nats_));
   LogInfo("report " + run_->report_path() + "; curves: tensorboard --logdir " + run_->tensorboard_path());

@@ -29,9 +29,10 @@ namespace trainwright {
 /// What is fixed while one process works on a run.
 struct RunFacts {
   TrainPlan plan;
-  nlohmann::ordered_json model;  ///< config.json
+  ModelConfig model;
   int64_t parameters = 0;        ///< tied ones once
   ComputeIdentity compute;
+  std::optional<double> peak_tflops;  ///< of the device, for MFU; absent: unknown
   uint64_t data_tokens = 0, data_documents = 0;  ///< of the training set
   std::string data_sha256, tokenizer_sha256;     ///< in hexadecimal
   std::string data_path, eval_data_path;         ///< as the user gave them, for the hints at the end
@@ -88,6 +89,9 @@ class RunRecorder {
   /// Tokens a second of this process's steps; 0 before the first.
   double MeanTokensPerSecond() const;
   double MeanStepsPerSecond() const;
+  double MeanModelFlopsPerSecond() const;
+  /// Model FLOPs utilisation at a rate; absent where the device's peak is not known.
+  std::optional<double> Mfu(double model_flops_per_s) const;
   void PrintPace(const StepReport& report) const;
 
   const RunDirectory* run_;
@@ -105,6 +109,7 @@ class RunRecorder {
 
   int64_t step_, tokens_seen_;  ///< of the run so far
   double training_s_ = 0;       ///< in this process's steps
+  double model_flops_ = 0;      ///< of this process's steps
   std::optional<double> first_loss_nats_, last_loss_nats_;
   std::optional<double> first_eval_nats_, last_eval_nats_;
 };

@@ -85,6 +85,10 @@ void RunReport::Add(const ordered_json& record) {
   } else if (type == "step") {
     logged_tokens_ += Number(record, "tokens");
     logged_s_ += Number(record, "step_time_s");
+    if (const double mfu = Number(record, "mfu"); std::isfinite(mfu)) {
+      mfu_times_s_ += mfu * Number(record, "step_time_s");
+      mfu_s_ += Number(record, "step_time_s");
+    }
     loss_.Add(step, Number(record, "loss_nats"));
     learning_rate_.Add(step, Number(record, "lr"));
     tokens_per_s_.Add(step, Number(record, "tokens_per_s"));
@@ -132,6 +136,7 @@ std::string RunReport::DescribeProgress() const {
                      FormatCount(static_cast<double>(tokens_seen_)) + " tokens in " +
                      FormatDuration(earlier_s_ + last_time_s_ - begin_time_s_);
   if (logged_s_ > 0) text += ", " + Whole(logged_tokens_ / logged_s_) + " tokens/s";
+  if (mfu_s_ > 0) text += ", " + FormatFixed(100 * mfu_times_s_ / mfu_s_, 1) + " % MFU";
   if (end_reason_) text += "; " + (*end_reason_ == "complete" ? "complete" : "ended: " + *end_reason_);
   return text;
 }

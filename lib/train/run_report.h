@@ -40,6 +40,7 @@ class RunReport {
   double begin_time_s_ = 0, last_time_s_ = 0, earlier_s_ = 0;
   int64_t step_ = 0, tokens_seen_ = 0;
   double logged_tokens_ = 0, logged_s_ = 0;  // of the steps that have a record
+  double mfu_times_s_ = 0, mfu_s_ = 0;       // of those whose MFU is known
   BoundedSeries loss_, evaluation_loss_, learning_rate_, tokens_per_s_, resident_, peak_, wait_percent_;
   std::vector<PlotMarker> markers_;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -29,6 +30,7 @@
 #include "lib/train/dry_run.h"
 #include "lib/train/explanation.h"
 #include "lib/train/loader_plan.h"
+#include "lib/train/peak_rate.h"
 #include "lib/train/run_directory.h"
 #include "lib/train/run_recorder.h"
 #include "lib/train/save_interval.h"
@@ -159,6 +161,9 @@ class TrainJob {
   int Loop();
   void Evaluate();
   void Save();
+  void MakeTrainer();
+  /// The device's, as the user says or as its maker does.
+  std::optional<double> PeakTflops() const;
   /// Opens the records of this process, once model, stream and trainer stand at its first step.
   void OpenRecorder();
 
@@ -197,6 +202,8 @@ void TrainJob::CheckSettings() const {
   };
   require(settings_.log_every >= 1, "--log-every", "must be at least 1 step");
   require(settings_.keep >= 0, "--keep", "must be at least 0 checkpoints");
+  require(settings_.peak_tflops.value_or(1) > 0 && std::isfinite(settings_.peak_tflops.value_or(1)),
+          "--peak-tflops", "must be a number above 0");
   require(settings_.threads >= 0, "--threads", "must be at least 0");
   require(settings_.max_minutes >= 0, "--max-minutes", "must be at least 0");
   require(settings_.watchdog_ratio > 1, "--watchdog-ratio", "must be more than 1");
@@ -327,6 +334,15 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
     const auto because = [&](const char* option, const char* reason) {
       reasons_.push_back({option, reason, ""});
     };
+    if (const auto peak_tflops = PeakTflops()) resolved["peak-tflops"] = *peak_tflops;
+    if (!settings_.peak_tflops) {
+      const std::string gpu = GpuName(device_);
+      const auto published = PublishedPeakRate(gpu, plan_.precision);
+      reasons_.push_back({"peak-tflops",
+                          published ? PrecisionName(plan_.precision) + " of " + gpu + ": " + published->source
+                                    : "not known for this device, so mfu is null",
+                          ""});
+    }
     if (settings_.device == "auto") because("device", "auto takes the GPU if there is one");
     if (settings_.threads == 0) because("threads", "the physical cores this process may use");
     if (settings_.save_every.empty()) because("save-every", "a tenth of the run, 10 to 500 steps");
@@ -394,8 +410,7 @@ void TrainJob::StartNew(bool gpu) {
   Announce(planned.reasons);
 
   model_ = MakeModel(model_choice_.config, plan_.precision, device_, plan_.seed, attention_);
-  trainer_ = std::make_unique<Trainer>(model_.get(), stream_.get(), plan_, device_);
-  trainer_->set_pin(pin_);
+  MakeTrainer();
   WriteFileAtomically(
       run_->config_path(),
       AsBytes(ConfigYaml(settings_, plan_, settings_.model.empty() ? model_choice_.name : settings_.model)));
@@ -441,8 +456,7 @@ void TrainJob::Resume(const std::string& checkpoint) {
                 "lays its parameters out in an order that this build does not use", "",
                 "resume with the version that wrote it (see version in its metadata.json)");
   }
-  trainer_ = std::make_unique<Trainer>(model_.get(), stream_.get(), plan_, device_);
-  trainer_->set_pin(pin_);
+  MakeTrainer();
   trainer_->Restore(state.trainer);
   saved_step_ = trainer_->step();
   saved_.path = checkpoint;
@@ -472,6 +486,17 @@ void TrainJob::WarnOfOtherMachine(const ComputeIdentity& stored) {
   compare("attention", stored.attention, compute_.attention);
 }
 
+void TrainJob::MakeTrainer() {
+  trainer_ = std::make_unique<Trainer>(model_.get(), stream_.get(), plan_, device_);
+  trainer_->set_pin(pin_);
+}
+
+std::optional<double> TrainJob::PeakTflops() const {
+  if (settings_.peak_tflops) return settings_.peak_tflops;
+  const auto published = PublishedPeakRate(GpuName(device_), plan_.precision);
+  return published ? std::optional(published->tflops) : std::nullopt;
+}
+
 void TrainJob::OpenRecorder() {
   const std::string tokenizer_sha256 = HexEncode(data_->header().tokenizer.sha256);
   provenance_ = {
@@ -484,9 +509,10 @@ void TrainJob::OpenRecorder() {
   const ShardTotals& totals = data_->totals();
   recorder_ = std::make_unique<RunRecorder>(run_.get(),
                                             RunFacts{.plan = plan_,
-                                                     .model = provenance_["model"],
+                                                     .model = model_choice_.config,
                                                      .parameters = model_->parameters().count(),
                                                      .compute = compute_,
+                                                     .peak_tflops = PeakTflops(),
                                                      .data_tokens = totals.tokens,
                                                      .data_documents = totals.documents,
                                                      .data_sha256 = HexEncode(data_->content_sha256()),

@@ -59,6 +59,7 @@ struct TrainSettings {
   // Where and how it runs; changes no result beyond rounding.
   int threads = 0;  ///< 0: usable physical cores
   std::string device = "auto";
+  std::optional<double> peak_tflops;  ///< of the device, 1e12 operations a second; absent: by its name
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   std::string save_every;         ///< as ParseSaveInterval takes it; empty: a tenth of the run
   int64_t keep = 3;               ///< checkpoints; 0: all

@@ -16,6 +16,7 @@
 #include "lib/optim/adamw.h"
 #include "lib/optim/device_step.h"
 #include "lib/optim/loss_scaler.h"
+#include "lib/train/model_flops.h"
 #include "lib/train/train_plan.h"
 
 namespace trainwright {
@@ -40,6 +41,7 @@ struct StepReport {
   double loss_scale = 1;  ///< the step ran with
   bool skipped = false;   ///< fp16 overflow, or no label: the weights did not change
   int64_t tokens = 0, labels = 0;
+  int64_t attention_pairs = 0;  ///< as of TokenCounts
   /// Whether loss, norm, scale and `skipped` are this step's; else they are those of the last step that was
   /// read.
   bool read = true;
@@ -47,6 +49,10 @@ struct StepReport {
   /// The time of a step: the call's on a CPU, on a GPU the mean since the numbers were read before.
   double step_time_s = 0;
   double data_wait_s = 0;  ///< the part of step_time_s spent waiting for samples
+
+  TokenCounts counts() const {
+    return {.tokens = tokens, .labels = labels, .attention_pairs = attention_pairs};
+  }
 };
 
 class Trainer {

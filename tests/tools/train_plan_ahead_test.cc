@@ -156,6 +156,8 @@ TEST_F(TrainPlanAheadTest, ExplainNamesEveryKindOfOrigin) {
   EXPECT_THAT(Explained("told.json", "seed").at("reason").get<std::string>(), HasSubstr("TRAINWRIGHT_SEED"));
   EXPECT_THAT(Explained("told.json", "batch").at("reason").get<std::string>(),
               HasSubstr("about 2048 tokens a micro-batch suit a CPU"));
+  EXPECT_THAT(Explained("told.json", "peak-tflops").at("reason").get<std::string>(),
+              HasSubstr("not known for this device, so mfu is null"));
   EXPECT_THAT(told.standard_output, HasSubstr("command line"));
 }
 

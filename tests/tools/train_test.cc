@@ -522,13 +522,39 @@ TEST_F(TrainToolTest, MetricsFollowTheirSchema) {
   }
 }
 
+TEST_F(TrainToolTest, UtilisationIsOverTheGivenPeakAndElseNull) {
+  const ProcessResult trained = Shell(R"(
+    train --steps 2 --out without --summary without.json &&
+    train --steps 2 --out with --peak-tflops 0.5 --summary with.json)");
+  ASSERT_EQ(trained.exit_status, 0) << trained.standard_error;
+  EXPECT_THAT(trained.standard_error, testing::HasSubstr(" % MFU"));
+  for (const bool known : {false, true}) {
+    const std::vector<nlohmann::json> records = Metrics(known ? "with" : "without");
+    EXPECT_EQ(records[0].at("peak_tflops"), known ? nlohmann::json(0.5) : nlohmann::json());
+    int steps = 0;
+    for (const nlohmann::json& record : records) {
+      if (record.at("type") != "step") continue;
+      ++steps;
+      const auto flops_per_s = record.at("model_flops_per_s").get<double>();
+      EXPECT_GT(flops_per_s, 0);
+      if (known) {
+        EXPECT_DOUBLE_EQ(record.at("mfu").get<double>(), flops_per_s / 0.5e12);
+      } else {
+        EXPECT_TRUE(record.at("mfu").is_null());
+      }
+    }
+    EXPECT_EQ(steps, 2);
+  }
+  EXPECT_EQ(Shell("train --steps 2 --out none --peak-tflops 0").exit_status, 2);
+}
+
 TEST_F(TrainToolTest, TensorboardReadsOneCurveAfterAKillAndATornRecord) {
   const std::string check = "\"${PYTHON:-python3}\" '" + Fixture("train/check_tensorboard.py") + "' run";
   if (Shell(check + " 2> /dev/null").exit_status == 77) {
     GTEST_SKIP() << "no Python package tensorboard; PYTHON may name a Python that has it";
   }
   const ProcessResult result = Shell(R"(
-    set -- --out run --eval-data other --eval-every 4 --eval-tokens 500
+    set -- --out run --eval-data other --eval-every 4 --eval-tokens 500 --peak-tflops 1
     train --steps 3000 --save-every 5 "$@" 2> /dev/null &
     await '[ -e run/checkpoints/step-00000010 ] && grep -q "\"step\":13," run/metrics.jsonl'
     kill -9 $!; wait $!

@@ -16,7 +16,7 @@ except ImportError:
     sys.exit(77)
 
 STEP_TAGS = {"loss/train": "loss_nats", "lr": "lr", "grad_norm": "grad_norm",
-             "throughput/tokens_per_second": "tokens_per_s", "data_wait_s": "data_wait_s"}
+             "throughput/tokens_per_second": "tokens_per_s", "throughput/mfu": "mfu", "data_wait_s": "data_wait_s"}
 EVAL_TAGS = {"loss/eval": "loss_nats", "perplexity/eval": "perplexity", "bits_per_byte/eval": "bits_per_byte"}
 
 
@@ -29,6 +29,8 @@ def expected(records):
     for record in records:
         tags = {"step": STEP_TAGS, "eval": EVAL_TAGS}.get(record["type"], {})
         for tag, field in tags.items():
+            if record[field] is None:
+                continue
             series.setdefault(tag, []).append((record["step"], as_float(record[field])))
         if record["type"] == "step":
             series.setdefault("memory/resident_gb", []).append((record["step"], as_float(record["resident_bytes"] / 1e9)))

@@ -61,6 +61,18 @@ test::ProcessResult Check(const std::string& svg) {
   return test::RunShell("python3 '" + test::Fixture("report/check_svg.py") + "' '" + path + "'");
 }
 
+TEST(RunReport, TellsUtilisationWhereItIsKnown) {
+  RunReport report;
+  report.Add(Begin(0, 10));
+  for (const auto& [step, mfu] : std::vector<std::pair<int64_t, ordered_json>>{{1, nullptr}, {2, 0.3}, {3, 0.4}}) {
+    EXPECT_EQ(report.Svg().find("MFU") != std::string::npos, step > 2);
+    ordered_json record = Step(step, 3);
+    record["mfu"] = mfu;
+    report.Add(record);
+  }
+  EXPECT_THAT(report.Svg(), HasSubstr("35.0 % MFU"));
+}
+
 TEST(RunReport, IsAReadablePageFromNoRecordToManySteps) {
   RunReport report;
   EXPECT_EQ(Check(report.Svg()).exit_status, 0) << Check(report.Svg()).standard_error;

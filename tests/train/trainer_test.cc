@@ -122,18 +122,20 @@ TEST(Trainer, CountsTokensAndLabelsOfTheSamples) {
   TrainingRun run(set, plan);
   SampleStream same(&set, plan.stream_options());
   for (int step = 1; step <= 5; ++step) {
-    int64_t tokens = 0, labels = 0;
+    int64_t tokens = 0, labels = 0, pairs = 0;
     for (int64_t i = 0; i < plan.samples_per_step(); ++i) {
       const Sample sample = same.Next();
       tokens += sample.tokens;
       for (const SampleSpan& span : sample.spans) {
         labels += static_cast<int64_t>(span.tokens.size()) - (span.next_token == kNoId ? 1 : 0);
+        for (size_t query = 0; query < span.tokens.size(); ++query) pairs += static_cast<int64_t>(query) + 1;
       }
     }
     const StepReport report = run.trainer.Step();
     EXPECT_EQ(report.step, step);
     EXPECT_EQ(report.tokens, tokens);
     EXPECT_EQ(report.labels, labels);
+    EXPECT_EQ(report.attention_pairs, pairs);
   }
   EXPECT_EQ(run.trainer.state().cursor, same.cursor());
 }

@@ -1,0 +1,31 @@
+/// The floating-point operations that a model's mathematics ask for, whatever is computed to get there.
+///
+/// Counted are the matrix products of the layers and of the head, and attention, at two operations a
+/// multiply-add; the backward pass is twice the forward pass. Embedding look-ups, norms, biases, activations,
+/// rotary positions, the softmax and the optimizer are not. \source Chowdhery et al. 2022, PaLM,
+/// arXiv:2204.02311, appendix B; unlike there, attention is counted as the mask leaves it, within each span
+/// and backwards only, and the head for tokens that have a label.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/model/model_config.h"
+
+namespace trainwright {
+
+/// What a step's samples hold.
+struct TokenCounts {
+  int64_t tokens = 0, labels = 0;
+  int64_t attention_pairs = 0;  ///< (token, token that it attends to), itself among them
+};
+
+/// Pairs of spans [starts[s], starts[s+1]): each of n tokens has n * (n + 1) / 2. \param starts [S+1]
+int64_t CountAttentionPairs(const std::vector<int32_t>& starts);
+
+/// Operations of one forward and backward pass over the tokens:
+///   3 * (2 * tokens * layers * (2*D*H*K + 2*D*G*K + m*D*F) + 2 * labels * D*V + 4 * pairs * layers * H*K)
+/// with m = 3 matrices in a gated MLP and 2 in a plain one; letters as in ModelConfig.
+double TrainingFlops(const ModelConfig& config, const TokenCounts& counts);
+
+}  // namespace trainwright
