@@ -1,0 +1,197 @@
+#include "lib/model/transformer.h"
+
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include "tests/model/inputs.h"
+#include "tests/model/small_models.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using test::Document;
+using test::kFp32Numerics;
+using test::LivelyModel;
+using test::MaxDifference;
+using test::RandomInput;
+using test::RelativeDifference;
+
+const at::Device kCpu(at::kCPU);
+
+struct Family {
+  std::string name;
+  ModelConfig config;
+  std::string embedding;  ///< name of its token embedding
+};
+
+void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
+
+class TransformerTest : public testing::TestWithParam<Family> {
+ protected:
+  const ModelConfig& config() const { return GetParam().config; }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Families, TransformerTest,
+    testing::Values(Family{"llama", test::SmallLlama(), "model.embed_tokens.weight"},
+                    Family{"gpt2", test::SmallGpt2(), "transformer.wte.weight"},
+                    Family{"gpt2_without_biases", test::SmallGpt2(false), "transformer.wte.weight"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST_P(TransformerTest, PackedDocumentsHaveTheLogitsThatTheyHaveAlone) {
+  const auto model = LivelyModel(config(), kFp32Numerics);
+  const ModelInput packed = RandomInput(config(), {5, 1, 100, 64, 65, 2, 31});
+  const at::Tensor logits = model->Logits(packed);
+  for (size_t k = 0; k + 1 < packed.span_starts.size(); ++k) {
+    const ModelInput alone = Document(packed, k);
+    const at::Tensor inside = logits.narrow(0, packed.span_starts[k], alone.tokens_n.numel());
+    EXPECT_LT(MaxDifference(inside, model->Logits(alone)), 1e-5) << "document " << k;
+  }
+}
+
+TEST_P(TransformerTest, ChangingOneDocumentLeavesTheGradientsOfAnothersLossAlone) {
+  const auto model = LivelyModel(config(), kFp32Numerics);
+  ModelInput packed = RandomInput(config(), {70, 20, 90});
+  packed.labels_n.narrow(0, 0, 70).fill_(-100);
+  packed.labels_n.narrow(0, 90, 90).fill_(-100);  // only the middle document has a loss
+  model->LossAndGradients(packed, 1.0);
+  const at::Tensor before = model->parameters().gradients().clone();
+  const ModelInput others = RandomInput(config(), {70, 20, 90}, 1);
+  packed.tokens_n.narrow(0, 0, 70).copy_(others.tokens_n.narrow(0, 0, 70));
+  packed.tokens_n.narrow(0, 90, 90).copy_(others.tokens_n.narrow(0, 90, 90));
+  model->parameters().ZeroGradients();
+  model->LossAndGradients(packed, 1.0);
+  EXPECT_TRUE(at::equal(before, model->parameters().gradients()));
+}
+
+TEST_P(TransformerTest, EmbeddingsOfDocumentsWithoutLossGetNoGradient) {
+  ModelConfig untied = config();
+  untied.tie_embeddings = false;
+  const auto model = LivelyModel(untied, kFp32Numerics);
+  ModelInput packed = RandomInput(untied, {80, 30});
+  packed.tokens_n.narrow(0, 0, 80).remainder_(100);
+  packed.tokens_n.narrow(0, 80, 30).remainder_(100).add_(100);  // the documents share no token
+  packed.labels_n.narrow(0, 0, 80).fill_(-100);
+  model->LossAndGradients(packed, 1.0);
+  const at::Tensor gradient = model->parameters().Find(GetParam().embedding)->gradient;
+  EXPECT_EQ(gradient.narrow(0, 0, 100).abs().max().item<double>(), 0.0);
+  EXPECT_GT(gradient.narrow(0, 100, 100).abs().max().item<double>(), 0.0);
+}
+
+TEST_P(TransformerTest, MicroBatchesAccumulateToOneLargeBatch) {
+  const auto model = LivelyModel(config(), kFp32Numerics);
+  const ModelInput packed = RandomInput(config(), {40, 70, 10, 90});
+  const LossSum whole = model->LossAndGradients(packed, 1.0 / 206);
+  const at::Tensor expected = model->parameters().gradients().clone();
+  model->parameters().ZeroGradients();
+  double loss = 0;
+  for (size_t k = 0; k < 4; ++k) loss += model->LossAndGradients(Document(packed, k), 1.0 / 206).loss_nats;
+  EXPECT_EQ(whole.num_labels, 206);
+  EXPECT_NEAR(loss, whole.loss_nats, 1e-5 * loss);
+  EXPECT_LT(RelativeDifference(model->parameters().gradients(), expected), 1e-5);
+}
+
+TEST_P(TransformerTest, LossAloneEqualsTheLossOfTheTrainingPass) {
+  const auto model = LivelyModel(config(), kFp32Numerics);
+  const ModelInput input = RandomInput(config(), {40, 70});
+  EXPECT_EQ(model->Loss(input).loss_nats, model->LossAndGradients(input, 1.0).loss_nats);
+}
+
+TEST_P(TransformerTest, SameInputGivesTheSameBits) {
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
+    const ModelInput input = RandomInput(config(), {40, 130, 3});
+    const auto first = LivelyModel(config(), ChooseNumerics(precision, kCpu));
+    const auto second = LivelyModel(config(), ChooseNumerics(precision, kCpu));
+    second->LossAndGradients(RandomInput(config(), {200, 90}, 1), 1.0);  // other sizes came before
+    second->parameters().ZeroGradients();
+    EXPECT_EQ(first->LossAndGradients(input, 1.0).loss_nats, second->LossAndGradients(input, 1.0).loss_nats);
+    EXPECT_TRUE(at::equal(first->parameters().gradients(), second->parameters().gradients()))
+        << PrecisionName(precision);
+  }
+}
+
+TEST_P(TransformerTest, EmulatedBf16AgreesWithNativeBf16) {
+  const ModelInput input = RandomInput(config(), {40, 130, 3});
+  const at::Tensor exact = LivelyModel(config(), kFp32Numerics)->Logits(input);
+  const at::Tensor native = LivelyModel(config(), {Precision::kBf16, at::kBFloat16})->Logits(input);
+  const at::Tensor emulated = LivelyModel(config(), {Precision::kBf16, at::kFloat})->Logits(input);
+  // Same rounding points: the two differ by less than either differs from fp32.
+  EXPECT_LT(RelativeDifference(emulated, native), RelativeDifference(native, exact));
+}
+
+TEST_P(TransformerTest, DecoderGivesTheLogitsOfTheWholeSequence) {
+  const auto model = LivelyModel(config(), kFp32Numerics);
+  const ModelInput input = RandomInput(config(), {90});
+  const at::Tensor expected = model->Logits(input);
+  const std::vector<int64_t> ids(input.tokens_n.const_data_ptr<int64_t>(),
+                                 input.tokens_n.const_data_ptr<int64_t>() + 90);
+  const auto decoder = model->NewDecoder(90);
+  EXPECT_LT(MaxDifference(decoder->Append({ids.begin(), ids.begin() + 70}), expected[69]), 1e-4);
+  for (int64_t i = 70; i < 85; ++i)
+    EXPECT_LT(MaxDifference(decoder->Append({ids[i]}), expected[i]), 1e-4) << i;
+  EXPECT_LT(MaxDifference(decoder->Append({ids.begin() + 85, ids.end()}), expected[89]), 1e-4);
+  EXPECT_EQ(decoder->length(), 90);
+}
+
+TEST_P(TransformerTest, IdsOutsideTheVocabularyAreRefused) {
+  const auto model = LivelyModel(config(), kFp32Numerics);
+  ModelInput input = RandomInput(config(), {10});
+  input.tokens_n[4].fill_(300);
+  EXPECT_EQ(test::CodeOf([&] { model->Loss(input); }), ErrorCode::kBadInput);
+  input = RandomInput(config(), {10});
+  input.labels_n[4].fill_(300);
+  EXPECT_EQ(test::CodeOf([&] { model->Loss(input); }), ErrorCode::kBadInput);
+  EXPECT_EQ(test::CodeOf([&] { model->NewDecoder(4)->Append({300}); }), ErrorCode::kBadInput);
+}
+
+TEST_P(TransformerTest, AnAttentionBackendThatCannotRunIsRefusedBeforeAnythingIsComputed) {
+  EXPECT_EQ(test::CodeOf([&] {
+              LivelyModel(config(), {Precision::kFp32, at::kFloat, AttentionBackend::kFlash});
+            }),
+            ErrorCode::kUsage);
+}
+
+struct ShortPrecision {
+  std::string name;
+  Numerics numerics;
+  double loss_bound, gradient_bound;  ///< relative to fp32
+};
+
+void PrintTo(const ShortPrecision& precision, std::ostream* out) { *out << precision.name; }
+
+class ShortPrecisionTest : public testing::TestWithParam<std::tuple<Family, ShortPrecision>> {
+ protected:
+  const ModelConfig& config() const { return std::get<0>(GetParam()).config; }
+  const ShortPrecision& precision() const { return std::get<1>(GetParam()); }
+};
+
+// bf16 keeps 8 bits (a rounding is off by at most 2^-9 = 0.2 %), fp16 keeps 11 (0.02 %).
+INSTANTIATE_TEST_SUITE_P(
+    Numerics, ShortPrecisionTest,
+    testing::Combine(
+        testing::Values(Family{"llama", test::SmallLlama(), ""}, Family{"gpt2", test::SmallGpt2(), ""}),
+        testing::Values(ShortPrecision{"bf16_emulated", {Precision::kBf16, at::kFloat}, 1e-3, 2e-2},
+                        ShortPrecision{"bf16", {Precision::kBf16, at::kBFloat16}, 1e-3, 2e-2},
+                        ShortPrecision{"fp16_emulated", {Precision::kFp16, at::kFloat}, 1e-4, 3e-3})),
+    [](const auto& info) { return std::get<0>(info.param).name + "_" + std::get<1>(info.param).name; });
+
+TEST_P(ShortPrecisionTest, StaysCloseToFp32) {
+  const ModelInput input = RandomInput(config(), {40, 130, 3});
+  const auto exact = LivelyModel(config(), kFp32Numerics);
+  const auto rounded = LivelyModel(config(), precision().numerics);
+  const double scale = precision().numerics.precision == Precision::kFp16 ? 1024.0 : 1.0;
+  const double loss = exact->LossAndGradients(input, 1.0 / 170).loss_nats;
+  EXPECT_NEAR(rounded->LossAndGradients(input, scale / 170).loss_nats, loss, precision().loss_bound * loss);
+  EXPECT_LT(RelativeDifference(rounded->parameters().gradients().div(scale), exact->parameters().gradients()),
+            precision().gradient_bound);
+}
+
+TEST_P(ShortPrecisionTest, IsNotFp32InDisguise) {
+  const ModelInput input = RandomInput(config(), {40});
+  const at::Tensor exact = LivelyModel(config(), kFp32Numerics)->Logits(input);
+  EXPECT_GT(RelativeDifference(LivelyModel(config(), precision().numerics)->Logits(input), exact), 1e-5);
+}
+
+}  // namespace
+}  // namespace trainwright
