@@ -13,6 +13,7 @@
 #include "lib/nn/attention.h"
 #include "tests/nn/attention_reference.h"
 #include "tests/nn/reference.h"
+#include "tests/support/print_precision.h"
 
 namespace trainwright {
 namespace {
@@ -24,6 +25,9 @@ struct Implementation {
   at::DeviceType device;
   AttentionBackend backend;
 };
+void PrintTo(const Implementation& implementation, std::ostream* out) {
+  *out << implementation.device << ' ' << AttentionBackendName(implementation.backend);
+}
 
 class DeviceAttentionTest : public testing::TestWithParam<std::tuple<Implementation, Precision>> {
  protected:

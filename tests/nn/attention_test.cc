@@ -26,6 +26,10 @@ struct Case {
   std::vector<int32_t> spans;
 };
 
+void PrintTo(const Case& attention_case, std::ostream* out) {
+  *out << attention_case.name;
+}
+
 class PackedAttentionTest : public testing::TestWithParam<Case> {};
 
 /// The backends that a CPU has: our kernels with torch's flash, and plain products.

@@ -13,6 +13,13 @@
 #include "tests/nn/reference.h"
 
 namespace trainwright {
+
+namespace cpu {
+void PrintTo(GeluKind kind, std::ostream* out) {
+  *out << (kind == GeluKind::kErf ? "erf" : "tanh");
+}
+}  // namespace cpu
+
 namespace {
 
 double Formula(GeluKind kind, double x) {

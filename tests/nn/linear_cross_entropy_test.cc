@@ -11,6 +11,13 @@
 #include "tests/nn/reference.h"
 
 namespace trainwright {
+
+namespace cpu {
+void PrintTo(const LossTerms& terms, std::ostream* out) {
+  *out << "z_loss " << terms.z_loss << ", label_smoothing " << terms.label_smoothing;
+}
+}  // namespace cpu
+
 namespace {
 
 using test::RandomTensor;
@@ -99,7 +106,15 @@ TEST_P(LossTermsTest, LossesAndGradientsEqualPyTorchsInDoublePrecision) {
 INSTANTIATE_TEST_SUITE_P(Terms, LossTermsTest,
                          testing::Values(LossTerms{}, LossTerms{.z_loss = 0.01f},
                                          LossTerms{.label_smoothing = 0.1f},
-                                         LossTerms{.z_loss = 0.01f, .label_smoothing = 0.1f}));
+                                         LossTerms{.z_loss = 0.01f, .label_smoothing = 0.1f}),
+                         [](const auto& info) {
+                           const bool z_loss = info.param.z_loss > 0;
+                           const bool smoothing = info.param.label_smoothing > 0;
+                           return std::string(z_loss && smoothing ? "both"
+                                              : z_loss            ? "z_loss"
+                                              : smoothing         ? "label_smoothing"
+                                                                  : "none");
+                         });
 
 TEST(LinearCrossEntropyTest, ManySlicesGiveTheLossOfOne) {
   // A slice has at most 4096 rows, so 9000 take three.

@@ -20,7 +20,14 @@ struct Shape {
   int64_t m, k, n;
 };
 
+void PrintTo(const Shape& shape, std::ostream* out) {
+  *out << shape.m << 'x' << shape.k << 'x' << shape.n;
+}
+
 enum class Layout { kPlain, kTransposed };
+void PrintTo(Layout layout, std::ostream* out) {
+  *out << (layout == Layout::kPlain ? "plain" : "transposed");
+}
 
 /// A matrix of normal numbers in the wanted layout, inside a larger one so that rows are not contiguous.
 at::Tensor Operand(int64_t rows, int64_t columns, Layout layout, at::ScalarType dtype, uint64_t stream) {

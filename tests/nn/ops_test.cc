@@ -18,6 +18,7 @@
 #include "lib/device/cuda_backend.h"
 #include "lib/nn/step_decision.h"
 #include "tests/nn/reference.h"
+#include "tests/support/print_precision.h"
 
 namespace trainwright {
 namespace {

@@ -64,6 +64,14 @@ struct DryRunCase {
   const char* precision;
 };
 
+std::string NameOf(const DryRunCase& run) {
+  return std::to_string(run.hidden_size) + "x" + std::to_string(run.layers) + "_batch" +
+         std::to_string(run.batch) + "_" + run.precision;
+}
+void PrintTo(const DryRunCase& run, std::ostream* out) {
+  *out << NameOf(run);
+}
+
 class TrainDryRunTest : public TrainPlanAheadTest, public testing::WithParamInterface<DryRunCase> {};
 
 TEST_P(TrainDryRunTest, TellsTheRunsPeakMemoryWithinATenth) {
@@ -88,11 +96,7 @@ TEST_P(TrainDryRunTest, TellsTheRunsPeakMemoryWithinATenth) {
 INSTANTIATE_TEST_SUITE_P(Sizes, TrainDryRunTest,
                          testing::Values(DryRunCase{32, 16, 128, "no"}, DryRunCase{32, 16, 128, "bf16"},
                                          DryRunCase{48, 12, 96, "no"}, DryRunCase{48, 12, 96, "bf16"}),
-                         [](const auto& info) {
-                           const DryRunCase& param = info.param;
-                           return std::to_string(param.hidden_size) + "x" + std::to_string(param.layers) +
-                                  "_batch" + std::to_string(param.batch) + "_" + param.precision;
-                         });
+                         [](const auto& info) { return NameOf(info.param); });
 
 TEST_F(TrainPlanAheadTest, DryRunTellsStatesStepsTokensTimeAndDisk) {
   const std::string train = "train -q --model tiny.json --steps 30 --batch 2 --save-every 10 --keep 2 ";

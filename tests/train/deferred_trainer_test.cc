@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/train/trainer.h"
+#include "tests/support/print_precision.h"
 #include "tests/train/tiny_training.h"
 
 namespace trainwright {

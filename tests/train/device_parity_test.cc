@@ -11,6 +11,7 @@
 #include "lib/device/cuda_backend.h"
 #include "lib/model/language_model.h"
 #include "tests/support/support.h"
+#include "tests/support/print_precision.h"
 
 namespace trainwright {
 namespace {

@@ -17,6 +17,7 @@
 #include "lib/model/weights_io.h"
 #include "lib/train/checkpointer.h"
 #include "tests/support/memory_shard_set.h"
+#include "tests/support/print_precision.h"
 #include "tests/support/support.h"
 #include "tests/train/tiny_training.h"
 
