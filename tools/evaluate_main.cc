@@ -19,6 +19,7 @@ int Run(const EvaluateOptions& options, ToolRun* run) {
   job.batch_sequences = options.batch;
   job.mixed_precision = options.mixed_precision;
   job.device = options.device;
+  job.attn_backend = options.attn_backend;
   job.threads = options.threads;
   job.logits_path = options.logits;
   const nlohmann::ordered_json result = RunEvaluate(job, run->common.progress);

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tools/compute_options.h"
+
 namespace trainwright {
 
 const ToolInfo& EvaluateInfo() {
@@ -39,9 +41,7 @@ const ToolInfo& EvaluateInfo() {
 }
 
 void DefineEvaluateOptions(CLI::App& app, EvaluateOptions* options) {
-  app.add_option("--checkpoint", options->checkpoint, "checkpoint folder, run directory, or model folder")
-      ->type_name("DIR")
-      ->required();
+  AddCheckpointOption(app, &options->checkpoint);
   app.add_option("--data", options->data,
                  "shards (folder or .tws file), or text to cut with the checkpoint's tokenizer (plain, gzip "
                  "or zstd); "
@@ -62,13 +62,8 @@ void DefineEvaluateOptions(CLI::App& app, EvaluateOptions* options) {
   app.add_option("--seq", options->seq, "longest span in tokens; 0: the model's context")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--batch", options->batch, "sequences computed at once")->check(CLI::PositiveNumber);
-  app.add_option("--mixed-precision", options->mixed_precision,
-                 "precision of matrix products; auto: bf16 where the device is fast at it")
-      ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}));
-  app.add_option("--device", options->device, "where to compute; auto takes the GPU if there is one")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
-  app.add_option("--threads", options->threads, "compute threads; 0: the physical cores this process may use")
-      ->check(CLI::NonNegativeNumber);
+  AddPrecisionOption(app, &options->mixed_precision);
+  AddDeviceOptions(app, "", &options->device, &options->attn_backend, &options->threads);
   app.add_option("--logits", options->logits,
                  "also write tokens, span_starts and fp32 logits of the first batch as safetensors, for "
                  "comparison with "

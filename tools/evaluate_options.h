@@ -15,7 +15,7 @@ struct EvaluateOptions {
   std::vector<std::string> keys;
   bool bos = false, eos = false, allow_other_tokenizer = false;
   int64_t seq = 0, batch = 8;
-  std::string mixed_precision = "no", device = "auto";
+  std::string mixed_precision = "no", device = "auto", attn_backend = "auto";
   int threads = 0;
   std::string logits;
 };

@@ -13,6 +13,7 @@ int Run(const GenerateOptions& options, ToolRun* run) {
   job.add_bos = options.bos;
   job.mixed_precision = options.mixed_precision;
   job.device = options.device;
+  job.attn_backend = options.attn_backend;
   job.threads = options.threads;
   StdoutSink out;
   run->summary.update(RunGenerate(job, &out));

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "tools/compute_options.h"
+
 namespace trainwright {
 
 const ToolInfo& GenerateInfo() {
@@ -33,22 +35,15 @@ const ToolInfo& GenerateInfo() {
 }
 
 void DefineGenerateOptions(CLI::App& app, GenerateOptions* options) {
-  app.add_option("--checkpoint", options->checkpoint, "checkpoint folder, run directory, or model folder")
-      ->type_name("DIR")
-      ->required();
+  AddCheckpointOption(app, &options->checkpoint);
   app.add_option("--prompt,prompt", options->prompt,
                  "text to continue (default: JSON lines on standard input)")
       ->type_name("TEXT");
   app.add_option("--max-tokens", options->max_tokens, "longest continuation in tokens")
       ->check(CLI::PositiveNumber);
   app.add_flag("--bos", options->bos, "begin the prompt with the tokenizer's BOS");
-  app.add_option("--mixed-precision", options->mixed_precision,
-                 "precision of matrix products; auto: bf16 where the device is fast at it")
-      ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}));
-  app.add_option("--device", options->device, "where to compute; auto takes the GPU if there is one")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}));
-  app.add_option("--threads", options->threads, "compute threads; 0: the physical cores this process may use")
-      ->check(CLI::NonNegativeNumber);
+  AddPrecisionOption(app, &options->mixed_precision);
+  AddDeviceOptions(app, "", &options->device, &options->attn_backend, &options->threads);
 }
 
 }  // namespace trainwright

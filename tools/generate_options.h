@@ -14,7 +14,7 @@ struct GenerateOptions {
   std::optional<std::string> prompt;
   int64_t max_tokens = 128;
   bool bos = false;
-  std::string mixed_precision = "no", device = "auto";
+  std::string mixed_precision = "no", device = "auto", attn_backend = "auto";
   int threads = 0;
 };
 

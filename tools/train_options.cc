@@ -1,5 +1,7 @@
 #include "tools/train_options.h"
 
+#include "tools/compute_options.h"
+
 namespace trainwright {
 
 const ToolInfo& TrainInfo() {
@@ -248,21 +250,11 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
                "print every option, its value, who gave it and why, and stop")
       ->group("Instead of training");
 
-  app.add_option("--device", settings->device, "where to compute; auto takes the GPU if there is one")
-      ->check(CLI::IsMember({"auto", "cpu", "cuda"}))
-      ->group("Device");
-  app.add_option("--attn-backend", settings->attn_backend,
-                 "attention: flash, cudnn, efficient (GPU only), math (plain products, anywhere) or auto, the "
-                 "fastest that takes the model's heads")
-      ->check(CLI::IsMember({"auto", "flash", "cudnn", "efficient", "math"}))
-      ->group("Device");
+  AddDeviceOptions(app, "Device", &settings->device, &settings->attn_backend, &settings->threads);
   app.add_option("--peak-tflops", settings->peak_tflops,
                  "peak rate of the device in 1e12 operations a second, for mfu in the records (default: the "
                  "published dense rate of a GPU that is known by name; see UTILISATION)")
       ->check(CLI::PositiveNumber)
-      ->group("Device");
-  app.add_option("--threads", settings->threads,
-                 "compute threads; 0: the physical cores this process may use")
       ->group("Device");
 }
 

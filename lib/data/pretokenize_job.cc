@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/base/checksum.h"
+#include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
@@ -243,7 +244,7 @@ PretokenizeReport RunPretokenize(const PretokenizeJobOptions& options, ProgressM
   ThrowIfStopped();
   collector.Commit();
   report.input_bytes = reader.input_bytes();
-  report.time_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.time_s = SecondsSince(start);
   return report;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/base/checksum.h"
+#include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
 #include "lib/base/signals.h"
@@ -138,7 +139,7 @@ struct SampleStream::Impl {
     loaded.reset();
     samples = workers ? PopWindow(wanted) : BuildWindow(wanted);
     loaded = wanted;
-    counts.wait_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    counts.wait_s += SecondsSince(start);
     ++counts.windows;
     if (workers) FillQueue(After(wanted));
     counts.most_windows_ahead = std::max(counts.most_windows_ahead, static_cast<int64_t>(ahead.size()));

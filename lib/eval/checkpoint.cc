@@ -23,11 +23,12 @@ std::string ResolveCheckpoint(const std::string& path) {
               "", "name a checkpoint folder, a run directory of train, or a model folder of Hugging Face");
 }
 
-Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Device device) {
+Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Device device,
+                          AttentionBackend attention) {
   Checkpoint checkpoint;
   checkpoint.folder = ResolveCheckpoint(path);
   VerifyCheckpointFiles(checkpoint.folder);
-  checkpoint.model = LoadHfModel(checkpoint.folder, precision, device);
+  checkpoint.model = LoadHfModel(checkpoint.folder, precision, device, attention);
   if (const std::string spec = HfTokenizerSpec(checkpoint.folder); !spec.empty()) {
     checkpoint.tokenizer = LoadTokenizer(spec);
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/model/language_model.h"
+#include "lib/nn/attention_backend.h"
 #include "lib/tok/tokenizer.h"
 
 namespace trainwright {
@@ -20,8 +21,9 @@ struct Checkpoint {
 std::string ResolveCheckpoint(const std::string& path);
 
 /// Loads model and tokenizer. Files that the folder's metadata.json lists are checked against it first.
-/// \throws Error{kBadInput, kIo}
-Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Device device);
+/// \throws Error{kBadInput, kIo}; Error{kUsage} on an attention backend that cannot take the model
+Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Device device,
+                          AttentionBackend attention = AttentionBackend::kAuto);
 
 /// "no", "bf16", "fp16", or "auto": bf16 where the device is fast at it. \throws Error{kUsage}
 Precision ParsePrecision(const std::string& mixed_precision, at::Device device);

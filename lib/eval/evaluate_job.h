@@ -21,6 +21,7 @@ struct EvaluateJobOptions {
   int64_t batch_sequences = 8;
   std::string mixed_precision = "no";
   std::string device = "auto";
+  std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   int threads = 0;          ///< 0: physical cores
   std::string logits_path;  ///< dump the first micro-batch's logits here; empty: no
 };

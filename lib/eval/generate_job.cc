@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/data/document_reader.h"
 #include "lib/device/determinism.h"
@@ -18,7 +19,8 @@ class Job {
   Job(const GenerateJobOptions& options, ByteSink* out) : options_(options), out_(out) {
     SetComputeThreads(options.threads);
     const c10::Device device = ChooseDevice(options.device);
-    checkpoint_ = LoadCheckpoint(options.checkpoint, ParsePrecision(options.mixed_precision, device), device);
+    checkpoint_ = LoadCheckpoint(options.checkpoint, ParsePrecision(options.mixed_precision, device), device,
+                                 ParseAttentionBackend(options.attn_backend, "--attn-backend"));
     if (checkpoint_.tokenizer == nullptr) {
       throw Error(ErrorCode::kBadInput, checkpoint_.folder, "holds no tokenizer that this build knows", "",
                   "put its SentencePiece model there as tokenizer.model");
@@ -98,9 +100,9 @@ nlohmann::ordered_json Generate(const GenerateJobOptions& options, ByteSink* out
   } else {
     job.ContinueLines();
   }
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  const double time_s = SecondsSince(start);
   nlohmann::ordered_json summary = job.Summary();
-  summary["tokens_per_s"] = summary["tokens"].get<double>() / elapsed.count();
+  summary["tokens_per_s"] = summary["tokens"].get<double>() / time_s;
   return summary;
 }
 

@@ -17,6 +17,7 @@ struct GenerateJobOptions {
   bool add_bos = false;
   std::string mixed_precision = "no";
   std::string device = "auto";
+  std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   int threads = 0;  ///< 0: physical cores
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/elapsed.h"
 #include "lib/base/units.h"
 #include "lib/device/process_memory.h"
 #include "lib/eval/perplexity.h"
@@ -24,10 +25,6 @@ constexpr int64_t kMostStepsRead = 64, kMostTokensRead = int64_t{1} << 21;
 constexpr int64_t kStepRecordBytes = 715;
 /// What grows with neither model nor steps: of a checkpoint, and of the run directory.
 constexpr int64_t kCheckpointFilesBytes = int64_t{1} << 14, kRunFilesBytes = int64_t{1} << 15;
-
-double SecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// What the first steps hold.
 struct FirstSteps {

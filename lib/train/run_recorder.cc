@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "lib/base/elapsed.h"
 #include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/base/version.h"
@@ -14,10 +15,6 @@
 
 namespace trainwright {
 namespace {
-
-double SecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 /// JSON's null where there is no value.
 nlohmann::ordered_json ValueOrNull(const std::optional<double>& value) {

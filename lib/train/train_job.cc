@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/signals.h"
@@ -50,10 +51,6 @@ constexpr char kMakeShardsHint[] =
     "make shards first: pretokenize FILE... | pack --chunk 32768 -o shards/   (train reads shards/ unless "
     "--data names "
     "another place)";
-
-double SecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 std::string SpoolFolder(const TrainSettings& settings) {
   if (!settings.cache_dir.empty()) return settings.cache_dir;
@@ -204,7 +201,6 @@ void TrainJob::CheckSettings() const {
   require(settings_.keep >= 0, "--keep", "must be at least 0 checkpoints");
   require(settings_.peak_tflops.value_or(1) > 0 && std::isfinite(settings_.peak_tflops.value_or(1)),
           "--peak-tflops", "must be a number above 0");
-  require(settings_.threads >= 0, "--threads", "must be at least 0");
   require(settings_.max_minutes >= 0, "--max-minutes", "must be at least 0");
   require(settings_.watchdog_ratio > 1, "--watchdog-ratio", "must be more than 1");
   if (!settings_.save_every.empty()) ParseSaveInterval(settings_.save_every, "--save-every");

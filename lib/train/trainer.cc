@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/units.h"
 #include "lib/eval/perplexity.h"
@@ -110,7 +111,7 @@ StepReport Trainer::Step(bool read) {
   ++step_;
   tokens_seen_ += report.tokens;
   labels_seen_ += report.labels;
-  report.host_time_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  report.host_time_s = SecondsSince(start);
   unread_time_s_ += report.host_time_s;
   ++unread_steps_;
   report.step_time_s = unread_time_s_ / static_cast<double>(unread_steps_);

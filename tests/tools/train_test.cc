@@ -548,6 +548,25 @@ TEST_F(TrainToolTest, UtilisationIsOverTheGivenPeakAndElseNull) {
   EXPECT_EQ(Shell("train --steps 2 --out none --peak-tflops 0").exit_status, 2);
 }
 
+TEST_F(TrainToolTest, EvaluateAndGenerateTakeAnAttentionBackend) {
+  const ProcessResult evaluated = Shell(R"(
+    train -q --steps 2 --out run
+    for backend in auto math; do evaluate -q --checkpoint run --data other --attn-backend $backend; done)");
+  ASSERT_EQ(evaluated.exit_status, 0) << evaluated.standard_error;
+  const size_t end = evaluated.standard_output.find('\n');
+  const auto loss_nats = [](const std::string& line) {
+    return nlohmann::json::parse(line).at("loss_nats").get<double>();
+  };
+  EXPECT_NEAR(loss_nats(evaluated.standard_output.substr(end)), loss_nats(evaluated.standard_output.substr(0, end)),
+              1e-5);
+  for (const char* tool : {"evaluate --data other", "generate --prompt a"}) {
+    const ProcessResult refused =
+        Shell(std::string(tool) + " --checkpoint run --device cpu --attn-backend flash");
+    EXPECT_EQ(refused.exit_status, 2) << tool;
+    EXPECT_THAT(refused.standard_error, testing::HasSubstr("runs on a GPU only")) << tool;
+  }
+}
+
 TEST_F(TrainToolTest, TensorboardReadsOneCurveAfterAKillAndATornRecord) {
   const std::string check = "\"${PYTHON:-python3}\" '" + Fixture("train/check_tensorboard.py") + "' run";
   if (Shell(check + " 2> /dev/null").exit_status == 77) {

@@ -1,0 +1,33 @@
+#include "tools/compute_options.h"
+
+namespace trainwright {
+
+void AddCheckpointOption(CLI::App& app, std::string* checkpoint) {
+  app.add_option("--checkpoint", *checkpoint, "checkpoint folder, run directory, or model folder")
+      ->type_name("DIR")
+      ->required();
+}
+
+void AddPrecisionOption(CLI::App& app, std::string* mixed_precision) {
+  app.add_option("--mixed-precision", *mixed_precision,
+                 "precision of matrix products; auto: bf16 where the device is fast at it")
+      ->check(CLI::IsMember({"no", "bf16", "fp16", "auto"}));
+}
+
+void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* device, std::string* attn_backend,
+                      int* threads) {
+  CLI::Option* const options[] = {
+      app.add_option("--device", *device, "where to compute; auto takes the GPU if there is one")
+          ->check(CLI::IsMember({"auto", "cpu", "cuda"})),
+      app.add_option("--attn-backend", *attn_backend,
+                     "attention: flash, cudnn, efficient (GPU only), math (plain products, anywhere) or auto, "
+                     "the fastest that takes the model's heads")
+          ->check(CLI::IsMember({"auto", "flash", "cudnn", "efficient", "math"})),
+      app.add_option("--threads", *threads, "compute threads; 0: the physical cores this process may use")
+          ->check(CLI::NonNegativeNumber),
+  };
+  if (group.empty()) return;
+  for (CLI::Option* option : options) option->group(group);
+}
+
+}  // namespace trainwright

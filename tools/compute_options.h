@@ -1,0 +1,17 @@
+/// Options that the tools share which compute with a model: one spelling, one text. Free of torch.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+namespace trainwright {
+
+/// --checkpoint, required.
+void AddCheckpointOption(CLI::App& app, std::string* checkpoint);
+/// --mixed-precision of a model that is only read.
+void AddPrecisionOption(CLI::App& app, std::string* mixed_precision);
+/// --device, --attn-backend and --threads, in the group of that name. \param group empty: the default one
+void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* device, std::string* attn_backend,
+                      int* threads);
+
+}  // namespace trainwright
