@@ -70,8 +70,11 @@ const ToolInfo& TrainInfo() {
                     "much disk the kept checkpoints need. Where the weights do not fit into memory it says "
                     "so without making or running anything; where the micro-batch does not, it scales a "
                     "single sample. A run that does not fit is exit status 1, and the largest part of its "
-                    "memory is named with the flags that make it smaller. Both create no run directory, "
-                    "and both put the same as JSON into --summary."},
+                    "memory is named with the flags that make it smaller. On a GPU it takes the sizes of "
+                    "all that will lie there from the shapes of its tensors first, attention's scratch by "
+                    "formula, and runs the micro-batch only where they fit into what the GPU has free; what "
+                    "cuBLAS and the allocator take besides is known after that run alone. Both create no "
+                    "run directory, and both put the same as JSON into --summary."},
                    {"UTILISATION",
                     "model_flops_per_s in the step records is what the model's mathematics ask for, per "
                     "second of the step: matrix products and attention, two operations a multiply-add, "

@@ -7,7 +7,7 @@
 namespace trainwright {
 
 /// Counts up with every change of this header or of the operators' schema.
-inline constexpr int32_t kCudaPluginInterface = 1;
+inline constexpr int32_t kCudaPluginInterface = 2;
 
 struct CudaDeviceInfo {
   char name[256];
@@ -28,6 +28,8 @@ struct CudaPlugin {
   bool (*device_info)(int32_t device, CudaDeviceInfo* info);
   /// Largest memory of tensors at a time so far.
   int64_t (*peak_memory_bytes)(int32_t device);
+  /// What the driver could still give; 0 when it does not say.
+  int64_t (*free_memory_bytes)(int32_t device);
   /// Makes torch throw where it waits for the GPU, for tests.
   void (*refuse_waiting)(bool refuse);
 };

@@ -115,6 +115,7 @@ void PackedAttention(const Numerics& numerics, const AttentionShape& shape, cons
                      const SpanTable& table, at::Tensor& out_nhk, at::Tensor& lse_hn) {
   const AttentionBackend backend =
       ResolveAttentionBackend(numerics.attention, shape.head_dim, qkv.scalar_type(), qkv.device());
+  if (qkv.is_meta()) return;  // nothing to compute
   if (backend != AttentionBackend::kAuto) return TorchAttention(backend, shape, qkv, table, out_nhk, lse_hn);
   const Spans spans = Classify(numerics, shape, table.starts);
   for (const cpu::AttentionTask& span : spans.torch_spans) {
@@ -143,6 +144,7 @@ void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& sha
                              const at::Tensor& lse_hn, const SpanTable& table, at::Tensor& d_qkv) {
   const AttentionBackend backend =
       ResolveAttentionBackend(numerics.attention, shape.head_dim, qkv.scalar_type(), qkv.device());
+  if (qkv.is_meta()) return;
   if (backend != AttentionBackend::kAuto) {
     return TorchAttentionBackward(backend, shape, d_out_nhk, qkv, out_nhk, lse_hn, table, d_qkv);
   }

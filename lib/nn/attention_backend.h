@@ -17,7 +17,8 @@ enum class AttentionBackend { kAuto, kFlash, kCudnn, kEfficient, kMath };
 AttentionBackend ParseAttentionBackend(const std::string& name, const std::string& flag);
 std::string AttentionBackendName(AttentionBackend backend);
 
-/// What `asked` stands for with heads of `head_dim` elements of `dtype`; kAuto on a CPU: our own.
+/// What `asked` stands for with heads of `head_dim` elements of `dtype`; kAuto on a CPU: our own. Torch's
+/// meta device stands for a GPU.
 /// \throws Error{kUsage} saying why a backend cannot take them
 AttentionBackend ResolveAttentionBackend(AttentionBackend asked, int64_t head_dim, at::ScalarType dtype,
                                          at::Device device);

@@ -1,13 +1,13 @@
 #include "lib/nn/linear_cross_entropy.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/index_select.h>
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "lib/device/upload.h"
+#include "lib/nn/embedding.h"
 #include "lib/nn/linear.h"
 #include "lib/nn/matmul.h"
 
@@ -62,7 +62,7 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
     at::Tensor x = hidden_nd.narrow(0, begin, rows);
     if (!all_rows) {
       x = rows_.Get({rows, width}, hidden_nd.scalar_type(), device);
-      at::index_select_out(x, hidden_nd, 0, indices.narrow(0, begin, rows));
+      Embed(hidden_nd, indices.narrow(0, begin, rows), x);
     }
     at::Tensor logits = logits_.Get({rows, vocabulary}, hidden_nd.scalar_type(), device);
     Matmul(x, weight_vd.t(), logits);

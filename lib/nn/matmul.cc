@@ -34,7 +34,7 @@ bool TryBlocks(const at::Tensor& a_mk, const at::Tensor& b_kn, at::Tensor& out_m
 void Matmul(const at::Tensor& a_mk, const at::Tensor& b_kn, at::Tensor& out_mn, bool accumulate) {
   TRAINWRIGHT_CHECK(a_mk.size(1) == b_kn.size(0) && out_mn.size(0) == a_mk.size(0) &&
                     out_mn.size(1) == b_kn.size(1));
-  if (TryBlocks(a_mk, b_kn, out_mn, accumulate)) return;
+  if (out_mn.is_meta() || TryBlocks(a_mk, b_kn, out_mn, accumulate)) return;  // meta: nothing to compute
   if (out_mn.scalar_type() != a_mk.scalar_type()) {
     if (accumulate && !a_mk.is_cpu()) {
       at::addmm_out(out_mn, out_mn, a_mk, b_kn,

@@ -164,6 +164,14 @@ void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
 
 }  // namespace on_cpu
 
+/// The meta device's: results are tensors of the caller, so there is nothing to make and nothing to compute.
+template <typename Signature>
+struct OnMeta;
+template <typename... Arguments>
+struct OnMeta<void(Arguments...)> {
+  static void DoNothing(Arguments...) {}
+};
+
 TORCH_LIBRARY(trainwright, library) {
   library.def("round_into(Tensor x, int precision, Tensor(a!) out) -> ()");
   library.def(
@@ -206,6 +214,21 @@ TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
   library.impl("softmax_cross_entropy", &on_cpu::SoftmaxCrossEntropy);
   library.impl("finish_step", &on_cpu::FinishStep);
   library.impl("sum_of_squares", &on_cpu::SumOfSquares);
+}
+
+TORCH_LIBRARY_IMPL(trainwright, Meta, library) {
+  library.impl("round_into", &OnMeta<decltype(ops::RoundInto)>::DoNothing);
+  library.impl("add_rms_norm", &OnMeta<decltype(ops::AddRmsNorm)>::DoNothing);
+  library.impl("rms_norm_again", &OnMeta<decltype(ops::RmsNormAgain)>::DoNothing);
+  library.impl("rms_norm_backward", &OnMeta<decltype(ops::RmsNormBackward)>::DoNothing);
+  library.impl("rope", &OnMeta<decltype(ops::Rope)>::DoNothing);
+  library.impl("swiglu", &OnMeta<decltype(ops::Swiglu)>::DoNothing);
+  library.impl("swiglu_backward", &OnMeta<decltype(ops::SwigluBackward)>::DoNothing);
+  library.impl("embed", &OnMeta<decltype(ops::Embed)>::DoNothing);
+  library.impl("embed_backward", &OnMeta<decltype(ops::EmbedBackward)>::DoNothing);
+  library.impl("softmax_cross_entropy", &OnMeta<decltype(ops::SoftmaxCrossEntropy)>::DoNothing);
+  library.impl("finish_step", &OnMeta<decltype(ops::FinishStep)>::DoNothing);
+  library.impl("sum_of_squares", &OnMeta<decltype(ops::SumOfSquares)>::DoNothing);
 }
 
 }  // namespace

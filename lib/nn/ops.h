@@ -2,8 +2,9 @@
 ///
 /// Each function here calls the operator of its name through torch's dispatcher, so the tensors' device picks
 /// the implementation: the CPU's are registered by the program itself, CUDA's by the plugin that lib/device
-/// loads. The modules of this layer call their CPU kernels directly and come here for other devices only, so
-/// that training on a CPU pays no dispatch; tests come here for every device.
+/// loads. On torch's meta device, whose tensors have shapes and no content, they do nothing. The modules of
+/// this layer call their CPU kernels directly and come here for other devices only, so that training on a CPU
+/// pays no dispatch; tests come here for every device.
 ///
 /// `precision` is the value of Precision; the storage is the type of the stored tensors. Shapes and meanings
 /// are those of the modules' functions (rms_norm.h and so on). Results are written into tensors that the

@@ -27,7 +27,7 @@ at::ScalarType PrecisionDtype(Precision precision) {
 }
 
 bool HasFastProducts(Precision precision, at::Device device) {
-  if (precision == Precision::kFp32 || device.is_cuda()) return true;
+  if (precision == Precision::kFp32 || !device.is_cpu()) return true;
 #if defined(__x86_64__)
   // Every CPU with AMX-BF16 has AVX512-BF16 too.
   return precision == Precision::kBf16 && __builtin_cpu_supports("avx512bf16");

@@ -20,7 +20,7 @@ at::ScalarType PrecisionDtype(Precision precision);
 
 /// Whether this device multiplies matrices of the short type faster than fp32. Where it does not (a CPU
 /// without AVX-512-BF16 or AMX), products run in fp32 on values rounded to the short type: same rounding
-/// points, about the speed of fp32 instead of a fifth of it.
+/// points, about the speed of fp32 instead of a fifth of it. Torch's meta device stands for a GPU.
 bool HasFastProducts(Precision precision, at::Device device);
 
 /// A precision and the type that holds its values: the short type, or fp32 holding rounded values; and the

@@ -159,7 +159,37 @@ Gradients BackwardCudnn(const AttentionShape& shape, const Heads& in, const at::
   return {HeadsLast(std::get<0>(result)), HeadsLast(std::get<1>(result)), HeadsLast(std::get<2>(result))};
 }
 
+/// Flash pads the rows of every span, and the heads of its sums, in scratch memory.
+constexpr int64_t kFlashRowPadding = 128;
+int64_t FlashHeadDim(int64_t head_dim) {
+  const int64_t multiple = head_dim <= 128 ? 32 : 64;
+  return (head_dim + multiple - 1) / multiple * multiple;
+}
+
 }  // namespace
+
+int64_t AttentionWorkspaceBytes(AttentionBackend backend, const AttentionShape& shape, at::ScalarType dtype,
+                                const SpanTable& spans) {
+  if (backend == AttentionBackend::kAuto) return 0;
+  constexpr int64_t kFp32 = sizeof(float);
+  const auto stored = static_cast<int64_t>(at::elementSize(dtype));
+  const int64_t heads = shape.num_heads, groups = shape.num_kv_heads, size = shape.head_dim;
+  if (backend == AttentionBackend::kFlash) {
+    const int64_t padded_rows =
+        shape.num_tokens + kFlashRowPadding * static_cast<int64_t>(spans.starts.size() - 1);
+    const int64_t gradients = shape.num_tokens * (heads + 2 * groups) * size * stored;
+    const int64_t of_repeats = groups == heads ? 0 : 2 * shape.num_tokens * heads * size * stored;
+    const int64_t d_q_sums = padded_rows * heads * FlashHeadDim(size) * kFp32;
+    return gradients + of_repeats + d_q_sums + padded_rows * heads * kFp32;
+  }
+  const int64_t length = spans.longest(), rows = length * heads * size;  // elements of all heads of a span
+  if (backend == AttentionBackend::kMath) {
+    // q, k, v, d_out, out and three gradients in fp32; the weights, their gradient and the mask.
+    return 8 * rows * kFp32 + 2 * length * length * heads * kFp32 + length * length;
+  }
+  const int64_t repeated = groups == heads ? 0 : 2 * rows * stored;
+  return repeated + 3 * rows * stored + length * heads * kFp32;
+}
 
 void TorchAttention(AttentionBackend backend, const AttentionShape& shape, const at::Tensor& qkv,
                     const SpanTable& spans, at::Tensor& out_nhk, at::Tensor& lse_hn) {

@@ -9,12 +9,18 @@
 #include <vector>
 
 #include "lib/base/elapsed.h"
+#include "lib/base/error.h"
 #include "lib/base/units.h"
+#include "lib/device/device_memory.h"
+#include "lib/device/host_read.h"
 #include "lib/device/process_memory.h"
 #include "lib/eval/perplexity.h"
 #include "lib/model/language_model.h"
+#include "lib/nn/precision.h"
+#include "lib/nn/torch_attention.h"
 #include "lib/optim/adamw.h"
 #include "lib/optim/clip.h"
+#include "lib/optim/device_step.h"
 #include "lib/report/table.h"
 
 namespace trainwright {
@@ -56,9 +62,14 @@ FirstSteps ReadFirstSteps(const TrainPlan& plan, int64_t steps, SampleStream* st
   return first;
 }
 
+/// The model without memory for anything: its tensors have shapes alone. They are those of a GPU.
+std::unique_ptr<LanguageModel> ShapesOf(const DryRunRequest& request) {
+  return MakeModel(request.model, request.plan.precision, at::Device(at::kMeta), std::nullopt,
+                   request.device.is_cpu() ? AttentionBackend::kAuto : request.attention);
+}
+
 /// What the weights and the state that goes with them take, without allocating it.
-MemoryNeeds StateNeeds(const ModelConfig& config, Precision precision) {
-  const auto shapes = MakeModel(config, precision, at::Device(at::kMeta), std::nullopt);
+MemoryNeeds StateNeeds(const DryRunRequest& request, LanguageModel* shapes) {
   FlatParameters& parameters = shapes->parameters();
   AdamW optimizer(&parameters, {});
   MemoryNeeds needs;
@@ -66,17 +77,46 @@ MemoryNeeds StateNeeds(const ModelConfig& config, Precision precision) {
   needs.gradients = static_cast<int64_t>(parameters.gradients().nbytes());
   needs.optimizer = optimizer.state_bytes();
   if (!parameters.compute().is_same(parameters.values())) {
-    needs.compute_copy = static_cast<int64_t>(parameters.compute().nbytes());
+    const Numerics numerics = ChooseNumerics(request.plan.precision, request.device);
+    needs.compute_copy =
+        parameters.compute().numel() * static_cast<int64_t>(at::elementSize(numerics.storage));
   }
   return needs;
 }
 
-void RunMicroBatch(LanguageModel* model, const PackedBatch& batch, at::Device device) {
+LossSum RunMicroBatch(LanguageModel* model, const PackedBatch& batch, bool pin = true) {
   ModelInput input = ToModelInput(batch);
-  input.tokens_n = input.tokens_n.to(device);
-  input.positions_n = input.positions_n.to(device);
-  input.labels_n = input.labels_n.to(device);
-  model->LossAndGradients(input, 1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_labels)));
+  input.pin = pin;
+  return model->LossAndGradients(input, 1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_labels)));
+}
+
+/// A GPU's numbers, from the run of a micro-batch and an update there.
+void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, DryRunReport* report) {
+  const TrainPlan& plan = request.plan;
+  const auto model = MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention);
+  AdamW optimizer(&model->parameters(), plan.optimizer);
+  model->set_loss_terms(plan.loss_terms());
+  model->parameters().ZeroGradients();
+  DeviceStep step(request.device);
+  step.Set({}, 0);
+  HostReader reader;
+  const auto seconds = [&](const auto& work) {
+    const auto start = std::chrono::steady_clock::now();
+    work();
+    step.Read(&reader);  // waits for the GPU
+    return SecondsSince(start);
+  };
+  const auto run = [&] { step.AddLoss(RunMicroBatch(model.get(), micro_batch)); };
+  seconds(run);  // grows the buffers
+  report->micro_batch_s = seconds(run);
+  report->micro_batch_tokens = micro_batch.num_tokens();
+  report->update_s = seconds([&] {
+    step.Finish(/*step=*/1, std::max<int64_t>(1, micro_batch.num_labels), plan.clip, /*scaled=*/false,
+                /*learning_rate=*/0.0, plan.optimizer.beta1, &optimizer);
+  });
+  report->measurement = Measurement::kFullMicroBatch;
+  report->memory.products =
+      std::max<int64_t>(0, PeakDeviceBytes(request.device) - report->memory.of_model());
 }
 
 const char* MeasurementName(Measurement measurement) {
@@ -85,6 +125,8 @@ const char* MeasurementName(Measurement measurement) {
       return "micro-batch";
     case Measurement::kOneSample:
       return "one sample, scaled";
+    case Measurement::kShapes:
+      return "shapes";
     case Measurement::kNone:
       return "none";
   }
@@ -92,6 +134,28 @@ const char* MeasurementName(Measurement measurement) {
 }
 
 }  // namespace
+
+MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batch) {
+  if (request.model.family == ModelFamily::kGpt2) {
+    throw Error(ErrorCode::kDevice, "model", "the GPT-2 family runs on the CPU only so far", "",
+                "use --device cpu");
+  }
+  const auto shapes = ShapesOf(request);
+  MemoryNeeds needs = StateNeeds(request, shapes.get());
+  shapes->set_loss_terms(request.plan.loss_terms());
+  RunMicroBatch(shapes.get(), micro_batch, /*pin=*/false);
+  const ModelMemory held = shapes->memory();
+  needs.activations = held.activation_bytes;
+  needs.logits = held.logits_bytes;
+  const ModelConfig& model = request.model;
+  const Numerics numerics = ChooseNumerics(request.plan.precision, request.device, request.attention);
+  const AttentionShape shape = {micro_batch.num_tokens(), model.num_heads, model.num_kv_heads,
+                                model.head_dim};
+  needs.attention = AttentionWorkspaceBytes(
+      ResolveAttentionBackend(numerics.attention, model.head_dim, numerics.storage, request.device), shape,
+      numerics.storage, micro_batch.span_starts);
+  return needs;
+}
 
 DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
   DryRunReport report;
@@ -101,7 +165,10 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
   report.tokens_per_step = first.tokens / std::max<int64_t>(1, first.steps);
 
   MemoryNeeds& needs = report.memory;
-  needs = StateNeeds(request.model, plan.precision);
+  report.on_gpu = !request.device.is_cpu();
+  needs = report.on_gpu ? GpuNeeds(request, first.largest)
+                        : StateNeeds(request, ShapesOf(request).get());
+  report.parameter_count = CountParameters(request.model);
   needs.loader = stream->loader_counts().most_held_bytes;
   needs.process = std::max<int64_t>(0, ResidentBytes() - needs.loader);
   report.available_bytes = request.available_bytes;
@@ -110,14 +177,18 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
     const int64_t free_bytes = AvailableMemoryBytes();
     report.available_bytes = free_bytes > 0 ? free_bytes + ResidentBytes() : 0;
   }
-  if (report.fits()) {
-    const auto model = MakeModel(request.model, plan.precision, request.device, plan.seed);
+  if (report.on_gpu) {
+    report.gpu_available_bytes =
+        request.gpu_available_bytes > 0 ? request.gpu_available_bytes : FreeDeviceBytes(request.device);
+    report.measurement = Measurement::kShapes;
+    if (report.fits()) MeasureOnGpu(request, first.largest, &report);
+  } else if (report.fits()) {
+    const auto model =
+        MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention);
     AdamW optimizer(&model->parameters(), plan.optimizer);
     model->set_loss_terms(plan.loss_terms());
     model->parameters().ZeroGradients();
-    report.parameter_count = model->parameters().count();
-
-    RunMicroBatch(model.get(), first.one_sample, request.device);
+    RunMicroBatch(model.get(), first.one_sample);
     ModelMemory held = model->memory();
     const double scale =
         static_cast<double>(first.largest.num_tokens()) / static_cast<double>(first.one_sample.num_tokens());
@@ -125,9 +196,9 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
     needs.logits = static_cast<int64_t>(scale * static_cast<double>(held.logits_bytes));
     const bool whole = report.fits();
     const PackedBatch& measured = whole ? first.largest : first.one_sample;
-    if (whole) RunMicroBatch(model.get(), measured, request.device);  // grows the buffers
+    if (whole) RunMicroBatch(model.get(), measured);  // grows the buffers
     auto start = std::chrono::steady_clock::now();
-    RunMicroBatch(model.get(), measured, request.device);
+    RunMicroBatch(model.get(), measured);
     report.micro_batch_s = SecondsSince(start);
     report.micro_batch_tokens = measured.num_tokens();
     start = std::chrono::steady_clock::now();
@@ -141,11 +212,11 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
       needs.logits = held.logits_bytes;
       needs.products = std::max<int64_t>(0, PeakResidentBytes() - needs.total());
     }
+  }
+  if (report.micro_batch_tokens > 0) {
     report.step_time_s = report.micro_batch_s * static_cast<double>(report.tokens_per_step) /
                              static_cast<double>(report.micro_batch_tokens) +
                          report.update_s;
-  } else {
-    report.parameter_count = needs.parameters / static_cast<int64_t>(sizeof(float));
   }
   // Weights, and two moments in the flat layout.
   report.checkpoint_bytes = needs.parameters + needs.optimizer + kCheckpointFilesBytes;
@@ -165,6 +236,7 @@ MemoryPart LargestPart(const MemoryNeeds& needs) {
       {"compute_copy", needs.compute_copy, kModel},
       {"activations", needs.activations, kBatch},
       {"logits", needs.logits, kBatch},
+      {"attention", needs.attention, kBatch},
       {"loader", needs.loader, "lower --workers or --prefetch"},
       {"products", needs.products, kBatch},
   };
@@ -185,13 +257,24 @@ std::string FormatDryRun(const DryRunReport& report) {
     memory.AddRow({"activations", bytes(needs.activations)});
     memory.AddRow({"slice of logits", bytes(needs.logits)});
   }
-  memory.AddRow({"loader", bytes(needs.loader)});
+  if (report.on_gpu) memory.AddRow({"attention's scratch", bytes(needs.attention)});
   if (report.measurement == Measurement::kFullMicroBatch) {
     memory.AddRow({"operands of products, allocator", bytes(needs.products)});
   }
+  if (report.on_gpu) {
+    memory.AddRow({"on the GPU", bytes(needs.of_model())});
+    if (report.gpu_available_bytes > 0) {
+      memory.AddRow({"free on the GPU", bytes(report.gpu_available_bytes)});
+    }
+  }
+  memory.AddRow({"loader", bytes(needs.loader)});
   memory.AddRow({"process and libraries", bytes(needs.process)});
-  memory.AddRow({report.measurement == Measurement::kNone ? "total without activations" : "total",
-                 bytes(needs.total())});
+  if (report.on_gpu) {
+    memory.AddRow({"on the host", bytes(needs.of_host())});
+  } else {
+    memory.AddRow({report.measurement == Measurement::kNone ? "total without activations" : "total",
+                   bytes(needs.total())});
+  }
   if (report.available_bytes > 0) memory.AddRow({"available", bytes(report.available_bytes)});
 
   const int64_t tokens = report.steps * report.tokens_per_step;
@@ -215,12 +298,16 @@ std::string FormatDryRun(const DryRunReport& report) {
   if (!report.fits()) {
     const MemoryPart largest = LargestPart(needs);
     text += "\nThe run does not fit into the memory that is available: " +
-            bytes(needs.total() - report.available_bytes) + " are missing. Most goes to " + largest.name + " (" +
+            bytes(report.missing_bytes()) + " are missing. Most goes to " + largest.name + " (" +
             bytes(largest.size_bytes) + "): " + largest.advice + ".";
     if (report.measurement == Measurement::kOneSample) {
       text += " One sample was run; activations are scaled from it.";
     }
     text += "\n";
+  }
+  if (report.measurement == Measurement::kShapes) {
+    text += "\nNothing was run on the GPU: these are the sizes of tensors. What cuBLAS and the allocator take "
+            "besides is known only after a run.\n";
   }
   return text;
 }
@@ -236,11 +323,14 @@ nlohmann::ordered_json EncodeDryRun(const DryRunReport& report) {
             {"compute_copy", needs.compute_copy},
             {"activations", needs.activations},
             {"logits", needs.logits},
+            {"attention", needs.attention},
             {"loader", needs.loader},
             {"products", needs.products},
             {"process", needs.process},
             {"total", needs.total()},
-            {"available", report.available_bytes}}},
+            {"available", report.available_bytes},
+            {"on_gpu", report.on_gpu ? needs.of_model() : 0},
+            {"gpu_available", report.gpu_available_bytes}}},
           {"fits", report.fits()},
           {"largest_part", LargestPart(needs).name},
           {"measured", MeasurementName(report.measurement)},

@@ -365,7 +365,8 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
          .device = device_,
          .steps = steps,
          .checkpoints_kept = settings_.keep > 0 ? std::min(settings_.keep, checkpoints) : checkpoints,
-         .step_records = steps / settings_.log_every},
+         .step_records = steps / settings_.log_every,
+         .attention = attention_},
         stream_.get());
     text += (text.empty() ? "" : "\n") + FormatDryRun(report);
     summary->update(EncodeDryRun(report));

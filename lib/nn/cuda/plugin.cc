@@ -202,6 +202,12 @@ int64_t PeakMemoryBytes(int32_t device) {
   return stats.allocated_bytes[0].peak;  // [0]: the aggregate
 }
 
+int64_t FreeMemoryBytes(int32_t device) {
+  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));
+  size_t free = 0, total = 0;
+  return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<int64_t>(free) : 0;
+}
+
 void RefuseWaiting(bool refuse) {
   c10::cuda::warning_state().set_sync_debug_mode(refuse ? c10::cuda::SyncDebugMode::L_ERROR
                                                         : c10::cuda::SyncDebugMode::L_DISABLED);
@@ -214,6 +220,7 @@ constexpr CudaPlugin kPlugin = {.interface = kCudaPluginInterface,
                                 .device_count = &DeviceCount,
                                 .device_info = &DeviceInfo,
                                 .peak_memory_bytes = &PeakMemoryBytes,
+                                .free_memory_bytes = &FreeMemoryBytes,
                                 .refuse_waiting = &RefuseWaiting};
 
 }  // namespace

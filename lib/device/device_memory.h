@@ -1,0 +1,15 @@
+/// The memory of a GPU. 0 for a CPU and where there is no CUDA backend.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+
+namespace trainwright {
+
+/// What the driver has free for this process now, in bytes; makes the process's context on the GPU.
+int64_t FreeDeviceBytes(c10::Device device);
+/// The most that tensors have taken at a time, in bytes.
+int64_t PeakDeviceBytes(c10::Device device);
+
+}  // namespace trainwright
