@@ -17,43 +17,14 @@
 #include "lib/formats/tokenizer_identity.h"
 #include "lib/model/language_model.h"
 #include "lib/train/run_directory.h"
-#include "lib/train/train_plan.h"
-#include "lib/train/trainer.h"
+#include "lib/train/train_state.h"
 
 namespace trainwright {
 
-inline constexpr char kStateFileName[] = "trainwright_state.safetensors";
 inline constexpr char kCheckpointMetadataName[] = "metadata.json";
-
-/// What besides plan, data and weights decides the bits of a run. A resumed run on other values is the same
-/// run up to rounding only.
-struct ComputeIdentity {
-  std::string device;          ///< "cpu"
-  std::string cpu_capability;  ///< "AVX512+BF16"
-  std::string torch_build;
-  int64_t threads = 0;
-  std::string attention = "auto";  ///< the backend asked for
-  bool operator==(const ComputeIdentity&) const = default;
-};
-
-/// The content of trainwright_state.safetensors.
-struct TrainState {
-  TrainPlan plan;
-  TrainerState trainer;
-  ComputeIdentity compute;
-  std::string order_fingerprint;  ///< of the sample stream
-  std::string data_sha256;        ///< of the shard set's content
-  std::string layout;  ///< canonical JSON: name, offset and size of every parameter in the flat buffers
-  nlohmann::json watchdog;  ///< of LossWatchdog; or null
-};
 
 /// The layout text of a model.
 std::string DescribeLayout(const FlatParameters& parameters);
-
-void WriteTrainState(const std::string& path, const TrainState& state);
-/// \throws Error{kBadInput} on another schema, a missing field, an accumulation phase other than 0 or counts
-/// that contradict each other; Error{kIo}
-TrainState ReadTrainState(const std::string& path);
 
 struct SavedCheckpoint {
   std::string path;

@@ -13,15 +13,18 @@ namespace {
 
 using LineVisitor = std::function<void(const std::string& line, const nlohmann::ordered_json& record)>;
 
+bool IsText(const nlohmann::ordered_json& record, const char* name, const std::string& text) {
+  const auto field = record.find(name);
+  return field != record.end() && field->is_string() && field->get_ref<const std::string&>() == text;
+}
+
 /// Visits the lines of a file of metrics that have their end; a crash may have torn the last one.
-void ForEachLine(const std::string& path, const LineVisitor& visit) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw SystemError(path, "open", errno);
+void ForEachLine(std::istream& file, const std::string& path, const LineVisitor& visit) {
   int64_t line_number = 0;
   for (std::string line; std::getline(file, line) && !file.eof();) {
     ++line_number;
     const auto record = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!record.is_object() || record.value("schema", "") != kMetricsSchema) {
+    if (!record.is_object() || !IsText(record, "schema", kMetricsSchema)) {
       throw Error(ErrorCode::kBadInput, path, "is not a metrics record of this tool",
                   "line " + std::to_string(line_number), "move the file away to go on without it");
     }
@@ -30,13 +33,22 @@ void ForEachLine(const std::string& path, const LineVisitor& visit) {
   if (file.bad()) throw SystemError(path, "read", errno);
 }
 
+std::ifstream OpenMetrics(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw SystemError(path, "open", errno);
+  return file;
+}
+
 }  // namespace
 
 void CutMetrics(const std::string& path, int64_t step) {
   if (!std::filesystem::exists(path)) return;
   AtomicFileSink kept(path);
-  ForEachLine(path, [&](const std::string& line, const nlohmann::ordered_json& record) {
-    if (record.value("type", "") == "run_end" || record.value("step", int64_t{0}) > step) return;
+  std::ifstream file = OpenMetrics(path);
+  ForEachLine(file, path, [&](const std::string& line, const nlohmann::ordered_json& record) {
+    const auto at = record.find("step");
+    const bool later = at != record.end() && at->is_number() && at->get<double>() > static_cast<double>(step);
+    if (later || IsText(record, "type", "run_end")) return;
     kept.Write(AsBytes(line));
   });
   if (kept.size_bytes() != std::filesystem::file_size(path)) kept.Commit();
@@ -44,7 +56,13 @@ void CutMetrics(const std::string& path, int64_t step) {
 
 void ForEachMetricsRecord(const std::string& path,
                           const std::function<void(const nlohmann::ordered_json&)>& visit) {
-  ForEachLine(path, [&](const std::string&, const nlohmann::ordered_json& record) { visit(record); });
+  std::ifstream file = OpenMetrics(path);
+  ForEachMetricsRecord(file, path, visit);
+}
+
+void ForEachMetricsRecord(std::istream& file, const std::string& path,
+                          const std::function<void(const nlohmann::ordered_json&)>& visit) {
+  ForEachLine(file, path, [&](const std::string&, const nlohmann::ordered_json& record) { visit(record); });
 }
 
 nlohmann::ordered_json MetricsLog::Write(const std::string& type, const nlohmann::ordered_json& fields) {

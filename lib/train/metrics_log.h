@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <istream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -24,6 +25,10 @@ void CutMetrics(const std::string& path, int64_t step);
 /// Calls `visit` with each record of a file of metrics; a last line without its end is left out.
 /// \throws Error{kIo}; Error{kBadInput} naming the line that is no metrics record
 void ForEachMetricsRecord(const std::string& path,
+                          const std::function<void(const nlohmann::ordered_json&)>& visit);
+
+/// The same of an open file. \param path for the messages
+void ForEachMetricsRecord(std::istream& file, const std::string& path,
                           const std::function<void(const nlohmann::ordered_json&)>& visit);
 
 class MetricsLog {

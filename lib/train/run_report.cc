@@ -20,11 +20,18 @@ constexpr size_t kMostMarkers = 200;
 constexpr uint64_t kFewSteps = 20;        // too few to smooth
 constexpr double kSmoothingShare = 0.02;  // of the whole curve
 constexpr double kLeastSmoothing = 5;
+constexpr double kMostSteps = 0x1p53, kMostTokens = 0x1p53;  // whole numbers up to here are exact
 
 /// A record's number; NaN where it is missing or null.
 double Number(const ordered_json& record, const char* name) {
   const auto field = record.find(name);
   return field != record.end() && field->is_number() ? field->get<double>() : NAN;
+}
+
+/// A record's object; an empty one where it is missing.
+ordered_json ObjectOf(const ordered_json& record, const char* name) {
+  const auto field = record.find(name);
+  return field != record.end() && field->is_object() ? *field : ordered_json::object();
 }
 
 std::string TextOf(const ordered_json& record, const char* name) {
@@ -73,7 +80,7 @@ void RunReport::Mark(MarkerKind kind, double step, const std::string& text) {
 void RunReport::Add(const ordered_json& record) {
   const std::string type = TextOf(record, "type");
   const double step = Number(record, "step"), time_s = Number(record, "time_unix_s");
-  if (!(step >= 0)) return;
+  if (!(step >= 0 && step <= kMostSteps)) return;
   if (type == "run_begin") {
     if (!begin_.is_null()) {
       Mark(MarkerKind::kNote, step, "resumed");
@@ -108,7 +115,7 @@ void RunReport::Add(const ordered_json& record) {
   }
   step_ = std::max(step_, static_cast<int64_t>(step));
   const double tokens_seen = Number(record, "tokens_seen");
-  if (tokens_seen >= 0) tokens_seen_ = static_cast<int64_t>(tokens_seen);
+  if (tokens_seen >= 0 && tokens_seen <= kMostTokens) tokens_seen_ = static_cast<int64_t>(tokens_seen);
   last_time_s_ = time_s;
 }
 
@@ -117,11 +124,11 @@ void RunReport::AddFile(const std::string& metrics_path) {
 }
 
 std::string RunReport::DescribeModel() const {
-  const ordered_json& model = begin_["model"];
+  const ordered_json model = ObjectOf(begin_, "model");
   std::string text = TextOf(model, "model_type") + ", " + Whole(Number(model, "num_hidden_layers")) +
                      " layers of " + Whole(Number(model, "hidden_size")) + ", vocabulary of " +
                      Whole(Number(model, "vocab_size")) + ", " + FormatCount(Number(begin_, "parameters")) +
-                     " parameters; " + TextOf(begin_["plan"], "precision") + " on " +
+                     " parameters; " + TextOf(ObjectOf(begin_, "plan"), "precision") + " on " +
                      TextOf(begin_, "device");
   if (TextOf(begin_, "device") == "cpu") {
     const double threads = Number(begin_, "threads");
@@ -132,7 +139,7 @@ std::string RunReport::DescribeModel() const {
 
 std::string RunReport::DescribeProgress() const {
   std::string text = Whole(static_cast<double>(step_)) + " of " +
-                     Whole(Number(begin_["plan"], "total_steps")) + " steps, " +
+                     Whole(Number(ObjectOf(begin_, "plan"), "total_steps")) + " steps, " +
                      FormatCount(static_cast<double>(tokens_seen_)) + " tokens in " +
                      FormatDuration(earlier_s_ + last_time_s_ - begin_time_s_);
   if (logged_s_ > 0) text += ", " + Whole(logged_tokens_ / logged_s_) + " tokens/s";

@@ -48,24 +48,6 @@ void RequireFlagOfRun(const char* flag, bool asked, bool stored) {
   if (asked && !stored) RefuseChange(flag, "being on", "plan, which has it off");
 }
 
-Precision PrecisionNamed(const std::string& name) {
-  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
-    if (PrecisionName(precision) == name) return precision;
-  }
-  throw Error(ErrorCode::kBadInput, "precision", "unknown name '" + name + "'");
-}
-
-template <typename Value>
-void ReadField(const nlohmann::json& json, const char* name, Value* value) {
-  json.at(name).get_to(*value);
-}
-
-/// 3 rather than 3.0 for what is a whole number but for one-cycle's default.
-nlohmann::ordered_json EncodeSteps(double steps) {
-  if (steps == std::floor(steps)) return static_cast<int64_t>(steps);
-  return steps;
-}
-
 }  // namespace
 
 SampleStreamOptions TrainPlan::stream_options() const {
@@ -74,31 +56,6 @@ SampleStreamOptions TrainPlan::stream_options() const {
 
 LossTerms TrainPlan::loss_terms() const {
   return {.z_loss = static_cast<float>(z_loss), .label_smoothing = static_cast<float>(label_smoothing)};
-}
-
-nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
-  return {{"batch", plan.batch},
-          {"accum", plan.accum},
-          {"sequence_tokens", plan.sequence_tokens},
-          {"window_chunks", plan.window_chunks},
-          {"seed", plan.seed},
-          {"precision", PrecisionName(plan.precision)},
-          {"total_steps", plan.schedule.total_steps},
-          {"length_rule", plan.length_rule},
-          {"schedule", ScheduleKindName(plan.schedule.kind)},
-          {"lr", plan.schedule.peak_lr},
-          {"min_lr_ratio", plan.schedule.final_lr_ratio},
-          {"warmup_steps", EncodeSteps(plan.schedule.warmup_steps)},
-          {"decay_steps", plan.schedule.decay_steps},
-          {"cycle_momentum", plan.schedule.cycle_beta1},
-          {"beta1", plan.optimizer.beta1},
-          {"beta2", plan.optimizer.beta2},
-          {"epsilon", plan.optimizer.epsilon},
-          {"weight_decay", plan.optimizer.weight_decay},
-          {"clip", plan.clip},
-          {"z_loss", plan.z_loss},
-          {"label_smoothing", plan.label_smoothing},
-          {"drop_last", plan.drop_last}};
 }
 
 nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan) {
@@ -131,43 +88,6 @@ nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan) {
     values["beta1"] = plan.optimizer.beta1;
   }
   return values;
-}
-
-TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
-  TrainPlan plan;
-  try {
-    ReadField(json, "batch", &plan.batch);
-    ReadField(json, "accum", &plan.accum);
-    ReadField(json, "sequence_tokens", &plan.sequence_tokens);
-    ReadField(json, "window_chunks", &plan.window_chunks);
-    ReadField(json, "seed", &plan.seed);
-    plan.precision = PrecisionNamed(json.at("precision").get<std::string>());
-    ReadField(json, "total_steps", &plan.schedule.total_steps);
-    ReadField(json, "length_rule", &plan.length_rule);
-    plan.schedule.kind = ParseScheduleKind(json.at("schedule").get<std::string>(), "schedule");
-    ReadField(json, "lr", &plan.schedule.peak_lr);
-    ReadField(json, "min_lr_ratio", &plan.schedule.final_lr_ratio);
-    ReadField(json, "warmup_steps", &plan.schedule.warmup_steps);
-    ReadField(json, "beta1", &plan.optimizer.beta1);
-    ReadField(json, "beta2", &plan.optimizer.beta2);
-    ReadField(json, "epsilon", &plan.optimizer.epsilon);
-    ReadField(json, "weight_decay", &plan.optimizer.weight_decay);
-    ReadField(json, "clip", &plan.clip);
-    ReadField(json, "decay_steps", &plan.schedule.decay_steps);
-    ReadField(json, "cycle_momentum", &plan.schedule.cycle_beta1);
-    ReadField(json, "z_loss", &plan.z_loss);
-    ReadField(json, "label_smoothing", &plan.label_smoothing);
-    ReadField(json, "drop_last", &plan.drop_last);
-  } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kBadInput, path, std::string("its training plan cannot be read: ") + error.what());
-  } catch (const Error& error) {
-    throw Error(ErrorCode::kBadInput, path, std::string("its training plan cannot be read: ") + error.what());
-  }
-  if (plan.batch < 1 || plan.accum < 1 || plan.sequence_tokens < 1 || plan.window_chunks < 1 ||
-      plan.schedule.total_steps < 1) {
-    throw Error(ErrorCode::kBadInput, path, "its training plan holds a size below 1");
-  }
-  return plan;
 }
 
 namespace {
@@ -374,7 +294,7 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
   RequireSame("--min-lr-ratio", settings.min_lr_ratio, plan->schedule.final_lr_ratio);
   if (settings.warmup && static_cast<double>(*settings.warmup) != plan->schedule.warmup_steps) {
     RefuseChange("--warmup", std::to_string(*settings.warmup),
-                 EncodeSteps(plan->schedule.warmup_steps).dump());
+                 EncodePlan(*plan).at("warmup_steps").dump());
   }
   RequireSame("--decay-steps", settings.decay_steps, plan->schedule.decay_steps);
   RequireSame("--beta1", settings.beta1, plan->optimizer.beta1);

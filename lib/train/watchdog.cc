@@ -5,6 +5,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/units.h"
+#include "lib/train/json_fields.h"
 
 namespace trainwright {
 
@@ -49,13 +50,19 @@ nlohmann::json LossWatchdog::state() const {
 
 void LossWatchdog::set_state(const nlohmann::json& state, const std::string& path) {
   try {
-    state.at("average_nats").get_to(average_nats_);
-    state.at("losses").get_to(losses_);
-    state.at("high_in_a_row").get_to(high_in_a_row_);
-    state.at("non_finite_in_a_row").get_to(non_finite_in_a_row_);
-    state.at("silent_until_step").get_to(silent_until_step_);
+    ReadField(state, "average_nats", path, &average_nats_);
+    ReadField(state, "losses", path, &losses_);
+    ReadField(state, "high_in_a_row", path, &high_in_a_row_);
+    ReadField(state, "non_finite_in_a_row", path, &non_finite_in_a_row_);
+    ReadField(state, "silent_until_step", path, &silent_until_step_);
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path, std::string("bad state of the watchdog: ") + error.what());
+  }
+  constexpr int64_t kMost = int64_t{1} << 40;  // far above any run, and far from overflow
+  const auto counts = [](int64_t count) { return count >= 0 && count <= kMost; };
+  if (!counts(losses_) || !counts(high_in_a_row_) || !counts(non_finite_in_a_row_) ||
+      silent_until_step_ > 2 * kMost || !std::isfinite(average_nats_)) {
+    throw Error(ErrorCode::kBadInput, path, "bad state of the watchdog: a number that no run has");
   }
 }
 
