@@ -175,14 +175,12 @@ struct OnMeta<void(Arguments...)> {
 TORCH_LIBRARY(trainwright, library) {
   library.def("round_into(Tensor x, int precision, Tensor(a!) out) -> ()");
   library.def(
-      "add_rms_norm(Tensor residual, Tensor? update, Tensor weight, float epsilon, int precision, Tensor(a!) "
-      "sum, "
-      "Tensor(b!) normed, Tensor(c!) rstd) -> ()");
+      "add_rms_norm(Tensor residual, Tensor? update, Tensor weight, float epsilon, int precision, "
+      "Tensor(a!) sum, Tensor(b!) normed, Tensor(c!) rstd) -> ()");
   library.def("rms_norm_again(Tensor x, Tensor rstd, Tensor weight, int precision, Tensor(a!) normed) -> ()");
   library.def(
-      "rms_norm_backward(Tensor d_normed, Tensor x, Tensor rstd, Tensor weight, int precision, Tensor(a!) "
-      "d_x, "
-      "Tensor(b!) d_weight) -> ()");
+      "rms_norm_backward(Tensor d_normed, Tensor x, Tensor rstd, Tensor weight, int precision, "
+      "Tensor(a!) d_x, Tensor(b!) d_weight) -> ()");
   library.def(
       "rope(Tensor(a!) qkv, Tensor positions, Tensor cosines, Tensor sines, int num_heads, int num_kv_heads, "
       "int precision, bool backward) -> ()");
@@ -191,13 +189,11 @@ TORCH_LIBRARY(trainwright, library) {
   library.def("embed(Tensor table, Tensor tokens, Tensor(a!) out) -> ()");
   library.def("embed_backward(Tensor d_out, Tensor tokens, Tensor(a!) d_table) -> ()");
   library.def(
-      "softmax_cross_entropy(Tensor(a!) logits, Tensor targets, float z_loss, float label_smoothing, float "
-      "scale, "
-      "Tensor? loss_scale, int precision, bool gradients, Tensor(b!) losses) -> ()");
+      "softmax_cross_entropy(Tensor(a!) logits, Tensor targets, float z_loss, float label_smoothing, "
+      "float scale, Tensor? loss_scale, int precision, bool gradients, Tensor(b!) losses) -> ()");
   library.def(
-      "finish_step(Tensor sum_of_squares, int step, int labels, float max_norm, bool scaled, Tensor(a!) "
-      "state, "
-      "Tensor(b!) outputs) -> ()");
+      "finish_step(Tensor sum_of_squares, int step, int labels, float max_norm, bool scaled, "
+      "Tensor(a!) state, Tensor(b!) outputs) -> ()");
   library.def("sum_of_squares(Tensor values, Tensor(a!) out) -> ()");
 }
 
