@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Trains two models with `train` and with plain PyTorch, eager and compiled, side by side: speed, memory, losses.
 #
-# usage: scripts/compare/train.sh [--rounds N] [--steps N] [--models LIST] [--precisions LIST] [--no-compile] [OUT.md]
+# usage: scripts/compare/train.sh [--rounds N] [--steps N] [--models LIST] [--precisions LIST] [--no-compile] [--losses]
+#                               [OUT.md]
 #
 #   --rounds N         interleaved repetitions of every contestant (default: 3)
 #   --steps N          optimizer steps of a run, of which the first three are not timed (default: 50)
 #   --models LIST      of nanogpt,llama (default: both)
 #   --precisions LIST  of fp32,bf16 (default: both)
 #   --no-compile       leave out torch.compile
+#   --losses           compare losses too, with two more loops: one sums the gradients' norm in float64, as train does,
+#                      one computes everything in float64
 #   OUT.md             where the report goes (default: standard output)
 #
 # Both models have 6 layers of width 384 and Mistral's vocabulary of 32,000; a step is 2,048 tokens. All contestants

@@ -155,7 +155,8 @@ class Contest:
                 f"({min(ratios):.2f} to {max(ratios):.2f}) | {gflops:.0f} | {gflops / peak:.0%} | {memory / 1e6:.0f} | "
                 f"{memory / base:.0%} | {max(r['step_times_s'][0] for r in results):.1f} | "
                 f"{min(loads):.1f} to {max(loads):.1f} |")
-        lines += self.loss_table()
+        if self.options.losses:
+            lines += self.loss_table()
         lines.append(f"\nFirst micro-batch of train after {max(r['ready_s'] for r in self.results['train']):.2f} s at "
                      f"the latest; PyTorch imported after {min(r['imported_s'] for r in eager):.2f} s at the earliest, "
                      f"its first micro-batch after {min(r['ready_s'] for r in eager):.2f} s.")
@@ -170,6 +171,7 @@ def main():
     parser.add_argument("--models", default="nanogpt,llama")
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
+    parser.add_argument("--losses", action="store_true")
     parser.add_argument("out", nargs="?")
     options = parser.parse_args()
     contests = [Contest(options, model, precision) for model in options.models.split(",")
@@ -177,8 +179,9 @@ def main():
     for _ in range(options.rounds):
         for contest in contests:
             contest.round()
-    for contest in contests:
-        contest.run_yardsticks()
+    if options.losses:
+        for contest in contests:
+            contest.run_yardsticks()
     peaks = {name: peak_gemm(dtype) for name, dtype in (("fp32", "float32"), ("bf16", "bfloat16"))
              if name in options.precisions.split(",")}
     with open("/proc/cpuinfo", encoding="utf-8") as file:
