@@ -1,0 +1,248 @@
+#include "lib/codec/rank_one.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lib/base/error.h"
+#include "lib/codec/fixed_log2.h"
+#include "lib/codec/plane_coder.h"
+#include "lib/formats/bad_input.h"
+
+namespace trainwright::codec {
+namespace {
+
+constexpr int kSteps = 8;  // a prediction's steps to one exponent
+constexpr int kMaxCentre = 255 * kSteps + kSteps / 2;
+constexpr size_t kPieceBytes = size_t{1} << 18;
+constexpr uint64_t kMaxDeviations = uint64_t{1} << 26;
+constexpr uint64_t kMinElements = 4096;
+constexpr uint64_t kStripElements = 32768;  // rows that are estimated together, as they would share a table
+constexpr uint64_t kStrips = 8;
+
+/// Rows [begin, end) of a matrix.
+struct Strip {
+  uint64_t begin, end;
+};
+
+std::vector<Strip> StripsOf(const MatrixPart& matrix, bool all) {
+  const uint64_t rows = std::max<uint64_t>(1, kStripElements / matrix.columns);
+  const uint64_t strips = (matrix.rows + rows - 1) / rows;
+  const uint64_t taken = all ? strips : std::min(strips, kStrips);
+  std::vector<Strip> result;
+  for (uint64_t i = 0; i < taken; ++i) {
+    const uint64_t begin = i * strips / taken * rows;
+    result.push_back({begin, std::min(matrix.rows, begin + rows)});
+  }
+  return result;
+}
+
+int Clamp(int64_t value, int low, int high) {
+  return static_cast<int>(std::clamp<int64_t>(value, low, high));
+}
+
+/// sum / count in eighths, rounded; `otherwise` without any.
+int64_t MeanInEighths(uint64_t sum, uint64_t count, int64_t otherwise) {
+  return count == 0 ? otherwise : static_cast<int64_t>((sum * kSteps + count / 2) / count);
+}
+
+}  // namespace
+
+std::optional<RankOnePredictor::Part> RankOnePredictor::FitPart(const Kernels& kernels,
+                                                                const TensorView& tensor,
+                                                                const MatrixPart& matrix, bool thorough) {
+  const uint64_t rows = matrix.rows, columns = matrix.columns;
+  if (rows < 4 || columns < 4 || rows * columns < kMinElements) return std::nullopt;
+  const size_t width = ElementBytes(tensor.type);
+  std::vector<uint8_t> exponents(columns);
+  std::vector<uint32_t> sums(columns), counts(columns);
+  Part part;
+  part.matrix = matrix;
+
+  const auto read_row = [&](uint64_t row) {
+    kernels.exponents(tensor.type, tensor.bytes.data() + (matrix.first + row * columns) * width, columns,
+                      exponents.data());
+  };
+  // Means over rows of one strip after another; sums of 32 bits hold 2^24 rows.
+  const auto fit = [&](const std::vector<Strip>& strips) {
+    std::vector<uint64_t> column_sums(columns), column_counts(columns);
+    std::vector<int64_t> row_means(rows, -1);
+    uint64_t sum = 0, count = 0;
+    for (const Strip& strip : strips) {
+      std::fill(sums.begin(), sums.end(), 0);
+      std::fill(counts.begin(), counts.end(), 0);
+      for (uint64_t row = strip.begin; row < strip.end; ++row) {
+        read_row(row);
+        const ExponentSum row_sum = kernels.add_exponents(exponents.data(), columns, sums.data(), counts.data());
+        row_means[row] = MeanInEighths(row_sum.sum, row_sum.count, -1);
+        sum += row_sum.sum;
+        count += row_sum.count;
+      }
+      for (uint64_t c = 0; c < columns; ++c) {
+        column_sums[c] += sums[c];
+        column_counts[c] += counts[c];
+      }
+    }
+    const int64_t mean = MeanInEighths(sum, count, 0);
+    part.centre = Clamp(mean + kSteps / 2, 0, kMaxCentre);  // the half step rounds predictions
+    part.rows.assign(rows, 0);
+    part.columns.resize(columns);
+    for (uint64_t row = 0; row < rows; ++row)
+      if (row_means[row] >= 0) part.rows[row] = static_cast<int16_t>(Clamp(row_means[row] - mean, -128, 127));
+    for (uint64_t c = 0; c < columns; ++c) {
+      const int64_t column_mean = MeanInEighths(column_sums[c], column_counts[c], mean);
+      part.columns[c] = static_cast<int16_t>(part.centre + Clamp(column_mean - mean, -128, 127));
+    }
+  };
+  const auto gains = [&](const std::vector<Strip>& strips) {
+    uint64_t plain = 0, predicted = 0, elements = 0;
+    std::array<uint32_t, 256> before, after, counted;
+    for (const Strip& strip : strips) {
+      before.fill(0);
+      after.fill(0);
+      for (uint64_t row = strip.begin; row < strip.end; ++row) {
+        read_row(row);
+        kernels.histogram(exponents.data(), columns, counted.data());
+        for (int s = 0; s < 256; ++s) before[s] += counted[s];
+        kernels.predict(exponents.data(), part.columns.data(), part.rows[row], columns);
+        kernels.histogram(exponents.data(), columns, counted.data());
+        for (int s = 0; s < 256; ++s) after[s] += counted[s];
+      }
+      plain += EntropyCost(before.data());
+      predicted += EntropyCost(after.data());
+      elements += (strip.end - strip.begin) * columns;
+    }
+    // Deviations take about six bits each; the gain must be a hundredth.
+    const uint64_t side = (rows + columns) * 6 * elements / (rows * columns) << kLog2FractionBits;
+    return predicted + side < plain - plain / 100;
+  };
+
+  const std::vector<Strip> all = StripsOf(matrix, true);
+  if (!thorough) {
+    const std::vector<Strip> sample = StripsOf(matrix, false);
+    fit(sample);
+    if (!gains(sample)) return std::nullopt;
+    if (sample.size() == all.size()) return part;
+  }
+  fit(all);
+  if (thorough && !gains(all)) return std::nullopt;
+  return part;
+}
+
+std::optional<RankOnePredictor> RankOnePredictor::Fit(const Kernels& kernels, const TensorView& tensor,
+                                                      bool thorough) {
+  if (!IsFloat(tensor.type)) return std::nullopt;
+  RankOnePredictor predictor;
+  uint64_t deviations = 0;
+  for (const MatrixPart& matrix : tensor.matrices) {
+    if (deviations + matrix.rows + matrix.columns > kMaxDeviations) break;
+    std::optional<Part> part = FitPart(kernels, tensor, matrix, thorough);
+    if (!part) continue;
+    deviations += matrix.rows + matrix.columns;
+    predictor.parts_.push_back(std::move(*part));
+  }
+  if (predictor.parts_.empty()) return std::nullopt;
+  return predictor;
+}
+
+std::vector<uint8_t> RankOnePredictor::Serialize(const Kernels& kernels, CodecLevel level) const {
+  std::vector<uint8_t> side, deviations;
+  AppendVarint(&side, parts_.size());
+  uint64_t end = 0;
+  for (const Part& part : parts_) {
+    AppendVarint(&side, part.matrix.first - end);
+    AppendVarint(&side, part.matrix.rows);
+    AppendVarint(&side, part.matrix.columns);
+    AppendVarint(&side, static_cast<uint64_t>(part.centre));
+    end = part.matrix.first + part.matrix.rows * part.matrix.columns;
+    for (const int16_t row : part.rows) deviations.push_back(static_cast<uint8_t>(row));
+    for (const int16_t column : part.columns) deviations.push_back(static_cast<uint8_t>(column - part.centre));
+  }
+  PlaneEncoder encoder;
+  std::vector<uint8_t> coded(std::min(deviations.size(), kPieceBytes));
+  for (size_t at = 0; at < deviations.size(); at += kPieceBytes) {
+    const ByteSpan piece = ByteSpan(deviations).subspan(at, std::min(kPieceBytes, deviations.size() - at));
+    const EncodedPlane plane = encoder.Encode(kernels, piece, level, coded.data());
+    side.push_back(static_cast<uint8_t>(plane.mode));
+    AppendInteger<uint32_t>(&side, plane.size_bytes);
+    AppendBytes(&side, ByteSpan(coded).first(plane.size_bytes));
+  }
+  return side;
+}
+
+RankOnePredictor RankOnePredictor::Parse(const Kernels& kernels, ByteSpan side, uint64_t elements,
+                                         const std::string& object, uint64_t offset) {
+  const auto refuse = [&](const std::string& why) {
+    return BadInputAt(offset, object, "the predictor is corrupt: " + why);
+  };
+  ByteParser parser(side);
+  RankOnePredictor predictor;
+  const uint64_t parts = parser.ReadVarint();
+  uint64_t end = 0, deviations = 0;
+  for (uint64_t i = 0; i < parts; ++i) {
+    Part part;
+    MatrixPart& matrix = part.matrix;
+    const uint64_t gap = parser.ReadVarint();
+    matrix.rows = parser.ReadVarint();
+    matrix.columns = parser.ReadVarint();
+    const uint64_t centre = parser.ReadVarint();
+    if (parser.failed()) throw refuse("it ends before its matrices");
+    uint64_t size;
+    if (gap > elements - end || matrix.rows == 0 || matrix.columns == 0 ||
+        __builtin_mul_overflow(matrix.rows, matrix.columns, &size) || size > elements - end - gap) {
+      throw refuse("a matrix is not inside the tensor");
+    }
+    if (centre > kMaxCentre) throw refuse("a centre is out of range");
+    if (matrix.rows > kMaxDeviations || matrix.columns > kMaxDeviations ||
+        (deviations += matrix.rows + matrix.columns) > kMaxDeviations) {
+      throw refuse("its matrices have too many rows and columns");
+    }
+    matrix.first = end + gap;
+    end = matrix.first + size;
+    part.centre = static_cast<int>(centre);
+    predictor.parts_.push_back(std::move(part));
+  }
+  std::vector<uint8_t> decoded;
+  PlaneDecoder decoder;
+  while (decoded.size() < deviations) {
+    const auto mode = parser.Read<uint8_t>();
+    const ByteSpan coded = parser.ReadBytes(parser.Read<uint32_t>());
+    if (parser.failed() || mode > static_cast<uint8_t>(PlaneMode::kRans)) throw refuse("a piece is not whole");
+    const size_t size = std::min<uint64_t>(kPieceBytes, deviations - decoded.size());
+    decoder.Open(kernels, static_cast<PlaneMode>(mode), coded, size, object, offset);
+    for (size_t left = size; left > 0;) {
+      const size_t n = std::min(left, kRunUnit);
+      AppendBytes(&decoded, {decoder.Read(n), n});
+      left -= n;
+    }
+    decoder.Close();
+  }
+  if (parser.remaining() != 0) throw refuse("bytes are left over");
+  const uint8_t* next = decoded.data();
+  for (Part& part : predictor.parts_) {
+    part.rows.resize(part.matrix.rows);
+    part.columns.resize(part.matrix.columns);
+    for (int16_t& row : part.rows) row = static_cast<int8_t>(*next++);
+    for (int16_t& column : part.columns)
+      column = static_cast<int16_t>(part.centre + static_cast<int8_t>(*next++));
+  }
+  return predictor;
+}
+
+void RankOnePredictor::ForRows(RowKernel kernel, uint64_t first, size_t n, uint8_t* exponents) const {
+  const uint64_t end = first + n;
+  const auto past = std::upper_bound(parts_.begin(), parts_.end(), first,
+                                     [](uint64_t e, const Part& part) { return e < part.matrix.first; });
+  for (auto part = past == parts_.begin() ? past : past - 1; part != parts_.end(); ++part) {
+    const MatrixPart& matrix = part->matrix;
+    if (matrix.first >= end) break;
+    const uint64_t matrix_end = matrix.first + matrix.rows * matrix.columns;
+    for (uint64_t e = std::max(first, matrix.first); e < std::min(end, matrix_end);) {
+      const uint64_t row = (e - matrix.first) / matrix.columns, column = (e - matrix.first) % matrix.columns;
+      const uint64_t size = std::min(std::min(end, matrix_end) - e, matrix.columns - column);
+      kernel(exponents + (e - first), part->columns.data() + column, part->rows[row], size);
+      e += size;
+    }
+  }
+}
+
+}  // namespace trainwright::codec
