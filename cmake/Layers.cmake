@@ -11,6 +11,7 @@ set(trainwright_device_uses PRIVATE trainwright_openmp)
 set(trainwright_nn_uses PRIVATE trainwright_openmp)
 set(trainwright_model_uses PRIVATE trainwright_openmp nlohmann_json::nlohmann_json)
 set(trainwright_report_uses PUBLIC nlohmann_json::nlohmann_json)
+set(trainwright_bench_uses PRIVATE ${TRAINWRIGHT_YAML} PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_cli_uses PRIVATE ${TRAINWRIGHT_YAML} PUBLIC CLI11::CLI11 nlohmann_json::nlohmann_json)
 set(trainwright_data_uses PRIVATE simdjson::simdjson PkgConfig::ZSTD)
 

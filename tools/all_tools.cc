@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "tools/bench_options.h"
 #include "tools/evaluate_options.h"
 #include "tools/generate_options.h"
 #include "tools/pack_options.h"
@@ -26,6 +27,7 @@ std::vector<ToolDefinition> AllTools() {
       Tool(TrainInfo(), DefineTrainOptions),
       Tool(EvaluateInfo(), DefineEvaluateOptions),
       Tool(GenerateInfo(), DefineGenerateOptions),
+      Tool(BenchInfo(), DefineBenchOptions),
   };
 }
 

@@ -14,6 +14,7 @@
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/utc_time.h"
 #include "lib/base/version.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
@@ -38,15 +39,6 @@ std::string Sha256OfFile(const std::string& path) {
   }
   if (!file.eof()) throw SystemError(path, "read", errno);
   return HexEncode(hash.Digest());
-}
-
-std::string Rfc3339Now() {
-  const time_t now = time(nullptr);
-  struct tm fields;
-  gmtime_r(&now, &fields);
-  char text[32];
-  strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &fields);
-  return text;
 }
 
 std::string HostName() {

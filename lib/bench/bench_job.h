@@ -1,0 +1,56 @@
+/// The jobs of bench(1): one comparison, the stages of a file, an ablation, a table of claims.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/bench/comparison.h"
+#include "lib/bench/measurement.h"
+#include "lib/bench/plan_file.h"
+#include "lib/report/progress.h"
+
+namespace trainwright {
+
+enum class OutputCheck { kOff, kWarn, kFail };
+
+struct BenchSettings {
+  std::string before, after, prepare;
+  std::string stages_file;
+  std::optional<AblationMode> ablation;
+  std::string by = "wall_s";  ///< the metric that decides
+  MetricSource metrics;
+  MeasurementOptions measurement;
+  ComparisonOptions comparison;
+  double interval_width = 0.01;  ///< stop when the interval reaches no further than this to either side
+  std::optional<double> max_regression;
+  OutputCheck output_check = OutputCheck::kWarn;
+  ProgressMode progress = ProgressMode::kAuto;
+};
+
+/// One comparison of the report, decided by its first metric.
+struct BenchRow {
+  std::string name;                     ///< of the stage or lever; empty for the only one
+  std::vector<Comparison> comparisons;  ///< the deciding metric first
+  std::string before_name, after_name;
+  std::vector<std::string> warnings;
+  std::optional<bool> outputs_equal;  ///< of before and after; nullopt when not compared
+  bool output_repeats = true;         ///< that of two runs of before
+};
+
+struct BenchResult {
+  std::vector<BenchRow> rows;
+  std::vector<Measurement> measurements;  ///< one for each stage, or one for all levers
+  nlohmann::ordered_json json;            ///< everything, raw samples included: trainwright-bench(5)
+  int exit_status = 0;
+};
+
+/// \throws what Measure and ReadPlanFile throw
+BenchResult RunBench(const BenchSettings& settings);
+
+/// 0 when no row got worse, 1 when one did, 7 when that cannot be said. With a limit: worse means by more
+/// than it, and 0 needs every interval below it.
+int ExitStatusOf(const std::vector<BenchRow>& rows, const std::optional<double>& max_regression);
+
+}  // namespace trainwright

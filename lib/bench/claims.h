@@ -1,0 +1,42 @@
+/// What the guides of known training systems claim for their levers, beside what the same lever gives here.
+///
+/// Nothing is taken on trust: a claim is met only when the whole interval of its measurement is as good as
+/// claimed. A lever that the tools lack is reported as absent by its flag and counts as not met.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/report/progress.h"
+
+namespace trainwright {
+
+/// One claim. Both commands are `train` on made-up text with these flags added.
+struct Claim {
+  const char* system;
+  const char* text;    ///< as the guide puts it, shortened
+  const char* metric;  ///< of train's steps; "max_memory_bytes" is less-is-better
+  double ratio;        ///< after / before that is claimed, at least (at most for memory)
+  const char* before;
+  const char* after;
+  bool needs_gpu;
+};
+
+/// Every claim of a system, in the order of its guide; empty for an unknown one.
+std::vector<Claim> ClaimsOf(const std::string& system);
+
+/// The flags (--name) in a claim's commands that a tool's help text does not list.
+std::vector<std::string> AbsentFlags(const Claim& claim, const std::string& help);
+
+struct ClaimsResult {
+  std::string text;  ///< the table
+  nlohmann::ordered_json json;
+  int exit_status = 0;  ///< 1 unless every claim is met
+};
+
+/// Measures with the `train`, `pretokenize` and `pack` that lie beside this program, or else in PATH; some
+/// seconds to half a minute a claim. \throws Error{kBadInput} when these do not run
+ClaimsResult CheckClaims(const std::string& system, ProgressMode progress);
+
+}  // namespace trainwright

@@ -1,0 +1,202 @@
+#include "lib/bench/command.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <sstream>
+#include <vector>
+
+#include "lib/base/elapsed.h"
+#include "lib/base/error.h"
+#include "lib/base/signals.h"
+
+namespace trainwright {
+namespace {
+
+constexpr size_t kMostOutputBytes = size_t{256} << 20;
+constexpr size_t kErrorTailBytes = 4096;
+constexpr int kNotStarted = 127;
+
+/// Two ends of a pipe, closed on the way out.
+class Pipe {
+ public:
+  Pipe() {
+    if (pipe2(ends_.data(), O_CLOEXEC) != 0) throw SystemError("pipe", "make", errno);
+    fcntl(ends_[0], F_SETFL, O_NONBLOCK);
+  }
+  ~Pipe() {
+    CloseRead();
+    CloseWrite();
+  }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  int read_end() const { return ends_[0]; }
+  int write_end() const { return ends_[1]; }
+  void CloseRead() { Close(&ends_[0]); }
+  void CloseWrite() { Close(&ends_[1]); }
+
+ private:
+  static void Close(int* fd) {
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+  }
+  std::array<int, 2> ends_ = {-1, -1};
+};
+
+/// The words of a command that is run without a shell.
+std::vector<std::string> WordsOf(const std::string& command, bool shell) {
+  if (shell) return {"/bin/sh", "-c", command};
+  std::vector<std::string> words;
+  std::istringstream stream(command);
+  for (std::string word; stream >> word;) words.push_back(word);
+  if (words.empty()) throw Error(ErrorCode::kUsage, "command", "is empty");
+  return words;
+}
+
+double Seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+}
+
+/// rchar and wchar of a process that has ended and is not reaped yet.
+void ReadIoCounts(pid_t pid, CommandRun* run) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/io");
+  std::string name;
+  for (int64_t count = 0; file >> name >> count;) {
+    if (name == "rchar:") run->read_bytes = count;
+    if (name == "wchar:") run->written_bytes = count;
+  }
+}
+
+/// Appends what a pipe holds, without waiting for more. \returns false at its end
+bool ReadWaiting(int fd, std::string* text) {
+  std::array<char, 1 << 16> piece;
+  while (true) {
+    const ssize_t count = read(fd, piece.data(), piece.size());
+    if (count == 0) return false;
+    if (count < 0) return errno == EAGAIN || errno == EINTR;
+    text->append(piece.data(), static_cast<size_t>(count));
+  }
+}
+
+void KeepTail(std::string* text) {
+  if (text->size() > kErrorTailBytes) text->erase(0, text->size() - kErrorTailBytes);
+}
+
+/// The running command: its process group dies with this object.
+class Child {
+ public:
+  Child(const std::vector<std::string>& words, int output_fd, int error_fd) {
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    pid_ = fork();
+    if (pid_ < 0) throw SystemError(words[0], "fork", errno);
+    if (pid_ == 0) {
+      setpgid(0, 0);
+      for (const int number : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM}) signal(number, SIG_DFL);
+      const int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+      if (dup2(null_fd, STDIN_FILENO) < 0 || dup2(output_fd < 0 ? null_fd : output_fd, STDOUT_FILENO) < 0 ||
+          dup2(error_fd, STDERR_FILENO) < 0) {
+        _exit(kNotStarted);
+      }
+      execvp(arguments[0], arguments.data());
+      dprintf(STDERR_FILENO, "%s cannot be run\n", arguments[0]);
+      _exit(kNotStarted);
+    }
+    setpgid(pid_, pid_);  // whoever is first
+    end_fd_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
+  }
+  ~Child() {
+    if (end_fd_ >= 0) close(end_fd_);
+    if (reaped_) return;
+    Kill();
+    int status = 0;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void Kill() const { kill(-pid_, SIGKILL); }
+  /// A descriptor that becomes readable when the process ends.
+  int end_fd() const { return end_fd_; }
+  void Reap(CommandRun* run) {
+    ReadIoCounts(pid_, run);
+    int status = 0;
+    rusage usage{};
+    while (wait4(pid_, &status, 0, &usage) < 0 && errno == EINTR) {
+    }
+    reaped_ = true;
+    run->exit_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    run->user_s = Seconds(usage.ru_utime);
+    run->system_s = Seconds(usage.ru_stime);
+    run->max_memory_bytes = static_cast<int64_t>(usage.ru_maxrss) * 1024;
+  }
+
+ private:
+  pid_t pid_ = -1;
+  int end_fd_ = -1;
+  bool reaped_ = false;
+};
+
+}  // namespace
+
+CommandRun RunCommand(const std::string& command, const CommandOptions& options) {
+  const std::vector<std::string> words = WordsOf(command, options.shell);
+  Pipe errors;
+  std::optional<Pipe> output;
+  if (options.keep_output) output.emplace();
+  CommandRun run;
+  const auto start = std::chrono::steady_clock::now();
+  Child child(words, output ? output->write_end() : -1, errors.write_end());
+  errors.CloseWrite();
+  if (output) output->CloseWrite();
+
+  if (child.end_fd() < 0) throw SystemError(words[0], "watch", errno);
+
+  enum { kEnd, kErrors, kOutput };
+  std::array<pollfd, 3> waits = {{{child.end_fd(), POLLIN, 0},
+                                  {errors.read_end(), POLLIN, 0},
+                                  {output ? output->read_end() : -1, POLLIN, 0}}};
+  const auto drain = [&](int which) {
+    if (waits[which].fd < 0) return;
+    if (!ReadWaiting(waits[which].fd, which == kErrors ? &run.error_tail : &run.output)) waits[which].fd = -1;
+    KeepTail(&run.error_tail);
+    if (run.output.size() > kMostOutputBytes) {
+      throw Error(ErrorCode::kBadInput, command, "writes more than 256 MiB to standard output", "",
+                  "send its output to a file in {dir}");
+    }
+  };
+  while (true) {
+    ThrowIfStopped();
+    const double left_s = options.timeout_s - SecondsSince(start);
+    if (left_s <= 0 && !run.timed_out) {
+      run.timed_out = true;
+      child.Kill();
+    }
+    const int wait_ms = left_s <= 0 ? -1 : static_cast<int>(std::min(left_s * 1e3, 1e6)) + 1;
+    if (poll(waits.data(), waits.size(), wait_ms) < 0 && errno != EINTR) {
+      throw SystemError("pipe", "wait for", errno);
+    }
+    if (waits[kEnd].revents != 0) break;
+    if (waits[kErrors].revents != 0) drain(kErrors);
+    if (waits[kOutput].revents != 0) drain(kOutput);
+  }
+  run.wall_s = SecondsSince(start);
+  drain(kErrors);
+  drain(kOutput);
+  child.Reap(&run);
+  return run;
+}
+
+}  // namespace trainwright

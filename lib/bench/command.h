@@ -1,0 +1,39 @@
+/// One timed run of a command: what it cost, how it ended, what it wrote.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "lib/base/bytes.h"
+
+namespace trainwright {
+
+struct CommandOptions {
+  bool shell = true;         ///< run by /bin/sh -c; else split at blanks and run directly
+  double timeout_s = 3600;   ///< then its whole process group is killed
+  bool keep_output = false;  ///< collect standard output, at most 256 MiB, instead of discarding it
+};
+
+/// Costs are those of the process and of all descendants that were waited for.
+struct CommandRun {
+  double wall_s = 0;
+  double user_s = 0, system_s = 0;
+  int64_t max_memory_bytes = 0;  ///< resident, of the largest process
+  /// What system calls read and wrote, pipes and caches included; nullopt where the kernel does not tell.
+  std::optional<int64_t> read_bytes, written_bytes;
+  int exit_status = 0;  ///< 128 + n when signal n ended it
+  bool timed_out = false;
+  std::string output;      ///< with keep_output
+  std::string error_tail;  ///< the end of standard error, at most 4 KiB
+  double cpu_s() const { return user_s + system_s; }
+};
+
+/// Runs a command with empty standard input and waits for it. Ends the command first when a signal asks this
+/// process to stop. Not to be called from several threads at a time.
+/// \throws Error{kIo} when no process can be started, Error{kInterrupted or kTerminated} on a signal
+CommandRun RunCommand(const std::string& command, const CommandOptions& options);
+
+}  // namespace trainwright

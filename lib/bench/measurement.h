@@ -1,0 +1,79 @@
+/// Interleaved runs of several variants of a command, and where their numbers come from.
+///
+/// The variants of a round run in a random order and then in the reverse order (ABBA for two), so that a
+/// drift that is linear over the round, a warming machine for example, falls out of every ratio. A second
+/// copy of the first variant runs among them as the control: its ratio to the first shows what the same
+/// method says when nothing changed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/bench/command.h"
+
+namespace trainwright {
+
+/// A command to compare. "{dir}" in its texts becomes an empty folder of each run, deleted after it.
+struct Variant {
+  std::string name;
+  std::string command;
+  std::string prepare;  ///< run before each run of the command, not timed; empty: nothing
+};
+
+/// Numbers that a command reports itself, as JSON: one object, or one a line.
+struct MetricSource {
+  std::vector<std::string> names;  ///< fields to take; empty: none
+  std::string file = "-";          ///< "{dir}/metrics.jsonl", or "-": standard output
+  int64_t skip = 0;                ///< records that have the field and are left out at the start: warming up
+};
+
+/// The median of a field over a text's records; "final:NAME" is its last value.
+/// \throws Error{kBadInput} naming `object` when the text has no such number
+double ReadMetric(const std::string& text, const std::string& name, int64_t skip, const std::string& object);
+
+struct MeasurementOptions {
+  CommandOptions command;
+  MetricSource metrics;
+  int64_t warmup_rounds = 1;
+  int64_t min_rounds = 8, max_rounds = 200;
+  double budget_s = 60;  ///< no round begins that would probably end behind it, min_rounds apart
+  bool ignore_failure = false;
+  bool compare_output = true;  ///< hash standard output of all variants in the warm-up
+  uint64_t seed = 1;
+};
+
+/// One run's numbers by metric: wall_s, cpu_s, max_memory_bytes, read_bytes, written_bytes and the command's.
+using Sample = std::map<std::string, double>;
+
+/// Each variant's two runs of a round, in time order; index 0 is the first variant, the last the control.
+struct Round {
+  std::vector<std::vector<Sample>> runs;
+};
+
+struct VariantOutput {
+  std::string sha256;  ///< of standard output in the warm-up
+  uint64_t size_bytes = 0;
+  int exit_status = 0;
+};
+
+struct Measurement {
+  std::vector<std::string> names, commands;  ///< of the variants; the last is "control"
+  std::vector<Round> rounds;
+  std::vector<VariantOutput> outputs;  ///< of the variants and the control; empty without compare_output
+  double measured_s = 0;
+  bool budget_spent = false;
+};
+
+/// Called after each round from min_rounds on: whether the rounds so far say enough.
+using EnoughRounds = std::function<bool(const Measurement&)>;
+
+/// \param variants at least one; a control of the first is added
+/// \throws Error{kBadInput} when a command fails (unless ignore_failure) or does not report a metric
+Measurement Measure(const std::vector<Variant>& variants, const MeasurementOptions& options,
+                    const EnoughRounds& enough);
+
+}  // namespace trainwright

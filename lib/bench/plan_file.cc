@@ -1,0 +1,126 @@
+#include "lib/bench/plan_file.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <set>
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kLeversMark[] = "{levers}";
+
+/// A mapping whose fields are all known and read by name.
+class Fields {
+ public:
+  Fields(const YAML::Node& node, const std::string& path, const std::set<std::string>& known)
+      : node_(node), path_(path) {
+    if (!node.IsMap()) Refuse(node, "must be a mapping with the fields " + Names(known));
+    for (const auto& entry : node) {
+      const std::string key = entry.first.Scalar();
+      if (!known.contains(key))
+        Refuse(entry.first, "has the unknown field '" + key + "'; known: " + Names(known));
+    }
+  }
+  std::string Text(const std::string& name, bool required) const {
+    const YAML::Node value = node_[name];
+    if (!value) {
+      if (required) Refuse(node_, "lacks the field '" + name + "'");
+      return "";
+    }
+    if (!value.IsScalar() || value.Scalar().empty()) Refuse(value, "field '" + name + "' must be a text");
+    return value.Scalar();
+  }
+  std::vector<YAML::Node> List(const std::string& name) const {
+    const YAML::Node value = node_[name];
+    if (!value) return {};
+    if (!value.IsSequence() || value.size() == 0) Refuse(value, "field '" + name + "' must be a list");
+    return {value.begin(), value.end()};
+  }
+  [[noreturn]] void Refuse(const YAML::Node& where, const std::string& problem) const {
+    throw Error(ErrorCode::kUsage, path_, problem, "line " + std::to_string(where.Mark().line + 1));
+  }
+
+ private:
+  static std::string Names(const std::set<std::string>& known) {
+    std::string text;
+    for (const std::string& name : known) text += (text.empty() ? "" : ", ") + name;
+    return text;
+  }
+  YAML::Node node_;
+  std::string path_;
+};
+
+}  // namespace
+
+PlanFile ReadPlanFile(const std::string& path) {
+  YAML::Node document;
+  try {
+    document = YAML::LoadFile(path);
+  } catch (const YAML::BadFile&) {
+    throw Error(ErrorCode::kIo, path, "cannot be read");
+  } catch (const YAML::Exception& error) {
+    throw Error(ErrorCode::kUsage, path, "is no YAML: " + error.msg,
+                "line " + std::to_string(error.mark.line + 1));
+  }
+  const Fields fields(document, path,
+                      {"stages", "base", "prepare", "levers", "metrics", "metric-file", "metric-skip"});
+  PlanFile plan;
+  std::set<std::string> names;
+  for (const YAML::Node& node : fields.List("stages")) {
+    const Fields stage(node, path, {"name", "before", "after", "prepare"});
+    const std::string name = stage.Text("name", true), prepare = stage.Text("prepare", false);
+    if (!names.insert(name).second) stage.Refuse(node, "names two stages '" + name + "'");
+    plan.stages.push_back({name,
+                           {name + " before", stage.Text("before", true), prepare},
+                           {name + " after", stage.Text("after", true), prepare}});
+  }
+  plan.base = fields.Text("base", false);
+  plan.prepare = fields.Text("prepare", false);
+  for (const YAML::Node& node : fields.List("levers")) {
+    const Fields lever(node, path, {"name", "add"});
+    plan.levers.push_back({lever.Text("name", true), lever.Text("add", true)});
+  }
+  for (const YAML::Node& node : fields.List("metrics")) {
+    if (!node.IsScalar()) fields.Refuse(node, "metrics must be names");
+    plan.metrics.names.push_back(node.Scalar());
+  }
+  const std::string file = fields.Text("metric-file", false), skip = fields.Text("metric-skip", false);
+  if (!file.empty()) plan.metrics.file = file;
+  if (!skip.empty()) {
+    if (skip.find_first_not_of("0123456789") != std::string::npos || skip.size() > 9) {
+      fields.Refuse(document["metric-skip"], "metric-skip must be a number of records");
+    }
+    plan.metrics.skip = std::stoll(skip);
+  }
+  if (plan.stages.empty() == plan.base.empty()) {
+    fields.Refuse(document, "must have either stages, or base and levers");
+  }
+  if (!plan.base.empty()) {
+    if (plan.levers.empty()) fields.Refuse(document, "lacks the field 'levers'");
+    if (plan.base.find(kLeversMark) == std::string::npos) {
+      fields.Refuse(document["base"], std::string("base must say by ") + kLeversMark + " where levers go");
+    }
+  }
+  return plan;
+}
+
+std::vector<Variant> AblationVariants(const PlanFile& plan, AblationMode mode) {
+  const auto with = [&](const std::string& levers) {
+    std::string command = plan.base;
+    command.replace(command.find(kLeversMark), sizeof(kLeversMark) - 1, levers);
+    return command;
+  };
+  std::vector<Variant> variants = {{"base", with(""), plan.prepare}};
+  std::string all;
+  for (const Lever& lever : plan.levers) {
+    all += (all.empty() ? "" : " ") + lever.add;
+    const bool cumulative = mode == AblationMode::kCumulative;
+    variants.push_back(
+        {(cumulative ? "+ " : "") + lever.name, with(cumulative ? all : lever.add), plan.prepare});
+  }
+  return variants;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,109 @@
+#include "lib/bench/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "lib/base/error.h"
+#include "lib/base/rng.h"
+
+namespace trainwright {
+namespace {
+
+constexpr double kMostAutocorrelation = 0.9;
+constexpr double kOutlierDeviations = 3.5;
+constexpr double kMadToDeviation = 1.4826;
+
+/// The median of scratch space, which is left partly sorted.
+double MedianInPlace(std::vector<double>* values) {
+  const size_t middle = values->size() / 2;
+  const auto at = values->begin() + static_cast<ptrdiff_t>(middle);
+  std::nth_element(values->begin(), at, values->end());
+  if (values->size() % 2 == 1) return *at;
+  return (*std::max_element(values->begin(), at) + *at) / 2;
+}
+
+}  // namespace
+
+double Median(std::vector<double> values) {
+  TRAINWRIGHT_CHECK(!values.empty());
+  return MedianInPlace(&values);
+}
+
+double LagOneAutocorrelation(std::span<const double> values) {
+  if (values.size() < 3) return 0;
+  const double middle = Median({values.begin(), values.end()});
+  double products = 0, squares = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    squares += (values[i] - middle) * (values[i] - middle);
+    if (i > 0) products += (values[i] - middle) * (values[i - 1] - middle);
+  }
+  return squares > 0 ? products / squares : 0;
+}
+
+size_t BootstrapBlockLength(std::span<const double> values) {
+  const double rho = std::clamp(LagOneAutocorrelation(values), 0.0, kMostAutocorrelation);
+  const double alpha = 4 * rho * rho / std::pow(1 - rho * rho, 2);
+  const double length = std::ceil(std::cbrt(alpha * static_cast<double>(values.size())));
+  return std::clamp<size_t>(static_cast<size_t>(length), 1, std::max<size_t>(1, values.size() / 3));
+}
+
+MedianEstimate EstimateMedian(std::span<const double> values, uint64_t seed, int draws) {
+  const size_t count = values.size();
+  TRAINWRIGHT_CHECK(count >= 2 && draws >= 100);
+  MedianEstimate estimate;
+  estimate.median = Median({values.begin(), values.end()});
+  estimate.autocorrelation = LagOneAutocorrelation(values);
+  estimate.block_length = BootstrapBlockLength(values);
+  const Rng rng(seed, "bootstrap");
+  uint64_t counter = 0;
+  std::vector<double> medians(static_cast<size_t>(draws)), sample(count);
+  int not_above = 0, not_below = 0;
+  for (double& median : medians) {
+    for (size_t filled = 0; filled < count;) {
+      const size_t begin = rng.Bits(counter++) % count;
+      for (size_t k = 0; k < estimate.block_length && filled < count; ++k) {
+        sample[filled++] = values[(begin + k) % count];
+      }
+    }
+    median = MedianInPlace(&sample);
+    not_above += median <= 0 ? 1 : 0;
+    not_below += median >= 0 ? 1 : 0;
+  }
+  std::sort(medians.begin(), medians.end());
+  const auto percentile = [&](double share) {
+    return medians[static_cast<size_t>(std::lround(share * (draws - 1)))];
+  };
+  estimate.interval = {percentile(0.025), percentile(0.975)};
+  // Counting the sample itself among the draws keeps the p-value above 0.
+  estimate.p_value = std::min(1.0, 2.0 * (1 + std::min(not_above, not_below)) / (draws + 1.0));
+  return estimate;
+}
+
+std::vector<double> HolmAdjusted(std::span<const double> p_values) {
+  std::vector<size_t> order(p_values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return p_values[a] < p_values[b]; });
+  std::vector<double> adjusted(p_values.size());
+  double largest = 0;
+  for (size_t rank = 0; rank < order.size(); ++rank) {
+    largest = std::max(largest, p_values[order[rank]] * static_cast<double>(order.size() - rank));
+    adjusted[order[rank]] = std::min(1.0, largest);
+  }
+  return adjusted;
+}
+
+std::vector<size_t> OutlierIndices(std::span<const double> values) {
+  std::vector<size_t> outliers;
+  if (values.size() < 3) return outliers;
+  const double middle = Median({values.begin(), values.end()});
+  std::vector<double> distances;
+  for (const double value : values) distances.push_back(std::abs(value - middle));
+  const double limit = kOutlierDeviations * kMadToDeviation * Median(distances);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (limit > 0 && distances[i] > limit) outliers.push_back(i);
+  }
+  return outliers;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,66 @@
+#include "lib/bench/command.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+
+#include "lib/base/elapsed.h"
+#include "lib/base/signals.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+TEST(CommandTest, ExitStatusesAndSignalsAreTold) {
+  EXPECT_EQ(RunCommand("exit 7", {}).exit_status, 7);
+  EXPECT_EQ(RunCommand("kill -9 $$", {}).exit_status, 128 + SIGKILL);
+  EXPECT_EQ(RunCommand("/no/such/program", {.shell = false}).exit_status, 127);
+}
+
+TEST(CommandTest, CostsIncludeThoseOfChildren) {
+  const CommandRun run = RunCommand("head -c 30000000 /dev/zero | md5sum > /dev/null; sleep 0.05; true", {});
+  EXPECT_GE(run.wall_s, 0.05);
+  EXPECT_GT(run.cpu_s(), 0.005);
+  EXPECT_GT(run.max_memory_bytes, 500'000);
+  ASSERT_TRUE(run.written_bytes);
+  EXPECT_GE(*run.written_bytes, 30'000'000);
+  EXPECT_LT(*run.written_bytes, 31'000'000);
+}
+
+TEST(CommandTest, OutputIsKeptWholeAndTheEndOfTheErrors) {
+  const CommandRun run =
+      RunCommand("head -c 3000000 /dev/zero; seq 1 9999 >&2; echo last >&2", {.keep_output = true});
+  EXPECT_EQ(run.output, std::string(3000000, '\0'));
+  EXPECT_TRUE(run.error_tail.ends_with("9999\nlast\n"));
+  EXPECT_LE(run.error_tail.size(), 4096u);
+}
+
+TEST(CommandTest, ATimeoutKillsTheWholeProcessGroup) {
+  test::TemporaryFolder folder;
+  const auto start = std::chrono::steady_clock::now();
+  const CommandRun run =
+      RunCommand("(sleep 30; touch " + folder.path("late") + ") & sleep 30", {.timeout_s = 0.2});
+  EXPECT_TRUE(run.timed_out);
+  EXPECT_EQ(run.exit_status, 128 + SIGKILL);
+  EXPECT_LT(SecondsSince(start), 10);
+}
+
+TEST(CommandTest, AProcessLeftInTheBackgroundIsNotWaitedFor) {
+  const CommandRun run = RunCommand("sleep 20 & echo started", {.keep_output = true});
+  EXPECT_EQ(run.output, "started\n");
+  EXPECT_LT(run.wall_s, 10);
+}
+
+TEST(CommandTest, StandardInputIsEmpty) {
+  EXPECT_EQ(RunCommand("wc -c", {.keep_output = true}).output, "0\n");
+}
+
+TEST(CommandTest, ASignalToUsStopsTheCommand) {
+  SetStopSignalForTest(SIGINT);
+  EXPECT_EQ(test::CodeOf([] { RunCommand("sleep 30", {}); }), ErrorCode::kInterrupted);
+  SetStopSignalForTest(0);
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,128 @@
+#include "lib/bench/measurement.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+MeasurementOptions Quick(int64_t rounds) {
+  return {.warmup_rounds = 0, .min_rounds = rounds, .max_rounds = rounds, .compare_output = false};
+}
+
+const EnoughRounds kNever = [](const Measurement&) { return false; };
+
+TEST(ReadMetricTest, TakesTheMedianOfLinesBehindThoseSkipped) {
+  const std::string lines = "{\"type\":\"begin\"}\n{\"x\":9}\n{\"x\":1}\n{\"x\":3}\nnoise\n{\"x\":2}\n";
+  EXPECT_EQ(ReadMetric(lines, "x", 1, "it"), 2);
+  EXPECT_EQ(ReadMetric(lines, "final:x", 0, "it"), 2);
+  EXPECT_EQ(ReadMetric("{\n \"x\": 4\n}", "x", 0, "it"), 4);
+}
+
+TEST(ReadMetricTest, ATextWithoutTheNumberIsRefused) {
+  for (const char* text : {"", "{\"x\":\"fast\"}", "{\"y\":1}", "not json"}) {
+    EXPECT_EQ(test::CodeOf([&] { ReadMetric(text, "x", 0, "it"); }), ErrorCode::kBadInput) << text;
+  }
+  EXPECT_EQ(test::CodeOf([] { ReadMetric("{\"x\":1}", "x", 1, "it"); }), ErrorCode::kBadInput);
+}
+
+TEST(MeasurementTest, ARoundRunsEachVariantAndTheControlTwiceInMirroredOrder) {
+  test::TemporaryFolder folder;
+  const std::string log = folder.path("log");
+  const auto variant = [&](const std::string& name) {
+    return Variant{name, "echo " + name + " >> " + log, ""};
+  };
+  MeasurementOptions options = Quick(6);
+  const Measurement measurement = Measure({variant("a"), variant("b"), variant("c")}, options, kNever);
+  EXPECT_EQ(measurement.names, (std::vector<std::string>{"a", "b", "c", "control"}));
+  ASSERT_EQ(measurement.rounds.size(), 6u);
+  const std::string text = test::ReadFile(log);
+  ASSERT_EQ(text.size(), 6u * 8 * 2);
+  std::set<std::string> orders;
+  for (size_t round = 0; round < 6; ++round) {
+    std::string order;
+    for (size_t i = 0; i < 8; ++i) order += text[round * 16 + 2 * i];
+    EXPECT_EQ(order, std::string(order.rbegin(), order.rend()));
+    EXPECT_EQ(std::count(order.begin(), order.end(), 'a'), 4);  // and the control, the same command
+    EXPECT_EQ(std::count(order.begin(), order.end(), 'c'), 2);
+    orders.insert(order);
+  }
+  EXPECT_GT(orders.size(), 1u);
+}
+
+TEST(MeasurementTest, EachRunHasAnEmptyFolderThatIsDeletedAfterIt) {
+  test::TemporaryFolder folder;
+  const std::string log = folder.path("log");
+  Measure({{"a", "echo {dir} >> " + log + "; ls -A {dir} | wc -l >> " + log + "; touch {dir}/x", ""}},
+          Quick(2), kNever);
+  std::istringstream lines(test::ReadFile(log));
+  std::set<std::string> folders;
+  std::string path, files;
+  while (std::getline(lines, path) && std::getline(lines, files)) {
+    EXPECT_EQ(files, "0");
+    EXPECT_TRUE(folders.insert(path).second);
+    EXPECT_FALSE(std::filesystem::exists(path));
+  }
+  EXPECT_EQ(folders.size(), 8u);
+}
+
+TEST(MeasurementTest, PreparationRunsBeforeEachRunAndIsNotMeasured) {
+  test::TemporaryFolder folder;
+  const std::string log = folder.path("log");
+  const Measurement measurement =
+      Measure({{"a", "echo run >> " + log, "sleep 0.1; echo prepare >> " + log}}, Quick(2), kNever);
+  EXPECT_LT(measurement.rounds[0].runs[0][0].at("wall_s"), 0.1);
+  std::string expected;
+  for (int i = 0; i < 8; ++i) expected += "prepare\nrun\n";
+  EXPECT_EQ(test::ReadFile(log), expected);
+}
+
+TEST(MeasurementTest, MetricsComeFromTheCommandsFile) {
+  MeasurementOptions options = Quick(2);
+  options.metrics = {{"speed"}, "{dir}/m.jsonl", 0};
+  const Measurement measurement =
+      Measure({{"a", "echo '{\"speed\": 12.5}' > {dir}/m.jsonl", ""}}, options, kNever);
+  EXPECT_EQ(measurement.rounds[1].runs[0][1].at("speed"), 12.5);
+}
+
+TEST(MeasurementTest, AFailingCommandIsAnErrorWithItsWords) {
+  const std::string message =
+      test::MessageOf([] { Measure({{"a", "echo broken pipe dream >&2; exit 9", ""}}, Quick(2), kNever); });
+  EXPECT_NE(message.find("exit status 9"), std::string::npos) << message;
+  EXPECT_NE(message.find("broken pipe dream"), std::string::npos) << message;
+  MeasurementOptions options = Quick(2);
+  options.ignore_failure = true;
+  EXPECT_EQ(Measure({{"a", "exit 9", ""}}, options, kNever).rounds[0].runs[0][0].at("exit_status"), 9);
+}
+
+TEST(MeasurementTest, OutputsAreHashedOnceBeforeMeasuring) {
+  MeasurementOptions options = Quick(2);
+  options.compare_output = true;
+  options.warmup_rounds = 1;
+  const Measurement measurement = Measure({{"a", "echo 1", ""}, {"b", "echo 2", ""}}, options, kNever);
+  ASSERT_EQ(measurement.outputs.size(), 3u);
+  EXPECT_EQ(measurement.outputs[0].sha256, measurement.outputs[2].sha256);
+  EXPECT_NE(measurement.outputs[0].sha256, measurement.outputs[1].sha256);
+  // sha256sum of "1\n"
+  EXPECT_EQ(measurement.outputs[0].sha256,
+            "4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865");
+}
+
+TEST(MeasurementTest, TheBudgetEndsItAndEnoughEndsItEarlier) {
+  MeasurementOptions options = Quick(2);
+  options.max_rounds = 1000;
+  options.budget_s = 0.3;
+  const Measurement spent = Measure({{"a", "sleep 0.01", ""}}, options, kNever);
+  EXPECT_TRUE(spent.budget_spent);
+  EXPECT_LT(spent.measured_s, 5);
+  options.budget_s = 60;
+  EXPECT_EQ(Measure({{"a", "true", ""}}, options, [](const Measurement& m) { return m.rounds.size() >= 3; })
+                .rounds.size(),
+            3u);
+}
+
+}  // namespace
+}  // namespace trainwright

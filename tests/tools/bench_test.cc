@@ -1,0 +1,141 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using nlohmann::json;
+using test::ProcessResult;
+using test::RunShell;
+
+constexpr char kQuick[] = " --budget 0 --min-rounds 4 ";
+
+/// A command that reports a cost, so that no clock decides.
+std::string Costing(double cost) {
+  return "'echo \"{\\\"cost\\\": " + std::to_string(cost) + "}\"' ";
+}
+
+TEST(BenchToolTest, ALargerCostIsWorseAndExitStatus1) {
+  const ProcessResult run = RunShell("bench --before " + Costing(1) + "--after " + Costing(5) +
+                                     "--metric cost --by cost --output-check off --json" + kQuick);
+  EXPECT_EQ(run.exit_status, 1) << run.standard_error;
+  const json result = json::parse(run.standard_output);
+  EXPECT_EQ(result.at("schema"), "trainwright.bench/1");
+  EXPECT_EQ(result.at("results").at(0).at("verdict"), "worse");
+  EXPECT_NEAR(result.at("results").at(0).at("comparisons").at(0).at("ratio_low").get<double>(), 5, 1e-9);
+}
+
+TEST(BenchToolTest, JsonHoldsEverySampleOfEveryRun) {
+  const ProcessResult run = RunShell(
+      "bench --before true --after true --min-rounds 4 --max-rounds 4 --json --max-regression 10000");
+  EXPECT_EQ(run.exit_status, 0) << run.standard_error;
+  const json measurement = json::parse(run.standard_output).at("measurements").at(0);
+  EXPECT_EQ(measurement.at("variants"), json({"before", "after", "control"}));
+  ASSERT_EQ(measurement.at("rounds").size(), 4u);
+  for (const json& round : measurement.at("rounds")) {
+    ASSERT_EQ(round.size(), 3u);
+    for (const json& runs : round) {
+      ASSERT_EQ(runs.size(), 2u);
+      for (const json& sample : runs) {
+        EXPECT_GT(sample.at("wall_s").get<double>(), 0);
+        EXPECT_EQ(sample.at("exit_status"), 0);
+      }
+    }
+  }
+}
+
+TEST(BenchToolTest, TheCommandsOwnRateDecidesWhenAskedTo) {
+  const ProcessResult run = RunShell(
+      std::string(
+          "bench --before 'echo \"{\\\"tokens_per_s\\\": 100}\"' --after 'echo \"{\\\"tokens_per_s\\\": "
+          "150}\"' --metric tokens_per_s --by tokens_per_s --output-check off --json") +
+      kQuick);
+  EXPECT_EQ(run.exit_status, 0) << run.standard_error;
+  const json wall = json::parse(run.standard_output).at("results").at(0).at("comparisons").at(0);
+  EXPECT_EQ(wall.at("verdict"), "faster");
+  EXPECT_NEAR(wall.at("ratio").get<double>(), 1.5, 1e-9);
+}
+
+TEST(BenchToolTest, OutputsThatDifferWarnOrFail) {
+  const std::string command =
+      std::string("bench --before 'echo 1' --after 'echo 2' --max-regression 9999") + kQuick;
+  const ProcessResult warned = RunShell(command);
+  EXPECT_EQ(warned.exit_status, 0) << warned.standard_error;
+  EXPECT_NE(warned.standard_output.find("the outputs differ"), std::string::npos) << warned.standard_output;
+  EXPECT_EQ(RunShell(command + "--output-check fail").exit_status, 1);
+  const ProcessResult changing =
+      RunShell("bench --before 'date +%N' --after 'date +%N' --max-regression 9999 --output-check fail" +
+               std::string(kQuick));
+  EXPECT_EQ(changing.exit_status, 0);
+  EXPECT_NE(changing.standard_output.find("changes from run to run"), std::string::npos);
+}
+
+TEST(BenchToolTest, StagesAreComparedOneByOneAndTheHtmlReportShowsThem) {
+  test::TemporaryFolder folder;
+  test::WriteFile(folder.path("stages.yaml"),
+                  "metrics: [cost]\nstages:\n  - name: steady\n    before: " + Costing(1) +
+                      "\n    after: " + Costing(1) + "\n  - name: dear\n    before: " + Costing(1) +
+                      "\n    after: " + Costing(2) + "\n");
+  const ProcessResult run = RunShell(
+      "cd " + folder.path() + " && bench --stages stages.yaml --by cost --report r.html --json" + kQuick);
+  EXPECT_EQ(run.exit_status, 1) << run.standard_error;
+  const json results = json::parse(run.standard_output).at("results");
+  ASSERT_EQ(results.size(), 2u);
+  EXPECT_EQ(results.at(0).at("name"), "steady");
+  EXPECT_EQ(results.at(0).at("verdict"), "same");
+  EXPECT_EQ(results.at(1).at("verdict"), "worse");
+  const std::string page = test::ReadFile(folder.path("r.html"));
+  EXPECT_NE(page.find("dear: worse"), std::string::npos);
+  EXPECT_NE(page.find("<svg"), std::string::npos);
+}
+
+TEST(BenchToolTest, AblationComparesEachLeverWithTheBase) {
+  test::TemporaryFolder folder;
+  test::WriteFile(folder.path("plan.yaml"),
+                  "base: \"echo '{\\\"loss\\\": 3}' > {dir}/m; true {levers}\"\nmetric-file: \"{dir}/m\"\n"
+                  "metrics: [loss]\nlevers:\n  - {name: more, add: 0.06}\n  - {name: most, add: 0.08}\n");
+  const std::string command = "bench --stages " + folder.path("plan.yaml") + " --json" + kQuick;
+  const json alone = json::parse(RunShell(command + "--ablate one-at-a-time").standard_output).at("results");
+  ASSERT_EQ(alone.size(), 2u);
+  EXPECT_EQ(alone.at(1).at("before"), "base");
+  const json cumulative =
+      json::parse(RunShell(command + "--ablate cumulative").standard_output).at("results");
+  ASSERT_EQ(cumulative.size(), 3u);
+  EXPECT_EQ(cumulative.at(1).at("before"), "+ more");
+  EXPECT_EQ(cumulative.at(2).at("name"), "all levers");
+  EXPECT_EQ(RunShell(command).exit_status, 2);  // levers without --ablate
+}
+
+TEST(BenchToolTest, MistakesAreNamed) {
+  EXPECT_EQ(RunShell("bench").exit_status, 2);
+  EXPECT_EQ(RunShell("bench --before true").exit_status, 2);
+  EXPECT_EQ(RunShell("bench --before true --after true --stages x.yaml").exit_status, 2);
+  EXPECT_EQ(RunShell("bench --before true --after true --report picture.png").exit_status, 2);
+  EXPECT_EQ(RunShell("bench --stages /no/such.yaml").exit_status, 4);
+  EXPECT_EQ(RunShell("bench --before false --after true").exit_status, 3);
+  EXPECT_EQ(RunShell("bench --before true --after 'sleep 30' --timeout 0.3").exit_status, 3);
+  EXPECT_EQ(RunShell("bench --before true --after true --by tokens_per_s").exit_status, 3);
+}
+
+TEST(BenchToolTest, AFullDiskIsExitStatus4) {
+  const std::string command = "bench --before true --after true --max-regression 9999" + std::string(kQuick);
+  EXPECT_EQ(RunShell(command + "> /dev/full").exit_status, 4);
+  EXPECT_EQ(RunShell(command + "--save /no/such/folder/x.json").exit_status, 4);
+}
+
+TEST(BenchToolTest, ASignalStopsTheCommandAndEndsWithItsStatus) {
+  test::TemporaryFolder folder;
+  const ProcessResult run =
+      RunShell("timeout -s INT 1 bench --before 'sleep 20; touch " + folder.path("late") + "' --after true");
+  EXPECT_EQ(run.exit_status, 124);  // timeout's own status: the signal was sent
+  const ProcessResult own =
+      RunShell("bench --before 'sleep 20' --after true & pid=$!; sleep 0.7; kill -TERM $pid; wait $pid");
+  EXPECT_EQ(own.exit_status, 143);
+  EXPECT_FALSE(std::filesystem::exists(folder.path("late")));
+}
+
+}  // namespace
+}  // namespace trainwright
