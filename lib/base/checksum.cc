@@ -3,6 +3,8 @@
 #include <openssl/evp.h>
 #include <xxhash.h>
 
+#include <cstring>
+
 #include "lib/base/error.h"
 
 namespace trainwright {
@@ -41,6 +43,28 @@ void Xxh3Stream::Update(ByteSpan bytes) {
 }
 uint64_t Xxh3Stream::Digest() const {
   return XXH3_64bits_digest(state_->xxh);
+}
+
+struct Xxh128Stream::State {
+  XXH3_state_t* xxh = XXH3_createState();
+  ~State() { XXH3_freeState(xxh); }
+};
+
+Xxh128Stream::Xxh128Stream() : state_(std::make_unique<State>()) {
+  XXH3_128bits_reset(state_->xxh);
+}
+Xxh128Stream::~Xxh128Stream() = default;
+Xxh128Stream::Xxh128Stream(Xxh128Stream&&) noexcept = default;
+Xxh128Stream& Xxh128Stream::operator=(Xxh128Stream&&) noexcept = default;
+void Xxh128Stream::Update(ByteSpan bytes) {
+  XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size());
+}
+Xxh128Digest Xxh128Stream::Digest() const {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(state_->xxh));
+  Xxh128Digest digest;
+  std::memcpy(digest.data(), canonical.digest, digest.size());
+  return digest;
 }
 
 struct Sha256::State {

@@ -1,5 +1,5 @@
-/// Hashes of the suite: XXH3-64 for integrity of blocks and streams, SHA-256 for identity of files,
-/// CRC-32C where a foreign format asks for it.
+/// Hashes of the suite: XXH3-64 for integrity of blocks and streams, XXH3-128 and SHA-256 for identity of
+/// files, CRC-32C where a foreign format asks for it.
 #pragma once
 
 #include <array>
@@ -24,6 +24,25 @@ class Xxh3Stream {
   void Update(ByteSpan bytes);
   /// The hash of everything so far; may be called at any time.
   uint64_t Digest() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+using Xxh128Digest = std::array<uint8_t, 16>;
+
+/// XXH3-128 of bytes that arrive in pieces, in the canonical form that xxh128sum prints. One per thread;
+/// movable.
+class Xxh128Stream {
+ public:
+  Xxh128Stream();
+  ~Xxh128Stream();
+  Xxh128Stream(Xxh128Stream&&) noexcept;
+  Xxh128Stream& operator=(Xxh128Stream&&) noexcept;
+  void Update(ByteSpan bytes);
+  /// The digest of everything so far; may be called at any time.
+  Xxh128Digest Digest() const;
 
  private:
   struct State;

@@ -4,7 +4,7 @@ namespace trainwright {
 
 ElementType ElementTypeOf(const std::string& dtype) {
   if (dtype == "BF16" || dtype == "F16") return ElementType::kFloat16;
-  if (dtype == "F32") return ElementType::kFloat32;
+  if (dtype == "F32" || dtype == "C64") return ElementType::kFloat32;
   if (dtype == "F64") return ElementType::kFloat64;
   if (dtype == "U16" || dtype == "I16") return ElementType::kInt16;
   if (dtype == "U32" || dtype == "I32") return ElementType::kInt32;

@@ -21,6 +21,7 @@ using codec::kPrologueHeadBytes;
 static_assert(BlockDecoder::kHeadBytes == kPrologueHeadBytes);
 
 constexpr char kCutShort[] = "coded tensor";
+constexpr char kBaseHint[] = "give that base with --base";
 
 ElementType IntegerOf(ElementType type) {
   return IsFloat(type) ? static_cast<ElementType>(static_cast<int>(type) - 3) : type;
@@ -72,7 +73,8 @@ uint64_t BlockDecoder::PrologueBytes(ByteSpan head, const std::string& object) {
   return kPrologueHeadBytes + uint64_t{LoadAt<uint32_t>(head, 24)} + kHashBytes;
 }
 
-BlockDecoder::BlockDecoder(ByteSpan prologue, std::string object, std::optional<ByteSpan> base)
+BlockDecoder::BlockDecoder(ByteSpan prologue, std::string object, std::optional<ByteSpan> base,
+                           uint64_t identity)
     : state_(std::make_unique<State>()) {
   State& s = *state_;
   s.object = std::move(object);
@@ -81,7 +83,7 @@ BlockDecoder::BlockDecoder(ByteSpan prologue, std::string object, std::optional<
   if (prologue.size() != s.prologue_bytes)
     throw BadInputAt(s.prologue_bytes, s.object, "bytes follow the prologue");
   const ByteSpan hashed = prologue.first(prologue.size() - kHashBytes);
-  s.prologue_hash = Xxh3(hashed);
+  s.prologue_hash = Xxh3(hashed, identity);
   if (LoadAt<uint64_t>(prologue, hashed.size()) != s.prologue_hash)
     throw BadInputAt(hashed.size(), s.object, "the prologue is corrupt: its hash differs");
   if (prologue[5] >= kElementTypes) throw BadInputAt(5, s.object, "the element type is unknown");
@@ -104,11 +106,8 @@ BlockDecoder::BlockDecoder(ByteSpan prologue, std::string object, std::optional<
     throw BadInputAt(24, s.object, "the prologue is corrupt: it has side information without a predictor");
   }
   if (s.transform == TensorTransform::kBase) {
-    if (!base || base->size() != size_bytes() || Xxh3(*base) != base_hash) {
-      throw BadInputAt(16, s.object,
-                       base ? "it was coded against another base" : "it was coded against a base",
-                       "give that base with --base");
-    }
+    if (base && (base->size() != size_bytes() || Xxh3(*base) != base_hash))
+      throw BadInputAt(16, s.object, "it was coded against another base", kBaseHint);
     s.base = base;
   } else if (base_hash != 0) {
     throw BadInputAt(16, s.object, "the prologue is corrupt: it names a base without using it");
@@ -143,16 +142,16 @@ uint64_t BlockDecoder::BlockBytes(ByteSpan head, uint64_t block, uint64_t offset
   return size;
 }
 
-BlockPlanes BlockDecoder::CheckBlock(ByteSpan coded, uint64_t block, uint64_t offset) const {
+uint64_t BlockDecoder::FullHeadBytes() const {
+  return codec::kBlockHeadBytes + ElementBytes(state_->type) * codec::kPlaneHeadBytes;
+}
+
+BlockPlanes BlockDecoder::PlanesOf(ByteSpan head, uint64_t block, uint64_t offset) const {
   const State& s = *state_;
-  const uint64_t size = BlockBytes(coded, block, offset);
-  if (coded.size() < size) throw CutShortAt(offset + coded.size(), s.object, kCutShort);
-  if (coded.size() != size) throw s.Refuse(block, offset, "its size differs from that in the index");
-  if (LoadAt<uint64_t>(coded, 0) != codec::BlockHash(coded.subspan(8), s.prologue_hash, block))
-    throw s.Refuse(block, offset, "its hash differs");
+  if (head.size() < FullHeadBytes()) throw CutShortAt(offset + head.size(), s.object, kCutShort);
   BlockPlanes planes;
   planes.planes = ElementBytes(s.type);
-  ByteParser parser(coded.subspan(codec::kBlockHeadBytes));
+  ByteParser parser(head.subspan(codec::kBlockHeadBytes));
   uint64_t sum = 0;
   for (size_t p = 0; p < planes.planes; ++p) {
     const auto mode = parser.Read<uint8_t>();
@@ -162,9 +161,19 @@ BlockPlanes BlockDecoder::CheckBlock(ByteSpan coded, uint64_t block, uint64_t of
       throw s.Refuse(block, offset, "the mode of a plane is unknown");
     planes.mode[p] = static_cast<PlaneMode>(mode);
   }
-  if (parser.failed() || sum != parser.remaining())
+  if (sum + FullHeadBytes() != BlockBytes(head, block, offset))
     throw s.Refuse(block, offset, "its planes do not add up to its size");
   return planes;
+}
+
+BlockPlanes BlockDecoder::CheckBlock(ByteSpan coded, uint64_t block, uint64_t offset) const {
+  const State& s = *state_;
+  const uint64_t size = BlockBytes(coded, block, offset);
+  if (coded.size() < size) throw CutShortAt(offset + coded.size(), s.object, kCutShort);
+  if (coded.size() != size) throw s.Refuse(block, offset, "its size differs from that in the index");
+  if (LoadAt<uint64_t>(coded, 0) != codec::BlockHash(coded.subspan(8), s.prologue_hash, block))
+    throw s.Refuse(block, offset, "its hash differs");
+  return PlanesOf(coded, block, offset);
 }
 
 void BlockDecoder::DecodeBlock(ByteSpan coded, uint64_t block, uint64_t offset,
@@ -174,6 +183,8 @@ void BlockDecoder::DecodeBlock(ByteSpan coded, uint64_t block, uint64_t offset,
   const BlockPlanes planes = CheckBlock(coded, block, offset);
   const size_t n = ElementsOf(block), width = planes.planes;
   TRAINWRIGHT_CHECK(out.size() == n * width);
+  if (s.transform == TensorTransform::kBase && !s.base)
+    throw BadInputAt(offset, s.object, "it was coded against a base", kBaseHint);
   BlockScratch& scratch = ThreadScratch();
   size_t at = codec::kBlockHeadBytes + width * codec::kPlaneHeadBytes;
   for (size_t p = 0; p < width; ++p) {
@@ -239,8 +250,9 @@ ByteSpan PrologueOf(ByteSpan coded, const std::string& object) {
 
 }  // namespace
 
-CodedTensor::CodedTensor(ByteSpan coded, std::string object, std::optional<ByteSpan> base)
-    : coded_(coded), decoder_(PrologueOf(coded, object), object, base) {
+CodedTensor::CodedTensor(ByteSpan coded, std::string object, std::optional<ByteSpan> base,
+                         uint64_t identity)
+    : coded_(coded), decoder_(PrologueOf(coded, object), object, base, identity) {
   const uint64_t begin = decoder_.prologue_bytes();
   if (coded.size() - begin < decoder_.IndexBytes()) throw CutShortAt(coded.size(), object, kCutShort);
   const uint64_t index = coded.size() - decoder_.IndexBytes();

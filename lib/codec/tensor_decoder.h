@@ -44,9 +44,11 @@ class BlockDecoder {
   static uint64_t PrologueBytes(ByteSpan head, const std::string& object);
 
   /// \param prologue exactly that; copied   \param object names the tensor in errors
-  /// \param base the tensor that the difference was taken from, where transform() is kBase; must outlive this
+  /// \param base the tensor that the difference was taken from, where transform() is kBase; must outlive this.
+  /// Without it blocks can be checked as they are stored, not decoded.   \param identity that of the encoder
   /// \throws Error{kBadInput}; with the hint "--base" when there must be another base
-  BlockDecoder(ByteSpan prologue, std::string object, std::optional<ByteSpan> base = {});
+  BlockDecoder(ByteSpan prologue, std::string object, std::optional<ByteSpan> base = {},
+               uint64_t identity = 0);
   ~BlockDecoder();
   BlockDecoder(BlockDecoder&&) noexcept;
   BlockDecoder& operator=(BlockDecoder&&) noexcept;
@@ -71,6 +73,10 @@ class BlockDecoder {
   /// Checks the hash of the block as it is stored, without decoding it. \returns its planes
   /// \throws Error{kBadInput}
   BlockPlanes CheckBlock(ByteSpan coded, uint64_t block, uint64_t offset) const;
+  /// The planes of a block by its first bytes, FullHeadBytes() or more. Unlike CheckBlock it believes them.
+  /// \throws Error{kBadInput}
+  BlockPlanes PlanesOf(ByteSpan head, uint64_t block, uint64_t offset) const;
+  uint64_t FullHeadBytes() const;
   /// Checks an index and returns the sizes of the blocks. \throws Error{kBadInput}
   std::vector<uint32_t> ReadIndex(ByteSpan index, uint64_t offset) const;
 
@@ -84,7 +90,7 @@ class CodedTensor {
  public:
   /// Reads prologue and index, not the blocks. \param coded must outlive this
   /// \throws Error{kBadInput}
-  CodedTensor(ByteSpan coded, std::string object, std::optional<ByteSpan> base = {});
+  CodedTensor(ByteSpan coded, std::string object, std::optional<ByteSpan> base = {}, uint64_t identity = 0);
 
   const BlockDecoder& decoder() const { return decoder_; }
   /// One block as it is stored, and where.

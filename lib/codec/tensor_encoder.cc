@@ -124,7 +124,7 @@ TensorEncoder::TensorEncoder(TensorView tensor, CodecLevel level, int block_log2
   AppendInteger<uint64_t>(&s.prologue, base_hash);
   AppendInteger<uint32_t>(&s.prologue, static_cast<uint32_t>(side.size()));
   AppendBytes(&s.prologue, side);
-  s.prologue_hash = Xxh3(s.prologue);
+  s.prologue_hash = Xxh3(s.prologue, s.tensor.identity);
   AppendInteger(&s.prologue, s.prologue_hash);
 }
 

@@ -38,6 +38,8 @@ struct TensorView {
   std::vector<MatrixPart> matrices = {};
   /// A tensor of the same size of which the decoder will have a copy; the difference is coded where smaller.
   std::optional<ByteSpan> base = {};
+  /// Tells tensors apart whose prologues are the same: the decoder must be given the same number.
+  uint64_t identity = 0;
 };
 
 /// Elements of a block, but the last one.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -13,34 +14,22 @@
 namespace trainwright {
 namespace {
 
-constexpr uint64_t kMaxHeaderBytes = 100'000'000;  // the reference library's limit
 constexpr char kMetadataKey[] = "__metadata__";
 
-constexpr std::array<std::pair<std::string_view, uint64_t>, 16> kDtypes = {{{"BOOL", 1},
-                                                                            {"U8", 1},
-                                                                            {"I8", 1},
-                                                                            {"F8_E5M2", 1},
-                                                                            {"F8_E4M3", 1},
-                                                                            {"F8_E8M0", 1},
-                                                                            {"U16", 2},
-                                                                            {"I16", 2},
-                                                                            {"F16", 2},
-                                                                            {"BF16", 2},
-                                                                            {"U32", 4},
-                                                                            {"I32", 4},
-                                                                            {"F32", 4},
-                                                                            {"U64", 8},
-                                                                            {"I64", 8},
-                                                                            {"F64", 8}}};
+constexpr std::array<std::pair<std::string_view, uint64_t>, 22> kDtypeBits = {
+    {{"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6},     {"F6_E3M2", 6},     {"U8", 8},      {"I8", 8},
+     {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E5M2FNUZ", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E8M0", 8}, {"U16", 16},
+     {"I16", 16},    {"F16", 16},    {"BF16", 16},       {"U32", 32},        {"I32", 32},    {"F32", 32},
+     {"U64", 64},    {"I64", 64},    {"F64", 64},        {"C64", 64}}};
 
-/// Bytes of a tensor; kNoSize when they do not fit into 64 bits.
-constexpr uint64_t kNoSize = UINT64_MAX;
-uint64_t TensorBytes(const std::string& dtype, const std::vector<int64_t>& shape) {
-  uint64_t bytes = SafetensorsElementBytes(dtype);
+/// Bits of a tensor; nothing when they do not fit into 64 bits.
+std::optional<uint64_t> TensorBits(const std::string& dtype, const std::vector<int64_t>& shape) {
+  uint64_t elements = 1, bits;
   for (const int64_t dim : shape) {
-    if (dim < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(dim), &bytes)) return kNoSize;
+    if (dim < 0 || __builtin_mul_overflow(elements, static_cast<uint64_t>(dim), &elements)) return {};
   }
-  return bytes;
+  if (__builtin_mul_overflow(elements, SafetensorsElementBits(dtype), &bits)) return {};
+  return bits;
 }
 
 uint64_t UnsignedFrom(const nlohmann::json& json) {
@@ -59,7 +48,7 @@ SafetensorsEntry EntryFrom(const std::string& name, const nlohmann::json& json) 
   entry.name = name;
   if (!json["dtype"].is_string()) throw fault("its dtype is not a string");
   entry.dtype = json["dtype"].get<std::string>();
-  if (SafetensorsElementBytes(entry.dtype) == 0) throw fault("its dtype '" + entry.dtype + "' is unknown");
+  if (SafetensorsElementBits(entry.dtype) == 0) throw fault("its dtype '" + entry.dtype + "' is unknown");
   if (!json["shape"].is_array()) throw fault("its shape is not a list");
   for (const nlohmann::json& dim : json["shape"]) {
     const uint64_t size = UnsignedFrom(dim);
@@ -71,17 +60,26 @@ SafetensorsEntry EntryFrom(const std::string& name, const nlohmann::json& json) 
   entry.begin = UnsignedFrom(offsets[0]);
   entry.end = UnsignedFrom(offsets[1]);
   if (entry.begin > entry.end) throw fault("its data end before they begin");
-  if (TensorBytes(entry.dtype, entry.shape) != entry.end - entry.begin) {
+  const std::optional<uint64_t> bits = TensorBits(entry.dtype, entry.shape);
+  if (!bits) throw fault("its size overflows 64 bits");
+  if (*bits % 8 != 0) throw fault("it does not end at a whole byte");
+  if (*bits / 8 != entry.end - entry.begin)
     throw fault("its dtype and shape do not fit the size of its data");
-  }
   return entry;
+}
+
+/// Of a tensor to write.
+uint64_t TensorBytes(const SafetensorsTensor& tensor) {
+  const std::optional<uint64_t> bits = TensorBits(tensor.dtype, tensor.shape);
+  TRAINWRIGHT_CHECK(SafetensorsElementBits(tensor.dtype) > 0 && bits && *bits % 8 == 0);
+  return *bits / 8;
 }
 
 }  // namespace
 
-uint64_t SafetensorsElementBytes(const std::string& dtype) {
-  for (const auto& [name, size_bytes] : kDtypes) {
-    if (name == dtype) return size_bytes;
+uint64_t SafetensorsElementBits(const std::string& dtype) {
+  for (const auto& [name, bits] : kDtypeBits) {
+    if (name == dtype) return bits;
   }
   return 0;
 }
@@ -92,17 +90,23 @@ const SafetensorsEntry* SafetensorsHeader::Find(const std::string& name) const {
   return found == entries.end() ? nullptr : &*found;
 }
 
-SafetensorsHeader ParseSafetensors(ByteSpan file, const std::string& path) {
-  if (file.size() < 8) throw BadInputAt(file.size(), path, "is not a safetensors file: it is too short");
-  const auto json_bytes = ByteParser(file).Read<uint64_t>();
-  if (json_bytes > kMaxHeaderBytes)
+uint64_t SafetensorsHeadBytes(ByteSpan prefix, const std::string& path) {
+  if (prefix.size() < 8) throw BadInputAt(prefix.size(), path, "is not a safetensors file: it is too short");
+  const auto json_bytes = ByteParser(prefix).Read<uint64_t>();
+  if (json_bytes > kMaxSafetensorsHeaderBytes)
     throw BadInputAt(0, path, "is not a safetensors file: its header would be too large");
-  if (json_bytes > file.size() - 8) throw CutShortAt(file.size(), path, "safetensors header");
+  return 8 + json_bytes;
+}
+
+SafetensorsHeader ParseSafetensorsHead(ByteSpan head, const std::string& path) {
   SafetensorsHeader header;
-  header.data_offset = 8 + json_bytes;
-  const std::string_view text = AsText(file.subspan(8, json_bytes));
+  header.data_offset = SafetensorsHeadBytes(head, path);
+  if (header.data_offset > head.size()) throw CutShortAt(head.size(), path, "safetensors header");
+  const std::string_view text = AsText(head.subspan(8, header.data_offset - 8));
   if (text.empty() || text[0] != '{')
     throw BadInputAt(8, path, "is not a safetensors file: its header is no JSON object");
+  if (const size_t last = text.find_last_not_of(' '); text[last] != '}')
+    throw BadInputAt(8 + last, path, "its header does not end with } and spaces");
   const nlohmann::json json = ParseJson(text, path);
   if (!json.is_object()) throw BadInputAt(8, path, "is not a safetensors file: its header is no JSON object");
 
@@ -132,40 +136,50 @@ SafetensorsHeader ParseSafetensors(ByteSpan file, const std::string& path) {
       throw BadInputAt(8, path, "tensor '" + entry.name + "': its data do not follow those before them");
     next = entry.end;
   }
-  const uint64_t data_bytes = file.size() - header.data_offset;
+  return header;
+}
+
+SafetensorsHeader ParseSafetensors(ByteSpan file, const std::string& path) {
+  SafetensorsHeader header = ParseSafetensorsHead(file, path);
+  const uint64_t data_bytes = file.size() - header.data_offset, next = header.data_bytes();
   if (next > data_bytes) throw CutShortAt(file.size(), path, "safetensors file");
   if (next < data_bytes) throw BadInputAt(header.data_offset + next, path, "bytes follow the last tensor");
   return header;
 }
 
-void WriteSafetensors(ByteSink* sink, const std::vector<SafetensorsTensor>& tensors,
-                      const std::map<std::string, std::string>& metadata) {
+std::vector<uint8_t> EncodeSafetensorsHead(const std::vector<SafetensorsTensor>& tensors,
+                                           const std::map<std::string, std::string>& metadata) {
   nlohmann::json json = nlohmann::json::object();
   if (!metadata.empty()) json[kMetadataKey] = metadata;
   uint64_t offset = 0;
   for (const SafetensorsTensor& tensor : tensors) {
     TRAINWRIGHT_CHECK(tensor.name != kMetadataKey && !json.contains(tensor.name));
-    const uint64_t size = TensorBytes(tensor.dtype, tensor.shape);
-    TRAINWRIGHT_CHECK(SafetensorsElementBytes(tensor.dtype) > 0 &&
-                      (tensor.make ? tensor.data.empty() : tensor.data.size() == size));
-    const uint64_t end = offset + size;
+    const uint64_t size_bytes = TensorBytes(tensor);
+    TRAINWRIGHT_CHECK(tensor.make ? tensor.data.empty() : tensor.data.size() == size_bytes);
+    const uint64_t end = offset + size_bytes;
     json[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string text = CanonicalJson(json);
   text.resize((text.size() + 7) / 8 * 8, ' ');
-  TRAINWRIGHT_CHECK(text.size() <= kMaxHeaderBytes);
+  TRAINWRIGHT_CHECK(text.size() <= kMaxSafetensorsHeaderBytes);
   std::vector<uint8_t> head;
+  head.reserve(8 + text.size());
   AppendInteger(&head, static_cast<uint64_t>(text.size()));
   AppendBytes(&head, AsBytes(text));
-  sink->Write(head);
+  return head;
+}
+
+void WriteSafetensors(ByteSink* sink, const std::vector<SafetensorsTensor>& tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  sink->Write(EncodeSafetensorsHead(tensors, metadata));
   for (const SafetensorsTensor& tensor : tensors) {
     if (!tensor.make) {
       sink->Write(tensor.data);
       continue;
     }
     const std::vector<uint8_t> made = tensor.make();
-    TRAINWRIGHT_CHECK(made.size() == TensorBytes(tensor.dtype, tensor.shape));
+    TRAINWRIGHT_CHECK(made.size() == TensorBytes(tensor));
     sink->Write(made);
   }
 }

@@ -5,7 +5,9 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
@@ -17,6 +19,7 @@ namespace trainwright {
 namespace {
 
 constexpr char kTemporaryMark[] = ".tmp-";
+constexpr char kTemporaryFile[] = "a temporary file";
 
 enum class OnStop { kFinish, kThrow };
 
@@ -31,6 +34,28 @@ void WriteAll(int fd, const std::string& name, ByteSpan bytes, OnStop on_stop) {
     }
     bytes = bytes.subspan(static_cast<size_t>(count));
   }
+}
+
+void OverwriteAll(int fd, const std::string& name, uint64_t offset, ByteSpan bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0) {
+      if (errno == EINTR) continue;
+      throw SystemError(name, "write", errno);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    offset += static_cast<uint64_t>(count);
+  }
+}
+
+/// rename, but not onto a file that is there. \returns 0, or -1 with errno
+int RenameToNew(const char* from, const char* to) {
+  if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return -1;
+  // The file system knows no such rename.
+  if (link(from, to) != 0) return -1;
+  unlink(from);
+  return 0;
 }
 
 int SyncDescriptor(int fd) {
@@ -71,6 +96,11 @@ void RefuseTerminal(int fd, const std::string& name, bool refuse) {
 
 }  // namespace
 
+Error ExistsAlready(const std::string& path) {
+  return Error(ErrorCode::kUsage, path, "exists already", "",
+               "choose another name with -o, or replace it with -f");
+}
+
 std::string FolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
@@ -104,6 +134,11 @@ void AtomicFileSink::Write(ByteSpan bytes) {
   size_bytes_ += bytes.size();
 }
 
+void AtomicFileSink::Overwrite(uint64_t offset, ByteSpan bytes) {
+  TRAINWRIGHT_CHECK(offset + bytes.size() <= size_bytes_);
+  OverwriteAll(fd_, path_, offset, bytes);
+}
+
 void AtomicFileSink::SetFinalName(const std::string& file_name) {
   path_ = FolderOf(path_) + "/" + file_name;
 }
@@ -112,9 +147,11 @@ void AtomicFileSink::Commit() {
   if (SyncDescriptor(fd_) != 0)
     throw SystemError(path_, "fsync", errno, "the file was not written; an older one is untouched");
   const int close_result = close(std::exchange(fd_, -1));
-  if (close_result != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
+  const auto put_in_place = keep_existing_ ? RenameToNew : rename;
+  if (close_result != 0 || put_in_place(temporary_.c_str(), path_.c_str()) != 0) {
     const int saved = errno;
     unlink(temporary_.c_str());
+    if (keep_existing_ && saved == EEXIST) throw ExistsAlready(path_);
     throw SystemError(path_, "rename", saved, "the file was not written; an older one is untouched");
   }
   try {
@@ -136,6 +173,51 @@ const std::string& StdoutSink::name() const {
 const std::string& MemorySink::name() const {
   static const std::string name = "memory";
   return name;
+}
+
+void MemorySink::Overwrite(uint64_t offset, ByteSpan bytes) {
+  TRAINWRIGHT_CHECK(offset + bytes.size() <= bytes_.size());
+  std::copy(bytes.begin(), bytes.end(), bytes_.begin() + static_cast<ptrdiff_t>(offset));
+}
+
+int OpenNamelessFile() {
+  const char* folder = std::getenv("TMPDIR");
+  std::string path =
+      std::string(folder != nullptr && *folder != '\0' ? folder : "/tmp") + "/trainwright-XXXXXX";
+  const int fd = mkostemp(path.data(), O_CLOEXEC);
+  if (fd < 0)
+    throw SystemError(FolderOf(path), "create a temporary file", errno, "TMPDIR names another folder");
+  unlink(path.c_str());
+  return fd;
+}
+
+SpooledSink::SpooledSink(std::unique_ptr<ByteSink> target)
+    : target_(std::move(target)), fd_(OpenNamelessFile()) {}
+
+SpooledSink::~SpooledSink() {
+  close(fd_);
+}
+
+void SpooledSink::Write(ByteSpan bytes) {
+  WriteAll(fd_, kTemporaryFile, bytes, OnStop::kThrow);
+}
+
+void SpooledSink::Overwrite(uint64_t offset, ByteSpan bytes) {
+  OverwriteAll(fd_, kTemporaryFile, offset, bytes);
+}
+
+void SpooledSink::Commit() {
+  std::vector<uint8_t> piece(1 << 20);
+  uint64_t offset = 0;
+  while (true) {
+    const ssize_t count = pread(fd_, piece.data(), piece.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw SystemError(kTemporaryFile, "read", errno);
+    if (count == 0) break;
+    target_->Write(ByteSpan(piece).first(static_cast<size_t>(count)));
+    offset += static_cast<uint64_t>(count);
+  }
+  target_->Commit();
 }
 
 std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/base/bytes.h"
+#include "lib/base/error.h"
 
 namespace trainwright {
 
@@ -24,17 +25,27 @@ class ByteSink {
   virtual const std::string& name() const = 0;
 };
 
+/// A sink whose beginning can be written last, as a header that tells sizes must be.
+class OverwritableSink : public ByteSink {
+ public:
+  /// Replaces bytes that were written before. \throws Error{kIo}
+  virtual void Overwrite(uint64_t offset, ByteSpan bytes) = 0;
+};
+
 /// A file written under a temporary name in the same folder; Commit() is fsync, rename, fsync of the folder,
 /// so that a crash at any moment leaves the old file or the new one. The final name may be set as late as the
 /// commit.
 ///
 /// Temporary names are ".<name>.tmp-<pid>"; RemoveStaleTemporaries cleans up those of dead processes.
-class AtomicFileSink final : public ByteSink {
+class AtomicFileSink final : public OverwritableSink {
  public:
   /// \throws Error{kIo} when the folder is missing or not writable
   explicit AtomicFileSink(std::string path);
   ~AtomicFileSink() override;
   void Write(ByteSpan bytes) override;
+  void Overwrite(uint64_t offset, ByteSpan bytes) override;
+  /// Makes Commit() refuse to replace a file, also one that appeared meanwhile, with Error{kUsage}.
+  void KeepExisting() { keep_existing_ = true; }
   /// \throws Error{kIo} saying whether the file was not committed, or is in place but perhaps not durable
   void Commit() override;
   /// Changes the name that Commit() will give; same folder.
@@ -46,6 +57,7 @@ class AtomicFileSink final : public ByteSink {
   std::string path_, temporary_;
   int fd_ = -1;
   uint64_t size_bytes_ = 0;
+  bool keep_existing_ = false;
 };
 
 class StdoutSink final : public ByteSink {
@@ -55,9 +67,10 @@ class StdoutSink final : public ByteSink {
   const std::string& name() const override;
 };
 
-class MemorySink final : public ByteSink {
+class MemorySink final : public OverwritableSink {
  public:
   void Write(ByteSpan bytes) override { bytes_.insert(bytes_.end(), bytes.begin(), bytes.end()); }
+  void Overwrite(uint64_t offset, ByteSpan bytes) override;
   void Commit() override { committed_ = true; }
   const std::string& name() const override;
   const std::vector<uint8_t>& bytes() const { return bytes_; }
@@ -68,13 +81,35 @@ class MemorySink final : public ByteSink {
   bool committed_ = false;
 };
 
+/// Keeps what is written in a nameless file in TMPDIR (else /tmp) and passes it on at the commit.
+class SpooledSink final : public OverwritableSink {
+ public:
+  /// \throws Error{kIo}
+  explicit SpooledSink(std::unique_ptr<ByteSink> target);
+  ~SpooledSink() override;
+  void Write(ByteSpan bytes) override;
+  void Overwrite(uint64_t offset, ByteSpan bytes) override;
+  void Commit() override;
+  const std::string& name() const override { return target_->name(); }
+
+ private:
+  std::unique_ptr<ByteSink> target_;
+  int fd_;
+};
+
 /// "-" is standard output; a device, pipe or socket is written in place; anything else is an AtomicFileSink
 /// (of the file that a symbolic link points to). \throws Error{kUsage} when binary data would go to a
 /// terminal and `allow_terminal` is false
 std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal);
 
+/// The Error{kUsage} for an output that is not to be replaced.
+Error ExistsAlready(const std::string& path);
+
 /// Writes a whole small file atomically. \throws Error{kIo}
 void WriteFileAtomically(const std::string& path, ByteSpan content);
+
+/// A nameless file for reading and writing in TMPDIR, else /tmp; gone when closed. \throws Error{kIo}
+int OpenNamelessFile();
 
 /// Deletes the ".<name_prefix><anything>.tmp-<pid>" files in a folder whose process is gone.
 /// \param locked the caller's lock on the folder proves that no process is still writing these: pids are not

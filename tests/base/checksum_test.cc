@@ -26,6 +26,10 @@ TEST(Xxh3Test, AgreesWithThePublishedVectorOfTheEmptyString) {
   EXPECT_EQ(Xxh3({}), 0x2D06800538D394C2u);
 }
 
+TEST(Xxh128Test, AgreesWithThePublishedVectorOfTheEmptyString) {
+  EXPECT_EQ(HexEncode(Xxh128Stream().Digest()), "99aa06d3014798d86001c324468d497f");
+}
+
 TEST(Xxh3Test, PiecesGiveTheSameHashAsTheWhole) {
   Xxh3Stream stream;
   stream.Update(AsBytes("hello "));

@@ -94,6 +94,31 @@ TEST(CodedTensorTest, ADifferenceFromTheBaseIsCodedWhereItIsSmaller) {
   }
 }
 
+TEST(CodedTensorTest, WithoutTheBaseBlocksAreCheckedAsStored) {
+  std::mt19937_64 random(10);
+  const std::vector<uint8_t> bytes = MakeTensor(ElementType::kInt16, Content::kRandom, 4096, kColumns, &random);
+  const std::vector<uint8_t>& base = bytes;
+  const std::vector<uint8_t> coded =
+      EncodeTensor({.type = ElementType::kInt16, .bytes = bytes, .base = base}, CodecLevel::kDefault, 1, 10);
+  const CodedTensor tensor(coded, "coded");
+  ASSERT_EQ(tensor.decoder().transform(), TensorTransform::kBase);
+  std::vector<uint8_t> block(2048);
+  for (uint64_t b = 0; b < tensor.decoder().blocks(); ++b) {
+    EXPECT_EQ(tensor.CheckBlock(b).planes, 2u);
+    EXPECT_THAT(test::MessageOf([&] { tensor.DecodeBlock(b, block); }), testing::HasSubstr("--base"));
+  }
+}
+
+TEST(CodedTensorTest, ATensorDoesNotPassForAnotherOfTheSameShape) {
+  const std::vector<uint8_t> bytes(8192, 7);
+  const TensorView view{.type = ElementType::kInt16, .bytes = bytes, .identity = 5};
+  const std::vector<uint8_t> coded = EncodeTensor(view, CodecLevel::kDefault, 1, 10);
+  std::vector<uint8_t> decoded(bytes.size());
+  CodedTensor(coded, "coded", {}, 5).Decode(decoded);
+  EXPECT_EQ(decoded, bytes);
+  EXPECT_THROW(CodedTensor(coded, "coded", {}, 6), Error);
+}
+
 TEST(CodedTensorTest, TheBytesDoNotDependOnThreads) {
   std::mt19937_64 random(4);
   const std::vector<uint8_t> bytes =

@@ -118,7 +118,13 @@ TEST(SafetensorsTest, EveryRuleOfTheFormatIsChecked) {
       {R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4, "end before they begin"},
       {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4, "do not fit"},
       {R"({"a":{"dtype":"F32","shape":[4611686018427387904,4611686018427387904],"data_offsets":[0,0]}})", 0,
-       "do not fit"},
+       "overflows"},
+      {R"({"a":{"dtype":"F64","shape":[2305843009213693952],"data_offsets":[0,0]}})", 0, "overflows"},
+      {R"({"a":{"dtype":"U8","shape":[9223372036854775808],"data_offsets":[0,0]}})", 0, "too large"},
+      {R"({"a":{"dtype":"F4","shape":[3],"data_offsets":[0,1]}})", 1, "whole byte"},
+      {R"({"a":{"dtype":"F6_E2M3","shape":[2],"data_offsets":[0,2]}})", 2, "whole byte"},
+      {"{}\t", 0, "} and spaces"},
+      {"{} x", 0, "} and spaces"},
       {R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2, "do not follow"},
       {R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}})",
        3, "do not follow"},
@@ -129,6 +135,8 @@ TEST(SafetensorsTest, EveryRuleOfTheFormatIsChecked) {
       {R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
        1, "twice"},
       {R"({"__metadata__":{"a":1}})", 0, "other than strings"},
+      {R"({"__metadata__":{"a":"1","a":"2"}})", 0, "twice"},
+      {R"({"__metadata__":null})", 0, "no JSON object"},
       {R"({"__metadata__":[]})", 0, "no JSON object"},
   };
   for (const Case& wrong : cases) {
@@ -143,15 +151,16 @@ TEST(SafetensorsTest, AHugeHeaderIsRefusedBeforeItIsRead) {
 }
 
 TEST(SafetensorsTest, DeepNestingIsRefused) {
-  const std::string deep = R"({"a":)" + std::string(100'000, '[');
+  const std::string deep = R"({"a":)" + std::string(100'000, '[') + "}";
   EXPECT_EQ(CodeOf([&] { ParseSafetensors(FileOf(deep, 0), "a file"); }), ErrorCode::kBadInput);
 }
 
 TEST(SafetensorsTest, ElementSizesAreThoseOfTheFormat) {
-  EXPECT_EQ(SafetensorsElementBytes("BF16"), 2u);
-  EXPECT_EQ(SafetensorsElementBytes("F64"), 8u);
-  EXPECT_EQ(SafetensorsElementBytes("BOOL"), 1u);
-  EXPECT_EQ(SafetensorsElementBytes("float"), 0u);
+  EXPECT_EQ(SafetensorsElementBits("BF16"), 16u);
+  EXPECT_EQ(SafetensorsElementBits("C64"), 64u);
+  EXPECT_EQ(SafetensorsElementBits("BOOL"), 8u);
+  EXPECT_EQ(SafetensorsElementBits("F6_E3M2"), 6u);
+  EXPECT_EQ(SafetensorsElementBits("float"), 0u);
 }
 
 }  // namespace

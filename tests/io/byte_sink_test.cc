@@ -27,6 +27,45 @@ std::set<std::string> NamesIn(const std::string& folder) {
   return names;
 }
 
+TEST(AtomicFileSinkTest, TheBeginningCanBeWrittenLast) {
+  const TemporaryFolder folder;
+  AtomicFileSink sink(folder.path("file"));
+  sink.Write(AsBytes("....body"));
+  sink.Overwrite(0, AsBytes("head"));
+  sink.Write(AsBytes("!"));
+  sink.Commit();
+  EXPECT_EQ(ReadFile(folder.path("file")), "headbody!");
+}
+
+TEST(AtomicFileSinkTest, AFileThatIsToStayIsNotReplaced) {
+  const TemporaryFolder folder;
+  AtomicFileSink first(folder.path("file")), second(folder.path("other"));
+  first.KeepExisting();
+  second.KeepExisting();
+  first.Write(AsBytes("first"));
+  second.Write(AsBytes("second"));
+  WriteFile(folder.path("file"), "appeared meanwhile");
+  EXPECT_EQ(CodeOf([&] { first.Commit(); }), ErrorCode::kUsage);
+  second.Commit();
+  EXPECT_EQ(ReadFile(folder.path("file")), "appeared meanwhile");
+  EXPECT_EQ(ReadFile(folder.path("other")), "second");
+  EXPECT_EQ(NamesIn(folder.path()), (std::set<std::string>{"file", "other"}));
+}
+
+TEST(SpooledSinkTest, PassesEverythingOnAtTheCommitAndNothingBefore) {
+  const TemporaryFolder folder;
+  auto target = std::make_unique<AtomicFileSink>(folder.path("file"));
+  const AtomicFileSink& file = *target;
+  SpooledSink sink(std::move(target));
+  const std::string body(3'000'000, 'x');
+  sink.Write(AsBytes("...."));
+  sink.Write(AsBytes(body));
+  sink.Overwrite(0, AsBytes("head"));
+  EXPECT_EQ(file.size_bytes(), 0u);
+  sink.Commit();
+  EXPECT_EQ(ReadFile(folder.path("file")), "head" + body);
+}
+
 TEST(AtomicFileSinkTest, WithoutCommitNothingIsLeftAndTheOldFileStays) {
   const TemporaryFolder folder;
   WriteFile(folder.path("file"), "old");

@@ -132,6 +132,12 @@ extern "C" {
   return Next<ssize_t (*)(int, const void*, size_t)>("write")(fd, bytes, size);
 }
 
+// An overwrite counts as a write.
+[[gnu::visibility("default")]] ssize_t pwrite(int fd, const void* bytes, size_t size, off_t offset) {
+  if (Fails("write", fd)) return -1;
+  return Next<ssize_t (*)(int, const void*, size_t, off_t)>("pwrite")(fd, bytes, size, offset);
+}
+
 [[gnu::visibility("default")]] int fsync(int fd) {
   if (Fails("fsync", fd)) return -1;
   return recording ? 0 : Next<int (*)(int)>("fsync")(fd);
@@ -140,6 +146,13 @@ extern "C" {
 [[gnu::visibility("default")]] int rename(const char* from, const char* to) noexcept {
   if (Fails("rename", to, from)) return -1;
   return Next<int (*)(const char*, const char*)>("rename")(from, to);
+}
+
+[[gnu::visibility("default")]] int renameat2(int from_folder, const char* from, int to_folder, const char* to,
+                                              unsigned flags) noexcept {
+  if (Fails("rename", to, from)) return -1;
+  return Next<int (*)(int, const char*, int, const char*, unsigned)>("renameat2")(from_folder, from, to_folder, to,
+                                                                                   flags);
 }
 
 [[gnu::visibility("default")]] int symlink(const char* target, const char* path) noexcept {

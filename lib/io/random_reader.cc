@@ -1,0 +1,120 @@
+#include "lib/io/random_reader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/signals.h"
+#include "lib/io/byte_sink.h"
+#include "lib/io/byte_source.h"
+
+namespace trainwright {
+namespace {
+
+class FileReader final : public RandomReader {
+ public:
+  FileReader(int fd, std::string name) : fd_(fd), name_(std::move(name)) {}
+  ~FileReader() override { close(fd_); }
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+
+  uint64_t size_bytes() const override {
+    struct stat info;
+    if (fstat(fd_, &info) != 0) throw SystemError(name_, "stat", errno);
+    return static_cast<uint64_t>(info.st_size);
+  }
+  const std::string& name() const override { return name_; }
+
+ protected:
+  size_t ReadSome(uint64_t offset, std::span<uint8_t> out) const override {
+    while (true) {
+      ThrowIfStopped();
+      const ssize_t count = pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
+      if (count >= 0) return static_cast<size_t>(count);
+      if (errno != EINTR) throw SystemError(name_, "read", errno);
+    }
+  }
+
+ private:
+  int fd_;
+  std::string name_;
+};
+
+class MemoryReader final : public RandomReader {
+ public:
+  MemoryReader(ByteSpan bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {}
+  uint64_t size_bytes() const override { return bytes_.size(); }
+  const std::string& name() const override { return name_; }
+
+ protected:
+  size_t ReadSome(uint64_t offset, std::span<uint8_t> out) const override {
+    const ByteSpan left = bytes_.subspan(std::min<uint64_t>(offset, bytes_.size()));
+    const size_t count = std::min(out.size(), left.size());
+    std::copy_n(left.begin(), count, out.begin());
+    return count;
+  }
+
+ private:
+  ByteSpan bytes_;
+  std::string name_;
+};
+
+}  // namespace
+
+void RandomReader::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
+  while (!out.empty()) {
+    const size_t count = ReadSome(offset, out);
+    if (count == 0)
+      throw Error(ErrorCode::kBadInput, name(), "ends too early", "byte " + std::to_string(offset));
+    bytes_read_ += count;
+    offset += count;
+    out = out.subspan(count);
+  }
+}
+
+std::vector<uint8_t> RandomReader::ReadAt(uint64_t offset, uint64_t size) const {
+  const uint64_t file_bytes = size_bytes();
+  if (offset > file_bytes || size > file_bytes - offset)
+    throw Error(ErrorCode::kBadInput, name(), "ends too early", "byte " + std::to_string(file_bytes));
+  std::vector<uint8_t> bytes(size);
+  ReadAt(offset, std::span<uint8_t>(bytes));
+  return bytes;
+}
+
+std::unique_ptr<RandomReader> OpenRandomReader(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw SystemError(path, "open", errno);
+  auto reader = std::make_unique<FileReader>(fd, path);
+  struct stat info;
+  if (fstat(fd, &info) != 0) throw SystemError(path, "stat", errno);
+  if (S_ISDIR(info.st_mode)) throw SystemError(path, "open", EISDIR);
+  if (!S_ISREG(info.st_mode))
+    throw SystemError(path, "seek", ESPIPE, "give a regular file, or - for standard input");
+  return reader;
+}
+
+std::unique_ptr<RandomReader> SpoolStandardInput() {
+  const std::unique_ptr<ByteSource> source = OpenSource("-");
+  const int fd = OpenNamelessFile();
+  auto reader = std::make_unique<FileReader>(fd, source->name());
+  std::vector<uint8_t> piece(1 << 20);
+  while (const size_t count = source->Read(piece.data(), piece.size())) {
+    for (size_t done = 0; done < count;) {
+      const ssize_t written = write(fd, piece.data() + done, count - done);
+      if (written < 0 && errno != EINTR) throw SystemError("a temporary file", "write", errno);
+      done += static_cast<size_t>(std::max<ssize_t>(written, 0));
+    }
+  }
+  return reader;
+}
+
+std::unique_ptr<RandomReader> MemoryRandomReader(ByteSpan bytes, std::string name) {
+  return std::make_unique<MemoryReader>(bytes, std::move(name));
+}
+
+}  // namespace trainwright

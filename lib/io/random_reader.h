@@ -1,0 +1,46 @@
+/// Reading at any offset: a file, or memory. Files are read, never mapped, so that a file that is cut or
+/// replaced meanwhile is an error and not a signal.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/base/bytes.h"
+
+namespace trainwright {
+
+/// Immutable but for the count, thread-safe.
+class RandomReader {
+ public:
+  virtual ~RandomReader() = default;
+  virtual uint64_t size_bytes() const = 0;
+  /// For messages: the path.
+  virtual const std::string& name() const = 0;
+
+  /// Fills `out` with the bytes from `offset` on. \throws Error{kBadInput} where the file ends before,
+  /// Error{kIo}
+  void ReadAt(uint64_t offset, std::span<uint8_t> out) const;
+  std::vector<uint8_t> ReadAt(uint64_t offset, uint64_t size) const;
+  /// Bytes that were read so far.
+  uint64_t bytes_read() const { return bytes_read_; }
+
+ protected:
+  /// Reads up to out.size() > 0 bytes; 0 only at the end.
+  virtual size_t ReadSome(uint64_t offset, std::span<uint8_t> out) const = 0;
+
+ private:
+  mutable std::atomic<uint64_t> bytes_read_ = 0;
+};
+
+/// \throws Error{kIo}; also when the path is no regular file
+std::unique_ptr<RandomReader> OpenRandomReader(const std::string& path);
+/// Copies standard input to a nameless file and reads that. \throws Error{kIo, kInterrupted, kTerminated}
+std::unique_ptr<RandomReader> SpoolStandardInput();
+/// Memory that the caller keeps alive.
+std::unique_ptr<RandomReader> MemoryRandomReader(ByteSpan bytes, std::string name = "memory");
+
+}  // namespace trainwright
