@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "lib/base/bytes.h"
-#include "lib/base/checksum.h"
+#include "lib/codec/cpu/kernels.h"
 #include "lib/codec/element_type.h"
 
 namespace trainwright::codec {
@@ -27,8 +27,8 @@ constexpr size_t MaxBlockBytes(ElementType type, uint64_t elements) {
   return kBlockHeadBytes + ElementBytes(type) * (kPlaneHeadBytes + elements);
 }
 /// The hash of a stored block, of all its bytes behind the hash.
-inline uint64_t BlockHash(ByteSpan behind, uint64_t prologue_hash, uint64_t block) {
-  return Xxh3(behind, prologue_hash + block);
+inline uint64_t BlockHash(const Kernels& kernels, ByteSpan behind, uint64_t prologue_hash, uint64_t block) {
+  return kernels.hash(behind.data(), behind.size(), prologue_hash + block);
 }
 
 }  // namespace trainwright::codec

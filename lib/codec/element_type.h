@@ -7,8 +7,8 @@
 
 namespace trainwright {
 
-/// The numbers are those of man/trainwright-codec.5. 16-bit floats of both kinds (bf16, fp16) are coded alike;
-/// 8-bit floats, and whatever has no type of its own, are coded as kInt8.
+/// The numbers are those of man/trainwright-codec.5. 16-bit floats of both kinds (bf16, fp16) are coded
+/// alike; 8-bit floats, and whatever has no type of its own, are coded as kInt8.
 enum class ElementType : uint8_t {
   kInt8 = 0,
   kInt16 = 1,

@@ -110,7 +110,7 @@ std::vector<Run> PlanRuns(const Kernels& kernels, ByteSpan plane, size_t units) 
     size_t best = runs.size();
     int64_t saved = -1;
     for (size_t i = 0; i + 1 < runs.size(); ++i) {
-      const auto saves = static_cast<int64_t>(runs[i].cost + runs[i + 1].cost) - static_cast<int64_t>(joined[i]);
+      const auto saves = static_cast<int64_t>(runs[i].cost + runs[i + 1].cost - joined[i]);
       if (saves > saved) {
         saved = saves;
         best = i;
@@ -195,8 +195,8 @@ EncodedPlane PlaneEncoder::Encode(const Kernels& kernels, ByteSpan plane, CodecL
     const size_t begin = units * kRunUnit;
     if (begin >= end) continue;  // a last run of less than a group
     BuildEncodeTable(tables[i], &scratch_->table);
-    words = kernels.rans_encode(plane.data() + begin, (end - begin) / kRansLanes, scratch_->table, states.data(),
-                                words);
+    words = kernels.rans_encode(plane.data() + begin, (end - begin) / kRansLanes, scratch_->table,
+                                states.data(), words);
     end = begin;
   }
   const size_t words_bytes = static_cast<size_t>(words_end - words), tail = plane.size() % kRansLanes;

@@ -72,7 +72,8 @@ std::optional<RankOnePredictor::Part> RankOnePredictor::FitPart(const Kernels& k
       std::fill(counts.begin(), counts.end(), 0);
       for (uint64_t row = strip.begin; row < strip.end; ++row) {
         read_row(row);
-        const ExponentSum row_sum = kernels.add_exponents(exponents.data(), columns, sums.data(), counts.data());
+        const ExponentSum row_sum =
+            kernels.add_exponents(exponents.data(), columns, sums.data(), counts.data());
         row_means[row] = MeanInEighths(row_sum.sum, row_sum.count, -1);
         sum += row_sum.sum;
         count += row_sum.count;
@@ -155,7 +156,8 @@ std::vector<uint8_t> RankOnePredictor::Serialize(const Kernels& kernels, CodecLe
     AppendVarint(&side, static_cast<uint64_t>(part.centre));
     end = part.matrix.first + part.matrix.rows * part.matrix.columns;
     for (const int16_t row : part.rows) deviations.push_back(static_cast<uint8_t>(row));
-    for (const int16_t column : part.columns) deviations.push_back(static_cast<uint8_t>(column - part.centre));
+    for (const int16_t column : part.columns)
+      deviations.push_back(static_cast<uint8_t>(column - part.centre));
   }
   PlaneEncoder encoder;
   std::vector<uint8_t> coded(std::min(deviations.size(), kPieceBytes));
@@ -237,7 +239,8 @@ void RankOnePredictor::ForRows(RowKernel kernel, uint64_t first, size_t n, uint8
     if (matrix.first >= end) break;
     const uint64_t matrix_end = matrix.first + matrix.rows * matrix.columns;
     for (uint64_t e = std::max(first, matrix.first); e < std::min(end, matrix_end);) {
-      const uint64_t row = (e - matrix.first) / matrix.columns, column = (e - matrix.first) % matrix.columns;
+      const uint64_t row = (e - matrix.first) / matrix.columns;
+      const uint64_t column = (e - matrix.first) % matrix.columns;
       const uint64_t size = std::min(std::min(end, matrix_end) - e, matrix.columns - column);
       kernel(exponents + (e - first), part->columns.data() + column, part->rows[row], size);
       e += size;

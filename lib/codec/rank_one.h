@@ -24,7 +24,8 @@ class RankOnePredictor {
                                 const std::string& object, uint64_t offset);
   std::vector<uint8_t> Serialize(const Kernels& kernels, CodecLevel level) const;
 
-  /// Replaces the exponents of elements [first, first + n) by their codes; elements outside the matrices stay.
+  /// Replaces the exponents of elements [first, first + n) by their codes; elements outside the matrices
+  /// stay.
   void Encode(const Kernels& kernels, uint64_t first, size_t n, uint8_t* exponents) const {
     ForRows(kernels.predict, first, n, exponents);
   }
@@ -41,8 +42,8 @@ class RankOnePredictor {
   };
   using RowKernel = void (*)(uint8_t*, const int16_t*, int16_t, size_t);
 
-  static std::optional<Part> FitPart(const Kernels& kernels, const TensorView& tensor, const MatrixPart& matrix,
-                                     bool thorough);
+  static std::optional<Part> FitPart(const Kernels& kernels, const TensorView& tensor,
+                                     const MatrixPart& matrix, bool thorough);
   void ForRows(RowKernel kernel, uint64_t first, size_t n, uint8_t* exponents) const;
 
   std::vector<Part> parts_;

@@ -1,5 +1,6 @@
 #include "lib/codec/rans_table.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace trainwright {
@@ -43,8 +44,9 @@ RansFrequencies NormalizeCounts(const uint32_t* counts) {
     int best = -1;
     for (int i = 0; i < n; ++i) {
       const int s = present[i];
-      if (frequencies[s] < kRansTotal - 1 && (best < 0 || uint64_t{counts[s]} * (2u * frequencies[best] + 1) >
-                                                              uint64_t{counts[best]} * (2u * frequencies[s] + 1))) {
+      if (frequencies[s] < kRansTotal - 1 &&
+          (best < 0 || uint64_t{counts[s]} * (2u * frequencies[best] + 1) >
+                           uint64_t{counts[best]} * (2u * frequencies[s] + 1))) {
         best = s;
       }
     }
@@ -123,118 +125,79 @@ bool ReadFrequencies(ByteParser* parser, RansFrequencies* frequencies) {
          (*frequencies)[last] != 0;
 }
 
-void LayOutSlots(const RansFrequencies& frequencies, AliasLayout* layout) {
-  std::array<uint8_t, 256> symbol_of{};
-  std::array<uint32_t, 256> left{};  // slots of each rank that have no place yet
-  uint32_t symbols = 0;
+void OrderSlots(const RansFrequencies& frequencies, SlotOrder* order) {
+  std::array<uint8_t, 256> frequent, rare;
+  size_t frequents = 0, rares = 0;
   for (int s = 0; s < 256; ++s) {
-    if (frequencies[s] == 0) continue;
-    symbol_of[symbols] = static_cast<uint8_t>(s);
-    left[symbols++] = frequencies[s];
-  }
-  layout->symbols = symbols;
-  const uint32_t buckets = layout->buckets = symbols <= kSmallAlphabet ? kSmallAlphabet : 256;
-  const uint32_t width = kRansTotal / buckets;
-
-  // Two queues: ranks with too few slots for their bucket, and ranks with enough. Each bucket of the first
-  // kind is filled up by the front of the second, which joins the first when it has too few itself.
-  std::array<uint8_t, 512> poor, rich;
-  uint32_t poor_begin = 0, poor_end = 0, rich_begin = 0, rich_end = 0;
-  for (uint32_t rank = 0; rank < buckets; ++rank) {
-    if (left[rank] < width) {
-      poor[poor_end++] = static_cast<uint8_t>(rank);
-    } else {
-      rich[rich_end++] = static_cast<uint8_t>(rank);
+    if (frequencies[s] >= kBucketSlots) {
+      frequent[frequents++] = static_cast<uint8_t>(s);
+    } else if (frequencies[s] > 0) {
+      rare[rares++] = static_cast<uint8_t>(s);
     }
   }
-  std::array<uint32_t, 256> own;
-  std::array<uint8_t, 256> alias;
-  own.fill(width);
-  for (uint32_t rank = 0; rank < buckets; ++rank) alias[rank] = static_cast<uint8_t>(rank);
-  while (poor_begin < poor_end) {
-    const uint32_t rank = poor[poor_begin++], giver = rich[rich_begin];
-    own[rank] = left[rank];
-    alias[rank] = static_cast<uint8_t>(giver);
-    left[giver] -= width - left[rank];
-    if (left[giver] < width) {
-      ++rich_begin;
-      poor[poor_end++] = static_cast<uint8_t>(giver);
-    }
+  uint32_t n = 0, start = 0;
+  const auto append = [&](uint8_t symbol) {
+    order->symbol[n] = symbol;
+    order->start[n++] = static_cast<uint16_t>(start);
+    start += frequencies[symbol];
+  };
+  for (size_t i = 0; i < frequents; ++i) {
+    append(frequent[i]);
+    for (size_t j = i; j < rares; j += frequents) append(rare[j]);
   }
-
-  std::array<uint32_t, 256> placed{};  // slots of each rank so far, in ascending order of slots
-  for (uint32_t b = 0; b < buckets; ++b) {
-    const uint32_t begin = b * width, divider = begin + own[b], other = alias[b];
-    layout->divider[b] = static_cast<uint16_t>(divider);
-    layout->own.symbol[b] = symbol_of[b];
-    layout->own.frequency[b] = frequencies[symbol_of[b]];
-    layout->own.shift[b] = static_cast<uint16_t>(placed[b] - begin);
-    placed[b] += own[b];
-    layout->alias.symbol[b] = symbol_of[other];
-    layout->alias.frequency[b] = frequencies[symbol_of[other]];
-    layout->alias.shift[b] = static_cast<uint16_t>(placed[other] - divider);
-    placed[other] += width - own[b];
-  }
+  if (frequents == 0)
+    for (size_t j = 0; j < rares; ++j) append(rare[j]);
+  order->symbols = n;
+  order->start[n] = kRansTotal;
 }
 
 void BuildEncodeTable(const RansFrequencies& frequencies, RansEncodeTable* table) {
-  AliasLayout layout;
-  LayOutSlots(frequencies, &layout);
-  table->symbols = layout.symbols;
+  SlotOrder order;
+  OrderSlots(frequencies, &order);
+  table->symbols = order.symbols;
   table->rank_of.fill(0);
   table->frequency.fill(1);
   table->start.fill(0);
   table->by_symbol.fill(1);
-  uint32_t start = 0, rank = 0;
-  for (uint32_t s = 0; s < 256; ++s) {
-    if (frequencies[s] == 0) continue;
-    table->rank_of[s] = static_cast<uint8_t>(rank);
-    if (rank < kSmallAlphabet) {
-      table->frequency[rank] = frequencies[s];
-      table->start[rank] = static_cast<uint16_t>(start);
+  for (uint32_t rank = 0; rank < order.symbols; ++rank) {
+    const uint8_t symbol = order.symbol[rank];
+    table->rank_of[symbol] = static_cast<uint8_t>(rank);
+    if (rank < table->frequency.size()) {
+      table->frequency[rank] = frequencies[symbol];
+      table->start[rank] = order.start[rank];
     }
-    table->by_symbol[s] = frequencies[s] | start << 16;
-    start += frequencies[s];
-    ++rank;
-  }
-  const uint32_t width = kRansTotal / layout.buckets;
-  for (uint32_t b = 0; b < layout.buckets; ++b) {
-    const uint32_t begin = b * width, divider = layout.divider[b], end = begin + width;
-    const auto place = [&](const AliasLayout::Side& side, uint32_t from, uint32_t to) {
-      uint32_t entry = (table->by_symbol[side.symbol[b]] >> 16) + ((from + side.shift[b]) & 0xffff);
-      for (uint32_t slot = from; slot < to; ++slot) table->slot[entry++] = slot;
-    };
-    if (begin < divider) place(layout.own, begin, divider);
-    if (divider < end) place(layout.alias, divider, end);
+    table->by_symbol[symbol] = frequencies[symbol] | static_cast<uint32_t>(order.start[rank]) << 16;
   }
 }
 
 void BuildDecodeTable(const RansFrequencies& frequencies, bool by_slot, RansDecodeTable* table) {
-  AliasLayout layout;
-  LayOutSlots(frequencies, &layout);
-  table->buckets = layout.buckets;
-  if (layout.buckets == kSmallAlphabet) {
-    for (uint32_t b = 0; b < kSmallAlphabet; ++b) {
-      table->divider[b] = layout.divider[b];
-      table->own_frequency[b] = layout.own.frequency[b];
-      table->alias_frequency[b] = layout.alias.frequency[b];
-      table->own_shift[b] = layout.own.shift[b];
-      table->alias_shift[b] = layout.alias.shift[b];
-      table->symbol[b] = layout.own.symbol[b];
-      table->symbol[kSmallAlphabet + b] = layout.alias.symbol[b];
+  SlotOrder order;
+  OrderSlots(frequencies, &order);
+  uint32_t rank = 0, inside = 0;
+  for (auto& begin : table->begin) begin.fill(kRansTotal);
+  for (uint32_t bucket = 0; bucket < kBuckets; ++bucket) {
+    const uint32_t first_slot = bucket * kBucketSlots;
+    while (order.start[rank + 1] <= first_slot) ++rank;
+    table->first[bucket] = static_cast<uint16_t>(rank);
+    uint32_t n = 0;
+    for (; order.start[rank + n + 1] < first_slot + kBucketSlots; ++n)
+      if (n < table->begin.size()) table->begin[n][bucket] = order.start[rank + n + 1];
+    inside = std::max(inside, n);
+  }
+  const bool fits = inside < RansDecodeTable::kTooMany && order.symbols <= table->start.size();
+  table->inside = fits ? static_cast<int>(inside) : RansDecodeTable::kTooMany;
+  if (fits) {
+    for (uint32_t i = 0; i < order.symbols; ++i) {
+      table->frequency[i] = frequencies[order.symbol[i]];
+      table->start[i] = order.start[i];
+      table->symbol[i] = order.symbol[i];
     }
     if (!by_slot) return;
   }
-  const uint32_t width = kRansTotal / layout.buckets;
-  for (uint32_t b = 0; b < layout.buckets; ++b) {
-    const uint32_t begin = b * width, divider = layout.divider[b], end = begin + width;
-    const auto fill = [&](const AliasLayout::Side& side, uint32_t from, uint32_t to) {
-      const uint32_t symbol = side.symbol[b], frequency = side.frequency[b];
-      for (uint32_t slot = from; slot < to; ++slot)
-        table->by_slot[slot] = symbol | ((slot + side.shift[b]) & 0xffff) << 8 | frequency << 20;
-    };
-    fill(layout.own, begin, divider);
-    fill(layout.alias, divider, end);
+  for (uint32_t i = 0; i < order.symbols; ++i) {
+    const uint32_t symbol = order.symbol[i], frequency = frequencies[symbol];
+    for (uint32_t place = 0; place < frequency; ++place)
+      table->by_slot[order.start[i] + place] = symbol | place << 8 | frequency << 20;
   }
 }
 

@@ -106,7 +106,7 @@ BlockDecoder::BlockDecoder(ByteSpan prologue, std::string object, std::optional<
     throw BadInputAt(24, s.object, "the prologue is corrupt: it has side information without a predictor");
   }
   if (s.transform == TensorTransform::kBase) {
-    if (base && (base->size() != size_bytes() || Xxh3(*base) != base_hash))
+    if (base && (base->size() != size_bytes() || s.kernels->hash(base->data(), base->size(), 0) != base_hash))
       throw BadInputAt(16, s.object, "it was coded against another base", kBaseHint);
     s.base = base;
   } else if (base_hash != 0) {
@@ -171,7 +171,7 @@ BlockPlanes BlockDecoder::CheckBlock(ByteSpan coded, uint64_t block, uint64_t of
   const uint64_t size = BlockBytes(coded, block, offset);
   if (coded.size() < size) throw CutShortAt(offset + coded.size(), s.object, kCutShort);
   if (coded.size() != size) throw s.Refuse(block, offset, "its size differs from that in the index");
-  if (LoadAt<uint64_t>(coded, 0) != codec::BlockHash(coded.subspan(8), s.prologue_hash, block))
+  if (LoadAt<uint64_t>(coded, 0) != codec::BlockHash(*s.kernels, coded.subspan(8), s.prologue_hash, block))
     throw s.Refuse(block, offset, "its hash differs");
   return PlanesOf(coded, block, offset);
 }
@@ -218,7 +218,7 @@ void BlockDecoder::DecodeBlock(ByteSpan coded, uint64_t block, uint64_t offset,
     done += step;
   }
   for (size_t p = 0; p < width; ++p) scratch.planes[p].Close();
-  if (Xxh3(out) != LoadAt<uint64_t>(coded, 12))
+  if (kernels.hash(out.data(), out.size(), 0) != LoadAt<uint64_t>(coded, 12))
     throw s.Refuse(block, offset, "the hash of its content differs");
 }
 

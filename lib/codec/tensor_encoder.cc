@@ -107,7 +107,7 @@ TensorEncoder::TensorEncoder(TensorView tensor, CodecLevel level, int block_log2
   uint64_t base_hash = 0;
   if (s.tensor.base && codec::BasePays(*s.kernels, s.tensor)) {
     s.transform = TensorTransform::kBase;
-    base_hash = Xxh3(*s.tensor.base);
+    base_hash = s.kernels->hash(s.tensor.base->data(), s.tensor.base->size(), 0);
   } else if (level != CodecLevel::kFast) {
     s.predictor = codec::RankOnePredictor::Fit(*s.kernels, s.tensor, level == CodecLevel::kMax);
     if (s.predictor) {
@@ -154,7 +154,8 @@ size_t TensorEncoder::EncodeBlock(uint64_t block, std::span<uint8_t> out) const 
   for (size_t p = 0; p < width; ++p) planes[p] = scratch.planes.data() + p * n;
   if (s.transform == TensorTransform::kBase) {
     scratch.difference.resize(n * width);
-    kernels.subtract(width, content.data(), s.tensor.base->data() + first * width, n, scratch.difference.data());
+    kernels.subtract(width, content.data(), s.tensor.base->data() + first * width, n,
+                     scratch.difference.data());
     kernels.split(codec::IntegerOf(s.tensor.type), scratch.difference.data(), n, planes.data());
   } else {
     kernels.split(s.tensor.type, content.data(), n, planes.data());
@@ -172,10 +173,10 @@ size_t TensorEncoder::EncodeBlock(uint64_t block, std::span<uint8_t> out) const 
   }
   const size_t size = static_cast<size_t>(next - out.data());
   const auto behind_head = static_cast<uint32_t>(size - codec::kBlockHeadBytes);
-  const uint64_t content_hash = Xxh3(content);
+  const uint64_t content_hash = kernels.hash(content.data(), content.size(), 0);
   std::memcpy(out.data() + 8, &behind_head, sizeof(behind_head));
   std::memcpy(out.data() + 12, &content_hash, sizeof(content_hash));
-  const uint64_t hash = codec::BlockHash(ByteSpan(out).subspan(8, size - 8), s.prologue_hash, block);
+  const uint64_t hash = codec::BlockHash(kernels, ByteSpan(out).subspan(8, size - 8), s.prologue_hash, block);
   std::memcpy(out.data(), &hash, sizeof(hash));
   return size;
 }

@@ -34,7 +34,8 @@ struct MatrixPart {
 struct TensorView {
   ElementType type = ElementType::kInt8;
   ByteSpan bytes;  ///< a whole number of elements
-  /// Where a predictor by rows and columns may be tried (floats only); ascending, without overlap. May be empty.
+  /// Where a predictor by rows and columns may be tried (floats only); ascending, without overlap. May be
+  /// empty.
   std::vector<MatrixPart> matrices = {};
   /// A tensor of the same size of which the decoder will have a copy; the difference is coded where smaller.
   std::optional<ByteSpan> base = {};

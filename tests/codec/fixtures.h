@@ -17,8 +17,8 @@ inline constexpr ElementType kAllTypes[] = {
     ElementType::kFloat16, ElementType::kFloat32, ElementType::kFloat64};
 inline constexpr CodecLevel kAllLevels[] = {CodecLevel::kFast, CodecLevel::kDefault, CodecLevel::kMax};
 
-/// What tensors hold: kNormal is weights, kScaled weights whose rows and columns differ in scale, kRandom bytes
-/// that nothing can shrink, kSpecial NaNs, infinities, denormals and zeros of both signs.
+/// What tensors hold: kNormal is weights, kScaled weights whose rows and columns differ in scale, kRandom
+/// bytes that nothing can shrink, kSpecial NaNs, infinities, denormals and zeros of both signs.
 enum class Content { kZero, kNormal, kScaled, kRandom, kRepeated, kSmallInts, kSpecial };
 inline constexpr Content kAllContents[] = {Content::kZero,     Content::kNormal,    Content::kScaled,
                                            Content::kRandom,   Content::kRepeated,  Content::kSmallInts,

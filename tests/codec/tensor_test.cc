@@ -52,7 +52,8 @@ TEST(CodedTensorTest, ShrinksWhatCanShrink) {
   std::mt19937_64 random(1);
   const auto ratio = [&](ElementType type, Content content, CodecLevel level) {
     const std::vector<uint8_t> bytes = MakeTensor(type, content, 200'000, kColumns, &random);
-    return static_cast<double>(bytes.size()) / static_cast<double>(EncodeTensor(ViewOf(type, bytes), level).size());
+    const std::vector<uint8_t> coded = EncodeTensor(ViewOf(type, bytes), level);
+    return static_cast<double>(bytes.size()) / static_cast<double>(coded.size());
   };
   // A normal bf16 has about 2.5 bits of exponent, 1 of sign and 7 of mantissa.
   EXPECT_GT(ratio(ElementType::kFloat16, Content::kNormal, CodecLevel::kFast), 1.49);
@@ -64,7 +65,8 @@ TEST(CodedTensorTest, ShrinksWhatCanShrink) {
 
 TEST(CodedTensorTest, ThePredictorIsUsedWhereRowsAndColumnsDifferInScale) {
   std::mt19937_64 random(2);
-  const std::vector<uint8_t> bytes = MakeTensor(ElementType::kFloat16, Content::kScaled, 512 * 96, 96, &random);
+  const std::vector<uint8_t> bytes =
+      MakeTensor(ElementType::kFloat16, Content::kScaled, 512 * 96, 96, &random);
   const std::vector<uint8_t> with = EncodeTensor(ViewOf(ElementType::kFloat16, bytes), CodecLevel::kDefault);
   const std::vector<uint8_t> without =
       EncodeTensor({.type = ElementType::kFloat16, .bytes = bytes}, CodecLevel::kDefault);
@@ -136,7 +138,8 @@ TEST(CodedTensorTest, ARangeIsTheSameAsThatPartOfTheWhole) {
   SCOPED_TRACE(seed);
   std::mt19937_64 random(seed);
   const size_t elements = 10'000;
-  const std::vector<uint8_t> bytes = MakeTensor(ElementType::kFloat16, Content::kScaled, elements, 96, &random);
+  const std::vector<uint8_t> bytes =
+      MakeTensor(ElementType::kFloat16, Content::kScaled, elements, 96, &random);
   const std::vector<uint8_t> coded =
       EncodeTensor(ViewOf(ElementType::kFloat16, bytes), CodecLevel::kMax, 1, 11);
   const CodedTensor tensor(coded, "coded");
@@ -152,7 +155,8 @@ TEST(CodedTensorTest, ARangeIsTheSameAsThatPartOfTheWhole) {
 TEST(CodedTensorTest, ABadBlockDoesNotHideTheOthers) {
   std::mt19937_64 random(5);
   const std::vector<uint8_t> bytes = MakeTensor(ElementType::kFloat16, Content::kNormal, 8192, 96, &random);
-  std::vector<uint8_t> coded = EncodeTensor(ViewOf(ElementType::kFloat16, bytes), CodecLevel::kDefault, 1, 11);
+  std::vector<uint8_t> coded =
+      EncodeTensor(ViewOf(ElementType::kFloat16, bytes), CodecLevel::kDefault, 1, 11);
   const uint64_t offset = CodedTensor(coded, "coded").BlockOffset(2);
   coded[offset + 100] ^= 4;
   const CodedTensor tensor(coded, "weights.bin: tensor wte");

@@ -24,6 +24,8 @@ struct Kernels {
   void (*split)(ElementType type, const uint8_t* elements, size_t n, uint8_t* const* planes);
   /// The reverse.
   void (*merge)(ElementType type, const uint8_t* const* planes, size_t n, uint8_t* elements);
+  /// XXH3-64.
+  uint64_t (*hash)(const uint8_t* bytes, size_t n, uint64_t seed);
   /// counts[256] = how often each byte occurs. n < 2^32
   void (*histogram)(const uint8_t* bytes, size_t n, uint32_t* counts);
 
@@ -35,7 +37,7 @@ struct Kernels {
   /// \returns false, with anything in `symbols`, when there are too few
   bool (*rans_decode)(const uint8_t** words, const uint8_t* words_end, size_t groups,
                       const RansDecodeTable& table, uint32_t* states, uint8_t* symbols);
-  /// Whether rans_decode reads by_slot of a table with 64 buckets.
+  /// Whether rans_decode reads by_slot of every table.
   bool decodes_by_slot;
 
   /// The first plane alone.

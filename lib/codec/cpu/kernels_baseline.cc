@@ -4,7 +4,7 @@
 
 namespace trainwright::codec {
 
-const Kernels kBaselineKernels = {"baseline", Split, Merge, Histogram, RansEncodeScalar, RansDecodeScalar,
+const Kernels kBaselineKernels = {"baseline", Split, Merge, Hash, Histogram, RansEncodeScalar, RansDecodeScalar,
                                   true, Exponents, AddExponents, Predict, Unpredict, Subtract, Add};
 
 }  // namespace trainwright::codec

@@ -8,6 +8,10 @@
 
 TRAINWRIGHT_BEGIN_TARGET
 
+// The library as distributions build it hashes with SSE2 on every processor.
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
 namespace trainwright::codec {
 namespace {
 
@@ -115,6 +119,10 @@ ExponentSum AddExponents(const uint8_t* __restrict exponents, size_t n, uint32_t
   return {sum, count};
 }
 
+uint64_t Hash(const uint8_t* bytes, size_t n, uint64_t seed) {
+  return XXH3_64bits_withSeed(bytes, n, seed);
+}
+
 /// Eight tables, so that runs of one value do not wait for their own stores.
 void Histogram(const uint8_t* bytes, size_t n, uint32_t* counts) {
   uint32_t tables[8][256] = {};
@@ -135,7 +143,7 @@ void Histogram(const uint8_t* bytes, size_t n, uint32_t* counts) {
 /// the next 16 take 1, 5, 9, ....
 constexpr size_t PositionOf(size_t lane) { return 4 * (lane % 16) + lane / 16; }
 
-uint8_t* RansEncodeScalar(const uint8_t* symbols, size_t groups, const RansEncodeTable& table,
+[[maybe_unused]] uint8_t* RansEncodeScalar(const uint8_t* symbols, size_t groups, const RansEncodeTable& table,
                           uint32_t* states, uint8_t* words) {
   for (size_t group = groups; group-- > 0;) {
     const uint8_t* in = symbols + group * kRansLanes;
@@ -149,13 +157,13 @@ uint8_t* RansEncodeScalar(const uint8_t* symbols, size_t groups, const RansEncod
         x >>= 16;
       }
       const uint32_t quotient = x / frequency;
-      states[lane] = quotient << kRansBits | table.slot[(entry >> 16) + (x - quotient * frequency)];
+      states[lane] = (quotient << kRansBits) + (entry >> 16) + (x - quotient * frequency);
     }
   }
   return words;
 }
 
-bool RansDecodeScalar(const uint8_t** words, const uint8_t* words_end, size_t groups,
+[[maybe_unused]] bool RansDecodeScalar(const uint8_t** words, const uint8_t* words_end, size_t groups,
                       const RansDecodeTable& table, uint32_t* states, uint8_t* symbols) {
   const uint8_t* next = *words;
   for (size_t group = 0; group < groups; ++group) {
