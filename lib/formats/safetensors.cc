@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <optional>
 #include <string_view>
 #include <tuple>
@@ -98,6 +99,14 @@ uint64_t SafetensorsHeadBytes(ByteSpan prefix, const std::string& path) {
   return 8 + json_bytes;
 }
 
+std::vector<uint8_t> JoinSafetensorsHead(std::string_view text) {
+  const uint64_t size = text.size();
+  std::vector<uint8_t> head(sizeof(size) + text.size());
+  std::memcpy(head.data(), &size, sizeof(size));
+  std::copy(text.begin(), text.end(), head.begin() + sizeof(size));
+  return head;
+}
+
 SafetensorsHeader ParseSafetensorsHead(ByteSpan head, const std::string& path) {
   SafetensorsHeader header;
   header.data_offset = SafetensorsHeadBytes(head, path);
@@ -163,11 +172,7 @@ std::vector<uint8_t> EncodeSafetensorsHead(const std::vector<SafetensorsTensor>&
   std::string text = CanonicalJson(json);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   TRAINWRIGHT_CHECK(text.size() <= kMaxSafetensorsHeaderBytes);
-  std::vector<uint8_t> head;
-  head.reserve(8 + text.size());
-  AppendInteger(&head, static_cast<uint64_t>(text.size()));
-  AppendBytes(&head, AsBytes(text));
-  return head;
+  return JoinSafetensorsHead(text);
 }
 
 void WriteSafetensors(ByteSink* sink, const std::vector<SafetensorsTensor>& tensors,

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/bytes.h"
@@ -36,6 +37,9 @@ inline constexpr uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;  ///< the re
 
 /// Size of the header whose first 8 bytes (or more) these are, with these 8. \throws Error{kBadInput}
 uint64_t SafetensorsHeadBytes(ByteSpan prefix, const std::string& path);
+
+/// The 8 bytes of its length, and the text of a header.
+std::vector<uint8_t> JoinSafetensorsHead(std::string_view text);
 
 /// Parses and checks a file's header by every rule of the format that does not need the size of the file.
 /// \param head the first SafetensorsHeadBytes() bytes   \throws Error{kBadInput} naming `path`

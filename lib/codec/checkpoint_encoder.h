@@ -1,0 +1,61 @@
+/// Compressing a safetensors file, tensor by tensor, into either form of lib/codec/compressed_file.h.
+///
+/// At most three tensors (and their bases) are in memory. The bytes written do not depend on threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "lib/codec/compressed_file.h"
+#include "lib/io/byte_sink.h"
+
+namespace trainwright {
+
+/// The bytes of one tensor: a view of memory that outlives the encoding, or owned.
+struct TensorBytes {
+  ByteSpan view;
+  std::vector<uint8_t> owned;
+  static TensorBytes Own(std::vector<uint8_t> bytes) {
+    TensorBytes tensor;
+    tensor.owned = std::move(bytes);
+    tensor.view = tensor.owned;
+    return tensor;
+  }
+};
+
+/// Where the encoder takes tensors from. Called by one thread at a time, not always the same.
+class TensorSource {
+ public:
+  virtual ~TensorSource() = default;
+  /// The bytes of head.source.entries[entry]; each once, in order.
+  virtual TensorBytes Take(size_t entry) = 0;
+  /// A tensor of the same size to take the difference from; called after Take of the same entry.
+  virtual std::optional<TensorBytes> TakeBase(size_t entry) {
+    static_cast<void>(entry);
+    return {};
+  }
+};
+
+struct EncodeOptions {
+  CompressedForm form = CompressedForm::kSafetensors;
+  int threads = 1;
+  int block_log2 = kDefaultBlockLog2;
+  bool verify = true;  ///< decode each block as soon as it is encoded, and compare
+  std::function<void(uint64_t source_bytes)> progress = {};
+};
+
+/// Writes a compressed checkpoint; the caller commits. The level is the head's.
+/// \param sink an OverwritableSink for a container
+/// \throws what `source` and `sink` throw; Error{kUsage} see ContainerHeadBytes; Error{kInternal} when a
+/// block does not decode to what was encoded
+CompressedTail EncodeCheckpoint(const CompressedHead& head, TensorSource* source,
+                                const EncodeOptions& options, ByteSink* sink);
+
+/// Where a predictor by rows and columns may be tried in a tensor: what the file's metadata says of it under
+/// "matrices" (a JSON object from tensor names to lists of [first element, rows, columns]), or what its shape
+/// says. Nothing for integers.
+std::vector<MatrixPart> MatricesOf(const SafetensorsHeader& header, const SafetensorsEntry& entry);
+
+}  // namespace trainwright

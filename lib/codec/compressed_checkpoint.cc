@@ -1,0 +1,253 @@
+#include "lib/codec/compressed_checkpoint.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/formats/bad_input.h"
+#include "lib/io/byte_source.h"
+
+namespace trainwright {
+namespace {
+
+std::vector<uint8_t> ReadSafetensorsHead(const RandomReader& file) {
+  const uint64_t size = file.size_bytes();
+  const std::vector<uint8_t> prefix = file.ReadAt(0, std::min<uint64_t>(size, 8));
+  const uint64_t head_bytes = SafetensorsHeadBytes(prefix, file.name());
+  if (head_bytes > size) throw CutShortAt(size, file.name(), "safetensors header");
+  return file.ReadAt(0, head_bytes);
+}
+
+/// An open file as a sequence of bytes.
+class ReaderSource final : public ByteSource {
+ public:
+  explicit ReaderSource(const RandomReader* file) : file_(file), size_(file->size_bytes()) {}
+  size_t Read(uint8_t* out, size_t size) override {
+    const size_t count = std::min<uint64_t>(size, size_ - position_);
+    file_->ReadAt(position_, std::span(out, count));
+    position_ += count;
+    return count;
+  }
+  const std::string& name() const override { return file_->name(); }
+
+ private:
+  const RandomReader* file_;
+  uint64_t size_, position_ = 0;
+};
+
+class PlainBase final : public BaseTensors {
+ public:
+  explicit PlainBase(std::unique_ptr<RandomReader> file) : file_(std::move(file)) {
+    header_ = ParseSafetensorsHead(ReadSafetensorsHead(*file_), file_->name());
+    if (header_.data_offset + header_.data_bytes() != file_->size_bytes())
+      throw Error(ErrorCode::kBadInput, file_->name(), "has another size than its header says");
+  }
+  const std::string& name() const override { return file_->name(); }
+  Xxh128Digest Hash() override {
+    Xxh128Stream hash;
+    ReaderSource source(file_.get());
+    std::vector<uint8_t> piece(1 << 20);
+    while (const size_t count = source.Read(piece.data(), piece.size()))
+      hash.Update(ByteSpan(piece).first(count));
+    return hash.Digest();
+  }
+  std::optional<std::vector<uint8_t>> Read(const SafetensorsEntry& entry) override {
+    const SafetensorsEntry* found = header_.Find(entry.name);
+    if (found == nullptr || found->dtype != entry.dtype ||
+        found->end - found->begin != entry.end - entry.begin)
+      return {};
+    return file_->ReadAt(header_.data_offset + found->begin, found->end - found->begin);
+  }
+
+ private:
+  std::unique_ptr<RandomReader> file_;
+  SafetensorsHeader header_;
+};
+
+class CompressedBase final : public BaseTensors {
+ public:
+  explicit CompressedBase(std::unique_ptr<RandomReader> file)
+      : file_(std::move(file)), checkpoint_(file_.get()) {
+    if (checkpoint_.head().base_hash) {
+      throw Error(ErrorCode::kBadInput, file_->name(), "needs a base itself, so it cannot be one", "",
+                  "restore it first with ckpt-compress -d --base FILE");
+    }
+  }
+  const std::string& name() const override { return file_->name(); }
+  Xxh128Digest Hash() override { return checkpoint_.tail().source_hash; }
+  std::optional<std::vector<uint8_t>> Read(const SafetensorsEntry& entry) override {
+    const SafetensorsHeader& source = checkpoint_.head().source;
+    const SafetensorsEntry* found = source.Find(entry.name);
+    if (found == nullptr || found->dtype != entry.dtype ||
+        found->end - found->begin != entry.end - entry.begin)
+      return {};
+    std::vector<uint8_t> bytes;
+    bytes.reserve(found->end - found->begin);
+    checkpoint_.Open(static_cast<size_t>(found - source.entries.data()))
+        .Read(0, found->end - found->begin, [&](ByteSpan piece) { AppendBytes(&bytes, piece); });
+    return bytes;
+  }
+
+ private:
+  std::unique_ptr<RandomReader> file_;
+  CompressedCheckpoint checkpoint_;
+};
+
+}  // namespace
+
+StoredTensor::StoredTensor(const RandomReader& file, const CompressedHead& head, size_t entry_index,
+                           uint64_t offset, uint64_t coded_bytes, std::optional<std::vector<uint8_t>> base)
+    : file_(file) {
+  const SafetensorsEntry& entry = head.source.entries[entry_index];
+  const std::string object = file.name() + ": tensor '" + entry.name + "'";
+  if (base) base_ = std::make_shared<const std::vector<uint8_t>>(std::move(*base));
+  const auto too_small = [&] { return BadInputAt(offset, object, "it is smaller than what it must hold"); };
+  if (coded_bytes < BlockDecoder::kHeadBytes) throw too_small();
+  uint64_t index_offset = 0;
+  try {
+    const uint64_t prologue_bytes =
+        BlockDecoder::PrologueBytes(file.ReadAt(offset, BlockDecoder::kHeadBytes), object);
+    if (prologue_bytes > coded_bytes) throw too_small();
+    decoder_ = std::make_unique<BlockDecoder>(file.ReadAt(offset, prologue_bytes), object,
+                                              base_ ? std::optional<ByteSpan>(*base_) : std::nullopt,
+                                              head.Identity(entry.name));
+    if (decoder_->size_bytes() != entry.end - entry.begin)
+      throw Error(ErrorCode::kBadInput, object,
+                  "it holds another number of bytes than the original header says");
+    if (decoder_->IndexBytes() > coded_bytes - prologue_bytes) throw too_small();
+    offsets_.push_back(offset + prologue_bytes);
+    index_offset = offset + coded_bytes - decoder_->IndexBytes();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadInput) throw;
+    throw BadInputAt(offset, object, error.problem(), error.hint());
+  }
+  for (const uint32_t size :
+       decoder_->ReadIndex(file.ReadAt(index_offset, decoder_->IndexBytes()), index_offset))
+    offsets_.push_back(offsets_.back() + size);
+  if (offsets_.back() != index_offset)
+    throw BadInputAt(index_offset, object, "the index of blocks does not fit the blocks");
+}
+
+std::vector<uint8_t> StoredTensor::ReadBlock(uint64_t block) const {
+  return file_.ReadAt(offsets_[block], offsets_[block + 1] - offsets_[block]);
+}
+
+void StoredTensor::DecodeBlock(uint64_t block, std::span<uint8_t> out) const {
+  decoder_->DecodeBlock(ReadBlock(block), block, offsets_[block], out);
+}
+
+void StoredTensor::CheckBlock(uint64_t block) const {
+  decoder_->CheckBlock(ReadBlock(block), block, offsets_[block]);
+}
+
+BlockPlanes StoredTensor::PlanesOf(uint64_t block) const {
+  const uint64_t size = std::min(decoder_->FullHeadBytes(), offsets_[block + 1] - offsets_[block]);
+  return decoder_->PlanesOf(file_.ReadAt(offsets_[block], size), block, offsets_[block]);
+}
+
+void StoredTensor::Read(uint64_t first, uint64_t size, const std::function<void(ByteSpan)>& take) const {
+  TRAINWRIGHT_CHECK(first <= decoder_->size_bytes() && size <= decoder_->size_bytes() - first);
+  const uint64_t width = ElementBytes(decoder_->type()), per_block = decoder_->block_elements() * width;
+  std::vector<uint8_t> decoded;
+  for (uint64_t done = 0; done < size;) {
+    const uint64_t block = (first + done) / per_block, skip = (first + done) % per_block;
+    decoded.resize(decoder_->ElementsOf(block) * width);
+    DecodeBlock(block, decoded);
+    const uint64_t taken = std::min(size - done, decoded.size() - skip);
+    take(ByteSpan(decoded).subspan(skip, taken));
+    done += taken;
+  }
+}
+
+CompressedCheckpoint::CompressedCheckpoint(const RandomReader* file) : file_(file) {
+  const uint64_t size = file->size_bytes();
+  const std::string& name = file->name();
+  const std::vector<uint8_t> prefix = file->ReadAt(0, std::min<uint64_t>(size, kStreamPrefixBytes));
+  uint64_t begin, end;
+  if (IsStream(prefix)) {
+    form_ = CompressedForm::kStream;
+    begin = StreamHeadBytes(prefix, name);
+    if (begin > size) throw CutShortAt(size, name, "compressed stream");
+    head_ = ParseStreamHead(file->ReadAt(0, begin), name);
+    const uint64_t end_bytes = StreamEndBytes(head_);
+    if (end_bytes > size - begin) throw CutShortAt(size, name, "compressed stream");
+    end = size - end_bytes;
+    tail_ = ParseStreamEnd(file->ReadAt(end, end_bytes), head_, name, end);
+  } else {
+    const std::vector<uint8_t> head = ReadSafetensorsHead(*file);
+    if (!IsContainer(ParseSafetensorsHead(head, name)))
+      throw Error(ErrorCode::kBadInput, name, "is not compressed: it is a plain safetensors file");
+    ParseContainerHead(head, name, &head_, &tail_);
+    begin = head.size();
+    end = size;
+  }
+  uint64_t offset = begin;
+  for (const uint64_t coded_bytes : tail_.coded_bytes) {
+    offsets_.push_back(offset);
+    if (coded_bytes > end - offset) throw CutShortAt(size, name, "compressed checkpoint");
+    offset += coded_bytes;
+  }
+  if (offset != end) throw BadInputAt(offset, name, "bytes follow the last tensor");
+}
+
+size_t CompressedCheckpoint::IndexOf(const std::string& name) const {
+  const SafetensorsEntry* found = head_.source.Find(name);
+  if (found == nullptr)
+    throw Error(ErrorCode::kUsage, file_->name(), "holds no tensor '" + name + "'", "",
+                "ckpt-compress -l names them");
+  return static_cast<size_t>(found - head_.source.entries.data());
+}
+
+StoredTensor CompressedCheckpoint::Open(size_t entry, std::optional<std::vector<uint8_t>> base) const {
+  return StoredTensor(*file_, head_, entry, offsets_[entry], tail_.coded_bytes[entry], std::move(base));
+}
+
+StoredTensor CompressedCheckpoint::OpenWithBase(size_t entry, BaseTensors* base) const {
+  StoredTensor tensor = Open(entry);
+  if (tensor.decoder().transform() != TensorTransform::kBase || base == nullptr) return tensor;
+  return Open(entry, base->Read(head_.source.entries[entry]));
+}
+
+std::vector<DamagedBlock> CompressedCheckpoint::FindDamage(size_t entry, BaseTensors* base) const {
+  const std::string& name = head_.source.entries[entry].name;
+  std::vector<DamagedBlock> damage;
+  std::optional<StoredTensor> tensor;
+  try {
+    tensor.emplace(OpenWithBase(entry, base));
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kBadInput) throw;
+    damage.push_back({name, {}, error.what()});
+    return damage;
+  }
+  const BlockDecoder& decoder = tensor->decoder();
+  const bool decodes = decoder.transform() != TensorTransform::kBase || base != nullptr;
+  std::vector<uint8_t> decoded;
+  for (uint64_t block = 0; block < decoder.blocks(); ++block) {
+    try {
+      if (decodes) {
+        decoded.resize(decoder.ElementsOf(block) * ElementBytes(decoder.type()));
+        tensor->DecodeBlock(block, decoded);
+      } else {
+        tensor->CheckBlock(block);
+      }
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBadInput) throw;
+      damage.push_back({name, block, error.what()});
+    }
+  }
+  return damage;
+}
+
+bool IsCompressedCheckpoint(const RandomReader& file) {
+  if (IsStream(file.ReadAt(0, std::min<uint64_t>(file.size_bytes(), 8)))) return true;
+  return IsContainer(ParseSafetensorsHead(ReadSafetensorsHead(file), file.name()));
+}
+
+std::unique_ptr<BaseTensors> OpenBase(const std::string& path) {
+  std::unique_ptr<RandomReader> file = OpenRandomReader(path);
+  if (IsCompressedCheckpoint(*file)) return std::make_unique<CompressedBase>(std::move(file));
+  return std::make_unique<PlainBase>(std::move(file));
+}
+
+}  // namespace trainwright

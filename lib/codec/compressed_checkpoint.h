@@ -1,0 +1,89 @@
+/// A compressed checkpoint in a file: its list of tensors, and single tensors or parts of them without
+/// reading the rest.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/codec/checkpoint_decoder.h"
+#include "lib/codec/compressed_file.h"
+#include "lib/codec/tensor_decoder.h"
+#include "lib/io/random_reader.h"
+
+namespace trainwright {
+
+/// A block that is not what was written.
+struct DamagedBlock {
+  std::string tensor;
+  std::optional<uint64_t> block;  ///< nothing: prologue or index, so the whole tensor
+  std::string message;
+};
+
+/// One coded tensor in a file. Immutable, thread-safe.
+class StoredTensor {
+ public:
+  /// Reads prologue and index. \throws Error{kBadInput, kIo}
+  StoredTensor(const RandomReader& file, const CompressedHead& head, size_t entry, uint64_t offset,
+               uint64_t coded_bytes, std::optional<std::vector<uint8_t>> base);
+
+  const BlockDecoder& decoder() const { return *decoder_; }
+  /// \param out as many bytes as the block has   \throws Error{kBadInput, kIo}
+  void DecodeBlock(uint64_t block, std::span<uint8_t> out) const;
+  /// Checks the block as it is stored.
+  void CheckBlock(uint64_t block) const;
+  /// By the head of the block alone.
+  BlockPlanes PlanesOf(uint64_t block) const;
+  /// Passes on bytes [first, first + size) of the tensor, block by block, reading their blocks only.
+  void Read(uint64_t first, uint64_t size, const std::function<void(ByteSpan)>& take) const;
+
+ private:
+  std::vector<uint8_t> ReadBlock(uint64_t block) const;
+
+  const RandomReader& file_;
+  std::shared_ptr<const std::vector<uint8_t>> base_;
+  std::unique_ptr<BlockDecoder> decoder_;
+  std::vector<uint64_t> offsets_;  // of the blocks, and of the index
+};
+
+/// Immutable, thread-safe.
+class CompressedCheckpoint {
+ public:
+  /// Reads the head and, of a stream, the footer. \param file must outlive this
+  /// \throws Error{kBadInput} also on what is no compressed checkpoint, Error{kIo}
+  explicit CompressedCheckpoint(const RandomReader* file);
+
+  CompressedForm form() const { return form_; }
+  const CompressedHead& head() const { return head_; }
+  const CompressedTail& tail() const { return tail_; }
+  const RandomReader& file() const { return *file_; }
+  size_t tensors() const { return head_.source.entries.size(); }
+  /// \throws Error{kUsage} when there is none of this name
+  size_t IndexOf(const std::string& name) const;
+
+  StoredTensor Open(size_t entry, std::optional<std::vector<uint8_t>> base = {}) const;
+  /// With the base that the tensor needs, if any. \param base may be null
+  StoredTensor OpenWithBase(size_t entry, BaseTensors* base) const;
+  /// Everything wrong with one tensor; empty when it is sound. \param base null: without what needs it
+  std::vector<DamagedBlock> FindDamage(size_t entry, BaseTensors* base) const;
+
+ private:
+  const RandomReader* file_;
+  CompressedForm form_ = CompressedForm::kSafetensors;
+  CompressedHead head_;
+  CompressedTail tail_;
+  std::vector<uint64_t> offsets_;  // of the coded tensors
+};
+
+/// Whether a file begins as a compressed checkpoint of either form. Reads its header only.
+/// \throws Error{kBadInput} when it is neither that nor a safetensors file, Error{kIo}
+bool IsCompressedCheckpoint(const RandomReader& file);
+
+/// A base in a file: a safetensors file, or a compressed checkpoint that needs no base itself.
+/// \throws Error{kBadInput, kIo}
+std::unique_ptr<BaseTensors> OpenBase(const std::string& path);
+
+}  // namespace trainwright
