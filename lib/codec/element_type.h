@@ -26,7 +26,8 @@ constexpr size_t ElementBytes(ElementType type) {
 }
 constexpr bool IsFloat(ElementType type) { return type >= ElementType::kFloat16; }
 
-/// The type for a dtype name of safetensors ("BF16", "I64", ...); kFloat32 for C64, kInt8 for 8-bit types and unknown ones.
+/// The type for a dtype name of safetensors ("BF16", "I64", ...); kFloat32 for C64, kInt8 for 8-bit types and
+/// unknown ones.
 ElementType ElementTypeOf(const std::string& safetensors_dtype);
 
 }  // namespace trainwright

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "lib/base/error.h"
 #include "lib/codec/fixed_log2.h"
@@ -12,12 +13,14 @@ namespace trainwright::codec {
 namespace {
 
 constexpr int kSteps = 8;  // a prediction's steps to one exponent
-constexpr int kMaxCentre = 255 * kSteps + kSteps / 2;
+constexpr int kHalf = kSteps / 2;  // rounds predictions
+constexpr int kMaxCentre = 2048;
 constexpr size_t kPieceBytes = size_t{1} << 18;
 constexpr uint64_t kMaxDeviations = uint64_t{1} << 26;
-constexpr uint64_t kMinElements = 4096;
-constexpr uint64_t kStripElements = 32768;  // rows that are estimated together, as they would share a table
-constexpr uint64_t kStrips = 8;
+constexpr uint64_t kMinElements = 4096, kMinSide = 4;
+constexpr int kDefaultCode = 112;  // what codes lie around where nothing else does
+constexpr uint64_t kStripElements = 8192;  // rows that are estimated together
+constexpr uint64_t kStrips = 16;
 
 /// Rows [begin, end) of a matrix.
 struct Strip {
@@ -30,7 +33,7 @@ std::vector<Strip> StripsOf(const MatrixPart& matrix, bool all) {
   const uint64_t taken = all ? strips : std::min(strips, kStrips);
   std::vector<Strip> result;
   for (uint64_t i = 0; i < taken; ++i) {
-    const uint64_t begin = i * strips / taken * rows;
+    const uint64_t begin = (2 * i + 1) * strips / (2 * taken) * rows;
     result.push_back({begin, std::min(matrix.rows, begin + rows)});
   }
   return result;
@@ -47,16 +50,13 @@ int64_t MeanInEighths(uint64_t sum, uint64_t count, int64_t otherwise) {
 
 }  // namespace
 
-std::optional<RankOnePredictor::Part> RankOnePredictor::FitPart(const Kernels& kernels,
-                                                                const TensorView& tensor,
-                                                                const MatrixPart& matrix, bool thorough) {
+bool RankOnePredictor::FitPart(const Kernels& kernels, const TensorView& tensor, bool thorough, Part* part,
+                               int64_t* mean_eighths) {
+  const MatrixPart& matrix = part->matrix;
   const uint64_t rows = matrix.rows, columns = matrix.columns;
-  if (rows < 4 || columns < 4 || rows * columns < kMinElements) return std::nullopt;
   const size_t width = ElementBytes(tensor.type);
   std::vector<uint8_t> exponents(columns);
   std::vector<uint32_t> sums(columns), counts(columns);
-  Part part;
-  part.matrix = matrix;
 
   const auto read_row = [&](uint64_t row) {
     kernels.exponents(tensor.type, tensor.bytes.data() + (matrix.first + row * columns) * width, columns,
@@ -84,14 +84,15 @@ std::optional<RankOnePredictor::Part> RankOnePredictor::FitPart(const Kernels& k
       }
     }
     const int64_t mean = MeanInEighths(sum, count, 0);
-    part.centre = Clamp(mean + kSteps / 2, 0, kMaxCentre);  // the half step rounds predictions
-    part.rows.assign(rows, 0);
-    part.columns.resize(columns);
+    *mean_eighths = mean;
+    part->centre = kHalf;
+    part->rows.assign(rows, 0);
+    part->columns.resize(columns);
     for (uint64_t row = 0; row < rows; ++row)
-      if (row_means[row] >= 0) part.rows[row] = static_cast<int16_t>(Clamp(row_means[row] - mean, -128, 127));
+      if (row_means[row] >= 0) part->rows[row] = static_cast<int16_t>(Clamp(row_means[row] - mean, -128, 127));
     for (uint64_t c = 0; c < columns; ++c) {
       const int64_t column_mean = MeanInEighths(column_sums[c], column_counts[c], mean);
-      part.columns[c] = static_cast<int16_t>(part.centre + Clamp(column_mean - mean, -128, 127));
+      part->columns[c] = static_cast<int16_t>(part->centre + Clamp(column_mean - mean, -128, 127));
     }
   };
   const auto gains = [&](const std::vector<Strip>& strips) {
@@ -104,7 +105,7 @@ std::optional<RankOnePredictor::Part> RankOnePredictor::FitPart(const Kernels& k
         read_row(row);
         kernels.histogram(exponents.data(), columns, counted.data());
         for (int s = 0; s < 256; ++s) before[s] += counted[s];
-        kernels.predict(exponents.data(), part.columns.data(), part.rows[row], columns);
+        kernels.predict(exponents.data(), part->columns.data(), part->rows[row], columns);
         kernels.histogram(exponents.data(), columns, counted.data());
         for (int s = 0; s < 256; ++s) after[s] += counted[s];
       }
@@ -121,27 +122,48 @@ std::optional<RankOnePredictor::Part> RankOnePredictor::FitPart(const Kernels& k
   if (!thorough) {
     const std::vector<Strip> sample = StripsOf(matrix, false);
     fit(sample);
-    if (!gains(sample)) return std::nullopt;
-    if (sample.size() == all.size()) return part;
+    if (!gains(sample)) return false;
+    if (sample.size() == all.size()) return true;
   }
   fit(all);
-  if (thorough && !gains(all)) return std::nullopt;
-  return part;
+  return !thorough || gains(all);
+}
+
+void RankOnePredictor::Recentre(int centre, Part* part) {
+  for (int16_t& column : part->columns) column = static_cast<int16_t>(column - part->centre + centre);
+  part->centre = static_cast<int16_t>(centre);
 }
 
 std::optional<RankOnePredictor> RankOnePredictor::Fit(const Kernels& kernels, const TensorView& tensor,
                                                       bool thorough) {
   if (!IsFloat(tensor.type)) return std::nullopt;
   RankOnePredictor predictor;
-  uint64_t deviations = 0;
+  uint64_t deviations = 0, plain_elements = 0;
+  int64_t plain_sum = 0;
+  std::vector<int64_t> means;  // of the parts
   for (const MatrixPart& matrix : tensor.matrices) {
+    const uint64_t elements = matrix.rows * matrix.columns;
+    if (matrix.rows < kMinSide || matrix.columns < kMinSide || elements < kMinElements) continue;
     if (deviations + matrix.rows + matrix.columns > kMaxDeviations) break;
-    std::optional<Part> part = FitPart(kernels, tensor, matrix, thorough);
-    if (!part) continue;
-    deviations += matrix.rows + matrix.columns;
-    predictor.parts_.push_back(std::move(*part));
+    Part part;
+    part.matrix = matrix;
+    int64_t mean = 0;
+    if (FitPart(kernels, tensor, thorough, &part, &mean)) {
+      means.push_back(mean);
+      deviations += matrix.rows + matrix.columns;
+      predictor.parts_.push_back(std::move(part));
+    } else {
+      plain_elements += elements;
+      plain_sum += static_cast<int64_t>(elements) * mean;
+    }
   }
   if (predictor.parts_.empty()) return std::nullopt;
+  // Codes lie where the exponents of the other matrices are, because they share tables with them.
+  const int64_t around = plain_elements == 0
+                             ? kDefaultCode
+                             : plain_sum / static_cast<int64_t>(plain_elements * kSteps);
+  for (size_t i = 0; i < means.size(); ++i)
+    Recentre(static_cast<int>(means[i] - around * kSteps) + kHalf, &predictor.parts_[i]);
   return predictor;
 }
 
@@ -153,7 +175,7 @@ std::vector<uint8_t> RankOnePredictor::Serialize(const Kernels& kernels, CodecLe
     AppendVarint(&side, part.matrix.first - end);
     AppendVarint(&side, part.matrix.rows);
     AppendVarint(&side, part.matrix.columns);
-    AppendVarint(&side, static_cast<uint64_t>(part.centre));
+    AppendInteger(&side, part.centre);
     end = part.matrix.first + part.matrix.rows * part.matrix.columns;
     for (const int16_t row : part.rows) deviations.push_back(static_cast<uint8_t>(row));
     for (const int16_t column : part.columns)
@@ -186,21 +208,20 @@ RankOnePredictor RankOnePredictor::Parse(const Kernels& kernels, ByteSpan side, 
     const uint64_t gap = parser.ReadVarint();
     matrix.rows = parser.ReadVarint();
     matrix.columns = parser.ReadVarint();
-    const uint64_t centre = parser.ReadVarint();
+    part.centre = parser.Read<int16_t>();
     if (parser.failed()) throw refuse("it ends before its matrices");
     uint64_t size;
     if (gap > elements - end || matrix.rows == 0 || matrix.columns == 0 ||
         __builtin_mul_overflow(matrix.rows, matrix.columns, &size) || size > elements - end - gap) {
       throw refuse("a matrix is not inside the tensor");
     }
-    if (centre > kMaxCentre) throw refuse("a centre is out of range");
     if (matrix.rows > kMaxDeviations || matrix.columns > kMaxDeviations ||
         (deviations += matrix.rows + matrix.columns) > kMaxDeviations) {
       throw refuse("its matrices have too many rows and columns");
     }
+    if (std::abs(part.centre) > kMaxCentre) throw refuse("a centre is out of range");
     matrix.first = end + gap;
     end = matrix.first + size;
-    part.centre = static_cast<int>(centre);
     predictor.parts_.push_back(std::move(part));
   }
   std::vector<uint8_t> decoded;
@@ -208,7 +229,8 @@ RankOnePredictor RankOnePredictor::Parse(const Kernels& kernels, ByteSpan side, 
   while (decoded.size() < deviations) {
     const auto mode = parser.Read<uint8_t>();
     const ByteSpan coded = parser.ReadBytes(parser.Read<uint32_t>());
-    if (parser.failed() || mode > static_cast<uint8_t>(PlaneMode::kRans)) throw refuse("a piece is not whole");
+    if (parser.failed() || mode > static_cast<uint8_t>(PlaneMode::kRans))
+      throw refuse("a piece is not whole");
     const size_t size = std::min<uint64_t>(kPieceBytes, deviations - decoded.size());
     decoder.Open(kernels, static_cast<PlaneMode>(mode), coded, size, object, offset);
     for (size_t left = size; left > 0;) {

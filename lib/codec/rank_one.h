@@ -36,14 +36,17 @@ class RankOnePredictor {
  private:
   struct Part {
     MatrixPart matrix;
-    int centre = 0;                ///< in eighths of an exponent
-    std::vector<int16_t> rows;     ///< deviations, -128..127
-    std::vector<int16_t> columns;  ///< deviations, with `centre` added
+    int16_t centre = 0;            ///< of predictions, in eighths of an exponent
+    std::vector<int16_t> rows;     ///< deviations in eighths, -128..127
+    std::vector<int16_t> columns;  ///< the same, with `centre` added
   };
   using RowKernel = void (*)(uint8_t*, const int16_t*, int16_t, size_t);
 
-  static std::optional<Part> FitPart(const Kernels& kernels, const TensorView& tensor,
-                                     const MatrixPart& matrix, bool thorough);
+  /// Fits rows and columns; codes then lie around the mean exponent. \returns whether it pays
+  static bool FitPart(const Kernels& kernels, const TensorView& tensor, bool thorough, Part* part,
+                      int64_t* mean_eighths);
+  /// Moves what the predictions are centred on.
+  static void Recentre(int centre, Part* part);
   void ForRows(RowKernel kernel, uint64_t first, size_t n, uint8_t* exponents) const;
 
   std::vector<Part> parts_;

@@ -54,8 +54,8 @@ void BuildEncodeTable(const RansFrequencies& frequencies, RansEncodeTable* table
 
 /// What a decoder looks up.
 struct RansDecodeTable {
-  /// The most ranges that begin inside one bucket, behind its first slot; kTooMany when that or the symbols are
-  /// too many for vector registers, and there is by_slot alone.
+  /// The most ranges that begin inside one bucket, behind its first slot; kTooMany when that or the symbols
+  /// are too many for vector registers, and there is by_slot alone.
   static constexpr int kTooMany = 8;
   int inside = 0;
   alignas(64) std::array<uint16_t, 64> first;  ///< by bucket: the rank at its first slot

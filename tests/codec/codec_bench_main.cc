@@ -3,9 +3,9 @@
 // usage: codec_bench FILE TYPE LEVEL REPETITIONS THREADS [MATRICES [BASE]]
 //
 // FILE and BASE hold the elements, nothing else. TYPE is a dtype of safetensors, LEVEL fast, default or max.
-// MATRICES is a file with "first rows columns" on each line, or -. Prints one JSON object: sizes, the modes of the
-// planes, and for each repetition the process CPU and wall seconds of encoding, of decoding, and of a loop
-// without memory, the control for two threads. Buffers are touched before the clock starts; hashing and
+// MATRICES is a file with "first rows columns" on each line, or -. Prints one JSON object: sizes, the modes
+// of the planes, and for each repetition the process CPU and wall seconds of encoding, of decoding, and of a
+// loop without memory, the control for two threads. Buffers are touched before the clock starts; hashing and
 // verification are inside it.
 #include <algorithm>
 #include <array>
@@ -147,7 +147,8 @@ int Run(int argc, char** argv) {
     }));
   }
   std::printf("{\"bytes\": %zu, \"coded_bytes\": %llu, \"prologue_bytes\": %zu, \"transform\": %d",
-              bytes.size(), static_cast<unsigned long long>(coded_bytes), prologue_bytes, static_cast<int>(transform));
+              bytes.size(), static_cast<unsigned long long>(coded_bytes), prologue_bytes,
+              static_cast<int>(transform));
   std::printf(", \"planes\": {\"raw\": %llu, \"const\": %llu, \"zstd\": %llu, \"rans\": %llu}",
               static_cast<unsigned long long>(modes[0]), static_cast<unsigned long long>(modes[1]),
               static_cast<unsigned long long>(modes[2]), static_cast<unsigned long long>(modes[3]));

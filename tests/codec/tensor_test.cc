@@ -98,7 +98,8 @@ TEST(CodedTensorTest, ADifferenceFromTheBaseIsCodedWhereItIsSmaller) {
 
 TEST(CodedTensorTest, WithoutTheBaseBlocksAreCheckedAsStored) {
   std::mt19937_64 random(10);
-  const std::vector<uint8_t> bytes = MakeTensor(ElementType::kInt16, Content::kRandom, 4096, kColumns, &random);
+  const std::vector<uint8_t> bytes =
+      MakeTensor(ElementType::kInt16, Content::kRandom, 4096, kColumns, &random);
   const std::vector<uint8_t>& base = bytes;
   const std::vector<uint8_t> coded =
       EncodeTensor({.type = ElementType::kInt16, .bytes = bytes, .base = base}, CodecLevel::kDefault, 1, 10);

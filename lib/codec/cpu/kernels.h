@@ -44,7 +44,7 @@ struct Kernels {
   void (*exponents)(ElementType type, const uint8_t* elements, size_t n, uint8_t* plane);
   /// sums[i] += exponents[i], counts[i] += 1 where that is not 0. \returns the same over all of them
   ExponentSum (*add_exponents)(const uint8_t* exponents, size_t n, uint32_t* sums, uint32_t* counts);
-  /// code = residual of the exponents e of one matrix row: pred = (row + columns[i]) >> 3.
+  /// Codes in place of the exponents of one matrix row, whose prediction is (row + columns[i]) >> 3.
   void (*predict)(uint8_t* exponents, const int16_t* columns, int16_t row, size_t n);
   /// The reverse.
   void (*unpredict)(uint8_t* exponents, const int16_t* columns, int16_t row, size_t n);

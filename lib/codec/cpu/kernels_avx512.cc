@@ -37,7 +37,8 @@ inline __m512i Lookup64(__m512i index, __m512i low, __m512i high) {
 
 /// The bytes of lane j of 64 positions: those of vector j are byte j of each 32-bit lane.
 inline __m512i BytesOf(__m512i bytes, size_t vector) {
-  return _mm512_and_si512(_mm512_srli_epi32(bytes, static_cast<unsigned>(8 * vector)), _mm512_set1_epi32(255));
+  return _mm512_and_si512(_mm512_srli_epi32(bytes, static_cast<unsigned>(8 * vector)),
+                          _mm512_set1_epi32(255));
 }
 
 /// One step of encoding of 16 states, whose frequencies and first entries these are.
@@ -104,8 +105,9 @@ uint8_t* RansEncodeVectors(const uint8_t* symbols, size_t groups, const RansEnco
 
 uint8_t* RansEncode(const uint8_t* symbols, size_t groups, const RansEncodeTable& table, uint32_t* states,
                     uint8_t* words) {
-  return table.symbols <= table.frequency.size() ? RansEncodeVectors<true>(symbols, groups, table, states, words)
-                                         : RansEncodeVectors<false>(symbols, groups, table, states, words);
+  const bool small = table.symbols <= table.frequency.size();
+  return small ? RansEncodeVectors<true>(symbols, groups, table, states, words)
+               : RansEncodeVectors<false>(symbols, groups, table, states, words);
 }
 
 /// Fills states that have become too small from the words.
@@ -133,10 +135,9 @@ inline void Load(const std::array<uint16_t, 64>& words, __m512i (&table)[2]) {
 }
 
 /// Decodes groups while kGroupWords can be read. \returns the number of groups decoded
-/// Two vectors of states share one of slots: the symbols of vector v and of v + 2 are found together.
 template <int kInside>
-size_t DecodeSmall(const uint8_t** words, const uint8_t* words_end, size_t groups, const RansDecodeTable& table,
-                   uint32_t* states, uint8_t* symbols) {
+size_t DecodeSmall(const uint8_t** words, const uint8_t* words_end, size_t groups,
+                   const RansDecodeTable& table, uint32_t* states, uint8_t* symbols) {
   __m512i x[kVectors];
   for (size_t v = 0; v < kVectors; ++v) x[v] = _mm512_loadu_si512(states + 16 * v);
   __m512i first[2], frequency[2], start[2], begin[kInside][2];
@@ -177,8 +178,8 @@ size_t DecodeSmall(const uint8_t** words, const uint8_t* words_end, size_t group
 }
 
 /// The same with a table by slot.
-size_t DecodeLarge(const uint8_t** words, const uint8_t* words_end, size_t groups, const RansDecodeTable& table,
-                   uint32_t* states, uint8_t* symbols) {
+size_t DecodeLarge(const uint8_t** words, const uint8_t* words_end, size_t groups,
+                   const RansDecodeTable& table, uint32_t* states, uint8_t* symbols) {
   __m512i x[kVectors];
   for (size_t v = 0; v < kVectors; ++v) x[v] = _mm512_loadu_si512(states + 16 * v);
   const uint8_t* next = *words;

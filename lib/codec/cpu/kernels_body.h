@@ -143,8 +143,8 @@ void Histogram(const uint8_t* bytes, size_t n, uint32_t* counts) {
 /// the next 16 take 1, 5, 9, ....
 constexpr size_t PositionOf(size_t lane) { return 4 * (lane % 16) + lane / 16; }
 
-[[maybe_unused]] uint8_t* RansEncodeScalar(const uint8_t* symbols, size_t groups, const RansEncodeTable& table,
-                          uint32_t* states, uint8_t* words) {
+[[maybe_unused]] uint8_t* RansEncodeScalar(const uint8_t* symbols, size_t groups,
+                                           const RansEncodeTable& table, uint32_t* states, uint8_t* words) {
   for (size_t group = groups; group-- > 0;) {
     const uint8_t* in = symbols + group * kRansLanes;
     for (size_t lane = kRansLanes; lane-- > 0;) {
@@ -164,7 +164,7 @@ constexpr size_t PositionOf(size_t lane) { return 4 * (lane % 16) + lane / 16; }
 }
 
 [[maybe_unused]] bool RansDecodeScalar(const uint8_t** words, const uint8_t* words_end, size_t groups,
-                      const RansDecodeTable& table, uint32_t* states, uint8_t* symbols) {
+                                       const RansDecodeTable& table, uint32_t* states, uint8_t* symbols) {
   const uint8_t* next = *words;
   for (size_t group = 0; group < groups; ++group) {
     uint8_t* out = symbols + group * kRansLanes;
@@ -185,16 +185,14 @@ constexpr size_t PositionOf(size_t lane) { return 4 * (lane % 16) + lane / 16; }
   return true;
 }
 
-/// A zero has no magnitude to predict: it takes the code kZeroCode, and what had that code takes its own.
-constexpr uint8_t kZeroCode = 128;
-
+// A zero has no magnitude to predict: it keeps the code 0, and what would have that takes the zero's.
 void Predict(uint8_t* __restrict exponents, const int16_t* __restrict columns, int16_t row, size_t n) {
   for (size_t i = 0; i < n; ++i) {
     const auto prediction = static_cast<uint8_t>(static_cast<int16_t>(row + columns[i]) >> 3);
     const uint8_t exponent = exponents[i];
     uint8_t code = static_cast<uint8_t>(exponent - prediction);
-    code = code == kZeroCode ? static_cast<uint8_t>(-prediction) : code;
-    exponents[i] = exponent == 0 ? kZeroCode : code;
+    code = code == 0 ? static_cast<uint8_t>(-prediction) : code;
+    exponents[i] = exponent == 0 ? 0 : code;
   }
 }
 
@@ -203,8 +201,8 @@ void Unpredict(uint8_t* __restrict exponents, const int16_t* __restrict columns,
     const auto prediction = static_cast<uint8_t>(static_cast<int16_t>(row + columns[i]) >> 3);
     const uint8_t code = exponents[i];
     uint8_t exponent = static_cast<uint8_t>(code + prediction);
-    exponent = exponent == 0 ? static_cast<uint8_t>(kZeroCode + prediction) : exponent;
-    exponents[i] = code == kZeroCode ? 0 : exponent;
+    exponent = exponent == 0 ? prediction : exponent;
+    exponents[i] = code == 0 ? 0 : exponent;
   }
 }
 
