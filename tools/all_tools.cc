@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "tools/bench_options.h"
+#include "tools/ckpt_compress_options.h"
 #include "tools/evaluate_options.h"
 #include "tools/generate_options.h"
-#include "tools/gpu_probe_options.h"
 #include "tools/pack_options.h"
 #include "tools/pretokenize_options.h"
 #include "tools/train_options.h"
@@ -28,7 +28,7 @@ std::vector<ToolDefinition> AllTools() {
       Tool(TrainInfo(), DefineTrainOptions),
       Tool(EvaluateInfo(), DefineEvaluateOptions),
       Tool(GenerateInfo(), DefineGenerateOptions),
-      Tool(GpuProbeInfo(), DefineGpuProbeOptions),
+      Tool(CkptCompressInfo(), DefineCkptCompressOptions),
       Tool(BenchInfo(), DefineBenchOptions),
   };
 }

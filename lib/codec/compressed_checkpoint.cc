@@ -19,23 +19,6 @@ std::vector<uint8_t> ReadSafetensorsHead(const RandomReader& file) {
   return file.ReadAt(0, head_bytes);
 }
 
-/// An open file as a sequence of bytes.
-class ReaderSource final : public ByteSource {
- public:
-  explicit ReaderSource(const RandomReader* file) : file_(file), size_(file->size_bytes()) {}
-  size_t Read(uint8_t* out, size_t size) override {
-    const size_t count = std::min<uint64_t>(size, size_ - position_);
-    file_->ReadAt(position_, std::span(out, count));
-    position_ += count;
-    return count;
-  }
-  const std::string& name() const override { return file_->name(); }
-
- private:
-  const RandomReader* file_;
-  uint64_t size_, position_ = 0;
-};
-
 class PlainBase final : public BaseTensors {
  public:
   explicit PlainBase(std::unique_ptr<RandomReader> file) : file_(std::move(file)) {
@@ -46,9 +29,9 @@ class PlainBase final : public BaseTensors {
   const std::string& name() const override { return file_->name(); }
   Xxh128Digest Hash() override {
     Xxh128Stream hash;
-    ReaderSource source(file_.get());
+    const std::unique_ptr<ByteSource> source = SourceOf(file_.get());
     std::vector<uint8_t> piece(1 << 20);
-    while (const size_t count = source.Read(piece.data(), piece.size()))
+    while (const size_t count = source->Read(piece.data(), piece.size()))
       hash.Update(ByteSpan(piece).first(count));
     return hash.Digest();
   }

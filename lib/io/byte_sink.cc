@@ -254,7 +254,9 @@ int RemoveStaleTemporaries(const std::string& folder, const std::string& name_pr
     if (!name.starts_with("." + name_prefix) || mark == std::string::npos) continue;
     const int pid = std::atoi(name.c_str() + mark + sizeof(kTemporaryMark) - 1);
     const bool alive = !locked && pid != getpid() && (kill(pid, 0) == 0 || errno == EPERM);
-    if (pid > 0 && !alive && std::filesystem::remove(entry.path(), ignored)) ++removed;
+    if (pid <= 0 || alive) continue;
+    const auto count = std::filesystem::remove_all(entry.path(), ignored);
+    if (count > 0 && count != static_cast<uintmax_t>(-1)) ++removed;
   }
   return removed;
 }

@@ -111,7 +111,7 @@ void WriteFileAtomically(const std::string& path, ByteSpan content);
 /// A nameless file for reading and writing in TMPDIR, else /tmp; gone when closed. \throws Error{kIo}
 int OpenNamelessFile();
 
-/// Deletes the ".<name_prefix><anything>.tmp-<pid>" files in a folder whose process is gone.
+/// Deletes the ".<name_prefix><anything>.tmp-<pid>" files and folders in a folder whose process is gone.
 /// \param locked the caller's lock on the folder proves that no process is still writing these: pids are not
 /// asked \returns how many
 int RemoveStaleTemporaries(const std::string& folder, const std::string& name_prefix = "",

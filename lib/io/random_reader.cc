@@ -11,7 +11,6 @@
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
 #include "lib/io/byte_sink.h"
-#include "lib/io/byte_source.h"
 
 namespace trainwright {
 namespace {
@@ -64,6 +63,22 @@ class MemoryReader final : public RandomReader {
   std::string name_;
 };
 
+class SequentialSource final : public ByteSource {
+ public:
+  explicit SequentialSource(const RandomReader* reader) : reader_(reader), size_(reader->size_bytes()) {}
+  size_t Read(uint8_t* out, size_t size) override {
+    const size_t count = std::min<uint64_t>(size, size_ - position_);
+    reader_->ReadAt(position_, std::span(out, count));
+    position_ += count;
+    return count;
+  }
+  const std::string& name() const override { return reader_->name(); }
+
+ private:
+  const RandomReader* reader_;
+  uint64_t size_, position_ = 0;
+};
+
 }  // namespace
 
 void RandomReader::ReadAt(uint64_t offset, std::span<uint8_t> out) const {
@@ -111,6 +126,10 @@ std::unique_ptr<RandomReader> SpoolStandardInput() {
     }
   }
   return reader;
+}
+
+std::unique_ptr<ByteSource> SourceOf(const RandomReader* reader) {
+  return std::make_unique<SequentialSource>(reader);
 }
 
 std::unique_ptr<RandomReader> MemoryRandomReader(ByteSpan bytes, std::string name) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/base/bytes.h"
+#include "lib/io/byte_source.h"
 
 namespace trainwright {
 
@@ -40,6 +41,8 @@ class RandomReader {
 std::unique_ptr<RandomReader> OpenRandomReader(const std::string& path);
 /// Copies standard input to a nameless file and reads that. \throws Error{kIo, kInterrupted, kTerminated}
 std::unique_ptr<RandomReader> SpoolStandardInput();
+/// A reader's bytes from the beginning on. \param reader must outlive the source
+std::unique_ptr<ByteSource> SourceOf(const RandomReader* reader);
 /// Memory that the caller keeps alive.
 std::unique_ptr<RandomReader> MemoryRandomReader(ByteSpan bytes, std::string name = "memory");
 

@@ -1,0 +1,275 @@
+#include "lib/codec/compress_job.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/codec/extract.h"
+#include "lib/formats/bad_input.h"
+
+namespace trainwright {
+namespace {
+
+constexpr std::string_view kPlainEnd = ".safetensors", kContainerEnd = ".twc.safetensors",
+                           kStreamEnd = ".safetensors.twc";
+
+/// What tells that a file was written to.
+struct FileState {
+  dev_t device = 0;
+  ino_t inode = 0;
+  off_t size = 0;
+  int64_t seconds = 0, nanoseconds = 0;
+  bool operator==(const FileState&) const = default;
+};
+
+/// Nothing for what has no lasting state: standard input, pipes, devices.
+std::optional<FileState> StateOf(const std::string& path) {
+  struct stat info;
+  if (path == "-") return {};
+  if (stat(path.c_str(), &info) != 0) throw SystemError(path, "stat", errno);
+  if (!S_ISREG(info.st_mode)) return {};
+  return FileState{info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
+}
+
+/// A safetensors file that is read from its beginning to its end.
+class FileTensors final : public TensorSource {
+ public:
+  FileTensors(std::string path, std::unique_ptr<ByteSource> source, std::optional<FileState> state)
+      : path_(std::move(path)), state_(state), reader_(std::move(source)) {}
+
+  BufferedReader* reader() { return &reader_; }
+  std::vector<uint8_t> ReadHead() {
+    const uint64_t size = SafetensorsHeadBytes(reader_.Peek(8), reader_.name());
+    std::vector<uint8_t> head;
+    if (AppendFrom(&reader_, size, &head) < size)
+      throw CutShortAt(reader_.position(), reader_.name(), "safetensors header");
+    return head;
+  }
+  void SetHead(const CompressedHead* head, BaseTensors* base) {
+    head_ = head;
+    base_ = base;
+  }
+  TensorBytes Take(size_t entry) override {
+    const SafetensorsEntry& tensor = head_->source.entries[entry];
+    std::vector<uint8_t> bytes;
+    const uint64_t size = tensor.end - tensor.begin;
+    // The size of a file is known to be there, that which a pipe's header claims is not.
+    if (state_ && static_cast<uint64_t>(state_->size) >= size) bytes.reserve(size);
+    if (AppendFrom(&reader_, size, &bytes) < size)
+      throw CutShortAt(reader_.position(), reader_.name(), "safetensors file");
+    return TensorBytes::Own(std::move(bytes));
+  }
+  std::optional<TensorBytes> TakeBase(size_t entry) override {
+    if (base_ == nullptr) return {};
+    std::optional<std::vector<uint8_t>> bytes = base_->Read(head_->source.entries[entry]);
+    if (!bytes) return {};
+    return TensorBytes::Own(std::move(*bytes));
+  }
+  /// Checks that this was the whole file, and that it is still the same.
+  void Finish() {
+    if (!reader_.Peek(1).empty())
+      throw BadInputAt(reader_.position(), reader_.name(), "bytes follow the last tensor");
+    if (state_ && StateOf(path_) != state_) {
+      throw Error(ErrorCode::kIo, path_, "changed while it was being read", "",
+                  "wait until its writer is done, and run this again");
+    }
+  }
+
+ private:
+  std::string path_;
+  std::optional<FileState> state_;
+  BufferedReader reader_;
+  const CompressedHead* head_ = nullptr;
+  BaseTensors* base_ = nullptr;
+};
+
+std::unique_ptr<BaseTensors> BaseOf(const CompressJobOptions& options) {
+  return options.base.empty() ? nullptr : OpenBase(options.base);
+}
+
+CompressedForm FormFor(const std::string& output, const CompressJobOptions& options) {
+  return options.form.value_or(output == "-" ? CompressedForm::kStream : CompressedForm::kSafetensors);
+}
+
+uint64_t CompressedBytes(const CompressedHead& head, const CompressedTail& tail, CompressedForm form) {
+  uint64_t size = form == CompressedForm::kStream ? EncodeStreamHead(head).size() + StreamEndBytes(head)
+                                                  : ContainerHeadBytes(head);
+  for (const uint64_t coded_bytes : tail.coded_bytes) size += coded_bytes;
+  return size;
+}
+
+CompressReport ReportOf(const DecodedCheckpoint& decoded) {
+  return {.files = 1,
+          .tensors = decoded.head.source.entries.size(),
+          .source_bytes = decoded.head.SourceBytes(),
+          .compressed_bytes = decoded.compressed_bytes,
+          .content_checked = decoded.content_checked};
+}
+
+CompressReport Convert(BufferedReader* reader, const std::string& output, const CompressJobOptions& options) {
+  const CompressedForm form = FormFor(output, options);
+  const std::unique_ptr<ByteSink> sink =
+      OpenOutput(output, form == CompressedForm::kSafetensors, options.force);
+  const DecodedCheckpoint converted = ConvertCheckpoint(reader, form, sink.get(), options.progress);
+  sink->Commit();
+  CompressReport report = ReportOf(converted);
+  report.compressed_bytes = CompressedBytes(converted.head, converted.tail, form);
+  return report;
+}
+
+CompressReport FindDamage(const CompressedCheckpoint& checkpoint, BaseTensors* base) {
+  CompressReport report{.files = 1,
+                        .tensors = checkpoint.tensors(),
+                        .source_bytes = checkpoint.head().SourceBytes(),
+                        .compressed_bytes = checkpoint.file().size_bytes(),
+                        .content_checked = !checkpoint.head().base_hash || base != nullptr};
+  if (base != nullptr) CheckBase(checkpoint.head(), base, checkpoint.file().name());
+  for (size_t entry = 0; entry < checkpoint.tensors(); ++entry) {
+    const std::vector<DamagedBlock> damage = checkpoint.FindDamage(entry, base);
+    report.tensors_lost += damage.empty() ? 0 : 1;
+    report.damage.insert(report.damage.end(), damage.begin(), damage.end());
+  }
+  return report;
+}
+
+}  // namespace
+
+void CompressReport::Add(const CompressReport& other) {
+  files += other.files;
+  tensors += other.tensors;
+  source_bytes += other.source_bytes;
+  compressed_bytes += other.compressed_bytes;
+  tensors_lost += other.tensors_lost;
+  damage.insert(damage.end(), other.damage.begin(), other.damage.end());
+  content_checked = content_checked && other.content_checked;
+}
+
+std::string CompressedName(const std::string& name, CompressedForm form) {
+  if (!name.ends_with(kPlainEnd) || name.size() == kPlainEnd.size()) return "";
+  const std::string stem = name.substr(0, name.size() - kPlainEnd.size());
+  return stem + std::string(form == CompressedForm::kStream ? kStreamEnd : kContainerEnd);
+}
+
+std::string RestoredName(const std::string& name) {
+  for (const std::string_view end : {kContainerEnd, kStreamEnd}) {
+    if (name.ends_with(end) && name.size() > end.size())
+      return name.substr(0, name.size() - end.size()) + std::string(kPlainEnd);
+  }
+  return "";
+}
+
+bool IsCompressed(BufferedReader* reader) {
+  const ByteSpan prefix = reader->Peek(8);
+  if (IsStream(prefix)) return true;
+  const uint64_t size = SafetensorsHeadBytes(prefix, reader->name());
+  return IsContainer(ParseSafetensorsHead(reader->Peek(size), reader->name()));
+}
+
+std::unique_ptr<RandomReader> OpenInput(const std::string& input) {
+  return input == "-" ? SpoolStandardInput() : OpenRandomReader(input);
+}
+
+std::unique_ptr<ByteSink> OpenOutput(const std::string& output, bool overwritable, bool force) {
+  std::error_code ignored;
+  if (output != "-" && !force && std::filesystem::exists(output, ignored) &&
+      !std::filesystem::is_other(output, ignored)) {
+    throw ExistsAlready(output);
+  }
+  if (output != "-") RemoveStaleTemporaries(FolderOf(output), std::filesystem::path(output).filename());
+  std::unique_ptr<ByteSink> sink = OpenSink(output, /*binary=*/true, force);
+  if (auto* file = dynamic_cast<AtomicFileSink*>(sink.get()); file != nullptr && !force) file->KeepExisting();
+  if (overwritable && dynamic_cast<OverwritableSink*>(sink.get()) == nullptr)
+    sink = std::make_unique<SpooledSink>(std::move(sink));
+  return sink;
+}
+
+CompressReport CompressFile(const std::string& input, const std::string& output,
+                            const CompressJobOptions& options) {
+  const CompressedForm form = FormFor(output, options);
+  const std::unique_ptr<BaseTensors> base = BaseOf(options);
+  const std::optional<FileState> state = StateOf(input);
+  FileTensors tensors(input, OpenSource(input), state);
+  if (options.compressed_input != CompressedInput::kCompress && IsCompressed(tensors.reader())) {
+    if (options.compressed_input == CompressedInput::kRewrite) return Convert(tensors.reader(), output, options);
+    throw Error(ErrorCode::kUsage, tensors.reader()->name(), "is compressed already", "",
+                "-d restores it, --to stream or --to safetensors rewrites it");
+  }
+  CompressedHead head = HeadOf(tensors.ReadHead(), tensors.reader()->name());
+  if (state && head.SourceBytes() > static_cast<uint64_t>(state->size))
+    throw CutShortAt(static_cast<uint64_t>(state->size), input, "safetensors file");
+  head.level = options.level;
+  head.writer = options.writer;
+  if (base) head.base_hash = base->Hash();
+  tensors.SetHead(&head, base.get());
+  const std::unique_ptr<ByteSink> sink =
+      OpenOutput(output, form == CompressedForm::kSafetensors, options.force);
+  const CompressedTail tail = EncodeCheckpoint(
+      head, &tensors,
+      {.form = form, .threads = options.threads, .verify = options.verify, .progress = options.progress},
+      sink.get());
+  tensors.Finish();
+  sink->Commit();
+  return {.files = 1,
+          .tensors = head.source.entries.size(),
+          .source_bytes = head.SourceBytes(),
+          .compressed_bytes = CompressedBytes(head, tail, form)};
+}
+
+CompressReport RestoreFile(const std::string& input, const std::string& output,
+                           const CompressJobOptions& options) {
+  const std::unique_ptr<BaseTensors> base = BaseOf(options);
+  if (options.keep_going) {
+    const std::unique_ptr<RandomReader> file = OpenInput(input);
+    const CompressedCheckpoint checkpoint(file.get());
+    CheckBase(checkpoint.head(), base.get(), file->name());
+    CompressReport report = FindDamage(checkpoint, base.get());
+    std::vector<TensorPart> sound;
+    std::vector<std::string> lost;
+    for (const SafetensorsEntry& entry : checkpoint.head().source.entries) {
+      const bool damaged = std::any_of(report.damage.begin(), report.damage.end(),
+                                       [&](const DamagedBlock& block) { return block.tensor == entry.name; });
+      if (damaged) {
+        lost.push_back(entry.name);
+      } else {
+        sound.push_back({entry.name, {}, {}});
+      }
+    }
+    const std::unique_ptr<ByteSink> sink = OpenOutput(output, false, options.force);
+    if (lost.empty()) {
+      sink->Write(checkpoint.head().SourceHead());
+      ExtractRaw(checkpoint, sound, base.get(), sink.get());
+    } else {
+      ExtractSafetensors(checkpoint, sound, base.get(), lost, sink.get());
+    }
+    sink->Commit();
+    return report;
+  }
+  BufferedReader reader(OpenSource(input));
+  const std::unique_ptr<ByteSink> sink = OpenOutput(output, false, options.force);
+  const DecodedCheckpoint decoded = DecodeCheckpoint(
+      &reader, sink.get(), {.threads = options.threads, .base = base.get(), .progress = options.progress});
+  sink->Commit();
+  return ReportOf(decoded);
+}
+
+CompressReport VerifyFile(const std::string& input, const CompressJobOptions& options) {
+  const std::unique_ptr<BaseTensors> base = BaseOf(options);
+  std::unique_ptr<RandomReader> file;
+  if (options.keep_going) {
+    file = OpenInput(input);
+    CompressReport report = FindDamage(CompressedCheckpoint(file.get()), base.get());
+    if (!report.damage.empty()) return report;
+  }
+  BufferedReader reader(file ? SourceOf(file.get()) : OpenSource(input));
+  return ReportOf(DecodeCheckpoint(&reader, nullptr,
+                                   {.threads = options.threads,
+                                    .base = base.get(),
+                                    .allow_missing_base = true,
+                                    .progress = options.progress}));
+}
+
+}  // namespace trainwright

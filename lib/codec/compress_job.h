@@ -1,0 +1,71 @@
+/// Compressing, restoring, checking and rewriting one checkpoint file: what `ckpt-compress` does with a file.
+/// "-" is standard input or output. Output files appear whole or not at all.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/codec/checkpoint_decoder.h"
+#include "lib/codec/checkpoint_encoder.h"
+#include "lib/codec/compressed_checkpoint.h"
+
+namespace trainwright {
+
+/// What to do with an input that is compressed already: refuse it, write it in another form, or compress it once
+/// more as the safetensors file that a container is.
+enum class CompressedInput { kRefuse, kRewrite, kCompress };
+
+struct CompressJobOptions {
+  CodecLevel level = CodecLevel::kDefault;
+  /// The form to write; nothing: a container for files, a stream for pipes.
+  std::optional<CompressedForm> form = {};
+  CompressedInput compressed_input = CompressedInput::kRefuse;
+  int threads = 1;
+  bool verify = true;
+  bool force = false;       ///< replace files, write binary to a terminal
+  bool keep_going = false;  ///< restore the tensors that are sound
+  std::string base;         ///< path, empty: none
+  std::string writer;       ///< see CompressedHead
+  std::function<void(uint64_t source_bytes)> progress = {};
+};
+
+struct CompressReport {
+  uint64_t files = 0, tensors = 0;
+  uint64_t source_bytes = 0, compressed_bytes = 0;
+  uint64_t tensors_lost = 0;              ///< with keep_going
+  std::vector<DamagedBlock> damage = {};  ///< with keep_going
+  bool content_checked = true;            ///< false: without the base only what is stored was checked
+  void Add(const CompressReport& other);
+};
+
+/// "model.safetensors" -> "model.twc.safetensors", or as a stream "model.safetensors.twc". Empty for another
+/// name.
+std::string CompressedName(const std::string& name, CompressedForm form);
+/// The inverse; empty for a name that CompressedName does not give.
+std::string RestoredName(const std::string& name);
+
+/// Whether what the reader is about to give is a compressed checkpoint, of either form. Consumes nothing.
+bool IsCompressed(BufferedReader* reader);
+
+/// \throws Error{kUsage} when the output exists (unless forced) or the input is compressed already,
+/// Error{kBadInput} on a file that breaks a rule of the format, Error{kIo} also when the input changes
+/// meanwhile
+CompressReport CompressFile(const std::string& input, const std::string& output,
+                            const CompressJobOptions& options);
+/// With keep_going an input with damaged tensors gives a safetensors file of the others.
+CompressReport RestoreFile(const std::string& input, const std::string& output,
+                           const CompressJobOptions& options);
+/// Decodes and checks everything. With keep_going damage is reported, not thrown.
+CompressReport VerifyFile(const std::string& input, const CompressJobOptions& options);
+
+/// A file, or standard input copied to a nameless one.
+std::unique_ptr<RandomReader> OpenInput(const std::string& input);
+/// A file that appears whole or not at all, standard output, or a device. \param overwritable the result is
+/// an OverwritableSink \throws Error{kUsage} when a file exists and `force` is false
+std::unique_ptr<ByteSink> OpenOutput(const std::string& output, bool overwritable, bool force);
+
+}  // namespace trainwright
