@@ -37,7 +37,7 @@ quiet=()
 show "${configure[@]}"
 "${configure[@]}" > "$work/configure.log" 2>&1 || { cat "$work/configure.log" >&2; die "cmake could not configure"; }
 run cmake --build --preset release --parallel "$(build_jobs)" \
-  --target pretokenize pack train evaluate generate ckpt-compress bench "${quiet[@]}"
+  --target pretokenize pack train evaluate generate ckpt-compress gpu-probe bench "${quiet[@]}"
 
 # What follows is what a user would type, in this folder and with these tools in PATH.
 cd "$work"

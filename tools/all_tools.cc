@@ -6,6 +6,7 @@
 #include "tools/ckpt_compress_options.h"
 #include "tools/evaluate_options.h"
 #include "tools/generate_options.h"
+#include "tools/gpu_probe_options.h"
 #include "tools/pack_options.h"
 #include "tools/pretokenize_options.h"
 #include "tools/train_options.h"
@@ -29,6 +30,7 @@ std::vector<ToolDefinition> AllTools() {
       Tool(EvaluateInfo(), DefineEvaluateOptions),
       Tool(GenerateInfo(), DefineGenerateOptions),
       Tool(CkptCompressInfo(), DefineCkptCompressOptions),
+      Tool(GpuProbeInfo(), DefineGpuProbeOptions),
       Tool(BenchInfo(), DefineBenchOptions),
   };
 }

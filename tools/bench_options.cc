@@ -78,7 +78,7 @@ const ToolInfo& BenchInfo() {
            {"bench --before 'sleep 0.02' --after 'sleep 0.02' --max-regression 50 --budget 5 --json > "
             "same.json",
             "For continuous integration: fails only when more than 50 % slower. JSON holds every sample."}},
-      .see_also = {"train(1)", "hyperfine(1)"},
+      .see_also = {"train(1)", "trainwright-bench(5)", "hyperfine(1)"},
   };
   return info;
 }

@@ -49,10 +49,10 @@ bool MayShrink(const Kernels& kernels, ByteSpan plane, uint32_t worth_thousandth
   return EntropyCost(sum.data()) < bits - bits / 1000 * worth_thousandth;
 }
 
-/// Whether pieces of 4096 bytes have many 8-byte strings that occurred before: what zstd lives on.
-bool Repeats(ByteSpan plane) {
-  constexpr size_t kPiece = 4096, kPieces = 2;
-  if (plane.size() < 64) return false;
+/// The 8-byte strings of a few pieces that occurred before in their piece, of 64: what zstd lives on.
+size_t RepeatedOf64(ByteSpan plane) {
+  constexpr size_t kPiece = 4096, kPieces = 4;
+  if (plane.size() < 64) return 0;
   size_t seen = 0, looked = 0;
   for (size_t piece = 0; piece < kPieces; ++piece) {
     const size_t size = std::min(kPiece, plane.size());
@@ -68,7 +68,7 @@ bool Repeats(ByteSpan plane) {
       ++looked;
     }
   }
-  return seen * 4 > looked;
+  return 64 * seen / looked;
 }
 
 /// Counts of consecutive pieces of a plane, and the price of one table for each.
@@ -168,7 +168,9 @@ EncodedPlane PlaneEncoder::Encode(const Kernels& kernels, ByteSpan plane, CodecL
     runs = PlanRuns(kernels, plane, effort.units);
     rans_bytes = CostOf(runs) / kBit / 8;
   }
-  if (effort.try_zstd || Repeats(plane)) {
+  // Of what rANS shrinks well, skewed symbols repeat too, by chance.
+  const size_t enough_repeats = rans_bytes < plane.size() / 8 * 7 ? 16 : 2;
+  if (effort.try_zstd || RepeatedOf64(plane) >= enough_repeats) {
     const std::vector<uint8_t> frame = CompressZstdFrame(plane, effort.zstd_level);
     if (frame.size() < std::min(most, rans_bytes)) {
       std::memcpy(out, frame.data(), frame.size());

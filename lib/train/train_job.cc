@@ -31,7 +31,7 @@
 #include "lib/train/dry_run.h"
 #include "lib/train/explanation.h"
 #include "lib/train/loader_plan.h"
-#include "lib/train/peak_rate.h"
+#include "lib/nn/peak_rate.h"
 #include "lib/train/run_directory.h"
 #include "lib/train/run_recorder.h"
 #include "lib/train/save_interval.h"

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "tests/support/support.h"
 
@@ -45,6 +47,26 @@ TEST(BenchToolTest, JsonHoldsEverySampleOfEveryRun) {
       }
     }
   }
+}
+
+/// Every name of an object, of those inside it and of the first element of lists.
+void CollectNames(const json& value, std::set<std::string>* names) {
+  if (value.is_array() && !value.empty()) CollectNames(value.front(), names);
+  if (!value.is_object()) return;
+  for (const auto& [name, inner] : value.items()) {
+    names->insert(name);
+    CollectNames(inner, names);
+  }
+}
+
+TEST(BenchToolTest, TheManualPageNamesEveryFieldOfTheJson) {
+  const ProcessResult run =
+      RunShell("bench --before true --after true --json --max-regression 9999" + std::string(kQuick));
+  std::set<std::string> names;
+  CollectNames(json::parse(run.standard_output), &names);
+  EXPECT_GT(names.size(), 40u);
+  const std::string page = test::ReadFile(test::Fixture("../man/trainwright-bench.5"));
+  for (const std::string& name : names) EXPECT_NE(page.find(name), std::string::npos) << name;
 }
 
 TEST(BenchToolTest, TheCommandsOwnRateDecidesWhenAskedTo) {

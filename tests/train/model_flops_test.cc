@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/model/language_model.h"
-#include "lib/train/peak_rate.h"
+#include "lib/nn/peak_rate.h"
 
 namespace trainwright {
 namespace {

@@ -1,14 +1,12 @@
 #if defined(__x86_64__)
 
 #if defined(__clang__)
-#define TRAINWRIGHT_BEGIN_TARGET                                                                     \
-  _Pragma(                                                                                          \
-      "clang attribute push(__attribute__((target(\"avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi," \
-      "avx2,bmi2\"))), apply_to = function)")
+#define TRAINWRIGHT_BEGIN_TARGET                                                                 \
+  _Pragma(                                                                                       \
+    "clang attribute push(__attribute__((target(\"avx512dq,avx512vl,avx512vbmi,popcnt\"))), apply_to = function)")
 #define TRAINWRIGHT_END_TARGET _Pragma("clang attribute pop")
 #else
-#define TRAINWRIGHT_BEGIN_TARGET \
-  _Pragma("GCC target(\"avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx2,bmi2\")")
+#define TRAINWRIGHT_BEGIN_TARGET _Pragma("GCC target(\"avx512dq,avx512vl,avx512vbmi,popcnt\")")
 #define TRAINWRIGHT_END_TARGET
 #endif
 #if !defined(__clang__)

@@ -1,4 +1,4 @@
-#include "lib/train/peak_rate.h"
+#include "lib/nn/peak_rate.h"
 
 #include "lib/device/cuda_backend.h"
 #include "lib/device/cuda_plugin.h"

@@ -1,0 +1,45 @@
+/// Which attention backends take which heads, types and masks on a device: by their rules, and tried.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/nn/attention_backend.h"
+#include "lib/nn/precision.h"
+
+namespace trainwright {
+
+/// causal: one span, as a decoder computes it; packed: causal inside each of several spans, which is what
+/// train computes; none: every token sees every other, which train never asks for.
+enum class AttentionMask { kCausal, kPacked, kNone };
+std::string AttentionMaskName(AttentionMask mask);
+
+struct AttentionCase {
+  Precision precision = Precision::kFp32;
+  int64_t head_dim = 64;
+  AttentionMask mask = AttentionMask::kPacked;
+  AttentionBackend backend = AttentionBackend::kAuto;
+};
+
+struct AttentionAnswer {
+  AttentionCase of;
+  bool accepts = false;
+  bool tried = false;  ///< it ran here, on small inputs, or refused here; false: told by the rules alone
+  std::string reason;  ///< of a refusal: the rule, or torch's words
+};
+
+/// All types, masks and backends with the sizes of heads that models have. \param tries whether to run those
+/// that the rules take; of a device that is not here only the rules can be told (torch's meta device stands
+/// for a GPU)
+std::vector<AttentionAnswer> AskAttention(c10::Device device, bool tries);
+
+nlohmann::ordered_json EncodeAttentionAnswer(const AttentionAnswer& answer);
+
+/// A line for each type and mask, a column for each backend with the sizes of heads that it takes.
+std::string FormatAttention(const std::vector<AttentionAnswer>& answers);
+
+}  // namespace trainwright

@@ -1,0 +1,160 @@
+#include "lib/probe/batch_search.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "lib/base/elapsed.h"
+#include "lib/base/error.h"
+#include "lib/base/rng.h"
+#include "lib/device/memory_error.h"
+#include "lib/model/language_model.h"
+#include "lib/probe/device_sync.h"
+#include "lib/probe/json_optional.h"
+
+namespace trainwright {
+namespace {
+
+constexpr double kNearFastest = 0.97;
+constexpr double kShareOfMemory = 0.9;
+constexpr int64_t kLargestBatch = 4096;
+/// Initial weights that a core draws a second, on the slow side.
+constexpr double kParametersAS = 3e7;
+
+/// Random tokens, a span a sample.
+ModelInput MakeInput(const ModelConfig& model, int64_t batch, int64_t sequence_tokens) {
+  const int64_t count = batch * sequence_tokens;
+  ModelInput input;
+  input.tokens_n = at::empty({count}, at::kLong);
+  input.positions_n = at::empty({count}, at::kLong);
+  input.labels_n = at::empty({count}, at::kLong);
+  const Rng rng(0, "gpu-probe tokens");
+  for (int64_t i = 0; i < count; ++i) {
+    const auto token = [&](int64_t at) {
+      return static_cast<int64_t>(rng.Bits(static_cast<uint64_t>(at)) %
+                                  static_cast<uint64_t>(model.vocab_size));
+    };
+    input.tokens_n.data_ptr<int64_t>()[i] = token(i);
+    input.labels_n.data_ptr<int64_t>()[i] = token(i + 1);
+    input.positions_n.data_ptr<int64_t>()[i] = i % sequence_tokens;
+  }
+  for (int64_t sample = 0; sample <= batch; ++sample) {
+    input.span_starts.push_back(static_cast<int32_t>(sample * sequence_tokens));
+  }
+  return input;
+}
+
+std::string StopName(BatchStop stop) {
+  switch (stop) {
+    case BatchStop::kLevelled:
+      return "levelled";
+    case BatchStop::kMemory:
+      return "memory";
+    case BatchStop::kTime:
+      return "time";
+  }
+  return "";
+}
+
+double FastestOf(const std::vector<BatchPoint>& points) {
+  double fastest = 0;
+  for (const BatchPoint& point : points) fastest = std::max(fastest, point.tokens.median);
+  return fastest;
+}
+
+/// Whether the last two doublings gained nothing to speak of.
+bool HasLevelled(const std::vector<BatchPoint>& points) {
+  if (points.size() < 3) return false;
+  const std::vector<BatchPoint> before(points.begin(), points.end() - 2);
+  return FastestOf(before) >= kNearFastest * FastestOf(points);
+}
+
+}  // namespace
+
+std::optional<BatchPoint> SmallestFastBatch(const std::vector<BatchPoint>& points, BatchStop stop) {
+  const double fastest = FastestOf(points);
+  for (const BatchPoint& point : points) {
+    if (point.tokens.median < kNearFastest * fastest) continue;
+    const bool is_last = point.batch == points.back().batch;
+    if (stop == BatchStop::kTime && is_last) return std::nullopt;
+    return point;
+  }
+  return std::nullopt;
+}
+
+int64_t ResidentTrainingBytes(const ModelConfig& model, Precision precision) {
+  const int64_t bytes_a_parameter = 4 * sizeof(float) + (precision == Precision::kFp32 ? 0 : 2);
+  return CountParameters(model) * bytes_a_parameter;
+}
+
+BatchSearch SearchBatch(const BatchRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto left_s = [&] { return request.time_s - SecondsSince(start); };
+  BatchSearch search;
+  const int64_t resident = ResidentTrainingBytes(request.model, request.precision);
+  const double memory_bytes = kShareOfMemory * static_cast<double>(request.memory_bytes);
+  const auto fits = [&](int64_t activation_bytes) {
+    return request.memory_bytes == 0 || static_cast<double>(resident + activation_bytes) <= memory_bytes;
+  };
+  if (!fits(0)) {
+    search.stop = BatchStop::kMemory;
+    return search;
+  }
+  const auto parameters = static_cast<double>(CountParameters(request.model));
+  const double first_point_s = request.flops_per_s > 0
+                                   ? (kLeastSamples + 1) * 6 * parameters *
+                                         static_cast<double>(request.sequence_tokens) / request.flops_per_s
+                                   : 0;
+  if (parameters / kParametersAS + first_point_s > request.time_s) return search;
+  try {
+    const std::unique_ptr<LanguageModel> model =
+        MakeModel(request.model, request.precision, request.device, /*seed=*/uint64_t{0});
+    for (int64_t batch = 1; batch <= kLargestBatch; batch *= 2) {
+      const ModelInput input = MakeInput(request.model, batch, request.sequence_tokens);
+      const GradientScale scale = 1.0 / static_cast<double>(input.tokens_n.numel());
+      const auto begin = std::chrono::steady_clock::now();
+      BatchPoint point{.batch = batch};
+      point.tokens = MeasureRate({.amount = static_cast<double>(input.tokens_n.numel()),
+                                  .run = [&] { model->LossAndGradients(input, scale); },
+                                  .finish = [&] { WaitFor(request.device); }},
+                                 {.time_s = std::min(0.2, request.time_s / 10), .warmup_s = 0});
+      const ModelMemory memory = model->memory();
+      point.activation_bytes = memory.activation_bytes + memory.logits_bytes;
+      search.points.push_back(point);
+      if (HasLevelled(search.points)) {
+        search.stop = BatchStop::kLevelled;
+        break;
+      }
+      if (!fits(2 * point.activation_bytes)) {
+        search.stop = BatchStop::kMemory;
+        break;
+      }
+      // The next takes about twice as long.
+      if (2 * SecondsSince(begin) > left_s()) break;
+    }
+  } catch (const std::exception& exception) {
+    if (!AsMemoryError(exception, {})) throw;
+    search.stop = BatchStop::kMemory;
+  }
+  search.chosen = SmallestFastBatch(search.points, search.stop);
+  return search;
+}
+
+nlohmann::ordered_json EncodeBatchSearch(const BatchSearch& search) {
+  nlohmann::ordered_json points = nlohmann::ordered_json::array();
+  for (const BatchPoint& point : search.points) {
+    points.push_back({{"batch", point.batch},
+                      {"tokens_per_s", point.tokens.median},
+                      {"best_tokens_per_s", point.tokens.best},
+                      {"spread", OrNull(point.tokens.spread)},
+                      {"samples", point.tokens.samples},
+                      {"activation_bytes", point.activation_bytes}});
+  }
+  return {{"points", points},
+          {"stopped_by", StopName(search.stop)},
+          {"batch", search.chosen ? nlohmann::ordered_json(search.chosen->batch) : nlohmann::ordered_json()}};
+}
+
+}  // namespace trainwright

@@ -1,0 +1,58 @@
+/// The micro-batch that a model trains fastest with, found by training: real forward and backward passes of
+/// doubled batches, as far as memory and time go.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/model/model_config.h"
+#include "lib/nn/precision.h"
+#include "lib/probe/repeated_rate.h"
+
+namespace trainwright {
+
+struct BatchRequest {
+  ModelConfig model;
+  Precision precision = Precision::kFp32;
+  c10::Device device = c10::Device(c10::DeviceType::CPU);
+  int64_t sequence_tokens = 512;
+  double time_s = 2;
+  int64_t memory_bytes = 0;  ///< that training may take, where the model computes; 0: unknown
+  double flops_per_s = 0;    ///< of the device's products, to tell beforehand what takes too long; 0: unknown
+};
+
+struct BatchPoint {
+  int64_t batch = 0;
+  Rate tokens;                   ///< a second of forward and backward passes
+  int64_t activation_bytes = 0;  ///< with the logits
+};
+
+enum class BatchStop { kLevelled, kMemory, kTime };
+
+struct BatchSearch {
+  std::vector<BatchPoint> points;  ///< batch 1, 2, 4, ...
+  BatchStop stop = BatchStop::kTime;
+  /// The smallest batch within 3 % of the fastest. Absent when the search ended before it could tell: by
+  /// time, with the last batch the fastest.
+  std::optional<BatchPoint> chosen;
+};
+
+/// Of measured points, as BatchSearch::chosen has it.
+std::optional<BatchPoint> SmallestFastBatch(const std::vector<BatchPoint>& points, BatchStop stop);
+
+/// Memory of training that does not depend on the batch: fp32 weights, gradients and both moments, and the
+/// copy in the short type.
+int64_t ResidentTrainingBytes(const ModelConfig& model, Precision precision);
+
+/// Takes at most 90 % of the memory, and stops after two doublings that gain less than 3 %. Makes the model,
+/// with random weights. Empty where not even one sample fits into memory or time.
+BatchSearch SearchBatch(const BatchRequest& request);
+
+nlohmann::ordered_json EncodeBatchSearch(const BatchSearch& search);
+
+}  // namespace trainwright

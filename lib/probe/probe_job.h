@@ -1,0 +1,62 @@
+/// The work of `gpu-probe`: what the machine is, how fast it is, and what train should be told.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/probe/attention_matrix.h"
+#include "lib/probe/batch_search.h"
+#include "lib/probe/gpu_state.h"
+#include "lib/probe/host_info.h"
+#include "lib/probe/measurement.h"
+#include "lib/probe/recommendation.h"
+
+namespace trainwright {
+
+struct ProbeOptions {
+  bool quick = false;      ///< 2 s in all instead of 10
+  double sustained_s = 0;  ///< for each measurement; 0: not asked for
+  bool require_gpu = false;
+  bool use_gpu = true;          ///< false: measure the CPU, whatever GPU there is
+  std::string model;            ///< preset or config.json; empty: train's default for the device
+  int64_t sequence_tokens = 0;  ///< 0: the model's positions
+  int64_t vocab_size = 0;       ///< of a preset
+  int threads = 0;              ///< 0: the physical cores that the process may use
+  std::string folder = ".";     ///< whose disk is measured
+  uint64_t disk_bytes = 0;      ///< written at most; 0: the disk is not measured
+};
+
+struct ProbeReport {
+  std::string time;   ///< RFC 3339
+  std::string label;  ///< how long measurements lasted: "quick", "short" or "sustained"
+  HostInfo host;
+  DiskInfo disk;
+  GpuEvidence evidence;
+  GpuVerdict verdict;
+  std::optional<int> cuda_runtime_version;
+  std::string torch_build, cpu_capability;
+  std::string device;  ///< that was measured: "cpu" or "cuda"
+  int threads = 0;
+  ProbedModel model;
+  int64_t vocab_size = 0;
+  nlohmann::ordered_json environment;  ///< the variables that change speed, as far as they are set
+  std::vector<Measurement> measured;
+  std::vector<AttentionAnswer> attention;
+  std::optional<BatchSearch> batch;
+  Recommendation recommendation;
+  std::vector<std::string> warnings;
+};
+
+/// \throws Error{kDevice} under require_gpu where none is usable, Error{kUsage} on a model that is none, and
+/// Error{kInterrupted, kTerminated} once a signal asked to stop. What cannot be measured is a warning.
+ProbeReport RunProbe(const ProbeOptions& options);
+
+/// gpu_probe.schema.json describes it.
+nlohmann::ordered_json EncodeProbeReport(const ProbeReport& report);
+/// Tables for people.
+std::string FormatProbeReport(const ProbeReport& report);
+
+}  // namespace trainwright

@@ -1,0 +1,74 @@
+/// The options of `train` that suit a machine, each with its reason: a decision table over what the hardware
+/// can do and what was measured, never over names.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/nn/attention_backend.h"
+#include "lib/nn/precision.h"
+#include "lib/probe/batch_search.h"
+#include "lib/probe/gpu_state.h"
+#include "lib/probe/host_info.h"
+#include "lib/probe/measurement.h"
+
+namespace trainwright {
+
+/// What a GPU of a compute capability computes well with, whether this build has kernels for it or not.
+struct GpuAdvice {
+  Precision precision = Precision::kFp32;
+  AttentionBackend attention = AttentionBackend::kMath;
+  std::string reason;
+};
+/// From 8.0 bf16 and flash; from 7.0 fp16 (tensor cores that have no bf16) and efficient; below, fp32.
+GpuAdvice AdviseGpu(Capability capability);
+
+/// The model that the advice is for.
+struct ProbedModel {
+  std::string name;  ///< a preset, or a path
+  bool named_by_user = false;
+  int64_t head_dim = 0, sequence_tokens = 0;
+  int64_t resident_bytes = 0;  ///< as ResidentTrainingBytes
+};
+
+struct RecommendationEvidence {
+  HostInfo host;
+  GpuVerdict verdict;
+  std::optional<GpuInfo> gpu;  ///< the one that the verdict is about
+  std::vector<Measurement> measured;
+  std::optional<BatchSearch> batch;
+  ProbedModel model;
+};
+
+struct Choice {
+  std::string option;  ///< of train, without dashes: "batch"
+  nlohmann::ordered_json value;
+  std::string reason;
+};
+
+/// An option that is left to train's own default, because what decides it was not measured well enough.
+struct Undecided {
+  std::string option, reason;
+};
+
+struct Recommendation {
+  std::vector<Choice> choices;
+  std::vector<Undecided> undecided;
+  std::vector<std::string> notes;  ///< advice that no option of train carries
+
+  const Choice* Find(const std::string& option) const;
+};
+
+Recommendation Recommend(const RecommendationEvidence& evidence);
+
+/// The precision alone, which the search for a batch needs to know before: fp32 where it is undecided.
+Precision RecommendPrecision(const RecommendationEvidence& evidence);
+
+/// A file for `train --config`; reasons, what is undecided and notes are its comments.
+std::string FormatRecommendationYaml(const Recommendation& recommendation);
+nlohmann::ordered_json EncodeRecommendation(const Recommendation& recommendation);
+
+}  // namespace trainwright

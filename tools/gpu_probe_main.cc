@@ -1,0 +1,68 @@
+#include <unistd.h>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/units.h"
+#include "lib/device/determinism.h"
+#include "lib/io/byte_sink.h"
+#include "lib/probe/disk_ceiling.h"
+#include "lib/probe/probe_job.h"
+#include "lib/probe/watch_job.h"
+#include "tools/gpu_probe_options.h"
+
+namespace trainwright {
+namespace {
+
+int Watch(const GpuProbeOptions& options) {
+  std::string problem;
+  const std::unique_ptr<GpuManagement> management = OpenNvml(&problem);
+  if (management == nullptr && options.require_gpu) {
+    throw Error(ErrorCode::kDevice, "--require-gpu", "NVML cannot be used: " + problem);
+  }
+  if (management == nullptr) LogInfo("no GPU to watch: " + problem);
+  const WatchOptions watch{.interval_s = options.interval_s,
+                           .samples = options.samples,
+                           .json = options.json,
+                           .in_place = isatty(STDOUT_FILENO) == 1,
+                           .pids = options.pids};
+  StdoutSink out;
+  return RunWatch(watch, management.get(), &out);
+}
+
+int Run(const GpuProbeOptions& options, ToolRun* run) {
+  if (options.watch) return Watch(options);
+  ProbeOptions probe{.quick = options.quick,
+                     .sustained_s = options.sustained_s,
+                     .require_gpu = options.require_gpu,
+                     .use_gpu = options.device == "auto",
+                     .model = options.model,
+                     .sequence_tokens = options.seq,
+                     .vocab_size = options.vocab,
+                     .threads = options.threads,
+                     .folder = options.folder};
+  probe.disk_bytes = ParseBytes(options.disk_size, "--disk-size");
+  if (probe.disk_bytes > 0 && probe.disk_bytes < kLeastDiskBytes) {
+    throw Error(ErrorCode::kUsage, "--disk-size", "must be 0 or at least 256KiB");
+  }
+  const ProbeReport report = RunProbe(probe);
+  const nlohmann::ordered_json encoded = EncodeProbeReport(report);
+  run->summary["gpu_state"] = encoded["gpu"]["state"];
+  run->summary["recommendation"] = encoded["recommendation"]["options"];
+  const std::string text = options.recommend ? FormatRecommendationYaml(report.recommendation)
+                           : options.json    ? encoded.dump(2) + "\n"
+                                             : FormatProbeReport(report);
+  StdoutSink().Write(AsBytes(text));
+  return 0;
+}
+
+}  // namespace
+}  // namespace trainwright
+
+int main(int argc, char** argv) {
+  trainwright::PrepareDeterminism();
+  trainwright::GpuProbeOptions options;
+  return trainwright::RunTool(
+      argc, argv, trainwright::GpuProbeInfo(),
+      [&](CLI::App& app) { trainwright::DefineGpuProbeOptions(app, &options); },
+      [&](trainwright::ToolRun& run) { return trainwright::Run(options, &run); });
+}
