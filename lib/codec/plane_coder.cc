@@ -21,14 +21,14 @@ constexpr uint64_t kBit = uint64_t{1} << kLog2FractionBits;
 
 /// What a level looks at, and what it asks for.
 struct Effort {
-  size_t units;                  ///< table changes are considered every so many units; 0: never
-  uint32_t worth_thousandth;     ///< a plane is coded when that saves so many thousandths of it
-  int zstd_level;                ///< for planes that zstd is chosen for
-  bool try_zstd;                 ///< on every plane, not only where repetitions are seen
+  size_t units;               ///< table changes are considered every so many units
+  uint32_t worth_thousandth;  ///< a plane is coded when that saves so many thousandths of it
+  int zstd_level;             ///< for planes that zstd is chosen for
+  bool try_zstd;              ///< on every plane, not only where repetitions are seen
 };
 constexpr Effort EffortOf(CodecLevel level) {
   switch (level) {
-    case CodecLevel::kFast: return {0, 20, 1, false};
+    case CodecLevel::kFast: return {16, 20, 1, false};
     case CodecLevel::kDefault: return {8, 10, 3, false};
     default: return {2, 1, 19, true};
   }
@@ -39,14 +39,15 @@ constexpr size_t kProbes = 16, kProbeBytes = 512;
 
 bool MayShrink(const Kernels& kernels, ByteSpan plane, uint32_t worth_thousandth) {
   if (plane.size() < 4 * kProbes * kProbeBytes) return true;
-  Counts sum{}, counts;
+  std::array<uint8_t, kProbes * kProbeBytes> probes;
   for (size_t probe = 0; probe < kProbes; ++probe) {
-    kernels.histogram(plane.data() + probe * (plane.size() - kProbeBytes) / (kProbes - 1), kProbeBytes,
-                      counts.data());
-    for (int s = 0; s < 256; ++s) sum[s] += counts[s];
+    std::memcpy(probes.data() + probe * kProbeBytes,
+                plane.data() + probe * (plane.size() - kProbeBytes) / (kProbes - 1), kProbeBytes);
   }
-  const uint64_t bits = kProbes * kProbeBytes * 8 * kBit;
-  return EntropyCost(sum.data()) < bits - bits / 1000 * worth_thousandth;
+  Counts counts;
+  kernels.histogram(probes.data(), probes.size(), counts.data());
+  const uint64_t bits = probes.size() * 8 * kBit;
+  return EntropyCost(counts.data()) < bits - bits / 1000 * worth_thousandth;
 }
 
 /// The 8-byte strings of a few pieces that occurred before in their piece, of 64: what zstd lives on.
@@ -94,7 +95,6 @@ Counts Sum(const Counts& a, const Counts& b) {
 /// Cuts the plane into runs that share a table: neighbours are joined while that saves the most.
 std::vector<Run> PlanRuns(const Kernels& kernels, ByteSpan plane, size_t units) {
   const size_t all_units = (plane.size() + kRunUnit - 1) / kRunUnit;
-  if (units == 0) units = all_units;
   std::vector<Run> runs;
   for (size_t unit = 0; unit < all_units; unit += units) {
     const size_t begin = unit * kRunUnit, end = std::min(plane.size(), (unit + units) * kRunUnit);
@@ -170,9 +170,15 @@ EncodedPlane PlaneEncoder::Encode(const Kernels& kernels, ByteSpan plane, CodecL
   }
   // Of what rANS shrinks well, skewed symbols repeat too, by chance.
   const size_t enough_repeats = rans_bytes < plane.size() / 8 * 7 ? 16 : 2;
-  if (effort.try_zstd || RepeatedOf64(plane) >= enough_repeats) {
+  const size_t to_beat = std::min(most, rans_bytes);
+  // A high level takes a hundred times as long as level 1, and is worth it where that finds something.
+  const auto near_at_level_1 = [&] {
+    const size_t size = CompressZstdFrame(plane, 1).size();
+    return size < to_beat + to_beat / 16 && size < plane.size() - plane.size() / 32;
+  };
+  if (effort.try_zstd ? near_at_level_1() : RepeatedOf64(plane) >= enough_repeats) {
     const std::vector<uint8_t> frame = CompressZstdFrame(plane, effort.zstd_level);
-    if (frame.size() < std::min(most, rans_bytes)) {
+    if (frame.size() < to_beat) {
       std::memcpy(out, frame.data(), frame.size());
       return {PlaneMode::kZstd, static_cast<uint32_t>(frame.size())};
     }

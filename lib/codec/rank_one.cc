@@ -55,12 +55,11 @@ bool RankOnePredictor::FitPart(const Kernels& kernels, const TensorView& tensor,
   const MatrixPart& matrix = part->matrix;
   const uint64_t rows = matrix.rows, columns = matrix.columns;
   const size_t width = ElementBytes(tensor.type);
-  std::vector<uint8_t> exponents(columns);
+  std::vector<uint8_t> exponents(columns), strip_exponents;
   std::vector<uint32_t> sums(columns), counts(columns);
 
-  const auto read_row = [&](uint64_t row) {
-    kernels.exponents(tensor.type, tensor.bytes.data() + (matrix.first + row * columns) * width, columns,
-                      exponents.data());
+  const auto read_rows = [&](uint64_t row, size_t n, uint8_t* out) {
+    kernels.exponents(tensor.type, tensor.bytes.data() + (matrix.first + row * columns) * width, n, out);
   };
   // Means over rows of one strip after another; sums of 32 bits hold 2^24 rows.
   const auto fit = [&](const std::vector<Strip>& strips) {
@@ -71,7 +70,7 @@ bool RankOnePredictor::FitPart(const Kernels& kernels, const TensorView& tensor,
       std::fill(sums.begin(), sums.end(), 0);
       std::fill(counts.begin(), counts.end(), 0);
       for (uint64_t row = strip.begin; row < strip.end; ++row) {
-        read_row(row);
+        read_rows(row, columns, exponents.data());
         const ExponentSum row_sum =
             kernels.add_exponents(exponents.data(), columns, sums.data(), counts.data());
         row_means[row] = MeanInEighths(row_sum.sum, row_sum.count, -1);
@@ -88,8 +87,10 @@ bool RankOnePredictor::FitPart(const Kernels& kernels, const TensorView& tensor,
     part->centre = kHalf;
     part->rows.assign(rows, 0);
     part->columns.resize(columns);
-    for (uint64_t row = 0; row < rows; ++row)
-      if (row_means[row] >= 0) part->rows[row] = static_cast<int16_t>(Clamp(row_means[row] - mean, -128, 127));
+    for (uint64_t row = 0; row < rows; ++row) {
+      const int64_t deviation = row_means[row] < 0 ? 0 : row_means[row] - mean;
+      part->rows[row] = static_cast<int16_t>(Clamp(deviation, -128, 127));
+    }
     for (uint64_t c = 0; c < columns; ++c) {
       const int64_t column_mean = MeanInEighths(column_sums[c], column_counts[c], mean);
       part->columns[c] = static_cast<int16_t>(part->centre + Clamp(column_mean - mean, -128, 127));
@@ -97,21 +98,20 @@ bool RankOnePredictor::FitPart(const Kernels& kernels, const TensorView& tensor,
   };
   const auto gains = [&](const std::vector<Strip>& strips) {
     uint64_t plain = 0, predicted = 0, elements = 0;
-    std::array<uint32_t, 256> before, after, counted;
+    std::array<uint32_t, 256> counts;
     for (const Strip& strip : strips) {
-      before.fill(0);
-      after.fill(0);
+      const size_t n = (strip.end - strip.begin) * columns;
+      strip_exponents.resize(n);
+      read_rows(strip.begin, n, strip_exponents.data());
+      kernels.histogram(strip_exponents.data(), n, counts.data());
+      plain += EntropyCost(counts.data());
       for (uint64_t row = strip.begin; row < strip.end; ++row) {
-        read_row(row);
-        kernels.histogram(exponents.data(), columns, counted.data());
-        for (int s = 0; s < 256; ++s) before[s] += counted[s];
-        kernels.predict(exponents.data(), part->columns.data(), part->rows[row], columns);
-        kernels.histogram(exponents.data(), columns, counted.data());
-        for (int s = 0; s < 256; ++s) after[s] += counted[s];
+        kernels.predict(strip_exponents.data() + (row - strip.begin) * columns, part->columns.data(),
+                        part->rows[row], columns);
       }
-      plain += EntropyCost(before.data());
-      predicted += EntropyCost(after.data());
-      elements += (strip.end - strip.begin) * columns;
+      kernels.histogram(strip_exponents.data(), n, counts.data());
+      predicted += EntropyCost(counts.data());
+      elements += n;
     }
     // Deviations take about six bits each; the gain must be a hundredth.
     const uint64_t side = (rows + columns) * 6 * elements / (rows * columns) << kLog2FractionBits;

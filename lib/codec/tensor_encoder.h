@@ -18,7 +18,7 @@ namespace trainwright {
 
 /// What the encoder spends. Each level is decoded at about the same speed.
 enum class CodecLevel {
-  kFast,     ///< one table a block, no predictor
+  kFast,     ///< few tables a block, no predictor
   kDefault,  ///< tables that follow the data; a predictor or the base where an estimate says so
   kMax,      ///< finer tables, planes that gain little, more of zstd
 };
