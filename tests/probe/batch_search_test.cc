@@ -1,0 +1,84 @@
+#include "lib/probe/batch_search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/probe/fixture_devices.h"
+
+namespace trainwright {
+namespace {
+
+std::vector<BatchPoint> Points(const std::vector<double>& speeds) {
+  std::vector<BatchPoint> points;
+  int64_t batch = 1;
+  for (const double speed : speeds) {
+    points.push_back({.batch = batch, .tokens = test::SteadyRate(speed), .activation_bytes = 1});
+    batch *= 2;
+  }
+  return points;
+}
+
+std::optional<int64_t> Chosen(const std::vector<double>& speeds, BatchStop stop) {
+  const auto point = SmallestFastBatch(Points(speeds), stop);
+  return point ? std::optional(point->batch) : std::nullopt;
+}
+
+TEST(SmallestFastBatchTest, IsTheSmallestWithinThreePerCentOfTheFastest) {
+  EXPECT_EQ(Chosen({50, 96.9, 97.1, 100}, BatchStop::kLevelled), 4);
+  EXPECT_EQ(Chosen({100, 60, 50}, BatchStop::kLevelled), 1);
+  EXPECT_EQ(Chosen({50, 70, 100}, BatchStop::kMemory), 4);
+  EXPECT_EQ(Chosen({}, BatchStop::kMemory), std::nullopt);
+}
+
+TEST(SmallestFastBatchTest, IsUnknownWhereTimeEndedTheSearchAtItsFastest) {
+  EXPECT_EQ(Chosen({50, 70, 100}, BatchStop::kTime), std::nullopt);
+  EXPECT_EQ(Chosen({50, 100, 101}, BatchStop::kTime), 2);
+}
+
+ModelConfig Tiny() {
+  ModelConfig config = PresetConfig("llama-1m", 64);
+  config.num_layers = 1;
+  return config;
+}
+
+/// A search that memory bounds, never time: what training keeps, and `activation_bytes` besides.
+BatchSearch SearchWithin(int64_t activation_bytes) {
+  const int64_t bytes = ResidentTrainingBytes(Tiny(), Precision::kFp32) + activation_bytes;
+  return SearchBatch(
+      {.model = Tiny(), .sequence_tokens = 16, .time_s = 3600, .memory_bytes = bytes * 10 / 9 + 1});
+}
+
+TEST(SearchBatchTest, DoublesTheBatchUntilTheNextWouldOutgrowTheMemory) {
+  const BatchSearch smallest = SearchWithin(0);
+  ASSERT_EQ(smallest.points.size(), 1u);
+  EXPECT_EQ(smallest.stop, BatchStop::kMemory);
+  EXPECT_EQ(smallest.chosen->batch, 1);
+  const int64_t of_one = smallest.points[0].activation_bytes;
+  const BatchSearch search = SearchWithin(of_one * 3);  // two fit, four do not
+  ASSERT_EQ(search.points.size(), 2u);
+  EXPECT_EQ(search.stop, BatchStop::kMemory);
+  EXPECT_EQ(search.points[1].batch, 2);
+  EXPECT_GT(search.points[1].activation_bytes, of_one);
+  EXPECT_GT(search.points[1].tokens.median, 0);
+}
+
+TEST(SearchBatchTest, MakesNoModelThatDoesNotFitIntoMemoryOrTime) {
+  const ModelConfig large = PresetConfig("gpt2-1558m", 50257);
+  const BatchSearch memory =
+      SearchBatch({.model = large, .sequence_tokens = 64, .time_s = 600, .memory_bytes = 1 << 30});
+  EXPECT_TRUE(memory.points.empty());
+  EXPECT_EQ(memory.stop, BatchStop::kMemory);
+  const BatchSearch time = SearchBatch({.model = large, .sequence_tokens = 64, .time_s = 1});
+  EXPECT_TRUE(time.points.empty());
+  EXPECT_EQ(time.stop, BatchStop::kTime);
+}
+
+TEST(ResidentTrainingBytesTest, CountsWeightsGradientsMomentsAndTheShortCopy) {
+  const ModelConfig config = PresetConfig("nanogpt-10m", 65);
+  const int64_t parameters = CountParameters(config);
+  EXPECT_EQ(ResidentTrainingBytes(config, Precision::kFp32), parameters * 16);
+  EXPECT_EQ(ResidentTrainingBytes(config, Precision::kBf16), parameters * 18);
+}
+
+}  // namespace
+}  // namespace trainwright
