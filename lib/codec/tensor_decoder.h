@@ -45,7 +45,8 @@ class BlockDecoder {
 
   /// \param prologue exactly that; copied   \param object names the tensor in errors
   /// \param base the tensor that the difference was taken from, where transform() is kBase; must outlive
-  /// this. Without it blocks can be checked as they are stored, not decoded.   \param identity that of the encoder
+  /// this. Without it blocks can be checked as they are stored, not decoded.
+  /// \param identity that of the encoder
   /// \throws Error{kBadInput}; with the hint "--base" when there must be another base
   BlockDecoder(ByteSpan prologue, std::string object, std::optional<ByteSpan> base = {},
                uint64_t identity = 0);

@@ -20,7 +20,6 @@ import time
 import blosc2
 import numpy as np
 import openzl.ext as zl
-
 import torch
 import zipnn
 import zstandard

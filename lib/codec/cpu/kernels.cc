@@ -8,7 +8,7 @@ std::span<const Kernels* const> SupportedKernels() {
 #if defined(__x86_64__)
   static constexpr std::array<const Kernels*, 3> kAll = {&kBaselineKernels, &kAvx2Kernels, &kAvx512Kernels};
   static const size_t supported = [] {
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi2")) return 1;
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("popcnt")) return 1;
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512dq") || !__builtin_cpu_supports("avx512vl") ||
         !__builtin_cpu_supports("avx512vbmi")) {

@@ -3,10 +3,10 @@
 #if defined(__clang__)
 #define TRAINWRIGHT_BEGIN_TARGET                                                                 \
   _Pragma(                                                                                       \
-    "clang attribute push(__attribute__((target(\"avx512dq,avx512vl,avx512vbmi,popcnt\"))), apply_to = function)")
+    "clang attribute push(__attribute__((target(\"avx512vl,avx512vbmi,popcnt\"))), apply_to = function)")
 #define TRAINWRIGHT_END_TARGET _Pragma("clang attribute pop")
 #else
-#define TRAINWRIGHT_BEGIN_TARGET _Pragma("GCC target(\"avx512dq,avx512vl,avx512vbmi,popcnt\")")
+#define TRAINWRIGHT_BEGIN_TARGET _Pragma("GCC target(\"avx512vl,avx512vbmi,popcnt\")")
 #define TRAINWRIGHT_END_TARGET
 #endif
 #if !defined(__clang__)
@@ -37,6 +37,11 @@ inline __m512i Lookup64(__m512i index, __m512i low, __m512i high) {
 inline __m512i BytesOf(__m512i bytes, size_t vector) {
   return _mm512_and_si512(_mm512_srli_epi32(bytes, static_cast<unsigned>(8 * vector)),
                           _mm512_set1_epi32(255));
+}
+
+/// By a mask and from zeros: the plain form waits for whatever is in the register that it writes.
+inline __m512i Gather(const uint32_t* table, __m512i index) {
+  return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), 0xffff, index, table, 4);
 }
 
 /// One step of encoding of 16 states, whose frequencies and first entries these are.
@@ -91,7 +96,7 @@ uint8_t* RansEncodeVectors(const uint8_t* symbols, size_t groups, const RansEnco
 #pragma GCC unroll 4
       for (size_t i = 0; i < kVectors; ++i) {
         const size_t v = kVectors - 1 - i;
-        const __m512i entry = _mm512_i32gather_epi32(BytesOf(bytes, v), table.by_symbol.data(), 4);
+        const __m512i entry = Gather(table.by_symbol.data(), BytesOf(bytes, v));
         x[v] = EncodeStep(x[v], _mm512_and_si512(entry, _mm512_set1_epi32(0xffff)),
                           _mm512_srli_epi32(entry, 16), &words);
       }
@@ -186,8 +191,8 @@ size_t DecodeLarge(const uint8_t** words, const uint8_t* words_end, size_t group
     __m512i bytes = _mm512_setzero_si512();
 #pragma GCC unroll 4
     for (size_t v = 0; v < kVectors; ++v) {
-      const __m512i entry = _mm512_i32gather_epi32(_mm512_and_si512(x[v], _mm512_set1_epi32(kRansTotal - 1)),
-                                                   table.by_slot.data(), 4);
+      const __m512i slot = _mm512_and_si512(x[v], _mm512_set1_epi32(kRansTotal - 1));
+      const __m512i entry = Gather(table.by_slot.data(), slot);
       const __m512i symbol = _mm512_and_si512(entry, _mm512_set1_epi32(255));
       bytes = _mm512_or_si512(bytes, _mm512_slli_epi32(symbol, static_cast<unsigned>(8 * v)));
       const __m512i place = _mm512_and_si512(_mm512_srli_epi32(entry, 8), _mm512_set1_epi32(0xfff));
@@ -209,25 +214,14 @@ bool RansDecode(const uint8_t** words, const uint8_t* words_end, size_t groups, 
                       : table.inside <= 5                        ? DecodeSmall<5>
                       : table.inside < RansDecodeTable::kTooMany ? DecodeSmall<7>
                                                                  : DecodeLarge;
-  size_t done = decode(words, words_end, groups, table, states, symbols);
-  if (done == groups) return true;
-  // The last words again, with room behind them. A group that takes more than there are is found at its end.
-  uint8_t last[3 * kGroupWords] = {};
-  const auto left = static_cast<size_t>(words_end - *words);
-  std::memcpy(last, *words, left);
-  const uint8_t* next = last;
-  for (; done < groups; ++done) {
-    decode(&next, next + kGroupWords, 1, table, states, symbols + done * kRansLanes);
-    if (next > last + left) return false;
-  }
-  *words += next - last;
-  return true;
+  return DecodeToTheEnd<kGroupWords>(decode, words, words_end, groups, table, states, symbols);
 }
 
 }  // namespace
 
-const Kernels kAvx512Kernels = {"avx512", Split, Merge, Hash, Histogram, RansEncode, RansDecode,
-                                false, Exponents, AddExponents, Predict, Unpredict, Subtract, Add};
+const Kernels kAvx512Kernels = {"avx512",   Split, Merge,     Hash,         Histogram, RansEncode,
+                                RansDecode, false, Exponents, AddExponents, Predict,   Unpredict,
+                                Subtract,   Add};
 
 }  // namespace trainwright::codec
 

@@ -4,7 +4,8 @@
 
 namespace trainwright::codec {
 
-const Kernels kBaselineKernels = {"baseline", Split, Merge, Hash, Histogram, RansEncodeScalar, RansDecodeScalar,
-                                  true, Exponents, AddExponents, Predict, Unpredict, Subtract, Add};
+const Kernels kBaselineKernels = {
+    "baseline", Split,     Merge,        Hash,    Histogram, RansEncodeScalar, RansDecodeScalar,
+    true,       Exponents, AddExponents, Predict, Unpredict, Subtract,         Add};
 
 }  // namespace trainwright::codec

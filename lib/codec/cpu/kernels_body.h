@@ -185,6 +185,28 @@ constexpr size_t PositionOf(size_t lane) { return 4 * (lane % 16) + lane / 16; }
   return true;
 }
 
+using DecodeGroupsFunction = size_t (*)(const uint8_t** words, const uint8_t* words_end, size_t groups,
+                                        const RansDecodeTable& table, uint32_t* states, uint8_t* symbols);
+
+/// Decodes by a function that stops where fewer than kGroupWords bytes are left to read.
+template <ptrdiff_t kGroupWords>
+bool DecodeToTheEnd(DecodeGroupsFunction decode, const uint8_t** words, const uint8_t* words_end,
+                    size_t groups, const RansDecodeTable& table, uint32_t* states, uint8_t* symbols) {
+  size_t done = decode(words, words_end, groups, table, states, symbols);
+  if (done == groups) return true;
+  // The last words again, with room behind them. A group that takes more than there are is found at its end.
+  uint8_t last[3 * kGroupWords] = {};
+  const auto left = static_cast<size_t>(words_end - *words);
+  std::memcpy(last, *words, left);
+  const uint8_t* next = last;
+  for (; done < groups; ++done) {
+    decode(&next, next + kGroupWords, 1, table, states, symbols + done * kRansLanes);
+    if (next > last + left) return false;
+  }
+  *words += next - last;
+  return true;
+}
+
 // A zero has no magnitude to predict: it keeps the code 0, and what would have that takes the zero's.
 void Predict(uint8_t* __restrict exponents, const int16_t* __restrict columns, int16_t row, size_t n) {
   for (size_t i = 0; i < n; ++i) {
