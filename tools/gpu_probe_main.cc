@@ -32,7 +32,7 @@ int Watch(const GpuProbeOptions& options) {
 int Run(const GpuProbeOptions& options, ToolRun* run) {
   if (options.watch) return Watch(options);
   ProbeOptions probe{.quick = options.quick,
-                     .sustained_s = options.sustained_s,
+                     .sustained_s = options.sustained ? options.seconds : 0,
                      .require_gpu = options.require_gpu,
                      .use_gpu = options.device == "auto",
                      .model = options.model,

@@ -61,20 +61,23 @@ const ToolInfo& GpuProbeInfo() {
 }
 
 void DefineGpuProbeOptions(CLI::App& app, GpuProbeOptions* options) {
-  app.add_flag("--json", options->json, "write JSON instead of tables");
+  CLI::Option* const json = app.add_flag("--json", options->json, "write JSON instead of tables");
   CLI::Option* const recommend =
       app.add_flag("--recommend", options->recommend, "write only the recommendation, for train --config");
+  recommend->excludes(json);
   app.add_flag("--require-gpu", options->require_gpu, "end with status 5 unless a GPU can be trained on");
 
   const std::string measuring = "Measurements";
   CLI::Option* const quick =
       app.add_flag("--quick", options->quick, "measure for 2 seconds in all instead of 10")->group(measuring);
   CLI::Option* const sustained =
-      app.add_option("--sustained", options->sustained_s,
-                     "seconds for each measurement, for ceilings that last; 0: short ones")
-          ->type_name("S")
-          ->check(CLI::Range(0.0, 3600.0))
+      app.add_flag("--sustained", options->sustained,
+                   "measure each ceiling for --seconds, to see what lasts once a GPU is hot")
           ->group(measuring);
+  app.add_option("--seconds", options->seconds, "of each measurement of --sustained")
+      ->type_name("S")
+      ->check(CLI::Range(1.0, 3600.0))
+      ->group(measuring);
   quick->excludes(sustained);
   app.add_option("--device", options->device, "what to measure; auto takes the GPU if one is usable")
       ->check(CLI::IsMember({"auto", "cpu"}))
