@@ -119,7 +119,7 @@ BatchSearch SearchBatch(const BatchRequest& request) {
       point.tokens = MeasureRate({.amount = static_cast<double>(input.tokens_n.numel()),
                                   .run = [&] { model->LossAndGradients(input, scale); },
                                   .finish = [&] { WaitFor(request.device); }},
-                                 {.time_s = std::min(0.2, request.time_s / 10), .warmup_s = 0});
+                                 {.time_s = std::min(0.2, request.time_s / 30), .warmup_s = 0});
       const ModelMemory memory = model->memory();
       point.activation_bytes = memory.activation_bytes + memory.logits_bytes;
       search.points.push_back(point);

@@ -3,12 +3,15 @@
 #include <ATen/core/Tensor.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <utility>
 
+#include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
 #include "lib/base/utc_time.h"
@@ -41,16 +44,17 @@ constexpr const char* kVariables[] = {
 struct TimePlan {
   std::string label;
   double gemm_s, memory_s, transfer_s, disk_s, batch_s;
+  double total_s;    ///< the batch, which comes last, gets what is left of it
   bool all_kernels;  ///< torch's products beside training's, memory by one thread too
 };
 
 TimePlan PlanTime(const ProbeOptions& options) {
   if (options.sustained_s > 0) {
     const double s = options.sustained_s;
-    return {"sustained", s, s, s, s, std::max(s, 4.0), true};
+    return {"sustained", s, s, s, s, std::max(s, 4.0), std::numeric_limits<double>::infinity(), true};
   }
-  if (options.quick) return {"quick", 0.1, 0.03, 0.03, 0.1, 0.4, false};
-  return {"short", 0.6, 0.1, 0.15, 0.5, 3.0, true};
+  if (options.quick) return {"quick", 0.1, 0.03, 0.03, 0.1, 0.4, 1.4, false};
+  return {"short", 0.6, 0.1, 0.15, 0.5, 4.0, 8.5, true};
 }
 
 bool IsConfigPath(const std::string& model) {
@@ -227,7 +231,7 @@ class ProbeJob {
                                    .precision = precision,
                                    .device = device_,
                                    .sequence_tokens = report_.model.sequence_tokens,
-                                   .time_s = plan_.batch_s,
+                                   .time_s = std::min(plan_.batch_s, plan_.total_s - SecondsSince(start_)),
                                    .memory_bytes = memory,
                                    .flops_per_s = flops_per_s});
     } catch (const std::exception& error) {
@@ -252,6 +256,7 @@ class ProbeJob {
 
   const ProbeOptions& options_;
   const TimePlan plan_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   ProbeReport report_;
   std::unique_ptr<GpuManagement> management_;
   at::Device device_ = at::Device(at::kCPU);

@@ -122,8 +122,11 @@ class Recommender {
     const std::string subject = model.name + " at " + std::to_string(model.sequence_tokens) + " tokens";
     int64_t batch = std::max<int64_t>(1, (gpu_ ? kGpuTokens : kCpuTokens) / model.sequence_tokens);
     const auto& search = evidence_.batch;
-    if (search && search->chosen) {
-      const BatchPoint& chosen = *search->chosen;
+    // A search that time ended on the rise still beats the rule of thumb once it has come as far.
+    const bool rising = search && !search->chosen && search->stop == BatchStop::kTime &&
+                        !search->points.empty() && search->points.back().batch >= batch;
+    if (rising || (search && search->chosen)) {
+      const BatchPoint& chosen = rising ? search->points.back() : *search->chosen;
       for (const BatchPoint& point : search->points) {
         const std::string problem =
             Unsteady(point.tokens, "the speed of " + subject + " with batch " + std::to_string(point.batch));
@@ -134,9 +137,9 @@ class Recommender {
       }
       batch = chosen.batch;
       Choose("batch", batch,
-             "measured with forward and backward passes of " + subject +
-                 ": the smallest batch within 3 % of "
-                 "the fastest, " +
+             "measured with forward and backward passes of " + subject + ": " +
+                 (rising ? "the largest in the time that was given, and the fastest, "
+                         : "the smallest batch within 3 % of the fastest, ") +
                  FormatCount(chosen.tokens.median) + " tokens/s" +
                  (search->stop == BatchStop::kMemory ? "; larger ones do not fit into 90 % of the free memory"
                                                      : ""));

@@ -185,6 +185,16 @@ TEST(RecommendTest, TakesTheMeasuredBatchAndFillsAStepToSixteenSamples) {
   EXPECT_EQ(table.at("accum"), "4");
 }
 
+TEST(RecommendTest, ASearchThatTimeEndedOnTheRiseCountsOnceItReachesTheRuleOfThumb) {
+  RecommendationEvidence evidence = OnCpu({"avx2"});  // 2048 tokens are a batch of 8
+  evidence.batch = Searched({{1, 100}, {2, 190}, {4, 300}}, BatchStop::kTime);
+  EXPECT_THAT(Recommend(evidence).Find("batch")->reason, HasSubstr("not measured far enough"));
+  evidence.batch = Searched({{1, 100}, {2, 190}, {4, 300}, {8, 400}, {16, 450}}, BatchStop::kTime);
+  const Recommendation recommendation = Recommend(evidence);
+  EXPECT_EQ(Table(recommendation).at("batch"), "16");
+  EXPECT_THAT(recommendation.Find("batch")->reason, HasSubstr("the largest in the time that was given"));
+}
+
 TEST(RecommendTest, ASearchThatTimeEndedWhileItRoseTellsNoBatch) {
   RecommendationEvidence evidence = On(test::A100());
   evidence.batch = Searched({{1, 100}, {2, 190}}, BatchStop::kTime);
