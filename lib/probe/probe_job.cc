@@ -53,7 +53,7 @@ TimePlan PlanTime(const ProbeOptions& options) {
     const double s = options.sustained_s;
     return {"sustained", s, s, s, s, std::max(s, 4.0), std::numeric_limits<double>::infinity(), true};
   }
-  if (options.quick) return {"quick", 0.1, 0.03, 0.03, 0.1, 0.4, 1.4, false};
+  if (options.quick) return {"quick", 0.08, 0.02, 0.03, 0.05, 0.4, 1.1, false};
   return {"short", 0.6, 0.1, 0.15, 0.5, 4.0, 8.5, true};
 }
 
@@ -199,7 +199,7 @@ class ProbeJob {
     if (plan_.all_kernels && report_.threads > 1) counts.insert(counts.begin(), 1);
     for (const int threads : counts) {
       Measure("memory", [&] {
-        const int64_t size = options_.quick ? std::min<int64_t>(bytes, 48 << 20) : bytes;
+        const int64_t size = options_.quick ? std::min<int64_t>(bytes, 32 << 20) : bytes;
         return MeasureMemory(threads, {.time_s = plan_.memory_s, .array_bytes = size});
       });
     }
