@@ -145,7 +145,36 @@ class Encoder {
   codec::BlockWorkers<Work, CodedBlock> workers_;  // last: its threads use the others
 };
 
+/// Tensors that are about to be written.
+class GivenTensors final : public TensorSource {
+ public:
+  GivenTensors(const CompressedHead& head, const std::vector<SafetensorsTensor>& tensors) : head_(head) {
+    for (const SafetensorsTensor& tensor : tensors) by_name_[tensor.name] = &tensor;
+  }
+  TensorBytes Take(size_t entry) override {
+    const SafetensorsTensor& tensor = *by_name_.at(head_.source.entries[entry].name);
+    if (tensor.make) return TensorBytes::Own(tensor.make());
+    TensorBytes bytes;
+    bytes.view = tensor.data;
+    return bytes;
+  }
+
+ private:
+  const CompressedHead& head_;
+  std::map<std::string, const SafetensorsTensor*> by_name_;
+};
+
 }  // namespace
+
+void WriteCompressedSafetensors(OverwritableSink* sink, const std::vector<SafetensorsTensor>& tensors,
+                                const std::map<std::string, std::string>& metadata, CodecLevel level,
+                                int threads, const std::string& writer) {
+  CompressedHead head = HeadOf(EncodeSafetensorsHead(tensors, metadata), sink->name());
+  head.level = level;
+  head.writer = writer;
+  GivenTensors source(head, tensors);
+  EncodeCheckpoint(head, &source, {.form = CompressedForm::kSafetensors, .threads = threads}, sink);
+}
 
 std::vector<MatrixPart> MatricesOf(const SafetensorsHeader& header, const SafetensorsEntry& entry) {
   const ElementType type = ElementTypeOf(entry.dtype);

@@ -5,7 +5,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/codec/compressed_file.h"
@@ -52,6 +55,11 @@ struct EncodeOptions {
 /// block does not decode to what was encoded
 CompressedTail EncodeCheckpoint(const CompressedHead& head, TensorSource* source,
                                 const EncodeOptions& options, ByteSink* sink);
+
+/// WriteSafetensors, but as a container. The caller commits. \param writer see CompressedHead
+void WriteCompressedSafetensors(OverwritableSink* sink, const std::vector<SafetensorsTensor>& tensors,
+                                const std::map<std::string, std::string>& metadata, CodecLevel level,
+                                int threads, const std::string& writer);
 
 /// Where a predictor by rows and columns may be tried in a tensor: what the file's metadata says of it under
 /// "matrices" (a JSON object from tensor names to lists of [first element, rows, columns]), or what its shape

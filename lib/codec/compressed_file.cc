@@ -24,7 +24,7 @@ constexpr char kSourceHashKey[] = "trainwright.source_xxh128";
 constexpr char kOwnHashKey[] = "trainwright.xxh3";
 constexpr size_t kOwnHashDigits = 16;
 
-constexpr std::string_view kStreamMagic = "TWCKSTRM", kStreamEndMagic = "TWCKSEND";
+constexpr std::string_view kStreamMagic = "\x89TWC\r\n\x1a\n", kStreamEndMagic = "TWC END\n";
 constexpr uint64_t kMaxStreamJsonBytes = uint64_t{1} << 30;
 
 constexpr std::array kLevels = {std::pair{CodecLevel::kFast, "fast"},

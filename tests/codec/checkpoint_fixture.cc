@@ -115,7 +115,7 @@ std::optional<Bytes> MemoryBase::Read(const SafetensorsEntry& entry) {
 Bytes Compress(ByteSpan file, const CompressSettings& settings) {
   CompressedHead head = HeadOf(file, "file");
   head.level = settings.level;
-  head.writer = "test";
+  head.writer = "ckpt-compress 0.1.0";
   if (settings.base != nullptr) head.base_hash = settings.base->Hash();
   MemoryTensors tensors(head, file, settings.base);
   MemorySink sink;

@@ -1,8 +1,13 @@
 #include "tests/fuzz/repair.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string>
 
 #include "lib/base/checksum.h"
+#include "lib/base/error.h"
+#include "lib/codec/compressed_file.h"
 
 namespace trainwright::fuzz {
 namespace {
@@ -86,6 +91,42 @@ std::vector<uint8_t> RepairShard(ByteSpan bytes) {
     file.Hash(index, index + index_bytes - 8);
   }
   return file.Take();
+}
+
+std::vector<uint8_t> RepairCompressedContainer(ByteSpan bytes) {
+  std::vector<uint8_t> repaired(bytes.begin(), bytes.end());
+  const std::string mark = "\"trainwright.xxh3\":\"";
+  const size_t digits = 16;
+  if (bytes.size() < 8) return repaired;
+  const auto size = ByteParser(bytes).Read<uint64_t>();
+  if (size > bytes.size() - 8) return repaired;
+  std::string text(AsText(bytes.subspan(8, size)));
+  const size_t at = text.find(mark);
+  if (at == std::string::npos || text.size() - at < mark.size() + digits) return repaired;
+  text.replace(at + mark.size(), digits, digits, '0');
+  char hash[digits + 1];
+  std::snprintf(hash, sizeof(hash), "%016llx", static_cast<unsigned long long>(Xxh3(AsBytes(text))));
+  std::copy_n(hash, digits, repaired.begin() + static_cast<ptrdiff_t>(8 + at + mark.size()));
+  return repaired;
+}
+
+std::vector<uint8_t> RepairCompressedStream(ByteSpan bytes) {
+  Patcher patcher(bytes);
+  const auto json_bytes = patcher.Get<uint64_t>(8);
+  if (json_bytes > bytes.size() || !patcher.Hash(0, 16 + json_bytes)) return patcher.Take();
+  std::vector<uint8_t> repaired = patcher.Take();
+  if (repaired.size() < kStreamTrailerBytes) return repaired;
+  try {
+    const CompressedHead head = ParseStreamHead(repaired, "input");
+    const uint64_t trailer = repaired.size() - kStreamTrailerBytes;
+    const auto footer_bytes = ByteParser(ByteSpan(repaired).subspan(trailer)).Read<uint64_t>();
+    if (footer_bytes > trailer) return repaired;
+    const uint64_t hash =
+        Xxh3(ByteSpan(repaired).subspan(trailer - footer_bytes, footer_bytes + 8), head.source_header_hash);
+    std::memcpy(repaired.data() + trailer + 8, &hash, sizeof(hash));
+  } catch (const Error&) {
+  }
+  return repaired;
 }
 
 }  // namespace trainwright::fuzz

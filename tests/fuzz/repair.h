@@ -13,4 +13,9 @@ std::vector<uint8_t> RepairTokenStream(ByteSpan bytes);
 /// Header and index of one shard, as far as their sizes fit.
 std::vector<uint8_t> RepairShard(ByteSpan bytes);
 
+/// The hash in the header of a container.
+std::vector<uint8_t> RepairCompressedContainer(ByteSpan bytes);
+/// Head and footer of a stream, as far as their sizes fit.
+std::vector<uint8_t> RepairCompressedStream(ByteSpan bytes);
+
 }  // namespace trainwright::fuzz

@@ -17,7 +17,10 @@ def status(command):
 
 open("text", "w").write("to be or not to be\n")
 subprocess.run(["pretokenize", "-q", "text", "-o", "tokens"], check=True)
-wanted = {"pretokenize text": 2, "pretokenize -f text": 0, "pretokenize --to jsonl text": 0, "pack tokens": 2, "pack -f tokens": 0}
+model = os.environ["TRAINWRIGHT_SOURCE_DIR"] + "/examples/data/tiny-checkpoint/model.safetensors"
+subprocess.run(["ckpt-compress", "-q", model, "-o", "small"], check=True)
+wanted = {f"ckpt-compress {model} -o -": 2, f"ckpt-compress -f {model} -o -": 0, "ckpt-compress -d small -o -": 2, "ckpt-compress -l small": 0,
+          "ckpt-compress -d --tensor model.norm.weight small": 2, "pretokenize text": 2, "pretokenize -f text": 0, "pretokenize --to jsonl text": 0, "pack tokens": 2, "pack -f tokens": 0}
 for command, expected in wanted.items():
     got, message = status(command)
     if got != expected or (got == 2 and "-f" not in message):

@@ -14,3 +14,10 @@ pretokenize -q text > tokens
 test "$(status_of bash -c 'pretokenize text > /dev/full')" = 4
 test "$(status_of bash -c 'pretokenize --to jsonl text > /dev/full')" = 4
 test "$(status_of bash -c 'pack tokens > /dev/full')" = 4
+ckpt-compress -q "$TRAINWRIGHT_SOURCE_DIR/examples/data/tiny-checkpoint/model.safetensors" -o small
+test "$(status_of bash -c 'ckpt-compress --to stream small -o - > /dev/full')" = 4
+test "$(status_of bash -c 'ckpt-compress --to safetensors small -o - > /dev/full')" = 4
+test "$(status_of bash -c 'ckpt-compress -d < small > /dev/full')" = 4
+test "$(status_of bash -c 'ckpt-compress -d small -o /dev/full')" = 4
+test "$(status_of bash -c 'ckpt-compress -l small > /dev/full')" = 4
+test "$(status_of bash -c 'ckpt-compress -t small > /dev/full')" = 4

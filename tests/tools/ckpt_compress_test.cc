@@ -1,0 +1,184 @@
+// The tool `ckpt-compress` as a process: full disks, failing writes, kills at any moment, files that change, memory.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
+
+#include "tests/support/support.h"
+
+namespace trainwright::test {
+namespace {
+
+#ifdef TRAINWRIGHT_SYSCALL_FAULTS
+constexpr char kPreload[] = TRAINWRIGHT_SYSCALL_FAULTS;
+#else
+constexpr char kPreload[] = "";
+#endif
+
+/// `tensors` bf16 tensors of `elements` numbers that look like weights.
+std::string Checkpoint(int tensors, size_t elements, uint32_t seed) {
+  nlohmann::ordered_json header;
+  for (int i = 0; i < tensors; ++i) {
+    const size_t begin = 2 * elements * static_cast<size_t>(i);
+    header["tensor" + std::to_string(i)] = {
+        {"dtype", "BF16"}, {"shape", {elements}}, {"data_offsets", {begin, begin + 2 * elements}}};
+  }
+  const std::string text = header.dump();
+  const uint64_t size = text.size();
+  std::string file(reinterpret_cast<const char*>(&size), sizeof(size));
+  file += text;
+  std::mt19937 random(seed);
+  for (size_t i = 0; i < static_cast<size_t>(tensors) * elements; ++i) {
+    const uint32_t bits = random();
+    file += static_cast<char>(bits);
+    file += static_cast<char>(0x3c | (bits >> 8 & 0x83));
+  }
+  return file;
+}
+
+class CkptCompressToolTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    WriteFile(folder_.path("m.safetensors"), Checkpoint(3, 300'000, 1));
+    WriteFile(folder_.path("other.safetensors"), Checkpoint(3, 300'000, 2));
+  }
+  ProcessResult Shell(const std::string& script) {
+    return RunShell("set -u; export PRELOAD='" + std::string(kPreload) + "'; cd '" + folder_.path() + "'\n" +
+                    script);
+  }
+
+  TemporaryFolder folder_;
+};
+
+/// Where processes can be made to fail at a chosen call.
+class CkptCompressFaultTest : public CkptCompressToolTest {
+ protected:
+  void SetUp() override {
+    if (*kPreload == '\0') GTEST_SKIP() << "no library of failing calls in this build";
+    CkptCompressToolTest::SetUp();
+  }
+};
+
+TEST_F(CkptCompressFaultTest, AFailedCallIsStatus4AndLeavesTheOldFileAlone) {
+  const ProcessResult result = Shell(R"sh(
+    ckpt-compress -q other.safetensors -o out && cp out old && ckpt-compress -q m.safetensors -o small
+    for fault in 'open /.out 1 ENOSPC' 'write /.out 1 ENOSPC' 'write /.out 2 EIO' 'write /.out 4 ENOSPC...' \
+                 'fsync /.out 1 EIO' 'rename out 1 EIO'; do
+      for command in 'm.safetensors' '-d small'; do
+        LD_PRELOAD=$PRELOAD SYSCALL_FAULT=$fault ckpt-compress -f $command -o out 2> log
+        status=$?
+        [ $status = 4 ] || echo "$command, $fault: status $status"
+        cmp out old
+        grep -q 'ckpt-compress: error: out: ' log || cat log
+      done
+    done
+    ls -A | tr '\n' ' ')sh");
+  EXPECT_EQ(result.standard_output, "log m.safetensors old other.safetensors out small ")
+      << result.standard_error;
+}
+
+TEST_F(CkptCompressFaultTest, AKillAtAnyCallLeavesTheOldFileOrTheNewOne) {
+  const ProcessResult result = Shell(R"sh(
+    ckpt-compress -q other.safetensors -o old && ckpt-compress -q m.safetensors -o new
+    for fault in 'any out 1' 'any out 2' 'any out 3' 'any out 5' 'any out 8' 'fsync out 1' 'rename out 1'; do
+      cp old out
+      LD_PRELOAD=$PRELOAD SYSCALL_FAULT="$fault KILL" ckpt-compress -q -f m.safetensors -o out
+      [ $? = 137 ] || echo "$fault: not killed"
+      cmp -s out old || echo "$fault: torn"
+    done 2> log
+    # What the killed left is removed by the next run.
+    [ "$(ls -A | grep -c tmp-)" -ge 1 ] || echo "nothing was left"
+    ckpt-compress -q -f m.safetensors -o out
+    cmp out new
+    ls -A | grep tmp-
+    true)sh");
+  EXPECT_EQ(result.standard_output, "") << result.standard_error;
+}
+
+TEST_F(CkptCompressFaultTest, AKillOrAFullDiskLeavesTheOldFolder) {
+  const ProcessResult result = Shell(R"sh(
+    mkdir a b; cp other.safetensors a/x.safetensors; cp m.safetensors b/x.safetensors
+    ckpt-compress -q a -o out && cp -r out old && ckpt-compress -q b -o new
+    for fault in 'any out 1 KILL' 'any out 3 KILL' 'any out 5 KILL' 'write out 2 ENOSPC' 'rename out 1 EIO...'; do
+      LD_PRELOAD=$PRELOAD SYSCALL_FAULT=$fault ckpt-compress -q -f b -o out
+      case "$? $fault" in 137*KILL | 4*ENOSPC | 4*EIO*) ;; *) echo "$fault: status $?" ;; esac
+      diff -r out old
+    done 2> log
+    ckpt-compress -q -f b -o out && diff -r out new
+    ls -A | grep tmp-
+    true)sh");
+  EXPECT_EQ(result.standard_output, "") << result.standard_error;
+}
+
+TEST_F(CkptCompressFaultTest, AFileThatIsWrittenToMeanwhileIsNoticed) {
+  const ProcessResult result = Shell(R"sh(
+    for change in 'printf x >> m.safetensors' 'touch m.safetensors' 'mv new m.safetensors' \
+                  'truncate -s 1000000 m.safetensors'; do
+      cp other.safetensors m.safetensors
+      cp other.safetensors new
+      LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write /.out 2 STOP' ckpt-compress m.safetensors -o out 2> log & pid=$!
+      for _ in $(seq 1000); do grep -q '^State:.T' /proc/$pid/status && break; sleep 0.01; done
+      eval "$change"; kill -CONT $pid; wait $pid
+      case "$? $(cat log)" in
+        4*'changed while it was being read'* | 3*'bytes follow'* | 3*'ends too early'*) ;;
+        *) echo "$change"; cat log ;;
+      esac
+      [ ! -e out ] || echo "$change: there is an output"
+    done)sh");
+  EXPECT_EQ(result.standard_output, "") << result.standard_error;
+}
+
+TEST_F(CkptCompressFaultTest, OfTwoWritersWithoutForceOneWins) {
+  const ProcessResult result = Shell(R"sh(
+    LD_PRELOAD=$PRELOAD SYSCALL_FAULT='rename out 1 STOP' ckpt-compress -q m.safetensors -o out 2> log & pid=$!
+    for _ in $(seq 1000); do grep -q '^State:.T' /proc/$pid/status && break; sleep 0.01; done
+    ckpt-compress -q other.safetensors -o out && cp out first
+    kill -CONT $pid; wait $pid; echo $?
+    grep -c 'out: exists already' log
+    cmp out first
+    ls -A | grep tmp-)sh");
+  EXPECT_EQ(result.standard_output, "2\n1\n") << result.standard_error;
+}
+
+TEST_F(CkptCompressToolTest, SignalsStopItCleanly) {
+  const ProcessResult result = Shell(R"sh(
+    for signal in INT TERM; do
+      mkfifo pipe; ckpt-compress - -o out < pipe 2> log & pid=$!
+      exec 3> pipe; head -c 500000 m.safetensors >&3; sleep 0.2
+      kill -s $signal $pid; wait $pid; echo "$? $(grep -c "stopped by SIG$signal" log)"; exec 3>&-; rm pipe
+    done
+    ls -A | tr '\n' ' ')sh");
+  EXPECT_EQ(result.standard_output, "130 1\n143 1\nlog m.safetensors other.safetensors ")
+      << result.standard_error;
+}
+
+// A limit of its own stands in for a full disk.
+TEST_F(CkptCompressToolTest, AFileSizeLimitIsStatus4) {
+  const ProcessResult result = Shell(R"sh(
+    ( ulimit -f 100; ckpt-compress m.safetensors -o out ) 2> log; echo "$? $(grep -c 'error: out: ' log)"
+    ls -A | tr '\n' ' ')sh");
+  EXPECT_EQ(result.standard_output, "4 1\nlog m.safetensors other.safetensors ") << result.standard_error;
+}
+
+TEST_F(CkptCompressToolTest, MemoryIsThatOfThreeTensorsNotOfTheFile) {
+  WriteFile(folder_.path("many.safetensors"), Checkpoint(60, 300'000, 3));
+  const ProcessResult result = Shell(R"sh(
+    for tensors in m many; do
+      ckpt-compress -q --threads 2 --summary c.json $tensors.safetensors -o $tensors.small
+      ckpt-compress -q --threads 2 --summary d.json -d $tensors.small -o restored
+      cmp restored $tensors.safetensors; rm restored
+      python3 -c 'import json
+for name in "cd": print(json.load(open(name + ".json"))["max_memory_bytes"])'
+    done)sh");
+  std::istringstream lines(result.standard_output);
+  uint64_t few_compress = 0, few_restore = 0, many_compress = 0, many_restore = 0;
+  lines >> few_compress >> few_restore >> many_compress >> many_restore;
+  ASSERT_GT(many_restore, 0u) << result.standard_output << result.standard_error;
+  // 36 MB of tensors of 0.6 MB each, and not 1.8 MB; blocks under way are the same in both.
+  EXPECT_LT(many_compress, few_compress + 12'000'000);
+  EXPECT_LT(many_restore, few_restore + 12'000'000);
+}
+
+}  // namespace
+}  // namespace trainwright::test
