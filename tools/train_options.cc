@@ -36,7 +36,7 @@ const ToolInfo& TrainInfo() {
                     "that asks for "
                     "something else is refused; --batch and --accum may split the same step otherwise, and "
                     "--threads, "
-                    "--save-every, --eval-every, --log-every, --keep, --max-minutes, --watchdog are free. Other data is "
+                    "--save-every, --eval-every, --log-every, --keep, --compress-state, --max-minutes, --watchdog are free. Other data is "
                     "refused unless "
                     "--allow-data-change is given."},
                    {"SCHEDULES",
@@ -143,6 +143,10 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
       ->type_name("N|TIME")
       ->group("Input and output");
   app.add_option("--keep", settings->keep, "newest checkpoints to keep; 0: all")->group("Input and output");
+  app.add_flag("--compress-state", settings->compress_state,
+               "compress trainwright_state.safetensors of each checkpoint without loss, as ckpt-compress does; the "
+               "model's files stay plain")
+      ->group("Input and output");
   app.add_option("--log-every", settings->log_every, "steps between step records in metrics.jsonl")
       ->group("Input and output");
   folder(app.add_option("--report", settings->report,

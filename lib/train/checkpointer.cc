@@ -56,16 +56,26 @@ std::string DescribeLayout(const FlatParameters& parameters) {
   return layout.dump();
 }
 
+std::string DescribeMatrices(const FlatParameters& parameters) {
+  nlohmann::json matrices = nlohmann::json::array();
+  for (const Parameter& parameter : parameters.all()) {
+    if (parameter.shape.size() == 2)
+      matrices.push_back({parameter.offset, parameter.shape[0], parameter.shape[1]});
+  }
+  return nlohmann::json{{"exp_avg", matrices}, {"exp_avg_sq", matrices}}.dump();
+}
+
 SavedCheckpoint SaveCheckpoint(RunDirectory* run, const LanguageModel& model,
                                const TokenizerIdentity& tokenizer, const TrainState& state,
-                               const nlohmann::ordered_json& provenance, int64_t keep) {
+                               const nlohmann::ordered_json& provenance, int64_t keep,
+                               const StateCompression& compression) {
   SavedCheckpoint saved;
   const int64_t step = state.trainer.step;
   bool written = false;
   try {
     const std::string folder = run->BeginCheckpoint(step);
     WriteHfFolder(folder, model, tokenizer);
-    WriteTrainState(folder + "/" + kStateFileName, state);
+    WriteTrainState(folder + "/" + kStateFileName, state, compression);
     std::map<std::string, nlohmann::ordered_json> files;  // sorted by name
     for (const auto& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
@@ -75,7 +85,7 @@ SavedCheckpoint SaveCheckpoint(RunDirectory* run, const LanguageModel& model,
       saved.size_bytes += size_bytes;
       if (name == kWeightsName) saved.weights_sha256 = sha256;
     }
-    const nlohmann::ordered_json metadata = {
+    nlohmann::ordered_json metadata = {
         {"schema", kMetadataSchema},
         {"tool", "train"},
         {"version", TRAINWRIGHT_VERSION},
@@ -86,6 +96,7 @@ SavedCheckpoint SaveCheckpoint(RunDirectory* run, const LanguageModel& model,
         {"saved_at", Rfc3339Now()},
         {"host", HostName()},
     };
+    if (compression.on) metadata["compressed_files"] = {kStateFileName};
     WriteFileAtomically(folder + "/" + kCheckpointMetadataName, AsBytes(metadata.dump(2) + "\n"));
     written = true;
     run->CommitCheckpoint(step);

@@ -1,7 +1,8 @@
 /// A checkpoint: man/trainwright-checkpoint.5, version 2.
 ///
 ///   config.json, model.safetensors, tokenizer files   as Hugging Face transformers reads them, fp32 weights
-///   trainwright_state.safetensors                     what else the next step depends on; no clock or path
+///   trainwright_state.safetensors                     what else the next step depends on; no clock or path; plain,
+///                                                     or as lib/codec/compressed_file.h
 ///   metadata.json                                     sha256 of every file, provenance, volatile facts
 ///
 /// Checkpoints are made between optimizer steps only, so no gradients are kept, and the state says so
@@ -25,6 +26,8 @@ inline constexpr char kCheckpointMetadataName[] = "metadata.json";
 
 /// The layout text of a model.
 std::string DescribeLayout(const FlatParameters& parameters);
+/// TrainState::matrices of a model: its two-dimensional parameters.
+std::string DescribeMatrices(const FlatParameters& parameters);
 
 struct SavedCheckpoint {
   std::string path;
@@ -37,7 +40,8 @@ struct SavedCheckpoint {
 /// into metadata.json   \throws Error{kIo} naming the file, and the checkpoint that is left
 SavedCheckpoint SaveCheckpoint(RunDirectory* run, const LanguageModel& model,
                                const TokenizerIdentity& tokenizer, const TrainState& state,
-                               const nlohmann::ordered_json& provenance, int64_t keep);
+                               const nlohmann::ordered_json& provenance, int64_t keep,
+                               const StateCompression& compression = {});
 
 /// Checks every file of a checkpoint folder against its metadata.json. \throws Error{kBadInput, kIo}
 void VerifyCheckpoint(const std::string& path);

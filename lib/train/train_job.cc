@@ -555,8 +555,10 @@ void TrainJob::Save() {
                             .order_fingerprint = stream_->fingerprint(),
                             .data_sha256 = HexEncode(data_->content_sha256()),
                             .layout = DescribeLayout(model_->parameters()),
-                            .watchdog = recorder_->loss_watchdog().state()};
-  saved_ = SaveCheckpoint(run_.get(), *model_, data_->header().tokenizer, state, provenance_, settings_.keep);
+                            .watchdog = recorder_->loss_watchdog().state(),
+                            .matrices = DescribeMatrices(model_->parameters())};
+  saved_ = SaveCheckpoint(run_.get(), *model_, data_->header().tokenizer, state, provenance_, settings_.keep,
+                          {.on = settings_.compress_state, .threads = static_cast<int>(compute_.threads)});
   saved_step_ = trainer_->step();
   saved_at_ = std::chrono::steady_clock::now();
   recorder_->RecordCheckpoint(saved_, SecondsSince(start));

@@ -63,6 +63,7 @@ struct TrainSettings {
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   std::string save_every;         ///< as ParseSaveInterval takes it; empty: a tenth of the run
   int64_t keep = 3;               ///< checkpoints; 0: all
+  bool compress_state = false;    ///< trainwright_state.safetensors, without loss
   int64_t log_every = 1;          ///< steps between metrics records
   double max_minutes = 0;         ///< 0: no limit
   std::string watchdog = "warn";  ///< off, warn or stop, when the loss diverges

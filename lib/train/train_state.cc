@@ -4,8 +4,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "lib/base/error.h"
+#include "lib/base/version.h"
+#include "lib/codec/checkpoint_encoder.h"
+#include "lib/codec/compressed_checkpoint.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
@@ -66,7 +70,7 @@ void CompleteFirstState(nlohmann::json* json) {
 
 }  // namespace
 
-void WriteTrainState(const std::string& path, const TrainState& state) {
+void WriteTrainState(const std::string& path, const TrainState& state, const StateCompression& compression) {
   const TrainerState& trainer = state.trainer;
   const nlohmann::ordered_json json = {
       {"schema", kStateSchema},
@@ -96,17 +100,28 @@ void WriteTrainState(const std::string& path, const TrainState& state) {
   };
   const at::Tensor exp_avg = trainer.exp_avg.cpu().contiguous(),
                    exp_avg_sq = trainer.exp_avg_sq.cpu().contiguous();
+  const std::vector<SafetensorsTensor> tensors = {
+      {.name = "exp_avg", .dtype = "F32", .shape = {exp_avg.numel()}, .data = BytesOf(exp_avg)},
+      {.name = "exp_avg_sq", .dtype = "F32", .shape = {exp_avg_sq.numel()}, .data = BytesOf(exp_avg_sq)}};
+  std::map<std::string, std::string> metadata = {
+      {"format", "trainwright"}, {"state", json.dump()}, {"layout", state.layout}};
   AtomicFileSink sink(path);
-  WriteSafetensors(
-      &sink,
-      {{.name = "exp_avg", .dtype = "F32", .shape = {exp_avg.numel()}, .data = BytesOf(exp_avg)},
-       {.name = "exp_avg_sq", .dtype = "F32", .shape = {exp_avg_sq.numel()}, .data = BytesOf(exp_avg_sq)}},
-      {{"format", "trainwright"}, {"state", json.dump()}, {"layout", state.layout}});
+  if (compression.on) {
+    if (!state.matrices.empty()) metadata["matrices"] = state.matrices;
+    WriteCompressedSafetensors(&sink, tensors, metadata, CodecLevel::kDefault, compression.threads,
+                               std::string("train ") + TRAINWRIGHT_VERSION);
+  } else {
+    WriteSafetensors(&sink, tensors, metadata);
+  }
   sink.Commit();
 }
 
 TrainState ReadTrainState(const std::string& path) {
-  return DecodeTrainState(MappedFile(path).bytes(), path);
+  if (!IsCompressedCheckpoint(*OpenRandomReader(path))) return DecodeTrainState(MappedFile(path).bytes(), path);
+  BufferedReader reader(OpenSource(path));
+  MemorySink plain;
+  DecodeCheckpoint(&reader, &plain, {});
+  return DecodeTrainState(plain.bytes(), path);
 }
 
 TrainState DecodeTrainState(ByteSpan file, const std::string& path) {

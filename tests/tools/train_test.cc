@@ -610,5 +610,39 @@ TEST_F(TrainToolTest, TheReportCanBeMadeAgainFromTheMetricsAlone) {
   EXPECT_NE(ReadFile(folder_.path("run/report.svg")).find("resumed"), std::string::npos);
 }
 
+// A run that is killed goes on from a compressed state, and from a plain one, as if nothing had happened.
+TEST_F(TrainToolTest, ACompressedStateEndsInTheSameRun) {
+  const ProcessResult result = Shell(R"sh(
+    for precision in no bf16 fp16; do
+      train="train --mixed-precision $precision --steps 9 --save-every 3 --keep 0"
+      $train --out $precision.whole 2> /dev/null || exit 1
+      LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write /.step-00000009 2 KILL' \
+        $train --compress-state --out $precision.killed 2> /dev/null
+      [ $? = 137 ] || echo "not killed"
+      cp -a $precision.killed $precision.plain
+      $train --out $precision.killed --resume --compress-state 2> log || cat log
+      $train --out $precision.plain --resume 2> log || cat log
+      for run in killed plain; do
+        cmp $precision.whole/latest/model.safetensors $precision.$run/latest/model.safetensors
+      done
+      cmp $precision.whole/latest/trainwright_state.safetensors $precision.plain/latest/trainwright_state.safetensors
+      state=$precision.killed/latest/trainwright_state.safetensors
+      ckpt-compress -q -t $state > /dev/null || echo "the state is not compressed"
+      ckpt-compress -q $precision.whole/latest/trainwright_state.safetensors -o whole.small
+      for moments in exp_avg exp_avg_sq; do
+        ckpt-compress -q -d --tensor $moments --to raw $state -o one
+        ckpt-compress -q -d --tensor $moments --to raw whole.small -o two
+        cmp one two; rm one two
+      done
+      rm whole.small
+    done
+    for run in killed whole; do
+      evaluate --checkpoint bf16.$run --data other 2> log > full || cat log
+      sed "s/$run//g" full > $run.json
+    done
+    cmp killed.json whole.json)sh");
+  EXPECT_EQ(result.standard_output, "") << result.standard_error;
+}
+
 }  // namespace
 }  // namespace trainwright::test

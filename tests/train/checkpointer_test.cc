@@ -82,6 +82,33 @@ TEST_F(CheckpointTest, ReadsBackTheStateThatWasWritten) {
   EXPECT_TRUE(read.trainer.exp_avg_sq.equal(state_.trainer.exp_avg_sq));
 }
 
+TEST_F(CheckpointTest, ACompressedStateReadsBackTheSame) {
+  state_.matrices = DescribeMatrices(model_->parameters());
+  WriteTrainState(folder_.path("plain"), state_);
+  WriteTrainState(folder_.path("small"), state_, {.on = true, .threads = 2});
+  EXPECT_LT(fs::file_size(folder_.path("small")), fs::file_size(folder_.path("plain")));
+  const TrainState read = ReadTrainState(folder_.path("small"));
+  EXPECT_TRUE(read.trainer.exp_avg.equal(state_.trainer.exp_avg));
+  EXPECT_TRUE(read.trainer.exp_avg_sq.equal(state_.trainer.exp_avg_sq));
+  EXPECT_EQ(read.layout, state_.layout);
+  // What was read is written as if nothing had been compressed.
+  WriteTrainState(folder_.path("again"), read);
+  EXPECT_EQ(test::ReadFile(folder_.path("again")), test::ReadFile(folder_.path("plain")));
+}
+
+TEST_F(CheckpointTest, TheMetadataSayWhetherTheStateIsCompressed) {
+  for (const bool compressed : {false, true}) {
+    RunDirectory run(folder_.path(compressed ? "small" : "plain"));
+    state_.trainer.step = 5;
+    const std::string path =
+        SaveCheckpoint(&run, *model_, tokenizer_, state_, {{"seed", 1}}, 0, {.on = compressed}).path;
+    VerifyCheckpoint(path);
+    const nlohmann::json metadata = nlohmann::json::parse(test::ReadFile(path + "/metadata.json"));
+    EXPECT_EQ(metadata.value("compressed_files", std::vector<std::string>()),
+              compressed ? std::vector<std::string>{kStateFileName} : std::vector<std::string>());
+  }
+}
+
 TEST_F(CheckpointTest, PayloadsOfTwoSavesAreEqual) {
   RunDirectory first(folder_.path("a")), second(folder_.path("b"));
   const std::string one = Save(&first, 5).path, two = Save(&second, 5).path;
