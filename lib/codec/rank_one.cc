@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <mutex>
+#include <span>
 
 #include "lib/base/error.h"
 #include "lib/codec/fixed_log2.h"
+#include "lib/codec/parallel.h"
 #include "lib/codec/plane_coder.h"
 #include "lib/formats/bad_input.h"
 
@@ -18,6 +21,7 @@ constexpr int kMaxCentre = 2048;
 constexpr size_t kPieceBytes = size_t{1} << 18;
 constexpr uint64_t kMaxDeviations = uint64_t{1} << 26;
 constexpr uint64_t kMinElements = 4096, kMinSide = 4;
+constexpr uint64_t kParallelElements = uint64_t{1} << 20;  // fewer are one thread's
 constexpr int kDefaultCode = 112;  // what codes lie around where nothing else does
 constexpr uint64_t kStripElements = 8192;  // rows that are estimated together
 constexpr uint64_t kStrips = 16;
@@ -50,14 +54,22 @@ int64_t MeanInEighths(uint64_t sum, uint64_t count, int64_t otherwise) {
 
 }  // namespace
 
-bool RankOnePredictor::FitPart(const Kernels& kernels, const TensorView& tensor, bool thorough, Part* part,
-                               int64_t* mean_eighths) {
+bool RankOnePredictor::FitPart(const Kernels& kernels, const TensorView& tensor, bool thorough, int threads,
+                               Part* part, int64_t* mean_eighths) {
   const MatrixPart& matrix = part->matrix;
   const uint64_t rows = matrix.rows, columns = matrix.columns;
   const size_t width = ElementBytes(tensor.type);
-  std::vector<uint8_t> exponents(columns), strip_exponents;
-  std::vector<uint32_t> sums(columns), counts(columns);
-
+  std::mutex mutex;
+  // Calls function(strip range) for equal shares of the strips, one a thread.
+  const auto share = [&](const std::vector<Strip>& strips, auto&& function) {
+    const size_t shares = rows * columns < kParallelElements
+                              ? 1
+                              : std::min<size_t>(strips.size(), static_cast<size_t>(std::max(threads, 1)));
+    ParallelFor(shares, threads, [&](size_t i) {
+      const size_t begin = i * strips.size() / shares, end = (i + 1) * strips.size() / shares;
+      function(std::span(strips).subspan(begin, end - begin));
+    });
+  };
   const auto read_rows = [&](uint64_t row, size_t n, uint8_t* out) {
     kernels.exponents(tensor.type, tensor.bytes.data() + (matrix.first + row * columns) * width, n, out);
   };
@@ -66,22 +78,35 @@ bool RankOnePredictor::FitPart(const Kernels& kernels, const TensorView& tensor,
     std::vector<uint64_t> column_sums(columns), column_counts(columns);
     std::vector<int64_t> row_means(rows, -1);
     uint64_t sum = 0, count = 0;
-    for (const Strip& strip : strips) {
-      std::fill(sums.begin(), sums.end(), 0);
-      std::fill(counts.begin(), counts.end(), 0);
-      for (uint64_t row = strip.begin; row < strip.end; ++row) {
-        read_rows(row, columns, exponents.data());
-        const ExponentSum row_sum =
-            kernels.add_exponents(exponents.data(), columns, sums.data(), counts.data());
-        row_means[row] = MeanInEighths(row_sum.sum, row_sum.count, -1);
-        sum += row_sum.sum;
-        count += row_sum.count;
+    share(strips, [&](std::span<const Strip> own) {
+      std::vector<uint8_t> exponents(columns);
+      std::vector<uint32_t> sums(columns), counts(columns);
+      std::vector<uint64_t> own_column_sums(columns), own_column_counts(columns);
+      ExponentSum own_sum;
+      for (const Strip& strip : own) {
+        std::fill(sums.begin(), sums.end(), 0);
+        std::fill(counts.begin(), counts.end(), 0);
+        for (uint64_t row = strip.begin; row < strip.end; ++row) {
+          read_rows(row, columns, exponents.data());
+          const ExponentSum row_sum =
+              kernels.add_exponents(exponents.data(), columns, sums.data(), counts.data());
+          row_means[row] = MeanInEighths(row_sum.sum, row_sum.count, -1);
+          own_sum.sum += row_sum.sum;
+          own_sum.count += row_sum.count;
+        }
+        for (uint64_t c = 0; c < columns; ++c) {
+          own_column_sums[c] += sums[c];
+          own_column_counts[c] += counts[c];
+        }
       }
+      const std::lock_guard lock(mutex);
+      sum += own_sum.sum;
+      count += own_sum.count;
       for (uint64_t c = 0; c < columns; ++c) {
-        column_sums[c] += sums[c];
-        column_counts[c] += counts[c];
+        column_sums[c] += own_column_sums[c];
+        column_counts[c] += own_column_counts[c];
       }
-    }
+    });
     const int64_t mean = MeanInEighths(sum, count, 0);
     *mean_eighths = mean;
     part->centre = kHalf;
@@ -98,21 +123,29 @@ bool RankOnePredictor::FitPart(const Kernels& kernels, const TensorView& tensor,
   };
   const auto gains = [&](const std::vector<Strip>& strips) {
     uint64_t plain = 0, predicted = 0, elements = 0;
-    std::array<uint32_t, 256> counts;
-    for (const Strip& strip : strips) {
-      const size_t n = (strip.end - strip.begin) * columns;
-      strip_exponents.resize(n);
-      read_rows(strip.begin, n, strip_exponents.data());
-      kernels.histogram(strip_exponents.data(), n, counts.data());
-      plain += EntropyCost(counts.data());
-      for (uint64_t row = strip.begin; row < strip.end; ++row) {
-        kernels.predict(strip_exponents.data() + (row - strip.begin) * columns, part->columns.data(),
-                        part->rows[row], columns);
+    share(strips, [&](std::span<const Strip> own) {
+      std::vector<uint8_t> exponents;
+      std::array<uint32_t, 256> counts;
+      uint64_t own_plain = 0, own_predicted = 0, own_elements = 0;
+      for (const Strip& strip : own) {
+        const size_t n = (strip.end - strip.begin) * columns;
+        exponents.resize(n);
+        read_rows(strip.begin, n, exponents.data());
+        kernels.histogram(exponents.data(), n, counts.data());
+        own_plain += EntropyCost(counts.data());
+        for (uint64_t row = strip.begin; row < strip.end; ++row) {
+          kernels.predict(exponents.data() + (row - strip.begin) * columns, part->columns.data(),
+                          part->rows[row], columns);
+        }
+        kernels.histogram(exponents.data(), n, counts.data());
+        own_predicted += EntropyCost(counts.data());
+        own_elements += n;
       }
-      kernels.histogram(strip_exponents.data(), n, counts.data());
-      predicted += EntropyCost(counts.data());
-      elements += n;
-    }
+      const std::lock_guard lock(mutex);
+      plain += own_plain;
+      predicted += own_predicted;
+      elements += own_elements;
+    });
     // Deviations take about six bits each; the gain must be a hundredth.
     const uint64_t side = (rows + columns) * 6 * elements / (rows * columns) << kLog2FractionBits;
     return predicted + side < plain - plain / 100;
@@ -135,26 +168,38 @@ void RankOnePredictor::Recentre(int centre, Part* part) {
 }
 
 std::optional<RankOnePredictor> RankOnePredictor::Fit(const Kernels& kernels, const TensorView& tensor,
-                                                      bool thorough) {
+                                                      bool thorough, int threads) {
   if (!IsFloat(tensor.type)) return std::nullopt;
+  struct Candidate {
+    Part part;
+    int64_t mean = 0;
+    bool pays = false;
+  };
+  std::vector<Candidate> candidates;
+  uint64_t deviations = 0;
+  for (const MatrixPart& matrix : tensor.matrices) {
+    if (matrix.rows < kMinSide || matrix.columns < kMinSide || matrix.rows * matrix.columns < kMinElements)
+      continue;
+    deviations += matrix.rows + matrix.columns;
+    if (deviations > kMaxDeviations) break;
+    candidates.emplace_back().part.matrix = matrix;
+  }
+  ParallelFor(candidates.size(), threads, [&](size_t i) {
+    Candidate& candidate = candidates[i];
+    candidate.pays = FitPart(kernels, tensor, thorough, threads, &candidate.part, &candidate.mean);
+  });
   RankOnePredictor predictor;
-  uint64_t deviations = 0, plain_elements = 0;
+  uint64_t plain_elements = 0;
   int64_t plain_sum = 0;
   std::vector<int64_t> means;  // of the parts
-  for (const MatrixPart& matrix : tensor.matrices) {
-    const uint64_t elements = matrix.rows * matrix.columns;
-    if (matrix.rows < kMinSide || matrix.columns < kMinSide || elements < kMinElements) continue;
-    if (deviations + matrix.rows + matrix.columns > kMaxDeviations) break;
-    Part part;
-    part.matrix = matrix;
-    int64_t mean = 0;
-    if (FitPart(kernels, tensor, thorough, &part, &mean)) {
-      means.push_back(mean);
-      deviations += matrix.rows + matrix.columns;
-      predictor.parts_.push_back(std::move(part));
+  for (Candidate& candidate : candidates) {
+    const uint64_t elements = candidate.part.matrix.rows * candidate.part.matrix.columns;
+    if (candidate.pays) {
+      means.push_back(candidate.mean);
+      predictor.parts_.push_back(std::move(candidate.part));
     } else {
       plain_elements += elements;
-      plain_sum += static_cast<int64_t>(elements) * mean;
+      plain_sum += static_cast<int64_t>(elements) * candidate.mean;
     }
   }
   if (predictor.parts_.empty()) return std::nullopt;

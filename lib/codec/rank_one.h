@@ -18,7 +18,8 @@ class RankOnePredictor {
  public:
   /// The predictor for those of the matrices where an estimate says that it pays; nothing where none does.
   /// \param thorough estimate on all elements, not on a sample
-  static std::optional<RankOnePredictor> Fit(const Kernels& kernels, const TensorView& tensor, bool thorough);
+  static std::optional<RankOnePredictor> Fit(const Kernels& kernels, const TensorView& tensor, bool thorough,
+                                             int threads);
   /// What Serialize wrote. \throws Error{kBadInput} with `offset` in `object`
   static RankOnePredictor Parse(const Kernels& kernels, ByteSpan side, uint64_t elements,
                                 const std::string& object, uint64_t offset);
@@ -43,8 +44,8 @@ class RankOnePredictor {
   using RowKernel = void (*)(uint8_t*, const int16_t*, int16_t, size_t);
 
   /// Fits rows and columns; codes then lie around the mean exponent. \returns whether it pays
-  static bool FitPart(const Kernels& kernels, const TensorView& tensor, bool thorough, Part* part,
-                      int64_t* mean_eighths);
+  static bool FitPart(const Kernels& kernels, const TensorView& tensor, bool thorough, int threads,
+                      Part* part, int64_t* mean_eighths);
   /// Moves what the predictions are centred on.
   static void Recentre(int centre, Part* part);
   void ForRows(RowKernel kernel, uint64_t first, size_t n, uint8_t* exponents) const;

@@ -96,7 +96,7 @@ struct TensorEncoder::State {
   uint64_t elements() const { return tensor.bytes.size() / ElementBytes(tensor.type); }
 };
 
-TensorEncoder::TensorEncoder(TensorView tensor, CodecLevel level, int block_log2)
+TensorEncoder::TensorEncoder(TensorView tensor, CodecLevel level, int block_log2, int threads)
     : state_(std::make_unique<State>()) {
   codec::CheckTensor(tensor, block_log2);
   State& s = *state_;
@@ -109,7 +109,7 @@ TensorEncoder::TensorEncoder(TensorView tensor, CodecLevel level, int block_log2
     s.transform = TensorTransform::kBase;
     base_hash = s.kernels->hash(s.tensor.base->data(), s.tensor.base->size(), 0);
   } else if (level != CodecLevel::kFast) {
-    s.predictor = codec::RankOnePredictor::Fit(*s.kernels, s.tensor, level == CodecLevel::kMax);
+    s.predictor = codec::RankOnePredictor::Fit(*s.kernels, s.tensor, level == CodecLevel::kMax, threads);
     if (s.predictor) {
       s.transform = TensorTransform::kRankOne;
       side = s.predictor->Serialize(*s.kernels, level);
@@ -190,7 +190,7 @@ std::vector<uint8_t> TensorEncoder::Index(std::span<const uint32_t> block_bytes)
 }
 
 std::vector<uint8_t> EncodeTensor(const TensorView& tensor, CodecLevel level, int threads, int block_log2) {
-  const TensorEncoder encoder(tensor, level, block_log2);
+  const TensorEncoder encoder(tensor, level, block_log2, threads);
   std::vector<uint8_t> coded(encoder.prologue().begin(), encoder.prologue().end());
   std::vector<uint32_t> sizes;
   if (threads <= 1) {

@@ -103,7 +103,7 @@ int Run(int argc, char** argv) {
     std::vector<uint8_t> prologue, index;
     size_t stride = 0;
     encode_times.push_back(Time([&] {
-      const TensorEncoder encoder(tensor, level);
+      const TensorEncoder encoder(tensor, level, kDefaultBlockLog2, threads);
       sizes.resize(encoder.blocks());
       prologue.assign(encoder.prologue().begin(), encoder.prologue().end());
       // Blocks lie where a raw one would: what a writer does with them is not timed.
