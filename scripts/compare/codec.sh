@@ -48,7 +48,7 @@ for steps in 12 250; do
   [[ -e $data/run-$steps/done ]] && continue
   rm -rf "$data/run-$steps"
   texts=${TRAINWRIGHT_TEST_DATA:?the folder with tokenizers/ and bench/}
-  [[ -e $data/shards ]] || zstd -dcq "$texts/bench/english-32MB.jsonl.zst" | head -n 3000 |
+  [[ -e $data/shards ]] || zstd -dcq "$texts/bench/english-32MB.jsonl.zst" | awk 'NR <= 3000' |
     pretokenize --quiet --key text --tokenizer "$texts/tokenizers/mistral-v1.model" | pack --quiet -o "$data/shards"
   train --data "$data/shards" --model llama-5m --seq 256 --batch 8 --steps "$steps" --save-every 0 --threads 1 \
     --seed 1 --mixed-precision bf16 --out "$data/run-$steps" > "$data/run-$steps.log" 2>&1
