@@ -54,7 +54,7 @@ void WriteReport(const BenchOptions& options, const BenchResult& result) {
 
 int Run(const BenchOptions& options, ToolRun* run) {
   if (!options.claims.empty()) {
-    const ClaimsResult claims = CheckClaims(options.claims, run->common.progress);
+    const ClaimsResult claims = CheckClaims(options.claims, options.budget_s / 3, run->common.progress);
     run->summary.update(claims.json);
     StdoutSink().Write(AsBytes(options.json ? claims.json.dump() + "\n" : claims.text));
     return claims.exit_status;

@@ -139,7 +139,8 @@ void DefineBenchOptions(CLI::App& app, BenchOptions* options) {
       ->group(measure);
 
   const std::string effort = "How long, how sure";
-  app.add_option("--budget", options->budget_s, "Seconds of measuring, for each stage.")
+  app.add_option("--budget", options->budget_s,
+                 "Seconds of measuring, for each stage; a third of it for each of --claims.")
       ->check(CLI::Range(0.0, 1e7))
       ->type_name("X")
       ->group(effort);

@@ -27,7 +27,6 @@ namespace fs = std::filesystem;
 
 constexpr char kMemory[] = "max_memory_bytes";
 constexpr char kSpeed[] = "tokens_per_s";
-constexpr double kBudgetS = 20;
 constexpr int64_t kWarmingSteps = 2;
 
 constexpr Claim kClaims[] = {
@@ -175,12 +174,12 @@ struct Answer {
   nlohmann::ordered_json comparison = nullptr;
 };
 
-Answer MeasureClaim(const Claim& claim, const Workplace& workplace) {
+Answer MeasureClaim(const Claim& claim, const Workplace& workplace, double budget_s) {
   MeasurementOptions options;
   options.command.timeout_s = 600;
   options.compare_output = false;
   options.min_rounds = 3;
-  options.budget_s = kBudgetS;
+  options.budget_s = budget_s;
   const std::string metric = claim.metric;
   const bool whole_run = metric == "run_tokens_per_s";
   if (metric != kMemory && !whole_run) {
@@ -213,7 +212,7 @@ Answer MeasureClaim(const Claim& claim, const Workplace& workplace) {
   return answer;
 }
 
-Answer AnswerTo(const Claim& claim, const Workplace& workplace, bool gpu) {
+Answer AnswerTo(const Claim& claim, const Workplace& workplace, double budget_s, bool gpu) {
   Answer answer;
   if (const auto absent = AbsentFlags(claim, workplace.help()); !absent.empty()) {
     answer.verdict = "not met";
@@ -228,7 +227,7 @@ Answer AnswerTo(const Claim& claim, const Workplace& workplace, bool gpu) {
     return answer;
   }
   try {
-    return MeasureClaim(claim, workplace);
+    return MeasureClaim(claim, workplace, budget_s);
   } catch (const Error& error) {
     ThrowIfStopped();
     answer.verdict = "not met";
@@ -307,7 +306,7 @@ std::vector<std::string> AbsentFlags(const Claim& claim, const std::string& help
   return absent;
 }
 
-ClaimsResult CheckClaims(const std::string& system, ProgressMode progress_mode) {
+ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMode progress_mode) {
   const std::vector<Claim> claims = ClaimsOf(system);
   TRAINWRIGHT_CHECK(!claims.empty());
   const HostFacts host = ReadHostFacts();
@@ -317,15 +316,16 @@ ClaimsResult CheckClaims(const std::string& system, ProgressMode progress_mode) 
   ClaimsResult result;
   const Workplace workplace;
   Progress progress(progress_mode, "claims", claims.size(), "claims", /*plain_lines=*/true);
-  Table table({"claim", "claimed", "measured", "95 % interval", "verdict", ""});
+  const std::string column = std::to_string(host.processors) + (gpu ? " CPUs, GPU" : " CPUs");
+  Table table({"claim", "claimed", "measured", "95 % interval", "hardware", "verdict", ""});
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (size_t i = 0; i < claims.size(); ++i) {
     const Claim& claim = claims[i];
     progress.Update(i);
-    const Answer answer = AnswerTo(claim, workplace, gpu);
+    const Answer answer = AnswerTo(claim, workplace, budget_s, gpu);
     const bool memory = std::string(claim.metric) == kMemory;
     table.AddRow({claim.text, std::string(memory ? "<= " : ">= ") + FormatFixed(claim.ratio, 2) + "x",
-                  answer.measured, answer.interval, answer.verdict, answer.note});
+                  answer.measured, answer.interval, column, answer.verdict, answer.note});
     rows.push_back({{"claim", claim.text},
                     {"metric", claim.metric},
                     {"claimed_ratio", claim.ratio},
@@ -333,6 +333,7 @@ ClaimsResult CheckClaims(const std::string& system, ProgressMode progress_mode) 
                     {"after", claim.after},
                     {"verdict", answer.verdict},
                     {"note", answer.note},
+                    {"hardware", hardware},
                     {"comparison", answer.comparison}});
     if (answer.verdict != "met") result.exit_status = static_cast<int>(ErrorCode::kNo);
   }

@@ -2,9 +2,10 @@
 # How often `bench` is wrong: comparisons of a command with itself, and with itself made 5 % slower, beside what
 # hyperfine's Welch test and Google Benchmark's U test say of the same command.
 #
-# usage: scripts/compare/bench.sh [--trials N] [--budget S] [OUT.md]
+# usage: scripts/compare/bench.sh [--trials N] [--slower N] [--budget S] [OUT.md]
 #
-#   --trials N   comparisons of equals, and half as many with 5 % more wall time (default: 200)
+#   --trials N   comparisons of equals (default: 200)
+#   --slower N   comparisons with 5 % more wall time (default: 100)
 #   --budget S   seconds of measuring of one `bench` run (default: 1)
 #   OUT.md       where the report goes (default: standard output)
 #

@@ -55,6 +55,7 @@ def main():
     parser.add_argument("--scratch", required=True)
     parser.add_argument("--text", required=True)
     parser.add_argument("--trials", type=int, default=200)
+    parser.add_argument("--slower", type=int, default=100)
     parser.add_argument("--budget", type=float, default=1)
     parser.add_argument("out", nargs="?")
     options = parser.parse_args()
@@ -69,7 +70,7 @@ def main():
     loads = [os.getloadavg()[0]]
     equal = trials(before, before, options.trials, options)
     loads.append(os.getloadavg()[0])
-    slower = trials(level, after, options.trials // 2, options)
+    slower = trials(level, after, options.slower, options)
     loads.append(os.getloadavg()[0])
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         cpu = next(line for line in file if line.startswith("model name")).split(":")[1].strip()
@@ -80,10 +81,12 @@ def main():
         f"2 runs of each command a round. hyperfine ran each as often as bench did.\n",
         "| of so many | method | faster | slower | same | undecided |", "|---|---|---|---|---|---|"]
     for title, (verdicts, _, _, _) in (("the command against itself", equal), ("5 % more wall time", slower)):
-        for method, answers in verdicts.items():
+        for method, answers in verdicts.items() if verdicts["bench"] else ():
             counts = " | ".join(str(answers.count(word)) for word in ("faster", "slower", "same", "undecided"))
             lines.append(f"| {title}, {len(answers)} | {method} | {counts} |")
     for title, (_, floors, rounds, seconds) in (("Equals", equal), ("5 % more", slower)):
+        if not floors:
+            continue
         lines.append(f"\n{title}: noise floor (A/A) median {statistics.median(floors):.1%}, largest {max(floors):.1%}; "
                      f"{min(rounds)} to {max(rounds)} rounds in {statistics.median(seconds):.1f} s (median).")
     report = "\n".join(lines) + "\n"

@@ -131,6 +131,23 @@ TEST(BenchToolTest, AblationComparesEachLeverWithTheBase) {
   EXPECT_EQ(RunShell(command).exit_status, 2);  // levers without --ablate
 }
 
+#ifdef TRAINWRIGHT_SYSCALL_FAULTS  // train is built
+TEST(BenchToolTest, ClaimsAreMeasuredOrSayWhichFeatureIsAbsent) {
+  const ProcessResult run = RunShell("bench --claims grit --budget 0.1 --json");
+  EXPECT_EQ(run.exit_status, 1) << run.standard_error;
+  const json claims = json::parse(run.standard_output).at("claims");
+  ASSERT_GE(claims.size(), 4u);
+  for (const json& claim : claims) {
+    const bool absent = claim.at("note").get<std::string>().starts_with("feature absent: --");
+    EXPECT_NE(absent, claim.at("comparison").is_object()) << claim;
+    if (absent) EXPECT_EQ(claim.at("verdict"), "not met");
+    EXPECT_NE(claim.at("hardware"), "");
+  }
+  EXPECT_TRUE(claims.at(0).at("comparison").is_object());
+  EXPECT_GT(claims.at(0).at("comparison").at("ratio").get<double>(), 0);
+}
+#endif
+
 TEST(BenchToolTest, MistakesAreNamed) {
   EXPECT_EQ(RunShell("bench").exit_status, 2);
   EXPECT_EQ(RunShell("bench --before true").exit_status, 2);
