@@ -1,6 +1,7 @@
 /// The bodies of the codec's kernels that every instruction set shares; included once a set, inside the
 /// target that TRAINWRIGHT_BEGIN_TARGET opens. The loops are written so that compilers vectorise them.
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -71,7 +72,7 @@ void MergeWords(const uint8_t* const* planes, size_t n, uint8_t* __restrict elem
 
 void Split(ElementType type, const uint8_t* elements, size_t n, uint8_t* const* planes) {
   switch (type) {
-    case ElementType::kInt8: std::memcpy(planes[0], elements, n); break;
+    case ElementType::kInt8: std::copy_n(elements, n, planes[0]); break;
     case ElementType::kInt16: SplitWords<uint16_t, false>(elements, n, planes); break;
     case ElementType::kInt32: SplitWords<uint32_t, false>(elements, n, planes); break;
     case ElementType::kInt64: SplitWords<uint64_t, false>(elements, n, planes); break;
@@ -83,7 +84,7 @@ void Split(ElementType type, const uint8_t* elements, size_t n, uint8_t* const* 
 
 void Merge(ElementType type, const uint8_t* const* planes, size_t n, uint8_t* elements) {
   switch (type) {
-    case ElementType::kInt8: std::memcpy(elements, planes[0], n); break;
+    case ElementType::kInt8: std::copy_n(planes[0], n, elements); break;
     case ElementType::kInt16: MergeWords<uint16_t, false>(planes, n, elements); break;
     case ElementType::kInt32: MergeWords<uint32_t, false>(planes, n, elements); break;
     case ElementType::kInt64: MergeWords<uint64_t, false>(planes, n, elements); break;
@@ -197,7 +198,7 @@ bool DecodeToTheEnd(DecodeGroupsFunction decode, const uint8_t** words, const ui
   // The last words again, with room behind them. A group that takes more than there are is found at its end.
   uint8_t last[3 * kGroupWords] = {};
   const auto left = static_cast<size_t>(words_end - *words);
-  std::memcpy(last, *words, left);
+  std::copy_n(*words, left, last);
   const uint8_t* next = last;
   for (; done < groups; ++done) {
     decode(&next, next + kGroupWords, 1, table, states, symbols + done * kRansLanes);
