@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "lib/base/units.h"
+#include "lib/report/markup.h"
 #include "lib/report/svg_plot.h"
 #include "lib/report/table.h"
 
@@ -18,13 +20,8 @@ std::string Value(const std::string& metric, double value) {
   return std::abs(value) >= 1000 ? FormatCount(value) : FormatFixed(value, 4);
 }
 
-std::string Percent(double ratio) {
-  const double percent = 100 * (ratio - 1);
-  return (percent >= 0 ? "+" : "") + FormatFixed(percent, 1) + " %";
-}
-
 std::string IntervalText(double low, double high) {
-  return Percent(low) + " to " + Percent(high);
+  return ChangeText(low) + " to " + ChangeText(high);
 }
 
 size_t IndexOf(const Measurement& measurement, const std::string& name) {
@@ -41,7 +38,7 @@ std::vector<std::string> Cells(const BenchRow& row, const Comparison& comparison
   std::vector<std::string> cells;
   if (named) cells.push_back(row.name);
   for (const std::string& cell : {comparison.metric, Value(comparison.metric, comparison.before),
-                                  Value(comparison.metric, comparison.after), Percent(comparison.ratio()),
+                                  Value(comparison.metric, comparison.after), ChangeText(comparison.ratio()),
                                   IntervalText(comparison.ratio_low(), comparison.ratio_high()),
                                   "+-" + FormatFixed(100 * std::expm1(comparison.noise_floor), 1) + " %",
                                   VerdictName(comparison.verdict, comparison.metric)}) {
@@ -50,30 +47,18 @@ std::vector<std::string> Cells(const BenchRow& row, const Comparison& comparison
   return cells;
 }
 
-std::string Escaped(const std::string& text) {
+/// Several lines of text, between tags.
+std::string EscapedLines(const std::string& text) {
   std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      default:
-        out += c;
-    }
-  }
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) out += EscapeMarkup(line) + "\n";
   return out;
 }
 
 std::string Conclusion(const BenchRow& row) {
   const Comparison& decisive = row.comparisons.front();
   const std::string subject = row.name.empty() ? "after" : row.name;
-  const std::string size = Percent(decisive.ratio()) + " " + decisive.metric + " (95 % interval " +
+  const std::string size = ChangeText(decisive.ratio()) + " " + decisive.metric + " (95 % interval " +
                            IntervalText(decisive.ratio_low(), decisive.ratio_high()) +
                            "; the same command against " + "itself: within " +
                            FormatFixed(100 * std::expm1(decisive.noise_floor), 1) + " %)";
@@ -149,10 +134,10 @@ std::string RenderBenchHtml(const BenchResult& result, const std::string& by) {
       "auto;padding:0 1em}"
       "pre{overflow-x:auto}svg{max-width:100%;height:auto}</style></head><body>\n<h1>bench</h1>\n";
   const nlohmann::ordered_json& host = result.json.at("host");
-  page += "<p>" + Escaped(result.json.at("measured_at").get<std::string>()) + ", " +
-          Escaped(host.at("cpu").get<std::string>()) + ", " +
+  page += "<p>" + EscapeMarkup(result.json.at("measured_at").get<std::string>()) + ", " +
+          EscapeMarkup(host.at("cpu").get<std::string>()) + ", " +
           std::to_string(host.at("processors").get<int>()) + " processors</p>\n<pre>" +
-          Escaped(DescribeBench(result, by)) + "</pre>\n";
+          EscapedLines(DescribeBench(result, by)) + "</pre>\n";
   for (size_t row = 0; row < result.rows.size(); ++row) page += RenderBenchSvg(result, row) + "\n";
   return page + "</body></html>\n";
 }

@@ -3,12 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <sstream>
 
 #include "lib/base/error.h"
@@ -18,6 +14,7 @@
 #include "lib/base/units.h"
 #include "lib/bench/comparison.h"
 #include "lib/bench/measurement.h"
+#include "lib/bench/temporary_folder.h"
 #include "lib/report/table.h"
 
 namespace trainwright {
@@ -120,36 +117,27 @@ void WriteText(const std::string& path) {
   if (!file.flush()) throw Error(ErrorCode::kIo, path, "cannot be written");
 }
 
-/// A folder with the data of the runs, deleted at the end.
+/// The tools, and a folder with the data of the runs.
 class Workplace {
  public:
   Workplace() {
-    std::string pattern = (fs::temp_directory_path() / "bench-claims-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw SystemError(pattern, "make a folder", errno);
-    path_ = pattern;
     std::error_code unknown;
     const fs::path self = fs::read_symlink("/proc/self/exe", unknown);
     tools_ = !unknown && fs::exists(self.parent_path() / "train") ? self.parent_path().string() + "/" : "";
-    WriteText(path_ + "/text");
-    const CommandRun made = RunCommand(tools_ + "pretokenize --quiet " + path_ + "/text | " + tools_ +
-                                           "pack --quiet --chunk 1024 -o " + path_ + "/shards/",
-                                       {.timeout_s = 60});
+    WriteText(folder_.path() + "/text");
+    const CommandRun made =
+        RunCommand(tools_ + "pretokenize --quiet " + folder_.path() + "/text | " + tools_ +
+                       "pack --quiet --chunk 1024 -o " + folder_.path() + "/shards/",
+                   {.timeout_s = 60});
     if (made.exit_status != 0) Refuse("pretokenize | pack", made);
     const CommandRun helped = RunCommand(tools_ + "train --help", {.timeout_s = 60, .keep_output = true});
     if (helped.exit_status != 0) Refuse("train --help", helped);
     help_ = helped.output;
   }
-  ~Workplace() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Workplace(const Workplace&) = delete;
-  Workplace& operator=(const Workplace&) = delete;
-
   const std::string& help() const { return help_; }
   /// The training run with some flags. Those given replace the ones here: the last of several counts.
   std::string Train(const std::string& flags) const {
-    return tools_ + "train --quiet --data " + path_ +
+    return tools_ + "train --quiet --data " + folder_.path() +
            "/shards --model llama-1m --seq 256 --batch 2 --steps 12 " +
            "--lr 1e-4 --save-every 0 --log-every 1 --out {dir}/run " + flags;
   }
@@ -159,7 +147,8 @@ class Workplace {
     throw Error(ErrorCode::kBadInput, what, "does not run here: " + run.error_tail, "",
                 "build and install all tools of the suite; bench looks beside itself and in PATH");
   }
-  std::string path_, tools_, help_;
+  TemporaryFolder folder_;
+  std::string tools_, help_;
 };
 
 bool HasGpu() {

@@ -2,12 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
 #include <string>
-
-#include "lib/base/bytes.h"
 
 namespace trainwright {
 

@@ -50,12 +50,12 @@ std::optional<Series> SeriesOf(const Measurement& measurement, size_t before, si
   return series;
 }
 
-std::string Percent(double log_ratio) {
-  const double percent = 100 * std::expm1(log_ratio);
+}  // namespace
+
+std::string ChangeText(double ratio) {
+  const double percent = 100 * (ratio - 1);
   return (percent >= 0 ? "+" : "") + FormatFixed(percent, 1) + " %";
 }
-
-}  // namespace
 
 std::string VerdictName(Verdict verdict, const std::string& metric) {
   const bool is_time = metric == "wall_s" || metric == "cpu_s" || metric == "user_s" ||
@@ -146,8 +146,9 @@ std::vector<std::string> WarningsOf(const Measurement& measurement, const Compar
                        "): the machine changed its pace while measuring");
   }
   if (!comparison.control.interval.contains(0)) {
-    warnings.push_back("the control differs from itself (" + Percent(comparison.control.interval.low) +
-                       " to " + Percent(comparison.control.interval.high) +
+    warnings.push_back("the control differs from itself (" +
+                       ChangeText(std::exp(comparison.control.interval.low)) + " to " +
+                       ChangeText(std::exp(comparison.control.interval.high)) +
                        "): look at the machine before believing this");
   }
   const size_t third = measurement.rounds.size() / 3;
@@ -160,16 +161,16 @@ std::vector<std::string> WarningsOf(const Measurement& measurement, const Compar
     }
     const double drift = Median(late) - Median(early);
     if (std::abs(drift) > std::max(0.05, 2 * comparison.noise_floor)) {
-      warnings.push_back("the runs drifted by " + Percent(drift) +
+      warnings.push_back("the runs drifted by " + ChangeText(std::exp(drift)) +
                          " from the first third to the last; interleaving takes it out of the ratios");
     }
   }
   if (comparison.without_outliers) {
     warnings.push_back(std::to_string(comparison.outlier_rounds.size()) +
                        " of the rounds lie far out; without them the difference is " +
-                       Percent(comparison.without_outliers->median) + " (" +
-                       Percent(comparison.without_outliers->interval.low) + " to " +
-                       Percent(comparison.without_outliers->interval.high) + ")");
+                       ChangeText(std::exp(comparison.without_outliers->median)) + " (" +
+                       ChangeText(std::exp(comparison.without_outliers->interval.low)) + " to " +
+                       ChangeText(std::exp(comparison.without_outliers->interval.high)) + ")");
   }
   return warnings;
 }

@@ -19,6 +19,9 @@ std::string VerdictName(Verdict verdict, const std::string& metric);
 /// Whether more of a metric is better: rates (names that end in _per_s) and mfu.
 bool HigherIsBetter(const std::string& metric);
 
+/// A ratio as a change: 1.021 is "+2.1 %".
+std::string ChangeText(double ratio);
+
 struct ComparisonOptions {
   double same_within = 0.01;  ///< a difference of this share does not matter
   uint64_t seed = 1;

@@ -1,13 +1,8 @@
 #include "lib/bench/measurement.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <sstream>
 
 #include "lib/base/checksum.h"
@@ -15,41 +10,28 @@
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
 #include "lib/bench/statistics.h"
+#include "lib/bench/temporary_folder.h"
 
 namespace trainwright {
 namespace {
 
-namespace fs = std::filesystem;
 constexpr char kFolderMark[] = "{dir}";
 constexpr char kFinalMark[] = "final:";
 
-/// A new folder of a run, made only when a text asks for it.
+/// The folder of a run, made only when a text asks for it.
 class RunFolder {
  public:
-  RunFolder() = default;
-  ~RunFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-  RunFolder(const RunFolder&) = delete;
-  RunFolder& operator=(const RunFolder&) = delete;
-
   std::string Fill(std::string text) {
     for (size_t at = text.find(kFolderMark); at != std::string::npos; at = text.find(kFolderMark, at)) {
-      if (path_.empty()) Make();
-      text.replace(at, sizeof(kFolderMark) - 1, path_);
-      at += path_.size();
+      if (!folder_) folder_.emplace();
+      text.replace(at, sizeof(kFolderMark) - 1, folder_->path());
+      at += folder_->path().size();
     }
     return text;
   }
 
  private:
-  void Make() {
-    std::string pattern = (fs::temp_directory_path() / "bench-XXXXXX").string();
-    if (mkdtemp(pattern.data()) == nullptr) throw SystemError(pattern, "make a folder", errno);
-    path_ = pattern;
-  }
-  std::string path_;
+  std::optional<TemporaryFolder> folder_;
 };
 
 std::string ReadText(const std::string& path) {

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdio>
 
+#include "lib/probe/library_function.h"
+
 namespace trainwright {
 namespace {
 
@@ -23,11 +25,6 @@ struct Functions {
   int (*attribute)(int*, int, int) = nullptr;
   int (*memory)(size_t*, int) = nullptr;
 };
-
-template <typename Function>
-void Find(void* library, const char* name, Function** function) {
-  *function = reinterpret_cast<Function*>(dlsym(library, name));
-}
 
 std::string UuidText(const unsigned char* bytes) {
   std::string text = "GPU-";
@@ -73,16 +70,16 @@ CudaDriver ReadCudaDriver(const std::string& library) {
   }
   driver.loads = true;
   Functions f;
-  Find(handle, "cuInit", &f.init);
-  Find(handle, "cuDriverGetVersion", &f.version);
-  Find(handle, "cuGetErrorName", &f.error_name);
-  Find(handle, "cuDeviceGetCount", &f.count);
-  Find(handle, "cuDeviceGet", &f.device);
-  Find(handle, "cuDeviceGetName", &f.name);
-  Find(handle, "cuDeviceGetUuid_v2", &f.uuid);
-  if (f.uuid == nullptr) Find(handle, "cuDeviceGetUuid", &f.uuid);
-  Find(handle, "cuDeviceGetAttribute", &f.attribute);
-  Find(handle, "cuDeviceTotalMem_v2", &f.memory);
+  FindFunction(handle, "cuInit", &f.init);
+  FindFunction(handle, "cuDriverGetVersion", &f.version);
+  FindFunction(handle, "cuGetErrorName", &f.error_name);
+  FindFunction(handle, "cuDeviceGetCount", &f.count);
+  FindFunction(handle, "cuDeviceGet", &f.device);
+  FindFunction(handle, "cuDeviceGetName", &f.name);
+  FindFunction(handle, "cuDeviceGetUuid_v2", &f.uuid);
+  if (f.uuid == nullptr) FindFunction(handle, "cuDeviceGetUuid", &f.uuid);
+  FindFunction(handle, "cuDeviceGetAttribute", &f.attribute);
+  FindFunction(handle, "cuDeviceTotalMem_v2", &f.memory);
   // A driver tells its version before it starts.
   if (int version = 0; f.version != nullptr && f.version(&version) == kSuccess) driver.cuda_version = version;
   if (f.init == nullptr || f.count == nullptr) {
@@ -104,7 +101,7 @@ CudaDriver ReadCudaDriver(const std::string& library) {
 
 std::optional<int> LoadedCudaRuntime() {
   int (*get)(int*) = nullptr;
-  Find(RTLD_DEFAULT, "cudaRuntimeGetVersion", &get);
+  FindFunction(RTLD_DEFAULT, "cudaRuntimeGetVersion", &get);
   int version = 0;
   if (get == nullptr || get(&version) != kSuccess) return std::nullopt;
   return version;

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "lib/probe/gpu_info.h"
+#include "lib/probe/library_function.h"
 
 namespace trainwright {
 namespace {
@@ -67,38 +68,33 @@ struct Functions {
   NvmlReturn (*processes)(NvmlDevice, Uint*, NvmlProcess*);
 };
 
-template <typename Function>
-void Find(void* library, const char* name, Function** function) {
-  *function = reinterpret_cast<Function*>(dlsym(library, name));
-}
-
 /// Old drivers lack some; those stay null.
 Functions FindFunctions(void* library) {
   Functions f{};
-  Find(library, "nvmlInit_v2", &f.init);
-  Find(library, "nvmlShutdown", &f.shutdown);
-  Find(library, "nvmlErrorString", &f.error_string);
-  Find(library, "nvmlSystemGetDriverVersion", &f.driver_version);
-  Find(library, "nvmlSystemGetCudaDriverVersion", &f.cuda_version);
-  Find(library, "nvmlSystemGetProcessName", &f.process_name);
-  Find(library, "nvmlDeviceGetCount_v2", &f.count);
-  Find(library, "nvmlDeviceGetHandleByIndex_v2", &f.handle);
-  Find(library, "nvmlDeviceGetName", &f.name);
-  Find(library, "nvmlDeviceGetUUID", &f.uuid);
-  Find(library, "nvmlDeviceGetCudaComputeCapability", &f.capability);
-  Find(library, "nvmlDeviceGetMemoryInfo", &f.memory);
-  Find(library, "nvmlDeviceGetEccMode", &f.ecc);
-  Find(library, "nvmlDeviceGetMigMode", &f.mig);
-  Find(library, "nvmlDeviceGetClockInfo", &f.clock);
-  Find(library, "nvmlDeviceGetMaxClockInfo", &f.max_clock);
-  Find(library, "nvmlDeviceGetPowerManagementLimit", &f.power_limit);
-  Find(library, "nvmlDeviceGetPowerUsage", &f.power);
-  Find(library, "nvmlDeviceGetTemperature", &f.temperature);
-  Find(library, "nvmlDeviceGetUtilizationRates", &f.utilization);
-  Find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &f.throttle);
-  if (f.throttle == nullptr) Find(library, "nvmlDeviceGetCurrentClocksEventReasons", &f.throttle);
-  Find(library, "nvmlDeviceGetComputeMode", &f.compute_mode);
-  Find(library, "nvmlDeviceGetComputeRunningProcesses_v3", &f.processes);
+  FindFunction(library, "nvmlInit_v2", &f.init);
+  FindFunction(library, "nvmlShutdown", &f.shutdown);
+  FindFunction(library, "nvmlErrorString", &f.error_string);
+  FindFunction(library, "nvmlSystemGetDriverVersion", &f.driver_version);
+  FindFunction(library, "nvmlSystemGetCudaDriverVersion", &f.cuda_version);
+  FindFunction(library, "nvmlSystemGetProcessName", &f.process_name);
+  FindFunction(library, "nvmlDeviceGetCount_v2", &f.count);
+  FindFunction(library, "nvmlDeviceGetHandleByIndex_v2", &f.handle);
+  FindFunction(library, "nvmlDeviceGetName", &f.name);
+  FindFunction(library, "nvmlDeviceGetUUID", &f.uuid);
+  FindFunction(library, "nvmlDeviceGetCudaComputeCapability", &f.capability);
+  FindFunction(library, "nvmlDeviceGetMemoryInfo", &f.memory);
+  FindFunction(library, "nvmlDeviceGetEccMode", &f.ecc);
+  FindFunction(library, "nvmlDeviceGetMigMode", &f.mig);
+  FindFunction(library, "nvmlDeviceGetClockInfo", &f.clock);
+  FindFunction(library, "nvmlDeviceGetMaxClockInfo", &f.max_clock);
+  FindFunction(library, "nvmlDeviceGetPowerManagementLimit", &f.power_limit);
+  FindFunction(library, "nvmlDeviceGetPowerUsage", &f.power);
+  FindFunction(library, "nvmlDeviceGetTemperature", &f.temperature);
+  FindFunction(library, "nvmlDeviceGetUtilizationRates", &f.utilization);
+  FindFunction(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &f.throttle);
+  if (f.throttle == nullptr) FindFunction(library, "nvmlDeviceGetCurrentClocksEventReasons", &f.throttle);
+  FindFunction(library, "nvmlDeviceGetComputeMode", &f.compute_mode);
+  FindFunction(library, "nvmlDeviceGetComputeRunningProcesses_v3", &f.processes);
   return f;
 }
 

@@ -7,6 +7,7 @@
 
 #include "lib/base/units.h"
 #include "lib/report/axis_ticks.h"
+#include "lib/report/markup.h"
 
 namespace trainwright {
 namespace {
@@ -59,23 +60,6 @@ text, .unit { fill: #9aa4af }
 </style>
 )";
 
-/// Text between tags or in an attribute. What XML cannot hold becomes U+FFFD.
-std::string Escape(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '&': escaped += "&amp;"; break;
-      case '<': escaped += "&lt;"; break;
-      case '>': escaped += "&gt;"; break;
-      case '"': escaped += "&quot;"; break;
-      case '\n':
-      case '\t': escaped += ' '; break;
-      default: escaped += static_cast<unsigned char>(c) < 0x20 ? "\uFFFD" : std::string(1, c);
-    }
-  }
-  return escaped;
-}
-
 /// A coordinate with a tenth of a px, as short as it can be.
 std::string Px(double value) {
   std::string text = FormatFixed(value, 1);
@@ -85,7 +69,7 @@ std::string Px(double value) {
 
 std::string Text(std::string_view style, double x, double y, std::string_view anchor, std::string_view text) {
   return "<text class=\"" + std::string(style) + "\" x=\"" + Px(x) + "\" y=\"" + Px(y) + "\"" +
-         (anchor == "start" ? "" : " text-anchor=\"" + std::string(anchor) + "\"") + ">" + Escape(text) +
+         (anchor == "start" ? "" : " text-anchor=\"" + std::string(anchor) + "\"") + ">" + EscapeMarkup(text) +
          "</text>\n";
 }
 
@@ -97,7 +81,7 @@ std::string Line(std::string_view style, double x1, double y1, double x2, double
 /// \param hint appears under the pointer; may be empty
 std::string Dot(std::string_view style, double x, double y, std::string_view hint) {
   return "<circle class=\"" + std::string(style) + "\" cx=\"" + Px(x) + "\" cy=\"" + Px(y) + "\" r=\"2.6\"" +
-         (hint.empty() ? "/>\n" : "><title>" + Escape(hint) + "</title></circle>\n");
+         (hint.empty() ? "/>\n" : "><title>" + EscapeMarkup(hint) + "</title></circle>\n");
 }
 
 /// Three or four significant digits, for legends; what nobody can tell from 0 on an axis up to `high` is 0.
@@ -220,8 +204,8 @@ std::string RenderPanel(const PlotFigure& figure, const PlotPanel& panel, const 
 
   std::string svg = "<g class=\"plot\">\n";
   svg += "<text class=\"panel\" x=\"" + Px(frame.left) + "\" y=\"" + Px(frame.top - 9) + "\">" +
-         Escape(panel.title) +
-         (unit.empty() ? "" : "<tspan class=\"unit\" dx=\"6\">" + Escape(unit) + "</tspan>") +
+         EscapeMarkup(panel.title) +
+         (unit.empty() ? "" : "<tspan class=\"unit\" dx=\"6\">" + EscapeMarkup(unit) + "</tspan>") +
          "</text>\n";
   svg += RenderLegend(panel, frame, y.high);
   for (size_t i = 0; i < y_ticks.values.size(); ++i) {
@@ -243,7 +227,7 @@ std::string RenderPanel(const PlotFigure& figure, const PlotPanel& panel, const 
   double last_line = -kMarkerDistance, last_warning = -kMarkerDistance;
   for (const PlotMarker& marker : figure.markers) {
     const double at = x(marker.x);
-    const std::string title = "<title>" + Escape(marker.text) + "</title>";
+    const std::string title = "<title>" + EscapeMarkup(marker.text) + "</title>";
     if (marker.kind == MarkerKind::kWarning) {
       if (!first || at - last_warning < kMarkerDistance) continue;
       last_warning = at;
@@ -292,7 +276,7 @@ std::string RenderSvg(const PlotFigure& figure) {
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + Px(kPageWidth) + "\" height=\"" +
          page_height + "\" viewBox=\"0 0 " + Px(kPageWidth) + " " + page_height +
          "\" role=\"img\">\n<title>" +
-         Escape(figure.title) + "</title>\n" + kStyle + "<rect class=\"page\" width=\"" + Px(kPageWidth) +
+         EscapeMarkup(figure.title) + "</title>\n" + kStyle + "<rect class=\"page\" width=\"" + Px(kPageWidth) +
          "\" height=\"" + page_height + "\"/>\n" + body + "</svg>\n";
 }
 

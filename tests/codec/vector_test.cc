@@ -11,19 +11,6 @@
 namespace trainwright {
 namespace {
 
-/// The bytes of the one hex dump in the man page.
-std::vector<uint8_t> Vector() {
-  std::istringstream lines(test::ReadFile(test::Fixture("../man/trainwright-codec.5")));
-  std::vector<uint8_t> bytes;
-  for (std::string line; std::getline(lines, line);) {
-    if (line.find_first_not_of("0123456789abcdef") != 4 || line.compare(4, 2, "  ") != 0) continue;
-    EXPECT_EQ(std::stoul(line.substr(0, 4), nullptr, 16), bytes.size()) << line;
-    std::istringstream digits(line.substr(6));
-    for (int byte; digits >> std::hex >> byte;) bytes.push_back(static_cast<uint8_t>(byte));
-  }
-  return bytes;
-}
-
 /// What the man page says is in it.
 std::vector<uint8_t> Content() {
   std::vector<uint16_t> elements;
@@ -40,7 +27,7 @@ std::vector<uint8_t> Content() {
 }
 
 TEST(CodecVectorTest, TheDecoderSeesWhatTheManPageSays) {
-  const std::vector<uint8_t> coded = Vector();
+  const std::vector<uint8_t> coded = test::HexDumpOf("trainwright-codec.5");
   EXPECT_EQ(test::DecodeAll(coded), Content());
   const CodedTensor tensor(coded, "the vector");
   EXPECT_EQ(tensor.CheckBlock(0).mode[0], PlaneMode::kConst);
@@ -52,7 +39,7 @@ TEST(CodecVectorTest, TheEncoderWritesTheBytesOfTheManPage) {
   const std::vector<uint8_t> content = Content();
   const std::vector<uint8_t> coded =
       EncodeTensor({.type = ElementType::kInt16, .bytes = content}, CodecLevel::kDefault, 1, 10);
-  EXPECT_EQ(HexEncode(coded), HexEncode(Vector()));
+  EXPECT_EQ(HexEncode(coded), HexEncode(test::HexDumpOf("trainwright-codec.5")));
 }
 
 }  // namespace

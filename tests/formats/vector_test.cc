@@ -12,20 +12,6 @@
 namespace trainwright {
 namespace {
 
-/// The bytes of the one hex dump in a man page.
-std::vector<uint8_t> VectorOf(const std::string& page) {
-  std::istringstream lines(test::ReadFile(test::Fixture("../man/" + page)));
-  std::vector<uint8_t> bytes;
-  for (std::string line; std::getline(lines, line);) {
-    // "0010  89 54 57 ..."; only the lines of the dump start with four digits and two spaces.
-    if (line.find_first_not_of("0123456789abcdef") != 4 || line.compare(4, 2, "  ") != 0) continue;
-    EXPECT_EQ(std::stoul(line.substr(0, 4), nullptr, 16), bytes.size()) << line;
-    std::istringstream digits(line.substr(6));
-    for (int byte; digits >> std::hex >> byte;) bytes.push_back(static_cast<uint8_t>(byte));
-  }
-  return bytes;
-}
-
 TokenizerIdentity DemoTokenizer() {
   TokenizerIdentity tokenizer;
   tokenizer.kind = "demo";
@@ -53,7 +39,7 @@ std::vector<Chunk> DemoChunks() {
 }
 
 TEST(TokenStreamVectorTest, TheReaderSeesWhatTheManPageSays) {
-  const std::vector<uint8_t> bytes = VectorOf("trainwright-token-stream.5");
+  const std::vector<uint8_t> bytes = test::HexDumpOf("trainwright-token-stream.5");
   TokenStreamReader reader(MemorySource(bytes));
   EXPECT_EQ(reader.header().tokenizer, DemoTokenizer());
   EXPECT_EQ(reader.header().provenance_json, "{}");
@@ -74,11 +60,11 @@ TEST(TokenStreamVectorTest, TheWriterWritesTheBytesOfTheManPage) {
   writer.Write({.tokens = tokens, .source_bytes = 5});
   writer.Write({.tokens = {}, .source_bytes = 1});
   writer.Finish();
-  EXPECT_EQ(HexEncode(sink.bytes()), HexEncode(VectorOf("trainwright-token-stream.5")));
+  EXPECT_EQ(HexEncode(sink.bytes()), HexEncode(test::HexDumpOf("trainwright-token-stream.5")));
 }
 
 TEST(ShardVectorTest, TheReadersSeeWhatTheManPageSays) {
-  const std::vector<uint8_t> bytes = VectorOf("trainwright-shard.5");
+  const std::vector<uint8_t> bytes = test::HexDumpOf("trainwright-shard.5");
   EXPECT_EQ(test::ReadShardStream(bytes), DemoChunks());
   EXPECT_EQ(test::ReadShardView(bytes), DemoChunks());
   const ShardInfo info = ShardView(bytes, "the vector").info();
@@ -88,7 +74,7 @@ TEST(ShardVectorTest, TheReadersSeeWhatTheManPageSays) {
 }
 
 TEST(ShardVectorTest, TheWriterWritesTheBytesOfTheManPage) {
-  const std::vector<uint8_t> bytes = VectorOf("trainwright-shard.5");
+  const std::vector<uint8_t> bytes = test::HexDumpOf("trainwright-shard.5");
   const std::vector<Chunk> chunks = DemoChunks();
   EncodedFrame frame = EncodeFrame(DemoSet(), chunks, 0, 3);
   // Releases of zstd may compress differently: take the frame as it is in the man page, when it has the same

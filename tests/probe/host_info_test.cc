@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "tests/probe/fake_machine.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -13,19 +14,7 @@ namespace {
 
 using testing::ElementsAre;
 
-/// A machine's /proc and /sys, as files.
-class FakeMachine {
- public:
-  void Write(const std::string& path, const std::string& content) {
-    const std::filesystem::path file = folder_.path(path);
-    std::filesystem::create_directories(file.parent_path());
-    test::WriteFile(file.string(), content);
-  }
-  HostInfo Read() const { return ReadHostInfo(folder_.path()); }
-
- private:
-  test::TemporaryFolder folder_;
-};
+using test::FakeMachine;
 
 TEST(ParseProcessorListTest, TakesRangesAndSingleNumbers) {
   EXPECT_THAT(ParseProcessorList("0-3,8,10-11"), ElementsAre(0, 1, 2, 3, 8, 10, 11));
@@ -50,7 +39,7 @@ TEST(ReadHostInfoTest, TellsProcessorsCoresNodesAndMemory) {
   machine.Write("sys/devices/system/node/node0/cpulist", "0-1\n");
   machine.Write("sys/devices/system/node/node1/cpulist", "2-3\n");
   machine.Write("sys/devices/system/node/possible", "0-1\n");
-  const HostInfo host = machine.Read();
+  const HostInfo host = ReadHostInfo(machine.root());
   EXPECT_EQ(host.cpu_model, "Some CPU");
   EXPECT_THAT(host.isa, ElementsAre("avx2", "avx512f", "avx512_bf16", "amx_int8", "amx_bf16"));
   EXPECT_EQ(host.logical_processors, 4);
@@ -66,7 +55,7 @@ TEST(ReadHostInfoTest, TellsProcessorsCoresNodesAndMemory) {
 
 TEST(ReadHostInfoTest, WhatTheSystemDoesNotTellIsAbsentAndNotZero) {
   FakeMachine machine;
-  const HostInfo host = machine.Read();
+  const HostInfo host = ReadHostInfo(machine.root());
   const nlohmann::ordered_json json = EncodeHostInfo(host);
   for (const auto& [name, value] : json.items()) {
     if (name == "cgroup") continue;
@@ -84,7 +73,7 @@ TEST(ReadHostInfoTest, TakesTheStrictestLimitOfAHierarchyOfVersion2) {
   machine.Write("sys/fs/cgroup/pod/memory.max", "2097152\n");
   machine.Write("sys/fs/cgroup/pod/container/cpu.max", "max 100000\n");
   machine.Write("sys/fs/cgroup/pod/container/memory.max", "max\n");
-  const HostInfo host = machine.Read();
+  const HostInfo host = ReadHostInfo(machine.root());
   EXPECT_EQ(host.cgroup.version, 2);
   EXPECT_EQ(host.cgroup.cpus, 2.5);
   EXPECT_EQ(host.cgroup.memory_bytes, 2097152);
@@ -95,7 +84,7 @@ TEST(ReadHostInfoTest, ReadsTheMountPointWhereTheGroupIsOfAnotherNameSpace) {
   FakeMachine machine;
   machine.Write("proc/self/cgroup", "0::/../../host/path\n");
   machine.Write("sys/fs/cgroup/cpu.max", "50000 100000\n");
-  EXPECT_EQ(machine.Read().cgroup.cpus, 0.5);
+  EXPECT_EQ(ReadHostInfo(machine.root()).cgroup.cpus, 0.5);
 }
 
 TEST(ReadHostInfoTest, ReadsLimitsOfVersion1AndItsWordForNone) {
@@ -105,7 +94,7 @@ TEST(ReadHostInfoTest, ReadsLimitsOfVersion1AndItsWordForNone) {
   machine.Write("sys/fs/cgroup/cpu/job/cpu.cfs_period_us", "100000\n");
   machine.Write("sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
   machine.Write("sys/fs/cgroup/memory/job/memory.limit_in_bytes", "9223372036854771712\n");
-  const HostInfo host = machine.Read();
+  const HostInfo host = ReadHostInfo(machine.root());
   EXPECT_EQ(host.cgroup.version, 1);
   EXPECT_EQ(host.cgroup.cpus, 3.0);
   EXPECT_FALSE(host.cgroup.memory_bytes.has_value());

@@ -4,27 +4,16 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
 
 #include "lib/base/signals.h"
 #include "lib/probe/watch_job.h"
+#include "tests/probe/fake_machine.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
 namespace {
 
-class FakeMachine {
- public:
-  void Write(const std::string& path, const std::string& content) {
-    const std::filesystem::path file = folder_.path(path);
-    std::filesystem::create_directories(file.parent_path());
-    test::WriteFile(file.string(), content);
-  }
-  std::string root() const { return folder_.path(); }
-
- private:
-  test::TemporaryFolder folder_;
-};
+using test::FakeMachine;
 
 /// Two seconds of a machine: half busy, a disk that reads and writes, and a process with a hostile name.
 TEST(HostLoadSamplerTest, TellsWhatHappenedBetweenSamples) {

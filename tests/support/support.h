@@ -36,6 +36,9 @@ std::string ReadFile(const std::string& path);
 /// A committed fixture: tests/<relative>.
 std::string Fixture(const std::string& relative);
 
+/// The bytes of the one hex dump in a man page: lines of four digits, two spaces and bytes.
+std::vector<uint8_t> HexDumpOf(const std::string& page);
+
 /// The seed of this run's random tests: TRAINWRIGHT_TEST_SEED, or 1. Print it in a SCOPED_TRACE.
 uint64_t TestSeed();
 
