@@ -170,8 +170,8 @@ void Gpt2::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
     norm_backward(scratch.d_normed_nd, views.input_nd, views.input_statistics_sn, layer.attention_norm);
   }
   at::Tensor d_tokens = Gradient(tokens_), d_positions = Gradient(positions_);
-  EmbedBackward(scratch.d_stream_nd, input.tokens_n, d_tokens);
-  EmbedBackward(scratch.d_stream_nd, input.positions_n, d_positions);
+  if (d_tokens.defined()) EmbedBackward(scratch.d_stream_nd, input.tokens_n, d_tokens);
+  if (d_positions.defined()) EmbedBackward(scratch.d_stream_nd, input.positions_n, d_positions);
 }
 
 }  // namespace trainwright

@@ -14,7 +14,8 @@ void InitializeWeights(uint64_t seed, int64_t num_layers,
                        FlatParameters* parameters) {
   constexpr double kDeviation = 0.02;
   const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(num_layers));
-  for (const Parameter& parameter : parameters->all()) {
+  for (size_t i = 0; i < parameters->all().size(); ++i) {
+    const Parameter& parameter = parameters->all()[i];
     if (parameter.shape.size() == 1) {
       at::Tensor vector = parameter.value;
       vector.fill_(parameter.name.ends_with(".bias") ? 0.0 : 1.0);
@@ -22,12 +23,13 @@ void InitializeWeights(uint64_t seed, int64_t num_layers,
     }
     const double deviation = into_residual(parameter.name) ? residual : kDeviation;
     const Rng rng(seed, "init/" + parameter.name);
-    at::Tensor host = parameter.value.is_cpu() ? parameter.value : at::empty(parameter.shape, at::kFloat);
+    const bool in_place = parameter.value.is_cpu() && parameter.value.scalar_type() == at::kFloat;
+    at::Tensor host = in_place ? parameter.value : at::empty(parameter.shape, at::kFloat);
     auto* values = host.mutable_data_ptr<float>();
     at::parallel_for(0, parameter.size, 4096, [&](int64_t begin, int64_t end) {
       rng.FillNormal(begin, end - begin, deviation, values + begin);
     });
-    if (!parameter.value.is_cpu()) at::Tensor(parameter.value).copy_(host);
+    parameters->Assign(i, host);
   }
   parameters->RefreshCompute();
 }

@@ -143,7 +143,7 @@ void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
     norm_backward(scratch.d_normed_nd, views.input_nd, views.input_statistics_sn, layer.attention_norm);
   }
   at::Tensor d_table = Gradient(embedding_);
-  EmbedBackward(scratch.d_stream_nd, input.tokens_n, d_table);
+  if (d_table.defined()) EmbedBackward(scratch.d_stream_nd, input.tokens_n, d_table);
 }
 
 }  // namespace trainwright

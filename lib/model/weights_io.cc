@@ -86,10 +86,10 @@ at::Tensor ViewTensor(const SafetensorsEntry& entry, const uint8_t* data, const 
   return at::from_blob(const_cast<uint8_t*>(data), entry.shape, type);
 }
 
-/// fp32 bytes of a matrix the other way round.
-std::vector<uint8_t> TransposedBytes(const at::Tensor& matrix) {
-  std::vector<uint8_t> bytes(matrix.numel() * sizeof(float));
-  at::from_blob(bytes.data(), {matrix.size(1), matrix.size(0)}, at::kFloat).copy_(matrix.t());
+/// fp32 bytes of a tensor of another type, device or order.
+std::vector<uint8_t> Fp32Bytes(const at::Tensor& tensor) {
+  std::vector<uint8_t> bytes(tensor.numel() * sizeof(float));
+  at::from_blob(bytes.data(), tensor.sizes(), at::kFloat).copy_(tensor);
   return bytes;
 }
 
@@ -98,14 +98,14 @@ std::vector<uint8_t> TransposedBytes(const at::Tensor& matrix) {
 void SaveWeights(const FlatParameters& parameters, ByteSink* sink) {
   std::vector<SafetensorsTensor> tensors;
   for (const Parameter& parameter : parameters.all()) {
-    if (parameter.transposed_in_files) {
-      tensors.push_back({parameter.name, "F32", ShapeInFiles(parameter), {}, [&parameter] {
-                           return TransposedBytes(parameter.value);
+    const at::Tensor& value = parameter.value;
+    if (parameter.transposed_in_files || !value.is_cpu() || value.scalar_type() != at::kFloat) {
+      const bool turned = parameter.transposed_in_files;
+      tensors.push_back({parameter.name, "F32", ShapeInFiles(parameter), {}, [value, turned] {
+                           return Fp32Bytes(turned ? value.t() : value);
                          }});
       continue;
     }
-    const at::Tensor value = parameter.value.cpu();
-    TRAINWRIGHT_CHECK(value.is_same(parameter.value) || value.is_contiguous());
     const auto* data = static_cast<const uint8_t*>(value.const_data_ptr());
     tensors.push_back(
         {parameter.name, "F32", parameter.shape, {data, static_cast<size_t>(parameter.size) * 4}});
@@ -132,8 +132,8 @@ void LoadWeights(const std::string& folder, FlatParameters* parameters) {
       const auto found = std::find_if(parameters->all().begin(), parameters->all().end(), named);
       if (found != parameters->all().end()) {
         const at::Tensor stored = ViewTensor(entry, data, mapped.path(), ShapeInFiles(*found));
-        at::Tensor value = found->value;
-        value.copy_(found->transposed_in_files ? stored.t() : stored);
+        parameters->Assign(static_cast<size_t>(found - parameters->all().begin()),
+                           found->transposed_in_files ? stored.t() : stored);
         loaded.insert(found->name);
         continue;
       }

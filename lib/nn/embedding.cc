@@ -10,11 +10,19 @@
 namespace trainwright {
 
 void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd) {
+  if (table_vd.scalar_type() != out_nd.scalar_type()) {
+    out_nd.copy_(at::index_select(table_vd, 0, tokens_n));
+    return;
+  }
   if (!table_vd.is_cpu()) return ops::Embed(table_vd, tokens_n, out_nd);
   at::index_select_out(out_nd, table_vd, 0, tokens_n);
 }
 
 void AddEmbedding(const at::Tensor& table_vd, const at::Tensor& indices_n, at::Tensor& out_nd) {
+  if (table_vd.scalar_type() != out_nd.scalar_type()) {
+    out_nd.add_(at::index_select(table_vd, 0, indices_n));
+    return;
+  }
   const int64_t width = table_vd.size(1);
   const float* table = table_vd.const_data_ptr<float>();
   const int64_t* indices = indices_n.const_data_ptr<int64_t>();

@@ -5,7 +5,8 @@
 
 namespace trainwright {
 
-/// out_nd = table_vd[tokens_n]. \param table_vd, out_nd fp32 \param tokens_n int64, each in [0, V)
+/// out_nd = table_vd[tokens_n]. \param table_vd fp32, or short of a frozen table \param out_nd fp32, or the
+/// table's type \param tokens_n int64, each in [0, V)
 void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd);
 
 /// out_nd += table_vd[indices_n] (learned positions). \param indices_n int64, each in [0, V)

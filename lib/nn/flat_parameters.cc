@@ -1,7 +1,7 @@
 #include "lib/nn/flat_parameters.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 
 #include <functional>
 #include <numeric>
@@ -12,8 +12,14 @@
 
 namespace trainwright {
 namespace {
+
 constexpr int64_t kAlignment = 16;  // elements: 64 bytes of fp32
+
+bool IsMatrix(const Parameter& parameter) {
+  return parameter.shape.size() == 2;
 }
+
+}  // namespace
 
 size_t FlatParameters::Add(std::string name, std::vector<int64_t> shape, bool decay) {
   TRAINWRIGHT_CHECK(!values_.defined());
@@ -22,9 +28,7 @@ size_t FlatParameters::Add(std::string name, std::vector<int64_t> shape, bool de
   parameter.size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
   parameter.shape = std::move(shape);
   parameter.decay = decay;
-  parameter.offset = padded_;
   count_ += parameter.size;
-  padded_ += (parameter.size + kAlignment - 1) / kAlignment * kAlignment;
   parameters_.push_back(std::move(parameter));
   return parameters_.size() - 1;
 }
@@ -33,16 +37,38 @@ void FlatParameters::AddZeros(std::string name, std::vector<int64_t> shape) {
   zeros_.push_back({std::move(name), std::move(shape)});
 }
 
+void FlatParameters::Freeze(size_t index) {
+  TRAINWRIGHT_CHECK(!values_.defined());
+  parameters_[index].trainable = false;
+}
+
 void FlatParameters::Allocate(const Numerics& numerics, at::Device device) {
   numerics_ = numerics;
-  values_ = at::zeros({padded_}, at::TensorOptions().dtype(at::kFloat).device(device));
-  const bool copied = numerics.precision != Precision::kFp32;
-  compute_ =
-      copied ? at::zeros({padded_}, at::TensorOptions().dtype(numerics.storage).device(device)) : values_;
+  int64_t trainable = 0, frozen_matrices = 0, frozen_vectors = 0;
   for (Parameter& parameter : parameters_) {
-    parameter.value = values_.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
-    parameter.compute = compute_.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
+    int64_t& end = parameter.trainable ? trainable : IsMatrix(parameter) ? frozen_matrices : frozen_vectors;
+    parameter.offset = end;
+    end += (parameter.size + kAlignment - 1) / kAlignment * kAlignment;
   }
+  const auto zeros = [&](int64_t size, at::ScalarType type) {
+    return at::zeros({size}, at::TensorOptions().dtype(type).device(device));
+  };
+  values_ = zeros(trainable, at::kFloat);
+  compute_ = numerics.precision != Precision::kFp32 ? zeros(trainable, numerics.storage) : values_;
+  frozen_matrices_ = zeros(frozen_matrices, numerics.storage);
+  frozen_vectors_ = zeros(frozen_vectors, at::kFloat);
+  for (Parameter& parameter : parameters_) {
+    const auto view = [&](const at::Tensor& buffer) {
+      return buffer.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
+    };
+    parameter.compute = view(ComputeBuffer(parameter));
+    parameter.value = parameter.trainable ? view(values_) : parameter.compute;
+  }
+}
+
+const at::Tensor& FlatParameters::ComputeBuffer(const Parameter& parameter) const {
+  if (parameter.trainable) return compute_;
+  return IsMatrix(parameter) ? frozen_matrices_ : frozen_vectors_;
 }
 
 const Parameter* FlatParameters::Find(const std::string& name) const {
@@ -54,17 +80,47 @@ const Parameter* FlatParameters::Find(const std::string& name) const {
 
 at::Tensor& FlatParameters::gradients() {
   if (!gradients_.defined()) {
-    gradients_ = at::zeros({padded_}, values_.options());
+    gradients_ = at::zeros_like(values_);
     for (Parameter& parameter : parameters_) {
+      if (!parameter.trainable) continue;
       parameter.gradient = gradients_.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
     }
   }
   return gradients_;
 }
 
-at::Tensor FlatParameters::Matrix(const at::Tensor& buffer, size_t index, int64_t rows,
-                                  int64_t columns) const {
-  return buffer.narrow(0, parameters_[index].offset, rows * columns).view({rows, columns});
+bool FlatParameters::Adjoin(size_t first, size_t second) const {
+  const Parameter &before = parameters_[first], &after = parameters_[second];
+  return before.trainable == after.trainable && IsMatrix(before) == IsMatrix(after) &&
+         before.offset + before.size == after.offset;
+}
+
+at::Tensor FlatParameters::ComputeMatrix(size_t index, int64_t rows, int64_t columns) const {
+  const Parameter& parameter = parameters_[index];
+  return ComputeBuffer(parameter).narrow(0, parameter.offset, rows * columns).view({rows, columns});
+}
+
+at::Tensor FlatParameters::GradientMatrix(size_t index, int64_t rows, int64_t columns) {
+  TRAINWRIGHT_CHECK(parameters_[index].trainable);
+  return gradients().narrow(0, parameters_[index].offset, rows * columns).view({rows, columns});
+}
+
+int64_t FlatParameters::trainable_count() const {
+  int64_t count = 0;
+  for (const Parameter& parameter : parameters_) count += parameter.trainable ? parameter.size : 0;
+  return count;
+}
+
+int64_t FlatParameters::frozen_bytes() const {
+  return static_cast<int64_t>(frozen_matrices_.nbytes() + frozen_vectors_.nbytes());
+}
+
+void FlatParameters::Assign(size_t index, const at::Tensor& value) {
+  const Parameter& parameter = parameters_[index];
+  TRAINWRIGHT_CHECK(value.sizes() == at::IntArrayRef(parameter.shape));
+  at::Tensor own = parameter.value;
+  own.copy_(value);
+  if (!parameter.trainable && IsMatrix(parameter) && numerics_.emulated()) RoundInto(numerics_, own, own);
 }
 
 void FlatParameters::ZeroGradients() {

@@ -1,9 +1,10 @@
-/// All parameters of a model in one aligned fp32 buffer, their gradients in another, and the copy in the
-/// compute type.
+/// All parameters of a model: those that are trained in one aligned fp32 buffer, their gradients in another,
+/// and the copy in the compute type; those that are frozen in the type that the products read, alone.
 ///
-/// Every parameter starts on a 64-byte boundary and the order is fixed by the calls of Add, because a shifted
-/// parameter changes the bits of vectorised reductions. One buffer makes the optimizer one call and a
-/// checkpoint one write. Not thread-safe.
+/// Every parameter starts on a 16-element boundary of its buffer and the order is fixed by the calls of Add,
+/// because a shifted parameter changes the bits of vectorised reductions. One buffer makes the optimizer one
+/// call and a checkpoint one write. A frozen matrix takes the storage type and a frozen vector (a norm's
+/// weight, a bias) fp32: neither has a master, a gradient or moments. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,13 +21,14 @@ struct Parameter {
   std::string name;  ///< Hugging Face's tensor name
   std::vector<int64_t> shape;
   bool transposed_in_files = false;  ///< model files hold the matrix as [in, out]: transformers' Conv1D
-  bool decay = true;    ///< weight decay applies (matrices yes, norms and biases no)
-  int64_t offset = 0;   ///< in elements, a multiple of 16
+  bool decay = true;                 ///< weight decay applies (matrices yes, norms and biases no)
+  bool trainable = true;
+  int64_t offset = 0;   ///< in its buffer, in elements, a multiple of 16
   int64_t size = 0;     ///< elements
-  at::Tensor value;     ///< fp32 master, a view into values()
-  at::Tensor gradient;  ///< fp32, a view into gradients()
-  at::Tensor
-      compute;  ///< what forward and backward read: `value` itself under fp32, else the short-type copy
+  at::Tensor value;     ///< fp32 master, a view into values(); of a frozen one `compute`
+  at::Tensor gradient;  ///< fp32, a view into gradients(); undefined of a frozen one
+  /// What forward and backward read: `value` itself under fp32, else the short-type copy.
+  at::Tensor compute;
 };
 
 /// A tensor that files of a model's family always hold though this model has none: zeros.
@@ -41,30 +43,45 @@ class FlatParameters {
   size_t Add(std::string name, std::vector<int64_t> shape, bool decay);
   /// Declares a tensor that files hold and the model does not.
   void AddZeros(std::string name, std::vector<int64_t> shape);
+  /// Excludes a parameter from training. Before Allocate.
+  void Freeze(size_t index);
   /// Allocates the values, zeroed, and the compute copy.
   void Allocate(const Numerics& numerics, at::Device device);
   const std::vector<Parameter>& all() const { return parameters_; }
   const std::vector<ZeroTensor>& zeros() const { return zeros_; }
   Parameter& operator[](size_t index) { return parameters_[index]; }
   const Parameter* Find(const std::string& name) const;
-  at::Tensor& values() { return values_; }  ///< fp32 [padded elements]
+  at::Tensor& values() { return values_; }  ///< fp32 [padded elements of the trainable parameters]
   const at::Tensor& values() const { return values_; }
   /// Same shape as values(); allocated and zeroed at the first call, so that inference does without.
   at::Tensor& gradients();
-  /// Whatever buffer of this layout, cut to the matrix that begins at a parameter: consecutive parameters
-  /// without padding between them (the three projections of attention, say) read as one.
-  at::Tensor Matrix(const at::Tensor& buffer, size_t index, int64_t rows, int64_t columns) const;
-  at::Tensor& compute() { return compute_; }  ///< values() itself under fp32
+  /// Whether a parameter begins where another ends, without padding between them.
+  bool Adjoin(size_t first, size_t second) const;
+  /// What forward and backward read of the matrix that begins at a parameter: parameters that adjoin (the
+  /// three projections of attention, say) read as one.
+  at::Tensor ComputeMatrix(size_t index, int64_t rows, int64_t columns) const;
+  /// The gradient of the same, of trainable parameters.
+  at::Tensor GradientMatrix(size_t index, int64_t rows, int64_t columns);
+  at::Tensor& compute() { return compute_; }  ///< of the trainable parameters; values() itself under fp32
   int64_t count() const { return count_; }    ///< elements of all parameters, padding not counted
+  int64_t trainable_count() const;            ///< of those, elements that are trained
+  int64_t frozen_bytes() const;               ///< that the frozen parameters take
+  /// Sets a parameter, rounded as its buffer stores it; the compute copy of a trainable one is
+  /// RefreshCompute's to follow. \param value of the parameter's shape, any floating type
+  void Assign(size_t index, const at::Tensor& value);
   void ZeroGradients();
   /// Recasts the compute copy from the master; after every change of values().
   void RefreshCompute();
 
  private:
+  /// Where the products read a parameter.
+  const at::Tensor& ComputeBuffer(const Parameter& parameter) const;
+
   std::vector<Parameter> parameters_;
   std::vector<ZeroTensor> zeros_;
-  at::Tensor values_, gradients_, compute_;
-  int64_t count_ = 0, padded_ = 0;
+  at::Tensor values_, gradients_, compute_;      // of the trainable parameters
+  at::Tensor frozen_matrices_, frozen_vectors_;  // storage type, fp32
+  int64_t count_ = 0;
   Numerics numerics_;
 };
 

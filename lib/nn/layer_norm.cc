@@ -44,7 +44,8 @@ void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, 
   const void* d_normed = d_normed_nd.const_data_ptr();
   const float *x = x_nd.const_data_ptr<float>(), *mean = statistics.mean_n.const_data_ptr<float>(),
               *rstd = statistics.rstd_n.const_data_ptr<float>(), *weight = weight_d.const_data_ptr<float>();
-  float *d_x = d_x_nd.mutable_data_ptr<float>(), *d_weight = d_weight_d.mutable_data_ptr<float>();
+  float* d_x = d_x_nd.mutable_data_ptr<float>();
+  float* d_weight = d_weight_d.defined() ? d_weight_d.mutable_data_ptr<float>() : nullptr;
   float* d_bias = d_bias_d.defined() ? d_bias_d.mutable_data_ptr<float>() : nullptr;
   cpu::SumOverRowBlocks(
       x_nd.size(0), d_bias == nullptr ? width : 2 * width,
@@ -53,7 +54,7 @@ void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, 
                                                d_bias == nullptr ? nullptr : sums + width, begin, end);
       },
       [&](const float* sums) {
-        for (int64_t i = 0; i < width; ++i) d_weight[i] += sums[i];
+        for (int64_t i = 0; d_weight != nullptr && i < width; ++i) d_weight[i] += sums[i];
         for (int64_t i = 0; d_bias != nullptr && i < width; ++i) d_bias[i] += sums[width + i];
       });
 }

@@ -32,7 +32,7 @@ void AddLayerNorm(const Numerics& numerics, const at::Tensor& residual_nd, const
 void LayerNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const LayerNormStatistics& statistics,
                     const LayerNormWeights& weights, at::Tensor& normed_nd);
 
-/// Adds to d_x_nd, d_weight_d and, where it is defined, d_bias_d (all fp32).
+/// Adds to d_x_nd and, where they are defined, d_weight_d and d_bias_d (all fp32).
 void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
                        const LayerNormStatistics& statistics, const at::Tensor& weight_d, at::Tensor& d_x_nd,
                        at::Tensor& d_weight_d, at::Tensor& d_bias_d);

@@ -11,13 +11,11 @@ Linear::Linear(FlatParameters* parameters, const std::vector<size_t>& indices) :
     TRAINWRIGHT_CHECK(parameter.shape.size() == 2 && (in_ == 0 || in_ == parameter.shape[1]));
     in_ = parameter.shape[1];
     const int64_t rows = parameter.shape[0];
-    const bool adjoins =
-        !pieces_.empty() &&
-        (*parameters)[pieces_.back().index].offset + pieces_.back().rows * in_ == parameter.offset;
-    if (adjoins) {
+    if (!pieces_.empty() && parameters->Adjoin(pieces_.back().last, index)) {
+      pieces_.back().last = index;
       pieces_.back().rows += rows;
     } else {
-      pieces_.push_back({index, out_, rows});
+      pieces_.push_back({index, index, out_, rows});
     }
     out_ += rows;
   }
@@ -25,7 +23,7 @@ Linear::Linear(FlatParameters* parameters, const std::vector<size_t>& indices) :
 
 void Linear::Forward(const at::Tensor& x, at::Tensor& y) const {
   for (const Piece& piece : pieces_) {
-    const at::Tensor weight = parameters_->Matrix(parameters_->compute(), piece.index, piece.rows, in_);
+    const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
     at::Tensor columns = pieces_.size() == 1 ? y : y.narrow(1, piece.column, piece.rows);
     Matmul(x, weight.t(), columns);
   }
@@ -34,10 +32,11 @@ void Linear::Forward(const at::Tensor& x, at::Tensor& y) const {
 void Linear::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const {
   for (const Piece& piece : pieces_) {
     const at::Tensor columns = dy.narrow(1, piece.column, piece.rows);
-    AccumulateWeightGradient(columns, x,
-                             parameters_->Matrix(parameters_->gradients(), piece.index, piece.rows, in_));
+    if ((*parameters_)[piece.first].trainable) {
+      AccumulateWeightGradient(columns, x, parameters_->GradientMatrix(piece.first, piece.rows, in_));
+    }
     if (!d_x.defined()) continue;
-    const at::Tensor weight = parameters_->Matrix(parameters_->compute(), piece.index, piece.rows, in_);
+    const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
     Matmul(columns, weight, d_x, /*accumulate=*/piece.column != 0);
   }
 }

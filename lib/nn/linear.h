@@ -22,14 +22,15 @@ class Linear {
   int64_t out_features() const { return out_; }
   /// \param x, y storage type [N, in], [N, out]; under emulation y is left unrounded (its readers round)
   void Forward(const at::Tensor& x, at::Tensor& y) const;
-  /// Adds dy^T x to the weights' gradients in fp32, and sets d_x = dy W (unrounded under emulation) unless it
-  /// is undefined. On a CPU with native short products the product dy^T x of one call is rounded before it is
-  /// added, because no product with fp32 output exists there. \param dy, x rounded
+  /// Adds dy^T x to the gradients in fp32 of those weights that are trained, and sets d_x = dy W (unrounded
+  /// under emulation) unless it is undefined. On a CPU with native short products the product dy^T x of one
+  /// call is rounded before it is added, because no product with fp32 output exists there. \param dy, x
+  /// rounded
   void Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const;
 
  private:
   struct Piece {
-    size_t index;
+    size_t first, last;  ///< parameters
     int64_t column, rows;
   };
   FlatParameters* parameters_ = nullptr;

@@ -70,7 +70,7 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
     SoftmaxCrossEntropy(numerics_, logits, labels_of_rows.narrow(0, begin, rows), terms, scale,
                         d_hidden_nd != nullptr, losses);
     if (d_hidden_nd == nullptr) continue;
-    AccumulateWeightGradient(logits, x, d_weight_vd);
+    if (d_weight_vd.defined()) AccumulateWeightGradient(logits, x, d_weight_vd);
     if (all_rows) {
       at::Tensor d_x = d_hidden_nd->narrow(0, begin, rows);
       Matmul(logits, weight_vd, d_x);

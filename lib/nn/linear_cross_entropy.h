@@ -34,8 +34,9 @@ class LinearCrossEntropy {
   /// \param labels_n int64 on the host, each in [0, V) or negative: none \param pin as of Upload
   LossSum Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
                bool pin = true);
-  /// Losses, and the gradients of scale * objective: added to d_weight_vd (fp32) and written to
-  /// d_hidden_nd (storage type, unrounded under emulation). On a GPU the losses stay there.
+  /// Losses, and the gradients of scale * objective: added to d_weight_vd (fp32), unless it is
+  /// undefined, and written to d_hidden_nd (storage type, unrounded under emulation). On a GPU the losses
+  /// stay there.
   LossSum LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                            const at::Tensor& labels_n, const LossTerms& terms, const GradientScale& scale,
                            at::Tensor& d_hidden_nd, at::Tensor d_weight_vd, bool pin = true);

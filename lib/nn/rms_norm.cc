@@ -1,5 +1,7 @@
 #include "lib/nn/rms_norm.h"
 
+#include <ATen/ops/zeros_like.h>
+
 #include <optional>
 
 #include "lib/nn/cpu/parallel.h"
@@ -46,21 +48,23 @@ void RmsNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, co
                      const at::Tensor& rstd_n, const at::Tensor& weight_d, at::Tensor& d_x_nd,
                      at::Tensor& d_weight_d) {
   if (!x_nd.is_cpu()) {
-    return ops::RmsNormBackward(d_normed_nd, x_nd, rstd_n, weight_d, numerics.code(), d_x_nd, d_weight_d);
+    at::Tensor sums = d_weight_d.defined() ? d_weight_d : at::zeros_like(weight_d);
+    return ops::RmsNormBackward(d_normed_nd, x_nd, rstd_n, weight_d, numerics.code(), d_x_nd, sums);
   }
   const int64_t rows = x_nd.size(0), width = x_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const void* d_normed = d_normed_nd.const_data_ptr();
   const float *x = x_nd.const_data_ptr<float>(), *rstd = rstd_n.const_data_ptr<float>(),
               *weight = weight_d.const_data_ptr<float>();
-  float *d_x = d_x_nd.mutable_data_ptr<float>(), *d_weight = d_weight_d.mutable_data_ptr<float>();
+  float* d_x = d_x_nd.mutable_data_ptr<float>();
+  float* d_weight = d_weight_d.defined() ? d_weight_d.mutable_data_ptr<float>() : nullptr;
   cpu::SumOverRowBlocks(
       rows, width,
       [&](float* sums, int64_t begin, int64_t end) {
         cpu::BestKernels().norm_backward(codec, d_normed, x, rstd, weight, width, d_x, sums, begin, end);
       },
       [&](const float* sums) {
-        for (int64_t i = 0; i < width; ++i) d_weight[i] += sums[i];
+        for (int64_t i = 0; d_weight != nullptr && i < width; ++i) d_weight[i] += sums[i];
       });
 }
 

@@ -20,7 +20,7 @@ void AddRmsNorm(const Numerics& numerics, const at::Tensor& residual_nd, const a
 void RmsNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const at::Tensor& rstd_n,
                   const at::Tensor& weight_d, at::Tensor& normed_nd);
 
-/// Adds to d_x_nd and d_weight_d (both fp32).
+/// Adds to d_x_nd and, where it is defined, d_weight_d (both fp32).
 void RmsNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
                      const at::Tensor& rstd_n, const at::Tensor& weight_d, at::Tensor& d_x_nd,
                      at::Tensor& d_weight_d);

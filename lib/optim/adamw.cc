@@ -14,6 +14,7 @@ AdamW::AdamW(FlatParameters* parameters, const AdamWOptions& options)
   exp_avg_sq_ = at::zeros_like(parameters->values());
   const Parameter* previous = nullptr;
   for (const Parameter& parameter : parameters->all()) {
+    if (!parameter.trainable) continue;
     std::vector<Range>& ranges = parameter.decay ? decayed_ : undecayed_;
     if (previous != nullptr && previous->decay == parameter.decay) {
       ranges.back().size = parameter.offset + parameter.size - ranges.back().offset;

@@ -2,7 +2,8 @@
 ///
 /// Decoupled decay applies to the parameters declared with `decay`, which are the matrices, embeddings among
 /// them; norms and biases have none, as in GPT-3 and Llama and as nanoGPT groups them. State is two fp32
-/// buffers of the same layout as the parameters, plus the number of steps. Not thread-safe.
+/// buffers of the same layout as the trainable parameters, plus the number of steps. Frozen parameters have
+/// none. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -51,7 +51,7 @@ std::string HostName() {
 std::string DescribeLayout(const FlatParameters& parameters) {
   nlohmann::json layout = nlohmann::json::array();
   for (const Parameter& parameter : parameters.all()) {
-    layout.push_back({parameter.name, parameter.offset, parameter.size});
+    if (parameter.trainable) layout.push_back({parameter.name, parameter.offset, parameter.size});
   }
   return layout.dump();
 }
@@ -59,7 +59,7 @@ std::string DescribeLayout(const FlatParameters& parameters) {
 std::string DescribeMatrices(const FlatParameters& parameters) {
   nlohmann::json matrices = nlohmann::json::array();
   for (const Parameter& parameter : parameters.all()) {
-    if (parameter.shape.size() == 2)
+    if (parameter.trainable && parameter.shape.size() == 2)
       matrices.push_back({parameter.offset, parameter.shape[0], parameter.shape[1]});
   }
   return nlohmann::json{{"exp_avg", matrices}, {"exp_avg_sq", matrices}}.dump();

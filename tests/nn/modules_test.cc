@@ -176,6 +176,60 @@ TEST(FlatParametersTest, EveryParameterStartsOn64Bytes) {
   EXPECT_EQ(parameters.count(), 134);
 }
 
+/// A frozen matrix and vector between trained ones.
+FlatParameters PartlyFrozen(const Numerics& numerics) {
+  FlatParameters parameters;
+  parameters.Add("first", {16, 10}, true);
+  parameters.Freeze(parameters.Add("frozen", {32, 20}, true));
+  parameters.Freeze(parameters.Add("norm", {20}, false));
+  parameters.Add("last", {8, 4}, true);
+  parameters.Allocate(numerics, at::Device(at::kCPU));
+  return parameters;
+}
+
+TEST(FlatParametersTest, FrozenOnesHaveTheStorageTypeAloneAndNoGradient) {
+  FlatParameters parameters = PartlyFrozen({Precision::kBf16, at::kBFloat16});
+  EXPECT_EQ(parameters.values().nbytes(), (160 + 32) * 4);
+  EXPECT_EQ(parameters.gradients().nbytes(), (160 + 32) * 4);
+  EXPECT_EQ(parameters.compute().nbytes(), (160 + 32) * 2);
+  EXPECT_EQ(parameters.frozen_bytes(), 640 * 2 + 32 * 4);
+  EXPECT_EQ(parameters.count(), 160 + 640 + 20 + 32);
+  EXPECT_EQ(parameters.trainable_count(), 160 + 32);
+  for (const Parameter& parameter : parameters.all()) {
+    EXPECT_EQ(parameter.gradient.defined(), parameter.trainable) << parameter.name;
+  }
+}
+
+TEST(FlatParametersTest, FrozenMatricesAreRoundedAndFrozenVectorsAreNot) {
+  for (const at::ScalarType storage : {at::kFloat, at::kBFloat16}) {
+    FlatParameters parameters = PartlyFrozen({Precision::kBf16, storage});
+    const at::Tensor matrix = RandomTensor({32, 20}, 3), vector = RandomTensor({20}, 4);
+    parameters.Assign(1, matrix);
+    parameters.Assign(2, vector);
+    EXPECT_TRUE(at::equal(parameters[1].compute.to(at::kFloat), matrix.to(at::kBFloat16).to(at::kFloat)));
+    EXPECT_TRUE(at::equal(parameters[2].compute, vector));
+    EXPECT_TRUE(at::equal(parameters.ComputeMatrix(1, 32, 20), parameters[1].compute));
+  }
+}
+
+TEST(LinearTest, FrozenWeightPassesTheGradientOn) {
+  FlatParameters parameters;
+  parameters.Freeze(parameters.Add("a", {4, 8}, true));
+  parameters.Add("b", {4, 8}, true);
+  parameters.Allocate(test::kFp32, at::Device(at::kCPU));
+  parameters.gradients();
+  const at::Tensor a = RandomTensor({4, 8}, 1), b = RandomTensor({4, 8}, 2), x = RandomTensor({3, 8}, 3),
+                   dy = RandomTensor({3, 8}, 4);
+  parameters.Assign(0, a);
+  parameters.Assign(1, b);
+  at::Tensor d_x = at::full({3, 8}, NAN);
+  Linear(&parameters, {0, 1}).Backward(dy, x, d_x);
+  EXPECT_LT(test::RelativeDifference(d_x, dy.to(at::kDouble).matmul(at::cat({a, b}).to(at::kDouble))), 1e-6);
+  EXPECT_LT(test::RelativeDifference(parameters[1].gradient,
+                                     dy.narrow(1, 4, 4).to(at::kDouble).t().matmul(x.to(at::kDouble))),
+            1e-6);
+}
+
 TEST(FlatParametersTest, ComputeCopyIsRoundedAndMasterIsNot) {
   FlatParameters parameters;
   parameters.Add("p", {33}, true);

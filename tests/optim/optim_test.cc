@@ -81,6 +81,21 @@ TEST(AdamWTest, FollowsThePublishedAlgorithmAndDecaysMatricesAlone) {
   }
 }
 
+TEST(AdamWTest, FrozenParametersHaveNoStateAndStay) {
+  FlatParameters parameters;
+  parameters.Add("first", {16, 10}, true);
+  parameters.Freeze(parameters.Add("frozen", {32, 20}, true));
+  parameters.Add("last", {8, 4}, true);
+  parameters.Allocate({Precision::kFp32, at::kFloat}, at::Device(at::kCPU));
+  parameters.Assign(1, at::full({32, 20}, 0.5));
+  parameters.gradients().fill_(1);
+  AdamW optimizer(&parameters, {});
+  EXPECT_EQ(optimizer.state_bytes(), 2 * (16 * 10 + 8 * 4) * 4);
+  optimizer.Step(0.1);
+  EXPECT_TRUE(parameters[1].value.eq(0.5).all().item<bool>());
+  EXPECT_TRUE(parameters[0].value.lt(0).all().item<bool>() && parameters[2].value.lt(0).all().item<bool>());
+}
+
 TEST(AdamWTest, TwoGroupsFollowPyTorchs) {
   std::ifstream file(std::string(TRAINWRIGHT_SOURCE_DIR) + "/tests/optim/fixtures/adamw.json");
   const nlohmann::json fixture = nlohmann::json::parse(file);
