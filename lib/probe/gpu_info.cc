@@ -11,7 +11,9 @@ nlohmann::ordered_json EncodeGpuInfo(const GpuInfo& gpu) {
     for (const GpuProcess& process : *gpu.processes) {
       processes.push_back({{"pid", process.pid},
                            {"name", OrNull(process.name)},
-                           {"memory_bytes", OrNull(process.memory_bytes)}});
+                           {"memory_bytes", OrNull(process.memory_bytes)},
+                           {"utilization_percent", OrNull(process.utilization_percent)},
+                           {"memory_utilization_percent", OrNull(process.memory_utilization_percent)}});
     }
   }
   return {{"index", gpu.index},

@@ -21,6 +21,8 @@ struct GpuProcess {
   int64_t pid = 0;
   std::optional<std::string> name;
   std::optional<int64_t> memory_bytes;
+  /// Of the GPU's compute units, and of its memory's time, lately. 0 where the library lists others only.
+  std::optional<int> utilization_percent, memory_utilization_percent;
 };
 
 /// Absent where the driver does not say.

@@ -1,7 +1,9 @@
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 
 #include "lib/probe/gpu_info.h"
 #include "lib/probe/library_function.h"
@@ -12,7 +14,7 @@ namespace {
 // The part of NVML's binary interface that is used here, as nvml.h of CUDA 12 and 13 declares it.
 using NvmlReturn = int;
 using NvmlDevice = struct NvmlDeviceHandle*;
-constexpr NvmlReturn kSuccess = 0, kInsufficientSize = 7;
+constexpr NvmlReturn kSuccess = 0, kNotFound = 6, kInsufficientSize = 7;
 
 struct NvmlMemory {
   unsigned long long total, free, used;
@@ -24,6 +26,11 @@ struct NvmlProcess {
   unsigned int pid;
   unsigned long long memory;
   unsigned int gpu_instance, compute_instance;
+};
+struct NvmlProcessUse {
+  unsigned int pid;
+  unsigned long long time_us;
+  unsigned int gpu, memory, encoder, decoder;
 };
 constexpr unsigned long long kNotAvailable = std::numeric_limits<unsigned long long>::max();
 constexpr int kSmClock = 1, kMemoryClock = 2;
@@ -66,6 +73,7 @@ struct Functions {
   NvmlReturn (*throttle)(NvmlDevice, unsigned long long*);
   NvmlReturn (*compute_mode)(NvmlDevice, int*);
   NvmlReturn (*processes)(NvmlDevice, Uint*, NvmlProcess*);
+  NvmlReturn (*process_use)(NvmlDevice, NvmlProcessUse*, Uint*, unsigned long long);
 };
 
 /// Old drivers lack some; those stay null.
@@ -95,6 +103,7 @@ Functions FindFunctions(void* library) {
   if (f.throttle == nullptr) FindFunction(library, "nvmlDeviceGetCurrentClocksEventReasons", &f.throttle);
   FindFunction(library, "nvmlDeviceGetComputeMode", &f.compute_mode);
   FindFunction(library, "nvmlDeviceGetComputeRunningProcesses_v3", &f.processes);
+  FindFunction(library, "nvmlDeviceGetProcessUtilization", &f.process_use);
   return f;
 }
 
@@ -138,7 +147,10 @@ class Nvml final : public GpuManagement {
     for (int index = 0; index < AskNumber(f_.count).value_or(0); ++index) {
       NvmlDevice device = nullptr;
       GpuInfo gpu{.index = index};
-      if (Ask(f_.handle, static_cast<Uint>(index), &device)) Read(device, &gpu);
+      if (Ask(f_.handle, static_cast<Uint>(index), &device)) {
+        Read(device, &gpu);
+        if (gpu.processes) AddUse(device, &last_use_us_[index], &*gpu.processes);
+      }
       gpus.push_back(std::move(gpu));
     }
     return gpus;
@@ -203,7 +215,35 @@ class Nvml final : public GpuManagement {
     return std::nullopt;
   }
 
+  /// Sets what each process has lately used of the device: its newest sample since the call before.
+  /// \param seen_us time of the newest sample so far; moved on
+  void AddUse(NvmlDevice device, unsigned long long* seen_us, std::vector<GpuProcess>* processes) {
+    if (f_.process_use == nullptr) return;
+    Uint count = 0;
+    NvmlReturn status = f_.process_use(device, nullptr, &count, *seen_us);
+    std::vector<NvmlProcessUse> samples;
+    if (status == kInsufficientSize || status == kSuccess) {
+      samples.resize(count);
+      if (count > 0) status = f_.process_use(device, samples.data(), &count, *seen_us);
+      if (status == kSuccess) samples.resize(count);
+    }
+    if (status == kNotFound) samples.clear();  // nobody has computed since then
+    if (status != kSuccess && status != kNotFound) return;
+    const unsigned long long since_us = *seen_us;
+    for (GpuProcess& process : *processes) {
+      const NvmlProcessUse* newest = nullptr;
+      for (const NvmlProcessUse& sample : samples) {
+        if (sample.pid != process.pid || sample.time_us < since_us) continue;
+        if (newest == nullptr || sample.time_us > newest->time_us) newest = &sample;
+      }
+      process.utilization_percent = newest != nullptr ? static_cast<int>(newest->gpu) : 0;
+      process.memory_utilization_percent = newest != nullptr ? static_cast<int>(newest->memory) : 0;
+    }
+    for (const NvmlProcessUse& sample : samples) *seen_us = std::max(*seen_us, sample.time_us);
+  }
+
   Functions f_;
+  std::map<int, unsigned long long> last_use_us_;  ///< by index of the device
 };
 
 }  // namespace

@@ -55,6 +55,17 @@ TEST(NvmlTest, TellsAllProcessesHoweverMany) {
   EXPECT_FALSE(processes->back().memory_bytes.has_value());  // the library's word for unknown
 }
 
+TEST(NvmlTest, AProcessHasItsNewestSampleOfUseAndNoneTwice) {
+  std::string problem;
+  const auto nvml = OpenNvml(&problem, TRAINWRIGHT_PLUGINS "nvml.so");
+  ASSERT_NE(nvml, nullptr) << problem;
+  const auto first = nvml->Gpus()[0].processes.value();
+  EXPECT_EQ(first[0].utilization_percent, 88);
+  EXPECT_EQ(first[0].memory_utilization_percent, 40);
+  EXPECT_EQ(first[1].utilization_percent, 0);  // listed, and it did not compute
+  EXPECT_EQ(nvml->Gpus()[0].processes.value()[0].utilization_percent, 0);  // no sample since then
+}
+
 TEST(NvmlTest, WhatTheLibraryRefusesIsAbsent) {
   std::string problem;
   const auto nvml = OpenNvml(&problem, TRAINWRIGHT_PLUGINS "nvml.so");

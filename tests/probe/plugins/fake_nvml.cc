@@ -16,8 +16,13 @@ struct Process {
   unsigned long long used_gpu_memory;
   unsigned int gpu_instance_id, compute_instance_id;
 };
+struct ProcessUse {
+  unsigned int pid;
+  unsigned long long time_stamp;
+  unsigned int sm, memory, encoder, decoder;
+};
 using Device = struct nvmlDevice_st*;
-constexpr int kInvalid = 2, kNotSupported = 3, kInsufficientSize = 7;
+constexpr int kInvalid = 2, kNotSupported = 3, kNotFound = 6, kInsufficientSize = 7;
 
 char first_gpu, second_gpu;
 Device First() {
@@ -116,6 +121,19 @@ int nvmlDeviceGetComputeRunningProcesses_v3(Device device, unsigned int* count, 
   if (room < 65) return kInsufficientSize;
   for (unsigned int i = 0; i < 65; ++i) processes[i] = {4242 + i, (1ull << 30) + i, 0xFFFFFFFF, 0xFFFFFFFF};
   processes[64].used_gpu_memory = ~0ull;
+  return 0;
+}
+/// Two samples of the first process and one of another's, all before time 3000; none after.
+int nvmlDeviceGetProcessUtilization(Device device, ProcessUse* uses, unsigned int* count,
+                                    unsigned long long last_seen) {
+  if (device != First()) return kNotSupported;
+  if (last_seen >= 3000) return kNotFound;
+  const unsigned int room = *count;
+  *count = 3;
+  if (uses == nullptr || room < 3) return kInsufficientSize;
+  uses[0] = {4242, 1000, 11, 7, 0, 0};
+  uses[1] = {4242, 3000, 88, 40, 0, 0};
+  uses[2] = {1, 2000, 5, 5, 0, 0};
   return 0;
 }
 }
