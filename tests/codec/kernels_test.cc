@@ -11,6 +11,12 @@
 #include "tests/support/support.h"
 
 namespace trainwright::codec {
+
+/// What gtest prints of a parameter.
+void PrintTo(const Kernels* kernels, std::ostream* out) {
+  *out << kernels->name;
+}
+
 namespace {
 
 std::vector<uint8_t> RandomBytes(size_t size, std::mt19937_64* random) {

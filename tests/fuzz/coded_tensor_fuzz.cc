@@ -20,10 +20,28 @@ void Put(uint64_t value, size_t offset, std::vector<uint8_t>* bytes) {
   std::memcpy(bytes->data() + offset, &value, sizeof(value));
 }
 
-/// Makes the hashes of prologue, blocks and index right again, as far as their sizes fit.
-std::vector<uint8_t> Repair(ByteSpan input) {
+/// A base for an input that says it has one: the bytes 0, 1, 2, ... of the size that it wants, if that is small.
+std::vector<uint8_t> BaseFor(ByteSpan input) {
+  constexpr uint64_t kMostElements = 1 << 16;
+  constexpr size_t kType = 5, kTransform = 6, kElements = 8;
+  if (input.size() < codec::kPrologueHeadBytes || input[kType] >= kElementTypes ||
+      input[kTransform] != static_cast<uint8_t>(TensorTransform::kBase)) {
+    return {};
+  }
+  uint64_t elements;
+  std::memcpy(&elements, input.data() + kElements, sizeof(elements));
+  if (elements > kMostElements) return {};
+  std::vector<uint8_t> base(elements * ElementBytes(static_cast<ElementType>(input[kType])));
+  for (size_t i = 0; i < base.size(); ++i) base[i] = static_cast<uint8_t>(i);
+  return base;
+}
+
+/// Makes the hashes of base, prologue, blocks and index right again, as far as their sizes fit.
+std::vector<uint8_t> Repair(ByteSpan input, ByteSpan base) {
+  constexpr size_t kBaseHash = 16;
   std::vector<uint8_t> bytes(input.begin(), input.end());
   if (bytes.size() < codec::kPrologueHeadBytes) return bytes;
+  if (!base.empty()) Put(Xxh3(base), kBaseHash, &bytes);
   const uint64_t prologue = codec::kPrologueHeadBytes + uint64_t{Get<uint32_t>(bytes, 24)};
   if (prologue + codec::kHashBytes > bytes.size()) return bytes;
   const uint64_t seed = Xxh3(ByteSpan(bytes).first(prologue));
@@ -45,9 +63,9 @@ std::vector<uint8_t> Repair(ByteSpan input) {
   return bytes;
 }
 
-void ReadAll(ByteSpan bytes) {
+void ReadAll(ByteSpan bytes, const std::optional<ByteSpan>& base) {
   fuzz::MayRefuse([&] {
-    const CodedTensor tensor(bytes, "input");
+    const CodedTensor tensor(bytes, "input", base);
     const BlockDecoder& decoder = tensor.decoder();
     std::vector<uint8_t> out;
     for (uint64_t block = 0; block < std::min(decoder.blocks(), kMaxBlocks); ++block) {
@@ -64,7 +82,9 @@ void ReadAll(ByteSpan bytes) {
 }  // namespace trainwright
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  trainwright::ReadAll({data, size});
-  trainwright::ReadAll(trainwright::Repair({data, size}));
+  const std::vector<uint8_t> base = trainwright::BaseFor({data, size});
+  trainwright::ReadAll({data, size}, std::nullopt);
+  trainwright::ReadAll({data, size}, base);
+  trainwright::ReadAll(trainwright::Repair({data, size}, base), base);
   return 0;
 }
