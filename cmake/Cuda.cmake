@@ -21,7 +21,7 @@ find_package(CUDAToolkit REQUIRED)
 file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/nn/cuda/*.cu)
 # The plugin has hidden symbols but for its one entry, so that nothing of it meets the program's.
 add_library(trainwright_cuda MODULE ${cuda_sources} ${CMAKE_SOURCE_DIR}/lib/nn/cuda/plugin.cc)
-set_target_properties(trainwright_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin
+set_target_properties(trainwright_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/libexec/trainwright
   CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 target_include_directories(trainwright_cuda PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
 target_compile_options(trainwright_cuda PRIVATE
@@ -34,4 +34,4 @@ target_link_libraries(trainwright_cuda PRIVATE CUDA::cudart ${TRAINWRIGHT_TORCH_
 target_link_options(trainwright_cuda PRIVATE -Wl,--allow-shlib-undefined)
 # libtorch_cuda and all it needs are in the process before the plugin: no search path of the build machine is wanted.
 set_target_properties(trainwright_cuda PROPERTIES SKIP_BUILD_RPATH ON INSTALL_RPATH "")
-install(TARGETS trainwright_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/trainwright)
+install(TARGETS trainwright_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR}/../libexec/trainwright)

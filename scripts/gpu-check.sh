@@ -6,31 +6,32 @@
 #
 # There it needs an NVIDIA driver, the PyPI torch of the version that the build was made with (found by python3, or named
 # by TRAINWRIGHT_TORCH_DIR), zstd's runtime libraries and no network or compiler. One command runs the GPU tests,
-# compute-sanitizer's memcheck and racecheck where it is installed (not with --quick), a short training on the CPU and on
-# the GPU side by side, the speed of every operator beside torch's own, and training speeds by preset. It writes gpu-check-DATE.md and .json. Exit 0: all passed,
-# 1: something failed, 5: no GPU, and nothing was run.
+# compute-sanitizer's memcheck and racecheck where it is installed (not with --quick), gpu-probe, a short training on the
+# CPU and on the GPU side by side, the speed of every operator beside torch's own, and training speeds by preset. It writes
+# gpu-check-DATE.md, .json and -gpu-probe.json. Exit 0: all passed, 1: something failed, 5: no GPU, and nothing was run.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 die() { printf 'gpu-check: error: %s\n' "$1" >&2; [[ $# -lt 2 ]] || printf 'gpu-check: hint: %s\n' "$2" >&2; exit "${3:-2}"; }
 usage() { awk 'NR > 1 && !/^#/ {exit} NR > 1 {sub(/^# ?/, ""); print}' "$here/gpu-check.sh"; }
 
-tools=(train evaluate generate pretokenize pack)
+tools=(train evaluate generate gpu-probe pretokenize pack)
+engines=({train,evaluate,generate,gpu-probe}-engine libtrainwright_cuda.so)
 tests=(device_test nn_test optim_test train_test)
 
 make_bundle() {
   local file=$1 build=$here/../build/cuda folder
   folder=$(mktemp -d)
   trap "rm -rf '$folder'" EXIT
-  mkdir -p "$folder/gpu-check/bin" "$folder/gpu-check/tests" "$folder/gpu-check/lib"
+  mkdir -p "$folder/gpu-check/bin" "$folder/gpu-check/libexec/trainwright" "$folder/gpu-check/tests" "$folder/gpu-check/lib"
   local name library
-  for name in "${tools[@]}" libtrainwright_cuda.so; do
-    [[ -e $build/bin/$name ]] || die "$build/bin/$name is not built" "cmake --preset cuda && cmake --build --preset cuda"
-    strip -o "$folder/gpu-check/bin/$name" "$build/bin/$name"
+  for name in "${tools[@]/#/bin/}" "${engines[@]/#/libexec/trainwright/}"; do
+    [[ -e $build/$name ]] || die "$build/$name is not built" "cmake --preset cuda && cmake --build --preset cuda"
+    strip -o "$folder/gpu-check/$name" "$build/$name"
   done
   for name in "${tests[@]}" kernel_speed; do strip -o "$folder/gpu-check/tests/$name" "$build/tests/$name"; done
   # The small libraries of the system that the other machine may lack; torch and CUDA are its own.
-  for name in "$build/bin/train" "$build/bin/pretokenize" "$build/tests/nn_test"; do
+  for name in "$build/libexec/trainwright/train-engine" "$build/bin/pretokenize" "$build/tests/nn_test"; do
     ldd "$name" | awk '/=> \/(usr\/)?lib/ {print $3}'
   done | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|libutil|libgomp|ld-linux[^/]*|libcu[^/]*|libtorch[^/]*|libc10[^/]*)\.so' |
     while read -r library; do cp -L "$library" "$folder/gpu-check/lib/"; done
@@ -63,7 +64,7 @@ torch=${TRAINWRIGHT_TORCH_DIR:-$(python3 -c 'import importlib.util as u; print(u
 [[ -e $torch/lib/libtorch_cuda.so ]] || die "$torch/lib holds no libtorch_cuda.so" 'a CUDA build of torch is needed'
 cuda_libraries=$(printf '%s:' "$torch"/../nvidia/*/lib)
 export LD_LIBRARY_PATH=$torch/lib:$cuda_libraries$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-export TRAINWRIGHT_CUDA_PLUGIN=$here/bin/libtrainwright_cuda.so
+export TRAINWRIGHT_CUDA_PLUGIN=$here/libexec/trainwright/libtrainwright_cuda.so
 
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
@@ -100,6 +101,8 @@ if ((!quick)) && command -v compute-sanitizer > /dev/null; then
 else
   printf '| compute-sanitizer | NOT RUN |\n' | tee -a "$report"
 fi
+
+check 'gpu-probe' bash -c '"$0" --json --require-gpu --out "$1" > "$2"' "$here/bin/gpu-probe" "$work" "${report%.md}-gpu-probe.json"
 
 "$here/bin/pretokenize" "$here/tinyshakespeare.txt" | "$here/bin/pack" --chunk 32768 -o "$work/shards"
 short=(--data "$work/shards" --model llama-1m --steps 50 --seed 1 --log-every 50 --mixed-precision no --progress never)

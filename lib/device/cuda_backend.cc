@@ -89,7 +89,7 @@ CudaBackendFiles DefaultCudaBackendFiles() {
   const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
   if (!error) {
     files.plugins = {(folder / kPluginName).string(),
-                     (folder.parent_path() / "lib" / "trainwright" / kPluginName).string()};
+                     (folder.parent_path() / "libexec" / "trainwright" / kPluginName).string()};
   }
   return files;
 }

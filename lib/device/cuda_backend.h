@@ -19,7 +19,7 @@ struct CudaBackendFiles {
 };
 
 /// libcuda.so.1; libtorch_cuda.so beside libtorch_cpu.so; $TRAINWRIGHT_CUDA_PLUGIN alone if it is set, else
-/// libtrainwright_cuda.so beside the program, then in ../lib/trainwright from there.
+/// libtrainwright_cuda.so beside the program, then in ../libexec/trainwright from there.
 CudaBackendFiles DefaultCudaBackendFiles();
 
 struct CudaBackend {

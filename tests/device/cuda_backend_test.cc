@@ -55,7 +55,7 @@ TEST(CudaBackendTest, LooksBesideTheProgramUnlessThePluginIsNamed) {
   const CudaBackendFiles usual = DefaultCudaBackendFiles();
   ASSERT_EQ(usual.plugins.size(), 2u);
   EXPECT_THAT(usual.plugins[0], testing::EndsWith("/tests/libtrainwright_cuda.so"));
-  EXPECT_THAT(usual.plugins[1], testing::EndsWith("/lib/trainwright/libtrainwright_cuda.so"));
+  EXPECT_THAT(usual.plugins[1], testing::EndsWith("/libexec/trainwright/libtrainwright_cuda.so"));
   EXPECT_THAT(usual.torch_cuda, testing::EndsWith("/libtorch_cuda.so"));
   setenv("TRAINWRIGHT_CUDA_PLUGIN", "/some/plugin.so", 1);
   EXPECT_THAT(DefaultCudaBackendFiles().plugins, testing::ElementsAre("/some/plugin.so"));

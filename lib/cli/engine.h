@@ -1,0 +1,23 @@
+/// The two programs of a tool that computes with LibTorch.
+///
+/// Loading LibTorch takes longer than most answers about a command line. So bin/<tool> is a program without
+/// it, which answers --help, --version and --print-config itself and becomes
+/// libexec/trainwright/<tool>-engine, the engine, for everything else: same process, same arguments.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace trainwright {
+
+/// Whether one of the arguments asks for a text about the command line. What stands behind "--" does not.
+bool AsksAboutCommandLine(const std::vector<std::string>& arguments);
+
+/// The engine of the program at `program` (an absolute path): ../libexec/trainwright/<its name>-engine.
+std::string EnginePath(const std::string& program);
+
+/// Becomes the engine of this program. \param argv as main got it
+/// \returns only when that fails: the exit status, with the error said
+int BecomeEngine(const std::string& tool, char** argv);
+
+}  // namespace trainwright
