@@ -143,6 +143,7 @@ Measurement Measure(const std::vector<Variant>& variants, const MeasurementOptio
     for (size_t i = 0; i < count; ++i) runner.Run(all[i], hash ? &measurement.outputs[i] : nullptr);
   }
   const auto start = std::chrono::steady_clock::now();
+  int64_t next_look = options.min_rounds;
   for (int64_t index = 0; index < options.max_rounds; ++index) {
     const KeyedPermutation order(count, Rng(options.seed, "order", static_cast<uint64_t>(index)).key());
     Round round;
@@ -155,7 +156,10 @@ Measurement Measure(const std::vector<Variant>& variants, const MeasurementOptio
     measurement.measured_s = SecondsSince(start);
     const auto done = static_cast<int64_t>(measurement.rounds.size());
     if (done < options.min_rounds) continue;
-    if (enough(measurement)) break;
+    if (done >= next_look) {
+      if (enough(measurement)) break;
+      next_look = done + std::max<int64_t>(1, done / 8);
+    }
     const double round_s = measurement.measured_s / static_cast<double>(done);
     if (measurement.measured_s + round_s > options.budget_s) {
       measurement.budget_spent = true;

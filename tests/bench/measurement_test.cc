@@ -80,6 +80,21 @@ TEST(MeasurementTest, PreparationRunsBeforeEachRunAndIsNotMeasured) {
   EXPECT_EQ(test::ReadFile(log), expected);
 }
 
+TEST(MeasurementTest, LooksAtTheResultMoreSeldomTheMoreRoundsThereAre) {
+  std::vector<size_t> looks;
+  MeasurementOptions options = Quick(40);
+  options.min_rounds = 2;
+  const Measurement measurement = Measure({{"a", "true", ""}}, options, [&](const Measurement& so_far) {
+    looks.push_back(so_far.rounds.size());
+    return false;
+  });
+  EXPECT_EQ(measurement.rounds.size(), 40u);
+  ASSERT_GE(looks.size(), 10u);
+  for (size_t i = 1; i < looks.size(); ++i) {
+    EXPECT_EQ(looks[i] - looks[i - 1], std::max<size_t>(1, looks[i - 1] / 8)) << "look " << i;
+  }
+}
+
 TEST(MeasurementTest, MetricsComeFromTheCommandsFile) {
   MeasurementOptions options = Quick(2);
   options.metrics = {{"speed"}, "{dir}/m.jsonl", 0};
