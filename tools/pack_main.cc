@@ -47,12 +47,24 @@ void Inspect(const PackOptions& options, const std::string& path, ToolRun* run) 
   }
 }
 
+/// Conversations that lose what they should teach are worth a line, however few they are.
+void WarnOfLostAnswers(const PackReport& report) {
+  const uint64_t dropped = report.input.loss_tokens_dropped;
+  if (report.set.header.record_kind != RecordKind::kSft || dropped == 0) return;
+  LogWarning(FormatFixed(100.0 * static_cast<double>(dropped) / static_cast<double>(report.input.loss_tokens), 2) +
+             " % of the predicted tokens are lost: " + std::to_string(report.input.documents_truncated) +
+             " conversations truncated, " + std::to_string(report.input.documents_dropped) + " dropped");
+  LogHint("a larger --chunk loses fewer");
+}
+
 void Pack(const PackOptions& options, const std::vector<std::string>& inputs, ToolRun* run) {
   PackJobOptions job;
   job.inputs = inputs;
   job.output = options.output;
   job.allow_terminal = options.force;
-  job.packer = {options.mode, options.overflow, options.chunk, options.window};
+  job.packer = {options.mode, options.overflow.value_or(OverflowPolicy::kSplit), options.chunk, options.window,
+                options.keep_answer};
+  job.overflow_chosen = options.overflow.has_value();
   job.level = options.level;
   job.threads = options.threads > 0 ? options.threads
                                     : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
@@ -68,12 +80,17 @@ void Pack(const PackOptions& options, const std::vector<std::string>& inputs, To
         " % of the chunks is padding: too few documents are short enough to fill what the long ones leave");
     LogHint("--mode concat needs no padding but cuts documents; a larger --chunk needs less");
   }
+  WarnOfLostAnswers(report);
   run->summary.update(ToJson(report.set));
   run->summary["input_docs"] = report.input.documents;
   run->summary["input_tokens"] = report.input.tokens;
   run->summary["docs_empty"] = report.input.documents_empty;
   run->summary["docs_truncated"] = report.input.documents_truncated;
   run->summary["docs_dropped"] = report.input.documents_dropped;
+  if (report.set.header.record_kind == RecordKind::kSft) {
+    run->summary["input_loss_tokens"] = report.input.loss_tokens;
+    run->summary["loss_tokens_dropped"] = report.input.loss_tokens_dropped;
+  }
   run->summary["source_bytes_per_s"] = source_bytes_per_s;
 }
 

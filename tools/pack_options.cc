@@ -50,11 +50,23 @@ const ToolInfo& PackInfo() {
             "none makes one chunk of each document, as long as the document: for evaluation document by "
             "document.\n"
             "\n"
-            "Documents longer than a chunk are subject to --overflow in every mode: split cuts them and "
+            "Documents longer than a chunk are subject to --overflow in every mode: split (the default but for "
+            "conversations) cuts them and "
             "keeps "
             "everything, truncate keeps the first chunk's worth, drop leaves them out, error refuses the "
             "input. "
             "Documents without tokens are left out."},
+           {"CONVERSATIONS",
+            "Of sft records each token is either predicted or only read, and the "
+            "shards say which. --info counts the predicted ones as loss_tokens; --cat --json shows them segment "
+            "by segment.\n"
+            "\n"
+            "A conversation is never cut unless --overflow split asks for it. The default, error, stops at the "
+            "first that is longer than --chunk, so that nothing is lost unseen. drop leaves such conversations "
+            "out. truncate keeps the first --chunk tokens; where these hold fewer than --keep-answer predicted "
+            "tokens, the conversation loses its beginning instead and keeps the --chunk tokens that end with the "
+            "predicted token of that number. --mode concat cuts wherever a chunk ends and is refused without "
+            "--overflow split."},
            {"OUTPUT",
             "A path that ends in / or names a folder makes a folder of shards. Each shard appears when it is "
             "complete; "
@@ -124,13 +136,20 @@ void DefinePackOptions(CLI::App& app, PackOptions* options) {
       ->type_name("MODE")
       ->group(packing);
   AddChoice(app, "--overflow", &options->overflow,
-            {{"split", OverflowPolicy::kSplit},
+            {{"auto", std::nullopt},
+             {"split", OverflowPolicy::kSplit},
              {"truncate", OverflowPolicy::kTruncate},
              {"drop", OverflowPolicy::kDrop},
              {"error", OverflowPolicy::kError}},
             "What to do with a document longer than a chunk. split cuts it into several, truncate keeps its "
-            "beginning, drop leaves it out, error refuses the input.")
+            "beginning, drop leaves it out, error refuses the input. auto is split for lm records and error for "
+            "sft. See PACKING MODES and CONVERSATIONS.")
       ->type_name("POLICY")
+      ->group(packing);
+  app.add_option("--keep-answer", options->keep_answer,
+                 "Predicted tokens that truncate leaves in a conversation at least, at the cost of its "
+                 "beginning. 0 always keeps the beginning. See CONVERSATIONS.")
+      ->type_name("N")
       ->group(packing);
   app.add_option("--window", options->window,
                  "Tokens that bestfit looks at together, at least one chunk's worth. 4 bytes of memory each.")

@@ -3,6 +3,7 @@
 
 #include <CLI/App.hpp>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@ struct PackOptions {
   bool force = false;
   uint32_t chunk = 32768;
   PackMode mode = PackMode::kBestFit;
-  OverflowPolicy overflow = OverflowPolicy::kSplit;
+  std::optional<OverflowPolicy> overflow;  ///< nullopt: by the kind of records
+  uint64_t keep_answer = 20;
   uint64_t window = uint64_t{1} << 24;
   int level = 3;
   int threads = 0;  ///< 0: one a CPU

@@ -13,7 +13,8 @@ namespace trainwright {
 struct DecodeJobOptions {
   std::vector<std::string> inputs = {"-"};  ///< token streams, plain or compressed; "-" is standard input
   std::string output = "-";
-  bool as_jsonl = false;  ///< {"doc":0,"text":"..."} a document instead of its text and a newline
+  bool as_jsonl = false;  ///< {"doc":0,"text":"..."} a document instead of its text and a newline; of sft
+                          ///< records with "segments":[{"loss":false,"tokens":12,"text":"..."},...]
   uint64_t limit = 0;     ///< stop after so many documents; 0: none
 };
 

@@ -55,10 +55,6 @@ class TokenStreams {
     const TokenStreamHeader& header = reader->header();
     if (!header_) {
       header_ = header;
-      if (header.record_kind != RecordKind::kLm) {
-        throw Error(ErrorCode::kBadInput, path, "holds records of a kind that this version cannot pack", "",
-                    "make it with pretokenize --records lm");
-      }
     }
     if (header.tokenizer != header_->tokenizer) {
       throw Error(ErrorCode::kBadInput, path, "was made with another tokenizer than " + paths_[0],
@@ -67,7 +63,10 @@ class TokenStreams {
                   "run pretokenize with one --tokenizer on both");
     }
     if (header.record_kind != header_->record_kind) {
-      throw Error(ErrorCode::kBadInput, path, "holds records of another kind than " + paths_[0]);
+      throw Error(ErrorCode::kBadInput, path,
+                  std::string("holds ") + RecordKindName(header.record_kind) + " records, and " + paths_[0] +
+                      " holds " + RecordKindName(header_->record_kind) + " records",
+                  "", "a set has one kind; run pretokenize with the same --records on both");
     }
     return reader;
   }
@@ -227,6 +226,22 @@ uint32_t ChunksPerFrame(const PackerOptions& packer) {
   return std::max(full, std::min(64u, (64 * kFrameTokens) / packer.chunk_tokens));
 }
 
+/// What the packer does with these records.
+PackerOptions PackerFor(RecordKind kind, const PackJobOptions& options) {
+  PackerOptions packer = options.packer;
+  if (kind != RecordKind::kSft) {
+    if (!options.overflow_chosen) packer.overflow = OverflowPolicy::kSplit;
+    packer.keep_loss_tokens = 0;
+    return packer;
+  }
+  if (!options.overflow_chosen) packer.overflow = OverflowPolicy::kError;
+  if (packer.mode == PackMode::kConcat && packer.overflow != OverflowPolicy::kSplit) {
+    throw Error(ErrorCode::kUsage, "--mode concat", "cuts conversations (sft records) wherever a chunk ends", "",
+                "--mode bestfit keeps them whole; --overflow split says that they may be cut");
+  }
+  return packer;
+}
+
 ShardSetHeader MakeHeader(const TokenStreams& streams, const PackJobOptions& options) {
   ShardSetHeader header;
   header.tokenizer = streams.header().tokenizer;
@@ -241,15 +256,20 @@ ShardSetHeader MakeHeader(const TokenStreams& streams, const PackJobOptions& opt
       {"shard_size", options.shard_size_bytes},    {"zstd", ZSTD_versionString()},
   };
   if (options.packer.mode == PackMode::kBestFit) shaping["window"] = options.packer.window_tokens;
+  if (header.record_kind == RecordKind::kSft && options.packer.overflow == OverflowPolicy::kTruncate) {
+    shaping["keep_answer"] = options.packer.keep_loss_tokens;
+  }
   header.provenance_json = MakeProvenance("pack", shaping, streams.provenance());
   return header;
 }
 
 }  // namespace
 
-PackReport RunPack(const PackJobOptions& options, ProgressMode progress_mode) {
-  const std::unique_ptr<ShardOutput> output = OpenOutput(options);
-  TokenStreams streams(options.inputs);
+PackReport RunPack(const PackJobOptions& asked, ProgressMode progress_mode) {
+  const std::unique_ptr<ShardOutput> output = OpenOutput(asked);
+  TokenStreams streams(asked.inputs);
+  PackJobOptions options = asked;
+  options.packer = PackerFor(streams.header().record_kind, asked);
   const ShardSetHeader header = MakeHeader(streams, options);
   ShardSetWriter writer(header, options, output.get());
   std::optional<Packer> packer;

@@ -4,8 +4,8 @@
 /// Shape legend: N tokens of the micro-batch, S spans.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace trainwright {
@@ -15,7 +15,8 @@ inline constexpr int64_t kIgnoreLabel = -100;
 struct PackedBatch {
   std::vector<int64_t> tokens;       ///< [N] ids
   std::vector<int64_t> positions;    ///< [N] position inside the span, from 0
-  std::vector<int64_t> labels;       ///< [N] the next token of the same document, or kIgnoreLabel
+  /// [N] the next token of the same document, or kIgnoreLabel where there is none or it is not predicted
+  std::vector<int64_t> labels;
   std::vector<int32_t> span_starts;  ///< [S+1] cumulative: span s is [span_starts[s], span_starts[s+1])
   int64_t num_labels = 0;            ///< labels that are not kIgnoreLabel
   uint64_t source_bytes = 0;         ///< bytes of text behind the tokens
@@ -23,7 +24,8 @@ struct PackedBatch {
 
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
   /// Appends one span: `tokens` with labels shifted by one, `next_token` (or kNoId) the label of the last.
-  void AppendSpan(const uint32_t* tokens, size_t count, uint32_t next_token);
+  /// \param predicted of each token, whether it becomes a label (1) or not (0); empty: all do
+  void AppendSpan(std::span<const uint32_t> tokens, uint32_t next_token, std::span<const uint8_t> predicted = {});
 };
 
 }  // namespace trainwright

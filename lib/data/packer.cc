@@ -31,15 +31,17 @@ void PadTo(size_t size, Chunk* chunk) {
 class Packer::Layout {
  public:
   virtual ~Layout() = default;
-  virtual void Add(std::span<const uint32_t> tokens, const Segment& segment) = 0;
+  /// \param segments of one part of one document: together `tokens`, all but the first continue the one
+  /// before
+  virtual void Add(std::span<const uint32_t> tokens, std::span<const Segment> segments) = 0;
   virtual void Finish() = 0;
 };
 
 class Packer::OneByOneLayout final : public Layout {
  public:
   explicit OneByOneLayout(std::function<void(Chunk)> emit) : emit_(std::move(emit)) {}
-  void Add(std::span<const uint32_t> tokens, const Segment& segment) override {
-    emit_({.segments = {segment}, .tokens = {tokens.begin(), tokens.end()}});
+  void Add(std::span<const uint32_t> tokens, std::span<const Segment> segments) override {
+    emit_({.segments = {segments.begin(), segments.end()}, .tokens = {tokens.begin(), tokens.end()}});
   }
   void Finish() override {}
 
@@ -52,15 +54,42 @@ class Packer::ConcatLayout final : public Layout {
   ConcatLayout(size_t chunk_tokens, std::function<void(Chunk)> emit)
       : chunk_tokens_(chunk_tokens), emit_(std::move(emit)) {}
 
-  void Add(std::span<const uint32_t> tokens, const Segment& segment) override {
+  void Add(std::span<const uint32_t> tokens, std::span<const Segment> segments) override {
+    for (size_t i = 0; i < segments.size(); ++i) {
+      const std::span<const uint32_t> own = tokens.first(segments[i].tokens);
+      tokens = tokens.subspan(own.size());
+      if (i + 1 == segments.size()) {
+        AddSegment(own, segments[i]);
+        continue;
+      }
+      // What follows it, in case the chunk ends behind it.
+      Segment segment = segments[i];
+      SetNext(tokens.front(), (segments[i + 1].flags & kSegmentNoLoss) == 0, &segment);
+      AddSegment(own, segment);
+    }
+  }
+
+  void Finish() override {
+    if (chunk_.tokens.empty()) return;
+    PadTo(chunk_tokens_, &chunk_);
+    Emit();
+  }
+
+ private:
+  static void SetNext(uint32_t token, bool loss, Segment* segment) {
+    segment->flags |= kSegmentEndsMidDocument | (loss ? 0 : kSegmentNextNoLoss);
+    segment->next_token = token;
+  }
+
+  void AddSegment(std::span<const uint32_t> tokens, const Segment& segment) {
     Segment rest = segment;
     while (true) {
       const size_t room = chunk_tokens_ - chunk_.tokens.size();
       if (tokens.size() <= room) break;
       Segment head = rest;
       head.tokens = static_cast<uint32_t>(room);
-      head.flags |= kSegmentEndsMidDocument;
-      head.next_token = tokens[room];
+      head.flags &= static_cast<uint8_t>(~kSegmentNextNoLoss);
+      SetNext(tokens[room], (rest.flags & kSegmentNoLoss) == 0, &head);
       head.source_bytes = Share(rest.source_bytes, room, tokens.size());
       Append(tokens.first(room), head);
       tokens = tokens.subspan(room);
@@ -71,25 +100,29 @@ class Packer::ConcatLayout final : public Layout {
     Append(tokens, rest);
   }
 
-  void Finish() override {
-    if (chunk_.tokens.empty()) return;
-    PadTo(chunk_tokens_, &chunk_);
-    Emit();
-  }
-
- private:
-  void Append(std::span<const uint32_t> tokens, const Segment& segment) {
+  void Append(std::span<const uint32_t> tokens, Segment segment) {
+    constexpr uint8_t kAboutTheEnd = kSegmentEndsMidDocument | kSegmentNextNoLoss;
+    constexpr uint8_t kAboutTheStart = kSegmentStartsMidDocument | kSegmentContinuesPrevious;
     chunk_.tokens.reserve(chunk_tokens_);
     chunk_.tokens.insert(chunk_.tokens.end(), tokens.begin(), tokens.end());
-    if (!chunk_.segments.empty() && (segment.flags & kSegmentStartsMidDocument) != 0) {
-      // Items of a document arrive one after the other: the segment before is the start of this one.
+    const bool goes_on = (segment.flags & kAboutTheStart) != 0;
+    segment.flags &= static_cast<uint8_t>(~kAboutTheStart);
+    if (goes_on && !chunk_.segments.empty()) {
+      // Parts of a document arrive one after the other: the segment before is the start of this one.
       Segment& open = chunk_.segments.back();
-      open.tokens += segment.tokens;
-      open.source_bytes += segment.source_bytes;
-      open.flags = static_cast<uint8_t>((open.flags & ~kSegmentEndsMidDocument) |
-                                        (segment.flags & kSegmentEndsMidDocument));
-      open.next_token = segment.next_token;
+      open.flags &= static_cast<uint8_t>(~kAboutTheEnd);
+      open.next_token = kNoId;
+      if ((open.flags & kSegmentNoLoss) == (segment.flags & kSegmentNoLoss)) {
+        open.tokens += segment.tokens;
+        open.source_bytes += segment.source_bytes;
+        open.flags |= segment.flags & kAboutTheEnd;
+        open.next_token = segment.next_token;
+      } else {
+        segment.flags |= kSegmentContinuesPrevious;
+        chunk_.segments.push_back(segment);
+      }
     } else {
+      if (goes_on) segment.flags |= kSegmentStartsMidDocument;
       chunk_.segments.push_back(segment);
     }
     if (chunk_.tokens.size() == chunk_tokens_) Emit();
@@ -114,12 +147,17 @@ class Packer::BestFitLayout final : public Layout {
     items_.reserve(kWindowItems);
   }
 
-  void Add(std::span<const uint32_t> tokens, const Segment& segment) override {
+  void Add(std::span<const uint32_t> tokens, std::span<const Segment> segments) override {
     if (tokens.size() == chunk_tokens_) {
-      emit_({.segments = {segment}, .tokens = {tokens.begin(), tokens.end()}});
+      emit_({.segments = {segments.begin(), segments.end()}, .tokens = {tokens.begin(), tokens.end()}});
       return;
     }
-    items_.push_back({segment, tokens_.size(), kNone});
+    items_.push_back({.tokens = static_cast<uint32_t>(tokens.size()),
+                      .segments = static_cast<uint32_t>(segments.size()),
+                      .first_token = tokens_.size(),
+                      .first_segment = segments_.size(),
+                      .next = kNone});
+    segments_.insert(segments_.end(), segments.begin(), segments.end());
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     if (tokens_.size() >= window_tokens_ || items_.size() >= kWindowItems) PackWindow(/*final=*/false);
   }
@@ -130,9 +168,9 @@ class Packer::BestFitLayout final : public Layout {
   static constexpr uint32_t kNone = UINT32_MAX;
 
   struct Item {
-    Segment segment;
-    size_t offset;  // of its tokens in tokens_
-    uint32_t next;  // the next item of the same bin, or kNone
+    uint32_t tokens, segments;          // how many
+    size_t first_token, first_segment;  // in tokens_ and segments_
+    uint32_t next;                      // the next item of the same bin, or kNone
   };
   // A chunk in the making. Bins with equal room form a circular list, the newest of them pointing to the
   // oldest.
@@ -156,11 +194,10 @@ class Packer::BestFitLayout final : public Layout {
   void FillBins() {
     std::vector<uint32_t> order(items_.size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      return items_[a].segment.tokens > items_[b].segment.tokens;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return items_[a].tokens > items_[b].tokens; });
     for (const uint32_t item : order) {
-      const size_t room = rooms_.NextAtLeast(items_[item].segment.tokens);
+      const size_t room = rooms_.NextAtLeast(items_[item].tokens);
       uint32_t bin;
       if (room == OrderedBitSet::kNone) {
         bin = static_cast<uint32_t>(bins_.size());
@@ -170,7 +207,7 @@ class Packer::BestFitLayout final : public Layout {
         items_[bins_[bin].last_item].next = item;
         bins_[bin].last_item = item;
       }
-      bins_[bin].room -= items_[item].segment.tokens;
+      bins_[bin].room -= items_[item].tokens;
       if (bins_[bin].room > 0) PutBinWithRoom(bin);
     }
     for (size_t room = rooms_.NextAtLeast(0); room != OrderedBitSet::kNone; room = rooms_.NextAtLeast(room)) {
@@ -226,9 +263,10 @@ class Packer::BestFitLayout final : public Layout {
     chunk.tokens.reserve(chunk_tokens_);
     for (uint32_t i = bin.first_item; i != kNone; i = items_[i].next) {
       const Item& item = items_[i];
-      const auto begin = tokens_.begin() + static_cast<ptrdiff_t>(item.offset);
-      chunk.segments.push_back(item.segment);
-      chunk.tokens.insert(chunk.tokens.end(), begin, begin + item.segment.tokens);
+      const auto token = tokens_.begin() + static_cast<ptrdiff_t>(item.first_token);
+      const auto segment = segments_.begin() + static_cast<ptrdiff_t>(item.first_segment);
+      chunk.segments.insert(chunk.segments.end(), segment, segment + item.segments);
+      chunk.tokens.insert(chunk.tokens.end(), token, token + item.tokens);
     }
     PadTo(chunk_tokens_, &chunk);
     emit_(std::move(chunk));
@@ -240,23 +278,33 @@ class Packer::BestFitLayout final : public Layout {
       if (!kept_bins[bin]) continue;
       for (uint32_t item = bins_[bin].first_item; item != kNone; item = items_[item].next) kept[item] = true;
     }
-    size_t items = 0, tokens = 0;
+    size_t items = 0, tokens = 0, segments = 0;
+    const auto move_back = [](auto* all, size_t from, size_t count, size_t to) {
+      const auto begin = all->begin() + static_cast<ptrdiff_t>(from);
+      std::copy(begin, begin + static_cast<ptrdiff_t>(count), all->begin() + static_cast<ptrdiff_t>(to));
+    };
     for (size_t i = 0; i < items_.size(); ++i) {
       if (!kept[i]) continue;
-      const Item item = items_[i];
-      const auto begin = tokens_.begin() + static_cast<ptrdiff_t>(item.offset);
-      std::copy(begin, begin + item.segment.tokens, tokens_.begin() + static_cast<ptrdiff_t>(tokens));
-      items_[items++] = {item.segment, tokens, kNone};
-      tokens += item.segment.tokens;
+      Item item = items_[i];
+      move_back(&tokens_, item.first_token, item.tokens, tokens);
+      move_back(&segments_, item.first_segment, item.segments, segments);
+      item.first_token = tokens;
+      item.first_segment = segments;
+      item.next = kNone;
+      items_[items++] = item;
+      tokens += item.tokens;
+      segments += item.segments;
     }
     items_.resize(items);
     tokens_.resize(tokens);
+    segments_.resize(segments);
   }
 
   const size_t chunk_tokens_;
   const uint64_t window_tokens_;
   std::function<void(Chunk)> emit_;
-  std::vector<uint32_t> tokens_;  // of all items of the window, one after the other
+  std::vector<uint32_t> tokens_;   // of all items of the window, one after the other
+  std::vector<Segment> segments_;  // likewise
   std::vector<Item> items_;
   std::vector<Bin> bins_;
   OrderedBitSet rooms_;                         // those > 0 that some bin has
@@ -285,35 +333,56 @@ void Packer::Add(const DocumentPiece& piece) {
   if (piece.begins) {
     ++counts_.documents;
     item_tokens_.clear();
-    item_source_bytes_ = 0;
+    item_runs_.clear();
     item_starts_mid_document_ = false;
+    item_slides_ = false;
+    front_dropped_ = false;
+    loss_tokens_seen_ = 0;
     discarding_ = false;
   }
   const std::span<const uint32_t> tokens = piece.tokens;
+  const uint64_t chunk_tokens = options_.chunk_tokens;
+  const uint64_t keep_loss_tokens = std::min(options_.keep_loss_tokens, chunk_tokens);
   counts_.tokens += tokens.size();
   counts_.source_bytes += piece.source_bytes;
+  if (piece.loss) counts_.loss_tokens += tokens.size();
   size_t used = 0;
   while (used < tokens.size() && !discarding_) {
-    if (item_tokens_.size() < options_.chunk_tokens) {
-      const size_t count = std::min(tokens.size() - used, options_.chunk_tokens - item_tokens_.size());
-      const auto begin = tokens.begin() + static_cast<ptrdiff_t>(used);
-      item_tokens_.insert(item_tokens_.end(), begin, begin + static_cast<ptrdiff_t>(count));
-      item_source_bytes_ += Share(piece.source_bytes, used + count, tokens.size()) -
-                            Share(piece.source_bytes, used, tokens.size());
+    // A sliding item may grow to two chunks, so that its front goes in large strokes.
+    const uint64_t most = item_slides_ ? 2 * chunk_tokens : chunk_tokens;
+    if (item_tokens_.size() < most) {
+      uint64_t count = std::min(tokens.size() - used, most - item_tokens_.size());
+      if (item_slides_ && piece.loss) count = std::min(count, keep_loss_tokens - loss_tokens_seen_);
+      Append(tokens.subspan(used, count),
+             Share(piece.source_bytes, used + count, tokens.size()) -
+                 Share(piece.source_bytes, used, tokens.size()),
+             piece.loss);
       used += count;
+      if (item_slides_ && loss_tokens_seen_ == keep_loss_tokens) {
+        DropFront();
+        item_slides_ = false;
+      }
+      continue;
+    }
+    if (item_slides_) {
+      DropFront();
       continue;
     }
     switch (options_.overflow) {
       case OverflowPolicy::kSplit:
-        CompleteItem(/*ends_mid_document=*/true, tokens[used]);
+        CompleteItem(/*ends_mid_document=*/true, tokens[used], piece.loss);
         break;
       case OverflowPolicy::kTruncate:
-        CompleteItem(/*ends_mid_document=*/true, tokens[used]);
+        if (loss_tokens_seen_ < keep_loss_tokens) {
+          item_slides_ = true;
+          break;
+        }
+        CompleteItem(/*ends_mid_document=*/true, tokens[used], piece.loss);
         ++counts_.documents_truncated;
         discarding_ = true;
         break;
       case OverflowPolicy::kDrop:
-        counts_.tokens_dropped += item_tokens_.size();
+        for (const Run& run : item_runs_) CountDropped(run.tokens, run.loss);
         ++counts_.documents_dropped;
         discarding_ = true;
         break;
@@ -323,26 +392,77 @@ void Packer::Add(const DocumentPiece& piece) {
                     "choose a larger --chunk, or --overflow split, truncate or drop");
     }
   }
-  if (discarding_) counts_.tokens_dropped += tokens.size() - used;
-  if (tokens.empty()) item_source_bytes_ += piece.source_bytes;
+  if (discarding_) CountDropped(tokens.size() - used, piece.loss);
+  if (tokens.empty()) Append({}, piece.source_bytes, piece.loss);
   if (!piece.ends || discarding_) return;
+  if (item_slides_) DropFront();
+  if (front_dropped_) ++counts_.documents_truncated;
   if (item_tokens_.empty()) {
     ++counts_.documents_empty;
   } else {
-    CompleteItem(/*ends_mid_document=*/false, kNoId);
+    CompleteItem(/*ends_mid_document=*/false, kNoId, false);
   }
 }
 
-void Packer::CompleteItem(bool ends_mid_document, uint32_t next_token) {
-  Segment segment;
-  segment.tokens = static_cast<uint32_t>(item_tokens_.size());
-  if (item_starts_mid_document_) segment.flags |= kSegmentStartsMidDocument;
-  if (ends_mid_document) segment.flags |= kSegmentEndsMidDocument;
-  segment.next_token = next_token;
-  segment.source_bytes = item_source_bytes_;
-  layout_->Add(item_tokens_, segment);
+void Packer::Append(std::span<const uint32_t> tokens, uint64_t source_bytes, bool loss) {
+  if (item_runs_.empty() || item_runs_.back().loss != loss) item_runs_.push_back({.loss = loss});
+  item_runs_.back().tokens += tokens.size();
+  item_runs_.back().source_bytes += source_bytes;
+  item_tokens_.insert(item_tokens_.end(), tokens.begin(), tokens.end());
+  if (loss) loss_tokens_seen_ += tokens.size();
+}
+
+void Packer::DropFront() {
+  if (item_tokens_.size() <= options_.chunk_tokens) return;
+  front_dropped_ = true;
+  uint64_t left = item_tokens_.size() - options_.chunk_tokens;
+  item_tokens_.erase(item_tokens_.begin(), item_tokens_.begin() + static_cast<ptrdiff_t>(left));
+  auto run = item_runs_.begin();
+  for (; left >= run->tokens; ++run) {
+    CountDropped(run->tokens, run->loss);
+    left -= run->tokens;
+  }
+  run->source_bytes -= Share(run->source_bytes, left, run->tokens);
+  run->tokens -= left;
+  CountDropped(left, run->loss);
+  item_runs_.erase(item_runs_.begin(), run);
+}
+
+void Packer::CountDropped(uint64_t tokens, bool loss) {
+  counts_.tokens_dropped += tokens;
+  if (loss) counts_.loss_tokens_dropped += tokens;
+}
+
+void Packer::CompleteItem(bool ends_mid_document, uint32_t next_token, bool next_loss) {
+  std::vector<Segment> segments;
+  uint64_t bytes_without_tokens = 0;
+  for (const Run& run : item_runs_) {
+    if (run.tokens == 0) {
+      bytes_without_tokens += run.source_bytes;
+      continue;
+    }
+    const uint8_t loss_flag = run.loss ? 0 : kSegmentNoLoss;
+    const uint64_t source_bytes = run.source_bytes + std::exchange(bytes_without_tokens, 0);
+    // A run without tokens may have stood between two that are alike.
+    if (!segments.empty() && (segments.back().flags & kSegmentNoLoss) == loss_flag) {
+      segments.back().tokens += static_cast<uint32_t>(run.tokens);
+      segments.back().source_bytes += source_bytes;
+      continue;
+    }
+    const uint8_t continues = segments.empty() ? 0 : kSegmentContinuesPrevious;
+    segments.push_back({.tokens = static_cast<uint32_t>(run.tokens),
+                        .flags = static_cast<uint8_t>(loss_flag | continues),
+                        .source_bytes = source_bytes});
+  }
+  segments.back().source_bytes += bytes_without_tokens;
+  if (item_starts_mid_document_) segments.front().flags |= kSegmentStartsMidDocument;
+  if (ends_mid_document) {
+    segments.back().flags |= kSegmentEndsMidDocument | (next_loss ? 0 : kSegmentNextNoLoss);
+    segments.back().next_token = next_token;
+  }
+  layout_->Add(item_tokens_, segments);
   item_tokens_.clear();
-  item_source_bytes_ = 0;
+  item_runs_.clear();
   item_starts_mid_document_ = true;
 }
 

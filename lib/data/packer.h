@@ -8,12 +8,15 @@
 ///             room that holds it. The least filled chunks of a window are taken apart again and join the
 ///             next one, so that only the end of the input is padded noticeably
 ///   kNone     one item a chunk, no padding
-/// \source best-fit packing: Ding et al. 2024, arXiv 2404.10830
+/// In sft records a document is predicted in runs; every run that an item holds becomes a segment of its
+/// chunk. \source best-fit packing: Ding et al. 2024, arXiv 2404.10830
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "lib/formats/shard.h"
 #include "lib/formats/token_stream.h"
@@ -30,6 +33,10 @@ struct PackerOptions {
   /// Tokens that kBestFit looks at together, at least one chunk's worth; 4 bytes of memory each. A window
   /// also ends at 65,536 items.
   uint64_t window_tokens = uint64_t{1} << 24;
+  /// Under kTruncate, of sft records: a document whose first `chunk_tokens` tokens hold fewer predicted ones
+  /// than this loses its beginning instead: it keeps the `chunk_tokens` tokens that end with its predicted
+  /// token of this number, or with its last token when it has fewer. 0: always the first ones.
+  uint64_t keep_loss_tokens = 0;
 };
 
 /// What went in, and what did not come out.
@@ -41,6 +48,8 @@ struct PackerCounts {
   uint64_t documents_truncated = 0;  ///< by kTruncate
   uint64_t documents_dropped = 0;    ///< by kDrop
   uint64_t tokens_dropped = 0;       ///< by either of these two
+  uint64_t loss_tokens = 0;          ///< of `tokens`, those with DocumentPiece::loss
+  uint64_t loss_tokens_dropped = 0;  ///< of `tokens_dropped`
 };
 
 /// The chunks are a pure function of the options and the sequence of documents; how a document is cut into
@@ -66,15 +75,30 @@ class Packer {
   class BestFitLayout;
   class OneByOneLayout;
 
-  void CompleteItem(bool ends_mid_document, uint32_t next_token);
+  /// A run of equal `loss` inside the item that is being filled.
+  struct Run {
+    uint64_t tokens = 0, source_bytes = 0;
+    bool loss = true;
+  };
+
+  void Append(std::span<const uint32_t> tokens, uint64_t source_bytes, bool loss);
+  /// Drops the item's first tokens until it fits a chunk.
+  void DropFront();
+  void CountDropped(uint64_t tokens, bool loss);
+  /// \param next_token behind the item, of a document that is cut there   \param next_loss whether it is
+  /// predicted
+  void CompleteItem(bool ends_mid_document, uint32_t next_token, bool next_loss);
 
   const PackerOptions options_;
   PackerCounts counts_;
   std::unique_ptr<Layout> layout_;
   std::vector<uint32_t> item_tokens_;  // the item that is being filled
-  uint64_t item_source_bytes_ = 0;
+  std::vector<Run> item_runs_;
   bool item_starts_mid_document_ = false;
-  bool discarding_ = false;  // the rest of the document goes nowhere
+  bool item_slides_ = false;       // the document is too long, and its beginning goes until this many
+  uint64_t loss_tokens_seen_ = 0;  // of the document are enough
+  bool front_dropped_ = false;     // the document has lost its beginning
+  bool discarding_ = false;        // the rest of the document goes nowhere
 };
 
 }  // namespace trainwright

@@ -12,53 +12,53 @@
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
 #include "lib/base/signals.h"
+#include "lib/data/document_parts.h"
 #include "lib/io/ordered_workers.h"
 
 namespace trainwright {
 namespace {
 
-/// The part of `total` that falls to positions [begin, end) of `count`; parts of a partition sum to `total`.
-uint64_t ShareOf(uint64_t total, uint64_t begin, uint64_t end, uint64_t count) {
-  const auto up_to = [&](uint64_t position) {
-    return static_cast<uint64_t>(static_cast<unsigned __int128>(total) * position / count);
+/// Cuts a chunk into samples, appended to `samples`. \param masked whether the segments say what is predicted
+void CutChunk(const Chunk& chunk, uint64_t sequence_tokens, bool masked, std::vector<Sample>* samples) {
+  const auto push = [&](Sample* sample) {
+    if (!masked || sample->num_labels() > 0) samples->push_back(std::move(*sample));
+    *sample = {};
   };
-  return up_to(end) - up_to(begin);
-}
-
-/// Cuts a chunk into samples, appended to `samples`.
-void CutChunk(const Chunk& chunk, uint64_t sequence_tokens, std::vector<Sample>* samples) {
   Sample sample;
-  uint64_t position = 0;
-  for (const Segment& segment : chunk.segments) {
-    if (segment.flags & kSegmentPadding) break;
-    for (uint64_t begin = 0; begin < segment.tokens; begin += sequence_tokens) {
-      const uint64_t end = std::min<uint64_t>(begin + sequence_tokens, segment.tokens);
-      if (static_cast<uint64_t>(sample.tokens) + (end - begin) > sequence_tokens) {
-        samples->push_back(std::exchange(sample, {}));
-      }
+  for (const DocumentPart& part : PartsOf(chunk)) {
+    const std::vector<uint8_t> predicted = masked ? part.Predicted() : std::vector<uint8_t>();
+    const uint64_t part_tokens = part.tokens.size();
+    for (uint64_t begin = 0; begin < part_tokens; begin += sequence_tokens) {
+      const uint64_t end = std::min<uint64_t>(begin + sequence_tokens, part_tokens);
+      if (static_cast<uint64_t>(sample.tokens) + (end - begin) > sequence_tokens) push(&sample);
       SampleSpan span;
-      const auto first = chunk.tokens.begin() + static_cast<ptrdiff_t>(position);
-      span.tokens.assign(first + static_cast<ptrdiff_t>(begin), first + static_cast<ptrdiff_t>(end));
-      if (end < segment.tokens) {
-        span.next_token = chunk.tokens[position + end];
-      } else {
-        span.next_token = segment.flags & kSegmentEndsMidDocument ? segment.next_token : kNoId;
+      const auto own = part.tokens.subspan(begin, end - begin);
+      span.tokens.assign(own.begin(), own.end());
+      if (masked) {
+        const auto own_predicted = std::span(predicted).subspan(begin, end - begin);
+        span.predicted.assign(own_predicted.begin(), own_predicted.end());
       }
-      span.source_bytes = ShareOf(segment.source_bytes, begin, end, segment.tokens);
-      span.starts_document = begin == 0 && !(segment.flags & kSegmentStartsMidDocument);
+      if (end == part_tokens) {
+        span.next_token = part.next_token(masked);
+      } else {
+        span.next_token = masked && predicted[end] == 0 ? kNoId : part.tokens[end];
+      }
+      span.source_bytes = part.SourceBytes(begin, end, /*masked=*/false);
+      span.starts_document = begin == 0 && part.starts_document();
       sample.tokens += static_cast<int64_t>(end - begin);
       sample.spans.push_back(std::move(span));
     }
-    position += segment.tokens;
   }
-  if (sample.tokens > 0) samples->push_back(std::move(sample));
+  if (sample.tokens > 0) push(&sample);
 }
 
 int64_t BytesOf(const std::vector<Sample>& samples) {
   size_t size = samples.capacity() * sizeof(Sample);
   for (const Sample& sample : samples) {
     size += sample.spans.capacity() * sizeof(SampleSpan);
-    for (const SampleSpan& span : sample.spans) size += span.tokens.capacity() * sizeof(uint32_t);
+    for (const SampleSpan& span : sample.spans) {
+      size += span.tokens.capacity() * sizeof(uint32_t) + span.predicted.capacity();
+    }
   }
   return static_cast<int64_t>(size);
 }
@@ -70,17 +70,31 @@ struct WindowId {
 
 }  // namespace
 
+LossOn ParseLossOn(const std::string& name) {
+  if (name == "assistant") return LossOn::kAssistant;
+  if (name == "all") return LossOn::kAll;
+  throw Error(ErrorCode::kUsage, "--loss-on", "unknown choice \"" + name + "\"", "", "one of assistant, all");
+}
+
+const char* NameOf(LossOn loss_on) {
+  return loss_on == LossOn::kAssistant ? "assistant" : "all";
+}
+
 int64_t Sample::num_labels() const {
   int64_t labels = 0;
   for (const SampleSpan& span : spans) {
-    labels += static_cast<int64_t>(span.tokens.size()) - (span.next_token == kNoId ? 1 : 0);
+    if (span.tokens.empty()) continue;
+    const auto followers = static_cast<int64_t>(span.tokens.size()) - 1;
+    labels += span.predicted.empty() ? followers
+                                     : std::count(span.predicted.begin() + 1, span.predicted.end(), uint8_t{1});
+    labels += span.next_token == kNoId ? 0 : 1;
   }
   return labels;
 }
 
 void Sample::AppendTo(PackedBatch* batch) const {
   for (const SampleSpan& span : spans) {
-    batch->AppendSpan(span.tokens.data(), span.tokens.size(), span.next_token);
+    batch->AppendSpan(span.tokens, span.next_token, span.predicted);
     batch->source_bytes += span.source_bytes;
     batch->documents += span.starts_document ? 1 : 0;
   }
@@ -92,6 +106,11 @@ struct SampleStream::Impl {
     if (loader.workers == 0) return;
     const auto windows_ahead = static_cast<size_t>(loader.workers) * static_cast<size_t>(loader.prefetch);
     workers.emplace(loader.workers, windows_ahead, [this](int, WindowId id) { return BuildWindow(id); });
+  }
+
+  /// Whether the records say which of their tokens are labels.
+  bool masked() const {
+    return set->header().record_kind == RecordKind::kSft && options.loss_on == LossOn::kAssistant;
   }
 
   uint64_t windows() const { return (set->chunks() + options.window_chunks - 1) / options.window_chunks; }
@@ -118,7 +137,7 @@ struct SampleStream::Impl {
       uint64_t first_chunk = 0;
       const std::vector<Chunk> frame = set->ReadFrameOf(wanted->first, &first_chunk);
       for (; wanted != slot_of_chunk.end() && wanted->first < first_chunk + frame.size(); ++wanted) {
-        CutChunk(frame.at(wanted->first - first_chunk), static_cast<uint64_t>(options.sequence_tokens),
+        CutChunk(frame.at(wanted->first - first_chunk), static_cast<uint64_t>(options.sequence_tokens), masked(),
                  &slots[wanted->second]);
       }
     }
@@ -169,18 +188,20 @@ struct SampleStream::Impl {
     }
   }
 
-  /// Whether any document of the set has two tokens, and so a label.
+  /// Whether any sample of the set has a label.
   bool HasLabel() const {
     const ShardTotals& totals = set->totals();
-    if (totals.tokens > totals.documents) return true;
+    // More tokens than documents: some token follows another of its document.
+    if (masked() ? totals.loss_tokens > totals.documents : totals.tokens > totals.documents) return true;
+    std::vector<Sample> samples;
     uint64_t first_chunk = 0;
     for (uint64_t chunk = 0; chunk < set->chunks();) {
       const std::vector<Chunk> frame = set->ReadFrameOf(chunk, &first_chunk);
       for (const Chunk& content : frame) {
-        for (const Segment& segment : content.segments) {
-          if (segment.flags & kSegmentPadding) continue;
-          if (segment.tokens >= 2 || (segment.tokens == 1 && (segment.flags & kSegmentEndsMidDocument)))
-            return true;
+        samples.clear();
+        CutChunk(content, static_cast<uint64_t>(options.sequence_tokens), masked(), &samples);
+        if (std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.num_labels() > 0; })) {
+          return true;
         }
       }
       chunk = first_chunk + frame.size();
@@ -206,16 +227,12 @@ SampleStream::SampleStream(const ShardSet* set, const SampleStreamOptions& optio
   if (options.window_chunks < 1) throw Error(ErrorCode::kUsage, "window", "must be at least 1 chunk");
   if (loader.workers < 0) throw Error(ErrorCode::kUsage, "--workers", "must be at least 0");
   if (loader.prefetch < 1) throw Error(ErrorCode::kUsage, "--prefetch", "must be at least 1 window");
-  if (set->header().record_kind != RecordKind::kLm) {
-    throw Error(ErrorCode::kBadInput, "shards",
-                "hold records that are not plain text; this build trains on lm records", "",
-                "pack a stream written with pretokenize --records lm");
-  }
   impl_ = std::make_unique<Impl>(set, options, loader);
   if (set->chunks() == 0 || !impl_->HasLabel()) {
     throw Error(ErrorCode::kBadInput, "shards",
-                "hold no document of two or more tokens, so there is nothing to learn", "",
-                "look at the set with pack --info");
+                impl_->masked() ? "hold no conversation with a token to predict, so there is nothing to learn"
+                                : "hold no document of two or more tokens, so there is nothing to learn",
+                "", "look at the set with pack --info");
   }
 }
 
@@ -304,7 +321,7 @@ EpochCounts SampleStream::CountEpoch() const {
     const std::vector<Chunk> frame = impl_->set->ReadFrameOf(chunk, &first_chunk);
     samples.clear();
     for (const Chunk& content : frame) {
-      CutChunk(content, static_cast<uint64_t>(impl_->options.sequence_tokens), &samples);
+      CutChunk(content, static_cast<uint64_t>(impl_->options.sequence_tokens), impl_->masked(), &samples);
     }
     counts.samples += samples.size();
     for (const Sample& sample : samples) {
@@ -326,7 +343,7 @@ std::string SampleStream::fingerprint() const {
       "trainwright sample order 1\ncontent " + HexEncode(impl_->set->content_sha256()) + "\nseed " +
       std::to_string(options.seed) + "\nsequence_tokens " + std::to_string(options.sequence_tokens) +
       "\nwindow_chunks " + std::to_string(options.window_chunks) + "\nshuffle " +
-      (options.shuffle ? "1" : "0") + "\n";
+      (options.shuffle ? "1" : "0") + "\n" + (impl_->masked() ? "loss_on assistant\n" : "");
   return HexEncode(Sha256Of(AsBytes(identity)));
 }
 

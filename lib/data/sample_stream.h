@@ -4,7 +4,8 @@
 /// A sample is at most `sequence_tokens` tokens: the segments of a chunk, cut where they exceed it, laid end
 /// to end as long as they fit (next-fit in stored order). Epoch e visits the chunks in the order of a keyed
 /// permutation; a window of `window_chunks` consecutive chunks of that order is cut into samples, and the
-/// samples of the window are permuted by a second key. So sample i of the stream is a pure function of (set,
+/// samples of the window are permuted by a second key. Samples without a label (a long prompt that was cut) are left
+/// out. So sample i of the stream is a pure function of (set,
 /// seed, sequence_tokens, window_chunks), every position of every document is seen once an epoch, and the
 /// state is one cursor. One user thread; windows are decoded and cut ahead by worker threads, which live as
 /// long as the stream and change nothing but when a sample is ready.
@@ -12,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "lib/data/packed_batch.h"
@@ -19,11 +21,21 @@
 
 namespace trainwright {
 
+/// Which tokens of sft records become labels; of lm records all do. The names of --loss-on.
+enum class LossOn : uint8_t {
+  kAssistant,  ///< those that the records say: what the assistant says, and the end of its turn
+  kAll,        ///< every token that follows another of its conversation
+};
+/// \throws Error{kUsage} naming --loss-on
+LossOn ParseLossOn(const std::string& name);
+const char* NameOf(LossOn loss_on);
+
 struct SampleStreamOptions {
   int64_t sequence_tokens = 512;
   uint64_t seed = 0;
   uint64_t window_chunks = 64;  ///< part of the order's definition
   bool shuffle = true;          ///< false: stored order (evaluation), still endless
+  LossOn loss_on = LossOn::kAssistant;
 };
 
 /// How windows are made ready. No part of the order.
@@ -51,6 +63,7 @@ struct SampleCursor {
 /// One span of a sample: tokens of one document and the label of the last of them.
 struct SampleSpan {
   std::vector<uint32_t> tokens;
+  std::vector<uint8_t> predicted;  ///< of each token, whether it is a label (1) or not (0); empty: all are
   uint32_t next_token = 0;  ///< or kNoId
   uint64_t source_bytes = 0;
   bool starts_document = false;
@@ -71,8 +84,7 @@ struct EpochCounts {
 class SampleStream {
  public:
   /// \param set outlives the stream
-  /// \throws Error{kBadInput} when no sample holds a label, or the records are not lm; Error{kUsage} on
-  /// options < 1
+  /// \throws Error{kBadInput} when no sample holds a label; Error{kUsage} on options < 1
   SampleStream(const ShardSet* set, const SampleStreamOptions& options, const LoaderOptions& loader = {});
   ~SampleStream();
   /// The next sample; the stream never ends. \throws what reading the shards throws

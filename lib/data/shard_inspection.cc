@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/base/signals.h"
+#include "lib/data/document_parts.h"
 #include "lib/formats/shard_set.h"
 #include "lib/io/byte_source.h"
 #include "lib/tok/tokenizer.h"
@@ -96,7 +97,7 @@ const char* BoolText(bool value) {
   return value ? "true" : "false";
 }
 
-void AppendSegmentJson(const Segment& segment, std::string* text) {
+void AppendSegmentJson(RecordKind kind, const Segment& segment, std::string* text) {
   *text += "{\"tokens\":" + std::to_string(segment.tokens) +
            ",\"source_bytes\":" + std::to_string(segment.source_bytes);
   *text += ",\"starts_mid_document\":";
@@ -106,6 +107,12 @@ void AppendSegmentJson(const Segment& segment, std::string* text) {
   if (segment.next_token != kNoId) *text += ",\"next_token\":" + std::to_string(segment.next_token);
   *text += ",\"padding\":";
   *text += BoolText((segment.flags & kSegmentPadding) != 0);
+  if (kind == RecordKind::kSft) {
+    *text += ",\"loss\":";
+    *text += BoolText((segment.flags & (kSegmentNoLoss | kSegmentPadding)) == 0);
+    *text += ",\"continues\":";
+    *text += BoolText((segment.flags & kSegmentContinuesPrevious) != 0);
+  }
   *text += "}";
 }
 
@@ -128,14 +135,15 @@ ShardSetSummary VerifyShards(const std::string& path) {
 
 void CatShardsAsJson(const std::string& path, ByteSink* out) {
   BufferedText buffer(out);
+  RecordKind kind = RecordKind::kLm;
   ForEachChunk(
-      path, [](const ShardSetHeader&) {},
+      path, [&](const ShardSetHeader& header) { kind = header.record_kind; },
       [&](uint64_t number, const Chunk& chunk) {
         std::string* text = buffer.text();
         *text += "{\"chunk\":" + std::to_string(number) + ",\"segments\":[";
         for (size_t i = 0; i < chunk.segments.size(); ++i) {
           if (i > 0) *text += ',';
-          AppendSegmentJson(chunk.segments[i], text);
+          AppendSegmentJson(kind, chunk.segments[i], text);
         }
         *text += "],\"ids\":[";
         for (size_t i = 0; i < chunk.tokens.size(); ++i) {
@@ -154,12 +162,8 @@ void CatShardsAsText(const std::string& path, ByteSink* out) {
   ForEachChunk(
       path, [&](const ShardSetHeader& header) { tokenizer = TokenizerFromIdentity(header.tokenizer); },
       [&](uint64_t, const Chunk& chunk) {
-        std::span<const uint32_t> rest = chunk.tokens;
-        for (const Segment& segment : chunk.segments) {
-          if ((segment.flags & kSegmentPadding) == 0) {
-            *buffer.text() += tokenizer->Decode(rest.first(segment.tokens)) + '\n';
-          }
-          rest = rest.subspan(segment.tokens);
+        for (const DocumentPart& part : PartsOf(chunk)) {
+          *buffer.text() += tokenizer->Decode(part.tokens) + '\n';
         }
         buffer.FlushIfLarge();
       });

@@ -21,10 +21,11 @@ ShardSetSummary VerifyShards(const std::string& path);
 /// Writes the chunks as JSON Lines, one object a chunk in stored order:
 ///   {"chunk":0,"segments":[{"tokens":5,"source_bytes":21,"starts_mid_document":false,"ends_mid_document":true,
 ///    "next_token":17,"padding":false}],"ids":[...]}
-/// `next_token` is there only when the segment ends mid-document.
+/// `next_token` is there only when the segment ends mid-document. Of sft records segments have `loss` (whether
+/// training predicts their tokens) and `continues` (the same document as the segment before) besides.
 void CatShardsAsJson(const std::string& path, ByteSink* out);
 
-/// Writes the text of every segment but padding, in stored order, a newline after each.
+/// Writes the text of every document, or part of one, in stored order, a newline after each.
 /// \throws Error{kBadInput} when the set does not carry its tokenizer
 void CatShardsAsText(const std::string& path, ByteSink* out);
 

@@ -39,7 +39,8 @@ double ShardSetSummary::cut_share() const {
 }
 
 nlohmann::ordered_json ToJson(const ShardSetSummary& summary) {
-  return {
+  nlohmann::ordered_json json = {
+      {"records", RecordKindName(summary.header.record_kind)},
       {"chunk", summary.header.chunk_tokens},
       {"mode", PackModeName(summary.header.mode)},
       {"overflow", OverflowPolicyName(summary.header.overflow)},
@@ -58,11 +59,16 @@ nlohmann::ordered_json ToJson(const ShardSetSummary& summary) {
       {"tokenizer_sha256", HexEncode(summary.header.tokenizer.sha256)},
       {"content_sha256", HexEncode(summary.content_sha256)},
   };
+  if (summary.header.record_kind == RecordKind::kSft) json["loss_tokens"] = summary.totals.loss_tokens;
+  return json;
 }
 
 std::string OneLine(const ShardSetSummary& summary) {
   return Grouped(summary.totals.documents) + " documents (" + Percent(summary.cut_share()) + " cut) in " +
          ChunksOfTokens(summary) + " (" + Percent(summary.padding_share()) + " padding), " +
+         (summary.header.record_kind == RecordKind::kSft
+              ? Percent(Ratio(summary.totals.loss_tokens, summary.totals.tokens)) + " of the tokens predicted, "
+              : "") +
          Grouped(summary.totals.tokens_dropped) + " tokens dropped, " +
          FormatFixed(summary.bits_per_token(), 2) + " bits/token";
 }
@@ -79,6 +85,10 @@ std::string Describe(const ShardSetSummary& summary) {
   row("documents", Grouped(totals.documents) + ", " + Grouped(totals.documents_cut) + " cut (" +
                        Percent(summary.cut_share()) + ")");
   row("tokens", Grouped(totals.tokens) + ", " + Grouped(totals.tokens_dropped) + " dropped");
+  if (summary.header.record_kind == RecordKind::kSft) {
+    row("predicted", Grouped(totals.loss_tokens) + " tokens (" +
+                         Percent(Ratio(totals.loss_tokens, totals.tokens)) + "): the records are sft");
+  }
   row("padding", Grouped(totals.pad_tokens) + " (" + Percent(summary.padding_share()) + ")");
   row("source text", FormatBytes(totals.source_bytes));
   row("size", FormatBytes(summary.size_bytes) + " in " + Grouped(summary.shards) +

@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
+#include "lib/data/document_parts.h"
 
 namespace trainwright {
 
@@ -36,26 +37,31 @@ PerplexityMeter::PerplexityMeter(LanguageModel* model, int64_t sequence_tokens, 
 }
 
 void PerplexityMeter::Add(std::span<const uint32_t> tokens, uint32_t next_token, uint64_t source_bytes,
-                          bool starts_document) {
+                          bool starts_document, std::span<const uint8_t> predicted) {
   sums_.tokens += tokens.size();
   sums_.source_bytes += source_bytes;
   sums_.documents += starts_document ? 1 : 0;
   for (size_t begin = 0; begin < tokens.size(); begin += sequence_tokens_) {
     const size_t count = std::min(sequence_tokens_, tokens.size() - begin);
-    const uint32_t label = begin + count < tokens.size() ? tokens[begin + count] : next_token;
-    batch_.AppendSpan(tokens.data() + begin, count, label);
+    const size_t end = begin + count;
+    uint32_t label = end < tokens.size() ? tokens[end] : next_token;
+    if (predicted.empty()) {
+      batch_.AppendSpan(tokens.subspan(begin, count), label);
+    } else {
+      if (end < tokens.size() && predicted[end] == 0) label = kNoId;
+      const auto own_predicted = predicted.subspan(begin, count);
+      const bool has_label =
+          label != kNoId || std::find(own_predicted.begin() + 1, own_predicted.end(), 1) != own_predicted.end();
+      if (has_label) batch_.AppendSpan(tokens.subspan(begin, count), label, own_predicted);
+    }
     if (batch_.num_tokens() >= batch_tokens_) Flush();
   }
 }
 
 void PerplexityMeter::AddChunk(const Chunk& chunk) {
-  size_t begin = 0;
-  for (const Segment& segment : chunk.segments) {
-    if ((segment.flags & kSegmentPadding) == 0) {
-      Add({chunk.tokens.data() + begin, segment.tokens}, segment.next_token, segment.source_bytes,
-          (segment.flags & kSegmentStartsMidDocument) == 0);
-    }
-    begin += segment.tokens;
+  for (const DocumentPart& part : PartsOf(chunk)) {
+    Add(part.tokens, part.next_token(masked_), part.SourceBytes(0, part.tokens.size(), masked_),
+        part.starts_document(), masked_ ? part.Predicted() : std::vector<uint8_t>());
   }
 }
 

@@ -1,7 +1,8 @@
 /// How well a model predicts documents: summed loss over every label.
 ///
 /// Documents are cut into spans of at most the sequence length as training cuts them: positions start at 0 in
-/// each span, attention stays inside it, and the last label of a cut span is the token after the cut.
+/// each span, attention stays inside it, and the last label of a cut span is the token after the cut. Of sft
+/// records only the tokens that the records say are labels, unless told otherwise.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include <span>
 
 #include "lib/data/packed_batch.h"
+#include "lib/data/sample_stream.h"
 #include "lib/formats/shard.h"
 #include "lib/formats/shard_set.h"
 #include "lib/model/language_model.h"
@@ -20,13 +22,18 @@ struct PerplexitySums {
   uint64_t labels = 0;   ///< predicted tokens
   uint64_t tokens = 0;   ///< tokens read
   uint64_t documents = 0;
-  uint64_t source_bytes = 0;  ///< bytes of text behind the tokens
+  uint64_t source_bytes = 0;  ///< bytes of text behind the tokens, of masked records behind the labels
 
   double mean_loss_nats() const;
   double perplexity() const;      ///< exp of the mean loss
   double bits_per_token() const;  ///< of a predicted token
   double bits_per_byte() const;   ///< all bits over all source bytes
 };
+
+/// Whether records of such a set say which of their tokens are labels, and are to be believed.
+inline bool IsMasked(const ShardSetHeader& header, LossOn loss_on) {
+  return header.record_kind == RecordKind::kSft && loss_on == LossOn::kAssistant;
+}
 
 /// The tensors of a batch on the CPU; they copy it.
 ModelInput ToModelInput(const PackedBatch& batch);
@@ -41,12 +48,14 @@ class PerplexityMeter {
   /// \param batch_tokens a micro-batch is evaluated once it holds this many tokens
   PerplexityMeter(LanguageModel* model, int64_t sequence_tokens, int64_t batch_tokens);
   void set_batch_listener(BatchListener listener) { listener_ = std::move(listener); }
+  /// Whether the segments of the chunks to come say which tokens are labels; otherwise all are.
+  void set_masked(bool masked) { masked_ = masked; }
   /// \param next_token label of the last token, or kNoId   \param starts_document false for the rest of a cut
-  /// one \throws Error{kNonFinite}, Error{kBadInput} on an id outside the vocabulary,
+  /// one   \param predicted of each token, whether it is a label (1) or not (0); empty: all are \throws Error{kNonFinite}, Error{kBadInput} on an id outside the vocabulary,
   ///         Error{kInterrupted, kTerminated} once a signal asked to stop
   void Add(std::span<const uint32_t> tokens, uint32_t next_token, uint64_t source_bytes,
-           bool starts_document);
-  /// Every segment of a chunk but padding.
+           bool starts_document, std::span<const uint8_t> predicted = {});
+  /// Every document of a chunk.
   void AddChunk(const Chunk& chunk);
   /// Every chunk of a set in stored order. \param max_tokens stop after the chunk that reaches it; 0: the
   /// whole set \param on_progress called with the tokens read so far; may be empty
@@ -62,6 +71,7 @@ class PerplexityMeter {
   size_t sequence_tokens_;
   int64_t batch_tokens_;
   BatchListener listener_;
+  bool masked_ = false;
   PackedBatch batch_;
   PerplexitySums sums_;
 };

@@ -10,7 +10,8 @@ namespace trainwright {
 namespace {
 
 constexpr uint16_t kMajorVersion = 1;
-constexpr uint16_t kMinorVersion = 0;
+// Files of lm records are those of version 1.0 to the last bit; 1.1 added sft records.
+constexpr uint16_t kMinorVersionOfLm = 0, kMinorVersionOfSft = 1;
 constexpr uint64_t kKnownRequiredFlags = 0;
 constexpr size_t kFixedBytes = 104;
 constexpr size_t kHashBytes = 8;
@@ -26,7 +27,7 @@ bool IsIdOrNone(uint32_t id, uint32_t vocab_size) {
 std::vector<uint8_t> EncodeFileHeader(const FileHeaderFormat& format, const FileHeader& header) {
   const TokenizerIdentity& tokenizer = header.tokenizer;
   TRAINWRIGHT_CHECK(tokenizer.vocab_size > 0 && tokenizer.kind.size() <= kMaxKindBytes);
-  TRAINWRIGHT_CHECK(header.record_kind == RecordKind::kLm);
+  TRAINWRIGHT_CHECK(header.record_kind == RecordKind::kLm || header.record_kind == RecordKind::kSft);
   TRAINWRIGHT_CHECK(header.settings.size() == format.settings_bytes);
   TRAINWRIGHT_CHECK(header.provenance_json.size() <= kMaxProvenanceBytes);
   if (tokenizer.model.size() > kMaxTokenizerModelBytes) {
@@ -40,7 +41,7 @@ std::vector<uint8_t> EncodeFileHeader(const FileHeaderFormat& format, const File
   out.reserve(size);
   AppendBytes(&out, format.magic);
   AppendInteger(&out, kMajorVersion);
-  AppendInteger(&out, kMinorVersion);
+  AppendInteger(&out, header.record_kind == RecordKind::kLm ? kMinorVersionOfLm : kMinorVersionOfSft);
   AppendInteger(&out, static_cast<uint32_t>(size));
   AppendInteger(&out, uint64_t{0});  // required flags
   AppendInteger(&out, uint64_t{0});  // optional flags
@@ -137,10 +138,10 @@ FileHeader DecodeFileHeader(const FileHeaderFormat& format, ByteSpan bytes, cons
   }
   if (token_width != TokenWidth(tokenizer.vocab_size))
     throw corrupt("token width and vocabulary size disagree");
-  if (record_kind != static_cast<uint8_t>(RecordKind::kLm)) {
-    throw BadInputAt(
-        offset + 52, object,
-        "holds records of kind " + std::to_string(record_kind) + "; this program reads kind 0 (lm)");
+  if (record_kind > static_cast<uint8_t>(RecordKind::kSft)) {
+    throw BadInputAt(offset + 52, object,
+                     "holds records of kind " + std::to_string(record_kind) +
+                         "; this program reads kinds 0 (lm) and 1 (sft)");
   }
   if (settings_bytes < format.settings_bytes) throw corrupt("its settings are too short");
   if (kind_bytes > kMaxKindBytes || provenance_bytes > kMaxProvenanceBytes ||
@@ -149,6 +150,7 @@ FileHeader DecodeFileHeader(const FileHeaderFormat& format, ByteSpan bytes, cons
   }
   std::copy(sha256.begin(), sha256.end(), tokenizer.sha256.begin());
   header.settings.assign(settings.begin(), settings.end());
+  header.record_kind = static_cast<RecordKind>(record_kind);
   tokenizer.kind = AsText(kind);
   header.provenance_json = AsText(provenance);
   tokenizer.model = AsText(model);

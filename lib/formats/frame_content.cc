@@ -10,16 +10,33 @@ namespace {
 
 constexpr uint32_t kFrameTag = 0x4D524654;  // "TFRM"
 constexpr size_t kFixedBytes = 24;
-constexpr uint8_t kKnownFlags = kSegmentStartsMidDocument | kSegmentEndsMidDocument | kSegmentPadding;
+constexpr uint8_t kLmFlags = kSegmentStartsMidDocument | kSegmentEndsMidDocument | kSegmentPadding;
+constexpr uint8_t kSftFlags = kLmFlags | kSegmentNoLoss | kSegmentContinuesPrevious | kSegmentNextNoLoss;
+
+/// Why a segment of an sft record does not fit behind `previous` (nullptr: it is the chunk's first).
+const char* FaultOfSft(const Segment& segment, const Segment* previous) {
+  const auto has = [](const Segment& of, uint8_t flag) { return (of.flags & flag) != 0; };
+  if (has(segment, kSegmentNextNoLoss) && !has(segment, kSegmentEndsMidDocument)) {
+    return "a segment speaks of a next token that it does not have";
+  }
+  if (!has(segment, kSegmentContinuesPrevious)) return nullptr;
+  if (previous == nullptr || previous->tokens == 0 || has(*previous, kSegmentEndsMidDocument) ||
+      has(segment, kSegmentStartsMidDocument) || has(segment, kSegmentNoLoss) == has(*previous, kSegmentNoLoss)) {
+    return "a segment does not continue the one before";
+  }
+  return nullptr;
+}
 
 /// Why a chunk breaks the rules of the format; nullptr when it keeps them.
 const char* FaultOf(const ShardSetHeader& header, const Chunk& chunk) {
   if (chunk.segments.empty()) return "a chunk has no segments";
+  const uint8_t known_flags = header.record_kind == RecordKind::kSft ? kSftFlags : kLmFlags;
   uint64_t sum = 0;
+  const Segment* previous = nullptr;
   for (const Segment& segment : chunk.segments) {
     const bool ends_mid = (segment.flags & kSegmentEndsMidDocument) != 0;
     const bool padding = (segment.flags & kSegmentPadding) != 0;
-    if ((segment.flags & ~kKnownFlags) != 0) return "a segment has unknown flags";
+    if ((segment.flags & ~known_flags) != 0) return "a segment has unknown flags";
     if (segment.tokens == 0 && segment.flags != 0) return "a segment without tokens is not a whole document";
     if (ends_mid ? segment.next_token >= header.tokenizer.vocab_size : segment.next_token != kNoId) {
       return "the next token of a segment is wrong";
@@ -28,6 +45,8 @@ const char* FaultOf(const ShardSetHeader& header, const Chunk& chunk) {
                     &segment != &chunk.segments.back())) {
       return "padding is not the plain last segment";
     }
+    if (const char* fault = FaultOfSft(segment, previous)) return fault;
+    previous = &segment;
     sum += segment.tokens;
   }
   if (sum != chunk.tokens.size()) return "segments and tokens do not add up";
@@ -223,19 +242,25 @@ std::vector<Chunk> DecodeFrameContent(const ShardSetHeader& header, ByteSpan con
   return chunks;
 }
 
-ShardTotals TotalsOf(std::span<const Chunk> chunks) {
+ShardTotals TotalsOf(RecordKind kind, std::span<const Chunk> chunks) {
   ShardTotals totals;
   totals.chunks = chunks.size();
   for (const Chunk& chunk : chunks) {
+    bool starts = false;  // whether the document of the segment at hand starts in this chunk
     for (const Segment& segment : chunk.segments) {
       if ((segment.flags & kSegmentPadding) != 0) {
         totals.pad_tokens += segment.tokens;
         continue;
       }
-      const bool starts = (segment.flags & kSegmentStartsMidDocument) == 0;
       const bool cut = (segment.flags & kSegmentEndsMidDocument) != 0;
-      totals.documents += starts ? 1 : 0;
+      if ((segment.flags & kSegmentContinuesPrevious) == 0) {
+        starts = (segment.flags & kSegmentStartsMidDocument) == 0;
+        totals.documents += starts ? 1 : 0;
+      }
       totals.documents_cut += starts && cut ? 1 : 0;
+      if (kind == RecordKind::kSft && (segment.flags & kSegmentNoLoss) == 0) {
+        totals.loss_tokens += segment.tokens;
+      }
       totals.tokens += segment.tokens;
       totals.source_bytes += segment.source_bytes;
     }

@@ -27,6 +27,6 @@ std::vector<Chunk> DecodeFrameContent(const ShardSetHeader& header, ByteSpan con
                                       uint64_t expected_first_chunk, const std::string& object,
                                       uint64_t offset);
 
-ShardTotals TotalsOf(std::span<const Chunk> chunks);
+ShardTotals TotalsOf(RecordKind kind, std::span<const Chunk> chunks);
 
 }  // namespace trainwright

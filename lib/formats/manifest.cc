@@ -9,14 +9,17 @@ namespace {
 
 constexpr char kSchema[] = "trainwright.manifest/1";
 
-nlohmann::json TotalsToJson(const ShardTotals& totals) {
-  return {{"chunks", totals.chunks},
-          {"docs", totals.documents},
-          {"tokens", totals.tokens},
-          {"pad_tokens", totals.pad_tokens},
-          {"docs_cut", totals.documents_cut},
-          {"tokens_dropped", totals.tokens_dropped},
-          {"source_bytes", totals.source_bytes}};
+/// Manifests of lm records are those of version 1.0 to the last bit.
+nlohmann::json TotalsToJson(RecordKind kind, const ShardTotals& totals) {
+  nlohmann::json json = {{"chunks", totals.chunks},
+                         {"docs", totals.documents},
+                         {"tokens", totals.tokens},
+                         {"pad_tokens", totals.pad_tokens},
+                         {"docs_cut", totals.documents_cut},
+                         {"tokens_dropped", totals.tokens_dropped},
+                         {"source_bytes", totals.source_bytes}};
+  if (kind == RecordKind::kSft) json["loss_tokens"] = totals.loss_tokens;
+  return json;
 }
 
 ShardTotals TotalsFromJson(const nlohmann::json& json) {
@@ -26,7 +29,8 @@ ShardTotals TotalsFromJson(const nlohmann::json& json) {
           .pad_tokens = json.at("pad_tokens").get<uint64_t>(),
           .documents_cut = json.at("docs_cut").get<uint64_t>(),
           .tokens_dropped = json.at("tokens_dropped").get<uint64_t>(),
-          .source_bytes = json.at("source_bytes").get<uint64_t>()};
+          .source_bytes = json.at("source_bytes").get<uint64_t>(),
+          .loss_tokens = json.value("loss_tokens", uint64_t{0})};
 }
 
 int HexDigit(char digit) {
@@ -68,9 +72,9 @@ std::string EncodeManifest(const ShardSetHeader& header, const std::vector<Manif
     shards.push_back({{"file", entry.file_name},
                       {"size_bytes", entry.size_bytes},
                       {"content_sha256", HexEncode(entry.content_sha256)},
-                      {"totals", TotalsToJson(entry.totals)}});
+                      {"totals", TotalsToJson(header.record_kind, entry.totals)}});
   }
-  const nlohmann::json manifest = {{"schema", kSchema},
+  nlohmann::json manifest = {{"schema", kSchema},
                                    {"content_sha256", HexEncode(content.Digest())},
                                    {"mode", PackModeName(header.mode)},
                                    {"overflow", OverflowPolicyName(header.overflow)},
@@ -79,8 +83,9 @@ std::string EncodeManifest(const ShardSetHeader& header, const std::vector<Manif
                                     {{"kind", header.tokenizer.kind},
                                      {"sha256", HexEncode(header.tokenizer.sha256)},
                                      {"vocab_size", header.tokenizer.vocab_size}}},
-                                   {"totals", TotalsToJson(totals)},
+                                   {"totals", TotalsToJson(header.record_kind, totals)},
                                    {"shards", shards}};
+  if (header.record_kind == RecordKind::kSft) manifest["records"] = RecordKindName(header.record_kind);
   return CanonicalJson(manifest) + "\n";
 }
 

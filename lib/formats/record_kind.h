@@ -1,5 +1,5 @@
-/// What a document is for. Only kLm is written today; the other two are reserved in every format of
-/// version 1.
+/// What a document is for: text (kLm), or a conversation of which some tokens are predicted and others only
+/// read (kSft). kContrastive is reserved in every format of version 1.
 #pragma once
 
 #include <cstdint>
@@ -7,5 +7,11 @@
 namespace trainwright {
 
 enum class RecordKind : uint8_t { kLm = 0, kSft = 1, kContrastive = 2 };
+
+/// As --records and JSON name it: "lm", "sft", "contrastive".
+inline const char* RecordKindName(RecordKind kind) {
+  constexpr const char* kNames[] = {"lm", "sft", "contrastive"};
+  return kNames[static_cast<uint8_t>(kind)];
+}
 
 }  // namespace trainwright

@@ -19,6 +19,7 @@ ShardTotals& ShardTotals::operator+=(const ShardTotals& other) {
   documents_cut += other.documents_cut;
   tokens_dropped += other.tokens_dropped;
   source_bytes += other.source_bytes;
+  loss_tokens += other.loss_tokens;
   return *this;
 }
 
@@ -57,7 +58,7 @@ EncodedFrame EncodeFrame(const ShardSetHeader& header, std::span<const Chunk> ch
   frame.content_hash = Xxh3(content);
   frame.content_bytes = static_cast<uint32_t>(content.size());
   frame.first_chunk = first_chunk;
-  frame.totals = TotalsOf(chunks);
+  frame.totals = TotalsOf(header.record_kind, chunks);
   return frame;
 }
 
@@ -100,7 +101,8 @@ void ShardWriter::AddFrame(const EncodedFrame& frame) {
   TRAINWRIGHT_CHECK(!impl_->finished && frame.first_chunk == index.first_chunk + index.totals.chunks);
   index.frames.push_back({impl_->size_bytes, static_cast<uint32_t>(frame.bytes.size()), frame.content_bytes,
                           frame.hash, frame.content_hash, frame.first_chunk,
-                          static_cast<uint32_t>(frame.totals.chunks)});
+                          static_cast<uint32_t>(frame.totals.chunks),
+                          static_cast<uint32_t>(frame.totals.loss_tokens)});
   index.totals += frame.totals;
   impl_->Emit(frame.bytes);
 }
@@ -173,6 +175,10 @@ std::vector<Chunk> ShardView::ReadFrame(size_t frame) const {
   if (chunks.size() != entry.chunks) {
     throw BadInputAt(entry.offset, name_,
                      "a frame is corrupt: it has another number of chunks than the index says");
+  }
+  if (TotalsOf(info_.header.record_kind, chunks).loss_tokens != entry.loss_tokens) {
+    throw BadInputAt(entry.offset, name_,
+                     "a frame is corrupt: it has another number of predicted tokens than the index says");
   }
   return chunks;
 }

@@ -45,11 +45,16 @@ struct ShardSetHeader {
 inline constexpr uint8_t kSegmentStartsMidDocument = 1 << 0;
 inline constexpr uint8_t kSegmentEndsMidDocument = 1 << 1;
 inline constexpr uint8_t kSegmentPadding = 1 << 2;
-inline constexpr uint8_t kSegmentNoLoss = 1 << 3;  ///< reserved for prompts of sft records
-inline constexpr uint8_t kSegmentContinuesPrevious =
-    1 << 4;  ///< reserved: same attention span as the one before
+inline constexpr uint8_t kSegmentNoLoss = 1 << 3;  ///< sft: its tokens are read, not predicted
+/// sft: goes on with the document of the segment before, in the same attention span.
+inline constexpr uint8_t kSegmentContinuesPrevious = 1 << 4;
+/// sft, with kSegmentEndsMidDocument: next_token is not predicted.
+inline constexpr uint8_t kSegmentNextNoLoss = 1 << 5;
 
-/// A run of positions of a chunk that belong to one document (or to padding).
+/// A run of positions of a chunk that belong to one document (or to padding). In sft records a document is a
+/// run of segments that are predicted and not predicted in turn: all but the first have
+/// kSegmentContinuesPrevious, kSegmentStartsMidDocument is said of the first and kSegmentEndsMidDocument of the
+/// last.
 struct Segment {
   uint32_t tokens = 0;  ///< >= 1, except that a document without tokens keeps an empty segment
   uint8_t flags = 0;
@@ -69,12 +74,13 @@ struct Chunk {
 /// Counts of a shard or a set.
 struct ShardTotals {
   uint64_t chunks = 0;
-  uint64_t documents = 0;  ///< segments that do not start mid-document, padding apart
+  uint64_t documents = 0;  ///< those that start in it: parts that start mid-document do not count
   uint64_t tokens = 0;     ///< without padding
   uint64_t pad_tokens = 0;
-  uint64_t documents_cut = 0;   ///< documents whose first segment ends mid-document
+  uint64_t documents_cut = 0;   ///< of these, those whose first part ends mid-document
   uint64_t tokens_dropped = 0;  ///< by the overflow policy
   uint64_t source_bytes = 0;
+  uint64_t loss_tokens = 0;  ///< of sft records: tokens without kSegmentNoLoss; 0 of others
   ShardTotals& operator+=(const ShardTotals& other);
   bool operator==(const ShardTotals&) const = default;
 };
@@ -131,6 +137,7 @@ struct FrameEntry {
   uint64_t hash = 0, content_hash = 0;
   uint64_t first_chunk = 0;
   uint32_t chunks = 0;
+  uint32_t loss_tokens = 0;  ///< as in ShardTotals
 };
 
 /// What a shard says of itself.

@@ -144,7 +144,7 @@ std::vector<uint8_t> EncodeIndex(const ShardIndex& index) {
   for (const FrameEntry& frame : index.frames) {
     for (const uint64_t value : {frame.offset, frame.hash, frame.content_hash, frame.first_chunk})
       AppendInteger(&out, value);
-    for (const uint32_t value : {frame.size_bytes, frame.content_bytes, frame.chunks, uint32_t{0}})
+    for (const uint32_t value : {frame.size_bytes, frame.content_bytes, frame.chunks, frame.loss_tokens})
       AppendInteger(&out, value);
   }
   AppendInteger(&out, size);
@@ -195,9 +195,9 @@ ShardIndex DecodeIndex(ByteSpan frame, const std::string& object, uint64_t offse
     for (uint64_t* value : {&entry.offset, &entry.hash, &entry.content_hash, &entry.first_chunk}) {
       *value = parser.Read<uint64_t>();
     }
-    for (uint32_t* value : {&entry.size_bytes, &entry.content_bytes, &entry.chunks})
+    for (uint32_t* value : {&entry.size_bytes, &entry.content_bytes, &entry.chunks, &entry.loss_tokens})
       *value = parser.Read<uint32_t>();
-    parser.Read<uint32_t>();
+    totals.loss_tokens += entry.loss_tokens;
     if (entry.offset != next_offset || entry.first_chunk != next_chunk || entry.chunks == 0) {
       throw corrupt("its frames do not follow each other");
     }

@@ -96,7 +96,7 @@ class MappedShardSet final : public ShardSet {
     for (const ShardView& view : views_) {
       ShardTotals found;
       for (size_t frame = 0; frame < view.info().frames.size(); ++frame)
-        found += TotalsOf(view.ReadFrame(frame));
+        found += TotalsOf(view.info().header.record_kind, view.ReadFrame(frame));
       found.tokens_dropped = view.info().totals.tokens_dropped;
       if (found != view.info().totals)
         throw Error(ErrorCode::kBadInput, view.name(), "the index counts other totals than the frames");

@@ -63,8 +63,9 @@ struct ShardStreamReader::Impl {
     chunks = DecodeFrameContent(set, content, entry.first_chunk, reader.name(), offset);
     chunks_given = 0;
     entry.chunks = static_cast<uint32_t>(chunks.size());
+    const ShardTotals frame_totals = TotalsOf(set.record_kind, chunks);
+    entry.loss_tokens = static_cast<uint32_t>(frame_totals.loss_tokens);
     seen.frames.push_back(entry);
-    const ShardTotals frame_totals = TotalsOf(chunks);
     seen.totals += frame_totals;
     totals += frame_totals;
   }

@@ -24,6 +24,12 @@ constexpr size_t kWriterTableBytes = 1 << 16;
 
 constexpr uint8_t kPieceBegins = 1 << 0;
 constexpr uint8_t kPieceEnds = 1 << 1;
+constexpr uint8_t kPieceNoLoss = 1 << 2;
+
+/// The flags that pieces of such records may have.
+uint8_t KnownPieceFlags(RecordKind kind) {
+  return kPieceBegins | kPieceEnds | (kind == RecordKind::kSft ? kPieceNoLoss : 0);
+}
 
 void AppendTokens(std::span<const uint32_t> tokens, int width, std::vector<uint8_t>* out) {
   const size_t start = out->size();
@@ -71,7 +77,10 @@ uint64_t ShareOf(uint64_t bytes, uint64_t part, uint64_t whole) {
 
 struct TokenStreamWriter::Impl {
   Impl(ByteSink* destination, TokenStreamHeader header)
-      : sink(destination), vocab_size(header.tokenizer.vocab_size), width(TokenWidth(vocab_size)) {
+      : sink(destination),
+        vocab_size(header.tokenizer.vocab_size),
+        width(TokenWidth(vocab_size)),
+        record_kind(header.record_kind) {
     const std::vector<uint8_t> settings(kFormat.settings_bytes);  // codec 0: raw; the rest is reserved
     Emit(EncodeFileHeader(kFormat, {std::move(header.tokenizer), header.record_kind,
                                     std::move(header.provenance_json), settings}));
@@ -84,7 +93,8 @@ struct TokenStreamWriter::Impl {
 
   void AddPiece(const DocumentPiece& piece) {
     AppendVarint(&table, piece.tokens.size());
-    table.push_back(static_cast<uint8_t>((piece.begins ? kPieceBegins : 0) | (piece.ends ? kPieceEnds : 0)));
+    table.push_back(static_cast<uint8_t>((piece.begins ? kPieceBegins : 0) | (piece.ends ? kPieceEnds : 0) |
+                                         (piece.loss ? 0 : kPieceNoLoss)));
     AppendVarint(&table, piece.source_bytes);
     AppendTokens(piece.tokens, width, &tokens);
     ++pieces;
@@ -113,6 +123,7 @@ struct TokenStreamWriter::Impl {
   ByteSink* sink;
   uint32_t vocab_size;
   int width;
+  RecordKind record_kind;
   Xxh3Stream hash;
   TokenStreamTotals totals;
   bool in_document = false;
@@ -129,6 +140,7 @@ TokenStreamWriter::~TokenStreamWriter() = default;
 
 void TokenStreamWriter::Write(const DocumentPiece& piece) {
   TRAINWRIGHT_CHECK(!impl_->finished && piece.begins != impl_->in_document);
+  TRAINWRIGHT_CHECK(piece.loss || impl_->record_kind == RecordKind::kSft);
   TRAINWRIGHT_CHECK(piece.tokens.empty() || MaxOf(piece.tokens) < impl_->vocab_size);
   if (piece.tokens.size() > impl_->room() || impl_->table.size() >= kWriterTableBytes) impl_->FlushBlock();
 
@@ -138,6 +150,7 @@ void TokenStreamWriter::Write(const DocumentPiece& piece) {
     const size_t end = done + count;
     const uint64_t total = piece.tokens.size();
     DocumentPiece part;
+    part.loss = piece.loss;
     part.tokens = piece.tokens.subspan(done, count);
     part.begins = piece.begins && done == 0;
     part.ends = piece.ends && end == total;
@@ -275,7 +288,7 @@ struct TokenStreamReader::Impl {
     blocks = 0;
     const TokenStreamHeader next = ReadHeader();
     if (next.tokenizer != header.tokenizer || next.record_kind != header.record_kind) {
-      throw Corrupt(offset, "a token stream of another tokenizer follows the first one");
+      throw Corrupt(offset, "a token stream of another tokenizer or kind of record follows the first one");
     }
   }
 
@@ -285,8 +298,9 @@ struct TokenStreamReader::Impl {
     piece->source_bytes = table.ReadVarint();
     piece->begins = (flags & kPieceBegins) != 0;
     piece->ends = (flags & kPieceEnds) != 0;
+    piece->loss = (flags & kPieceNoLoss) == 0;
     const bool last = --pieces_left == 0;
-    if (table.failed() || flags > (kPieceBegins | kPieceEnds) || count > tokens.size() - tokens_done ||
+    if (table.failed() || (flags & ~KnownPieceFlags(header.record_kind)) != 0 || count > tokens.size() - tokens_done ||
         (last && (table.remaining() > 0 || count != tokens.size() - tokens_done))) {
       throw Corrupt(block_offset, "the token stream is corrupt: a block's pieces do not add up");
     }

@@ -29,13 +29,16 @@ struct TokenStreamHeader {
   std::string provenance_json;
 };
 
-/// A run of tokens of one document. Most documents are one piece; long ones span several.
+/// A run of tokens of one document. Most documents are one piece; long ones span several, and so do those of
+/// sft records: a piece is either predicted or not.
 struct DocumentPiece {
   std::span<const uint32_t> tokens;
   bool begins = true;  ///< the document's first piece
   bool ends = true;    ///< the document's last piece
   uint64_t source_bytes =
       0;  ///< bytes of text that these tokens stand for; exact when summed over the document
+  /// Whether training predicts these tokens; false only in sft records (prompts).
+  bool loss = true;
 };
 
 struct TokenStreamTotals {
@@ -49,7 +52,7 @@ class TokenStreamWriter {
   TokenStreamWriter(ByteSink* sink, TokenStreamHeader header);
   ~TokenStreamWriter();
   /// Adds a piece; pieces longer than a block are cut, their source bytes shared out in proportion, exact in
-  /// sum. \throws Error{kInternal} on an id >= vocab_size or pieces out of order
+  /// sum. \throws Error{kInternal} on an id >= vocab_size, pieces out of order, or one without loss outside sft
   void Write(const DocumentPiece& piece);
   /// Ends the stream with its trailer; the last document must have ended.
   void Finish();

@@ -361,8 +361,8 @@ TEST(SampleStream, RefusesACursorOfAnotherSet) {
 TEST(PackedBatch, LaysSpansEndToEnd) {
   PackedBatch batch;
   const std::vector<uint32_t> first = {5, 6, 7}, second = {8};
-  batch.AppendSpan(first.data(), first.size(), kNoId);
-  batch.AppendSpan(second.data(), second.size(), 9);
+  batch.AppendSpan(first, kNoId);
+  batch.AppendSpan(second, 9);
   EXPECT_THAT(batch.tokens, testing::ElementsAre(5, 6, 7, 8));
   EXPECT_THAT(batch.positions, testing::ElementsAre(0, 1, 2, 0));
   EXPECT_THAT(batch.labels, testing::ElementsAre(6, 7, kIgnoreLabel, 9));

@@ -217,7 +217,7 @@ TEST(CheckpointTest, FilesThatDisagreeWithTheMetadataAreRefused) {
 /// The most probable next token, from a forward pass over the whole sequence.
 uint32_t NextFromScratch(LanguageModel* model, const std::vector<uint32_t>& ids) {
   PackedBatch batch;
-  batch.AppendSpan(ids.data(), ids.size(), kNoId);
+  batch.AppendSpan(ids, kNoId);
   return static_cast<uint32_t>(model->Logits(ToModelInput(batch))[-1].argmax().item<int64_t>());
 }
 

@@ -46,7 +46,7 @@ ReferenceHeader ReadHeader(Cursor* cursor) {
   ReferenceHeader header;
   header.magic = cursor->Text(8);
   Expect(cursor->Number(2) == 1, "major version");
-  Expect(cursor->Number(2) == 0, "minor version");
+  const uint64_t minor_version = cursor->Number(2);
   header.size_bytes = cursor->Number(4);
   Expect(cursor->Number(8) == 0, "required flags");
   Expect(cursor->Number(8) == 0, "optional flags");
@@ -55,7 +55,8 @@ ReferenceHeader ReadHeader(Cursor* cursor) {
   header.eos = static_cast<uint32_t>(cursor->Number(4));
   header.pad = static_cast<uint32_t>(cursor->Number(4));
   header.unk = static_cast<uint32_t>(cursor->Number(4));
-  Expect(cursor->Number(1) == 0, "record kind");
+  header.record_kind = static_cast<int>(cursor->Number(1));
+  Expect(header.record_kind <= 1 && minor_version == static_cast<uint64_t>(header.record_kind), "record kind");
   header.token_width = static_cast<int>(cursor->Number(1));
   const size_t settings = cursor->Number(2);
   header.sha256 = cursor->Text(32);
@@ -196,8 +197,8 @@ std::vector<ReferenceShard> DecodeShardsByReference(const std::string& bytes) {
              "content hash");
       Expect(cursor.Number(8) == Cursor{shard.contents[i], 8}.Number(8), "first chunk of a frame");
       Expect(cursor.Number(4) == size && cursor.Number(4) == shard.contents[i].size(), "frame sizes");
-      Expect(cursor.Number(4) == Cursor{shard.contents[i], 4}.Number(4) && cursor.Number(4) == 0,
-             "frame chunks");
+      Expect(cursor.Number(4) == Cursor{shard.contents[i], 4}.Number(4), "frame chunks");
+      shard.loss_tokens += cursor.Number(4);
     }
     Expect(cursor.Number(8) == index_bytes, "index size");
     const uint64_t shard_bytes = cursor.Number(8);

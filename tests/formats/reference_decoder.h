@@ -11,7 +11,7 @@ namespace trainwright::test {
 struct ReferenceHeader {
   std::string magic, settings, kind, provenance, model, sha256;
   uint32_t vocab_size = 0, bos = 0, eos = 0, pad = 0, unk = 0;
-  int token_width = 0;
+  int token_width = 0, record_kind = 0;
   size_t size_bytes = 0;
 };
 
@@ -44,6 +44,7 @@ struct ReferenceShard {
   std::vector<std::string> contents;  ///< of the frames
   bool last = false;
   std::vector<uint64_t> totals;  ///< the seven counts of the index
+  uint64_t loss_tokens = 0;      ///< of its frames
   std::vector<std::pair<uint32_t, uint32_t>> seek_entries;
 };
 

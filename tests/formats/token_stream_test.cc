@@ -281,8 +281,8 @@ TEST(TokenStreamTest, AModelThatIsNotWhatItsHashSaysIsRefused) {
 }
 
 TEST(TokenStreamTest, RecordKindsThatAreOnlyReservedAreRefused) {
-  const auto bytes = EditedHeader([](std::vector<uint8_t>* header) { (*header)[52] = 1; });
-  EXPECT_THAT(MessageOf([&] { Decode(bytes); }), testing::HasSubstr("kind 1"));
+  const auto bytes = EditedHeader([](std::vector<uint8_t>* header) { (*header)[52] = 2; });
+  EXPECT_THAT(MessageOf([&] { Decode(bytes); }), testing::HasSubstr("kind 2"));
 }
 
 TEST(TokenStreamTest, MemoryGrowsWithWhatArrivesNotWithWhatAHeaderClaims) {

@@ -70,7 +70,7 @@ TEST(ShardVectorTest, TheReadersSeeWhatTheManPageSays) {
   const ShardInfo info = ShardView(bytes, "the vector").info();
   EXPECT_EQ(info.header.tokenizer, DemoTokenizer());
   EXPECT_TRUE(info.last);
-  EXPECT_EQ(info.totals, (ShardTotals{2, 2, 6, 2, 1, 0, 12}));
+  EXPECT_EQ(info.totals, (ShardTotals{2, 2, 6, 2, 1, 0, 12, 0}));
 }
 
 TEST(ShardVectorTest, TheWriterWritesTheBytesOfTheManPage) {
@@ -89,6 +89,107 @@ TEST(ShardVectorTest, TheWriterWritesTheBytesOfTheManPage) {
   writer.AddFrame(frame);
   writer.Finish(true, 0);
   EXPECT_EQ(HexEncode(sink.bytes()), HexEncode(bytes));
+}
+
+// Of sft records: a conversation whose first two ids are read and whose last two are predicted, and another that is
+// cut between ids that are read.
+const std::vector<uint32_t> kFirstPrompt = {1, 7}, kFirstAnswer = {299, 2}, kSecondPrompt = {1, 8}, kSecondAnswer = {9};
+
+ShardSetHeader SftDemoSet() {
+  ShardSetHeader header = DemoSet();
+  header.record_kind = RecordKind::kSft;
+  header.chunk_tokens = 5;
+  return header;
+}
+
+std::vector<Chunk> SftDemoChunks() {
+  return {{{{2, kSegmentNoLoss, kNoId, 5},
+            {2, kSegmentContinuesPrevious, kNoId, 4},
+            {1, kSegmentNoLoss | kSegmentEndsMidDocument | kSegmentNextNoLoss, 8, 1}},
+           {1, 7, 299, 2, 1}},
+          {{{1, kSegmentNoLoss | kSegmentStartsMidDocument, kNoId, 1},
+            {1, kSegmentContinuesPrevious, kNoId, 3},
+            {3, kSegmentPadding, kNoId, 0}},
+           {8, 9, 0, 0, 0}}};
+}
+
+TEST(SftVectorTest, TheStreamReaderSeesWhatTheManPageSays) {
+  const std::vector<uint8_t> bytes = test::HexDumpOf("trainwright-token-stream.5", 1);
+  TokenStreamReader reader(MemorySource(bytes));
+  EXPECT_EQ(reader.header().record_kind, RecordKind::kSft);
+  struct Expected {
+    std::vector<uint32_t> tokens;
+    bool begins, ends, loss;
+    uint64_t source_bytes;
+  };
+  for (const Expected& expected : {Expected{kFirstPrompt, true, false, false, 5}, {kFirstAnswer, false, true, true, 4},
+                                   {kSecondPrompt, true, false, false, 2}, {kSecondAnswer, false, true, true, 3}}) {
+    DocumentPiece piece;
+    ASSERT_TRUE(reader.Next(&piece));
+    EXPECT_THAT(piece.tokens, testing::ElementsAreArray(expected.tokens));
+    EXPECT_EQ(piece.begins, expected.begins);
+    EXPECT_EQ(piece.ends, expected.ends);
+    EXPECT_EQ(piece.loss, expected.loss);
+    EXPECT_EQ(piece.source_bytes, expected.source_bytes);
+  }
+  DocumentPiece piece;
+  EXPECT_FALSE(reader.Next(&piece));
+}
+
+TEST(SftVectorTest, TheStreamWriterWritesTheBytesOfTheManPage) {
+  MemorySink sink;
+  TokenStreamWriter writer(&sink, {DemoTokenizer(), RecordKind::kSft, "{}"});
+  writer.Write({.tokens = kFirstPrompt, .ends = false, .source_bytes = 5, .loss = false});
+  writer.Write({.tokens = kFirstAnswer, .begins = false, .source_bytes = 4});
+  writer.Write({.tokens = kSecondPrompt, .ends = false, .source_bytes = 2, .loss = false});
+  writer.Write({.tokens = kSecondAnswer, .begins = false, .source_bytes = 3});
+  writer.Finish();
+  EXPECT_EQ(HexEncode(sink.bytes()), HexEncode(test::HexDumpOf("trainwright-token-stream.5", 1)));
+}
+
+TEST(SftVectorTest, TheShardReadersSeeWhatTheManPageSays) {
+  const std::vector<uint8_t> bytes = test::HexDumpOf("trainwright-shard.5", 1);
+  EXPECT_EQ(test::ReadShardStream(bytes), SftDemoChunks());
+  EXPECT_EQ(test::ReadShardView(bytes), SftDemoChunks());
+  const ShardInfo info = ShardView(bytes, "the vector").info();
+  EXPECT_EQ(info.header.record_kind, RecordKind::kSft);
+  EXPECT_EQ(info.totals, (ShardTotals{2, 2, 7, 3, 1, 0, 14, 3}));
+}
+
+TEST(SftVectorTest, TheReferenceDecoderSeesWhatTheShardWriterWrites) {
+  const std::vector<uint8_t> bytes = test::EncodeShard(SftDemoSet(), SftDemoChunks());
+  const auto shards = test::DecodeShardsByReference(std::string(AsText(bytes)));
+  ASSERT_EQ(shards.size(), 1u);
+  EXPECT_EQ(shards[0].header.record_kind, 1);
+  EXPECT_EQ(shards[0].loss_tokens, 3u);
+  EXPECT_THAT(shards[0].totals, testing::ElementsAre(2, 2, 7, 3, 1, 0, 14));
+  ASSERT_EQ(shards[0].chunks.size(), 2u);
+  std::vector<int> flags;
+  for (const test::ReferenceChunk& chunk : shards[0].chunks) {
+    for (const test::ReferenceSegment& segment : chunk.segments) flags.push_back(segment.flags);
+  }
+  EXPECT_THAT(flags, testing::ElementsAre(8, 16, 8 | 2 | 32, 8 | 1, 16, 4));
+}
+
+TEST(SftVectorTest, SegmentsThatDoNotFitTogetherAreRefused) {
+  const auto refused = [](std::vector<Segment> segments) {
+    size_t tokens = 0;
+    for (const Segment& segment : segments) tokens += segment.tokens;
+    const Chunk chunk = {std::move(segments), std::vector<uint32_t>(tokens, 3)};
+    try {
+      EncodeFrame(SftDemoSet(), std::vector<Chunk>{chunk}, 0, 3);
+    } catch (const Error&) {
+      return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(refused({{2, kSegmentNoLoss, kNoId, 0}, {3, kSegmentContinuesPrevious, kNoId, 0}}));
+  EXPECT_TRUE(refused({{5, kSegmentContinuesPrevious, kNoId, 0}})) << "nothing to continue";
+  EXPECT_TRUE(refused({{2, 0, kNoId, 0}, {3, kSegmentContinuesPrevious, kNoId, 0}})) << "two runs that are one";
+  EXPECT_TRUE(refused({{2, kSegmentEndsMidDocument, 3, 0},
+                       {3, kSegmentContinuesPrevious | kSegmentNoLoss, kNoId, 0}})) << "it ended elsewhere";
+  EXPECT_TRUE(refused({{5, kSegmentNextNoLoss, kNoId, 0}})) << "no next token";
+  EXPECT_TRUE(refused({{5, 64, kNoId, 0}})) << "unknown flag";
 }
 
 TEST(ReferenceDecoderTest, AgreesWithTheTokenStreamWriter) {

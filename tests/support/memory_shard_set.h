@@ -5,26 +5,22 @@
 #include <utility>
 #include <vector>
 
+#include "lib/formats/frame_content.h"
 #include "lib/formats/shard_set.h"
 
 namespace trainwright::test {
 
 class MemoryShardSet final : public ShardSet {
  public:
-  MemoryShardSet(std::vector<Chunk> chunks, uint32_t chunks_per_frame, uint32_t vocab_size = 1u << 30)
+  MemoryShardSet(std::vector<Chunk> chunks, uint32_t chunks_per_frame, uint32_t vocab_size = 1u << 30,
+                 RecordKind kind = RecordKind::kLm)
       : chunks_(std::move(chunks)), chunks_per_frame_(chunks_per_frame) {
     header_.tokenizer.kind = "bytes";
     header_.tokenizer.vocab_size = vocab_size;
     header_.chunks_per_frame = chunks_per_frame;
     header_.provenance_json = "{}";
-    totals_.chunks = chunks_.size();
-    for (const Chunk& chunk : chunks_) {
-      for (const Segment& segment : chunk.segments) {
-        if (segment.flags & kSegmentPadding) continue;
-        totals_.tokens += segment.tokens;
-        totals_.documents += segment.flags & kSegmentStartsMidDocument ? 0 : 1;
-      }
-    }
+    header_.record_kind = kind;
+    totals_ = TotalsOf(kind, chunks_);
   }
   const ShardSetHeader& header() const override { return header_; }
   const ShardTotals& totals() const override { return totals_; }

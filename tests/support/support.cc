@@ -59,17 +59,20 @@ std::string Fixture(const std::string& relative) {
   return std::string(TRAINWRIGHT_SOURCE_DIR) + "/tests/" + relative;
 }
 
-std::vector<uint8_t> HexDumpOf(const std::string& page) {
+std::vector<uint8_t> HexDumpOf(const std::string& page, size_t number) {
   std::istringstream lines(ReadFile(Fixture("../man/" + page)));
-  std::vector<uint8_t> bytes;
+  std::vector<std::vector<uint8_t>> dumps;
   for (std::string line; std::getline(lines, line);) {
     // "0010  89 54 57 ..."; only the lines of the dump start with four digits and two spaces.
     if (line.find_first_not_of("0123456789abcdef") != 4 || line.compare(4, 2, "  ") != 0) continue;
-    EXPECT_EQ(std::stoul(line.substr(0, 4), nullptr, 16), bytes.size()) << line;
+    const size_t offset = std::stoul(line.substr(0, 4), nullptr, 16);
+    if (offset == 0) dumps.emplace_back();
+    std::vector<uint8_t>& bytes = dumps.at(dumps.size() - 1);
+    EXPECT_EQ(offset, bytes.size()) << line;
     std::istringstream digits(line.substr(6));
     for (int byte; digits >> std::hex >> byte;) bytes.push_back(static_cast<uint8_t>(byte));
   }
-  return bytes;
+  return dumps.at(number);
 }
 
 uint64_t TestSeed() {

@@ -36,8 +36,8 @@ std::string ReadFile(const std::string& path);
 /// A committed fixture: tests/<relative>.
 std::string Fixture(const std::string& relative);
 
-/// The bytes of the one hex dump in a man page: lines of four digits, two spaces and bytes.
-std::vector<uint8_t> HexDumpOf(const std::string& page);
+/// The bytes of a hex dump in a man page, counted from 0: lines of four digits, two spaces and bytes.
+std::vector<uint8_t> HexDumpOf(const std::string& page, size_t number = 0);
 
 /// The seed of this run's random tests: TRAINWRIGHT_TEST_SEED, or 1. Print it in a SCOPED_TRACE.
 uint64_t TestSeed();

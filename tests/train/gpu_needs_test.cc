@@ -22,7 +22,7 @@ using testing::HasSubstr;
 PackedBatch BatchOf(const std::vector<size_t>& lengths) {
   PackedBatch batch;
   for (const size_t length : lengths) {
-    batch.AppendSpan(std::vector<uint32_t>(length, 1).data(), length, kNoId);
+    batch.AppendSpan(std::vector<uint32_t>(length, 1), kNoId);
   }
   return batch;
 }
