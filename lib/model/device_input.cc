@@ -37,10 +37,8 @@ void CheckInput(const ModelInput& input, int64_t vocab_size, int64_t positions_l
 }
 
 DeviceInput ToDevice(const ModelInput& input, at::Device device) {
-  const int64_t* positions = input.positions_n.const_data_ptr<int64_t>();
   return {Upload(input.tokens_n, device, input.pin), Upload(input.positions_n, device, input.pin),
-          SpanTable(input.span_starts, device, input.pin),
-          *std::max_element(positions, positions + input.positions_n.numel()) + 1};
+          input.positions_n, SpanTable(input.span_starts, device, input.pin)};
 }
 
 }  // namespace trainwright

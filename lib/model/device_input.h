@@ -11,10 +11,10 @@
 namespace trainwright {
 
 struct DeviceInput {
-  at::Tensor tokens_n;     ///< int64 [N]
-  at::Tensor positions_n;  ///< int64 [N]
+  at::Tensor tokens_n;          ///< int64 [N]
+  at::Tensor positions_n;       ///< int64 [N]
+  at::Tensor host_positions_n;  ///< the same on the host
   SpanTable spans;
-  int64_t positions_end = 0;  ///< one past the largest position
 
   int64_t num_tokens() const { return tokens_n.numel(); }
 };

@@ -31,7 +31,7 @@ const ModelConfig& Llama::CheckedConfig(const ModelConfig& config) {
 Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device device,
              std::optional<uint64_t> seed)
     : Transformer(CheckedConfig(config), numerics, device, {.mlp_inner = 2 * config.intermediate_size}),
-      rope_(config.rope_theta, config.head_dim, device) {
+      rope_({.theta = config.rope_theta}, config.head_dim, device) {
   FlatParameters& parameters = this->parameters();
   struct Indices {
     size_t attention_norm, q, k, v, o, mlp_norm, gate, up, down;
@@ -77,11 +77,15 @@ Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device dev
   }
 }
 
+RopeRows Llama::RowsOf(const DeviceInput& input) {
+  return rope_.RowsOf(input.positions_n, input.host_positions_n, input.spans.starts);
+}
+
 at::Tensor Llama::Forward(const DeviceInput& input, bool keep, const Attend& attend) {
   const int64_t num_tokens = input.num_tokens();
   const AttentionShape shape = ShapeOf(num_tokens);
   const double epsilon = config().rms_norm_eps;
-  rope_.Reserve(input.positions_end);
+  const RopeRows rope = RowsOf(input);
   auto [normed, update, activation] = NewForwardScratch(num_tokens);
   at::Tensor stream = ViewsOf(0, num_tokens).input_nd, pending;
   Embed(Value(embedding_), input.tokens_n, stream);
@@ -92,7 +96,7 @@ at::Tensor Llama::Forward(const DeviceInput& input, bool keep, const Attend& att
     AddRmsNorm(numerics(), stream, pending, Value(layer.attention_norm), epsilon, views.input_nd, normed,
                input_rstd);
     layer.qkv.Forward(normed, views.qkv);
-    ApplyRope(numerics(), rope_, shape, input.positions_n, /*backward=*/false, views.qkv);
+    ApplyRope(numerics(), rope, shape, /*backward=*/false, views.qkv);
     attend(i, views);
     layer.attention_out.Forward(views.attention, update);
     AddRmsNorm(numerics(), views.input_nd, update, Value(layer.mlp_norm), epsilon, views.middle_nd, normed,
@@ -111,6 +115,7 @@ at::Tensor Llama::Forward(const DeviceInput& input, bool keep, const Attend& att
 void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
   const int64_t num_tokens = input.num_tokens();
   const AttentionShape shape = ShapeOf(num_tokens);
+  const RopeRows rope = RowsOf(input);
   BackwardScratch scratch = NewBackwardScratch(num_tokens);
   const auto norm_backward = [&](const at::Tensor& d_out, const at::Tensor& x,
                                  const at::Tensor& statistics_sn, size_t weight) {
@@ -136,7 +141,7 @@ void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
     if (numerics().emulated()) RoundInto(numerics(), scratch.d_attention, scratch.d_attention);
     PackedAttentionBackward(numerics(), shape, scratch.d_attention, views.qkv, views.attention, views.lse_hn,
                             input.spans, scratch.d_qkv);
-    ApplyRope(numerics(), rope_, shape, input.positions_n, /*backward=*/true, scratch.d_qkv);
+    ApplyRope(numerics(), rope, shape, /*backward=*/true, scratch.d_qkv);
     RmsNormAgain(numerics(), views.input_nd, views.input_statistics_sn[0], Value(layer.attention_norm),
                  scratch.normed_nd);
     layer.qkv.Backward(scratch.d_qkv, scratch.normed_nd, scratch.d_normed_nd);

@@ -28,6 +28,7 @@ class Llama final : public Transformer {
   };
 
   static const ModelConfig& CheckedConfig(const ModelConfig& config);
+  RopeRows RowsOf(const DeviceInput& input);
 
   size_t embedding_ = 0, final_norm_ = 0, head_ = 0;
   std::vector<Layer> layers_;

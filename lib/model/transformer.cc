@@ -168,8 +168,8 @@ DeviceInput CachedDecoder::InputOf(const std::vector<int64_t>& tokens) const {
     tokens_n.mutable_data_ptr<int64_t>()[i] = tokens[i];
     positions_n.mutable_data_ptr<int64_t>()[i] = length_ + i;
   }
-  return {Upload(tokens_n, model_.device_), Upload(positions_n, model_.device_),
-          SpanTable(std::vector<int32_t>{0, static_cast<int32_t>(count)}, model_.device_), length_ + count};
+  return {Upload(tokens_n, model_.device_), Upload(positions_n, model_.device_), positions_n,
+          SpanTable(std::vector<int32_t>{0, static_cast<int32_t>(count)}, model_.device_)};
 }
 
 at::Tensor CachedDecoder::Append(const std::vector<int64_t>& tokens) {

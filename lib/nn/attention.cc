@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kShortSpan = 64;
 
 struct Spans {
-  std::vector<cpu::AttentionTask> short_tasks;  // every group of every short span
+  std::vector<cpu::AttentionTask> short_tasks;  // every group of every span that is computed row by row
   std::vector<cpu::AttentionTask> block_tasks;  // every group of every long span, where blocks of our own do
   std::vector<cpu::AttentionTask> torch_spans;  // the long spans elsewhere; group unused
   int64_t longest_short = 0;
@@ -33,7 +33,8 @@ Spans Classify(const Numerics& numerics, const AttentionShape& shape, const std:
   for (size_t s = 0; s + 1 < span_starts.size(); ++s) {
     const int64_t begin = span_starts[s], end = span_starts[s + 1];
     if (end == begin) continue;
-    const bool is_long = end - begin > kShortSpan;
+    const bool windowed = shape.window != 0 && end - begin > shape.window;  // torch's kernel has no windows
+    const bool is_long = end - begin > kShortSpan && (blocks || !windowed);
     if (is_long && !blocks) {
       spans.torch_spans.push_back({begin, end, 0});
       continue;
@@ -174,7 +175,11 @@ void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& sha
 }
 
 void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& query,
-                     const at::Tensor& keys, const at::Tensor& values, int64_t length, at::Tensor& out) {
+                     const at::Tensor& all_keys, const at::Tensor& all_values, int64_t all_length,
+                     at::Tensor& out) {
+  const int64_t length = shape.window == 0 ? all_length : std::min(shape.window, all_length);
+  const at::Tensor keys = all_keys.narrow(0, all_length - length, length),
+                   values = all_values.narrow(0, all_length - length, length);
   if (!query.is_cpu()) return DecodeByProducts(shape, query, keys, values, length, out);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const void *q = query.const_data_ptr(), *k = keys.const_data_ptr(), *v = values.const_data_ptr();

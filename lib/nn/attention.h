@@ -1,5 +1,7 @@
-/// Causal self-attention inside each span of a packed batch, with grouped query heads.
-/// \source Dao et al. 2022, arXiv:2205.14135 (the passes of long spans, torch's kernel)
+/// Causal self-attention inside each span of a packed batch, with grouped query heads, over all that came
+/// before or over a sliding window (AttentionShape::window; Child et al. 2019, arXiv:1904.10509; Jiang et al.
+/// 2023, arXiv:2310.06825). \source Dao et al. 2022, arXiv:2205.14135 (the passes of long spans, torch's
+/// kernel)
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +26,7 @@ void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& sha
                              const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
                              const at::Tensor& lse_hn, const SpanTable& spans, at::Tensor& d_qkv);
 
-/// One query row against cached keys and values, storage type [length, G, K].
+/// One query row, at position `length` - 1, against cached keys and values, storage type [length, G, K].
 /// \param query [H K] \param out [H K]
 void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& query,
                      const at::Tensor& keys, const at::Tensor& values, int64_t length, at::Tensor& out);

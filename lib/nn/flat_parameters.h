@@ -69,6 +69,7 @@ class FlatParameters {
   /// Sets a parameter, rounded as its buffer stores it; the compute copy of a trainable one is
   /// RefreshCompute's to follow. \param value of the parameter's shape, any floating type
   void Assign(size_t index, const at::Tensor& value);
+  const Numerics& numerics() const { return numerics_; }  ///< as given to Allocate
   void ZeroGradients();
   /// Recasts the compute copy from the master; after every change of values().
   void RefreshCompute();

@@ -1,11 +1,15 @@
 #include "lib/nn/linear.h"
 
 #include "lib/base/error.h"
+#include "lib/nn/bias.h"
 #include "lib/nn/matmul.h"
 
 namespace trainwright {
 
-Linear::Linear(FlatParameters* parameters, const std::vector<size_t>& indices) : parameters_(parameters) {
+Linear::Linear(FlatParameters* parameters, const std::vector<size_t>& indices,
+               const std::vector<size_t>& biases)
+    : parameters_(parameters) {
+  TRAINWRIGHT_CHECK(biases.empty() || biases.size() == indices.size());
   for (const size_t index : indices) {
     const Parameter& parameter = (*parameters)[index];
     TRAINWRIGHT_CHECK(parameter.shape.size() == 2 && (in_ == 0 || in_ == parameter.shape[1]));
@@ -17,11 +21,29 @@ Linear::Linear(FlatParameters* parameters, const std::vector<size_t>& indices) :
     } else {
       pieces_.push_back({index, index, out_, rows});
     }
+    if (!biases.empty()) {
+      const size_t bias = biases[biases_.size()];
+      TRAINWRIGHT_CHECK((*parameters)[bias].size == rows);
+      biases_.push_back({bias, out_, rows});
+    }
     out_ += rows;
   }
 }
 
+at::Tensor Linear::bias() const {
+  TRAINWRIGHT_CHECK(biases_.size() <= 1);
+  return biases_.empty() ? at::Tensor() : (*parameters_)[biases_[0].index].value;
+}
+
 void Linear::Forward(const at::Tensor& x, at::Tensor& y) const {
+  ForwardWithoutBias(x, y);
+  for (const Bias& bias : biases_) {
+    at::Tensor columns = y.narrow(1, bias.column, bias.rows);
+    AddBias(parameters_->numerics(), (*parameters_)[bias.index].value, columns);
+  }
+}
+
+void Linear::ForwardWithoutBias(const at::Tensor& x, at::Tensor& y) const {
   for (const Piece& piece : pieces_) {
     const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
     at::Tensor columns = pieces_.size() == 1 ? y : y.narrow(1, piece.column, piece.rows);
@@ -38,6 +60,11 @@ void Linear::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x
     if (!d_x.defined()) continue;
     const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
     Matmul(columns, weight, d_x, /*accumulate=*/piece.column != 0);
+  }
+  for (const Bias& bias : biases_) {
+    Parameter& parameter = (*parameters_)[bias.index];
+    if (!parameter.trainable) continue;
+    AccumulateBiasGradient(parameters_->numerics(), dy.narrow(1, bias.column, bias.rows), parameter.gradient);
   }
 }
 

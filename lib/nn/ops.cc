@@ -130,7 +130,7 @@ void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosi
           int64_t num_heads, int64_t num_kv_heads, int64_t precision, bool backward) {
   const AttentionShape shape{qkv.size(0), num_heads, num_kv_heads,
                              qkv.size(1) / (num_heads + 2 * num_kv_heads)};
-  ApplyRope(NumericsOf(precision, qkv), cosines, sines, shape, positions_n, backward, qkv);
+  ApplyRope(NumericsOf(precision, qkv), {cosines, sines, positions_n}, shape, backward, qkv);
 }
 
 void Swiglu(const at::Tensor& gate_up, int64_t precision, at::Tensor& out_nf) {

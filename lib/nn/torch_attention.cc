@@ -15,6 +15,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <tuple>
 
 #include "lib/base/error.h"
@@ -76,15 +77,31 @@ at::Tensor NoState(const at::Tensor& like) {
   return at::empty({}, like.options().dtype(at::kLong));
 }
 
+/// [T, T] bool: what a token of a span does not attend to.
+at::Tensor Unseen(const AttentionShape& shape, int64_t length, const at::TensorOptions& options) {
+  const at::Tensor all = at::ones({length, length}, options.dtype(at::kBool));
+  const at::Tensor future = all.triu(1);
+  return shape.window == 0 ? future : future.logical_or_(all.tril(-shape.window));
+}
+
+/// The window as flash takes it: how many tokens before its own a token sees.
+std::optional<int64_t> FlashWindow(const AttentionShape& shape) {
+  return shape.window == 0 ? std::nullopt : std::make_optional(shape.window - 1);
+}
+
+/// The kernel of one span: efficient and cudnn know no window, so a span that is longer goes to math.
+AttentionBackend BackendOf(AttentionBackend backend, const AttentionShape& shape, int64_t length) {
+  return shape.window != 0 && length > shape.window ? AttentionBackend::kMath : backend;
+}
+
 /// One span: out [T, H, K] and lse [H, T] are written.
 void ForwardMath(const AttentionShape& shape, const Heads& in, at::Tensor out_thk, at::Tensor lse_ht) {
   const int64_t length = in.q_thk.size(0);
   const at::Tensor q_htk = in.q_thk.transpose(0, 1).to(at::kFloat),
                    k_htk = Repeat(shape, in.k_tgk).transpose(0, 1).to(at::kFloat),
                    v_htk = Repeat(shape, in.v_tgk).transpose(0, 1).to(at::kFloat);
-  const at::Tensor future = at::ones({length, length}, q_htk.options().dtype(at::kBool)).triu_(1);
   at::Tensor scores = at::matmul(q_htk, k_htk.transpose(1, 2)).mul_(ScaleOf(shape));
-  scores.masked_fill_(future, -std::numeric_limits<double>::infinity());
+  scores.masked_fill_(Unseen(shape, length, q_htk.options()), -std::numeric_limits<double>::infinity());
   const at::Tensor lse = at::logsumexp(scores, {2}, /*keepdim=*/true);
   out_thk.copy_(at::matmul(scores.sub_(lse).exp_(), v_htk).transpose(0, 1));
   lse_ht.copy_(lse.squeeze(2));
@@ -102,9 +119,10 @@ Gradients BackwardMath(const AttentionShape& shape, const Heads& in, const at::T
                    v_htk = Repeat(shape, in.v_tgk).transpose(0, 1).to(at::kFloat),
                    d_out_htk = d_out_thk.transpose(0, 1).to(at::kFloat),
                    out_htk = out_thk.transpose(0, 1).to(at::kFloat);
-  const at::Tensor future = at::ones({length, length}, q_htk.options().dtype(at::kBool)).triu_(1);
   at::Tensor p = at::matmul(q_htk, k_htk.transpose(1, 2)).mul_(ScaleOf(shape));
-  p.masked_fill_(future, -std::numeric_limits<double>::infinity()).sub_(lse_ht.unsqueeze(2)).exp_();
+  p.masked_fill_(Unseen(shape, length, q_htk.options()), -std::numeric_limits<double>::infinity())
+      .sub_(lse_ht.unsqueeze(2))
+      .exp_();
   const at::Tensor delta = d_out_htk.mul(out_htk).sum(2, /*keepdim=*/true);
   const at::Tensor d_v = at::matmul(p.transpose(1, 2), d_out_htk);
   const at::Tensor d_scores =
@@ -183,7 +201,7 @@ int64_t AttentionWorkspaceBytes(AttentionBackend backend, const AttentionShape& 
     return gradients + of_repeats + d_q_sums + padded_rows * heads * kFp32;
   }
   const int64_t length = spans.longest(), rows = length * heads * size;  // elements of all heads of a span
-  if (backend == AttentionBackend::kMath) {
+  if (BackendOf(backend, shape, length) == AttentionBackend::kMath) {
     // q, k, v, d_out, out and three gradients in fp32; the weights, their gradient and the mask.
     return 8 * rows * kFp32 + 2 * length * length * heads * kFp32 + length * length;
   }
@@ -198,7 +216,8 @@ void TorchAttention(AttentionBackend backend, const AttentionShape& shape, const
     const Heads in = HeadsOf(shape, qkv);
     const auto result = at::_flash_attention_forward(
         in.q_thk, in.k_tgk, in.v_tgk, spans.starts_on_device, spans.starts_on_device, spans.longest(),
-        spans.longest(), /*dropout_p=*/0.0, /*is_causal=*/true, /*return_debug_mask=*/false, ScaleOf(shape));
+        spans.longest(), /*dropout_p=*/0.0, /*is_causal=*/true, /*return_debug_mask=*/false, ScaleOf(shape),
+        FlashWindow(shape), FlashWindow(shape) ? std::make_optional<int64_t>(0) : std::nullopt);
     TRAINWRIGHT_CHECK(std::get<1>(result).sizes() == lse_hn.sizes());
     out.copy_(std::get<0>(result));
     lse_hn.copy_(std::get<1>(result));
@@ -208,8 +227,9 @@ void TorchAttention(AttentionBackend backend, const AttentionShape& shape, const
     const int64_t begin = spans.starts[s], length = spans.starts[s + 1] - begin;
     if (length == 0) continue;
     const Heads in = HeadsOf(shape, qkv.narrow(0, begin, length));
-    const auto forward = backend == AttentionBackend::kCudnn       ? ForwardCudnn
-                         : backend == AttentionBackend::kEfficient ? ForwardEfficient
+    const AttentionBackend of_span = BackendOf(backend, shape, length);
+    const auto forward = of_span == AttentionBackend::kCudnn       ? ForwardCudnn
+                         : of_span == AttentionBackend::kEfficient ? ForwardEfficient
                                                                    : ForwardMath;
     forward(shape, in, out.narrow(0, begin, length), lse_hn.narrow(1, begin, length));
   }
@@ -225,7 +245,8 @@ void TorchAttentionBackward(AttentionBackend backend, const AttentionShape& shap
     const auto result = at::_flash_attention_backward(
         d_out, in.q_thk, in.k_tgk, in.v_tgk, out, lse_hn, spans.starts_on_device, spans.starts_on_device,
         spans.longest(), spans.longest(), /*dropout_p=*/0.0, /*is_causal=*/true, NoState(qkv), NoState(qkv),
-        ScaleOf(shape));
+        ScaleOf(shape), FlashWindow(shape),
+        FlashWindow(shape) ? std::make_optional<int64_t>(0) : std::nullopt);
     gradients.q_thk.copy_(std::get<0>(result));
     gradients.k_tgk.copy_(std::get<1>(result));
     gradients.v_tgk.copy_(std::get<2>(result));
@@ -236,8 +257,9 @@ void TorchAttentionBackward(AttentionBackend backend, const AttentionShape& shap
     if (length == 0) continue;
     const Heads in = HeadsOf(shape, qkv.narrow(0, begin, length)),
                 to = HeadsOf(shape, d_qkv.narrow(0, begin, length));
-    const auto backward = backend == AttentionBackend::kCudnn       ? BackwardCudnn
-                          : backend == AttentionBackend::kEfficient ? BackwardEfficient
+    const AttentionBackend of_span = BackendOf(backend, shape, length);
+    const auto backward = of_span == AttentionBackend::kCudnn       ? BackwardCudnn
+                          : of_span == AttentionBackend::kEfficient ? BackwardEfficient
                                                                     : BackwardMath;
     const Gradients gradients = backward(shape, in, d_out.narrow(0, begin, length),
                                          out.narrow(0, begin, length), lse_hn.narrow(1, begin, length));

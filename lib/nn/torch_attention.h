@@ -9,7 +9,9 @@
 
 namespace trainwright {
 
-/// As PackedAttention. \param backend resolved: not kAuto \param qkv any device that has the backend
+/// As PackedAttention. A span that is longer than the shape's window is computed by math under the backends
+/// that know no windows, efficient and cudnn. \param backend resolved: not kAuto \param qkv any device that
+/// has the backend
 void TorchAttention(AttentionBackend backend, const AttentionShape& shape, const at::Tensor& qkv,
                     const SpanTable& spans, at::Tensor& out_nhk, at::Tensor& lse_hn);
 

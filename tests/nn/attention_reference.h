@@ -33,12 +33,13 @@ void ForSpanHeads(const AttentionShape& shape, const std::vector<int32_t>& spans
   }
 }
 
-/// q k^T / sqrt(K), -infinity above the diagonal.
-inline at::Tensor CausalScores(const at::Tensor& q_tk, const at::Tensor& k_tk) {
+/// q k^T / sqrt(K), -infinity above the diagonal and, with a window W, from W places below it on.
+inline at::Tensor CausalScores(const AttentionShape& shape, const at::Tensor& q_tk, const at::Tensor& k_tk) {
   const int64_t length = q_tk.size(0);
-  const at::Tensor future = at::ones({length, length}, at::kBool).triu(1);
+  at::Tensor unseen = at::ones({length, length}, at::kBool).triu(1);
+  if (shape.window > 0) unseen = unseen.logical_or(at::ones({length, length}, at::kBool).tril(-shape.window));
   const at::Tensor scores = q_tk.matmul(k_tk.t()).div(std::sqrt(static_cast<double>(q_tk.size(1))));
-  return scores.masked_fill(future, -INFINITY);
+  return scores.masked_fill(unseen, -INFINITY);
 }
 
 /// softmax(scores) v, [N, H K].
@@ -47,7 +48,7 @@ inline at::Tensor Attention(const at::Tensor& qkv_input, const AttentionShape& s
   const at::Tensor qkv = qkv_input.to(at::kDouble);
   at::Tensor out = at::zeros({shape.num_tokens, shape.num_heads * shape.head_dim}, at::kDouble);
   ForSpanHeads(shape, spans, [&](const auto& rows, int64_t head, int64_t key, int64_t value) {
-    const at::Tensor weights = at::softmax(CausalScores(rows(qkv, head), rows(qkv, key)), 1);
+    const at::Tensor weights = at::softmax(CausalScores(shape, rows(qkv, head), rows(qkv, key)), 1);
     rows(out, head).copy_(weights.matmul(rows(qkv, value)));
   });
   return out;
@@ -59,7 +60,8 @@ inline at::Tensor AttentionLse(const at::Tensor& qkv_input, const AttentionShape
   const at::Tensor qkv = qkv_input.to(at::kDouble);
   at::Tensor lse = at::zeros({shape.num_tokens, shape.num_heads * shape.head_dim}, at::kDouble);
   ForSpanHeads(shape, spans, [&](const auto& rows, int64_t head, int64_t key, int64_t) {
-    rows(lse, head).copy_(CausalScores(rows(qkv, head), rows(qkv, key)).logsumexp({1}, /*keepdim=*/true));
+    rows(lse, head).copy_(
+        CausalScores(shape, rows(qkv, head), rows(qkv, key)).logsumexp({1}, /*keepdim=*/true));
   });
   return lse.view({shape.num_tokens, shape.num_heads, shape.head_dim}).select(2, 0);
 }
@@ -72,7 +74,8 @@ inline at::Tensor AttentionGradient(const at::Tensor& d_out_input, const at::Ten
   at::Tensor d_qkv = at::zeros_like(qkv);
   ForSpanHeads(shape, spans, [&](const auto& rows, int64_t head, int64_t key, int64_t value) {
     const at::Tensor q = rows(qkv, head), k = rows(qkv, key), d = rows(d_out, head);
-    const at::Tensor weights = at::softmax(CausalScores(q, k), 1), d_weights = d.matmul(rows(qkv, value).t());
+    const at::Tensor weights = at::softmax(CausalScores(shape, q, k), 1),
+                     d_weights = d.matmul(rows(qkv, value).t());
     const at::Tensor d_scores = weights.mul(d_weights.sub(d_weights.mul(weights).sum(1, true))).mul(scale);
     rows(d_qkv, head).add_(d_scores.matmul(k));
     rows(d_qkv, key).add_(d_scores.t().matmul(q));

@@ -86,7 +86,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Combine(testing::Values(Case{"one_block_and_a_row", {65, 2, 2, 32}, {0, 65}},
                                      Case{"whole_blocks", {128, 1, 1, 64}, {0, 128}},
                                      Case{"many_blocks_grouped", {1110, 4, 2, 32}, {0, 7, 80, 1107, 1110}},
-                                     Case{"wide_heads", {600, 2, 1, 128}, {0, 600}}),
+                                     Case{"wide_heads", {600, 2, 1, 128}, {0, 600}},
+                                     Case{"window_below_a_block", {300, 2, 1, 32, 17}, {0, 70, 300}},
+                                     Case{"window_of_blocks", {700, 2, 2, 32, 128}, {0, 700}},
+                                     Case{"window_beyond_reach", {1300, 1, 1, 32, 650}, {0, 1300}},
+                                     Case{"window_of_the_span", {200, 1, 1, 32, 200}, {0, 200}}),
                      testing::Values(at::kFloat, at::kBFloat16)),
     [](const auto& info) {
       return std::get<0>(info.param).name + std::string(std::get<1>(info.param) == at::kFloat ? "_fp32" : "_bf16");
@@ -131,11 +135,18 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PackedAttentionTest,
                          testing::Values(Case{"short_grouped", {12, 4, 2, 6}, {0, 1, 5, 12}},
                                          Case{"odd_heads", {9, 3, 1, 4}, {0, 9}},
                                          Case{"long_grouped", {67, 2, 1, 4}, {0, 67}},
-                                         Case{"mixed", {74, 2, 2, 2}, {0, 4, 70, 74}}),
+                                         Case{"mixed", {74, 2, 2, 2}, {0, 4, 70, 74}},
+                                         Case{"short_windowed", {12, 4, 2, 6, 3}, {0, 1, 5, 12}},
+                                         Case{"itself_alone", {9, 3, 1, 4, 1}, {0, 9}},
+                                         Case{"long_windowed", {150, 2, 1, 4, 70}, {0, 70, 150}}),
                          [](const auto& info) { return info.param.name; });
 
-TEST(DecodeAttentionTest, EqualsTheLastRowOfTheWholeSequence) {
-  const AttentionShape shape{20, 6, 2, 8};
+class DecodeAttentionTest : public testing::TestWithParam<int64_t> {};
+
+INSTANTIATE_TEST_SUITE_P(Windows, DecodeAttentionTest, testing::Values(0, 1, 7, 20, 50));
+
+TEST_P(DecodeAttentionTest, EqualsTheLastRowOfTheWholeSequence) {
+  const AttentionShape shape{20, 6, 2, 8, GetParam()};
   const at::Tensor qkv = RandomTensor({20, shape.row()}, 1);
   const at::Tensor keys = qkv.narrow(1, 48, 16).contiguous(), values = qkv.narrow(1, 64, 16).contiguous();
   at::Tensor out = at::zeros({48});

@@ -32,10 +32,9 @@ TEST(RopeTest, TurnsPairsAsComplexNumbers) {
   const AttentionShape shape{7, 3, 1, 6};
   const at::Tensor before = RandomTensor({7, shape.row()}, 1);
   const at::Tensor positions = at::arange(7, at::kLong).mul(100);
-  RopeTable table(10000.0, 6);
-  table.Reserve(601);
+  const RopeRows table = RopeTable({}, 6).RowsOf(positions, positions, {0, 7});
   at::Tensor after = before.clone();
-  ApplyRope(test::kFp32, table, shape, positions, false, after);
+  ApplyRope(test::kFp32, table, shape, false, after);
   for (int64_t n = 0; n < 7; ++n) {
     for (int64_t head = 0; head < 4; ++head) {
       for (int64_t i = 0; i < 3; ++i) {
@@ -52,27 +51,42 @@ TEST(RopeTest, TurnsPairsAsComplexNumbers) {
   EXPECT_TRUE(at::equal(after.narrow(1, 24, 6), before.narrow(1, 24, 6)));  // values are not turned
 }
 
+TEST(RopeTest, TurnsThePartOfAHeadThatTheTableHasAndRoundsTheRest) {
+  const AttentionShape whole{5, 3, 1, 4}, partial{5, 3, 1, 10};
+  const at::Tensor positions = at::arange(5, at::kLong);
+  const at::Tensor before = RandomTensor({5, partial.row()}, 1);
+  const RopeRows table = RopeTable({.partial_rotary_factor = 0.4}, 10).RowsOf(positions, positions, {0, 5});
+  const Numerics numerics{Precision::kBf16, at::kFloat};
+  at::Tensor after = before.clone();
+  ApplyRope(numerics, table, partial, false, after);
+  const auto cut = [](const at::Tensor& qkv, int64_t begin, int64_t count) {
+    return qkv.view({5, 5, 10}).narrow(2, begin, count).contiguous();
+  };
+  at::Tensor turned = cut(before, 0, 4).view({5, whole.row()}).contiguous();
+  ApplyRope(numerics, RopeTable({}, 4).RowsOf(positions, positions, {0, 5}), whole, false, turned);
+  EXPECT_TRUE(at::equal(cut(after, 0, 4).view({5, whole.row()}), turned));
+  EXPECT_TRUE(at::equal(cut(after, 4, 6), cut(before, 4, 6).to(at::kBFloat16).to(at::kFloat)));
+}
+
 TEST(RopeTest, BackwardIsTheTransposedRotation) {
   const AttentionShape shape{5, 2, 2, 4};
-  RopeTable table(100.0, 4);
-  table.Reserve(5);
   const at::Tensor positions = at::arange(5, at::kLong);
+  const RopeRows table = RopeTable({.theta = 100.0}, 4).RowsOf(positions, positions, {0, 5});
   const at::Tensor x = RandomTensor({5, shape.row()}, 1), y = RandomTensor({5, shape.row()}, 2);
   at::Tensor turned = x.clone(), turned_back = y.clone();
-  ApplyRope(test::kFp32, table, shape, positions, false, turned);
-  ApplyRope(test::kFp32, table, shape, positions, true, turned_back);
+  ApplyRope(test::kFp32, table, shape, false, turned);
+  ApplyRope(test::kFp32, table, shape, true, turned_back);
   // <R x, y> = <x, R^T y>
   EXPECT_NEAR(turned.mul(y).sum().item<double>(), x.mul(turned_back).sum().item<double>(), 1e-4);
 }
 
 TEST(RopeTest, AGrowingTableKeepsItsValues) {
-  RopeTable small(10000.0, 8), large(10000.0, 8);
-  small.Reserve(10);
-  const at::Tensor before = small.cosines().clone();
-  small.Reserve(1000);
-  large.Reserve(1000);
-  EXPECT_TRUE(at::equal(small.cosines().narrow(0, 0, 10), before));
-  EXPECT_TRUE(at::equal(small.sines().narrow(0, 0, 1000), large.sines().narrow(0, 0, 1000)));
+  RopeTable small({}, 8), large({}, 8);
+  const at::Tensor few = at::arange(10, at::kLong), many = at::arange(1000, at::kLong);
+  const at::Tensor before = small.RowsOf(few, few, {0, 10}).cosines_pk.clone();
+  const RopeRows grown = small.RowsOf(many, many, {0, 1000});
+  EXPECT_TRUE(at::equal(grown.cosines_pk.narrow(0, 0, 10), before));
+  EXPECT_TRUE(at::equal(grown.sines_pk, large.RowsOf(many, many, {0, 1000}).sines_pk));
 }
 
 TEST(EmbeddingTest, BackwardSumsEqualTokensWhateverTheThreadCount) {

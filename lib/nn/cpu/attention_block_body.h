@@ -2,21 +2,29 @@
 /// instruction set inside its namespace.
 
 void AttentionSoftmax(Codec codec, const float* scores, int64_t stride, int64_t rows, int64_t columns,
-                      int64_t valid, float scale, float* largest, float* total, float* sums,
+                      int64_t valid, int64_t window, float scale, float* largest, float* total, float* sums,
                       int64_t sum_columns, void* probabilities) {
   WithCodec(codec, [&]<typename C>() {
     for (int64_t r = 0; r < rows; ++r) {
       const float* x = scores + r * stride;
       auto* p = static_cast<typename C::Element*>(probabilities) + r * stride;
       const int64_t seen = Smaller(columns, valid + r);
-      float top = x[0];
+      const int64_t first = window == 0 ? 0 : Smaller(columns, Larger(int64_t{0}, valid + r - window));
+#pragma omp simd
+      for (int64_t c = 0; c < first; ++c) p[c] = C::Store(0.0f);
+      if (first >= seen) {
+#pragma omp simd
+        for (int64_t c = first; c < columns; ++c) p[c] = C::Store(0.0f);
+        continue;
+      }
+      float top = x[first];
 #pragma omp simd reduction(max : top)
-      for (int64_t c = 0; c < seen; ++c) top = Larger(top, x[c]);
+      for (int64_t c = first; c < seen; ++c) top = Larger(top, x[c]);
       const float before = largest[r];
       top = Larger(before, scale * top);
       float sum = 0;
 #pragma omp simd reduction(+ : sum)
-      for (int64_t c = 0; c < seen; ++c) {
+      for (int64_t c = first; c < seen; ++c) {
         const float value = Exp(scale * x[c] - top);
         p[c] = C::Store(value);
         sum += value;
@@ -34,8 +42,8 @@ void AttentionSoftmax(Codec codec, const float* scores, int64_t stride, int64_t 
 }
 
 void AttentionGradient(Codec codec, const float* scores, const float* d_probabilities, int64_t stride,
-                       int64_t rows, int64_t columns, int64_t masked, float scale, const float* lse,
-                       const float* delta, void* probabilities, void* d_scores) {
+                       int64_t rows, int64_t columns, int64_t masked, int64_t window, float scale,
+                       const float* lse, const float* delta, void* probabilities, void* d_scores) {
   WithCodec(codec, [&]<typename C>() {
     using Element = typename C::Element;
     for (int64_t r = 0; r < rows; ++r) {
@@ -43,13 +51,19 @@ void AttentionGradient(Codec codec, const float* scores, const float* d_probabil
       Element *p = static_cast<Element*>(probabilities) + r * stride,
               *g = static_cast<Element*>(d_scores) + r * stride;
       const int64_t first = Smaller(columns, Larger(int64_t{0}, masked + r));
+      const int64_t last = window == 0 ? columns : Larger(first, Smaller(columns, masked + r + window));
 #pragma omp simd
       for (int64_t c = 0; c < first; ++c) {
         p[c] = C::Store(0.0f);
         g[c] = C::Store(0.0f);
       }
 #pragma omp simd
-      for (int64_t c = first; c < columns; ++c) {
+      for (int64_t c = last; c < columns; ++c) {
+        p[c] = C::Store(0.0f);
+        g[c] = C::Store(0.0f);
+      }
+#pragma omp simd
+      for (int64_t c = first; c < last; ++c) {
         const float probability = Exp(scale * x[c] - lse[c]);
         p[c] = C::Store(probability);
         g[c] = C::Store(scale * probability * (d[c] - delta[c]));

@@ -30,6 +30,7 @@ class SpanTask {
         length_(task.end - task.begin),
         padded_(RoundUp(length_, kBlock)),
         size_(shape.head_dim),
+        window_(shape.window),
         scale_(1.0f / std::sqrt(static_cast<float>(size_))) {}
 
  protected:
@@ -40,6 +41,14 @@ class SpanTask {
   }
   float* TakeFp32(int64_t count) { return reinterpret_cast<float*>(Take(count, true)); }
 
+  /// The first block of keys that the block of queries from `query` on sees any of.
+  int64_t FirstKey(int64_t query) const {
+    return window_ == 0 ? 0 : std::max(int64_t{0}, query + 1 - window_) / kBlock * kBlock;
+  }
+  /// One past the last block of queries that sees any of the block of keys from `key` on.
+  int64_t EndOfQueries(int64_t key) const {
+    return window_ == 0 ? padded_ : std::min(padded_, RoundUp(key + kBlock - 1 + window_, kBlock));
+  }
   /// Where a head's first row lies in a buffer whose rows are `stride` elements.
   template <typename Pointer>
   Pointer HeadAt(Pointer data, int64_t stride, int64_t column) const {
@@ -114,7 +123,7 @@ class SpanTask {
   const bool bf16_;
   const int64_t element_bytes_;
   const AttentionShape shape_;
-  const int64_t begin_, length_, padded_, size_;
+  const int64_t begin_, length_, padded_, size_, window_;
   const float scale_;
 
  private:
@@ -140,11 +149,11 @@ class ForwardTask : SpanTask {
       for (int64_t query = 0; query < padded_; query += kBlock) {
         float largest[kBlock], total[kBlock] = {}, *block_sums = sums + query * size_;
         std::fill_n(largest, kBlock, -1e30f);
-        for (int64_t key = 0; key < query + kBlock; key += kReach) {
+        for (int64_t key = FirstKey(query); key < query + kBlock; key += kReach) {
           const int64_t columns = std::min(kReach, query + kBlock - key);
           Scores(rows + query * size_ * element_bytes_, keys, key, columns, scores);
-          BestKernels().attention_softmax(codec_, scores, kReach, kBlock, columns, query + 1 - key, scale_,
-                                          largest, total, block_sums, size_, weights);
+          BestKernels().attention_softmax(codec_, scores, kReach, kBlock, columns, query + 1 - key, window_,
+                                          scale_, largest, total, block_sums, size_, weights);
           AddWeighted(weights, kReach, values, key, columns, block_sums);
         }
         for (int64_t r = 0; r < std::min(kBlock, length_ - query); ++r) {
@@ -190,12 +199,13 @@ class BackwardTask : SpanTask {
       std::fill(delta + length_, delta + padded_, 0.0f);
       std::fill_n(d_queries, elements, 0.0f);
       for (int64_t key = 0; key < padded_; key += kBlock) {
-        for (int64_t query = key; query < padded_; query += kReach) {
-          const int64_t columns = std::min(kReach, padded_ - query);
+        const int64_t end = EndOfQueries(key);
+        for (int64_t query = key; query < end; query += kReach) {
+          const int64_t columns = std::min(kReach, end - query);
           Scores(keys + key * size_ * element_bytes_, queries_t, query, columns, scores_);
           Scores(values + key * size_ * element_bytes_, d_out_t, query, columns, d_weights_);
           BestKernels().attention_gradient(codec_, scores_, d_weights_, kReach, kBlock, columns, key - query,
-                                           scale_, lse + query, delta + query, weights_, d_scores_);
+                                           window_, scale_, lse + query, delta + query, weights_, d_scores_);
           AddWeighted(weights_, kReach, packed_d_out, query, columns, d_values + key * size_);
           AddWeighted(d_scores_, kReach, packed_queries, query, columns, d_keys + key * size_);
           for (int64_t c = 0; c < columns; c += kBlock) {

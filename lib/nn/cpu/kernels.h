@@ -26,6 +26,7 @@ struct AttentionTask {
 /// Layout of packed projections: a row holds H query heads, G key heads, G value heads of K elements each.
 struct AttentionShape {
   int64_t num_tokens = 0, num_heads = 0, num_kv_heads = 0, head_dim = 0;
+  int64_t window = 0;  ///< a token attends to itself and the `window` - 1 before it; 0: to all before it
   int64_t row() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
 };
 
@@ -60,10 +61,11 @@ struct Kernels {
   /// d_x += ..., d_weight[width] += ...; d_weight belongs to this range of rows alone.
   void (*norm_backward)(Codec, const void* d_normed, const float* x, const float* rstd, const float* weight,
                         int64_t width, float* d_x, float* d_weight, int64_t begin, int64_t end);
-  /// Rotates query and key heads in place by the angle of the row's position (`sign` 1, or -1 for the
-  /// backward pass), and rounds the value heads.
+  /// Rotates the first 2 `half` elements of query and key heads in place by the angle of the row's position
+  /// (`sign` 1, or -1 for the backward pass), and rounds all other elements.
+  /// \param cosines, sines [positions, half]
   void (*rope)(Codec, void* qkv, const int64_t* positions, const float* cosines, const float* sines,
-               const AttentionShape& shape, float sign, int64_t begin, int64_t end);
+               int64_t half, const AttentionShape& shape, float sign, int64_t begin, int64_t end);
   /// out = silu(gate) * up for rows [gate | up] of 2 width.
   void (*swiglu)(Codec, const void* gate_up, int64_t width, void* out, int64_t begin, int64_t end);
   /// Overwrites gate_up with its gradient.
@@ -78,7 +80,8 @@ struct Kernels {
   void (*embedding_backward)(const float* d_x, const int64_t* tokens, int64_t num_tokens, int64_t width,
                              float* table_gradient, int64_t begin, int64_t end);
   double (*sum_of_squares)(const float* values, int64_t begin, int64_t end);
-  /// Causal attention inside one span for the heads of one group. lse is [H, N].
+  /// Causal attention inside one span, and inside the shape's window, for the heads of one group. lse is
+  /// [H, N].
   /// \param scratch AttentionScratch(...) elements
   void (*attention)(Codec, const void* qkv, const AttentionShape& shape, const AttentionTask& task,
                     void* out_nhk, float* lse_hn, float* scratch);
@@ -110,8 +113,9 @@ struct Kernels {
   /// Overwrites `in` with its gradient.
   void (*gelu_backward)(Codec, GeluKind, void* in, const float* bias, const void* d_out, int64_t width,
                         int64_t begin, int64_t end);
-  /// x = round(x + bias) for rows of `width`; bias may be null.
-  void (*add_bias)(Codec, void* x, const float* bias, int64_t width, int64_t begin, int64_t end);
+  /// x = round(x + bias) for rows of `width` that lie `stride` elements apart; bias may be null.
+  void (*add_bias)(Codec, void* x, const float* bias, int64_t width, int64_t stride, int64_t begin,
+                   int64_t end);
   /// sums[width] += the rows of x, which lie `stride` elements apart; sums belong to this range alone.
   void (*column_sums)(Codec, const void* x, int64_t width, int64_t stride, float* sums, int64_t begin,
                       int64_t end);
@@ -131,19 +135,21 @@ struct Kernels {
   /// out = tile, or out += tile, rounded to the codec.
   void (*store_tile)(Codec, const float* tile, int64_t tile_stride, int64_t rows, int64_t columns, void* out,
                      int64_t out_stride, bool accumulate);
-  /// A block of a running softmax over the columns of `scores`, of which row r sees the first `valid` + r:
+  /// A block of a running softmax over the columns of `scores`, of which row r sees the first `valid` + r, of
+  /// those the last `window` alone (0: all):
   /// raises largest[r] to their scaled maximum, multiplies total[r] and the row of `sums` by what that takes
   /// off, writes e^(scale score - largest) (0 where not seen) and adds it to total[r].
   /// \param stride of scores and probabilities
   void (*attention_softmax)(Codec, const float* scores, int64_t stride, int64_t rows, int64_t columns,
-                            int64_t valid, float scale, float* largest, float* total, float* sums,
-                            int64_t sum_columns, void* probabilities);
+                            int64_t valid, int64_t window, float scale, float* largest, float* total,
+                            float* sums, int64_t sum_columns, void* probabilities);
   /// Backward of a block of transposed scores (a row is a key, a column a query): probabilities =
   /// e^(scale score - lse[column]), d_scores = scale probability (d_probability - delta[column]); zeros in
-  /// the first `masked` + r columns of row r, whose queries come before the key.
+  /// the first `masked` + r columns of row r, whose queries come before the key, and after the `window`
+  /// columns that follow them (0: none).
   void (*attention_gradient)(Codec, const float* scores, const float* d_probabilities, int64_t stride,
-                             int64_t rows, int64_t columns, int64_t masked, float scale, const float* lse,
-                             const float* delta, void* probabilities, void* d_scores);
+                             int64_t rows, int64_t columns, int64_t masked, int64_t window, float scale,
+                             const float* lse, const float* delta, void* probabilities, void* d_scores);
   /// dots[r] = sum over c of a[r][c] b[r][c].
   void (*row_dots)(Codec, const void* a, const void* b, int64_t stride, int64_t columns, int64_t rows,
                    float* dots);

@@ -196,11 +196,16 @@ void NormBackward(Codec codec, const void* d_normed, const float* x, const float
 }
 
 void Rope(Codec codec, void* qkv, const int64_t* positions, const float* cosines, const float* sines,
-          const AttentionShape& shape, float sign, int64_t begin, int64_t end) {
+          int64_t half, const AttentionShape& shape, float sign, int64_t begin, int64_t end) {
   WithCodec(codec, [&]<typename C>() {
-    const int64_t half = shape.head_dim / 2, rotated = shape.num_heads + shape.num_kv_heads;
+    using Element = typename C::Element;
+    const auto round = [](Element* values, int64_t count) {
+#pragma omp simd
+      for (int64_t i = 0; i < count; ++i) values[i] = C::Store(C::Load(values[i]));
+    };
+    const int64_t rotated = shape.num_heads + shape.num_kv_heads;
     for (int64_t row = begin; row < end; ++row) {
-      auto* heads = static_cast<typename C::Element*>(qkv) + row * shape.row();
+      auto* heads = static_cast<Element*>(qkv) + row * shape.row();
       const float* cosine = cosines + positions[row] * half;
       const float* sine = sines + positions[row] * half;
       for (int64_t head = 0; head < rotated; ++head) {
@@ -212,12 +217,9 @@ void Rope(Codec codec, void* qkv, const int64_t* positions, const float* cosines
           first[i] = C::Store(a * cosine[i] - b * s);
           second[i] = C::Store(b * cosine[i] + a * s);
         }
+        round(first + 2 * half, shape.head_dim - 2 * half);
       }
-      auto* value_heads = heads + rotated * shape.head_dim;
-#pragma omp simd
-      for (int64_t i = 0; i < shape.num_kv_heads * shape.head_dim; ++i) {
-        value_heads[i] = C::Store(C::Load(value_heads[i]));
-      }
+      round(heads + rotated * shape.head_dim, shape.num_kv_heads * shape.head_dim);
     }
   });
 }
@@ -359,6 +361,11 @@ inline void StoreRow(const float* from, typename C::Element* to, int64_t size) {
   for (int64_t i = 0; i < size; ++i) to[i] = C::Store(from[i]);
 }
 
+/// The first row of a span that its row `i` attends to.
+inline int64_t FirstSeen(const AttentionShape& shape, int64_t i) {
+  return shape.window == 0 ? 0 : Larger(int64_t{0}, i + 1 - shape.window);
+}
+
 void Attention(Codec codec, const void* qkv, const AttentionShape& shape, const AttentionTask& task,
                void* out_nhk, float* lse_hn, float* scratch) {
   WithCodec(codec, [&]<typename C>() {
@@ -376,19 +383,20 @@ void Attention(Codec codec, const void* qkv, const AttentionShape& shape, const 
     for (int64_t head = task.group * heads_a_group; head < (task.group + 1) * heads_a_group; ++head) {
       for (int64_t i = 0; i < length; ++i) {
         LoadRow<C>(base + i * row + head * size, query, size);
+        const int64_t first = FirstSeen(shape, i);
         float largest = -HUGE_VALF;
-        for (int64_t j = 0; j <= i; ++j) {
+        for (int64_t j = first; j <= i; ++j) {
           scores[j] = scale * Dot(query, &keys[j * size], size);
           largest = Larger(largest, scores[j]);
         }
         float total = 0;
 #pragma omp simd reduction(+ : total)
-        for (int64_t j = 0; j <= i; ++j) {
+        for (int64_t j = first; j <= i; ++j) {
           scores[j] = Exp(scores[j] - largest);
           total += scores[j];
         }
         Clear(sum, size);
-        for (int64_t j = 0; j <= i; ++j) AddScaled(scores[j] / total, &values[j * size], sum, size);
+        for (int64_t j = first; j <= i; ++j) AddScaled(scores[j] / total, &values[j * size], sum, size);
         StoreRow<C>(
             sum,
             static_cast<typename C::Element*>(out_nhk) + ((task.begin + i) * shape.num_heads + head) * size,
@@ -428,7 +436,7 @@ void AttentionBackward(Codec codec, const void* d_out_nhk, const void* qkv, cons
         const float lse = lse_hn[head * shape.num_tokens + task.begin + i];
         const float delta = Dot(d_out, out, size);
         Clear(d_query, size);
-        for (int64_t j = 0; j <= i; ++j) {
+        for (int64_t j = FirstSeen(shape, i); j <= i; ++j) {
           const float probability = Exp(scale * Dot(query, &keys[j * size], size) - lse);
           const float d_score = scale * probability * (Dot(d_out, &values[j * size], size) - delta);
           AddScaled(probability, d_out, &d_values[j * size], size);
@@ -665,10 +673,11 @@ void GeluBackward(Codec codec, GeluKind kind, void* in, const float* bias, const
   });
 }
 
-void AddBias(Codec codec, void* x, const float* bias, int64_t width, int64_t begin, int64_t end) {
+void AddBias(Codec codec, void* x, const float* bias, int64_t width, int64_t stride, int64_t begin,
+             int64_t end) {
   WithCodec(codec, [&]<typename C>() {
     for (int64_t row = begin; row < end; ++row) {
-      auto* values = static_cast<typename C::Element*>(x) + row * width;
+      auto* values = static_cast<typename C::Element*>(x) + row * stride;
       if (bias == nullptr) {
 #pragma omp simd
         for (int64_t i = 0; i < width; ++i) values[i] = C::Store(C::Load(values[i]));

@@ -20,13 +20,14 @@ __global__ void __launch_bounds__(kThreads) RoundKernel(const float* in, T* out,
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads)
     RopeKernel(T* qkv, const int64_t* __restrict__ positions, const float* __restrict__ cosines,
-               const float* __restrict__ sines, int64_t row_width, int num_heads, int half, float sign) {
+               const float* __restrict__ sines, int64_t row_width, int num_heads, int head_dim, int half,
+               float sign) {
   T* row = qkv + static_cast<int64_t>(blockIdx.x) * row_width;
   const int64_t angle = positions[blockIdx.x] * half;
   const int packs = half / N;
   for (int item = static_cast<int>(threadIdx.x); item < num_heads * packs; item += kThreads) {
     const int i = item % packs * N;
-    T* first = row + static_cast<int64_t>(item / packs) * 2 * half + i;
+    T* first = row + static_cast<int64_t>(item / packs) * head_dim + i;
     float a[N], b[N], cosine[N], sine[N];
     LoadPack<N>(first, a);
     LoadPack<N>(first + half, b);
@@ -105,15 +106,14 @@ cudaError_t Round(Storage storage, const float* in, void* out, int64_t size, cud
 
 cudaError_t Rope(Storage storage, void* qkv, const int64_t* positions, const float* cosines,
                  const float* sines, int64_t rows, int64_t row_width, int64_t num_heads, int64_t head_dim,
-                 float sign, cudaStream_t stream) {
+                 int64_t half, float sign, cudaStream_t stream) {
   if (rows == 0) return cudaSuccess;
   return WithStorage(storage, [&]<typename T>() {
-    const int64_t half = head_dim / 2;
-    const bool wide = half % kPack == 0 && Aligned(qkv) && Aligned(cosines) && Aligned(sines);
+    const bool wide = half % kPack == 0 && head_dim % kPack == 0 && Aligned(qkv) && Aligned(cosines) && Aligned(sines);
     const auto launch = [&](auto kernel) {
       kernel<<<static_cast<unsigned>(rows), kThreads, 0, stream>>>(
           static_cast<T*>(qkv), positions, cosines, sines, row_width, static_cast<int>(num_heads),
-          static_cast<int>(half), sign);
+          static_cast<int>(head_dim), static_cast<int>(half), sign);
     };
     wide ? launch(RopeKernel<T, kPack>) : launch(RopeKernel<T, 1>);
     return cudaGetLastError();

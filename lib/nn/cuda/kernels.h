@@ -35,11 +35,13 @@ cudaError_t NormBackward(Storage storage, const void* d_normed, const float* x, 
                          const float* weight, int64_t rows, int64_t width, float* d_x, float* d_weight,
                          float* partial, cudaStream_t stream);
 
-/// Turns the first `num_heads` heads of every row in place; later heads (the values) stay.
-/// \param row_width elements of a row \param sign 1, or -1 for the backward pass
+/// Turns the first 2 `half` elements of the first `num_heads` heads of every row in place; the rest of them
+/// and later heads (the values) stay.
+/// \param row_width elements of a row \param half columns of the tables \param sign 1, or -1 for the backward
+/// pass
 cudaError_t Rope(Storage storage, void* qkv, const int64_t* positions, const float* cosines,
                  const float* sines, int64_t rows, int64_t row_width, int64_t num_heads, int64_t head_dim,
-                 float sign, cudaStream_t stream);
+                 int64_t half, float sign, cudaStream_t stream);
 
 cudaError_t Swiglu(Storage storage, const void* gate_up, int64_t rows, int64_t width, void* out,
                    cudaStream_t stream);

@@ -100,8 +100,8 @@ void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosi
   const Launch launch({qkv, positions_n, cosines, sines});
   C10_CUDA_CHECK(cuda::Rope(StorageOf(qkv), qkv.mutable_data_ptr(), Longs(positions_n), Floats(cosines),
                             Floats(sines), qkv.size(0), qkv.size(1), num_heads + num_kv_heads,
-                            qkv.size(1) / (num_heads + 2 * num_kv_heads), backward ? -1.0f : 1.0f,
-                            launch.stream()));
+                            qkv.size(1) / (num_heads + 2 * num_kv_heads), cosines.size(1),
+                            backward ? -1.0f : 1.0f, launch.stream()));
 }
 
 void Swiglu(const at::Tensor& gate_up, int64_t, at::Tensor& out_nf) {
