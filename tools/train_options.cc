@@ -36,7 +36,7 @@ const ToolInfo& TrainInfo() {
                     "that asks for "
                     "something else is refused; --batch and --accum may split the same step otherwise, and "
                     "--threads, "
-                    "--save-every, --eval-every, --log-every, --keep, --compress-state, --max-minutes, --watchdog are free. Other data is "
+                    "--save-every, --eval-every, --log-every, --async-save, --keep, --compress-state, --max-minutes, --watchdog are free. Other data is "
                     "refused unless "
                     "--allow-data-change is given."},
                    {"SCHEDULES",
@@ -84,9 +84,17 @@ const ToolInfo& TrainInfo() {
                     "publishes for A100, H100 (SXM, PCIe), H200, L4, L40S, GeForce RTX 3090 and 4090 at "
                     "the precision of the run. Where neither is there, on a CPU for instance, mfu is null. "
                     "It differs between precisions and so compares runs of one precision."},
+                   {"CHECKPOINTS",
+                    "A save copies weights and moments, and a thread of its own writes the copy while training goes "
+                    "on; the files are those of --async-save off, bit for bit. One save is under way at a time: the "
+                    "next one waits for it, which is wait_s in the checkpoint records. stall_s there is all that the "
+                    "training thread lost, writer_cpu_s what the writing took of a processor; on a CPU the writer "
+                    "shares the cores with training and gives way (nice 10). The copy takes three times the weights' "
+                    "fp32 size of host memory. A save that fails ends the run with status 4 at the next step. The "
+                    "last save of a run is waited for."},
                    {"SIGNALS",
-                    "SIGINT and SIGTERM finish the step, save, and exit with 130 or 143; a second SIGINT "
-                    "stops at once. SIGPIPE "
+                    "SIGINT and SIGTERM finish the step, save, wait for the save, and exit with 130 or 143; a "
+                    "SIGINT after that stops at once, and leaves the checkpoints that were whole. SIGPIPE "
                     "is ignored. A process that is killed leaves its last checkpoint whole."},
                    {"FILES",
                     "  runs/NAME/config.yaml                  the choices, for --config\n"
@@ -141,6 +149,11 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
                  "steps (200) or time (90s, 10m, 1.5h) between checkpoints; 0: only at the end (default: a "
                  "tenth of the run, 10 to 500 steps)")
       ->type_name("N|TIME")
+      ->group("Input and output");
+  app.add_option("--async-save", settings->async_save,
+                 "whether a thread of its own writes checkpoints, from a copy of weights and moments; auto: on where "
+                 "memory has room for the copy")
+      ->check(CLI::IsMember({"auto", "on", "off"}))
       ->group("Input and output");
   app.add_option("--keep", settings->keep, "newest checkpoints to keep; 0: all")->group("Input and output");
   app.add_flag("--compress-state", settings->compress_state,

@@ -8,6 +8,7 @@ complete -c train -l eval-data -r -F -d 'Shards to evaluate on, before, during a
 complete -c train -l eval-every -x -d 'Steps between evaluations'
 complete -c train -l eval-tokens -x -d 'Evaluate on about this many tokens of --eval-data (default: all)'
 complete -c train -l save-every -x -d 'Steps (200) or time (90s, 10m, 1.5h) between checkpoints'
+complete -c train -l async-save -x -a 'auto on off' -d 'Whether a thread of its own writes checkpoints, from a copy of weights and moments'
 complete -c train -l keep -x -d 'Newest checkpoints to keep'
 complete -c train -l compress-state -d 'Compress trainwright_state.safetensors of each checkpoint without loss, as ckpt-compress does'
 complete -c train -l log-every -x -d 'Steps between step records in metrics.jsonl'

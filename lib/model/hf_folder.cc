@@ -5,7 +5,6 @@
 
 #include "lib/base/error.h"
 #include "lib/io/byte_source.h"
-#include "lib/model/weights_io.h"
 
 namespace trainwright {
 namespace {
@@ -94,13 +93,13 @@ std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfi
 
 }  // namespace
 
-void WriteHfFolder(const std::string& folder, const LanguageModel& model,
-                   const TokenizerIdentity& tokenizer) {
+void WriteHfFolder(const std::string& folder, const LanguageModel& model, const TokenizerIdentity& tokenizer,
+                   const WeightsOutput& weights) {
   WriteText(folder + "/config.json", EncodeConfigJson(model.config()));
   WriteText(folder + "/generation_config.json", GenerationConfig(model.config()));
-  AtomicFileSink weights(folder + "/model.safetensors");
-  SaveWeights(model.parameters(), &weights);
-  weights.Commit();
+  AtomicFileSink weights_file(folder + "/model.safetensors");
+  SaveWeights(model.parameters(), &weights_file, weights);
+  weights_file.Commit();
   if (tokenizer.kind == "bytes") {
     WriteText(folder + "/tokenizer.json", BytesTokenizerJson(tokenizer));
   } else {

@@ -10,11 +10,14 @@
 
 #include "lib/formats/tokenizer_identity.h"
 #include "lib/model/language_model.h"
+#include "lib/model/weights_io.h"
 
 namespace trainwright {
 
-/// Writes all files of the layout into an existing folder, each atomically. \throws Error{kIo}
-void WriteHfFolder(const std::string& folder, const LanguageModel& model, const TokenizerIdentity& tokenizer);
+/// Writes all files of the layout into an existing folder, each atomically. Another thread may train the model
+/// meanwhile when `weights` has values. \throws Error{kIo}
+void WriteHfFolder(const std::string& folder, const LanguageModel& model, const TokenizerIdentity& tokenizer,
+                   const WeightsOutput& weights = {});
 
 /// The folder's config.json. \throws Error{kBadInput, kIo}
 ModelConfig ReadHfConfig(const std::string& folder);

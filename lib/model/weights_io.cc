@@ -95,10 +95,14 @@ std::vector<uint8_t> Fp32Bytes(const at::Tensor& tensor) {
 
 }  // namespace
 
-void SaveWeights(const FlatParameters& parameters, ByteSink* sink) {
+void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const WeightsOutput& output) {
+  TRAINWRIGHT_CHECK(!output.values.defined() || output.values.numel() == parameters.values().numel());
   std::vector<SafetensorsTensor> tensors;
   for (const Parameter& parameter : parameters.all()) {
-    const at::Tensor& value = parameter.value;
+    at::Tensor value = parameter.value;
+    if (output.values.defined() && parameter.trainable) {
+      value = output.values.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
+    }
     if (parameter.transposed_in_files || !value.is_cpu() || value.scalar_type() != at::kFloat) {
       const bool turned = parameter.transposed_in_files;
       tensors.push_back({parameter.name, "F32", ShapeInFiles(parameter), {}, [value, turned] {

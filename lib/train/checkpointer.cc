@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "lib/base/checksum.h"
@@ -65,17 +66,30 @@ std::string DescribeMatrices(const FlatParameters& parameters) {
   return nlohmann::json{{"exp_avg", matrices}, {"exp_avg_sq", matrices}}.dump();
 }
 
-SavedCheckpoint SaveCheckpoint(RunDirectory* run, const LanguageModel& model,
-                               const TokenizerIdentity& tokenizer, const TrainState& state,
-                               const nlohmann::ordered_json& provenance, int64_t keep,
-                               const StateCompression& compression) {
+CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOutput& weights,
+                                     const TokenizerIdentity& tokenizer, TrainState state,
+                                     const nlohmann::ordered_json& provenance,
+                                     const StateCompression& compression) {
+  CheckpointContent content;
+  content.step = state.trainer.step;
+  content.metadata = {{"provenance", provenance}};
+  if (compression.on) content.metadata["compressed_files"] = {kStateFileName};
+  content.parts.push_back([&model, weights, &tokenizer](const std::string& folder) {
+    WriteHfFolder(folder, model, tokenizer, weights);
+  });
+  content.parts.push_back([state = std::move(state), compression](const std::string& folder) {
+    WriteTrainState(folder + "/" + kStateFileName, state, compression);
+  });
+  return content;
+}
+
+SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& content, int64_t keep) {
   SavedCheckpoint saved;
-  const int64_t step = state.trainer.step;
+  saved.step = content.step;
   bool written = false;
   try {
-    const std::string folder = run->BeginCheckpoint(step);
-    WriteHfFolder(folder, model, tokenizer);
-    WriteTrainState(folder + "/" + kStateFileName, state, compression);
+    const std::string folder = run->BeginCheckpoint(content.step);
+    for (const auto& write_part : content.parts) write_part(folder);
     std::map<std::string, nlohmann::ordered_json> files;  // sorted by name
     for (const auto& entry : fs::directory_iterator(folder)) {
       const std::string name = entry.path().filename().string();
@@ -89,24 +103,23 @@ SavedCheckpoint SaveCheckpoint(RunDirectory* run, const LanguageModel& model,
         {"schema", kMetadataSchema},
         {"tool", "train"},
         {"version", TRAINWRIGHT_VERSION},
-        {"step", step},
+        {"step", content.step},
         {"files", files},
-        {"provenance", provenance},
-        {"volatile", {"saved_at", "host"}},
-        {"saved_at", Rfc3339Now()},
-        {"host", HostName()},
     };
-    if (compression.on) metadata["compressed_files"] = {kStateFileName};
+    metadata.update(content.metadata);
+    metadata["volatile"] = {"saved_at", "host"};
+    metadata["saved_at"] = Rfc3339Now();
+    metadata["host"] = HostName();
     WriteFileAtomically(folder + "/" + kCheckpointMetadataName, AsBytes(metadata.dump(2) + "\n"));
     written = true;
-    run->CommitCheckpoint(step);
+    run->CommitCheckpoint(content.step);
   } catch (const Error& error) {
     const bool in_place = written && !run->has_begun();
     run->AbandonCheckpoint();
     if (in_place || error.code() != ErrorCode::kIo) throw;
     const std::vector<int64_t> steps = run->CheckpointSteps();
     throw Error(ErrorCode::kIo, error.object(), error.problem(),
-                "step " + std::to_string(step) + " is not saved; " +
+                "step " + std::to_string(content.step) + " is not saved; " +
                     (steps.empty() ? "there is no checkpoint yet"
                                    : "the last checkpoint is " + run->CheckpointPath(steps.back())),
                 error.hint());
@@ -114,8 +127,8 @@ SavedCheckpoint SaveCheckpoint(RunDirectory* run, const LanguageModel& model,
     run->AbandonCheckpoint();
     throw;
   }
-  saved.path = run->CheckpointPath(step);
-  run->RotateCheckpoints(keep, step);
+  saved.path = run->CheckpointPath(content.step);
+  run->RotateCheckpoints(keep, content.step);
   return saved;
 }
 

@@ -12,11 +12,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "lib/formats/tokenizer_identity.h"
 #include "lib/model/language_model.h"
+#include "lib/model/weights_io.h"
 #include "lib/train/run_directory.h"
 #include "lib/train/train_state.h"
 
@@ -30,18 +33,32 @@ std::string DescribeLayout(const FlatParameters& parameters);
 std::string DescribeMatrices(const FlatParameters& parameters);
 
 struct SavedCheckpoint {
+  int64_t step = 0;
   std::string path;
   std::string weights_sha256;  ///< of model.safetensors, as sha256sum prints it
   uint64_t size_bytes = 0;
 };
 
-/// Writes the checkpoint of state.trainer.step into the run and points `latest` at it; then keeps the newest
-/// `keep`. A crash or a failure at any moment leaves the checkpoints that were there. \param provenance goes
-/// into metadata.json   \throws Error{kIo} naming the file, and the checkpoint that is left
-SavedCheckpoint SaveCheckpoint(RunDirectory* run, const LanguageModel& model,
-                               const TokenizerIdentity& tokenizer, const TrainState& state,
-                               const nlohmann::ordered_json& provenance, int64_t keep,
-                               const StateCompression& compression = {});
+/// What a checkpoint consists of. Nothing of it is read before WriteCheckpoint.
+struct CheckpointContent {
+  int64_t step = 0;
+  /// Each writes one or more files into a folder, each atomically. \throws Error
+  std::vector<std::function<void(const std::string& folder)>> parts;
+  nlohmann::ordered_json metadata;  ///< fields of metadata.json besides those of every checkpoint
+};
+
+/// Writes a checkpoint into the run and points `latest` at it; then keeps the newest `keep`. A crash or a failure
+/// at any moment leaves the checkpoints that were there. \throws Error{kIo} naming the file, and the checkpoint
+/// that is left
+SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& content, int64_t keep);
+
+/// The content of a run's checkpoint after state.trainer.step. What it refers to must outlive its writing.
+/// \param weights where it has values, another thread may train the model meanwhile
+/// \param provenance goes into metadata.json
+CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOutput& weights,
+                                     const TokenizerIdentity& tokenizer, TrainState state,
+                                     const nlohmann::ordered_json& provenance,
+                                     const StateCompression& compression = {});
 
 /// Checks every file of a checkpoint folder against its metadata.json. \throws Error{kBadInput, kIo}
 void VerifyCheckpoint(const std::string& path);

@@ -98,7 +98,7 @@ void RunRecorder::WriteReport() const {
   WriteFileAtomically(run_->report_path(), AsBytes(report_.Svg()));
 }
 
-void RunRecorder::WriteStep(const StepReport& report, double epochs) {
+void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving) {
   const TrainPlan& plan = facts_.plan;
   const double tokens_per_s = static_cast<double>(report.tokens) / report.step_time_s;
   const double model_flops_per_s = TrainingFlops(facts_.model, report.counts()) / report.step_time_s;
@@ -124,6 +124,7 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs) {
       {"model_flops_per_s", model_flops_per_s},
       {"mfu", ValueOrNull(mfu)},
       {"data_wait_s", report.data_wait_s},
+      {"saving", saving},
       {"resident_bytes", resident_bytes},
       {"max_memory_bytes", PeakResidentBytes()}};
   if (plan.label_smoothing > 0) fields["smoothing_nats"] = report.smoothing_nats;
@@ -154,14 +155,14 @@ void RunRecorder::Watch(const StepReport& report, int64_t resident_bytes) {
   if (const auto problem = memory_monitor_.Observe(report.step, steps_here, resident_bytes)) Warn(*problem);
 }
 
-void RunRecorder::RecordStep(const StepReport& report, double epochs) {
+void RunRecorder::RecordStep(const StepReport& report, double epochs, bool saving) {
   step_ = report.step;
   tokens_seen_ += report.tokens;
   training_s_ += report.host_time_s;
   model_flops_ += TrainingFlops(facts_.model, report.counts());
   if (!first_loss_nats_) first_loss_nats_ = report.loss_nats;
   last_loss_nats_ = report.loss_nats;
-  if (Logs(step_)) WriteStep(report, epochs);
+  if (Logs(step_)) WriteStep(report, epochs, saving);
   if (report.skipped && report.read) {
     Warn(report.labels == 0
              ? "the step's samples hold no label: weights unchanged"
@@ -211,15 +212,24 @@ void RunRecorder::RecordEvaluation(const PerplexitySums& sums, double eval_time_
           FormatFixed(sums.bits_per_byte(), 4) + " bits per byte");
 }
 
-void RunRecorder::RecordCheckpoint(const SavedCheckpoint& saved, double save_time_s) {
+void RunRecorder::RecordCheckpoint(const FinishedSave& save) {
+  const auto& [saved, times] = save;
   const std::string name = std::filesystem::path(saved.path).filename().string();
-  Write("checkpoint", {{"step", step_},
+  Write("checkpoint", {{"step", saved.step},
                        {"path", "checkpoints/" + name},
                        {"size_bytes", saved.size_bytes},
                        {"weights_sha256", saved.weights_sha256},
-                       {"save_time_s", save_time_s}});
+                       {"background", times.background},
+                       {"stall_s", times.stall_s},
+                       {"wait_s", times.wait_s},
+                       {"snapshot_s", times.snapshot_s},
+                       {"write_time_s", times.write_time_s},
+                       {"writer_cpu_s", times.writer_cpu_s},
+                       {"save_time_s", times.save_time_s}});
+  save_stall_s_ += times.stall_s;
+  save_wait_s_ += times.wait_s;
+  writer_cpu_s_ += times.writer_cpu_s;
   if (!std::exchange(saved_, true)) memory_monitor_.RaiseBaseline(ResidentBytes());
-  WriteReport();
   LogDebug("saved " + saved.path);
 }
 
@@ -235,6 +245,9 @@ void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
                     {"reason", reason},
                     {"tokens_seen", tokens_seen_},
                     {"wall_time_s", SecondsSince(facts_.start)},
+                    {"save_stall_s", save_stall_s_},
+                    {"save_wait_s", save_wait_s_},
+                    {"writer_cpu_s", writer_cpu_s_},
                     {"max_memory_bytes", PeakResidentBytes()}});
   WriteReport();
 }
@@ -251,6 +264,9 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
                                     {"effective_batch", facts_.plan.samples_per_step()},
                                     {"accum", facts_.plan.accum},
                                     {"precision", PrecisionName(facts_.plan.precision)},
+                                    {"save_stall_s", save_stall_s_},
+                                    {"save_wait_s", save_wait_s_},
+                                    {"writer_cpu_s", writer_cpu_s_},
                                     {"checkpoint", saved.path},
                                     {"weights_sha256", saved.weights_sha256}};
   const auto add = [&](const char* name, const std::optional<double>& value) {

@@ -16,6 +16,7 @@
 #include "lib/eval/perplexity.h"
 #include "lib/formats/tensorboard.h"
 #include "lib/report/progress.h"
+#include "lib/train/checkpoint_writer.h"
 #include "lib/train/checkpointer.h"
 #include "lib/train/metrics_log.h"
 #include "lib/train/run_directory.h"
@@ -62,13 +63,17 @@ class RunRecorder {
   /// Whether the step of that number gets a record.
   bool Logs(int64_t step) const;
   /// Called once for every step, in order. \param epochs passes over the data so far
-  void RecordStep(const StepReport& report, double epochs);
+  /// \param saving whether a checkpoint was being written meanwhile
+  void RecordStep(const StepReport& report, double epochs, bool saving = false);
   /// Why the watchdog wants the run to save and stop; absent while it does not.
   const std::optional<std::string>& stop_reason() const { return stop_reason_; }
   /// Watches over the losses that get a record; its state goes into checkpoints.
   LossWatchdog& loss_watchdog() { return loss_watchdog_; }
   void RecordEvaluation(const PerplexitySums& sums, double eval_time_s);
-  void RecordCheckpoint(const SavedCheckpoint& saved, double save_time_s);
+  /// Called when a save has ended, perhaps some steps later.
+  void RecordCheckpoint(const FinishedSave& save);
+  /// The report of the records so far, to be drawn and written while training goes on.
+  const RunReport& report() const { return report_; }
   /// A message to the user, on the console and in the records.
   void Warn(const std::string& message);
   /// The last record of the process. \param reason "complete", "time limit", "signal", or an error's text
@@ -82,7 +87,7 @@ class RunRecorder {
  private:
   /// Writes a record and hands it to the report.
   void Write(const std::string& type, const nlohmann::ordered_json& fields);
-  void WriteStep(const StepReport& report, double epochs);
+  void WriteStep(const StepReport& report, double epochs, bool saving);
   void Watch(const StepReport& report, int64_t resident_bytes);
   void WriteReport() const;
   bool complete() const { return step_ >= facts_.plan.schedule.total_steps; }
@@ -109,6 +114,7 @@ class RunRecorder {
 
   int64_t step_, tokens_seen_;  ///< of the run so far
   double training_s_ = 0;       ///< in this process's steps
+  double save_stall_s_ = 0, save_wait_s_ = 0, writer_cpu_s_ = 0;  ///< of this process's saves
   double model_flops_ = 0;      ///< of this process's steps
   std::optional<double> first_loss_nats_, last_loss_nats_;
   std::optional<double> first_eval_nats_, last_eval_nats_;

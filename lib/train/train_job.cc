@@ -20,6 +20,7 @@
 #include "lib/device/determinism.h"
 #include "lib/device/device.h"
 #include "lib/device/memory_error.h"
+#include "lib/device/process_memory.h"
 #include "lib/eval/perplexity.h"
 #include "lib/formats/shard_set.h"
 #include "lib/io/byte_sink.h"
@@ -27,6 +28,8 @@
 #include "lib/model/hf_folder.h"
 #include "lib/model/language_model.h"
 #include "lib/model/model_config.h"
+#include "lib/train/async_save.h"
+#include "lib/train/checkpoint_writer.h"
 #include "lib/train/checkpointer.h"
 #include "lib/train/dry_run.h"
 #include "lib/train/explanation.h"
@@ -157,7 +160,13 @@ class TrainJob {
   bool Due(int64_t every) const;
   int Loop();
   void Evaluate();
+  /// Begins to save the present step. \throws what the save before threw, and in the foreground this one
   void Save();
+  /// Records a background save that has ended, if one has. \param wait until none is under way
+  /// \throws its error
+  void FinishSave(bool wait);
+  /// Whether the next save is written in the background.
+  bool SavesInBackground();
   void MakeTrainer();
   /// The device's, as the user says or as its maker does.
   std::optional<double> PeakTflops() const;
@@ -188,9 +197,13 @@ class TrainJob {
   int64_t resumed_step_ = 0;
 
   std::optional<int64_t> evaluated_step_;
-  SavedCheckpoint saved_;
+  SnapshotBuffers snapshot_;
+  std::optional<bool> background_;  ///< SavesInBackground, once it was asked
+  std::string layout_, matrices_;   ///< of the state
+  SavedCheckpoint saved_;           ///< the last that has ended
   std::optional<int64_t> saved_step_;
   std::chrono::steady_clock::time_point saved_at_ = start_;
+  CheckpointWriter writer_;  // last: its thread uses the others
 };
 
 void TrainJob::CheckSettings() const {
@@ -271,6 +284,11 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
   } catch (const Error& error) {
     // The record of a failed run says why; a failing disk must not hide the first error.
     try {
+      FinishSave(/*wait=*/true);
+    } catch (const Error& save_error) {
+      LogWarning(save_error.what());
+    }
+    try {
       recorder_->RecordEnd(static_cast<int>(error.code()), error.what());
     } catch (const Error&) {
     }
@@ -347,6 +365,17 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
       because("out", run_ ? "the newest run in runs/" : "the first free runs/MODEL-NNN when training starts");
     }
     if (settings_.cache_dir.empty()) because("cache-dir", "$TMPDIR, or /var/tmp");
+    if (settings_.async_save == "auto") {
+      // What the steps themselves will take is not known here: what weights, gradients and moments take is.
+      const int64_t elements = CountParameters(model_choice_.config);
+      const int64_t trainer_bytes = device_.is_cpu() ? 4 * elements * int64_t{sizeof(float)} : 0;
+      const AsyncSaveChoice choice = ChooseAsyncSave(
+          SnapshotBytes(elements), std::max<int64_t>(1, AvailableMemoryBytes() - trainer_bytes));
+      resolved["async-save"] = choice.background ? "on" : "off";
+      reasons_.push_back({"async-save", choice.reason, ""});
+    } else {
+      resolved["async-save"] = settings_.async_save;
+    }
     if (!settings_.prefetch) because("prefetch", "1 on a CPU, 2 on a GPU");
     if (!stored_plan_.is_null()) stored_plan_["model"] = "the checkpoint's";
     const std::vector<ExplainedOption> options =
@@ -486,6 +515,8 @@ void TrainJob::WarnOfOtherMachine(const ComputeIdentity& stored) {
 void TrainJob::MakeTrainer() {
   trainer_ = std::make_unique<Trainer>(model_.get(), stream_.get(), plan_, device_);
   trainer_->set_pin(pin_);
+  layout_ = DescribeLayout(model_->parameters());
+  matrices_ = DescribeMatrices(model_->parameters());
 }
 
 std::optional<double> TrainJob::PeakTflops() const {
@@ -546,22 +577,60 @@ void TrainJob::Evaluate() {
   recorder_->RecordEvaluation(meter.sums(), SecondsSince(start));
 }
 
+void TrainJob::FinishSave(bool wait) {
+  const std::optional<FinishedSave> finished = wait ? writer_.Wait() : writer_.Poll();
+  if (!finished) return;
+  saved_ = finished->saved;
+  recorder_->RecordCheckpoint(*finished);
+}
+
+bool TrainJob::SavesInBackground() {
+  if (background_) return *background_;
+  background_ = settings_.async_save == "on";
+  if (settings_.async_save == "auto") {
+    // By now the steps have what they need.
+    const AsyncSaveChoice choice =
+        ChooseAsyncSave(SnapshotBytes(model_->parameters().values().numel()), AvailableMemoryBytes());
+    background_ = choice.background;
+    if (!choice.background) recorder_->Warn("checkpoints stall training: " + choice.reason);
+  }
+  return *background_;
+}
+
 void TrainJob::Save() {
   if (saved_step_ == trainer_->step()) return;
   const auto start = std::chrono::steady_clock::now();
-  const TrainState state = {.plan = plan_,
-                            .trainer = trainer_->state(),
-                            .compute = compute_,
-                            .order_fingerprint = stream_->fingerprint(),
-                            .data_sha256 = HexEncode(data_->content_sha256()),
-                            .layout = DescribeLayout(model_->parameters()),
-                            .watchdog = recorder_->loss_watchdog().state(),
-                            .matrices = DescribeMatrices(model_->parameters())};
-  saved_ = SaveCheckpoint(run_.get(), *model_, data_->header().tokenizer, state, provenance_, settings_.keep,
-                          {.on = settings_.compress_state, .threads = static_cast<int>(compute_.threads)});
+  FinishSave(/*wait=*/true);
+  const bool background = SavesInBackground();
+  writer_.Begin(background, start, [&]() -> CheckpointWriter::Write {
+    TrainState state = {.plan = plan_,
+                        .trainer = trainer_->state(),
+                        .compute = compute_,
+                        .order_fingerprint = stream_->fingerprint(),
+                        .data_sha256 = HexEncode(data_->content_sha256()),
+                        .layout = layout_,
+                        .watchdog = recorder_->loss_watchdog().state(),
+                        .matrices = matrices_};
+    WeightsOutput weights;
+    if (background) {
+      weights.values = snapshot_.Copy(0, model_->parameters().values());
+      state.trainer.exp_avg = snapshot_.Copy(1, state.trainer.exp_avg);
+      state.trainer.exp_avg_sq = snapshot_.Copy(2, state.trainer.exp_avg_sq);
+    }
+    // In the background one thread compresses: the others train.
+    const StateCompression compression = {.on = settings_.compress_state,
+                                          .threads = background ? 1 : static_cast<int>(compute_.threads)};
+    CheckpointContent content = DescribeCheckpoint(*model_, weights, data_->header().tokenizer,
+                                                   std::move(state), provenance_, compression);
+    return [this, content = std::move(content), report = recorder_->report()] {
+      const SavedCheckpoint saved = WriteCheckpoint(run_.get(), content, settings_.keep);
+      WriteFileAtomically(run_->report_path(), AsBytes(report.Svg()));
+      return saved;
+    };
+  });
   saved_step_ = trainer_->step();
-  saved_at_ = std::chrono::steady_clock::now();
-  recorder_->RecordCheckpoint(saved_, SecondsSince(start));
+  saved_at_ = background ? start : std::chrono::steady_clock::now();
+  if (!background) FinishSave(/*wait=*/true);
 }
 
 int TrainJob::Loop() {
@@ -578,8 +647,10 @@ int TrainJob::Loop() {
     const bool time_to_save = save_every.time_s > 0 && SecondsSince(saved_at_) >= save_every.time_s;
     const bool read = next == plan_.schedule.total_steps || next <= first + 2 || due(settings_.log_every) ||
                       due(eval_every) || due(save_every.steps) || time_to_save;
+    FinishSave(/*wait=*/false);
+    const bool saving = writer_.busy();
     const StepReport report = trainer_->Step(read);
-    recorder_->RecordStep(report, stream_->epochs());
+    recorder_->RecordStep(report, stream_->epochs(), saving);
 
     const bool stopping = StopSignal() != 0 || (limit_s > 0 && SecondsSince(start_) > limit_s) ||
                           recorder_->stop_reason().has_value();
@@ -588,6 +659,7 @@ int TrainJob::Loop() {
     if (stopping) break;
   }
   Save();
+  FinishSave(/*wait=*/true);
   const int signal_number = StopSignal();
   int status = 0;
   std::string reason = "complete";

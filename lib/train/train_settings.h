@@ -62,6 +62,7 @@ struct TrainSettings {
   std::optional<double> peak_tflops;  ///< of the device, 1e12 operations a second; absent: by its name
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   std::string save_every;         ///< as ParseSaveInterval takes it; empty: a tenth of the run
+  std::string async_save = "auto";  ///< on, off or auto: checkpoints are written by a thread of their own
   int64_t keep = 3;               ///< checkpoints; 0: all
   bool compress_state = false;    ///< trainwright_state.safetensors, without loss
   int64_t log_every = 1;          ///< steps between metrics records

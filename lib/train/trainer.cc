@@ -146,8 +146,8 @@ TrainerState Trainer::state() {
           .labels_seen = labels_seen_,
           .cursor = stream_->cursor(),
           .scaler = scaler_.state(),
-          .exp_avg = optimizer_.exp_avg().cpu(),
-          .exp_avg_sq = optimizer_.exp_avg_sq().cpu()};
+          .exp_avg = optimizer_.exp_avg(),
+          .exp_avg_sq = optimizer_.exp_avg_sq()};
 }
 
 void Trainer::Restore(const TrainerState& state) {

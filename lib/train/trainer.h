@@ -75,7 +75,7 @@ class Trainer {
   int64_t step() const { return step_; }
   int64_t tokens_seen() const { return tokens_seen_; }
   const TrainPlan& plan() const { return plan_; }
-  /// The tensors are the live ones, or copies of a GPU's: use them before the next Step. Waits for a GPU.
+  /// The tensors are the live ones, on the trainer's device: use them before the next Step. Waits for a GPU.
   /// \throws Error{kNonFinite} as Step
   TrainerState state();
   /// How often the host has read numbers from the device.

@@ -195,22 +195,39 @@ TEST_F(TrainToolTest, AFirstInterruptSavesAndTheRunGoesOn) {
 }
 
 TEST_F(TrainToolTest, ASignalBeforeTheFirstStepOrInASaveSaves) {
-  const ProcessResult result = Shell(R"(
+  const ProcessResult result = Shell(R"sh(
     train --steps 40 --out whole 2> /dev/null || exit 1
     check() {
-      LD_PRELOAD=$PRELOAD SYSCALL_FAULT=$2 train --steps 40 --save-every 10 --eval-data other --out $1 2> log
+      LD_PRELOAD=$PRELOAD SYSCALL_FAULT=$2 \
+        train --steps 40 --save-every 10 --async-save off --eval-data other --out $1 2> log
       echo "$1: $? $(readlink $1/latest), $(grep -c '"type":"eval"' $1/metrics.jsonl) evaluations"
       train --resume --out $1 2> /dev/null
       ls -A $1/checkpoints | grep '^[.]'; cmp $1/latest/model.safetensors whole/latest/model.safetensors
     }
     check before 'write /metrics.jsonl 1 INT'
     check saving 'fsync /.step-00000010 2 TERM'
-    check twice 'fsync /.step-00000020 2 INT+INT')");
+    check twice 'fsync /.step-00000020 2 INT+INT'
+    # In the background the run is some steps further: those are saved, too.
+    for signals in TERM INT INT+INT TERM+TERM TERM+INT; do
+      LD_PRELOAD=$PRELOAD SYSCALL_FAULT="fsync /.step-00000020 2 $signals" \
+        train --steps 40 --save-every 10 --async-save on --out $signals 2> log
+      echo "$signals: $? $([ $(basename $(readlink $signals/latest)) '>' step-00000010 ] && echo saved)"
+      tail -n 1 $signals/metrics.jsonl | grep -o '"reason":"[^"]*"'
+      train --resume --out $signals 2> /dev/null
+      ls -A $signals/checkpoints | grep '^[.]'
+      cmp $signals/latest/model.safetensors whole/latest/model.safetensors
+    done)sh");
   // The first finds its signal in the evaluation that precedes the first step; the last stops at once.
   EXPECT_EQ(result.standard_output,
             "before: 130 checkpoints/step-00000000, 0 evaluations\n"
             "saving: 143 checkpoints/step-00000010, 2 evaluations\n"
-            "twice: 130 checkpoints/step-00000010, 3 evaluations\n")
+            "twice: 130 checkpoints/step-00000010, 3 evaluations\n"
+            "TERM: 143 saved\n\"reason\":\"signal\"\n"
+            "INT: 130 saved\n\"reason\":\"signal\"\n"
+            "INT+INT: 130 \n"
+            // timeout(1) sends SIGTERM twice, to the process and to its group.
+            "TERM+TERM: 143 saved\n\"reason\":\"signal\"\n"
+            "TERM+INT: 130 \n")
       << result.standard_error;
 }
 

@@ -41,9 +41,12 @@ class CheckpointTest : public testing::Test {
     state_.layout = DescribeLayout(model_->parameters());
     state_.plan.schedule.total_steps = 100;
   }
+  CheckpointContent Content(const StateCompression& compression = {}) {
+    return DescribeCheckpoint(*model_, {}, tokenizer_, state_, {{"seed", 1}}, compression);
+  }
   SavedCheckpoint Save(RunDirectory* run, int64_t step) {
     state_.trainer.step = step;
-    return SaveCheckpoint(run, *model_, tokenizer_, state_, {{"seed", 1}}, 0);
+    return WriteCheckpoint(run, Content(), 0);
   }
 
   TemporaryFolder folder_;
@@ -100,8 +103,7 @@ TEST_F(CheckpointTest, TheMetadataSayWhetherTheStateIsCompressed) {
   for (const bool compressed : {false, true}) {
     RunDirectory run(folder_.path(compressed ? "small" : "plain"));
     state_.trainer.step = 5;
-    const std::string path =
-        SaveCheckpoint(&run, *model_, tokenizer_, state_, {{"seed", 1}}, 0, {.on = compressed}).path;
+    const std::string path = WriteCheckpoint(&run, Content({.on = compressed}), 0).path;
     VerifyCheckpoint(path);
     const nlohmann::json metadata = nlohmann::json::parse(test::ReadFile(path + "/metadata.json"));
     EXPECT_EQ(metadata.value("compressed_files", std::vector<std::string>()),

@@ -341,7 +341,9 @@ class ResumeTest : public testing::TestWithParam<Precision> {
       state.plan = plan;
       state.trainer = trainer.state();
       state.layout = DescribeLayout(model.get()->parameters());
-      checkpoint = SaveCheckpoint(&run, *model.get(), set.header().tokenizer, state, {}, 0).path;
+      const CheckpointContent content =
+          DescribeCheckpoint(*model.get(), {}, set.header().tokenizer, state, {});
+      checkpoint = WriteCheckpoint(&run, content, 0).path;
     }
     VerifyCheckpoint(checkpoint);
     TrainState state = ReadTrainState(checkpoint + "/" + kStateFileName);
