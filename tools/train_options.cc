@@ -36,7 +36,7 @@ const ToolInfo& TrainInfo() {
                     "that asks for "
                     "something else is refused; --batch and --accum may split the same step otherwise, and "
                     "--threads, "
-                    "--save-every, --eval-every, --log-every, --async-save, --keep, --compress-state, --max-minutes, --watchdog are free. Other data is "
+                    "--save-every, --eval-every, --log-every, --async-save, --keep, --keep-best, --save-model-only, --compress-state, --compress-model, --copy-*, --delete-after-copy, --max-minutes, --watchdog are free. Other data is "
                     "refused unless "
                     "--allow-data-change is given."},
                    {"SCHEDULES",
@@ -92,6 +92,16 @@ const ToolInfo& TrainInfo() {
                     "shares the cores with training and gives way (nice 10). The copy takes three times the weights' "
                     "fp32 size of host memory. A save that fails ends the run with status 4 at the next step. The "
                     "last save of a run is waited for."},
+                   {"COPIES",
+                    "--copy-to and --copy-command copy each checkpoint after it is committed, one at a time and beside "
+                    "training. A copy in a folder is written under a hidden name, synced, read back and compared with "
+                    "the sha256 of metadata.json, and then renamed; one of another run is not replaced. What fails is "
+                    "tried --copy-retries times more, after 1, 2, 4, ... seconds, and is then a warning; a slow or "
+                    "failing target never holds up training, and a checkpoint that waits for its copy is not deleted "
+                    "by --keep. At the end, at SIGINT and SIGTERM too, train waits for the copies and tries once more "
+                    "what is missing. When a checkpoint that this process saved still has no copy, the exit status is 4 "
+                    "(130 or 143 after a signal) though the run itself is whole. The copy records of metrics.jsonl "
+                    "tell how each went."},
                    {"SIGNALS",
                     "SIGINT and SIGTERM finish the step, save, wait for the save, and exit with 130 or 143; a "
                     "SIGINT after that stops at once, and leaves the checkpoints that were whole. SIGPIPE "
@@ -103,7 +113,8 @@ const ToolInfo& TrainInfo() {
                     "at the end\n"
                     "  runs/NAME/tb/                          event files: tensorboard --logdir runs\n"
                     "  runs/NAME/checkpoints/step-NNNNNNNN/   trainwright-checkpoint(5)\n"
-                    "  runs/NAME/latest                       link to the newest checkpoint"}},
+                    "  runs/NAME/latest                       link to the newest checkpoint\n"
+                    "  runs/NAME/best                         with --keep-best, link to the best one"}},
       .examples = {{"pretokenize tinyshakespeare.txt | pack --chunk 1024 -o shards/ && train --steps 2 "
                     "--batch 1 --seq 64",
                     "Two short steps on Shakespeare, byte by byte, into runs/llama-1m-001."},
@@ -156,10 +167,46 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->group("Input and output");
   app.add_option("--keep", settings->keep, "newest checkpoints to keep; 0: all")->group("Input and output");
+  app.add_option("--keep-best", settings->keep_best,
+                 "besides these, keep the checkpoints of this many lowest evaluation losses; each checkpoint is then "
+                 "evaluated, and the link best points to the first of them; needs --eval-data")
+      ->group("Input and output");
+  app.add_flag("--save-model-only", settings->save_model_only,
+               "checkpoints hold the model alone, a third of the size; no run resumes from them")
+      ->group("Input and output");
   app.add_flag("--compress-state", settings->compress_state,
                "compress trainwright_state.safetensors of each checkpoint without loss, as ckpt-compress does; the "
                "model's files stay plain")
       ->group("Input and output");
+  app.add_flag("--compress-model", settings->compress_model,
+               "compress model.safetensors of each checkpoint likewise; our tools read it, transformers does not before "
+               "ckpt-compress -d")
+      ->group("Input and output");
+  folder(app.add_option("--copy-to", settings->copy_to,
+                        "folder that gets a verified copy of every checkpoint, in the background; see COPIES")
+             ->group("Checkpoint copies"));
+  app.add_option("--copy-command", settings->copy_command,
+                 "shell command that copies a checkpoint, in the background: its path is in TRAINWRIGHT_CHECKPOINT, "
+                 "and the last argument unless the command names that variable")
+      ->type_name("CMD")
+      ->excludes("--copy-to")
+      ->group("Checkpoint copies");
+  app.add_flag("--copy-compress", settings->copy_compress,
+               "copies of --copy-to are step-NNNNNNNN.twc, for ckpt-compress -d")
+      ->group("Checkpoint copies");
+  app.add_option("--copy-retries", settings->copy_retries, "further attempts when a copy fails")
+      ->group("Checkpoint copies");
+  app.add_option("--copy-timeout", settings->copy_timeout,
+                 "time (90s, 10m, 1.5h) after which --copy-command is stopped and has failed")
+      ->type_name("TIME")
+      ->group("Checkpoint copies");
+  app.add_option("--copy-queue", settings->copy_queue,
+                 "checkpoints that may wait for their copies; beyond, the oldest gives way until the end")
+      ->group("Checkpoint copies");
+  app.add_flag("--delete-after-copy", settings->delete_after_copy,
+               "delete a checkpoint once its copy is verified (of a command: has ended with 0), but for the newest one "
+               "and the best")
+      ->group("Checkpoint copies");
   app.add_option("--log-every", settings->log_every, "steps between step records in metrics.jsonl")
       ->group("Input and output");
   folder(app.add_option("--report", settings->report,

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/bench/command.h"
+#include "lib/io/command.h"
 
 namespace trainwright {
 

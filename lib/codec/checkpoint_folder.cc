@@ -1,8 +1,5 @@
 #include "lib/codec/checkpoint_folder.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -11,6 +8,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/io/atomic_folder.h"
 
 namespace trainwright {
 namespace {
@@ -19,64 +17,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kFolderEnd = ".twc";
 
-std::string WithoutSlash(std::string path) {
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
-}
-
 Error FileSystemError(const fs::filesystem_error& error) {
   return SystemError(error.path1().string(), "the walk through the folder", error.code().value());
 }
-
-/// A folder under a temporary name that becomes the output, or vanishes.
-class AtomicFolder {
- public:
-  AtomicFolder(const std::string& path, bool replace) : path_(WithoutSlash(path)), replace_(replace) {
-    std::error_code ignored;
-    if (!replace && fs::exists(fs::symlink_status(path_, ignored))) throw ExistsAlready(path_);
-    if (fs::exists(path_, ignored) && !fs::is_directory(path_, ignored))
-      throw Error(ErrorCode::kUsage, path_, "is no folder, and the output is one");
-    const std::string parent = FolderOf(path_), name = fs::path(path_).filename();
-    RemoveStaleTemporaries(parent, name);
-    temporary_ = parent + "/." + name + ".tmp-" + std::to_string(getpid());
-    fs::remove_all(temporary_, ignored);
-    if (!fs::create_directory(temporary_, ignored)) {
-      throw SystemError(path_, "create", ignored.value(), "the folder must exist and be writable: " + parent);
-    }
-  }
-  ~AtomicFolder() {
-    std::error_code ignored;
-    if (!temporary_.empty()) fs::remove_all(temporary_, ignored);
-  }
-  AtomicFolder(const AtomicFolder&) = delete;
-  AtomicFolder& operator=(const AtomicFolder&) = delete;
-
-  const std::string& temporary() const { return temporary_; }
-
-  void Commit() {
-    SyncFolder(temporary_);
-    for (const auto& entry : fs::recursive_directory_iterator(temporary_)) {
-      if (entry.is_directory() && !entry.is_symlink()) SyncFolder(entry.path());
-    }
-    // An exchange leaves no moment without a folder; the old one then has the temporary name.
-    const auto rename_with = [&](unsigned flags) {
-      return renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), flags) == 0;
-    };
-    bool done = rename_with(RENAME_NOREPLACE);
-    if (!done && errno == EEXIST && !replace_) throw ExistsAlready(path_);
-    const bool exchanged = !done && errno == EEXIST && rename_with(RENAME_EXCHANGE);
-    if (!done && !exchanged)
-      throw SystemError(path_, "rename", errno, "the folder was not written; an older one is untouched");
-    std::error_code ignored;
-    if (exchanged) fs::remove_all(temporary_, ignored);
-    temporary_.clear();
-    SyncFolder(FolderOf(path_));
-  }
-
- private:
-  std::string path_, temporary_;
-  bool replace_;
-};
 
 void CopyFile(const std::string& from, const std::string& to) {
   const std::unique_ptr<ByteSource> source = OpenSource(from);
@@ -130,11 +73,11 @@ void RefuseOutputInside(const std::string& input, const std::string& output) {
 }  // namespace
 
 std::string CompressedFolderName(const std::string& folder) {
-  return WithoutSlash(folder) + std::string(kFolderEnd);
+  return WithoutLastSlash(folder) + std::string(kFolderEnd);
 }
 
 std::string RestoredFolderName(const std::string& folder) {
-  const std::string path = WithoutSlash(folder);
+  const std::string path = WithoutLastSlash(folder);
   if (!path.ends_with(kFolderEnd) || fs::path(path).filename() == kFolderEnd) return "";
   return path.substr(0, path.size() - kFolderEnd.size());
 }
@@ -220,7 +163,7 @@ std::vector<std::string> CompressedFilesIn(const std::string& folder) {
   std::vector<std::string> paths;
   try {
     ForEachFile(folder, "", [&](const std::string& relative) {
-      if (!RestoredPath(relative).empty()) paths.push_back(WithoutSlash(folder) + "/" + relative);
+      if (!RestoredPath(relative).empty()) paths.push_back(WithoutLastSlash(folder) + "/" + relative);
     });
   } catch (const fs::filesystem_error& error) {
     throw FileSystemError(error);

@@ -1,8 +1,10 @@
 #include "lib/eval/checkpoint.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/model/checkpoint_metadata.h"
 #include "lib/model/hf_folder.h"
 
@@ -10,13 +12,30 @@ namespace trainwright {
 
 std::string ResolveCheckpoint(const std::string& path) {
   if (std::filesystem::exists(path + "/config.json")) return path;
-  const std::string latest = path + "/latest";
-  if (std::filesystem::exists(latest + "/config.json")) {
-    // The link is followed once: a run that goes on may point it elsewhere while files are read.
-    std::error_code error;
-    const std::filesystem::path target = std::filesystem::read_symlink(latest, error);
-    return error ? latest : (std::filesystem::path(path) / target).string();
+  // The link is followed once: a run that goes on may point it elsewhere while files are read.
+  const std::string latest = path + "/latest", checkpoints = path + "/checkpoints";
+  std::error_code error;
+  const std::filesystem::path target = std::filesystem::read_symlink(latest, error);
+  const bool inside = !error && target.is_relative() &&
+                      target.lexically_normal().parent_path() == "checkpoints";
+  if (inside && std::filesystem::exists(std::filesystem::path(path) / target / "config.json")) {
+    return (std::filesystem::path(path) / target).string();
   }
+  // Names of steps with as many digits sort as their numbers.
+  std::string newest;
+  for (const auto& entry : std::filesystem::directory_iterator(checkpoints, error)) {
+    const std::string name = entry.path().filename().string();
+    const auto rank = [](const std::string& text) { return std::pair(text.size(), text); };
+    if (name.starts_with("step-") && std::filesystem::exists(entry.path() / kCheckpointMetadataFile) &&
+        rank(name) > rank(newest)) {
+      newest = name;
+    }
+  }
+  if (!newest.empty()) {
+    LogWarning(latest + " points to no checkpoint of the run; taking the newest, " + newest);
+    return checkpoints + "/" + newest;
+  }
+  if (std::filesystem::exists(latest + "/config.json")) return latest;  // a folder, or a link of the user's
   const bool exists = std::filesystem::exists(path);
   throw Error(exists ? ErrorCode::kBadInput : ErrorCode::kIo, path,
               exists ? "holds no config.json, and no checkpoint that `latest` points to" : "does not exist",

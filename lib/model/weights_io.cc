@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/version.h"
+#include "lib/codec/checkpoint_encoder.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_source.h"
+#include "lib/model/weight_file.h"
 
 namespace trainwright {
 namespace {
@@ -120,14 +123,19 @@ void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const
     tensors.push_back({zeros.name, "F32", zeros.shape, {}, [size] { return std::vector<uint8_t>(size); }});
   }
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  WriteSafetensors(sink, tensors, {{"format", "pt"}});
+  if (output.compress) {
+    WriteCompressedSafetensors(sink, tensors, {{"format", "pt"}}, CodecLevel::kDefault, output.threads,
+                               std::string("train ") + TRAINWRIGHT_VERSION);
+  } else {
+    WriteSafetensors(sink, tensors, {{"format", "pt"}});
+  }
 }
 
 void LoadWeights(const std::string& folder, FlatParameters* parameters) {
   const bool tied = parameters->Find("lm_head.weight") == nullptr;
   std::set<std::string> loaded;
   for (const std::string& file : WeightFiles(folder)) {
-    const MappedFile mapped(folder + "/" + file);
+    const WeightFile mapped(folder + "/" + file);
     const SafetensorsHeader header = ParseSafetensors(mapped.bytes(), mapped.path());
     for (const SafetensorsEntry& entry : header.entries) {
       if (Redundant(entry.name, tied)) continue;

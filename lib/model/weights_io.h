@@ -13,6 +13,8 @@ namespace trainwright {
 /// How weights are written.
 struct WeightsOutput {
   at::Tensor values = {};  ///< of the trained parameters, as FlatParameters::values(); undefined: the present ones
+  bool compress = false;  ///< as ckpt-compress does: what Hugging Face's tools do not open
+  int threads = 1;        ///< of the compression
 };
 
 /// Writes the fp32 masters as model.safetensors; tied embeddings once. When `output` has values nothing is

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -69,21 +70,25 @@ std::string DescribeMatrices(const FlatParameters& parameters) {
 CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOutput& weights,
                                      const TokenizerIdentity& tokenizer, TrainState state,
                                      const nlohmann::ordered_json& provenance,
-                                     const StateCompression& compression) {
+                                     const CheckpointOptions& options) {
   CheckpointContent content;
   content.step = state.trainer.step;
-  content.metadata = {{"provenance", provenance}};
-  if (compression.on) content.metadata["compressed_files"] = {kStateFileName};
+  content.metadata = {{"resumable", !options.model_only}, {"provenance", provenance}};
+  std::vector<std::string> compressed;
+  if (weights.compress) compressed.push_back(kWeightsName);
+  if (options.state.on && !options.model_only) compressed.push_back(kStateFileName);
+  if (!compressed.empty()) content.metadata["compressed_files"] = compressed;
   content.parts.push_back([&model, weights, &tokenizer](const std::string& folder) {
     WriteHfFolder(folder, model, tokenizer, weights);
   });
-  content.parts.push_back([state = std::move(state), compression](const std::string& folder) {
+  if (options.model_only) return content;
+  content.parts.push_back([state = std::move(state), compression = options.state](const std::string& folder) {
     WriteTrainState(folder + "/" + kStateFileName, state, compression);
   });
   return content;
 }
 
-SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& content, int64_t keep) {
+SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& content) {
   SavedCheckpoint saved;
   saved.step = content.step;
   bool written = false;
@@ -107,7 +112,8 @@ SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& cont
         {"files", files},
     };
     metadata.update(content.metadata);
-    metadata["volatile"] = {"saved_at", "host"};
+    metadata["volatile"].push_back("saved_at");
+    metadata["volatile"].push_back("host");
     metadata["saved_at"] = Rfc3339Now();
     metadata["host"] = HostName();
     WriteFileAtomically(folder + "/" + kCheckpointMetadataName, AsBytes(metadata.dump(2) + "\n"));
@@ -128,47 +134,103 @@ SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& cont
     throw;
   }
   saved.path = run->CheckpointPath(content.step);
-  run->RotateCheckpoints(keep, content.step);
   return saved;
 }
 
-void VerifyCheckpoint(const std::string& path) {
+void ApplyRetention(RunDirectory* run, const Retention& retention, int64_t newest_step,
+                    const CheckpointCopier* copier) {
+  std::set<int64_t> spared = copier != nullptr ? copier->pinned() : std::set<int64_t>();
+  // A copy that ends after this counts next time.
+  const std::set<int64_t> copied =
+      copier != nullptr && retention.delete_copied ? copier->copied() : std::set<int64_t>();
+  std::vector<std::pair<double, int64_t>> evaluated;
+  std::optional<int64_t> newest_resumable;
+  for (const int64_t step : run->CheckpointSteps()) {
+    if (step > newest_step) continue;
+    const std::string path = run->CheckpointPath(step);
+    if (fs::exists(path + "/" + kStateFileName)) newest_resumable = step;
+    if (retention.best == 0) continue;
+    try {
+      const nlohmann::json metadata = ReadCheckpointMetadata(path);
+      const auto validation = metadata.find("validation_metrics");
+      if (validation == metadata.end() || !validation->is_object()) continue;
+      const nlohmann::json loss = validation->value("eval_loss", nlohmann::json());
+      if (loss.is_number()) evaluated.emplace_back(loss.get<double>(), step);
+    } catch (const Error& error) {
+      LogWarning(error.what());  // a broken one is none of the best
+    }
+  }
+  if (retention.best > 0) {
+    std::sort(evaluated.begin(), evaluated.end());
+    for (size_t i = 0; i < evaluated.size() && i < static_cast<size_t>(retention.best); ++i) {
+      spared.insert(evaluated[i].second);
+    }
+    run->PointBestAt(evaluated.empty() ? std::nullopt : std::optional(evaluated[0].second));
+  }
+  if (newest_resumable) spared.insert(*newest_resumable);
+  run->RotateCheckpoints(retention.newest, newest_step, spared);
+  for (const int64_t step : run->CheckpointSteps()) {
+    if (step < newest_step && copied.contains(step) && !spared.contains(step)) run->DeleteCheckpoint(step);
+  }
+}
+
+nlohmann::json ReadCheckpointMetadata(const std::string& path) {
   const std::string metadata_path = path + "/" + kCheckpointMetadataName;
   const std::vector<uint8_t> text = ReadWholeFile(metadata_path, uint64_t{64} << 20);
-  nlohmann::json metadata;
   try {
-    metadata = nlohmann::json::parse(text.begin(), text.end());
+    nlohmann::json metadata = nlohmann::json::parse(text.begin(), text.end());
     if (metadata.at("schema") != kMetadataSchema) {
       throw Error(ErrorCode::kBadInput, metadata_path,
                   "has the unknown schema " + metadata.at("schema").dump());
     }
-    for (const char* needed : {kWeightsName, kStateFileName, "config.json"}) metadata.at("files").at(needed);
+    return metadata;
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, metadata_path, std::string("cannot be read: ") + error.what());
   }
+}
+
+bool VerifyCheckpoint(const std::string& path) {
+  const nlohmann::json metadata = ReadCheckpointMetadata(path);
+  bool resumable = true;
+  try {
+    if (const auto field = metadata.find("resumable"); field != metadata.end()) field->get_to(resumable);
+    for (const char* needed : {kWeightsName, "config.json"}) metadata.at("files").at(needed);
+    if (resumable) metadata.at("files").at(kStateFileName);
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kBadInput, path + "/" + kCheckpointMetadataName,
+                std::string("cannot be read: ") + error.what());
+  }
   VerifyCheckpointFiles(path);
+  return resumable;
 }
 
 std::string NewestGoodCheckpoint(const RunDirectory& run) {
-  std::vector<std::string> candidates;
-  std::error_code ignored;
-  const fs::path latest = fs::read_symlink(run.path() + "/latest", ignored);
-  if (!ignored && fs::exists(run.path() / latest, ignored))
-    candidates.push_back((run.path() / latest).string());
   const std::vector<int64_t> steps = run.CheckpointSteps();
+  std::string model_only;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     const std::string path = run.CheckpointPath(*step);
-    if (std::find(candidates.begin(), candidates.end(), path) == candidates.end()) candidates.push_back(path);
-  }
-  for (const std::string& candidate : candidates) {
     try {
-      VerifyCheckpoint(candidate);
-      return candidate;
+      if (VerifyCheckpoint(path)) {
+        std::error_code ignored;
+        const fs::path latest = fs::read_symlink(run.path() + "/latest", ignored);
+        if (ignored || (run.path() / latest).lexically_normal() != fs::path(path).lexically_normal()) {
+          LogInfo("latest does not point to " + path + ", the newest checkpoint to continue from");
+        }
+        return path;
+      }
+      if (model_only.empty()) model_only = path;
+      LogWarning(path + " holds the model alone; trying an older checkpoint");
     } catch (const Error& error) {
       LogWarning(std::string(error.what()) + "; trying an older checkpoint");
     }
   }
-  if (!candidates.empty()) {
+  if (!model_only.empty()) {
+    throw Error(ErrorCode::kUsage, model_only,
+                "holds the model alone, as --save-model-only writes it: without optimizer and data position no "
+                "run continues from it",
+                "", "start another run from its weights: train --init " + model_only + " --out DIR");
+  }
+  if (!steps.empty()) {
     throw Error(ErrorCode::kBadInput, run.path(), "none of its checkpoints is whole", "",
                 "start another run with --out");
   }

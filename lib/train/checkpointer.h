@@ -20,6 +20,7 @@
 #include "lib/formats/tokenizer_identity.h"
 #include "lib/model/language_model.h"
 #include "lib/model/weights_io.h"
+#include "lib/train/checkpoint_copier.h"
 #include "lib/train/run_directory.h"
 #include "lib/train/train_state.h"
 
@@ -47,10 +48,27 @@ struct CheckpointContent {
   nlohmann::ordered_json metadata;  ///< fields of metadata.json besides those of every checkpoint
 };
 
-/// Writes a checkpoint into the run and points `latest` at it; then keeps the newest `keep`. A crash or a failure
-/// at any moment leaves the checkpoints that were there. \throws Error{kIo} naming the file, and the checkpoint
-/// that is left
-SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& content, int64_t keep);
+/// Which checkpoints of a run stay.
+struct Retention {
+  int64_t newest = 3;  ///< 0: all
+  int64_t best = 0;    ///< besides these, of the lowest evaluation loss of their own; `best` points at the first
+  /// Whether those that have a copy go, but for the best and the newest that a run resumes from.
+  bool delete_copied = false;
+};
+
+/// Writes a checkpoint into the run and points `latest` at it. A crash or a failure at any moment leaves the
+/// checkpoints that were there. \throws Error{kIo} naming the file, and the checkpoint that is left
+SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& content);
+
+/// Deletes the checkpoints that do not stay. \param newest_step the one just written
+/// \param copier null: no copies are made. What waits for its copy stays. \throws Error{kIo}
+void ApplyRetention(RunDirectory* run, const Retention& retention, int64_t newest_step,
+                    const CheckpointCopier* copier = nullptr);
+
+struct CheckpointOptions {
+  StateCompression state;
+  bool model_only = false;  ///< without the state: no run resumes from it
+};
 
 /// The content of a run's checkpoint after state.trainer.step. What it refers to must outlive its writing.
 /// \param weights where it has values, another thread may train the model meanwhile
@@ -58,14 +76,17 @@ SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& cont
 CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOutput& weights,
                                      const TokenizerIdentity& tokenizer, TrainState state,
                                      const nlohmann::ordered_json& provenance,
-                                     const StateCompression& compression = {});
+                                     const CheckpointOptions& options = {});
 
-/// Checks every file of a checkpoint folder against its metadata.json. \throws Error{kBadInput, kIo}
-void VerifyCheckpoint(const std::string& path);
+/// Checks every file of a checkpoint folder against its metadata.json. \returns whether a run can resume from it:
+/// false for a model alone   \throws Error{kBadInput, kIo}
+bool VerifyCheckpoint(const std::string& path);
+/// metadata.json of a checkpoint. \throws Error{kBadInput, kIo}
+nlohmann::json ReadCheckpointMetadata(const std::string& path);
 
-/// The checkpoint that `latest` of a run directory names or, when that one does not verify, the newest that
-/// does; each one passed over is a warning. Empty when the run has no checkpoint. \throws Error{kBadInput}
-/// when it has some but none verifies
+/// The checkpoint of the highest step in the run directory that verifies and holds a state, whatever `latest`
+/// points to; each one passed over is a warning. Empty when the run has no checkpoint. \throws Error{kBadInput}
+/// when it has some but none verifies, Error{kUsage} when those that do hold the model alone
 std::string NewestGoodCheckpoint(const RunDirectory& run);
 
 }  // namespace trainwright

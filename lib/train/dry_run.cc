@@ -22,6 +22,7 @@
 #include "lib/optim/clip.h"
 #include "lib/optim/device_step.h"
 #include "lib/report/table.h"
+#include "lib/train/async_save.h"
 
 namespace trainwright {
 namespace {
@@ -218,6 +219,10 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
                              static_cast<double>(report.micro_batch_tokens) +
                          report.update_s;
   }
+  if (request.snapshot != Snapshot::kNo) {
+    needs.snapshot = SnapshotBytes(needs.parameters / static_cast<int64_t>(sizeof(float)));
+    if (request.snapshot == Snapshot::kWhereItFits && !report.fits()) needs.snapshot = 0;
+  }
   // Weights, and two moments in the flat layout.
   report.checkpoint_bytes = needs.parameters + needs.optimizer + kCheckpointFilesBytes;
   report.disk_bytes = report.checkpoint_bytes * request.checkpoints_kept +
@@ -237,6 +242,7 @@ MemoryPart LargestPart(const MemoryNeeds& needs) {
       {"activations", needs.activations, kBatch},
       {"logits", needs.logits, kBatch},
       {"attention", needs.attention, kBatch},
+      {"snapshot", needs.snapshot, "take --async-save off"},
       {"loader", needs.loader, "lower --workers or --prefetch"},
       {"products", needs.products, kBatch},
   };
@@ -267,6 +273,7 @@ std::string FormatDryRun(const DryRunReport& report) {
       memory.AddRow({"free on the GPU", bytes(report.gpu_available_bytes)});
     }
   }
+  memory.AddRow({"copy that checkpoints are written from", bytes(needs.snapshot)});
   memory.AddRow({"loader", bytes(needs.loader)});
   memory.AddRow({"process and libraries", bytes(needs.process)});
   if (report.on_gpu) {
@@ -324,6 +331,7 @@ nlohmann::ordered_json EncodeDryRun(const DryRunReport& report) {
             {"activations", needs.activations},
             {"logits", needs.logits},
             {"attention", needs.attention},
+            {"snapshot", needs.snapshot},
             {"loader", needs.loader},
             {"products", needs.products},
             {"process", needs.process},

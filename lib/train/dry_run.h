@@ -31,6 +31,7 @@ struct MemoryNeeds {
   int64_t activations = 0;   ///< what the backward pass needs, and its temporaries
   int64_t logits = 0;        ///< a slice of logits and its neighbours
   int64_t attention = 0;     ///< scratch of a GPU's attention kernel
+  int64_t snapshot = 0;      ///< the copy that checkpoints are written from in the background
   int64_t loader = 0;        ///< samples in use and ready
   int64_t products = 0;      ///< peak of what is left: packed operands of products, the allocator's slack
   int64_t process = 0;       ///< code, libraries and the data set's tables, before a model was made
@@ -38,7 +39,7 @@ struct MemoryNeeds {
   int64_t of_model() const {
     return parameters + gradients + optimizer + compute_copy + activations + logits + attention + products;
   }
-  int64_t of_host() const { return loader + process; }
+  int64_t of_host() const { return snapshot + loader + process; }
   int64_t total() const { return of_model() + of_host(); }
 };
 
@@ -50,6 +51,9 @@ enum class Measurement {
   kNone             ///< not even the weights fit: activations and time are missing
 };
 
+/// Whether checkpoints are written from a copy: see --async-save.
+enum class Snapshot { kNo, kYes, kWhereItFits };
+
 struct DryRunRequest {
   ModelConfig model;
   TrainPlan plan;
@@ -60,6 +64,7 @@ struct DryRunRequest {
   int64_t available_bytes = 0;  ///< of memory; 0: what the machine has for this process
   int64_t gpu_available_bytes = 0;  ///< of a GPU's memory; 0: what it has free
   AttentionBackend attention = AttentionBackend::kAuto;
+  Snapshot snapshot = Snapshot::kNo;
 };
 
 struct DryRunReport {

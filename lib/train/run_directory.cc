@@ -141,7 +141,7 @@ void RunDirectory::CommitCheckpoint(int64_t step) {
   begun_.clear();
   try {
     SyncFolder(checkpoints_path());
-    PointLatestAt(step);
+    Point("latest", step);
   } catch (const Error& error) {
     throw Error(ErrorCode::kIo, final_path,
                 "is in place but may not survive a power loss: " + error.object() + ": " + error.problem());
@@ -156,27 +156,39 @@ void RunDirectory::AbandonCheckpoint() noexcept {
   begun_.clear();
 }
 
-void RunDirectory::RotateCheckpoints(int64_t keep, int64_t newest_step) {
+void RunDirectory::RotateCheckpoints(int64_t keep, int64_t newest_step, const std::set<int64_t>& spared) {
   if (keep <= 0) return;
   std::vector<int64_t> steps = CheckpointSteps();
   std::erase_if(steps, [&](int64_t step) { return step > newest_step; });
   for (int64_t i = 0; i + keep < static_cast<int64_t>(steps.size()); ++i) {
-    // A folder loses its name before its files, so that no half-deleted checkpoint is ever seen.
     const int64_t step = steps[static_cast<size_t>(i)];
-    const std::string doomed = checkpoints_path() + "/." + StepName(step) + kDeletedMark;
-    Rename(CheckpointPath(step), doomed);
-    RemoveTree(doomed);
+    if (!spared.contains(step)) DeleteCheckpoint(step);
   }
 }
 
-void RunDirectory::PointLatestAt(int64_t step) {
-  const std::string temporary = path_ + "/.latest.tmp-" + std::to_string(getpid());
+void RunDirectory::DeleteCheckpoint(int64_t step) {
+  // A folder loses its name before its files, so that no half-deleted checkpoint is ever seen.
+  const std::string doomed = checkpoints_path() + "/." + StepName(step) + kDeletedMark;
+  Rename(CheckpointPath(step), doomed);
+  RemoveTree(doomed);
+}
+
+void RunDirectory::PointBestAt(std::optional<int64_t> step) {
+  if (step) {
+    Point("best", *step);
+  } else if (unlink((path_ + "/best").c_str()) != 0 && errno != ENOENT) {
+    throw SystemError(path_ + "/best", "delete", errno);
+  }
+}
+
+void RunDirectory::Point(const std::string& link, int64_t step) {
+  const std::string temporary = path_ + "/." + link + ".tmp-" + std::to_string(getpid());
   unlink(temporary.c_str());
   if (symlink(("checkpoints/" + StepName(step)).c_str(), temporary.c_str()) != 0) {
     throw SystemError(temporary, "create the link", errno);
   }
   try {
-    Rename(temporary, path_ + "/latest");
+    Rename(temporary, path_ + "/" + link);
   } catch (const Error&) {
     unlink(temporary.c_str());
     throw;

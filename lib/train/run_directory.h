@@ -6,6 +6,7 @@
 ///               tb/                      TensorBoard event files
 ///               report.svg               the metrics as curves
 ///               latest                   symbolic link to the newest checkpoint
+///               best                     with --keep-best, to the one of the lowest evaluation loss
 ///               .lock                    held while a process trains into the folder
 ///
 /// Not thread-safe; one per training process.
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,12 +56,17 @@ class RunDirectory {
   void AbandonCheckpoint() noexcept;
   /// Whether a checkpoint is begun and not committed.
   bool has_begun() const { return !begun_.empty(); }
-  /// Deletes all but the newest `keep` checkpoints (0: deletes none). Those of later steps than the one just
-  /// written, corrupt or of a run that was set back, neither count nor go.
-  void RotateCheckpoints(int64_t keep, int64_t newest_step);
+  /// Deletes all but the newest `keep` checkpoints (0: deletes none) and those of the spared steps. Those of later
+  /// steps than the one just written, corrupt or of a run that was set back, neither count nor go.
+  void RotateCheckpoints(int64_t keep, int64_t newest_step, const std::set<int64_t>& spared = {});
+  /// Deletes a checkpoint; it is never seen half-deleted. \throws Error{kIo}
+  void DeleteCheckpoint(int64_t step);
+  /// Points the link `best` at a checkpoint, or removes it. \throws Error{kIo}
+  void PointBestAt(std::optional<int64_t> step);
 
  private:
-  void PointLatestAt(int64_t step);
+  /// Points a link of the run directory at a checkpoint.
+  void Point(const std::string& link, int64_t step);
 
   std::string path_;
   std::unique_ptr<FolderLock> lock_;

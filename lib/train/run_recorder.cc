@@ -233,6 +233,22 @@ void RunRecorder::RecordCheckpoint(const FinishedSave& save) {
   LogDebug("saved " + saved.path);
 }
 
+void RunRecorder::RecordCopy(const CopyResult& result) {
+  Write("copy", {{"step", result.step},
+                 {"place", result.place},
+                 {"copied", result.copied},
+                 {"attempts", result.attempts},
+                 {"copy_time_s", result.copy_time_s},
+                 {"size_bytes", result.size_bytes},
+                 {"problem", result.problem}});
+  if (result.copied) {
+    ++copies_;
+    LogDebug("copied step " + std::to_string(result.step) + " to " + result.place);
+  } else {
+    Warn("no copy of step " + std::to_string(result.step) + ": " + result.problem);
+  }
+}
+
 void RunRecorder::Warn(const std::string& message) {
   LogWarning(message);
   Write("warning", {{"step", step_}, {"message", message}});
@@ -267,6 +283,7 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
                                     {"save_stall_s", save_stall_s_},
                                     {"save_wait_s", save_wait_s_},
                                     {"writer_cpu_s", writer_cpu_s_},
+                                    {"copies", copies_},
                                     {"checkpoint", saved.path},
                                     {"weights_sha256", saved.weights_sha256}};
   const auto add = [&](const char* name, const std::optional<double>& value) {

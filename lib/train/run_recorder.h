@@ -72,6 +72,7 @@ class RunRecorder {
   void RecordEvaluation(const PerplexitySums& sums, double eval_time_s);
   /// Called when a save has ended, perhaps some steps later.
   void RecordCheckpoint(const FinishedSave& save);
+  void RecordCopy(const CopyResult& result);
   /// The report of the records so far, to be drawn and written while training goes on.
   const RunReport& report() const { return report_; }
   /// A message to the user, on the console and in the records.
@@ -114,6 +115,7 @@ class RunRecorder {
 
   int64_t step_, tokens_seen_;  ///< of the run so far
   double training_s_ = 0;       ///< in this process's steps
+  int64_t copies_ = 0;       ///< made by this process
   double save_stall_s_ = 0, save_wait_s_ = 0, writer_cpu_s_ = 0;  ///< of this process's saves
   double model_flops_ = 0;      ///< of this process's steps
   std::optional<double> first_loss_nats_, last_loss_nats_;

@@ -15,6 +15,7 @@
 #include "lib/base/log.h"
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
+#include "lib/base/version.h"
 #include "lib/data/sample_stream.h"
 #include "lib/data/spooled_shard_set.h"
 #include "lib/device/determinism.h"
@@ -29,6 +30,7 @@
 #include "lib/model/language_model.h"
 #include "lib/model/model_config.h"
 #include "lib/train/async_save.h"
+#include "lib/train/checkpoint_copier.h"
 #include "lib/train/checkpoint_writer.h"
 #include "lib/train/checkpointer.h"
 #include "lib/train/dry_run.h"
@@ -40,6 +42,7 @@
 #include "lib/train/save_interval.h"
 #include "lib/train/train_plan.h"
 #include "lib/train/trainer.h"
+#include "lib/train/training_history.h"
 
 namespace trainwright {
 namespace {
@@ -165,6 +168,15 @@ class TrainJob {
   /// Records a background save that has ended, if one has. \param wait until none is under way
   /// \throws its error
   void FinishSave(bool wait);
+  /// Fields of metadata.json that tell how the run goes, with what is volatile of them.
+  nlohmann::ordered_json DescribeRun() const;
+  void MakeCopier();
+  /// Records the copies that have ended. \param wait until none is under way or waits
+  void FinishCopies(bool wait);
+  /// Copies the checkpoints of a run that is complete. \returns the exit status
+  int CopyAll();
+  /// Deletes what does not stay.
+  void Retain(int64_t newest_step);
   /// Whether the next save is written in the background.
   bool SavesInBackground();
   void MakeTrainer();
@@ -194,9 +206,11 @@ class TrainJob {
 
   std::vector<ChoiceReason> reasons_;    ///< of all that was chosen for the user
   nlohmann::ordered_json stored_plan_;  ///< of the checkpoint, as options; null for a new run
-  int64_t resumed_step_ = 0;
+  int64_t resumed_step_ = 0, resumed_tokens_ = 0;
 
   std::optional<int64_t> evaluated_step_;
+  std::unique_ptr<CheckpointCopier> copier_;  ///< null: no copies
+  TrainingHistory history_;
   SnapshotBuffers snapshot_;
   std::optional<bool> background_;  ///< SavesInBackground, once it was asked
   std::string layout_, matrices_;   ///< of the state
@@ -212,6 +226,17 @@ void TrainJob::CheckSettings() const {
   };
   require(settings_.log_every >= 1, "--log-every", "must be at least 1 step");
   require(settings_.keep >= 0, "--keep", "must be at least 0 checkpoints");
+  require(settings_.keep_best >= 0, "--keep-best", "must be at least 0 checkpoints");
+  if (settings_.keep_best > 0 && settings_.eval_data.empty()) {
+    throw Error(ErrorCode::kUsage, "--keep-best", "needs data to evaluate on", "", "name it with --eval-data");
+  }
+  const bool copies = !settings_.copy_to.empty() || !settings_.copy_command.empty();
+  require(!settings_.copy_compress || !settings_.copy_to.empty(), "--copy-compress", "needs --copy-to");
+  require(!settings_.delete_after_copy || copies, "--delete-after-copy", "needs --copy-to or --copy-command");
+  require(settings_.copy_retries >= 0, "--copy-retries", "must be at least 0");
+  require(settings_.copy_queue >= 1, "--copy-queue", "must be at least 1 checkpoint");
+  require(ParseSaveInterval(settings_.copy_timeout, "--copy-timeout").time_s > 0, "--copy-timeout",
+          "must be a time with its unit: 90s, 10m, 1.5h");
   require(settings_.peak_tflops.value_or(1) > 0 && std::isfinite(settings_.peak_tflops.value_or(1)),
           "--peak-tflops", "must be a number above 0");
   require(settings_.max_minutes >= 0, "--max-minutes", "must be at least 0");
@@ -271,7 +296,7 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
       LogInfo("the run is complete: " + std::to_string(trainer_->step()) + " steps, " + checkpoint);
       *summary = {
           {"steps", trainer_->step()}, {"tokens", trainer_->tokens_seen()}, {"checkpoint", checkpoint}};
-      return 0;
+      return CopyAll();
     }
   } else {
     StartNew(gpu);
@@ -289,12 +314,22 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
       LogWarning(save_error.what());
     }
     try {
+      FinishCopies(/*wait=*/true);
+    } catch (const Error&) {
+    }
+    try {
       recorder_->RecordEnd(static_cast<int>(error.code()), error.what());
     } catch (const Error&) {
     }
     throw;
   }
   recorder_->PrintReport(status, saved_);
+  if (copier_ && !copier_->missing().empty()) {
+    const std::set<int64_t> missing = copier_->missing();
+    LogError(std::to_string(missing.size()) + " of the checkpoints that were saved " +
+             (missing.size() == 1 ? "has" : "have") + " no copy, the first is step " +
+             std::to_string(*missing.begin()) + "; see the warnings");
+  }
   *summary = recorder_->Summary(saved_);
   return status;
 }
@@ -395,7 +430,10 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
          .steps = steps,
          .checkpoints_kept = settings_.keep > 0 ? std::min(settings_.keep, checkpoints) : checkpoints,
          .step_records = steps / settings_.log_every,
-         .attention = attention_},
+         .attention = attention_,
+         .snapshot = settings_.async_save == "on"    ? Snapshot::kYes
+                     : settings_.async_save == "off" ? Snapshot::kNo
+                                                     : Snapshot::kWhereItFits},
         stream_.get());
     text += (text.empty() ? "" : "\n") + FormatDryRun(report);
     summary->update(EncodeDryRun(report));
@@ -448,6 +486,7 @@ void TrainJob::Resume(const std::string& checkpoint) {
   plan_ = state.plan;
   stored_plan_ = PlanAsOptions(plan_);
   resumed_step_ = state.trainer.step;
+  resumed_tokens_ = state.trainer.tokens_seen;
   const std::vector<std::string> warnings = ReconcilePlan(settings_, &plan_);
   model_choice_.config = ReadHfConfig(checkpoint);
   if (!settings_.model.empty()) {
@@ -486,6 +525,7 @@ void TrainJob::Resume(const std::string& checkpoint) {
   trainer_->Restore(state.trainer);
   saved_step_ = trainer_->step();
   saved_.path = checkpoint;
+  history_.Restore(ReadCheckpointMetadata(checkpoint));
   LogInfo("run " + run_->path() + ": continuing at step " + std::to_string(trainer_->step()) + " of " +
           std::to_string(plan_.schedule.total_steps));
   if (trainer_->done()) return;
@@ -494,6 +534,7 @@ void TrainJob::Resume(const std::string& checkpoint) {
   OpenRecorder();
   if (!state.watchdog.is_null()) recorder_->loss_watchdog().set_state(state.watchdog, checkpoint);
   for (const std::string& warning : warnings) recorder_->Warn(warning);
+  if (copier_) copier_->Add(trainer_->step(), checkpoint);  // a process that was killed may not have copied it
   if (data_changed) recorder_->Warn("the data changed: reading " + settings_.data + " from its beginning");
   WarnOfOtherMachine(state.compute);
 }
@@ -526,6 +567,7 @@ std::optional<double> TrainJob::PeakTflops() const {
 }
 
 void TrainJob::OpenRecorder() {
+  MakeCopier();
   const std::string tokenizer_sha256 = HexEncode(data_->header().tokenizer.sha256);
   provenance_ = {
       {"model", nlohmann::ordered_json::parse(EncodeConfigJson(model_choice_.config))},
@@ -556,6 +598,9 @@ void TrainJob::OpenRecorder() {
                                                 .progress = context_.progress,
                                                 .watchdog = ParseWatchdogMode(settings_.watchdog, "--watchdog"),
                                                 .watchdog_ratio = settings_.watchdog_ratio});
+  if (settings_.save_model_only) {
+    recorder_->Warn("--save-model-only: no run resumes from these checkpoints, also after a signal or a crash");
+  }
 }
 
 bool TrainJob::Due(int64_t every) const {
@@ -574,6 +619,7 @@ void TrainJob::Evaluate() {
     return;  // the loop sees the signal and saves
   }
   evaluated_step_ = trainer_->step();
+  history_.AddEvaluation(trainer_->step(), meter.sums().mean_loss_nats());
   recorder_->RecordEvaluation(meter.sums(), SecondsSince(start));
 }
 
@@ -582,6 +628,99 @@ void TrainJob::FinishSave(bool wait) {
   if (!finished) return;
   saved_ = finished->saved;
   recorder_->RecordCheckpoint(*finished);
+}
+
+void TrainJob::FinishCopies(bool wait) {
+  if (!copier_) return;
+  const size_t waiting = copier_->pinned().size();
+  if (wait && waiting > 0) LogInfo("waiting for the copies of " + std::to_string(waiting) + " checkpoints");
+  if (wait) copier_->Finish();
+  for (const CopyResult& result : copier_->TakeResults()) recorder_->RecordCopy(result);
+}
+
+void TrainJob::MakeCopier() {
+  if (settings_.copy_to.empty() && settings_.copy_command.empty()) return;
+  if (!settings_.copy_to.empty()) {
+    std::error_code error;
+    const fs::path target = fs::weakly_canonical(settings_.copy_to, error), run = fs::canonical(run_->path());
+    if (std::mismatch(run.begin(), run.end(), target.begin(), target.end()).first == run.end()) {
+      throw Error(ErrorCode::kUsage, "--copy-to", settings_.copy_to + " is in the run directory " + run_->path(),
+                  "", "name a folder outside, best on another disk");
+    }
+  }
+  copier_ = std::make_unique<CheckpointCopier>(
+      CopySettings{.folder = settings_.copy_to,
+                   .command = settings_.copy_command,
+                   .compress = settings_.copy_compress,
+                   .retries = settings_.copy_retries,
+                   .timeout_s = ParseSaveInterval(settings_.copy_timeout, "--copy-timeout").time_s,
+                   .capacity = static_cast<size_t>(settings_.copy_queue),
+                   .writer = std::string("train ") + TRAINWRIGHT_VERSION});
+}
+
+int TrainJob::CopyAll() {
+  MakeCopier();
+  if (!copier_) return 0;
+  for (const int64_t step : run_->CheckpointSteps()) copier_->Add(step, run_->CheckpointPath(step));
+  copier_->Finish();
+  for (const CopyResult& result : copier_->TakeResults()) {
+    if (!result.copied) LogWarning("no copy of step " + std::to_string(result.step) + ": " + result.problem);
+  }
+  if (settings_.delete_after_copy) Retain(trainer_->step());
+  return copier_->missing().empty() ? 0 : static_cast<int>(ErrorCode::kIo);
+}
+
+void TrainJob::Retain(int64_t newest_step) {
+  ApplyRetention(run_.get(),
+                 {.newest = settings_.keep,
+                  .best = settings_.keep_best,
+                  .delete_copied = settings_.delete_after_copy},
+                 newest_step, copier_.get());
+}
+
+nlohmann::ordered_json TrainJob::DescribeRun() const {
+  const int64_t step = trainer_->step();
+  const std::string precision = PrecisionName(plan_.precision);
+  const double time_s = SecondsSince(start_);
+  nlohmann::ordered_json run = {{"epoch", stream_->epochs()}};
+  run.update(history_.Encode(step));
+  run["training_progress"] = {{"completed_steps", step},
+                              {"total_steps", plan_.schedule.total_steps},
+                              {"total_epochs", stream_->epochs()},
+                              {"tokens_seen", trainer_->tokens_seen()}};
+  run["system_info"] = {{"cuda_available", device_.is_cuda()},
+                        {"device_count", 1},
+                        {"device", compute_.device},
+                        {"cpu_capability", compute_.cpu_capability},
+                        {"threads", compute_.threads},
+                        {"mixed_precision", precision}};
+  run["model_config"] = provenance_.at("model");
+  run["training_config_summary"] = PlanAsOptions(plan_);
+  run["additional_metadata"]["optimization_settings"] = {
+      {"mixed_precision", precision}, {"effective_batch_size", plan_.samples_per_step()}};
+  run["volatile"] = {"system_info"};
+  if (!trainer_->done()) return run;
+  nlohmann::ordered_json& validation = run["validation_metrics"];
+  validation["training_completed"] = true;
+  validation["total_steps"] = step;
+  validation["final_loss"] = run["current_loss"];
+  validation["best_loss_achieved"] = run["best_loss"];
+  validation["total_epochs"] = stream_->epochs();
+  validation["average_loss"] = history_.mean_loss_nats();
+  validation["loss_std"] = history_.loss_deviation_nats();
+  validation["effective_batch_size"] = plan_.samples_per_step();
+  const int64_t steps_here = step - resumed_step_;
+  const int64_t tokens_here = trainer_->tokens_seen() - resumed_tokens_;
+  run["additional_metadata"]["training_summary"] = {
+      {"completed", true},
+      {"total_time", time_s},
+      {"actual_steps_completed", steps_here},
+      {"performance",
+       {{"training_time_seconds", time_s},
+        {"steps_per_second", static_cast<double>(steps_here) / time_s},
+        {"tokens_per_second", static_cast<double>(tokens_here) / time_s}}}};
+  run["volatile"].push_back("additional_metadata.training_summary");
+  return run;
 }
 
 bool TrainJob::SavesInBackground() {
@@ -618,12 +757,17 @@ void TrainJob::Save() {
       state.trainer.exp_avg_sq = snapshot_.Copy(2, state.trainer.exp_avg_sq);
     }
     // In the background one thread compresses: the others train.
-    const StateCompression compression = {.on = settings_.compress_state,
-                                          .threads = background ? 1 : static_cast<int>(compute_.threads)};
-    CheckpointContent content = DescribeCheckpoint(*model_, weights, data_->header().tokenizer,
-                                                   std::move(state), provenance_, compression);
+    const int threads = background ? 1 : static_cast<int>(compute_.threads);
+    weights.compress = settings_.compress_model;
+    weights.threads = threads;
+    CheckpointContent content = DescribeCheckpoint(
+        *model_, weights, data_->header().tokenizer, std::move(state), provenance_,
+        {.state = {.on = settings_.compress_state, .threads = threads}, .model_only = settings_.save_model_only});
+    content.metadata.update(DescribeRun());
     return [this, content = std::move(content), report = recorder_->report()] {
-      const SavedCheckpoint saved = WriteCheckpoint(run_.get(), content, settings_.keep);
+      const SavedCheckpoint saved = WriteCheckpoint(run_.get(), content);
+      if (copier_) copier_->Add(saved.step, saved.path);
+      Retain(saved.step);
       WriteFileAtomically(run_->report_path(), AsBytes(report.Svg()));
       return saved;
     };
@@ -651,15 +795,19 @@ int TrainJob::Loop() {
     const bool saving = writer_.busy();
     const StepReport report = trainer_->Step(read);
     recorder_->RecordStep(report, stream_->epochs(), saving);
+    if (report.read && report.labels > 0) history_.AddStep(report.step, report.loss_nats, report.lr);
+    FinishCopies(/*wait=*/false);
 
     const bool stopping = StopSignal() != 0 || (limit_s > 0 && SecondsSince(start_) > limit_s) ||
                           recorder_->stop_reason().has_value();
-    if (!stopping && (Due(eval_every) || trainer_->done())) Evaluate();
-    if (stopping || Due(save_every.steps) || time_to_save || trainer_->done()) Save();
+    const bool saves = stopping || Due(save_every.steps) || time_to_save || trainer_->done();
+    if (!stopping && (Due(eval_every) || trainer_->done() || (saves && settings_.keep_best > 0))) Evaluate();
+    if (saves) Save();
     if (stopping) break;
   }
   Save();
   FinishSave(/*wait=*/true);
+  FinishCopies(/*wait=*/true);
   const int signal_number = StopSignal();
   int status = 0;
   std::string reason = "complete";
@@ -669,6 +817,11 @@ int TrainJob::Loop() {
   } else if (!trainer_->done()) {
     status = signal_number == 0 ? 0 : 128 + signal_number;
     reason = signal_number != 0 ? "signal" : "time limit";
+  }
+  if (copier_ && settings_.delete_after_copy) Retain(trainer_->step());
+  if (status == 0 && copier_ && !copier_->missing().empty()) {
+    status = static_cast<int>(ErrorCode::kIo);
+    reason += ", but copies of checkpoints are missing";
   }
   recorder_->RecordEnd(status, reason);
   return status;

@@ -64,7 +64,17 @@ struct TrainSettings {
   std::string save_every;         ///< as ParseSaveInterval takes it; empty: a tenth of the run
   std::string async_save = "auto";  ///< on, off or auto: checkpoints are written by a thread of their own
   int64_t keep = 3;               ///< checkpoints; 0: all
+  int64_t keep_best = 0;          ///< checkpoints of the lowest evaluation loss that stay besides
+  bool save_model_only = false;   ///< checkpoints without what a run resumes from
   bool compress_state = false;    ///< trainwright_state.safetensors, without loss
+  bool compress_model = false;    ///< model.safetensors, without loss; transformers does not open it then
+  std::string copy_to;            ///< folder that gets a copy of every checkpoint; empty: none
+  std::string copy_command;       ///< run after every checkpoint; empty: none
+  bool copy_compress = false;     ///< copies in copy_to, as ckpt-compress does
+  int copy_retries = 2;           ///< of a copy that fails
+  std::string copy_timeout = "1h";  ///< of the command, as ParseSaveInterval takes times
+  int64_t copy_queue = 4;         ///< checkpoints that may wait for their copies
+  bool delete_after_copy = false; ///< delete checkpoints that have a verified copy
   int64_t log_every = 1;          ///< steps between metrics records
   double max_minutes = 0;         ///< 0: no limit
   std::string watchdog = "warn";  ///< off, warn or stop, when the loss diverges

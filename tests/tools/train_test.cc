@@ -661,5 +661,125 @@ TEST_F(TrainToolTest, ACompressedStateEndsInTheSameRun) {
   EXPECT_EQ(result.standard_output, "") << result.standard_error;
 }
 
+// Who writes changes no byte; what depends on time is listed as volatile.
+TEST_F(TrainToolTest, TheBackgroundWritesTheSameFiles) {
+  const ProcessResult result = Shell("STABLE='" + Fixture("train/check_metadata.py") + "' SCHEMA='" +
+                                     Fixture("../lib/train/checkpoint_metadata.schema.json") + R"sh('
+    for form in '' --compress-state '--compress-state --compress-model' --save-model-only; do
+      for async in on off; do
+        train -q --steps 9 --save-every 3 --keep 0 --keep-best 1 --eval-data other --eval-tokens 300 \
+          --async-save $async $form --out $async 2> log || cat log
+        python3 "$STABLE" "$SCHEMA" $async/checkpoints/*/metadata.json
+        for step in $async/checkpoints/*; do
+          python3 "$STABLE" --stable $step/metadata.json > stable && mv stable $step/metadata.json
+        done
+        grep -c "\"background\":$([ $async = on ] && echo true || echo false)" $async/metrics.jsonl
+      done
+      diff -r on/checkpoints off/checkpoints && [ $(readlink on/best) = $(readlink off/best) ] || echo "$form differs"
+      rm -r on off
+    done)sh");
+  EXPECT_EQ(result.standard_output, "3\n3\n3\n3\n3\n3\n3\n3\n") << result.standard_error;
+}
+
+TEST_F(TrainToolTest, MetadataOfAResumedRunAreThoseOfAnUninterruptedOne) {
+  const ProcessResult result = Shell("STABLE='" + Fixture("train/check_metadata.py") + R"sh('
+    train="train -q --steps 12 --save-every 4 --eval-data other --eval-tokens 300 --eval-every 4"
+    $train --out whole 2> log || cat log
+    LD_PRELOAD=$PRELOAD SYSCALL_FAULT='any /.step-00000008 5 KILL' $train --out cut 2> /dev/null
+    [ -e cut/checkpoints/step-00000004 ] || echo "killed too early"
+    $train --out cut --resume 2> log || cat log
+    for run in whole cut; do python3 "$STABLE" --stable $run/latest/metadata.json > $run.json; done
+    diff whole.json cut.json)sh");
+  EXPECT_EQ(result.standard_output, "") << result.standard_error;
+}
+
+TEST_F(TrainToolTest, ReadersFindTheNewestCheckpointWhateverLatestSays) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --steps 6 --save-every 2 --out run 2> /dev/null || exit 1
+    train -q --steps 2 --seed 9 --out foreign 2> /dev/null || exit 1
+    evaluate -q --checkpoint run --data other > right
+    check() {
+      evaluate -q --checkpoint run --data other > answer 2> log || cat log
+      sed -i 's#"checkpoint":"[^"]*"##' answer; sed 's#"checkpoint":"[^"]*"##' right | cmp - answer && echo "$1"
+      train --resume --out run 2> log; grep -c 'the run is complete: 6 steps' log
+    }
+    ln -sfn "$PWD/foreign/checkpoints/step-00000002" run/latest; check outside
+    ln -sfn ../foreign/latest run/latest; check beside
+    ln -sfn checkpoints/step-00000099 run/latest; check dangling
+    rm run/latest; check none)sh");
+  EXPECT_EQ(result.standard_output, "outside\n1\nbeside\n1\ndangling\n1\nnone\n1\n") << result.standard_error;
+}
+
+TEST_F(TrainToolTest, AModelOnlyRunSaysThatNothingContinuesFromIt) {
+  const ProcessResult result = Shell(R"(
+    train --steps 4 --save-model-only --out run 2> log; echo $?; grep -c 'warning: --save-model-only' log
+    ls run/latest | grep -c trainwright_state
+    train --resume --out run 2> log; echo $?; grep -c 'hint: start another run from its weights' log
+    evaluate -q --checkpoint run --data other > /dev/null; echo $?)");
+  EXPECT_EQ(result.standard_output, "0\n1\n0\n2\n1\n0\n") << result.standard_error;
+}
+
+TEST_F(TrainToolTest, CopiesAreWholeAndTheirCheckpointsMayGo) {
+  const ProcessResult result = Shell(R"sh(
+    train="train -q --steps 12 --save-every 3 --keep 0"
+    $train --out whole 2> /dev/null || exit 1
+    $train --copy-to plain --delete-after-copy --out a 2> log; echo $? $(ls -A plain | wc -l) $(ls a/checkpoints)
+    $train --copy-to small --copy-compress --out b 2> log; echo $? $(ls -A small | wc -l) $(ls b/checkpoints | wc -l)
+    for step in 3 6 9 12; do
+      name=step-$(printf %08d $step); ckpt-compress -q -d small/$name.twc -o restored
+      for file in model.safetensors trainwright_state.safetensors config.json; do
+        cmp plain/$name/$file whole/checkpoints/$name/$file; cmp restored/$file whole/checkpoints/$name/$file
+      done
+      rm -r restored
+    done
+    grep -c '"type":"copy"' a/metrics.jsonl
+    # The command sees committed checkpoints only, whatever their number.
+    $train --copy-command 'test -e "$TRAINWRIGHT_CHECKPOINT/metadata.json" &&
+      basename "$TRAINWRIGHT_CHECKPOINT" >> names' --out c 2> log
+    echo $? $(cat names)
+    $train --copy-to d/copies --out d; echo $?)sh");
+  EXPECT_EQ(result.standard_output,
+            "0 4 step-00000012\n0 4 4\n4\n"
+            "0 step-00000003 step-00000006 step-00000009 step-00000012\n2\n")
+      << result.standard_error;
+}
+
+TEST_F(TrainToolTest, AFailingTargetNeverStopsTrainingAndIsStatus4AtTheEnd) {
+  const ProcessResult result = Shell(R"sh(
+    train="train --steps 12 --keep 0 --copy-retries 0"
+    $train --out whole 2> /dev/null || exit 1
+    check() {
+      "$@" --out run 2> log; echo $? $(grep -c 'warning: no copy of step' log) $(grep -o '[0-9]* of the checkpoints' log)
+      tail -n 1 run/metrics.jsonl | grep -o 'complete, but copies of checkpoints are missing'
+      cmp run/latest/model.safetensors whole/latest/model.safetensors; rm -r run
+    }
+    echo file > occupied
+    check $train --save-every 3 --copy-to occupied
+    check $train --save-every 3 --copy-command 'exit 3; :'
+    check $train --copy-command 'sleep 60; :' --copy-timeout 0.1s --copy-queue 1 --save-every 6 --delete-after-copy
+    LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write target/.step 1 ENOSPC...' \
+      $train --save-every 3 --copy-to target --delete-after-copy --out full 2> log
+    echo $? $(ls -A target) $(ls full/checkpoints | wc -l); grep -c 'No space left' log)sh");
+  EXPECT_EQ(result.standard_output,
+            "4 8 4 of the checkpoints\ncomplete, but copies of checkpoints are missing\n"
+            "4 8 4 of the checkpoints\ncomplete, but copies of checkpoints are missing\n"
+            "4 4 2 of the checkpoints\ncomplete, but copies of checkpoints are missing\n"
+            "4 4\n8\n")
+      << result.standard_error << ReadFile(folder_.path("log"));
+}
+
+TEST_F(TrainToolTest, ACopyThatWasKilledIsMadeByTheResumedRunAndASignalWaitsForCopies) {
+  const ProcessResult result = Shell(R"sh(
+    train="train -q --steps 12 --save-every 6 --copy-to target"
+    LD_PRELOAD=$PRELOAD SYSCALL_FAULT='rename target/step-00000012 1 KILL' $train --out run 2> /dev/null
+    echo $? $(ls -A target | grep -c tmp)
+    train -q --resume --copy-to target --out run 2> log || cat log
+    ls -A target | tr '\n' ' '
+    rm -rf run; train --steps 3000 --save-every 1000 --copy-command 'sleep 0.3; echo >> copied; :' --out run 2> log & pid=$!
+    await "grep -q '\"step\":5,' run/metrics.jsonl"
+    kill -TERM $pid; wait $pid; echo $? $(wc -l < copied))sh");
+  EXPECT_EQ(result.standard_output, "137 1\nstep-00000006 step-00000012 143 1\n") << result.standard_error;
+}
+
 }  // namespace
 }  // namespace trainwright::test

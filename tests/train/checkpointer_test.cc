@@ -7,10 +7,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "lib/train/checkpoint_writer.h"
 #include "tests/support/support.h"
 #include "tests/support/syscall_faults/syscall_faults.h"
 
@@ -41,14 +43,19 @@ class CheckpointTest : public testing::Test {
     state_.layout = DescribeLayout(model_->parameters());
     state_.plan.schedule.total_steps = 100;
   }
-  CheckpointContent Content(const StateCompression& compression = {}) {
-    return DescribeCheckpoint(*model_, {}, tokenizer_, state_, {{"seed", 1}}, compression);
+  CheckpointContent Content(const CheckpointOptions& options = {}) {
+    return DescribeCheckpoint(*model_, {}, tokenizer_, state_, {{"seed", 1}}, options);
   }
   SavedCheckpoint Save(RunDirectory* run, int64_t step) {
     state_.trainer.step = step;
-    return WriteCheckpoint(run, Content(), 0);
+    CheckpointWriter writer;
+    writer.Begin(background_, std::chrono::steady_clock::now(), [&]() -> CheckpointWriter::Write {
+      return [run, content = Content()] { return WriteCheckpoint(run, content); };
+    });
+    return writer.Wait()->saved;
   }
 
+  bool background_ = false;  ///< who writes
   TemporaryFolder folder_;
   std::unique_ptr<LanguageModel> model_;
   TokenizerIdentity tokenizer_;
@@ -103,7 +110,7 @@ TEST_F(CheckpointTest, TheMetadataSayWhetherTheStateIsCompressed) {
   for (const bool compressed : {false, true}) {
     RunDirectory run(folder_.path(compressed ? "small" : "plain"));
     state_.trainer.step = 5;
-    const std::string path = WriteCheckpoint(&run, Content({.on = compressed}), 0).path;
+    const std::string path = WriteCheckpoint(&run, Content({.state = {.on = compressed}})).path;
     VerifyCheckpoint(path);
     const nlohmann::json metadata = nlohmann::json::parse(test::ReadFile(path + "/metadata.json"));
     EXPECT_EQ(metadata.value("compressed_files", std::vector<std::string>()),
@@ -122,6 +129,92 @@ TEST_F(CheckpointTest, PayloadsOfTwoSavesAreEqual) {
     ++compared;
   }
   EXPECT_GE(compared, 3);
+}
+
+TEST_F(CheckpointTest, TheBackgroundWritesTheSameBytesThoughTrainingGoesOn) {
+  RunDirectory first(folder_.path("a")), second(folder_.path("b"));
+  const std::string one = Save(&first, 5).path;
+  FlatParameters& parameters = model_->parameters();
+  const at::Tensor weights = parameters.values().clone();
+  SnapshotBuffers buffers;
+  for (int round = 0; round < 2; ++round) {  // the second one uses the buffers again
+    CheckpointWriter writer;
+    writer.Begin(true, std::chrono::steady_clock::now(), [&]() -> CheckpointWriter::Write {
+      TrainState state = state_;
+      state.trainer.exp_avg = buffers.Copy(0, state.trainer.exp_avg);
+      state.trainer.exp_avg_sq = buffers.Copy(1, state.trainer.exp_avg_sq);
+      const CheckpointContent content = DescribeCheckpoint(
+          *model_, {.values = buffers.Copy(2, parameters.values())}, tokenizer_, state, {{"seed", 1}});
+      return [&second, content] { return WriteCheckpoint(&second, content); };
+    });
+    parameters.values().fill_(7);
+    state_.trainer.exp_avg.fill_(8);
+    state_.trainer.exp_avg_sq.fill_(9);
+    const std::string two = writer.Wait()->saved.path;
+    for (const char* name : {"model.safetensors", kStateFileName}) {
+      EXPECT_EQ(test::ReadFile(one + "/" + name), test::ReadFile(two + "/" + name)) << name;
+    }
+    parameters.values().copy_(weights);
+    state_.trainer.exp_avg.copy_(weights.mul(2));
+    state_.trainer.exp_avg_sq.copy_(weights.mul(3));
+  }
+}
+
+TEST_F(CheckpointTest, AnErrorOfTheBackgroundIsThrownOnceToWhoeverAsks) {
+  CheckpointWriter writer;
+  writer.Begin(true, std::chrono::steady_clock::now(), []() -> CheckpointWriter::Write {
+    return []() -> SavedCheckpoint { throw Error(ErrorCode::kIo, "disk", "is full"); };
+  });
+  EXPECT_EQ(CodeOf([&] { writer.Wait(); }), ErrorCode::kIo);
+  EXPECT_FALSE(writer.busy());
+  EXPECT_FALSE(writer.Poll().has_value());
+}
+
+TEST_F(CheckpointTest, TheBestStayBesideTheNewestAndTheLinkFollows) {
+  RunDirectory run(folder_.path("run"));
+  const double losses[] = {3.0, 2.0, 2.5, 2.2, 4.0, 5.0};
+  for (int64_t step = 1; step <= 6; ++step) {
+    state_.trainer.step = step;
+    CheckpointContent content = Content();
+    content.metadata["validation_metrics"] = {{"eval_loss", losses[step - 1]}};
+    WriteCheckpoint(&run, content);
+    ApplyRetention(&run, {.newest = 1, .best = 2}, step);
+  }
+  EXPECT_EQ(run.CheckpointSteps(), (std::vector<int64_t>{2, 4, 6}));
+  EXPECT_EQ(fs::read_symlink(run.path() + "/best"), "checkpoints/step-00000002");
+  ApplyRetention(&run, {.newest = 1, .best = 1}, 6);
+  EXPECT_EQ(run.CheckpointSteps(), (std::vector<int64_t>{2, 6}));
+}
+
+TEST_F(CheckpointTest, AModelAloneIsWholeButNoRunContinuesFromIt) {
+  RunDirectory run(folder_.path("run"));
+  state_.trainer.step = 7;
+  const std::string path = WriteCheckpoint(&run, Content({.model_only = true})).path;
+  EXPECT_FALSE(fs::exists(path + "/" + kStateFileName));
+  EXPECT_FALSE(VerifyCheckpoint(path));
+  const std::string message = test::MessageOf([&] { NewestGoodCheckpoint(run); });
+  EXPECT_THAT(message, testing::HasSubstr("holds the model alone"));
+  EXPECT_THAT(message, testing::HasSubstr("--init " + path));
+  const std::string older = Save(&run, 5).path;
+  EXPECT_EQ(NewestGoodCheckpoint(run), older) << "one with a state is taken, though older";
+}
+
+TEST_F(CheckpointTest, TheNewestGoodOneIsTakenWhateverLatestSays) {
+  RunDirectory run(folder_.path("run")), other(folder_.path("other"));
+  Save(&run, 5);
+  const std::string newest = Save(&run, 6).path, foreign = Save(&other, 9).path;
+  const std::string latest = run.path() + "/latest";
+  for (const std::string& target : {std::string("checkpoints/step-00000005"), std::string("checkpoints/step-9"),
+                                    fs::absolute(foreign).string(), std::string("../other/latest"),
+                                    std::string("/nowhere")}) {
+    fs::remove(latest);
+    fs::create_symlink(target, latest);
+    EXPECT_EQ(NewestGoodCheckpoint(run), newest) << target;
+  }
+  fs::remove(latest);
+  EXPECT_EQ(NewestGoodCheckpoint(run), newest) << "none";
+  test::WriteFile(latest, "checkpoints/step-00000005");
+  EXPECT_EQ(NewestGoodCheckpoint(run), newest) << "a file";
 }
 
 TEST_F(CheckpointTest, WeightsHashIsThatOfTheFile) {
@@ -192,8 +285,9 @@ TEST_F(CheckpointTest, AFullDiskLeavesTheLastCheckpointAndNothingElse) {
 }
 
 /// A checkpoint of step 5 under `path`, and the model and state to save another.
-class CheckpointFaultTest : public CheckpointTest {
+class CheckpointFaultTest : public CheckpointTest, public testing::WithParamInterface<bool> {
  protected:
+  CheckpointFaultTest() { background_ = GetParam(); }
   ~CheckpointFaultTest() override { test::SetSyscallFault(""); }
   /// Saves step 5 into a new run; later calls on its files are recorded.
   std::unique_ptr<RunDirectory> NewRun(const std::string& path) {
@@ -232,7 +326,10 @@ class CheckpointFaultTest : public CheckpointTest {
   }
 };
 
-TEST_F(CheckpointFaultTest, AKillAtAnySystemCallLeavesAWholeCheckpoint) {
+INSTANTIATE_TEST_SUITE_P(Writers, CheckpointFaultTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "background" : "foreground"; });
+
+TEST_P(CheckpointFaultTest, AKillAtAnySystemCallLeavesAWholeCheckpoint) {
   const size_t calls = NumCalls();
   ASSERT_GT(calls, 30u);
   int at_step[2] = {};
@@ -256,7 +353,7 @@ TEST_F(CheckpointFaultTest, AKillAtAnySystemCallLeavesAWholeCheckpoint) {
   EXPECT_GT(at_step[1], 0) << "a kill after the last rename finds the new checkpoint";
 }
 
-TEST_F(CheckpointFaultTest, AFailureOfAnySystemCallIsAnIoErrorThatNamesAFileAndLeavesAWholeCheckpoint) {
+TEST_P(CheckpointFaultTest, AFailureOfAnySystemCallIsAnIoErrorThatNamesAFileAndLeavesAWholeCheckpoint) {
   const size_t calls = NumCalls();
   for (const char* action : {"EIO", "ENOSPC..."}) {
     for (size_t call = 1; call <= calls; ++call) {
@@ -281,7 +378,7 @@ TEST_F(CheckpointFaultTest, AFailureOfAnySystemCallIsAnIoErrorThatNamesAFileAndL
   }
 }
 
-TEST_F(CheckpointFaultTest, EveryFileIsSyncedBeforeItsRenameAndEveryFolderAfterIt) {
+TEST_P(CheckpointFaultTest, EveryFileIsSyncedBeforeItsRenameAndEveryFolderAfterIt) {
   const auto run = NewRun(folder_.path("run"));
   Save(run.get(), 6);
   const std::vector<test::RecordedSyscall> calls = test::RecordedSyscalls();

@@ -343,7 +343,7 @@ class ResumeTest : public testing::TestWithParam<Precision> {
       state.layout = DescribeLayout(model.get()->parameters());
       const CheckpointContent content =
           DescribeCheckpoint(*model.get(), {}, set.header().tokenizer, state, {});
-      checkpoint = WriteCheckpoint(&run, content, 0).path;
+      checkpoint = WriteCheckpoint(&run, content).path;
     }
     VerifyCheckpoint(checkpoint);
     TrainState state = ReadTrainState(checkpoint + "/" + kStateFileName);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace trainwright {
 
@@ -11,6 +12,9 @@ struct CommandOptions {
   bool shell = true;         ///< run by /bin/sh -c; else split at blanks and run directly
   double timeout_s = 3600;   ///< then its whole process group is killed
   bool keep_output = false;  ///< collect standard output, at most 256 MiB, instead of discarding it
+  bool ends_with_signals = true;  ///< a signal that asks this process to stop ends the command, too
+  std::vector<std::string> arguments = {};    ///< with a shell: its $1, $2, ...
+  std::vector<std::string> environment = {};  ///< "NAME=value", besides this process's own
 };
 
 /// Costs are those of the process and of all descendants that were waited for.
@@ -28,7 +32,7 @@ struct CommandRun {
 };
 
 /// Runs a command with empty standard input and waits for it. Ends the command first when a signal asks this
-/// process to stop. Not to be called from several threads at a time.
+/// process to stop, unless told otherwise. Thread-safe.
 /// \throws Error{kIo} when no process can be started, Error{kInterrupted or kTerminated} on a signal
 CommandRun RunCommand(const std::string& command, const CommandOptions& options);
 

@@ -1,4 +1,4 @@
-#include "lib/bench/command.h"
+#include "lib/io/command.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/bench/command.h"
+#include "lib/io/command.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -54,9 +54,13 @@ class Pipe {
 };
 
 /// The words of a command that is run without a shell.
-std::vector<std::string> WordsOf(const std::string& command, bool shell) {
-  if (shell) return {"/bin/sh", "-c", command};
+std::vector<std::string> WordsOf(const std::string& command, const CommandOptions& options) {
   std::vector<std::string> words;
+  if (options.shell) {
+    words = {"/bin/sh", "-c", command, "sh"};
+    words.insert(words.end(), options.arguments.begin(), options.arguments.end());
+    return words;
+  }
   std::istringstream stream(command);
   for (std::string word; stream >> word;) words.push_back(word);
   if (words.empty()) throw Error(ErrorCode::kUsage, "command", "is empty");
@@ -88,6 +92,14 @@ bool ReadWaiting(int fd, std::string* text) {
   }
 }
 
+/// As exec takes them.
+std::vector<char*> Pointers(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
 void KeepTail(std::string* text) {
   if (text->size() > kErrorTailBytes) text->erase(0, text->size() - kErrorTailBytes);
 }
@@ -95,10 +107,13 @@ void KeepTail(std::string* text) {
 /// The running command: its process group dies with this object.
 class Child {
  public:
-  Child(const std::vector<std::string>& words, int output_fd, int error_fd) {
-    std::vector<char*> arguments;
-    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
-    arguments.push_back(nullptr);
+  Child(const std::vector<std::string>& words, const std::vector<std::string>& environment, int output_fd,
+        int error_fd) {
+    // Made before the fork: what the child of a process with threads may call is little.
+    std::vector<char*> arguments = Pointers(words), variables = Pointers(environment);
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+      variables.insert(variables.end() - 1, *variable);
+    }
     pid_ = fork();
     if (pid_ < 0) throw SystemError(words[0], "fork", errno);
     if (pid_ == 0) {
@@ -109,7 +124,7 @@ class Child {
           dup2(error_fd, STDERR_FILENO) < 0) {
         _exit(kNotStarted);
       }
-      execvp(arguments[0], arguments.data());
+      execvpe(arguments[0], arguments.data(), variables.data());
       dprintf(STDERR_FILENO, "%s cannot be run\n", arguments[0]);
       _exit(kNotStarted);
     }
@@ -152,13 +167,13 @@ class Child {
 }  // namespace
 
 CommandRun RunCommand(const std::string& command, const CommandOptions& options) {
-  const std::vector<std::string> words = WordsOf(command, options.shell);
+  const std::vector<std::string> words = WordsOf(command, options);
   Pipe errors;
   std::optional<Pipe> output;
   if (options.keep_output) output.emplace();
   CommandRun run;
   const auto start = std::chrono::steady_clock::now();
-  Child child(words, output ? output->write_end() : -1, errors.write_end());
+  Child child(words, options.environment, output ? output->write_end() : -1, errors.write_end());
   errors.CloseWrite();
   if (output) output->CloseWrite();
 
@@ -178,7 +193,7 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
     }
   };
   while (true) {
-    ThrowIfStopped();
+    if (options.ends_with_signals) ThrowIfStopped();
     const double left_s = options.timeout_s - SecondsSince(start);
     if (left_s <= 0 && !run.timed_out) {
       run.timed_out = true;

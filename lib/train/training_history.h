@@ -1,0 +1,46 @@
+/// How a run has gone so far, for metadata.json: the last losses and learning rates, the best of them, mean and
+/// spread, evaluations. A function of the run alone: a run that is resumed takes it over from its checkpoint and
+/// goes on as if it had not stopped. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+namespace trainwright {
+
+class TrainingHistory {
+ public:
+  static constexpr size_t kMostKept = 100;  ///< losses and learning rates
+
+  /// \param step rising   \param loss_nats finite
+  void AddStep(int64_t step, double loss_nats, double lr);
+  void AddEvaluation(int64_t step, double loss_nats);
+
+  /// The fields current_loss, best_loss, loss_history, learning_rates, validation_metrics and history_state.
+  /// \param step the checkpoint's
+  nlohmann::ordered_json Encode(int64_t step) const;
+  /// Takes over what Encode wrote into a checkpoint's metadata; those of older versions leave it empty.
+  void Restore(const nlohmann::json& metadata);
+
+  double mean_loss_nats() const { return mean_; }
+  double loss_deviation_nats() const;  ///< standard deviation of all losses; 0 of one
+  std::optional<double> best_loss_nats() const { return best_loss_; }
+  std::optional<double> last_loss_nats() const;
+  /// Of the evaluation after exactly this step.
+  std::optional<double> evaluation_nats(int64_t step) const;
+
+ private:
+  bool improving() const;
+
+  std::deque<double> losses_, learning_rates_;
+  std::optional<double> best_loss_;
+  int64_t best_step_ = 0;
+  int64_t count_ = 0;  // of all losses: Welford's sums
+  double mean_ = 0, squares_ = 0;
+  std::optional<double> evaluation_, best_evaluation_;
+  int64_t evaluation_step_ = 0, best_evaluation_step_ = 0;
+};
+
+}  // namespace trainwright
