@@ -2,12 +2,13 @@
 ///
 /// On a CPU with AVX-512 a product is cut into blocks that stay in the cache and is computed by oneDNN's
 /// micro-kernels (brgemm), which LibTorch carries: its own at::mm uses MKL for fp32, which runs at 40 % of
-/// the speed on processors that are not Intel's, and has no bf16 product that adds into fp32. Elsewhere, and
-/// for small products, at::mm.
+/// the speed on processors that are not Intel's, and has no bf16 product that adds into fp32. Up to
+/// kMostThinRows rows times a transposed weight are summed weight by weight (cpu/thin_product.h), on every
+/// CPU. Otherwise, and for small products, at::mm.
 ///
 /// Numerics: fp32 sums over blocks of kBlockDepth terms, in order; bf16 inputs are multiplied exactly and
 /// summed in fp32; a bf16 result is rounded once. The bits of a result depend on its own row, column and
-/// depth alone, not on threads.
+/// depth alone, not on threads; nor, up to kMostThinRows rows, on how many rows there are.
 #pragma once
 
 #include <ATen/core/Tensor.h>
