@@ -31,15 +31,29 @@ struct ModelInput {
   bool pin = true;                   ///< how it goes to a GPU: see Upload
 };
 
-/// Continues one sequence a token at a time, keeping the keys and values of what it has seen.
-/// Holds memory for `max_tokens` positions; the model outlives it. Not thread-safe.
+/// Tokens that one sequence of a Decoder goes on with.
+struct Continuation {
+  int64_t sequence = 0;
+  std::vector<int64_t> tokens;
+};
+
+/// Continues sequences, keeping the keys and values of what each has seen. They are empty at first.
+/// Holds memory for `max_tokens` positions of each; the model outlives it. Not thread-safe.
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  /// Appends tokens: the prompt at once, then one at a time. Together at most `max_tokens`.
-  /// \returns fp32 logits [V] of the position after the last
-  virtual at::Tensor Append(const std::vector<int64_t>& tokens) = 0;
-  virtual int64_t length() const = 0;
+  /// Appends tokens to each of several sequences: prompts at once, then a token at a time; none twice in a
+  /// call, none longer than `max_tokens`. No rows are padded. On a CPU the bits of a sequence depend on the
+  /// others only where prompts are appended together, or more than kMostThinRows tokens in all. \param rows
+  /// that are computed at least, those in excess being nothing: a GPU's bits depend on their number \returns
+  /// fp32 logits [sequences of `next`, V] of the position after the last of each \throws Error{kBadInput} on
+  /// an id that is not in the vocabulary
+  virtual at::Tensor AppendToEach(const std::vector<Continuation>& next, int64_t rows = 0) = 0;
+  /// To the first sequence. \returns fp32 logits [V]
+  at::Tensor Append(const std::vector<int64_t>& tokens) { return AppendToEach({{0, tokens}})[0]; }
+  /// Makes sequence `to` the first `length` tokens of `from`, which may be the same.
+  virtual void Fork(int64_t from, int64_t to, int64_t length) = 0;
+  virtual int64_t length(int64_t sequence = 0) const = 0;
 };
 
 /// What a model holds besides its parameters, grown to the largest micro-batch so far.
@@ -64,7 +78,7 @@ class LanguageModel {
   virtual LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) = 0;
   /// fp32 logits [N, V] of every position.
   virtual at::Tensor Logits(const ModelInput& input) = 0;
-  virtual std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) = 0;
+  virtual std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences = 1) = 0;
   virtual ModelMemory memory() const { return {}; }
   /// What LossAndGradients adds to the cross-entropy; nothing at first. Loss is the cross-entropy alone.
   void set_loss_terms(const LossTerms& terms) { loss_terms_ = terms; }

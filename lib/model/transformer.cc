@@ -1,12 +1,12 @@
 #include "lib/model/transformer.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/mm.h>
 
 #include "lib/base/error.h"
-#include "lib/device/upload.h"
+#include "lib/model/cached_decoder.h"
 #include "lib/nn/attention_backend.h"
 #include "lib/nn/elementwise.h"
+#include "lib/nn/matmul.h"
 
 namespace trainwright {
 
@@ -94,7 +94,8 @@ at::Tensor Transformer::ForwardPacked(const DeviceInput& input, bool keep) {
 }
 
 at::Tensor Transformer::LogitsOf(const at::Tensor& hidden_nd) const {
-  at::Tensor logits = at::mm(hidden_nd, Head().compute.t());
+  at::Tensor logits = at::empty({hidden_nd.size(0), config_.vocab_size}, hidden_nd.options());
+  Matmul(hidden_nd, Head().compute.t(), logits);
   if (numerics_.emulated()) RoundInto(numerics_, logits, logits);
   return logits.to(at::kFloat);
 }
@@ -132,72 +133,8 @@ ModelMemory Transformer::memory() const {
   return memory;
 }
 
-/// Appends through the model's layers; only the attention differs, which reads the cache.
-class CachedDecoder final : public Decoder {
- public:
-  CachedDecoder(Transformer* model, int64_t max_tokens) : model_(*model), max_tokens_(max_tokens) {
-    TRAINWRIGHT_CHECK(max_tokens <= model_.positions_limit());
-    const ModelConfig& config = model_.config();
-    const auto options = at::TensorOptions().dtype(model_.numerics_.storage).device(model_.device_);
-    for (int64_t layer = 0; layer < config.num_layers; ++layer) {
-      keys_.push_back(at::empty({max_tokens, config.num_kv_heads * config.head_dim}, options));
-      values_.push_back(at::empty({max_tokens, config.num_kv_heads * config.head_dim}, options));
-    }
-  }
-
-  at::Tensor Append(const std::vector<int64_t>& tokens) override;
-  int64_t length() const override { return length_; }
-
- private:
-  DeviceInput InputOf(const std::vector<int64_t>& tokens) const;
-
-  Transformer& model_;
-  int64_t max_tokens_, length_ = 0;
-  std::vector<at::Tensor> keys_, values_;  // storage type [max_tokens, G K] a layer
-};
-
-DeviceInput CachedDecoder::InputOf(const std::vector<int64_t>& tokens) const {
-  const auto count = static_cast<int64_t>(tokens.size());
-  const auto longs = at::TensorOptions().dtype(at::kLong);
-  const at::Tensor tokens_n = at::empty({count}, longs), positions_n = at::empty({count}, longs);
-  for (int64_t i = 0; i < count; ++i) {
-    if (tokens[i] < 0 || tokens[i] >= model_.config().vocab_size) {
-      throw Error(ErrorCode::kBadInput, "prompt",
-                  "id " + std::to_string(tokens[i]) + " is outside the model's vocabulary");
-    }
-    tokens_n.mutable_data_ptr<int64_t>()[i] = tokens[i];
-    positions_n.mutable_data_ptr<int64_t>()[i] = length_ + i;
-  }
-  return {Upload(tokens_n, model_.device_), Upload(positions_n, model_.device_), positions_n,
-          SpanTable(std::vector<int32_t>{0, static_cast<int32_t>(count)}, model_.device_)};
-}
-
-at::Tensor CachedDecoder::Append(const std::vector<int64_t>& tokens) {
-  const auto count = static_cast<int64_t>(tokens.size());
-  TRAINWRIGHT_CHECK(count > 0 && length_ + count <= max_tokens_);
-  const DeviceInput input = InputOf(tokens);
-  const Numerics& numerics = model_.numerics_;
-  const AttentionShape shape = model_.ShapeOf(count);
-  const int64_t queries = shape.num_heads * shape.head_dim, cached = shape.num_kv_heads * shape.head_dim;
-  const auto attend = [&](size_t layer, Transformer::LayerViews& views) {
-    keys_[layer].narrow(0, length_, count).copy_(views.qkv.narrow(1, queries, cached));
-    values_[layer].narrow(0, length_, count).copy_(views.qkv.narrow(1, queries + cached, cached));
-    if (length_ == 0) {
-      PackedAttention(numerics, shape, views.qkv, input.spans, views.attention, views.lse_hn);
-      return;
-    }
-    for (int64_t row = 0; row < count; ++row) {
-      at::Tensor out = views.attention[row];
-      DecodeAttention(numerics, shape, views.qkv[row], keys_[layer], values_[layer], length_ + row + 1, out);
-    }
-  };
-  const at::Tensor hidden = model_.Forward(input, /*keep=*/false, attend);
-  length_ += count;
-  return model_.LogitsOf(hidden.narrow(0, count - 1, 1))[0];
-}
-
-std::unique_ptr<Decoder> Transformer::NewDecoder(int64_t max_tokens) {
-  return std::make_unique<CachedDecoder>(this, max_tokens);
+std::unique_ptr<Decoder> Transformer::NewDecoder(int64_t max_tokens, int64_t sequences) {
+  return std::make_unique<CachedDecoder>(this, max_tokens, sequences);
 }
 
 }  // namespace trainwright

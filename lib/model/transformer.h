@@ -29,7 +29,7 @@ class Transformer : public LanguageModel {
   LossSum Loss(const ModelInput& input) final;
   LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) final;
   at::Tensor Logits(const ModelInput& input) final;
-  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) final;
+  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences) final;
   ModelMemory memory() const final;
 
  protected:

@@ -5,7 +5,9 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "lib/nn/cpu/block_attention.h"
 #include "lib/nn/cpu/micro_kernel.h"
@@ -174,22 +176,80 @@ void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& sha
   });
 }
 
-void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& query,
-                     const at::Tensor& all_keys, const at::Tensor& all_values, int64_t all_length,
-                     at::Tensor& out) {
-  const int64_t length = shape.window == 0 ? all_length : std::min(shape.window, all_length);
-  const at::Tensor keys = all_keys.narrow(0, all_length - length, length),
-                   values = all_values.narrow(0, all_length - length, length);
-  if (!query.is_cpu()) return DecodeByProducts(shape, query, keys, values, length, out);
+void FillCache(const AttentionShape& shape, const at::Tensor& qkv, const std::vector<CachePlace>& places,
+               at::Tensor& keys_bmc, at::Tensor& values_bmc) {
+  const int64_t queries = shape.num_heads * shape.head_dim, cached = shape.num_kv_heads * shape.head_dim;
+  if (qkv.is_cpu()) {
+    const auto size = static_cast<size_t>(qkv.element_size()), bytes = static_cast<size_t>(cached) * size;
+    for (size_t row = 0; row < places.size(); ++row) {
+      const auto* key = static_cast<const char*>(qkv.const_data_ptr()) +
+                        (static_cast<int64_t>(row) * qkv.stride(0) + queries) * static_cast<int64_t>(size);
+      const int64_t at = (places[row].sequence * keys_bmc.stride(0) + places[row].position * cached) *
+                         static_cast<int64_t>(size);
+      std::memcpy(static_cast<char*>(keys_bmc.mutable_data_ptr()) + at, key, bytes);
+      std::memcpy(static_cast<char*>(values_bmc.mutable_data_ptr()) + at, key + bytes, bytes);
+    }
+    return;
+  }
+  for (size_t first = 0; first < places.size();) {
+    size_t end = first + 1;  // rows that follow each other in one sequence
+    while (end < places.size() && places[end].sequence == places[first].sequence) ++end;
+    const auto begin = static_cast<int64_t>(first), count = static_cast<int64_t>(end - first);
+    const auto copy = [&](at::Tensor& cache_bmc, int64_t column) {
+      cache_bmc[places[first].sequence]
+          .narrow(0, places[first].position, count)
+          .copy_(qkv.narrow(0, begin, count).narrow(1, column, cached));
+    };
+    copy(keys_bmc, queries);
+    copy(values_bmc, queries + cached);
+    first = end;
+  }
+}
+
+void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
+                     const std::vector<CachePlace>& places, const at::Tensor& keys_bmc,
+                     const at::Tensor& values_bmc, at::Tensor& out_nhk) {
+  const auto rows = static_cast<int64_t>(places.size());
+  if (rows < out_nhk.size(0)) out_nhk.narrow(0, rows, out_nhk.size(0) - rows).zero_();
+  const auto seen = [&](const CachePlace& place) {
+    const int64_t all = place.position + 1;
+    return shape.window == 0 ? all : std::min(shape.window, all);
+  };
+  if (!qkv.is_cpu()) {
+    for (int64_t row = 0; row < rows; ++row) {
+      const CachePlace& place = places[static_cast<size_t>(row)];
+      const int64_t length = seen(place), first = place.position + 1 - length;
+      at::Tensor out = out_nhk[row];
+      DecodeByProducts(shape, qkv[row].narrow(0, 0, shape.num_heads * shape.head_dim),
+                       keys_bmc[place.sequence].narrow(0, first, length),
+                       values_bmc[place.sequence].narrow(0, first, length), length, out);
+    }
+    return;
+  }
   const cpu::Codec codec = cpu::CodecOf(numerics);
-  const void *q = query.const_data_ptr(), *k = keys.const_data_ptr(), *v = values.const_data_ptr();
-  void* result = out.mutable_data_ptr();
-  at::parallel_for(0, shape.num_heads, 65536 / (length * shape.head_dim) + 1,
-                   [&](int64_t begin, int64_t end) {
-                     std::vector<float> scratch(cpu::AttentionScratch(length, shape.head_dim));
-                     cpu::BestKernels().attention_decode(codec, q, k, v, length, shape, result,
-                                                         scratch.data(), begin, end);
-                   });
+  const int64_t size = qkv.element_size(), cached = shape.num_kv_heads * shape.head_dim;
+  const auto *queries = static_cast<const char*>(qkv.const_data_ptr()),
+             *keys = static_cast<const char*>(keys_bmc.const_data_ptr()),
+             *values = static_cast<const char*>(values_bmc.const_data_ptr());
+  auto* results = static_cast<char*>(out_nhk.mutable_data_ptr());
+  int64_t longest = 1;
+  for (const CachePlace& place : places) longest = std::max(longest, seen(place));
+  // A task is a head of a row.
+  const int64_t heads = shape.num_heads;
+  at::parallel_for(0, rows * heads, 65536 / (longest * shape.head_dim) + 1, [&](int64_t begin, int64_t end) {
+    std::vector<float> scratch(static_cast<size_t>(cpu::AttentionScratch(longest, shape.head_dim)));
+    for (int64_t task = begin; task < end;) {
+      const int64_t row = task / heads, first = task % heads, last = std::min(heads, first + end - task);
+      const CachePlace& place = places[static_cast<size_t>(row)];
+      const int64_t length = seen(place);
+      const int64_t at =
+          (place.sequence * keys_bmc.stride(0) + (place.position + 1 - length) * cached) * size;
+      cpu::BestKernels().attention_decode(codec, queries + row * qkv.stride(0) * size, keys + at, values + at,
+                                          length, shape, results + row * out_nhk.stride(0) * size,
+                                          scratch.data(), first, last);
+      task += last - first;
+    }
+  });
 }
 
 }  // namespace trainwright

@@ -7,6 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "lib/nn/precision.h"
 #include "lib/nn/rope.h"
@@ -26,9 +27,21 @@ void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& sha
                              const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
                              const at::Tensor& lse_hn, const SpanTable& spans, at::Tensor& d_qkv);
 
-/// One query row, at position `length` - 1, against cached keys and values, storage type [length, G, K].
-/// \param query [H K] \param out [H K]
-void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& query,
-                     const at::Tensor& keys, const at::Tensor& values, int64_t length, at::Tensor& out);
+/// Where a row's key and value lie in a cache: its sequence, and its position there.
+struct CachePlace {
+  int64_t sequence = 0, position = 0;
+};
+
+/// Copies keys and values of the first rows of `qkv` to their places.
+/// \param keys_bmc, values_bmc storage type [sequences, positions, G K]
+void FillCache(const AttentionShape& shape, const at::Tensor& qkv, const std::vector<CachePlace>& places,
+               at::Tensor& keys_bmc, at::Tensor& values_bmc);
+
+/// The first rows of `qkv`, each against the keys and values of its sequence up to its own place, which the
+/// cache holds already. Rows without a place get zeros. A row's bits do not depend on the others. \param
+/// out_nhk storage type [N, H K]
+void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
+                     const std::vector<CachePlace>& places, const at::Tensor& keys_bmc,
+                     const at::Tensor& values_bmc, at::Tensor& out_nhk);
 
 }  // namespace trainwright

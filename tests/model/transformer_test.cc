@@ -134,6 +134,54 @@ TEST_P(TransformerTest, DecoderGivesTheLogitsOfTheWholeSequence) {
   EXPECT_EQ(decoder->length(), 90);
 }
 
+TEST_P(TransformerTest, SequencesContinuedTogetherHaveTheBitsThatTheyHaveAlone) {
+  for (const Numerics& numerics : {kFp32Numerics, Numerics{Precision::kBf16, at::kBFloat16}}) {
+    const auto model = LivelyModel(config(), numerics);
+    const std::vector<std::vector<int64_t>> prompts = {{7, 3, 9}, {250}, {1, 2, 3, 4, 5, 6, 7, 8}};
+    const auto together = model->NewDecoder(12, 3);
+    std::vector<std::unique_ptr<Decoder>> alone;
+    for (int64_t i = 0; i < 3; ++i) {
+      alone.push_back(model->NewDecoder(12));
+      EXPECT_TRUE(at::equal(together->AppendToEach({{i, prompts[i]}})[0], alone[i]->Append(prompts[i]))) << i;
+    }
+    for (int64_t step = 0; step < 3; ++step) {
+      const at::Tensor logits =
+          together->AppendToEach({{2, {30 + step}}, {0, {10 + step}}, {1, {20 + step}}});
+      EXPECT_TRUE(at::equal(logits[0], alone[2]->Append({30 + step}))) << step;
+      EXPECT_TRUE(at::equal(logits[1], alone[0]->Append({10 + step}))) << step;
+      EXPECT_TRUE(at::equal(logits[2], alone[1]->Append({20 + step}))) << step;
+    }
+    EXPECT_EQ(together->length(2), 11);
+  }
+}
+
+TEST_P(TransformerTest, PromptsAppendedTogetherAndPaddedRowsChangeNoLogits) {
+  const auto model = LivelyModel(config(), kFp32Numerics);
+  const std::vector<int64_t> one = {7, 3, 9}, other = {1, 2, 3, 4, 5, 6, 7, 8};
+  const auto decoder = model->NewDecoder(12, 2);
+  at::Tensor logits = decoder->AppendToEach({{1, one}, {0, other}}, 20);
+  EXPECT_EQ(logits.size(0), 2);
+  EXPECT_LT(MaxDifference(logits[0], model->NewDecoder(12)->Append(one)), 1e-5);
+  EXPECT_LT(MaxDifference(logits[1], model->NewDecoder(12)->Append(other)), 1e-5);
+  logits = decoder->AppendToEach({{0, {5}}, {1, {6}}}, 8);
+  EXPECT_EQ(logits.size(0), 2);
+  EXPECT_LT(MaxDifference(logits[1], model->NewDecoder(12)->Append({7, 3, 9, 6})), 1e-5);
+}
+
+TEST_P(TransformerTest, AForkedSequenceGoesOnFromThePrefixAndLeavesTheOriginal) {
+  const auto model = LivelyModel(config(), kFp32Numerics);
+  const auto decoder = model->NewDecoder(12, 2), expected = model->NewDecoder(12);
+  decoder->Append({7, 3, 9});
+  decoder->Append({11});
+  decoder->Fork(0, 1, 3);
+  expected->Append({7, 3, 9});
+  EXPECT_TRUE(at::equal(decoder->AppendToEach({{1, {4}}})[0], expected->Append({4})));
+  decoder->Fork(0, 0, 3);  // back to the prompt
+  expected->Fork(0, 0, 3);
+  EXPECT_TRUE(at::equal(decoder->Append({8}), expected->Append({8})));
+  EXPECT_EQ(decoder->length(0), 4);
+}
+
 TEST_P(TransformerTest, IdsOutsideTheVocabularyAreRefused) {
   const auto model = LivelyModel(config(), kFp32Numerics);
   ModelInput input = RandomInput(config(), {10});

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -145,13 +146,27 @@ class DecodeAttentionTest : public testing::TestWithParam<int64_t> {};
 
 INSTANTIATE_TEST_SUITE_P(Windows, DecodeAttentionTest, testing::Values(0, 1, 7, 20, 50));
 
-TEST_P(DecodeAttentionTest, EqualsTheLastRowOfTheWholeSequence) {
-  const AttentionShape shape{20, 6, 2, 8, GetParam()};
-  const at::Tensor qkv = RandomTensor({20, shape.row()}, 1);
-  const at::Tensor keys = qkv.narrow(1, 48, 16).contiguous(), values = qkv.narrow(1, 64, 16).contiguous();
-  at::Tensor out = at::zeros({48});
-  DecodeAttention(test::kFp32, shape, qkv[19], keys, values, 20, out);
-  EXPECT_LT(test::RelativeDifference(out, test::Attention(qkv, shape, {0, 20})[19]), 1e-6);
+TEST_P(DecodeAttentionTest, EachRowEqualsItsRowOfTheWholeSequence) {
+  const AttentionShape shape{4, 6, 2, 8, GetParam()};
+  const at::Tensor first = RandomTensor({20, shape.row()}, 1), second = RandomTensor({9, shape.row()}, 2);
+  at::Tensor keys = at::zeros({3, 25, 16}), values = at::zeros({3, 25, 16});
+  const auto fill = [&](const at::Tensor& qkv, int64_t sequence) {
+    std::vector<CachePlace> places;
+    for (int64_t i = 0; i < qkv.size(0); ++i) places.push_back({sequence, i});
+    FillCache(shape, qkv, places, keys, values);
+  };
+  fill(first, 2);
+  fill(second, 0);
+  // The last row of one sequence, two of the other, and a row without a place.
+  const at::Tensor rows = at::stack({first[19], second[7], second[8], first[0]});
+  at::Tensor out = at::full({4, 48}, 7.0);
+  DecodeAttention(test::kFp32, shape, rows, {{2, 19}, {0, 7}, {0, 8}}, keys, values, out);
+  const at::Tensor whole_first = test::Attention(first, {20, 6, 2, 8, GetParam()}, {0, 20});
+  const at::Tensor whole_second = test::Attention(second, {9, 6, 2, 8, GetParam()}, {0, 9});
+  EXPECT_LT(test::RelativeDifference(out[0], whole_first[19]), 1e-6);
+  EXPECT_LT(test::RelativeDifference(out[1], whole_second[7]), 1e-6);
+  EXPECT_LT(test::RelativeDifference(out[2], whole_second[8]), 1e-6);
+  EXPECT_EQ(out[3].abs().max().item<float>(), 0);
 }
 
 }  // namespace

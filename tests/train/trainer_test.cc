@@ -58,7 +58,9 @@ class OverflowingModel final : public LanguageModel {
     return loss;
   }
   at::Tensor Logits(const ModelInput& input) override { return model_->Logits(input); }
-  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) override { return model_->NewDecoder(max_tokens); }
+  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences) override {
+    return model_->NewDecoder(max_tokens, sequences);
+  }
 
  private:
   LanguageModel* model_;
@@ -254,7 +256,9 @@ class LeakingModel final : public LanguageModel {
     return model_->LossAndGradients(input, scale);
   }
   at::Tensor Logits(const ModelInput& input) override { return model_->Logits(input); }
-  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens) override { return model_->NewDecoder(max_tokens); }
+  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences) override {
+    return model_->NewDecoder(max_tokens, sequences);
+  }
 
  private:
   LanguageModel* model_;

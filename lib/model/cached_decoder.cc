@@ -1,0 +1,99 @@
+#include "lib/model/cached_decoder.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+
+#include "lib/base/error.h"
+#include "lib/device/upload.h"
+
+namespace trainwright {
+
+CachedDecoder::CachedDecoder(Transformer* model, int64_t max_tokens, int64_t sequences)
+    : model_(*model), max_tokens_(max_tokens), lengths_(static_cast<size_t>(sequences), 0) {
+  TRAINWRIGHT_CHECK(max_tokens <= model_.positions_limit() && sequences >= 1);
+  const ModelConfig& config = model_.config();
+  const auto options = at::TensorOptions().dtype(model_.numerics_.storage).device(model_.device_);
+  const std::vector<int64_t> shape = {sequences, max_tokens, config.num_kv_heads * config.head_dim};
+  for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+    keys_bmc_.push_back(at::empty(shape, options));
+    values_bmc_.push_back(at::empty(shape, options));
+  }
+}
+
+DeviceInput CachedDecoder::InputOf(const std::vector<Continuation>& next, int64_t rows) const {
+  const auto longs = at::TensorOptions().dtype(at::kLong);
+  const at::Tensor tokens_n = at::zeros({rows}, longs), positions_n = at::zeros({rows}, longs);
+  auto *tokens = tokens_n.mutable_data_ptr<int64_t>(), *positions = positions_n.mutable_data_ptr<int64_t>();
+  std::vector<int32_t> starts = {0};
+  int64_t row = 0;
+  for (const auto& [sequence, appended] : next) {
+    int64_t position = length(sequence);
+    for (const int64_t token : appended) {
+      if (token < 0 || token >= model_.config().vocab_size) {
+        throw Error(ErrorCode::kBadInput, "prompt",
+                    "id " + std::to_string(token) + " is outside the model's vocabulary");
+      }
+      tokens[row] = token;
+      positions[row++] = position++;
+    }
+    starts.push_back(static_cast<int32_t>(row));
+  }
+  for (; row < rows; ++row) starts.push_back(static_cast<int32_t>(row + 1));
+  return {Upload(tokens_n, model_.device_), Upload(positions_n, model_.device_), positions_n,
+          SpanTable(starts, model_.device_)};
+}
+
+at::Tensor CachedDecoder::AppendToEach(const std::vector<Continuation>& next, int64_t rows) {
+  std::vector<CachePlace> places;
+  std::vector<int64_t> last_rows;
+  bool all_new = true;
+  for (const auto& [sequence, tokens] : next) {
+    const int64_t before = length(sequence);
+    TRAINWRIGHT_CHECK(!tokens.empty() && before + static_cast<int64_t>(tokens.size()) <= max_tokens_);
+    all_new = all_new && before == 0;
+    for (size_t i = 0; i < tokens.size(); ++i) places.push_back({sequence, before + static_cast<int64_t>(i)});
+    last_rows.push_back(static_cast<int64_t>(places.size()) - 1);
+  }
+  TRAINWRIGHT_CHECK(!places.empty());
+  rows = std::max(rows, static_cast<int64_t>(places.size()));
+  const DeviceInput input = InputOf(next, rows);
+  const Numerics& numerics = model_.numerics_;
+  const AttentionShape shape = model_.ShapeOf(rows);
+  const auto attend = [&](size_t layer, Transformer::LayerViews& views) {
+    FillCache(shape, views.qkv, places, keys_bmc_[layer], values_bmc_[layer]);
+    if (all_new) {
+      PackedAttention(numerics, shape, views.qkv, input.spans, views.attention, views.lse_hn);
+    } else {
+      DecodeAttention(numerics, shape, views.qkv, places, keys_bmc_[layer], values_bmc_[layer],
+                      views.attention);
+    }
+  };
+  const at::Tensor hidden_nd = model_.Forward(input, /*keep=*/false, attend);
+  for (const auto& [sequence, tokens] : next) {
+    lengths_[static_cast<size_t>(sequence)] += static_cast<int64_t>(tokens.size());
+  }
+  if (last_rows.size() == places.size()) {  // a token each
+    return model_.LogitsOf(hidden_nd).narrow(0, 0, static_cast<int64_t>(places.size()));
+  }
+  const at::Tensor wanted =
+      at::empty({static_cast<int64_t>(last_rows.size())}, at::TensorOptions().dtype(at::kLong));
+  std::copy(last_rows.begin(), last_rows.end(), wanted.mutable_data_ptr<int64_t>());
+  return model_.LogitsOf(at::index_select(hidden_nd, 0, Upload(wanted, model_.device_)));
+}
+
+void CachedDecoder::Fork(int64_t from, int64_t to, int64_t length) {
+  TRAINWRIGHT_CHECK(length <= this->length(from));
+  if (from != to) {
+    for (const std::vector<at::Tensor>* caches : {&keys_bmc_, &values_bmc_}) {
+      for (const at::Tensor& cache_bmc : *caches) {
+        cache_bmc[to].narrow(0, 0, length).copy_(cache_bmc[from].narrow(0, 0, length));
+      }
+    }
+  }
+  lengths_[static_cast<size_t>(to)] = length;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,32 @@
+/// The Decoder of a Transformer: appends through the model's layers; only the attention differs, which reads
+/// the cache of keys and values. Shapes as in language_model.h; M positions of the cache, B sequences.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/model/transformer.h"
+
+namespace trainwright {
+
+class CachedDecoder final : public Decoder {
+ public:
+  /// \param model outlives it
+  CachedDecoder(Transformer* model, int64_t max_tokens, int64_t sequences);
+
+  at::Tensor AppendToEach(const std::vector<Continuation>& next, int64_t rows) override;
+  void Fork(int64_t from, int64_t to, int64_t length) override;
+  int64_t length(int64_t sequence) const override { return lengths_[static_cast<size_t>(sequence)]; }
+
+ private:
+  DeviceInput InputOf(const std::vector<Continuation>& next, int64_t rows) const;
+
+  Transformer& model_;
+  int64_t max_tokens_;
+  std::vector<int64_t> lengths_;
+  std::vector<at::Tensor> keys_bmc_, values_bmc_;  // a layer each, storage type, C = G K
+};
+
+}  // namespace trainwright
