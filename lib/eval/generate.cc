@@ -1,22 +1,271 @@
 #include "lib/eval/generate.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
-#include <cmath>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/rng.h"
 #include "lib/base/signals.h"
+#include "lib/nn/cpu/thin_product.h"
 
 namespace trainwright {
 namespace {
 
-uint32_t MostProbable(const at::Tensor& logits_on_device) {
-  const at::Tensor logits_v = logits_on_device.cpu();
-  const float* logits = logits_v.const_data_ptr<float>();
-  const float* largest = std::max_element(logits, logits + logits_v.numel());
-  if (!std::isfinite(*largest)) {
-    throw Error(ErrorCode::kNonFinite, "logits", "are not finite", "", "try --mixed-precision no");
+/// Prompt tokens that are computed together.
+constexpr int64_t kPrefillTokens = 1024;
+/// Rows of a GPU's products where they must not depend on the batch.
+constexpr int64_t kFixedRows = 64;
+
+/// A prompt whose samples are being made.
+struct Prompt {
+  uint64_t index = 0;
+  std::vector<int64_t> ids;
+  std::vector<float> logits;  // behind its last token, once computed
+  int64_t started = 0;        // samples
+  std::vector<std::optional<Generation>> finished;
+
+  bool done() const {
+    return std::all_of(finished.begin(), finished.end(),
+                       [](const auto& sample) { return sample.has_value(); });
   }
-  return static_cast<uint32_t>(largest - logits);
+};
+
+/// A sequence of the decoder. Its first tokens stay those of the last prompt that it began with.
+struct Slot {
+  std::shared_ptr<Prompt> prompt;  // also when idle
+  bool active = false;
+  Generation sample;  // its last id is chosen and not yet appended
+};
+
+class Generator {
+ public:
+  Generator(LanguageModel* model, const GenerationOptions& options, const NextPrompt& next,
+            const StopCheck& stop, const TakeGeneration& take)
+      : model_(model),
+        options_(options),
+        next_prompt_(next),
+        stop_(stop),
+        take_(take),
+        context_(model->config().max_positions),
+        slots_(static_cast<size_t>(options.batch)) {
+    if (options.batch_invariant) {
+      const bool on_gpu = model->parameters().values().is_cuda();
+      rows_a_call_ = on_gpu ? kFixedRows : cpu::kMostThinRows;
+      fixed_rows_ = on_gpu ? kFixedRows : 0;
+    }
+  }
+
+  GenerationCounts Run() {
+    for (;;) {
+      ThrowIfStopped();
+      const bool started = Fill();
+      if (AnyActive()) {
+        Step();
+      } else if (!started) {
+        return counts_;
+      }
+    }
+  }
+
+ private:
+  bool AnyActive() const {
+    return std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.active; });
+  }
+  int64_t NumberOf(const Slot& slot) const { return &slot - slots_.data(); }
+
+  std::shared_ptr<Prompt> Read();
+  /// The prompt of which the next sample is; null when there is none, or when those that run must end first.
+  std::shared_ptr<Prompt> PromptToStart();
+  /// Makes room for sequences of this length, unless some are being decoded. \returns whether there is room
+  bool Reserve(int64_t tokens);
+  /// Puts waiting samples into idle slots. \returns whether there were any
+  bool Fill();
+  /// Computes the prompts of slots, together.
+  void Compute(const std::vector<Slot*>& slots);
+  /// Appends a token to every active sequence and chooses the next ones.
+  void Step();
+  void StepSome(const std::vector<Slot*>& slots);
+  uint32_t Choose(const Slot& slot, const float* logits) const;
+  /// Takes a chosen token into the slot's sample, which may end with it.
+  void Advance(Slot* slot, uint32_t token);
+  void End(Slot* slot, FinishReason reason);
+  /// Gives out what is next in order and finished.
+  void Emit();
+
+  LanguageModel* model_;
+  const GenerationOptions& options_;
+  const NextPrompt& next_prompt_;
+  const StopCheck& stop_;
+  const TakeGeneration& take_;
+  int64_t context_;
+  int64_t rows_a_call_ = std::numeric_limits<int64_t>::max(), fixed_rows_ = 0;
+
+  std::unique_ptr<Decoder> decoder_;
+  int64_t capacity_ = 0;  // tokens of a sequence
+  std::vector<Slot> slots_;
+  std::deque<std::shared_ptr<Prompt>> prompts_;  // with samples started and not yet given out, in order
+  std::shared_ptr<Prompt> read_;                 // waits for room
+  bool exhausted_ = false;
+  GenerationCounts counts_;
+};
+
+std::shared_ptr<Prompt> Generator::Read() {
+  TokenizedPrompt tokenized;
+  if (exhausted_ || !next_prompt_(&tokenized)) {
+    exhausted_ = true;
+    return nullptr;
+  }
+  TRAINWRIGHT_CHECK(!tokenized.ids.empty());
+  if (static_cast<int64_t>(tokenized.ids.size()) > context_) {
+    throw Error(ErrorCode::kBadInput, "prompt " + std::to_string(tokenized.index + 1),
+                "has " + std::to_string(tokenized.ids.size()) + " tokens, the model's context is " +
+                    std::to_string(context_),
+                "", "shorten it");
+  }
+  auto prompt = std::make_shared<Prompt>();
+  prompt->index = tokenized.index;
+  prompt->ids.assign(tokenized.ids.begin(), tokenized.ids.end());
+  prompt->finished.resize(static_cast<size_t>(options_.samples));
+  ++counts_.prompts;
+  counts_.prompt_tokens += tokenized.ids.size();
+  return prompt;
+}
+
+std::shared_ptr<Prompt> Generator::PromptToStart() {
+  if (!prompts_.empty() && prompts_.back()->started < options_.samples) return prompts_.back();
+  if (read_ == nullptr) read_ = Read();
+  if (read_ == nullptr) return nullptr;
+  const int64_t longest = static_cast<int64_t>(read_->ids.size()) + options_.max_tokens;
+  if (!Reserve(std::min(context_, longest))) return nullptr;
+  prompts_.push_back(std::exchange(read_, nullptr));
+  return prompts_.back();
+}
+
+bool Generator::Reserve(int64_t tokens) {
+  if (tokens <= capacity_) return true;
+  if (AnyActive()) return false;
+  constexpr int64_t kStep = 256;
+  capacity_ = std::min(context_, (tokens + kStep - 1) / kStep * kStep);
+  decoder_ = nullptr;  // its memory goes first
+  decoder_ = model_->NewDecoder(capacity_, options_.batch);
+  for (Slot& slot : slots_) slot.prompt = nullptr;
+  return true;
+}
+
+bool Generator::Fill() {
+  std::vector<Slot*> started, fresh;
+  int64_t fresh_tokens = 0;
+  const auto compute = [&] {
+    if (!fresh.empty()) Compute(fresh);
+    fresh.clear();
+    fresh_tokens = 0;
+  };
+  for (Slot& slot : slots_) {
+    if (slot.active) continue;
+    const std::shared_ptr<Prompt> prompt = PromptToStart();
+    if (prompt == nullptr) break;
+    const auto length = static_cast<int64_t>(prompt->ids.size());
+    auto holder =
+        std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.prompt == prompt; });
+    if (slot.prompt == prompt) holder = slots_.begin() + NumberOf(slot);
+    if (holder == slots_.end()) {
+      if (options_.batch_invariant || fresh_tokens + length > kPrefillTokens) compute();
+      decoder_->Fork(NumberOf(slot), NumberOf(slot), 0);
+      fresh.push_back(&slot);
+      fresh_tokens += length;
+    } else {
+      if (prompt->logits.empty()) compute();
+      decoder_->Fork(NumberOf(*holder), NumberOf(slot), length);
+    }
+    slot.prompt = prompt;
+    slot.active = true;
+    slot.sample = {.prompt = prompt->index, .sample = prompt->started++, .ids = {}};
+    started.push_back(&slot);
+  }
+  compute();
+  for (Slot* slot : started) Advance(slot, Choose(*slot, slot->prompt->logits.data()));
+  Emit();
+  return !started.empty();
+}
+
+void Generator::Compute(const std::vector<Slot*>& slots) {
+  std::vector<Continuation> next;
+  for (const Slot* slot : slots) next.push_back({NumberOf(*slot), slot->prompt->ids});
+  const at::Tensor logits_bv = decoder_->AppendToEach(next).cpu();
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const auto* logits = logits_bv[static_cast<int64_t>(i)].const_data_ptr<float>();
+    slots[i]->prompt->logits.assign(logits, logits + logits_bv.size(1));
+  }
+  counts_.prefills += slots.size();
+}
+
+void Generator::Step() {
+  std::vector<Slot*> some;
+  for (Slot& slot : slots_) {
+    if (!slot.active) continue;
+    some.push_back(&slot);
+    if (static_cast<int64_t>(some.size()) == rows_a_call_) {
+      StepSome(some);
+      some.clear();
+    }
+  }
+  if (!some.empty()) StepSome(some);
+  ++counts_.steps;
+  Emit();
+}
+
+void Generator::StepSome(const std::vector<Slot*>& slots) {
+  std::vector<Continuation> next;
+  for (const Slot* slot : slots) next.push_back({NumberOf(*slot), {slot->sample.ids.back()}});
+  const at::Tensor logits_bv = decoder_->AppendToEach(next, fixed_rows_).cpu();
+  const auto* logits = logits_bv.const_data_ptr<float>();
+  const int64_t vocabulary = logits_bv.size(1);
+  std::vector<uint32_t> tokens(slots.size());
+  at::parallel_for(0, static_cast<int64_t>(slots.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) tokens[i] = Choose(*slots[i], logits + i * vocabulary);
+  });
+  for (size_t i = 0; i < slots.size(); ++i) Advance(slots[i], tokens[i]);
+}
+
+uint32_t Generator::Choose(const Slot& slot, const float* logits) const {
+  const Rng prompt(options_.seed, "generate", slot.sample.prompt);
+  const Rng sample(prompt.key(), "sample", static_cast<uint64_t>(slot.sample.sample));
+  return ChooseToken(logits, model_->config().vocab_size, options_.sampling,
+                     sample.Uniform(slot.sample.ids.size()));
+}
+
+void Generator::Advance(Slot* slot, uint32_t token) {
+  if (std::find(options_.ends.begin(), options_.ends.end(), token) != options_.ends.end()) {
+    return End(slot, FinishReason::kEos);
+  }
+  std::vector<uint32_t>& ids = slot->sample.ids;
+  ids.push_back(token);
+  if (stop_ && stop_(ids)) return End(slot, FinishReason::kStop);
+  if (static_cast<int64_t>(slot->prompt->ids.size() + ids.size()) > context_) {
+    return End(slot, FinishReason::kContext);
+  }
+  if (static_cast<int64_t>(ids.size()) >= options_.max_tokens) End(slot, FinishReason::kLength);
+}
+
+void Generator::End(Slot* slot, FinishReason reason) {
+  slot->sample.finish = reason;
+  ++counts_.samples;
+  counts_.tokens += slot->sample.ids.size();
+  slot->active = false;
+  const auto number = static_cast<size_t>(slot->sample.sample);
+  slot->prompt->finished[number] = std::move(slot->sample);
+}
+
+void Generator::Emit() {
+  while (!prompts_.empty() && prompts_.front()->done()) {
+    for (std::optional<Generation>& sample : prompts_.front()->finished) take_(std::move(*sample));
+    prompts_.pop_front();
+  }
 }
 
 }  // namespace
@@ -29,39 +278,17 @@ std::string FinishReasonName(FinishReason reason) {
       return "length";
     case FinishReason::kContext:
       return "context";
+    case FinishReason::kStop:
+      return "stop";
   }
   return "";
 }
 
-Generation GenerateGreedily(LanguageModel* model, const std::vector<uint32_t>& prompt, int64_t max_tokens,
-                            uint32_t eos_id) {
-  TRAINWRIGHT_CHECK(!prompt.empty());
-  const int64_t context = model->config().max_positions;
-  const auto prompt_tokens = static_cast<int64_t>(prompt.size());
-  if (prompt_tokens > context) {
-    throw Error(
-        ErrorCode::kBadInput, "prompt",
-        "has " + std::to_string(prompt_tokens) + " tokens, the model's context is " + std::to_string(context),
-        "", "shorten it");
-  }
-  Generation generation;
-  const std::unique_ptr<Decoder> decoder = model->NewDecoder(std::min(context, prompt_tokens + max_tokens));
-  std::vector<int64_t> next(prompt.begin(), prompt.end());
-  while (static_cast<int64_t>(generation.ids.size()) < max_tokens) {
-    ThrowIfStopped();
-    const uint32_t token = MostProbable(decoder->Append(next));
-    if (token == eos_id) {
-      generation.finish = FinishReason::kEos;
-      return generation;
-    }
-    generation.ids.push_back(token);
-    next = {token};
-    if (decoder->length() == context) {
-      generation.finish = FinishReason::kContext;
-      return generation;
-    }
-  }
-  return generation;
+GenerationCounts Generate(LanguageModel* model, const GenerationOptions& options, const NextPrompt& next,
+                          const StopCheck& stop, const TakeGeneration& take) {
+  CheckSampling(options.sampling);
+  TRAINWRIGHT_CHECK(options.max_tokens >= 1 && options.samples >= 1 && options.batch >= 1);
+  return Generator(model, options, next, stop, take).Run();
 }
 
 }  // namespace trainwright

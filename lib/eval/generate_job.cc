@@ -1,117 +1,150 @@
 #include "lib/eval/generate_job.h"
 
+#include <algorithm>
 #include <chrono>
+#include <deque>
+#include <utility>
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
-#include "lib/data/document_reader.h"
 #include "lib/device/determinism.h"
 #include "lib/device/device.h"
 #include "lib/device/memory_error.h"
 #include "lib/eval/checkpoint.h"
 #include "lib/eval/generate.h"
+#include "lib/eval/prompt_reader.h"
 
 namespace trainwright {
 namespace {
 
 class Job {
  public:
-  Job(const GenerateJobOptions& options, ByteSink* out) : options_(options), out_(out) {
-    SetComputeThreads(options.threads);
-    const c10::Device device = ChooseDevice(options.device);
-    checkpoint_ = LoadCheckpoint(options.checkpoint, ParsePrecision(options.mixed_precision, device), device,
-                                 ParseAttentionBackend(options.attn_backend, "--attn-backend"));
+  Job(const GenerateSettings& settings, ByteSink* out)
+      : settings_(settings), out_(out), prompts_(settings.prompt, settings.input) {
+    SetComputeThreads(settings.threads);
+    const c10::Device device = ChooseDevice(settings.device);
+    checkpoint_ = LoadCheckpoint(settings.checkpoint, ParsePrecision(settings.mixed_precision, device),
+                                 device, ParseAttentionBackend(settings.attn_backend, "--attn-backend"));
     if (checkpoint_.tokenizer == nullptr) {
       throw Error(ErrorCode::kBadInput, checkpoint_.folder, "holds no tokenizer that this build knows", "",
                   "put its SentencePiece model there as tokenizer.model");
     }
-    if (options.add_bos && checkpoint_.tokenizer->identity().bos_id == kNoId) {
+    if (settings.add_bos && identity().bos_id == kNoId) {
       throw Error(ErrorCode::kUsage, "--bos", "the checkpoint's tokenizer has no such id");
     }
-  }
-
-  void Continue(const std::string& prompt) {
-    const Tokenizer& tokenizer = *checkpoint_.tokenizer;
-    const TokenizerIdentity& identity = tokenizer.identity();
-    std::vector<uint32_t> ids;
-    if (options_.add_bos) ids.push_back(identity.bos_id);
-    tokenizer.Encode(prompt, &ids);
-    if (ids.empty())
-      throw Error(ErrorCode::kBadInput, "prompt", "holds no token", "", "give some text, or --bos");
-    const Generation generation =
-        GenerateGreedily(checkpoint_.model.get(), ids, options_.max_tokens, identity.eos_id);
-    // A piece's text can depend on what is before it (SentencePiece drops the first space), so the
-    // continuation is what the whole adds to the prompt's text.
-    const std::string before = tokenizer.Decode(ids);
-    ids.insert(ids.end(), generation.ids.begin(), generation.ids.end());
-    const std::string whole = tokenizer.Decode(ids);
-    const std::string text =
-        whole.starts_with(before) ? whole.substr(before.size()) : tokenizer.Decode(generation.ids);
-    const nlohmann::ordered_json line = {{"prompt", prompt},
-                                         {"text", text},
-                                         {"ids", generation.ids},
-                                         {"sample", 0},
-                                         {"finish", FinishReasonName(generation.finish)}};
-    const std::string dumped = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    out_->Write(AsBytes(dumped));
-    ++samples_;
-    tokens_ += generation.ids.size();
-  }
-
-  void ContinueLines() {
-    DocumentReader reader({{"-", InputFormat::kJsonl}}, uint64_t{1} << 30);
-    for (RecordBatch batch; reader.Next(&batch);) {
-      for (size_t i = 0; i < batch.records.size(); ++i) {
-        const auto refuse = [&](const std::string& problem) {
-          return Error(ErrorCode::kBadInput, batch.source, problem,
-                       "line " + std::to_string(batch.first_record + i),
-                       "a line is an object like {\"prompt\": \"Once upon a time\"}");
-        };
-        const Record& record = batch.records[i];
-        if (record.too_long) throw refuse("is longer than 1 GiB");
-        const auto object =
-            nlohmann::json::parse(batch.bytes.begin() + static_cast<int64_t>(record.begin),
-                                  batch.bytes.begin() + static_cast<int64_t>(record.end), nullptr,
-                                  /*allow_exceptions=*/false);
-        if (!object.is_object()) throw refuse("is no JSON object");
-        const auto prompt = object.find("prompt");
-        if (prompt == object.end() || !prompt->is_string()) throw refuse("has no string \"prompt\"");
-        Continue(prompt->get<std::string>());
-      }
+    for (const std::string& stop : settings.stops) {
+      if (stop.empty()) throw Error(ErrorCode::kUsage, "--stop", "must not be empty");
+      longest_stop_ = std::max(longest_stop_, stop.size());
     }
   }
 
-  nlohmann::ordered_json Summary() const {
-    return {{"samples", samples_}, {"tokens", tokens_}, {"checkpoint", checkpoint_.folder}};
+  nlohmann::ordered_json Run() {
+    GenerationOptions options{.sampling = settings_.sampling,
+                              .max_tokens = settings_.max_tokens,
+                              .samples = settings_.samples,
+                              .batch = settings_.batch,
+                              .batch_invariant = settings_.batch_invariant,
+                              .seed = settings_.seed,
+                              .ends = {}};
+    if (identity().eos_id != kNoId) options.ends.push_back(identity().eos_id);
+    const auto start = std::chrono::steady_clock::now();
+    StopCheck stop;
+    if (longest_stop_ > 0) stop = [this](const std::vector<uint32_t>& ids) { return EndsWithStop(ids); };
+    const GenerationCounts counts = Generate(
+        checkpoint_.model.get(), options, [this](TokenizedPrompt* prompt) { return Next(prompt); }, stop,
+        [this](Generation&& generation) { Take(std::move(generation)); });
+    const double time_s = SecondsSince(start);
+    return {{"prompts", counts.prompts},
+            {"samples", counts.samples},
+            {"tokens", counts.tokens},
+            {"prompt_tokens", counts.prompt_tokens},
+            {"steps", counts.steps},
+            {"generation_time_s", time_s},
+            {"tokens_per_s", static_cast<double>(counts.tokens) / time_s},
+            {"checkpoint", checkpoint_.folder}};
   }
 
  private:
-  const GenerateJobOptions& options_;
-  ByteSink* out_;
-  Checkpoint checkpoint_;
-  uint64_t samples_ = 0, tokens_ = 0;
-};
+  struct Asked {
+    PromptLine line;
+    std::vector<uint32_t> ids;
+  };
 
-nlohmann::ordered_json Generate(const GenerateJobOptions& options, ByteSink* out) {
-  Job job(options, out);
-  const auto start = std::chrono::steady_clock::now();
-  if (options.prompt) {
-    job.Continue(*options.prompt);
-  } else {
-    job.ContinueLines();
+  const TokenizerIdentity& identity() const { return checkpoint_.tokenizer->identity(); }
+
+  bool Next(TokenizedPrompt* prompt) {
+    std::optional<PromptLine> line = prompts_.Next();
+    if (!line) return false;
+    Asked asked{.line = std::move(*line), .ids = {}};
+    if (settings_.add_bos) asked.ids.push_back(identity().bos_id);
+    checkpoint_.tokenizer->Encode(asked.line.text, &asked.ids);
+    if (asked.ids.empty()) {
+      throw Error(ErrorCode::kBadInput, "prompt", "holds no token", asked.line.place,
+                  "give some text, or --bos");
+    }
+    *prompt = {.index = read_++, .ids = asked.ids};
+    asked_.push_back(std::move(asked));
+    return true;
   }
-  const double time_s = SecondsSince(start);
-  nlohmann::ordered_json summary = job.Summary();
-  summary["tokens_per_s"] = summary["tokens"].get<double>() / time_s;
-  return summary;
-}
+
+  /// Whether the text of the last ids holds a stop. One that was complete before has ended the sample then.
+  bool EndsWithStop(const std::vector<uint32_t>& ids) const {
+    // A token mostly gives a byte or more; the first may give less at a beginning than elsewhere.
+    const size_t tail = std::min(ids.size(), longest_stop_ + 8);
+    const std::string text = checkpoint_.tokenizer->Decode(std::span(ids).last(tail));
+    return std::any_of(settings_.stops.begin(), settings_.stops.end(),
+                       [&](const std::string& stop) { return text.find(stop) != std::string::npos; });
+  }
+
+  /// What the ids add to the prompt's text: the text of a piece can depend on what is before it
+  /// (SentencePiece drops the first space). Without the stop that ended it.
+  std::string TextOf(const std::vector<uint32_t>& prompt, const Generation& generation) const {
+    const Tokenizer& tokenizer = *checkpoint_.tokenizer;
+    std::vector<uint32_t> ids = prompt;
+    const std::string before = tokenizer.Decode(ids);
+    ids.insert(ids.end(), generation.ids.begin(), generation.ids.end());
+    const std::string whole = tokenizer.Decode(ids);
+    std::string text =
+        whole.starts_with(before) ? whole.substr(before.size()) : tokenizer.Decode(generation.ids);
+    if (generation.finish == FinishReason::kStop) {
+      size_t end = text.size();
+      for (const std::string& stop : settings_.stops) end = std::min(end, text.find(stop));
+      text.resize(end);
+    }
+    return text;
+  }
+
+  void Take(Generation&& generation) {
+    const Asked& asked = asked_.front();
+    nlohmann::ordered_json line = {{"prompt", asked.line.text},
+                                   {"text", TextOf(asked.ids, generation)},
+                                   {"ids", generation.ids},
+                                   {"sample", generation.sample},
+                                   {"finish", FinishReasonName(generation.finish)}};
+    if (!asked.line.id.is_null()) line["id"] = asked.line.id;
+    const std::string dumped = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    out_->Write(AsBytes(dumped));
+    if (generation.sample + 1 == settings_.samples) asked_.pop_front();
+  }
+
+  const GenerateSettings& settings_;
+  ByteSink* out_;
+  PromptReader prompts_;
+  Checkpoint checkpoint_;
+  size_t longest_stop_ = 0;
+  uint64_t read_ = 0;        // prompts
+  std::deque<Asked> asked_;  // not all of their samples are written
+};
 
 }  // namespace
 
-nlohmann::ordered_json RunGenerate(const GenerateJobOptions& options, ByteSink* out) {
+nlohmann::ordered_json RunGenerate(const GenerateSettings& settings, ByteSink* out) {
   return WithMemoryErrors(
-      [] { return MemoryUser{"generation", "lower --max-tokens, or shorten the prompts"}; },
-      [&] { return Generate(options, out); });
+      [&] {
+        return MemoryUser{"generation of " + std::to_string(settings.batch) + " sequences",
+                          "lower --batch or --max-tokens, or shorten the prompts"};
+      },
+      [&] { return Job(settings, out).Run(); });
 }
 
 }  // namespace trainwright

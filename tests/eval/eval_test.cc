@@ -11,44 +11,21 @@
 #include "lib/base/rng.h"
 #include "lib/eval/checkpoint.h"
 #include "lib/eval/evaluate_job.h"
-#include "lib/eval/generate.h"
-#include "lib/eval/generate_job.h"
 #include "lib/eval/perplexity.h"
 #include "lib/formats/shard.h"
 #include "lib/model/checkpoint_metadata.h"
 #include "lib/model/hf_folder.h"
+#include "tests/eval/bytes_model.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
 namespace {
 
+using test::BytesModel;
+using test::WriteModel;
+
 const at::Device kCpu(at::kCPU);
 constexpr char kText[] = "To be, or not to be\nthat is the question:\n\nWhether 'tis nobler in the mind\nx\n";
-
-std::unique_ptr<LanguageModel> BytesModel(int64_t context = 64) {
-  ModelConfig config;
-  config.vocab_size = 258;
-  config.hidden_size = 32;
-  config.intermediate_size = 64;
-  config.num_layers = 2;
-  config.num_heads = 4;
-  config.num_kv_heads = 2;
-  config.head_dim = 8;
-  config.max_positions = context;
-  config.tie_embeddings = true;
-  auto model = MakeModel(config, Precision::kFp32, kCpu, 11);
-  // Large weights: predictions that differ by context, so that greedy decoding does not settle at once.
-  for (const Parameter& parameter : model->parameters().all()) {
-    at::Tensor value = parameter.value;
-    if (parameter.decay) value.mul_(12);
-  }
-  return model;
-}
-
-/// A folder as train leaves it.
-void WriteModel(const std::string& folder) {
-  WriteHfFolder(folder, *BytesModel(), LoadTokenizer("bytes")->identity());
-}
 
 /// One chunk a document, as `pack --mode none` makes them, in one file.
 void WriteShards(const std::string& path, const std::vector<std::string>& documents,
@@ -212,64 +189,6 @@ TEST(CheckpointTest, FilesThatDisagreeWithTheMetadataAreRefused) {
   EXPECT_EQ(test::CodeOf([&] { VerifyCheckpointFiles(folder.path()); }), ErrorCode::kBadInput);
   std::filesystem::remove(folder.path("a"));
   EXPECT_EQ(test::CodeOf([&] { VerifyCheckpointFiles(folder.path()); }), ErrorCode::kBadInput);
-}
-
-/// The most probable next token, from a forward pass over the whole sequence.
-uint32_t NextFromScratch(LanguageModel* model, const std::vector<uint32_t>& ids) {
-  PackedBatch batch;
-  batch.AppendSpan(ids, kNoId);
-  return static_cast<uint32_t>(model->Logits(ToModelInput(batch))[-1].argmax().item<int64_t>());
-}
-
-TEST(GenerateTest, TokensEqualThoseOfRecomputingFromScratch) {
-  const auto model = BytesModel();
-  const std::vector<uint32_t> prompt = {'T', 'o', ' ', 'b', 'e'};
-  const Generation generation = GenerateGreedily(model.get(), prompt, 40, kNoId);
-  ASSERT_EQ(generation.ids.size(), 40u);
-  EXPECT_EQ(generation.finish, FinishReason::kLength);
-  std::vector<uint32_t> ids = prompt;
-  for (const uint32_t token : generation.ids) {
-    EXPECT_EQ(token, NextFromScratch(model.get(), ids)) << "after " << ids.size() << " tokens";
-    ids.push_back(token);
-  }
-}
-
-TEST(GenerateTest, StopsAtTheEndTokenAndAtTheContextsEnd) {
-  const auto model = BytesModel();
-  const std::vector<uint32_t> prompt = {'T', 'o'};
-  const Generation free = GenerateGreedily(model.get(), prompt, 1000, kNoId);
-  EXPECT_EQ(free.finish, FinishReason::kContext);
-  EXPECT_EQ(free.ids.size(), 63u);  // the 64th position predicts one more token
-  const uint32_t end = free.ids[5];
-  const Generation stopped = GenerateGreedily(model.get(), prompt, 1000, end);
-  EXPECT_EQ(stopped.finish, FinishReason::kEos);
-  EXPECT_THAT(stopped.ids, testing::Not(testing::Contains(end)));
-}
-
-TEST(GenerateTest, PromptsLongerThanTheContextAreRefused) {
-  const auto model = BytesModel();
-  EXPECT_EQ(test::CodeOf([&] { GenerateGreedily(model.get(), std::vector<uint32_t>(65, 'a'), 4, kNoId); }),
-            ErrorCode::kBadInput);
-}
-
-TEST(GenerateTest, TheJobWritesOneJsonLine) {
-  const test::TemporaryFolder folder;
-  WriteModel(folder.path());
-  GenerateJobOptions options;
-  options.checkpoint = folder.path();
-  options.prompt = "To be";
-  options.max_tokens = 7;
-  MemorySink sink;
-  const auto summary = RunGenerate(options, &sink);
-  EXPECT_EQ(summary["tokens"], 7);
-  const std::string line(AsText(sink.bytes()));
-  ASSERT_EQ(line.find('\n'), line.size() - 1);
-  const auto sample = nlohmann::json::parse(line);
-  EXPECT_EQ(sample["prompt"], "To be");
-  EXPECT_EQ(sample["ids"].size(), 7u);
-  EXPECT_EQ(sample["sample"], 0);
-  EXPECT_EQ(sample["finish"], "length");
-  EXPECT_TRUE(sample["text"].is_string());
 }
 
 }  // namespace

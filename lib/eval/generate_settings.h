@@ -1,0 +1,33 @@
+/// What a user asks of `generate`, as parsed. Free of torch: the command line is built from it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/eval/sampling.h"
+
+namespace trainwright {
+
+struct GenerateSettings {
+  std::string checkpoint;
+  std::optional<std::string> prompt;  ///< absent: JSON lines of `input`
+  std::string input = "-";            ///< "-" is standard input
+  int64_t max_tokens = 128;
+  bool add_bos = false;
+
+  int64_t samples = 1;  ///< of each prompt
+  SamplingOptions sampling;
+  uint64_t seed = 0;
+  std::vector<std::string> stops;  ///< texts that end a sample
+  int64_t batch = 16;              ///< sequences decoded together
+  bool batch_invariant = false;
+
+  std::string mixed_precision = "no";
+  std::string device = "auto";
+  std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
+  int threads = 0;                    ///< 0: physical cores
+};
+
+}  // namespace trainwright

@@ -1,0 +1,264 @@
+#include "lib/eval/generate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "lib/data/packed_batch.h"
+#include "lib/eval/generate_job.h"
+#include "lib/eval/perplexity.h"
+#include "tests/eval/bytes_model.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using test::BytesModel;
+
+using Prompts = std::vector<std::vector<uint32_t>>;
+
+std::vector<uint32_t> Ids(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+struct Result {
+  std::vector<Generation> samples;
+  GenerationCounts counts;
+};
+
+Result GenerateAll(LanguageModel* model, const GenerationOptions& options, const Prompts& prompts,
+                   const StopCheck& stop = {}) {
+  Result result;
+  uint64_t next = 0;
+  result.counts = Generate(
+      model, options,
+      [&](TokenizedPrompt* prompt) {
+        if (next == prompts.size()) return false;
+        *prompt = {next, prompts[next]};
+        ++next;
+        return true;
+      },
+      stop, [&](Generation&& sample) { result.samples.push_back(std::move(sample)); });
+  return result;
+}
+
+Generation GenerateOne(LanguageModel* model, const GenerationOptions& options, const std::string& prompt) {
+  return GenerateAll(model, options, {Ids(prompt)}).samples.at(0);
+}
+
+/// Logits of the next token, from a forward pass over the whole sequence.
+at::Tensor LogitsFromScratch(LanguageModel* model, const std::vector<uint32_t>& ids) {
+  PackedBatch batch;
+  batch.AppendSpan(ids, kNoId);
+  return model->Logits(ToModelInput(batch))[-1];
+}
+
+const Prompts kPrompts = {Ids("To be"), Ids("x"),    Ids("Whether 'tis nobler"),          Ids("the question"),
+                          Ids("q"),     Ids("mind"), Ids("Or not, or not, or not to be"), Ids("z")};
+
+TEST(GenerateTest, TokensEqualThoseOfRecomputingFromScratch) {
+  const auto model = BytesModel();
+  const Generation generation = GenerateOne(model.get(), {.max_tokens = 40}, "To be");
+  ASSERT_EQ(generation.ids.size(), 40u);
+  EXPECT_EQ(generation.finish, FinishReason::kLength);
+  std::vector<uint32_t> ids = Ids("To be");
+  for (const uint32_t token : generation.ids) {
+    EXPECT_EQ(token, LogitsFromScratch(model.get(), ids).argmax().item<int64_t>()) << "after " << ids.size();
+    ids.push_back(token);
+  }
+}
+
+TEST(GenerateTest, GreedyTokensOfAnyBatchDifferFirstWhereTwoAreAllButEqual) {
+  const auto model = BytesModel(128);
+  const std::vector<Generation> alone =
+      GenerateAll(model.get(), {.max_tokens = 60, .batch = 1}, kPrompts).samples;
+  const std::vector<Generation> together =
+      GenerateAll(model.get(), {.max_tokens = 60, .batch = 5}, kPrompts).samples;
+  ASSERT_EQ(together.size(), alone.size());
+  for (size_t i = 0; i < alone.size(); ++i) {
+    const auto [a, b] = std::mismatch(alone[i].ids.begin(), alone[i].ids.end(), together[i].ids.begin(),
+                                      together[i].ids.end());
+    if (a == alone[i].ids.end() && b == together[i].ids.end()) continue;
+    std::vector<uint32_t> ids = kPrompts[i];
+    ids.insert(ids.end(), alone[i].ids.begin(), a);
+    const auto top = std::get<0>(LogitsFromScratch(model.get(), ids).topk(2));
+    EXPECT_LT(top[0].item<float>() - top[1].item<float>(), 1e-3) << "prompt " << i;
+  }
+}
+
+TEST(GenerateTest, BatchInvariantSamplesHaveTheSameIdsForEveryBatch) {
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    const auto model = BytesModel(128, precision);
+    GenerationOptions options{.sampling = {.temperature = 1.3, .top_p = 0.98},
+                              .max_tokens = 30,
+                              .samples = 3,
+                              .batch = 1,
+                              .batch_invariant = true,
+                              .seed = 4};
+    const std::vector<Generation> expected = GenerateAll(model.get(), options, kPrompts).samples;
+    for (const int64_t batch : {2, 5, 16, 24, 100}) {
+      options.batch = batch;
+      const std::vector<Generation> samples = GenerateAll(model.get(), options, kPrompts).samples;
+      ASSERT_EQ(samples.size(), expected.size());
+      for (size_t i = 0; i < samples.size(); ++i)
+        EXPECT_EQ(samples[i].ids, expected[i].ids) << batch << ", " << i;
+    }
+  }
+}
+
+TEST(GenerateTest, SamplesComeInOrderAndPromptsAreComputedOnce) {
+  const auto model = BytesModel(128);
+  const Result result = GenerateAll(
+      model.get(), {.sampling = {.temperature = 1}, .max_tokens = 9, .samples = 4, .batch = 3}, kPrompts);
+  ASSERT_EQ(result.samples.size(), kPrompts.size() * 4);
+  for (size_t i = 0; i < result.samples.size(); ++i) {
+    EXPECT_EQ(result.samples[i].prompt, i / 4);
+    EXPECT_EQ(result.samples[i].sample, static_cast<int64_t>(i % 4));
+  }
+  EXPECT_EQ(result.counts.prompts, kPrompts.size());
+  EXPECT_EQ(result.counts.prefills, kPrompts.size());
+  EXPECT_EQ(result.counts.samples, kPrompts.size() * 4);
+  EXPECT_EQ(result.counts.tokens, kPrompts.size() * 4 * 9);
+}
+
+TEST(GenerateTest, SamplesDependOnSeedPromptAndNumber) {
+  const auto model = BytesModel(128);
+  GenerationOptions options{.sampling = {.temperature = 2}, .max_tokens = 20, .samples = 2, .seed = 1};
+  const Prompts same = {Ids("To be"), Ids("To be")};
+  const std::vector<Generation> first = GenerateAll(model.get(), options, same).samples;
+  EXPECT_NE(first[0].ids, first[1].ids);
+  EXPECT_NE(first[0].ids, first[2].ids);
+  const std::vector<Generation> again = GenerateAll(model.get(), options, same).samples;
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(again[i].ids, first[i].ids);
+  options.seed = 2;
+  EXPECT_NE(GenerateAll(model.get(), options, same).samples[0].ids, first[0].ids);
+}
+
+TEST(GenerateTest, FirstTokensAreDrawnWithTheModelsProbabilities) {
+  const auto model = BytesModel();
+  constexpr int64_t kSamples = 4000;
+  const Result result = GenerateAll(
+      model.get(),
+      {.sampling = {.temperature = 3}, .max_tokens = 1, .samples = kSamples, .batch = 64, .seed = 9},
+      {Ids("To be")});
+  std::map<uint32_t, int64_t> counts;
+  for (const Generation& sample : result.samples) ++counts[sample.ids.at(0)];
+  const at::Tensor probabilities =
+      LogitsFromScratch(model.get(), Ids("To be")).to(at::kDouble).div(3).softmax(0);
+  // Pearson's statistic over the tokens that are expected 5 times or more: mean about their number, variance
+  // twice.
+  double statistic = 0, cells = 0;
+  for (int64_t token = 0; token < 258; ++token) {
+    const double expected = probabilities[token].item<double>() * kSamples;
+    if (expected < 5) continue;
+    const double difference = static_cast<double>(counts[static_cast<uint32_t>(token)]) - expected;
+    statistic += difference * difference / expected;
+    ++cells;
+  }
+  ASSERT_GE(cells, 10);
+  EXPECT_LT(statistic, cells + 5 * std::sqrt(2 * cells));
+}
+
+TEST(GenerateTest, StopsAtTheEndTokenAndAtTheContextsEnd) {
+  const auto model = BytesModel();
+  const Generation free = GenerateOne(model.get(), {.max_tokens = 1000}, "To");
+  EXPECT_EQ(free.finish, FinishReason::kContext);
+  EXPECT_EQ(free.ids.size(), 63u);  // the 64th position predicts one more token
+  const uint32_t end = free.ids[5];
+  const Generation stopped = GenerateOne(model.get(), {.max_tokens = 1000, .ends = {300, end}}, "To");
+  EXPECT_EQ(stopped.finish, FinishReason::kEos);
+  EXPECT_THAT(stopped.ids, testing::Not(testing::Contains(end)));
+}
+
+TEST(GenerateTest, EverySampleMayEndWithItsFirstToken) {
+  const auto model = BytesModel();
+  std::vector<uint32_t> all;
+  for (uint32_t id = 0; id < 258; ++id) all.push_back(id);
+  const Result result = GenerateAll(model.get(), {.samples = 2, .batch = 3, .ends = all}, kPrompts);
+  ASSERT_EQ(result.samples.size(), kPrompts.size() * 2);
+  for (const Generation& sample : result.samples) EXPECT_TRUE(sample.ids.empty());
+}
+
+TEST(GenerateTest, LongerPromptsMakeRoomForThemselves) {
+  const auto model = BytesModel(2000);
+  const Prompts prompts = {Ids("short"), Ids(std::string(700, 'a') + "b"), Ids("again"),
+                           Ids(std::string(1990, 'c'))};
+  const GenerationOptions options{.max_tokens = 20, .batch = 2, .batch_invariant = true};
+  const std::vector<Generation> samples = GenerateAll(model.get(), options, prompts).samples;
+  ASSERT_EQ(samples.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(samples[i].ids, GenerateAll(model.get(), options, {prompts[i]}).samples[0].ids) << i;
+  }
+  EXPECT_EQ(samples[3].finish, FinishReason::kContext);
+}
+
+TEST(GenerateTest, PromptsLongerThanTheContextAreRefused) {
+  const auto model = BytesModel();
+  EXPECT_EQ(test::CodeOf([&] { GenerateOne(model.get(), {.max_tokens = 4}, std::string(65, 'a')); }),
+            ErrorCode::kBadInput);
+}
+
+/// The lines that the job writes.
+std::vector<nlohmann::json> RunJob(GenerateSettings settings, nlohmann::ordered_json* summary = nullptr) {
+  const test::TemporaryFolder folder;
+  test::WriteModel(folder.path());
+  settings.checkpoint = folder.path();
+  MemorySink sink;
+  const nlohmann::ordered_json counts = RunGenerate(settings, &sink);
+  if (summary != nullptr) *summary = counts;
+  std::vector<nlohmann::json> lines;
+  std::istringstream text{std::string(AsText(sink.bytes()))};
+  for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
+  return lines;
+}
+
+TEST(GenerateJobTest, WritesOneJsonLineASample) {
+  nlohmann::ordered_json summary;
+  const auto lines = RunJob({.prompt = "To be", .max_tokens = 7, .samples = 2}, &summary);
+  EXPECT_EQ(summary["tokens"], 14);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[1]["prompt"], "To be");
+  EXPECT_EQ(lines[1]["ids"].size(), 7u);
+  EXPECT_EQ(lines[1]["sample"], 1);
+  EXPECT_EQ(lines[1]["finish"], "length");
+  EXPECT_TRUE(lines[1]["text"].is_string());
+  EXPECT_FALSE(lines[1].contains("id"));
+}
+
+TEST(GenerateJobTest, PromptsOfAFileKeepTheirIds) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("prompts"),
+                  "{\"prompt\": \"To\", \"id\": \"a1\"}\n{\"id\": 7, \"prompt\": \"be\"}\n");
+  const auto lines = RunJob({.input = folder.path("prompts"), .max_tokens = 3});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["id"], "a1");
+  EXPECT_EQ(lines[1]["id"], 7);
+  EXPECT_EQ(lines[1]["prompt"], "be");
+}
+
+TEST(GenerateJobTest, ALineThatIsNoPromptIsNamed) {
+  const test::TemporaryFolder folder;
+  for (const char* bad : {"[]", "{}", "{\"prompt\": 3}", "junk", "{\"prompt\": \"\"}"}) {
+    test::WriteFile(folder.path("prompts"), "{\"prompt\": \"To\"}\n" + std::string(bad) + "\n");
+    const std::string message =
+        test::MessageOf([&] { RunJob({.input = folder.path("prompts"), .max_tokens = 2}); });
+    EXPECT_NE(message.find("line 2"), std::string::npos) << message;
+  }
+}
+
+TEST(GenerateJobTest, AStopEndsASampleAndIsNotPartOfItsText) {
+  const auto free = RunJob({.prompt = "To be", .max_tokens = 40});
+  std::string bytes;  // a token of this model is a byte
+  for (const auto& id : free[0]["ids"]) bytes += static_cast<char>(id.get<int>());
+  const std::string stop = bytes.substr(11, 3);
+  const size_t place = bytes.find(stop);
+  const auto stopped = RunJob({.prompt = "To be", .max_tokens = 40, .stops = {"never to be seen", stop}});
+  EXPECT_EQ(stopped[0]["finish"], "stop");
+  EXPECT_EQ(stopped[0]["ids"].size(), place + stop.size());
+  const nlohmann::json before = bytes.substr(0, place);
+  EXPECT_EQ(stopped[0]["text"].dump(), before.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
+}  // namespace trainwright
