@@ -36,9 +36,9 @@ const ModelConfig& Gpt2::CheckedConfig(const ModelConfig& config, at::Device dev
 }
 
 Gpt2::Gpt2(const ModelConfig& config, const Numerics& numerics, at::Device device,
-           std::optional<uint64_t> seed)
+           std::optional<uint64_t> seed, const FineTuning& tuning)
     : Transformer(CheckedConfig(config, device), numerics, device,
-                  {.norm_statistics = 2, .mlp_inner = config.intermediate_size}) {
+                  {.norm_statistics = 2, .mlp_inner = config.intermediate_size}, tuning) {
   FlatParameters& parameters = this->parameters();
   const int64_t width = config.hidden_size, wide = config.intermediate_size;
   const auto bias = [&](const std::string& name, int64_t size) -> std::optional<size_t> {
@@ -75,7 +75,7 @@ Gpt2::Gpt2(const ModelConfig& config, const Numerics& numerics, at::Device devic
   final_norm_ = norm("transformer.ln_f");
   head_ =
       config.tie_embeddings ? tokens_ : parameters.Add("lm_head.weight", {config.vocab_size, width}, true);
-  parameters.Allocate(numerics, device);
+  AllocateParameters();
   const auto projection = [&](const Pair& pair) {
     return Projection{Linear(&parameters, {pair.weight}), pair.bias};
   };

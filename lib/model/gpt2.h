@@ -18,7 +18,8 @@ namespace trainwright {
 class Gpt2 final : public Transformer {
  public:
   /// As MakeModel, with the storage chosen by the caller.
-  Gpt2(const ModelConfig& config, const Numerics& numerics, at::Device device, std::optional<uint64_t> seed);
+  Gpt2(const ModelConfig& config, const Numerics& numerics, at::Device device, std::optional<uint64_t> seed,
+       const FineTuning& tuning = {});
 
  protected:
   at::Tensor Forward(const DeviceInput& input, bool keep, const Attend& attend) override;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "lib/base/rng.h"
+#include "lib/nn/lora.h"
 
 namespace trainwright {
 
@@ -14,7 +15,10 @@ void InitializeWeights(uint64_t seed, int64_t num_layers,
                        FlatParameters* parameters) {
   constexpr double kDeviation = 0.02;
   const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(num_layers));
-  for (size_t i = 0; i < parameters->all().size(); ++i) {
+  const LoraAdapters* adapters = parameters->adapters();
+  // Adapters come last.
+  const size_t count = adapters != nullptr ? adapters->modules().front().a : parameters->all().size();
+  for (size_t i = 0; i < count; ++i) {
     const Parameter& parameter = parameters->all()[i];
     if (parameter.shape.size() == 1) {
       at::Tensor vector = parameter.value;
@@ -23,7 +27,8 @@ void InitializeWeights(uint64_t seed, int64_t num_layers,
     }
     const double deviation = into_residual(parameter.name) ? residual : kDeviation;
     const Rng rng(seed, "init/" + parameter.name);
-    const bool in_place = parameter.value.is_cpu() && parameter.value.scalar_type() == at::kFloat;
+    const bool in_place =
+        !parameter.quantized && parameter.value.is_cpu() && parameter.value.scalar_type() == at::kFloat;
     at::Tensor host = in_place ? parameter.value : at::empty(parameter.shape, at::kFloat);
     auto* values = host.mutable_data_ptr<float>();
     at::parallel_for(0, parameter.size, 4096, [&](int64_t begin, int64_t end) {
@@ -32,6 +37,7 @@ void InitializeWeights(uint64_t seed, int64_t num_layers,
     parameters->Assign(i, host);
   }
   parameters->RefreshCompute();
+  if (adapters != nullptr) adapters->Initialize(seed, parameters);
 }
 
 }  // namespace trainwright

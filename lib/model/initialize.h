@@ -10,8 +10,8 @@ namespace trainwright {
 
 /// Matrices normal with deviation 0.02, those for which `into_residual` holds with 0.02 / sqrt(2
 /// num_layers); vectors one, except those named *.bias: zero. A pure function of seed and parameter name,
-/// whatever the other parameters. Refreshes the compute copy. \source Radford et al. 2019 (the residual
-/// scale)
+/// whatever the other parameters. Adapters start as LoraAdapters::Initialize says. Refreshes the compute
+/// copy. \source Radford et al. 2019 (the residual scale)
 void InitializeWeights(uint64_t seed, int64_t num_layers,
                        const std::function<bool(const std::string& name)>& into_residual,
                        FlatParameters* parameters);

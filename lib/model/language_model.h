@@ -14,9 +14,11 @@
 #include <optional>
 #include <vector>
 
+#include "lib/model/fine_tuning.h"
 #include "lib/model/model_config.h"
 #include "lib/nn/flat_parameters.h"
 #include "lib/nn/linear_cross_entropy.h"
+#include "lib/nn/lora.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {
@@ -29,6 +31,8 @@ struct ModelInput {
   at::Tensor labels_n;               ///< int64 [N], -100 where there is none
   std::vector<int32_t> span_starts;  ///< [S+1]
   bool pin = true;                   ///< how it goes to a GPU: see Upload
+  /// Of a training pass; LossAndGradients alone drops anything, and only adapters have dropout.
+  std::optional<DropoutPosition> dropout = {};
 };
 
 /// Tokens that one sequence of a Decoder goes on with.
@@ -92,9 +96,10 @@ class LanguageModel {
 
 /// Makes a model with initialised weights (normal, std 0.02, residual projections scaled by 1/sqrt(2 layers);
 /// a pure function of seed and parameter name), or with zeros when there is no seed, for weights to be loaded
-/// over. \throws Error{kUsage} on a config it cannot run
+/// over. Adapters start by the same seed. \throws Error{kUsage} on a config it cannot run
 std::unique_ptr<LanguageModel> MakeModel(const ModelConfig& config, Precision precision, at::Device device,
                                          std::optional<uint64_t> seed,
-                                         AttentionBackend attention = AttentionBackend::kAuto);
+                                         AttentionBackend attention = AttentionBackend::kAuto,
+                                         const FineTuning& tuning = {});
 
 }  // namespace trainwright

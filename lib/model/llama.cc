@@ -29,8 +29,9 @@ const ModelConfig& Llama::CheckedConfig(const ModelConfig& config) {
 }
 
 Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device device,
-             std::optional<uint64_t> seed)
-    : Transformer(CheckedConfig(config), numerics, device, {.mlp_inner = 2 * config.intermediate_size}),
+             std::optional<uint64_t> seed, const FineTuning& tuning)
+    : Transformer(CheckedConfig(config), numerics, device, {.mlp_inner = 2 * config.intermediate_size},
+                  tuning),
       rope_({.theta = config.rope_theta}, config.head_dim, device) {
   FlatParameters& parameters = this->parameters();
   struct Indices {
@@ -63,7 +64,7 @@ Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device dev
   final_norm_ = parameters.Add("model.norm.weight", {width}, false);
   head_ = config.tie_embeddings ? embedding_
                                 : parameters.Add("lm_head.weight", {config.vocab_size, width}, true);
-  parameters.Allocate(numerics, device);
+  AllocateParameters();
   for (const Indices& i : indices) {
     layers_.push_back({i.attention_norm, i.mlp_norm, Linear(&parameters, {i.q, i.k, i.v}),
                        Linear(&parameters, {i.o}), Linear(&parameters, {i.gate, i.up}),
@@ -123,9 +124,13 @@ void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
     RmsNormBackward(numerics(), d_out, x, statistics_sn[0], Value(weight), scratch.d_stream_nd, d_weight);
   };
   norm_backward(d_hidden_nd, OutputOf(num_tokens), OutputStatisticsOf(num_tokens), final_norm_);
+  at::Tensor unwanted;
   for (size_t i = layers_.size(); i-- > 0;) {
     const Layer& layer = layers_[i];
     LayerViews views = ViewsOf(i, num_tokens);
+    // Below the lowest adapter nothing is trained, so no gradient goes there.
+    const bool below_qkv = trains_base() || i > 0, below_attention = below_qkv || layer.qkv.trains(),
+               below_mlp = below_attention || layer.attention_out.trains();
 
     RefreshShort(scratch);
     Swiglu(numerics(), views.mlp_nf, scratch.activation_nf);
@@ -133,18 +138,22 @@ void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
     SwigluBackward(numerics(), scratch.d_activation_nf, views.mlp_nf);
     RmsNormAgain(numerics(), views.middle_nd, views.middle_statistics_sn[0], Value(layer.mlp_norm),
                  scratch.normed_nd);
-    layer.gate_up.Backward(views.mlp_nf, scratch.normed_nd, scratch.d_normed_nd);
+    layer.gate_up.Backward(views.mlp_nf, scratch.normed_nd, below_mlp ? scratch.d_normed_nd : unwanted);
+    if (!below_mlp) return;
     norm_backward(scratch.d_normed_nd, views.middle_nd, views.middle_statistics_sn, layer.mlp_norm);
 
     RefreshShort(scratch);
-    layer.attention_out.Backward(scratch.d_short_nd, views.attention, scratch.d_attention);
+    layer.attention_out.Backward(scratch.d_short_nd, views.attention,
+                                 below_attention ? scratch.d_attention : unwanted);
+    if (!below_attention) return;
     if (numerics().emulated()) RoundInto(numerics(), scratch.d_attention, scratch.d_attention);
     PackedAttentionBackward(numerics(), shape, scratch.d_attention, views.qkv, views.attention, views.lse_hn,
                             input.spans, scratch.d_qkv);
     ApplyRope(numerics(), rope, shape, /*backward=*/true, scratch.d_qkv);
     RmsNormAgain(numerics(), views.input_nd, views.input_statistics_sn[0], Value(layer.attention_norm),
                  scratch.normed_nd);
-    layer.qkv.Backward(scratch.d_qkv, scratch.normed_nd, scratch.d_normed_nd);
+    layer.qkv.Backward(scratch.d_qkv, scratch.normed_nd, below_qkv ? scratch.d_normed_nd : unwanted);
+    if (!below_qkv) return;
     norm_backward(scratch.d_normed_nd, views.input_nd, views.input_statistics_sn, layer.attention_norm);
   }
   at::Tensor d_table = Gradient(embedding_);

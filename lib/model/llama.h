@@ -14,7 +14,8 @@ namespace trainwright {
 class Llama final : public Transformer {
  public:
   /// As MakeModel, with the storage chosen by the caller.
-  Llama(const ModelConfig& config, const Numerics& numerics, at::Device device, std::optional<uint64_t> seed);
+  Llama(const ModelConfig& config, const Numerics& numerics, at::Device device, std::optional<uint64_t> seed,
+        const FineTuning& tuning = {});
 
  protected:
   at::Tensor Forward(const DeviceInput& input, bool keep, const Attend& attend) override;

@@ -9,12 +9,43 @@
 #include "lib/nn/matmul.h"
 
 namespace trainwright {
+namespace {
+
+/// Drops elements of the adapters' inputs while it lives.
+class DropoutPass {
+ public:
+  DropoutPass(LoraAdapters* adapters, const std::optional<DropoutPosition>& position) : adapters_(adapters) {
+    if (adapters_ != nullptr) adapters_->set_dropout(position);
+  }
+  ~DropoutPass() {
+    if (adapters_ != nullptr) adapters_->set_dropout(std::nullopt);
+  }
+  DropoutPass(const DropoutPass&) = delete;
+  DropoutPass& operator=(const DropoutPass&) = delete;
+
+ private:
+  LoraAdapters* adapters_;
+};
+
+}  // namespace
 
 Transformer::Transformer(const ModelConfig& config, const Numerics& numerics, at::Device device,
-                         const Sizes& sizes)
-    : config_(config), numerics_(numerics), device_(device), sizes_(sizes), loss_(numerics) {
+                         const Sizes& sizes, const FineTuning& tuning)
+    : config_(config), numerics_(numerics), device_(device), sizes_(sizes), tuning_(tuning), loss_(numerics) {
   ResolveAttentionBackend(numerics.attention, config.head_dim, numerics.storage, device);  // refuses early
   saved_.resize(config.num_layers);
+}
+
+void Transformer::AllocateParameters() {
+  TRAINWRIGHT_CHECK(tuning_.lora || tuning_.frozen_format == WeightFormat::kPlain);
+  if (tuning_.lora) {
+    const std::vector<size_t> matrices = LayerMatrices(parameters_);
+    parameters_.set_adapters(std::make_shared<LoraAdapters>(*tuning_.lora, &parameters_));
+    if (tuning_.frozen_format == WeightFormat::kNf4) {
+      for (const size_t index : matrices) parameters_.Quantize(index);
+    }
+  }
+  parameters_.Allocate(numerics_, device_);
 }
 
 void Transformer::RefuseConfig(const std::string& field, const std::string& problem) {
@@ -107,6 +138,7 @@ LossSum Transformer::Loss(const ModelInput& input) {
 LossSum Transformer::LossAndGradients(const ModelInput& input, const GradientScale& scale) {
   const DeviceInput on_device = Checked(input);
   parameters_.gradients();
+  const DropoutPass dropping(parameters_.adapters(), input.dropout);
   const at::Tensor hidden = ForwardPacked(on_device, /*keep=*/true);
   at::Tensor d_hidden = Temporary(d_normed_, hidden.size(0), hidden.size(1));
   const LossSum loss = loss_.LossAndGradients(hidden, Head().compute, input.labels_n, loss_terms(), scale,
@@ -130,6 +162,8 @@ ModelMemory Transformer::memory() const {
   }
   add({&output_, &output_statistics_, &normed_, &update_, &activation_, &d_stream_, &d_short_, &d_normed_,
        &d_activation_, &d_attention_, &d_qkv_});
+  memory.activation_bytes += parameters_.scratch_bytes();
+  if (parameters_.adapters() != nullptr) memory.activation_bytes += parameters_.adapters()->workspace_bytes();
   return memory;
 }
 

@@ -57,7 +57,13 @@ class Transformer : public LanguageModel {
   };
 
   /// \param config of sizes that are positive \throws Error{kUsage} on an attention backend that cannot run
-  Transformer(const ModelConfig& config, const Numerics& numerics, at::Device device, const Sizes& sizes);
+  Transformer(const ModelConfig& config, const Numerics& numerics, at::Device device, const Sizes& sizes,
+              const FineTuning& tuning);
+  /// Allocates what the family registered: with adapters, and frozen beside them, as the tuning says.
+  /// \throws Error{kUsage} on adapters that the family cannot have
+  void AllocateParameters();
+  /// Whether the family's own parameters are trained; else the backward pass may end at the lowest adapter.
+  bool trains_base() const { return parameters_.adapters() == nullptr; }
 
   [[noreturn]] static void RefuseConfig(const std::string& field, const std::string& problem);
   /// \throws Error{kUsage} naming the first field that is not positive
@@ -104,6 +110,7 @@ class Transformer : public LanguageModel {
   Numerics numerics_;
   at::Device device_;
   Sizes sizes_;
+  FineTuning tuning_;
   FlatParameters parameters_;
   LinearCrossEntropy loss_;
   std::vector<Saved> saved_;

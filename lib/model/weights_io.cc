@@ -102,6 +102,7 @@ void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const
   TRAINWRIGHT_CHECK(!output.values.defined() || output.values.numel() == parameters.values().numel());
   std::vector<SafetensorsTensor> tensors;
   for (const Parameter& parameter : parameters.all()) {
+    TRAINWRIGHT_CHECK(!parameter.quantized);
     at::Tensor value = parameter.value;
     if (output.values.defined() && parameter.trainable) {
       value = output.values.narrow(0, parameter.offset, parameter.size).view(parameter.shape);

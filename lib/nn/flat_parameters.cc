@@ -42,10 +42,17 @@ void FlatParameters::Freeze(size_t index) {
   parameters_[index].trainable = false;
 }
 
+void FlatParameters::Quantize(size_t index) {
+  Freeze(index);
+  TRAINWRIGHT_CHECK(IsMatrix(parameters_[index]));
+  parameters_[index].quantized = true;
+}
+
 void FlatParameters::Allocate(const Numerics& numerics, at::Device device) {
   numerics_ = numerics;
   int64_t trainable = 0, frozen_matrices = 0, frozen_vectors = 0;
   for (Parameter& parameter : parameters_) {
+    if (parameter.quantized) continue;
     int64_t& end = parameter.trainable ? trainable : IsMatrix(parameter) ? frozen_matrices : frozen_vectors;
     parameter.offset = end;
     end += (parameter.size + kAlignment - 1) / kAlignment * kAlignment;
@@ -58,6 +65,10 @@ void FlatParameters::Allocate(const Numerics& numerics, at::Device device) {
   frozen_matrices_ = zeros(frozen_matrices, numerics.storage);
   frozen_vectors_ = zeros(frozen_vectors, at::kFloat);
   for (Parameter& parameter : parameters_) {
+    if (parameter.quantized) {
+      parameter.nf4 = Nf4Tensor(parameter.size, device);
+      continue;
+    }
     const auto view = [&](const at::Tensor& buffer) {
       return buffer.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
     };
@@ -91,12 +102,23 @@ at::Tensor& FlatParameters::gradients() {
 
 bool FlatParameters::Adjoin(size_t first, size_t second) const {
   const Parameter &before = parameters_[first], &after = parameters_[second];
+  if (before.quantized || after.quantized) return before.quantized && after.quantized && first + 1 == second;
   return before.trainable == after.trainable && IsMatrix(before) == IsMatrix(after) &&
          before.offset + before.size == after.offset;
 }
 
-at::Tensor FlatParameters::ComputeMatrix(size_t index, int64_t rows, int64_t columns) const {
+at::Tensor FlatParameters::ComputeMatrix(size_t index, int64_t rows, int64_t columns) {
   const Parameter& parameter = parameters_[index];
+  if (parameter.quantized) {
+    at::Tensor scratch = scratch_.Get({rows, columns}, numerics_.storage, values_.device());
+    for (int64_t row = 0; row < rows; row += parameters_[index++].shape[0]) {
+      const Parameter& part = parameters_[index];
+      TRAINWRIGHT_CHECK(part.quantized && part.shape[1] == columns && row + part.shape[0] <= rows);
+      at::Tensor own = scratch.narrow(0, row, part.shape[0]);
+      part.nf4.Dequantize(numerics_, own);
+    }
+    return scratch;
+  }
   return ComputeBuffer(parameter).narrow(0, parameter.offset, rows * columns).view({rows, columns});
 }
 
@@ -112,12 +134,15 @@ int64_t FlatParameters::trainable_count() const {
 }
 
 int64_t FlatParameters::frozen_bytes() const {
-  return static_cast<int64_t>(frozen_matrices_.nbytes() + frozen_vectors_.nbytes());
+  auto bytes = static_cast<int64_t>(frozen_matrices_.nbytes() + frozen_vectors_.nbytes());
+  for (const Parameter& parameter : parameters_) bytes += parameter.quantized ? parameter.nf4.bytes() : 0;
+  return bytes;
 }
 
 void FlatParameters::Assign(size_t index, const at::Tensor& value) {
   const Parameter& parameter = parameters_[index];
   TRAINWRIGHT_CHECK(value.sizes() == at::IntArrayRef(parameter.shape));
+  if (parameter.quantized) return parameters_[index].nf4.Quantize(value);
   at::Tensor own = parameter.value;
   own.copy_(value);
   if (!parameter.trainable && IsMatrix(parameter) && numerics_.emulated()) RoundInto(numerics_, own, own);

@@ -4,15 +4,20 @@
 /// Every parameter starts on a 16-element boundary of its buffer and the order is fixed by the calls of Add,
 /// because a shifted parameter changes the bits of vectorised reductions. One buffer makes the optimizer one
 /// call and a checkpoint one write. A frozen matrix takes the storage type and a frozen vector (a norm's
-/// weight, a bias) fp32: neither has a master, a gradient or moments. Not thread-safe.
+/// weight, a bias) fp32, or a frozen matrix is kept in 4 bits and read through a scratch matrix: none of them
+/// has a master, a gradient or moments. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "lib/nn/buffer.h"
+#include "lib/nn/nf4.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {
@@ -23,12 +28,14 @@ struct Parameter {
   bool transposed_in_files = false;  ///< model files hold the matrix as [in, out]: transformers' Conv1D
   bool decay = true;                 ///< weight decay applies (matrices yes, norms and biases no)
   bool trainable = true;
+  bool quantized = false;  ///< kept in NF4: `value` and `compute` are undefined, ComputeMatrix reads it
   int64_t offset = 0;   ///< in its buffer, in elements, a multiple of 16
   int64_t size = 0;     ///< elements
   at::Tensor value;     ///< fp32 master, a view into values(); of a frozen one `compute`
   at::Tensor gradient;  ///< fp32, a view into gradients(); undefined of a frozen one
   /// What forward and backward read: `value` itself under fp32, else the short-type copy.
   at::Tensor compute;
+  Nf4Tensor nf4 = {};  ///< of a quantised one
 };
 
 /// A tensor that files of a model's family always hold though this model has none: zeros.
@@ -36,6 +43,8 @@ struct ZeroTensor {
   std::string name;
   std::vector<int64_t> shape;
 };
+
+class LoraAdapters;
 
 class FlatParameters {
  public:
@@ -45,6 +54,8 @@ class FlatParameters {
   void AddZeros(std::string name, std::vector<int64_t> shape);
   /// Excludes a parameter from training. Before Allocate.
   void Freeze(size_t index);
+  /// Freezes a matrix and keeps it in NF4. Before Allocate.
+  void Quantize(size_t index);
   /// Allocates the values, zeroed, and the compute copy.
   void Allocate(const Numerics& numerics, at::Device device);
   const std::vector<Parameter>& all() const { return parameters_; }
@@ -55,17 +66,22 @@ class FlatParameters {
   const at::Tensor& values() const { return values_; }
   /// Same shape as values(); allocated and zeroed at the first call, so that inference does without.
   at::Tensor& gradients();
+  /// The low-rank adapters among the parameters; none at first.
+  LoraAdapters* adapters() const { return adapters_.get(); }
+  void set_adapters(std::shared_ptr<LoraAdapters> adapters) { adapters_ = std::move(adapters); }
   /// Whether a parameter begins where another ends, without padding between them.
   bool Adjoin(size_t first, size_t second) const;
   /// What forward and backward read of the matrix that begins at a parameter: parameters that adjoin (the
-  /// three projections of attention, say) read as one.
-  at::Tensor ComputeMatrix(size_t index, int64_t rows, int64_t columns) const;
+  /// three projections of attention, say) read as one. Of quantised ones the result is the scratch matrix,
+  /// good until the next call.
+  at::Tensor ComputeMatrix(size_t index, int64_t rows, int64_t columns);
   /// The gradient of the same, of trainable parameters.
   at::Tensor GradientMatrix(size_t index, int64_t rows, int64_t columns);
   at::Tensor& compute() { return compute_; }  ///< of the trainable parameters; values() itself under fp32
   int64_t count() const { return count_; }    ///< elements of all parameters, padding not counted
   int64_t trainable_count() const;            ///< of those, elements that are trained
-  int64_t frozen_bytes() const;               ///< that the frozen parameters take
+  int64_t frozen_bytes() const;               ///< that the frozen parameters take, scratch not counted
+  int64_t scratch_bytes() const { return scratch_.bytes(); }  ///< of dequantised matrices
   /// Sets a parameter, rounded as its buffer stores it; the compute copy of a trainable one is
   /// RefreshCompute's to follow. \param value of the parameter's shape, any floating type
   void Assign(size_t index, const at::Tensor& value);
@@ -82,6 +98,8 @@ class FlatParameters {
   std::vector<ZeroTensor> zeros_;
   at::Tensor values_, gradients_, compute_;      // of the trainable parameters
   at::Tensor frozen_matrices_, frozen_vectors_;  // storage type, fp32
+  Buffer scratch_;
+  std::shared_ptr<LoraAdapters> adapters_;
   int64_t count_ = 0;
   Numerics numerics_;
 };

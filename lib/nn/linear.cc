@@ -1,5 +1,7 @@
 #include "lib/nn/linear.h"
 
+#include <optional>
+
 #include "lib/base/error.h"
 #include "lib/nn/bias.h"
 #include "lib/nn/matmul.h"
@@ -26,6 +28,9 @@ Linear::Linear(FlatParameters* parameters, const std::vector<size_t>& indices,
       TRAINWRIGHT_CHECK((*parameters)[bias].size == rows);
       biases_.push_back({bias, out_, rows});
     }
+    const std::optional<size_t> module =
+        parameters->adapters() != nullptr ? parameters->adapters()->ModuleOf(index) : std::nullopt;
+    if (module) adapted_.push_back({*module, out_, rows});
     out_ += rows;
   }
 }
@@ -33,6 +38,12 @@ Linear::Linear(FlatParameters* parameters, const std::vector<size_t>& indices,
 at::Tensor Linear::bias() const {
   TRAINWRIGHT_CHECK(biases_.size() <= 1);
   return biases_.empty() ? at::Tensor() : (*parameters_)[biases_[0].index].value;
+}
+
+bool Linear::trains() const {
+  bool trains = !adapted_.empty();
+  for (const Piece& piece : pieces_) trains |= (*parameters_)[piece.first].trainable;
+  return trains;
 }
 
 void Linear::Forward(const at::Tensor& x, at::Tensor& y) const {
@@ -49,6 +60,7 @@ void Linear::ForwardWithoutBias(const at::Tensor& x, at::Tensor& y) const {
     at::Tensor columns = pieces_.size() == 1 ? y : y.narrow(1, piece.column, piece.rows);
     Matmul(x, weight.t(), columns);
   }
+  if (!adapted_.empty()) parameters_->adapters()->Forward(*parameters_, adapted_, x, y);
 }
 
 void Linear::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const {
@@ -66,6 +78,7 @@ void Linear::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x
     if (!parameter.trainable) continue;
     AccumulateBiasGradient(parameters_->numerics(), dy.narrow(1, bias.column, bias.rows), parameter.gradient);
   }
+  if (!adapted_.empty()) parameters_->adapters()->Backward(*parameters_, adapted_, dy, x, d_x);
 }
 
 void AccumulateWeightGradient(const at::Tensor& dy, const at::Tensor& x, at::Tensor gradient) {

@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "lib/nn/flat_parameters.h"
+#include "lib/nn/lora.h"
 
 namespace trainwright {
 
 /// The outputs of the parameters lie side by side in a row of y. Parameters that are neighbours in the flat
-/// buffer without padding between them are multiplied as one matrix.
+/// buffer without padding between them are multiplied as one matrix. Those that have a low-rank adapter
+/// (lora.h) pass through it, too.
 class Linear {
  public:
   Linear() = default;
@@ -19,6 +21,8 @@ class Linear {
   /// columns \param biases of their [out_i] vectors, one each, or none at all
   Linear(FlatParameters* parameters, const std::vector<size_t>& indices,
          const std::vector<size_t>& biases = {});
+  /// Whether anything in it is trained.
+  bool trains() const;
   int64_t in_features() const { return in_; }
   int64_t out_features() const { return out_; }
   /// y = x W^T + b. \param x, y storage type [N, in], [N, out]; under emulation y is rounded if there are
@@ -46,6 +50,7 @@ class Linear {
   FlatParameters* parameters_ = nullptr;
   std::vector<Piece> pieces_;
   std::vector<Bias> biases_;
+  std::vector<LoraColumns> adapted_;
   int64_t in_ = 0, out_ = 0;
 };
 

@@ -1,0 +1,50 @@
+/// Weights in 4 bits: NormalFloat with double quantisation, as bitsandbytes stores it.
+///
+/// The elements of a matrix, row after row, make blocks of 64. A block is divided by its largest magnitude
+/// and each quotient takes the nearest of the 16 values of the NF4 code book; the first of two elements has
+/// the high half of a byte. The blocks' magnitudes less their mean make blocks of 256 that are quantised in
+/// the same way to the 8-bit dynamic map (a sign, a decimal exponent in unary, a linear fraction). 4.127 bits
+/// an element. Reading is exact: element = code book value * (dynamic map value * magnitude of 256 + mean),
+/// each step rounded to fp32, the same bits by every instruction set.
+/// \source Dettmers et al. 2023 (QLoRA), arXiv:2305.14314, sections 3 and appendix E (the code book); the
+/// dynamic map: Dettmers 2015, arXiv:1511.04561, section 2
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "lib/nn/precision.h"
+
+namespace trainwright {
+
+inline constexpr int64_t kNf4Block = 64, kNf4ScaleBlock = 256;
+
+/// The quantiles of the normal distribution that NF4 is made of, ascending.
+std::span<const float, 16> Nf4CodeBook();
+/// The 8-bit dynamic map, ascending.
+std::span<const float, 256> DynamicMap();
+
+/// A matrix in NF4. Copies share the content.
+class Nf4Tensor {
+ public:
+  Nf4Tensor() = default;
+  /// Zeros. \param size elements
+  Nf4Tensor(int64_t size, at::Device device);
+  int64_t size() const { return size_; }
+  int64_t bytes() const;
+  /// \param values of `size` elements, any floating type and device. Rounded to fp32 first.
+  void Quantize(const at::Tensor& values);
+  /// \param out contiguous, `size` elements of the numerics' storage type
+  void Dequantize(const Numerics& numerics, at::Tensor& out) const;
+
+ private:
+  int64_t size_ = 0;
+  at::Tensor codes_;                    ///< uint8, two elements each
+  at::Tensor scales_;                   ///< uint8, one a block
+  at::Tensor scale_magnitudes_, mean_;  ///< fp32, one a block of scales; and one
+};
+
+}  // namespace trainwright

@@ -1,0 +1,251 @@
+// Low-rank adapters and dropout against their definitions in double precision.
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "lib/base/error.h"
+#include "lib/nn/cpu/dropout_factors.h"
+#include "lib/nn/dropout.h"
+#include "lib/nn/linear.h"
+#include "lib/nn/lora.h"
+#include "tests/nn/reference.h"
+
+namespace trainwright {
+namespace {
+
+using test::RandomTensor;
+
+at::Tensor Double(const at::Tensor& tensor) {
+  return tensor.to(at::kDouble);
+}
+
+/// Three matrices that share an input, as attention's projections, and one of another name.
+struct Adapted {
+  FlatParameters parameters;
+  LoraAdapters* adapters = nullptr;
+
+  Adapted(const LoraOptions& options, int64_t in, int64_t rows, const Numerics& numerics = test::kFp32) {
+    for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
+      parameters.Add(std::string("model.layers.0.self_attn.") + name + ".weight", {rows, in}, true);
+    }
+    parameters.Add("model.layers.0.mlp.up_proj.weight", {rows, in}, true);
+    parameters.set_adapters(std::make_shared<LoraAdapters>(options, &parameters));
+    adapters = parameters.adapters();
+    parameters.Allocate(numerics, at::Device(at::kCPU));
+    for (size_t i = 0; i < parameters.all().size(); ++i) {
+      parameters.Assign(i, RandomTensor(parameters[i].shape, 100 + i));
+    }
+    parameters.RefreshCompute();
+  }
+  at::Tensor A(size_t weight) { return parameters[Module(weight).a].compute; }
+  at::Tensor B(size_t weight) { return parameters[Module(weight).b].compute; }
+  const LoraModule& Module(size_t weight) { return adapters->modules()[*adapters->ModuleOf(weight)]; }
+};
+
+struct LoraCase {
+  const char* targets;
+  int64_t in, rows;
+  double dropout;
+};
+
+class LoraTest : public testing::TestWithParam<LoraCase> {};
+
+/// The pattern of a module's dropout, element by element from its definition, times 1 / (1 - p).
+at::Tensor MaskOf(const std::string& module, const DropoutPosition& position, double probability,
+                  int64_t rows, int64_t width) {
+  const Rng rng(position.seed, "lora/dropout/" + module, static_cast<uint64_t>(position.step));
+  at::Tensor mask = at::empty({rows, width}, at::kDouble);
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < width; ++column) {
+      const int64_t counter = (position.first_token + row) * ((width + 1) / 2) + column / 2;
+      const uint64_t bits = rng.Bits(static_cast<uint64_t>(counter));
+      const auto half = static_cast<uint32_t>(column % 2 == 0 ? bits : bits >> 32);
+      mask.mutable_data_ptr<double>()[row * width + column] =
+          half < probability * 4294967296.0 ? 0.0 : 1 / (1 - probability);
+    }
+  }
+  return mask;
+}
+
+TEST_P(LoraTest, ForwardAndBackwardAreTheDefinitions) {
+  const LoraCase c = GetParam();
+  Adapted adapted({.rank = 3, .alpha = 5, .dropout = c.dropout, .targets = c.targets}, c.in, c.rows);
+  const DropoutPosition position{7, 11, 13};
+  adapted.adapters->set_dropout(position);
+  const Linear linear(&adapted.parameters, {0, 1, 2});
+  const int64_t tokens = 9;
+  const at::Tensor x = RandomTensor({tokens, c.in}, 1), dy = RandomTensor({tokens, 3 * c.rows}, 2);
+  at::Tensor y = at::empty({tokens, 3 * c.rows}), d_x = at::full({tokens, c.in}, NAN);
+  linear.Forward(x, y);
+  linear.Backward(dy, x, d_x);
+  at::Tensor expected_d_x = at::zeros({tokens, c.in}, at::kDouble);
+  for (size_t i = 0; i < 3; ++i) {
+    const at::Tensor columns = Double(y.narrow(1, static_cast<int64_t>(i) * c.rows, c.rows)),
+                     d_out = Double(dy.narrow(1, static_cast<int64_t>(i) * c.rows, c.rows)),
+                     weight = Double(adapted.parameters[i].compute);
+    at::Tensor expected = Double(x).matmul(weight.t());
+    expected_d_x.add_(d_out.matmul(weight));
+    EXPECT_FALSE(adapted.parameters[i].gradient.defined());
+    if (adapted.adapters->ModuleOf(i)) {
+      const LoraModule& module = adapted.Module(i);
+      const at::Tensor a = Double(adapted.A(i)), b = Double(adapted.B(i)),
+                       mask = MaskOf(module.name, position, c.dropout, tokens, c.in),
+                       input = Double(x).mul(mask);
+      expected.add_(input.matmul(a.t()).matmul(b.t()).mul(5.0 / 3));
+      const at::Tensor d_down = d_out.matmul(b).mul(5.0 / 3);
+      expected_d_x.add_(d_down.matmul(a).mul(mask));
+      EXPECT_LT(test::RelativeDifference(adapted.parameters[module.a].gradient, d_down.t().matmul(input)),
+                1e-6);
+      EXPECT_LT(test::RelativeDifference(adapted.parameters[module.b].gradient,
+                                         d_out.t().matmul(input.matmul(a.t())).mul(5.0 / 3)),
+                1e-6);
+    }
+    EXPECT_LT(test::RelativeDifference(columns, expected), 1e-6) << i;
+  }
+  EXPECT_LT(test::RelativeDifference(d_x, expected_d_x), 1e-6);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, LoraTest,
+                         testing::Values(LoraCase{"all-linear", 32, 16, 0.0},
+                                         LoraCase{"q_proj,v_proj", 32, 16, 0.0},
+                                         LoraCase{"k_proj", 9, 5, 0.0}, LoraCase{"attention", 9, 5, 0.3},
+                                         LoraCase{"v_proj", 32, 16, 0.5}));
+
+TEST(LoraLinearTest, GradientsAreThoseOfFiniteDifferences) {
+  Adapted adapted({.rank = 2, .alpha = 3, .targets = "attention"}, 6, 4);
+  const Linear linear(&adapted.parameters, {0, 1, 2});
+  const at::Tensor x = RandomTensor({5, 6}, 1), dy = RandomTensor({5, 12}, 2);
+  at::Tensor d_x = at::empty({5, 6});
+  linear.Backward(dy, x, d_x);
+  // The loss sum(y dy) in double, of one parameter or of x.
+  const auto loss = [&](const at::Tensor& input, size_t changed, const at::Tensor& value) {
+    double sum = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      const LoraModule& module = adapted.Module(i);
+      const at::Tensor a = module.a == changed ? value : Double(adapted.A(i)),
+                       b = module.b == changed ? value : Double(adapted.B(i));
+      const at::Tensor y = input.matmul(Double(adapted.parameters[i].compute).t())
+                               .add(input.matmul(a.t()).matmul(b.t()).mul(1.5));
+      sum += y.mul(Double(dy.narrow(1, 4 * static_cast<int64_t>(i), 4))).sum().item<double>();
+    }
+    return sum;
+  };
+  const auto none = static_cast<size_t>(-1);
+  EXPECT_LT(test::RelativeDifference(
+                d_x, test::NumericalGradient([&](const at::Tensor& t) { return loss(t, none, t); }, x)),
+            1e-5);
+  for (size_t i = 0; i < 3; ++i) {
+    for (const size_t parameter : {adapted.Module(i).a, adapted.Module(i).b}) {
+      const at::Tensor expected =
+          test::NumericalGradient([&](const at::Tensor& t) { return loss(Double(x), parameter, t); },
+                                  adapted.parameters[parameter].value);
+      EXPECT_LT(test::RelativeDifference(adapted.parameters[parameter].gradient, expected), 1e-5);
+    }
+  }
+}
+
+TEST(LoraLinearTest, ShortTypesStayNearFp32) {
+  for (const at::ScalarType storage : {at::kBFloat16, at::kFloat}) {
+    const Numerics numerics{Precision::kBf16, storage};
+    Adapted exact({.rank = 8, .alpha = 16}, 64, 32), rounded({.rank = 8, .alpha = 16}, 64, 32, numerics);
+    const at::Tensor x = RandomTensor({40, 64}, 1).to(at::kBFloat16),
+                     dy = RandomTensor({40, 96}, 2).to(at::kBFloat16);
+    at::Tensor y = at::empty({40, 96}), y_rounded = at::empty({40, 96}, storage), d_x = at::empty({40, 64}),
+               d_x_rounded = at::empty({40, 64}, storage);
+    const Linear linear(&exact.parameters, {0, 1, 2}), linear_rounded(&rounded.parameters, {0, 1, 2});
+    linear.Forward(x.to(at::kFloat), y);
+    linear.Backward(dy.to(at::kFloat), x.to(at::kFloat), d_x);
+    linear_rounded.Forward(x.to(storage), y_rounded);
+    linear_rounded.Backward(dy.to(storage), x.to(storage), d_x_rounded);
+    EXPECT_LT(test::RelativeDifference(y_rounded, y), 1e-2);
+    EXPECT_LT(test::RelativeDifference(d_x_rounded, d_x), 1e-2);
+    for (const LoraModule& module : exact.adapters->modules()) {
+      if (module.name.ends_with("up_proj")) continue;
+      for (const size_t index : {module.a, module.b}) {
+        EXPECT_LT(
+            test::RelativeDifference(rounded.parameters[index].gradient, exact.parameters[index].gradient),
+            1e-2);
+      }
+    }
+  }
+}
+
+TEST(LoraAdaptersTest, StartAsPeftsAndChangeNothing) {
+  Adapted adapted({.rank = 4, .alpha = 8}, 64, 16);
+  const at::Tensor x = RandomTensor({3, 64}, 1);
+  adapted.adapters->Initialize(5, &adapted.parameters);
+  at::Tensor y = at::empty({3, 48});
+  Linear(&adapted.parameters, {0, 1, 2}).Forward(x, y);
+  at::Tensor bare = at::empty({3, 48});
+  FlatParameters plain;
+  for (size_t i = 0; i < 3; ++i) plain.Add("w" + std::to_string(i), {16, 64}, true);
+  plain.Allocate(test::kFp32, at::Device(at::kCPU));
+  for (size_t i = 0; i < 3; ++i) plain.Assign(i, adapted.parameters[i].value);
+  Linear(&plain, {0, 1, 2}).Forward(x, bare);
+  EXPECT_TRUE(at::equal(y, bare));
+  // torch's kaiming_uniform_(a = sqrt 5): within +-1/sqrt(in), of deviation 1/sqrt(3 in).
+  const at::Tensor a = adapted.A(0);
+  EXPECT_LE(a.abs().max().item<double>(), 1.0 / 8);
+  EXPECT_NEAR(a.std().item<double>(), 1 / std::sqrt(3 * 64.0), 0.01);
+  EXPECT_FALSE(at::equal(a, adapted.A(1)));
+}
+
+TEST(LoraAdaptersTest, ScalingIsAlphaOverRankOrItsRoot) {
+  EXPECT_EQ((LoraOptions{.rank = 16, .alpha = 32}).scaling(), 2.0);
+  EXPECT_EQ((LoraOptions{.rank = 16, .alpha = 32, .rank_stabilized = true}).scaling(), 8.0);
+}
+
+TEST(LoraTargetsTest, GroupsAndNamesChooseMatricesOfLayersAlone) {
+  FlatParameters parameters;
+  parameters.Add("model.embed_tokens.weight", {8, 4}, true);
+  for (const char* name : {"self_attn.q_proj", "self_attn.o_proj", "mlp.down_proj"}) {
+    for (const char* layer : {"0", "1"}) {
+      parameters.Add("model.layers." + std::string(layer) + "." + name + ".weight", {4, 4}, true);
+    }
+  }
+  parameters.Add("model.layers.0.input_layernorm.weight", {4}, false);
+  parameters.Add("lm_head.weight", {8, 4}, true);
+  const auto chosen = [&](const std::string& targets) { return LoraTargets(targets, parameters); };
+  EXPECT_EQ(chosen("all-linear"), (std::vector<size_t>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(chosen("attention"), (std::vector<size_t>{1, 2, 3, 4}));
+  EXPECT_EQ(chosen("mlp"), (std::vector<size_t>{5, 6}));
+  EXPECT_EQ(chosen("down_proj,self_attn.q_proj"), (std::vector<size_t>{1, 2, 5, 6}));
+  EXPECT_EQ(chosen("layers.1.mlp.down_proj"), (std::vector<size_t>{6}));
+  for (const char* unknown : {"", "lm_head", "proj", "q_proj,", "embed_tokens", "input_layernorm"}) {
+    try {
+      chosen(unknown);
+      ADD_FAILURE() << "took '" << unknown << "'";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kUsage);
+      EXPECT_NE(error.hint().find("q_proj, o_proj, down_proj"), std::string::npos) << error.hint();
+    }
+  }
+}
+
+TEST(DropoutTest, KeepsTheShareAndTheMean) {
+  const at::Tensor x = at::full({200, 333}, 1.0f);
+  at::Tensor out = at::empty({200, 333});
+  Dropout(test::kFp32, 77, 0, 0.25, x, out);
+  // 66600 draws: five deviations of the share are 0.0084.
+  EXPECT_NEAR(out.eq(0).to(at::kDouble).mean().item<double>(), 0.25, 0.0084);
+  EXPECT_TRUE(out.ne(0).logical_and(out.sub(1 / 0.75f).abs().gt(1e-6)).any().item<bool>() == false);
+}
+
+TEST(DropoutTest, ARowsPatternIsThatOfItsNumberWhereverABatchBegins) {
+  for (const int64_t width : {7, 64, 1025, 2100}) {
+    const at::Tensor x = RandomTensor({10, width}, 1);
+    at::Tensor whole = at::empty({10, width}), part = at::empty({4, width});
+    Dropout(test::kFp32, 77, 20, 0.5, x, whole);
+    Dropout(test::kFp32, 77, 26, 0.5, x.narrow(0, 6, 4), part);
+    EXPECT_TRUE(at::equal(whole.narrow(0, 6, 4), part)) << width;
+    EXPECT_FALSE(at::equal(whole[0].ne(0), whole[1].ne(0))) << width;
+  }
+}
+
+}  // namespace
+}  // namespace trainwright
