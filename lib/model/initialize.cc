@@ -15,11 +15,9 @@ void InitializeWeights(uint64_t seed, int64_t num_layers,
                        FlatParameters* parameters) {
   constexpr double kDeviation = 0.02;
   const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(num_layers));
-  const LoraAdapters* adapters = parameters->adapters();
-  // Adapters come last.
-  const size_t count = adapters != nullptr ? adapters->modules().front().a : parameters->all().size();
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < parameters->all().size(); ++i) {
     const Parameter& parameter = parameters->all()[i];
+    if (IsAdapterParameter(parameter)) continue;
     if (parameter.shape.size() == 1) {
       at::Tensor vector = parameter.value;
       vector.fill_(parameter.name.ends_with(".bias") ? 0.0 : 1.0);
@@ -37,7 +35,7 @@ void InitializeWeights(uint64_t seed, int64_t num_layers,
     parameters->Assign(i, host);
   }
   parameters->RefreshCompute();
-  if (adapters != nullptr) adapters->Initialize(seed, parameters);
+  if (parameters->adapters() != nullptr) parameters->adapters()->Initialize(seed, parameters);
 }
 
 }  // namespace trainwright

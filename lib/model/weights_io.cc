@@ -14,6 +14,7 @@
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/weight_file.h"
+#include "lib/nn/lora.h"
 
 namespace trainwright {
 namespace {
@@ -66,7 +67,8 @@ std::vector<int64_t> ShapeInFiles(const Parameter& parameter) {
   return {parameter.shape[1], parameter.shape[0]};
 }
 
-/// The entry's data as a tensor. \throws Error{kBadInput} unless it has this shape and a type that is read
+}  // namespace
+
 at::Tensor ViewTensor(const SafetensorsEntry& entry, const uint8_t* data, const std::string& path,
                       const std::vector<int64_t>& shape) {
   at::ScalarType type;
@@ -89,6 +91,8 @@ at::Tensor ViewTensor(const SafetensorsEntry& entry, const uint8_t* data, const 
   return at::from_blob(const_cast<uint8_t*>(data), entry.shape, type);
 }
 
+namespace {
+
 /// fp32 bytes of a tensor of another type, device or order.
 std::vector<uint8_t> Fp32Bytes(const at::Tensor& tensor) {
   std::vector<uint8_t> bytes(tensor.numel() * sizeof(float));
@@ -102,6 +106,7 @@ void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const
   TRAINWRIGHT_CHECK(!output.values.defined() || output.values.numel() == parameters.values().numel());
   std::vector<SafetensorsTensor> tensors;
   for (const Parameter& parameter : parameters.all()) {
+    if (IsAdapterParameter(parameter)) continue;
     TRAINWRIGHT_CHECK(!parameter.quantized);
     at::Tensor value = parameter.value;
     if (output.values.defined() && parameter.trainable) {
@@ -162,6 +167,7 @@ void LoadWeights(const std::string& folder, FlatParameters* parameters) {
     }
   }
   for (const Parameter& parameter : parameters->all()) {
+    if (IsAdapterParameter(parameter)) continue;
     if (!loaded.contains(parameter.name)) {
       throw Error(ErrorCode::kBadInput, folder, "the weights lack a tensor", "tensor " + parameter.name);
     }

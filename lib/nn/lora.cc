@@ -16,7 +16,7 @@
 namespace trainwright {
 namespace {
 
-constexpr char kWeightSuffix[] = ".weight";
+constexpr char kWeightSuffix[] = ".weight", kASuffix[] = ".lora_A.weight", kBSuffix[] = ".lora_B.weight";
 
 std::vector<std::string> Split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -38,18 +38,6 @@ bool IsNumber(const std::string& text) {
 std::string ModuleName(const std::string& weight) {
   return weight.ends_with(kWeightSuffix) ? weight.substr(0, weight.size() - sizeof(kWeightSuffix) + 1)
                                          : weight;
-}
-
-/// "self_attn.q_proj" of the above: what follows the layer's number.
-std::string NameInLayer(const std::string& module) {
-  const std::vector<std::string> parts = Split(module, '.');
-  size_t after = parts.size();
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (IsNumber(parts[i])) after = i + 1;
-  }
-  std::string name;
-  for (size_t i = after; i < parts.size(); ++i) name += (name.empty() ? "" : ".") + parts[i];
-  return name;
 }
 
 bool Matches(const std::string& target, const std::string& module) {
@@ -74,6 +62,21 @@ void Require(bool holds, const char* flag, double value, const std::string& prob
 }
 
 }  // namespace
+
+bool IsAdapterParameter(const Parameter& parameter) {
+  return parameter.name.ends_with(kASuffix) || parameter.name.ends_with(kBSuffix);
+}
+
+std::string NameInLayer(const std::string& module) {
+  const std::vector<std::string> parts = Split(module, '.');
+  size_t after = parts.size();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (IsNumber(parts[i])) after = i + 1;
+  }
+  std::string name;
+  for (size_t i = after; i < parts.size(); ++i) name += (name.empty() ? "" : ".") + parts[i];
+  return name;
+}
 
 std::vector<size_t> LayerMatrices(const FlatParameters& parameters) {
   std::vector<size_t> indices;
@@ -121,12 +124,12 @@ LoraAdapters::LoraAdapters(const LoraOptions& options, FlatParameters* parameter
   for (const size_t weight : targets) {
     const Parameter& base = parameters->all()[weight];
     LoraModule module{.name = ModuleName(base.name), .weight = weight};
-    module.a = parameters->Add(module.name + ".lora_A.weight", {options.rank, base.shape[1]}, true);
+    module.a = parameters->Add(module.name + kASuffix, {options.rank, base.shape[1]}, true);
     modules_.push_back(std::move(module));
   }
   for (LoraModule& module : modules_) {
     const int64_t out = parameters->all()[module.weight].shape[0];
-    module.b = parameters->Add(module.name + ".lora_B.weight", {out, options.rank}, true);
+    module.b = parameters->Add(module.name + kBSuffix, {out, options.rank}, true);
   }
 }
 

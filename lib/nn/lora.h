@@ -37,12 +37,18 @@ struct LoraModule {
   size_t weight = 0, a = 0, b = 0;
 };
 
+/// Whether a parameter is a matrix of an adapter, by its name.
+bool IsAdapterParameter(const Parameter& parameter);
+
 /// The columns of a fused product's output that belong to one module.
 struct LoraColumns {
   size_t module = 0;  ///< of LoraAdapters::modules
   int64_t begin = 0, size = 0;
 };
 
+/// "self_attn.q_proj" of "model.layers.3.self_attn.q_proj": what follows the layer's number; empty where
+/// there is none.
+std::string NameInLayer(const std::string& module);
 /// The matrices of a model's layers: what adapters can stand beside.
 std::vector<size_t> LayerMatrices(const FlatParameters& parameters);
 /// Those that `targets` of LoraOptions names. \throws Error{kUsage} listing the names there are
@@ -51,6 +57,7 @@ std::vector<size_t> LoraTargets(const std::string& targets, const FlatParameters
 class LoraAdapters {
  public:
   /// Freezes all of `parameters`, and adds A and B of every target. Before Allocate.
+  /// Their names are those of the weights with ".lora_A.weight" and ".lora_B.weight" for ".weight".
   /// \throws Error{kUsage} on unknown targets, or options out of range
   LoraAdapters(const LoraOptions& options, FlatParameters* parameters);
   LoraAdapters(const LoraAdapters&) = delete;

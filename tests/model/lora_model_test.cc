@@ -1,0 +1,340 @@
+// Models with low-rank adapters: what peft and PyTorch compute for the fixtures of make_lora_fixtures.py, and
+// what adapters must leave alone.
+#include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lib/base/error.h"
+#include "lib/io/byte_sink.h"
+#include "lib/io/byte_source.h"
+#include "lib/model/hf_folder.h"
+#include "lib/model/peft_folder.h"
+#include "lib/model/weights_io.h"
+#include "tests/model/inputs.h"
+#include "tests/model/small_models.h"
+#include "tests/model/tensor_file.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+const at::Device kCpu(at::kCPU);
+
+std::string FixtureFolder(const std::string& name) {
+  return test::Fixture("model/fixtures/" + name);
+}
+
+/// A fixture's base with its adapter.
+std::unique_ptr<LanguageModel> LoadAdapted(const std::string& name, const std::string& base,
+                                           WeightFormat format = WeightFormat::kPlain) {
+  const FineTuning tuning{ReadPeftConfig(FixtureFolder(name)).lora, format};
+  auto model = MakeModel(ReadHfConfig(FixtureFolder(base)), Precision::kFp32, kCpu, std::nullopt,
+                         AttentionBackend::kAuto, tuning);
+  LoadWeights(FixtureFolder(base), &model->parameters());
+  LoadPeftWeights(FixtureFolder(name), &model->parameters());
+  return model;
+}
+
+struct PeftCase {
+  const char *name, *base;
+  LoraOptions options;
+};
+
+class PeftParityTest : public testing::TestWithParam<PeftCase> {
+ protected:
+  std::string folder_ = FixtureFolder(GetParam().name);
+  test::TensorFile expected_{folder_ + "/expected.safetensors"};
+  ModelInput input_ = test::OneDocument(expected_["ids"][0]);
+};
+
+TEST_P(PeftParityTest, ConfigIsRead) {
+  const PeftConfig config = ReadPeftConfig(folder_);
+  EXPECT_EQ(config.base_model, GetParam().base);
+  EXPECT_EQ(config.lora.rank, GetParam().options.rank);
+  EXPECT_EQ(config.lora.alpha, GetParam().options.alpha);
+  EXPECT_EQ(config.lora.rank_stabilized, GetParam().options.rank_stabilized);
+}
+
+TEST_P(PeftParityTest, LogitsAndGradientsAgree) {
+  const auto model = LoadAdapted(GetParam().name, GetParam().base);
+  EXPECT_LT(test::MaxDifference(model->Logits(input_), expected_["logits"][0]), 1e-4);
+  const LossSum loss = model->LossAndGradients(input_, 1.0);
+  EXPECT_NEAR(loss.loss_nats, expected_["loss_sum"].item<double>(), 1e-5 * loss.loss_nats);
+  int64_t compared = 0;
+  for (const Parameter& parameter : model->parameters().all()) {
+    EXPECT_EQ(parameter.trainable, IsAdapterParameter(parameter)) << parameter.name;
+    EXPECT_EQ(parameter.gradient.defined(), parameter.trainable) << parameter.name;
+    if (!parameter.trainable) continue;
+    const at::Tensor expected = expected_["gradient.base_model.model." + parameter.name];
+    EXPECT_LT(test::RelativeDifference(parameter.gradient, expected), 3e-5) << parameter.name;
+    ++compared;
+  }
+  EXPECT_GE(compared, 8);
+}
+
+TEST_P(PeftParityTest, MergedWeightsComputeWhatTheAdapterDoes) {
+  const auto merged = LoadHfModel(FixtureFolder(GetParam().base), Precision::kFp32, kCpu);
+  MergePeftFolder(folder_, &merged->parameters());
+  const auto adapted = LoadAdapted(GetParam().name, GetParam().base);
+  const at::Tensor logits = merged->Logits(input_);
+  EXPECT_LT(test::RelativeDifference(logits, adapted->Logits(input_)), 1e-5);
+  EXPECT_LT(test::MaxDifference(logits, expected_["merged_logits"][0]), 1e-4);
+}
+
+TEST_P(PeftParityTest, WhatIsWrittenIsReadAgain) {
+  const auto model = LoadAdapted(GetParam().name, GetParam().base);
+  const test::TemporaryFolder folder;
+  WritePeftFolder(folder.path(), *model, "some/base");
+  const PeftConfig config = ReadPeftConfig(folder.path());
+  EXPECT_EQ(config.base_model, "some/base");
+  const FineTuning tuning{config.lora};
+  const auto again = MakeModel(model->config(), Precision::kFp32, kCpu, 3, AttentionBackend::kAuto, tuning);
+  LoadPeftWeights(folder.path(), &again->parameters());
+  EXPECT_TRUE(at::equal(again->parameters().values(), model->parameters().values()));
+  // The tensors of the file are those of peft's.
+  const auto names = [](const std::string& path) {
+    const MappedFile file(path);
+    std::vector<std::string> names;
+    for (const auto& entry : ParseSafetensors(file.bytes(), path).entries) names.push_back(entry.name);
+    std::sort(names.begin(), names.end());
+    return names;
+  };
+  EXPECT_EQ(names(folder.path() + "/adapter_model.safetensors"),
+            names(folder_ + "/adapter_model.safetensors"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fixtures, PeftParityTest,
+    testing::Values(PeftCase{"lora_untied", "untied", {.rank = 3, .alpha = 5}},
+                    PeftCase{"lora_tied", "tied", {.rank = 2, .alpha = 4, .rank_stabilized = true}},
+                    PeftCase{"lora_gpt2", "gpt2_tanh", {.rank = 2, .alpha = 3}}));
+
+TEST(PeftConfigTest, WhatWouldChangeTheMathsIsRefusedByName) {
+  const std::string path = FixtureFolder("lora_tied") + "/adapter_config.json";
+  const std::vector<uint8_t> bytes = ReadWholeFile(path);
+  const nlohmann::json good = nlohmann::json::parse(bytes);
+  EXPECT_NO_THROW(DecodePeftConfig(good.dump(), path));
+  const std::pair<const char*, nlohmann::json> changes[] = {
+      {"use_dora", true},
+      {"lora_bias", true},
+      {"bias", "all"},
+      {"modules_to_save", {"lm_head"}},
+      {"rank_pattern", {{"q_proj", 4}}},
+      {"alpha_pattern", {{"q_proj", 4}}},
+      {"layers_to_transform", {0}},
+      {"exclude_modules", {"q_proj"}},
+      {"layer_replication", nlohmann::json::array({nlohmann::json::array({0, 1})})},
+      {"init_lora_weights", "pissa"},
+      {"peft_type", "IA3"},
+      {"r", 0},
+      {"r", 2.5},
+      {"lora_alpha", "x"},
+      {"lora_dropout", 1.0},
+      {"target_modules", ".*proj"},
+      {"use_qalora", true},
+      {"a_field_of_tomorrow", 3}};
+  for (const auto& [field, value] : changes) {
+    nlohmann::json changed = good;
+    changed[field] = value;
+    try {
+      DecodePeftConfig(changed.dump(), path);
+      ADD_FAILURE() << "took " << field << " " << value;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadInput);
+      EXPECT_NE(std::string(error.what()).find(field), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(PeftFolderTest, TensorsThatDoNotFitAreNamed) {
+  // The adapter of one model on another.
+  const FineTuning tuning{ReadPeftConfig(FixtureFolder("lora_tied")).lora};
+  const auto other = MakeModel(ReadHfConfig(FixtureFolder("untied")), Precision::kFp32, kCpu, 1,
+                               AttentionBackend::kAuto, tuning);
+  try {
+    LoadPeftWeights(FixtureFolder("lora_tied"), &other->parameters());
+    ADD_FAILURE() << "took it";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadInput);
+    EXPECT_NE(std::string(error.what()).find("lora_A"), std::string::npos) << error.what();
+  }
+}
+
+class LoraModelTest : public testing::TestWithParam<ModelFamily> {
+ protected:
+  ModelConfig config() const {
+    return GetParam() == ModelFamily::kGpt2 ? test::SmallGpt2() : test::SmallLlama();
+  }
+  std::unique_ptr<LanguageModel> Make(const LoraOptions& options, WeightFormat format = WeightFormat::kPlain,
+                                      Precision precision = Precision::kFp32) const {
+    auto model =
+        MakeModel(config(), precision, kCpu, 5, AttentionBackend::kAuto, FineTuning{options, format});
+    for (size_t i = 0; i < model->parameters().all().size(); ++i) {
+      const Parameter& parameter = model->parameters().all()[i];
+      if (!parameter.name.ends_with("lora_B.weight")) continue;
+      at::Tensor value = at::empty(parameter.shape);
+      Rng(5, parameter.name)
+          .FillNormal(0, static_cast<uint64_t>(parameter.size), 0.1, value.mutable_data_ptr<float>());
+      model->parameters().Assign(i, value);
+    }
+    model->parameters().RefreshCompute();
+    return model;
+  }
+};
+
+TEST_P(LoraModelTest, TheBackwardPassMayEndAtTheLowestAdapter) {
+  const ModelInput input = test::RandomInput(config(), {20, 13});
+  const std::vector<std::string> sets =
+      GetParam() == ModelFamily::kGpt2
+          ? std::vector<std::string>{"mlp", "attn.c_proj", "mlp.c_proj", "c_attn"}
+          : std::vector<std::string>{"mlp", "o_proj", "down_proj", "q_proj,v_proj"};
+  for (const std::string& targets : sets) {
+    const auto some = Make({.rank = 2, .alpha = 4, .targets = targets});
+    // Of adapters everywhere those beside the targets add nothing: their B is zero.
+    const auto all = Make({.rank = 2, .alpha = 4});
+    for (const Parameter& parameter : all->parameters().all()) {
+      if (!IsAdapterParameter(parameter) || some->parameters().Find(parameter.name) != nullptr) continue;
+      if (parameter.name.ends_with("lora_B.weight")) at::Tensor(parameter.value).zero_();
+    }
+    all->parameters().RefreshCompute();
+    EXPECT_NEAR(some->LossAndGradients(input, 1.0).loss_nats, all->LossAndGradients(input, 1.0).loss_nats,
+                1e-3);
+    for (const Parameter& parameter : some->parameters().all()) {
+      if (!parameter.trainable) continue;
+      EXPECT_LT(
+          test::RelativeDifference(parameter.gradient, all->parameters().Find(parameter.name)->gradient),
+          1e-5)
+          << targets << " " << parameter.name;
+    }
+  }
+}
+
+TEST_P(LoraModelTest, DropoutFollowsTokensAndNotMicroBatches) {
+  const LoraOptions options{.rank = 2, .alpha = 4, .dropout = 0.4};
+  const ModelInput input = test::RandomInput(config(), {20, 13});
+  const auto gradients = [&](const std::vector<std::pair<ModelInput, int64_t>>& parts, int64_t step) {
+    const auto model = Make(options);
+    for (auto [part, first_token] : parts) {
+      part.dropout = DropoutPosition{9, step, first_token};
+      model->LossAndGradients(part, 1.0);
+    }
+    return model->parameters().gradients().clone();
+  };
+  const at::Tensor whole = gradients({{input, 0}}, 3);
+  EXPECT_LT(test::RelativeDifference(
+                gradients({{test::Document(input, 0), 0}, {test::Document(input, 1), 20}}, 3), whole),
+            1e-5);
+  EXPECT_GT(test::RelativeDifference(
+                gradients({{test::Document(input, 0), 0}, {test::Document(input, 1), 21}}, 3), whole),
+            1e-2);
+  EXPECT_GT(test::RelativeDifference(gradients({{input, 0}}, 4), whole), 1e-2);
+}
+
+TEST_P(LoraModelTest, EvaluationDropsNothing) {
+  const ModelInput input = test::RandomInput(config(), {20, 13});
+  const auto with = Make({.rank = 2, .alpha = 4, .dropout = 0.5}), without = Make({.rank = 2, .alpha = 4});
+  ModelInput dropping = input;
+  dropping.dropout = DropoutPosition{9, 1, 0};
+  const double trained = with->LossAndGradients(dropping, 1.0).loss_nats;
+  EXPECT_NE(trained, without->Loss(input).loss_nats);
+  EXPECT_EQ(with->Loss(dropping).loss_nats, without->Loss(input).loss_nats);
+  EXPECT_TRUE(at::equal(with->Logits(dropping), without->Logits(input)));
+}
+
+TEST_P(LoraModelTest, ThreadsChangeNoBit) {
+  ModelInput input = test::RandomInput(config(), {40, 33});
+  input.dropout = DropoutPosition{9, 1, 0};
+  const int before = at::get_num_threads();
+  std::vector<at::Tensor> gradients;
+  for (const int threads : {1, 2}) {
+    at::set_num_threads(threads);
+    const auto model = Make({.rank = 4, .alpha = 4, .dropout = 0.1}, WeightFormat::kNf4);
+    model->LossAndGradients(input, 1.0);
+    gradients.push_back(model->parameters().gradients().clone());
+  }
+  at::set_num_threads(before);
+  EXPECT_TRUE(at::equal(gradients[0], gradients[1]));
+}
+
+TEST_P(LoraModelTest, QuantizedBaseGivesTheGradientsOfItsDequantizedWeights) {
+  const ModelInput input = test::RandomInput(config(), {20, 13});
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
+    const LoraOptions options{.rank = 2, .alpha = 4};
+    const auto quantized = Make(options, WeightFormat::kNf4, precision),
+               plain = Make(options, WeightFormat::kPlain, precision);
+    for (size_t i = 0; i < plain->parameters().all().size(); ++i) {
+      const Parameter& parameter = quantized->parameters().all()[i];
+      if (!parameter.quantized) continue;
+      const Numerics exact;
+      at::Tensor read = at::empty(parameter.shape, at::kFloat);
+      parameter.nf4.Dequantize(exact, read);
+      plain->parameters().Assign(i, read);
+    }
+    EXPECT_EQ(quantized->LossAndGradients(input, 1.0).loss_nats,
+              plain->LossAndGradients(input, 1.0).loss_nats);
+    EXPECT_TRUE(at::equal(quantized->parameters().gradients(), plain->parameters().gradients()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, LoraModelTest, testing::Values(ModelFamily::kLlama, ModelFamily::kGpt2),
+                         [](const auto& info) {
+                           return info.param == ModelFamily::kGpt2 ? "gpt2" : "llama";
+                         });
+
+ModelConfig LlamaShape(int64_t width, int64_t layers, int64_t heads, int64_t kv_heads, int64_t wide,
+                       int64_t vocabulary, bool tied) {
+  ModelConfig config;
+  config.vocab_size = vocabulary;
+  config.hidden_size = width;
+  config.intermediate_size = wide;
+  config.num_layers = layers;
+  config.num_heads = heads;
+  config.num_kv_heads = kv_heads;
+  config.head_dim = width / heads;
+  config.max_positions = 2048;
+  config.tie_embeddings = tied;
+  return config;
+}
+
+int64_t TrainableCount(const ModelConfig& config, const LoraOptions& options) {
+  return MakeModel(config, Precision::kFp32, at::Device(at::kMeta), std::nullopt, AttentionBackend::kAuto,
+                   FineTuning{options})
+      ->parameters()
+      .trainable_count();
+}
+
+TEST(LoraCountTest, AdaptersHaveThePublishedNumbersOfParameters) {
+  const ModelConfig smollm2_360m = LlamaShape(960, 32, 15, 5, 2560, 49152, true);
+  EXPECT_EQ(TrainableCount(smollm2_360m, {.rank = 16, .alpha = 64}), 8'683'520);
+  EXPECT_EQ(TrainableCount(smollm2_360m, {.rank = 4, .alpha = 16}), 2'170'880);
+  const ModelConfig tinyllama = LlamaShape(2048, 22, 32, 4, 5632, 32000, false);
+  EXPECT_EQ(TrainableCount(tinyllama, {.rank = 16, .alpha = 32, .targets = "q_proj,k_proj,v_proj,o_proj"}),
+            4'505'600);
+}
+
+TEST(LoraMemoryTest, FrozenWeightsTakeTheirOwnTypeAlone) {
+  const ModelConfig config = LlamaShape(256, 4, 8, 8, 512, 1024, false);
+  const int64_t layer_matrices = 4 * (4 * 256 * 256 + 3 * 256 * 512), tables = 2 * 1024 * 256,
+                norms = 9 * 256;
+  const int64_t adapters = 4 * 8 * (4 * (256 + 256) + 3 * (256 + 512));
+  for (const WeightFormat format : {WeightFormat::kPlain, WeightFormat::kNf4}) {
+    const auto model =
+        MakeModel(config, Precision::kBf16, at::Device(at::kMeta), std::nullopt, AttentionBackend::kAuto,
+                  FineTuning{LoraOptions{.rank = 8, .alpha = 8}, format});
+    FlatParameters& parameters = model->parameters();
+    EXPECT_EQ(parameters.values().nbytes(), 4 * adapters);
+    EXPECT_EQ(parameters.gradients().nbytes(), 4 * adapters);
+    EXPECT_EQ(parameters.compute().nbytes(), 2 * adapters);
+    int64_t matrices = 2 * layer_matrices;
+    if (format == WeightFormat::kNf4) {
+      const auto nf4 = [](int64_t size) { return size / 2 + size / 64 + 4 * ((size / 64 + 255) / 256) + 4; };
+      matrices = 4 * (4 * nf4(256 * 256) + 3 * nf4(256 * 512));
+    }
+    EXPECT_EQ(parameters.frozen_bytes(), matrices + 2 * tables + 4 * norms);
+  }
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Makes tests/model/fixtures/lora_*: adapters saved by peft for the models that make_fixtures.py made, with what peft and
+PyTorch compute for them in fp32.
+
+usage: make_lora_fixtures.py FIXTURES_DIR      (needs torch, transformers, peft, safetensors; made with peft 0.21.2)
+
+Each folder holds adapter_config.json and adapter_model.safetensors as save_pretrained writes them, and
+expected.safetensors: ids, logits, merged_logits of merge_and_unload, loss_sum, and the gradient of each adapter matrix as
+gradient.<name in the adapter's file>.
+"""
+import pathlib
+import sys
+
+import torch
+import torch.nn.functional as F
+from peft import LoraConfig, get_peft_model
+from safetensors.torch import save_file
+from transformers import AutoModelForCausalLM
+
+ADAPTERS = {
+    "lora_untied": ("untied", dict(r=3, lora_alpha=5, target_modules="all-linear")),
+    "lora_tied": ("tied", dict(r=2, lora_alpha=4, target_modules=["q_proj", "v_proj", "down_proj"], use_rslora=True)),
+    "lora_gpt2": ("gpt2_tanh", dict(r=2, lora_alpha=3, target_modules=["c_attn", "mlp.c_proj"], fan_in_fan_out=True)),
+}
+
+
+def make(name, base, options, root):
+    torch.manual_seed(len(name))
+    model = AutoModelForCausalLM.from_pretrained(root / base, attn_implementation="eager").float()
+    model = get_peft_model(model, LoraConfig(task_type="CAUSAL_LM", **options))
+    with torch.no_grad():
+        for parameter_name, parameter in model.named_parameters():
+            if "lora_" in parameter_name:
+                parameter.copy_(0.3 * torch.randn_like(parameter))
+    ids = torch.randint(0, model.config.vocab_size, (1, 48))
+    logits = model(ids).logits
+    loss = F.cross_entropy(logits[:, :-1].reshape(-1, logits.shape[-1]), ids[:, 1:].reshape(-1), reduction="sum")
+    loss.backward()
+    expected = {"ids": ids, "logits": logits.detach().contiguous(), "loss_sum": loss.detach().reshape(1)}
+    for parameter_name, parameter in model.named_parameters():
+        if "lora_" in parameter_name:
+            expected["gradient." + parameter_name.replace(".default", "")] = parameter.grad.contiguous()
+    folder = root / name
+    folder.mkdir(parents=True, exist_ok=True)
+    model.peft_config["default"].base_model_name_or_path = base
+    model.save_pretrained(folder)
+    (folder / "README.md").unlink(missing_ok=True)
+    with torch.no_grad():
+        expected["merged_logits"] = model.merge_and_unload()(ids).logits.contiguous()
+    save_file(expected, folder / "expected.safetensors")
+
+
+if __name__ == "__main__":
+    for fixture_name, (base_name, lora_options) in ADAPTERS.items():
+        make(fixture_name, base_name, lora_options, pathlib.Path(sys.argv[1]))
