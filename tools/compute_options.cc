@@ -2,8 +2,8 @@
 
 namespace trainwright {
 
-void AddCheckpointOption(CLI::App& app, std::string* checkpoint) {
-  app.add_option("--checkpoint", *checkpoint, "checkpoint folder, run directory, or model folder")
+CLI::Option* AddCheckpointOption(CLI::App& app, std::string* checkpoint) {
+  return app.add_option("--checkpoint", *checkpoint, "checkpoint folder, run directory, or model folder")
       ->type_name("DIR")
       ->required();
 }

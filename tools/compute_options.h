@@ -7,7 +7,7 @@
 namespace trainwright {
 
 /// --checkpoint, required.
-void AddCheckpointOption(CLI::App& app, std::string* checkpoint);
+CLI::Option* AddCheckpointOption(CLI::App& app, std::string* checkpoint);
 /// --mixed-precision of a model that is only read.
 void AddPrecisionOption(CLI::App& app, std::string* mixed_precision);
 /// --device, --attn-backend and --threads, in the group of that name. \param group empty: the default one

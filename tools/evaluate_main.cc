@@ -1,12 +1,39 @@
+#include "lib/base/error.h"
 #include "lib/device/determinism.h"
 #include "lib/eval/evaluate_job.h"
 #include "lib/io/byte_sink.h"
+#include "lib/score/answers_job.h"
 #include "tools/evaluate_options.h"
 
 namespace trainwright {
 namespace {
 
+void Require(bool given, const std::string& flag, const std::string& metric) {
+  if (!given) throw Error(ErrorCode::kUsage, flag, "is required by --metric " + metric, "", "see --help");
+}
+
+void Forbid(bool given, const std::string& flag, const std::string& metric) {
+  if (given) throw Error(ErrorCode::kUsage, flag, "has no meaning for --metric " + metric);
+}
+
+int RunAnswersMetric(const EvaluateOptions& options, ToolRun* run) {
+  Require(!options.samples.empty(), "--samples", "answers");
+  Require(!options.gold.empty(), "--gold", "answers");
+  Forbid(!options.checkpoint.empty(), "--checkpoint", "answers");
+  Forbid(!options.data.empty(), "--data", "answers");
+  const nlohmann::ordered_json result =
+      RunAnswers({options.samples, options.gold, ParseAnswerFormat(options.answer_format)});
+  run->summary.update(result);
+  StdoutSink().Write(AsBytes(result.dump() + "\n"));
+  return result.at("accuracy").get<double>() < options.min_accuracy ? 1 : 0;
+}
+
 int Run(const EvaluateOptions& options, ToolRun* run) {
+  if (options.metric == "answers") return RunAnswersMetric(options, run);
+  Require(!options.checkpoint.empty(), "--checkpoint", "perplexity");
+  Require(!options.data.empty(), "--data", "perplexity");
+  Forbid(!options.samples.empty(), "--samples", "perplexity");
+  Forbid(!options.gold.empty(), "--gold", "perplexity");
   EvaluateJobOptions job;
   job.checkpoint = options.checkpoint;
   job.data = options.data;
@@ -15,6 +42,7 @@ int Run(const EvaluateOptions& options, ToolRun* run) {
   job.add_bos = options.bos;
   job.add_eos = options.eos;
   job.allow_other_tokenizer = options.allow_other_tokenizer;
+  job.loss_on = ParseLossOn(options.loss_on);
   job.sequence_tokens = options.seq;
   job.batch_sequences = options.batch;
   job.mixed_precision = options.mixed_precision;

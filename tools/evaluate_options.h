@@ -14,6 +14,9 @@ struct EvaluateOptions {
   std::string metric = "perplexity", format = "auto";
   std::vector<std::string> keys;
   bool bos = false, eos = false, allow_other_tokenizer = false;
+  std::string loss_on = "assistant";
+  std::string samples, gold, answer_format = "auto";
+  double min_accuracy = 0;
   int64_t seq = 0, batch = 8;
   std::string mixed_precision = "no", device = "auto", attn_backend = "auto";
   int threads = 0;

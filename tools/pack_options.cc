@@ -57,7 +57,7 @@ const ToolInfo& PackInfo() {
             "input. "
             "Documents without tokens are left out."},
            {"CONVERSATIONS",
-            "Of sft records each token is either predicted or only read, and the "
+            "Of sft records (pretokenize --records sft) each token is either predicted or only read, and the "
             "shards say which. --info counts the predicted ones as loss_tokens; --cat --json shows them segment "
             "by segment.\n"
             "\n"
@@ -96,6 +96,10 @@ const ToolInfo& PackInfo() {
            {"pretokenize --tokenizer mistral-v1.model --format jsonl --key question gsm8k-train.jsonl | "
             "pack --chunk 512 --overflow truncate > questions.tws",
             "One file of shards; the few questions that are longer than 512 tokens lose their end."},
+           {"pretokenize --records sft --template qa-space gsm8k-train.jsonl | pack --chunk 1024 "
+            "--overflow drop -o sft/",
+            "Questions and answers, of which the answers are predicted; those longer than 1024 bytes are left "
+            "out."},
            {"pretokenize tinyshakespeare.txt -o bytes.tok && pack --mode concat bytes.tok -o bytes.tws && "
             "pack --info bytes.tws",
             "From a token stream in a file, and a look at the result."},

@@ -22,7 +22,8 @@ std::vector<DocumentInput> InputsOf(const PretokenizeOptions& options) {
   for (const std::string& path : options.inputs) {
     const bool guess = options.format == "auto";
     const InputFormat format =
-        guess ? GuessInputFormat(path, !options.keys.empty()) : ParseInputFormat(options.format);
+        guess ? GuessInputFormat(path, !options.keys.empty() || options.records == "sft")
+              : ParseInputFormat(options.format);
     inputs.push_back({.path = path, .format = format, .guessed = guess});
   }
   return inputs;
@@ -50,6 +51,31 @@ void PlanHoldout(const PretokenizeOptions& options, PretokenizeJobOptions* job) 
   }
 }
 
+void PlanRecords(const PretokenizeOptions& options, PretokenizeJobOptions* job) {
+  if (options.records != "sft") {
+    const std::pair<const char*, bool> without_meaning[] = {{"--template", options.chat_template != "plain"},
+                                                            {"--prompt-key", !options.prompt_key.empty()},
+                                                            {"--response-key", !options.response_key.empty()},
+                                                            {"--loss-turns", options.loss_turns != "all"}};
+    for (const auto& [flag, given] : without_meaning) {
+      if (given) throw UsageError(flag, "has no meaning for --records lm", "--records sft reads conversations");
+    }
+    return;
+  }
+  if (!options.keys.empty()) {
+    throw UsageError("--key", "has no meaning for --records sft", "--prompt-key and --response-key name the keys");
+  }
+  if (options.eos) throw UsageError("--eos", "has no meaning for --records sft", "the template's {eos} ends a turn");
+  if (options.prompt_key.empty() != options.response_key.empty()) {
+    throw UsageError(options.prompt_key.empty() ? "--response-key" : "--prompt-key", "is given alone",
+                     "give --prompt-key and --response-key, or neither");
+  }
+  job->records = RecordKind::kSft;
+  job->chat_template = LoadChatTemplate(options.chat_template);
+  job->chat = {options.prompt_key, options.response_key};
+  job->last_turn_only = options.loss_turns == "last";
+}
+
 PretokenizeJobOptions PlanJob(const PretokenizeOptions& options) {
   constexpr uint64_t kMaxDocumentBytes = uint64_t{2} << 30;
   PretokenizeJobOptions job;
@@ -64,6 +90,9 @@ PretokenizeJobOptions PlanJob(const PretokenizeOptions& options) {
   job.tokenizer = options.tokenizer;
   job.add_bos = options.bos;
   job.add_eos = options.eos;
+  PlanRecords(options, &job);
+  job.max_tokens = options.max_record_tokens;
+  job.max_characters = options.max_chars > 0 ? options.max_chars : 10 * options.max_record_tokens;
   job.skip_bad_documents = options.on_error == "skip";
   job.replace_invalid_utf8 = options.invalid_utf8 == "replace";
   job.max_document_bytes = ParseBytes(options.max_document, "--max-document");

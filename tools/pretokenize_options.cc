@@ -39,6 +39,44 @@ Damaged gzip or zstd data is always an error.)"},
             R"(A SentencePiece model (FILE.model, or a folder that holds tokenizer.model) is encoded by the SentencePiece library. The text of control pieces, as <s> or [INST] in many models, is ordinary text when it occurs in a document; user-defined pieces are recognised there, as in the library.
 
 bytes is built in: a byte is its own id, 256 begins and 257 ends a document, and nothing is lost, not even invalid UTF-8.)"},
+           {"CONVERSATIONS",
+            R"(With --records sft every JSON line is a conversation, and the stream says of each token whether training predicts it (the answers, and the mark that ends each) or only reads it (everything else). pack(1) keeps this, and train(1) and evaluate(1) heed it.
+
+Recognised are, in this order: {"messages"|"conversations": [{"role"|"from", "content"|"value"}, ...]}; {"instruction", "input"|"context" (may be absent), "output"|"response"}; {"input": [turns], "output"}; {"prompt", "response"|"completion"|"text"}, each a string or a list of turns; {"question", "answer"}; {"text": [user, assistant, user, ...]}. Other members are passed over. --prompt-key and --response-key name any other two.
+
+Roles are system; user or human; assistant, gpt, model or bot. A conversation is one system turn or none, then user and assistant in turn, and ends with the assistant. What breaks this (bad_turns), a response of white space (empty_response), a missing key and a value of the wrong type are bad documents: see INVALID INPUT.
+
+Every turn and every fixed text of the template is cut into tokens by itself, so no token stands for parts of two of them. A turn is text whatever it says: "</s>" or "<|im_end|>" in it never become special tokens. The bytes of text of a conversation are those of its turns.
+
+--bos puts the tokenizer's begin mark before conversations that do not begin with it; --eos has no meaning, since the template has {eos}. Held out conversations are chosen by what precedes their first answer, so that several answers to one question stay together.)"},
+           {"CHAT TEMPLATES",
+            R"(A template says how a conversation is written. Built in are
+
+plain: system, user and assistant text, the first two followed by a newline, the answer by the tokenizer's end mark
+
+qa-space: question, a space, answer, end mark; no system turn
+
+chatml: <|im_start|>role, newline, text, <|im_end|>, newline (Qwen, SmolLM2)
+
+llama2, llama3, zephyr, alpaca: as these models were trained
+
+A template FILE has one line a part of the conversation; # begins a comment line. This is chatml:
+
+  system "<|im_start|>system
+" {content} "<|im_end|>
+"
+  user "<|im_start|>user
+" {content} "<|im_end|>
+"
+  assistant "<|im_start|>assistant
+" [ {content} "<|im_end|>" ] "
+"
+
+The items of a line are texts, as JSON strings; {content}, what the turn says; { content}, the same with a space before it, cut into tokens together; {bos} and {eos}, ids of the tokenizer. Between [ and ] is what training predicts; what precedes [ is how the prompt ends when a model shall answer. user and assistant are required. The other parts are begin (before everything), system, no-system (in its place when there is none), no-system-with-input, user-after-system (in place of user, behind a system turn), input (behind the user's text when the record has an input; without it: "
+
+Context: " {content}), and between (before every user turn but the first). "trim user assistant" takes white space off both ends of those turns.
+
+Texts are tokenized once, at the start. Special tokens of the tokenizer that a text spells become their ids; a warning names texts like <|im_end|> that are none of its special tokens. The mark that SentencePiece puts at the beginning of a text is put at the beginning of the conversation and behind {bos}, nowhere else.)"},
            {"HELD OUT DOCUMENTS",
             R"(--holdout F sends about that share of the documents to a second stream for validation. Whether a document is held out depends on its text alone: reordering the input, adding to it or cutting it up moves no document between training and validation, and equal documents stay together, so that none is in both.)"}},
       .examples =
@@ -53,6 +91,9 @@ bytes is built in: a byte is its own id, 256 begins and 257 ends a document, and
            {"pretokenize --tokenizer mistral-v1.model --format file --to jsonl tinyshakespeare.txt | head -c "
             "60",
             "A look at the ids of a whole file as one document."},
+           {"pretokenize --records sft --template qa-space --tokenizer mistral-v1.model gsm8k-train.jsonl -o sft.tok && "
+            "pretokenize --decode --to jsonl --limit 1 sft.tok",
+            "Questions and answers of which training predicts the answers, and the first as it will see it."},
            {"head -n 20 tinyshakespeare.txt | pretokenize --tokenizer mistral-v1.model | pretokenize "
             "--decode",
             "From text to ids and back."}},
@@ -71,7 +112,8 @@ void DefinePretokenizeOptions(CLI::App& app, PretokenizeOptions* options) {
   app.add_option(
          "--to", options->to,
          "Form of the output. tokens is the stream for pack; jsonl is {\"doc\":0,\"ids\":[...]} for each "
-         "document, numbered from 0 in each output. With --decode, jsonl is {\"doc\":0,\"text\":\"...\"}.")
+         "document, numbered from 0 in each output, of conversations with \"loss_spans\":[[begin,end],...]. With "
+         "--decode, jsonl is {\"doc\":0,\"text\":\"...\"}, of conversations with \"segments\".")
       ->type_name("FORM")
       ->check(CLI::IsMember({"tokens", "jsonl"}));
   app.add_flag(
@@ -105,6 +147,15 @@ void DefinePretokenizeOptions(CLI::App& app, PretokenizeOptions* options) {
          "like message.content. Given several times, the values are joined with newlines in that order.")
       ->type_name("KEY")
       ->group(reading);
+  app.add_option("--max-chars", options->max_chars,
+                 "Leave out documents of more characters without tokenizing them, 0 for no limit (with "
+                 "--max-record-tokens N: 10 N). They are counted as over_max_chars.")
+      ->type_name("N")
+      ->group(reading);
+  app.add_option("--max-record-tokens", options->max_record_tokens,
+                 "Leave out documents of more tokens, 0 for no limit. They are counted as over_max_record_tokens.")
+      ->type_name("N")
+      ->group(reading);
   app.add_option("--max-document", options->max_document,
                  "Longest line or document that is read, at most 2GiB. In bytes, or as 64MiB or 1GB.")
       ->type_name("SIZE")
@@ -126,6 +177,32 @@ void DefinePretokenizeOptions(CLI::App& app, PretokenizeOptions* options) {
       ->type_name("ACTION")
       ->check(CLI::IsMember({"error", "replace"}))
       ->group(reading);
+
+  const std::string conversations = "Conversations";
+  app.add_option("--records", options->records,
+                 "What a document is for. lm is text, all of which is predicted; sft is a conversation in JSON, of "
+                 "which the answers are. See CONVERSATIONS.")
+      ->type_name("KIND")
+      ->check(CLI::IsMember({"lm", "sft"}))
+      ->group(conversations);
+  app.add_option("--template", options->chat_template,
+                 "How a conversation is written: plain, chatml, llama2, llama3, zephyr, alpaca, qa-space, or a file. "
+                 "See CHAT TEMPLATES.")
+      ->type_name("NAME|FILE")
+      ->group(conversations);
+  app.add_option("--prompt-key", options->prompt_key,
+                 "Where a JSON line keeps the prompt, as --key takes it: a string or a list of turns. With "
+                 "--response-key; without both, the usual shapes are recognised.")
+      ->type_name("KEY")
+      ->group(conversations);
+  app.add_option("--response-key", options->response_key, "Where a JSON line keeps the response.")
+      ->type_name("KEY")
+      ->group(conversations);
+  app.add_option("--loss-turns", options->loss_turns,
+                 "Which answers of a conversation are predicted: all, or the last alone.")
+      ->type_name("WHICH")
+      ->check(CLI::IsMember({"all", "last"}))
+      ->group(conversations);
 
   const std::string holding_out = "Holding out documents";
   app.add_option("--holdout", options->holdout,

@@ -16,6 +16,11 @@ struct PretokenizeOptions {
   bool force = false;
   std::string to = "tokens";
   std::string tokenizer = "bytes";
+  std::string records = "lm";
+  std::string chat_template = "plain";
+  std::string prompt_key, response_key;
+  std::string loss_turns = "all";
+  uint64_t max_chars = 0, max_record_tokens = 0;
   bool bos = false, eos = false;
   std::string format = "auto";
   std::vector<std::string> keys;  ///< empty: "text"

@@ -52,7 +52,12 @@ const ToolInfo& TrainInfo() {
                     "cross-entropy alone, so that runs compare. What --label-smoothing and --z-loss add to "
                     "it in the objective is in smoothing_nats and z_loss_nats of the step records. "
                     "Evaluation has neither. Both are off by default and then change no bit; 1e-4 is the "
-                    "z-loss of PaLM (arXiv:2204.02311)."},
+                    "z-loss of PaLM (arXiv:2204.02311).\n\n"
+                    "Of conversations (sft records) the loss is the mean over the predicted tokens of a step: the "
+                    "answers and the marks that end them. The first token of an answer is predicted from the last of "
+                    "its prompt; attention sees the whole conversation and nothing else. A sample without such a "
+                    "token (a piece of a long prompt) is left out. tokens in metrics count all that are read, labels "
+                    "those that are predicted. Evaluation follows the same choice."},
                    {"LOADER",
                     "--workers threads decode shards and cut samples ahead of the training thread, a window "
                     "of 64 chunks at a time, and live as long as the run; together they keep --workers times "
@@ -288,6 +293,16 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--clip", settings->clip, "largest gradient norm; 0: no clipping (default: 1)")
       ->group("Optimizer");
 
+  app.add_option("--objective", settings->objective,
+                 "what is predicted. lm: every token; sft: of conversations (pretokenize --records sft) what --loss-on "
+                 "says; auto: sft if the data holds conversations")
+      ->check(CLI::IsMember({"auto", "lm", "sft"}))
+      ->group("Loss");
+  app.add_option("--loss-on", settings->loss_on,
+                 "with --objective sft: assistant for the answers and the marks that end them, all for every token "
+                 "(default: assistant)")
+      ->check(CLI::IsMember({"assistant", "all"}))
+      ->group("Loss");
   app.add_option("--z-loss", settings->z_loss,
                  "adds this times log^2 Z to the loss of a label, Z the softmax's denominator (default: 0)")
       ->group("Loss");

@@ -47,6 +47,8 @@ complete -c train -l beta2 -x -d 'AdamWs decay of the second moment (default: 0.
 complete -c train -l adam-eps -x -d 'AdamWs epsilon (default: 1e-8)'
 complete -c train -l weight-decay -x -d 'Decoupled decay of the matrices, embeddings among them'
 complete -c train -l clip -x -d 'Largest gradient norm'
+complete -c train -l objective -x -a 'auto lm sft' -d 'What is predicted'
+complete -c train -l loss-on -x -a 'assistant all' -d 'With --objective sft: assistant for the answers and the marks that end them, all for every token (default: assistant)'
 complete -c train -l z-loss -x -d 'Adds this times log^2 Z to the loss of a label, Z the softmaxs denominator (default: 0)'
 complete -c train -l label-smoothing -x -d 'Share of a labels weight that all tokens get evenly (default: 0)'
 complete -c train -l workers -x -d 'Threads that decode and cut samples ahead'

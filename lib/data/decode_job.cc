@@ -30,12 +30,6 @@ class TextOutput {
   const bool as_jsonl_;
 };
 
-/// So many tokens in a row that are predicted, or not.
-struct LossRun {
-  size_t tokens = 0;
-  bool loss = true;
-};
-
 void AddToRuns(const DocumentPiece& piece, std::vector<LossRun>* runs) {
   if (runs->empty() || runs->back().loss != piece.loss) runs->push_back({.loss = piece.loss});
   runs->back().tokens += piece.tokens.size();

@@ -15,6 +15,17 @@ class TokenStreamOutput final : public DocumentOutput {
     writer_.Write({.tokens = ids, .source_bytes = source_bytes});
     totals_ = writer_.totals();
   }
+  void WriteRuns(std::span<const uint32_t> ids, std::span<const LossRun> runs) override {
+    for (size_t i = 0; i < runs.size(); ++i) {
+      writer_.Write({.tokens = ids.first(runs[i].tokens),
+                     .begins = i == 0,
+                     .ends = i + 1 == runs.size(),
+                     .source_bytes = runs[i].source_bytes,
+                     .loss = runs[i].loss});
+      ids = ids.subspan(runs[i].tokens);
+    }
+    totals_ = writer_.totals();
+  }
   void Commit() override {
     writer_.Finish();
     sink_->Commit();
@@ -29,17 +40,21 @@ class JsonlOutput final : public DocumentOutput {
  public:
   explicit JsonlOutput(std::unique_ptr<ByteSink> sink) : sink_(std::move(sink)), writer_(sink_.get()) {}
   void Write(std::span<const uint32_t> ids, uint64_t source_bytes) override {
-    writer_.Write("{\"doc\":" + std::to_string(totals_.documents) + ",\"ids\":[");
-    char text[16] = {','};
-    for (size_t i = 0; i < ids.size(); ++i) {
-      const char* end = std::to_chars(text + 1, text + sizeof(text), ids[i]).ptr;
-      const char* begin = i == 0 ? text + 1 : text;
-      writer_.Write({begin, static_cast<size_t>(end - begin)});
-    }
+    WriteIds(ids, source_bytes);
     writer_.Write("]}\n");
-    ++totals_.documents;
-    totals_.tokens += ids.size();
-    totals_.source_bytes += source_bytes;
+  }
+  void WriteRuns(std::span<const uint32_t> ids, std::span<const LossRun> runs) override {
+    uint64_t source_bytes = 0, begin = 0;
+    std::string spans;
+    for (const LossRun& run : runs) {
+      source_bytes += run.source_bytes;
+      if (run.loss) {
+        spans += (spans.empty() ? "[" : ",[") + std::to_string(begin) + "," + std::to_string(begin + run.tokens) + "]";
+      }
+      begin += run.tokens;
+    }
+    WriteIds(ids, source_bytes);
+    writer_.Write("],\"loss_spans\":[" + spans + "]}\n");
   }
   void Commit() override {
     writer_.Flush();
@@ -47,6 +62,20 @@ class JsonlOutput final : public DocumentOutput {
   }
 
  private:
+  /// {"doc":0,"ids":[1,2
+  void WriteIds(std::span<const uint32_t> ids, uint64_t source_bytes) {
+    writer_.Write("{\"doc\":" + std::to_string(totals_.documents) + ",\"ids\":[");
+    char text[16] = {','};
+    for (size_t i = 0; i < ids.size(); ++i) {
+      const char* end = std::to_chars(text + 1, text + sizeof(text), ids[i]).ptr;
+      const char* begin = i == 0 ? text + 1 : text;
+      writer_.Write({begin, static_cast<size_t>(end - begin)});
+    }
+    ++totals_.documents;
+    totals_.tokens += ids.size();
+    totals_.source_bytes += source_bytes;
+  }
+
   std::unique_ptr<ByteSink> sink_;
   TextWriter writer_;
 };

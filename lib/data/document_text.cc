@@ -13,20 +13,15 @@ std::optional<DocumentProblem> DocumentText::Read(const RecordBatch& batch, size
                                                   std::string_view* text) {
   replaced_bytes_ = 0;
   const Record& record = batch.records[index];
-  if (record.too_long) return DocumentProblem{SkipReason::kTooLong, "longer than --max-document", {}};
-  std::string_view raw = std::string_view(batch.bytes).substr(record.begin, record.end - record.begin);
-  if (batch.format == InputFormat::kJsonl) {
-    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-    if (batch.first_record + index == 1 && raw.starts_with(kByteOrderMark))
-      raw.remove_prefix(kByteOrderMark.size());
-    return ReadJson(raw, text);
-  }
+  if (record.too_long) return DocumentProblem{SkipReason::kTooLong, "longer than --max-document", {}, {}};
+  const std::string_view raw = RawRecord(batch, index);
+  if (batch.format == InputFormat::kJsonl) return ReadJson(raw, text);
   *text = raw;
   if (!options_.require_utf8) return std::nullopt;
   const size_t bad = FindInvalidUtf8(raw);
   if (bad == std::string_view::npos) return std::nullopt;
   if (!options_.replace_invalid_utf8)
-    return DocumentProblem{SkipReason::kInvalidUtf8, "not valid UTF-8", bad};
+    return DocumentProblem{SkipReason::kInvalidUtf8, "not valid UTF-8", bad, {}};
   text_ = ReplaceInvalidUtf8(raw, &replaced_bytes_);
   *text = text_;
   return std::nullopt;
@@ -45,6 +40,16 @@ std::optional<DocumentProblem> DocumentText::ReadJson(std::string_view line, std
   }
   if (!problem) *text = text_;
   return problem;
+}
+
+std::string_view RawRecord(const RecordBatch& batch, size_t index) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  const Record& record = batch.records[index];
+  std::string_view raw = std::string_view(batch.bytes).substr(record.begin, record.end - record.begin);
+  if (batch.format == InputFormat::kJsonl && batch.first_record + index == 1 && raw.starts_with(kByteOrderMark)) {
+    raw.remove_prefix(kByteOrderMark.size());
+  }
+  return raw;
 }
 
 Error ErrorOf(const DocumentProblem& problem, const RecordBatch& batch, size_t index) {
@@ -69,8 +74,11 @@ Error ErrorOf(const DocumentProblem& problem, const RecordBatch& batch, size_t i
       hint = "--max-document raises the limit, " + hint;
       break;
     case SkipReason::kBadJson:
+    case SkipReason::kBadTurns:
+    case SkipReason::kEmptyResponse:
       break;
   }
+  if (!problem.hint.empty()) hint = problem.hint + ", --on-error skip leaves such documents out and counts them";
   return Error(ErrorCode::kBadInput, batch.source, problem.problem, place, hint);
 }
 

@@ -43,6 +43,10 @@ class DocumentText {
   uint64_t replaced_bytes_ = 0;
 };
 
+/// batch.records[index] as it is, without the byte order mark that a JSON file may begin with; valid while the
+/// batch lives.
+std::string_view RawRecord(const RecordBatch& batch, size_t index);
+
 /// The error that a problem is, with the file's name and the line (or the document's number). Kind{kBadInput}
 Error ErrorOf(const DocumentProblem& problem, const RecordBatch& batch, size_t index);
 

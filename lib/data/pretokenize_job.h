@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/data/chat_encoder.h"
 #include "lib/data/document_output.h"
 #include "lib/data/document_reader.h"
 #include "lib/data/document_text.h"
@@ -19,6 +20,14 @@ struct PretokenizeJobOptions {
   std::vector<DocumentInput> inputs;
   std::string tokenizer = "bytes";  ///< as LoadTokenizer takes it
   std::vector<std::string> keys = {"text"};
+  /// kSft: every record is a conversation, written by this template; `keys`, add_eos have no meaning.
+  RecordKind records = RecordKind::kLm;
+  ChatTemplate chat_template;
+  ChatRecordOptions chat;
+  bool last_turn_only = false;  ///< of a conversation only the last answer is predicted
+  /// Documents of more Unicode characters are left out without being tokenised; 0: no such limit.
+  uint64_t max_characters = 0;
+  uint64_t max_tokens = 0;  ///< documents of more tokens are left out; 0: no such limit
   bool add_bos = false, add_eos = false;
   bool skip_bad_documents = false;    ///< count them instead of stopping at the first
   bool replace_invalid_utf8 = false;  ///< U+FFFD for each bad byte instead of a bad document
@@ -37,6 +46,11 @@ struct PretokenizeReport {
   uint64_t empty_documents = 0;
   std::array<uint64_t, kSkipReasonCount> skipped = {};  ///< by SkipReason
   uint64_t replaced_bytes = 0;                          ///< bytes that were read as U+FFFD
+  uint64_t over_max_characters = 0, over_max_tokens = 0;  ///< documents left out as too long
+  uint64_t tokenizer_calls = 0;                           ///< for the documents' text
+  RecordKind records = RecordKind::kLm;
+  uint64_t loss_tokens = 0;  ///< of `written`: those that training predicts, of sft records
+  uint64_t template_literals = 0, literal_tokenizations = 0;  ///< as ChatEncoder counts them
   uint64_t input_bytes = 0;                             ///< decompressed
   /// XXH3-64 of the decompressed inputs one after the other; none when the limit ended the run.
   std::optional<uint64_t> input_hash;
@@ -58,7 +72,8 @@ nlohmann::ordered_json ToJson(const PretokenizeReport& report);
 /// The counts in one line for people.
 std::string Describe(const PretokenizeReport& report);
 
-/// Whether a document is held out: a pure function of its text.
+/// Whether a document is held out: a pure function of its text; of a conversation, of what precedes its first
+/// answer.
 bool IsHeldOut(std::string_view text, double holdout);
 
 /// "train.tokens" -> "train.holdout.tokens".

@@ -67,6 +67,7 @@ void AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, 
   if (options.data == "-") {
     ShardStreamReader reader(OpenSource("-"));
     CheckTokenizer(checkpoint, reader.header().tokenizer, options);
+    meter->set_masked(IsMasked(reader.header(), options.loss_on));
     Progress progress(mode, "evaluate", 0, "tokens");
     for (Chunk chunk; reader.Next(&chunk);) {
       meter->AddChunk(chunk);
@@ -76,6 +77,7 @@ void AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, 
   }
   const std::unique_ptr<ShardSet> set = ShardSet::Open(options.data);
   CheckTokenizer(checkpoint, set->header().tokenizer, options);
+  meter->set_masked(IsMasked(set->header(), options.loss_on));
   Progress progress(mode, "evaluate", set->totals().tokens, "tokens");
   meter->AddSet(*set, /*max_tokens=*/0, [&](uint64_t tokens) { progress.Update(tokens); });
 }
@@ -144,6 +146,7 @@ nlohmann::ordered_json Evaluate(const EvaluateJobOptions& options, ProgressMode 
           {"perplexity", sums.perplexity()},
           {"bits_per_byte", sums.bits_per_byte()},
           {"bits_per_token", sums.bits_per_token()},
+          {"loss_on", NameOf(meter.masked() ? LossOn::kAssistant : LossOn::kAll)},
           {"tokens", sums.tokens},
           {"labels", sums.labels},
           {"docs", sums.documents},

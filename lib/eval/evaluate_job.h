@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/data/sample_stream.h"
 #include "lib/report/progress.h"
 
 namespace trainwright {
@@ -17,6 +18,7 @@ struct EvaluateJobOptions {
   std::vector<std::string> keys;          ///< of JSON lines; empty: "text"
   bool add_bos = false, add_eos = false;  ///< for raw text, as pretokenize's
   bool allow_other_tokenizer = false;
+  LossOn loss_on = LossOn::kAssistant;  ///< of shards of sft records
   int64_t sequence_tokens = 0;  ///< 0: the model's context
   int64_t batch_sequences = 8;
   std::string mixed_precision = "no";

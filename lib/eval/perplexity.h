@@ -50,6 +50,7 @@ class PerplexityMeter {
   void set_batch_listener(BatchListener listener) { listener_ = std::move(listener); }
   /// Whether the segments of the chunks to come say which tokens are labels; otherwise all are.
   void set_masked(bool masked) { masked_ = masked; }
+  bool masked() const { return masked_; }
   /// \param next_token label of the last token, or kNoId   \param starts_document false for the rest of a cut
   /// one   \param predicted of each token, whether it is a label (1) or not (0); empty: all are \throws Error{kNonFinite}, Error{kBadInput} on an id outside the vocabulary,
   ///         Error{kInterrupted, kTerminated} once a signal asked to stop

@@ -54,7 +54,7 @@ class FieldReader {
 };
 
 bool ReadPiece(std::string_view message, SentencePieceModel* model) {
-  constexpr uint64_t kNormal = 1, kUserDefined = 4, kUnused = 5;
+  constexpr uint64_t kNormal = 1, kControl = 3, kUserDefined = 4, kUnused = 5;
   std::string_view piece;
   uint64_t type = kNormal;
   FieldReader reader(message);
@@ -63,6 +63,10 @@ bool ReadPiece(std::string_view message, SentencePieceModel* model) {
     if (field->number == 3) type = field->varint;
   }
   if (reader.failed()) return false;
+  if (type == kControl || type == kUserDefined) {
+    model->named_pieces.push_back(
+        {std::string(piece), static_cast<uint32_t>(model->piece_count), type == kUserDefined});
+  }
   ++model->piece_count;
   // The library looks up merges among these three kinds; byte, control and unknown pieces never match text.
   if (type != kNormal && type != kUserDefined && type != kUnused) return true;

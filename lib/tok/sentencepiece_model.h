@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <vector>
 
 namespace trainwright {
 
@@ -23,6 +24,14 @@ struct SentencePieceModel {
   bool escape_whitespaces = true;
   /// first << 32 | second, of every two characters that stand side by side inside a piece.
   std::unordered_set<uint64_t> inner_bigrams;
+  /// Pieces with a meaning of their own, by id: control pieces, which the library never finds in text, and
+  /// user-defined ones, which it does.
+  struct NamedPiece {
+    std::string text;
+    uint32_t id = 0;
+    bool user_defined = false;
+  };
+  std::vector<NamedPiece> named_pieces;
 };
 
 /// Reads a serialized ModelProto. \returns false when it is none, and why in `problem`

@@ -76,7 +76,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string serialized_model, con
   may_cut_ = model_.is_bpe && model_.byte_fallback && !model_.has_character_map &&
              !model_.remove_extra_whitespaces && model_.escape_whitespaces &&
              !model_.treat_whitespace_as_suffix;
-  if (may_cut_) {
+  if (may_cut_ || marks_start()) {
     // In protobuf a message field that comes again is merged into the first: normalizer_spec (3) with
     // add_dummy_prefix (3) = 0.
     constexpr char kNoDummyPrefix[] = {0x1A, 0x02, 0x18, 0x00};
@@ -91,6 +91,11 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string serialized_model, con
   identity_.pad_id = IdOrNone(whole_->pad_id());
   identity_.unk_id = IdOrNone(whole_->unk_id());
   identity_.model = std::move(serialized_model);
+  for (const SentencePieceModel::NamedPiece& piece : model_.named_pieces) {
+    const bool mark = piece.text.size() >= 3 && ((piece.text.front() == '<' && piece.text.back() == '>') ||
+                                                 (piece.text.front() == '[' && piece.text.back() == ']'));
+    if (!piece.user_defined || mark) special_tokens_.push_back({piece.text, piece.id, piece.user_defined});
+  }
 }
 
 SentencePieceTokenizer::~SentencePieceTokenizer() = default;
@@ -110,7 +115,18 @@ size_t SentencePieceTokenizer::FindCut(std::string_view text, size_t from) const
 }
 
 void SentencePieceTokenizer::Encode(std::string_view text, std::vector<uint32_t>* ids) const {
-  const SentencePieceProcessor* processor = whole_.get();
+  EncodeFrom(whole_.get(), text, ids);
+}
+
+void SentencePieceTokenizer::EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const {
+  // A model that drops spaces at both ends of a text would join its first word to what is before: the mark of the
+  // beginning is the space then.
+  const bool space_is_dropped = model_.remove_extra_whitespaces && text.starts_with(' ');
+  EncodeFrom(marks_start() && !space_is_dropped ? continuation_.get() : whole_.get(), text, ids);
+}
+
+void SentencePieceTokenizer::EncodeFrom(const sentencepiece::SentencePieceProcessor* processor,
+                                        std::string_view text, std::vector<uint32_t>* ids) const {
   while (text.size() > kPartBytes) {
     const size_t cut = FindCut(text, kPartBytes);
     if (cut == text.size()) break;

@@ -29,6 +29,10 @@ class SentencePieceTokenizer final : public Tokenizer {
   SentencePieceTokenizer(std::string serialized_model, const std::string& name);
   ~SentencePieceTokenizer() override;
   void Encode(std::string_view text, std::vector<uint32_t>* ids) const override;
+  void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const override;
+  bool marks_start() const override { return model_.add_dummy_prefix && !model_.treat_whitespace_as_suffix; }
+  /// Control pieces, and user-defined ones that are written like marks: "<mask>", "[INST]".
+  const std::vector<SpecialToken>& special_tokens() const override { return special_tokens_; }
   /// As SentencePieceProcessor::Decode: control pieces (BOS, EOS) stand for no text, <unk> for " U+2047 ".
   std::string Decode(std::span<const uint32_t> ids) const override;
   const TokenizerIdentity& identity() const override { return identity_; }
@@ -38,12 +42,17 @@ class SentencePieceTokenizer final : public Tokenizer {
   size_t FindCut(std::string_view text, size_t from) const;
 
  private:
+  /// Encodes in parts, the first by `processor`.
+  void EncodeFrom(const sentencepiece::SentencePieceProcessor* processor, std::string_view text,
+                  std::vector<uint32_t>* ids) const;
+
   TokenizerIdentity identity_;
   SentencePieceModel model_;
   bool may_cut_ = false;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> whole_;
-  /// The same model without its dummy prefix, for every part of a document but the first; null unless
-  /// may_cut_.
+  std::vector<SpecialToken> special_tokens_;
+  /// The same model without its dummy prefix, for every part of a document but the first; null when no part ever
+  /// follows another.
   std::unique_ptr<sentencepiece::SentencePieceProcessor> continuation_;
 };
 

@@ -12,6 +12,13 @@
 
 namespace trainwright {
 
+/// A token with a meaning of its own, like "<s>" or "<|im_end|>", and how it is written.
+struct SpecialToken {
+  std::string text;
+  uint32_t id = kNoId;
+  bool matched_in_text = false;  ///< whether Encode gives this id for such text
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -19,6 +26,14 @@ class Tokenizer {
   /// (newlines are text; no BOS or EOS is added). Any bytes are accepted; see each tokenizer for invalid
   /// UTF-8.
   virtual void Encode(std::string_view text, std::vector<uint32_t>* ids) const = 0;
+  /// Likewise for text that goes on with a text: without the mark that Encode puts at the beginning, if it does.
+  virtual void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const { Encode(text, ids); }
+  /// Whether Encode and EncodeContinued differ.
+  virtual bool marks_start() const { return false; }
+  virtual const std::vector<SpecialToken>& special_tokens() const {
+    static const std::vector<SpecialToken> none;
+    return none;
+  }
   /// Ids back to text; ids >= vocab_size throw Error{kBadInput}.
   virtual std::string Decode(std::span<const uint32_t> ids) const = 0;
   virtual const TokenizerIdentity& identity() const = 0;

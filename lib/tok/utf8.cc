@@ -64,4 +64,10 @@ std::string ReplaceInvalidUtf8(std::string_view text, uint64_t* replaced) {
   }
 }
 
+uint64_t CountCharacters(std::string_view text) {
+  uint64_t characters = 0;
+  for (const char byte : text) characters += (static_cast<unsigned char>(byte) & 0xC0) != 0x80 ? 1 : 0;
+  return characters;
+}
+
 }  // namespace trainwright

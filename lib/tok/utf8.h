@@ -23,4 +23,7 @@ size_t FindInvalidUtf8(std::string_view text);
 /// `text` with one U+FFFD in the place of each bad byte; counts them in `replaced` unless that is null.
 std::string ReplaceInvalidUtf8(std::string_view text, uint64_t* replaced = nullptr);
 
+/// Unicode characters of valid UTF-8; of other bytes, those that do not continue a character.
+uint64_t CountCharacters(std::string_view text);
+
 }  // namespace trainwright

@@ -16,6 +16,13 @@ Precision PrecisionNamed(const std::string& name) {
   throw Error(ErrorCode::kBadInput, "precision", "unknown name '" + name + "'");
 }
 
+RecordKind ObjectiveNamed(const std::string& name) {
+  for (const RecordKind kind : {RecordKind::kLm, RecordKind::kSft}) {
+    if (RecordKindName(kind) == name) return kind;
+  }
+  throw Error(ErrorCode::kBadInput, "objective", "unknown name '" + name + "'");
+}
+
 /// 3 rather than 3.0 for what is a whole number but for one-cycle's default.
 nlohmann::ordered_json EncodeSteps(double steps) {
   if (steps == std::floor(steps)) return static_cast<int64_t>(steps);
@@ -44,6 +51,8 @@ nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
           {"epsilon", plan.optimizer.epsilon},
           {"weight_decay", plan.optimizer.weight_decay},
           {"clip", plan.clip},
+          {"objective", RecordKindName(plan.objective)},
+          {"loss_on", NameOf(plan.loss_on)},
           {"z_loss", plan.z_loss},
           {"label_smoothing", plan.label_smoothing},
           {"drop_last", plan.drop_last}};
@@ -71,6 +80,9 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
     ReadField(json, "clip", path, &plan.clip);
     ReadField(json, "decay_steps", path, &plan.schedule.decay_steps);
     ReadField(json, "cycle_momentum", path, &plan.schedule.cycle_beta1);
+    // Plans from before there was a choice have neither.
+    plan.objective = ObjectiveNamed(json.value("objective", "lm"));
+    plan.loss_on = ParseLossOn(json.value("loss_on", "assistant"));
     ReadField(json, "z_loss", path, &plan.z_loss);
     ReadField(json, "label_smoothing", path, &plan.label_smoothing);
     ReadField(json, "drop_last", path, &plan.drop_last);

@@ -449,8 +449,12 @@ void TrainJob::StartNew(bool gpu) {
       settings_, model_choice_.config, device_,
       [&](const SampleStreamOptions& options) {
         return SampleStream(data_.get(), options, {.workers = 0}).CountEpoch();
-      });
+      },
+      data_->header().record_kind);
   plan_ = planned.plan;
+  if (plan_.objective == RecordKind::kLm && data_->header().record_kind == RecordKind::kSft) {
+    LogWarning(settings_.data + ": holds conversations (sft records), and --objective lm trains on their prompts too");
+  }
   stream_ = std::make_unique<SampleStream>(data_.get(), plan_.stream_options(), loader_);
   if (only_tells()) {
     if (model_choice_.reason) Announce({*model_choice_.reason});
@@ -611,6 +615,7 @@ void TrainJob::Evaluate() {
   if (!eval_data_ || evaluated_step_ == trainer_->step()) return;
   const auto start = std::chrono::steady_clock::now();
   PerplexityMeter meter(model_.get(), plan_.sequence_tokens, plan_.batch * plan_.sequence_tokens);
+  meter.set_masked(IsMasked(eval_data_->header(), plan_.labels_on()));
   try {
     meter.AddSet(*eval_data_, static_cast<uint64_t>(settings_.eval_tokens.value_or(0)), {});
     meter.Finish();
@@ -728,14 +733,8 @@ bool TrainJob::SavesInBackground() {
   background_ = settings_.async_save == "on";
   if (settings_.async_save == "auto") {
     // By now the steps have what they need.
-    const at::Tensor& values = model_->parameters().values();
-    AsyncSaveChoice choice = ChooseAsyncSave(SnapshotBytes(values.numel()), AvailableMemoryBytes());
-    try {
-      for (size_t slot = 0; choice.background && slot < 3; ++slot) snapshot_.Allocate(slot, values);
-    } catch (const std::exception&) {  // a limit that the system's free memory does not tell
-      snapshot_.Release();
-      choice = {.background = false, .reason = "there is no memory for a copy of weights and moments"};
-    }
+    const AsyncSaveChoice choice =
+        ChooseAsyncSave(SnapshotBytes(model_->parameters().values().numel()), AvailableMemoryBytes());
     background_ = choice.background;
     if (!choice.background) recorder_->Warn("checkpoints stall training: " + choice.reason);
   }

@@ -51,7 +51,11 @@ void RequireFlagOfRun(const char* flag, bool asked, bool stored) {
 }  // namespace
 
 SampleStreamOptions TrainPlan::stream_options() const {
-  return {.sequence_tokens = sequence_tokens, .seed = seed, .window_chunks = window_chunks, .shuffle = true};
+  return {.sequence_tokens = sequence_tokens,
+          .seed = seed,
+          .window_chunks = window_chunks,
+          .shuffle = true,
+          .loss_on = labels_on()};
 }
 
 LossTerms TrainPlan::loss_terms() const {
@@ -71,11 +75,13 @@ nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan) {
       {"adam-eps", plan.optimizer.epsilon},
       {"weight-decay", plan.optimizer.weight_decay},
       {"clip", plan.clip},
+      {"objective", RecordKindName(plan.objective)},
       {"z-loss", plan.z_loss},
       {"label-smoothing", plan.label_smoothing},
       {"drop-last", plan.drop_last},
       {"seed", plan.seed},
       {"mixed-precision", plan.precision == Precision::kFp32 ? "no" : PrecisionName(plan.precision)}};
+  if (plan.objective == RecordKind::kSft) values["loss-on"] = NameOf(plan.loss_on);
   // A fraction of a step is one-cycle's default, which the length gives again.
   if (schedule.warmup_steps == std::floor(schedule.warmup_steps)) {
     values["warmup"] = static_cast<int64_t>(schedule.warmup_steps);
@@ -199,12 +205,37 @@ void PlanOptimizer(const TrainSettings& settings, TrainPlan* plan) {
   below_one("--label-smoothing", plan->label_smoothing);
 }
 
+/// \param records of the data
+void PlanObjective(const TrainSettings& settings, RecordKind records, PlannedRun* planned) {
+  TrainPlan& plan = planned->plan;
+  const bool data_is_sft = records == RecordKind::kSft;
+  if (settings.objective == "auto") {
+    plan.objective = records;
+    planned->reasons.push_back({"objective",
+                                data_is_sft ? "the shards hold conversations (sft records); only their answers are predicted"
+                                            : "the shards hold text (lm records)",
+                                data_is_sft ? "objective sft" : ""});
+  } else {
+    plan.objective = settings.objective == "sft" ? RecordKind::kSft : RecordKind::kLm;
+  }
+  if (plan.objective == RecordKind::kSft && !data_is_sft) {
+    throw Error(ErrorCode::kBadInput, "--objective sft",
+                "the shards hold text (lm records), which does not say what is an answer", "",
+                "make the stream with pretokenize --records sft, or train with --objective lm");
+  }
+  if (plan.objective == RecordKind::kLm && !settings.loss_on.empty()) {
+    throw Error(ErrorCode::kUsage, "--loss-on", "has a meaning only with --objective sft");
+  }
+  if (!settings.loss_on.empty()) plan.loss_on = ParseLossOn(settings.loss_on);
+}
+
 }  // namespace
 
 PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::Device device,
-                   const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch) {
+                   const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch, RecordKind records) {
   PlannedRun planned;
   TrainPlan& plan = planned.plan;
+  PlanObjective(settings, records, &planned);
   const auto because = [&](const char* option, const std::string& headline, const std::string& text) {
     planned.reasons.push_back({option, text, headline});
   };
@@ -302,6 +333,12 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
   RequireSame("--adam-eps", settings.adam_eps, plan->optimizer.epsilon);
   RequireSame("--weight-decay", settings.weight_decay, plan->optimizer.weight_decay);
   RequireSame("--clip", settings.clip, plan->clip);
+  if (settings.objective != "auto" && settings.objective != RecordKindName(plan->objective)) {
+    RefuseChange("--objective", settings.objective, RecordKindName(plan->objective));
+  }
+  if (!settings.loss_on.empty() && ParseLossOn(settings.loss_on) != plan->labels_on()) {
+    RefuseChange("--loss-on", settings.loss_on, NameOf(plan->labels_on()));
+  }
   RequireSame("--z-loss", settings.z_loss, plan->z_loss);
   RequireSame("--label-smoothing", settings.label_smoothing, plan->label_smoothing);
   RequireFlagOfRun("--cycle-momentum", settings.cycle_momentum, plan->schedule.cycle_beta1);

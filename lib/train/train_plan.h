@@ -30,12 +30,17 @@ struct TrainPlan {
   ScheduleOptions schedule;  ///< its total_steps is the length of the run
   AdamWOptions optimizer;
   double clip = 1.0;  ///< largest gradient norm; 0: none
+  /// What is predicted: kLm every token, kSft of the data's sft records what `loss_on` says.
+  RecordKind objective = RecordKind::kLm;
+  LossOn loss_on = LossOn::kAssistant;  ///< of kSft
   double z_loss = 0, label_smoothing = 0;
   bool drop_last = false;  ///< skip the samples left of an epoch that do not fill a step
   std::string
       length_rule;  ///< what fixed the number of steps: "steps 100", "epochs 2", "tokens 1000000", "default"
 
   int64_t samples_per_step() const { return batch * accum; }
+  /// What of sft records the labels are, in training and in evaluation.
+  LossOn labels_on() const { return objective == RecordKind::kSft ? loss_on : LossOn::kAll; }
   SampleStreamOptions stream_options() const;
   LossTerms loss_terms() const;
 };
@@ -63,9 +68,12 @@ nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan);
 
 /// Fills in what the user left open.
 /// \param count_epoch counts an epoch of samples cut to the given length; called only where the length
-/// depends on it \throws Error{kUsage} on values out of range or flags that exclude each other
+/// depends on it   \param records of the data
+/// \throws Error{kUsage} on values out of range or flags that exclude each other; Error{kBadInput} when the data
+/// does not say what the objective asks for
 PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::Device device,
-                   const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch);
+                   const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch,
+                   RecordKind records = RecordKind::kLm);
 
 /// Checks the flags of a resumed run against its stored plan. Flags that repeat the plan are fine; another
 /// split of the same step into micro-batches is taken over into `plan`. \returns warnings   \throws

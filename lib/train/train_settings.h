@@ -42,6 +42,8 @@ struct TrainSettings {
   std::optional<double> beta1, beta2, adam_eps;
   std::optional<double> weight_decay;
   std::optional<double> clip;
+  std::string objective = "auto";  ///< lm, sft or auto: by the data's records
+  std::string loss_on;             ///< as ParseLossOn takes it; empty: assistant
   std::optional<double> z_loss, label_smoothing;
   bool drop_last = false;  ///< no step mixes two epochs
   std::optional<uint64_t> seed;

@@ -1,0 +1,73 @@
+/// How a conversation is written as text: fixed pieces (literals) around what the turns say.
+///
+/// A template is text, one line a part of the conversation; # begins a comment line:
+///
+///   begin      {bos}                                        before everything
+///   system     "<|im_start|>system\n" {content} "<|im_end|>\n"
+///   user       "<|im_start|>user\n" {content} "<|im_end|>\n"
+///   assistant  "<|im_start|>assistant\n" [ {content} "<|im_end|>" ] "\n"
+///
+/// Items are JSON strings, {content} (what the turn says), { content} (with a space before it, cut into tokens
+/// together), {bos} and {eos} (the tokenizer's ids). Between [ and ] stands what training predicts: the answer, and
+/// the mark that ends it; what is before [ is how a prompt ends at inference. Other parts:
+///
+///   no-system             instead of system, when the conversation has no such turn
+///   no-system-with-input  likewise, when its first user turn has an input besides (default: as no-system)
+///   user-after-system     instead of user, for the turn behind the system turn
+///   input                 behind a user turn's content (inside it, before what follows {content}), when it has an
+///                         input (default: "\n\nContext: " {content})
+///   between               before every user turn but the first
+///   trim                  roles whose content loses white space at both ends, as words: system user assistant
+///
+/// user and assistant are required. Without system, a conversation with a system turn does not fit.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainwright {
+
+struct TemplateItem {
+  enum class Kind : uint8_t { kLiteral, kContent, kSpacedContent, kBos, kEos };
+  Kind kind = Kind::kLiteral;
+  std::string literal;
+  bool loss = false;  ///< between [ and ]
+};
+
+enum class TemplatePart : uint8_t {
+  kBegin,
+  kNoSystem,
+  kNoSystemWithInput,
+  kSystem,
+  kUser,
+  kUserAfterSystem,
+  kInput,
+  kAssistant,
+  kBetween
+};
+inline constexpr size_t kTemplatePartCount = 9;
+
+struct ChatTemplate {
+  std::string name;  ///< of a built-in one, or the path
+  std::string text;  ///< the lines, without comments: what provenance keeps
+  std::array<std::vector<TemplateItem>, kTemplatePartCount> parts;
+  std::array<bool, 3> trim = {};  ///< by ChatRole
+
+  const std::vector<TemplateItem>& part(TemplatePart which) const { return parts[static_cast<size_t>(which)]; }
+  bool has_system() const { return !part(TemplatePart::kSystem).empty(); }
+};
+
+/// The names of the built-in templates.
+std::vector<std::string> BuiltInTemplateNames();
+/// A built-in template's text; empty when there is none of this name.
+std::string_view BuiltInTemplateText(const std::string& name);
+
+/// \param name for messages   \throws Error{kUsage} naming the line
+ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name);
+
+/// \param name_or_path a built-in template, or a file   \throws Error{kUsage, kIo}
+ChatTemplate LoadChatTemplate(const std::string& name_or_path);
+
+}  // namespace trainwright
