@@ -38,7 +38,7 @@ FinishedSave Run(const CheckpointWriter::Write& write, SaveTimes times, Clock::t
 
 }  // namespace
 
-at::Tensor SnapshotBuffers::Copy(size_t slot, const at::Tensor& live) {
+void SnapshotBuffers::Allocate(size_t slot, const at::Tensor& live) {
   if (buffers_.size() <= slot) buffers_.resize(slot + 1);
   at::Tensor& buffer = buffers_[slot];
   if (!buffer.defined() || buffer.sizes() != live.sizes() || buffer.scalar_type() != live.scalar_type()) {
@@ -46,13 +46,11 @@ at::Tensor SnapshotBuffers::Copy(size_t slot, const at::Tensor& live) {
     buffer = at::empty(live.sizes(),
                        at::TensorOptions().dtype(live.scalar_type()).pinned_memory(live.is_cuda()));
   }
-  return buffer.copy_(live);
 }
 
-int64_t SnapshotBuffers::size_bytes() const {
-  int64_t size = 0;
-  for (const at::Tensor& buffer : buffers_) size += buffer.defined() ? static_cast<int64_t>(buffer.nbytes()) : 0;
-  return size;
+at::Tensor SnapshotBuffers::Copy(size_t slot, const at::Tensor& live) {
+  Allocate(slot, live);
+  return buffers_[slot].copy_(live);
 }
 
 void CheckpointWriter::Begin(bool background, Clock::time_point waited, const std::function<Write()>& snapshot) {

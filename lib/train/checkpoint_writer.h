@@ -20,9 +20,10 @@ namespace trainwright {
 /// Host copies of tensors that training changes in place, in buffers that are used again.
 class SnapshotBuffers {
  public:
-  /// \param slot which buffer, counted from 0   \returns the buffer, valid until the slot's next copy
+  /// Makes the buffer of a slot, counted from 0, fit a tensor. \throws std::exception without the memory
+  void Allocate(size_t slot, const at::Tensor& live);
+  /// \returns the slot's buffer, valid until its next copy
   at::Tensor Copy(size_t slot, const at::Tensor& live);
-  int64_t size_bytes() const;
   /// Gives the memory back.
   void Release() { buffers_.clear(); }
 

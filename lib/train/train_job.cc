@@ -733,8 +733,14 @@ bool TrainJob::SavesInBackground() {
   background_ = settings_.async_save == "on";
   if (settings_.async_save == "auto") {
     // By now the steps have what they need.
-    const AsyncSaveChoice choice =
-        ChooseAsyncSave(SnapshotBytes(model_->parameters().values().numel()), AvailableMemoryBytes());
+    const at::Tensor& values = model_->parameters().values();
+    AsyncSaveChoice choice = ChooseAsyncSave(SnapshotBytes(values.numel()), AvailableMemoryBytes());
+    try {
+      for (size_t slot = 0; choice.background && slot < 3; ++slot) snapshot_.Allocate(slot, values);
+    } catch (const std::exception&) {  // a limit that the system's free memory does not tell
+      snapshot_.Release();
+      choice = {.background = false, .reason = "there is no memory for a copy of weights and moments"};
+    }
     background_ = choice.background;
     if (!choice.background) recorder_->Warn("checkpoints stall training: " + choice.reason);
   }

@@ -4,6 +4,7 @@
 #
 # usage: scripts/compare/kill_resume.sh [KILLS] [SEED] [PRECISION...]     (default: 50 1 no bf16 fp16)
 #
+# The undisturbed run writes its checkpoints in the foreground, the killed ones in the background.
 # A small model that saves at every step spends much of its time in saves; a kill that leaves a temporary
 # checkpoint folder, or a temporary latest, fell into one. A run that ends before all its kills is followed by
 # another. Prints what it counted. Exits 1 when the weights or the state of a resumed run differ, or when fewer
@@ -37,12 +38,12 @@ status=0
 for precision in "${precisions[@]}"; do
   train=("$bin/train" --quiet --model model.json --seq 128 --batch 2 --accum 2 --steps 200 --save-every 1 --keep 2
     --mixed-precision "$precision")
-  "${train[@]}" --out whole
+  "${train[@]}" --async-save off --out whole
   want=$(hash_of whole)
 
   killed=0 in_save=0 before_step=0 runs=0 same=0
   while ((killed < kills)); do
-    "${train[@]}" --out killed --resume &
+    "${train[@]}" --async-save on --out killed --resume &
     pid=$!
     delay_ms=$((200 + RANDOM % 1300))
     sleep "$((delay_ms / 1000)).$(printf '%03d' $((delay_ms % 1000)))"
@@ -60,7 +61,7 @@ for precision in "${precisions[@]}"; do
       before_step=$((before_step + 1))
     fi
   done
-  "${train[@]}" --out killed --resume
+  "${train[@]}" --async-save on --out killed --resume
   runs=$((runs + 1))
   got=$(hash_of killed)
   [[ $got != "$want" ]] || same=$((same + 1))

@@ -68,7 +68,7 @@ TEST_P(TrainKillTest, ResumeAfterKillNineEqualsTheUninterruptedRun) {
       "train --steps 120 --save-every 3 --keep 2 --eval-data other --eval-every 40 "
       "--mixed-precision " +
       precision;
-  const ProcessResult whole = Shell(train + " --out whole");
+  const ProcessResult whole = Shell(train + " --async-save off --out whole");
   ASSERT_EQ(whole.exit_status, 0) << whole.standard_error;
 
   const ProcessResult killed = Shell("RANDOM=" + std::to_string(TestSeed()) + "; train=\"" + train + R"(" 
@@ -76,7 +76,7 @@ TEST_P(TrainKillTest, ResumeAfterKillNineEqualsTheUninterruptedRun) {
     while [ $status != 0 ]; do
       # Four times at any system call of some save, then twice at any moment (if the run is not over before).
       fault=; [ $in_save = 4 ] || fault="any /.step- $((RANDOM % 150 + 1)) KILL"
-      LD_PRELOAD=$PRELOAD SYSCALL_FAULT=$fault $train --out killed --resume 2> log & pid=$!
+      LD_PRELOAD=$PRELOAD SYSCALL_FAULT=$fault $train --async-save on --out killed --resume 2> log & pid=$!
       if [ -z "$fault" ] && [ $kills -lt 6 ]; then
         sleep 0.$((RANDOM % 300 + 100)); kill -9 $pid 2> /dev/null
       fi
