@@ -45,6 +45,7 @@ void SnapshotBuffers::Allocate(size_t slot, const at::Tensor& live) {
     // Pinned memory is what a GPU copies to at its full rate.
     buffer = at::empty(live.sizes(),
                        at::TensorOptions().dtype(live.scalar_type()).pinned_memory(live.is_cuda()));
+    buffer.zero_();  // on the compute threads; a page that the first save touches would cost it a fault
   }
 }
 

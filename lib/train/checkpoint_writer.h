@@ -20,7 +20,8 @@ namespace trainwright {
 /// Host copies of tensors that training changes in place, in buffers that are used again.
 class SnapshotBuffers {
  public:
-  /// Makes the buffer of a slot, counted from 0, fit a tensor. \throws std::exception without the memory
+  /// Makes the buffer of a slot, counted from 0, fit a tensor, with its pages in place, so that a copy into it is
+  /// a copy alone. \throws std::exception without the memory
   void Allocate(size_t slot, const at::Tensor& live);
   /// \returns the slot's buffer, valid until its next copy
   at::Tensor Copy(size_t slot, const at::Tensor& live);

@@ -177,7 +177,7 @@ class TrainJob {
   int CopyAll();
   /// Deletes what does not stay.
   void Retain(int64_t newest_step);
-  /// Whether the next save is written in the background.
+  /// Whether saves are written in the background. The first call, after a step, gets memory for their copies.
   bool SavesInBackground();
   void MakeTrainer();
   /// The device's, as the user says or as its maker does.
@@ -731,9 +731,12 @@ nlohmann::ordered_json TrainJob::DescribeRun() const {
 bool TrainJob::SavesInBackground() {
   if (background_) return *background_;
   background_ = settings_.async_save == "on";
+  const at::Tensor& values = model_->parameters().values();
+  if (settings_.async_save == "on") {
+    for (size_t slot = 0; slot < 3; ++slot) snapshot_.Allocate(slot, values);
+  }
   if (settings_.async_save == "auto") {
     // By now the steps have what they need.
-    const at::Tensor& values = model_->parameters().values();
     AsyncSaveChoice choice = ChooseAsyncSave(SnapshotBytes(values.numel()), AvailableMemoryBytes());
     try {
       for (size_t slot = 0; choice.background && slot < 3; ++slot) snapshot_.Allocate(slot, values);
@@ -806,6 +809,7 @@ int TrainJob::Loop() {
     const bool saving = writer_.busy();
     const StepReport report = trainer_->Step(read);
     recorder_->RecordStep(report, stream_->epochs(), saving);
+    if (next == first + 1) SavesInBackground();
     if (report.read && report.labels > 0) history_.AddStep(report.step, report.loss_nats, report.lr);
     FinishCopies(/*wait=*/false);
 

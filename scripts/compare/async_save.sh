@@ -81,6 +81,6 @@ print("| load average before a run |", " | ".join(", ".join(loads[m]) for m in (
 first = [min((r for r in records("on", "checkpoint")), key=lambda r: r["step"])["snapshot_s"]]
 print()
 print(f"{begin['parameters'] / 1e6:.1f} million parameters: a snapshot copies {copied / 1e6:.0f} MB. A plain memmove of as "
-      f"many bytes by one thread, into memory used before: {spread(copies)} ms. The first snapshot of a run also has its "
-      f"memory given by the system: {spread(first)} ms.")
+      f"many bytes by one thread, into memory used before: {spread(copies)} ms. The first snapshot of "
+      f"a run, into memory that the run touched ahead: {spread(first)} ms.")
 PYTHON

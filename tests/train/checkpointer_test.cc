@@ -1,5 +1,7 @@
 #include "lib/train/checkpointer.h"
 
+#include <ATen/ops/equal.h>
+#include <ATen/ops/ones.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -158,6 +160,22 @@ TEST_F(CheckpointTest, TheBackgroundWritesTheSameBytesThoughTrainingGoesOn) {
     state_.trainer.exp_avg.copy_(weights.mul(2));
     state_.trainer.exp_avg_sq.copy_(weights.mul(3));
   }
+}
+
+TEST(SnapshotBuffersTest, TheFirstCopyIntoMemoryMadeAheadFaultsInNoPage) {
+  const auto faults = [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+  };
+  const at::Tensor live = at::ones({int64_t{1} << 22});
+  const int64_t pages = live.nbytes() / sysconf(_SC_PAGESIZE);
+  SnapshotBuffers buffers;
+  buffers.Allocate(0, live);
+  const int64_t before = faults();
+  const at::Tensor copy = buffers.Copy(0, live);
+  EXPECT_LT(faults() - before, pages / 20);
+  EXPECT_TRUE(at::equal(copy, live));
 }
 
 TEST_F(CheckpointTest, AnErrorOfTheBackgroundIsThrownOnceToWhoeverAsks) {
