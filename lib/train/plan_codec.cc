@@ -80,9 +80,8 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
     ReadField(json, "clip", path, &plan.clip);
     ReadField(json, "decay_steps", path, &plan.schedule.decay_steps);
     ReadField(json, "cycle_momentum", path, &plan.schedule.cycle_beta1);
-    // Plans from before there was a choice have neither.
-    plan.objective = ObjectiveNamed(json.value("objective", "lm"));
-    plan.loss_on = ParseLossOn(json.value("loss_on", "assistant"));
+    plan.objective = ObjectiveNamed(json.at("objective").get<std::string>());
+    plan.loss_on = ParseLossOn(json.at("loss_on").get<std::string>());
     ReadField(json, "z_loss", path, &plan.z_loss);
     ReadField(json, "label_smoothing", path, &plan.label_smoothing);
     ReadField(json, "drop_last", path, &plan.drop_last);

@@ -61,7 +61,8 @@ void CheckCounts(const TrainState& state, const std::string& path) {
 /// Adds what 0.1.0 did not write: it saved between steps only, and had none of the later levers.
 void CompleteFirstState(nlohmann::json* json) {
   const nlohmann::json later_levers = {
-      {"decay_steps", 0}, {"cycle_momentum", false}, {"z_loss", 0}, {"label_smoothing", 0}, {"drop_last", false}};
+      {"decay_steps", 0},   {"cycle_momentum", false}, {"z_loss", 0},           {"label_smoothing", 0},
+      {"drop_last", false}, {"objective", "lm"},       {"loss_on", "assistant"}};
   for (const auto& [name, off] : later_levers.items()) json->at("plan").emplace(name, off);
   json->emplace("accumulation_phase", 0);
   json->emplace("watchdog", nullptr);

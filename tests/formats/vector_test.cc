@@ -171,6 +171,48 @@ TEST(SftVectorTest, TheReferenceDecoderSeesWhatTheShardWriterWrites) {
   EXPECT_THAT(flags, testing::ElementsAre(8, 16, 8 | 2 | 32, 8 | 1, 16, 4));
 }
 
+TEST(SftVectorTest, EveryFlippedBitAndEveryPrefixIsRefused) {
+  const auto stream_is_read = [](ByteSpan bytes) {
+    try {
+      TokenStreamReader reader(MemorySource(bytes));
+      for (DocumentPiece piece; reader.Next(&piece);) {
+      }
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  };
+  const auto shards_are_read = [](ByteSpan bytes) {
+    try {
+      test::ReadShardStream(bytes);
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  };
+  const auto view_is_read = [](ByteSpan bytes) {
+    try {
+      test::ReadShardView(bytes);
+    } catch (const Error&) {
+      return false;
+    }
+    return true;
+  };
+  const auto expect_sealed = [](std::vector<uint8_t> bytes, const auto& is_read) {
+    ASSERT_TRUE(is_read(bytes));
+    for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(is_read(ByteSpan(bytes).first(size))) << size;
+    for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+      const auto flip = static_cast<uint8_t>(1u << (bit % 8));
+      bytes[bit / 8] ^= flip;
+      EXPECT_FALSE(is_read(bytes)) << "bit " << bit;
+      bytes[bit / 8] ^= flip;
+    }
+  };
+  expect_sealed(test::HexDumpOf("trainwright-token-stream.5", 1), stream_is_read);
+  expect_sealed(test::HexDumpOf("trainwright-shard.5", 1), shards_are_read);
+  expect_sealed(test::HexDumpOf("trainwright-shard.5", 1), view_is_read);
+}
+
 TEST(SftVectorTest, SegmentsThatDoNotFitTogetherAreRefused) {
   const auto refused = [](std::vector<Segment> segments) {
     size_t tokens = 0;

@@ -483,7 +483,8 @@ TEST_F(CheckpointTest, AStateOfTheFirstVersionIsReadWithLaterLeversOff) {
     (*state)["schema"] = "trainwright.state/1";
     for (const char* name : {"accumulation_phase", "watchdog"}) ASSERT_EQ(state->erase(name), 1u) << name;
     ASSERT_EQ((*state)["compute"].erase("attention"), 1u);
-    for (const char* name : {"decay_steps", "cycle_momentum", "z_loss", "label_smoothing", "drop_last"}) {
+    for (const char* name :
+         {"decay_steps", "cycle_momentum", "z_loss", "label_smoothing", "drop_last", "objective", "loss_on"}) {
       ASSERT_EQ((*state)["plan"].erase(name), 1u) << name;
     }
   });
