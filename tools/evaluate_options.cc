@@ -45,7 +45,8 @@ const ToolInfo& EvaluateInfo() {
                    {"CHECKPOINTS",
                     "--checkpoint takes a checkpoint folder of train(1), a run directory (its latest "
                     "checkpoint is used), or "
-                    "any Llama or GPT-2 model folder as Hugging Face transformers writes it. Files that "
+                    "any Llama, Mistral, Qwen2, GPT-2 or GPT-NeoX model folder as Hugging Face transformers "
+                    "writes it. Files that "
                     "metadata.json lists are "
                     "checked against their hashes first."}},
       .examples = {{"pretokenize tinyshakespeare.txt | pack --chunk 1024 -o shards/ && train --steps 2 "

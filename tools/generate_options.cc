@@ -21,7 +21,8 @@ const ToolInfo& GenerateInfo() {
       .sections =
           {{"CHECKPOINTS",
             "--checkpoint takes a checkpoint folder of train(1), a run directory (its latest checkpoint is "
-            "used), or any Llama or GPT-2 model folder as Hugging Face transformers writes it, with its "
+            "used), or any Llama, Mistral, Qwen2, GPT-2 or GPT-NeoX model folder as Hugging Face "
+            "transformers writes it, with its "
             "tokenizer."},
            {"SAMPLING",
             "--temperature 0, the default, takes the most probable token each time. Otherwise tokens are "

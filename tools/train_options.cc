@@ -9,8 +9,10 @@ const ToolInfo& TrainInfo() {
       .name = "train",
       .summary = "train a language model on packed shards",
       .description =
-          "Trains a model of the Llama or GPT-2 family from scratch on shards made by pack(1) and writes a "
-          "run directory with checkpoints that Hugging Face transformers opens. Without options it reads "
+          "Trains a model of the Llama, Mistral, Qwen2, GPT-2 or GPT-NeoX family on shards made by pack(1), "
+          "from "
+          "scratch or from given weights (--init), and writes a run directory with checkpoints that Hugging "
+          "Face transformers opens. Without options it reads "
           "shards/, chooses a model for the "
           "device, trains for one epoch but at least 100 optimizer steps, and writes runs/<model>-001. What "
           "it chose, "
@@ -224,9 +226,18 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option(
          "--model", settings->model,
          "llama-1m, llama-5m, llama-15m, llama-60m, llama-125m, llama-350m, llama-1b (parameters besides "
-         "embeddings); gpt2-124m, gpt2-350m, gpt2-774m, gpt2-1558m (published shapes, without dropout); "
-         "nanogpt-10m (6 layers, 384 wide, no biases); or the path of a config.json of either family "
-         "(default: by device)")
+         "embeddings); smollm2-135m, smollm2-360m, tinyllama-1.1b, mistral-7b, qwen2-0.5b, gpt2-124m, "
+         "gpt2-350m, "
+         "gpt2-774m, gpt2-1558m (published shapes, without dropout); nanogpt-10m (6 layers, 384 wide, no "
+         "biases); "
+         "neox-tiny, neox-1.4b (GPT-NeoX: a quarter of each head turns, parallel residual); or the path of a "
+         "config.json of one of these families (default: by device)")
+      ->group("Model");
+  app.add_option(
+         "--init", settings->init,
+         "start a new run from the weights and the shape of this model: a folder of Hugging Face "
+         "transformers, a checkpoint, or a run directory; takes the place of --model. Its tokenizer must be "
+         "the data's. A run that is resumed has its own weights")
       ->group("Model");
   app.add_option("--mixed-precision", settings->mixed_precision,
                  "no, bf16, fp16 (with dynamic loss scaling), or auto: bf16 where the device is fast at it "
@@ -260,8 +271,9 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
       ->group("Step");
   app.add_option("--accum", settings->accum, "micro-batches in an optimizer step (default: 1)")
       ->group("Step");
-  app.add_option("--seq", settings->seq,
-                 "most tokens in a sample; longer documents are split (default: the model's context)")
+  app.add_option(
+         "--seq", settings->seq,
+         "most tokens in a sample; longer documents are split (default: the model's context, at most 2048)")
       ->group("Step");
 
   app.add_option("--lr", settings->lr, "peak learning rate (default: 0.5 / hidden size, at most 0.003)")

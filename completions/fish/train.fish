@@ -25,6 +25,7 @@ complete -c train -l log-every -x -d 'Steps between step records in metrics.json
 complete -c train -l report -x -a '(__fish_complete_directories)' -d 'Make report.svg of a run directory anew from its metrics.jsonl, and nothing else'
 complete -c train -l cache-dir -x -a '(__fish_complete_directories)' -d 'Where --data - keeps the shards in a nameless file (default: TMPDIR, or /var/tmp)'
 complete -c train -l model -x -d 'llama-1m, llama-5m, llama-15m, llama-60m, llama-125m, llama-350m, llama-1b (parameters besides embeddings)'
+complete -c train -l init -x -d 'Start a new run from the weights and the shape of this model: a folder of Hugging Face transformers, a checkpoint, or a run directory'
 complete -c train -l mixed-precision -x -a 'no bf16 fp16 auto' -d 'no, bf16, fp16 (with dynamic loss scaling), or auto: bf16 where the device is fast at it (default: no)'
 complete -c train -l seed -x -d 'Of the initial weights and the order of the data (default: 0)'
 complete -c train -l steps -x -d 'Optimizer steps (default: one epoch, at least 100)'

@@ -67,6 +67,9 @@ class MappedFile {
   MappedFile& operator=(MappedFile&&) = delete;
   ByteSpan bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
+  /// Takes a part of the file, which was read for the last time, out of the process's memory. Reading it
+  /// again is possible and brings it back. \param part of bytes()
+  void Release(ByteSpan part) const;
 
  private:
   std::string path_;

@@ -5,6 +5,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "lib/base/error.h"
 #include "lib/device/upload.h"
@@ -13,6 +14,8 @@ namespace trainwright {
 
 CachedDecoder::CachedDecoder(Transformer* model, int64_t max_tokens, int64_t sequences)
     : model_(*model), max_tokens_(max_tokens), lengths_(static_cast<size_t>(sequences), 0) {
+  seen_.resize(lengths_.size());
+  length_classes_.resize(lengths_.size());
   TRAINWRIGHT_CHECK(max_tokens <= model_.positions_limit() && sequences >= 1);
   const ModelConfig& config = model_.config();
   const auto options = at::TensorOptions().dtype(model_.numerics_.storage).device(model_.device_);
@@ -47,6 +50,23 @@ DeviceInput CachedDecoder::InputOf(const std::vector<Continuation>& next, int64_
 }
 
 at::Tensor CachedDecoder::AppendToEach(const std::vector<Continuation>& next, int64_t rows) {
+  const RopeTable* rope = model_.rope();
+  if (rope == nullptr || !rope->rope().depends_on_length()) return AppendToCache(next, rows);
+  std::vector<Continuation> turned = next;
+  for (Continuation& continuation : turned) {
+    const auto sequence = static_cast<size_t>(continuation.sequence);
+    std::vector<int64_t>& seen = seen_[sequence];
+    seen.insert(seen.end(), continuation.tokens.begin(), continuation.tokens.end());
+    const int64_t length_class = rope->rope().LengthClass(static_cast<int64_t>(seen.size()));
+    if (length_class == length_classes_[sequence]) continue;
+    continuation.tokens = seen;  // other frequencies turned the keys in the cache
+    lengths_[sequence] = 0;
+    length_classes_[sequence] = length_class;
+  }
+  return AppendToCache(turned, rows);
+}
+
+at::Tensor CachedDecoder::AppendToCache(const std::vector<Continuation>& next, int64_t rows) {
   std::vector<CachePlace> places;
   std::vector<int64_t> last_rows;
   bool all_new = true;
@@ -61,8 +81,8 @@ at::Tensor CachedDecoder::AppendToEach(const std::vector<Continuation>& next, in
   rows = std::max(rows, static_cast<int64_t>(places.size()));
   const DeviceInput input = InputOf(next, rows);
   const Numerics& numerics = model_.numerics_;
-  const AttentionShape shape = model_.ShapeOf(rows);
   const auto attend = [&](size_t layer, Transformer::LayerViews& views) {
+    const AttentionShape shape = model_.ShapeOf(rows, layer);
     FillCache(shape, views.qkv, places, keys_bmc_[layer], values_bmc_[layer]);
     if (all_new) {
       PackedAttention(numerics, shape, views.qkv, input.spans, views.attention, views.lse_hn);
@@ -94,6 +114,10 @@ void CachedDecoder::Fork(int64_t from, int64_t to, int64_t length) {
     }
   }
   lengths_[static_cast<size_t>(to)] = length;
+  const std::vector<int64_t>& seen = seen_[static_cast<size_t>(from)];  // empty where it does not matter
+  seen_[static_cast<size_t>(to)] =
+      std::vector<int64_t>(seen.begin(), seen.begin() + std::min<int64_t>(length, std::ssize(seen)));
+  length_classes_[static_cast<size_t>(to)] = length_classes_[static_cast<size_t>(from)];
 }
 
 }  // namespace trainwright

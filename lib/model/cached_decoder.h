@@ -21,11 +21,16 @@ class CachedDecoder final : public Decoder {
   int64_t length(int64_t sequence) const override { return lengths_[static_cast<size_t>(sequence)]; }
 
  private:
+  at::Tensor AppendToCache(const std::vector<Continuation>& next, int64_t rows);
   DeviceInput InputOf(const std::vector<Continuation>& next, int64_t rows) const;
 
   Transformer& model_;
   int64_t max_tokens_;
   std::vector<int64_t> lengths_;
+  // Where frequencies depend on the length: the tokens of each sequence, and whose frequencies turned its
+  // keys.
+  std::vector<std::vector<int64_t>> seen_;
+  std::vector<int64_t> length_classes_;
   std::vector<at::Tensor> keys_bmc_, values_bmc_;  // a layer each, storage type, C = G K
 };
 

@@ -34,4 +34,15 @@ bool VerifyCheckpointFiles(const std::string& folder) {
   return true;
 }
 
+nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const std::string& field) {
+  const std::string path = folder + "/" + kCheckpointMetadataFile;
+  if (!std::filesystem::exists(path)) return nullptr;
+  const std::vector<uint8_t> text = ReadWholeFile(path, uint64_t{64} << 20);
+  const auto metadata = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto at = [](const nlohmann::ordered_json& object, const std::string& key) {
+    return object.is_object() && object.contains(key) ? object[key] : nlohmann::ordered_json();
+  };
+  return at(at(metadata, "provenance"), field);
+}
+
 }  // namespace trainwright

@@ -1,6 +1,7 @@
 /// metadata.json of a checkpoint folder: the size and SHA-256 of every file beside it.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 namespace trainwright {
@@ -11,5 +12,8 @@ inline constexpr char kCheckpointMetadataFile[] = "metadata.json";
 /// \returns false when the folder has no metadata.json (a model that other tools wrote)
 /// \throws Error{kBadInput} naming the file that disagrees or is missing, Error{kIo}
 bool VerifyCheckpointFiles(const std::string& folder);
+
+/// A field of the provenance in the folder's metadata.json, or null.
+nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const std::string& field);
 
 }  // namespace trainwright

@@ -5,6 +5,7 @@
 
 #include "lib/base/error.h"
 #include "lib/io/byte_source.h"
+#include "lib/model/config_json.h"
 
 namespace trainwright {
 namespace {

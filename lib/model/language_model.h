@@ -43,6 +43,8 @@ struct Continuation {
 
 /// Continues sequences, keeping the keys and values of what each has seen. They are empty at first.
 /// Holds memory for `max_tokens` positions of each; the model outlives it. Not thread-safe.
+/// Where rotary frequencies depend on the length (RopeParameters::LengthClass), a call that changes those of
+/// a sequence computes all of it again.
 class Decoder {
  public:
   virtual ~Decoder() = default;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "lib/base/error.h"
 #include "lib/model/initialize.h"
 #include "lib/nn/elementwise.h"
 #include "lib/nn/embedding.h"
@@ -25,6 +26,10 @@ const ModelConfig& Llama::CheckedConfig(const ModelConfig& config) {
                                             std::to_string(config.num_kv_heads) + ")");
   }
   if (config.head_dim % 2 != 0) RefuseConfig("head_dim", "must be even for rotary positions");
+  const Biases& biases = config.biases;
+  TRAINWRIGHT_CHECK(config.llama_like() && config.rope.partial_rotary_factor == 1.0 && !biases.norm &&
+                    (config.layer_windows.empty() ||
+                     static_cast<int64_t>(config.layer_windows.size()) == config.num_layers));
   return config;
 }
 
@@ -32,11 +37,14 @@ Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device dev
              std::optional<uint64_t> seed, const FineTuning& tuning)
     : Transformer(CheckedConfig(config), numerics, device, {.mlp_inner = 2 * config.intermediate_size},
                   tuning),
-      rope_({.theta = config.rope_theta}, config.head_dim, device) {
+      rope_(config.rope, config.head_dim, device) {
   FlatParameters& parameters = this->parameters();
   struct Indices {
-    size_t attention_norm, q, k, v, o, mlp_norm, gate, up, down;
+    size_t attention_norm, mlp_norm;
+    std::vector<size_t> qkv, attention_out, gate_up, down;
+    std::vector<size_t> qkv_biases, attention_out_biases, gate_up_biases, down_biases;
   };
+  const Biases& biases = config.biases;
   const int64_t width = config.hidden_size, wide = config.intermediate_size;
   const int64_t query = config.num_heads * config.head_dim, key = config.num_kv_heads * config.head_dim;
   embedding_ = parameters.Add("model.embed_tokens.weight", {config.vocab_size, width}, true);
@@ -49,26 +57,34 @@ Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device dev
     const auto norm = [&](const char* name) {
       return parameters.Add(prefix + name + ".weight", {width}, false);
     };
+    const auto bias = [&](bool biased, const char* name, int64_t size, std::vector<size_t>* indices_of) {
+      if (biased) indices_of->push_back(parameters.Add(prefix + name + ".bias", {size}, false));
+    };
     Indices i{};
     i.attention_norm = norm("input_layernorm");
-    i.q = matrix("self_attn.q_proj", query, width);
-    i.k = matrix("self_attn.k_proj", key, width);
-    i.v = matrix("self_attn.v_proj", key, width);
-    i.o = matrix("self_attn.o_proj", width, query);
+    i.qkv = {matrix("self_attn.q_proj", query, width), matrix("self_attn.k_proj", key, width),
+             matrix("self_attn.v_proj", key, width)};
+    bias(biases.qkv, "self_attn.q_proj", query, &i.qkv_biases);
+    bias(biases.qkv, "self_attn.k_proj", key, &i.qkv_biases);
+    bias(biases.qkv, "self_attn.v_proj", key, &i.qkv_biases);
+    i.attention_out = {matrix("self_attn.o_proj", width, query)};
+    bias(biases.attention_out, "self_attn.o_proj", width, &i.attention_out_biases);
     i.mlp_norm = norm("post_attention_layernorm");
-    i.gate = matrix("mlp.gate_proj", wide, width);
-    i.up = matrix("mlp.up_proj", wide, width);
-    i.down = matrix("mlp.down_proj", width, wide);
+    i.gate_up = {matrix("mlp.gate_proj", wide, width), matrix("mlp.up_proj", wide, width)};
+    bias(biases.mlp, "mlp.gate_proj", wide, &i.gate_up_biases);
+    bias(biases.mlp, "mlp.up_proj", wide, &i.gate_up_biases);
+    i.down = {matrix("mlp.down_proj", width, wide)};
+    bias(biases.mlp, "mlp.down_proj", width, &i.down_biases);
     indices.push_back(i);
   }
   final_norm_ = parameters.Add("model.norm.weight", {width}, false);
-  head_ = config.tie_embeddings ? embedding_
-                                : parameters.Add("lm_head.weight", {config.vocab_size, width}, true);
+  head_ = AddHead("lm_head.weight", embedding_);
   AllocateParameters();
   for (const Indices& i : indices) {
-    layers_.push_back({i.attention_norm, i.mlp_norm, Linear(&parameters, {i.q, i.k, i.v}),
-                       Linear(&parameters, {i.o}), Linear(&parameters, {i.gate, i.up}),
-                       Linear(&parameters, {i.down})});
+    layers_.push_back({i.attention_norm, i.mlp_norm, Linear(&parameters, i.qkv, i.qkv_biases),
+                       Linear(&parameters, i.attention_out, i.attention_out_biases),
+                       Linear(&parameters, i.gate_up, i.gate_up_biases),
+                       Linear(&parameters, i.down, i.down_biases)});
   }
   if (seed) {
     const auto into_residual = [](const std::string& name) {
@@ -84,10 +100,10 @@ RopeRows Llama::RowsOf(const DeviceInput& input) {
 
 at::Tensor Llama::Forward(const DeviceInput& input, bool keep, const Attend& attend) {
   const int64_t num_tokens = input.num_tokens();
-  const AttentionShape shape = ShapeOf(num_tokens);
+  const AttentionShape shape = ShapeOf(num_tokens, 0);
   const double epsilon = config().rms_norm_eps;
   const RopeRows rope = RowsOf(input);
-  auto [normed, update, activation] = NewForwardScratch(num_tokens);
+  auto [normed, update, activation, unused] = NewForwardScratch(num_tokens);
   at::Tensor stream = ViewsOf(0, num_tokens).input_nd, pending;
   Embed(Value(embedding_), input.tokens_n, stream);
   for (size_t i = 0; i < layers_.size(); ++i) {
@@ -115,7 +131,7 @@ at::Tensor Llama::Forward(const DeviceInput& input, bool keep, const Attend& att
 
 void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
   const int64_t num_tokens = input.num_tokens();
-  const AttentionShape shape = ShapeOf(num_tokens);
+  const AttentionShape shape = ShapeOf(num_tokens, 0);
   const RopeRows rope = RowsOf(input);
   BackwardScratch scratch = NewBackwardScratch(num_tokens);
   const auto norm_backward = [&](const at::Tensor& d_out, const at::Tensor& x,
@@ -147,8 +163,8 @@ void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
                                  below_attention ? scratch.d_attention : unwanted);
     if (!below_attention) return;
     if (numerics().emulated()) RoundInto(numerics(), scratch.d_attention, scratch.d_attention);
-    PackedAttentionBackward(numerics(), shape, scratch.d_attention, views.qkv, views.attention, views.lse_hn,
-                            input.spans, scratch.d_qkv);
+    PackedAttentionBackward(numerics(), ShapeOf(num_tokens, i), scratch.d_attention, views.qkv,
+                            views.attention, views.lse_hn, input.spans, scratch.d_qkv);
     ApplyRope(numerics(), rope, shape, /*backward=*/true, scratch.d_qkv);
     RmsNormAgain(numerics(), views.input_nd, views.input_statistics_sn[0], Value(layer.attention_norm),
                  scratch.normed_nd);

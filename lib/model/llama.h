@@ -1,4 +1,5 @@
-/// The Llama family: RMSNorm, rotary positions, grouped-query attention, SwiGLU. \source arXiv:2302.13971
+/// The Llama-like families: RMSNorm, rotary positions, grouped-query attention, SwiGLU; Mistral's sliding
+/// windows, Qwen2's biases. \source arXiv:2302.13971, arXiv:2310.06825, arXiv:2407.10671
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@ class Llama final : public Transformer {
   at::Tensor Forward(const DeviceInput& input, bool keep, const Attend& attend) override;
   void Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) override;
   const Parameter& Head() const override { return parameters().all()[head_]; }
+  const RopeTable* rope() const override { return &rope_; }
 
  private:
   struct Layer {

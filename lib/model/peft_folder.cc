@@ -108,7 +108,7 @@ std::string EncodePeftConfig(const LanguageModel& model, const std::string& base
   const LoraOptions& lora = parameters.adapters()->options();
   bool turned = false;
   for (const LoraModule& module : parameters.adapters()->modules()) {
-    turned |= parameters.all()[module.weight].transposed_in_files;
+    turned |= parameters.all()[module.weight].file_order == FileOrder::kTransposed;
   }
   ordered_json config = {{"base_model_name_or_path", base_model},
                          {"bias", "none"},
@@ -207,14 +207,17 @@ void WritePeftFolder(const std::string& folder, const LanguageModel& model, cons
   TRAINWRIGHT_CHECK(parameters.adapters() != nullptr);
   WriteFileAtomically(folder + "/" + kAdapterConfigName, AsBytes(EncodePeftConfig(model, base_model)));
   const at::Tensor flat = (values.defined() ? values : parameters.values()).cpu();
-  const auto* data = reinterpret_cast<const uint8_t*>(flat.const_data_ptr<float>());
+  std::vector<at::Tensor> kept;  // while the file is written
   std::vector<SafetensorsTensor> tensors;
   for (const Parameter& parameter : parameters.all()) {
     if (!IsAdapterParameter(parameter)) continue;
+    const at::Tensor ours = flat.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
+    kept.push_back(AsInFiles(parameter, ours).contiguous());
+    const auto* data = reinterpret_cast<const uint8_t*>(kept.back().const_data_ptr<float>());
     tensors.push_back({kTensorPrefix + parameter.name,
                        "F32",
                        parameter.shape,
-                       {data + parameter.offset * sizeof(float), static_cast<size_t>(parameter.size) * 4}});
+                       {data, static_cast<size_t>(parameter.size) * 4}});
   }
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   AtomicFileSink sink(folder + "/" + kAdapterWeightsName);
@@ -234,7 +237,8 @@ void LoadPeftWeights(const std::string& folder, FlatParameters* parameters) {
       throw Error(ErrorCode::kBadInput, path, "is no adapter of the modules that adapter_config.json names",
                   "tensor " + entry.name);
     }
-    parameters->Assign(found->second, ViewTensor(entry, data, path, parameters->all()[found->second].shape));
+    const Parameter& parameter = parameters->all()[found->second];
+    parameters->Assign(found->second, AsInModel(parameter, ViewTensor(entry, data, path, parameter.shape)));
     missing.erase(found);
   });
   if (!missing.empty()) {
@@ -248,14 +252,19 @@ void MergePeftFolder(const std::string& folder, FlatParameters* parameters) {
   // The adapters of a model of these shapes, alone.
   const PeftConfig config = ReadPeftConfig(folder);
   FlatParameters shapes;
-  for (const Parameter& parameter : parameters->all())
-    shapes.Add(parameter.name, parameter.shape, parameter.decay);
+  const auto add = [](const Parameter& parameter, FlatParameters* to) {
+    const size_t index = to->Add(parameter.name, parameter.shape, parameter.decay);
+    (*to)[index].file_order = parameter.file_order;
+    (*to)[index].num_heads = parameter.num_heads;
+    return index;
+  };
+  for (const Parameter& parameter : parameters->all()) add(parameter, &shapes);
   const LoraAdapters adapters(config.lora, &shapes);
   FlatParameters low_rank;
   std::map<std::string, size_t> indices;
   for (const Parameter& parameter : shapes.all()) {
     if (IsAdapterParameter(parameter)) {
-      indices[parameter.name] = low_rank.Add(parameter.name, parameter.shape, false);
+      indices[parameter.name] = add(parameter, &low_rank);
     }
   }
   low_rank.Allocate({}, at::Device(at::kCPU));

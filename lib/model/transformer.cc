@@ -58,8 +58,15 @@ void Transformer::RequirePositive(std::initializer_list<std::pair<const char*, i
   }
 }
 
-AttentionShape Transformer::ShapeOf(int64_t num_tokens) const {
-  return {num_tokens, config_.num_heads, config_.num_kv_heads, config_.head_dim};
+size_t Transformer::AddHead(const std::string& name, size_t embeddings) {
+  if (!config_.tie_embeddings) return parameters_.Add(name, {config_.vocab_size, config_.hidden_size}, true);
+  parameters_.AddAlias(name, embeddings);
+  return embeddings;
+}
+
+AttentionShape Transformer::ShapeOf(int64_t num_tokens, size_t layer) const {
+  return {num_tokens, config_.num_heads, config_.num_kv_heads, config_.head_dim,
+          config_.window(static_cast<int64_t>(layer))};
 }
 
 at::Tensor Transformer::Temporary(Buffer& buffer, int64_t rows, int64_t columns) {
@@ -72,10 +79,12 @@ at::Tensor Transformer::TemporaryFp32(Buffer& buffer, int64_t rows, int64_t colu
 
 Transformer::LayerViews Transformer::ViewsOf(size_t layer, int64_t num_tokens) {
   Saved& saved = saved_[layer];
-  const AttentionShape shape = ShapeOf(num_tokens);
+  const AttentionShape shape = ShapeOf(num_tokens, layer);
   LayerViews views;
   views.input_nd = TemporaryFp32(saved.input, num_tokens, config_.hidden_size);
-  views.middle_nd = TemporaryFp32(saved.middle, num_tokens, config_.hidden_size);
+  if (!sizes_.parallel_residual) {
+    views.middle_nd = TemporaryFp32(saved.middle, num_tokens, config_.hidden_size);
+  }
   views.input_statistics_sn = TemporaryFp32(saved.input_statistics, sizes_.norm_statistics, num_tokens);
   views.middle_statistics_sn = TemporaryFp32(saved.middle_statistics, sizes_.norm_statistics, num_tokens);
   views.qkv = Temporary(saved.qkv, num_tokens, shape.row());
@@ -86,14 +95,15 @@ Transformer::LayerViews Transformer::ViewsOf(size_t layer, int64_t num_tokens) {
 }
 
 Transformer::ForwardScratch Transformer::NewForwardScratch(int64_t num_tokens) {
-  return {Temporary(normed_, num_tokens, config_.hidden_size),
-          Temporary(update_, num_tokens, config_.hidden_size),
-          Temporary(activation_, num_tokens, config_.intermediate_size)};
+  const int64_t width = config_.hidden_size;
+  return {Temporary(normed_, num_tokens, width), Temporary(update_, num_tokens, width),
+          Temporary(activation_, num_tokens, config_.intermediate_size),
+          sizes_.parallel_residual ? Temporary(parallel_update_, num_tokens, width) : at::Tensor()};
 }
 
 Transformer::BackwardScratch Transformer::NewBackwardScratch(int64_t num_tokens) {
   const int64_t width = config_.hidden_size, wide = config_.intermediate_size;
-  const AttentionShape shape = ShapeOf(num_tokens);
+  const AttentionShape shape = ShapeOf(num_tokens, 0);
   BackwardScratch scratch;
   scratch.normed_nd = Temporary(normed_, num_tokens, width);
   scratch.d_normed_nd = Temporary(d_normed_, num_tokens, width);
@@ -118,9 +128,9 @@ DeviceInput Transformer::Checked(const ModelInput& input) const {
 }
 
 at::Tensor Transformer::ForwardPacked(const DeviceInput& input, bool keep) {
-  const AttentionShape shape = ShapeOf(input.num_tokens());
-  return Forward(input, keep, [&](size_t /*layer*/, LayerViews& views) {
-    PackedAttention(numerics_, shape, views.qkv, input.spans, views.attention, views.lse_hn);
+  return Forward(input, keep, [&](size_t layer, LayerViews& views) {
+    PackedAttention(numerics_, ShapeOf(input.num_tokens(), layer), views.qkv, input.spans, views.attention,
+                    views.lse_hn);
   });
 }
 
@@ -160,7 +170,7 @@ ModelMemory Transformer::memory() const {
     add({&saved.input, &saved.middle, &saved.input_statistics, &saved.middle_statistics, &saved.qkv,
          &saved.attention, &saved.lse, &saved.mlp});
   }
-  add({&output_, &output_statistics_, &normed_, &update_, &activation_, &d_stream_, &d_short_, &d_normed_,
+  add({&output_, &output_statistics_, &normed_, &update_, &parallel_update_, &activation_, &d_stream_, &d_short_, &d_normed_,
        &d_activation_, &d_attention_, &d_qkv_});
   memory.activation_bytes += parameters_.scratch_bytes();
   if (parameters_.adapters() != nullptr) memory.activation_bytes += parameters_.adapters()->workspace_bytes();

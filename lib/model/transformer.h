@@ -18,6 +18,7 @@
 #include "lib/model/language_model.h"
 #include "lib/nn/attention.h"
 #include "lib/nn/buffer.h"
+#include "lib/nn/rope.h"
 
 namespace trainwright {
 
@@ -37,17 +38,20 @@ class Transformer : public LanguageModel {
   struct Sizes {
     int64_t norm_statistics = 1;  ///< values a row that a norm keeps
     int64_t mlp_inner = 0;        ///< columns of `mlp_nf` in LayerViews
+    bool parallel_residual = false;  ///< attention and MLP read the same input
   };
   /// What the backward pass of a layer needs, cut to the length of the micro-batch; normalised inputs and
   /// the MLP's activation are computed again from it. Statistics and the stream (input, middle) are fp32.
+  /// With a parallel residual there is no middle.
   struct LayerViews {
     at::Tensor input_nd, middle_nd, input_statistics_sn, middle_statistics_sn, qkv, attention, lse_hn, mlp_nf;
   };
   /// Writes attention and lse_hn of a layer from its qkv.
   using Attend = std::function<void(size_t layer, LayerViews& views)>;
-  /// Temporaries of a forward pass, storage type: [N, D], [N, D], [N, F].
+  /// Temporaries of a forward pass, storage type: [N, D], [N, D], [N, F], and with a parallel residual [N,
+  /// D].
   struct ForwardScratch {
-    at::Tensor normed_nd, update_nd, activation_nf;
+    at::Tensor normed_nd, update_nd, activation_nf, parallel_update_nd;
   };
   /// Temporaries of a backward pass. `d_stream_nd` is fp32 and zero at first; `d_short_nd` is what products
   /// read of it: itself under fp32, else rounded by RefreshShort.
@@ -80,7 +84,11 @@ class Transformer : public LanguageModel {
 
   const Numerics& numerics() const { return numerics_; }
   at::Device device() const { return device_; }
-  AttentionShape ShapeOf(int64_t num_tokens) const;
+  /// The rotary positions of a family that has them, or null.
+  virtual const RopeTable* rope() const { return nullptr; }
+  /// Registers the matrix of the logits, or its name as another one of the tied embeddings.
+  size_t AddHead(const std::string& name, size_t embeddings);
+  AttentionShape ShapeOf(int64_t num_tokens, size_t layer) const;
   const at::Tensor& Value(size_t index) const { return parameters_.all()[index].value; }
   const at::Tensor& Gradient(size_t index) const { return parameters_.all()[index].gradient; }
   LayerViews ViewsOf(size_t layer, int64_t num_tokens);
@@ -114,8 +122,8 @@ class Transformer : public LanguageModel {
   FlatParameters parameters_;
   LinearCrossEntropy loss_;
   std::vector<Saved> saved_;
-  Buffer output_, output_statistics_, normed_, update_, activation_, d_stream_, d_short_, d_normed_,
-      d_activation_, d_attention_, d_qkv_;
+  Buffer output_, output_statistics_, normed_, update_, parallel_update_, activation_, d_stream_, d_short_,
+      d_normed_, d_activation_, d_attention_, d_qkv_;
 };
 
 }  // namespace trainwright

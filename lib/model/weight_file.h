@@ -19,6 +19,10 @@ class WeightFile {
   explicit WeightFile(const std::string& path);
   ByteSpan bytes() const { return mapped_ ? mapped_->bytes() : ByteSpan(restored_.bytes()); }
   const std::string& path() const { return path_; }
+  /// As of MappedFile; what a compressed file held stays.
+  void Release(ByteSpan part) const {
+    if (mapped_) mapped_->Release(part);
+  }
 
  private:
   std::string path_;

@@ -1,11 +1,15 @@
 #include "lib/model/weights_io.h"
 
+#include <ATen/ops/equal.h>
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -27,44 +31,67 @@ std::string ShapeName(const std::vector<int64_t>& shape) {
   return name + "]";
 }
 
-/// The files that hold a folder's weights, sorted.
-std::set<std::string> WeightFiles(const std::string& folder) {
-  if (std::filesystem::exists(folder + "/" + kWeights)) return {kWeights};
-  const std::string path = folder + "/" + kIndex;
-  if (!std::filesystem::exists(path)) {
-    throw Error(ErrorCode::kBadInput, folder,
-                "holds neither model.safetensors nor model.safetensors.index.json");
-  }
+constexpr char kOtherModelHint[] =
+    "config.json and the weights must belong to the same model; fetch both again, or correct config.json";
+constexpr char kFetchHint[] = "fetch the model again: its weights are incomplete";
+
+/// The files that hold a folder's weights, and which tensors an index says of each.
+using WeightFiles = std::map<std::string, std::set<std::string>>;
+
+WeightFiles ReadIndex(const std::string& folder, const std::string& path) {
   const std::vector<uint8_t> text = ReadWholeFile(path);
   const auto index = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
-    throw Error(ErrorCode::kBadInput, path, "has no weight_map");
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object() ||
+      index["weight_map"].empty()) {
+    throw Error(ErrorCode::kBadInput, path, "has no weight_map", "", kFetchHint);
   }
-  std::set<std::string> files;
+  WeightFiles files;
   for (const auto& [tensor, file] : index["weight_map"].items()) {
-    const bool plain = file.is_string() && file.get<std::string>().find('/') == std::string::npos;
-    if (!plain) throw Error(ErrorCode::kBadInput, path, "names no file of this folder", "tensor " + tensor);
-    files.insert(file.get<std::string>());
+    const std::string name = file.is_string() ? file.get<std::string>() : "";
+    if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..") {
+      throw Error(ErrorCode::kBadInput, path, "names " + file.dump() + ", which is no file of this folder",
+                  "tensor " + tensor, "the index must name files beside it");
+    }
+    files[name].insert(tensor);
+  }
+  for (const auto& [name, tensors] : files) {
+    if (!std::filesystem::is_regular_file(folder + "/" + name)) {
+      throw Error(ErrorCode::kBadInput, folder + "/" + name,
+                  std::string("is missing, though ") + kIndex + " names it", "tensor " + *tensors.begin(),
+                  kFetchHint);
+    }
   }
   return files;
 }
 
-/// Tensors that older tools stored though the model computes them: a copy of the tied head, rotary
-/// frequencies, GPT-2's causal masks.
-bool Redundant(const std::string& name, bool tied) {
-  return (tied && name == "lm_head.weight") || name.ends_with(".rotary_emb.inv_freq") ||
-         name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+WeightFiles FindWeightFiles(const std::string& folder) {
+  if (std::filesystem::exists(folder + "/" + kWeights)) return {{kWeights, {}}};
+  const std::string index = folder + "/" + kIndex;
+  if (std::filesystem::exists(index)) return ReadIndex(folder, index);
+  throw Error(ErrorCode::kBadInput, folder,
+              "holds neither model.safetensors nor model.safetensors.index.json", "",
+              "weights of other formats (pytorch_model.bin, GGUF) become safetensors by transformers' "
+              "save_pretrained");
 }
 
-/// Whether a file's tensor is the model's of that name. Files of GPT-2's body alone, as published, lack a
-/// prefix.
-bool NamesTensor(const std::string& in_file, const std::string& name) {
-  return in_file == name || "transformer." + in_file == name;
+/// Tensors that older tools stored though the model computes them: rotary frequencies, causal masks.
+bool Redundant(const std::string& name) {
+  constexpr std::string_view kEndings[] = {".rotary_emb.inv_freq", ".attn.bias", ".attn.masked_bias",
+                                           ".attention.bias", ".attention.masked_bias"};
+  return std::any_of(std::begin(kEndings), std::end(kEndings),
+                     [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
 std::vector<int64_t> ShapeInFiles(const Parameter& parameter) {
-  if (!parameter.transposed_in_files) return parameter.shape;
+  if (parameter.file_order != FileOrder::kTransposed) return parameter.shape;
   return {parameter.shape[1], parameter.shape[0]};
+}
+
+/// The other order of a fused projection's rows. \param outer, inner how they are nested in `tensor`
+at::Tensor SwapRows(const at::Tensor& tensor, int64_t outer, int64_t inner) {
+  std::vector<int64_t> sizes = {outer, inner, tensor.size(0) / (outer * inner)};
+  if (tensor.dim() == 2) sizes.push_back(tensor.size(1));
+  return tensor.view(sizes).transpose(0, 1).reshape(tensor.sizes());
 }
 
 }  // namespace
@@ -80,12 +107,13 @@ at::Tensor ViewTensor(const SafetensorsEntry& entry, const uint8_t* data, const 
     type = at::kHalf;
   } else {
     throw Error(ErrorCode::kBadInput, path, "has type " + entry.dtype + ", not F32, BF16 or F16",
-                "tensor " + entry.name);
+                "tensor " + entry.name,
+                "convert the model to one of these types with transformers' save_pretrained");
   }
   if (entry.shape != shape) {
     throw Error(ErrorCode::kBadInput, path,
                 "has shape " + ShapeName(entry.shape) + ", the config asks for " + ShapeName(shape),
-                "tensor " + entry.name);
+                "tensor " + entry.name, kOtherModelHint);
   }
   // Only read: from_blob takes no pointer to const.
   return at::from_blob(const_cast<uint8_t*>(data), entry.shape, type);
@@ -100,7 +128,145 @@ std::vector<uint8_t> Fp32Bytes(const at::Tensor& tensor) {
   return bytes;
 }
 
+/// Loads one folder into one model.
+class WeightsLoader {
+ public:
+  explicit WeightsLoader(FlatParameters* parameters) : parameters_(*parameters) {
+    const std::string& first = parameters_.all()[0].name;
+    const std::string prefix = first.substr(0, first.find('.') + 1);
+    const auto add = [&](const std::string& name, const Target& target) {
+      targets_[name] = target;
+      // Of a model's body saved alone; the head, which has no prefix, is no part of it.
+      if (name.starts_with(prefix)) targets_[name.substr(prefix.size())] = target;
+    };
+    for (size_t i = 0; i < parameters_.all().size(); ++i)
+      add(parameters_.all()[i].name, {Kind::kParameter, i});
+    for (size_t i = 0; i < parameters_.zeros().size(); ++i)
+      add(parameters_.zeros()[i].name, {Kind::kZeros, i});
+    if (parameters_.Find("embed_out.weight") !=
+        nullptr) {  // transformers 5.x takes either name of NeoX's head
+      targets_["lm_head.weight"] = targets_.at("embed_out.weight");
+    }
+    for (const TensorAlias& alias : parameters_.aliases()) add(alias.name, {Kind::kAlias, alias.parameter});
+    loaded_.resize(parameters_.all().size());
+  }
+
+  void Load(const std::string& folder) {
+    for (const auto& [file, listed] : FindWeightFiles(folder)) {
+      try {
+        LoadFile(folder + "/" + file, listed);
+      } catch (const Error& error) {
+        if (!error.hint().empty() || error.code() != ErrorCode::kBadInput) throw;
+        throw Error(error.code(), error.object(), error.problem(), error.place(), kFetchHint);
+      }
+    }
+    for (size_t i = 0; i < loaded_.size(); ++i) {
+      if (loaded_[i].empty() && !IsAdapterParameter(parameters_.all()[i])) {
+        throw Error(ErrorCode::kBadInput, folder, "the weights lack a tensor that config.json asks for",
+                    "tensor " + parameters_.all()[i].name, kOtherModelHint);
+      }
+    }
+    for (const Copy& copy : copies_) CheckCopy(copy);
+    parameters_.RefreshCompute();
+  }
+
+ private:
+  enum class Kind { kParameter, kZeros, kAlias };
+  struct Target {
+    Kind kind = Kind::kParameter;
+    size_t index = 0;
+  };
+  /// A stored copy of a parameter.
+  struct Copy {
+    std::string path, tensor;
+    size_t parameter;
+  };
+
+  void LoadFile(const std::string& path, std::set<std::string> listed) {
+    const WeightFile mapped(path);
+    const SafetensorsHeader header = ParseSafetensors(mapped.bytes(), mapped.path());
+    for (const SafetensorsEntry& entry : header.entries) {
+      listed.erase(entry.name);
+      const ByteSpan data = mapped.bytes().subspan(header.data_offset + entry.begin, entry.end - entry.begin);
+      LoadTensor(path, entry, data.data());
+      mapped.Release(data);
+    }
+    if (!listed.empty()) {
+      throw Error(ErrorCode::kBadInput, path, std::string("lacks a tensor that ") + kIndex + " says it has",
+                  "tensor " + *listed.begin(), kFetchHint);
+    }
+  }
+
+  void LoadTensor(const std::string& path, const SafetensorsEntry& entry, const uint8_t* data) {
+    if (Redundant(entry.name)) return;
+    const std::string place = "tensor " + entry.name;
+    const auto found = targets_.find(entry.name);
+    if (found == targets_.end()) {
+      throw Error(ErrorCode::kBadInput, path, "is not part of the model that config.json describes", place,
+                  kOtherModelHint);
+    }
+    const size_t index = found->second.index;
+    if (found->second.kind == Kind::kZeros) {
+      if (ViewTensor(entry, data, path, parameters_.zeros()[index].shape).any().item<bool>()) {
+        throw Error(ErrorCode::kBadInput, path, "is not zero, though config.json has \"bias\": false", place,
+                    kOtherModelHint);
+      }
+      return;
+    }
+    const Parameter& parameter = parameters_.all()[index];
+    const at::Tensor stored = ViewTensor(entry, data, path, ShapeInFiles(parameter));
+    if (found->second.kind == Kind::kAlias) {
+      copies_.push_back({path, entry.name, index});
+      return;
+    }
+    if (!loaded_[index].empty()) {
+      throw Error(ErrorCode::kBadInput, path, "holds a tensor that is in " + loaded_[index] + " too", place,
+                  "delete the files that are not the model's");
+    }
+    parameters_.Assign(index, AsInModel(parameter, stored));
+    loaded_[index] = path;
+  }
+
+  /// Compares in slices: a table of embeddings may be the largest tensor of all.
+  void CheckCopy(const Copy& copy) const {
+    constexpr int64_t kRows = 1024;
+    const WeightFile mapped(copy.path);
+    const SafetensorsHeader header = ParseSafetensors(mapped.bytes(), mapped.path());
+    const SafetensorsEntry& entry = *header.Find(copy.tensor);
+    const Parameter& parameter = parameters_.all()[copy.parameter];
+    const at::Tensor stored = ViewTensor(entry, mapped.bytes().data() + header.data_offset + entry.begin,
+                                         copy.path, ShapeInFiles(parameter));
+    for (int64_t row = 0; row < stored.size(0); row += kRows) {
+      const int64_t rows = std::min(kRows, stored.size(0) - row);
+      const at::Tensor ours = parameter.value.narrow(0, row, rows).cpu();
+      if (!at::equal(stored.narrow(0, row, rows).to(ours.scalar_type()), ours)) {
+        throw Error(ErrorCode::kBadInput, copy.path,
+                    "differs from the embeddings, though config.json has \"tie_word_embeddings\": true",
+                    "tensor " + copy.tensor,
+                    "set tie_word_embeddings to false if the head is one of its own");
+      }
+    }
+  }
+
+  FlatParameters& parameters_;
+  std::map<std::string, Target> targets_;
+  std::vector<std::string> loaded_;  // the file of each parameter
+  std::vector<Copy> copies_;
+};
+
 }  // namespace
+
+at::Tensor AsInModel(const Parameter& parameter, const at::Tensor& stored) {
+  if (parameter.file_order == FileOrder::kTransposed) return stored.t();
+  if (parameter.file_order == FileOrder::kHeadsOutside) return SwapRows(stored, parameter.num_heads, 3);
+  return stored;
+}
+
+at::Tensor AsInFiles(const Parameter& parameter, const at::Tensor& tensor) {
+  if (parameter.file_order == FileOrder::kTransposed) return tensor.t();
+  if (parameter.file_order == FileOrder::kHeadsOutside) return SwapRows(tensor, 3, parameter.num_heads);
+  return tensor;
+}
 
 void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const WeightsOutput& output) {
   TRAINWRIGHT_CHECK(!output.values.defined() || output.values.numel() == parameters.values().numel());
@@ -112,10 +278,9 @@ void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const
     if (output.values.defined() && parameter.trainable) {
       value = output.values.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
     }
-    if (parameter.transposed_in_files || !value.is_cpu() || value.scalar_type() != at::kFloat) {
-      const bool turned = parameter.transposed_in_files;
-      tensors.push_back({parameter.name, "F32", ShapeInFiles(parameter), {}, [value, turned] {
-                           return Fp32Bytes(turned ? value.t() : value);
+    if (parameter.file_order != FileOrder::kSame || !value.is_cpu() || value.scalar_type() != at::kFloat) {
+      tensors.push_back({parameter.name, "F32", ShapeInFiles(parameter), {}, [&parameter, value] {
+                           return Fp32Bytes(AsInFiles(parameter, value));
                          }});
       continue;
     }
@@ -137,42 +302,15 @@ void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const
   }
 }
 
+std::vector<std::string> WeightFileNames(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensors] : FindWeightFiles(folder)) names.push_back(name);
+  if (names != std::vector<std::string>{kWeights}) names.emplace_back(kIndex);
+  return names;
+}
+
 void LoadWeights(const std::string& folder, FlatParameters* parameters) {
-  const bool tied = parameters->Find("lm_head.weight") == nullptr;
-  std::set<std::string> loaded;
-  for (const std::string& file : WeightFiles(folder)) {
-    const WeightFile mapped(folder + "/" + file);
-    const SafetensorsHeader header = ParseSafetensors(mapped.bytes(), mapped.path());
-    for (const SafetensorsEntry& entry : header.entries) {
-      if (Redundant(entry.name, tied)) continue;
-      const uint8_t* data = mapped.bytes().data() + header.data_offset + entry.begin;
-      const auto named = [&](const auto& tensor) { return NamesTensor(entry.name, tensor.name); };
-      const auto found = std::find_if(parameters->all().begin(), parameters->all().end(), named);
-      if (found != parameters->all().end()) {
-        const at::Tensor stored = ViewTensor(entry, data, mapped.path(), ShapeInFiles(*found));
-        parameters->Assign(static_cast<size_t>(found - parameters->all().begin()),
-                           found->transposed_in_files ? stored.t() : stored);
-        loaded.insert(found->name);
-        continue;
-      }
-      const auto zeros = std::find_if(parameters->zeros().begin(), parameters->zeros().end(), named);
-      if (zeros == parameters->zeros().end()) {
-        throw Error(ErrorCode::kBadInput, mapped.path(),
-                    "is not part of the model that config.json describes", "tensor " + entry.name);
-      }
-      if (ViewTensor(entry, data, mapped.path(), zeros->shape).any().item<bool>()) {
-        throw Error(ErrorCode::kBadInput, mapped.path(),
-                    "is not zero, though config.json has \"bias\": false", "tensor " + entry.name);
-      }
-    }
-  }
-  for (const Parameter& parameter : parameters->all()) {
-    if (IsAdapterParameter(parameter)) continue;
-    if (!loaded.contains(parameter.name)) {
-      throw Error(ErrorCode::kBadInput, folder, "the weights lack a tensor", "tensor " + parameter.name);
-    }
-  }
-  parameters->RefreshCompute();
+  WeightsLoader(parameters).Load(folder);
 }
 
 }  // namespace trainwright

@@ -12,6 +12,13 @@
 
 namespace trainwright {
 
+/// A tensor of a parameter's shape (its value, or its gradient) in the order and shape that files have; a
+/// view where the order allows one.
+at::Tensor AsInFiles(const Parameter& parameter, const at::Tensor& tensor);
+
+/// The reverse: a tensor as files have it in the order and shape of the parameter.
+at::Tensor AsInModel(const Parameter& parameter, const at::Tensor& stored);
+
 /// How weights are written.
 struct WeightsOutput {
   at::Tensor values = {};  ///< of the trained parameters, as FlatParameters::values(); undefined: the present ones
@@ -23,9 +30,18 @@ struct WeightsOutput {
 /// values nothing is read that training changes. The caller commits.
 void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const WeightsOutput& output = {});
 
+/// The files of a folder that hold its weights, and the index if there is one. \throws as LoadWeights
+std::vector<std::string> WeightFileNames(const std::string& folder);
+
 /// Fills every parameter, but those of adapters, from a folder's model.safetensors, or from the files that its
-/// model.safetensors.index.json names; F32, BF16 and F16 sources. Then refreshes the compute copy. \throws
-/// Error{kBadInput} naming the tensor that is missing, unexpected or of another shape or type; Error{kIo}
+/// model.safetensors.index.json names; F32, BF16 and F16 sources. Then refreshes the compute copy. Files are
+/// mapped one at a time and leave memory tensor by tensor: besides the model it takes about the largest
+/// tensor.
+///
+/// Tensors that are copies of what the model computes are passed over: rotary frequencies, causal masks. A
+/// copy of a tied head must be equal to the embeddings. Names may lack the prefix of the family, as when the
+/// body of a model was saved alone. \throws Error{kBadInput} naming the file or tensor that is missing,
+/// unexpected, damaged or of another shape or type; Error{kIo}
 void LoadWeights(const std::string& folder, FlatParameters* parameters);
 
 /// The entry's data as a tensor, valid as long as the data. \param path of its file, for the messages

@@ -37,6 +37,10 @@ void FlatParameters::AddZeros(std::string name, std::vector<int64_t> shape) {
   zeros_.push_back({std::move(name), std::move(shape)});
 }
 
+void FlatParameters::AddAlias(std::string name, size_t index) {
+  aliases_.push_back({std::move(name), index});
+}
+
 void FlatParameters::Freeze(size_t index) {
   TRAINWRIGHT_CHECK(!values_.defined());
   parameters_[index].trainable = false;

@@ -22,10 +22,15 @@
 
 namespace trainwright {
 
+/// How model files hold a parameter. kTransposed: a matrix as [in, out], transformers' Conv1D. kHeadsOutside:
+/// the rows of a fused projection as [heads, 3, K], which here are [3, heads, K].
+enum class FileOrder { kSame, kTransposed, kHeadsOutside };
+
 struct Parameter {
   std::string name;  ///< Hugging Face's tensor name
   std::vector<int64_t> shape;
-  bool transposed_in_files = false;  ///< model files hold the matrix as [in, out]: transformers' Conv1D
+  FileOrder file_order = FileOrder::kSame;
+  int64_t num_heads = 0;             ///< of kHeadsOutside
   bool decay = true;                 ///< weight decay applies (matrices yes, norms and biases no)
   bool trainable = true;
   bool quantized = false;  ///< kept in NF4: `value` and `compute` are undefined, ComputeMatrix reads it
@@ -46,12 +51,20 @@ struct ZeroTensor {
 
 class LoraAdapters;
 
+/// A tensor that files of a model's family may hold though it is a parameter's copy: a tied head.
+struct TensorAlias {
+  std::string name;
+  size_t parameter = 0;  ///< index
+};
+
 class FlatParameters {
  public:
   /// Declares a parameter and returns its index. Before Allocate.
   size_t Add(std::string name, std::vector<int64_t> shape, bool decay);
   /// Declares a tensor that files hold and the model does not.
   void AddZeros(std::string name, std::vector<int64_t> shape);
+  /// Declares another name of a parameter.
+  void AddAlias(std::string name, size_t index);
   /// Excludes a parameter from training. Before Allocate.
   void Freeze(size_t index);
   /// Freezes a matrix and keeps it in NF4. Before Allocate.
@@ -60,6 +73,7 @@ class FlatParameters {
   void Allocate(const Numerics& numerics, at::Device device);
   const std::vector<Parameter>& all() const { return parameters_; }
   const std::vector<ZeroTensor>& zeros() const { return zeros_; }
+  const std::vector<TensorAlias>& aliases() const { return aliases_; }
   Parameter& operator[](size_t index) { return parameters_[index]; }
   const Parameter* Find(const std::string& name) const;
   at::Tensor& values() { return values_; }  ///< fp32 [padded elements of the trainable parameters]
@@ -96,6 +110,7 @@ class FlatParameters {
 
   std::vector<Parameter> parameters_;
   std::vector<ZeroTensor> zeros_;
+  std::vector<TensorAlias> aliases_;
   at::Tensor values_, gradients_, compute_;      // of the trainable parameters
   at::Tensor frozen_matrices_, frozen_vectors_;  // storage type, fp32
   Buffer scratch_;

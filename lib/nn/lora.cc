@@ -128,8 +128,11 @@ LoraAdapters::LoraAdapters(const LoraOptions& options, FlatParameters* parameter
     modules_.push_back(std::move(module));
   }
   for (LoraModule& module : modules_) {
-    const int64_t out = parameters->all()[module.weight].shape[0];
-    module.b = parameters->Add(module.name + kBSuffix, {out, options.rank}, true);
+    const Parameter base = parameters->all()[module.weight];
+    module.b = parameters->Add(module.name + kBSuffix, {base.shape[0], options.rank}, true);
+    if (base.file_order != FileOrder::kHeadsOutside) continue;
+    (*parameters)[module.b].file_order = base.file_order;  // the rows of B are those of the weights
+    (*parameters)[module.b].num_heads = base.num_heads;
   }
 }
 

@@ -19,6 +19,7 @@
 #include "lib/device/determinism.h"
 #include "lib/device/device_memory.h"
 #include "lib/io/byte_source.h"
+#include "lib/model/config_json.h"
 #include "lib/probe/cuda_driver.h"
 #include "lib/probe/disk_ceiling.h"
 #include "lib/probe/gemm_ceiling.h"

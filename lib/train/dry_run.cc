@@ -137,8 +137,8 @@ const char* MeasurementName(Measurement measurement) {
 }  // namespace
 
 MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batch) {
-  if (request.model.family == ModelFamily::kGpt2) {
-    throw Error(ErrorCode::kDevice, "model", "the GPT-2 family runs on the CPU only so far", "",
+  if (!request.model.llama_like()) {
+    throw Error(ErrorCode::kDevice, "model", "the GPT-2 and GPT-NeoX families run on the CPU only so far", "",
                 "use --device cpu");
   }
   const auto shapes = ShapesOf(request);
@@ -150,8 +150,8 @@ MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batc
   needs.logits = held.logits_bytes;
   const ModelConfig& model = request.model;
   const Numerics numerics = ChooseNumerics(request.plan.precision, request.device, request.attention);
-  const AttentionShape shape = {micro_batch.num_tokens(), model.num_heads, model.num_kv_heads,
-                                model.head_dim};
+  const AttentionShape shape = {micro_batch.num_tokens(), model.num_heads, model.num_kv_heads, model.head_dim,
+                                model.window(0)};
   needs.attention = AttentionWorkspaceBytes(
       ResolveAttentionBackend(numerics.attention, model.head_dim, numerics.storage, request.device), shape,
       numerics.storage, micro_batch.span_starts);

@@ -1,12 +1,22 @@
 #include "lib/train/model_flops.h"
 
+#include <algorithm>
+
 namespace trainwright {
 
-int64_t CountAttentionPairs(const std::vector<int32_t>& starts) {
+int64_t CountAttentionPairs(const std::vector<int32_t>& starts, const ModelConfig& config) {
+  if (config.layer_windows.empty()) return CountAttentionPairs(starts);
+  int64_t pairs = 0;
+  for (const int64_t window : config.layer_windows) pairs += CountAttentionPairs(starts, window);
+  return pairs / config.num_layers;
+}
+
+int64_t CountAttentionPairs(const std::vector<int32_t>& starts, int64_t window) {
   int64_t pairs = 0;
   for (size_t i = 1; i < starts.size(); ++i) {
     const int64_t length = starts[i] - starts[i - 1];
-    pairs += length * (length + 1) / 2;
+    const int64_t rising = window == 0 ? length : std::min(length, window);
+    pairs += rising * (rising + 1) / 2 + (length - rising) * rising;
   }
   return pairs;
 }

@@ -20,8 +20,11 @@ struct TokenCounts {
   int64_t attention_pairs = 0;  ///< (token, token that it attends to), itself among them
 };
 
-/// Pairs of spans [starts[s], starts[s+1]): each of n tokens has n * (n + 1) / 2. \param starts [S+1]
-int64_t CountAttentionPairs(const std::vector<int32_t>& starts);
+/// Pairs of spans [starts[s], starts[s+1]): each of n tokens has n * (n + 1) / 2, or W * (W + 1) / 2 + (n -
+/// W) * W under a window W < n. \param starts [S+1] \param window 0: none
+int64_t CountAttentionPairs(const std::vector<int32_t>& starts, int64_t window = 0);
+/// The mean over the layers of a model, rounded down.
+int64_t CountAttentionPairs(const std::vector<int32_t>& starts, const ModelConfig& config);
 
 /// Operations of one forward and backward pass over the tokens:
 ///   3 * (2 * tokens * layers * (2*D*H*K + 2*D*G*K + m*D*F) + 2 * labels * D*V + 4 * pairs * layers * H*K)

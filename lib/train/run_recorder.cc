@@ -11,6 +11,7 @@
 #include "lib/base/version.h"
 #include "lib/device/process_memory.h"
 #include "lib/io/byte_sink.h"
+#include "lib/model/config_json.h"
 #include "lib/train/model_flops.h"
 
 namespace trainwright {

@@ -26,9 +26,13 @@
 #include "lib/formats/shard_set.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
+#include "lib/model/checkpoint_metadata.h"
+#include "lib/model/config_json.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/language_model.h"
 #include "lib/model/model_config.h"
+#include "lib/model/weights_io.h"
+#include "lib/nn/peak_rate.h"
 #include "lib/train/async_save.h"
 #include "lib/train/checkpoint_copier.h"
 #include "lib/train/checkpoint_writer.h"
@@ -36,10 +40,10 @@
 #include "lib/train/dry_run.h"
 #include "lib/train/explanation.h"
 #include "lib/train/loader_plan.h"
-#include "lib/nn/peak_rate.h"
 #include "lib/train/run_directory.h"
 #include "lib/train/run_recorder.h"
 #include "lib/train/save_interval.h"
+#include "lib/train/start_model.h"
 #include "lib/train/train_plan.h"
 #include "lib/train/trainer.h"
 #include "lib/train/training_history.h"
@@ -81,11 +85,16 @@ struct ChosenModel {
   ModelConfig config;
   std::string name;    ///< for the run's folder
   std::optional<ChoiceReason> reason;  ///< when the user did not say
+  std::optional<StartModel> start;     ///< whose weights a new run starts from
 };
 
 ChosenModel ChooseModel(const TrainSettings& settings, const TokenizerIdentity& tokenizer, bool gpu) {
   ChosenModel chosen;
-  if (!settings.model.empty() && IsConfigPath(settings.model)) {
+  if (!settings.init.empty() && settings.model.empty()) {
+    chosen.start = OpenStartModel(settings.init, tokenizer);
+    chosen.config = chosen.start->config;
+    chosen.name = "tuned";
+  } else if (!settings.model.empty() && IsConfigPath(settings.model)) {
     const std::string path =
         fs::is_directory(settings.model) ? settings.model + "/config.json" : settings.model;
     const std::vector<uint8_t> text = ReadWholeFile(path, 1 << 20);
@@ -109,9 +118,12 @@ ChosenModel ChooseModel(const TrainSettings& settings, const TokenizerIdentity& 
     }
   }
   const auto id_or_none = [](uint32_t id) { return id == kNoId ? int64_t{-1} : static_cast<int64_t>(id); };
-  chosen.config.bos_id = id_or_none(tokenizer.bos_id);
-  chosen.config.eos_id = id_or_none(tokenizer.eos_id);
-  chosen.config.pad_id = id_or_none(tokenizer.pad_id);
+  const auto take = [&](uint32_t id, int64_t* config_id) {
+    if (!chosen.start || id != kNoId) *config_id = id_or_none(id);
+  };
+  take(tokenizer.bos_id, &chosen.config.bos_id);
+  take(tokenizer.eos_id, &chosen.config.eos_id);
+  take(tokenizer.pad_id, &chosen.config.pad_id);
   return chosen;
 }
 
@@ -130,7 +142,12 @@ std::optional<std::string> FolderToResume(const TrainSettings& settings) {
 
 /// The effective settings as YAML that --config reloads. Strings are written as JSON, which is YAML.
 std::string ConfigYaml(const TrainSettings& settings, const TrainPlan& plan, const std::string& model) {
-  nlohmann::ordered_json values = {{"data", settings.data}, {"model", model}};
+  nlohmann::ordered_json values = {{"data", settings.data}};
+  if (settings.init.empty()) {
+    values["model"] = model;
+  } else {
+    values["init"] = settings.init;
+  }
   values.update(PlanAsOptions(plan));
   if (!settings.eval_data.empty()) values["eval-data"] = settings.eval_data;
   std::string yaml;
@@ -203,6 +220,7 @@ class TrainJob {
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<RunRecorder> recorder_;
   nlohmann::ordered_json provenance_;
+  nlohmann::ordered_json init_provenance_;  ///< of the start model, or null
 
   std::vector<ChoiceReason> reasons_;    ///< of all that was chosen for the user
   nlohmann::ordered_json stored_plan_;  ///< of the checkpoint, as options; null for a new run
@@ -221,6 +239,10 @@ class TrainJob {
 };
 
 void TrainJob::CheckSettings() const {
+  if (!settings_.init.empty() && !settings_.model.empty()) {
+    throw Error(ErrorCode::kUsage, "--init, --model",
+                "cannot both be given: the model of --init has its shape", "", "leave out --model");
+  }
   const auto require = [](bool holds, const char* flag, const char* problem) {
     if (!holds) throw Error(ErrorCode::kUsage, flag, problem);
   };
@@ -477,12 +499,24 @@ void TrainJob::StartNew(bool gpu) {
   if (model_choice_.reason) Announce({*model_choice_.reason});
   Announce(planned.reasons);
 
-  model_ = MakeModel(model_choice_.config, plan_.precision, device_, plan_.seed, attention_);
+  const std::optional<StartModel>& start = model_choice_.start;
+  const std::optional<uint64_t> weights_seed = start ? std::nullopt : std::optional(plan_.seed);
+  model_ = MakeModel(model_choice_.config, plan_.precision, device_, weights_seed, attention_);
+  if (start) {
+    LoadWeights(start->folder, &model_->parameters());
+    init_provenance_ = start->provenance;
+    LogInfo("starting from the weights of " + start->folder);
+  }
   MakeTrainer();
   WriteFileAtomically(
       run_->config_path(),
       AsBytes(ConfigYaml(settings_, plan_, settings_.model.empty() ? model_choice_.name : settings_.model)));
   OpenRecorder();
+  if (start && !start->tokenizer_known) {
+    recorder_->Warn(
+        "the tokenizer of " + settings_.init +
+        " is of a kind that train cannot read: that the data's ids are the model's is not checked");
+  }
 }
 
 void TrainJob::Resume(const std::string& checkpoint) {
@@ -535,6 +569,7 @@ void TrainJob::Resume(const std::string& checkpoint) {
   if (trainer_->done()) return;
 
   RunRecorder::CutBack(*run_, trainer_->step());
+  init_provenance_ = ReadCheckpointProvenance(checkpoint, "init");
   OpenRecorder();
   if (!state.watchdog.is_null()) recorder_->loss_watchdog().set_state(state.watchdog, checkpoint);
   for (const std::string& warning : warnings) recorder_->Warn(warning);
@@ -580,6 +615,7 @@ void TrainJob::OpenRecorder() {
       {"tokenizer_sha256", tokenizer_sha256},
       {"data_provenance", nlohmann::ordered_json::parse(data_->header().provenance_json, nullptr, false)},
   };
+  if (!init_provenance_.is_null()) provenance_["init"] = init_provenance_;
   const ShardTotals& totals = data_->totals();
   recorder_ = std::make_unique<RunRecorder>(run_.get(),
                                             RunFacts{.plan = plan_,

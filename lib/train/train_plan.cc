@@ -10,6 +10,8 @@
 namespace trainwright {
 namespace {
 
+/// Tokens of a sample that nobody chose: a long context is a model's limit, not what its users train at.
+constexpr int64_t kLongestUsualSequence = 2048;
 constexpr int64_t kLeastDefaultSteps = 100;
 constexpr int64_t kMostSteps = int64_t{1} << 40;
 
@@ -252,8 +254,8 @@ PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::
   plan.accum = settings.accum.value_or(1);
   Require(plan.accum >= 1, "--accum", plan.accum, "micro-batches: must be at least 1");
 
-  plan.sequence_tokens = settings.seq.value_or(model.max_positions);
-  if (!settings.seq) because("seq", "", "the positions of the model");
+  plan.sequence_tokens = settings.seq.value_or(std::min(model.max_positions, kLongestUsualSequence));
+  if (!settings.seq) because("seq", "", "the positions of the model, at most 2048");
   Require(plan.sequence_tokens >= 1, "--seq", plan.sequence_tokens, "tokens: must be at least 1");
   if (plan.sequence_tokens > model.max_positions) {
     throw Error(ErrorCode::kUsage, "--seq",

@@ -25,6 +25,7 @@ struct TrainSettings {
 
   // Model.
   std::string model;  ///< preset or config.json
+  std::string init;   ///< model folder or run whose weights a new run starts from; empty: none
 
   // The plan: how long, how much at once, how fast. One of steps, epochs, tokens.
   std::optional<int64_t> steps;

@@ -52,7 +52,7 @@ StepReport Trainer::Step(bool read) {
   for (const PackedBatch& micro_batch : micro_batches) {
     report.tokens += micro_batch.num_tokens();
     report.labels += micro_batch.num_labels;
-    report.attention_pairs += CountAttentionPairs(micro_batch.span_starts);
+    report.attention_pairs += CountAttentionPairs(micro_batch.span_starts, model_->config());
   }
   report.data_wait_s = stream_->loader_counts().wait_s - wait_before_s;
 

@@ -23,7 +23,7 @@ TEST(Gpt2Test, WithoutBiasesItIsTheModelWithZeroBiases) {
                                    Numerics{Precision::kBf16, at::kBFloat16}}) {
     ModelConfig config = test::SmallGpt2(false);
     const auto without = LivelyModel(config, numerics);
-    config.bias = true;
+    config.biases = Biases::All();
     Gpt2 with(config, numerics, kCpu, std::nullopt);
     for (const Parameter& parameter : without->parameters().all()) {
       at::Tensor value = with.parameters().Find(parameter.name)->value;

@@ -4,13 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "lib/device/process_memory.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_source.h"
+#include "lib/model/config_json.h"
+#include "lib/model/weights_io.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -41,7 +45,7 @@ std::unique_ptr<LanguageModel> SmallGpt2(bool bias) {
   ModelConfig config = PresetConfig("nanogpt-10m", 258);
   config.preset.clear();
   config.num_layers = 1;
-  config.bias = bias;
+  config.biases = bias ? Biases::All() : Biases();
   return MakeModel(config, Precision::kFp32, kCpu, 3);
 }
 
@@ -208,6 +212,165 @@ TEST(HfFolderTest, MissingUnexpectedAndMisshapenTensorsAreRefusedByName) {
   EXPECT_THAT(message_after(erase_norm), testing::HasSubstr("model.norm.weight"));
   EXPECT_THAT(message_after(rename_norm), testing::HasSubstr("model.norm.bias"));
   EXPECT_THAT(message_after(reshape_norm), testing::HasSubstr("[2, 12]"));
+}
+
+/// A folder of two shards and their index, to be damaged.
+class ShardedFolderTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    CopyFixture("untied", folder_);
+    std::filesystem::copy(folder_.path("model.safetensors"), folder_.path(kFirst));
+    std::filesystem::rename(folder_.path("model.safetensors"), folder_.path(kSecond));
+    const auto list = [&](const std::vector<SafetensorsTensor>& tensors, const char* file) {
+      for (const SafetensorsTensor& tensor : tensors) index_["weight_map"][tensor.name] = file;
+    };
+    Rewrite(folder_.path(kFirst), [&](auto* tensors) {
+      tensors->erase(tensors->begin(), tensors->begin() + 5);
+      list(*tensors, kFirst);
+    });
+    Rewrite(folder_.path(kSecond), [&](auto* tensors) {
+      tensors->resize(5);
+      list(*tensors, kSecond);
+      last_of_second_ = tensors->back().name;
+    });
+    WriteIndex();
+  }
+  void WriteIndex() { test::WriteFile(folder_.path("model.safetensors.index.json"), index_.dump()); }
+  /// The message of a load that must be refused as bad input with a hint.
+  std::string Refusal() {
+    try {
+      LoadHfModel(folder_.path(), Precision::kFp32, kCpu);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kBadInput) << error.what();
+      EXPECT_NE(error.hint(), "") << error.what();
+      return error.what();
+    }
+    return "";
+  }
+
+  static constexpr char kFirst[] = "model-00001-of-00002.safetensors",
+                        kSecond[] = "model-00002-of-00002.safetensors";
+  test::TemporaryFolder folder_;
+  nlohmann::json index_;
+  std::string last_of_second_;
+};
+
+TEST_F(ShardedFolderTest, AShardThatIsMissingIsNamed) {
+  std::filesystem::remove(folder_.path(kSecond));
+  EXPECT_THAT(Refusal(), testing::HasSubstr(kSecond));
+}
+
+TEST_F(ShardedFolderTest, AShardThatIsCutIsNamed) {
+  const auto size = std::filesystem::file_size(folder_.path(kSecond));
+  for (const auto kept : {uintmax_t{0}, uintmax_t{7}, uintmax_t{100}, size - 1}) {
+    std::filesystem::resize_file(folder_.path(kSecond), kept);
+    EXPECT_THAT(Refusal(), testing::HasSubstr(kSecond)) << kept;
+  }
+}
+
+TEST_F(ShardedFolderTest, AnIndexThatLeavesTheFolderIsRefused) {
+  for (const char* name : {"../model.safetensors", "/etc/passwd", "..", "", "a/b"}) {
+    index_["weight_map"]["model.norm.weight"] = name;
+    WriteIndex();
+    EXPECT_THAT(Refusal(), testing::HasSubstr("model.norm.weight")) << name;
+  }
+}
+
+TEST_F(ShardedFolderTest, ATensorThatIsNotWhereTheIndexSaysIsNamed) {
+  index_["weight_map"][last_of_second_] = kFirst;
+  WriteIndex();
+  EXPECT_THAT(Refusal(), testing::AllOf(testing::HasSubstr(kFirst), testing::HasSubstr(last_of_second_)));
+}
+
+TEST_F(ShardedFolderTest, ATensorInTwoFilesIsRefused) {
+  std::filesystem::copy(test::Fixture("model/fixtures/untied/model.safetensors"), folder_.path(kFirst),
+                        std::filesystem::copy_options::overwrite_existing);
+  EXPECT_THAT(Refusal(), testing::HasSubstr("too"));
+}
+
+TEST(HfFolderTest, LoadingTakesNotMuchMoreThanTheModelAndItsLargestShard) {
+  // Files with holes: they take no room on the disk, but memory when they are read.
+  const test::TemporaryFolder folder;
+  ModelConfig config = PresetConfig("llama-1m", 12288);
+  config.preset.clear();
+  config.hidden_size = 512;
+  config.num_layers = 1;
+  config.intermediate_size = 4096;
+  config.tie_embeddings = false;
+  test::WriteFile(folder.path("config.json"), EncodeConfigJson(config));
+  const auto model = MakeModel(config, Precision::kFp32, kCpu, std::nullopt);
+  std::map<std::string, std::vector<const Parameter*>> shards;
+  for (const Parameter& parameter : model->parameters().all()) {
+    const bool of_layer = parameter.name.find("layers") != std::string::npos;
+    shards[of_layer ? "layer.safetensors" : parameter.name + ".safetensors"].push_back(&parameter);
+  }
+  nlohmann::json index;
+  int64_t largest = 0;
+  for (const auto& [name, parameters] : shards) {
+    nlohmann::json header;
+    int64_t end = 0;
+    for (const Parameter* parameter : parameters) {
+      const int64_t begin = end;
+      end += 4 * parameter->size;
+      header[parameter->name] = {
+          {"dtype", "F32"}, {"shape", parameter->shape}, {"data_offsets", {begin, end}}};
+      index["weight_map"][parameter->name] = name;
+    }
+    const std::vector<uint8_t> head = JoinSafetensorsHead(header.dump());
+    test::WriteFile(folder.path(name), std::string(head.begin(), head.end()));
+    std::filesystem::resize_file(folder.path(name), head.size() + static_cast<size_t>(end));
+    largest = std::max(largest, end);
+  }
+  test::WriteFile(folder.path("model.safetensors.index.json"), index.dump());
+  test::WriteFile("/proc/self/clear_refs", "5");  // the peak starts anew
+  LoadWeights(folder.path(), &model->parameters());
+  ASSERT_GT(largest, 20 << 20);
+  EXPECT_LT(static_cast<double>(PeakResidentBytes() - ResidentBytes()), 1.2 * static_cast<double>(largest));
+}
+
+TEST(HfFolderTest, AModelWithAHeadOfItsOwnMustHaveOneInItsFiles) {
+  const test::TemporaryFolder folder;
+  CopyFixture("untied", folder);
+  Rewrite(folder.path("model.safetensors"), [](std::vector<SafetensorsTensor>* tensors) {
+    std::erase_if(*tensors, [](const SafetensorsTensor& tensor) { return tensor.name == "lm_head.weight"; });
+  });
+  EXPECT_THAT(test::MessageOf([&] { LoadHfModel(folder.path(), Precision::kFp32, kCpu); }),
+              testing::HasSubstr("lm_head.weight"));
+}
+
+TEST(HfFolderTest, ATiedModelRefusesAnotherHead) {
+  for (const auto& [fixture, head] :
+       {std::pair{"tied", "lm_head.weight"}, {"neox_sequential", "embed_out.weight"}}) {
+    const test::TemporaryFolder folder;
+    CopyFixture(fixture, folder);
+    std::vector<uint8_t> changed;
+    Rewrite(folder.path("model.safetensors"), [&, head = head](std::vector<SafetensorsTensor>* tensors) {
+      SafetensorsTensor copy = tensors->front();
+      for (const SafetensorsTensor& tensor : *tensors) {
+        if (tensor.name.find("embed") != std::string::npos) copy = tensor;
+      }
+      changed.assign(copy.data.begin(), copy.data.end());
+      changed.back() ^= 1;
+      copy.data = changed;
+      copy.name = head;
+      tensors->push_back(copy);
+    });
+    EXPECT_THAT(test::MessageOf([&] { LoadHfModel(folder.path(), Precision::kFp32, kCpu); }),
+                testing::AllOf(testing::HasSubstr(head), testing::HasSubstr("tie_word_embeddings")));
+  }
+}
+
+TEST(HfFolderTest, ABodySavedAloneIsReadWhenTheHeadIsTied) {
+  for (const auto& [fixture, prefix] : {std::pair{"tied", "model."}, {"neox_sequential", "gpt_neox."}}) {
+    const test::TemporaryFolder folder;
+    CopyFixture(fixture, folder);
+    const auto whole = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+    Rewrite(folder.path("model.safetensors"), [&, prefix = prefix](std::vector<SafetensorsTensor>* tensors) {
+      for (SafetensorsTensor& tensor : *tensors) tensor.name = tensor.name.substr(strlen(prefix));
+    });
+    const auto body = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+    EXPECT_TRUE(at::equal(body->parameters().values(), whole->parameters().values())) << fixture;
+  }
 }
 
 TEST(HfFolderTest, ATiedModelIgnoresAStoredCopyOfTheHead) {

@@ -1,4 +1,4 @@
-#include "lib/model/model_config.h"
+#include "lib/model/config_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/model/language_model.h"
+#include "tests/model/small_models.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -24,7 +25,7 @@ TEST(ModelConfigTest, ConfigJsonComesBackAsItWas) {
   for (const std::string& name : PresetNames()) {
     ModelConfig config = PresetConfig(name, 32000);
     config.preset.clear();
-    if (config.family == ModelFamily::kLlama) config.rope_theta = 123456.0;
+    if (config.family != ModelFamily::kGpt2) config.rope.theta = 123456.0;
     config.eos_id = 2;
     EXPECT_EQ(DecodeConfigJson(EncodeConfigJson(config), "config.json"), config) << name;
   }
@@ -41,7 +42,7 @@ TEST(ModelConfigTest, PresetsHaveTheSizeOfTheirName) {
     ModelConfig config = PresetConfig(name, 0);
     EXPECT_NEAR(static_cast<double>(CountParameters(config)), size, 0.06 * size) << name;
   }
-  EXPECT_EQ(PresetNames().size(), 12u);
+  EXPECT_EQ(PresetNames().size(), 19u);
 }
 
 TEST(ModelConfigTest, Gpt2PresetsHaveThePublishedNumbersOfParameters) {
@@ -56,17 +57,25 @@ TEST(ModelConfigTest, Gpt2PresetsHaveThePublishedNumbersOfParameters) {
   EXPECT_NEAR(static_cast<double>(nano), 10.65e6, 5e3);
 }
 
+TEST(ModelConfigTest, CountParametersCountsWhatAModelOfEveryFamilyHolds) {
+  for (const ModelConfig& config :
+       {test::SmallLlama(), test::SmallMistral(), test::SmallQwen2(), test::SmallBiasedLlama(),
+        test::SmallGpt2(), test::SmallGpt2(false), test::SmallNeox(), test::SmallNeox(false)}) {
+    EXPECT_EQ(test::LivelyModel(config, test::kFp32Numerics)->parameters().count(), CountParameters(config));
+  }
+}
+
 TEST(ModelConfigTest, CountParametersCountsWhatAModelHolds) {
   for (const bool tied : {false, true}) {
     for (const bool bias : {false, true}) {
       ModelConfig config = PresetConfig(bias ? "nanogpt-10m" : "llama-1m", 500);
-      config.bias = bias;
+      if (bias) config.biases = Biases::All();
       config.num_layers = 2;
       config.tie_embeddings = tied;
       EXPECT_EQ(MakeModel(config, Precision::kFp32, at::Device(at::kCPU), 1)->parameters().count(),
                 CountParameters(config));
       if (!bias) continue;
-      config.bias = false;
+      config.biases = {};
       EXPECT_EQ(MakeModel(config, Precision::kFp32, at::Device(at::kCPU), 1)->parameters().count(),
                 CountParameters(config));
     }
@@ -82,7 +91,7 @@ TEST(ModelConfigTest, ReadsTheSpellingOfTransformers4) {
                        "config.json");
   EXPECT_EQ(config.num_kv_heads, 32);
   EXPECT_EQ(config.head_dim, 128);
-  EXPECT_EQ(config.rope_theta, 50000.0);
+  EXPECT_EQ(config.rope.theta, 50000.0);
   EXPECT_EQ(config.eos_id, 2);
   EXPECT_FALSE(config.tie_embeddings);
 }
@@ -91,18 +100,23 @@ TEST(ModelConfigTest, ReadsTheSpellingOfTransformers5) {
   json object = json::parse(EncodeConfigJson(PresetConfig("llama-5m", 1000)));
   object.erase("rope_theta");
   object["rope_parameters"] = {{"rope_theta", 777.0}, {"rope_type", "default"}};
-  EXPECT_EQ(DecodeConfigJson(object.dump(), "config.json").rope_theta, 777.0);
+  EXPECT_EQ(DecodeConfigJson(object.dump(), "config.json").rope.theta, 777.0);
 }
 
 TEST(ModelConfigTest, FieldsThatChangeTheMathsAreRefusedByName) {
   const std::vector<std::pair<const char*, json>> cases = {
       {"model_type", "qwen3"},
       {"hidden_act", "gelu"},
-      {"attention_bias", true},
-      {"mlp_bias", true},
       {"attention_dropout", 0.1},
-      {"rope_scaling", {{"type", "linear"}, {"factor", 2.0}}},
+      {"rope_scaling", {{"type", "mrope"}, {"factor", 2.0}}},
+      {"rope_scaling", {{"type", "linear"}}},
+      {"rope_scaling", {{"type", "linear"}, {"factor", 2.0}, {"mrope_section", {1, 2}}}},
       {"rope_parameters", {{"rope_type", "llama3"}, {"rope_theta", 5e5}}},
+      {"rope_parameters", {{"full_attention", {{"rope_type", "default"}}}}},
+      {"partial_rotary_factor", 0.5},
+      {"attn_logit_softcapping", 50.0},
+      {"embedding_multiplier", 12.0},
+      {"rope_interleaved", true},
       {"quantization_config", json::object()},
       {"sliding_window", 4096},
       {"num_key_value_heads", 3},
@@ -132,6 +146,94 @@ TEST(ModelConfigTest, ReadsPublishedGpt2) {
   expected.preset.clear();
   expected.bos_id = expected.eos_id = 50256;
   EXPECT_EQ(config, expected);
+}
+
+/// config.json of a small model with the fields of one family.
+json Small(const char* type, const json& fields) {
+  json object = {{"model_type", type},      {"vocab_size", 100},      {"hidden_size", 48},
+                 {"intermediate_size", 96}, {"num_hidden_layers", 3}, {"num_attention_heads", 4},
+                 {"num_key_value_heads", 2}};
+  if (object["model_type"] == "gpt_neox") object.erase("num_key_value_heads");
+  object.update(fields);
+  return object;
+}
+
+ModelConfig Decode(const char* type, const json& fields) {
+  return DecodeConfigJson(Small(type, fields).dump(), "config.json");
+}
+
+TEST(ModelConfigTest, FieldsThatAreAbsentHaveTransformersDefaults) {
+  using Windows = std::vector<int64_t>;
+  EXPECT_EQ(Decode("mistral", json::object()).layer_windows, Windows(3, 4096));
+  EXPECT_EQ(Decode("mistral", {{"sliding_window", nullptr}}).layer_windows, Windows());
+  EXPECT_EQ(Decode("qwen2", {{"sliding_window", 7}}).layer_windows, Windows());
+  EXPECT_EQ(Decode("qwen2", {{"use_sliding_window", true}, {"max_window_layers", 2}}).layer_windows,
+            (Windows{0, 0, 4096}));
+  EXPECT_EQ(Decode("qwen2", {{"use_sliding_window", true}}).layer_windows, Windows());  // 28 layers have none
+  EXPECT_EQ(Decode("gpt_neox", json::object()).rope.partial_rotary_factor, 0.25);
+  EXPECT_TRUE(Decode("gpt_neox", json::object()).parallel_residual);
+  json eight_groups = Small("mistral", {{"num_attention_heads", 16}, {"hidden_size", 64}});
+  eight_groups.erase("num_key_value_heads");
+  EXPECT_EQ(DecodeConfigJson(eight_groups.dump(), "c").num_kv_heads, 8);
+  eight_groups["num_key_value_heads"] = nullptr;
+  EXPECT_EQ(DecodeConfigJson(eight_groups.dump(), "c").num_kv_heads, 16);
+}
+
+TEST(ModelConfigTest, BothSpellingsOfRotaryPositionsMeanTheSame) {
+  const json scaling = {{"factor", 4.0}, {"original_max_position_embeddings", 512}};
+  json old_spelling = scaling, new_spelling = scaling;
+  old_spelling["type"] = "yarn";
+  new_spelling.update({{"rope_type", "yarn"}, {"rope_theta", 500.0}});
+  EXPECT_EQ(Decode("llama", {{"rope_theta", 500.0}, {"rope_scaling", old_spelling}}),
+            Decode("llama", {{"rope_parameters", new_spelling}}));
+  EXPECT_EQ(
+      Decode("gpt_neox", {{"rotary_pct", 0.5}, {"rotary_emb_base", 500}}),
+      Decode("gpt_neox", {{"rope_parameters", {{"rope_theta", 500.0}, {"partial_rotary_factor", 0.5}}}}));
+}
+
+TEST(ModelConfigTest, EveryScalingComesBackAsItWas) {
+  const json factors = {1.0, 1.5, 2.0, 2.5, 3.0, 3.5};
+  for (const json& scaling : std::vector<json>{
+           {{"rope_type", "linear"}, {"factor", 2.0}},
+           {{"rope_type", "dynamic"}, {"factor", 2.0}},
+           {{"rope_type", "yarn"},
+            {"factor", 2.0},
+            {"mscale", 0.7},
+            {"mscale_all_dim", 1.1},
+            {"truncate", false}},
+           {{"rope_type", "yarn"}, {"factor", 2.0}, {"attention_factor", 1.3}, {"beta_fast", 20}},
+           {{"rope_type", "llama3"}, {"factor", 8.0}, {"low_freq_factor", 1}, {"high_freq_factor", 4}},
+           {{"rope_type", "longrope"}, {"short_factor", factors}, {"long_factor", factors}}}) {
+    const ModelConfig config = Decode("llama", {{"rope_parameters", scaling}});
+    EXPECT_NE(config.rope, RopeParameters()) << scaling;
+    EXPECT_EQ(DecodeConfigJson(EncodeConfigJson(config), "c"), config) << scaling;
+  }
+}
+
+TEST(ModelConfigTest, PublishedConfigsAreReadAndHaveThePublishedNumbersOfParameters) {
+  const ModelConfig smollm =
+      DecodeConfigJson(R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false,
+      "attention_dropout": 0.0, "bos_token_id": 0, "eos_token_id": 0, "hidden_act": "silu", "hidden_size": 576,
+      "initializer_range": 0.041666666666666664, "intermediate_size": 1536, "is_llama_config": true,
+      "max_position_embeddings": 8192, "model_type": "llama", "num_attention_heads": 9, "num_hidden_layers": 30,
+      "num_key_value_heads": 3, "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_interleaved": false,
+      "rope_scaling": null, "rope_theta": 100000, "tie_word_embeddings": true, "torch_dtype": "bfloat16",
+      "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16"}}, "transformers_version": "4.40.1",
+      "use_cache": true, "vocab_size": 49152})",
+                       "config.json");
+  ModelConfig preset = PresetConfig("smollm2-135m", 49152);
+  preset.preset.clear();
+  preset.bos_id = preset.eos_id = 0;
+  EXPECT_EQ(smollm, preset);
+  for (const auto& [name, vocabulary, count] :
+       std::vector<std::tuple<const char*, int64_t, int64_t>>{{"smollm2-135m", 49152, 134515008},
+                                                              {"smollm2-360m", 49152, 361821120},
+                                                              {"tinyllama-1.1b", 32000, 1100048384},
+                                                              {"mistral-7b", 32000, 7241732096},
+                                                              {"qwen2-0.5b", 151936, 494032768},
+                                                              {"neox-1.4b", 50257, 1414455296}}) {
+    EXPECT_EQ(CountParameters(PresetConfig(name, vocabulary)), count) << name;
+  }
 }
 
 TEST(ModelConfigTest, FieldsOfGpt2ThatChangeTheMathsAreRefusedByName) {

@@ -7,6 +7,7 @@
 #include "lib/base/rng.h"
 #include "lib/model/gpt2.h"
 #include "lib/model/llama.h"
+#include "lib/model/neox.h"
 
 namespace trainwright::test {
 
@@ -35,8 +36,50 @@ inline ModelConfig SmallGpt2(bool bias = true) {
   ModelConfig config = SmallConfig();
   config.family = ModelFamily::kGpt2;
   config.activation = bias ? Activation::kGeluTanh : Activation::kGelu;
-  config.bias = bias;
+  if (bias) config.biases = Biases::All();
   config.tie_embeddings = true;
+  return config;
+}
+
+/// Windows shorter than most documents of the tests.
+inline ModelConfig SmallMistral() {
+  ModelConfig config = SmallLlama();
+  config.family = ModelFamily::kMistral;
+  config.layer_windows.assign(3, 13);
+  return config;
+}
+
+/// The last layer has a window.
+inline ModelConfig SmallQwen2() {
+  ModelConfig config = SmallLlama();
+  config.family = ModelFamily::kQwen2;
+  config.biases.qkv = true;
+  config.layer_windows = {0, 0, 20};
+  return config;
+}
+
+inline ModelConfig SmallBiasedLlama() {
+  ModelConfig config = SmallLlama();
+  config.biases.qkv = config.biases.attention_out = config.biases.mlp = true;
+  return config;
+}
+
+/// Frequencies that change with each length beyond 40.
+inline ModelConfig SmallDynamicLlama() {
+  ModelConfig config = SmallLlama();
+  config.rope.type = RopeType::kDynamic;
+  config.rope.factor = 3;
+  config.rope.original_positions = config.max_positions = 40;
+  return config;
+}
+
+inline ModelConfig SmallNeox(bool parallel = true) {
+  ModelConfig config = SmallConfig();
+  config.family = ModelFamily::kNeox;
+  config.activation = Activation::kGelu;
+  config.biases = Biases::All();
+  config.parallel_residual = parallel;
+  config.rope.partial_rotary_factor = 0.5;
   return config;
 }
 
@@ -47,6 +90,8 @@ inline std::unique_ptr<LanguageModel> LivelyModel(const ModelConfig& config, con
   std::unique_ptr<LanguageModel> model;
   if (config.family == ModelFamily::kGpt2) {
     model = std::make_unique<Gpt2>(config, numerics, cpu, 5);
+  } else if (config.family == ModelFamily::kNeox) {
+    model = std::make_unique<Neox>(config, numerics, cpu, 5);
   } else {
     model = std::make_unique<Llama>(config, numerics, cpu, 5);
   }

@@ -59,6 +59,30 @@ class TrainToolTest : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
+TEST_F(TrainToolTest, InitStartsFromTheWeightsOfAnotherModelAndRecordsThem) {
+  // A step size that changes no fp32 weight: what is written is what was read.
+  const ProcessResult run = Shell(R"(
+    train --steps 2 --out first && unset TRAINWRIGHT_MODEL &&
+    train --init first --steps 1 --lr 1e-30 --weight-decay 0 --out second &&
+    train --init first --steps 2 --lr 1e-30 --weight-decay 0 --out second --resume)");
+  ASSERT_EQ(run.exit_status, 0) << run.standard_error;
+  EXPECT_EQ(WeightsOf("second"), WeightsOf("first"));
+  const auto metadata = nlohmann::json::parse(ReadFile(folder_.path("second/latest/metadata.json")));
+  EXPECT_THAT(WeightsOf("first"),
+              testing::HasSubstr(metadata["provenance"]["init"]["files"]["model.safetensors"]));
+}
+
+TEST_F(TrainToolTest, InitRefusesAModelOfAnotherTokenizerAndAModelBesideIt) {
+  const ProcessResult other =
+      Shell("unset TRAINWRIGHT_MODEL; train --init '" + Fixture("model/fixtures/untied") + "' --out run");
+  EXPECT_EQ(other.exit_status, 3);
+  EXPECT_THAT(other.standard_error, testing::HasSubstr("hint: pretokenize"));
+  EXPECT_FALSE(Exists("run"));
+  const ProcessResult both = Shell("train --init '" + Fixture("model/fixtures/untied") + "' --out run");
+  EXPECT_EQ(both.exit_status, 2);
+  EXPECT_THAT(both.standard_error, testing::HasSubstr("--init"));
+}
+
 class TrainKillTest : public TrainToolTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(TrainKillTest, ResumeAfterKillNineEqualsTheUninterruptedRun) {

@@ -8,6 +8,23 @@
 namespace trainwright {
 namespace {
 
+TEST(CountAttentionPairs, OfAWindowEqualsAWalkOverTheMask) {
+  const std::vector<int32_t> starts = {0, 1, 6, 40};
+  for (const int64_t window : {1, 5, 33, 34, 100}) {
+    int64_t pairs = 0;
+    for (size_t span = 0; span + 1 < starts.size(); ++span) {
+      for (int64_t query = starts[span]; query < starts[span + 1]; ++query) {
+        for (int64_t key = starts[span]; key <= query; ++key) pairs += query - key < window;
+      }
+    }
+    EXPECT_EQ(CountAttentionPairs(starts, window), pairs) << window;
+  }
+  ModelConfig config;
+  config.num_layers = 2;
+  config.layer_windows = {0, 1};
+  EXPECT_EQ(CountAttentionPairs({0, 3}, config), (6 + 3) / 2);
+}
+
 TEST(CountAttentionPairs, EqualsAWalkOverTheMask) {
   const std::vector<int32_t> starts = {0, 1, 5, 5, 12};
   int64_t pairs = 0;
@@ -45,7 +62,7 @@ TEST(TrainingFlops, IsTheHandComputedNumberOfAGpt2) {
   ModelConfig config;
   config.family = ModelFamily::kGpt2;
   config.activation = Activation::kGelu;
-  config.bias = true;
+  config.biases = Biases::All();
   config.tie_embeddings = true;
   config.vocab_size = 11;
   config.hidden_size = 6;

@@ -1,0 +1,47 @@
+/// One config.json as its reader sees it: typed access that names file and field in errors, and a check that
+/// nothing in it was left unread.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+namespace trainwright {
+
+class ConfigFields {
+ public:
+  /// \param object outlives this \param path for messages \param prefix of field names in messages
+  ConfigFields(const nlohmann::json& object, std::string path, std::string prefix = "")
+      : object_(object), path_(std::move(path)), prefix_(std::move(prefix)) {}
+
+  /// \throws Error{kBadInput}, as all that follow do
+  [[noreturn]] void Refuse(const std::string& field, const std::string& problem) const;
+
+  bool Has(const std::string& name) const { return object_.contains(name); }
+  /// The field, or null when absent; it counts as read.
+  const nlohmann::json& Field(const std::string& name) const;
+  /// Null is as absent, here and below.
+  int64_t Integer(const std::string& name, int64_t absent) const;
+  int64_t RequiredInteger(const std::string& name) const;  ///< positive
+  double Number(const std::string& name, double absent) const;
+  double RequiredNumber(const std::string& name) const;
+  bool Flag(const std::string& name, bool absent) const;
+  /// Refuses the field unless it has the one value that is computed.
+  void RequireFlag(const std::string& name, bool usual) const;
+  /// A token id, the first one where transformers stores a list, or -1.
+  int64_t Id(const std::string& name) const;
+
+  /// Refuses a field that was not read, has a value (not null, false, zero or empty), and is not one of those
+  /// that every config may have without changing what its model computes.
+  void RefuseUnread() const;
+  /// Refuses every field with a value that was not read.
+  void RefuseUnreadWithoutExceptions() const;
+
+ private:
+  const nlohmann::json& object_;
+  std::string path_, prefix_;
+  mutable std::set<std::string> read_;
+};
+
+}  // namespace trainwright

@@ -1,0 +1,165 @@
+#include "lib/model/gelu_transformer.h"
+
+#include <limits>
+
+#include "lib/base/error.h"
+#include "lib/nn/elementwise.h"
+#include "lib/nn/embedding.h"
+
+namespace trainwright {
+namespace {
+
+LayerNormStatistics StatisticsOf(const at::Tensor& statistics_sn) {
+  return {statistics_sn[0], statistics_sn[1]};
+}
+
+}  // namespace
+
+const ModelConfig& GeluTransformer::CheckedConfig(const ModelConfig& config, at::Device device) {
+  RequirePositive({{"vocab_size", config.vocab_size},
+                   {"hidden size", config.hidden_size},
+                   {"intermediate size", config.intermediate_size},
+                   {"number of layers", config.num_layers},
+                   {"number of heads", config.num_heads},
+                   {"number of positions", config.max_positions}});
+  if (config.hidden_size % config.num_heads != 0) {
+    RefuseConfig("number of heads", "must divide the hidden size");
+  }
+  TRAINWRIGHT_CHECK(!config.llama_like() && config.num_kv_heads == config.num_heads &&
+                    config.head_dim * config.num_heads == config.hidden_size && config.layer_windows.empty());
+  if (device.is_cuda()) {
+    throw Error(ErrorCode::kDevice, "model", "the GPT-2 and GPT-NeoX families run on the CPU only so far", "",
+                "use --device cpu, or a model of the Llama family");
+  }
+  return config;
+}
+
+GeluTransformer::GeluTransformer(const ModelConfig& config, const Numerics& numerics, at::Device device,
+                                 const FineTuning& tuning)
+    : Transformer(CheckedConfig(config, device), numerics, device,
+                  {.norm_statistics = 2,
+                   .mlp_inner = config.intermediate_size,
+                   .parallel_residual = config.parallel_residual},
+                  tuning) {}
+
+int64_t GeluTransformer::positions_limit() const {
+  return parts_.positions ? config().max_positions : std::numeric_limits<int64_t>::max();
+}
+
+GeluKind GeluTransformer::gelu_kind() const {
+  return config().activation == Activation::kGelu ? GeluKind::kErf : GeluKind::kTanh;
+}
+
+Linear GeluTransformer::LinearOf(const Pair& projection) {
+  const auto biases = projection.bias ? std::vector<size_t>{*projection.bias} : std::vector<size_t>();
+  return Linear(&parameters(), {projection.weight}, biases);
+}
+
+RopeRows GeluTransformer::RopeRowsOf(const DeviceInput& input) {
+  if (!parts_.rope) return {};
+  return parts_.rope->RowsOf(input.positions_n, input.host_positions_n, input.spans.starts);
+}
+
+at::Tensor GeluTransformer::Forward(const DeviceInput& input, bool keep, const Attend& attend) {
+  const int64_t num_tokens = input.num_tokens();
+  const AttentionShape shape = ShapeOf(num_tokens, 0);
+  const double epsilon = config().rms_norm_eps;
+  const bool parallel = config().parallel_residual;
+  const RopeRows rope = RopeRowsOf(input);
+  ForwardScratch scratch = NewForwardScratch(num_tokens);
+  at::Tensor stream = ViewsOf(0, num_tokens).input_nd, pending, pending_bias;
+  Embed(Value(parts_.tokens), input.tokens_n, stream);
+  if (parts_.positions) AddEmbedding(Value(*parts_.positions), input.positions_n, stream);
+  for (size_t i = 0; i < parts_.layers.size(); ++i) {
+    const Layer& layer = parts_.layers[i];
+    LayerViews views = ViewsOf(keep ? i : 0, num_tokens);
+    LayerNormStatistics input_statistics = StatisticsOf(views.input_statistics_sn),
+                        middle_statistics = StatisticsOf(views.middle_statistics_sn);
+    AddLayerNorm(numerics(), stream, pending, pending_bias, WeightsOf(layer.attention_norm), epsilon,
+                 views.input_nd, scratch.normed_nd, input_statistics);
+    layer.qkv.Forward(scratch.normed_nd, views.qkv);
+    if (parts_.rope) {
+      ApplyRope(numerics(), rope, shape, /*backward=*/false, views.qkv);
+    } else if (numerics().emulated() && !config().biases.qkv) {
+      RoundInto(numerics(), views.qkv, views.qkv);
+    }
+    attend(i, views);
+    at::Tensor attended = parallel ? scratch.parallel_update_nd : scratch.update_nd;
+    if (parallel) {
+      layer.attention_out.Forward(views.attention, attended);
+      AddLayerNorm(numerics(), views.input_nd, {}, {}, WeightsOf(layer.mlp_norm), epsilon, views.middle_nd,
+                   scratch.normed_nd, middle_statistics);
+    } else {
+      layer.attention_out.ForwardWithoutBias(views.attention, attended);
+      AddLayerNorm(numerics(), views.input_nd, attended, layer.attention_out.bias(),
+                   WeightsOf(layer.mlp_norm), epsilon, views.middle_nd, scratch.normed_nd, middle_statistics);
+    }
+    layer.up.ForwardWithoutBias(scratch.normed_nd, views.mlp_nf);  // keeps it without its bias
+    Gelu(numerics(), gelu_kind(), views.mlp_nf, layer.up.bias(), scratch.activation_nf);
+    pending = scratch.update_nd;
+    layer.down.ForwardWithoutBias(scratch.activation_nf, pending);
+    if (parallel) pending.add_(attended);
+    pending_bias = layer.down.bias();
+    stream = parallel ? views.input_nd : views.middle_nd;
+  }
+  at::Tensor output = OutputOf(num_tokens);
+  LayerNormStatistics statistics = StatisticsOf(OutputStatisticsOf(num_tokens));
+  AddLayerNorm(numerics(), stream, pending, pending_bias, WeightsOf(parts_.final_norm), epsilon, output,
+               scratch.normed_nd, statistics);
+  return scratch.normed_nd;
+}
+
+void GeluTransformer::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
+  const int64_t num_tokens = input.num_tokens();
+  const AttentionShape shape = ShapeOf(num_tokens, 0);
+  const bool parallel = config().parallel_residual;
+  const RopeRows rope = RopeRowsOf(input);
+  BackwardScratch scratch = NewBackwardScratch(num_tokens);
+  const auto norm_backward = [&](const at::Tensor& d_out, const at::Tensor& x,
+                                 const at::Tensor& statistics_sn, const Pair& norm) {
+    at::Tensor d_weight = Gradient(norm.weight), d_bias = Gradient(norm.bias);
+    LayerNormBackward(numerics(), d_out, x, StatisticsOf(statistics_sn), Value(norm.weight),
+                      scratch.d_stream_nd, d_weight, d_bias);
+  };
+  norm_backward(d_hidden_nd, OutputOf(num_tokens), OutputStatisticsOf(num_tokens), parts_.final_norm);
+  for (size_t i = parts_.layers.size(); i-- > 0;) {
+    const Layer& layer = parts_.layers[i];
+    LayerViews views = ViewsOf(i, num_tokens);
+    const auto attention_out_backward = [&] {
+      layer.attention_out.Backward(scratch.d_short_nd, views.attention, scratch.d_attention);
+    };
+
+    RefreshShort(scratch);
+    if (parallel) attention_out_backward();  // the norms below add to what it reads
+    Gelu(numerics(), gelu_kind(), views.mlp_nf, layer.up.bias(), scratch.activation_nf);
+    layer.down.Backward(scratch.d_short_nd, scratch.activation_nf, scratch.d_activation_nf);
+    GeluBackward(numerics(), gelu_kind(), scratch.d_activation_nf, layer.up.bias(), views.mlp_nf);
+    const at::Tensor& mlp_input = parallel ? views.input_nd : views.middle_nd;
+    LayerNormAgain(numerics(), mlp_input, StatisticsOf(views.middle_statistics_sn), WeightsOf(layer.mlp_norm),
+                   scratch.normed_nd);
+    layer.up.Backward(views.mlp_nf, scratch.normed_nd, scratch.d_normed_nd);
+    norm_backward(scratch.d_normed_nd, mlp_input, views.middle_statistics_sn, layer.mlp_norm);
+
+    if (!parallel) {
+      RefreshShort(scratch);
+      attention_out_backward();
+    }
+    if (numerics().emulated()) RoundInto(numerics(), scratch.d_attention, scratch.d_attention);
+    PackedAttentionBackward(numerics(), shape, scratch.d_attention, views.qkv, views.attention, views.lse_hn,
+                            input.spans, scratch.d_qkv);
+    if (parts_.rope) {
+      ApplyRope(numerics(), rope, shape, /*backward=*/true, scratch.d_qkv);
+    } else if (numerics().emulated()) {
+      RoundInto(numerics(), scratch.d_qkv, scratch.d_qkv);
+    }
+    LayerNormAgain(numerics(), views.input_nd, StatisticsOf(views.input_statistics_sn),
+                   WeightsOf(layer.attention_norm), scratch.normed_nd);
+    layer.qkv.Backward(scratch.d_qkv, scratch.normed_nd, scratch.d_normed_nd);
+    norm_backward(scratch.d_normed_nd, views.input_nd, views.input_statistics_sn, layer.attention_norm);
+  }
+  at::Tensor d_tokens = Gradient(parts_.tokens), d_positions = Gradient(parts_.positions);
+  if (d_tokens.defined()) EmbedBackward(scratch.d_stream_nd, input.tokens_n, d_tokens);
+  if (d_positions.defined()) EmbedBackward(scratch.d_stream_nd, input.positions_n, d_positions);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,47 @@
+#include "lib/train/start_model.h"
+
+#include <filesystem>
+#include <vector>
+
+#include "lib/base/checksum.h"
+#include "lib/base/error.h"
+#include "lib/eval/checkpoint.h"
+#include "lib/io/byte_source.h"
+#include "lib/model/checkpoint_metadata.h"
+#include "lib/model/hf_folder.h"
+#include "lib/model/weights_io.h"
+#include "lib/tok/tokenizer.h"
+
+namespace trainwright {
+
+StartModel OpenStartModel(const std::string& path, const TokenizerIdentity& data_tokenizer) {
+  StartModel start;
+  start.folder = ResolveCheckpoint(path);
+  VerifyCheckpointFiles(start.folder);
+  start.config = ReadHfConfig(start.folder);
+  const std::string hint =
+      "pretokenize the data with the model's own tokenizer: pretokenize --tokenizer " + path;
+  if (start.config.vocab_size < data_tokenizer.vocab_size) {
+    throw Error(ErrorCode::kBadInput, path,
+                "vocab_size " + std::to_string(start.config.vocab_size) + " is smaller than the " +
+                    std::to_string(data_tokenizer.vocab_size) + " ids of the data's tokenizer",
+                "config.json", hint);
+  }
+  if (const std::string spec = HfTokenizerSpec(start.folder); !spec.empty()) {
+    if (LoadTokenizer(spec)->identity().sha256 != data_tokenizer.sha256) {
+      throw Error(ErrorCode::kBadInput, path, "has another tokenizer than the data", "", hint);
+    }
+    start.tokenizer_known = true;
+  }
+  std::vector<std::string> names = WeightFileNames(start.folder);
+  for (const char* name : {"config.json", "tokenizer.json", "tokenizer.model"}) {
+    if (std::filesystem::exists(start.folder + "/" + name)) names.emplace_back(name);
+  }
+  for (const std::string& name : names) {
+    const MappedFile file(start.folder + "/" + name);
+    start.provenance["files"][name] = HexEncode(Sha256Of(file.bytes()));
+  }
+  return start;
+}
+
+}  // namespace trainwright

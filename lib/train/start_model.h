@@ -1,0 +1,25 @@
+/// The model that a new run starts from: `train --init`.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lib/formats/tokenizer_identity.h"
+#include "lib/model/model_config.h"
+
+namespace trainwright {
+
+struct StartModel {
+  std::string folder;  ///< with config.json and weights
+  ModelConfig config;
+  nlohmann::ordered_json provenance;  ///< {"files": {name: sha256}} of config.json, weights and tokenizer
+  bool tokenizer_known = false;  ///< the folder's tokenizer is one that this build reads, and is the data's
+};
+
+/// Opens a checkpoint folder, a run directory of train, or a model folder of Hugging Face, and compares it
+/// with the data's tokenizer. Files that the folder's metadata.json lists are checked against it; all are
+/// hashed. \throws Error{kBadInput} when the folder holds no such model, or was made with another tokenizer;
+/// Error{kIo}
+StartModel OpenStartModel(const std::string& path, const TokenizerIdentity& data_tokenizer);
+
+}  // namespace trainwright
