@@ -51,9 +51,10 @@ void Inspect(const PackOptions& options, const std::string& path, ToolRun* run) 
 void WarnOfLostAnswers(const PackReport& report) {
   const uint64_t dropped = report.input.loss_tokens_dropped;
   if (report.set.header.record_kind != RecordKind::kSft || dropped == 0) return;
-  LogWarning(FormatFixed(100.0 * static_cast<double>(dropped) / static_cast<double>(report.input.loss_tokens), 2) +
-             " % of the predicted tokens are lost: " + std::to_string(report.input.documents_truncated) +
-             " conversations truncated, " + std::to_string(report.input.documents_dropped) + " dropped");
+  LogWarning(
+      FormatFixed(100.0 * static_cast<double>(dropped) / static_cast<double>(report.input.loss_tokens), 2) +
+      " % of the predicted tokens are lost: " + std::to_string(report.input.documents_truncated) +
+      " conversations truncated, " + std::to_string(report.input.documents_dropped) + " dropped");
   LogHint("a larger --chunk loses fewer");
 }
 
@@ -62,8 +63,8 @@ void Pack(const PackOptions& options, const std::vector<std::string>& inputs, To
   job.inputs = inputs;
   job.output = options.output;
   job.allow_terminal = options.force;
-  job.packer = {options.mode, options.overflow.value_or(OverflowPolicy::kSplit), options.chunk, options.window,
-                options.keep_answer};
+  job.packer = {options.mode, options.overflow.value_or(OverflowPolicy::kSplit), options.chunk,
+                options.window, options.keep_answer};
   job.overflow_chosen = options.overflow.has_value();
   job.level = options.level;
   job.threads = options.threads > 0 ? options.threads

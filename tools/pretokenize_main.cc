@@ -21,9 +21,9 @@ std::vector<DocumentInput> InputsOf(const PretokenizeOptions& options) {
   std::vector<DocumentInput> inputs;
   for (const std::string& path : options.inputs) {
     const bool guess = options.format == "auto";
-    const InputFormat format =
-        guess ? GuessInputFormat(path, !options.keys.empty() || options.records == "sft")
-              : ParseInputFormat(options.format);
+    const InputFormat format = guess
+                                   ? GuessInputFormat(path, !options.keys.empty() || options.records == "sft")
+                                   : ParseInputFormat(options.format);
     inputs.push_back({.path = path, .format = format, .guessed = guess});
   }
   return inputs;
@@ -58,14 +58,17 @@ void PlanRecords(const PretokenizeOptions& options, PretokenizeJobOptions* job) 
                                                             {"--response-key", !options.response_key.empty()},
                                                             {"--loss-turns", options.loss_turns != "all"}};
     for (const auto& [flag, given] : without_meaning) {
-      if (given) throw UsageError(flag, "has no meaning for --records lm", "--records sft reads conversations");
+      if (given)
+        throw UsageError(flag, "has no meaning for --records lm", "--records sft reads conversations");
     }
     return;
   }
   if (!options.keys.empty()) {
-    throw UsageError("--key", "has no meaning for --records sft", "--prompt-key and --response-key name the keys");
+    throw UsageError("--key", "has no meaning for --records sft",
+                     "--prompt-key and --response-key name the keys");
   }
-  if (options.eos) throw UsageError("--eos", "has no meaning for --records sft", "the template's {eos} ends a turn");
+  if (options.eos)
+    throw UsageError("--eos", "has no meaning for --records sft", "the template's {eos} ends a turn");
   if (options.prompt_key.empty() != options.response_key.empty()) {
     throw UsageError(options.prompt_key.empty() ? "--response-key" : "--prompt-key", "is given alone",
                      "give --prompt-key and --response-key, or neither");

@@ -18,7 +18,8 @@ std::string_view Trimmed(std::string_view text) {
 const SpecialToken* SpecialAt(std::string_view text, const std::vector<SpecialToken>& specials) {
   const SpecialToken* longest = nullptr;
   for (const SpecialToken& special : specials) {
-    if (text.starts_with(special.text) && (longest == nullptr || special.text.size() > longest->text.size())) {
+    if (text.starts_with(special.text) &&
+        (longest == nullptr || special.text.size() > longest->text.size())) {
       longest = &special;
     }
   }
@@ -29,7 +30,9 @@ const SpecialToken* SpecialAt(std::string_view text, const std::vector<SpecialTo
 size_t MarkSizeAt(std::string_view text) {
   if (!text.starts_with("<|")) return 0;
   const size_t end = text.find("|>");
-  return end == std::string_view::npos || text.substr(0, end).find_first_of(" \n") != std::string_view::npos ? 0 : end + 2;
+  return end == std::string_view::npos || text.substr(0, end).find_first_of(" \n") != std::string_view::npos
+             ? 0
+             : end + 2;
 }
 
 }  // namespace
@@ -81,7 +84,8 @@ ChatEncoder::ChatEncoder(ChatTemplate chat_template, const Tokenizer* tokenizer,
     if (item.kind == TemplateItem::Kind::kContent || item.kind == TemplateItem::Kind::kSpacedContent) {
       after_content = true;
     } else if (after_content && item.loss) {
-      const std::vector<uint32_t>& ids = literal_ids_[static_cast<size_t>(TemplatePart::kAssistant)][i].elsewhere;
+      const std::vector<uint32_t>& ids =
+          literal_ids_[static_cast<size_t>(TemplatePart::kAssistant)][i].elsewhere;
       answer_end_.insert(answer_end_.end(), ids.begin(), ids.end());
     }
   }
@@ -103,7 +107,8 @@ std::vector<uint32_t> ChatEncoder::EncodeLiteral(std::string_view text, bool at_
     if (special == nullptr) {
       const size_t mark_bytes = MarkSizeAt(text.substr(at));
       const std::string mark(text.substr(at, mark_bytes));
-      if (mark_bytes > 0 && std::find(unknown_marks_.begin(), unknown_marks_.end(), mark) == unknown_marks_.end()) {
+      if (mark_bytes > 0 &&
+          std::find(unknown_marks_.begin(), unknown_marks_.end(), mark) == unknown_marks_.end()) {
         unknown_marks_.push_back(mark);
       }
       at += std::max<size_t>(mark_bytes, 1);
@@ -163,7 +168,8 @@ void ChatEncoder::WriteContent(std::string_view text, bool spaced, Writer* write
   std::string with_space;
   if (spaced) text = with_space.append(" ").append(text);
   if (text.empty()) return;
-  // A text that spells a special token is cut behind its first byte, so that the tokenizer sees no such token.
+  // A text that spells a special token is cut behind its first byte, so that the tokenizer sees no such
+  // token.
   size_t begin = 0;
   const auto flush = [&](size_t end) {
     const std::string_view part = text.substr(begin, end - begin);
@@ -204,7 +210,8 @@ void ChatEncoder::Write(TemplatePart part, const ChatTurn* turn, bool loss, Writ
         const size_t before = writer->chat->ids.size();
         WriteContent(text, item.kind == TemplateItem::Kind::kSpacedContent, writer);
         writer->AddToRun(writer->chat->ids.size() - before, text.size(), item_loss);
-        if (part != TemplatePart::kInput && !turn->input.empty()) Write(TemplatePart::kInput, turn, false, writer);
+        if (part != TemplatePart::kInput && !turn->input.empty())
+          Write(TemplatePart::kInput, turn, false, writer);
         break;
       }
     }
@@ -238,7 +245,8 @@ std::optional<DocumentProblem> ChatEncoder::WriteTurns(const ChatRecord& record,
         break;
       case ChatRole::kUser:
         if (i > 1) Write(TemplatePart::kBetween, nullptr, false, &writer);
-        Write(i == 1 && has_system ? TemplatePart::kUserAfterSystem : TemplatePart::kUser, &turns[i], false, &writer);
+        Write(i == 1 && has_system ? TemplatePart::kUserAfterSystem : TemplatePart::kUser, &turns[i], false,
+              &writer);
         break;
       case ChatRole::kAssistant:
         Write(TemplatePart::kAssistant, &turns[i], loss, &writer);
@@ -267,7 +275,8 @@ std::optional<DocumentProblem> ChatEncoder::Encode(const ChatRecord& record, Enc
   return WriteTurns(record, /*prompt=*/false, chat);
 }
 
-std::optional<DocumentProblem> ChatEncoder::EncodePrompt(const ChatRecord& record, std::vector<uint32_t>* ids) const {
+std::optional<DocumentProblem> ChatEncoder::EncodePrompt(const ChatRecord& record,
+                                                         std::vector<uint32_t>* ids) const {
   ChatRecord answered = record;
   answered.turns.push_back({.role = ChatRole::kAssistant, .content = "?"});
   if (auto problem = CheckTurns(answered)) return problem;

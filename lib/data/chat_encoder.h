@@ -1,10 +1,10 @@
-/// Conversations to token ids, with what is predicted known exactly: every literal of the template and every turn
-/// is cut into tokens by itself and laid end to end, so that no token stands for text of two of them.
+/// Conversations to token ids, with what is predicted known exactly: every literal of the template and every
+/// turn is cut into tokens by itself and laid end to end, so that no token stands for text of two of them.
 ///
-/// Literals are tokenised once, at construction; special tokens of the tokenizer that a literal spells out become
-/// their ids. What turns say is text whatever it spells: a special token in it is cut like any other text. A mark
-/// that the tokenizer puts at the beginning of a text (SentencePiece's dummy prefix) is put before the first text of
-/// a conversation and before the first text behind {bos}, nowhere else.
+/// Literals are tokenised once, at construction; special tokens of the tokenizer that a literal spells out
+/// become their ids. What turns say is text whatever it spells: a special token in it is cut like any other
+/// text. A mark that the tokenizer puts at the beginning of a text (SentencePiece's dummy prefix) is put
+/// before the first text of a conversation and before the first text behind {bos}, nowhere else.
 ///
 /// Immutable after construction and thread-safe.
 #pragma once
@@ -25,7 +25,7 @@ namespace trainwright {
 
 struct EncodedChat {
   std::vector<uint32_t> ids;
-  std::vector<LossRun> runs;    ///< neighbours differ in `loss`
+  std::vector<LossRun> runs;     ///< neighbours differ in `loss`
   uint64_t tokenizer_calls = 0;  ///< for what the turns say
 };
 
@@ -42,15 +42,17 @@ class ChatEncoder {
 
   /// \returns why the conversation does not fit the template, or nullopt
   std::optional<DocumentProblem> Encode(const ChatRecord& record, EncodedChat* chat) const;
-  /// The ids after which the model answers: what Encode gives before the answer's first token. The last turn of
-  /// `record` must be the user's.
+  /// The ids after which the model answers: what Encode gives before the answer's first token. The last turn
+  /// of `record` must be the user's.
   std::optional<DocumentProblem> EncodePrompt(const ChatRecord& record, std::vector<uint32_t>* ids) const;
-  /// What ends an answer in training: the ids between {content} and ], for generation to stop at. May be empty.
+  /// What ends an answer in training: the ids between {content} and ], for generation to stop at. May be
+  /// empty.
   const std::vector<uint32_t>& answer_end() const { return answer_end_; }
 
   const ChatTemplate& chat_template() const { return template_; }
-  /// How many literals there are, counting twice those that may stand at the beginning of a text and elsewhere where
-  /// that makes a difference; and how often one was tokenised: the same number, however many conversations.
+  /// How many literals there are, counting twice those that may stand at the beginning of a text and
+  /// elsewhere where that makes a difference; and how often one was tokenised: the same number, however many
+  /// conversations.
   size_t literals() const { return literals_; }
   size_t literal_tokenizations() const { return literal_tokenizations_; }
   /// Literals that look like special tokens and are none of the tokenizer's: text to the model.
@@ -73,7 +75,8 @@ class ChatEncoder {
   ChatTemplate template_;
   const Tokenizer* tokenizer_;
   ChatEncoderOptions options_;
-  std::vector<std::string_view> forbidden_;  // in what turns say: the tokenizer would take them for special tokens
+  std::vector<std::string_view>
+      forbidden_;  // in what turns say: the tokenizer would take them for special tokens
   std::array<std::vector<LiteralIds>, kTemplatePartCount> literal_ids_;  // by part and item
   std::vector<uint32_t> answer_end_;
   size_t literals_ = 0, literal_tokenizations_ = 0;

@@ -32,7 +32,8 @@ Problem Missing(const std::string& key) {
 Problem ReadString(element value, const std::string& where, std::string* text) {
   std::string_view content;
   if (value.get_string().get(content) != simdjson::SUCCESS) {
-    return DocumentProblem{SkipReason::kNotAString, where + " is " + NameOf(value.type()) + ", not a string", {}, {}};
+    return DocumentProblem{
+        SkipReason::kNotAString, where + " is " + NameOf(value.type()) + ", not a string", {}, {}};
   }
   *text = content;
   return std::nullopt;
@@ -49,17 +50,20 @@ const char* FirstMember(element object, std::initializer_list<const char*> names
 Problem AppendTurns(element list, const std::string& where, std::vector<ChatTurn>* turns) {
   simdjson::dom::array array;
   if (list.get_array().get(array) != simdjson::SUCCESS) {
-    return DocumentProblem{SkipReason::kNotAString, where + " is " + NameOf(list.type()) + ", not a list of turns", {}, {}};
+    return DocumentProblem{
+        SkipReason::kNotAString, where + " is " + NameOf(list.type()) + ", not a list of turns", {}, {}};
   }
   size_t number = 0;
   for (const element item : array) {
     const std::string place = where + "[" + std::to_string(number++) + "]";
     if (!item.is_object()) {
-      return DocumentProblem{SkipReason::kBadTurns, place + " is " + NameOf(item.type()) + ", not a turn", {}, {}};
+      return DocumentProblem{
+          SkipReason::kBadTurns, place + " is " + NameOf(item.type()) + ", not a turn", {}, {}};
     }
     element role, content;
     const char* role_key = FirstMember(item, {"role", "from"}, &role);
-    if (role_key == nullptr) return DocumentProblem{SkipReason::kMissingKey, place + " has no \"role\"", {}, {}};
+    if (role_key == nullptr)
+      return DocumentProblem{SkipReason::kMissingKey, place + " has no \"role\"", {}, {}};
     const char* content_key = FirstMember(item, {"content", "value"}, &content);
     if (content_key == nullptr) {
       return DocumentProblem{SkipReason::kMissingKey, place + " has no \"content\"", {}, {}};
@@ -69,8 +73,9 @@ Problem AppendTurns(element list, const std::string& where, std::vector<ChatTurn
     const auto known = RoleNamed(role_name);
     if (!known) {
       return DocumentProblem{SkipReason::kBadTurns,
-                             place + ": unknown role \"" + role_name + "\"; known are system, user (human) and assistant "
-                             "(gpt, model, bot)",
+                             place + ": unknown role \"" + role_name +
+                                 "\"; known are system, user (human) and assistant "
+                                 "(gpt, model, bot)",
                              {},
                              {}};
     }
@@ -82,7 +87,8 @@ Problem AppendTurns(element list, const std::string& where, std::vector<ChatTurn
 }
 
 /// A string is a turn of this role, a list is turns.
-Problem AppendTurnOrTurns(element value, const std::string& key, ChatRole role, std::vector<ChatTurn>* turns) {
+Problem AppendTurnOrTurns(element value, const std::string& key, ChatRole role,
+                          std::vector<ChatTurn>* turns) {
   if (value.is_array()) return AppendTurns(value, "\"" + key + "\"", turns);
   ChatTurn& turn = turns->emplace_back();
   turn.role = role;
@@ -93,7 +99,8 @@ Problem AppendTurnOrTurns(element value, const std::string& key, ChatRole role, 
 Problem ReadInstruction(element object, element instruction, std::vector<ChatTurn>* turns) {
   element input, output;
   if (auto problem = AppendTurnOrTurns(instruction, "instruction", ChatRole::kUser, turns)) return problem;
-  if (const char* key = FirstMember(object, {"input", "context"}, &input); key != nullptr && !input.is_null()) {
+  if (const char* key = FirstMember(object, {"input", "context"}, &input);
+      key != nullptr && !input.is_null()) {
     if (auto problem = ReadString(input, std::string("the value of \"") + key + "\"", &turns->back().input)) {
       return problem;
     }
@@ -109,14 +116,15 @@ Problem ReadAlternatingTexts(element list, std::vector<ChatTurn>* turns) {
   for (const element item : list.get_array()) {
     ChatTurn& turn = turns->emplace_back();
     turn.role = number % 2 == 0 ? ChatRole::kUser : ChatRole::kAssistant;
-    if (auto problem = ReadString(item, "\"text\"[" + std::to_string(number) + "]", &turn.content)) return problem;
+    if (auto problem = ReadString(item, "\"text\"[" + std::to_string(number) + "]", &turn.content))
+      return problem;
     ++number;
   }
   return std::nullopt;
 }
 
-Problem ReadPair(element object, const char* prompt_key, element prompt, std::initializer_list<const char*> answers,
-                 std::vector<ChatTurn>* turns) {
+Problem ReadPair(element object, const char* prompt_key, element prompt,
+                 std::initializer_list<const char*> answers, std::vector<ChatTurn>* turns) {
   element answer;
   const char* answer_key = FirstMember(object, answers, &answer);
   if (answer_key == nullptr) return Missing(*answers.begin());
@@ -129,10 +137,11 @@ Problem NothingRecognised(element object) {
   for (const auto field : simdjson::dom::object(object)) {
     keys += (keys.empty() ? "\"" : ", \"") + std::string(field.key) + "\"";
   }
-  return DocumentProblem{SkipReason::kMissingKey,
-                         "no prompt and response are recognised among its keys (" + (keys.empty() ? "none" : keys) + ")",
-                         {},
-                         {}};
+  return DocumentProblem{
+      SkipReason::kMissingKey,
+      "no prompt and response are recognised among its keys (" + (keys.empty() ? "none" : keys) + ")",
+      {},
+      {}};
 }
 
 Problem ReadKnownShape(element object, std::vector<ChatTurn>* turns) {
@@ -147,7 +156,8 @@ Problem ReadKnownShape(element object, std::vector<ChatTurn>* turns) {
   if (FirstMember(object, {"prompt"}, &value)) {
     return ReadPair(object, "prompt", value, {"response", "completion", "text"}, turns);
   }
-  if (FirstMember(object, {"question"}, &value)) return ReadPair(object, "question", value, {"answer"}, turns);
+  if (FirstMember(object, {"question"}, &value))
+    return ReadPair(object, "question", value, {"answer"}, turns);
   if (FirstMember(object, {"text"}, &value) && value.is_array()) return ReadAlternatingTexts(value, turns);
   return NothingRecognised(object);
 }
@@ -186,8 +196,8 @@ std::optional<DocumentProblem> CheckTurns(const ChatRecord& record) {
     const ChatTurn& turn = record.turns[i];
     if (i == 0 && turn.role == ChatRole::kSystem) continue;
     if (turn.role != expected) {
-      return bad("turn " + std::to_string(i) + " is of the " + NameOf(turn.role) + ", where the " + NameOf(expected) +
-                 " must speak");
+      return bad("turn " + std::to_string(i) + " is of the " + NameOf(turn.role) + ", where the " +
+                 NameOf(expected) + " must speak");
     }
     if (turn.role == ChatRole::kAssistant && IsBlank(turn.content)) {
       return DocumentProblem{SkipReason::kEmptyResponse, "the response is empty", {}, {}};
@@ -195,7 +205,8 @@ std::optional<DocumentProblem> CheckTurns(const ChatRecord& record) {
     expected = turn.role == ChatRole::kUser ? ChatRole::kAssistant : ChatRole::kUser;
   }
   if (record.turns.back().role != ChatRole::kAssistant) {
-    return bad(std::string("the conversation ends with the ") + NameOf(record.turns.back().role) + ", not with the assistant");
+    return bad(std::string("the conversation ends with the ") + NameOf(record.turns.back().role) +
+               ", not with the assistant");
   }
   return std::nullopt;
 }

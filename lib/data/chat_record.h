@@ -7,8 +7,8 @@
 ///   {"prompt", "response"|"completion"|"text"}, each a string or a list of turns
 ///   {"question", "answer"}
 ///   {"text": [user, assistant, user, assistant, ...]}
-/// Roles: system; user, human; assistant, gpt, model, bot. A conversation is a system turn or none, then user and
-/// assistant in turn, and ends with the assistant.
+/// Roles: system; user, human; assistant, gpt, model, bot. A conversation is a system turn or none, then user
+/// and assistant in turn, and ends with the assistant.
 #pragma once
 
 #include <memory>
@@ -35,8 +35,8 @@ struct ChatRecord {
 
   /// Unicode characters of all turns.
   uint64_t CountCharacters() const;
-  /// What tells conversations apart when they are held out: system and first user turn, so that several answers
-  /// to one question stay on one side.
+  /// What tells conversations apart when they are held out: system and first user turn, so that several
+  /// answers to one question stay on one side.
   std::string HoldoutKey() const;
 };
 

@@ -63,8 +63,9 @@ between "\n\n"
 )"},
 };
 
-constexpr const char* kPartNames[kTemplatePartCount] = {
-    "begin", "no-system", "no-system-with-input", "system", "user", "user-after-system", "input", "assistant", "between"};
+constexpr const char* kPartNames[kTemplatePartCount] = {"begin",  "no-system", "no-system-with-input",
+                                                        "system", "user",      "user-after-system",
+                                                        "input",  "assistant", "between"};
 
 /// Reads the items of one line.
 class LineParser {
@@ -107,15 +108,14 @@ class LineParser {
     return rest_.empty();
   }
   Error Bad(const std::string& problem) const {
-    return Error(ErrorCode::kUsage, where_, problem, "",
-                 "items are \"text\" as in JSON, {content}, { content}, {bos}, {eos}, [ and ]; see CHAT TEMPLATES in "
-                 "pretokenize(1)");
+    return Error(
+        ErrorCode::kUsage, where_, problem, "",
+        "items are \"text\" as in JSON, {content}, { content}, {bos}, {eos}, [ and ]; see CHAT TEMPLATES in "
+        "pretokenize(1)");
   }
 
  private:
-  void SkipSpace() {
-    rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r"), rest_.size()));
-  }
+  void SkipSpace() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\r"), rest_.size())); }
   bool Take(std::string_view text) {
     if (!rest_.starts_with(text)) return false;
     rest_.remove_prefix(text.size());
@@ -133,7 +133,8 @@ class LineParser {
     while (end < rest_.size() && rest_[end] != '"') end += rest_[end] == '\\' ? 2 : 1;
     if (end >= rest_.size()) throw Bad("has a text without its closing quote");
     const auto json = nlohmann::json::parse(rest_.substr(0, end + 1), nullptr, /*allow_exceptions=*/false);
-    if (!json.is_string()) throw Bad("has a text that is not a JSON string: " + std::string(rest_.substr(0, end + 1)));
+    if (!json.is_string())
+      throw Bad("has a text that is not a JSON string: " + std::string(rest_.substr(0, end + 1)));
     rest_.remove_prefix(end + 1);
     return json.get<std::string>();
   }
@@ -148,7 +149,8 @@ bool IsContent(const TemplateItem& item) {
 
 void CheckPart(TemplatePart part, const std::vector<TemplateItem>& items, const LineParser& line) {
   const auto contents = std::count_if(items.begin(), items.end(), IsContent);
-  const bool has_loss = std::any_of(items.begin(), items.end(), [](const TemplateItem& item) { return item.loss; });
+  const bool has_loss =
+      std::any_of(items.begin(), items.end(), [](const TemplateItem& item) { return item.loss; });
   switch (part) {
     case TemplatePart::kBegin:
     case TemplatePart::kNoSystem:
@@ -217,8 +219,10 @@ ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name) {
       continue;
     }
     const auto part = std::find(std::begin(kPartNames), std::end(kPartNames), word) - std::begin(kPartNames);
-    if (part == static_cast<ptrdiff_t>(kTemplatePartCount)) throw line.Bad("begins with \"" + word + "\", which names no part");
-    if (std::exchange(seen[static_cast<size_t>(part)], true)) throw line.Bad("says " + word + " a second time");
+    if (part == static_cast<ptrdiff_t>(kTemplatePartCount))
+      throw line.Bad("begins with \"" + word + "\", which names no part");
+    if (std::exchange(seen[static_cast<size_t>(part)], true))
+      throw line.Bad("says " + word + " a second time");
     chat_template.parts[static_cast<size_t>(part)] = line.Items();
     CheckPart(static_cast<TemplatePart>(part), chat_template.parts[static_cast<size_t>(part)], line);
   }
@@ -250,7 +254,8 @@ ChatTemplate LoadChatTemplate(const std::string& name_or_path) {
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kIo) throw;
     throw Error(ErrorCode::kUsage, "--template",
-                "no built-in template and no file is named \"" + name_or_path + "\"", "", "built in are " + names);
+                "no built-in template and no file is named \"" + name_or_path + "\"", "",
+                "built in are " + names);
   }
 }
 

@@ -7,17 +7,19 @@
 ///   user       "<|im_start|>user\n" {content} "<|im_end|>\n"
 ///   assistant  "<|im_start|>assistant\n" [ {content} "<|im_end|>" ] "\n"
 ///
-/// Items are JSON strings, {content} (what the turn says), { content} (with a space before it, cut into tokens
-/// together), {bos} and {eos} (the tokenizer's ids). Between [ and ] stands what training predicts: the answer, and
-/// the mark that ends it; what is before [ is how a prompt ends at inference. Other parts:
+/// Items are JSON strings, {content} (what the turn says), { content} (with a space before it, cut into
+/// tokens together), {bos} and {eos} (the tokenizer's ids). Between [ and ] stands what training predicts:
+/// the answer, and the mark that ends it; what is before [ is how a prompt ends at inference. Other parts:
 ///
 ///   no-system             instead of system, when the conversation has no such turn
 ///   no-system-with-input  likewise, when its first user turn has an input besides (default: as no-system)
 ///   user-after-system     instead of user, for the turn behind the system turn
-///   input                 behind a user turn's content (inside it, before what follows {content}), when it has an
+///   input                 behind a user turn's content (inside it, before what follows {content}), when it
+///   has an
 ///                         input (default: "\n\nContext: " {content})
 ///   between               before every user turn but the first
-///   trim                  roles whose content loses white space at both ends, as words: system user assistant
+///   trim                  roles whose content loses white space at both ends, as words: system user
+///   assistant
 ///
 /// user and assistant are required. Without system, a conversation with a system turn does not fit.
 #pragma once
@@ -55,7 +57,9 @@ struct ChatTemplate {
   std::array<std::vector<TemplateItem>, kTemplatePartCount> parts;
   std::array<bool, 3> trim = {};  ///< by ChatRole
 
-  const std::vector<TemplateItem>& part(TemplatePart which) const { return parts[static_cast<size_t>(which)]; }
+  const std::vector<TemplateItem>& part(TemplatePart which) const {
+    return parts[static_cast<size_t>(which)];
+  }
   bool has_system() const { return !part(TemplatePart::kSystem).empty(); }
 };
 

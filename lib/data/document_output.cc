@@ -49,7 +49,8 @@ class JsonlOutput final : public DocumentOutput {
     for (const LossRun& run : runs) {
       source_bytes += run.source_bytes;
       if (run.loss) {
-        spans += (spans.empty() ? "[" : ",[") + std::to_string(begin) + "," + std::to_string(begin + run.tokens) + "]";
+        spans += (spans.empty() ? "[" : ",[") + std::to_string(begin) + "," +
+                 std::to_string(begin + run.tokens) + "]";
       }
       begin += run.tokens;
     }

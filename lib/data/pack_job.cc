@@ -236,8 +236,8 @@ PackerOptions PackerFor(RecordKind kind, const PackJobOptions& options) {
   }
   if (!options.overflow_chosen) packer.overflow = OverflowPolicy::kError;
   if (packer.mode == PackMode::kConcat && packer.overflow != OverflowPolicy::kSplit) {
-    throw Error(ErrorCode::kUsage, "--mode concat", "cuts conversations (sft records) wherever a chunk ends", "",
-                "--mode bestfit keeps them whole; --overflow split says that they may be cut");
+    throw Error(ErrorCode::kUsage, "--mode concat", "cuts conversations (sft records) wherever a chunk ends",
+                "", "--mode bestfit keeps them whole; --overflow split says that they may be cut");
   }
   return packer;
 }

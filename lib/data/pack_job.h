@@ -20,8 +20,8 @@ struct PackJobOptions {
   std::string output = "-";
   bool allow_terminal = false;
   PackerOptions packer;
-  /// Of `packer.overflow`. When nobody chose, the kind of records does: kSplit for lm, kError for sft, since half a
-  /// conversation teaches something else than the whole.
+  /// Of `packer.overflow`. When nobody chose, the kind of records does: kSplit for lm, kError for sft, since
+  /// half a conversation teaches something else than the whole.
   bool overflow_chosen = true;
   int level = 3;    ///< of zstd, 1..19
   int threads = 1;  ///< >= 1; the bytes do not depend on it
@@ -34,10 +34,11 @@ struct PackReport {
   PackerCounts input;
 };
 
-/// Packs. Conversations (sft) are only ever cut under a chosen kSplit. Readers see the result whole or not at all: a folder's former set, or a former file, stays as it is
-/// when anything fails; standard output then lacks its trailer. Memory: the packer's window, and about
-/// threads + 2 frames in each of the stages. \throws Error{kBadInput} on a damaged or cut stream, streams of
-/// different tokenizers, input without a token, a
+/// Packs. Conversations (sft) are only ever cut under a chosen kSplit. Readers see the result whole or not at
+/// all: a folder's former set, or a former file, stays as it is when anything fails; standard output then
+/// lacks its trailer. Memory: the packer's window, and about threads + 2 frames in each of the stages.
+/// \throws Error{kBadInput} on a damaged or cut stream, streams of different tokenizers, input without a
+/// token, a
 ///         document that OverflowPolicy::kError refuses; Error{kUsage} when the folder is in use; Error{kIo};
 ///         Error{kInterrupted, kTerminated} once a stop signal arrived
 PackReport RunPack(const PackJobOptions& options, ProgressMode progress);

@@ -13,8 +13,8 @@ namespace trainwright {
 inline constexpr int64_t kIgnoreLabel = -100;
 
 struct PackedBatch {
-  std::vector<int64_t> tokens;       ///< [N] ids
-  std::vector<int64_t> positions;    ///< [N] position inside the span, from 0
+  std::vector<int64_t> tokens;     ///< [N] ids
+  std::vector<int64_t> positions;  ///< [N] position inside the span, from 0
   /// [N] the next token of the same document, or kIgnoreLabel where there is none or it is not predicted
   std::vector<int64_t> labels;
   std::vector<int32_t> span_starts;  ///< [S+1] cumulative: span s is [span_starts[s], span_starts[s+1])
@@ -25,7 +25,8 @@ struct PackedBatch {
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
   /// Appends one span: `tokens` with labels shifted by one, `next_token` (or kNoId) the label of the last.
   /// \param predicted of each token, whether it becomes a label (1) or not (0); empty: all do
-  void AppendSpan(std::span<const uint32_t> tokens, uint32_t next_token, std::span<const uint8_t> predicted = {});
+  void AppendSpan(std::span<const uint32_t> tokens, uint32_t next_token,
+                  std::span<const uint8_t> predicted = {});
 };
 
 }  // namespace trainwright

@@ -44,7 +44,8 @@ struct EncodedBatch {
 class BatchEncoder {
  public:
   /// \param chat_encoder of sft records, else null
-  BatchEncoder(const PretokenizeJobOptions& options, const Tokenizer& tokenizer, const ChatEncoder* chat_encoder)
+  BatchEncoder(const PretokenizeJobOptions& options, const Tokenizer& tokenizer,
+               const ChatEncoder* chat_encoder)
       : options_(options), tokenizer_(tokenizer), chat_encoder_(chat_encoder) {
     const DocumentTextOptions text_options = {.keys = options.keys,
                                               .require_utf8 = tokenizer.identity().kind != "bytes",
@@ -141,8 +142,8 @@ class BatchEncoder {
     return problem;
   }
 
-  Problem EncodeChat(int worker, const RecordBatch& batch, size_t index, EncodedDocument* document, EncodedChat* chat,
-                     EncodedBatch* out) const {
+  Problem EncodeChat(int worker, const RecordBatch& batch, size_t index, EncodedDocument* document,
+                     EncodedChat* chat, EncodedBatch* out) const {
     ChatRecord record;
     if (auto problem = ReadChat(worker, batch, index, document, &record)) return problem;
     if (document->fate == Fate::kEmpty) return std::nullopt;
@@ -339,10 +340,12 @@ PretokenizeReport RunPretokenize(const PretokenizeJobOptions& options, ProgressM
   if (options.records == RecordKind::kSft) {
     for (const DocumentInput& input : options.inputs) {
       if (input.format == InputFormat::kJsonl) continue;
-      throw Error(ErrorCode::kUsage, "--records sft", "reads JSON lines, not " + std::string(NameOf(input.format)));
+      throw Error(ErrorCode::kUsage, "--records sft",
+                  "reads JSON lines, not " + std::string(NameOf(input.format)));
     }
-    chat_encoder.emplace(options.chat_template, tokenizer.get(),
-                         ChatEncoderOptions{.add_bos = options.add_bos, .last_turn_only = options.last_turn_only});
+    chat_encoder.emplace(
+        options.chat_template, tokenizer.get(),
+        ChatEncoderOptions{.add_bos = options.add_bos, .last_turn_only = options.last_turn_only});
     for (const std::string& mark : chat_encoder->unknown_marks()) {
       LogWarning("template " + options.chat_template.name + ": " + mark +
                  " is no special token of the tokenizer and becomes ordinary tokens");

@@ -85,8 +85,9 @@ int64_t Sample::num_labels() const {
   for (const SampleSpan& span : spans) {
     if (span.tokens.empty()) continue;
     const auto followers = static_cast<int64_t>(span.tokens.size()) - 1;
-    labels += span.predicted.empty() ? followers
-                                     : std::count(span.predicted.begin() + 1, span.predicted.end(), uint8_t{1});
+    labels += span.predicted.empty()
+                  ? followers
+                  : std::count(span.predicted.begin() + 1, span.predicted.end(), uint8_t{1});
     labels += span.next_token == kNoId ? 0 : 1;
   }
   return labels;
@@ -137,8 +138,8 @@ struct SampleStream::Impl {
       uint64_t first_chunk = 0;
       const std::vector<Chunk> frame = set->ReadFrameOf(wanted->first, &first_chunk);
       for (; wanted != slot_of_chunk.end() && wanted->first < first_chunk + frame.size(); ++wanted) {
-        CutChunk(frame.at(wanted->first - first_chunk), static_cast<uint64_t>(options.sequence_tokens), masked(),
-                 &slots[wanted->second]);
+        CutChunk(frame.at(wanted->first - first_chunk), static_cast<uint64_t>(options.sequence_tokens),
+                 masked(), &slots[wanted->second]);
       }
     }
 

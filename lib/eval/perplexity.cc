@@ -50,8 +50,8 @@ void PerplexityMeter::Add(std::span<const uint32_t> tokens, uint32_t next_token,
     } else {
       if (end < tokens.size() && predicted[end] == 0) label = kNoId;
       const auto own_predicted = predicted.subspan(begin, count);
-      const bool has_label =
-          label != kNoId || std::find(own_predicted.begin() + 1, own_predicted.end(), 1) != own_predicted.end();
+      const bool has_label = label != kNoId || std::find(own_predicted.begin() + 1, own_predicted.end(), 1) !=
+                                                   own_predicted.end();
       if (has_label) batch_.AppendSpan(tokens.subspan(begin, count), label, own_predicted);
     }
     if (batch_.num_tokens() >= batch_tokens_) Flush();

@@ -52,10 +52,11 @@ class PerplexityMeter {
   void set_masked(bool masked) { masked_ = masked; }
   bool masked() const { return masked_; }
   /// \param next_token label of the last token, or kNoId   \param starts_document false for the rest of a cut
-  /// one   \param predicted of each token, whether it is a label (1) or not (0); empty: all are \throws Error{kNonFinite}, Error{kBadInput} on an id outside the vocabulary,
+  /// one   \param predicted of each token, whether it is a label (1) or not (0); empty: all are \throws
+  /// Error{kNonFinite}, Error{kBadInput} on an id outside the vocabulary,
   ///         Error{kInterrupted, kTerminated} once a signal asked to stop
-  void Add(std::span<const uint32_t> tokens, uint32_t next_token, uint64_t source_bytes,
-           bool starts_document, std::span<const uint8_t> predicted = {});
+  void Add(std::span<const uint32_t> tokens, uint32_t next_token, uint64_t source_bytes, bool starts_document,
+           std::span<const uint8_t> predicted = {});
   /// Every document of a chunk.
   void AddChunk(const Chunk& chunk);
   /// Every chunk of a set in stored order. \param max_tokens stop after the chunk that reaches it; 0: the

@@ -21,7 +21,8 @@ const char* FaultOfSft(const Segment& segment, const Segment* previous) {
   }
   if (!has(segment, kSegmentContinuesPrevious)) return nullptr;
   if (previous == nullptr || previous->tokens == 0 || has(*previous, kSegmentEndsMidDocument) ||
-      has(segment, kSegmentStartsMidDocument) || has(segment, kSegmentNoLoss) == has(*previous, kSegmentNoLoss)) {
+      has(segment, kSegmentStartsMidDocument) ||
+      has(segment, kSegmentNoLoss) == has(*previous, kSegmentNoLoss)) {
     return "a segment does not continue the one before";
   }
   return nullptr;

@@ -75,16 +75,16 @@ std::string EncodeManifest(const ShardSetHeader& header, const std::vector<Manif
                       {"totals", TotalsToJson(header.record_kind, entry.totals)}});
   }
   nlohmann::json manifest = {{"schema", kSchema},
-                                   {"content_sha256", HexEncode(content.Digest())},
-                                   {"mode", PackModeName(header.mode)},
-                                   {"overflow", OverflowPolicyName(header.overflow)},
-                                   {"chunk", header.chunk_tokens},
-                                   {"tokenizer",
-                                    {{"kind", header.tokenizer.kind},
-                                     {"sha256", HexEncode(header.tokenizer.sha256)},
-                                     {"vocab_size", header.tokenizer.vocab_size}}},
-                                   {"totals", TotalsToJson(header.record_kind, totals)},
-                                   {"shards", shards}};
+                             {"content_sha256", HexEncode(content.Digest())},
+                             {"mode", PackModeName(header.mode)},
+                             {"overflow", OverflowPolicyName(header.overflow)},
+                             {"chunk", header.chunk_tokens},
+                             {"tokenizer",
+                              {{"kind", header.tokenizer.kind},
+                               {"sha256", HexEncode(header.tokenizer.sha256)},
+                               {"vocab_size", header.tokenizer.vocab_size}}},
+                             {"totals", TotalsToJson(header.record_kind, totals)},
+                             {"shards", shards}};
   if (header.record_kind == RecordKind::kSft) manifest["records"] = RecordKindName(header.record_kind);
   return CanonicalJson(manifest) + "\n";
 }

@@ -53,8 +53,8 @@ inline constexpr uint8_t kSegmentNextNoLoss = 1 << 5;
 
 /// A run of positions of a chunk that belong to one document (or to padding). In sft records a document is a
 /// run of segments that are predicted and not predicted in turn: all but the first have
-/// kSegmentContinuesPrevious, kSegmentStartsMidDocument is said of the first and kSegmentEndsMidDocument of the
-/// last.
+/// kSegmentContinuesPrevious, kSegmentStartsMidDocument is said of the first and kSegmentEndsMidDocument of
+/// the last.
 struct Segment {
   uint32_t tokens = 0;  ///< >= 1, except that a document without tokens keeps an empty segment
   uint8_t flags = 0;

@@ -300,7 +300,8 @@ struct TokenStreamReader::Impl {
     piece->ends = (flags & kPieceEnds) != 0;
     piece->loss = (flags & kPieceNoLoss) == 0;
     const bool last = --pieces_left == 0;
-    if (table.failed() || (flags & ~KnownPieceFlags(header.record_kind)) != 0 || count > tokens.size() - tokens_done ||
+    if (table.failed() || (flags & ~KnownPieceFlags(header.record_kind)) != 0 ||
+        count > tokens.size() - tokens_done ||
         (last && (table.remaining() > 0 || count != tokens.size() - tokens_done))) {
       throw Corrupt(block_offset, "the token stream is corrupt: a block's pieces do not add up");
     }

@@ -36,7 +36,8 @@ AnswerFormat ParseAnswerFormat(const std::string& name) {
   for (const AnswerFormat format : {AnswerFormat::kTag, AnswerFormat::kGsm8k, AnswerFormat::kAuto}) {
     if (name == NameOf(format)) return format;
   }
-  throw Error(ErrorCode::kUsage, "--answer-format", "unknown choice \"" + name + "\"", "", "one of tag, gsm8k, auto");
+  throw Error(ErrorCode::kUsage, "--answer-format", "unknown choice \"" + name + "\"", "",
+              "one of tag, gsm8k, auto");
 }
 
 const char* NameOf(AnswerFormat format) {
@@ -88,8 +89,8 @@ double ParseAnswer(std::string_view text, AnswerFormat format) {
   constexpr std::string_view kOpen = "<answer>", kClose = "</answer>", kGsm8kMark = "####";
   const size_t open = text.find(kOpen);
   const size_t mark = text.rfind(kGsm8kMark);
-  if (format == AnswerFormat::kGsm8k || (format == AnswerFormat::kAuto && open == std::string_view::npos &&
-                                         mark != std::string_view::npos)) {
+  if (format == AnswerFormat::kGsm8k ||
+      (format == AnswerFormat::kAuto && open == std::string_view::npos && mark != std::string_view::npos)) {
     return mark == std::string_view::npos ? kNone : FirstNumber(text.substr(mark + kGsm8kMark.size()));
   }
   if (open == std::string_view::npos) return FirstNumber(text);
@@ -119,7 +120,8 @@ WilsonInterval WilsonIntervalOf(uint64_t successes, uint64_t n, double z) {
   const double centre = (share + z * z / (2 * trials)) / shrink;
   const double half = z / shrink * std::sqrt(share * (1 - share) / trials + z * z / (4 * trials * trials));
   // The ends are exact where the share is 0 or 1, and rounding would miss them.
-  return {successes == 0 ? 0 : std::max(0.0, centre - half), successes == n ? 1 : std::min(1.0, centre + half)};
+  return {successes == 0 ? 0 : std::max(0.0, centre - half),
+          successes == n ? 1 : std::min(1.0, centre + half)};
 }
 
 }  // namespace trainwright

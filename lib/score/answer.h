@@ -1,6 +1,7 @@
 /// Numbers that a model answers with, and whether they are right.
 ///
-/// Pure and thread-safe: the scorer of `evaluate --metric answers` and whatever keeps or rejects samples share them.
+/// Pure and thread-safe: the scorer of `evaluate --metric answers` and whatever keeps or rejects samples
+/// share them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 namespace trainwright {
 
 enum class AnswerFormat : uint8_t {
-  kTag,    ///< the number between <answer> and </answer>, or to the end; without a tag the text's first number
+  kTag,  ///< the number between <answer> and </answer>, or to the end; without a tag the text's first number
   kGsm8k,  ///< the number behind the last "####"; without it there is none
   kAuto,   ///< kTag when there is a tag, else kGsm8k when there is a "####", else the text's first number
 };
@@ -19,16 +20,16 @@ enum class AnswerFormat : uint8_t {
 AnswerFormat ParseAnswerFormat(const std::string& name);
 const char* NameOf(AnswerFormat format);
 
-/// The first signed decimal number of a text: "-3", "2.5", ".5", "1e-3", "1,234.5" (commas between groups of three
-/// digits). A sign counts where no letter or digit is before it. Not a number when there is none, and for numbers
-/// beyond a double's range.
+/// The first signed decimal number of a text: "-3", "2.5", ".5", "1e-3", "1,234.5" (commas between groups of
+/// three digits). A sign counts where no letter or digit is before it. Not a number when there is none, and
+/// for numbers beyond a double's range.
 double FirstNumber(std::string_view text);
 
 /// What a text answers; not a number when it answers nothing, which no rule takes for 0.
 double ParseAnswer(std::string_view text, AnswerFormat format);
 
-/// Within 5 % of the gold answer, both rounded to three decimals; for a gold answer of 0, within 0.001. Lenient on
-/// purpose: the rule that rejection fine-tuning keeps samples by.
+/// Within 5 % of the gold answer, both rounded to three decimals; for a gold answer of 0, within 0.001.
+/// Lenient on purpose: the rule that rejection fine-tuning keeps samples by.
 bool IsValidAnswer(double answer, double gold);
 /// Within a relative 1e-3 of the gold answer; for a gold answer of 0, within 1e-6.
 bool IsStrictlyValidAnswer(double answer, double gold);

@@ -27,7 +27,8 @@ struct Place {
 };
 
 /// Calls `use` with every line that is not blank.
-void ForEachObject(const std::string& path, const std::function<void(const nlohmann::json&, const Place&)>& use) {
+void ForEachObject(const std::string& path,
+                   const std::function<void(const nlohmann::json&, const Place&)>& use) {
   DocumentReader reader({{path, InputFormat::kJsonl}}, kMaxLineBytes);
   for (RecordBatch batch; reader.Next(&batch);) {
     ThrowIfStopped();
@@ -59,7 +60,8 @@ const nlohmann::json& Member(const nlohmann::json& object, std::initializer_list
   throw place.Bad("has no " + wanted);
 }
 
-std::string TextMember(const nlohmann::json& object, std::initializer_list<const char*> names, const Place& place) {
+std::string TextMember(const nlohmann::json& object, std::initializer_list<const char*> names,
+                       const Place& place) {
   const nlohmann::json& member = Member(object, names, place);
   if (!member.is_string()) throw place.Bad(std::string("its ") + *names.begin() + " is not a string");
   return member.get<std::string>();
@@ -87,7 +89,8 @@ Questions ReadGold(const std::string& path) {
     const std::string prompt = Trimmed(TextMember(object, {"prompt", "question"}, place));
     const double gold = GoldAnswer(Member(object, {"gold", "answer"}, place), place);
     const auto [known, is_new] = questions.try_emplace(prompt, Question{gold, {}});
-    if (!is_new && known->second.gold != gold) throw place.Bad("another answer to a question that came before");
+    if (!is_new && known->second.gold != gold)
+      throw place.Bad("another answer to a question that came before");
   });
   if (questions.empty()) throw Error(ErrorCode::kBadInput, path, "holds no gold answers");
   return questions;
@@ -98,7 +101,8 @@ uint64_t ReadSamples(const std::string& path, AnswerFormat format, Questions* qu
   ForEachObject(path, [&](const nlohmann::json& object, const Place& place) {
     const auto found = questions->find(Trimmed(TextMember(object, {"prompt"}, place)));
     if (found == questions->end()) {
-      throw place.Bad("its prompt is no question of the gold file", "give the gold answers of these prompts by --gold");
+      throw place.Bad("its prompt is no question of the gold file",
+                      "give the gold answers of these prompts by --gold");
     }
     int64_t number = 0;
     if (const auto sample = object.find("sample"); sample != object.end()) {

@@ -119,8 +119,8 @@ void SentencePieceTokenizer::Encode(std::string_view text, std::vector<uint32_t>
 }
 
 void SentencePieceTokenizer::EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const {
-  // A model that drops spaces at both ends of a text would join its first word to what is before: the mark of the
-  // beginning is the space then.
+  // A model that drops spaces at both ends of a text would join its first word to what is before: the mark of
+  // the beginning is the space then.
   const bool space_is_dropped = model_.remove_extra_whitespaces && text.starts_with(' ');
   EncodeFrom(marks_start() && !space_is_dropped ? continuation_.get() : whole_.get(), text, ids);
 }

@@ -51,8 +51,8 @@ class SentencePieceTokenizer final : public Tokenizer {
   bool may_cut_ = false;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> whole_;
   std::vector<SpecialToken> special_tokens_;
-  /// The same model without its dummy prefix, for every part of a document but the first; null when no part ever
-  /// follows another.
+  /// The same model without its dummy prefix, for every part of a document but the first; null when no part
+  /// ever follows another.
   std::unique_ptr<sentencepiece::SentencePieceProcessor> continuation_;
 };
 

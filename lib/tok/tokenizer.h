@@ -26,7 +26,8 @@ class Tokenizer {
   /// (newlines are text; no BOS or EOS is added). Any bytes are accepted; see each tokenizer for invalid
   /// UTF-8.
   virtual void Encode(std::string_view text, std::vector<uint32_t>* ids) const = 0;
-  /// Likewise for text that goes on with a text: without the mark that Encode puts at the beginning, if it does.
+  /// Likewise for text that goes on with a text: without the mark that Encode puts at the beginning, if it
+  /// does.
   virtual void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const { Encode(text, ids); }
   /// Whether Encode and EncodeContinued differ.
   virtual bool marks_start() const { return false; }

@@ -69,8 +69,8 @@ nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan);
 /// Fills in what the user left open.
 /// \param count_epoch counts an epoch of samples cut to the given length; called only where the length
 /// depends on it   \param records of the data
-/// \throws Error{kUsage} on values out of range or flags that exclude each other; Error{kBadInput} when the data
-/// does not say what the objective asks for
+/// \throws Error{kUsage} on values out of range or flags that exclude each other; Error{kBadInput} when the
+/// data does not say what the objective asks for
 PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::Device device,
                    const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch,
                    RecordKind records = RecordKind::kLm);

@@ -22,7 +22,8 @@ std::string Read(const std::string& line, ChatRecordOptions options = {}) {
   }
   std::string text;
   for (const ChatTurn& turn : record.turns) {
-    text += std::string(NameOf(turn.role)) + "=" + turn.content + (turn.input.empty() ? "" : "<" + turn.input + ">") + ";";
+    text += std::string(NameOf(turn.role)) + "=" + turn.content +
+            (turn.input.empty() ? "" : "<" + turn.input + ">") + ";";
   }
   return text;
 }
@@ -32,7 +33,9 @@ TEST(ChatRecordTest, ReadsTheUsualShapes) {
   EXPECT_EQ(Read(R"({"prompt":"Q","response":"A"})"), pair);
   EXPECT_EQ(Read(R"({"prompt":"Q","completion":"A"})"), pair);
   EXPECT_EQ(Read(R"({"prompt":"Q","text":"A","ids":[1],"sample":0,"finish":"eos"})"), pair);
-  EXPECT_EQ(Read(R"({"prompt":[{"role":"user","content":"Q"}],"completion":[{"role":"assistant","content":"A"}]})"), pair);
+  EXPECT_EQ(
+      Read(R"({"prompt":[{"role":"user","content":"Q"}],"completion":[{"role":"assistant","content":"A"}]})"),
+      pair);
   EXPECT_EQ(Read(R"({"question":"Q","answer":"A"})"), pair);
   EXPECT_EQ(Read(R"({"instruction":"Q","output":"A"})"), pair);
   EXPECT_EQ(Read(R"({"instruction":"Q","input":"","output":"A"})"), pair);
@@ -40,12 +43,15 @@ TEST(ChatRecordTest, ReadsTheUsualShapes) {
   EXPECT_EQ(Read(R"({"instruction":"Q","context":"I","response":"A"})"), "user=Q<I>;assistant=A;");
   EXPECT_EQ(Read(R"({"conversations":[{"from":"human","value":"Q"},{"from":"gpt","value":"A"}]})"), pair);
   EXPECT_EQ(Read(R"({"text":["Q","A","Q","A"]})"), pair + pair);
-  EXPECT_EQ(Read(R"({"id":7,"persona":"p","input":[{"role":"system","content":"S"},{"role":"user","content":"Q"}],)"
-                 R"("output":"A","meta":{"seed":1}})"),
-            "system=S;" + pair);
-  EXPECT_EQ(Read(R"({"messages":[{"role":"system","content":"S"},{"role":"user","content":"Q"},)"
-                 R"({"role":"assistant","content":"A"},{"role":"user","content":"Q"},{"role":"assistant","content":"A"}]})"),
-            "system=S;" + pair + pair);
+  EXPECT_EQ(
+      Read(R"({"id":7,"persona":"p","input":[{"role":"system","content":"S"},{"role":"user","content":"Q"}],)"
+           R"("output":"A","meta":{"seed":1}})"),
+      "system=S;" + pair);
+  EXPECT_EQ(
+      Read(
+          R"({"messages":[{"role":"system","content":"S"},{"role":"user","content":"Q"},)"
+          R"({"role":"assistant","content":"A"},{"role":"user","content":"Q"},{"role":"assistant","content":"A"}]})"),
+      "system=S;" + pair + pair);
   EXPECT_EQ(Read(R"({"a":{"b":"Q"},"c":"A","prompt":1})", {"a.b", "c"}), pair);
 }
 
@@ -56,10 +62,12 @@ TEST(ChatRecordTest, NamesWhatIsWrong) {
   EXPECT_THAT(Read("{}"), StartsWith("missing_key"));
   EXPECT_THAT(Read("[1]"), StartsWith("bad_json"));
   EXPECT_THAT(Read("{\"prompt\":\"Q\""), StartsWith("bad_json"));
-  EXPECT_THAT(Read("{\"prompt\":\"Q\",\"response\":3}"), StartsWith("not_a_string: the value of \"response\" is a number"));
+  EXPECT_THAT(Read("{\"prompt\":\"Q\",\"response\":3}"),
+              StartsWith("not_a_string: the value of \"response\" is a number"));
   EXPECT_THAT(Read("{\"prompt\":\"Q\",\"response\":null}"), StartsWith("not_a_string"));
   EXPECT_THAT(Read("{\"prompt\":\"Q\",\"response\":\" \\n\"}"), StartsWith("empty_response"));
-  EXPECT_THAT(Read("{\"question\":\"Q\",\"answer\":\"A\"}", {"q", "answer"}), StartsWith("missing_key: no key \"q\""));
+  EXPECT_THAT(Read("{\"question\":\"Q\",\"answer\":\"A\"}", {"q", "answer"}),
+              StartsWith("missing_key: no key \"q\""));
   const auto turns = [](const std::string& roles) {
     std::string text;
     for (const char role : roles) {
@@ -68,11 +76,15 @@ TEST(ChatRecordTest, NamesWhatIsWrong) {
     }
     return Read("{\"messages\":[" + text + "]}");
   };
-  for (const char* roles : {"", "s", "u", "a", "su", "ua" "u", "uaa", "uua", "usa", "sasa", "au", "ut", "ssua"}) {
+  for (const char* roles : {"", "s", "u", "a", "su",
+                            "ua"
+                            "u",
+                            "uaa", "uua", "usa", "sasa", "au", "ut", "ssua"}) {
     EXPECT_THAT(turns(roles), StartsWith("bad_turns")) << roles;
   }
   EXPECT_EQ(turns("ua"), "user=x;assistant=x;");
-  EXPECT_THAT(Read("{\"messages\":[{\"role\":\"user\"}]}"), StartsWith("missing_key: \"messages\"[0] has no \"content\""));
+  EXPECT_THAT(Read("{\"messages\":[{\"role\":\"user\"}]}"),
+              StartsWith("missing_key: \"messages\"[0] has no \"content\""));
   EXPECT_THAT(Read("{\"messages\":[{\"role\":\"user\",\"content\":[]}]}"), StartsWith("not_a_string"));
   EXPECT_THAT(Read("{\"messages\":\"hello\"}"), StartsWith("not_a_string"));
 }
@@ -94,7 +106,8 @@ TEST(ChatTemplateTest, ErrorsNameTheLine) {
   EXPECT_THAT(message("user \"x\"\n"), HasSubstr("needs {content} once"));
   EXPECT_THAT(message("user [ {content} ]\n"), HasSubstr("not predicted"));
   EXPECT_THAT(message("user {content}\nassistant {content} [ \"x\" ]\n"), HasSubstr("between [ and ]"));
-  EXPECT_THAT(message("user {content}\nassistant [ \"x\" {content} ]\n"), HasSubstr("no prompt of inference"));
+  EXPECT_THAT(message("user {content}\nassistant [ \"x\" {content} ]\n"),
+              HasSubstr("no prompt of inference"));
   EXPECT_THAT(message("user {content}\nassistant [ {content}\n"), HasSubstr("without a ]"));
   EXPECT_THAT(message(sound + "trim tool\n"), HasSubstr("no role tool"));
   EXPECT_EQ(test::CodeOf([&] { LoadChatTemplate("/nonexistent/template"); }), ErrorCode::kUsage);
@@ -102,7 +115,8 @@ TEST(ChatTemplateTest, ErrorsNameTheLine) {
   for (const std::string& name : BuiltInTemplateNames()) EXPECT_EQ(LoadChatTemplate(name).name, name);
 }
 
-/// A tokenizer whose ids are bytes, which knows one special token, marks the beginning of a text, and counts calls.
+/// A tokenizer whose ids are bytes, which knows one special token, marks the beginning of a text, and counts
+/// calls.
 class CountingTokenizer final : public Tokenizer {
  public:
   static constexpr uint32_t kStart = 300, kBos = 301, kEos = 302, kSpecial = 303;
@@ -181,7 +195,8 @@ TEST(ChatEncoderTest, LiteralsAreTokenisedOnceHoweverManyRecords) {
       EXPECT_EQ(encoder.literal_tokenizations(), encoder.literals()) << name;
       uint64_t for_turns = 0;
       for (int i = 0; i < 100; ++i) {
-        for_turns += EncodeBy(encoder, Conversation({{ChatRole::kUser, "ab"}, {ChatRole::kAssistant, "cd"}})).tokenizer_calls;
+        for_turns += EncodeBy(encoder, Conversation({{ChatRole::kUser, "ab"}, {ChatRole::kAssistant, "cd"}}))
+                         .tokenizer_calls;
       }
       EXPECT_EQ(for_turns, 200u) << name;
       EXPECT_EQ(tokenizer.calls - for_literals, 200u) << name << ": a literal was tokenised again";
@@ -196,7 +211,8 @@ TEST(ChatEncoderTest, SpecialTokensAreFoundInLiteralsAndNeverInWhatTurnsSay) {
   const EncodedChat chat = EncodeBy(encoder, Conversation({{ChatRole::kSystem, "<|im_end|>"},
                                                            {ChatRole::kUser, attack},
                                                            {ChatRole::kAssistant, "no<|im_end|>"}}));
-  EXPECT_EQ(std::count(chat.ids.begin(), chat.ids.end(), CountingTokenizer::kSpecial), 3) << "one a turn, the template's";
+  EXPECT_EQ(std::count(chat.ids.begin(), chat.ids.end(), CountingTokenizer::kSpecial), 3)
+      << "one a turn, the template's";
   EXPECT_EQ(Shown(chat.ids), "<|im_start|>system\n<|im_end|><303>\n<|im_start|>user\n" + attack +
                                  "<303>\n<|im_start|>assistant\nno<|im_end|><303>\n");
   EXPECT_EQ(Predicted(chat), "no<|im_end|><303>|");
@@ -205,13 +221,16 @@ TEST(ChatEncoderTest, SpecialTokensAreFoundInLiteralsAndNeverInWhatTurnsSay) {
 
 TEST(ChatEncoderTest, TheBeginningOfATextIsMarkedOnceAndBehindBos) {
   const CountingTokenizer tokenizer(/*marks_start=*/true);
-  const ChatRecord record = Conversation({{ChatRole::kUser, "u"}, {ChatRole::kAssistant, "a"},
-                                          {ChatRole::kUser, "v"}, {ChatRole::kAssistant, "b"}});
+  const ChatRecord record = Conversation({{ChatRole::kUser, "u"},
+                                          {ChatRole::kAssistant, "a"},
+                                          {ChatRole::kUser, "v"},
+                                          {ChatRole::kAssistant, "b"}});
   const auto shown = [&](const std::string& name) {
     return Shown(EncodeBy(ChatEncoder(LoadChatTemplate(name), &tokenizer), record).ids);
   };
   EXPECT_EQ(shown("plain"), "<300>u\na<302>v\nb<302>");
-  EXPECT_EQ(shown("zephyr"), "<300><|user|>\nu<302>\n<|assistant|>\na<302>\n<|user|>\nv<302>\n<|assistant|>\nb<302>\n");
+  EXPECT_EQ(shown("zephyr"),
+            "<300><|user|>\nu<302>\n<|assistant|>\na<302>\n<|user|>\nv<302>\n<|assistant|>\nb<302>\n");
   EXPECT_EQ(shown("llama2"), "<301><300>[INST] u [/INST] a <302><301><300>[INST] v [/INST] b <302>");
 }
 
@@ -224,14 +243,17 @@ TEST(ChatEncoderTest, TheTemplatesAreWrittenAsTheirModelsKnowThem) {
       Conversation({{ChatRole::kSystem, " s "}, {ChatRole::kUser, "u"}, {ChatRole::kAssistant, "a "}});
   EXPECT_EQ(text("llama2", with_system), "<301>[INST] <<SYS>>\ns\n<</SYS>>\n\nu [/INST] a <302>");
   EXPECT_EQ(text("llama3", with_system),
-            "<301><|start_header_id|>system<|end_header_id|>\n\ns<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n"
+            "<301><|start_header_id|>system<|end_header_id|>\n\ns<|eot_id|><|start_header_id|>user<|end_"
+            "header_id|>\n\n"
             "u<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\na<|eot_id|>");
   ChatRecord with_input = Conversation({{ChatRole::kUser, "u"}, {ChatRole::kAssistant, "a"}});
   with_input.turns[0].input = "i";
   EXPECT_EQ(text("qa-space", with_input), "u\n\nContext: i a<302>");
   EXPECT_EQ(text("alpaca", with_input),
-            "Below is an instruction that describes a task, paired with an input that provides further context. Write a "
-            "response that appropriately completes the request.\n\n### Instruction:\nu\n\n### Input:\ni\n\n### Response:\n"
+            "Below is an instruction that describes a task, paired with an input that provides further "
+            "context. Write a "
+            "response that appropriately completes the request.\n\n### Instruction:\nu\n\n### "
+            "Input:\ni\n\n### Response:\n"
             "a<302>");
   const CountingTokenizer other;
   EncodedChat chat;
@@ -255,8 +277,8 @@ TEST(ChatEncoderTest, AnEosThatTheTokenizerLacksIsRefused) {
   EXPECT_FALSE(ChatEncoder(LoadChatTemplate("chatml"), &tokenizer).answer_end().size() > 0);
 }
 
-/// The mask of a conversation, token by token, from the definition: text of the assistant and what ends its turn.
-/// Written for the template "t" below, by hand.
+/// The mask of a conversation, token by token, from the definition: text of the assistant and what ends its
+/// turn. Written for the template "t" below, by hand.
 struct ReferenceChat {
   std::vector<uint32_t> ids;
   std::vector<bool> predicted;
@@ -324,7 +346,8 @@ TEST(ChatEncoderTest, ThePromptOfInferenceIsThePrefixOfTraining) {
           ChatRecord record;
           if (encoder.chat_template().has_system()) record.turns.push_back({ChatRole::kSystem, "sys", ""});
           for (size_t i = 0; i < turns; ++i) {
-            record.turns.push_back({i % 2 == 0 ? ChatRole::kUser : ChatRole::kAssistant, "turn" + std::to_string(i), ""});
+            record.turns.push_back(
+                {i % 2 == 0 ? ChatRole::kUser : ChatRole::kAssistant, "turn" + std::to_string(i), ""});
           }
           const EncodedChat whole = EncodeBy(encoder, record);
           ChatRecord asked = record;
@@ -337,7 +360,9 @@ TEST(ChatEncoderTest, ThePromptOfInferenceIsThePrefixOfTraining) {
             if (run.loss) start = at;
             at += run.tokens;
           }
-          EXPECT_EQ(Shown(prompt), Shown({whole.ids.begin(), whole.ids.begin() + static_cast<ptrdiff_t>(start)})) << name;
+          EXPECT_EQ(Shown(prompt),
+                    Shown({whole.ids.begin(), whole.ids.begin() + static_cast<ptrdiff_t>(start)}))
+              << name;
         }
       }
     }
@@ -354,8 +379,9 @@ TEST(ChatEncoderTest, QaSpaceIsQuestionSpaceRationaleEndInSentencePiecesToo) {
   std::vector<uint32_t> as_inference;
   tokenizer->Encode("How many g are 6 kg? ", &as_inference);
   ASSERT_GE(chat.ids.size(), as_inference.size());
-  EXPECT_EQ(std::vector<uint32_t>(chat.ids.begin(), chat.ids.begin() + static_cast<ptrdiff_t>(as_inference.size())),
-            as_inference);
+  EXPECT_EQ(
+      std::vector<uint32_t>(chat.ids.begin(), chat.ids.begin() + static_cast<ptrdiff_t>(as_inference.size())),
+      as_inference);
   ASSERT_EQ(chat.runs.size(), 2u);
   EXPECT_EQ(chat.runs[0].tokens, as_inference.size());
   EXPECT_FALSE(chat.runs[0].loss);
@@ -366,21 +392,24 @@ TEST(ChatEncoderTest, QaSpaceIsQuestionSpaceRationaleEndInSentencePiecesToo) {
   EXPECT_THAT(encoder.answer_end(), testing::ElementsAre(tokenizer->identity().eos_id));
 }
 
-// Ids that transformers 5.23 gives for the same conversation: LlamaTokenizer on this model, apply_chat_template with
-// zephyr's template. No token of theirs spans two turns here, so ours must be the same.
+// Ids that transformers 5.23 gives for the same conversation: LlamaTokenizer on this model,
+// apply_chat_template with zephyr's template. No token of theirs spans two turns here, so ours must be the
+// same.
 TEST(ChatEncoderTest, ZephyrsTokensAreThoseOfTransformers) {
   const auto tokenizer = LoadTokenizer(test::Fixture("../examples/data/mistral-v1.model"));
   const ChatEncoder encoder(LoadChatTemplate("zephyr"), tokenizer.get());
-  const EncodedChat chat = EncodeBy(encoder, Conversation({{ChatRole::kUser, "Say hello to Anna, please."},
-                                                           {ChatRole::kAssistant, "Hello, Anna! It's 5 o'clock."},
-                                                           {ChatRole::kUser, "And now?\nQuick"},
-                                                           {ChatRole::kAssistant, "Now it's 6."}}));
-  EXPECT_THAT(chat.ids, testing::ElementsAre(
-                            523, 28766, 1838, 28766, 28767, 13, 28735, 339, 6312, 28709, 298, 11106, 28725, 4665, 28723, 2, 13,
-                            28789, 28766, 489, 11143, 28766, 28767, 13, 16230, 28725, 11106, 28808, 661, 28742, 28713, 28705,
-                            28782, 289, 28742, 10487, 28723, 2, 13, 28789, 28766, 1838, 28766, 28767, 13, 2467, 1055, 28804, 13,
-                            24463, 2, 13, 28789, 28766, 489, 11143, 28766, 28767, 13, 8479, 378, 28742, 28713, 28705, 28784,
-                            28723, 2, 13));
+  const EncodedChat chat =
+      EncodeBy(encoder, Conversation({{ChatRole::kUser, "Say hello to Anna, please."},
+                                      {ChatRole::kAssistant, "Hello, Anna! It's 5 o'clock."},
+                                      {ChatRole::kUser, "And now?\nQuick"},
+                                      {ChatRole::kAssistant, "Now it's 6."}}));
+  EXPECT_THAT(chat.ids,
+              testing::ElementsAre(523, 28766, 1838, 28766, 28767, 13, 28735, 339, 6312, 28709, 298, 11106,
+                                   28725, 4665, 28723, 2, 13, 28789, 28766, 489, 11143, 28766, 28767, 13,
+                                   16230, 28725, 11106, 28808, 661, 28742, 28713, 28705, 28782, 289, 28742,
+                                   10487, 28723, 2, 13, 28789, 28766, 1838, 28766, 28767, 13, 2467, 1055,
+                                   28804, 13, 24463, 2, 13, 28789, 28766, 489, 11143, 28766, 28767, 13, 8479,
+                                   378, 28742, 28713, 28705, 28784, 28723, 2, 13));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// From conversations to labels: what packing and loading make of "these tokens are predicted, those only read".
+// From conversations to labels: what packing and loading make of "these tokens are predicted, those only
+// read".
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +22,8 @@ struct Conversation {
   std::vector<bool> loss;
 };
 
-std::vector<Conversation> RandomConversations(std::mt19937_64* random, size_t count, size_t most_turn_tokens) {
+std::vector<Conversation> RandomConversations(std::mt19937_64* random, size_t count,
+                                              size_t most_turn_tokens) {
   std::vector<Conversation> conversations(count);
   uint32_t next_id = 1;
   for (Conversation& conversation : conversations) {
@@ -52,7 +54,8 @@ Packed Pack(const PackerOptions& options, const std::vector<Conversation>& conve
     size_t begin = 0;
     do {
       size_t end = begin;
-      while (end < size && end - begin < piece_tokens && conversation.loss[end] == conversation.loss[begin]) ++end;
+      while (end < size && end - begin < piece_tokens && conversation.loss[end] == conversation.loss[begin])
+        ++end;
       packer.Add({.tokens = std::span(conversation.tokens).subspan(begin, end - begin),
                   .begins = begin == 0,
                   .ends = end == size,
@@ -77,8 +80,9 @@ ShardSetHeader SftHeader(const PackerOptions& options) {
 }
 
 std::string Describe(const PackerOptions& options) {
-  return "mode " + PackModeName(options.mode) + " overflow " + OverflowPolicyName(options.overflow) + " chunk " +
-         std::to_string(options.chunk_tokens) + " keep " + std::to_string(options.keep_loss_tokens);
+  return "mode " + PackModeName(options.mode) + " overflow " + OverflowPolicyName(options.overflow) +
+         " chunk " + std::to_string(options.chunk_tokens) + " keep " +
+         std::to_string(options.keep_loss_tokens);
 }
 
 std::vector<PackerOptions> ManyOptions() {
@@ -103,8 +107,8 @@ std::map<int64_t, int64_t> ExpectedLabels(const std::vector<Conversation>& conve
   std::map<int64_t, int64_t> labels;
   for (const Conversation& conversation : conversations) {
     for (size_t i = 0; i < conversation.tokens.size(); ++i) {
-      const bool has_label = i + 1 < conversation.tokens.size() &&
-                             (loss_on == LossOn::kAll || conversation.loss[i + 1]);
+      const bool has_label =
+          i + 1 < conversation.tokens.size() && (loss_on == LossOn::kAll || conversation.loss[i + 1]);
       labels[conversation.tokens[i]] = has_label ? int64_t{conversation.tokens[i + 1]} : kIgnoreLabel;
     }
   }
@@ -112,7 +116,8 @@ std::map<int64_t, int64_t> ExpectedLabels(const std::vector<Conversation>& conve
 }
 
 /// The labels of an epoch, by token; `chunks` must hold no token twice.
-std::map<int64_t, int64_t> LabelsOfEpoch(const std::vector<Chunk>& chunks, const SampleStreamOptions& options) {
+std::map<int64_t, int64_t> LabelsOfEpoch(const std::vector<Chunk>& chunks,
+                                         const SampleStreamOptions& options) {
   const test::MemoryShardSet set(chunks, 2, 1u << 20, RecordKind::kSft);
   SampleStream stream(&set, options, {.workers = 0});
   std::map<int64_t, int64_t> labels;
@@ -144,7 +149,8 @@ TEST(SftLabelsTest, AreExactlyThePredictedTokensHoweverTheyArePackedAndCut) {
       for (const LossOn loss_on : {LossOn::kAssistant, LossOn::kAll}) {
         const std::map<int64_t, int64_t> expected = ExpectedLabels(conversations, loss_on);
         for (const int64_t sequence_tokens : {1, 5, 64}) {
-          SCOPED_TRACE(Describe(packer) + " seq " + std::to_string(sequence_tokens) + " on " + NameOf(loss_on));
+          SCOPED_TRACE(Describe(packer) + " seq " + std::to_string(sequence_tokens) + " on " +
+                       NameOf(loss_on));
           const SampleStreamOptions options{
               .sequence_tokens = sequence_tokens, .seed = seed, .window_chunks = 4, .loss_on = loss_on};
           const auto labels = LabelsOfEpoch(packed.chunks, options);
@@ -182,7 +188,8 @@ TEST(SftLabelsTest, DoNotDependOnHowConversationsAreCutIntoPieces) {
 }
 
 /// Which tokens of a conversation longer than a chunk truncation keeps: the definition in packer.h.
-std::vector<uint32_t> KeptByTruncation(const Conversation& conversation, uint64_t chunk_tokens, uint64_t keep) {
+std::vector<uint32_t> KeptByTruncation(const Conversation& conversation, uint64_t chunk_tokens,
+                                       uint64_t keep) {
   keep = std::min(keep, chunk_tokens);
   size_t end = conversation.tokens.size();
   uint64_t seen = 0;

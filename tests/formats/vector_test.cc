@@ -91,9 +91,10 @@ TEST(ShardVectorTest, TheWriterWritesTheBytesOfTheManPage) {
   EXPECT_EQ(HexEncode(sink.bytes()), HexEncode(bytes));
 }
 
-// Of sft records: a conversation whose first two ids are read and whose last two are predicted, and another that is
-// cut between ids that are read.
-const std::vector<uint32_t> kFirstPrompt = {1, 7}, kFirstAnswer = {299, 2}, kSecondPrompt = {1, 8}, kSecondAnswer = {9};
+// Of sft records: a conversation whose first two ids are read and whose last two are predicted, and another
+// that is cut between ids that are read.
+const std::vector<uint32_t> kFirstPrompt = {1, 7}, kFirstAnswer = {299, 2}, kSecondPrompt = {1, 8},
+                            kSecondAnswer = {9};
 
 ShardSetHeader SftDemoSet() {
   ShardSetHeader header = DemoSet();
@@ -122,8 +123,10 @@ TEST(SftVectorTest, TheStreamReaderSeesWhatTheManPageSays) {
     bool begins, ends, loss;
     uint64_t source_bytes;
   };
-  for (const Expected& expected : {Expected{kFirstPrompt, true, false, false, 5}, {kFirstAnswer, false, true, true, 4},
-                                   {kSecondPrompt, true, false, false, 2}, {kSecondAnswer, false, true, true, 3}}) {
+  for (const Expected& expected : {Expected{kFirstPrompt, true, false, false, 5},
+                                   {kFirstAnswer, false, true, true, 4},
+                                   {kSecondPrompt, true, false, false, 2},
+                                   {kSecondAnswer, false, true, true, 3}}) {
     DocumentPiece piece;
     ASSERT_TRUE(reader.Next(&piece));
     EXPECT_THAT(piece.tokens, testing::ElementsAreArray(expected.tokens));
@@ -200,7 +203,8 @@ TEST(SftVectorTest, EveryFlippedBitAndEveryPrefixIsRefused) {
   };
   const auto expect_sealed = [](std::vector<uint8_t> bytes, const auto& is_read) {
     ASSERT_TRUE(is_read(bytes));
-    for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(is_read(ByteSpan(bytes).first(size))) << size;
+    for (size_t size = 0; size < bytes.size(); ++size)
+      EXPECT_FALSE(is_read(ByteSpan(bytes).first(size))) << size;
     for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
       const auto flip = static_cast<uint8_t>(1u << (bit % 8));
       bytes[bit / 8] ^= flip;
@@ -227,9 +231,11 @@ TEST(SftVectorTest, SegmentsThatDoNotFitTogetherAreRefused) {
   };
   EXPECT_FALSE(refused({{2, kSegmentNoLoss, kNoId, 0}, {3, kSegmentContinuesPrevious, kNoId, 0}}));
   EXPECT_TRUE(refused({{5, kSegmentContinuesPrevious, kNoId, 0}})) << "nothing to continue";
-  EXPECT_TRUE(refused({{2, 0, kNoId, 0}, {3, kSegmentContinuesPrevious, kNoId, 0}})) << "two runs that are one";
-  EXPECT_TRUE(refused({{2, kSegmentEndsMidDocument, 3, 0},
-                       {3, kSegmentContinuesPrevious | kSegmentNoLoss, kNoId, 0}})) << "it ended elsewhere";
+  EXPECT_TRUE(refused({{2, 0, kNoId, 0}, {3, kSegmentContinuesPrevious, kNoId, 0}}))
+      << "two runs that are one";
+  EXPECT_TRUE(refused(
+      {{2, kSegmentEndsMidDocument, 3, 0}, {3, kSegmentContinuesPrevious | kSegmentNoLoss, kNoId, 0}}))
+      << "it ended elsewhere";
   EXPECT_TRUE(refused({{5, kSegmentNextNoLoss, kNoId, 0}})) << "no next token";
   EXPECT_TRUE(refused({{5, 64, kNoId, 0}})) << "unknown flag";
 }

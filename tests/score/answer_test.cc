@@ -37,7 +37,8 @@ TEST(AnswerTest, IsReadAsItsFormatSays) {
   EXPECT_EQ(ParseAnswer("<answer> 6,000 g</answer>", kTag), 6000);
   EXPECT_EQ(ParseAnswer("9 <answer>-1.5", kTag), -1.5) << "cut off before its end";
   EXPECT_EQ(ParseAnswer("it is 42 or 43", kTag), 42) << "no tag: the first number";
-  EXPECT_TRUE(std::isnan(ParseAnswer("9 <answer>none</answer> 8", kTag))) << "a tag without a number is no answer";
+  EXPECT_TRUE(std::isnan(ParseAnswer("9 <answer>none</answer> 8", kTag)))
+      << "a tag without a number is no answer";
   EXPECT_TRUE(std::isnan(ParseAnswer("9 <answer></answer> 8", kTag)));
   EXPECT_EQ(ParseAnswer("<answer>1</answer><answer>2</answer>", kTag), 1);
   EXPECT_EQ(ParseAnswer("48/2 = 24\n#### 72", kGsm8k), 72);
@@ -66,8 +67,8 @@ TEST(AnswerTest, ValidityIsWithinFivePercentOfTheRoundedGoldAnswer) {
   EXPECT_FALSE(IsStrictlyValidAnswer(std::nan(""), 0));
 }
 
-/// The interval holds the shares p that a test at level z does not reject: |k/n - p| = z sqrt(p (1 - p) / n) at its
-/// ends. Found by bisection, without the closed form.
+/// The interval holds the shares p that a test at level z does not reject: |k/n - p| = z sqrt(p (1 - p) / n)
+/// at its ends. Found by bisection, without the closed form.
 double EndByBisection(double share, double n, double z, bool low) {
   const auto rejected = [&](double p) { return std::abs(share - p) > z * std::sqrt(p * (1 - p) / n); };
   double outside = low ? 0 : 1, inside = share;
@@ -102,7 +103,8 @@ TEST(WilsonIntervalTest, EndsWhereTheScoreTestBeginsToReject) {
 
 class AnswersJobTest : public testing::Test {
  protected:
-  nlohmann::ordered_json Score(const std::string& samples, const std::string& gold, AnswerFormat format = kAuto) {
+  nlohmann::ordered_json Score(const std::string& samples, const std::string& gold,
+                               AnswerFormat format = kAuto) {
     test::WriteFile(folder_.path("samples"), samples);
     test::WriteFile(folder_.path("gold"), gold);
     return RunAnswers({folder_.path("samples"), folder_.path("gold"), format});
@@ -121,17 +123,18 @@ class AnswersJobTest : public testing::Test {
 };
 
 TEST_F(AnswersJobTest, SamplesAreScoredByTheFirstOfEachQuestion) {
-  const auto result = Score(R"({"prompt":"a? ","text":"<answer>103</answer>","ids":[1],"sample":0,"finish":"eos"})"
-                            "\n"
-                            R"({"prompt":"a? ","text":"<answer>100</answer>","sample":1})"
-                            "\n"
-                            R"({"prompt":"b?","text":"no idea","sample":0})"
-                            "\n"
-                            R"({"prompt":"c?","text":"1000","sample":0})"
-                            "\n"
-                            R"({"prompt":"c?","text":"2","sample":1})"
-                            "\n",
-                            gold_);
+  const auto result =
+      Score(R"({"prompt":"a? ","text":"<answer>103</answer>","ids":[1],"sample":0,"finish":"eos"})"
+            "\n"
+            R"({"prompt":"a? ","text":"<answer>100</answer>","sample":1})"
+            "\n"
+            R"({"prompt":"b?","text":"no idea","sample":0})"
+            "\n"
+            R"({"prompt":"c?","text":"1000","sample":0})"
+            "\n"
+            R"({"prompt":"c?","text":"2","sample":1})"
+            "\n",
+            gold_);
   EXPECT_EQ(result.at("n"), 3);
   EXPECT_DOUBLE_EQ(result.at("accuracy").get<double>(), 2.0 / 3);
   EXPECT_DOUBLE_EQ(result.at("strict_accuracy").get<double>(), 1.0 / 3);
@@ -154,7 +157,9 @@ TEST_F(AnswersJobTest, QuestionsWithoutASampleAreNotAnswered) {
 
 TEST_F(AnswersJobTest, WhatDoesNotFitIsNamedWithItsLine) {
   using std::string;
-  const auto names = [](const string& message, const string& part) { return message.find(part) != string::npos; };
+  const auto names = [](const string& message, const string& part) {
+    return message.find(part) != string::npos;
+  };
   const string sound = "{\"prompt\":\"a?\",\"text\":\"1\"}\n";
   EXPECT_TRUE(names(MessageOf(sound + "{\"prompt\":\"z?\",\"text\":\"1\"}\n", gold_), "line 2"));
   EXPECT_TRUE(names(MessageOf(sound + sound, gold_), "came before"));
@@ -166,7 +171,8 @@ TEST_F(AnswersJobTest, WhatDoesNotFitIsNamedWithItsLine) {
   EXPECT_TRUE(names(MessageOf(sound, "{\"prompt\":\"a?\"}\n"), "\"gold\" or \"answer\""));
   EXPECT_TRUE(names(MessageOf(sound, ""), "no gold answers"));
   test::WriteFile(folder_.path("gold"), gold_);
-  EXPECT_EQ(test::CodeOf([&] { RunAnswers({folder_.path("absent"), folder_.path("gold"), kAuto}); }), ErrorCode::kIo);
+  EXPECT_EQ(test::CodeOf([&] { RunAnswers({folder_.path("absent"), folder_.path("gold"), kAuto}); }),
+            ErrorCode::kIo);
 }
 
 }  // namespace

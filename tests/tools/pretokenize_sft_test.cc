@@ -23,7 +23,8 @@ not json
 class PretokenizeSftTest : public ::testing::Test {
  protected:
   ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export DATA='" + Fixture("../examples/data") + "'; cd '" + folder_.path() + "'\n" + script);
+    return RunShell("set -u; export DATA='" + Fixture("../examples/data") + "'; cd '" + folder_.path() +
+                    "'\n" + script);
   }
   nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
 
@@ -55,7 +56,8 @@ TEST_F(PretokenizeSftTest, ABadRecordIsNamedByFileAndLineAndSkippedOnRequest) {
   EXPECT_THAT(failed.standard_error, testing::HasSubstr("--response-key"));
   EXPECT_FALSE(std::filesystem::exists(folder_.path("out.tok")));
 
-  const ProcessResult skipped = Shell("pretokenize --records sft --on-error skip bad.jsonl -o out.tok --summary s.json");
+  const ProcessResult skipped =
+      Shell("pretokenize --records sft --on-error skip bad.jsonl -o out.tok --summary s.json");
   EXPECT_EQ(skipped.exit_status, 0) << skipped.standard_error;
   const nlohmann::json summary = Json("s.json");
   EXPECT_EQ(summary.at("documents"), 2);
@@ -82,7 +84,8 @@ TEST_F(PretokenizeSftTest, LongRecordsAreLeftOutWithoutATokenizerCall) {
     for f in chars tokens slow; do pretokenize --decode $f.tok; done | sort | uniq -c | awk '{print $1}' | sort -u
     pretokenize -q --key prompt --max-chars 4 --summary lm.json in.jsonl > lm.tok)");
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
-  EXPECT_EQ(result.standard_output, "3\n30\n") << "each kept conversation, two lines, once in each of the three";
+  EXPECT_EQ(result.standard_output, "3\n30\n")
+      << "each kept conversation, two lines, once in each of the three";
   EXPECT_EQ(Json("chars.json").at("over_max_chars"), 10);
   EXPECT_EQ(Json("chars.json").at("tokenizer_calls"), 20) << "prompt and response of the ten that are kept";
   // 13 tokens allow 130 characters: the long ones go by their characters.
@@ -107,7 +110,8 @@ TEST_F(PretokenizeSftTest, LiteralsAreTokenisedOnceAProcess) {
 }
 
 TEST_F(PretokenizeSftTest, ATemplateFileAndItsMistakes) {
-  WriteFile(folder_.path("t"), "# mine\nuser \"Q: \" {content} \"\\n\"\nassistant \"A: \" [ {content} {eos} ]\n");
+  WriteFile(folder_.path("t"),
+            "# mine\nuser \"Q: \" {content} \"\\n\"\nassistant \"A: \" [ {content} {eos} ]\n");
   const ProcessResult result = Shell(R"(
     printf '{"question": "x", "answer": "y"}\n' | pretokenize -q --records sft --template t --to jsonl
     printf '{"question": "x", "answer": "y"}\n' | pretokenize -q --records sft --template no-such-template)");
@@ -120,7 +124,8 @@ TEST_F(PretokenizeSftTest, ATemplateFileAndItsMistakes) {
 TEST_F(PretokenizeSftTest, FlagsThatContradictTheRecordsAreRefused) {
   for (const char* flags : {"--records sft --key a", "--records sft --eos", "--records sft --prompt-key a",
                             "--records sft --format lines", "--template chatml", "--loss-turns last"}) {
-    const ProcessResult result = Shell(std::string("echo '{\"prompt\":\"a\",\"response\":\"b\"}' | pretokenize ") + flags);
+    const ProcessResult result =
+        Shell(std::string("echo '{\"prompt\":\"a\",\"response\":\"b\"}' | pretokenize ") + flags);
     EXPECT_EQ(result.exit_status, 2) << flags << result.standard_error;
   }
 }
@@ -146,8 +151,10 @@ TEST_F(PretokenizeSftTest, PackKeepsConversationsWholeUnlessTold) {
   EXPECT_EQ(Json("split.json").at("loss_tokens"), 53);
   EXPECT_EQ(Json("drop.json").at("loss_tokens"), 2);
   EXPECT_EQ(Json("drop.json").at("loss_tokens_dropped"), 51);
-  EXPECT_EQ(Json("truncate0.json").at("loss_tokens"), 64 - 51 + 2) << "the first 64 tokens: prompt, newline, 13 digits";
-  EXPECT_EQ(Json("truncate.json").at("loss_tokens"), 20 + 2) << "20 tokens of the answer at the cost of the prompt";
+  EXPECT_EQ(Json("truncate0.json").at("loss_tokens"), 64 - 51 + 2)
+      << "the first 64 tokens: prompt, newline, 13 digits";
+  EXPECT_EQ(Json("truncate.json").at("loss_tokens"), 20 + 2)
+      << "20 tokens of the answer at the cost of the prompt";
 }
 
 TEST_F(PretokenizeSftTest, RecordsOfTwoKindsDoNotMix) {

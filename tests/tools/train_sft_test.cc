@@ -33,8 +33,9 @@ for _ in range(400):
     ASSERT_EQ(made.exit_status, 0) << made.standard_error;
   }
   ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export TRAINWRIGHT_MODEL=tiny.json TRAINWRIGHT_THREADS=1 TRAINWRIGHT_BATCH=4; cd '" +
-                    folder_.path() + "'\n" + script);
+    return RunShell(
+        "set -u; export TRAINWRIGHT_MODEL=tiny.json TRAINWRIGHT_THREADS=1 TRAINWRIGHT_BATCH=4; cd '" +
+        folder_.path() + "'\n" + script);
   }
   nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
 
@@ -54,11 +55,13 @@ TEST_F(TrainSftTest, OnlyAnswersAreLearnedAndOnlyAnswersAreMeasured) {
   EXPECT_EQ(all.at("loss_on"), "all");
   EXPECT_EQ(answers.at("labels"), 1200) << "two letters and the end of each of 400 answers";
   EXPECT_EQ(answers.at("source_bytes"), 800);
-  EXPECT_EQ(all.at("labels"), 400 * 12) << "nine letters, a space, two letters and the end, but for the first";
+  EXPECT_EQ(all.at("labels"), 400 * 12)
+      << "nine letters, a space, two letters and the end, but for the first";
   EXPECT_EQ(all.at("tokens"), answers.at("tokens"));
   EXPECT_LT(answers.at("loss_nats"), 0.2) << "the answers were learned";
   EXPECT_GT(prompts.at("loss_nats"), 2.5) << "and the prompts were not";
-  EXPECT_EQ(nlohmann::json::parse(result.standard_output).at("text"), "cc") << "the format of training is that of inference";
+  EXPECT_EQ(nlohmann::json::parse(result.standard_output).at("text"), "cc")
+      << "the format of training is that of inference";
   // What training says of its evaluation is what evaluate says.
   EXPECT_NEAR(Json("run.json").at("last_eval_loss_nats"), answers.at("loss_nats"), 1e-5);
 }
@@ -74,7 +77,8 @@ TEST_F(TrainSftTest, TheObjectiveFollowsTheDataAndContradictionsAreRefused) {
     $t --data sft --out e --resume --loss-on all; echo $?
     $t --data sft --out e --resume --objective sft --loss-on assistant; echo $?
     train --data sft --explain | grep -E '^ *(--)?objective')");
-  EXPECT_THAT(result.standard_output, testing::StartsWith("3\n2\n2\n0\n1\n2\n2\n0\n")) << result.standard_error;
+  EXPECT_THAT(result.standard_output, testing::StartsWith("3\n2\n2\n0\n1\n2\n2\n0\n"))
+      << result.standard_error;
   EXPECT_THAT(result.standard_output, testing::HasSubstr("sft records"));
 }
 
@@ -99,8 +103,10 @@ TEST_F(TrainSftTest, AKilledRunResumesToTheSameWeights) {
 }
 
 TEST_F(TrainSftTest, AnswersAreScoredWithoutAModel) {
-  WriteFile(folder_.path("samples.jsonl"), "{\"prompt\":\"2+2? \",\"text\":\"<answer>4</answer>\",\"sample\":0}\n");
-  WriteFile(folder_.path("gold.jsonl"), "{\"prompt\":\"2+2?\",\"gold\":4}\n{\"prompt\":\"1+1?\",\"gold\":2}\n");
+  WriteFile(folder_.path("samples.jsonl"),
+            "{\"prompt\":\"2+2? \",\"text\":\"<answer>4</answer>\",\"sample\":0}\n");
+  WriteFile(folder_.path("gold.jsonl"),
+            "{\"prompt\":\"2+2?\",\"gold\":4}\n{\"prompt\":\"1+1?\",\"gold\":2}\n");
   const ProcessResult result = Shell(R"(
     e="evaluate -q --metric answers --gold gold.jsonl"
     $e --samples samples.jsonl; echo $?
@@ -111,7 +117,8 @@ TEST_F(TrainSftTest, AnswersAreScoredWithoutAModel) {
     evaluate -q --metric answers --samples samples.jsonl --gold absent > /dev/null; echo $?
     evaluate -q --data sft > /dev/null; echo $?
     $e --samples samples.jsonl > /dev/full; echo $?)");
-  EXPECT_THAT(result.standard_output, testing::EndsWith("\n0\n0\n1\n3\n2\n4\n2\n4\n")) << result.standard_output;
+  EXPECT_THAT(result.standard_output, testing::EndsWith("\n0\n0\n1\n3\n2\n4\n2\n4\n"))
+      << result.standard_output;
   const nlohmann::json json = Json("piped.json");
   EXPECT_EQ(json.at("metric"), "answers");
   EXPECT_EQ(json.at("n"), 2);
