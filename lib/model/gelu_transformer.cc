@@ -60,9 +60,42 @@ RopeRows GeluTransformer::RopeRowsOf(const DeviceInput& input) {
   return parts_.rope->RowsOf(input.positions_n, input.host_positions_n, input.spans.starts);
 }
 
+void GeluTransformer::ForwardAttention(size_t index, const RopeRows& rope, const Attend& attend,
+                                       const at::Tensor& normed_nd, LayerViews& views) {
+  parts_.layers[index].qkv.Forward(normed_nd, views.qkv);
+  if (parts_.rope) {
+    ApplyRope(numerics(), rope, ShapeOf(normed_nd.size(0), index), /*backward=*/false, views.qkv);
+  } else if (numerics().emulated() && !config().biases.qkv) {
+    RoundInto(numerics(), views.qkv, views.qkv);
+  }
+  attend(index, views);
+}
+
+void GeluTransformer::ForwardAgain(size_t index, const DeviceInput& input, const RopeRows& rope,
+                                   LayerViews& views, BackwardScratch& scratch) {
+  if (KeepsMlp(index)) return;
+  const Layer& layer = parts_.layers[index];
+  const bool parallel = config().parallel_residual;
+  LayerNormStatistics middle_statistics = StatisticsOf(views.middle_statistics_sn);
+  if (!KeepsAttention(index)) {
+    LayerNormAgain(numerics(), views.input_nd, StatisticsOf(views.input_statistics_sn),
+                   WeightsOf(layer.attention_norm), scratch.normed_nd);
+    ForwardAttention(index, rope, PackedAttend(input), scratch.normed_nd, views);
+  }
+  if (KeepsAttention(index) || parallel) {
+    LayerNormAgain(numerics(), parallel ? views.input_nd : views.middle_nd, middle_statistics,
+                   WeightsOf(layer.mlp_norm), scratch.normed_nd);
+  } else {
+    layer.attention_out.ForwardWithoutBias(views.attention, scratch.d_normed_nd);
+    AddLayerNorm(numerics(), views.input_nd, scratch.d_normed_nd, layer.attention_out.bias(),
+                 WeightsOf(layer.mlp_norm), config().rms_norm_eps, views.middle_nd, scratch.normed_nd,
+                 middle_statistics);
+  }
+  layer.up.ForwardWithoutBias(scratch.normed_nd, views.mlp_nf);
+}
+
 at::Tensor GeluTransformer::Forward(const DeviceInput& input, bool keep, const Attend& attend) {
   const int64_t num_tokens = input.num_tokens();
-  const AttentionShape shape = ShapeOf(num_tokens, 0);
   const double epsilon = config().rms_norm_eps;
   const bool parallel = config().parallel_residual;
   const RopeRows rope = RopeRowsOf(input);
@@ -77,13 +110,7 @@ at::Tensor GeluTransformer::Forward(const DeviceInput& input, bool keep, const A
                         middle_statistics = StatisticsOf(views.middle_statistics_sn);
     AddLayerNorm(numerics(), stream, pending, pending_bias, WeightsOf(layer.attention_norm), epsilon,
                  views.input_nd, scratch.normed_nd, input_statistics);
-    layer.qkv.Forward(scratch.normed_nd, views.qkv);
-    if (parts_.rope) {
-      ApplyRope(numerics(), rope, shape, /*backward=*/false, views.qkv);
-    } else if (numerics().emulated() && !config().biases.qkv) {
-      RoundInto(numerics(), views.qkv, views.qkv);
-    }
-    attend(i, views);
+    ForwardAttention(i, rope, attend, scratch.normed_nd, views);
     at::Tensor attended = parallel ? scratch.parallel_update_nd : scratch.update_nd;
     if (parallel) {
       layer.attention_out.Forward(views.attention, attended);
@@ -129,6 +156,7 @@ void GeluTransformer::Backward(const DeviceInput& input, const at::Tensor& d_hid
       layer.attention_out.Backward(scratch.d_short_nd, views.attention, scratch.d_attention);
     };
 
+    ForwardAgain(i, input, rope, views, scratch);
     RefreshShort(scratch);
     if (parallel) attention_out_backward();  // the norms below add to what it reads
     Gelu(numerics(), gelu_kind(), views.mlp_nf, layer.up.bias(), scratch.activation_nf);

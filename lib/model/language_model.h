@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "lib/model/activation_checkpointing.h"
 #include "lib/model/fine_tuning.h"
 #include "lib/model/model_config.h"
 #include "lib/nn/flat_parameters.h"
@@ -88,12 +89,17 @@ class LanguageModel {
   virtual ModelMemory memory() const { return {}; }
   /// What LossAndGradients adds to the cross-entropy; nothing at first. Loss is the cross-entropy alone.
   void set_loss_terms(const LossTerms& terms) { loss_terms_ = terms; }
+  /// What LossAndGradients keeps; all at first. Changes no result. Before the first pass: buffers do not
+  /// shrink.
+  void set_activation_checkpointing(ActivationCheckpointing kind) { checkpointing_ = kind; }
 
  protected:
   const LossTerms& loss_terms() const { return loss_terms_; }
+  ActivationCheckpointing activation_checkpointing() const { return checkpointing_; }
 
  private:
   LossTerms loss_terms_;
+  ActivationCheckpointing checkpointing_ = ActivationCheckpointing::kNo;
 };
 
 /// Makes a model with initialised weights (normal, std 0.02, residual projections scaled by 1/sqrt(2 layers);

@@ -98,9 +98,35 @@ RopeRows Llama::RowsOf(const DeviceInput& input) {
   return rope_.RowsOf(input.positions_n, input.host_positions_n, input.spans.starts);
 }
 
+void Llama::ForwardAttention(size_t index, const RopeRows& rope, const Attend& attend, at::Tensor& normed_nd,
+                             LayerViews& views, at::Tensor& update_nd) {
+  const Layer& layer = layers_[index];
+  at::Tensor middle_rstd = views.middle_statistics_sn[0];
+  layer.qkv.Forward(normed_nd, views.qkv);
+  ApplyRope(numerics(), rope, ShapeOf(normed_nd.size(0), index), /*backward=*/false, views.qkv);
+  attend(index, views);
+  layer.attention_out.Forward(views.attention, update_nd);
+  AddRmsNorm(numerics(), views.input_nd, update_nd, Value(layer.mlp_norm), config().rms_norm_eps,
+             views.middle_nd, normed_nd, middle_rstd);
+}
+
+void Llama::ForwardAgain(size_t index, const DeviceInput& input, const RopeRows& rope, LayerViews& views,
+                         BackwardScratch& scratch) {
+  if (KeepsMlp(index)) return;
+  const Layer& layer = layers_[index];
+  if (KeepsAttention(index)) {
+    RmsNormAgain(numerics(), views.middle_nd, views.middle_statistics_sn[0], Value(layer.mlp_norm),
+                 scratch.normed_nd);
+  } else {
+    RmsNormAgain(numerics(), views.input_nd, views.input_statistics_sn[0], Value(layer.attention_norm),
+                 scratch.normed_nd);
+    ForwardAttention(index, rope, PackedAttend(input), scratch.normed_nd, views, scratch.d_normed_nd);
+  }
+  layer.gate_up.Forward(scratch.normed_nd, views.mlp_nf);
+}
+
 at::Tensor Llama::Forward(const DeviceInput& input, bool keep, const Attend& attend) {
   const int64_t num_tokens = input.num_tokens();
-  const AttentionShape shape = ShapeOf(num_tokens, 0);
   const double epsilon = config().rms_norm_eps;
   const RopeRows rope = RowsOf(input);
   auto [normed, update, activation, unused] = NewForwardScratch(num_tokens);
@@ -109,15 +135,10 @@ at::Tensor Llama::Forward(const DeviceInput& input, bool keep, const Attend& att
   for (size_t i = 0; i < layers_.size(); ++i) {
     const Layer& layer = layers_[i];
     LayerViews views = ViewsOf(keep ? i : 0, num_tokens);
-    at::Tensor input_rstd = views.input_statistics_sn[0], middle_rstd = views.middle_statistics_sn[0];
+    at::Tensor input_rstd = views.input_statistics_sn[0];
     AddRmsNorm(numerics(), stream, pending, Value(layer.attention_norm), epsilon, views.input_nd, normed,
                input_rstd);
-    layer.qkv.Forward(normed, views.qkv);
-    ApplyRope(numerics(), rope, shape, /*backward=*/false, views.qkv);
-    attend(i, views);
-    layer.attention_out.Forward(views.attention, update);
-    AddRmsNorm(numerics(), views.input_nd, update, Value(layer.mlp_norm), epsilon, views.middle_nd, normed,
-               middle_rstd);
+    ForwardAttention(i, rope, attend, normed, views, update);
     layer.gate_up.Forward(normed, views.mlp_nf);
     Swiglu(numerics(), views.mlp_nf, activation);
     layer.down.Forward(activation, update);
@@ -148,6 +169,7 @@ void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
     const bool below_qkv = trains_base() || i > 0, below_attention = below_qkv || layer.qkv.trains(),
                below_mlp = below_attention || layer.attention_out.trains();
 
+    ForwardAgain(i, input, rope, views, scratch);
     RefreshShort(scratch);
     Swiglu(numerics(), views.mlp_nf, scratch.activation_nf);
     layer.down.Backward(scratch.d_short_nd, scratch.activation_nf, scratch.d_activation_nf);

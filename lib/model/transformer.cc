@@ -77,20 +77,30 @@ at::Tensor Transformer::TemporaryFp32(Buffer& buffer, int64_t rows, int64_t colu
   return buffer.Get({rows, columns}, at::kFloat, device_);
 }
 
+bool Transformer::KeepsAttention(size_t layer) const {
+  return activation_checkpointing() != ActivationCheckpointing::kFull || layer + 1 == saved_.size();
+}
+
+bool Transformer::KeepsMlp(size_t layer) const {
+  return activation_checkpointing() == ActivationCheckpointing::kNo || layer + 1 == saved_.size();
+}
+
 Transformer::LayerViews Transformer::ViewsOf(size_t layer, int64_t num_tokens) {
   Saved& saved = saved_[layer];
+  Saved& attention = activation_checkpointing() == ActivationCheckpointing::kFull ? saved_[0] : saved;
+  Saved& mlp = activation_checkpointing() == ActivationCheckpointing::kNo ? saved : saved_[0];
   const AttentionShape shape = ShapeOf(num_tokens, layer);
   LayerViews views;
   views.input_nd = TemporaryFp32(saved.input, num_tokens, config_.hidden_size);
   if (!sizes_.parallel_residual) {
-    views.middle_nd = TemporaryFp32(saved.middle, num_tokens, config_.hidden_size);
+    views.middle_nd = TemporaryFp32(attention.middle, num_tokens, config_.hidden_size);
   }
   views.input_statistics_sn = TemporaryFp32(saved.input_statistics, sizes_.norm_statistics, num_tokens);
   views.middle_statistics_sn = TemporaryFp32(saved.middle_statistics, sizes_.norm_statistics, num_tokens);
-  views.qkv = Temporary(saved.qkv, num_tokens, shape.row());
-  views.attention = Temporary(saved.attention, num_tokens, shape.num_heads * shape.head_dim);
-  views.lse_hn = TemporaryFp32(saved.lse, shape.num_heads, num_tokens);
-  views.mlp_nf = Temporary(saved.mlp, num_tokens, sizes_.mlp_inner);
+  views.qkv = Temporary(attention.qkv, num_tokens, shape.row());
+  views.attention = Temporary(attention.attention, num_tokens, shape.num_heads * shape.head_dim);
+  views.lse_hn = TemporaryFp32(attention.lse, shape.num_heads, num_tokens);
+  views.mlp_nf = Temporary(mlp.mlp, num_tokens, sizes_.mlp_inner);
   return views;
 }
 
@@ -127,11 +137,15 @@ DeviceInput Transformer::Checked(const ModelInput& input) const {
   return ToDevice(input, device_);
 }
 
-at::Tensor Transformer::ForwardPacked(const DeviceInput& input, bool keep) {
-  return Forward(input, keep, [&](size_t layer, LayerViews& views) {
+Transformer::Attend Transformer::PackedAttend(const DeviceInput& input) const {
+  return [this, &input](size_t layer, LayerViews& views) {
     PackedAttention(numerics_, ShapeOf(input.num_tokens(), layer), views.qkv, input.spans, views.attention,
                     views.lse_hn);
-  });
+  };
+}
+
+at::Tensor Transformer::ForwardPacked(const DeviceInput& input, bool keep) {
+  return Forward(input, keep, PackedAttend(input));
 }
 
 at::Tensor Transformer::LogitsOf(const at::Tensor& hidden_nd) const {

@@ -91,7 +91,14 @@ class Transformer : public LanguageModel {
   AttentionShape ShapeOf(int64_t num_tokens, size_t layer) const;
   const at::Tensor& Value(size_t index) const { return parameters_.all()[index].value; }
   const at::Tensor& Gradient(size_t index) const { return parameters_.all()[index].gradient; }
+  /// With activation checkpointing layers share the buffers of what does not stay.
   LayerViews ViewsOf(size_t layer, int64_t num_tokens);
+  /// Whether the backward pass finds in the views of a layer what the forward pass wrote: qkv, attention,
+  /// lse_hn and middle_nd; or mlp_nf. Inputs and statistics always stay, and of the last layer all.
+  bool KeepsAttention(size_t layer) const;
+  bool KeepsMlp(size_t layer) const;
+  /// The attention of training: within the spans of a packed micro-batch. \param input outlives it
+  Attend PackedAttend(const DeviceInput& input) const;
   /// Where the last norm keeps its input [N, D] and statistics [S, N], both fp32.
   at::Tensor OutputOf(int64_t num_tokens) { return TemporaryFp32(output_, num_tokens, config_.hidden_size); }
   at::Tensor OutputStatisticsOf(int64_t num_tokens) {

@@ -1,0 +1,131 @@
+// Activations that are computed again in the backward pass: same bits, less memory.
+#include "lib/model/activation_checkpointing.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include "lib/base/error.h"
+#include "tests/model/inputs.h"
+#include "tests/model/small_models.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using test::LivelyModel;
+using test::RandomInput;
+
+constexpr ActivationCheckpointing kKinds[] = {ActivationCheckpointing::kSelective,
+                                              ActivationCheckpointing::kFull};
+
+struct Case {
+  std::string name;
+  ModelConfig config;
+};
+
+void PrintTo(const Case& family, std::ostream* out) {
+  *out << family.name;
+}
+
+/// On one thread: more gain nothing on tensors this small, and lose much on a busy machine.
+class CheckpointedModelTest : public testing::TestWithParam<Case> {
+ protected:
+  CheckpointedModelTest() { at::set_num_threads(1); }
+  ~CheckpointedModelTest() override { at::set_num_threads(threads_); }
+
+ private:
+  const int threads_ = at::get_num_threads();
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Families, CheckpointedModelTest,
+    testing::Values(Case{"llama", test::SmallLlama()}, Case{"mistral", test::SmallMistral()},
+                    Case{"qwen2", test::SmallQwen2()}, Case{"biased_llama", test::SmallBiasedLlama()},
+                    Case{"gpt2", test::SmallGpt2()}, Case{"gpt2_without_biases", test::SmallGpt2(false)},
+                    Case{"neox", test::SmallNeox()}, Case{"neox_sequential", test::SmallNeox(false)}),
+    [](const auto& info) { return info.param.name; });
+
+TEST_P(CheckpointedModelTest, LossAndGradientsAreThoseOfKeepingAllBitForBit) {
+  const ModelConfig& config = GetParam().config;
+  const ModelInput large = RandomInput(config, {30, 1, 20}), small = RandomInput(config, {14, 3}, 1);
+  for (const Numerics& numerics :
+       {Numerics{Precision::kFp32, at::kFloat}, Numerics{Precision::kBf16, at::kBFloat16},
+        Numerics{Precision::kBf16, at::kFloat}, Numerics{Precision::kFp16, at::kFloat}}) {
+    const auto run = [&](ActivationCheckpointing kind) {
+      const auto model = LivelyModel(config, numerics);
+      model->set_activation_checkpointing(kind);
+      model->parameters().ZeroGradients();
+      double loss = model->LossAndGradients(large, 0.5).loss_nats;
+      loss += model->Loss(large).loss_nats;  // writes into the buffers that layers share
+      loss += model->LossAndGradients(small, 0.25).loss_nats;
+      return std::pair(loss, model->parameters().gradients().clone());
+    };
+    const auto [loss, gradients] = run(ActivationCheckpointing::kNo);
+    EXPECT_GT(gradients.abs().max().item<double>(), 0);
+    for (const ActivationCheckpointing kind : kKinds) {
+      const auto [again_loss, again] = run(kind);
+      EXPECT_EQ(again_loss, loss);
+      EXPECT_TRUE(at::equal(again, gradients)) << PrecisionName(numerics.precision) << " kind " << int(kind);
+    }
+  }
+}
+
+TEST_P(CheckpointedModelTest, MemoryIsThatOfOneLayerForWhatIsComputedAgain) {
+  const ModelConfig& config = GetParam().config;
+  const int64_t tokens = 131, layers = config.num_layers;
+  const ModelInput input = RandomInput(config, {70, 1, 60});
+  const auto bytes = [&](ActivationCheckpointing kind) {
+    const auto model = LivelyModel(config, test::kFp32Numerics);
+    model->set_activation_checkpointing(kind);
+    model->LossAndGradients(input, 1.0);
+    return model->memory().activation_bytes;
+  };
+  const int64_t all = bytes(ActivationCheckpointing::kNo);
+  const int64_t mlp = config.intermediate_size * (config.llama_like() ? 2 : 1);
+  const int64_t query = config.num_heads * config.head_dim, key = config.num_kv_heads * config.head_dim;
+  const int64_t attention =
+      (query + 2 * key) + query + config.num_heads + (config.parallel_residual ? 0 : config.hidden_size);
+  const int64_t fp32 = 4;
+  EXPECT_EQ(all - bytes(ActivationCheckpointing::kSelective), (layers - 1) * tokens * mlp * fp32);
+  EXPECT_EQ(all - bytes(ActivationCheckpointing::kFull), (layers - 1) * tokens * (mlp + attention) * fp32);
+}
+
+TEST_P(CheckpointedModelTest, AdaptersBesideFrozenWeightsGetTheSameGradients) {
+  const ModelConfig& config = GetParam().config;
+  ModelInput input = RandomInput(config, {40, 33});
+  input.dropout = DropoutPosition{9, 1, 0};
+  for (const WeightFormat format : {WeightFormat::kPlain, WeightFormat::kNf4}) {
+    const auto run = [&](ActivationCheckpointing kind) {
+      const LoraOptions options{.rank = 2, .alpha = 4, .dropout = 0.3};
+      const auto model = MakeModel(config, Precision::kBf16, at::Device(at::kCPU), 5, AttentionBackend::kAuto,
+                                   FineTuning{options, format});
+      // B of a fresh adapter is zero, which would hide most gradients.
+      for (const Parameter& parameter : model->parameters().all()) {
+        if (parameter.name.ends_with("lora_B.weight")) at::Tensor(parameter.value).fill_(0.03);
+      }
+      model->parameters().RefreshCompute();
+      model->set_activation_checkpointing(kind);
+      model->parameters().ZeroGradients();
+      model->LossAndGradients(input, 1.0);
+      return model->parameters().gradients().clone();
+    };
+    const at::Tensor gradients = run(ActivationCheckpointing::kNo);
+    EXPECT_GT(gradients.abs().max().item<double>(), 0);
+    for (const ActivationCheckpointing kind : kKinds)
+      EXPECT_TRUE(at::equal(run(kind), gradients)) << int(kind);
+  }
+}
+
+TEST(ActivationCheckpointingTest, AnUnknownKindIsRefusedByName) {
+  try {
+    ParseActivationCheckpointing("some", "--checkpoint-activations");
+    ADD_FAILURE() << "took it";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kUsage);
+    EXPECT_EQ(error.object(), "--checkpoint-activations");
+  }
+}
+
+}  // namespace
+}  // namespace trainwright
