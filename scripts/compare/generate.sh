@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Generates with `generate` and with transformers' generate() side by side: speed, memory, start-up, tokens.
+#
+# usage: scripts/compare/generate.sh [--rounds N] [--batches LIST] [--precisions LIST] [--tokens N] [OUT.md]
+#
+#   --rounds N         interleaved repetitions of every contestant (default: 3)
+#   --batches LIST     sequences decoded together (default: 1,8)
+#   --precisions LIST  of fp32,bf16 (default: both)
+#   --tokens N         generated for each prompt (default: 128)
+#   OUT.md             where the report goes (default: standard output)
+#
+# The model is train.sh's Llama with random weights: 6 layers of width 384 and Mistral's vocabulary of 32,000. Both
+# decode greedily from the same prompts of 32 tokens, on as many threads as there are processors. The ceiling is the
+# time to read all weights but the embedding once a step at the bandwidth that gpu-probe measures in the same run.
+# PYTHON names a Python with scripts/compare/requirements.txt; TRAINWRIGHT_TEST_DATA the folder of real data.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=scripts/common.sh
+source scripts/common.sh
+
+python=${PYTHON:-python3}
+"$python" -c 'import torch, transformers, sentencepiece' 2> /dev/null ||
+  die "$python has no torch, transformers and sentencepiece" "see scripts/compare/requirements.txt; PYTHON names another Python"
+export TRAINWRIGHT_TEST_DATA=${TRAINWRIGHT_TEST_DATA:?the folder with tokenizers/ and text/}
+export PATH=$PWD/build/release/bin:$PATH
+export OMP_WAIT_POLICY=passive  # as the tools set it for themselves: on a busy machine, spinning threads are slow ones
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+"$python" scripts/compare/generate_side_by_side.py --scratch "$scratch" "$@"
