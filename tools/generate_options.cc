@@ -24,6 +24,21 @@ const ToolInfo& GenerateInfo() {
             "used), or any Llama, Mistral, Qwen2, GPT-2 or GPT-NeoX model folder as Hugging Face "
             "transformers writes it, with its "
             "tokenizer."},
+           {"CONVERSATIONS",
+            "With --template, a prompt is a conversation: {\"messages\": [...]} that ends with the user's "
+            "turn, "
+            "{\"prompt\"}, {\"question\"} or {\"instruction\", \"input\"}; what else a line has is not "
+            "looked at. The "
+            "ids are those that pretokenize --records sft gives before an answer, and what ends an answer "
+            "there ends "
+            "the sample. In the output prompt is what the user said last."},
+           {"REJECTION",
+            "--keep-if looks at samples when they are made, and changes none: answered keeps those with a "
+            "number as "
+            "their answer (a tag that is opened must be closed), valid those within 5 % of the gold answer, "
+            "strict "
+            "those within 0.1 %. What is written can be given to pretokenize --records sft. The counts go to "
+            "--summary."},
            {"SAMPLING",
             "--temperature 0, the default, takes the most probable token each time. Otherwise tokens are "
             "drawn "
@@ -66,6 +81,9 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
   app.add_option("--stop", settings->stops,
                  "text that ends a sample and is not part of it; may be given several times")
       ->type_name("TEXT");
+  app.add_option("--template", settings->chat_template,
+                 "how a conversation is written, as pretokenize --template: prompts are then conversations")
+      ->type_name("NAME|FILE");
   app.add_flag("--bos", settings->add_bos, "begin the prompt with the tokenizer's BOS");
 
   const std::string sampling = "Sampling";
@@ -84,6 +102,24 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
       ->check(CLI::Range(0.0, 1.0))
       ->group(sampling);
   app.add_option("--seed", settings->seed, "of the random numbers")->group(sampling);
+
+  const std::string rejection = "Rejection";
+  app.add_option("--keep-if", settings->keep_if,
+                 "write only samples that answer something, or that are right by the gold answers")
+      ->check(CLI::IsMember({"answered", "valid", "strict"}))
+      ->group(rejection);
+  app.add_option("--keep", settings->keep,
+                 "of a prompt's samples that pass: the first, all, or those with distinct texts")
+      ->check(CLI::IsMember({"first", "all", "distinct"}))
+      ->group(rejection);
+  app.add_option(
+         "--gold", settings->gold,
+         "gold answers for --keep-if, as evaluate --metric answers takes them; nothing else reads them")
+      ->type_name("FILE")
+      ->group(rejection);
+  app.add_option("--answer-format", settings->answer_format, "where a text has its answer, as evaluate's")
+      ->check(CLI::IsMember({"auto", "tag", "gsm8k"}))
+      ->group(rejection);
 
   const std::string computing = "Computing";
   app.add_option("--batch", settings->batch, "sequences that are decoded together")

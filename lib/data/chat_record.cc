@@ -95,9 +95,9 @@ Problem AppendTurnOrTurns(element value, const std::string& key, ChatRole role,
   return ReadString(value, "the value of \"" + key + "\"", &turn.content);
 }
 
-/// {"instruction", "input"?, "output"}
-Problem ReadInstruction(element object, element instruction, std::vector<ChatTurn>* turns) {
-  element input, output;
+/// {"instruction", "input"?}
+Problem ReadInstructionPrompt(element object, element instruction, std::vector<ChatTurn>* turns) {
+  element input;
   if (auto problem = AppendTurnOrTurns(instruction, "instruction", ChatRole::kUser, turns)) return problem;
   if (const char* key = FirstMember(object, {"input", "context"}, &input);
       key != nullptr && !input.is_null()) {
@@ -106,6 +106,13 @@ Problem ReadInstruction(element object, element instruction, std::vector<ChatTur
     }
     if (IsBlank(turns->back().input)) turns->back().input.clear();
   }
+  return std::nullopt;
+}
+
+/// {"instruction", "input"?, "output"}
+Problem ReadInstruction(element object, element instruction, std::vector<ChatTurn>* turns) {
+  element output;
+  if (auto problem = ReadInstructionPrompt(object, instruction, turns)) return problem;
   const char* output_key = FirstMember(object, {"output", "response"}, &output);
   if (output_key == nullptr) return Missing("output");
   return AppendTurnOrTurns(output, output_key, ChatRole::kAssistant, turns);
@@ -162,6 +169,18 @@ Problem ReadKnownShape(element object, std::vector<ChatTurn>* turns) {
   return NothingRecognised(object);
 }
 
+Problem ReadKnownPrompt(element object, std::vector<ChatTurn>* turns) {
+  element value;
+  if (const char* key = FirstMember(object, {"messages", "conversations"}, &value)) {
+    return AppendTurns(value, std::string("\"") + key + "\"", turns);
+  }
+  if (FirstMember(object, {"instruction"}, &value)) return ReadInstructionPrompt(object, value, turns);
+  if (const char* key = FirstMember(object, {"prompt", "question"}, &value)) {
+    return AppendTurnOrTurns(value, key, ChatRole::kUser, turns);
+  }
+  return Missing("prompt");
+}
+
 }  // namespace
 
 const char* NameOf(ChatRole role) {
@@ -186,7 +205,7 @@ std::string ChatRecord::HoldoutKey() const {
   return key;
 }
 
-std::optional<DocumentProblem> CheckTurns(const ChatRecord& record) {
+std::optional<DocumentProblem> CheckTurns(const ChatRecord& record, ChatRole last) {
   const auto bad = [](const std::string& problem) {
     return DocumentProblem{SkipReason::kBadTurns, problem, {}, {}};
   };
@@ -204,9 +223,9 @@ std::optional<DocumentProblem> CheckTurns(const ChatRecord& record) {
     }
     expected = turn.role == ChatRole::kUser ? ChatRole::kAssistant : ChatRole::kUser;
   }
-  if (record.turns.back().role != ChatRole::kAssistant) {
+  if (record.turns.back().role != last) {
     return bad(std::string("the conversation ends with the ") + NameOf(record.turns.back().role) +
-               ", not with the assistant");
+               ", not with the " + NameOf(last));
   }
   return std::nullopt;
 }
@@ -233,6 +252,14 @@ std::optional<DocumentProblem> ChatRecordReader::Read(std::string_view line, Cha
     problem->hint = "--prompt-key and --response-key name the keys of prompt and response";
   }
   return problem;
+}
+
+std::optional<DocumentProblem> ChatRecordReader::ReadPrompt(std::string_view line, ChatRecord* record) {
+  record->turns.clear();
+  element root;
+  if (auto problem = impl_->json.Parse(line, &root)) return problem;
+  if (auto problem = ReadKnownPrompt(root, &record->turns)) return problem;
+  return CheckTurns(*record, ChatRole::kUser);
 }
 
 Problem ChatRecordReader::Impl::ReadTurns(element root, std::vector<ChatTurn>* turns) const {

@@ -40,8 +40,9 @@ struct ChatRecord {
   std::string HoldoutKey() const;
 };
 
-/// What is wrong with the order or the content of the turns; nullopt: nothing.
-std::optional<DocumentProblem> CheckTurns(const ChatRecord& record);
+/// What is wrong with the order or the content of the turns; nullopt: nothing. \param last whose turn is to
+/// be the last
+std::optional<DocumentProblem> CheckTurns(const ChatRecord& record, ChatRole last = ChatRole::kAssistant);
 
 struct ChatRecordOptions {
   /// Paths of prompt and response, as --key takes them: strings or lists of turns. Both or neither.
@@ -55,6 +56,9 @@ class ChatRecordReader {
   ~ChatRecordReader();
   /// \returns why the line gives no conversation, or nullopt
   std::optional<DocumentProblem> Read(std::string_view line, ChatRecord* record);
+  /// What is to be answered: the same shapes up to the user's last turn. A response that the line has besides
+  /// is not looked at; turns must end with the user's.
+  std::optional<DocumentProblem> ReadPrompt(std::string_view line, ChatRecord* record);
 
  private:
   struct Impl;

@@ -3,24 +3,47 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/data/chat_encoder.h"
 #include "lib/device/determinism.h"
 #include "lib/device/device.h"
 #include "lib/device/memory_error.h"
 #include "lib/eval/checkpoint.h"
 #include "lib/eval/generate.h"
 #include "lib/eval/prompt_reader.h"
+#include "lib/score/sample_filter.h"
 
 namespace trainwright {
 namespace {
 
+/// nullopt: every sample is kept.
+std::optional<SampleFilter> FilterOf(const GenerateSettings& settings) {
+  if (settings.keep_if.empty()) {
+    if (!settings.gold.empty()) throw Error(ErrorCode::kUsage, "--gold", "is for --keep-if");
+    return std::nullopt;
+  }
+  return SampleFilter({.rule = settings.keep_if == "valid"    ? KeepRule::kValid
+                               : settings.keep_if == "strict" ? KeepRule::kStrict
+                                                              : KeepRule::kAnswered,
+                       .which = settings.keep == "all"        ? KeepWhich::kAll
+                                : settings.keep == "distinct" ? KeepWhich::kDistinct
+                                                              : KeepWhich::kFirst,
+                       .format = ParseAnswerFormat(settings.answer_format),
+                       .gold = settings.gold});
+}
+
 class Job {
  public:
   Job(const GenerateSettings& settings, ByteSink* out)
-      : settings_(settings), out_(out), prompts_(settings.prompt, settings.input) {
+      : settings_(settings),
+        out_(out),
+        prompts_(settings.prompt, settings.input, !settings.chat_template.empty()) {
+    filter_ = FilterOf(settings);  // its file is missed before anything is computed
     SetComputeThreads(settings.threads);
     const c10::Device device = ChooseDevice(settings.device);
     checkpoint_ = LoadCheckpoint(settings.checkpoint, ParsePrecision(settings.mixed_precision, device),
@@ -31,6 +54,12 @@ class Job {
     }
     if (settings.add_bos && identity().bos_id == kNoId) {
       throw Error(ErrorCode::kUsage, "--bos", "the checkpoint's tokenizer has no such id");
+    }
+    if (!settings.chat_template.empty()) {
+      if (settings.add_bos) {
+        throw Error(ErrorCode::kUsage, "--bos", "is for plain prompts; a template says where BOS stands");
+      }
+      chat_.emplace(LoadChatTemplate(settings.chat_template), checkpoint_.tokenizer.get());
     }
     for (const std::string& stop : settings.stops) {
       if (stop.empty()) throw Error(ErrorCode::kUsage, "--stop", "must not be empty");
@@ -47,6 +76,8 @@ class Job {
                               .seed = settings_.seed,
                               .ends = {}};
     if (identity().eos_id != kNoId) options.ends.push_back(identity().eos_id);
+    // An end of several tokens is recognised by its text, as a stop.
+    if (chat_ && chat_->answer_end().size() == 1) options.ends.push_back(chat_->answer_end()[0]);
     const auto start = std::chrono::steady_clock::now();
     StopCheck stop;
     if (longest_stop_ > 0) stop = [this](const std::vector<uint32_t>& ids) { return EndsWithStop(ids); };
@@ -54,14 +85,26 @@ class Job {
         checkpoint_.model.get(), options, [this](TokenizedPrompt* prompt) { return Next(prompt); }, stop,
         [this](Generation&& generation) { Take(std::move(generation)); });
     const double time_s = SecondsSince(start);
-    return {{"prompts", counts.prompts},
-            {"samples", counts.samples},
-            {"tokens", counts.tokens},
-            {"prompt_tokens", counts.prompt_tokens},
-            {"steps", counts.steps},
-            {"generation_time_s", time_s},
-            {"tokens_per_s", static_cast<double>(counts.tokens) / time_s},
-            {"checkpoint", checkpoint_.folder}};
+    nlohmann::ordered_json summary = {{"prompts", counts.prompts},
+                                      {"samples", counts.samples},
+                                      {"tokens", counts.tokens},
+                                      {"prompt_tokens", counts.prompt_tokens},
+                                      {"steps", counts.steps},
+                                      {"generation_time_s", time_s},
+                                      {"tokens_per_s", static_cast<double>(counts.tokens) / time_s},
+                                      {"checkpoint", checkpoint_.folder}};
+    if (filter_) {
+      const SampleFilter::Counts kept = filter_->counts();
+      summary["samples_passed"] = kept.passed;
+      summary["samples_kept"] = kept.kept;
+      summary["prompts_with_kept"] = kept.prompts_with_kept;
+      summary["distinct_passed"] = kept.distinct;
+      summary["prompts_by_passed"] = kept.prompts_by_passed;
+      LogInfo("kept " + std::to_string(kept.kept) + " of " + std::to_string(kept.samples) + " samples, for " +
+              std::to_string(kept.prompts_with_kept) + " of " + std::to_string(kept.prompts) + " prompts; " +
+              std::to_string(kept.passed) + " passed");
+    }
+    return summary;
   }
 
  private:
@@ -76,8 +119,14 @@ class Job {
     std::optional<PromptLine> line = prompts_.Next();
     if (!line) return false;
     Asked asked{.line = std::move(*line), .ids = {}};
-    if (settings_.add_bos) asked.ids.push_back(identity().bos_id);
-    checkpoint_.tokenizer->Encode(asked.line.text, &asked.ids);
+    if (chat_) {
+      if (const auto problem = chat_->EncodePrompt(asked.line.conversation, &asked.ids)) {
+        throw Error(ErrorCode::kBadInput, "prompt", problem->problem, asked.line.place, problem->hint);
+      }
+    } else {
+      if (settings_.add_bos) asked.ids.push_back(identity().bos_id);
+      checkpoint_.tokenizer->Encode(asked.line.text, &asked.ids);
+    }
     if (asked.ids.empty()) {
       throw Error(ErrorCode::kBadInput, "prompt", "holds no token", asked.line.place,
                   "give some text, or --bos");
@@ -116,24 +165,32 @@ class Job {
 
   void Take(Generation&& generation) {
     const Asked& asked = asked_.front();
+    const std::string text = TextOf(asked.ids, generation);
+    if (!filter_ || filter_->Keep(generation.prompt, asked.line.text, text)) Write(asked, generation, text);
+    if (generation.sample + 1 == settings_.samples) asked_.pop_front();
+  }
+
+  void Write(const Asked& asked, const Generation& generation, const std::string& text) {
     nlohmann::ordered_json line = {{"prompt", asked.line.text},
-                                   {"text", TextOf(asked.ids, generation)},
+                                   {"text", text},
                                    {"ids", generation.ids},
                                    {"sample", generation.sample},
                                    {"finish", FinishReasonName(generation.finish)}};
     if (!asked.line.id.is_null()) line["id"] = asked.line.id;
+    if (!asked.line.turns.is_null()) line["messages"] = asked.line.turns;
     const std::string dumped = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
     out_->Write(AsBytes(dumped));
-    if (generation.sample + 1 == settings_.samples) asked_.pop_front();
   }
 
   const GenerateSettings& settings_;
   ByteSink* out_;
   PromptReader prompts_;
+  std::optional<SampleFilter> filter_;
   Checkpoint checkpoint_;
+  std::optional<ChatEncoder> chat_;
   size_t longest_stop_ = 0;
   uint64_t read_ = 0;        // prompts
-  std::deque<Asked> asked_;  // not all of their samples are written
+  std::deque<Asked> asked_;  // with samples that are not written yet
 };
 
 }  // namespace

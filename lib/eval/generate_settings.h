@@ -16,6 +16,7 @@ struct GenerateSettings {
   std::string input = "-";            ///< "-" is standard input
   int64_t max_tokens = 128;
   bool add_bos = false;
+  std::string chat_template;  ///< built-in name or file; empty: prompts are texts to continue
 
   int64_t samples = 1;  ///< of each prompt
   SamplingOptions sampling;
@@ -23,6 +24,11 @@ struct GenerateSettings {
   std::vector<std::string> stops;  ///< texts that end a sample
   int64_t batch = 16;              ///< sequences decoded together
   bool batch_invariant = false;
+
+  std::string keep_if;         ///< "answered", "valid", "strict"; empty: every sample is written
+  std::string keep = "first";  ///< "all", "distinct"
+  std::string gold;            ///< file of gold answers
+  std::string answer_format = "auto";
 
   std::string mixed_precision = "no";
   std::string device = "auto";

@@ -6,27 +6,33 @@
 #include <optional>
 #include <string>
 
+#include "lib/data/chat_record.h"
 #include "lib/data/document_reader.h"
 
 namespace trainwright {
 
 struct PromptLine {
+  /// The text; of a conversation, what the user said last.
   std::string text;
-  nlohmann::ordered_json id;  ///< the line's "id", to tell samples by; null where it has none
-  std::string place;          ///< "line 3", for messages; empty for a prompt of the command line
+  ChatRecord conversation;       ///< where conversations are read; ends with the user's turn
+  nlohmann::ordered_json id;     ///< the line's "id", to tell samples by; null where it has none
+  nlohmann::ordered_json turns;  ///< the line's "messages" or "conversations", null where it has none
+  std::string place;             ///< "line 3", for messages; empty for a prompt of the command line
 };
 
 class PromptReader {
  public:
   /// \param prompt the only one, or absent: the lines of `path` ("-" is standard input)
-  PromptReader(std::optional<std::string> prompt, const std::string& path);
-  /// \returns nullopt behind the last \throws Error{kBadInput} naming the line that is no
-  /// {"prompt": "..."}
+  /// \param conversations whether a prompt is what ChatRecordReader::ReadPrompt takes; else it is {"prompt":
+  /// "..."}
+  PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations);
+  /// \returns nullopt behind the last \throws Error{kBadInput} naming the line that is no prompt
   std::optional<PromptLine> Next();
 
  private:
   std::optional<std::string> prompt_;
   std::optional<DocumentReader> reader_;
+  std::optional<ChatRecordReader> chats_;
   RecordBatch batch_;
   size_t next_ = 0;  // record of the batch
 };

@@ -1,79 +1,17 @@
 #include "lib/score/answers_job.h"
 
 #include <cmath>
-#include <functional>
 #include <map>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/base/signals.h"
-#include "lib/data/document_reader.h"
-#include "lib/data/document_text.h"
+#include "lib/score/gold_answers.h"
+#include "lib/score/json_objects.h"
 
 namespace trainwright {
 namespace {
-
-constexpr uint64_t kMaxLineBytes = uint64_t{1} << 30;
-
-/// Where a line is, for messages.
-struct Place {
-  std::string file, line;
-  Error Bad(const std::string& problem, const std::string& hint = "") const {
-    return Error(ErrorCode::kBadInput, file, problem, line, hint);
-  }
-};
-
-/// Calls `use` with every line that is not blank.
-void ForEachObject(const std::string& path,
-                   const std::function<void(const nlohmann::json&, const Place&)>& use) {
-  DocumentReader reader({{path, InputFormat::kJsonl}}, kMaxLineBytes);
-  for (RecordBatch batch; reader.Next(&batch);) {
-    ThrowIfStopped();
-    for (size_t i = 0; i < batch.records.size(); ++i) {
-      const Place place = {batch.source, "line " + std::to_string(batch.first_record + i)};
-      if (batch.records[i].too_long) throw place.Bad("is longer than 1 GiB");
-      const std::string_view line = RawRecord(batch, i);
-      if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-      const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-      if (!object.is_object()) throw place.Bad("is no JSON object");
-      use(object, place);
-    }
-  }
-}
-
-std::string Trimmed(const std::string& text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
-}
-
-const nlohmann::json& Member(const nlohmann::json& object, std::initializer_list<const char*> names,
-                             const Place& place) {
-  for (const char* name : names) {
-    if (const auto found = object.find(name); found != object.end()) return *found;
-  }
-  std::string wanted;
-  for (const char* name : names) wanted += std::string(wanted.empty() ? "\"" : " or \"") + name + "\"";
-  throw place.Bad("has no " + wanted);
-}
-
-std::string TextMember(const nlohmann::json& object, std::initializer_list<const char*> names,
-                       const Place& place) {
-  const nlohmann::json& member = Member(object, names, place);
-  if (!member.is_string()) throw place.Bad(std::string("its ") + *names.begin() + " is not a string");
-  return member.get<std::string>();
-}
-
-double GoldAnswer(const nlohmann::json& value, const Place& place) {
-  double gold = std::nan("");
-  if (value.is_number()) gold = value.get<double>();
-  if (value.is_string()) gold = ParseAnswer(value.get<std::string>(), AnswerFormat::kAuto);
-  if (!std::isfinite(gold)) throw place.Bad("its gold answer holds no number");
-  return gold;
-}
 
 struct Question {
   double gold = 0;
@@ -83,23 +21,16 @@ struct Question {
 /// Questions by their trimmed prompts.
 using Questions = std::unordered_map<std::string, Question>;
 
-Questions ReadGold(const std::string& path) {
+Questions QuestionsOf(const GoldAnswers& gold) {
   Questions questions;
-  ForEachObject(path, [&](const nlohmann::json& object, const Place& place) {
-    const std::string prompt = Trimmed(TextMember(object, {"prompt", "question"}, place));
-    const double gold = GoldAnswer(Member(object, {"gold", "answer"}, place), place);
-    const auto [known, is_new] = questions.try_emplace(prompt, Question{gold, {}});
-    if (!is_new && known->second.gold != gold)
-      throw place.Bad("another answer to a question that came before");
-  });
-  if (questions.empty()) throw Error(ErrorCode::kBadInput, path, "holds no gold answers");
+  for (const auto& [prompt, answer] : gold) questions.emplace(prompt, Question{answer, {}});
   return questions;
 }
 
 uint64_t ReadSamples(const std::string& path, AnswerFormat format, Questions* questions) {
   uint64_t samples = 0;
-  ForEachObject(path, [&](const nlohmann::json& object, const Place& place) {
-    const auto found = questions->find(Trimmed(TextMember(object, {"prompt"}, place)));
+  ForEachJsonObject(path, [&](const nlohmann::json& object, const JsonPlace& place) {
+    const auto found = questions->find(TrimmedPrompt(TextMemberOf(object, {"prompt"}, place)));
     if (found == questions->end()) {
       throw place.Bad("its prompt is no question of the gold file",
                       "give the gold answers of these prompts by --gold");
@@ -109,7 +40,7 @@ uint64_t ReadSamples(const std::string& path, AnswerFormat format, Questions* qu
       if (!sample->is_number_integer()) throw place.Bad("its sample is not a whole number");
       number = sample->get<int64_t>();
     }
-    const double answer = ParseAnswer(TextMember(object, {"text"}, place), format);
+    const double answer = ParseAnswer(TextMemberOf(object, {"text"}, place), format);
     if (!found->second.answers.emplace(number, answer).second) {
       throw place.Bad("sample " + std::to_string(number) + " of this prompt came before");
     }
@@ -127,7 +58,7 @@ void AddShare(const std::string& name, uint64_t successes, uint64_t n, nlohmann:
 }  // namespace
 
 nlohmann::ordered_json RunAnswers(const AnswersJobOptions& options) {
-  Questions questions = ReadGold(options.gold);
+  Questions questions = QuestionsOf(ReadGoldAnswers(options.gold));
   const uint64_t samples = ReadSamples(options.samples, options.format, &questions);
   uint64_t valid = 0, strict = 0, exact = 0, answered = 0, missing = 0, any_valid = 0, valid_samples = 0,
            answered_samples = 0;

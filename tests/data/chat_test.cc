@@ -412,5 +412,24 @@ TEST(ChatEncoderTest, ZephyrsTokensAreThoseOfTransformers) {
                                    378, 28742, 28713, 28705, 28784, 28723, 2, 13));
 }
 
+TEST(ChatRecordTest, APromptIsWhatComesBeforeTheAnswer) {
+  ChatRecordReader reader({});
+  ChatRecord record;
+  const auto prompt_of = [&](const char* line) {
+    const auto problem = reader.ReadPrompt(line, &record);
+    return problem ? "refused: " + problem->problem : record.turns.back().content;
+  };
+  EXPECT_EQ(prompt_of(R"({"prompt": "p", "response": 7})"), "p") << "a response is not looked at";
+  EXPECT_EQ(prompt_of(R"({"question": "q", "answer": "a"})"), "q");
+  EXPECT_EQ(prompt_of(R"({"instruction": "i", "input": "x", "output": ""})"), "i");
+  EXPECT_EQ(record.turns.back().input, "x");
+  EXPECT_EQ(prompt_of(R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]})"), "u");
+  EXPECT_EQ(record.turns.size(), 2u);
+  for (const char* bad : {R"({"messages": []})", R"({"text": "t"})", R"({"prompt": 5})", "[]", "junk",
+                          R"({"messages": [{"role": "user", "content": "u"}, {"role": "assistant", "content": "a"}]})"}) {
+    EXPECT_TRUE(prompt_of(bad).starts_with("refused: ")) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -8,6 +8,7 @@
 #include "lib/data/packed_batch.h"
 #include "lib/eval/generate_job.h"
 #include "lib/eval/perplexity.h"
+#include "lib/score/answer.h"
 #include "tests/eval/bytes_model.h"
 #include "tests/support/support.h"
 
@@ -258,6 +259,55 @@ TEST(GenerateJobTest, AStopEndsASampleAndIsNotPartOfItsText) {
   EXPECT_EQ(stopped[0]["ids"].size(), place + stop.size());
   const nlohmann::json before = bytes.substr(0, place);
   EXPECT_EQ(stopped[0]["text"].dump(), before.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+TEST(GenerateJobTest, ATemplatesPromptIsTheTextThatTrainingHasBeforeTheAnswer) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("prompts"),
+                  "{\"question\": \"To be?\", \"answer\": \"not looked at\", \"id\": 3}\n"
+                  "{\"messages\": [{\"role\": \"user\", \"content\": \"To be?\"}]}\n");
+  const auto chats = RunJob({.input = folder.path("prompts"), .max_tokens = 12, .chat_template = "qa-space"});
+  ASSERT_EQ(chats.size(), 2u);
+  EXPECT_EQ(chats[0]["prompt"], "To be?");
+  EXPECT_EQ(chats[0]["id"], 3);
+  EXPECT_EQ(chats[1]["messages"][0]["content"], "To be?");
+  const auto plain = RunJob({.prompt = "To be? ", .max_tokens = 12});  // bytes: the same tokens
+  EXPECT_EQ(chats[0]["ids"], plain[0]["ids"]);
+  EXPECT_EQ(chats[1]["ids"], plain[0]["ids"]);
+}
+
+TEST(GenerateJobTest, AConversationThatEndsWithTheAssistantIsRefused) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("prompts"),
+                  "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}, {\"role\": \"assistant\", "
+                  "\"content\": \"b\"}]}\n");
+  const std::string message =
+      test::MessageOf([&] { RunJob({.input = folder.path("prompts"), .chat_template = "qa-space"}); });
+  EXPECT_NE(message.find("line 1"), std::string::npos) << message;
+  EXPECT_NE(message.find("ends with the assistant"), std::string::npos) << message;
+}
+
+TEST(GenerateJobTest, RejectionKeepsSamplesAsTheyAreWithoutIt) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("gold"), "{\"prompt\": \"To be\", \"gold\": 5}\n");
+  GenerateSettings settings{
+      .prompt = "To be", .max_tokens = 12, .samples = 60, .sampling = {.temperature = 3}, .seed = 2};
+  const auto all = RunJob(settings);  // without the gold file in sight
+  settings.keep_if = "answered";
+  settings.keep = "all";
+  nlohmann::ordered_json summary;
+  const auto kept = RunJob(settings, &summary);
+  ASSERT_GT(kept.size(), 0u);
+  ASSERT_LT(kept.size(), all.size());
+  for (const auto& sample : kept) EXPECT_EQ(sample, all.at(sample["sample"].get<size_t>()));
+  EXPECT_EQ(summary["samples_kept"], kept.size());
+  settings.keep_if = "valid";
+  settings.gold = folder.path("missing");
+  EXPECT_EQ(test::CodeOf([&] { RunJob(settings); }), ErrorCode::kIo);
+  settings.gold = folder.path("gold");
+  for (const auto& sample : RunJob(settings)) {
+    EXPECT_NEAR(ParseAnswer(sample["text"].get<std::string>(), AnswerFormat::kAuto), 5, 0.25);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+#include "lib/score/json_objects.h"
+
+#include "lib/base/signals.h"
+#include "lib/data/document_reader.h"
+#include "lib/data/document_text.h"
+
+namespace trainwright {
+
+void ForEachJsonObject(const std::string& path,
+                       const std::function<void(const nlohmann::json&, const JsonPlace&)>& use) {
+  constexpr uint64_t kMaxLineBytes = uint64_t{1} << 30;
+  DocumentReader reader({{path, InputFormat::kJsonl}}, kMaxLineBytes);
+  for (RecordBatch batch; reader.Next(&batch);) {
+    ThrowIfStopped();
+    for (size_t i = 0; i < batch.records.size(); ++i) {
+      const JsonPlace place = {batch.source, "line " + std::to_string(batch.first_record + i)};
+      if (batch.records[i].too_long) throw place.Bad("is longer than 1 GiB");
+      const std::string_view line = RawRecord(batch, i);
+      if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+      const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (!object.is_object()) throw place.Bad("is no JSON object");
+      use(object, place);
+    }
+  }
+}
+
+const nlohmann::json& MemberOf(const nlohmann::json& object, std::initializer_list<const char*> names,
+                               const JsonPlace& place) {
+  for (const char* name : names) {
+    if (const auto found = object.find(name); found != object.end()) return *found;
+  }
+  std::string wanted;
+  for (const char* name : names) wanted += std::string(wanted.empty() ? "\"" : " or \"") + name + "\"";
+  throw place.Bad("has no " + wanted);
+}
+
+std::string TextMemberOf(const nlohmann::json& object, std::initializer_list<const char*> names,
+                         const JsonPlace& place) {
+  const nlohmann::json& member = MemberOf(object, names, place);
+  if (!member.is_string()) throw place.Bad(std::string("its ") + *names.begin() + " is not a string");
+  return member.get<std::string>();
+}
+
+}  // namespace trainwright

@@ -1,0 +1,33 @@
+/// JSON Lines whose lines are objects, with messages that name file and line.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+
+/// Where a line is.
+struct JsonPlace {
+  std::string file, line;
+  Error Bad(const std::string& problem, const std::string& hint = "") const {
+    return Error(ErrorCode::kBadInput, file, problem, line, hint);
+  }
+};
+
+/// Calls `use` with every line that is not blank. \param path "-" is standard input
+/// \throws Error{kBadInput} on a line that is no object, Error{kIo, kInterrupted, kTerminated}
+void ForEachJsonObject(const std::string& path,
+                       const std::function<void(const nlohmann::json&, const JsonPlace&)>& use);
+
+/// The first of these members that the object has. \throws Error{kBadInput} when it has none
+const nlohmann::json& MemberOf(const nlohmann::json& object, std::initializer_list<const char*> names,
+                               const JsonPlace& place);
+/// The same, and it must be a string.
+std::string TextMemberOf(const nlohmann::json& object, std::initializer_list<const char*> names,
+                         const JsonPlace& place);
+
+}  // namespace trainwright
