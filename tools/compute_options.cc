@@ -2,6 +2,14 @@
 
 namespace trainwright {
 
+void AddAdapterOption(CLI::App& app, std::string* adapter) {
+  app.add_option(
+         "--adapter", *adapter,
+         "LoRA adapter in peft's layout to put beside the model of --checkpoint. A --checkpoint that is "
+         "an adapter itself is put beside the base that its adapter_config.json names")
+      ->group("Input and output");
+}
+
 CLI::Option* AddCheckpointOption(CLI::App& app, std::string* checkpoint) {
   return app.add_option("--checkpoint", *checkpoint, "checkpoint folder, run directory, or model folder")
       ->type_name("DIR")

@@ -36,6 +36,7 @@ int Run(const EvaluateOptions& options, ToolRun* run) {
   Forbid(!options.gold.empty(), "--gold", "perplexity");
   EvaluateJobOptions job;
   job.checkpoint = options.checkpoint;
+  job.adapter = options.adapter;
   job.data = options.data;
   job.format = options.format;
   job.keys = options.keys;

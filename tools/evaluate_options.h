@@ -10,7 +10,7 @@
 namespace trainwright {
 
 struct EvaluateOptions {
-  std::string checkpoint, data;
+  std::string checkpoint, adapter, data;
   std::string metric = "perplexity", format = "auto";
   std::vector<std::string> keys;
   bool bos = false, eos = false, allow_other_tokenizer = false;

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "lib/device/determinism.h"
+#include "lib/train/merge_job.h"
 #include "lib/train/run_report.h"
 #include "lib/train/train_job.h"
 #include "tools/train_options.h"
@@ -15,6 +16,10 @@ int main(int argc, char** argv) {
       [&](ToolRun& run) {
         if (!settings.report.empty()) {
           run.summary["report"] = WriteRunReport(settings.report);
+          return 0;
+        }
+        if (!settings.merge.empty()) {
+          run.summary.update(MergeAdapter(settings.merge, settings.init, settings.out));
           return 0;
         }
         const TrainJobContext context = {.progress = run.common.progress,

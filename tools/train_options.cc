@@ -26,102 +26,126 @@ const ToolInfo& TrainInfo() {
           "--batch 8 are the same step up to rounding. The order of samples depends on the data, --seed and "
           "--seq "
           "alone.",
-      .sections = {{"RESUMING",
-                    "--resume continues the newest run in runs/, or the one that --out names, from its "
-                    "newest checkpoint that "
-                    "verifies; a run without a checkpoint starts again. The result is bit for bit that of a "
-                    "run that was never "
-                    "stopped, on the same device kind, instruction set, thread count, torch build and "
-                    "micro-batch; where one of "
-                    "these differs a warning says so.\n\n"
-                    "The plan (length, schedule, step size, precision, seed) is the checkpoint's. A flag "
-                    "that asks for "
-                    "something else is refused; --batch and --accum may split the same step otherwise, and "
-                    "--threads, "
-                    "--save-every, --eval-every, --log-every, --async-save, --keep, --keep-best, --save-model-only, --compress-state, --compress-model, --copy-*, --delete-after-copy, --max-minutes, --watchdog are free. Other data is "
-                    "refused unless "
-                    "--allow-data-change is given."},
-                   {"SCHEDULES",
-                    "All are functions of the step alone; S is --steps, w is --warmup, r is --min-lr-ratio. "
-                    "All but one-cycle rise evenly to --lr over the first w steps. Then constant stays "
-                    "there, linear and cosine fall to r times --lr at the last step, and wsd (warm-up, "
-                    "stable, decay) stays there until the last D steps, --decay-steps, and falls as "
-                    "1 - sqrt(u), with u from 0 to 1 over them: the shape and the fifth of the run that arXiv:2405.18392 "
-                    "found best. one-cycle is PyTorch's OneCycleLR: from --lr / 25 along half a cosine to "
-                    "--lr at step w, a tenth of the run, and along another to --lr / 250,000."},
-                   {"LOSS",
-                    "loss_nats in metrics.jsonl, on the console and in the summary is always the "
-                    "cross-entropy alone, so that runs compare. What --label-smoothing and --z-loss add to "
-                    "it in the objective is in smoothing_nats and z_loss_nats of the step records. "
-                    "Evaluation has neither. Both are off by default and then change no bit; 1e-4 is the "
-                    "z-loss of PaLM (arXiv:2204.02311).\n\n"
-                    "Of conversations (sft records) the loss is the mean over the predicted tokens of a step: the "
-                    "answers and the marks that end them. The first token of an answer is predicted from the last of "
-                    "its prompt; attention sees the whole conversation and nothing else. A sample without such a "
-                    "token (a piece of a long prompt) is left out. tokens in metrics count all that are read, labels "
-                    "those that are predicted. Evaluation follows the same choice."},
-                   {"LOADER",
-                    "--workers threads decode shards and cut samples ahead of the training thread, a window "
-                    "of 64 chunks at a time, and live as long as the run; together they keep --workers times "
-                    "--prefetch windows ready. The order of samples does not depend on either. The time that "
-                    "training waited for data is data_wait_s in the step records: raise --workers or "
-                    "--prefetch when it grows, lower them when memory is short. Samples run on from one "
-                    "epoch into the next, in the middle of a step too, unless --drop-last is given."},
-                   {"BEFORE TRAINING",
-                    "--explain prints a table on standard output of every option: its value, its origin "
-                    "(default, auto, environment, config, command line, or the checkpoint that is resumed), "
-                    "and the reason of what was chosen for you.\n\n"
-                    "--dry-run makes the model and the optimizer, reads the first steps' samples, runs the "
-                    "largest micro-batch among them, and prints on standard output where memory goes, how "
-                    "many steps and tokens there will be, how long they take at the measured speed, and how "
-                    "much disk the kept checkpoints need. Where the weights do not fit into memory it says "
-                    "so without making or running anything; where the micro-batch does not, it scales a "
-                    "single sample. A run that does not fit is exit status 1, and the largest part of its "
-                    "memory is named with the flags that make it smaller. On a GPU it takes the sizes of "
-                    "all that will lie there from the shapes of its tensors first, attention's scratch by "
-                    "formula, and runs the micro-batch only where they fit into what the GPU has free; what "
-                    "cuBLAS and the allocator take besides is known after that run alone. Both create no "
-                    "run directory, and both put the same as JSON into --summary."},
-                   {"UTILISATION",
-                    "model_flops_per_s in the step records is what the model's mathematics ask for, per "
-                    "second of the step: matrix products and attention, two operations a multiply-add, "
-                    "forward and backward, for the tokens there are (trainwright-metrics(5) has the "
-                    "formula). mfu, model FLOPs utilisation (arXiv:2204.02311, appendix B), is that over "
-                    "the device's peak rate: --peak-tflops, or else the rate without sparsity that NVIDIA "
-                    "publishes for A100, H100 (SXM, PCIe), H200, L4, L40S, GeForce RTX 3090 and 4090 at "
-                    "the precision of the run. Where neither is there, on a CPU for instance, mfu is null. "
-                    "It differs between precisions and so compares runs of one precision."},
-                   {"CHECKPOINTS",
-                    "A save copies weights and moments, and a thread of its own writes the copy while training goes "
-                    "on; the files are those of --async-save off, bit for bit. One save is under way at a time: the "
-                    "next one waits for it, which is wait_s in the checkpoint records. stall_s there is all that the "
-                    "training thread lost, writer_cpu_s what the writing took of a processor; on a CPU the writer "
-                    "shares the cores with training and gives way (nice 10). The copy takes three times the weights' "
-                    "fp32 size of host memory. A save that fails ends the run with status 4 at the next step. The "
-                    "last save of a run is waited for."},
-                   {"COPIES",
-                    "--copy-to and --copy-command copy each checkpoint after it is committed, one at a time and beside "
-                    "training. A copy in a folder is written under a hidden name, synced, read back and compared with "
-                    "the sha256 of metadata.json, and then renamed; one of another run is not replaced. What fails is "
-                    "tried --copy-retries times more, after 1, 2, 4, ... seconds, and is then a warning; a slow or "
-                    "failing target never holds up training, and a checkpoint that waits for its copy is not deleted "
-                    "by --keep. At the end, at SIGINT and SIGTERM too, train waits for the copies and tries once more "
-                    "what is missing. When a checkpoint that this process saved still has no copy, the exit status is 4 "
-                    "(130 or 143 after a signal) though the run itself is whole. The copy records of metrics.jsonl "
-                    "tell how each went."},
-                   {"SIGNALS",
-                    "SIGINT and SIGTERM finish the step, save, wait for the save, and exit with 130 or 143; a "
-                    "SIGINT after that stops at once, and leaves the checkpoints that were whole. SIGPIPE "
-                    "is ignored. A process that is killed leaves its last checkpoint whole."},
-                   {"FILES",
-                    "  runs/NAME/config.yaml                  the choices, for --config\n"
-                    "  runs/NAME/metrics.jsonl                trainwright-metrics(5)\n"
-                    "  runs/NAME/report.svg                   the metrics as curves: written with each checkpoint and "
-                    "at the end\n"
-                    "  runs/NAME/tb/                          event files: tensorboard --logdir runs\n"
-                    "  runs/NAME/checkpoints/step-NNNNNNNN/   trainwright-checkpoint(5)\n"
-                    "  runs/NAME/latest                       link to the newest checkpoint\n"
-                    "  runs/NAME/best                         with --keep-best, link to the best one"}},
+      .sections =
+          {{"RESUMING",
+            "--resume continues the newest run in runs/, or the one that --out names, from its "
+            "newest checkpoint that "
+            "verifies; a run without a checkpoint starts again. The result is bit for bit that of a "
+            "run that was never "
+            "stopped, on the same device kind, instruction set, thread count, torch build and "
+            "micro-batch; where one of "
+            "these differs a warning says so.\n\n"
+            "The plan (length, schedule, step size, precision, seed) is the checkpoint's. A flag "
+            "that asks for "
+            "something else is refused; --batch and --accum may split the same step otherwise, and "
+            "--threads, "
+            "--save-every, --eval-every, --log-every, --async-save, --keep, --keep-best, --save-model-only, "
+            "--compress-state, --compress-model, --copy-*, --delete-after-copy, --max-minutes, --watchdog "
+            "are free. Other data is "
+            "refused unless "
+            "--allow-data-change is given."},
+           {"ADAPTERS",
+            "With --lora R the weights of the model stay as they are; beside each chosen matrix W a "
+            "pair of matrices is trained: y = x W^T + (alpha / R) B A dropout(x) (LoRA, "
+            "arXiv:2106.09685). Gradients and moments exist for A and B alone, the frozen weights are "
+            "kept in the type of the products without a master, and the backward pass ends at the "
+            "lowest adapter. --quant nf4 keeps the frozen matrices of the layers in 4.13 bits an "
+            "element (QLoRA, arXiv:2305.14314) and reads them through one scratch matrix. Base weights "
+            "come from --init; without it they are random and are saved in the run as base/.\n\n"
+            "Checkpoints then hold adapter_config.json and adapter_model.safetensors as peft opens "
+            "them; evaluate(1) and generate(1) take such a checkpoint or the run directory. Adapters "
+            "of peft are read (--adapter), rank-stabilised ones too; what else changes the maths (DoRA, "
+            "biases, ranks by module) is refused by name. A resumed run refuses a base with other "
+            "weights. Dropout is a function of the seed, the step and the token, so a resumed run "
+            "drops the same."},
+           {"SCHEDULES",
+            "All are functions of the step alone; S is --steps, w is --warmup, r is --min-lr-ratio. "
+            "All but one-cycle rise evenly to --lr over the first w steps. Then constant stays "
+            "there, linear and cosine fall to r times --lr at the last step, and wsd (warm-up, "
+            "stable, decay) stays there until the last D steps, --decay-steps, and falls as "
+            "1 - sqrt(u), with u from 0 to 1 over them: the shape and the fifth of the run that "
+            "arXiv:2405.18392 "
+            "found best. one-cycle is PyTorch's OneCycleLR: from --lr / 25 along half a cosine to "
+            "--lr at step w, a tenth of the run, and along another to --lr / 250,000."},
+           {"LOSS",
+            "loss_nats in metrics.jsonl, on the console and in the summary is always the "
+            "cross-entropy alone, so that runs compare. What --label-smoothing and --z-loss add to "
+            "it in the objective is in smoothing_nats and z_loss_nats of the step records. "
+            "Evaluation has neither. Both are off by default and then change no bit; 1e-4 is the "
+            "z-loss of PaLM (arXiv:2204.02311).\n\n"
+            "Of conversations (sft records) the loss is the mean over the predicted tokens of a step: the "
+            "answers and the marks that end them. The first token of an answer is predicted from the last of "
+            "its prompt; attention sees the whole conversation and nothing else. A sample without such a "
+            "token (a piece of a long prompt) is left out. tokens in metrics count all that are read, labels "
+            "those that are predicted. Evaluation follows the same choice."},
+           {"LOADER",
+            "--workers threads decode shards and cut samples ahead of the training thread, a window "
+            "of 64 chunks at a time, and live as long as the run; together they keep --workers times "
+            "--prefetch windows ready. The order of samples does not depend on either. The time that "
+            "training waited for data is data_wait_s in the step records: raise --workers or "
+            "--prefetch when it grows, lower them when memory is short. Samples run on from one "
+            "epoch into the next, in the middle of a step too, unless --drop-last is given."},
+           {"BEFORE TRAINING",
+            "--explain prints a table on standard output of every option: its value, its origin "
+            "(default, auto, environment, config, command line, or the checkpoint that is resumed), "
+            "and the reason of what was chosen for you.\n\n"
+            "--dry-run makes the model and the optimizer, reads the first steps' samples, runs the "
+            "largest micro-batch among them, and prints on standard output where memory goes, how "
+            "many steps and tokens there will be, how long they take at the measured speed, and how "
+            "much disk the kept checkpoints need. Where the weights do not fit into memory it says "
+            "so without making or running anything; where the micro-batch does not, it scales a "
+            "single sample. A run that does not fit is exit status 1, and the largest part of its "
+            "memory is named with the flags that make it smaller. On a GPU it takes the sizes of "
+            "all that will lie there from the shapes of its tensors first, attention's scratch by "
+            "formula, and runs the micro-batch only where they fit into what the GPU has free; what "
+            "cuBLAS and the allocator take besides is known after that run alone. Both create no "
+            "run directory, and both put the same as JSON into --summary."},
+           {"UTILISATION",
+            "model_flops_per_s in the step records is what the model's mathematics ask for, per "
+            "second of the step: matrix products and attention, two operations a multiply-add, "
+            "forward and backward, for the tokens there are (trainwright-metrics(5) has the "
+            "formula). mfu, model FLOPs utilisation (arXiv:2204.02311, appendix B), is that over "
+            "the device's peak rate: --peak-tflops, or else the rate without sparsity that NVIDIA "
+            "publishes for A100, H100 (SXM, PCIe), H200, L4, L40S, GeForce RTX 3090 and 4090 at "
+            "the precision of the run. Where neither is there, on a CPU for instance, mfu is null. "
+            "It differs between precisions and so compares runs of one precision."},
+           {"CHECKPOINTS",
+            "A save copies weights and moments, and a thread of its own writes the copy while training goes "
+            "on; the files are those of --async-save off, bit for bit. One save is under way at a time: the "
+            "next one waits for it, which is wait_s in the checkpoint records. stall_s there is all that the "
+            "training thread lost, writer_cpu_s what the writing took of a processor; on a CPU the writer "
+            "shares the cores with training and gives way (nice 10). The copy takes three times the weights' "
+            "fp32 size of host memory. A save that fails ends the run with status 4 at the next step. The "
+            "last save of a run is waited for."},
+           {"COPIES",
+            "--copy-to and --copy-command copy each checkpoint after it is committed, one at a time and "
+            "beside "
+            "training. A copy in a folder is written under a hidden name, synced, read back and compared "
+            "with "
+            "the sha256 of metadata.json, and then renamed; one of another run is not replaced. What fails "
+            "is "
+            "tried --copy-retries times more, after 1, 2, 4, ... seconds, and is then a warning; a slow or "
+            "failing target never holds up training, and a checkpoint that waits for its copy is not deleted "
+            "by --keep. At the end, at SIGINT and SIGTERM too, train waits for the copies and tries once "
+            "more "
+            "what is missing. When a checkpoint that this process saved still has no copy, the exit status "
+            "is 4 "
+            "(130 or 143 after a signal) though the run itself is whole. The copy records of metrics.jsonl "
+            "tell how each went."},
+           {"SIGNALS",
+            "SIGINT and SIGTERM finish the step, save, wait for the save, and exit with 130 or 143; a "
+            "SIGINT after that stops at once, and leaves the checkpoints that were whole. SIGPIPE "
+            "is ignored. A process that is killed leaves its last checkpoint whole."},
+           {"FILES",
+            "  runs/NAME/config.yaml                  the choices, for --config\n"
+            "  runs/NAME/metrics.jsonl                trainwright-metrics(5)\n"
+            "  runs/NAME/report.svg                   the metrics as curves: written with each checkpoint "
+            "and "
+            "at the end\n"
+            "  runs/NAME/tb/                          event files: tensorboard --logdir runs\n"
+            "  runs/NAME/checkpoints/step-NNNNNNNN/   trainwright-checkpoint(5)\n"
+            "  runs/NAME/latest                       link to the newest checkpoint\n"
+            "  runs/NAME/best                         with --keep-best, link to the best one"}},
       .examples = {{"pretokenize tinyshakespeare.txt | pack --chunk 1024 -o shards/ && train --steps 2 "
                     "--batch 1 --seq 64",
                     "Two short steps on Shakespeare, byte by byte, into runs/llama-1m-001."},
@@ -159,6 +183,12 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option(
          "--eval-every", settings->eval_every,
          "steps between evaluations; 0: only before and after (default: a tenth of the run, 10 to 500)")
+      ->group("Input and output");
+  app.add_option(
+         "--early-stop", settings->early_stop,
+         "end the run, saved, once so many evaluations in turn were no better than the best before them "
+         "(default: never)")
+      ->type_name("PATIENCE")
       ->group("Input and output");
   app.add_option("--eval-tokens", settings->eval_tokens,
                  "evaluate on about this many tokens of --eval-data (default: all)")
@@ -238,6 +268,38 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
          "start a new run from the weights and the shape of this model: a folder of Hugging Face "
          "transformers, a checkpoint, or a run directory; takes the place of --model. Its tokenizer must be "
          "the data's. A run that is resumed has its own weights")
+      ->group("Model");
+  app.add_option("--lora", settings->lora,
+                 "train low-rank adapters of this rank and nothing else, see ADAPTERS")
+      ->type_name("RANK")
+      ->group("Model");
+  app.add_option("--lora-alpha", settings->lora_alpha,
+                 "adapters are scaled by this over the rank (default: twice the rank)")
+      ->group("Model");
+  app.add_option("--lora-dropout", settings->lora_dropout,
+                 "probability of dropping an element of an adapter's input in training (default: 0)")
+      ->group("Model");
+  app.add_option(
+         "--lora-targets", settings->lora_targets,
+         "matrices that get an adapter: all-linear, attention, mlp, or names with commas between them, "
+         "such as q_proj,v_proj (default: all-linear)")
+      ->type_name("NAMES")
+      ->group("Model");
+  app.add_option("--quant", settings->quant,
+                 "keep the frozen matrices beside adapters in 4 bits: nf4 with double quantisation (default: "
+                 "none)")
+      ->check(CLI::IsMember({"none", "nf4"}))
+      ->group("Model");
+  app.add_option("--adapter", settings->adapter,
+                 "go on with this adapter in peft's layout, with a new optimizer; its base is --init, or the "
+                 "folder that its adapter_config.json names")
+      ->type_name("DIR")
+      ->group("Model");
+  app.add_option(
+         "--merge", settings->merge,
+         "instead of training, add this adapter to the weights of its base (--init, or the folder that "
+         "its adapter_config.json names) and write the sum as a model folder to --out")
+      ->type_name("DIR")
       ->group("Model");
   app.add_option("--mixed-precision", settings->mixed_precision,
                  "no, bf16, fp16 (with dynamic loss scaling), or auto: bf16 where the device is fast at it "

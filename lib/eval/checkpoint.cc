@@ -1,24 +1,30 @@
 #include "lib/eval/checkpoint.h"
 
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/model/checkpoint_metadata.h"
 #include "lib/model/hf_folder.h"
+#include "lib/model/peft_folder.h"
+#include "lib/model/weights_io.h"
 
 namespace trainwright {
 
 std::string ResolveCheckpoint(const std::string& path) {
-  if (std::filesystem::exists(path + "/config.json")) return path;
+  const auto holds_model = [](const std::filesystem::path& folder) {
+    return std::filesystem::exists(folder / "config.json") || IsPeftFolder(folder.string());
+  };
+  if (holds_model(path)) return path;
   // The link is followed once: a run that goes on may point it elsewhere while files are read.
   const std::string latest = path + "/latest", checkpoints = path + "/checkpoints";
   std::error_code error;
   const std::filesystem::path target = std::filesystem::read_symlink(latest, error);
   const bool inside = !error && target.is_relative() &&
                       target.lexically_normal().parent_path() == "checkpoints";
-  if (inside && std::filesystem::exists(std::filesystem::path(path) / target / "config.json")) {
+  if (inside && holds_model(std::filesystem::path(path) / target)) {
     return (std::filesystem::path(path) / target).string();
   }
   // Names of steps with as many digits sort as their numbers.
@@ -35,19 +41,46 @@ std::string ResolveCheckpoint(const std::string& path) {
     LogWarning(latest + " points to no checkpoint of the run; taking the newest, " + newest);
     return checkpoints + "/" + newest;
   }
-  if (std::filesystem::exists(latest + "/config.json")) return latest;  // a folder, or a link of the user's
+  if (holds_model(latest)) return latest;  // a folder, or a link of the user's
   const bool exists = std::filesystem::exists(path);
   throw Error(exists ? ErrorCode::kBadInput : ErrorCode::kIo, path,
               exists ? "holds no config.json, and no checkpoint that `latest` points to" : "does not exist",
               "", "name a checkpoint folder, a run directory of train, or a model folder of Hugging Face");
 }
 
+std::string BaseOfAdapter(const std::string& folder) {
+  const std::string base = ReadPeftConfig(folder).base_model;
+  if (base.empty() || !std::filesystem::exists(base)) {
+    throw Error(ErrorCode::kBadInput, folder + "/" + kAdapterConfigName,
+                base.empty() ? "names no base model" : "names a base model that is no folder here: " + base,
+                "", "name the base model yourself, and this adapter with --adapter");
+  }
+  return ResolveCheckpoint(base);
+}
+
 Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Device device,
-                          AttentionBackend attention) {
+                          AttentionBackend attention, const std::string& adapter) {
   Checkpoint checkpoint;
   checkpoint.folder = ResolveCheckpoint(path);
+  std::string adapter_folder = adapter.empty() ? "" : ResolveCheckpoint(adapter);
+  if (IsPeftFolder(checkpoint.folder)) {
+    if (!adapter.empty()) {
+      throw Error(ErrorCode::kUsage, "--checkpoint, --adapter", "are both adapters", "",
+                  "name the base model with --checkpoint");
+    }
+    const std::string base = BaseOfAdapter(checkpoint.folder);
+    adapter_folder = std::exchange(checkpoint.folder, base);
+  }
   VerifyCheckpointFiles(checkpoint.folder);
-  checkpoint.model = LoadHfModel(checkpoint.folder, precision, device, attention);
+  if (adapter_folder.empty()) {
+    checkpoint.model = LoadHfModel(checkpoint.folder, precision, device, attention);
+  } else {
+    VerifyCheckpointFiles(adapter_folder);
+    checkpoint.model = MakeModel(ReadHfConfig(checkpoint.folder), precision, device, std::nullopt, attention,
+                                 {.lora = ReadPeftConfig(adapter_folder).lora});
+    LoadWeights(checkpoint.folder, &checkpoint.model->parameters());
+    LoadPeftWeights(adapter_folder, &checkpoint.model->parameters());
+  }
   if (const std::string spec = HfTokenizerSpec(checkpoint.folder); !spec.empty()) {
     checkpoint.tokenizer = LoadTokenizer(spec);
   }

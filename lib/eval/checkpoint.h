@@ -16,14 +16,22 @@ struct Checkpoint {
   std::unique_ptr<Tokenizer> tokenizer;  ///< null when the folder holds none that this build knows
 };
 
-/// The folder with config.json behind a path: the path itself, or what `latest` of a run directory points to.
-/// \throws Error{kBadInput} when it is neither
+/// The folder with config.json or adapter_config.json behind a path: the path itself, or what `latest` of a
+/// run directory points to. \throws Error{kBadInput} when it is neither
 std::string ResolveCheckpoint(const std::string& path);
+
+/// The folder of the base model that an adapter's config names.
+/// \throws Error{kBadInput} when it names none, or none that is here
+std::string BaseOfAdapter(const std::string& folder);
 
 /// Loads model and tokenizer. Files that the folder's metadata.json lists are checked against it first.
 /// \throws Error{kBadInput, kIo}; Error{kUsage} on an attention backend that cannot take the model
+/// \param path of a model, or of an adapter in peft's layout: then the base is the folder that its
+/// adapter_config.json names
+/// \param adapter one to put beside the model; empty: none
 Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Device device,
-                          AttentionBackend attention = AttentionBackend::kAuto);
+                          AttentionBackend attention = AttentionBackend::kAuto,
+                          const std::string& adapter = "");
 
 /// "no", "bf16", "fp16", or "auto": bf16 where the device is fast at it. \throws Error{kUsage}
 Precision ParsePrecision(const std::string& mixed_precision, at::Device device);

@@ -13,6 +13,7 @@ namespace trainwright {
 
 struct EvaluateJobOptions {
   std::string checkpoint;
+  std::string adapter;                    ///< in peft's layout, beside the checkpoint; empty: none
   std::string data;                       ///< shards or text; "-" is standard input
   std::string format = "auto";            ///< auto, shards, lines, jsonl, nul, file
   std::vector<std::string> keys;          ///< of JSON lines; empty: "text"

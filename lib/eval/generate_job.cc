@@ -46,8 +46,9 @@ class Job {
     filter_ = FilterOf(settings);  // its file is missed before anything is computed
     SetComputeThreads(settings.threads);
     const c10::Device device = ChooseDevice(settings.device);
-    checkpoint_ = LoadCheckpoint(settings.checkpoint, ParsePrecision(settings.mixed_precision, device),
-                                 device, ParseAttentionBackend(settings.attn_backend, "--attn-backend"));
+    checkpoint_ =
+        LoadCheckpoint(settings.checkpoint, ParsePrecision(settings.mixed_precision, device), device,
+                       ParseAttentionBackend(settings.attn_backend, "--attn-backend"), settings.adapter);
     if (checkpoint_.tokenizer == nullptr) {
       throw Error(ErrorCode::kBadInput, checkpoint_.folder, "holds no tokenizer that this build knows", "",
                   "put its SentencePiece model there as tokenizer.model");

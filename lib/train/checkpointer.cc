@@ -22,6 +22,7 @@
 #include "lib/io/byte_source.h"
 #include "lib/model/checkpoint_metadata.h"
 #include "lib/model/hf_folder.h"
+#include "lib/model/peft_folder.h"
 
 namespace trainwright {
 namespace {
@@ -75,12 +76,18 @@ CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOu
   content.step = state.trainer.step;
   content.metadata = {{"resumable", !options.model_only}, {"provenance", provenance}};
   std::vector<std::string> compressed;
-  if (weights.compress) compressed.push_back(kWeightsName);
+  const bool adapters = model.parameters().adapters() != nullptr;
+  if (weights.compress && !adapters) compressed.push_back(kWeightsName);
   if (options.state.on && !options.model_only) compressed.push_back(kStateFileName);
   if (!compressed.empty()) content.metadata["compressed_files"] = compressed;
-  content.parts.push_back([&model, weights, &tokenizer](const std::string& folder) {
-    WriteHfFolder(folder, model, tokenizer, weights);
-  });
+  content.parts.push_back(
+      [&model, weights, &tokenizer, adapters, base_model = options.base_model](const std::string& folder) {
+        if (adapters) {
+          WritePeftFolder(folder, model, base_model, weights.values);
+        } else {
+          WriteHfFolder(folder, model, tokenizer, weights);
+        }
+      });
   if (options.model_only) return content;
   content.parts.push_back([state = std::move(state), compression = options.state](const std::string& folder) {
     WriteTrainState(folder + "/" + kStateFileName, state, compression);
@@ -102,7 +109,7 @@ SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& cont
       const uint64_t size_bytes = fs::file_size(entry.path());
       files[name] = {{"size_bytes", size_bytes}, {"sha256", sha256}};
       saved.size_bytes += size_bytes;
-      if (name == kWeightsName) saved.weights_sha256 = sha256;
+      if (name == kWeightsName || name == kAdapterWeightsName) saved.weights_sha256 = sha256;
     }
     nlohmann::ordered_json metadata = {
         {"schema", kMetadataSchema},
@@ -194,7 +201,12 @@ bool VerifyCheckpoint(const std::string& path) {
   bool resumable = true;
   try {
     if (const auto field = metadata.find("resumable"); field != metadata.end()) field->get_to(resumable);
-    for (const char* needed : {kWeightsName, "config.json"}) metadata.at("files").at(needed);
+    const nlohmann::json& files = metadata.at("files");
+    if (files.contains(kAdapterWeightsName)) {
+      files.at(kAdapterConfigName);
+    } else {
+      for (const char* needed : {kWeightsName, "config.json"}) files.at(needed);
+    }
     if (resumable) metadata.at("files").at(kStateFileName);
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path + "/" + kCheckpointMetadataName,

@@ -1,7 +1,11 @@
 /// A checkpoint: man/trainwright-checkpoint.5, version 2.
 ///
 ///   config.json, model.safetensors, tokenizer files   as Hugging Face transformers reads them, fp32 weights
-///   trainwright_state.safetensors                     what else the next step depends on; no clock or path; plain,
+///   adapter_config.json, adapter_model.safetensors    instead of these, of a run that trains adapters: as
+///   peft
+///                                                     reads them
+///   trainwright_state.safetensors                     what else the next step depends on; no clock or path;
+///   plain,
 ///                                                     or as lib/codec/compressed_file.h
 ///   metadata.json                                     sha256 of every file, provenance, volatile facts
 ///
@@ -36,7 +40,7 @@ std::string DescribeMatrices(const FlatParameters& parameters);
 struct SavedCheckpoint {
   int64_t step = 0;
   std::string path;
-  std::string weights_sha256;  ///< of model.safetensors, as sha256sum prints it
+  std::string weights_sha256;  ///< of model.safetensors or adapter_model.safetensors, as sha256sum prints it
   uint64_t size_bytes = 0;
 };
 
@@ -68,6 +72,8 @@ void ApplyRetention(RunDirectory* run, const Retention& retention, int64_t newes
 struct CheckpointOptions {
   StateCompression state;
   bool model_only = false;  ///< without the state: no run resumes from it
+  /// Of a model with adapters: the folder of its base, which adapter_config.json names.
+  std::string base_model = {};
 };
 
 /// The content of a run's checkpoint after state.trainer.step. What it refers to must outlive its writing.

@@ -66,7 +66,8 @@ FirstSteps ReadFirstSteps(const TrainPlan& plan, int64_t steps, SampleStream* st
 /// The model without memory for anything: its tensors have shapes alone. They are those of a GPU.
 std::unique_ptr<LanguageModel> ShapesOf(const DryRunRequest& request) {
   return MakeModel(request.model, request.plan.precision, at::Device(at::kMeta), std::nullopt,
-                   request.device.is_cpu() ? AttentionBackend::kAuto : request.attention);
+                   request.device.is_cpu() ? AttentionBackend::kAuto : request.attention,
+                   request.plan.tuning);
 }
 
 /// What the weights and the state that goes with them take, without allocating it.
@@ -82,6 +83,14 @@ MemoryNeeds StateNeeds(const DryRunRequest& request, LanguageModel* shapes) {
     needs.compute_copy =
         parameters.compute().numel() * static_cast<int64_t>(at::elementSize(numerics.storage));
   }
+  const auto element_size =
+      static_cast<int64_t>(at::elementSize(ChooseNumerics(request.plan.precision, request.device).storage));
+  for (const Parameter& parameter : parameters.all()) {
+    if (parameter.trainable) continue;
+    needs.frozen += parameter.quantized           ? parameter.nf4.bytes()
+                    : parameter.shape.size() == 2 ? parameter.size * element_size
+                                                  : parameter.size * static_cast<int64_t>(sizeof(float));
+  }
   return needs;
 }
 
@@ -94,7 +103,8 @@ LossSum RunMicroBatch(LanguageModel* model, const PackedBatch& batch, bool pin =
 /// A GPU's numbers, from the run of a micro-batch and an update there.
 void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, DryRunReport* report) {
   const TrainPlan& plan = request.plan;
-  const auto model = MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention);
+  const auto model =
+      MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
   AdamW optimizer(&model->parameters(), plan.optimizer);
   model->set_loss_terms(plan.loss_terms());
   model->parameters().ZeroGradients();
@@ -169,7 +179,11 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
   report.on_gpu = !request.device.is_cpu();
   needs = report.on_gpu ? GpuNeeds(request, first.largest)
                         : StateNeeds(request, ShapesOf(request).get());
-  report.parameter_count = CountParameters(request.model);
+  report.parameter_count = report.trainable_count = CountParameters(request.model);
+  if (plan.tuning.lora) {
+    report.trainable_count = ShapesOf(request)->parameters().trainable_count();
+    report.parameter_count += report.trainable_count;
+  }
   needs.loader = stream->loader_counts().most_held_bytes;
   needs.process = std::max<int64_t>(0, ResidentBytes() - needs.loader);
   report.available_bytes = request.available_bytes;
@@ -185,7 +199,7 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
     if (report.fits()) MeasureOnGpu(request, first.largest, &report);
   } else if (report.fits()) {
     const auto model =
-        MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention);
+        MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
     AdamW optimizer(&model->parameters(), plan.optimizer);
     model->set_loss_terms(plan.loss_terms());
     model->parameters().ZeroGradients();
@@ -232,6 +246,7 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
 
 MemoryPart LargestPart(const MemoryNeeds& needs) {
   static constexpr char kModel[] = "choose a smaller --model";
+  static constexpr char kFrozen[] = "use --quant nf4, or a smaller model";
   static constexpr char kBatch[] =
       "lower --batch, and raise --accum by as much for the same step; or lower --seq";
   const MemoryPart parts[] = {
@@ -239,6 +254,7 @@ MemoryPart LargestPart(const MemoryNeeds& needs) {
       {"gradients", needs.gradients, kModel},
       {"optimizer", needs.optimizer, kModel},
       {"compute_copy", needs.compute_copy, kModel},
+      {"frozen", needs.frozen, kFrozen},
       {"activations", needs.activations, kBatch},
       {"logits", needs.logits, kBatch},
       {"attention", needs.attention, kBatch},
@@ -259,6 +275,7 @@ std::string FormatDryRun(const DryRunReport& report) {
   memory.AddRow({"gradients", bytes(needs.gradients)});
   memory.AddRow({"optimizer's moments", bytes(needs.optimizer)});
   memory.AddRow({"compute copy of the weights", bytes(needs.compute_copy)});
+  if (needs.frozen > 0) memory.AddRow({"frozen weights", bytes(needs.frozen)});
   if (report.measurement != Measurement::kNone) {
     memory.AddRow({"activations", bytes(needs.activations)});
     memory.AddRow({"slice of logits", bytes(needs.logits)});
@@ -286,6 +303,8 @@ std::string FormatDryRun(const DryRunReport& report) {
 
   const int64_t tokens = report.steps * report.tokens_per_step;
   Table run({"run", ""});
+  run.AddRow({"parameters", std::to_string(report.parameter_count) + ", trained " +
+                                std::to_string(report.trainable_count)});
   run.AddRow({"steps", std::to_string(report.steps)});
   run.AddRow({"tokens", "about " + FormatCount(static_cast<double>(tokens)) + ", " +
                             FormatCount(static_cast<double>(report.tokens_per_step)) + " a step"});
@@ -323,11 +342,13 @@ nlohmann::ordered_json EncodeDryRun(const DryRunReport& report) {
   const MemoryNeeds& needs = report.memory;
   return {{"dry_run", true},
           {"parameters", report.parameter_count},
+          {"trainable_parameters", report.trainable_count},
           {"memory_bytes",
            {{"parameters", needs.parameters},
             {"gradients", needs.gradients},
             {"optimizer", needs.optimizer},
             {"compute_copy", needs.compute_copy},
+            {"frozen", needs.frozen},
             {"activations", needs.activations},
             {"logits", needs.logits},
             {"attention", needs.attention},

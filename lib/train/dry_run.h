@@ -27,7 +27,8 @@ namespace trainwright {
 /// Bytes at the peak of training.
 struct MemoryNeeds {
   int64_t parameters = 0, gradients = 0, optimizer = 0;
-  int64_t compute_copy = 0;  ///< weights in the short type
+  int64_t compute_copy = 0;  ///< trained weights in the short type
+  int64_t frozen = 0;        ///< weights that are not trained
   int64_t activations = 0;   ///< what the backward pass needs, and its temporaries
   int64_t logits = 0;        ///< a slice of logits and its neighbours
   int64_t attention = 0;     ///< scratch of a GPU's attention kernel
@@ -37,7 +38,8 @@ struct MemoryNeeds {
   int64_t process = 0;       ///< code, libraries and the data set's tables, before a model was made
   /// What lies where the model computes; the rest is always the host's.
   int64_t of_model() const {
-    return parameters + gradients + optimizer + compute_copy + activations + logits + attention + products;
+    return parameters + gradients + optimizer + compute_copy + frozen + activations + logits + attention +
+           products;
   }
   int64_t of_host() const { return snapshot + loader + process; }
   int64_t total() const { return of_model() + of_host(); }
@@ -68,7 +70,8 @@ struct DryRunRequest {
 };
 
 struct DryRunReport {
-  int64_t parameter_count = 0;
+  int64_t parameter_count = 0;  ///< adapters included
+  int64_t trainable_count = 0;
   MemoryNeeds memory;
   Measurement measurement = Measurement::kNone;
   bool on_gpu = false;

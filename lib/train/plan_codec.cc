@@ -29,6 +29,37 @@ nlohmann::ordered_json EncodeSteps(double steps) {
   return steps;
 }
 
+constexpr char kPlain[] = "none", kNf4[] = "nf4";
+
+nlohmann::ordered_json EncodeLora(const std::optional<LoraOptions>& lora) {
+  if (!lora) return nullptr;
+  return {{"rank", lora->rank},
+          {"alpha", lora->alpha},
+          {"dropout", lora->dropout},
+          {"targets", lora->targets},
+          {"rank_stabilized", lora->rank_stabilized}};
+}
+
+/// Plans before adapters existed say nothing of them.
+FineTuning DecodeTuning(const nlohmann::json& json, const std::string& path) {
+  FineTuning tuning;
+  const nlohmann::json encoded = json.value("lora", nlohmann::json());
+  if (encoded.is_null()) return tuning;
+  LoraOptions lora;
+  ReadField(encoded, "rank", path, &lora.rank);
+  ReadField(encoded, "alpha", path, &lora.alpha);
+  ReadField(encoded, "dropout", path, &lora.dropout);
+  ReadField(encoded, "targets", path, &lora.targets);
+  ReadField(encoded, "rank_stabilized", path, &lora.rank_stabilized);
+  tuning.lora = lora;
+  const auto quant = json.at("quant").get<std::string>();
+  if (quant != kPlain && quant != kNf4) {
+    throw Error(ErrorCode::kBadInput, "quant", "unknown name '" + quant + "'");
+  }
+  tuning.frozen_format = quant == kNf4 ? WeightFormat::kNf4 : WeightFormat::kPlain;
+  return tuning;
+}
+
 }  // namespace
 
 nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
@@ -55,7 +86,9 @@ nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
           {"loss_on", NameOf(plan.loss_on)},
           {"z_loss", plan.z_loss},
           {"label_smoothing", plan.label_smoothing},
-          {"drop_last", plan.drop_last}};
+          {"drop_last", plan.drop_last},
+          {"lora", EncodeLora(plan.tuning.lora)},
+          {"quant", plan.tuning.frozen_format == WeightFormat::kNf4 ? kNf4 : kPlain}};
 }
 
 TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
@@ -85,6 +118,7 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
     ReadField(json, "z_loss", path, &plan.z_loss);
     ReadField(json, "label_smoothing", path, &plan.label_smoothing);
     ReadField(json, "drop_last", path, &plan.drop_last);
+    plan.tuning = DecodeTuning(json, path);
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path, std::string("its training plan cannot be read: ") + error.what());
   } catch (const Error& error) {

@@ -9,6 +9,7 @@
 #include "lib/io/byte_source.h"
 #include "lib/model/checkpoint_metadata.h"
 #include "lib/model/hf_folder.h"
+#include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
 #include "lib/tok/tokenizer.h"
 
@@ -17,6 +18,10 @@ namespace trainwright {
 StartModel OpenStartModel(const std::string& path, const TokenizerIdentity& data_tokenizer) {
   StartModel start;
   start.folder = ResolveCheckpoint(path);
+  if (IsPeftFolder(start.folder) && !std::filesystem::exists(start.folder + "/config.json")) {
+    throw Error(ErrorCode::kBadInput, path, "is an adapter, not a model", "",
+                "go on with it by --adapter, or merge it first: train --merge " + path);
+  }
   VerifyCheckpointFiles(start.folder);
   start.config = ReadHfConfig(start.folder);
   const std::string hint =

@@ -22,6 +22,7 @@
 #include "lib/device/device.h"
 #include "lib/device/memory_error.h"
 #include "lib/device/process_memory.h"
+#include "lib/eval/checkpoint.h"
 #include "lib/eval/perplexity.h"
 #include "lib/formats/shard_set.h"
 #include "lib/io/byte_sink.h"
@@ -31,6 +32,7 @@
 #include "lib/model/hf_folder.h"
 #include "lib/model/language_model.h"
 #include "lib/model/model_config.h"
+#include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
 #include "lib/nn/peak_rate.h"
 #include "lib/train/async_save.h"
@@ -54,6 +56,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kRunsFolder[] = "runs";
+constexpr char kBaseFolder[] = "base";  // in a run: of adapters on random weights
 constexpr char kCpuPreset[] = "llama-1m";
 constexpr char kGpuPreset[] = "llama-125m";
 constexpr int kDoesNotFit = 1;  // the exit status of an answer that is no
@@ -90,7 +93,11 @@ struct ChosenModel {
 
 ChosenModel ChooseModel(const TrainSettings& settings, const TokenizerIdentity& tokenizer, bool gpu) {
   ChosenModel chosen;
-  if (!settings.init.empty() && settings.model.empty()) {
+  if (settings.init.empty() && settings.model.empty() && !settings.adapter.empty()) {
+    chosen.start = OpenStartModel(BaseOfAdapter(ResolveCheckpoint(settings.adapter)), tokenizer);
+    chosen.config = chosen.start->config;
+    chosen.name = "tuned";
+  } else if (!settings.init.empty() && settings.model.empty()) {
     chosen.start = OpenStartModel(settings.init, tokenizer);
     chosen.config = chosen.start->config;
     chosen.name = "tuned";
@@ -148,6 +155,7 @@ std::string ConfigYaml(const TrainSettings& settings, const TrainPlan& plan, con
   } else {
     values["init"] = settings.init;
   }
+  if (!settings.adapter.empty()) values["adapter"] = settings.adapter;
   values.update(PlanAsOptions(plan));
   if (!settings.eval_data.empty()) values["eval-data"] = settings.eval_data;
   std::string yaml;
@@ -174,10 +182,21 @@ class TrainJob {
   SaveInterval SaveEvery() const;
   void Announce(const std::vector<ChoiceReason>& reasons);
   void StartNew(bool gpu);
+  /// Random weights as the base of adapters, in the run.
+  void MakeBase();
+  /// The first values of the adapters.
+  void StartAdapters();
+  /// Opens the base that a checkpoint's adapters were trained on, into model_choice_. \throws
+  /// Error{kBadInput} on another one
+  void OpenBase(const std::string& checkpoint);
   void Resume(const std::string& checkpoint);
   void WarnOfOtherMachine(const ComputeIdentity& stored);
   /// Whether a thing done every so many steps (0: never) is due after the present one.
   bool Due(int64_t every) const;
+  /// Steps between evaluations; 0: at the start and the end only.
+  int64_t EvalEvery() const;
+  /// Whether --early-stop ends the run here: a function of its evaluations, so a resumed run ends there, too.
+  bool StoppedEarly() const;
   int Loop();
   void Evaluate();
   /// Begins to save the present step. \throws what the save before threw, and in the foreground this one
@@ -220,6 +239,7 @@ class TrainJob {
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<RunRecorder> recorder_;
   nlohmann::ordered_json provenance_;
+  std::string base_folder_;                 ///< of adapters: where their base lies; or empty
   nlohmann::ordered_json init_provenance_;  ///< of the start model, or null
 
   std::vector<ChoiceReason> reasons_;    ///< of all that was chosen for the user
@@ -265,6 +285,11 @@ void TrainJob::CheckSettings() const {
   require(settings_.watchdog_ratio > 1, "--watchdog-ratio", "must be more than 1");
   if (!settings_.save_every.empty()) ParseSaveInterval(settings_.save_every, "--save-every");
   require(settings_.eval_every.value_or(0) >= 0, "--eval-every", "must be at least 0 steps");
+  require(settings_.early_stop.value_or(1) >= 1, "--early-stop", "must be at least 1 evaluation");
+  if (settings_.early_stop && (settings_.eval_data.empty() || settings_.eval_every == 0)) {
+    throw Error(ErrorCode::kUsage, "--early-stop", "needs evaluations within the run", "",
+                "name data with --eval-data, and leave out --eval-every 0");
+  }
   require(settings_.eval_tokens.value_or(1) >= 1, "--eval-tokens", "must be at least 1");
   if (settings_.eval_every && settings_.eval_data.empty()) {
     throw Error(ErrorCode::kUsage, "--eval-every", "needs data to evaluate on", "",
@@ -474,6 +499,11 @@ void TrainJob::StartNew(bool gpu) {
       },
       data_->header().record_kind);
   plan_ = planned.plan;
+  // Adapters that cannot be are refused before anything is written.
+  if (plan_.tuning.lora) {
+    MakeModel(model_choice_.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
+              AttentionBackend::kAuto, plan_.tuning);
+  }
   if (plan_.objective == RecordKind::kLm && data_->header().record_kind == RecordKind::kSft) {
     LogWarning(settings_.data + ": holds conversations (sft records), and --objective lm trains on their prompts too");
   }
@@ -499,14 +529,16 @@ void TrainJob::StartNew(bool gpu) {
   if (model_choice_.reason) Announce({*model_choice_.reason});
   Announce(planned.reasons);
 
+  if (plan_.tuning.lora && !model_choice_.start) MakeBase();
   const std::optional<StartModel>& start = model_choice_.start;
   const std::optional<uint64_t> weights_seed = start ? std::nullopt : std::optional(plan_.seed);
-  model_ = MakeModel(model_choice_.config, plan_.precision, device_, weights_seed, attention_);
+  model_ = MakeModel(model_choice_.config, plan_.precision, device_, weights_seed, attention_, plan_.tuning);
   if (start) {
     LoadWeights(start->folder, &model_->parameters());
     init_provenance_ = start->provenance;
     LogInfo("starting from the weights of " + start->folder);
   }
+  if (plan_.tuning.lora) StartAdapters();
   MakeTrainer();
   WriteFileAtomically(
       run_->config_path(),
@@ -519,6 +551,50 @@ void TrainJob::StartNew(bool gpu) {
   }
 }
 
+void TrainJob::MakeBase() {
+  LogWarning(
+      "--lora without --init: adapters on a base of random weights, which stays random; it is saved as " +
+      run_->path() + "/" + kBaseFolder);
+  const std::string folder = run_->path() + "/" + kBaseFolder;
+  fs::create_directories(folder);
+  const auto base = MakeModel(model_choice_.config, Precision::kFp32, at::Device(at::kCPU), plan_.seed);
+  WriteHfFolder(folder, *base, data_->header().tokenizer);
+  model_choice_.start = OpenStartModel(folder, data_->header().tokenizer);
+}
+
+void TrainJob::StartAdapters() {
+  base_folder_ = fs::absolute(model_choice_.start->folder).lexically_normal().string();
+  FlatParameters& parameters = model_->parameters();
+  if (settings_.adapter.empty()) {
+    parameters.adapters()->Initialize(plan_.seed, &parameters);
+  } else {
+    const std::string adapter = ResolveCheckpoint(settings_.adapter);
+    VerifyCheckpointFiles(adapter);
+    LoadPeftWeights(adapter, &parameters);
+    LogInfo("going on with the adapter " + adapter);
+  }
+  LogInfo("training " + std::to_string(parameters.trainable_count()) + " of " +
+          std::to_string(parameters.count()) + " parameters");
+}
+
+void TrainJob::OpenBase(const std::string& checkpoint) {
+  TrainSettings with_base = settings_;
+  with_base.model.clear();
+  if (with_base.init.empty()) with_base.init = BaseOfAdapter(checkpoint);
+  model_choice_ = ChooseModel(with_base, data_->header().tokenizer, device_.is_cuda());
+  base_folder_ = fs::absolute(model_choice_.start->folder).lexically_normal().string();
+  const nlohmann::ordered_json stored = ReadCheckpointProvenance(checkpoint, "init");
+  const nlohmann::ordered_json files = stored.is_object()
+                                           ? stored.value("files", nlohmann::ordered_json::object())
+                                           : nlohmann::ordered_json::object();
+  for (const auto& [name, sha256] : model_choice_.start->provenance.at("files").items()) {
+    if (name.starts_with("tokenizer") || files.value(name, "") == sha256.get<std::string>()) continue;
+    throw Error(ErrorCode::kBadInput, with_base.init,
+                "is not the base that the run's adapters were trained on",
+                "the sha256 of " + name + " differs from the run's", "name the run's base with --init");
+  }
+}
+
 void TrainJob::Resume(const std::string& checkpoint) {
   TrainState state = ReadTrainState(checkpoint + "/" + kStateFileName);
   plan_ = state.plan;
@@ -526,7 +602,11 @@ void TrainJob::Resume(const std::string& checkpoint) {
   resumed_step_ = state.trainer.step;
   resumed_tokens_ = state.trainer.tokens_seen;
   const std::vector<std::string> warnings = ReconcilePlan(settings_, &plan_);
-  model_choice_.config = ReadHfConfig(checkpoint);
+  if (plan_.tuning.lora) {
+    OpenBase(checkpoint);
+  } else {
+    model_choice_.config = ReadHfConfig(checkpoint);
+  }
   if (!settings_.model.empty()) {
     const ModelConfig asked = ChooseModel(settings_, data_->header().tokenizer, device_.is_cuda()).config;
     if (EncodeConfigJson(asked) != EncodeConfigJson(model_choice_.config)) {
@@ -553,7 +633,14 @@ void TrainJob::Resume(const std::string& checkpoint) {
     if (!data_changed) stream_->Seek(state.trainer.cursor);
     return;
   }
-  model_ = LoadHfModel(checkpoint, plan_.precision, device_, attention_);
+  if (plan_.tuning.lora) {
+    model_ =
+        MakeModel(model_choice_.config, plan_.precision, device_, std::nullopt, attention_, plan_.tuning);
+    LoadWeights(base_folder_, &model_->parameters());
+    LoadPeftWeights(checkpoint, &model_->parameters());
+  } else {
+    model_ = LoadHfModel(checkpoint, plan_.precision, device_, attention_);
+  }
   if (DescribeLayout(model_->parameters()) != state.layout) {
     throw Error(ErrorCode::kBadInput, checkpoint,
                 "lays its parameters out in an order that this build does not use", "",
@@ -810,9 +897,11 @@ void TrainJob::Save() {
     const int threads = background ? 1 : static_cast<int>(compute_.threads);
     weights.compress = settings_.compress_model;
     weights.threads = threads;
-    CheckpointContent content = DescribeCheckpoint(
-        *model_, weights, data_->header().tokenizer, std::move(state), provenance_,
-        {.state = {.on = settings_.compress_state, .threads = threads}, .model_only = settings_.save_model_only});
+    CheckpointContent content =
+        DescribeCheckpoint(*model_, weights, data_->header().tokenizer, std::move(state), provenance_,
+                           {.state = {.on = settings_.compress_state, .threads = threads},
+                            .model_only = settings_.save_model_only,
+                            .base_model = base_folder_});
     content.metadata.update(DescribeRun());
     return [this, content = std::move(content), report = recorder_->report()] {
       const SavedCheckpoint saved = WriteCheckpoint(run_.get(), content);
@@ -827,14 +916,23 @@ void TrainJob::Save() {
   if (!background) FinishSave(/*wait=*/true);
 }
 
+int64_t TrainJob::EvalEvery() const {
+  return settings_.eval_every.value_or(TenthOfRun());
+}
+
+bool TrainJob::StoppedEarly() const {
+  return settings_.early_stop &&
+         history_.steps_since_best_evaluation() >= *settings_.early_stop * std::max<int64_t>(1, EvalEvery());
+}
+
 int TrainJob::Loop() {
-  const int64_t eval_every = settings_.eval_every.value_or(TenthOfRun());
+  const int64_t eval_every = EvalEvery();
   const SaveInterval save_every = SaveEvery();
   const double limit_s = settings_.max_minutes * 60;
   const int64_t first = trainer_->step();
 
   if (trainer_->step() == 0) Evaluate();
-  while (!trainer_->done() && StopSignal() == 0) {
+  while (!trainer_->done() && StopSignal() == 0 && !StoppedEarly()) {
     // On a GPU a look at the step's numbers waits for all queued work, so it is taken only where they are used.
     const int64_t next = trainer_->step() + 1;
     const auto due = [&](int64_t every) { return every > 0 && next % every == 0; };
@@ -853,7 +951,7 @@ int TrainJob::Loop() {
                           recorder_->stop_reason().has_value();
     const bool saves = stopping || Due(save_every.steps) || time_to_save || trainer_->done();
     if (!stopping && (Due(eval_every) || trainer_->done() || (saves && settings_.keep_best > 0))) Evaluate();
-    if (saves) Save();
+    if (saves || StoppedEarly()) Save();
     if (stopping) break;
   }
   Save();
@@ -865,6 +963,11 @@ int TrainJob::Loop() {
   if (recorder_->stop_reason()) {
     status = static_cast<int>(ErrorCode::kNonFinite);
     reason = *recorder_->stop_reason();
+  } else if (!trainer_->done() && StoppedEarly()) {
+    reason = "early stop";
+    LogInfo("stopped early: the last " + std::to_string(*settings_.early_stop) +
+            " evaluations were no better than that after step " +
+            std::to_string(trainer_->step() - history_.steps_since_best_evaluation()));
   } else if (!trainer_->done()) {
     status = signal_number == 0 ? 0 : 128 + signal_number;
     reason = signal_number != 0 ? "signal" : "time limit";

@@ -6,6 +6,7 @@
 #include "lib/base/error.h"
 #include "lib/base/units.h"
 #include "lib/eval/checkpoint.h"
+#include "lib/model/peft_folder.h"
 
 namespace trainwright {
 namespace {
@@ -14,6 +15,7 @@ namespace {
 constexpr int64_t kLongestUsualSequence = 2048;
 constexpr int64_t kLeastDefaultSteps = 100;
 constexpr int64_t kMostSteps = int64_t{1} << 40;
+constexpr double kLoraLearningRate = 2e-4;
 
 template <typename Number>
 void Require(bool holds, const char* flag, Number value, const std::string& problem) {
@@ -84,6 +86,13 @@ nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan) {
       {"seed", plan.seed},
       {"mixed-precision", plan.precision == Precision::kFp32 ? "no" : PrecisionName(plan.precision)}};
   if (plan.objective == RecordKind::kSft) values["loss-on"] = NameOf(plan.loss_on);
+  if (const std::optional<LoraOptions>& lora = plan.tuning.lora) {
+    values.update({{"lora", lora->rank},
+                   {"lora-alpha", lora->alpha},
+                   {"lora-dropout", lora->dropout},
+                   {"lora-targets", lora->targets},
+                   {"quant", plan.tuning.frozen_format == WeightFormat::kNf4 ? "nf4" : "none"}});
+  }
   // A fraction of a step is one-cycle's default, which the length gives again.
   if (schedule.warmup_steps == std::floor(schedule.warmup_steps)) {
     values["warmup"] = static_cast<int64_t>(schedule.warmup_steps);
@@ -169,11 +178,16 @@ void PlanSchedule(const TrainSettings& settings, const ModelConfig& model, Plann
     }
   }
 
+  const bool adapters = planned->plan.tuning.lora.has_value();
   schedule.peak_lr = settings.lr.value_or(
-      std::min(3e-3, 0.5 / static_cast<double>(std::max<int64_t>(1, model.hidden_size))));
+      adapters ? kLoraLearningRate
+               : std::min(3e-3, 0.5 / static_cast<double>(std::max<int64_t>(1, model.hidden_size))));
   Require(schedule.peak_lr >= 0 && std::isfinite(schedule.peak_lr), "--lr", schedule.peak_lr,
           "must be a number of at least 0");
-  if (!settings.lr) {
+  if (!settings.lr && adapters) {
+    because("lr", "learning rate " + nlohmann::json(schedule.peak_lr).dump(),
+            "what adapters are usually given");
+  } else if (!settings.lr) {
     because("lr", "learning rate " + nlohmann::json(schedule.peak_lr).dump(),
             "0.5 / hidden size " + std::to_string(model.hidden_size) + ", at most 0.003");
   }
@@ -233,6 +247,44 @@ void PlanObjective(const TrainSettings& settings, RecordKind records, PlannedRun
 
 }  // namespace
 
+FineTuning PlanTuning(const TrainSettings& settings) {
+  FineTuning tuning;
+  const auto refuse_without = [&](bool given, const char* flag) {
+    if (!given) return;
+    throw Error(ErrorCode::kUsage, flag, "has a meaning only with adapters", "",
+                "add --lora RANK, or leave it out");
+  };
+  if (!settings.lora && settings.adapter.empty()) {
+    refuse_without(settings.lora_alpha.has_value(), "--lora-alpha");
+    refuse_without(settings.lora_dropout.has_value(), "--lora-dropout");
+    refuse_without(!settings.lora_targets.empty(), "--lora-targets");
+    refuse_without(settings.quant == "nf4", "--quant nf4");
+    return tuning;
+  }
+  LoraOptions lora;
+  if (settings.adapter.empty()) {
+    lora.rank = *settings.lora;
+    lora.alpha = settings.lora_alpha.value_or(2 * static_cast<double>(lora.rank));
+    lora.dropout = settings.lora_dropout.value_or(0.0);
+    if (!settings.lora_targets.empty()) lora.targets = settings.lora_targets;
+  } else {
+    // Its shape is given; dropout belongs to the training alone.
+    lora = ReadPeftConfig(ResolveCheckpoint(settings.adapter)).lora;
+    const auto require_same = [&](bool same, const char* flag) {
+      if (same) return;
+      throw Error(ErrorCode::kUsage, flag, "differs from that of the adapter " + settings.adapter, "",
+                  std::string("leave out ") + flag);
+    };
+    require_same(settings.lora.value_or(lora.rank) == lora.rank, "--lora");
+    require_same(settings.lora_alpha.value_or(lora.alpha) == lora.alpha, "--lora-alpha");
+    require_same(settings.lora_targets.empty() || settings.lora_targets == lora.targets, "--lora-targets");
+    lora.dropout = settings.lora_dropout.value_or(lora.dropout);
+  }
+  tuning.lora = lora;
+  if (settings.quant == "nf4") tuning.frozen_format = WeightFormat::kNf4;
+  return tuning;
+}
+
 PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::Device device,
                    const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch, RecordKind records) {
   PlannedRun planned;
@@ -250,6 +302,10 @@ PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::
                                                : "this device has no fast bf16 products");
   }
   plan.seed = settings.seed.value_or(0);
+  plan.tuning = PlanTuning(settings);
+  if (plan.tuning.lora && settings.adapter.empty() && !settings.lora_alpha) {
+    because("lora-alpha", "", "twice the rank");
+  }
   plan.drop_last = settings.drop_last;
   plan.accum = settings.accum.value_or(1);
   Require(plan.accum >= 1, "--accum", plan.accum, "micro-batches: must be at least 1");
@@ -346,6 +402,15 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
   RequireFlagOfRun("--cycle-momentum", settings.cycle_momentum, plan->schedule.cycle_beta1);
   RequireFlagOfRun("--drop-last", settings.drop_last, plan->drop_last);
   RequireSame("--seed", settings.seed, plan->seed);
+  const LoraOptions lora = plan->tuning.lora.value_or(LoraOptions{});
+  RequireSame("--lora", settings.lora, lora.rank);
+  RequireSame("--lora-alpha", settings.lora_alpha, lora.alpha);
+  RequireSame("--lora-dropout", settings.lora_dropout, lora.dropout);
+  const std::string quant = plan->tuning.frozen_format == WeightFormat::kNf4 ? "nf4" : "none";
+  if (!settings.lora_targets.empty() && settings.lora_targets != lora.targets) {
+    RefuseChange("--lora-targets", settings.lora_targets, lora.targets);
+  }
+  if (!settings.quant.empty() && settings.quant != quant) RefuseChange("--quant", settings.quant, quant);
   if (!settings.schedule.empty() &&
       ParseScheduleKind(settings.schedule, "--schedule") != plan->schedule.kind) {
     RefuseChange("--schedule", settings.schedule, ScheduleKindName(plan->schedule.kind));

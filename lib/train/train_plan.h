@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/data/sample_stream.h"
+#include "lib/model/fine_tuning.h"
 #include "lib/model/model_config.h"
 #include "lib/nn/linear_cross_entropy.h"
 #include "lib/nn/precision.h"
@@ -34,6 +35,7 @@ struct TrainPlan {
   RecordKind objective = RecordKind::kLm;
   LossOn loss_on = LossOn::kAssistant;  ///< of kSft
   double z_loss = 0, label_smoothing = 0;
+  FineTuning tuning;       ///< what is trained
   bool drop_last = false;  ///< skip the samples left of an epoch that do not fill a step
   std::string
       length_rule;  ///< what fixed the number of steps: "steps 100", "epochs 2", "tokens 1000000", "default"
@@ -65,6 +67,10 @@ struct PlannedRun {
 
 /// The plan as values of the command line's options, by name: given to another run they make the same plan.
 nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan);
+
+/// What the user asks to train. \throws Error{kUsage} on flags that contradict each other or an adapter;
+/// Error{kBadInput, kIo} on an adapter that cannot be read
+FineTuning PlanTuning(const TrainSettings& settings);
 
 /// Fills in what the user left open.
 /// \param count_epoch counts an epoch of samples cut to the given length; called only where the length

@@ -21,11 +21,20 @@ struct TrainSettings {
   std::string cache_dir;               ///< where a piped data set is kept; empty: $TMPDIR or /var/tmp
   std::string eval_data;               ///< shard set to evaluate on; empty: none
   std::optional<int64_t> eval_every;   ///< optimizer steps; 0: at start and end only
+  std::optional<int64_t> early_stop;   ///< end after so many evaluations without a better one; absent: never
   std::optional<int64_t> eval_tokens;  ///< evaluate on about this many tokens of it; absent: all
 
   // Model.
   std::string model;  ///< preset or config.json
   std::string init;   ///< model folder or run whose weights a new run starts from; empty: none
+
+  // What of it is trained. Without `lora` and `adapter`: everything.
+  std::optional<int64_t> lora;  ///< rank of low-rank adapters
+  std::optional<double> lora_alpha, lora_dropout;
+  std::string lora_targets;  ///< as LoraOptions has it; empty: all-linear
+  std::string quant;         ///< "nf4" or "none": of the frozen matrices; empty: none
+  std::string adapter;       ///< a folder in peft's layout to go on with; empty: none
+  std::string merge;         ///< an adapter that is merged into its base, and nothing else; empty: none
 
   // The plan: how long, how much at once, how fast. One of steps, epochs, tokens.
   std::optional<int64_t> steps;

@@ -58,12 +58,16 @@ StepReport Trainer::Step(bool read) {
 
   model_->parameters().ZeroGradients();
   LossSum sum;
+  int64_t tokens_before = 0;
   for (const PackedBatch& micro_batch : micro_batches) {
+    const DropoutPosition position{plan_.seed, report.step, tokens_before};
+    tokens_before += micro_batch.num_tokens();
     if (micro_batch.num_labels == 0) continue;
     const GradientScale scale = device_step_ ? device_step_->Scale(report.labels)
                                              : report.loss_scale / static_cast<double>(report.labels);
     ModelInput input = ToModelInput(micro_batch);
     input.pin = pin_;
+    input.dropout = position;
     const LossSum loss = model_->LossAndGradients(input, scale);
     if (device_step_) {
       device_step_->AddLoss(loss);

@@ -28,6 +28,10 @@ class TrainingHistory {
   double loss_deviation_nats() const;  ///< standard deviation of all losses; 0 of one
   std::optional<double> best_loss_nats() const { return best_loss_; }
   std::optional<double> last_loss_nats() const;
+  /// From the best evaluation to the last one, in steps; 0 before the first.
+  int64_t steps_since_best_evaluation() const {
+    return best_evaluation_ ? evaluation_step_ - best_evaluation_step_ : 0;
+  }
   /// Of the evaluation after exactly this step.
   std::optional<double> evaluation_nats(int64_t step) const;
 

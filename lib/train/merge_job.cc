@@ -1,0 +1,68 @@
+#include "lib/train/merge_job.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+
+#include "lib/base/error.h"
+#include "lib/eval/checkpoint.h"
+#include "lib/io/byte_sink.h"
+#include "lib/io/byte_source.h"
+#include "lib/model/checkpoint_metadata.h"
+#include "lib/model/config_json.h"
+#include "lib/model/hf_folder.h"
+#include "lib/model/peft_folder.h"
+#include "lib/model/weights_io.h"
+
+namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a tokenizer of Hugging Face consists of, and how to generate.
+constexpr const char* kCompanions[] = {"tokenizer.model",
+                                       "tokenizer.json",
+                                       "tokenizer_config.json",
+                                       "special_tokens_map.json",
+                                       "added_tokens.json",
+                                       "vocab.json",
+                                       "merges.txt",
+                                       "chat_template.jinja",
+                                       "generation_config.json"};
+
+}  // namespace
+
+nlohmann::ordered_json MergeAdapter(const std::string& adapter, const std::string& base,
+                                    const std::string& out) {
+  if (out.empty()) {
+    throw Error(ErrorCode::kUsage, "--merge", "needs a folder for the merged model", "",
+                "name it with --out");
+  }
+  if (fs::exists(out) && !(fs::is_directory(out) && fs::is_empty(out))) {
+    throw Error(ErrorCode::kUsage, out, "exists already", "", "choose another folder with --out");
+  }
+  const std::string adapter_folder = ResolveCheckpoint(adapter);
+  if (!IsPeftFolder(adapter_folder)) {
+    throw Error(ErrorCode::kBadInput, adapter,
+                std::string("is no adapter: it holds no ") + kAdapterConfigName);
+  }
+  const std::string base_folder = base.empty() ? BaseOfAdapter(adapter_folder) : ResolveCheckpoint(base);
+  VerifyCheckpointFiles(adapter_folder);
+  VerifyCheckpointFiles(base_folder);
+  const auto model = LoadHfModel(base_folder, Precision::kFp32, at::Device(at::kCPU));
+  MergePeftFolder(adapter_folder, &model->parameters());
+  fs::create_directories(out);
+  for (const char* name : kCompanions) {
+    if (!fs::exists(base_folder + "/" + name)) continue;
+    WriteFileAtomically(out + "/" + name, ReadWholeFile(base_folder + "/" + name, uint64_t{1} << 30));
+  }
+  AtomicFileSink weights(out + "/model.safetensors");
+  SaveWeights(model->parameters(), &weights);
+  weights.Commit();
+  // Last: a folder with config.json is a whole model.
+  WriteFileAtomically(out + "/config.json", AsBytes(EncodeConfigJson(model->config())));
+  return {{"merged", out}, {"base", base_folder}, {"adapter", adapter_folder}};
+}
+
+}  // namespace trainwright

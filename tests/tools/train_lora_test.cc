@@ -1,0 +1,182 @@
+// Adapters as processes: from a base to a merged model, kill -9 and resume, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <tuple>
+
+#include "tests/support/support.h"
+
+namespace trainwright::test {
+namespace {
+
+constexpr char kTinyConfig[] =
+    R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258,
+  "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+  "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+  "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu"})";
+
+class TrainLoraTest : public ::testing::Test {
+ protected:
+  /// A base that was trained a little, and another one.
+  void SetUp() override {
+    WriteFile(folder_.path("tiny.json"), kTinyConfig);
+    const ProcessResult made = Shell(R"(
+      head -n 600 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/ &&
+      tail -n 100 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o other/ &&
+      train -q --model tiny.json --steps 6 --lr 0.01 --save-model-only --out base &&
+      train -q --model tiny.json --steps 6 --lr 0.01 --seed 2 --save-model-only --out stranger)");
+    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+  }
+  ProcessResult Shell(const std::string& script) {
+    return RunShell("set -u; export DATA='" + Fixture("../examples/data") +
+                    "' TRAINWRIGHT_THREADS=1 TRAINWRIGHT_BATCH=2; cd '" + folder_.path() + "'\n" + script);
+  }
+  std::string ShaOf(const std::string& path) { return Shell("sha256sum < " + path).standard_output; }
+  nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
+
+  TemporaryFolder folder_;
+};
+
+class TrainLoraKillTest : public TrainLoraTest,
+                          public testing::WithParamInterface<std::tuple<const char*, const char*>> {};
+
+TEST_P(TrainLoraKillTest, ResumeAfterKillNineEqualsTheUninterruptedRun) {
+  const auto [quant, precision] = GetParam();
+  const std::string train =
+      std::string(
+          "train --init base --lora 4 --lora-dropout 0.1 --lr 0.01 --steps 60 --save-every 3 "
+          "--keep 2 --quant ") +
+      quant + " --mixed-precision " + precision;
+  const ProcessResult whole = Shell(train + " --out whole");
+  ASSERT_EQ(whole.exit_status, 0) << whole.standard_error;
+  const ProcessResult killed = Shell("RANDOM=" + std::to_string(TestSeed()) + "; train=\"" + train + R"("
+    kills=0; status=1
+    while [ $status != 0 ]; do
+      $train --out killed --resume 2> log & pid=$!
+      # The first kill waits for a checkpoint, so that at least one process resumes.
+      if [ $kills = 0 ]; then
+        for _ in $(seq 1000); do [ -e killed/latest ] && break; sleep 0.01; done; kill -9 $pid 2> /dev/null
+      elif [ $kills -lt 3 ]; then
+        sleep 0.$((RANDOM % 400 + 200)); kill -9 $pid 2> /dev/null
+      fi
+      wait $pid; status=$?
+      [ $status != 137 ] || kills=$((kills + 1))
+      if [ $status != 0 ] && [ $status != 137 ]; then cat log; exit $status; fi
+    done
+    grep -q 'continuing at step' log && echo "$kills kills" && [ $kills -ge 1 ])");
+  ASSERT_EQ(killed.exit_status, 0) << killed.standard_output << killed.standard_error;
+  for (const char* file :
+       {"adapter_model.safetensors", "adapter_config.json", "trainwright_state.safetensors"}) {
+    EXPECT_EQ(ShaOf(std::string("killed/latest/") + file), ShaOf(std::string("whole/latest/") + file))
+        << file << ", seed " << TestSeed() << ", " << killed.standard_output;
+  }
+  // The adapter has learned something: its B is no longer zero.
+  EXPECT_NE(ShaOf("whole/latest/adapter_model.safetensors"),
+            ShaOf("whole/checkpoints/step-00000057/adapter_model.safetensors"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, TrainLoraKillTest,
+                         testing::Combine(testing::Values("none", "nf4"),
+                                          testing::Values("no", "bf16", "fp16")),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param)) + "_" + std::get<1>(info.param);
+                         });
+
+TEST_F(TrainLoraTest, AnAdapterIsEvaluatedMergedAndContinued) {
+  const ProcessResult result = Shell(R"(
+    set -e
+    train -q --init base --lora 4 --lr 0.01 --steps 30 --eval-data other --out run
+    evaluate -q --checkpoint base --data other > base.json
+    evaluate -q --checkpoint run --data other > run.json
+    evaluate -q --checkpoint base --adapter run/latest --data other > beside.json
+    train -q --merge run --out merged
+    evaluate -q --checkpoint merged --data other > merged.json
+    generate -q --checkpoint merged --prompt 'O Romeo' --max-tokens 20 > merged.jsonl
+    generate -q --checkpoint run --prompt 'O Romeo' --max-tokens 20 > run.jsonl
+    cmp merged.jsonl run.jsonl
+    train -q --adapter run/latest --lr 1e-30 --weight-decay 0 --steps 1 --out again
+    cmp again/latest/adapter_model.safetensors run/latest/adapter_model.safetensors
+    cmp merged/tokenizer.json base/latest/tokenizer.json)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  const auto loss = [&](const char* file) { return Json(file).at("loss_nats").get<double>(); };
+  EXPECT_LT(loss("run.json"), loss("base.json") - 0.005);
+  EXPECT_EQ(loss("beside.json"), loss("run.json"));
+  EXPECT_NEAR(loss("merged.json"), loss("run.json"), 1e-5);
+  EXPECT_EQ(Json("run/latest/adapter_config.json").at("r"), 4);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("run/latest/model.safetensors")));
+}
+
+TEST_F(TrainLoraTest, AResumedRunRefusesAnotherBaseAndOtherAdapters) {
+  const ProcessResult first = Shell("train -q --init base --lora 4 --steps 4 --out run");
+  ASSERT_EQ(first.exit_status, 0) << first.standard_error;
+  const ProcessResult stranger = Shell("train --resume --out run --init stranger");
+  EXPECT_EQ(stranger.exit_status, 3);
+  EXPECT_THAT(stranger.standard_error, testing::HasSubstr("not the base"));
+  for (const char* flag :
+       {"--lora 8", "--lora-alpha 1", "--lora-dropout 0.5", "--lora-targets mlp", "--quant nf4"}) {
+    const ProcessResult other = Shell(std::string("train --resume --out run ") + flag);
+    EXPECT_EQ(other.exit_status, 2) << flag;
+    EXPECT_THAT(other.standard_error,
+                testing::HasSubstr(std::string(flag).substr(0, std::string(flag).find(' '))));
+  }
+}
+
+TEST_F(TrainLoraTest, WrongFlagsAreRefusedBeforeAnythingIsWritten) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"--init base --lora 0", "--lora"},
+      {"--init base --lora 4 --lora-dropout 1", "--lora-dropout"},
+      {"--init base --lora 4 --lora-alpha -1", "--lora-alpha"},
+      {"--init base --lora 4 --lora-targets q_proj,lm_head",
+       "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj"},
+      {"--init base --lora-alpha 8", "--lora"},
+      {"--init base --quant nf4", "--quant"},
+      {"--init base --early-stop 2", "--early-stop"}};
+  for (const auto& [flags, expected] : cases) {
+    const ProcessResult result = Shell(std::string("train --steps 1 --out run ") + flags);
+    EXPECT_EQ(result.exit_status, 2) << flags << result.standard_error;
+    EXPECT_THAT(result.standard_error, testing::HasSubstr(expected)) << flags;
+    EXPECT_FALSE(std::filesystem::exists(folder_.path("run/config.yaml"))) << flags;
+  }
+}
+
+TEST_F(TrainLoraTest, ADryRunTellsWhatIsTrainedAndWhatIsFrozen) {
+  const ProcessResult result = Shell(R"(
+    set -e
+    train -q --init base --steps 1 --dry-run --summary full.json > /dev/null
+    train -q --init base --lora 4 --steps 1 --dry-run --summary lora.json > /dev/null
+    train -q --init base --lora 4 --quant nf4 --steps 1 --dry-run --summary qlora.json > table)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  // r (in + out) over q, k, v, o, gate, up and down of two layers.
+  const int64_t adapters = 2 * 4 * ((64 + 64) + 2 * (64 + 32) + (64 + 64) + 3 * (64 + 64));
+  const nlohmann::json full = Json("full.json"), lora = Json("lora.json"), qlora = Json("qlora.json");
+  EXPECT_EQ(full.at("trainable_parameters"), full.at("parameters"));
+  EXPECT_EQ(lora.at("trainable_parameters"), adapters);
+  EXPECT_EQ(lora.at("parameters").get<int64_t>(), full.at("parameters").get<int64_t>() + adapters);
+  EXPECT_EQ(lora.at("memory_bytes").at("optimizer"), 8 * adapters);
+  const int64_t matrices = 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 64);
+  const auto frozen = [](const nlohmann::json& report) {
+    return report.at("memory_bytes").at("frozen").get<int64_t>();
+  };
+  EXPECT_EQ(frozen(lora), 4 * full.at("parameters").get<int64_t>());
+  EXPECT_LT(frozen(qlora), frozen(lora) - 4 * matrices + matrices);
+  EXPECT_THAT(ReadFile(folder_.path("table")), testing::HasSubstr(std::to_string(adapters)));
+}
+
+TEST_F(TrainLoraTest, ARunStopsEarlyOnceEvaluationsGetNoBetterAndStaysStopped) {
+  // A learning rate that does nothing: no evaluation is better than the first.
+  const std::string train =
+      "train --init base --lora 2 --lr 1e-30 --weight-decay 0 --steps 50 --eval-data other --eval-every 2 "
+      "--early-stop 3 --out run";
+  const ProcessResult first = Shell(train);
+  ASSERT_EQ(first.exit_status, 0) << first.standard_error;
+  EXPECT_THAT(first.standard_error, testing::HasSubstr("stopped early"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("run/checkpoints/step-00000006")));
+  const ProcessResult again = Shell(train + " --resume");
+  ASSERT_EQ(again.exit_status, 0) << again.standard_error;
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("run/checkpoints/step-00000007")));
+}
+
+}  // namespace
+}  // namespace trainwright::test
