@@ -1,11 +1,25 @@
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "lib/device/determinism.h"
+#include "lib/train/html_report.h"
 #include "lib/train/merge_job.h"
-#include "lib/train/run_report.h"
 #include "lib/train/train_job.h"
 #include "tools/train_options.h"
+
+namespace {
+
+/// A preset's whole number; 0 where it does not say.
+int64_t PresetNumber(const trainwright::OptionPreset* preset, const std::string& key) {
+  if (preset == nullptr) return 0;
+  for (const auto& [name, value] : preset->values) {
+    if (name == key) return std::stoll(value);
+  }
+  return 0;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace trainwright;
@@ -15,7 +29,7 @@ int main(int argc, char** argv) {
       argc, argv, TrainInfo(), [&](CLI::App& app) { DefineTrainOptions(app, &settings); },
       [&](ToolRun& run) {
         if (!settings.report.empty()) {
-          run.summary["report"] = WriteRunReport(settings.report);
+          run.summary["report"] = WriteRunReports(settings.report);
           return 0;
         }
         if (!settings.merge.empty()) {
@@ -24,7 +38,9 @@ int main(int argc, char** argv) {
         }
         const TrainJobContext context = {.progress = run.common.progress,
                                          .argv = std::vector<std::string>(argv, argv + argc),
-                                         .options = run.options};
+                                         .options = run.options,
+                                         .preset_batch = PresetNumber(run.preset, "batch"),
+                                         .preset_accum = PresetNumber(run.preset, "accum")};
         return RunTraining(settings, context, &run.summary);
       });
 }

@@ -1,6 +1,7 @@
 #include "tools/train_options.h"
 
 #include "tools/compute_options.h"
+#include "tools/train_presets.h"
 
 namespace trainwright {
 
@@ -39,7 +40,7 @@ const ToolInfo& TrainInfo() {
             "that asks for "
             "something else is refused; --batch and --accum may split the same step otherwise, and "
             "--threads, "
-            "--save-every, --eval-every, --log-every, --async-save, --keep, --keep-best, --save-model-only, "
+            "--save-every, --eval-every, --log-every, --cost-per-hour, --async-save, --keep, --keep-best, --save-model-only, "
             "--compress-state, --compress-model, --copy-*, --delete-after-copy, --max-minutes, --watchdog "
             "are free. Other data is "
             "refused unless "
@@ -58,6 +59,22 @@ const ToolInfo& TrainInfo() {
             "biases, ranks by module) is refused by name. A resumed run refuses a base with other "
             "weights. Dropout is a function of the seed, the step and the token, so a resumed run "
             "drops the same."},
+           {"PRESETS",
+            "A preset gives the options that nobody else gives: flags, environment and --config go before "
+            "it, also where an option excludes one of the preset's (--steps takes the place of its "
+            "--epochs). train --preset NAME --print-config shows its values. What this build has no "
+            "option for is left out and told. Data, and in most the model, are yours to name.\n\n" +
+                DescribePresets(TrainPresets())},
+           {"FILES OF THE LORA TRAINER",
+            "--config also takes a YAML file with the sections api_models, dataset, lora and inference. The "
+            "keys of lora become options: lora_r --lora, lora_alpha --lora-alpha, lora_dropout "
+            "--lora-dropout, target_modules --lora-targets, use_4bit --quant nf4, model_id --init, num_epochs "
+            "--epochs, batch_size --batch, gradient_accumulation_steps --accum, learning_rate --lr, "
+            "max_seq_length --seq, logging_steps --log-every, eval_steps --eval-every, save_steps "
+            "--save-every, save_total_limit --keep, lr_scheduler_type --schedule, warmup_ratio "
+            "--warmup-ratio, max_grad_norm --clip, output_dir --out. Where the file says nothing that "
+            "trainer's own defaults hold, behind --preset. What has no effect here is told, an unknown key is "
+            "an error."},
            {"SCHEDULES",
             "All are functions of the step alone; S is --steps, w is --warmup, r is --min-lr-ratio. "
             "All but one-cycle rise evenly to --lr over the first w steps. Then constant stays "
@@ -87,7 +104,7 @@ const ToolInfo& TrainInfo() {
             "epoch into the next, in the middle of a step too, unless --drop-last is given."},
            {"BEFORE TRAINING",
             "--explain prints a table on standard output of every option: its value, its origin "
-            "(default, auto, environment, config, command line, or the checkpoint that is resumed), "
+            "(default, auto, preset, config, environment, command line, or the checkpoint that is resumed), "
             "and the reason of what was chosen for you.\n\n"
             "--dry-run makes the model and the optimizer, reads the first steps' samples, runs the "
             "largest micro-batch among them, and prints on standard output where memory goes, how "
@@ -142,6 +159,10 @@ const ToolInfo& TrainInfo() {
             "  runs/NAME/report.svg                   the metrics as curves: written with each checkpoint "
             "and "
             "at the end\n"
+            "  runs/NAME/report.html                  the same, the run's facts and its warnings on one "
+            "page\n"
+            "  runs/NAME/training_metrics.json        loss, learning_rate, epoch, step, eval_loss, "
+            "eval_steps as arrays\n"
             "  runs/NAME/tb/                          event files: tensorboard --logdir runs\n"
             "  runs/NAME/checkpoints/step-NNNNNNNN/   trainwright-checkpoint(5)\n"
             "  runs/NAME/latest                       link to the newest checkpoint\n"
@@ -157,6 +178,10 @@ const ToolInfo& TrainInfo() {
                    "trainwright-metrics(5)"},
       .filter = false,
       .stdout_is_data = false,
+      .presets = TrainPresets(),
+      .exclusive = {{"steps", "epochs", "tokens"}, {"model", "init"}, {"warmup", "warmup-ratio"},
+                    {"lora", "adapter"}, {"lora-alpha", "adapter"}, {"lora-targets", "adapter"}},
+      .foreign_config = &LoraTrainerConfig(),
   };
   return info;
 }
@@ -164,6 +189,7 @@ const ToolInfo& TrainInfo() {
 void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   const auto folder = [](CLI::Option* option) { option->type_name("DIR"); };
 
+  AddPresetOptions(app, TrainPresets(), &settings->preset, "Input and output");
   app.add_option("--data", settings->data, "shards to train on: a folder, a file, or - for standard input")
       ->type_name("FILE")
       ->group("Input and output");
@@ -194,8 +220,8 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
                  "evaluate on about this many tokens of --eval-data (default: all)")
       ->group("Input and output");
   app.add_option("--save-every", settings->save_every,
-                 "steps (200) or time (90s, 10m, 1.5h) between checkpoints; 0: only at the end (default: a "
-                 "tenth of the run, 10 to 500 steps)")
+                 "steps (200) or time (90s, 10m, 1.5h) between checkpoints, or epoch: after each pass over the data; "
+                 "0: only at the end (default: a tenth of the run, 10 to 500 steps)")
       ->type_name("N|TIME")
       ->group("Input and output");
   app.add_option("--async-save", settings->async_save,
@@ -247,7 +273,8 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--log-every", settings->log_every, "steps between step records in metrics.jsonl")
       ->group("Input and output");
   folder(app.add_option("--report", settings->report,
-                        "make report.svg of a run directory anew from its metrics.jsonl, and nothing else")
+                        "make report.svg, report.html and training_metrics.json of a run directory anew from its "
+                        "metrics.jsonl, and nothing else")
              ->group("Input and output"));
   folder(app.add_option("--cache-dir", settings->cache_dir,
                         "where --data - keeps the shards in a nameless file (default: $TMPDIR, or /var/tmp)")
@@ -327,6 +354,10 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--watchdog-ratio", settings->watchdog_ratio,
                  "a loss diverges when three in a row exceed this many times its moving average")
       ->group("Length");
+  app.add_option("--cost-per-hour", settings->cost_per_hour,
+                 "price of an hour of this machine, in any currency: metrics and reports then tell the cost")
+      ->check(CLI::NonNegativeNumber)
+      ->group("Length");
 
   app.add_option("--batch", settings->batch,
                  "samples in a micro-batch (default: about 2,048 tokens on a CPU, 16,384 on a GPU)")
@@ -346,6 +377,9 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
       ->group("Optimizer");
   app.add_option("--warmup", settings->warmup,
                  "steps of warm-up (default: a twentieth of the run, at most 1000; one-cycle: a tenth)")
+      ->group("Optimizer");
+  app.add_option("--warmup-ratio", settings->warmup_ratio,
+                 "warm-up as a share of the run, rounded up to whole steps, in place of --warmup")
       ->group("Optimizer");
   app.add_option("--decay-steps", settings->decay_steps,
                  "last steps of the run in which wsd decays (default: a fifth of the run)")

@@ -17,10 +17,17 @@ struct ConfigEntry {
   std::vector<std::string> values;
   bool is_list = false;
   int line = 0;  ///< from 1
+  // Of files of other programs (lib/cli/foreign_config.h) only.
+  std::vector<ConfigEntry> section = {};  ///< of a key that holds a mapping
+  bool is_section = false;
+  bool is_null = false;     ///< in a section: the key is there without a value
+  bool is_skipped = false;  ///< holds what no option does, and was not read
 };
 
-/// \throws Error{kIo} when the file cannot be read, Error{kUsage} when it is not a flat YAML mapping
-std::vector<ConfigEntry> ReadConfigFile(const std::string& path);
+/// \param section the one key that may hold a mapping, when not empty; other keys may then hold anything,
+/// which is not read but marked \throws Error{kIo} when the file cannot be read, Error{kUsage} when it is not
+/// a flat YAML mapping
+std::vector<ConfigEntry> ReadConfigFile(const std::string& path, const std::string& section = "");
 
 /// The items of "[a, b]", or the text itself: how an environment variable gives a list.
 /// \throws Error{kUsage} naming `variable`

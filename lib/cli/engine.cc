@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 bool AsksAboutCommandLine(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) {
     if (argument == "--") return false;
-    if (argument == "-h" || argument == "--help" || argument == "--version" || argument == "--print-config") {
+    if (argument == "-h" || argument == "--help" || argument == "--version" || argument == "--print-config" ||
+        argument == "--list-presets") {
       return true;
     }
   }

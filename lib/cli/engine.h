@@ -1,7 +1,7 @@
 /// The two programs of a tool that computes with LibTorch.
 ///
 /// Loading LibTorch takes longer than most answers about a command line. So bin/<tool> is a program without
-/// it, which answers --help, --version and --print-config itself and becomes
+/// it, which answers --help, --version, --print-config and --list-presets itself and becomes
 /// libexec/trainwright/<tool>-engine, the engine, for everything else: same process, same arguments.
 #pragma once
 

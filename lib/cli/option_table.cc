@@ -78,7 +78,8 @@ void ReadValidators(const std::string& description, std::string* value_name, Opt
 
 bool IsConfigurable(const CLI::Option& option) {
   const std::string& name = option.get_single_name();
-  return !IsOneOf(name, {"h", "help", "version", "config", "print-config"}) && !option.get_group().empty();
+  return !IsOneOf(name, {"h", "help", "version", "config", "print-config", "list-presets"}) &&
+         !option.get_group().empty();
 }
 
 OptionDoc DescribeOption(const CLI::Option& option) {

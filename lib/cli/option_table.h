@@ -48,7 +48,7 @@ ToolDoc DescribeTool(const ToolInfo& info, const DefineOptions& define);
 ToolDoc DescribeApp(const ToolInfo& info, CLI::App& app);
 
 /// Whether an option can be set by environment and configuration file: all but help, version, config,
-/// print-config.
+/// print-config, list-presets.
 bool IsConfigurable(const CLI::Option& option);
 
 /// The groups in the order in which help shows them: as defined, the common group last.

@@ -22,6 +22,7 @@
 #include "lib/base/signals.h"
 #include "lib/base/version.h"
 #include "lib/cli/config_file.h"
+#include "lib/cli/foreign_config.h"
 #include "lib/cli/help_text.h"
 #include "lib/cli/option_table.h"
 #include "lib/io/byte_sink.h"
@@ -113,6 +114,7 @@ class CommandLine {
     if (Given("h")) throw TextRequested{ShortHelp(DescribeApp(info_, app_))};
     if (Given("help")) throw TextRequested{LongHelp(DescribeApp(info_, app_))};
     if (Given("version")) throw TextRequested{VersionText(info_)};
+    if (!info_.presets.empty() && Given("list-presets")) throw TextRequested{ListPresets(info_.presets)};
     RefuseLeftOvers();
     for (const CLI::Option* option : app_.get_options()) {
       if (option->count() > 0) origins_[DescribeOption(*option).key] = {OptionOrigin::kCommandLine, ""};
@@ -122,6 +124,7 @@ class CommandLine {
     if (const char* path = std::getenv("TRAINWRIGHT_CONFIG"); config_path.empty() && path != nullptr)
       config_path = path;
     if (!config_path.empty()) ApplyFile(config_path);
+    ApplyPresets();
     const std::vector<EffectiveOption> effective = Effective();
     for (const EffectiveOption& option : effective) values_.push_back(ValueOf(option));
     ConvertAll();
@@ -131,6 +134,9 @@ class CommandLine {
 
   /// What every option is and where it came from; after Parse.
   const std::vector<OptionValue>& values() const { return values_; }
+  /// What is worth telling about them before the tool runs.
+  const std::vector<std::string>& notices() const { return notices_; }
+  const OptionPreset* preset() const { return preset_; }
 
  private:
   // CLI11 takes "--name=" for a name without value and would eat the next argument.
@@ -222,7 +228,17 @@ class CommandLine {
     for (CLI::Option* option : app_.get_options()) {
       if (IsConfigurable(*option)) by_key[DescribeOption(*option).key] = option;
     }
-    for (const ConfigEntry& entry : ReadConfigFile(path)) {
+    std::vector<ConfigEntry> entries;
+    if (info_.foreign_config != nullptr) {
+      TranslatedConfig translated =
+          TranslateConfig(ReadConfigFile(path, info_.foreign_config->section), *info_.foreign_config, path);
+      entries = std::move(translated.entries);
+      notices_ = std::move(translated.notices);
+      is_foreign_ = translated.is_foreign;
+    } else {
+      entries = ReadConfigFile(path);
+    }
+    for (const ConfigEntry& entry : entries) {
       const auto found = by_key.find(entry.key);
       if (found == by_key.end()) {
         std::vector<std::string> keys;
@@ -242,6 +258,52 @@ class CommandLine {
         Set(option, entry.values, source);
         origins_[entry.key] = {OptionOrigin::kConfigFile, path + " line " + std::to_string(entry.line)};
       }
+    }
+  }
+
+  /// Whether the option, or one that it excludes, has been given by what goes before a preset.
+  bool IsGiven(const std::string& key) const {
+    if (origins_.contains(key)) return true;
+    return std::any_of(info_.exclusive.begin(), info_.exclusive.end(), [&](const auto& keys) {
+      return std::find(keys.begin(), keys.end(), key) != keys.end() &&
+             std::any_of(keys.begin(), keys.end(),
+                         [&](const std::string& other) { return origins_.contains(other); });
+    });
+  }
+
+  /// The values of --preset, and those of another program whose file was read.
+  void ApplyPresets() {
+    if (!info_.presets.empty()) {
+      const CLI::Option* chooser = app_.get_option("--preset");
+      // An unknown name is found, with the nearest one, when all values are checked.
+      if (chooser->count() > 0) preset_ = FindPreset(info_.presets, chooser->results().back());
+      if (preset_ != nullptr) ApplyPreset(*preset_, "preset " + preset_->name);
+    }
+    if (is_foreign_)
+      ApplyPreset(info_.foreign_config->defaults, info_.foreign_config->program + "'s default");
+  }
+
+  void ApplyPreset(const OptionPreset& preset, const std::string& source) {
+    std::vector<std::pair<std::string, std::string>>
+        given;  // applied together: they do not exclude each other
+    std::string left_out;
+    for (const auto& [key, value] : preset.values) {
+      if (app_.get_option_no_throw("--" + key) == nullptr) {
+        if (std::find(preset.essential.begin(), preset.essential.end(), key) != preset.essential.end()) {
+          throw Error(ErrorCode::kUsage, "--preset " + preset.name,
+                      "needs --" + key + ", which this build does not have");
+        }
+        left_out += (left_out.empty() ? "" : ", ") + key + " " + value;
+      } else if (!IsGiven(key)) {
+        given.emplace_back(key, value);
+      }
+    }
+    for (const auto& [key, value] : given) {
+      Set(app_.get_option("--" + key), {value}, source + ": " + key);
+      origins_[key] = {OptionOrigin::kPreset, source};
+    }
+    if (!left_out.empty()) {
+      notices_.push_back(source + ": left out, as this build has no such options: " + left_out);
     }
   }
 
@@ -272,7 +334,7 @@ class CommandLine {
   }
 
   OptionValue ValueOf(const EffectiveOption& option) const {
-    OptionValue value{.key = option.doc.key};
+    OptionValue value{.key = option.doc.key, .group = option.doc.group};
     if (option.doc.repeated) {
       for (const std::string& item : option.values) value.value += (value.value.empty() ? "" : ", ") + item;
       value.value = "[" + value.value + "]";
@@ -348,6 +410,9 @@ class CommandLine {
   std::set<const CLI::Option*> emptied_;  // set to a list without items
   std::map<std::string, std::pair<OptionOrigin, std::string>> origins_;  // by key; absent: default
   std::vector<OptionValue> values_;
+  const OptionPreset* preset_ = nullptr;
+  bool is_foreign_ = false;  // the file is another program's
+  std::vector<std::string> notices_;
 };
 
 // A flag that is only asked for its count.
@@ -469,6 +534,20 @@ void WriteSummary(const std::string& path, const ToolInfo& info, int argc, char*
 
 }  // namespace
 
+void AddPresetOptions(CLI::App& app, const std::vector<OptionPreset>& presets, std::string* name,
+                      const std::string& group) {
+  std::vector<std::string> names;
+  for (const OptionPreset& preset : presets) names.push_back(preset.name);
+  app.add_option(
+         "--preset", *name,
+         "Take the options that are not given from this set of values; see PRESETS. Flags, environment and "
+         "--config go before it, and --print-config shows what comes of it.")
+      ->check(CLI::IsMember(names))
+      ->group(group);
+  AddPlainFlag(app, "--list-presets", "Print the names of the presets, one line each, and stop.")
+      ->group(group);
+}
+
 void DefineCommonOptions(CLI::App& app, CommonOptions* options) {
   DefineCommonOptionsWithHook(app, options, nullptr);
 }
@@ -496,6 +575,7 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
         try {
           command_line.Parse(argc, argv);
         } catch (const TextRequested& requested) {
+          for (const std::string& notice : command_line.notices()) LogInfo(notice);
           std::fwrite(requested.text.data(), 1, requested.text.size(), stdout);
           tool_run.common.summary_path.clear();
           return 0;
@@ -509,6 +589,8 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
         ConfigureLog(info.name, tool_run.common.quiet     ? LogLevel::kError
                                 : tool_run.common.verbose ? LogLevel::kDebug
                                                           : LogLevel::kInfo);
+        for (const std::string& notice : command_line.notices()) LogInfo(notice);
+        tool_run.preset = command_line.preset();
         return run(tool_run);
       },
       &error);

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/cli/option_preset.h"
 #include "lib/report/option_value.h"
 #include "lib/report/progress.h"
 
@@ -29,6 +30,8 @@ struct ToolSection {
   std::string text;
 };
 
+struct ForeignConfig;
+
 struct ToolInfo {
   std::string name;
   std::string summary;                ///< one line, lower case, no full stop
@@ -38,7 +41,12 @@ struct ToolInfo {
   std::vector<std::string> see_also;  ///< "pack(1)", "trainwright-shard(5)"
   bool filter = true;                 ///< dies of SIGPIPE like a filter; false: ignores it (train)
   bool stdout_is_data = true;         ///< then the JSON summary goes to --summary FILE only
-  std::string build_features;         ///< second line of --version: library versions
+  std::string build_features = "";    ///< second line of --version: library versions
+  /// When not empty the tool has --preset NAME and --list-presets (AddPresetOptions).
+  std::vector<OptionPreset> presets = {};
+  /// Keys of which one at most may be given: a preset's value gives way to any of them.
+  std::vector<std::vector<std::string>> exclusive = {};
+  const ForeignConfig* foreign_config = nullptr;  ///< static; nullptr: --config takes our own files only
 };
 
 /// The options that every tool has; RunTool defines them.
@@ -54,6 +62,7 @@ struct ToolRun {
   /// The counts for --summary; RunTool adds schema, tool, version, argv, exit_status, wall_time_s,
   /// cpu_time_s, max_memory_bytes, and the error if there was one.
   nlohmann::ordered_json summary;
+  const OptionPreset* preset = nullptr;  ///< of --preset; nullptr: none
   /// Every option that can be configured, in the order of its definition, lists in YAML's notation.
   std::vector<OptionValue> options;
 };
@@ -62,11 +71,12 @@ using DefineOptions = std::function<void(CLI::App&)>;
 
 /// Runs a tool from main(): `return RunTool(argc, argv, info, define, run);`
 ///
-/// Order: signals; define; env and --config applied (flags > TRAINWRIGHT_<FLAG> > --config FILE.yaml >
-/// built-in); parse; -h short help, --help long help, --version, --print-config; run; flush and check
-/// standard output (a failed delayed write is exit 4); --summary. Errors become "tool: error:" / "tool:
-/// hint:" lines and exit statuses; std::exception, bad_alloc and CLI11's 100-127 are translated here. Tools of
-/// the torch side translate torch's exceptions about memory before (lib/device/memory_error.h).
+/// Order: signals; define; env, --config and --preset applied (flags > TRAINWRIGHT_<FLAG> > --config
+/// FILE.yaml >
+/// --preset NAME > built-in); parse; -h short help, --help long help, --version, --print-config; run; flush
+/// and check standard output (a failed delayed write is exit 4); --summary. Errors become "tool: error:" /
+/// "tool: hint:" lines and exit statuses; std::exception, bad_alloc and CLI11's 100-127 are translated here.
+/// Tools of the torch side translate torch's exceptions about memory before (lib/device/memory_error.h).
 ///
 /// Notes for definitions. Defaults are captured from the bound variables (a flag that is on by default needs
 /// default_str("true")). The last of several values counts; an option that fills a vector takes one value
@@ -102,6 +112,11 @@ CLI::Option* AddChoice(CLI::App& app, const std::string& names, Enum* value,
       ->check(CLI::IsMember(words))
       ->default_str(initial);
 }
+
+/// Defines --preset and --list-presets, for a tool whose ToolInfo has presets. \param name gets the preset's
+/// name
+void AddPresetOptions(CLI::App& app, const std::vector<OptionPreset>& presets, std::string* name,
+                      const std::string& group);
 
 /// Defines the common options (help, version, config, print-config, summary, progress, quiet, verbose) on an
 /// app: RunTool and clidoc both call it.

@@ -5,13 +5,14 @@
 
 namespace trainwright {
 
-enum class OptionOrigin { kDefault, kConfigFile, kEnvironment, kCommandLine };
+enum class OptionOrigin { kDefault, kPreset, kConfigFile, kEnvironment, kCommandLine };
 
 struct OptionValue {
   std::string key;    ///< as in configuration files: "eval-data"
   std::string value;  ///< as given, or the built-in default; empty: none
   OptionOrigin origin = OptionOrigin::kDefault;
-  std::string source;  ///< which variable or which line of which file; empty for the two others
+  std::string source;  ///< which preset, variable or line of a file; empty for the two others
+  std::string group;   ///< under which help shows it
 };
 
 }  // namespace trainwright

@@ -11,6 +11,8 @@ std::string OriginName(OptionOrigin origin) {
   switch (origin) {
     case OptionOrigin::kDefault:
       return "default";
+    case OptionOrigin::kPreset:
+      return "preset";
     case OptionOrigin::kConfigFile:
       return "config";
     case OptionOrigin::kEnvironment:
@@ -33,7 +35,7 @@ std::vector<ExplainedOption> ExplainOptions(const std::vector<OptionValue>& give
                                             const nlohmann::ordered_json& stored) {
   std::vector<ExplainedOption> explained;
   for (const OptionValue& option : given) {
-    ExplainedOption row{option.key, option.value, OriginName(option.origin), option.source};
+    ExplainedOption row{option.key, option.value, option.group, OriginName(option.origin), option.source};
     const bool user_said = option.origin != OptionOrigin::kDefault;
     if (resolved.contains(option.key)) row.value = TextOf(resolved[option.key]);
     if (stored.contains(option.key) && !user_said) {
@@ -55,8 +57,16 @@ std::vector<ExplainedOption> ExplainOptions(const std::vector<OptionValue>& give
 
 std::string FormatExplanation(const std::vector<ExplainedOption>& options) {
   Table table({"option", "value", "origin", "reason"});
+  std::vector<std::string> groups;
   for (const ExplainedOption& option : options) {
-    table.AddRow({option.name, option.value.empty() ? "-" : option.value, option.origin, option.reason});
+    if (std::find(groups.begin(), groups.end(), option.group) == groups.end()) groups.push_back(option.group);
+  }
+  for (const std::string& group : groups) {
+    if (groups.size() > 1) table.AddRow({"[" + group + "]", "", "", ""});
+    for (const ExplainedOption& option : options) {
+      if (option.group != group) continue;
+      table.AddRow({option.name, option.value.empty() ? "-" : option.value, option.origin, option.reason});
+    }
   }
   return table.ToString();
 }
@@ -66,6 +76,7 @@ nlohmann::ordered_json EncodeExplanation(const std::vector<ExplainedOption>& opt
   for (const ExplainedOption& option : options) {
     json.push_back({{"option", option.name},
                     {"value", option.value},
+                    {"group", option.group},
                     {"origin", option.origin},
                     {"reason", option.reason}});
   }

@@ -13,7 +13,9 @@ namespace trainwright {
 struct ExplainedOption {
   std::string name;    ///< without dashes
   std::string value;   ///< in effect; empty: none
-  std::string origin;  ///< "default", "auto", "environment", "config", "command line" or "checkpoint"
+  std::string group;   ///< under which it is told
+  std::string
+      origin;  ///< "default", "auto", "preset", "environment", "config", "command line" or "checkpoint"
   std::string reason;  ///< of an auto choice; or which variable, or which line of which file
 };
 
@@ -26,7 +28,7 @@ std::vector<ExplainedOption> ExplainOptions(const std::vector<OptionValue>& give
                                             const std::vector<ChoiceReason>& reasons,
                                             const nlohmann::ordered_json& stored);
 
-/// An aligned table.
+/// An aligned table, by groups in the order of their first options.
 std::string FormatExplanation(const std::vector<ExplainedOption>& options);
 nlohmann::ordered_json EncodeExplanation(const std::vector<ExplainedOption>& options);
 

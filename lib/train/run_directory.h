@@ -5,6 +5,8 @@
 ///               checkpoints/step-NNNNNNNN/   trainwright-checkpoint(5)
 ///               tb/                      TensorBoard event files
 ///               report.svg               the metrics as curves
+///               report.html              these and what the run is, on one page
+///               training_metrics.json    losses and learning rates as arrays
 ///               latest                   symbolic link to the newest checkpoint
 ///               best                     with --keep-best, to the one of the lowest evaluation loss
 ///               .lock                    held while a process trains into the folder

@@ -1,5 +1,7 @@
 #include "lib/train/run_recorder.h"
 
+#include <sys/resource.h>
+
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -10,8 +12,8 @@
 #include "lib/base/units.h"
 #include "lib/base/version.h"
 #include "lib/device/process_memory.h"
-#include "lib/io/byte_sink.h"
 #include "lib/model/config_json.h"
+#include "lib/train/html_report.h"
 #include "lib/train/model_flops.h"
 
 namespace trainwright {
@@ -20,6 +22,16 @@ namespace {
 /// JSON's null where there is no value.
 nlohmann::ordered_json ValueOrNull(const std::optional<double>& value) {
   return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+}
+
+/// Processor time of this process so far, all threads together.
+double ProcessCpuSeconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
 double Now() {
@@ -41,7 +53,9 @@ RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecor
       tensorboard_(run->tensorboard_path(), facts_.first_step == 0 ? 0 : facts_.first_step + 1, Now()),
       loss_watchdog_(options.watchdog_ratio),
       step_(facts_.first_step),
-      tokens_seen_(facts_.tokens_before) {
+      tokens_seen_(facts_.tokens_before),
+      seen_cpu_s_(ProcessCpuSeconds()),
+      seen_at_(std::chrono::steady_clock::now()) {
   const TrainPlan& plan = facts_.plan;
   if (step_ > 0) report_.AddFile(run_->metrics_path());
   Write("run_begin", {{"step", step_},
@@ -59,7 +73,8 @@ RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecor
                       {"peak_tflops", ValueOrNull(facts_.peak_tflops)},
                       {"cpu_capability", facts_.compute.cpu_capability},
                       {"torch_build", facts_.compute.torch_build},
-                      {"threads", facts_.compute.threads}});
+                      {"threads", facts_.compute.threads},
+                      {"cost_per_hour", ValueOrNull(options.cost_per_hour)}});
   LogInfo(FormatCount(static_cast<double>(facts_.parameters)) + " parameters, " +
           FormatCount(static_cast<double>(facts_.data_tokens)) + " tokens of data, " +
           std::to_string(plan.schedule.total_steps) + " steps of " + std::to_string(plan.accum) + " x " +
@@ -96,7 +111,12 @@ void RunRecorder::Write(const std::string& type, const nlohmann::ordered_json& f
 }
 
 void RunRecorder::WriteReport() const {
-  WriteFileAtomically(run_->report_path(), AsBytes(report_.Svg()));
+  WriteRunReports(run_->path());
+}
+
+std::optional<double> RunRecorder::Cost() const {
+  if (!options_.cost_per_hour) return std::nullopt;
+  return *options_.cost_per_hour * SecondsSince(facts_.start) / 3600;
 }
 
 void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving) {
@@ -105,29 +125,35 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
   const double model_flops_per_s = TrainingFlops(facts_.model, report.counts()) / report.step_time_s;
   const std::optional<double> mfu = Mfu(model_flops_per_s);
   const int64_t resident_bytes = ResidentBytes();
-  nlohmann::ordered_json fields = {
-      {"step", report.step},
-      {"epoch", epochs},
-      {"tokens_seen", tokens_seen_},
-      {"loss_nats", report.loss_nats},
-      {"lr", report.lr},
-      {"grad_norm", report.grad_norm},
-      {"tokens", report.tokens},
-      {"labels", report.labels},
-      {"effective_batch", plan.samples_per_step()},
-      {"accum", plan.accum},
-      {"precision", PrecisionName(plan.precision)},
-      {"loss_scale", report.loss_scale},
-      {"skipped", report.skipped},
-      {"step_time_s", report.step_time_s},
-      {"steps_per_s", 1 / report.step_time_s},
-      {"tokens_per_s", tokens_per_s},
-      {"model_flops_per_s", model_flops_per_s},
-      {"mfu", ValueOrNull(mfu)},
-      {"data_wait_s", report.data_wait_s},
-      {"saving", saving},
-      {"resident_bytes", resident_bytes},
-      {"max_memory_bytes", PeakResidentBytes()}};
+  // Since the record before: evaluations and saves between steps count, too.
+  const double cpu_s = ProcessCpuSeconds(), wall_s = SecondsSince(seen_at_);
+  const double cpu_cores = wall_s > 0 ? (cpu_s - seen_cpu_s_) / wall_s : 0;
+  seen_cpu_s_ = cpu_s;
+  seen_at_ = std::chrono::steady_clock::now();
+  nlohmann::ordered_json fields = {{"step", report.step},
+                                   {"epoch", epochs},
+                                   {"tokens_seen", tokens_seen_},
+                                   {"loss_nats", report.loss_nats},
+                                   {"lr", report.lr},
+                                   {"grad_norm", report.grad_norm},
+                                   {"tokens", report.tokens},
+                                   {"labels", report.labels},
+                                   {"effective_batch", plan.samples_per_step()},
+                                   {"accum", plan.accum},
+                                   {"precision", PrecisionName(plan.precision)},
+                                   {"loss_scale", report.loss_scale},
+                                   {"skipped", report.skipped},
+                                   {"step_time_s", report.step_time_s},
+                                   {"steps_per_s", 1 / report.step_time_s},
+                                   {"tokens_per_s", tokens_per_s},
+                                   {"model_flops_per_s", model_flops_per_s},
+                                   {"mfu", ValueOrNull(mfu)},
+                                   {"data_wait_s", report.data_wait_s},
+                                   {"cpu_cores", cpu_cores},
+                                   {"saving", saving},
+                                   {"resident_bytes", resident_bytes},
+                                   {"max_memory_bytes", PeakResidentBytes()}};
+  if (const auto cost = Cost()) fields["cost"] = *cost;
   if (plan.label_smoothing > 0) fields["smoothing_nats"] = report.smoothing_nats;
   if (plan.z_loss > 0) fields["z_loss_nats"] = report.z_loss_nats;
   Write("step", fields);
@@ -138,6 +164,7 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
       {"throughput/tokens_per_second", tokens_per_s},
       {"memory/resident_gb", static_cast<double>(resident_bytes) / 1e9},
       {"data_wait_s", report.data_wait_s},
+      {"cpu_cores", cpu_cores},
   };
   if (mfu) scalars.push_back({"throughput/mfu", *mfu});
   tensorboard_.WriteScalars(Now(), report.step, scalars);
@@ -184,9 +211,14 @@ void RunRecorder::PrintPace(const StepReport& report) const {
   LogInfo(FormatCount(static_cast<double>(report.tokens)) + " tokens a step, " +
           FormatDuration(report.step_time_s) + " a step, " +
           FormatCount(static_cast<double>(report.tokens) / report.step_time_s) + " tokens/s" +
-          (mfu ? ", " + FormatFixed(100 * *mfu, 1) + " % MFU" : "") + "; " +
-          std::to_string(left) + (left == 1 ? " step" : " steps") + " left: about " +
-          FormatDuration(static_cast<double>(left) * report.step_time_s));
+          (mfu ? ", " + FormatFixed(100 * *mfu, 1) + " % MFU" : "") + "; " + std::to_string(left) +
+          (left == 1 ? " step" : " steps") + " left: about " +
+          FormatDuration(static_cast<double>(left) * report.step_time_s) +
+          (options_.cost_per_hour
+               ? ", cost " +
+                     FormatFixed(
+                         *options_.cost_per_hour * static_cast<double>(left) * report.step_time_s / 3600, 2)
+               : ""));
 }
 
 void RunRecorder::RecordEvaluation(const PerplexitySums& sums, double eval_time_s) {
@@ -265,6 +297,7 @@ void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
                     {"save_stall_s", save_stall_s_},
                     {"save_wait_s", save_wait_s_},
                     {"writer_cpu_s", writer_cpu_s_},
+                    {"cost", ValueOrNull(Cost())},
                     {"max_memory_bytes", PeakResidentBytes()}});
   WriteReport();
 }
@@ -290,6 +323,8 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
   const auto add = [&](const char* name, const std::optional<double>& value) {
     if (value) summary[name] = *value;
   };
+  add("cost", Cost());
+  add("total_cost", report_.cost());
   add("first_loss_nats", first_loss_nats_);
   add("last_loss_nats", last_loss_nats_);
   add("first_eval_loss_nats", first_eval_nats_);
@@ -316,7 +351,12 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
           " tokens/s, " + (mfu ? FormatFixed(100 * *mfu, 1) + " % MFU, " : "") + "peak memory " + FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
   if (first_loss_nats_) LogInfo("training loss " + arrow(first_loss_nats_, last_loss_nats_));
   if (first_eval_nats_) LogInfo("evaluation loss " + arrow(first_eval_nats_, last_eval_nats_));
-  LogInfo("report " + run_->report_path() + "; curves: tensorboard --logdir " + run_->tensorboard_path());
+  if (const auto cost = Cost()) {
+    LogInfo("cost " + FormatFixed(*cost, 2) + ", of the whole run " +
+            FormatFixed(report_.cost().value_or(*cost), 2));
+  }
+  LogInfo("report " + run_->path() + "/report.html" + "; curves: tensorboard --logdir " +
+          run_->tensorboard_path());
   LogInfo("checkpoint " + saved.path);
   LogInfo("weights sha256 " + saved.weights_sha256);
   if (complete()) {

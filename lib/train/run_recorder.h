@@ -1,6 +1,6 @@
 /// What a training run tells about itself while it runs: one call a happening, which becomes a record in
 /// metrics.jsonl, scalars for TensorBoard, a line on the console and a state of the progress bar; report.svg
-/// is made anew with every checkpoint and at the end.
+/// is made anew with every checkpoint, and with report.html and training_metrics.json at the end.
 ///
 /// It only listens: nothing here decides what is computed. Not thread-safe.
 #pragma once
@@ -48,6 +48,7 @@ struct RunRecorderOptions {
   ProgressMode progress = ProgressMode::kAuto;
   WatchdogMode watchdog = WatchdogMode::kWarn;  ///< kOff silences data and memory warnings, too
   double watchdog_ratio = 1.5;                  ///< > 1
+  std::optional<double> cost_per_hour;          ///< of the machine, in any currency
 };
 
 class RunRecorder {
@@ -99,6 +100,8 @@ class RunRecorder {
   /// Model FLOPs utilisation at a rate; absent where the device's peak is not known.
   std::optional<double> Mfu(double model_flops_per_s) const;
   void PrintPace(const StepReport& report) const;
+  /// Of this process so far; absent without a rate.
+  std::optional<double> Cost() const;
 
   const RunDirectory* run_;
   RunFacts facts_;
@@ -118,6 +121,8 @@ class RunRecorder {
   int64_t copies_ = 0;       ///< made by this process
   double save_stall_s_ = 0, save_wait_s_ = 0, writer_cpu_s_ = 0;  ///< of this process's saves
   double model_flops_ = 0;      ///< of this process's steps
+  double seen_cpu_s_ = 0;       ///< processor time at the step record before
+  std::chrono::steady_clock::time_point seen_at_;
   std::optional<double> first_loss_nats_, last_loss_nats_;
   std::optional<double> first_eval_nats_, last_eval_nats_;
 };

@@ -6,7 +6,6 @@
 
 #include "lib/base/error.h"
 #include "lib/base/units.h"
-#include "lib/io/byte_sink.h"
 #include "lib/train/metrics_log.h"
 
 namespace trainwright {
@@ -24,7 +23,7 @@ constexpr double kMostSteps = 0x1p53, kMostTokens = 0x1p53;  // whole numbers up
 
 /// A record's number; NaN where it is missing or null.
 double Number(const ordered_json& record, const char* name) {
-  const auto field = record.find(name);
+  const auto field = record.is_null() ? record.end() : record.find(name);
   return field != record.end() && field->is_number() ? field->get<double>() : NAN;
 }
 
@@ -63,7 +62,8 @@ RunReport::RunReport()
       tokens_per_s_(kBuckets),
       resident_(kBuckets),
       peak_(kBuckets),
-      wait_percent_(kBuckets) {}
+      wait_percent_(kBuckets),
+      cpu_cores_(kBuckets) {}
 
 void RunReport::Mark(MarkerKind kind, double step, const std::string& text) {
   if (markers_.size() == kMostMarkers) {
@@ -101,6 +101,7 @@ void RunReport::Add(const ordered_json& record) {
     tokens_per_s_.Add(step, Number(record, "tokens_per_s"));
     peak_.Add(step, Number(record, "max_memory_bytes") / 0x1p30);
     resident_.Add(step, Number(record, "resident_bytes") / 0x1p30);
+    cpu_cores_.Add(step, Number(record, "cpu_cores"));
     wait_percent_.Add(step, 100 * Number(record, "data_wait_s") / Number(record, "step_time_s"));
   } else if (type == "eval") {
     evaluation_loss_.Add(step, Number(record, "loss_nats"));
@@ -144,6 +145,7 @@ std::string RunReport::DescribeProgress() const {
                      FormatDuration(earlier_s_ + last_time_s_ - begin_time_s_);
   if (logged_s_ > 0) text += ", " + Whole(logged_tokens_ / logged_s_) + " tokens/s";
   if (mfu_s_ > 0) text += ", " + FormatFixed(100 * mfu_times_s_ / mfu_s_, 1) + " % MFU";
+  if (const auto spent = cost()) text += ", cost " + FormatFixed(*spent, 2);
   if (end_reason_) text += "; " + (*end_reason_ == "complete" ? "complete" : "ended: " + *end_reason_);
   return text;
 }
@@ -195,15 +197,20 @@ PlotFigure RunReport::Figure() const {
                            .series = Smooth(wait_percent_, "now"),
                            .from_zero = true,
                            .least_high = 1});
+  if (!cpu_cores_.empty()) {
+    figure.panels.push_back({.title = "Processor",
+                             .unit = "cores busy",
+                             .series = Smooth(cpu_cores_, "now"),
+                             .from_zero = true,
+                             .least_high = 1});
+  }
   return figure;
 }
 
-std::string WriteRunReport(const std::string& run_path) {
-  RunReport report;
-  report.AddFile(run_path + "/metrics.jsonl");
-  const std::string path = run_path + "/report.svg";
-  WriteFileAtomically(path, AsBytes(report.Svg()));
-  return path;
+std::optional<double> RunReport::cost() const {
+  const double cost_per_hour = Number(begin_, "cost_per_hour");
+  if (!std::isfinite(cost_per_hour)) return std::nullopt;
+  return cost_per_hour * time_s() / 3600;
 }
 
 }  // namespace trainwright

@@ -28,6 +28,14 @@ class RunReport {
   PlotFigure Figure() const;
   std::string Svg() const { return RenderSvg(Figure()); }
 
+  /// The newest run_begin; null before the first.
+  const nlohmann::ordered_json& begin() const { return begin_; }
+  const std::vector<PlotMarker>& markers() const { return markers_; }
+  /// Wall time of all processes of the run, resumed ones together.
+  double time_s() const { return begin_.is_null() ? 0 : earlier_s_ + last_time_s_ - begin_time_s_; }
+  /// At --cost-per-hour of the newest process; absent without it.
+  std::optional<double> cost() const;
+
  private:
   void Mark(MarkerKind kind, double step, const std::string& text);
   std::string DescribeModel() const;
@@ -41,12 +49,9 @@ class RunReport {
   int64_t step_ = 0, tokens_seen_ = 0;
   double logged_tokens_ = 0, logged_s_ = 0;  // of the steps that have a record
   double mfu_times_s_ = 0, mfu_s_ = 0;       // of those whose MFU is known
-  BoundedSeries loss_, evaluation_loss_, learning_rate_, tokens_per_s_, resident_, peak_, wait_percent_;
+  BoundedSeries loss_, evaluation_loss_, learning_rate_, tokens_per_s_, resident_, peak_, wait_percent_,
+      cpu_cores_;
   std::vector<PlotMarker> markers_;
 };
-
-/// Makes report.svg of a run directory from its metrics.jsonl; needs no lock. \returns its path
-/// \throws Error{kIo, kBadInput}
-std::string WriteRunReport(const std::string& run_path);
 
 }  // namespace trainwright

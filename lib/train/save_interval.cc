@@ -13,6 +13,7 @@ SaveInterval ParseSaveInterval(const std::string& text, const std::string& flag)
   static const std::map<std::string_view, double> kUnitsS = {{"s", 1}, {"m", 60}, {"h", 3600}};
   const char* const end = text.data() + text.size();
   SaveInterval interval;
+  if (text == "epoch") return {.epochs = true};
   const auto steps = std::from_chars(text.data(), end, interval.steps);
   if (steps.ec == std::errc() && steps.ptr == end && interval.steps >= 0) return interval;
 
@@ -25,7 +26,7 @@ SaveInterval ParseSaveInterval(const std::string& text, const std::string& flag)
     return interval;
   }
   throw Error(ErrorCode::kUsage, flag, "'" + text + "' is neither a number of steps nor a time", "",
-              "write steps, or a time with its unit: 200, 90s, 10m, 1.5h; 0 saves at the end only");
+              "write steps, a time with its unit, or epoch: 200, 90s, 10m, 1.5h; 0 saves at the end only");
 }
 
 }  // namespace trainwright

@@ -44,6 +44,7 @@
 #include "lib/train/loader_plan.h"
 #include "lib/train/run_directory.h"
 #include "lib/train/run_recorder.h"
+#include "lib/train/run_traps.h"
 #include "lib/train/save_interval.h"
 #include "lib/train/start_model.h"
 #include "lib/train/train_plan.h"
@@ -174,6 +175,7 @@ class TrainJob {
 
  private:
   void CheckSettings() const;
+  OptionOrigin OriginOf(const std::string& option) const;
   /// --dry-run or --explain: everything is decided, nothing written.
   bool only_tells() const { return settings_.dry_run || settings_.explain; }
   int Tell(nlohmann::ordered_json* summary);
@@ -218,6 +220,8 @@ class TrainJob {
   void MakeTrainer();
   /// The device's, as the user says or as its maker does.
   std::optional<double> PeakTflops() const;
+  /// What of the settings together makes another run than was meant. \param epoch of the data, where counted
+  std::vector<std::string> Traps(const std::optional<EpochCounts>& epoch) const;
   /// Opens the records of this process, once model, stream and trainer stand at its first step.
   void OpenRecorder();
 
@@ -230,6 +234,7 @@ class TrainJob {
   std::unique_ptr<ShardSet> data_, eval_data_;
   ChosenModel model_choice_;
   TrainPlan plan_;
+  std::optional<EpochCounts> epoch_;  ///< of the data, where the plan needed it
   std::unique_ptr<RunDirectory> run_;
   std::unique_ptr<LanguageModel> model_;
   LoaderOptions loader_;
@@ -258,6 +263,12 @@ class TrainJob {
   CheckpointWriter writer_;  // last: its thread uses the others
 };
 
+OptionOrigin TrainJob::OriginOf(const std::string& option) const {
+  const auto found = std::find_if(context_.options.begin(), context_.options.end(),
+                                  [&](const OptionValue& value) { return value.key == option; });
+  return found != context_.options.end() ? found->origin : OptionOrigin::kCommandLine;
+}
+
 void TrainJob::CheckSettings() const {
   if (!settings_.init.empty() && !settings_.model.empty()) {
     throw Error(ErrorCode::kUsage, "--init, --model",
@@ -281,6 +292,8 @@ void TrainJob::CheckSettings() const {
           "must be a time with its unit: 90s, 10m, 1.5h");
   require(settings_.peak_tflops.value_or(1) > 0 && std::isfinite(settings_.peak_tflops.value_or(1)),
           "--peak-tflops", "must be a number above 0");
+  require(settings_.cost_per_hour.value_or(0) >= 0 && std::isfinite(settings_.cost_per_hour.value_or(0)),
+          "--cost-per-hour", "must be a number of at least 0");
   require(settings_.max_minutes >= 0, "--max-minutes", "must be at least 0");
   require(settings_.watchdog_ratio > 1, "--watchdog-ratio", "must be more than 1");
   if (!settings_.save_every.empty()) ParseSaveInterval(settings_.save_every, "--save-every");
@@ -291,7 +304,7 @@ void TrainJob::CheckSettings() const {
                 "name data with --eval-data, and leave out --eval-every 0");
   }
   require(settings_.eval_tokens.value_or(1) >= 1, "--eval-tokens", "must be at least 1");
-  if (settings_.eval_every && settings_.eval_data.empty()) {
+  if (settings_.eval_every && settings_.eval_data.empty() && OriginOf("eval-every") > OptionOrigin::kPreset) {
     throw Error(ErrorCode::kUsage, "--eval-every", "needs data to evaluate on", "",
                 "name it with --eval-data");
   }
@@ -420,7 +433,7 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
                      {"pin", pin_ ? "on" : "off"},
                      {"attn-backend", AttentionBackendName(attention_)},
                      {"cache-dir", SpoolFolder(settings_)}});
-    if (save_every.time_s > 0) {
+    if (save_every.time_s > 0 || save_every.epochs) {
       resolved["save-every"] = settings_.save_every;
     } else {
       resolved["save-every"] = save_every.steps;
@@ -467,8 +480,8 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
   }
   if (settings_.dry_run) {
     const int64_t steps = plan_.schedule.total_steps - resumed_step_;
-    // How many checkpoints a time makes is not known before the run: at most one a step.
-    const int64_t interval_steps = save_every.time_s > 0 ? 1 : save_every.steps;
+    // How many checkpoints a time or epochs make is not known before the run: at most one a step.
+    const int64_t interval_steps = save_every.time_s > 0 || save_every.epochs ? 1 : save_every.steps;
     const int64_t checkpoints = interval_steps > 0 ? (steps + interval_steps - 1) / interval_steps : 1;
     const DryRunReport report = DryRun(
         {.model = model_choice_.config,
@@ -499,6 +512,7 @@ void TrainJob::StartNew(bool gpu) {
       },
       data_->header().record_kind);
   plan_ = planned.plan;
+  epoch_ = planned.epoch;
   // Adapters that cannot be are refused before anything is written.
   if (plan_.tuning.lora) {
     MakeModel(model_choice_.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
@@ -511,6 +525,7 @@ void TrainJob::StartNew(bool gpu) {
   if (only_tells()) {
     if (model_choice_.reason) Announce({*model_choice_.reason});
     Announce(planned.reasons);
+    for (const std::string& trap : Traps(epoch_)) LogWarning(trap);
     return;
   }
 
@@ -704,30 +719,59 @@ void TrainJob::OpenRecorder() {
   };
   if (!init_provenance_.is_null()) provenance_["init"] = init_provenance_;
   const ShardTotals& totals = data_->totals();
-  recorder_ = std::make_unique<RunRecorder>(run_.get(),
-                                            RunFacts{.plan = plan_,
-                                                     .model = model_choice_.config,
-                                                     .parameters = model_->parameters().count(),
-                                                     .compute = compute_,
-                                                     .peak_tflops = PeakTflops(),
-                                                     .data_tokens = totals.tokens,
-                                                     .data_documents = totals.documents,
-                                                     .data_sha256 = HexEncode(data_->content_sha256()),
-                                                     .tokenizer_sha256 = tokenizer_sha256,
-                                                     .data_path = settings_.data,
-                                                     .eval_data_path = settings_.eval_data,
-                                                     .argv = context_.argv,
-                                                     .start = start_,
-                                                     .first_step = trainer_->step(),
-                                                     .tokens_before = trainer_->tokens_seen()},
-                                            RunRecorderOptions{
-                                                .log_every = settings_.log_every,
-                                                .progress = context_.progress,
-                                                .watchdog = ParseWatchdogMode(settings_.watchdog, "--watchdog"),
-                                                .watchdog_ratio = settings_.watchdog_ratio});
-  if (settings_.save_model_only) {
-    recorder_->Warn("--save-model-only: no run resumes from these checkpoints, also after a signal or a crash");
+  recorder_ = std::make_unique<RunRecorder>(
+      run_.get(),
+      RunFacts{.plan = plan_,
+               .model = model_choice_.config,
+               .parameters = model_->parameters().count(),
+               .compute = compute_,
+               .peak_tflops = PeakTflops(),
+               .data_tokens = totals.tokens,
+               .data_documents = totals.documents,
+               .data_sha256 = HexEncode(data_->content_sha256()),
+               .tokenizer_sha256 = tokenizer_sha256,
+               .data_path = settings_.data,
+               .eval_data_path = settings_.eval_data,
+               .argv = context_.argv,
+               .start = start_,
+               .first_step = trainer_->step(),
+               .tokens_before = trainer_->tokens_seen()},
+      RunRecorderOptions{.log_every = settings_.log_every,
+                         .progress = context_.progress,
+                         .watchdog = ParseWatchdogMode(settings_.watchdog, "--watchdog"),
+                         .watchdog_ratio = settings_.watchdog_ratio,
+                         .cost_per_hour = settings_.cost_per_hour});
+  for (const std::string& trap : Traps(epoch_)) recorder_->Warn(trap);
+}
+
+std::vector<std::string> TrainJob::Traps(const std::optional<EpochCounts>& epoch) const {
+  RunSetup setup = {.total_steps = plan_.schedule.total_steps,
+                    .warmup_steps = plan_.schedule.warmup_steps,
+                    .peak_lr = plan_.schedule.peak_lr,
+                    .warmup_is_wanted = settings_.warmup || settings_.warmup_ratio,
+                    .batch = plan_.batch,
+                    .accum = plan_.accum,
+                    .log_every = settings_.log_every,
+                    .save_every = SaveEvery(),
+                    .eval_every = settings_.eval_every,
+                    .has_eval_data = eval_data_ != nullptr,
+                    .resume = resumed_step_ > 0,
+                    .save_model_only = settings_.save_model_only,
+                    .fp16_on_cpu = plan_.precision == Precision::kFp16 && device_.is_cpu(),
+                    .data_tokens = data_->totals().tokens,
+                    .sequence_tokens = plan_.sequence_tokens,
+                    .preset = settings_.preset,
+                    .preset_batch = context_.preset_batch,
+                    .preset_accum = context_.preset_accum};
+  // A tenth of the run is nobody's choice, and short runs have none.
+  if (settings_.save_every.empty()) setup.save_every = {};
+  if (epoch) {
+    setup.epoch_samples = static_cast<int64_t>(epoch->samples);
+    setup.epoch_tokens = epoch->tokens;
+    setup.passes = static_cast<double>(plan_.schedule.total_steps) *
+                   static_cast<double>(plan_.samples_per_step()) / static_cast<double>(epoch->samples);
   }
+  return FindTraps(setup);
 }
 
 bool TrainJob::Due(int64_t every) const {
@@ -939,6 +983,7 @@ int TrainJob::Loop() {
     const bool time_to_save = save_every.time_s > 0 && SecondsSince(saved_at_) >= save_every.time_s;
     const bool read = next == plan_.schedule.total_steps || next <= first + 2 || due(settings_.log_every) ||
                       due(eval_every) || due(save_every.steps) || time_to_save;
+    const double epochs_before = stream_->epochs();
     FinishSave(/*wait=*/false);
     const bool saving = writer_.busy();
     const StepReport report = trainer_->Step(read);
@@ -949,7 +994,8 @@ int TrainJob::Loop() {
 
     const bool stopping = StopSignal() != 0 || (limit_s > 0 && SecondsSince(start_) > limit_s) ||
                           recorder_->stop_reason().has_value();
-    const bool saves = stopping || Due(save_every.steps) || time_to_save || trainer_->done();
+    const bool epoch_ended = save_every.epochs && std::floor(stream_->epochs()) > std::floor(epochs_before);
+    const bool saves = stopping || Due(save_every.steps) || time_to_save || epoch_ended || trainer_->done();
     if (!stopping && (Due(eval_every) || trainer_->done() || (saves && settings_.keep_best > 0))) Evaluate();
     if (saves || StoppedEarly()) Save();
     if (stopping) break;

@@ -15,6 +15,7 @@ struct TrainJobContext {
   ProgressMode progress = ProgressMode::kAuto;
   std::vector<std::string> argv;     ///< for the metrics
   std::vector<OptionValue> options;  ///< for --explain
+  int64_t preset_batch = 0, preset_accum = 0;  ///< as --preset has them; 0: it does not say
 };
 
 /// Runs (or continues) a training run.

@@ -122,6 +122,11 @@ double StepsAnEpoch(const EpochCounts& epoch, const TrainPlan& plan) {
   return static_cast<double>(steps);
 }
 
+double WarmupSteps(double ratio, int64_t total_steps) {
+  Require(ratio >= 0 && ratio <= 1, "--warmup-ratio", ratio, "must lie in [0, 1]");
+  return std::ceil(ratio * static_cast<double>(total_steps));
+}
+
 /// The shape of the learning rate over a run whose length is known.
 void PlanSchedule(const TrainSettings& settings, const ModelConfig& model, PlannedRun* planned) {
   ScheduleOptions& schedule = planned->plan.schedule;
@@ -141,9 +146,21 @@ void PlanSchedule(const TrainSettings& settings, const ModelConfig& model, Plann
   Require(schedule.final_lr_ratio >= 0 && schedule.final_lr_ratio <= 1, "--min-lr-ratio",
           schedule.final_lr_ratio, "must lie in [0, 1]");
 
-  if (settings.warmup) {
-    Require(*settings.warmup >= 0 && *settings.warmup <= steps, "--warmup", *settings.warmup,
-            "steps: must lie in [0, " + std::to_string(steps) + "], the run's length");
+  if (settings.warmup && settings.warmup_ratio) {
+    throw Error(ErrorCode::kUsage, "--warmup, --warmup-ratio", "exclude each other", "", "give one of them");
+  }
+  if (settings.warmup_ratio) {
+    schedule.warmup_steps = WarmupSteps(*settings.warmup_ratio, steps);
+    because("warmup", "", "the share of the run that --warmup-ratio says, rounded up");
+  } else if (settings.warmup) {
+    Require(*settings.warmup >= 0 && *settings.warmup <= kMostSteps, "--warmup", *settings.warmup,
+            "steps: must be at least 0");
+    // A rise that the run does not finish is a plan, of which the run warns; these two have no shape for it.
+    if ((wsd || one_cycle) && *settings.warmup > steps) {
+      Require(
+          false, "--warmup", *settings.warmup,
+          "steps: must lie in [0, " + std::to_string(steps) + "], the run's length, with this --schedule");
+    }
     schedule.warmup_steps = static_cast<double>(*settings.warmup);
   } else if (one_cycle) {
     schedule.warmup_steps = kOneCycleWarmupRatio * static_cast<double>(steps);
@@ -336,6 +353,7 @@ PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::
     steps = *settings.steps;
   } else {
     const EpochCounts epoch = count_epoch(plan.stream_options());
+    planned.epoch = epoch;
     const double steps_an_epoch = StepsAnEpoch(epoch, plan);
     double wanted = steps_an_epoch;
     if (settings.epochs) {
@@ -384,6 +402,13 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
   if (settings.warmup && static_cast<double>(*settings.warmup) != plan->schedule.warmup_steps) {
     RefuseChange("--warmup", std::to_string(*settings.warmup),
                  EncodePlan(*plan).at("warmup_steps").dump());
+  }
+  if (settings.warmup_ratio) {
+    const double asked = WarmupSteps(*settings.warmup_ratio, plan->schedule.total_steps);
+    if (asked != plan->schedule.warmup_steps) {
+      RefuseChange("--warmup-ratio", nlohmann::json(*settings.warmup_ratio).dump(),
+                   "warm-up of " + EncodePlan(*plan).at("warmup_steps").dump() + " steps");
+    }
   }
   RequireSame("--decay-steps", settings.decay_steps, plan->schedule.decay_steps);
   RequireSame("--beta1", settings.beta1, plan->optimizer.beta1);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,7 @@ struct ChoiceReason {
 struct PlannedRun {
   TrainPlan plan;
   std::vector<ChoiceReason> reasons;
+  std::optional<EpochCounts> epoch;  ///< where it was counted
 };
 
 /// The plan as values of the command line's options, by name: given to another run they make the same plan.

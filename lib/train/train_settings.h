@@ -12,10 +12,12 @@
 namespace trainwright {
 
 struct TrainSettings {
+  std::string preset;  ///< whose values the others hold where nobody gave any; empty: none
+
   // Input and output.
   std::string data = "shards";  ///< sealed folder, file, or "-"
   std::string out;              ///< run directory; empty: runs/<preset>-NNN, or the newest run to resume
-  std::string report;           ///< a run directory whose report.svg is made anew, and nothing else; or empty
+  std::string report;           ///< a run directory whose reports are made anew, and nothing else; or empty
   bool resume = false;
   bool allow_data_change = false;
   std::string cache_dir;               ///< where a piped data set is kept; empty: $TMPDIR or /var/tmp
@@ -47,6 +49,7 @@ struct TrainSettings {
   std::optional<double> min_lr_ratio;
   std::string schedule;
   std::optional<int64_t> warmup;       ///< steps
+  std::optional<double> warmup_ratio;  ///< the same as a share of the run
   std::optional<int64_t> decay_steps;  ///< of the wsd schedule
   bool cycle_momentum = false;         ///< beta1 along the one-cycle schedule
   std::optional<double> beta1, beta2, adam_eps;
@@ -90,6 +93,7 @@ struct TrainSettings {
   int64_t log_every = 1;          ///< steps between metrics records
   double max_minutes = 0;         ///< 0: no limit
   std::string watchdog = "warn";  ///< off, warn or stop, when the loss diverges
+  std::optional<double> cost_per_hour;  ///< of the machine, for the metrics; absent: not told
   double watchdog_ratio = 1.5;    ///< of the loss to its moving average
 };
 

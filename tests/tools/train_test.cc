@@ -647,7 +647,8 @@ TEST_F(TrainToolTest, TheReportCanBeMadeAgainFromTheMetricsAlone) {
     mkdir copy && cp run/metrics.jsonl copy/ && train --report copy && cmp run/report.svg copy/report.svg &&
     printf '{"torn' >> copy/metrics.jsonl && train --report copy && cmp run/report.svg copy/report.svg
     ls copy; train --report nowhere; echo $?)");
-  EXPECT_EQ(result.standard_output, "metrics.jsonl\nreport.svg\n4\n") << result.standard_error;
+  EXPECT_EQ(result.standard_output, "metrics.jsonl\nreport.html\nreport.svg\ntraining_metrics.json\n4\n")
+      << result.standard_error;
   EXPECT_NE(ReadFile(folder_.path("run/report.svg")).find("resumed"), std::string::npos);
 }
 

@@ -21,6 +21,13 @@ TEST(SaveInterval, ANumberWithAUnitIsATime) {
   }
 }
 
+TEST(SaveInterval, TheWordEpochIsEachPassOverTheData) {
+  const SaveInterval interval = ParseSaveInterval("epoch", "--save-every");
+  EXPECT_TRUE(interval.epochs);
+  EXPECT_EQ(interval.steps, 0);
+  EXPECT_FALSE(ParseSaveInterval("200", "--save-every").epochs);
+}
+
 TEST(SaveInterval, AnythingElseIsAUsageErrorThatNamesTheFlag) {
   for (const char* bad : {"", "m", "-1", "-5m", "0m", "0.0s", "1.5", "10 m", "10min", "5d", "1e3s", "nans",
                           "infs", "10m5s", "99999999999999999999", "0x10", " 7"}) {

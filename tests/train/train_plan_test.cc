@@ -93,7 +93,11 @@ TEST(PlanRun, RefusesValuesOutOfRange) {
   EXPECT_EQ(code([](TrainSettings& s) { s.seq = 513; }), ErrorCode::kUsage);
   EXPECT_EQ(code([](TrainSettings& s) { s.lr = -1.0; }), ErrorCode::kUsage);
   EXPECT_EQ(code([](TrainSettings& s) { s.min_lr_ratio = 1.5; }), ErrorCode::kUsage);
-  EXPECT_EQ(code([](TrainSettings& s) { s.warmup = 251; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.warmup = -1; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.warmup = 251, s.schedule = "wsd"; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.warmup = 251, s.schedule = "one-cycle"; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.warmup_ratio = 1.1; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.warmup_ratio = 0.1, s.warmup = 1; }), ErrorCode::kUsage);
   EXPECT_EQ(code([](TrainSettings& s) { s.clip = -1.0; }), ErrorCode::kUsage);
   EXPECT_EQ(code([](TrainSettings& s) { s.beta1 = 1.0; }), ErrorCode::kUsage);
   EXPECT_EQ(code([](TrainSettings& s) { s.beta2 = -0.1; }), ErrorCode::kUsage);

@@ -1,0 +1,282 @@
+#include "tools/train_presets.h"
+
+namespace trainwright {
+namespace {
+
+using Values = std::vector<std::pair<std::string, std::string>>;
+
+/// `values` with those of `changes` in their place or behind them.
+Values With(Values values, const Values& changes) {
+  for (const auto& change : changes) {
+    bool replaced = false;
+    for (auto& value : values) {
+      if (value.first != change.first) continue;
+      value.second = change.second;
+      replaced = true;
+    }
+    if (!replaced) values.push_back(change);
+  }
+  return values;
+}
+
+/// Pretraining of a GPT-NeoX model: what all sizes share.
+Values Refocused() {
+  return {{"model", "neox-1.4b"}, {"seq", "1024"},
+          {"lr", "2e-4"},         {"schedule", "cosine"},
+          {"warmup", "10"},       {"weight-decay", "0.1"},
+          {"clip", "1"},          {"adam-eps", "1e-8"},
+          {"seed", "42"},         {"workers", "4"},
+          {"prefetch", "2"},      {"pin", "auto"},
+          {"drop-last", "true"},  {"mixed-precision", "auto"},
+          {"async-save", "on"}};
+}
+
+/// Rejection fine-tuning: what all its trainings share, Hugging Face's defaults among them.
+Values Rft() {
+  return {{"epochs", "3"},       {"seq", "128"},          {"lr", "2e-4"},     {"min-lr-ratio", "0"},
+          {"weight-decay", "0"}, {"beta1", "0.9"},        {"beta2", "0.999"}, {"adam-eps", "1e-8"},
+          {"clip", "1"},         {"save-every", "epoch"}, {"keep", "1"},      {"save-model-only", "true"}};
+}
+
+Values RftOptimised() {
+  return With(Rft(), {{"batch", "16"},
+                      {"accum", "4"},
+                      {"mixed-precision", "fp16"},
+                      {"schedule", "cosine"},
+                      {"warmup", "50"},
+                      {"checkpoint-activations", "no"},
+                      {"workers", "4"},
+                      {"prefetch", "2"},
+                      {"pin", "on"},
+                      {"log-every", "50"}});
+}
+
+constexpr char kNotOptions[] =
+    "torch.compile, the fused AdamW and TF32 of its sources are no options here: the step is compiled code, "
+    "AdamW is "
+    "one pass, and fp32 is fp32.";
+
+}  // namespace
+
+const std::vector<OptionPreset>& TrainPresets() {
+  static const std::vector<OptionPreset> presets = {
+      {.name = "refocused-test",
+       .summary = "pretraining, quick look: 1,000 steps of 2 x 2 samples of 1024 tokens, on a tiny GPT-NeoX",
+       .notes = "Of the sources that disagree, batch, accumulation, saves (200) and workers (4) are the "
+                "guide's, length, "
+                "records and warm-up those of the guide's commit, which has 2 workers. The model there is "
+                "the one of 1.4 "
+                "billion parameters (--model neox-1.4b); here it is neox-tiny, which has the same blocks.",
+       .values = With(Refocused(), {{"model", "neox-tiny"},
+                                    {"batch", "2"},
+                                    {"accum", "2"},
+                                    {"steps", "1000"},
+                                    {"save-every", "200"},
+                                    {"log-every", "25"}})},
+      {.name = "refocused-production",
+       .summary =
+           "pretraining, GPT-NeoX of 1.4 billion parameters: 10,000 steps of 4 x 8 samples of 1024 tokens",
+       .notes = "Batch, accumulation (8), saves (500) and workers (4) are the guide's, length (10,000), "
+                "records (100) and "
+                "warm-up (10) those of its commit, which accumulates 4. The sources' newest state has "
+                "accumulation 4, "
+                "25,000 steps, saves every 1,250, records every 250 and a warm-up of 500.",
+       .values = With(Refocused(), {{"batch", "4"},
+                                    {"accum", "8"},
+                                    {"steps", "10000"},
+                                    {"save-every", "500"},
+                                    {"log-every", "100"}})},
+      {.name = "refocused-low-memory",
+       .summary = "refocused-production in little memory: the same 32 samples a step, one at a time",
+       .notes =
+           "The sources give a recipe without numbers (halve the batch, raise accumulation, bf16, checkpoint "
+           "activations): here it is followed to the end at production's effective batch.",
+       .values = With(Refocused(), {{"batch", "1"},
+                                    {"accum", "32"},
+                                    {"steps", "10000"},
+                                    {"save-every", "500"},
+                                    {"log-every", "100"},
+                                    {"mixed-precision", "bf16"},
+                                    {"checkpoint-activations", "full"},
+                                    {"prefetch", "1"},
+                                    {"workers", "2"},
+                                    {"async-save", "off"}})},
+      {.name = "rft-baseline",
+       .summary = "rejection fine-tuning before any speed-up: batch 32, fp32, 3 epochs, no workers",
+       .notes = "The schedule is linear to 0, the default of the trainer that it stands for; the guide calls "
+                "it constant.",
+       .values = With(Rft(), {{"batch", "32"},
+                              {"accum", "1"},
+                              {"mixed-precision", "no"},
+                              {"schedule", "linear"},
+                              {"warmup", "0"},
+                              {"checkpoint-activations", "full"},
+                              {"workers", "0"},
+                              {"log-every", "10"}})},
+      {.name = "rft-batch-a",
+       .summary = "rft-fast in micro-batches of 64 without accumulation",
+       .notes = kNotOptions,
+       .values = With(RftOptimised(), {{"batch", "64"}, {"accum", "1"}})},
+      {.name = "rft-batch-b",
+       .summary = "rft-fast in micro-batches of 8, accumulated 8 times",
+       .notes = kNotOptions,
+       .values = With(RftOptimised(), {{"batch", "8"}, {"accum", "8"}})},
+      {.name = "rft-fast",
+       .summary = "rejection fine-tuning, the guide's optimised configuration: fp16, 16 x 4, cosine, "
+                  "model-only saves",
+       .notes =
+           std::string(
+               "Its 64 samples a step are twice the baseline's 32, so compare the two at equal samples. On "
+               "some 900 examples 3 epochs are 43 steps: the warm-up of 50 does not end within them, which "
+               "train tells. ") +
+           kNotOptions,
+       .values = RftOptimised()},
+      {.name = "rft-conservative",
+       .summary = "rft-fast with checkpointed activations",
+       .notes =
+           std::string(
+               "The guide has 4 workers, its script 2: the guide's. The batch (16 x 4) is the script's. ") +
+           kNotOptions,
+       .values = With(RftOptimised(), {{"checkpoint-activations", "full"}})},
+      {.name = "rft-balanced",
+       .summary = "rejection fine-tuning, the script's middle way: 16 x 4, no checkpointing, 4 workers",
+       .notes = std::string("Without compilation, which is no option here, it is rft-fast. ") + kNotOptions,
+       .values = RftOptimised()},
+      {.name = "rft-aggressive",
+       .summary = "rft-fast in micro-batches of 32, accumulated twice, with 6 workers",
+       .notes = kNotOptions,
+       .values = With(RftOptimised(), {{"batch", "32"}, {"accum", "2"}, {"workers", "6"}})},
+      {.name = "lora-fast",
+       .summary = "QLoRA fine-tuning of a chat model (--init): rank 16, nf4, 4 x 2, 4 epochs, lr 4e-4",
+       .notes = "Batch, accumulation, epochs, lr, records (5), evaluation (20), saves (100) and the one kept "
+                "checkpoint are "
+                "the guide's; its code has 2 x 8, 2 epochs, 2e-4, 10, 100, 200 and 2. Pinned memory is the "
+                "guide's on, not "
+                "the code's off. The loss is on answers; the sources' is --loss-on all. Evaluation needs "
+                "--eval-data. A "
+                "GPU without bf16 needs --mixed-precision fp16.",
+       .values = {{"lora", "16"},
+                  {"lora-alpha", "32"},
+                  {"lora-dropout", "0.05"},
+                  {"lora-targets", "q_proj,k_proj,v_proj,o_proj"},
+                  {"quant", "nf4"},
+                  {"epochs", "4"},
+                  {"batch", "4"},
+                  {"accum", "2"},
+                  {"lr", "4e-4"},
+                  {"schedule", "cosine"},
+                  {"min-lr-ratio", "0"},
+                  {"warmup-ratio", "0.03"},
+                  {"weight-decay", "0"},
+                  {"beta1", "0.9"},
+                  {"beta2", "0.999"},
+                  {"clip", "1"},
+                  {"mixed-precision", "bf16"},
+                  {"checkpoint-activations", "full"},
+                  {"workers", "0"},
+                  {"pin", "on"},
+                  {"seed", "42"},
+                  {"log-every", "5"},
+                  {"eval-every", "20"},
+                  {"save-every", "100"},
+                  {"keep", "1"}},
+       .essential = {"lora", "quant"}},
+  };
+  return presets;
+}
+
+const ForeignConfig& LoraTrainerConfig() {
+  const std::map<std::string, std::string> switches = {{"true", "on"}, {"false", "off"}};
+  const std::string none = "has no effect here";
+  const auto when_true = [](const std::string& value) {
+    return std::map<std::string, std::string>{{"true", value}, {"false", ""}};
+  };
+  static const ForeignConfig config = {
+      .program = "the LoRA trainer",
+      .section = "lora",
+      .other_sections = {"api_models", "dataset", "inference"},
+      .keys =
+          {{"model_id", {"init", "its folder is taken from this machine; nothing is downloaded"}},
+           {"lora_r", {"lora", ""}},
+           {"lora_alpha", {"lora-alpha", ""}},
+           {"lora_dropout", {"lora-dropout", ""}},
+           {"target_modules", {"lora-targets", ""}},
+           {"use_4bit", {"quant", "", {{"true", "nf4"}, {"false", "none"}}}},
+           {"num_epochs", {"epochs", ""}},
+           {"batch_size", {"batch", ""}},
+           {"eval_batch_size",
+            {"", none + ": an evaluation's micro-batches hold as many tokens as training's"}},
+           {"gradient_accumulation_steps", {"accum", ""}},
+           {"learning_rate", {"lr", ""}},
+           {"max_seq_length", {"seq", ""}},
+           {"logging_steps", {"log-every", ""}},
+           {"logging_first_step", {"", none + ": the last step always has a record"}},
+           {"eval_steps", {"eval-every", ""}},
+           {"save_steps", {"save-every", ""}},
+           {"save_total_limit", {"keep", ""}},
+           {"lr_scheduler_type",
+            {"schedule",
+             "",
+             {{"cosine", "cosine"},
+              {"linear", "linear"},
+              {"constant", "constant"},
+              {"constant_with_warmup", "constant"}}}},
+           {"warmup_ratio", {"warmup-ratio", ""}},
+           {"warmup_steps", {"warmup", ""}},
+           {"weight_decay", {"weight-decay", ""}},
+           {"max_grad_norm", {"clip", ""}},
+           {"gradient_clip_norm", {"clip", "is no key of that trainer; taken as max_grad_norm"}},
+           {"seed", {"seed", ""}},
+           {"bf16", {"mixed-precision", "", when_true("bf16")}},
+           {"fp16", {"mixed-precision", "", when_true("fp16")}},
+           {"fp16_opt_level",
+            {"", none + ": it is a setting of Apex; --mixed-precision fp16 keeps fp32 masters"}},
+           {"gradient_checkpointing", {"checkpoint-activations", "", {{"true", "full"}, {"false", "no"}}}},
+           {"packing", {"", none + ": no padding is computed, and attention never crosses a document"}},
+           {"dataloader_num_workers", {"workers", ""}},
+           {"dataloader_pin_memory", {"pin", "", switches}},
+           {"optim", {"", none + ": the optimizer is AdamW in one pass"}},
+           {"torch_compile", {"", none + ": the step is compiled code"}},
+           {"tf32", {"", none + ": fp32 is fp32"}},
+           {"group_by_length", {"", none}},
+           {"remove_unused_columns", {"", none}},
+           {"report_to", {"", none + ": metrics.jsonl, TensorBoard files and a report are always written"}},
+           {"dataset_path",
+            {"",
+             none +
+                 ": make shards of it with pretokenize --records sft and pack, and name them with --data"}},
+           {"hf_token", {"", none + ": nothing is downloaded"}},
+           {"output_dir", {"out", ""}}},
+      .defaults = {.name = "the LoRA trainer",
+                   .values = {{"lora", "16"},
+                              {"lora-alpha", "32"},
+                              {"lora-dropout", "0.05"},
+                              {"lora-targets", "q_proj,k_proj,v_proj,o_proj"},
+                              {"quant", "nf4"},
+                              {"epochs", "2"},
+                              {"batch", "2"},
+                              {"accum", "8"},
+                              {"lr", "2e-4"},
+                              {"schedule", "cosine"},
+                              {"min-lr-ratio", "0"},
+                              {"warmup-ratio", "0.03"},
+                              {"weight-decay", "0"},
+                              {"beta1", "0.9"},
+                              {"beta2", "0.999"},
+                              {"clip", "1"},
+                              {"mixed-precision", "bf16"},
+                              {"checkpoint-activations", "full"},
+                              {"workers", "0"},
+                              {"pin", "off"},
+                              {"seed", "42"},
+                              {"loss-on", "all"},
+                              {"log-every", "10"},
+                              {"eval-every", "100"},
+                              {"save-every", "200"},
+                              {"keep", "2"}},
+                   .essential = {"lora", "quant"}},
+  };
+  return config;
+}
+
+}  // namespace trainwright
