@@ -60,6 +60,7 @@ constexpr char kRunsFolder[] = "runs";
 constexpr char kBaseFolder[] = "base";  // in a run: of adapters on random weights
 constexpr char kCpuPreset[] = "llama-1m";
 constexpr char kGpuPreset[] = "llama-125m";
+constexpr double kManyPasses = 16;  // over the data
 constexpr int kDoesNotFit = 1;  // the exit status of an answer that is no
 constexpr char kMakeShardsHint[] =
     "make shards first: pretokenize FILE... | pack --chunk 32768 -o shards/   (train reads shards/ unless "
@@ -513,6 +514,13 @@ void TrainJob::StartNew(bool gpu) {
       data_->header().record_kind);
   plan_ = planned.plan;
   epoch_ = planned.epoch;
+  // Where the data is read many times, reading it once more to say so is cheap.
+  const double most_tokens = static_cast<double>(plan_.schedule.total_steps) *
+                             static_cast<double>(plan_.samples_per_step()) *
+                             static_cast<double>(plan_.sequence_tokens);
+  if (!epoch_ && most_tokens > kManyPasses * static_cast<double>(data_->totals().tokens)) {
+    epoch_ = SampleStream(data_.get(), plan_.stream_options(), {.workers = 0}).CountEpoch();
+  }
   // Adapters that cannot be are refused before anything is written.
   if (plan_.tuning.lora) {
     MakeModel(model_choice_.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,

@@ -256,7 +256,9 @@ void PlanObjective(const TrainSettings& settings, RecordKind records, PlannedRun
                 "the shards hold text (lm records), which does not say what is an answer", "",
                 "make the stream with pretokenize --records sft, or train with --objective lm");
   }
-  if (plan.objective == RecordKind::kLm && !settings.loss_on.empty()) {
+  // "all" is what lm does anyway.
+  if (plan.objective == RecordKind::kLm && !settings.loss_on.empty() &&
+      ParseLossOn(settings.loss_on) != LossOn::kAll) {
     throw Error(ErrorCode::kUsage, "--loss-on", "has a meaning only with --objective sft");
   }
   if (!settings.loss_on.empty()) plan.loss_on = ParseLossOn(settings.loss_on);

@@ -70,7 +70,7 @@ TEST_F(TrainSftTest, TheObjectiveFollowsTheDataAndContradictionsAreRefused) {
   const ProcessResult result = Shell(R"(
     t="train -q --steps 2 --seq 32 --save-every 1"
     $t --data lm --objective sft --out a; echo $?
-    $t --data lm --loss-on all --out b; echo $?
+    $t --data lm --loss-on assistant --out b; echo $?
     $t --data sft --objective lm --loss-on assistant --out c; echo $?
     train --steps 2 --data sft --objective lm --out d 2> err; echo $?; grep -c 'warning.*prompts' err
     $t --data sft --out e && $t --data sft --out e --resume --objective lm; echo $?

@@ -69,3 +69,15 @@ printf 'lora: {max_grad_norm: 1, gradient_clip_norm: 2}\n' > bad.yaml && refused
 printf 'lora: {lora_r: eight}\n' > bad.yaml && refused "'eight'"
 printf 'lora: {lora_r: 8, lora_r: 9}\n' > bad.yaml && refused 'twice'
 printf 'models: {a: 1}\n' > bad.yaml && refused "key 'models' must be a single value"
+
+# A file of nothing but its section trains, on text too.
+seq 2000 > text
+pretokenize text 2> /dev/null | pack --chunk 256 -o shards 2> /dev/null
+cat > tiny.json << 'END'
+{"model_type": "llama", "vocab_size": 512, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1,
+ "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 256, "rms_norm_eps": 1e-5,
+ "rope_theta": 10000, "tie_word_embeddings": true, "hidden_act": "silu"}
+END
+printf 'lora: {lora_r: 4, max_seq_length: 16, output_dir: run}\n' > short.yaml
+train --config short.yaml --data shards --model tiny.json --steps 3 --threads 1 2> log
+grep -q '"r": 4' run/latest/adapter_config.json

@@ -37,3 +37,5 @@ train --data few-shards --model tiny.json --seq 16 --batch 1 --epochs 20 --save-
   --out many 2> log
 grep -q 'goes over its data 20.0 times' log
 test "$(ls many/checkpoints | wc -l)" = 20
+train --data few-shards --model tiny.json --seq 16 --batch 1 --steps 400 --explain 2>&1 > /dev/null |
+  grep -q 'goes over its data 100.0 times'
