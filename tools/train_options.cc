@@ -41,7 +41,8 @@ const ToolInfo& TrainInfo() {
             "something else is refused; --batch and --accum may split the same step otherwise, and "
             "--threads, "
             "--save-every, --eval-every, --log-every, --cost-per-hour, --async-save, --keep, --keep-best, --save-model-only, "
-            "--compress-state, --compress-model, --copy-*, --delete-after-copy, --max-minutes, --watchdog "
+            "--compress-state, --compress-model, --copy-*, --delete-after-copy, --max-minutes, --watchdog, --checkpoint-activations, "
+            "--auto-oom, --mem-fraction "
             "are free. Other data is "
             "refused unless "
             "--allow-data-change is given."},
@@ -117,6 +118,20 @@ const ToolInfo& TrainInfo() {
             "formula, and runs the micro-batch only where they fit into what the GPU has free; what "
             "cuBLAS and the allocator take besides is known after that run alone. Both create no "
             "run directory, and both put the same as JSON into --summary."},
+           {"MEMORY",
+            "--checkpoint-activations trades time for memory and changes no bit of the result: what was not "
+            "kept is computed again by the same kernels, so a run may be resumed with another setting. "
+            "selective drops the widest of what a layer keeps, the inside of its MLP, for one or two products "
+            "more; full keeps the layers' inputs alone and repeats the forward pass of all layers but the last. "
+            "--dry-run tells what each takes.\n\n"
+            "--auto-oom takes a step that ran out of memory again, from the same samples, in micro-batches at "
+            "most half as large; evaluations too. The result is that of a run that was started with that --batch "
+            "and --accum, and a warning record says when. It does not help where the weights themselves do not "
+            "fit.\n\n"
+            "--mem-fraction on a CPU is the system's limit on the process's private writable memory "
+            "(RLIMIT_DATA): it counts what is allocated, touched or not, and no mapped files. A library that does "
+            "not check what it is given can end the process when it is the one that meets the limit; tensors "
+            "always fail with the message."},
            {"UTILISATION",
             "model_flops_per_s in the step records is what the model's mathematics ask for, per "
             "second of the step: matrix products and attention, two operations a multiply-add, "
@@ -439,6 +454,25 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_flag("--explain", settings->explain,
                "print every option, its value, who gave it and why, and stop")
       ->group("Instead of training");
+
+  app.add_flag("--auto-oom", settings->auto_oom,
+               "where memory runs out, halve the micro-batch, accumulate over twice as many, and go on with the same "
+               "samples a step")
+      ->group("Memory");
+  app.add_flag("--find-batch", settings->find_batch,
+               "measure, for at most about 20 s, the smallest --batch that trains about as fast as any that fits; with "
+               "--batch or --accum a step keeps its number of samples")
+      ->group("Memory");
+  app.add_option("--mem-fraction", settings->mem_fraction,
+                 "fail, with status 5, what would take more than this share of the memory that is available at the "
+                 "start; of a GPU, of its whole memory")
+      ->type_name("F")
+      ->group("Memory");
+  app.add_option("--checkpoint-activations", settings->checkpoint_activations,
+                 "what of the layers' activations is computed again in the backward pass instead of kept: no; "
+                 "selective: the inner activations of the MLP; full: all but the layers' inputs")
+      ->check(CLI::IsMember({"no", "selective", "full"}))
+      ->group("Memory");
 
   AddDeviceOptions(app, "Device", &settings->device, &settings->attn_backend, &settings->threads);
   app.add_option("--peak-tflops", settings->peak_tflops,

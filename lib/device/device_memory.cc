@@ -1,5 +1,6 @@
 #include "lib/device/device_memory.h"
 
+#include "lib/base/error.h"
 #include "lib/device/cuda_backend.h"
 
 namespace trainwright {
@@ -14,6 +15,16 @@ int64_t Ask(c10::Device device, int64_t (*CudaPlugin::*question)(int32_t)) {
 
 int64_t FreeDeviceBytes(c10::Device device) {
   return Ask(device, &CudaPlugin::free_memory_bytes);
+}
+
+int64_t CapDeviceMemory(c10::Device device, double fraction) {
+  if (!(fraction > 0 && fraction <= 1)) {
+    throw Error(ErrorCode::kUsage, "--mem-fraction", "must be above 0 and at most 1");
+  }
+  const CudaPlugin* plugin = ProcessCudaBackend().plugin;
+  if (!device.is_cuda() || plugin == nullptr)
+    throw Error(ErrorCode::kDevice, "device memory", "there is no GPU");
+  return plugin->cap_memory(device.has_index() ? device.index() : 0, fraction);
 }
 
 int64_t PeakDeviceBytes(c10::Device device) {

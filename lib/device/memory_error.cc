@@ -28,11 +28,19 @@ std::string Essence(const c10::Error& error) {
   return std::string(text);
 }
 
+std::string UnderCap(const MemoryUser& user) {
+  return user.cap.empty() ? "" : ", under " + user.cap;
+}
+
 Error DeviceMemory(const c10::Error& error, const MemoryUser& user) {
-  return Error(ErrorCode::kDevice, "device memory", Essence(error), user.doing, user.hint);
+  return Error(ErrorCode::kDevice, "device memory", Essence(error) + UnderCap(user), user.doing, user.hint);
 }
 
 Error HostMemory(const std::string& problem, const MemoryUser& user) {
+  if (!user.cap.empty()) {
+    return Error(ErrorCode::kDevice, "memory", problem + UnderCap(user), user.doing,
+                 user.hint + (user.hint.empty() ? "" : ", or ") + "raise --mem-fraction");
+  }
   return Error(ErrorCode::kIo, "memory", problem, user.doing,
                user.hint + (user.hint.empty() ? "" : ", or ") + "give the process more memory");
 }

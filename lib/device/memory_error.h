@@ -1,8 +1,9 @@
 /// What torch and the standard library throw when memory runs out, as our errors: the one place that tells
 /// torch's exceptions apart.
 ///
-/// A GPU's memory is Error{kDevice}, "device memory"; the host's is Error{kIo}, "memory". Both carry torch's
-/// words on the allocation that failed, what was being done, and a hint that names the flags to change.
+/// A GPU's memory is Error{kDevice}, "device memory"; the host's is Error{kIo}, "memory", or Error{kDevice}
+/// where it is the user's cap that was reached. All carry torch's words on the allocation that failed, what
+/// was being done, and a hint that names the flags to change.
 #pragma once
 
 #include <exception>
@@ -18,6 +19,7 @@ namespace trainwright {
 struct MemoryUser {
   std::string doing;  ///< "step 12, micro-batches of 16 samples of up to 1024 tokens"; may be empty
   std::string hint;   ///< the flags that make it less
+  std::string cap;    ///< what the user limited memory to, "--mem-fraction 0.5, 3.1 GB"; empty: nothing
 };
 
 /// \returns nullopt when `exception` is about anything but memory, as an Error always is

@@ -49,6 +49,19 @@ int64_t PeakResidentBytes() {
   return ReadKilobytes("/proc/self/status", "VmHWM").value_or(0);
 }
 
+int64_t ResidentAnonymousBytes() {
+  return ReadKilobytes("/proc/self/status", "RssAnon").value_or(0);
+}
+
+int64_t ResidentFileBytes() {
+  return ReadKilobytes("/proc/self/status", "RssFile").value_or(0) +
+         ReadKilobytes("/proc/self/status", "RssShmem").value_or(0);
+}
+
+int64_t PrivateWritableBytes() {
+  return ReadKilobytes("/proc/self/status", "VmData").value_or(0);
+}
+
 int64_t AvailableMemoryBytes() {
   const std::optional<int64_t> machine = ReadKilobytes("/proc/meminfo", "MemAvailable");
   const std::optional<int64_t> limit = ReadNumber("/sys/fs/cgroup/memory.max"), used = ReadCgroupUse();

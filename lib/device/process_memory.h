@@ -10,6 +10,13 @@ int64_t ResidentBytes();
 /// The largest it has been (VmHWM), in bytes; 0 where the system does not say.
 int64_t PeakResidentBytes();
 
+/// Of what is resident, what no file backs (RssAnon), and what files and shared memory do; 0 likewise.
+int64_t ResidentAnonymousBytes();
+int64_t ResidentFileBytes();
+/// Private writable memory of this process, touched or not (VmData), in bytes; 0 where the system does not
+/// say.
+int64_t PrivateWritableBytes();
+
 /// What could still be allocated without swapping: the machine's MemAvailable, or what a cgroup's limit
 /// leaves where that is less; 0 where the system does not say.
 int64_t AvailableMemoryBytes();

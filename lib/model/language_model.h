@@ -87,6 +87,8 @@ class LanguageModel {
   virtual at::Tensor Logits(const ModelInput& input) = 0;
   virtual std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences = 1) = 0;
   virtual ModelMemory memory() const { return {}; }
+  /// Gives back what memory() counts; the next pass takes what it needs.
+  virtual void ReleaseActivations() {}
   /// What LossAndGradients adds to the cross-entropy; nothing at first. Loss is the cross-entropy alone.
   void set_loss_terms(const LossTerms& terms) { loss_terms_ = terms; }
   /// What LossAndGradients keeps; all at first. Changes no result. Before the first pass: buffers do not

@@ -191,6 +191,15 @@ ModelMemory Transformer::memory() const {
   return memory;
 }
 
+void Transformer::ReleaseActivations() {
+  saved_.assign(saved_.size(), Saved());
+  for (Buffer* buffer : {&output_, &output_statistics_, &normed_, &update_, &parallel_update_, &activation_,
+                         &d_stream_, &d_short_, &d_normed_, &d_activation_, &d_attention_, &d_qkv_}) {
+    *buffer = Buffer();
+  }
+  loss_ = LinearCrossEntropy(numerics_);
+}
+
 std::unique_ptr<Decoder> Transformer::NewDecoder(int64_t max_tokens, int64_t sequences) {
   return std::make_unique<CachedDecoder>(this, max_tokens, sequences);
 }

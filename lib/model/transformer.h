@@ -32,6 +32,7 @@ class Transformer : public LanguageModel {
   at::Tensor Logits(const ModelInput& input) final;
   std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences) final;
   ModelMemory memory() const final;
+  void ReleaseActivations() final;
 
  protected:
   /// What a family's layers keep, beside what all do.

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/model/activation_checkpointing.h"
+#include "lib/model/fine_tuning.h"
 #include "lib/model/model_config.h"
 #include "lib/nn/precision.h"
 #include "lib/probe/repeated_rate.h"
@@ -23,6 +25,8 @@ struct BatchRequest {
   int64_t sequence_tokens = 512;
   double time_s = 2;
   int64_t memory_bytes = 0;  ///< that training may take, where the model computes; 0: unknown
+  FineTuning tuning = {};
+  ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
   double flops_per_s = 0;    ///< of the device's products, to tell beforehand what takes too long; 0: unknown
 };
 

@@ -49,6 +49,12 @@ void SnapshotBuffers::Allocate(size_t slot, const at::Tensor& live) {
   }
 }
 
+int64_t SnapshotBuffers::size_bytes() const {
+  int64_t size = 0;
+  for (const at::Tensor& buffer : buffers_) size += buffer.defined() ? static_cast<int64_t>(buffer.nbytes()) : 0;
+  return size;
+}
+
 at::Tensor SnapshotBuffers::Copy(size_t slot, const at::Tensor& live) {
   Allocate(slot, live);
   return buffers_[slot].copy_(live);

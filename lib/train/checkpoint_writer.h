@@ -25,6 +25,7 @@ class SnapshotBuffers {
   void Allocate(size_t slot, const at::Tensor& live);
   /// \returns the slot's buffer, valid until its next copy
   at::Tensor Copy(size_t slot, const at::Tensor& live);
+  int64_t size_bytes() const;
   /// Gives the memory back.
   void Release() { buffers_.clear(); }
 

@@ -107,6 +107,7 @@ void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, 
       MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
   AdamW optimizer(&model->parameters(), plan.optimizer);
   model->set_loss_terms(plan.loss_terms());
+  model->set_activation_checkpointing(request.checkpointing);
   model->parameters().ZeroGradients();
   DeviceStep step(request.device);
   step.Set({}, 0);
@@ -154,6 +155,7 @@ MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batc
   const auto shapes = ShapesOf(request);
   MemoryNeeds needs = StateNeeds(request, shapes.get());
   shapes->set_loss_terms(request.plan.loss_terms());
+  shapes->set_activation_checkpointing(request.checkpointing);
   RunMicroBatch(shapes.get(), micro_batch, /*pin=*/false);
   const ModelMemory held = shapes->memory();
   needs.activations = held.activation_bytes;
@@ -202,6 +204,7 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
         MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
     AdamW optimizer(&model->parameters(), plan.optimizer);
     model->set_loss_terms(plan.loss_terms());
+    model->set_activation_checkpointing(request.checkpointing);
     model->parameters().ZeroGradients();
     RunMicroBatch(model.get(), first.one_sample);
     ModelMemory held = model->memory();
@@ -249,13 +252,16 @@ MemoryPart LargestPart(const MemoryNeeds& needs) {
   static constexpr char kFrozen[] = "use --quant nf4, or a smaller model";
   static constexpr char kBatch[] =
       "lower --batch, and raise --accum by as much for the same step; or lower --seq";
+  static constexpr char kActivations[] =
+      "take --checkpoint-activations full; lower --batch, and raise --accum by as much for the same step; or "
+      "lower --seq";
   const MemoryPart parts[] = {
       {"parameters", needs.parameters, kModel},
       {"gradients", needs.gradients, kModel},
       {"optimizer", needs.optimizer, kModel},
       {"compute_copy", needs.compute_copy, kModel},
       {"frozen", needs.frozen, kFrozen},
-      {"activations", needs.activations, kBatch},
+      {"activations", needs.activations, kActivations},
       {"logits", needs.logits, kBatch},
       {"attention", needs.attention, kBatch},
       {"snapshot", needs.snapshot, "take --async-save off"},

@@ -18,6 +18,7 @@
 
 #include "lib/data/packed_batch.h"
 #include "lib/data/sample_stream.h"
+#include "lib/model/activation_checkpointing.h"
 #include "lib/model/model_config.h"
 #include "lib/nn/attention_backend.h"
 #include "lib/train/train_plan.h"
@@ -67,6 +68,7 @@ struct DryRunRequest {
   int64_t gpu_available_bytes = 0;  ///< of a GPU's memory; 0: what it has free
   AttentionBackend attention = AttentionBackend::kAuto;
   Snapshot snapshot = Snapshot::kNo;
+  ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
 };
 
 struct DryRunReport {

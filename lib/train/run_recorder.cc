@@ -289,16 +289,18 @@ void RunRecorder::Warn(const std::string& message) {
 
 void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
   progress_.reset();
-  Write("run_end", {{"step", step_},
-                    {"exit_status", exit_status},
-                    {"reason", reason},
-                    {"tokens_seen", tokens_seen_},
-                    {"wall_time_s", SecondsSince(facts_.start)},
-                    {"save_stall_s", save_stall_s_},
-                    {"save_wait_s", save_wait_s_},
-                    {"writer_cpu_s", writer_cpu_s_},
-                    {"cost", ValueOrNull(Cost())},
-                    {"max_memory_bytes", PeakResidentBytes()}});
+  nlohmann::ordered_json fields = {{"step", step_},
+                                   {"exit_status", exit_status},
+                                   {"reason", reason},
+                                   {"tokens_seen", tokens_seen_},
+                                   {"wall_time_s", SecondsSince(facts_.start)},
+                                   {"save_stall_s", save_stall_s_},
+                                   {"save_wait_s", save_wait_s_},
+                                   {"writer_cpu_s", writer_cpu_s_},
+                                   {"cost", ValueOrNull(Cost())},
+                                   {"max_memory_bytes", PeakResidentBytes()}};
+  if (memory_) fields["memory_bytes"] = EncodeMemory(memory_->first, memory_->second);
+  Write("run_end", fields);
   WriteReport();
 }
 
@@ -325,6 +327,7 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
   };
   add("cost", Cost());
   add("total_cost", report_.cost());
+  if (memory_) summary["memory_bytes"] = EncodeMemory(memory_->first, memory_->second);
   add("first_loss_nats", first_loss_nats_);
   add("last_loss_nats", last_loss_nats_);
   add("first_eval_loss_nats", first_eval_nats_);
@@ -349,6 +352,7 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
           FormatCount(static_cast<double>(tokens_seen_ - facts_.tokens_before)) + " tokens in " +
           FormatDuration(training_s_) + ", " + FormatCount(MeanTokensPerSecond()) +
           " tokens/s, " + (mfu ? FormatFixed(100 * *mfu, 1) + " % MFU, " : "") + "peak memory " + FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
+  if (memory_) LogInfo("memory: " + FormatMemory(memory_->first, memory_->second));
   if (first_loss_nats_) LogInfo("training loss " + arrow(first_loss_nats_, last_loss_nats_));
   if (first_eval_nats_) LogInfo("evaluation loss " + arrow(first_eval_nats_, last_eval_nats_));
   if (const auto cost = Cost()) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "lib/report/progress.h"
 #include "lib/train/checkpoint_writer.h"
 #include "lib/train/checkpointer.h"
+#include "lib/train/memory_breakdown.h"
 #include "lib/train/metrics_log.h"
 #include "lib/train/run_directory.h"
 #include "lib/train/run_report.h"
@@ -53,6 +55,10 @@ struct RunRecorderOptions {
 
 class RunRecorder {
  public:
+  /// What the end of the run tells of its memory.
+  void set_memory(const MemoryBreakdown& memory, int64_t peak_bytes) { memory_ = {memory, peak_bytes}; }
+  /// Another split of the same steps into micro-batches.
+  void set_plan(const TrainPlan& plan) { facts_.plan = plan; }
   /// Removes what a run directory tells about steps above `step`, so that a run that goes on from a
   /// checkpoint of that step reads as one; -1 removes everything. \throws Error{kIo, kBadInput}
   static void CutBack(const RunDirectory& run, int64_t step);
@@ -105,6 +111,7 @@ class RunRecorder {
 
   const RunDirectory* run_;
   RunFacts facts_;
+  std::optional<std::pair<MemoryBreakdown, int64_t>> memory_;  ///< and the peak
   RunRecorderOptions options_;
   MetricsLog metrics_;
   TensorboardWriter tensorboard_;

@@ -20,6 +20,8 @@
 #include "lib/data/spooled_shard_set.h"
 #include "lib/device/determinism.h"
 #include "lib/device/device.h"
+#include "lib/device/device_memory.h"
+#include "lib/device/memory_cap.h"
 #include "lib/device/memory_error.h"
 #include "lib/device/process_memory.h"
 #include "lib/eval/checkpoint.h"
@@ -35,6 +37,7 @@
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
 #include "lib/nn/peak_rate.h"
+#include "lib/probe/batch_search.h"
 #include "lib/train/async_save.h"
 #include "lib/train/checkpoint_copier.h"
 #include "lib/train/checkpoint_writer.h"
@@ -61,6 +64,7 @@ constexpr char kBaseFolder[] = "base";  // in a run: of adapters on random weigh
 constexpr char kCpuPreset[] = "llama-1m";
 constexpr char kGpuPreset[] = "llama-125m";
 constexpr double kManyPasses = 16;  // over the data
+constexpr double kFindBatchTimeS = 20;
 constexpr int kDoesNotFit = 1;  // the exit status of an answer that is no
 constexpr char kMakeShardsHint[] =
     "make shards first: pretokenize FILE... | pack --chunk 32768 -o shards/   (train reads shards/ unless "
@@ -173,6 +177,8 @@ class TrainJob {
   int Run(nlohmann::ordered_json* summary);
   /// What the job is at, for when memory runs out.
   MemoryUser memory_user() const;
+  /// What the run holds; complete once the trainer is there.
+  MemoryBreakdown HeldMemory() const;
 
  private:
   void CheckSettings() const;
@@ -192,6 +198,12 @@ class TrainJob {
   /// Opens the base that a checkpoint's adapters were trained on, into model_choice_. \throws
   /// Error{kBadInput} on another one
   void OpenBase(const std::string& checkpoint);
+  PlannedRun Plan(const TrainSettings& settings) const;
+  /// --find-batch: the settings with the micro-batch that was found.
+  TrainSettings FindBatch(const TrainPlan& plan);
+  /// Does what may run out of memory; under --auto-oom again, in halved micro-batches, until it has room.
+  template <typename Work>
+  auto InWhatMemoryThereIs(const Work& work);
   void Resume(const std::string& checkpoint);
   void WarnOfOtherMachine(const ComputeIdentity& stored);
   /// Whether a thing done every so many steps (0: never) is due after the present one.
@@ -202,6 +214,7 @@ class TrainJob {
   bool StoppedEarly() const;
   int Loop();
   void Evaluate();
+  void EvaluateOnce();
   /// Begins to save the present step. \throws what the save before threw, and in the foreground this one
   void Save();
   /// Records a background save that has ended, if one has. \param wait until none is under way
@@ -241,6 +254,9 @@ class TrainJob {
   LoaderOptions loader_;
   bool pin_ = false;
   AttentionBackend attention_ = AttentionBackend::kAuto;
+  ActivationCheckpointing checkpointing_ = ActivationCheckpointing::kNo;
+  int64_t runtime_bytes_ = 0;                ///< anonymous memory before there was a model
+  std::optional<int64_t> memory_cap_bytes_;  ///< --mem-fraction
   std::unique_ptr<SampleStream> stream_;
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<RunRecorder> recorder_;
@@ -278,6 +294,8 @@ void TrainJob::CheckSettings() const {
   const auto require = [](bool holds, const char* flag, const char* problem) {
     if (!holds) throw Error(ErrorCode::kUsage, flag, problem);
   };
+  require(!settings_.find_batch || !settings_.resume, "--find-batch",
+          "has no meaning with --resume: --batch and --accum split the run's steps otherwise");
   require(settings_.log_every >= 1, "--log-every", "must be at least 1 step");
   require(settings_.keep >= 0, "--keep", "must be at least 0 checkpoints");
   require(settings_.keep_best >= 0, "--keep-best", "must be at least 0 checkpoints");
@@ -330,6 +348,11 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
   loader_ = loader.options;
   pin_ = loader.pin;
   attention_ = ParseAttentionBackend(settings_.attn_backend, "--attn-backend");
+  if (settings_.mem_fraction) {
+    memory_cap_bytes_ =
+        gpu ? CapDeviceMemory(device_, *settings_.mem_fraction) : CapHostMemory(*settings_.mem_fraction);
+  }
+  checkpointing_ = ParseActivationCheckpointing(settings_.checkpoint_activations, "--checkpoint-activations");
   Announce(loader.reasons);
 
   // Everything that can be wrong with the input is found before a run directory is made.
@@ -398,10 +421,36 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
 MemoryUser TrainJob::memory_user() const {
   const std::string sizes = "micro-batches of " + std::to_string(plan_.batch) + " samples of up to " +
                             std::to_string(plan_.sequence_tokens) + " tokens";
-  const std::string hint = "lower --batch (raising --accum as much) or --seq, or take a smaller --model";
-  if (settings_.dry_run) return {"dry run, " + sizes, hint};
-  if (trainer_) return {"step " + std::to_string(trainer_->step() + 1) + ", " + sizes, hint};
-  return {"before the first step", "take a smaller --model"};
+  const std::string cap = memory_cap_bytes_
+                              ? "--mem-fraction " + nlohmann::json(*settings_.mem_fraction).dump() + ", " +
+                                    FormatBytes(static_cast<uint64_t>(*memory_cap_bytes_))
+                              : "";
+  if (!stream_) return {"before the first step", "take a smaller --model", cap};
+  // What is held tells too little: it is what did not get its memory that is missing there.
+  MemoryBreakdown memory = NeededByModel(model_choice_.config, plan_.precision, plan_.tuning, checkpointing_,
+                                         plan_.batch, plan_.sequence_tokens);
+  memory.snapshot = snapshot_.size_bytes();
+  if (stream_) memory.loader = stream_->loader_counts().most_held_bytes;
+  const auto shapes = MakeModel(model_choice_.config, plan_.precision, at::Device(at::kMeta), std::nullopt,
+                                AttentionBackend::kAuto, plan_.tuning);
+  const std::string hint =
+      "in this order: " + MemoryAdvice(memory, shapes->parameters(), checkpointing_, settings_.auto_oom);
+  return {(settings_.dry_run ? "dry run, "
+           : trainer_        ? "step " + std::to_string(trainer_->step() + 1) + ", "
+                             : "before the first step, ") +
+              sizes,
+          hint, cap};
+}
+
+MemoryBreakdown TrainJob::HeldMemory() const {
+  MemoryBreakdown memory = HeldByModel(*model_);
+  memory.optimizer = trainer_->optimizer_bytes();
+  memory.loader = stream_->loader_counts().most_held_bytes;
+  memory.snapshot = snapshot_.size_bytes();
+  // A GPU's libraries take host memory that came after the model.
+  memory.runtime = device_.is_cpu() ? runtime_bytes_ + ResidentFileBytes()
+                                    : ResidentBytes() - memory.loader - memory.snapshot;
+  return memory;
 }
 
 void TrainJob::Announce(const std::vector<ChoiceReason>& reasons) {
@@ -484,18 +533,19 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
     // How many checkpoints a time or epochs make is not known before the run: at most one a step.
     const int64_t interval_steps = save_every.time_s > 0 || save_every.epochs ? 1 : save_every.steps;
     const int64_t checkpoints = interval_steps > 0 ? (steps + interval_steps - 1) / interval_steps : 1;
-    const DryRunReport report = DryRun(
-        {.model = model_choice_.config,
-         .plan = plan_,
-         .device = device_,
-         .steps = steps,
-         .checkpoints_kept = settings_.keep > 0 ? std::min(settings_.keep, checkpoints) : checkpoints,
-         .step_records = steps / settings_.log_every,
-         .attention = attention_,
-         .snapshot = settings_.async_save == "on"    ? Snapshot::kYes
-                     : settings_.async_save == "off" ? Snapshot::kNo
-                                                     : Snapshot::kWhereItFits},
-        stream_.get());
+    const DryRunReport report =
+        DryRun({.model = model_choice_.config,
+                .plan = plan_,
+                .device = device_,
+                .steps = steps,
+                .checkpoints_kept = settings_.keep > 0 ? std::min(settings_.keep, checkpoints) : checkpoints,
+                .step_records = steps / settings_.log_every,
+                .attention = attention_,
+                .snapshot = settings_.async_save == "on"    ? Snapshot::kYes
+                            : settings_.async_save == "off" ? Snapshot::kNo
+                                                            : Snapshot::kWhereItFits,
+                .checkpointing = checkpointing_},
+               stream_.get());
     text += (text.empty() ? "" : "\n") + FormatDryRun(report);
     summary->update(EncodeDryRun(report));
     status = report.fits() ? 0 : kDoesNotFit;
@@ -504,14 +554,74 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
   return status;
 }
 
-void TrainJob::StartNew(bool gpu) {
-  model_choice_ = ChooseModel(settings_, data_->header().tokenizer, gpu);
-  const PlannedRun planned = PlanRun(
-      settings_, model_choice_.config, device_,
+PlannedRun TrainJob::Plan(const TrainSettings& settings) const {
+  return PlanRun(
+      settings, model_choice_.config, device_,
       [&](const SampleStreamOptions& options) {
         return SampleStream(data_.get(), options, {.workers = 0}).CountEpoch();
       },
       data_->header().record_kind);
+}
+
+TrainSettings TrainJob::FindBatch(const TrainPlan& plan) {
+  int64_t memory_bytes = device_.is_cpu() ? AvailableMemoryBytes() : FreeDeviceBytes(device_);
+  if (memory_cap_bytes_) memory_bytes = *memory_cap_bytes_;
+  const BatchSearch search = SearchBatch({.model = model_choice_.config,
+                                          .precision = plan.precision,
+                                          .device = device_,
+                                          .sequence_tokens = plan.sequence_tokens,
+                                          .time_s = kFindBatchTimeS,
+                                          .memory_bytes = memory_bytes,
+                                          .tuning = plan.tuning,
+                                          .checkpointing = checkpointing_});
+  TrainSettings settings = settings_;
+  if (search.points.empty()) {
+    LogWarning("--find-batch: not one sample could be tried; batch " + std::to_string(plan.batch) + " stays");
+    return settings;
+  }
+  const BatchPoint& found = search.chosen ? *search.chosen : search.points.back();
+  int64_t batch = found.batch;
+  std::string reason = search.chosen                       ? "larger ones are no faster"
+                       : search.stop == BatchStop::kMemory ? "larger ones do not fit"
+                                                           : "the largest that was tried in time";
+  if (search.chosen && search.stop == BatchStop::kMemory) reason = "the fastest of those that fit";
+  reason = FormatCount(found.tokens.median) + " tokens/s, " + reason;
+  if (settings_.batch || settings_.accum) {
+    // The step keeps its size.
+    const int64_t samples = plan.samples_per_step();
+    batch = std::min(batch, samples);
+    while (samples % batch != 0) --batch;
+    settings.accum = samples / batch;
+    reason += "; --accum " + std::to_string(*settings.accum) + " keeps the " + std::to_string(samples) +
+              " samples a step";
+  }
+  settings.batch = batch;
+  Announce({{"batch", reason, "batch " + std::to_string(batch)}});
+  return settings;
+}
+
+template <typename Work>
+auto TrainJob::InWhatMemoryThereIs(const Work& work) {
+  for (;;) {
+    std::optional<Error> problem;
+    try {
+      return work();
+    } catch (const std::exception& exception) {
+      if (settings_.auto_oom) problem = AsMemoryError(exception, memory_user());
+      if (!problem || !trainer_->HalveMicroBatches()) throw;
+    }
+    plan_ = trainer_->plan();
+    recorder_->set_plan(plan_);
+    recorder_->Warn("out of memory, " + std::string(problem->what()) + ": going on with --batch " +
+                    std::to_string(plan_.batch) + " --accum " + std::to_string(plan_.accum) +
+                    ", as many samples a step");
+  }
+}
+
+void TrainJob::StartNew(bool gpu) {
+  model_choice_ = ChooseModel(settings_, data_->header().tokenizer, gpu);
+  PlannedRun planned = Plan(settings_);
+  if (settings_.find_batch) planned = Plan(FindBatch(planned.plan));
   plan_ = planned.plan;
   epoch_ = planned.epoch;
   // Where the data is read many times, reading it once more to say so is cheap.
@@ -554,6 +664,7 @@ void TrainJob::StartNew(bool gpu) {
 
   if (plan_.tuning.lora && !model_choice_.start) MakeBase();
   const std::optional<StartModel>& start = model_choice_.start;
+  runtime_bytes_ = ResidentAnonymousBytes();
   const std::optional<uint64_t> weights_seed = start ? std::nullopt : std::optional(plan_.seed);
   model_ = MakeModel(model_choice_.config, plan_.precision, device_, weights_seed, attention_, plan_.tuning);
   if (start) {
@@ -656,6 +767,7 @@ void TrainJob::Resume(const std::string& checkpoint) {
     if (!data_changed) stream_->Seek(state.trainer.cursor);
     return;
   }
+  runtime_bytes_ = ResidentAnonymousBytes();
   if (plan_.tuning.lora) {
     model_ =
         MakeModel(model_choice_.config, plan_.precision, device_, std::nullopt, attention_, plan_.tuning);
@@ -705,6 +817,7 @@ void TrainJob::WarnOfOtherMachine(const ComputeIdentity& stored) {
 void TrainJob::MakeTrainer() {
   trainer_ = std::make_unique<Trainer>(model_.get(), stream_.get(), plan_, device_);
   trainer_->set_pin(pin_);
+  model_->set_activation_checkpointing(checkpointing_);
   layout_ = DescribeLayout(model_->parameters());
   matrices_ = DescribeMatrices(model_->parameters());
 }
@@ -788,6 +901,10 @@ bool TrainJob::Due(int64_t every) const {
 
 void TrainJob::Evaluate() {
   if (!eval_data_ || evaluated_step_ == trainer_->step()) return;
+  InWhatMemoryThereIs([&] { EvaluateOnce(); });
+}
+
+void TrainJob::EvaluateOnce() {
   const auto start = std::chrono::steady_clock::now();
   PerplexityMeter meter(model_.get(), plan_.sequence_tokens, plan_.batch * plan_.sequence_tokens);
   meter.set_masked(IsMasked(eval_data_->header(), plan_.labels_on()));
@@ -994,7 +1111,7 @@ int TrainJob::Loop() {
     const double epochs_before = stream_->epochs();
     FinishSave(/*wait=*/false);
     const bool saving = writer_.busy();
-    const StepReport report = trainer_->Step(read);
+    const StepReport report = InWhatMemoryThereIs([&] { return trainer_->Step(read); });
     recorder_->RecordStep(report, stream_->epochs(), saving);
     if (next == first + 1) SavesInBackground();
     if (report.read && report.labels > 0) history_.AddStep(report.step, report.loss_nats, report.lr);
@@ -1031,6 +1148,7 @@ int TrainJob::Loop() {
     status = static_cast<int>(ErrorCode::kIo);
     reason += ", but copies of checkpoints are missing";
   }
+  recorder_->set_memory(HeldMemory(), PeakResidentBytes() + PeakDeviceBytes(device_));
   recorder_->RecordEnd(status, reason);
   return status;
 }

@@ -75,6 +75,10 @@ struct TrainSettings {
   int threads = 0;  ///< 0: usable physical cores
   std::string device = "auto";
   std::optional<double> peak_tflops;  ///< of the device, 1e12 operations a second; absent: by its name
+  bool auto_oom = false;              ///< halve the micro-batch where memory runs out
+  std::optional<double> mem_fraction;         ///< cap on memory, of what is free at the start
+  bool find_batch = false;                    ///< measure the micro-batch that trains fastest
+  std::string checkpoint_activations = "no";  ///< as ParseActivationCheckpointing takes it
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   std::string save_every;         ///< as ParseSaveInterval takes it; empty: a tenth of the run
   std::string async_save = "auto";  ///< on, off or auto: checkpoints are written by a thread of their own

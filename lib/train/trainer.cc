@@ -45,9 +45,9 @@ StepReport Trainer::Step(bool read) {
   report.loss_scale = scaler_.scale();
 
   std::vector<PackedBatch> micro_batches(static_cast<size_t>(plan_.accum));
-  const std::vector<Sample> samples = stream_->NextStep(plan_.samples_per_step(), plan_.drop_last);
-  for (size_t i = 0; i < samples.size(); ++i) {
-    samples[i].AppendTo(&micro_batches[i / static_cast<size_t>(plan_.batch)]);
+  if (samples_.empty()) samples_ = stream_->NextStep(plan_.samples_per_step(), plan_.drop_last);
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    samples_[i].AppendTo(&micro_batches[i / static_cast<size_t>(plan_.batch)]);
   }
   for (const PackedBatch& micro_batch : micro_batches) {
     report.tokens += micro_batch.num_tokens();
@@ -113,6 +113,7 @@ StepReport Trainer::Step(bool read) {
   }
 
   ++step_;
+  samples_.clear();
   tokens_seen_ += report.tokens;
   labels_seen_ += report.labels;
   report.host_time_s = SecondsSince(start);
@@ -121,6 +122,24 @@ StepReport Trainer::Step(bool read) {
   report.step_time_s = unread_time_s_ / static_cast<double>(unread_steps_);
   if (report.read) unread_time_s_ = 0, unread_steps_ = 0;
   return report;
+}
+
+bool Trainer::HalveMicroBatches() {
+  if (plan_.batch == 1) return false;
+  const int64_t samples = plan_.samples_per_step();
+  int64_t batch = plan_.batch / 2;
+  while (samples % batch != 0) --batch;
+  plan_.batch = batch;
+  plan_.accum = samples / batch;
+  model_->ReleaseActivations();
+  if (device_step_) {  // it holds losses of the step that failed
+    const StepState state = device_step_->Read(&reader_);
+    device_step_->Set({.scale = state.loss_scale,
+                       .good_steps = static_cast<int64_t>(state.good_steps),
+                       .skipped_steps = static_cast<int64_t>(state.skipped_steps)},
+                      static_cast<int64_t>(state.updates));
+  }
+  return true;
 }
 
 void Trainer::ReadDevice() {
@@ -160,6 +179,7 @@ void Trainer::Restore(const TrainerState& state) {
     throw Error(ErrorCode::kBadInput, "training state", "its moments belong to a model of another size");
   }
   stream_->Seek(state.cursor);
+  samples_.clear();
   optimizer_.exp_avg().copy_(state.exp_avg);
   optimizer_.exp_avg_sq().copy_(state.exp_avg_sq);
   optimizer_.set_steps(state.updates);

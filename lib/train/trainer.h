@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "lib/data/sample_stream.h"
 #include "lib/model/language_model.h"
@@ -71,10 +72,17 @@ class Trainer {
   ///         same weights and the step that was the first
   /// \param read whether the report must hold this step's numbers; on a GPU that waits for the step to end
   StepReport Step(bool read = true);
+  /// After a Step that threw for want of memory: gives back what the model's passes hold and makes
+  /// micro-batches at most half as large, and as many more of them; the next Step takes the samples of that
+  /// step again. The weights are those before it. \returns false, and does nothing, where a micro-batch is
+  /// one sample
+  bool HalveMicroBatches();
   bool done() const { return step_ >= plan_.schedule.total_steps; }
   int64_t step() const { return step_; }
   int64_t tokens_seen() const { return tokens_seen_; }
   const TrainPlan& plan() const { return plan_; }
+  /// Of the optimizer's moments.
+  int64_t optimizer_bytes() const { return optimizer_.state_bytes(); }
   /// The tensors are the live ones, on the trainer's device: use them before the next Step. Waits for a GPU.
   /// \throws Error{kNonFinite} as Step
   TrainerState state();
@@ -97,6 +105,7 @@ class Trainer {
   LossScaler scaler_;
   std::optional<DeviceStep> device_step_;  ///< where numbers stay on the device
   HostReader reader_;
+  std::vector<Sample> samples_;  ///< of the step under way
   StepReport last_read_;      ///< the numbers of the last look
   double unread_time_s_ = 0;  ///< of the steps since then
   int64_t unread_steps_ = 0;

@@ -353,7 +353,7 @@ TEST_F(TrainToolTest, AMachineWithTooLittleMemoryIsNoBugAndTheMessageNamesTheFla
   EXPECT_EQ(result.exit_status, 4);
   EXPECT_THAT(result.standard_error,
               testing::HasSubstr("train: error: memory: can't allocate memory: you tried to allocate 12800"));
-  EXPECT_THAT(result.standard_error, testing::HasSubstr("\ntrain: hint: take a smaller --model"));
+  EXPECT_THAT(result.standard_error, testing::HasSubstr("\ntrain: hint: in this order: weights with gradients and moments, "));
 }
 
 TEST_F(TrainToolTest, MissingDataSaysHowToMakeIt) {

@@ -67,6 +67,33 @@ class OverflowingModel final : public LanguageModel {
   double largest_gradient_scale_;
 };
 
+/// Passes everything on to a model, but runs out of memory in the middle of a step whose micro-batches hold
+/// more than some tokens.
+class CrampedModel final : public LanguageModel {
+ public:
+  CrampedModel(LanguageModel* model, int64_t most_tokens) : model_(model), most_tokens_(most_tokens) {}
+  const ModelConfig& config() const override { return model_->config(); }
+  FlatParameters& parameters() override { return model_->parameters(); }
+  const FlatParameters& parameters() const override { return std::as_const(*model_).parameters(); }
+  LossSum Loss(const ModelInput& input) override { return model_->Loss(input); }
+  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
+    const LossSum loss = model_->LossAndGradients(input, scale);  // leaves gradients behind
+    if (++passes > 1 && input.tokens_n.numel() > most_tokens_) throw std::bad_alloc();
+    return loss;
+  }
+  at::Tensor Logits(const ModelInput& input) override { return model_->Logits(input); }
+  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences) override {
+    return model_->NewDecoder(max_tokens, sequences);
+  }
+  ModelMemory memory() const override { return model_->memory(); }
+  void ReleaseActivations() override { model_->ReleaseActivations(); }
+  int64_t passes = 0;
+
+ private:
+  LanguageModel* model_;
+  int64_t most_tokens_;
+};
+
 at::Tensor WeightsOf(LanguageModel& model) {
   return model.parameters().values().clone();
 }
@@ -100,6 +127,46 @@ TEST(Trainer, LossTermsSteerTheWeightsAndLeaveTheReportedLossAlone) {
   EXPECT_NEAR(with.z_loss_nats, 0.01 * std::pow(std::log(kTinyVocab), 2), 0.01);
   EXPECT_NE(with.smoothing_nats, 0);
   EXPECT_GT(LargestDifference(WeightsOf(*plain.model), WeightsOf(*steered.model)), 0);
+}
+
+TEST(Trainer, AStepThatRanOutOfMemoryIsTakenAgainInHalvedMicroBatchesFromTheSameSamples) {
+  const MemoryShardSet set = CountingDocuments();
+  for (const bool defer : {false, true}) {
+    TrainPlan plan = TinyPlan();
+    plan.batch = 6;
+    plan.accum = 2;
+    TrainPlan small = plan;
+    small.batch = 1;
+    small.accum = 12;
+    TrainingRun expected(set, small, defer);
+    const auto real = MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed);
+    CrampedModel cramped(real.get(), plan.sequence_tokens);
+    SampleStream stream(&set, plan.stream_options());
+    Trainer trainer(&cramped, &stream, plan, at::Device(at::kCPU), defer);
+    std::vector<int64_t> batches;
+    for (int step = 0; step < 5; ++step) {
+      StepReport report;
+      for (bool done = false; !done;) {
+        try {
+          report = trainer.Step();
+          done = true;
+        } catch (const std::bad_alloc&) {
+          ASSERT_TRUE(trainer.HalveMicroBatches());
+          EXPECT_EQ(real->memory().activation_bytes, 0);
+          batches.push_back(trainer.plan().batch);
+          EXPECT_EQ(trainer.plan().samples_per_step(), 12);
+        }
+      }
+      const StepReport wanted = expected.trainer.Step();
+      EXPECT_EQ(report.loss_nats, wanted.loss_nats);
+      EXPECT_EQ(report.tokens, wanted.tokens);
+      EXPECT_EQ(report.grad_norm, wanted.grad_norm);
+    }
+    EXPECT_EQ(batches, (std::vector<int64_t>{3, 1}));
+    EXPECT_TRUE(at::equal(WeightsOf(*real), WeightsOf(*expected.model)));
+    EXPECT_EQ(trainer.state().cursor, expected.trainer.state().cursor);
+    EXPECT_FALSE(trainer.HalveMicroBatches());
+  }
 }
 
 TEST(Trainer, StepsOfADroppedLastNeverMixEpochs) {

@@ -208,6 +208,14 @@ int64_t FreeMemoryBytes(int32_t device) {
   return cudaMemGetInfo(&free, &total) == cudaSuccess ? static_cast<int64_t>(free) : 0;
 }
 
+int64_t CapMemory(int32_t device, double fraction) {
+  const c10::cuda::CUDAGuard guard(static_cast<c10::DeviceIndex>(device));
+  size_t free = 0, total = 0;
+  c10::cuda::CUDACachingAllocator::setMemoryFraction(fraction, static_cast<c10::DeviceIndex>(device));
+  if (cudaMemGetInfo(&free, &total) != cudaSuccess) return 0;
+  return static_cast<int64_t>(fraction * static_cast<double>(total));
+}
+
 void RefuseWaiting(bool refuse) {
   c10::cuda::warning_state().set_sync_debug_mode(refuse ? c10::cuda::SyncDebugMode::L_ERROR
                                                         : c10::cuda::SyncDebugMode::L_DISABLED);
@@ -221,6 +229,7 @@ constexpr CudaPlugin kPlugin = {.interface = kCudaPluginInterface,
                                 .device_info = &DeviceInfo,
                                 .peak_memory_bytes = &PeakMemoryBytes,
                                 .free_memory_bytes = &FreeMemoryBytes,
+                                .cap_memory = &CapMemory,
                                 .refuse_waiting = &RefuseWaiting};
 
 }  // namespace

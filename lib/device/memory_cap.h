@@ -1,0 +1,19 @@
+/// A cap on the memory that this process may take, so that what is above it fails instead of pressing others
+/// out.
+///
+/// On a host it is the kernel's limit on private writable memory (RLIMIT_DATA), which counts what is
+/// allocated whether or not it was touched: heap, tensors, threads' stacks; not the data set's mapped files.
+/// What is above it fails as any allocation without memory does (memory_error.h). It holds for the life of
+/// the process.
+#pragma once
+
+#include <cstdint>
+
+namespace trainwright {
+
+/// Limits what is allocated from now on to a share of AvailableMemoryBytes(). \param fraction in (0, 1]
+/// \returns the limit in bytes, what the process has already not counted
+/// \throws Error{kUsage} on another fraction, Error{kIo} where the system refuses or does not tell
+int64_t CapHostMemory(double fraction);
+
+}  // namespace trainwright

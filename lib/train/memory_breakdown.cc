@@ -1,0 +1,116 @@
+#include "lib/train/memory_breakdown.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lib/base/units.h"
+
+namespace trainwright {
+namespace {
+
+constexpr size_t kTensorsNamed = 2;
+
+std::string Bytes(int64_t size) { return FormatBytes(static_cast<uint64_t>(size)); }
+
+std::string LargestTensors(const FlatParameters& parameters) {
+  std::vector<const Parameter*> sorted;
+  for (const Parameter& parameter : parameters.all()) sorted.push_back(&parameter);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Parameter* a, const Parameter* b) { return a->size > b->size; });
+  std::string text;
+  for (size_t i = 0; i < std::min(kTensorsNamed, sorted.size()); ++i) {
+    text += (i == 0 ? "" : ", ") + sorted[i]->name + " " + nlohmann::json(sorted[i]->shape).dump();
+  }
+  return text;
+}
+
+std::vector<std::pair<const char*, int64_t>> Parts(const MemoryBreakdown& memory) {
+  return {{"params", memory.params},           {"grads", memory.grads},   {"optimizer", memory.optimizer},
+          {"activations", memory.activations}, {"loader", memory.loader}, {"snapshot", memory.snapshot},
+          {"runtime", memory.runtime}};
+}
+
+}  // namespace
+
+MemoryBreakdown HeldByModel(LanguageModel& model) {
+  FlatParameters& parameters = model.parameters();
+  MemoryBreakdown memory;
+  const auto values = static_cast<int64_t>(parameters.values().nbytes());
+  memory.params = values + parameters.frozen_bytes();
+  if (!parameters.compute().is_same(parameters.values())) {
+    memory.params += static_cast<int64_t>(parameters.compute().nbytes());
+  }
+  memory.grads = values;  // what gradients() has, without making it
+  const ModelMemory held = model.memory();
+  memory.activations = held.activation_bytes + held.logits_bytes;
+  return memory;
+}
+
+MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, const FineTuning& tuning,
+                              ActivationCheckpointing checkpointing, int64_t samples, int64_t sequence_tokens) {
+  const auto shapes =
+      MakeModel(config, precision, at::Device(at::kMeta), std::nullopt, AttentionBackend::kAuto, tuning);
+  shapes->set_activation_checkpointing(checkpointing);
+  MemoryBreakdown memory = HeldByModel(*shapes);
+  memory.optimizer = 2 * memory.grads;
+  if (!config.llama_like()) return memory;
+  ModelInput input;
+  const int64_t tokens = samples * sequence_tokens;
+  input.tokens_n = at::zeros({tokens}, at::kLong);
+  input.positions_n = at::zeros({tokens}, at::kLong);
+  input.labels_n = at::zeros({tokens}, at::kLong);
+  input.pin = false;
+  for (int64_t i = 0; i <= samples; ++i) input.span_starts.push_back(static_cast<int32_t>(i * sequence_tokens));
+  shapes->LossAndGradients(input, 1.0);
+  memory.activations = HeldByModel(*shapes).activations;
+  return memory;
+}
+
+std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& parameters,
+                         ActivationCheckpointing checkpointing, bool auto_oom) {
+  std::string activations = auto_oom ? "" : "--auto-oom, ";
+  if (checkpointing != ActivationCheckpointing::kFull) activations += "--checkpoint-activations full, ";
+  activations += "a lower --batch (raising --accum as much), a lower --seq";
+  struct Advice {
+    int64_t size_bytes;
+    std::string text;
+  };
+  const int64_t state = memory.params + memory.grads + memory.optimizer;
+  std::vector<Advice> advice = {
+      {state, "weights with gradients and moments, " + Bytes(state) + ", the largest " + LargestTensors(parameters) +
+                  ": a smaller --model"},
+      {memory.activations, "activations, " + Bytes(memory.activations) + ": " + activations},
+      {memory.snapshot, "the copy for checkpoints, " + Bytes(memory.snapshot) + ": --async-save off"},
+      {memory.loader, "the loader, " + Bytes(memory.loader) + ": fewer --workers or a lower --prefetch"}};
+  std::stable_sort(advice.begin(), advice.end(),
+                   [](const Advice& a, const Advice& b) { return a.size_bytes > b.size_bytes; });
+  std::string text;
+  for (const Advice& part : advice) {
+    if (part.size_bytes > 0) text += (text.empty() ? "" : "; ") + part.text;
+  }
+  return text;
+}
+
+nlohmann::ordered_json EncodeMemory(const MemoryBreakdown& memory, int64_t peak_bytes) {
+  nlohmann::ordered_json json;
+  for (const auto& [name, size] : Parts(memory)) json[name] = size;
+  json["total"] = memory.total();
+  json["peak"] = peak_bytes;
+  return json;
+}
+
+std::string FormatMemory(const MemoryBreakdown& memory, int64_t peak_bytes) {
+  std::vector<std::pair<const char*, int64_t>> parts = Parts(memory);
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [name, size] : parts) {
+    if (size > 0) text += (text.empty() ? "" : ", ") + std::string(name) + " " + Bytes(size);
+  }
+  return text + ": " + Bytes(memory.total()) + " of the peak of " + Bytes(peak_bytes);
+}
+
+}  // namespace trainwright

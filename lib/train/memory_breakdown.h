@@ -1,0 +1,47 @@
+/// Where the memory of a run is, by what holds it, and what to change when there is not enough.
+///
+/// Nothing is a remainder: every part is counted by what holds it, and the peak beside them by the system (on a
+/// GPU, by torch's allocator), so that the difference of the two is what nobody accounts for: packed operands of
+/// products and the slack of allocators.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lib/model/language_model.h"
+
+namespace trainwright {
+
+/// Bytes.
+struct MemoryBreakdown {
+  int64_t params = 0;  ///< weights: masters, copies in the short type, frozen ones
+  int64_t grads = 0;
+  int64_t optimizer = 0;    ///< moments
+  int64_t activations = 0;  ///< what the passes keep and their scratch, a slice of logits among it
+  int64_t loader = 0;       ///< samples in use and ready
+  int64_t snapshot = 0;     ///< the copy that checkpoints are written from
+  int64_t runtime = 0;      ///< code and mapped files, and what the process had before it made a model
+  int64_t total() const { return params + grads + optimizer + activations + loader + snapshot + runtime; }
+  bool operator==(const MemoryBreakdown&) const = default;
+};
+
+/// What a model, its gradients and its passes hold now; the rest is left 0.
+MemoryBreakdown HeldByModel(LanguageModel& model);
+/// What the passes of a micro-batch take, from shapes alone, beside what the model and its moments hold; nothing is allocated. \param samples of `sequence_tokens` each
+/// \returns what is known: of families that have no shapes to run on, without activations
+MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, const FineTuning& tuning,
+                              ActivationCheckpointing checkpointing, int64_t samples, int64_t sequence_tokens);
+
+/// The parts in order of size and what makes each smaller, the largest weights by name:
+/// "activations, 3.1 GB: ...; weights, 1.2 GB, the largest model.embed_tokens.weight [32000, 2048]: ...".
+/// \param checkpointing in force: what is full already is not advised
+std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& parameters,
+                         ActivationCheckpointing checkpointing, bool auto_oom);
+
+/// The parts, their total and the measured peak, for metrics.jsonl.
+nlohmann::ordered_json EncodeMemory(const MemoryBreakdown& memory, int64_t peak_bytes);
+/// The same for people, largest first, in a line.
+std::string FormatMemory(const MemoryBreakdown& memory, int64_t peak_bytes);
+
+}  // namespace trainwright

@@ -1,0 +1,182 @@
+// The memory levers of the tool `train`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/support/support.h"
+
+namespace trainwright::test {
+namespace {
+
+class TrainMemoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    WriteModel("tiny.json", 32, 3);
+    const ProcessResult made =
+        Shell("head -n 600 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/");
+    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+  }
+  void WriteModel(const std::string& name, int hidden_size, int layers) {
+    const nlohmann::json config = {{"architectures", {"LlamaForCausalLM"}},
+                                   {"model_type", "llama"},
+                                   {"vocab_size", 258},
+                                   {"hidden_size", hidden_size},
+                                   {"intermediate_size", 4 * hidden_size},
+                                   {"num_hidden_layers", layers},
+                                   {"num_attention_heads", 2},
+                                   {"num_key_value_heads", 2},
+                                   {"head_dim", hidden_size / 2},
+                                   {"max_position_embeddings", 128},
+                                   {"rms_norm_eps", 1e-5},
+                                   {"rope_theta", 10000.0},
+                                   {"tie_word_embeddings", true},
+                                   {"hidden_act", "silu"}};
+    WriteFile(folder_.path(name), config.dump());
+  }
+  /// Runs a script in an own folder. One thread: the tests may share their cores.
+  ProcessResult Shell(const std::string& script) {
+    return RunShell("set -u; export DATA='" + Fixture("../examples/data") +
+                    "' TRAINWRIGHT_THREADS=1 TRAINWRIGHT_MODEL=tiny.json; cd '" + folder_.path() + "'\n" +
+                    script);
+  }
+  nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
+  std::vector<nlohmann::json> Metrics(const std::string& run) {
+    std::vector<nlohmann::json> records;
+    std::istringstream content(ReadFile(folder_.path(run + "/metrics.jsonl")));
+    for (std::string line; std::getline(content, line);) records.push_back(nlohmann::json::parse(line));
+    return records;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TrainMemoryTest, CheckpointedActivationsEndInTheSameWeightsAlsoAcrossAResumption) {
+  const ProcessResult result = Shell(R"(
+    run() { train -q --steps 6 --batch 2 --save-every 3 --max-minutes 0 "$@" 2> log || cat log; }
+    for kind in no selective full; do
+      run --checkpoint-activations $kind --out $kind
+      sha256sum < $kind/latest/model.safetensors
+    done
+    rm -r full/checkpoints/step-00000006
+    run --checkpoint-activations selective --out full --resume
+    sha256sum < full/latest/model.safetensors)");
+  std::istringstream lines(result.standard_output);
+  std::vector<std::string> hashes;
+  for (std::string line; std::getline(lines, line);) hashes.push_back(line);
+  ASSERT_EQ(hashes.size(), 4) << result.standard_output << result.standard_error;
+  for (const std::string& hash : hashes) EXPECT_EQ(hash, hashes[0]);
+}
+
+TEST_F(TrainMemoryTest, ADryRunTellsWhatCheckpointedActivationsTake) {
+  std::vector<int64_t> bytes;
+  for (const std::string kind : {"no", "selective", "full"}) {
+    const ProcessResult result =
+        Shell("train -q --dry-run --steps 2 --batch 2 --seq 64 --checkpoint-activations " + kind +
+              " --summary " + kind + ".json");
+    ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+    bytes.push_back(Json(kind + ".json").at("memory_bytes").at("activations").get<int64_t>());
+  }
+  // Of each token and layer but one: the inside of the MLP; then qkv, attention, its statistic and the middle.
+  const int64_t mlp = 2 * 4 * 32, others = 3 * 32 + 32 + 2 + 32;
+  EXPECT_GT(bytes[0], bytes[1]);
+  EXPECT_EQ((bytes[0] - bytes[1]) * others, (bytes[1] - bytes[2]) * mlp);
+}
+
+TEST_F(TrainMemoryTest, ThePartsOfTheMemorySumToTheMeasuredPeak) {
+  WriteModel("wide.json", 256, 8);
+  for (const std::string run : {"--model tiny.json --batch 2 --out tiny", "--model wide.json --batch 16 --out wide"}) {
+    const std::string name = run.substr(run.rfind(' ') + 1);
+    const ProcessResult result = Shell("train --steps 3 --seq 128 --async-save on --summary " + name + ".json " + run);
+    ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+    EXPECT_THAT(result.standard_error, testing::HasSubstr("memory: "));
+    const nlohmann::json memory = Metrics(name).back().at("memory_bytes");
+    int64_t sum = 0;
+    for (const char* part : {"params", "grads", "optimizer", "activations", "loader", "snapshot", "runtime"}) {
+      EXPECT_GT(memory.at(part).get<int64_t>(), 0) << part;
+      sum += memory.at(part).get<int64_t>();
+    }
+    const auto peak = memory.at("peak").get<double>();
+    EXPECT_NEAR(static_cast<double>(sum), peak, 0.1 * peak) << name << memory;
+    EXPECT_EQ(Json(name + ".json").at("memory_bytes"), memory);
+  }
+}
+
+/// Layers whose activations are far above the weights.
+class CappedTest : public TrainMemoryTest {
+ protected:
+  /// What a cap of `bytes` is as a share of the memory that is available now.
+  std::string Fraction(double bytes) {
+    std::istringstream words(
+        Shell("grep MemAvailable /proc/meminfo; cat /sys/fs/cgroup/memory.max 2> /dev/null; "
+              "grep '^anon ' /sys/fs/cgroup/memory.stat 2> /dev/null")
+            .standard_output);
+    std::string name, unit, limit, anon;
+    double available = 0, used = 0;
+    words >> name >> available >> unit;
+    available *= 1024;
+    if (words >> limit >> anon >> used && limit != "max")
+      available = std::min(available, std::stod(limit) - used);
+    return std::to_string(bytes / available);
+  }
+};
+
+TEST_F(CappedTest, AnAllocationAboveTheCapIsStatus5AndNamesCapAndFlags) {
+  WriteModel("wide.json", 256, 8);
+  const ProcessResult result = Shell(
+      "train -q --model wide.json --steps 1 --batch 64 --seq 128 --async-save off --out run "
+      "--mem-fraction " +
+      Fraction(300e6));
+  EXPECT_EQ(result.exit_status, 5) << result.standard_error;
+  EXPECT_THAT(result.standard_error, testing::HasSubstr("under --mem-fraction 0."));
+  EXPECT_THAT(result.standard_error, testing::HasSubstr("--auto-oom"));
+  EXPECT_THAT(result.standard_error, testing::HasSubstr("raise --mem-fraction"));
+}
+
+TEST_F(CappedTest, AutoOomGoesOnInSmallerMicroBatchesWithTheSameSamplesAStepAndSaysSo) {
+  WriteModel("wide.json", 256, 8);
+  const ProcessResult result = Shell(
+      "run() { train -q --model wide.json --steps 2 --seq 128 --async-save off \"$@\"; }\n"
+      "run --batch 64 --auto-oom --out capped --mem-fraction " +
+      Fraction(500e6) + " 2> log; echo $?");
+  EXPECT_EQ(result.standard_output, "0\n") << ReadFile(folder_.path("log"));
+  int64_t warnings = 0, accum = 0, batch = 0;
+  for (const nlohmann::json& record : Metrics("capped")) {
+    const std::string type = record.at("type");
+    warnings += type == "warning" && record.at("message").get<std::string>().starts_with("out of memory");
+    if (type != "step") continue;
+    EXPECT_EQ(record.at("effective_batch"), 64);
+    accum = record.at("accum");
+    batch = 64 / accum;
+  }
+  EXPECT_GE(warnings, 1);
+  EXPECT_GT(accum, 1);
+  const std::string split = " --batch " + std::to_string(batch) + " --accum " + std::to_string(accum);
+  const ProcessResult same = Shell("train -q --model wide.json --steps 2 --seq 128 --out same" + split +
+                                   " && cmp same/latest/model.safetensors capped/latest/model.safetensors");
+  EXPECT_EQ(same.exit_status, 0) << same.standard_output << same.standard_error;
+}
+
+TEST_F(TrainMemoryTest, AFractionOutOfRangeIsRefused) {
+  for (const char* fraction : {"0", "1.5", "-1", "nan"}) {
+    const ProcessResult result = Shell(std::string("train -q --steps 1 --mem-fraction ") + fraction);
+    EXPECT_EQ(result.exit_status, 2) << fraction << result.standard_error;
+  }
+}
+
+TEST_F(TrainMemoryTest, TheBatchThatWasFoundKeepsTheSizeOfTheStep) {
+  const ProcessResult result = Shell("train --find-batch --batch 6 --accum 2 --steps 1 --seq 32 --out run");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, testing::HasSubstr("12 samples a step"));
+  EXPECT_THAT(result.standard_error, testing::HasSubstr("tokens/s"));
+  for (const nlohmann::json& record : Metrics("run")) {
+    if (record.at("type") == "step") EXPECT_EQ(record.at("effective_batch"), 12);
+  }
+}
+
+}  // namespace
+}  // namespace trainwright::test
