@@ -81,7 +81,8 @@ TEST_F(TrainMemoryTest, ADryRunTellsWhatCheckpointedActivationsTake) {
     ASSERT_EQ(result.exit_status, 0) << result.standard_error;
     bytes.push_back(Json(kind + ".json").at("memory_bytes").at("activations").get<int64_t>());
   }
-  // Of each token and layer but one: the inside of the MLP; then qkv, attention, its statistic and the middle.
+  // Of each token and layer but one: the inside of the MLP; then qkv, attention, its statistic and the
+  // middle.
   const int64_t mlp = 2 * 4 * 32, others = 3 * 32 + 32 + 2 + 32;
   EXPECT_GT(bytes[0], bytes[1]);
   EXPECT_EQ((bytes[0] - bytes[1]) * others, (bytes[1] - bytes[2]) * mlp);
@@ -89,14 +90,17 @@ TEST_F(TrainMemoryTest, ADryRunTellsWhatCheckpointedActivationsTake) {
 
 TEST_F(TrainMemoryTest, ThePartsOfTheMemorySumToTheMeasuredPeak) {
   WriteModel("wide.json", 256, 8);
-  for (const std::string run : {"--model tiny.json --batch 2 --out tiny", "--model wide.json --batch 16 --out wide"}) {
+  for (const std::string run :
+       {"--model tiny.json --batch 2 --out tiny", "--model wide.json --batch 16 --out wide"}) {
     const std::string name = run.substr(run.rfind(' ') + 1);
-    const ProcessResult result = Shell("train --steps 3 --seq 128 --async-save on --summary " + name + ".json " + run);
+    const ProcessResult result =
+        Shell("train --steps 3 --seq 128 --async-save on --summary " + name + ".json " + run);
     ASSERT_EQ(result.exit_status, 0) << result.standard_error;
     EXPECT_THAT(result.standard_error, testing::HasSubstr("memory: "));
     const nlohmann::json memory = Metrics(name).back().at("memory_bytes");
     int64_t sum = 0;
-    for (const char* part : {"params", "grads", "optimizer", "activations", "loader", "snapshot", "runtime"}) {
+    for (const char* part :
+         {"params", "grads", "optimizer", "activations", "loader", "snapshot", "runtime"}) {
       EXPECT_GT(memory.at(part).get<int64_t>(), 0) << part;
       sum += memory.at(part).get<int64_t>();
     }
