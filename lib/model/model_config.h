@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/nn/rope_scaling.h"
+#include "lib/nn/rope_parameters.h"
 
 namespace trainwright {
 

@@ -82,15 +82,6 @@ at::Tensor DynamicTheta(const RopeParameters& rope, int64_t share, int64_t lengt
 
 }  // namespace
 
-int64_t RopeParameters::RotaryShare(int64_t head_dim) const {
-  return static_cast<int64_t>(static_cast<double>(head_dim) * partial_rotary_factor);
-}
-
-int64_t RopeParameters::LengthClass(int64_t length) const {
-  if (!depends_on_length() || length <= original_positions) return 0;
-  return type == RopeType::kDynamic ? length : 1;
-}
-
 at::Tensor RopeFrequencies(const RopeParameters& rope, int64_t head_dim, int64_t length) {
   const int64_t share = rope.RotaryShare(head_dim);
   const bool beyond = rope.LengthClass(length) != 0;

@@ -40,10 +40,14 @@ nlohmann::ordered_json EncodeLora(const std::optional<LoraOptions>& lora) {
           {"rank_stabilized", lora->rank_stabilized}};
 }
 
-/// Plans before adapters existed say nothing of them.
 FineTuning DecodeTuning(const nlohmann::json& json, const std::string& path) {
   FineTuning tuning;
-  const nlohmann::json encoded = json.value("lora", nlohmann::json());
+  const auto quant = json.at("quant").get<std::string>();
+  if (quant != kPlain && quant != kNf4) {
+    throw Error(ErrorCode::kBadInput, "quant", "unknown name '" + quant + "'");
+  }
+  tuning.frozen_format = quant == kNf4 ? WeightFormat::kNf4 : WeightFormat::kPlain;
+  const nlohmann::json& encoded = json.at("lora");
   if (encoded.is_null()) return tuning;
   LoraOptions lora;
   ReadField(encoded, "rank", path, &lora.rank);
@@ -52,11 +56,6 @@ FineTuning DecodeTuning(const nlohmann::json& json, const std::string& path) {
   ReadField(encoded, "targets", path, &lora.targets);
   ReadField(encoded, "rank_stabilized", path, &lora.rank_stabilized);
   tuning.lora = lora;
-  const auto quant = json.at("quant").get<std::string>();
-  if (quant != kPlain && quant != kNf4) {
-    throw Error(ErrorCode::kBadInput, "quant", "unknown name '" + quant + "'");
-  }
-  tuning.frozen_format = quant == kNf4 ? WeightFormat::kNf4 : WeightFormat::kPlain;
   return tuning;
 }
 
