@@ -44,6 +44,8 @@ int Run(const EvaluateOptions& options, ToolRun* run) {
   job.add_eos = options.eos;
   job.allow_other_tokenizer = options.allow_other_tokenizer;
   job.loss_on = ParseLossOn(options.loss_on);
+  job.eval_split = options.eval_split;
+  job.eval_split_seed = options.eval_split_seed;
   job.sequence_tokens = options.seq;
   job.batch_sequences = options.batch;
   job.mixed_precision = options.mixed_precision;

@@ -100,6 +100,10 @@ void DefineEvaluateOptions(CLI::App& app, EvaluateOptions* options) {
                  "of conversations in shards (pretokenize --records sft), what is measured: assistant for the answers "
                  "and the marks that end them, all for every token")
       ->check(CLI::IsMember({"assistant", "all"}));
+  app.add_option("--eval-split", options->eval_split,
+                 "of shards, only what train --eval-split holds out: a share or a number of the documents")
+      ->type_name("SHARE|COUNT");
+  app.add_option("--eval-split-seed", options->eval_split_seed, "as train's, with --eval-split");
   app.add_option("--seq", options->seq, "longest span in tokens; 0: the model's context")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--batch", options->batch, "sequences computed at once")->check(CLI::PositiveNumber);

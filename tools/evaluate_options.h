@@ -15,6 +15,8 @@ struct EvaluateOptions {
   std::vector<std::string> keys;
   bool bos = false, eos = false, allow_other_tokenizer = false;
   std::string loss_on = "assistant";
+  std::string eval_split;
+  uint64_t eval_split_seed = 0;
   std::string samples, gold, answer_format = "auto";
   double min_accuracy = 0;
   int64_t seq = 0, batch = 8;

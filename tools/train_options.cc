@@ -103,6 +103,16 @@ const ToolInfo& TrainInfo() {
             "training waited for data is data_wait_s in the step records: raise --workers or "
             "--prefetch when it grows, lower them when memory is short. Samples run on from one "
             "epoch into the next, in the middle of a step too, unless --drop-last is given."},
+           {"HOLDING OUT",
+            "--eval-split divides the documents of --data by their own content: a document is held out when XXH3-64 "
+            "of its ids as little-endian 32-bit numbers, seeded from --eval-split-seed, is below a bound. So neither "
+            "the order of the data nor how it is packed nor --seed changes the side of a document, data that is added "
+            "moves none from one side to the other, and copies of a document lie on one side. Of a share p the bound "
+            "is p times 2^64, so about that share is held out, not exactly. Of a number of documents it is what lets "
+            "so many of this data pass (more where copies tie); a run that is resumed keeps it. Documents that pack "
+            "cut are divided as they lie in the chunks, each part by itself: pack with a --chunk as long as the "
+            "documents where no part of one may help to predict another. The label behind a cut is left out.\n\n"
+            "evaluate --eval-split measures another model on the same documents."},
            {"BEFORE TRAINING",
             "--explain prints a table on standard output of every option: its value, its origin "
             "(default, auto, preset, config, environment, command line, or the checkpoint that is resumed), "
@@ -194,7 +204,7 @@ const ToolInfo& TrainInfo() {
       .filter = false,
       .stdout_is_data = false,
       .presets = TrainPresets(),
-      .exclusive = {{"steps", "epochs", "tokens"}, {"model", "init"}, {"warmup", "warmup-ratio"},
+      .exclusive = {{"eval-data", "eval-split"}, {"steps", "epochs", "tokens"}, {"model", "init"}, {"warmup", "warmup-ratio"},
                     {"lora", "adapter"}, {"lora-alpha", "adapter"}, {"lora-targets", "adapter"}},
       .foreign_config = &LoraTrainerConfig(),
   };
@@ -221,6 +231,15 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
                  "shards to evaluate on, before, during and after training")
       ->type_name("FILE")
       ->group("Input and output");
+  app.add_option("--eval-split", settings->eval_split,
+                 "hold a share (0.05) or a number (200) of the documents of --data out of training, and evaluate on "
+                 "them; see HOLDING OUT")
+      ->type_name("SHARE|COUNT")
+      ->excludes("--eval-data")
+      ->group("Input and output");
+  app.add_option("--eval-split-seed", settings->eval_split_seed,
+                 "another choice of the documents that --eval-split holds out (default: 0, whatever --seed)")
+      ->group("Input and output");
   app.add_option(
          "--eval-every", settings->eval_every,
          "steps between evaluations; 0: only before and after (default: a tenth of the run, 10 to 500)")
@@ -232,7 +251,7 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
       ->type_name("PATIENCE")
       ->group("Input and output");
   app.add_option("--eval-tokens", settings->eval_tokens,
-                 "evaluate on about this many tokens of --eval-data (default: all)")
+                 "evaluate on about this many tokens of --eval-data or --eval-split (default: all)")
       ->group("Input and output");
   app.add_option("--save-every", settings->save_every,
                  "steps (200) or time (90s, 10m, 1.5h) between checkpoints, or epoch: after each pass over the data; "
@@ -247,7 +266,7 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--keep", settings->keep, "newest checkpoints to keep; 0: all")->group("Input and output");
   app.add_option("--keep-best", settings->keep_best,
                  "besides these, keep the checkpoints of this many lowest evaluation losses; each checkpoint is then "
-                 "evaluated, and the link best points to the first of them; needs --eval-data")
+                 "evaluated, and the link best points to the first of them; needs --eval-data or --eval-split")
       ->group("Input and output");
   app.add_flag("--save-model-only", settings->save_model_only,
                "checkpoints hold the model alone, a third of the size; no run resumes from them")

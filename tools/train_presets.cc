@@ -153,7 +153,7 @@ const std::vector<OptionPreset>& TrainPresets() {
                 "the guide's; its code has 2 x 8, 2 epochs, 2e-4, 10, 100, 200 and 2. Pinned memory is the "
                 "guide's on, not "
                 "the code's off. The loss is on answers; the sources' is --loss-on all. Evaluation needs "
-                "--eval-data. A "
+                "--eval-split 0.05, which that code always does, or --eval-data. A "
                 "GPU without bf16 needs --mixed-precision fp16.",
        .values = {{"lora", "16"},
                   {"lora-alpha", "32"},

@@ -14,6 +14,8 @@ complete -c evaluate -l bos -d 'Begin each document of raw text with the tokeniz
 complete -c evaluate -l eos -d 'End each document of raw text with the tokenizers EOS'
 complete -c evaluate -l allow-other-tokenizer -d 'Evaluate shards of another tokenizer than the checkpoints'
 complete -c evaluate -l loss-on -x -a 'assistant all' -d 'Of conversations in shards (pretokenize --records sft), what is measured: assistant for the answers and the marks that end them, all for every token'
+complete -c evaluate -l eval-split -x -d 'Of shards, only what train --eval-split holds out: a share or a number of the documents'
+complete -c evaluate -l eval-split-seed -x -d 'As trains, with --eval-split'
 complete -c evaluate -l seq -x -d 'Longest span in tokens'
 complete -c evaluate -l batch -x -d 'Sequences computed at once'
 complete -c evaluate -l mixed-precision -x -a 'no bf16 fp16 auto' -d 'Precision of matrix products'

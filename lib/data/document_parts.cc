@@ -18,7 +18,7 @@ uint64_t ShareOf(uint64_t total, uint64_t begin, uint64_t end, uint64_t count) {
 
 uint32_t DocumentPart::next_token(bool masked) const {
   const Segment& last = segments.back();
-  if ((last.flags & kSegmentEndsMidDocument) == 0) return kNoId;
+  if (alone || (last.flags & kSegmentEndsMidDocument) == 0) return kNoId;
   return masked && (last.flags & kSegmentNextNoLoss) != 0 ? kNoId : last.next_token;
 }
 
@@ -54,7 +54,7 @@ std::vector<DocumentPart> PartsOf(const Chunk& chunk) {
     while (count < segments.size() && (segments[count].flags & kSegmentContinuesPrevious) != 0) {
       size += segments[count++].tokens;
     }
-    parts.push_back({tokens.first(size), segments.first(count)});
+    parts.push_back({.tokens = tokens.first(size), .segments = segments.first(count)});
     segments = segments.subspan(count);
     tokens = tokens.subspan(size);
   }

@@ -19,13 +19,14 @@ namespace trainwright {
 namespace {
 
 /// Cuts a chunk into samples, appended to `samples`. \param masked whether the segments say what is predicted
-void CutChunk(const Chunk& chunk, uint64_t sequence_tokens, bool masked, std::vector<Sample>* samples) {
+void CutChunk(const Chunk& chunk, const SampleStreamOptions& options, bool masked, std::vector<Sample>* samples) {
+  const auto sequence_tokens = static_cast<uint64_t>(options.sequence_tokens);
   const auto push = [&](Sample* sample) {
     if (!masked || sample->num_labels() > 0) samples->push_back(std::move(*sample));
     *sample = {};
   };
   Sample sample;
-  for (const DocumentPart& part : PartsOf(chunk)) {
+  for (const DocumentPart& part : PartsOf(chunk, options.split, /*held_out=*/false)) {
     const std::vector<uint8_t> predicted = masked ? part.Predicted() : std::vector<uint8_t>();
     const uint64_t part_tokens = part.tokens.size();
     for (uint64_t begin = 0; begin < part_tokens; begin += sequence_tokens) {
@@ -138,8 +139,7 @@ struct SampleStream::Impl {
       uint64_t first_chunk = 0;
       const std::vector<Chunk> frame = set->ReadFrameOf(wanted->first, &first_chunk);
       for (; wanted != slot_of_chunk.end() && wanted->first < first_chunk + frame.size(); ++wanted) {
-        CutChunk(frame.at(wanted->first - first_chunk), static_cast<uint64_t>(options.sequence_tokens),
-                 masked(), &slots[wanted->second]);
+        CutChunk(frame.at(wanted->first - first_chunk), options, masked(), &slots[wanted->second]);
       }
     }
 
@@ -193,14 +193,16 @@ struct SampleStream::Impl {
   bool HasLabel() const {
     const ShardTotals& totals = set->totals();
     // More tokens than documents: some token follows another of its document.
-    if (masked() ? totals.loss_tokens > totals.documents : totals.tokens > totals.documents) return true;
+    if (!options.split && (masked() ? totals.loss_tokens > totals.documents : totals.tokens > totals.documents)) {
+      return true;
+    }
     std::vector<Sample> samples;
     uint64_t first_chunk = 0;
     for (uint64_t chunk = 0; chunk < set->chunks();) {
       const std::vector<Chunk> frame = set->ReadFrameOf(chunk, &first_chunk);
       for (const Chunk& content : frame) {
         samples.clear();
-        CutChunk(content, static_cast<uint64_t>(options.sequence_tokens), masked(), &samples);
+        CutChunk(content, options, masked(), &samples);
         if (std::any_of(samples.begin(), samples.end(), [](const Sample& s) { return s.num_labels() > 0; })) {
           return true;
         }
@@ -322,7 +324,7 @@ EpochCounts SampleStream::CountEpoch() const {
     const std::vector<Chunk> frame = impl_->set->ReadFrameOf(chunk, &first_chunk);
     samples.clear();
     for (const Chunk& content : frame) {
-      CutChunk(content, static_cast<uint64_t>(impl_->options.sequence_tokens), impl_->masked(), &samples);
+      CutChunk(content, impl_->options, impl_->masked(), &samples);
     }
     counts.samples += samples.size();
     for (const Sample& sample : samples) {
@@ -344,7 +346,10 @@ std::string SampleStream::fingerprint() const {
       "trainwright sample order 1\ncontent " + HexEncode(impl_->set->content_sha256()) + "\nseed " +
       std::to_string(options.seed) + "\nsequence_tokens " + std::to_string(options.sequence_tokens) +
       "\nwindow_chunks " + std::to_string(options.window_chunks) + "\nshuffle " +
-      (options.shuffle ? "1" : "0") + "\n" + (impl_->masked() ? "loss_on assistant\n" : "");
+      (options.shuffle ? "1" : "0") + "\n" + (impl_->masked() ? "loss_on assistant\n" : "") +
+      (options.split ? "held out below " + std::to_string(options.split->bound) + " seed " +
+                           std::to_string(options.split->seed) + "\n"
+                     : "");
   return HexEncode(Sha256Of(AsBytes(identity)));
 }
 

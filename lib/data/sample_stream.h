@@ -13,9 +13,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lib/data/document_split.h"
 #include "lib/data/packed_batch.h"
 #include "lib/formats/shard_set.h"
 
@@ -36,6 +38,7 @@ struct SampleStreamOptions {
   uint64_t window_chunks = 64;  ///< part of the order's definition
   bool shuffle = true;          ///< false: stored order (evaluation), still endless
   LossOn loss_on = LossOn::kAssistant;
+  std::optional<DocumentSplit> split;  ///< whose held-out documents the stream leaves out
 };
 
 /// How windows are made ready. No part of the order.

@@ -62,12 +62,18 @@ void DumpLogits(const std::string& path, LanguageModel* model, const ModelInput&
   sink.Commit();
 }
 
+std::optional<DocumentSplit> SplitOf(const EvaluateJobOptions& options, const ShardSet* set) {
+  if (options.eval_split.empty()) return std::nullopt;
+  return ParseDocumentSplit(options.eval_split, options.eval_split_seed, set);
+}
+
 void AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, ProgressMode mode,
                PerplexityMeter* meter) {
   if (options.data == "-") {
     ShardStreamReader reader(OpenSource("-"));
     CheckTokenizer(checkpoint, reader.header().tokenizer, options);
     meter->set_masked(IsMasked(reader.header(), options.loss_on));
+    meter->set_split(SplitOf(options, nullptr));
     Progress progress(mode, "evaluate", 0, "tokens");
     for (Chunk chunk; reader.Next(&chunk);) {
       meter->AddChunk(chunk);
@@ -78,6 +84,7 @@ void AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, 
   const std::unique_ptr<ShardSet> set = ShardSet::Open(options.data);
   CheckTokenizer(checkpoint, set->header().tokenizer, options);
   meter->set_masked(IsMasked(set->header(), options.loss_on));
+  meter->set_split(SplitOf(options, set.get()));
   Progress progress(mode, "evaluate", set->totals().tokens, "tokens");
   meter->AddSet(*set, /*max_tokens=*/0, [&](uint64_t tokens) { progress.Update(tokens); });
 }
@@ -136,6 +143,10 @@ nlohmann::ordered_json Evaluate(const EvaluateJobOptions& options, ProgressMode 
     if (!dumped) DumpLogits(options.logits_path, checkpoint.model.get(), input);
     dumped = true;
   });
+  if (!options.eval_split.empty() && !IsShards(options)) {
+    throw Error(ErrorCode::kUsage, "--eval-split", "divides shards, and " + options.data + " is text", "",
+                "evaluate on the shards that train read");
+  }
   if (IsShards(options)) {
     AddShards(checkpoint, options, progress, &meter);
   } else {

@@ -20,6 +20,8 @@ struct EvaluateJobOptions {
   bool add_bos = false, add_eos = false;  ///< for raw text, as pretokenize's
   bool allow_other_tokenizer = false;
   LossOn loss_on = LossOn::kAssistant;  ///< of shards of sft records
+  std::string eval_split;               ///< of shards, as ParseDocumentSplit takes it: only these; empty: all
+  uint64_t eval_split_seed = 0;
   int64_t sequence_tokens = 0;  ///< 0: the model's context
   int64_t batch_sequences = 8;
   std::string mixed_precision = "no";

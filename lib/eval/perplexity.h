@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 
+#include "lib/data/document_split.h"
 #include "lib/data/packed_batch.h"
 #include "lib/data/sample_stream.h"
 #include "lib/formats/shard.h"
@@ -51,13 +53,15 @@ class PerplexityMeter {
   /// Whether the segments of the chunks to come say which tokens are labels; otherwise all are.
   void set_masked(bool masked) { masked_ = masked; }
   bool masked() const { return masked_; }
+  /// Of the chunks to come, only what the split holds out is evaluated.
+  void set_split(const std::optional<DocumentSplit>& split) { split_ = split; }
   /// \param next_token label of the last token, or kNoId   \param starts_document false for the rest of a cut
   /// one   \param predicted of each token, whether it is a label (1) or not (0); empty: all are \throws
   /// Error{kNonFinite}, Error{kBadInput} on an id outside the vocabulary,
   ///         Error{kInterrupted, kTerminated} once a signal asked to stop
   void Add(std::span<const uint32_t> tokens, uint32_t next_token, uint64_t source_bytes, bool starts_document,
            std::span<const uint8_t> predicted = {});
-  /// Every document of a chunk.
+  /// Every document of a chunk, or of them those that the split holds out.
   void AddChunk(const Chunk& chunk);
   /// Every chunk of a set in stored order. \param max_tokens stop after the chunk that reaches it; 0: the
   /// whole set \param on_progress called with the tokens read so far; may be empty
@@ -74,6 +78,7 @@ class PerplexityMeter {
   int64_t batch_tokens_;
   BatchListener listener_;
   bool masked_ = false;
+  std::optional<DocumentSplit> split_;
   PackedBatch batch_;
   PerplexitySums sums_;
 };

@@ -59,6 +59,20 @@ FineTuning DecodeTuning(const nlohmann::json& json, const std::string& path) {
   return tuning;
 }
 
+nlohmann::ordered_json EncodeSplit(const std::optional<DocumentSplit>& split) {
+  if (!split) return nullptr;
+  return {{"asked", split->asked}, {"seed", split->seed}, {"bound", split->bound}};
+}
+
+std::optional<DocumentSplit> DecodeSplit(const nlohmann::json& json, const std::string& path) {
+  if (json.is_null()) return std::nullopt;
+  DocumentSplit split;
+  ReadField(json, "asked", path, &split.asked);
+  ReadField(json, "seed", path, &split.seed);
+  ReadField(json, "bound", path, &split.bound);
+  return split;
+}
+
 }  // namespace
 
 nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
@@ -86,6 +100,7 @@ nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
           {"z_loss", plan.z_loss},
           {"label_smoothing", plan.label_smoothing},
           {"drop_last", plan.drop_last},
+          {"eval_split", EncodeSplit(plan.eval_split)},
           {"lora", EncodeLora(plan.tuning.lora)},
           {"quant", plan.tuning.frozen_format == WeightFormat::kNf4 ? kNf4 : kPlain}};
 }
@@ -117,6 +132,7 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
     ReadField(json, "z_loss", path, &plan.z_loss);
     ReadField(json, "label_smoothing", path, &plan.label_smoothing);
     ReadField(json, "drop_last", path, &plan.drop_last);
+    plan.eval_split = DecodeSplit(json.at("eval_split"), path);
     plan.tuning = DecodeTuning(json, path);
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path, std::string("its training plan cannot be read: ") + error.what());

@@ -68,6 +68,8 @@ RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecor
                       {"data_sha256", facts_.data_sha256},
                       {"data_tokens", facts_.data_tokens},
                       {"data_documents", facts_.data_documents},
+                      {"held_out_tokens", facts_.held_out.held_out_tokens},
+                      {"held_out_documents", facts_.held_out.held_out_documents},
                       {"tokenizer_sha256", facts_.tokenizer_sha256},
                       {"device", facts_.compute.device},
                       {"peak_tflops", ValueOrNull(facts_.peak_tflops)},
@@ -366,11 +368,18 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
   if (complete()) {
     LogInfo("next: generate --checkpoint " + saved.path + " \"...\"");
     LogInfo("      evaluate --checkpoint " + saved.path + " --data " +
-            (facts_.eval_data_path.empty() ? "SHARDS" : facts_.eval_data_path));
+            (facts_.eval_data_path.empty() ? "SHARDS" : facts_.eval_data_path) + SplitFlags());
   } else {
     LogInfo("next: train --resume --out " + run_->path() +
             (facts_.data_path == "shards" ? "" : " --data " + facts_.data_path));
   }
+}
+
+std::string RunRecorder::SplitFlags() const {
+  const std::optional<DocumentSplit>& split = facts_.plan.eval_split;
+  if (!split) return "";
+  return " --eval-split " + split->asked +
+         (split->seed == 0 ? "" : " --eval-split-seed " + std::to_string(split->seed));
 }
 
 }  // namespace trainwright

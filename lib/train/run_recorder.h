@@ -37,6 +37,7 @@ struct RunFacts {
   ComputeIdentity compute;
   std::optional<double> peak_tflops;  ///< of the device, for MFU; absent: unknown
   uint64_t data_tokens = 0, data_documents = 0;  ///< of the training set
+  SplitCounts held_out;                          ///< of it, by the plan's split
   std::string data_sha256, tokenizer_sha256;     ///< in hexadecimal
   std::string data_path, eval_data_path;         ///< as the user gave them, for the hints at the end
   std::vector<std::string> argv;
@@ -105,6 +106,8 @@ class RunRecorder {
   double MeanModelFlopsPerSecond() const;
   /// Model FLOPs utilisation at a rate; absent where the device's peak is not known.
   std::optional<double> Mfu(double model_flops_per_s) const;
+  /// What evaluate needs to measure the held-out documents; empty without a split.
+  std::string SplitFlags() const;
   void PrintPace(const StepReport& report) const;
   /// Of this process so far; absent without a rate.
   std::optional<double> Cost() const;

@@ -182,6 +182,14 @@ class TrainJob {
 
  private:
   void CheckSettings() const;
+  /// Refuses what needs evaluations of a run that has no data for them.
+  void CheckEvaluations(bool evaluates) const;
+  /// What --eval-split holds out of the data, counted; nullopt: nothing.
+  std::optional<DocumentSplit> SplitData();
+  /// Counts what a split holds out. \throws Error{kUsage} when a side of it has nothing to predict
+  void CountHeldOut(const DocumentSplit& split, bool masked);
+  /// The set that is evaluated on; null: none.
+  const ShardSet* evaluated() const { return plan_.eval_split ? data_.get() : eval_data_.get(); }
   OptionOrigin OriginOf(const std::string& option) const;
   /// --dry-run or --explain: everything is decided, nothing written.
   bool only_tells() const { return settings_.dry_run || settings_.explain; }
@@ -198,7 +206,7 @@ class TrainJob {
   /// Opens the base that a checkpoint's adapters were trained on, into model_choice_. \throws
   /// Error{kBadInput} on another one
   void OpenBase(const std::string& checkpoint);
-  PlannedRun Plan(const TrainSettings& settings) const;
+  PlannedRun Plan(const TrainSettings& settings, const std::optional<DocumentSplit>& split) const;
   /// --find-batch: the settings with the micro-batch that was found.
   TrainSettings FindBatch(const TrainPlan& plan);
   /// Does what may run out of memory; under --auto-oom again, in halved micro-batches, until it has room.
@@ -249,6 +257,7 @@ class TrainJob {
   ChosenModel model_choice_;
   TrainPlan plan_;
   std::optional<EpochCounts> epoch_;  ///< of the data, where the plan needed it
+  SplitCounts held_out_;              ///< of the data; zeros without a split
   std::unique_ptr<RunDirectory> run_;
   std::unique_ptr<LanguageModel> model_;
   LoaderOptions loader_;
@@ -299,9 +308,6 @@ void TrainJob::CheckSettings() const {
   require(settings_.log_every >= 1, "--log-every", "must be at least 1 step");
   require(settings_.keep >= 0, "--keep", "must be at least 0 checkpoints");
   require(settings_.keep_best >= 0, "--keep-best", "must be at least 0 checkpoints");
-  if (settings_.keep_best > 0 && settings_.eval_data.empty()) {
-    throw Error(ErrorCode::kUsage, "--keep-best", "needs data to evaluate on", "", "name it with --eval-data");
-  }
   const bool copies = !settings_.copy_to.empty() || !settings_.copy_command.empty();
   require(!settings_.copy_compress || !settings_.copy_to.empty(), "--copy-compress", "needs --copy-to");
   require(!settings_.delete_after_copy || copies, "--delete-after-copy", "needs --copy-to or --copy-command");
@@ -318,17 +324,29 @@ void TrainJob::CheckSettings() const {
   if (!settings_.save_every.empty()) ParseSaveInterval(settings_.save_every, "--save-every");
   require(settings_.eval_every.value_or(0) >= 0, "--eval-every", "must be at least 0 steps");
   require(settings_.early_stop.value_or(1) >= 1, "--early-stop", "must be at least 1 evaluation");
-  if (settings_.early_stop && (settings_.eval_data.empty() || settings_.eval_every == 0)) {
-    throw Error(ErrorCode::kUsage, "--early-stop", "needs evaluations within the run", "",
-                "name data with --eval-data, and leave out --eval-every 0");
-  }
   require(settings_.eval_tokens.value_or(1) >= 1, "--eval-tokens", "must be at least 1");
-  if (settings_.eval_every && settings_.eval_data.empty() && OriginOf("eval-every") > OptionOrigin::kPreset) {
-    throw Error(ErrorCode::kUsage, "--eval-every", "needs data to evaluate on", "",
-                "name it with --eval-data");
-  }
   if (settings_.data == "-" && settings_.eval_data == "-") {
     throw Error(ErrorCode::kUsage, "--data, --eval-data", "cannot both be standard input");
+  }
+  require(settings_.eval_data.empty() || settings_.eval_split.empty(), "--eval-data, --eval-split",
+          "cannot both be given: one says what to evaluate on, the other holds it out of --data");
+  require(!settings_.eval_split_seed || !settings_.eval_split.empty() || settings_.resume, "--eval-split-seed",
+          "has a meaning only with --eval-split");
+  // A run that is resumed may hold out what it evaluates on.
+  if (!settings_.resume) CheckEvaluations(!settings_.eval_data.empty() || !settings_.eval_split.empty());
+}
+
+void TrainJob::CheckEvaluations(bool evaluates) const {
+  constexpr char kHint[] = "name it with --eval-data, or hold some of the data out with --eval-split 0.05";
+  if (settings_.keep_best > 0 && !evaluates) {
+    throw Error(ErrorCode::kUsage, "--keep-best", "needs data to evaluate on", "", kHint);
+  }
+  if (settings_.early_stop && (!evaluates || settings_.eval_every == 0)) {
+    throw Error(ErrorCode::kUsage, "--early-stop", "needs evaluations within the run", "",
+                "name data with --eval-data, or hold some out with --eval-split 0.05, and leave out --eval-every 0");
+  }
+  if (settings_.eval_every && !evaluates && OriginOf("eval-every") > OptionOrigin::kPreset) {
+    throw Error(ErrorCode::kUsage, "--eval-every", "needs data to evaluate on", "", kHint);
   }
 }
 
@@ -383,6 +401,7 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
       return CopyAll();
     }
   } else {
+    CheckEvaluations(eval_data_ != nullptr || !settings_.eval_split.empty());
     StartNew(gpu);
     if (only_tells()) return Tell(summary);
   }
@@ -488,7 +507,7 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
     } else {
       resolved["save-every"] = save_every.steps;
     }
-    if (eval_data_) resolved["eval-every"] = settings_.eval_every.value_or(TenthOfRun());
+    if (evaluated() != nullptr) resolved["eval-every"] = settings_.eval_every.value_or(TenthOfRun());
     if (run_) resolved["out"] = run_->path();
     const auto because = [&](const char* option, const char* reason) {
       reasons_.push_back({option, reason, ""});
@@ -505,7 +524,7 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
     if (settings_.device == "auto") because("device", "auto takes the GPU if there is one");
     if (settings_.threads == 0) because("threads", "the physical cores this process may use");
     if (settings_.save_every.empty()) because("save-every", "a tenth of the run, 10 to 500 steps");
-    if (eval_data_ && !settings_.eval_every) because("eval-every", "a tenth of the run, 10 to 500 steps");
+    if (evaluated() != nullptr && !settings_.eval_every) because("eval-every", "a tenth of the run, 10 to 500 steps");
     if (settings_.out.empty()) {
       because("out", run_ ? "the newest run in runs/" : "the first free runs/MODEL-NNN when training starts");
     }
@@ -554,13 +573,38 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
   return status;
 }
 
-PlannedRun TrainJob::Plan(const TrainSettings& settings) const {
+PlannedRun TrainJob::Plan(const TrainSettings& settings, const std::optional<DocumentSplit>& split) const {
   return PlanRun(
       settings, model_choice_.config, device_,
       [&](const SampleStreamOptions& options) {
         return SampleStream(data_.get(), options, {.workers = 0}).CountEpoch();
       },
-      data_->header().record_kind);
+      data_->header().record_kind, split);
+}
+
+std::optional<DocumentSplit> TrainJob::SplitData() {
+  if (settings_.eval_split.empty()) return std::nullopt;
+  return ParseDocumentSplit(settings_.eval_split, settings_.eval_split_seed.value_or(0), data_.get());
+}
+
+void TrainJob::CountHeldOut(const DocumentSplit& split, bool masked) {
+  held_out_ = CountSplit(split, *data_, masked);
+  if (held_out_.held_out_labels == 0 || held_out_.held_out_documents == held_out_.documents) {
+    throw Error(ErrorCode::kUsage, "--eval-split",
+                split.asked + " holds out " + std::to_string(held_out_.held_out_documents) + " of the data's " +
+                    std::to_string(held_out_.documents) + " documents, " +
+                    (held_out_.held_out_labels == 0 ? "with nothing to predict" : "which leaves nothing to train on"),
+                "",
+                "their hashes decide: give another share, a number of documents (--eval-split 1), or another "
+                "--eval-split-seed; a document longer than pack's --chunk counts once a chunk");
+  }
+  LogInfo("holding out " + std::to_string(held_out_.held_out_documents) + " of " +
+          std::to_string(held_out_.documents) + " documents, " +
+          FormatCount(static_cast<double>(held_out_.held_out_tokens)) + " tokens, to evaluate on");
+  if (const uint64_t cut = data_->totals().documents_cut; cut > 0) {
+    LogWarning("--eval-split: pack cut " + std::to_string(cut) +
+               " documents into parts, and parts of one may be on both sides; a longer --chunk keeps them whole");
+  }
 }
 
 TrainSettings TrainJob::FindBatch(const TrainPlan& plan) {
@@ -620,9 +664,11 @@ auto TrainJob::InWhatMemoryThereIs(const Work& work) {
 
 void TrainJob::StartNew(bool gpu) {
   model_choice_ = ChooseModel(settings_, data_->header().tokenizer, gpu);
-  PlannedRun planned = Plan(settings_);
-  if (settings_.find_batch) planned = Plan(FindBatch(planned.plan));
+  const std::optional<DocumentSplit> split = SplitData();
+  PlannedRun planned = Plan(settings_, split);
+  if (settings_.find_batch) planned = Plan(FindBatch(planned.plan), split);
   plan_ = planned.plan;
+  if (split) CountHeldOut(*split, IsMasked(data_->header(), plan_.labels_on()));
   epoch_ = planned.epoch;
   // Where the data is read many times, reading it once more to say so is cheap.
   const double most_tokens = static_cast<double>(plan_.schedule.total_steps) *
@@ -736,6 +782,7 @@ void TrainJob::Resume(const std::string& checkpoint) {
   resumed_step_ = state.trainer.step;
   resumed_tokens_ = state.trainer.tokens_seen;
   const std::vector<std::string> warnings = ReconcilePlan(settings_, &plan_);
+  CheckEvaluations(evaluated() != nullptr);
   if (plan_.tuning.lora) {
     OpenBase(checkpoint);
   } else {
@@ -763,6 +810,7 @@ void TrainJob::Resume(const std::string& checkpoint) {
     state.trainer.cursor = {};
   }
 
+  if (plan_.eval_split) CountHeldOut(*plan_.eval_split, IsMasked(data_->header(), plan_.labels_on()));
   if (only_tells()) {
     if (!data_changed) stream_->Seek(state.trainer.cursor);
     return;
@@ -849,10 +897,11 @@ void TrainJob::OpenRecorder() {
                .peak_tflops = PeakTflops(),
                .data_tokens = totals.tokens,
                .data_documents = totals.documents,
+               .held_out = held_out_,
                .data_sha256 = HexEncode(data_->content_sha256()),
                .tokenizer_sha256 = tokenizer_sha256,
                .data_path = settings_.data,
-               .eval_data_path = settings_.eval_data,
+               .eval_data_path = plan_.eval_split ? settings_.data : settings_.eval_data,
                .argv = context_.argv,
                .start = start_,
                .first_step = trainer_->step(),
@@ -875,7 +924,7 @@ std::vector<std::string> TrainJob::Traps(const std::optional<EpochCounts>& epoch
                     .log_every = settings_.log_every,
                     .save_every = SaveEvery(),
                     .eval_every = settings_.eval_every,
-                    .has_eval_data = eval_data_ != nullptr,
+                    .has_eval_data = evaluated() != nullptr,
                     .resume = resumed_step_ > 0,
                     .save_model_only = settings_.save_model_only,
                     .fp16_on_cpu = plan_.precision == Precision::kFp16 && device_.is_cpu(),
@@ -900,16 +949,17 @@ bool TrainJob::Due(int64_t every) const {
 }
 
 void TrainJob::Evaluate() {
-  if (!eval_data_ || evaluated_step_ == trainer_->step()) return;
+  if (evaluated() == nullptr || evaluated_step_ == trainer_->step()) return;
   InWhatMemoryThereIs([&] { EvaluateOnce(); });
 }
 
 void TrainJob::EvaluateOnce() {
   const auto start = std::chrono::steady_clock::now();
   PerplexityMeter meter(model_.get(), plan_.sequence_tokens, plan_.batch * plan_.sequence_tokens);
-  meter.set_masked(IsMasked(eval_data_->header(), plan_.labels_on()));
+  meter.set_masked(IsMasked(evaluated()->header(), plan_.labels_on()));
+  meter.set_split(plan_.eval_split);
   try {
-    meter.AddSet(*eval_data_, static_cast<uint64_t>(settings_.eval_tokens.value_or(0)), {});
+    meter.AddSet(*evaluated(), static_cast<uint64_t>(settings_.eval_tokens.value_or(0)), {});
     meter.Finish();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInterrupted && error.code() != ErrorCode::kTerminated) throw;

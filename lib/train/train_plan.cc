@@ -59,7 +59,8 @@ SampleStreamOptions TrainPlan::stream_options() const {
           .seed = seed,
           .window_chunks = window_chunks,
           .shuffle = true,
-          .loss_on = labels_on()};
+          .loss_on = labels_on(),
+          .split = eval_split};
 }
 
 LossTerms TrainPlan::loss_terms() const {
@@ -86,6 +87,9 @@ nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan) {
       {"seed", plan.seed},
       {"mixed-precision", plan.precision == Precision::kFp32 ? "no" : PrecisionName(plan.precision)}};
   if (plan.objective == RecordKind::kSft) values["loss-on"] = NameOf(plan.loss_on);
+  if (plan.eval_split) {
+    values.update({{"eval-split", plan.eval_split->asked}, {"eval-split-seed", plan.eval_split->seed}});
+  }
   if (const std::optional<LoraOptions>& lora = plan.tuning.lora) {
     values.update({{"lora", lora->rank},
                    {"lora-alpha", lora->alpha},
@@ -305,9 +309,11 @@ FineTuning PlanTuning(const TrainSettings& settings) {
 }
 
 PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::Device device,
-                   const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch, RecordKind records) {
+                   const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch, RecordKind records,
+                   const std::optional<DocumentSplit>& eval_split) {
   PlannedRun planned;
   TrainPlan& plan = planned.plan;
+  plan.eval_split = eval_split;
   PlanObjective(settings, records, &planned);
   const auto because = [&](const char* option, const std::string& headline, const std::string& text) {
     planned.reasons.push_back({option, text, headline});
@@ -429,6 +435,17 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
   RequireFlagOfRun("--cycle-momentum", settings.cycle_momentum, plan->schedule.cycle_beta1);
   RequireFlagOfRun("--drop-last", settings.drop_last, plan->drop_last);
   RequireSame("--seed", settings.seed, plan->seed);
+  const std::string split = plan->eval_split ? plan->eval_split->asked : "";
+  if (!settings.eval_split.empty() && settings.eval_split != split) {
+    RefuseChange("--eval-split", settings.eval_split, split.empty() ? "plan, which holds nothing out" : split);
+  }
+  if (plan->eval_split && settings.eval_split_seed && *settings.eval_split_seed != plan->eval_split->seed) {
+    RefuseChange("--eval-split-seed", std::to_string(*settings.eval_split_seed),
+                 std::to_string(plan->eval_split->seed));
+  }
+  if (plan->eval_split && !settings.eval_data.empty()) {
+    RefuseChange("--eval-data", settings.eval_data, "evaluation on what --eval-split " + split + " holds out");
+  }
   const LoraOptions lora = plan->tuning.lora.value_or(LoraOptions{});
   RequireSame("--lora", settings.lora, lora.rank);
   RequireSame("--lora-alpha", settings.lora_alpha, lora.alpha);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/data/document_split.h"
 #include "lib/data/sample_stream.h"
 #include "lib/model/fine_tuning.h"
 #include "lib/model/model_config.h"
@@ -37,6 +38,7 @@ struct TrainPlan {
   LossOn loss_on = LossOn::kAssistant;  ///< of kSft
   double z_loss = 0, label_smoothing = 0;
   FineTuning tuning;       ///< what is trained
+  std::optional<DocumentSplit> eval_split;  ///< of the data, whose held-out documents are evaluated on
   bool drop_last = false;  ///< skip the samples left of an epoch that do not fill a step
   std::string
       length_rule;  ///< what fixed the number of steps: "steps 100", "epochs 2", "tokens 1000000", "default"
@@ -76,12 +78,13 @@ FineTuning PlanTuning(const TrainSettings& settings);
 
 /// Fills in what the user left open.
 /// \param count_epoch counts an epoch of samples cut to the given length; called only where the length
-/// depends on it   \param records of the data
+/// depends on it   \param records of the data   \param eval_split what of the data is held out
 /// \throws Error{kUsage} on values out of range or flags that exclude each other; Error{kBadInput} when the
 /// data does not say what the objective asks for
 PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::Device device,
                    const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch,
-                   RecordKind records = RecordKind::kLm);
+                   RecordKind records = RecordKind::kLm,
+                   const std::optional<DocumentSplit>& eval_split = {});
 
 /// Checks the flags of a resumed run against its stored plan. Flags that repeat the plan are fine; another
 /// split of the same step into micro-batches is taken over into `plan`. \returns warnings   \throws

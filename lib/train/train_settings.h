@@ -22,6 +22,8 @@ struct TrainSettings {
   bool allow_data_change = false;
   std::string cache_dir;               ///< where a piped data set is kept; empty: $TMPDIR or /var/tmp
   std::string eval_data;               ///< shard set to evaluate on; empty: none
+  std::string eval_split;              ///< as ParseDocumentSplit takes it: held out of the data; empty: nothing
+  std::optional<uint64_t> eval_split_seed;  ///< absent: 0
   std::optional<int64_t> eval_every;   ///< optimizer steps; 0: at start and end only
   std::optional<int64_t> early_stop;   ///< end after so many evaluations without a better one; absent: never
   std::optional<int64_t> eval_tokens;  ///< evaluate on about this many tokens of it; absent: all

@@ -62,7 +62,7 @@ void CheckCounts(const TrainState& state, const std::string& path) {
 void CompleteFirstState(nlohmann::json* json) {
   const nlohmann::json later_levers = {
       {"decay_steps", 0},   {"cycle_momentum", false}, {"z_loss", 0},           {"label_smoothing", 0},
-      {"drop_last", false}, {"objective", "lm"},       {"loss_on", "assistant"}};
+      {"drop_last", false}, {"eval_split", nullptr}, {"objective", "lm"},       {"loss_on", "assistant"}};
   for (const auto& [name, off] : later_levers.items()) json->at("plan").emplace(name, off);
   json->emplace("accumulation_phase", 0);
   json->emplace("watchdog", nullptr);

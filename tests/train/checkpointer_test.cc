@@ -484,7 +484,7 @@ TEST_F(CheckpointTest, AStateOfTheFirstVersionIsReadWithLaterLeversOff) {
     for (const char* name : {"accumulation_phase", "watchdog"}) ASSERT_EQ(state->erase(name), 1u) << name;
     ASSERT_EQ((*state)["compute"].erase("attention"), 1u);
     for (const char* name :
-         {"decay_steps", "cycle_momentum", "z_loss", "label_smoothing", "drop_last", "objective", "loss_on"}) {
+         {"decay_steps", "cycle_momentum", "z_loss", "label_smoothing", "drop_last", "eval_split", "objective", "loss_on"}) {
       ASSERT_EQ((*state)["plan"].erase(name), 1u) << name;
     }
   });

@@ -1,0 +1,126 @@
+// train --eval-split as processes: what is held out, for text, conversations and adapters; resume, early
+// stop, refusals.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/support/support.h"
+
+namespace trainwright::test {
+namespace {
+
+constexpr char kTinyConfig[] =
+    R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258,
+  "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
+  "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+  "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu"})";
+
+class TrainSplitTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    WriteFile(folder_.path("tiny.json"), kTinyConfig);
+    const ProcessResult made = Shell(R"(
+      head -n 400 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o lm/ &&
+      for i in $(seq 200); do echo "{\"prompt\": \"$i + 1\", \"response\": \"$((i + 1))\"}"; done |
+        pretokenize -q --format jsonl --records sft --template qa-space - | pack -q --chunk 64 -o sft/)");
+    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+  }
+  ProcessResult Shell(const std::string& script) {
+    return RunShell("set -u; export DATA='" + Fixture("../examples/data") +
+                    "' TRAINWRIGHT_MODEL=tiny.json TRAINWRIGHT_THREADS=1 TRAINWRIGHT_BATCH=2; cd '" +
+                    folder_.path() + "'\n" + script);
+  }
+  nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
+  std::vector<nlohmann::json> Records(const std::string& run, const std::string& type) {
+    std::istringstream lines(ReadFile(folder_.path(run + "/metrics.jsonl")));
+    std::vector<nlohmann::json> records;
+    for (std::string line; std::getline(lines, line);) {
+      const nlohmann::json record = nlohmann::json::parse(line);
+      if (record.at("type") == type) records.push_back(record);
+    }
+    return records;
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TrainSplitTest, TextConversationsAndAdaptersAreEvaluatedOnWhatIsHeldOut) {
+  const ProcessResult result = Shell(R"(
+    set -e
+    train -q --data lm --eval-split 0.2 --steps 12 --eval-every 4 --save-every 0 --out lm-run
+    train -q --data sft --eval-split 20 --eval-split-seed 5 --steps 12 --eval-every 4 --save-every 0 --out sft-run
+    unset TRAINWRIGHT_MODEL
+    train -q --data lm --init lm-run --lora 2 --eval-split 0.2 --seed 9 --steps 12 --eval-every 4 --save-every 0 --out lora-run
+    evaluate -q --batch 2 --checkpoint lm-run --data lm --eval-split 0.2 > lm.json
+    evaluate -q --batch 2 --checkpoint sft-run --data sft --eval-split 20 --eval-split-seed 5 > sft.json
+    evaluate -q --batch 2 --checkpoint lora-run --data lm --eval-split 0.2 > lora.json
+    evaluate -q --batch 2 --checkpoint lm-run --data lm > all.json)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  for (const char* kind : {"lm", "sft", "lora"}) {
+    SCOPED_TRACE(kind);
+    const std::string run = std::string(kind) + "-run";
+    const nlohmann::json begin = Records(run, "run_begin").at(0),
+                         measured = Json(std::string(kind) + ".json");
+    const std::vector<nlohmann::json> evaluations = Records(run, "eval");
+    ASSERT_EQ(evaluations.size(), 4u);
+    for (const nlohmann::json& evaluation : evaluations)
+      EXPECT_EQ(evaluation.at("tokens"), begin.at("held_out_tokens"));
+    EXPECT_EQ(measured.at("tokens"), begin.at("held_out_tokens"));
+    EXPECT_NEAR(measured.at("loss_nats").get<double>(), evaluations.back().at("loss_nats").get<double>(),
+                1e-5);
+    const nlohmann::json plan =
+        Json(run + "/latest/metadata.json").at("provenance").at("plan").at("eval_split");
+    EXPECT_EQ(plan, begin.at("plan").at("eval_split"));
+  }
+  EXPECT_EQ(Records("sft-run", "run_begin").at(0).at("held_out_documents"), 20);
+  // Another seed of the run, the same documents.
+  EXPECT_EQ(Records("lora-run", "run_begin").at(0).at("held_out_tokens"), Json("lm.json").at("tokens"));
+  EXPECT_GT(Json("all.json").at("tokens"), Json("lm.json").at("tokens"));
+}
+
+TEST_F(TrainSplitTest, AnEpochReadsTheOtherTokens) {
+  const ProcessResult result = Shell(R"(
+    train -q --data lm --eval-split 0.3 --epochs 3 --drop-last --batch 1 --eval-every 0 --save-every 0 --out run)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  const nlohmann::json begin = Records("run", "run_begin").at(0), end = Records("run", "run_end").at(0);
+  EXPECT_EQ(end.at("tokens_seen").get<int64_t>(),
+            3 * (begin.at("data_tokens").get<int64_t>() - begin.at("held_out_tokens").get<int64_t>()));
+}
+
+TEST_F(TrainSplitTest, AResumedRunHoldsOutTheSameAndStopsEarlyWhereTheWholeOneDoes) {
+  const ProcessResult result = Shell(R"(
+    train="train -q --data lm --steps 60 --lr 1e-30 --weight-decay 0 --eval-every 3 --early-stop 4 --save-every 3 --keep 2"
+    $train --eval-split 0.2 --out whole || exit
+    $train --eval-split 0.2 --max-minutes 0.00001 --out cut || exit
+    $train --resume --out cut || exit
+    for file in model.safetensors trainwright_state.safetensors; do cmp whole/latest/$file cut/latest/$file || exit; done
+    readlink whole/latest)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_output, "checkpoints/step-00000012\n") << "four evaluations that are no better";
+  EXPECT_EQ(Records("cut", "run_begin").size(), 2u);
+  const std::pair<const char*, int> refused[] = {
+      {"--eval-split 0.3", 2}, {"--eval-split 0.2 --eval-split-seed 4", 2}, {"--eval-data lm", 2}};
+  for (const auto& [flags, status] : refused) {
+    const ProcessResult other = Shell(std::string("train --resume --out cut --data lm ") + flags);
+    EXPECT_EQ(other.exit_status, status) << flags << other.standard_error;
+    EXPECT_THAT(other.standard_error, testing::HasSubstr("--eval-")) << flags;
+  }
+}
+
+TEST_F(TrainSplitTest, ASideWithNothingInItIsRefusedBeforeAnythingIsWritten) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"--eval-split 0", "holds nothing out"},   {"--eval-split 1.5", "no share"},
+      {"--eval-split 100000", "hold out fewer"}, {"--eval-split 0.0000001", "another share"},
+      {"--eval-split-seed 1", "--eval-split"},   {"--eval-split 0.2 --eval-data lm", "--eval-data"}};
+  for (const auto& [flags, expected] : cases) {
+    const ProcessResult result = Shell(std::string("train --data lm --steps 1 --out run ") + flags);
+    EXPECT_EQ(result.exit_status, 2) << flags << result.standard_error;
+    EXPECT_THAT(result.standard_error, testing::HasSubstr(expected)) << flags;
+    EXPECT_FALSE(std::filesystem::exists(folder_.path("run/metrics.jsonl"))) << flags;
+  }
+}
+
+}  // namespace
+}  // namespace trainwright::test
