@@ -6,7 +6,7 @@ set(trainwright_base_uses PRIVATE PkgConfig::XXHASH OpenSSL::Crypto PUBLIC Threa
 set(trainwright_io_uses PRIVATE PkgConfig::ZSTD ZLIB::ZLIB)
 set(trainwright_formats_uses PRIVATE PkgConfig::ZSTD PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_codec_uses PRIVATE PkgConfig::XXHASH)
-set(trainwright_tok_uses PRIVATE trainwright_sentencepiece)
+set(trainwright_tok_uses PRIVATE trainwright_sentencepiece simdjson::simdjson nlohmann_json::nlohmann_json)
 set(trainwright_device_uses PRIVATE trainwright_openmp)
 set(trainwright_nn_uses PRIVATE trainwright_openmp)
 set(trainwright_model_uses PRIVATE trainwright_openmp nlohmann_json::nlohmann_json)

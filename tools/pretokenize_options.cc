@@ -38,6 +38,8 @@ Damaged gzip or zstd data is always an error.)"},
            {"TOKENIZERS",
             R"(A SentencePiece model (FILE.model, or a folder that holds tokenizer.model) is encoded by the SentencePiece library. The text of control pieces, as <s> or [INST] in many models, is ordinary text when it occurs in a document; user-defined pieces are recognised there, as in the library.
 
+A tokenizer.json file of Hugging Face with byte-level BPE, as of GPT-2, GPT-NeoX, Llama 3, Qwen2 and SmolLM2, is encoded by this suite itself, with the ids that the library gives when it adds no special tokens. Added tokens are recognised in a document, special ones too, as in the library: "<|endoftext|>" in a text becomes that token. What the file asks for and this version does not do exactly (other models, normalizers, pre-tokenizers and regular expressions, byte_fallback, dropout ...) is refused by name. A tokenizer_config.json beside it says which tokens --bos and --eos mean; without, they are those of the post-processor, or known by name. In a folder that has both, tokenizer.model comes first.
+
 bytes is built in: a byte is its own id, 256 begins and 257 ends a document, and nothing is lost, not even invalid UTF-8.)"},
            {"CONVERSATIONS",
             R"(With --records sft every JSON line is a conversation, and the stream says of each token whether training predicts it (the answers, and the mark that ends each) or only reads it (everything else). pack(1) keeps this, and train(1) and evaluate(1) heed it.
@@ -128,7 +130,8 @@ void DefinePretokenizeOptions(CLI::App& app, PretokenizeOptions* options) {
 
   const std::string tokenizing = "Tokenizing";
   app.add_option("--tokenizer", options->tokenizer,
-                 "SentencePiece .model file, folder that holds tokenizer.model, or bytes. See TOKENIZERS.")
+                 "SentencePiece .model file, tokenizer.json file of a byte-level BPE tokenizer, folder that holds either, or "
+                 "bytes. See TOKENIZERS.")
       ->type_name("FILE")
       ->group(tokenizing);
   app.add_flag("--bos", options->bos, "Put the tokenizer's begin mark before each document.")

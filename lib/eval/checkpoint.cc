@@ -22,8 +22,8 @@ std::string ResolveCheckpoint(const std::string& path) {
   const std::string latest = path + "/latest", checkpoints = path + "/checkpoints";
   std::error_code error;
   const std::filesystem::path target = std::filesystem::read_symlink(latest, error);
-  const bool inside = !error && target.is_relative() &&
-                      target.lexically_normal().parent_path() == "checkpoints";
+  const bool inside =
+      !error && target.is_relative() && target.lexically_normal().parent_path() == "checkpoints";
   if (inside && holds_model(std::filesystem::path(path) / target)) {
     return (std::filesystem::path(path) / target).string();
   }
@@ -58,6 +58,20 @@ std::string BaseOfAdapter(const std::string& folder) {
   return ResolveCheckpoint(base);
 }
 
+std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std::string* problem) {
+  const std::string spec = HfTokenizerSpec(folder);
+  *problem = "holds no tokenizer that this build knows";
+  if (spec.empty()) return nullptr;
+  try {
+    return LoadTokenizer(spec);
+  } catch (const Error& error) {
+    // Of the many kinds of tokenizer.json some are not read; the model is of use without.
+    if (error.code() != ErrorCode::kBadInput || !spec.ends_with("tokenizer.json")) throw;
+    *problem += std::string(": ") + error.what();
+    return nullptr;
+  }
+}
+
 Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Device device,
                           AttentionBackend attention, const std::string& adapter) {
   Checkpoint checkpoint;
@@ -81,9 +95,7 @@ Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Devi
     LoadWeights(checkpoint.folder, &checkpoint.model->parameters());
     LoadPeftWeights(adapter_folder, &checkpoint.model->parameters());
   }
-  if (const std::string spec = HfTokenizerSpec(checkpoint.folder); !spec.empty()) {
-    checkpoint.tokenizer = LoadTokenizer(spec);
-  }
+  checkpoint.tokenizer = LoadTokenizerOfFolder(checkpoint.folder, &checkpoint.tokenizer_problem);
   return checkpoint;
 }
 

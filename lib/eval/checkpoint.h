@@ -14,6 +14,7 @@ struct Checkpoint {
   std::string folder;  ///< where the files are
   std::unique_ptr<LanguageModel> model;
   std::unique_ptr<Tokenizer> tokenizer;  ///< null when the folder holds none that this build knows
+  std::string tokenizer_problem;         ///< why there is none
 };
 
 /// The folder with config.json or adapter_config.json behind a path: the path itself, or what `latest` of a
@@ -23,6 +24,10 @@ std::string ResolveCheckpoint(const std::string& path);
 /// The folder of the base model that an adapter's config names.
 /// \throws Error{kBadInput} when it names none, or none that is here
 std::string BaseOfAdapter(const std::string& folder);
+
+/// The tokenizer of a model folder; null when it holds none that this build knows, and then why in `problem`.
+/// \throws Error{kIo}
+std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std::string* problem);
 
 /// Loads model and tokenizer. Files that the folder's metadata.json lists are checked against it first.
 /// \throws Error{kBadInput, kIo}; Error{kUsage} on an attention backend that cannot take the model

@@ -98,8 +98,8 @@ uint32_t SpecialId(bool wanted, uint32_t id, const std::string& flag) {
 void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, ProgressMode mode,
              PerplexityMeter* meter) {
   if (checkpoint.tokenizer == nullptr) {
-    throw Error(ErrorCode::kBadInput, checkpoint.folder, "holds no tokenizer that this build knows", "",
-                "put its SentencePiece model there as tokenizer.model, or evaluate on shards");
+    throw Error(ErrorCode::kBadInput, checkpoint.folder, checkpoint.tokenizer_problem, "",
+                "put its tokenizer.model or tokenizer.json there, or evaluate on shards");
   }
   const Tokenizer& tokenizer = *checkpoint.tokenizer;
   const uint32_t bos = SpecialId(options.add_bos, tokenizer.identity().bos_id, "--bos");

@@ -50,8 +50,8 @@ class Job {
         LoadCheckpoint(settings.checkpoint, ParsePrecision(settings.mixed_precision, device), device,
                        ParseAttentionBackend(settings.attn_backend, "--attn-backend"), settings.adapter);
     if (checkpoint_.tokenizer == nullptr) {
-      throw Error(ErrorCode::kBadInput, checkpoint_.folder, "holds no tokenizer that this build knows", "",
-                  "put its SentencePiece model there as tokenizer.model");
+      throw Error(ErrorCode::kBadInput, checkpoint_.folder, checkpoint_.tokenizer_problem, "",
+                  "put its tokenizer.model or tokenizer.json there");
     }
     if (settings.add_bos && identity().bos_id == kNoId) {
       throw Error(ErrorCode::kUsage, "--bos", "the checkpoint's tokenizer has no such id");

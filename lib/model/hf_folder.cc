@@ -1,6 +1,7 @@
 #include "lib/model/hf_folder.h"
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "lib/base/error.h"
@@ -73,16 +74,44 @@ std::string BytesTokenizerJson(const TokenizerIdentity& tokenizer) {
   return out.dump(1) + "\n";
 }
 
+/// How a tokenizer.json file writes its added tokens, by id.
+std::map<uint32_t, std::string> AddedTokensOf(const std::string& tokenizer_json) {
+  // The vocabulary is most of the file and not wanted.
+  const auto skip_model = [](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+    return !(depth == 1 && event == nlohmann::json::parse_event_t::key && value == "model");
+  };
+  const auto object = nlohmann::json::parse(tokenizer_json, skip_model);
+  std::map<uint32_t, std::string> tokens;
+  for (const auto& token : object.value("added_tokens", nlohmann::json::array())) {
+    tokens[token.at("id").get<uint32_t>()] = token.at("content").get<std::string>();
+  }
+  return tokens;
+}
+
 std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfig& config) {
+  const bool is_json = tokenizer.kind == "tokenizer_json";
+  const auto added = is_json ? AddedTokensOf(tokenizer.model) : std::map<uint32_t, std::string>();
   ordered_json out;
+  const auto name = [&](const char* key, uint32_t id, const char* usual) {
+    if (id == kNoId) return;
+    if (!is_json) {
+      out[key] = usual;
+    } else if (const auto token = added.find(id); token != added.end()) {
+      out[key] = token->second;
+    }
+  };
   out["add_bos_token"] = false;
   out["add_eos_token"] = false;
-  if (tokenizer.bos_id != kNoId) out["bos_token"] = "<s>";
+  name("bos_token", tokenizer.bos_id, "<s>");
   out["clean_up_tokenization_spaces"] = false;
-  if (tokenizer.eos_id != kNoId) out["eos_token"] = "</s>";
+  name("eos_token", tokenizer.eos_id, "</s>");
   out["legacy"] = false;
   out["model_max_length"] = config.max_positions;
-  if (tokenizer.kind == "bytes") {
+  if (is_json) {
+    name("pad_token", tokenizer.pad_id, "");
+    out["tokenizer_class"] = "PreTrainedTokenizerFast";
+    name("unk_token", tokenizer.unk_id, "");
+  } else if (tokenizer.kind == "bytes") {
     out["tokenizer_class"] = "PreTrainedTokenizerFast";
     out[kTokenizerKind] = tokenizer.kind;
   } else {
@@ -103,6 +132,8 @@ void WriteHfFolder(const std::string& folder, const LanguageModel& model, const 
   weights_file.Commit();
   if (tokenizer.kind == "bytes") {
     WriteText(folder + "/tokenizer.json", BytesTokenizerJson(tokenizer));
+  } else if (tokenizer.kind == "tokenizer_json") {
+    WriteText(folder + "/tokenizer.json", tokenizer.model);
   } else {
     WriteText(folder + "/tokenizer.model", tokenizer.model);
   }
@@ -125,12 +156,14 @@ std::unique_ptr<LanguageModel> LoadHfModel(const std::string& folder, Precision 
 
 std::string HfTokenizerSpec(const std::string& folder) {
   const std::string model = folder + "/tokenizer.model", config = folder + "/tokenizer_config.json";
+  const std::string json = folder + "/tokenizer.json";
   if (std::filesystem::exists(model)) return model;
-  if (!std::filesystem::exists(config)) return "";
-  const std::vector<uint8_t> text = ReadWholeFile(config, 1 << 24);
-  const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) return "";
-  return object.value(kTokenizerKind, nlohmann::json()) == "bytes" ? "bytes" : "";
+  if (std::filesystem::exists(config)) {
+    const std::vector<uint8_t> text = ReadWholeFile(config, 1 << 24);
+    const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (object.is_object() && object.value(kTokenizerKind, nlohmann::json()) == "bytes") return "bytes";
+  }
+  return std::filesystem::exists(json) ? json : "";
 }
 
 }  // namespace trainwright

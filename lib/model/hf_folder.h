@@ -2,7 +2,7 @@
 ///
 ///   config.json  generation_config.json  model.safetensors
 ///   tokenizer.model  tokenizer_config.json            (SentencePiece)
-///   tokenizer.json   tokenizer_config.json            (bytes: one token a byte)
+///   tokenizer.json   tokenizer_config.json            (byte-level BPE; bytes: one token a byte)
 #pragma once
 
 #include <memory>
@@ -26,8 +26,8 @@ ModelConfig ReadHfConfig(const std::string& folder);
 std::unique_ptr<LanguageModel> LoadHfModel(const std::string& folder, Precision precision, at::Device device,
                                            AttentionBackend attention = AttentionBackend::kAuto);
 
-/// Which tokenizer the folder holds, as LoadTokenizer takes it: the path of tokenizer.model, or "bytes";
-/// empty when there is none that this build knows.
+/// Which tokenizer the folder holds, as LoadTokenizer takes it: the path of tokenizer.model or tokenizer.json,
+/// or "bytes"; empty when there is none. LoadTokenizer may yet refuse the file.
 std::string HfTokenizerSpec(const std::string& folder);
 
 }  // namespace trainwright

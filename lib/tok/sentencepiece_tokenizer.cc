@@ -50,15 +50,6 @@ std::string DecodePart(const SentencePieceProcessor& processor, std::span<const 
   return text;
 }
 
-/// The valid character that ends right before `end`; size_bytes 0 when there is none.
-Utf8Character CharacterBefore(std::string_view text, size_t end) {
-  for (size_t size = 1; size <= std::min<size_t>(4, end); ++size) {
-    const Utf8Character character = DecodeUtf8(text.substr(end - size, size));
-    if (character.size_bytes == size) return character;
-  }
-  return {};
-}
-
 uint32_t FoldSpace(uint32_t code_point) {
   return code_point == ' ' ? kSpaceMark : code_point;
 }
@@ -106,7 +97,7 @@ size_t SentencePieceTokenizer::FindCut(std::string_view text, size_t from) const
     // UTF-8 synchronises itself: valid characters on both sides are read alike with and without the cut.
     const Utf8Character after = DecodeUtf8(text.substr(offset));
     if (after.size_bytes == 0) continue;
-    const Utf8Character before = CharacterBefore(text, offset);
+    const Utf8Character before = LastCharacter(text.substr(0, offset));
     if (before.size_bytes == 0) continue;
     const uint64_t bigram = uint64_t{FoldSpace(before.code_point)} << 32 | FoldSpace(after.code_point);
     if (!model_.inner_bigrams.contains(bigram)) return offset;

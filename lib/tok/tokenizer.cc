@@ -1,9 +1,11 @@
 #include "lib/tok/tokenizer.h"
 
 #include <filesystem>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/io/byte_source.h"
+#include "lib/tok/byte_level_bpe_tokenizer.h"
 #include "lib/tok/bytes_tokenizer.h"
 #include "lib/tok/sentencepiece_tokenizer.h"
 
@@ -12,7 +14,9 @@ namespace {
 
 constexpr uint64_t kMaxModelBytes = uint64_t{1} << 30;
 constexpr char kHint[] =
-    "--tokenizer takes a SentencePiece .model file, a folder that holds tokenizer.model, or \"bytes\"";
+    "--tokenizer takes a SentencePiece .model file, a tokenizer.json file of a byte-level BPE tokenizer, a "
+    "folder "
+    "that holds tokenizer.model or tokenizer.json, or \"bytes\"";
 
 /// The file that a --tokenizer argument means.
 std::string ModelFileOf(const std::string& spec) {
@@ -23,7 +27,8 @@ std::string ModelFileOf(const std::string& spec) {
   if (fs::exists(model, ignored)) return model.string();
   const fs::path json = fs::path(spec) / "tokenizer.json";
   if (fs::exists(json, ignored)) return json.string();
-  throw Error(ErrorCode::kBadInput, spec, "this folder has no tokenizer.model", "", kHint);
+  throw Error(ErrorCode::kBadInput, spec, "this folder has no tokenizer.model and no tokenizer.json", "",
+              kHint);
 }
 
 /// Whether a file starts like a tiktoken rank file: base64, a space, a number, a line's end.
@@ -37,15 +42,22 @@ bool LooksLikeTiktoken(std::string_view content) {
          rank.find_first_not_of("0123456789\r") == std::string_view::npos;
 }
 
-void RefuseOtherFormats(const std::string& path, std::string_view content) {
-  const auto refuse = [&](const std::string& what) {
-    throw Error(ErrorCode::kBadInput, path, "this version does not read " + what, "", kHint);
-  };
-  if (content.empty()) throw Error(ErrorCode::kBadInput, path, "is empty", "", kHint);
+bool LooksLikeJson(std::string_view content) {
   const size_t start = content.find_first_not_of(" \t\r\n");
-  if (start != std::string_view::npos && content[start] == '{')
-    refuse("tokenizer.json files (Hugging Face tokenizers)");
-  if (path.ends_with(".tiktoken") || LooksLikeTiktoken(content)) refuse("tiktoken files");
+  return start != std::string_view::npos && content[start] == '{';
+}
+
+/// A tokenizer.json file, with what the tokenizer_config.json beside it says about special tokens.
+std::unique_ptr<Tokenizer> LoadTokenizerJson(const std::string& path, std::string content) {
+  auto tokenizer = std::make_unique<ByteLevelBpeTokenizer>(std::move(content), path);
+  const std::filesystem::path config = std::filesystem::path(path).parent_path() / "tokenizer_config.json";
+  std::error_code ignored;
+  if (std::filesystem::path(path).filename() == "tokenizer.json" &&
+      std::filesystem::exists(config, ignored)) {
+    constexpr uint64_t kMaxConfigBytes = uint64_t{16} << 20;
+    tokenizer->TakeSpecialIds(AsText(ReadWholeFile(config.string(), kMaxConfigBytes)), config.string());
+  }
+  return tokenizer;
 }
 
 }  // namespace
@@ -54,7 +66,11 @@ std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& spec) {
   if (spec == "bytes") return std::make_unique<BytesTokenizer>();
   const std::string path = ModelFileOf(spec);
   const std::vector<uint8_t> content = ReadWholeFile(path, kMaxModelBytes);
-  RefuseOtherFormats(path, AsText(content));
+  if (content.empty()) throw Error(ErrorCode::kBadInput, path, "is empty", "", kHint);
+  if (LooksLikeJson(AsText(content))) return LoadTokenizerJson(path, std::string(AsText(content)));
+  if (path.ends_with(".tiktoken") || LooksLikeTiktoken(AsText(content))) {
+    throw Error(ErrorCode::kBadInput, path, "this version does not read tiktoken files", "", kHint);
+  }
   return std::make_unique<SentencePieceTokenizer>(std::string(AsText(content)), path);
 }
 
@@ -63,12 +79,18 @@ std::unique_ptr<Tokenizer> TokenizerFromIdentity(const TokenizerIdentity& identi
   std::unique_ptr<Tokenizer> tokenizer;
   if (identity.kind == "bytes") {
     tokenizer = std::make_unique<BytesTokenizer>();
-  } else if (identity.kind == "sentencepiece") {
+  } else if (identity.kind == "sentencepiece" || identity.kind == "tokenizer_json") {
     if (identity.model.empty()) throw Error(ErrorCode::kBadInput, name, "its model is missing");
     if (Sha256Of(AsBytes(identity.model)) != identity.sha256) {
       throw Error(ErrorCode::kBadInput, name, "its model does not have the SHA-256 that it is recorded with");
     }
-    tokenizer = std::make_unique<SentencePieceTokenizer>(identity.model, name);
+    if (identity.kind == "sentencepiece") {
+      tokenizer = std::make_unique<SentencePieceTokenizer>(identity.model, name);
+    } else {
+      auto byte_level = std::make_unique<ByteLevelBpeTokenizer>(identity.model, name);
+      byte_level->TakeSpecialIds(identity);
+      tokenizer = std::move(byte_level);
+    }
   } else {
     throw Error(ErrorCode::kBadInput, name,
                 "this version knows no tokenizers of kind \"" + identity.kind + "\"");

@@ -40,7 +40,8 @@ class Tokenizer {
   virtual const TokenizerIdentity& identity() const = 0;
 };
 
-/// \param spec "bytes", or the path of a SentencePiece .model file
+/// \param spec "bytes", or the path of a SentencePiece .model file, of a tokenizer.json file, or of a folder that
+///   holds either; tokenizer.model comes first
 /// \throws Error{kIo} when it cannot be read, Error{kBadInput} when it is no tokenizer this build knows
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& spec);
 

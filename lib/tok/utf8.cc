@@ -40,6 +40,14 @@ Utf8Character DecodeUtf8(std::string_view text) {
   return {};
 }
 
+Utf8Character LastCharacter(std::string_view text) {
+  for (size_t size = 1; size <= 4 && size <= text.size(); ++size) {
+    const Utf8Character character = DecodeUtf8(text.substr(text.size() - size));
+    if (character.size_bytes == size) return character;
+  }
+  return {};
+}
+
 size_t FindInvalidUtf8(std::string_view text) {
   size_t offset = 0;
   while (true) {

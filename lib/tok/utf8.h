@@ -17,6 +17,9 @@ struct Utf8Character {
 /// The character that starts at the first byte of `text`.
 Utf8Character DecodeUtf8(std::string_view text);
 
+/// The character that ends with the last byte of `text`; size_bytes 0 when none does.
+Utf8Character LastCharacter(std::string_view text);
+
 /// The offset of the first byte that is not part of a valid character; npos when there is none.
 size_t FindInvalidUtf8(std::string_view text);
 

@@ -32,8 +32,9 @@ StartModel OpenStartModel(const std::string& path, const TokenizerIdentity& data
                     std::to_string(data_tokenizer.vocab_size) + " ids of the data's tokenizer",
                 "config.json", hint);
   }
-  if (const std::string spec = HfTokenizerSpec(start.folder); !spec.empty()) {
-    if (LoadTokenizer(spec)->identity().sha256 != data_tokenizer.sha256) {
+  std::string no_tokenizer;
+  if (const auto tokenizer = LoadTokenizerOfFolder(start.folder, &no_tokenizer)) {
+    if (tokenizer->identity().sha256 != data_tokenizer.sha256) {
       throw Error(ErrorCode::kBadInput, path, "has another tokenizer than the data", "", hint);
     }
     start.tokenizer_known = true;

@@ -1,0 +1,77 @@
+/// Byte-level BPE tokenizers of tokenizer.json files (GPT-2, GPT-NeoX, Llama 3, Qwen2, SmolLM2), with the ids
+/// that Hugging Face tokenizers gives without special tokens added.
+///
+/// Text that spells an added token becomes that token, special or not, as in the library. Bytes that are not
+/// UTF-8, which the library takes none of, are encoded as they are and come back from Decode.
+///
+/// Pieces of text are remembered in a memo of at most kMemoBytes for each thread that encodes at a time; ids
+/// do not depend on what is in it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "lib/tok/added_token_matcher.h"
+#include "lib/tok/byte_pair_merges.h"
+#include "lib/tok/piece_memo.h"
+#include "lib/tok/tokenizer.h"
+#include "lib/tok/tokenizer_json.h"
+
+namespace trainwright {
+
+class ByteLevelBpeTokenizer final : public Tokenizer {
+ public:
+  static constexpr size_t kMemoBytes = 64 << 20;
+
+  /// \param content the bytes of a tokenizer.json file   \param name for messages
+  /// \throws Error{kBadInput} as ParseTokenizerJson
+  ByteLevelBpeTokenizer(std::string content, const std::string& name);
+  ~ByteLevelBpeTokenizer() override;
+
+  /// The file says less than its neighbour tokenizer_config.json about which tokens begin and end a text.
+  /// Ids of tokens that are not in the vocabulary become kNoId.
+  /// \param config the text of tokenizer_config.json   \throws Error{kBadInput} when it is malformed
+  void TakeSpecialIds(std::string_view config, const std::string& name);
+  /// As recorded with a stream. \returns false when one is not in the vocabulary
+  bool TakeSpecialIds(const TokenizerIdentity& recorded);
+
+  void Encode(std::string_view text, std::vector<uint32_t>* ids) const override;
+  void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const override;
+  /// The space that ByteLevel puts before a text, with add_prefix_space.
+  bool marks_start() const override { return json_.add_prefix_space; }
+  /// Special tokens, and other added tokens that are written like marks: "<tool_call>".
+  const std::vector<SpecialToken>& special_tokens() const override { return special_tokens_; }
+  /// Special tokens stand for no text, as for the library with skip_special_tokens. Bytes come back as they
+  /// are, where the library puts U+FFFD for those that are not UTF-8.
+  std::string Decode(std::span<const uint32_t> ids) const override;
+  const TokenizerIdentity& identity() const override { return identity_; }
+
+ private:
+  /// What one thread encodes with.
+  struct Worker {
+    PieceMemo memo{kMemoBytes};
+    BytePairMerges::Scratch scratch;
+    std::string normalized, prefixed;
+  };
+  class Lease;
+
+  void EncodeAll(std::string_view text, bool prefix_first, std::vector<uint32_t>* ids) const;
+  void EncodeText(std::string_view text, bool prefix, Worker* worker, std::vector<uint32_t>* ids) const;
+  void EncodeStretch(std::string_view text, Worker* worker, std::vector<uint32_t>* ids) const;
+  void EncodePiece(std::string_view piece, Worker* worker, std::vector<uint32_t>* ids) const;
+
+  TokenizerIdentity identity_;
+  TokenizerJson json_;
+  BytePairMerges merges_;
+  AddedTokenMatcher raw_tokens_, normalized_tokens_;
+  std::vector<SpecialToken> special_tokens_;
+  std::unordered_map<std::string_view, uint32_t> whole_pieces_;  // with ignore_merges
+  const uint8_t* classes_;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::unique_ptr<Worker>> idle_workers_;
+};
+
+}  // namespace trainwright

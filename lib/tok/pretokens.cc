@@ -1,0 +1,147 @@
+#include "lib/tok/pretokens.h"
+
+#include <algorithm>
+
+#include "lib/tok/unicode.h"
+#include "lib/tok/utf8.h"
+
+namespace trainwright {
+namespace {
+
+struct Step {
+  uint8_t flags = 0;  // 0 beyond the end and for a bad byte, too
+  size_t size = 0;    // 0 beyond the end
+};
+
+class Scanner {
+ public:
+  Scanner(std::string_view text, const uint8_t* classes) : text_(text), classes_(classes) {}
+
+  Step At(size_t at) const {
+    if (at >= text_.size()) return {};
+    const auto byte = static_cast<uint8_t>(text_[at]);
+    if (byte < 0x80) return {classes_[byte], 1};
+    const Utf8Character character = DecodeUtf8(text_.substr(at));
+    if (character.size_bytes == 0) return {0, 1};
+    return {classes_[character.code_point], character.size_bytes};
+  }
+  uint8_t ByteAt(size_t at) const { return at < text_.size() ? static_cast<uint8_t>(text_[at]) : 0; }
+  bool IsLineEnd(size_t at) const { return ByteAt(at) == '\n' || ByteAt(at) == '\r'; }
+
+  /// The end of the run of characters with `flags` (any of them) that begins at `at`.
+  size_t RunEnd(size_t at, uint8_t flags) const {
+    for (Step step = At(at); (step.flags & flags) != 0; step = At(at)) at += step.size;
+    return at;
+  }
+  size_t OtherRunEnd(size_t at) const {
+    for (Step step = At(at); step.size != 0 && (step.flags & (kLetter | kNumber | kSpace)) == 0;
+         step = At(at)) {
+      at += step.size;
+    }
+    return at;
+  }
+
+  /// The size of the contraction that begins at an apostrophe, without it; 0 when there is none.
+  size_t ContractionSize(size_t at, bool any_case) const {
+    uint8_t first = ByteAt(at), second = ByteAt(at + 1);
+    if (any_case) {
+      // U+017F, the long s, is an s to a regular expression that heeds no case.
+      if (first == 0xC5 && second == 0xBF) return 2;
+      if (first >= 'A' && first <= 'Z') first = static_cast<uint8_t>(first | 0x20);
+      if (second >= 'A' && second <= 'Z') second = static_cast<uint8_t>(second | 0x20);
+    }
+    if (first == 's' || first == 't' || first == 'm' || first == 'd') return 1;
+    const bool two =
+        (first == 'r' && second == 'e') || (first == 'v' && second == 'e') || (first == 'l' && second == 'l');
+    return two ? 2 : 0;
+  }
+
+  /// \s+(?!\S)|\s+ : a run of spaces, without its last one when something else follows.
+  size_t SpacesEnd(size_t begin) const {
+    size_t end = begin, last = begin;
+    for (Step step = At(end); (step.flags & kSpace) != 0; step = At(end)) {
+      last = end;
+      end += step.size;
+    }
+    return end == text_.size() || last == begin ? end : last;
+  }
+
+  size_t Gpt2End(size_t begin) const {
+    if (text_[begin] == '\'') {
+      if (const size_t size = ContractionSize(begin + 1, false); size != 0) return begin + 1 + size;
+    }
+    const size_t at = begin + (text_[begin] == ' ' ? 1 : 0);
+    const Step step = At(at);
+    if ((step.flags & kLetter) != 0) return RunEnd(at, kLetter);
+    if ((step.flags & kNumber) != 0) return RunEnd(at, kNumber);
+    if (step.size != 0 && (step.flags & kSpace) == 0) return OtherRunEnd(at);
+    return SpacesEnd(begin);
+  }
+
+  size_t Llama3End(size_t begin, size_t longest_number) const {
+    if (text_[begin] == '\'') {
+      if (const size_t size = ContractionSize(begin + 1, true); size != 0) return begin + 1 + size;
+    }
+    const Step first = At(begin);
+    if ((first.flags & kLetter) != 0) return RunEnd(begin, kLetter);
+    if ((first.flags & kNumber) != 0) {
+      size_t end = begin;
+      for (size_t count = 0; count < longest_number && (At(end).flags & kNumber) != 0; ++count) {
+        end += At(end).size;
+      }
+      return end;
+    }
+    if (!IsLineEnd(begin) && (At(begin + first.size).flags & kLetter) != 0) {
+      return RunEnd(begin + first.size, kLetter);
+    }
+    const size_t other = begin + (text_[begin] == ' ' ? 1 : 0);
+    if (size_t end = OtherRunEnd(other); end > other) {
+      while (IsLineEnd(end)) ++end;
+      return end;
+    }
+    // \s*[\r\n]+ reaches to the last line end of the run of spaces.
+    const size_t spaces_end = RunEnd(begin, kSpace);
+    for (size_t at = spaces_end; at > begin; --at) {
+      if (IsLineEnd(at - 1)) return at;
+    }
+    return SpacesEnd(begin);
+  }
+
+ private:
+  std::string_view text_;
+  const uint8_t* classes_;
+};
+
+}  // namespace
+
+std::optional<CutRule> CutRuleOf(std::string_view regular_expression) {
+  if (regular_expression == R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)") {
+    return CutRule::kGpt2;
+  }
+  if (regular_expression ==
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)") {
+    return CutRule::kLlama3;
+  }
+  if (regular_expression ==
+      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)") {
+    return CutRule::kQwen2;
+  }
+  return std::nullopt;
+}
+
+size_t PieceEnd(CutRule rule, std::string_view text, size_t begin, const uint8_t* classes) {
+  const Scanner scanner(text, classes);
+  switch (rule) {
+    case CutRule::kNone:
+      break;
+    case CutRule::kGpt2:
+      return scanner.Gpt2End(begin);
+    case CutRule::kLlama3:
+      return scanner.Llama3End(begin, 3);
+    case CutRule::kQwen2:
+      return scanner.Llama3End(begin, 1);
+  }
+  return text.size();
+}
+
+}  // namespace trainwright
