@@ -139,9 +139,10 @@ const ToolInfo& TrainInfo() {
             "and --accum, and a warning record says when. It does not help where the weights themselves do not "
             "fit.\n\n"
             "--mem-fraction on a CPU is the system's limit on the process's private writable memory "
-            "(RLIMIT_DATA): it counts what is allocated, touched or not, and no mapped files. A library that does "
-            "not check what it is given can end the process when it is the one that meets the limit; tensors "
-            "always fail with the message."},
+            "(RLIMIT_DATA): it counts what is allocated, touched or not, and no mapped files. Tensors meet it "
+            "32 MiB early (an eighth of a cap below 256 MiB), and fail with the message: libraries need that room, "
+            "as not all of them survive an allocation that fails. A limit of the shell (ulimit -d, ulimit -v) is "
+            "treated the same."},
            {"UTILISATION",
             "model_flops_per_s in the step records is what the model's mathematics ask for, per "
             "second of the step: matrix products and attention, two operations a multiply-add, "

@@ -4,6 +4,7 @@
 
 #include <new>
 #include <string_view>
+#include <system_error>
 
 namespace trainwright {
 namespace {
@@ -50,6 +51,11 @@ Error HostMemory(const std::string& problem, const MemoryUser& user) {
 std::optional<Error> AsMemoryError(const std::exception& exception, const MemoryUser& user) {
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
     return HostMemory("the machine has no more of it to give", user);
+  }
+  // A thread that does not get its stack.
+  if (const auto* system = dynamic_cast<const std::system_error*>(&exception);
+      system != nullptr && system->code() == std::errc::resource_unavailable_try_again) {
+    return HostMemory("the machine has no room for another thread", user);
   }
   const auto* error = dynamic_cast<const c10::Error*>(&exception);
   if (error == nullptr) return std::nullopt;

@@ -370,6 +370,7 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
     memory_cap_bytes_ =
         gpu ? CapDeviceMemory(device_, *settings_.mem_fraction) : CapHostMemory(*settings_.mem_fraction);
   }
+  KeepRoomForLibraries();
   checkpointing_ = ParseActivationCheckpointing(settings_.checkpoint_activations, "--checkpoint-activations");
   Announce(loader.reasons);
 

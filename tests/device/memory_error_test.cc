@@ -7,6 +7,7 @@
 
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 namespace trainwright {
 namespace {
@@ -72,6 +73,14 @@ TEST(WithMemoryErrorsTest, OtherExceptionsAndResultsPassUnchanged) {
                c10::AcceleratorError);
   EXPECT_EQ(Translated([] { throw Error(ErrorCode::kNonFinite, "loss", "is not finite"); }).code(),
             ErrorCode::kNonFinite);
+}
+
+TEST(WithMemoryErrorsTest, AThreadThatGetsNoStackIsMemoryOfTheHost) {
+  const Error error = Translated([] {
+    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
+  });
+  EXPECT_EQ(error.code(), ErrorCode::kIo);
+  EXPECT_EQ(error.object(), "memory");
 }
 
 }  // namespace
