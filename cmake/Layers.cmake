@@ -20,6 +20,10 @@ set(trainwright_data_uses PRIVATE simdjson::simdjson PkgConfig::ZSTD)
 # change no value: only traps and errno, which nothing reads.
 file(GLOB kernel_sources ${CMAKE_SOURCE_DIR}/lib/nn/cpu/kernels_*.cc)
 set_source_files_properties(${kernel_sources} PROPERTIES COMPILE_OPTIONS "-fno-trapping-math;-fno-math-errno")
+# These have the same bits on every instruction set: none may contract a product with a sum.
+file(GLOB same_bits_sources ${CMAKE_SOURCE_DIR}/lib/nn/cpu/bf16_moments_*.cc)
+set_source_files_properties(${same_bits_sources} PROPERTIES COMPILE_OPTIONS
+  "-fno-trapping-math;-fno-math-errno;-ffp-contract=off")
 
 function(trainwright_add_layers)
   set(torch_layers "")

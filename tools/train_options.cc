@@ -129,6 +129,12 @@ const ToolInfo& TrainInfo() {
             "cuBLAS and the allocator take besides is known after that run alone. Both create no "
             "run directory, and both put the same as JSON into --summary."},
            {"MEMORY",
+            "--optimizer-states bf16 keeps AdamW's two moments in 2 bytes an element each instead of 4. They are "
+            "rounded stochastically, up with the probability that is the share of the way, so that what is stored is "
+            "the exact moment on average and small changes are not lost; the step itself is computed in fp32 from "
+            "the moments before they are rounded. The random bits are a function of seed, update and element, so a "
+            "resumed run is the same run, and they do not depend on threads. It is part of the run's plan: --resume "
+            "goes on with what the run has and refuses the other.\n\n"
             "--checkpoint-activations trades time for memory and changes no bit of the result: what was not "
             "kept is computed again by the same kernels, so a run may be resumed with another setting. "
             "selective drops the widest of what a layer keeps, the inside of its MLP, for one or two products "
@@ -430,6 +436,10 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--beta2", settings->beta2, "AdamW's decay of the second moment (default: 0.95)")
       ->group("Optimizer");
   app.add_option("--adam-eps", settings->adam_eps, "AdamW's epsilon (default: 1e-8)")->group("Optimizer");
+  app.add_option("--optimizer-states", settings->optimizer_states,
+                 "how AdamW's two moments are kept: fp32 (default), or bf16, stochastically rounded, in half the memory")
+      ->check(CLI::IsMember({"fp32", "bf16"}))
+      ->group("Optimizer");
   app.add_option("--weight-decay", settings->weight_decay,
                  "decoupled decay of the matrices, embeddings among them; norms have none (default: 0.1)")
       ->group("Optimizer");

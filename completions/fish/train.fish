@@ -60,6 +60,7 @@ complete -c train -l cycle-momentum -d 'With one-cycle, move beta1 from 0.95 to 
 complete -c train -l beta1 -x -d 'AdamWs decay of the first moment (default: 0.9)'
 complete -c train -l beta2 -x -d 'AdamWs decay of the second moment (default: 0.95)'
 complete -c train -l adam-eps -x -d 'AdamWs epsilon (default: 1e-8)'
+complete -c train -l optimizer-states -x -a 'fp32 bf16' -d 'How AdamWs two moments are kept: fp32 (default), or bf16, stochastically rounded, in half the memory'
 complete -c train -l weight-decay -x -d 'Decoupled decay of the matrices, embeddings among them'
 complete -c train -l clip -x -d 'Largest gradient norm'
 complete -c train -l objective -x -a 'auto lm sft' -d 'What is predicted'

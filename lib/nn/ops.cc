@@ -1,9 +1,11 @@
 #include "lib/nn/ops.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/library.h>
 
 #include "lib/base/error.h"
+#include "lib/nn/cpu/bf16_moments.h"
 #include "lib/nn/cross_entropy.h"
 #include "lib/nn/elementwise.h"
 #include "lib/nn/embedding.h"
@@ -94,6 +96,15 @@ void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
   op.call(values, out);
 }
 
+void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, at::Tensor& exp_avg_sq,
+                      int64_t begin, int64_t end, double learning_rate, double beta1, double beta2,
+                      double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
+                      const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf) {
+  static const auto op = Find<decltype(AdamWBf16Moments)>("trainwright::adamw_bf16_moments");
+  op.call(values, gradients, exp_avg, exp_avg_sq, begin, end, learning_rate, beta1, beta2, weight_decay, epsilon,
+          key, step, divisor, found_inf);
+}
+
 namespace {
 
 /// The CPU's implementations: the modules' functions.
@@ -162,6 +173,25 @@ void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
   *out.mutable_data_ptr<double>() = trainwright::SumOfSquares(values);
 }
 
+void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, at::Tensor& exp_avg_sq,
+                      int64_t begin, int64_t end, double learning_rate, double beta1, double beta2,
+                      double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
+                      const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf) {
+  const auto scalar = [](const at::Tensor& tensor) { return static_cast<double>(*tensor.const_data_ptr<float>()); };
+  if (found_inf && scalar(*found_inf) != 0) return;
+  const AdamWCoefficients coefficients = CoefficientsOf(
+      {learning_rate, beta1, beta2, weight_decay, epsilon, static_cast<uint64_t>(key)}, scalar(step),
+      divisor ? scalar(*divisor) : 1.0);
+  const cpu::Bf16MomentsKernel kernel = cpu::BestBf16MomentsKernel();
+  const float* gradient = gradients.const_data_ptr<float>();
+  auto* value = values.mutable_data_ptr<float>();
+  auto* first = reinterpret_cast<uint16_t*>(exp_avg.mutable_data_ptr<at::BFloat16>());
+  auto* second = reinterpret_cast<uint16_t*>(exp_avg_sq.mutable_data_ptr<at::BFloat16>());
+  at::parallel_for(begin, end, kRandomBlock, [&](int64_t from, int64_t to) {
+    kernel(coefficients, gradient, value, first, second, from, to);
+  });
+}
+
 }  // namespace on_cpu
 
 /// The meta device's: results are tensors of the caller, so there is nothing to make and nothing to compute.
@@ -195,6 +225,10 @@ TORCH_LIBRARY(trainwright, library) {
       "finish_step(Tensor sum_of_squares, int step, int labels, float max_norm, bool scaled, "
       "Tensor(a!) state, Tensor(b!) outputs) -> ()");
   library.def("sum_of_squares(Tensor values, Tensor(a!) out) -> ()");
+  library.def(
+      "adamw_bf16_moments(Tensor(a!) values, Tensor gradients, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, "
+      "int begin, int end, float learning_rate, float beta1, float beta2, float weight_decay, float epsilon, "
+      "int key, Tensor step, Tensor? divisor, Tensor? found_inf) -> ()");
 }
 
 TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
@@ -210,6 +244,7 @@ TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
   library.impl("softmax_cross_entropy", &on_cpu::SoftmaxCrossEntropy);
   library.impl("finish_step", &on_cpu::FinishStep);
   library.impl("sum_of_squares", &on_cpu::SumOfSquares);
+  library.impl("adamw_bf16_moments", &on_cpu::AdamWBf16Moments);
 }
 
 TORCH_LIBRARY_IMPL(trainwright, Meta, library) {
@@ -225,6 +260,7 @@ TORCH_LIBRARY_IMPL(trainwright, Meta, library) {
   library.impl("softmax_cross_entropy", &OnMeta<decltype(ops::SoftmaxCrossEntropy)>::DoNothing);
   library.impl("finish_step", &OnMeta<decltype(ops::FinishStep)>::DoNothing);
   library.impl("sum_of_squares", &OnMeta<decltype(ops::SumOfSquares)>::DoNothing);
+  library.impl("adamw_bf16_moments", &OnMeta<decltype(ops::AdamWBf16Moments)>::DoNothing);
 }
 
 }  // namespace

@@ -4,11 +4,7 @@
 
 #include <cmath>
 
-#if defined(__CUDACC__)
-#define TRAINWRIGHT_HOST_DEVICE __host__ __device__
-#else
-#define TRAINWRIGHT_HOST_DEVICE
-#endif
+#include "lib/nn/host_device.h"
 
 namespace trainwright {
 

@@ -6,12 +6,39 @@
 
 #include <optional>
 
+#include "lib/base/error.h"
+#include "lib/base/rng.h"
+#include "lib/nn/ops.h"
+
 namespace trainwright {
 
-AdamW::AdamW(FlatParameters* parameters, const AdamWOptions& options)
-    : parameters_(parameters), options_(options) {
-  exp_avg_ = at::zeros_like(parameters->values());
-  exp_avg_sq_ = at::zeros_like(parameters->values());
+namespace {
+
+at::ScalarType TypeOf(OptimizerStates states) {
+  return states == OptimizerStates::kBf16 ? at::kBFloat16 : at::kFloat;
+}
+
+}  // namespace
+
+std::string OptimizerStatesName(OptimizerStates states) {
+  return states == OptimizerStates::kBf16 ? "bf16" : "fp32";
+}
+
+OptimizerStates ParseOptimizerStates(const std::string& text, const std::string& flag) {
+  for (const OptimizerStates states : {OptimizerStates::kFp32, OptimizerStates::kBf16}) {
+    if (OptimizerStatesName(states) == text) return states;
+  }
+  throw Error(ErrorCode::kUsage, flag, "unknown '" + text + "'", "", "use fp32 or bf16");
+}
+
+int64_t OptimizerStateBytes(OptimizerStates states, int64_t elements) {
+  return 2 * elements * static_cast<int64_t>(at::elementSize(TypeOf(states)));
+}
+
+AdamW::AdamW(FlatParameters* parameters, const AdamWOptions& options, uint64_t seed)
+    : parameters_(parameters), options_(options), rounding_key_(Rng(seed, "optimizer-states").key()) {
+  exp_avg_ = at::zeros_like(parameters->values(), TypeOf(options.states));
+  exp_avg_sq_ = at::zeros_like(exp_avg_);
   const Parameter* previous = nullptr;
   for (const Parameter& parameter : parameters->all()) {
     if (!parameter.trainable) continue;
@@ -43,6 +70,16 @@ void AdamW::Update(const std::vector<Range>& ranges, double learning_rate, doubl
   const auto optional = [](const at::Tensor& tensor) {
     return tensor.defined() ? std::optional(tensor) : std::nullopt;
   };
+  if (options_.states == OptimizerStates::kBf16) {
+    at::Tensor& values = parameters_->values();
+    for (const Range& range : ranges) {
+      ops::AdamWBf16Moments(values, parameters_->gradients(), exp_avg_, exp_avg_sq_, range.offset,
+                            range.offset + range.size, learning_rate, beta1, options_.beta2, weight_decay,
+                            options_.epsilon, static_cast<int64_t>(rounding_key_), inputs.step,
+                            optional(inputs.divisor), optional(inputs.found_inf));
+    }
+    return;
+  }
   std::vector<at::Tensor> values, gradients, first, second;
   for (const Range& range : ranges) {
     values.push_back(parameters_->values().narrow(0, range.offset, range.size));

@@ -1,31 +1,44 @@
 /// AdamW over a model's flat buffers. \source Loshchilov and Hutter 2019, arXiv:1711.05101
 ///
 /// Decoupled decay applies to the parameters declared with `decay`, which are the matrices, embeddings among
-/// them; norms and biases have none, as in GPT-3 and Llama and as nanoGPT groups them. State is two fp32
-/// buffers of the same layout as the trainable parameters, plus the number of steps. Frozen parameters have
-/// none. Not thread-safe.
+/// them; norms and biases have none, as in GPT-3 and Llama and as nanoGPT groups them. State is two buffers
+/// of the same layout as the trainable parameters, fp32 or stochastically rounded bf16
+/// (lib/nn/bf16_moments.h), plus the number of steps. Frozen parameters have none. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "lib/nn/flat_parameters.h"
 
 namespace trainwright {
 
+/// How the moments are stored.
+enum class OptimizerStates { kFp32, kBf16 };
+
+/// "fp32" or "bf16".
+std::string OptimizerStatesName(OptimizerStates states);
+/// \throws Error{kUsage} naming `flag`
+OptimizerStates ParseOptimizerStates(const std::string& text, const std::string& flag);
+/// Bytes of the two moments of so many elements.
+int64_t OptimizerStateBytes(OptimizerStates states, int64_t elements);
+
 struct AdamWOptions {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
   double weight_decay = 0.1;
+  OptimizerStates states = OptimizerStates::kFp32;
 };
 
 class AdamW {
  public:
-  /// \param parameters allocated; outlives the optimizer
-  AdamW(FlatParameters* parameters, const AdamWOptions& options);
+  /// \param parameters allocated; outlives the optimizer \param seed of the rounding of bf16 moments, which
+  /// is a function of it, the number of the update and the place in the flat buffers
+  AdamW(FlatParameters* parameters, const AdamWOptions& options, uint64_t seed = 0);
   /// One update from parameters->gradients(), then refreshes the compute copy.
   /// \param beta1 of this step, for schedules that cycle it; bias correction takes it as constant, as
   /// PyTorch's
@@ -40,9 +53,10 @@ class AdamW {
   at::Tensor& gradients() { return parameters_->gradients(); }
   void Step(double learning_rate) { Step(learning_rate, options_.beta1); }
   const AdamWOptions& options() const { return options_; }
-  /// First and second moment, fp32, laid out as parameters->values(). Restoring: copy into them.
+  /// First and second moment, laid out as parameters->values(). Restoring: copy into them.
   at::Tensor& exp_avg() { return exp_avg_; }
   at::Tensor& exp_avg_sq() { return exp_avg_sq_; }
+  const at::Tensor& exp_avg() const { return exp_avg_; }
   int64_t state_bytes() const { return static_cast<int64_t>(exp_avg_.nbytes() + exp_avg_sq_.nbytes()); }
   /// Updates made so far; bias correction depends on it.
   int64_t steps() const { return steps_; }
@@ -57,6 +71,7 @@ class AdamW {
 
   FlatParameters* parameters_;
   AdamWOptions options_;
+  uint64_t rounding_key_;
   std::vector<Range> decayed_, undecayed_;  // maximal runs of parameters of one kind
   at::Tensor exp_avg_, exp_avg_sq_;
   int64_t steps_ = 0;

@@ -4,8 +4,8 @@
 
 namespace trainwright {
 
-int64_t SnapshotBytes(int64_t elements) {
-  return 3 * elements * int64_t{sizeof(float)};
+int64_t SnapshotBytes(int64_t elements, int64_t moments_bytes) {
+  return elements * int64_t{sizeof(float)} + moments_bytes;
 }
 
 AsyncSaveChoice ChooseAsyncSave(int64_t snapshot_bytes, int64_t available_bytes) {

@@ -7,8 +7,9 @@
 
 namespace trainwright {
 
-/// Of a copy of a model's weights and AdamW's two moments, fp32. \param elements of the flat parameters
-int64_t SnapshotBytes(int64_t elements);
+/// Of a copy of a model's fp32 weights and AdamW's two moments. \param elements of the flat parameters
+/// \param moments_bytes of both moments
+int64_t SnapshotBytes(int64_t elements, int64_t moments_bytes);
 
 struct AsyncSaveChoice {
   bool background = true;

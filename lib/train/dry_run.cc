@@ -73,7 +73,7 @@ std::unique_ptr<LanguageModel> ShapesOf(const DryRunRequest& request) {
 /// What the weights and the state that goes with them take, without allocating it.
 MemoryNeeds StateNeeds(const DryRunRequest& request, LanguageModel* shapes) {
   FlatParameters& parameters = shapes->parameters();
-  AdamW optimizer(&parameters, {});
+  AdamW optimizer(&parameters, request.plan.optimizer);
   MemoryNeeds needs;
   needs.parameters = static_cast<int64_t>(parameters.values().nbytes());
   needs.gradients = static_cast<int64_t>(parameters.gradients().nbytes());
@@ -237,7 +237,7 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
                          report.update_s;
   }
   if (request.snapshot != Snapshot::kNo) {
-    needs.snapshot = SnapshotBytes(needs.parameters / static_cast<int64_t>(sizeof(float)));
+    needs.snapshot = SnapshotBytes(needs.parameters / static_cast<int64_t>(sizeof(float)), needs.optimizer);
     if (request.snapshot == Snapshot::kWhereItFits && !report.fits()) needs.snapshot = 0;
   }
   // Weights, and two moments in the flat layout.
@@ -258,7 +258,7 @@ MemoryPart LargestPart(const MemoryNeeds& needs) {
   const MemoryPart parts[] = {
       {"parameters", needs.parameters, kModel},
       {"gradients", needs.gradients, kModel},
-      {"optimizer", needs.optimizer, kModel},
+      {"optimizer", needs.optimizer, "take --optimizer-states bf16, or choose a smaller --model"},
       {"compute_copy", needs.compute_copy, kModel},
       {"frozen", needs.frozen, kFrozen},
       {"activations", needs.activations, kActivations},

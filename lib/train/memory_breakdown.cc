@@ -51,12 +51,13 @@ MemoryBreakdown HeldByModel(LanguageModel& model) {
 }
 
 MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, const FineTuning& tuning,
-                              ActivationCheckpointing checkpointing, int64_t samples, int64_t sequence_tokens) {
+                              OptimizerStates states, ActivationCheckpointing checkpointing, int64_t samples,
+                              int64_t sequence_tokens) {
   const auto shapes =
       MakeModel(config, precision, at::Device(at::kMeta), std::nullopt, AttentionBackend::kAuto, tuning);
   shapes->set_activation_checkpointing(checkpointing);
   MemoryBreakdown memory = HeldByModel(*shapes);
-  memory.optimizer = 2 * memory.grads;
+  memory.optimizer = OptimizerStateBytes(states, shapes->parameters().values().numel());
   if (!config.llama_like()) return memory;
   ModelInput input;
   const int64_t tokens = samples * sequence_tokens;
@@ -70,7 +71,7 @@ MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, co
   return memory;
 }
 
-std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& parameters,
+std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& parameters, OptimizerStates states,
                          ActivationCheckpointing checkpointing, bool auto_oom) {
   std::string activations = auto_oom ? "" : "--auto-oom, ";
   if (checkpointing != ActivationCheckpointing::kFull) activations += "--checkpoint-activations full, ";
@@ -82,7 +83,8 @@ std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& pa
   const int64_t state = memory.params + memory.grads + memory.optimizer;
   std::vector<Advice> advice = {
       {state, "weights with gradients and moments, " + Bytes(state) + ", the largest " + LargestTensors(parameters) +
-                  ": a smaller --model"},
+                  (states == OptimizerStates::kFp32 ? ": --optimizer-states bf16 in a new run, a smaller --model"
+                                                    : ": a smaller --model")},
       {memory.activations, "activations, " + Bytes(memory.activations) + ": " + activations},
       {memory.snapshot, "the copy for checkpoints, " + Bytes(memory.snapshot) + ": --async-save off"},
       {memory.loader, "the loader, " + Bytes(memory.loader) + ": fewer --workers or a lower --prefetch"}};

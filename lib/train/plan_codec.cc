@@ -94,6 +94,7 @@ nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
           {"beta2", plan.optimizer.beta2},
           {"epsilon", plan.optimizer.epsilon},
           {"weight_decay", plan.optimizer.weight_decay},
+          {"optimizer_states", OptimizerStatesName(plan.optimizer.states)},
           {"clip", plan.clip},
           {"objective", RecordKindName(plan.objective)},
           {"loss_on", NameOf(plan.loss_on)},
@@ -124,6 +125,8 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
     ReadField(json, "beta2", path, &plan.optimizer.beta2);
     ReadField(json, "epsilon", path, &plan.optimizer.epsilon);
     ReadField(json, "weight_decay", path, &plan.optimizer.weight_decay);
+    plan.optimizer.states =
+        ParseOptimizerStates(json.at("optimizer_states").get<std::string>(), "optimizer_states");
     ReadField(json, "clip", path, &plan.clip);
     ReadField(json, "decay_steps", path, &plan.schedule.decay_steps);
     ReadField(json, "cycle_momentum", path, &plan.schedule.cycle_beta1);

@@ -447,14 +447,15 @@ MemoryUser TrainJob::memory_user() const {
                               : "";
   if (!stream_) return {"before the first step", "take a smaller --model", cap};
   // What is held tells too little: it is what did not get its memory that is missing there.
-  MemoryBreakdown memory = NeededByModel(model_choice_.config, plan_.precision, plan_.tuning, checkpointing_,
-                                         plan_.batch, plan_.sequence_tokens);
+  MemoryBreakdown memory =
+      NeededByModel(model_choice_.config, plan_.precision, plan_.tuning, plan_.optimizer.states, checkpointing_,
+                    plan_.batch, plan_.sequence_tokens);
   memory.snapshot = snapshot_.size_bytes();
   if (stream_) memory.loader = stream_->loader_counts().most_held_bytes;
   const auto shapes = MakeModel(model_choice_.config, plan_.precision, at::Device(at::kMeta), std::nullopt,
                                 AttentionBackend::kAuto, plan_.tuning);
   const std::string hint =
-      "in this order: " + MemoryAdvice(memory, shapes->parameters(), checkpointing_, settings_.auto_oom);
+      "in this order: " + MemoryAdvice(memory, shapes->parameters(), plan_.optimizer.states, checkpointing_, settings_.auto_oom);
   return {(settings_.dry_run ? "dry run, "
            : trainer_        ? "step " + std::to_string(trainer_->step() + 1) + ", "
                              : "before the first step, ") +
@@ -533,9 +534,11 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
     if (settings_.async_save == "auto") {
       // What the steps themselves will take is not known here: what weights, gradients and moments take is.
       const int64_t elements = CountParameters(model_choice_.config);
-      const int64_t trainer_bytes = device_.is_cpu() ? 4 * elements * int64_t{sizeof(float)} : 0;
+      const int64_t moments_bytes = OptimizerStateBytes(plan_.optimizer.states, elements);
+      const int64_t trainer_bytes =
+          device_.is_cpu() ? 2 * elements * int64_t{sizeof(float)} + moments_bytes : 0;
       const AsyncSaveChoice choice = ChooseAsyncSave(
-          SnapshotBytes(elements), std::max<int64_t>(1, AvailableMemoryBytes() - trainer_bytes));
+          SnapshotBytes(elements, moments_bytes), std::max<int64_t>(1, AvailableMemoryBytes() - trainer_bytes));
       resolved["async-save"] = choice.background ? "on" : "off";
       reasons_.push_back({"async-save", choice.reason, ""});
     } else {
@@ -1075,14 +1078,16 @@ bool TrainJob::SavesInBackground() {
   if (background_) return *background_;
   background_ = settings_.async_save == "on";
   const at::Tensor& values = model_->parameters().values();
-  if (settings_.async_save == "on") {
-    for (size_t slot = 0; slot < 3; ++slot) snapshot_.Allocate(slot, values);
-  }
+  const auto allocate = [&] {
+    snapshot_.Allocate(0, values);
+    for (const size_t slot : {1, 2}) snapshot_.Allocate(slot, trainer_->exp_avg());
+  };
+  if (settings_.async_save == "on") allocate();
   if (settings_.async_save == "auto") {
     // By now the steps have what they need.
-    AsyncSaveChoice choice = ChooseAsyncSave(SnapshotBytes(values.numel()), AvailableMemoryBytes());
+    AsyncSaveChoice choice = ChooseAsyncSave(SnapshotBytes(values.numel(), trainer_->optimizer_bytes()), AvailableMemoryBytes());
     try {
-      for (size_t slot = 0; choice.background && slot < 3; ++slot) snapshot_.Allocate(slot, values);
+      if (choice.background) allocate();
     } catch (const std::exception&) {  // a limit that the system's free memory does not tell
       snapshot_.Release();
       choice = {.background = false, .reason = "there is no memory for a copy of weights and moments"};

@@ -79,6 +79,7 @@ nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan) {
       {"beta2", plan.optimizer.beta2},
       {"adam-eps", plan.optimizer.epsilon},
       {"weight-decay", plan.optimizer.weight_decay},
+      {"optimizer-states", OptimizerStatesName(plan.optimizer.states)},
       {"clip", plan.clip},
       {"objective", RecordKindName(plan.objective)},
       {"z-loss", plan.z_loss},
@@ -220,6 +221,9 @@ void PlanOptimizer(const TrainSettings& settings, TrainPlan* plan) {
   optimizer.beta2 = settings.beta2.value_or(optimizer.beta2);
   optimizer.epsilon = settings.adam_eps.value_or(optimizer.epsilon);
   optimizer.weight_decay = settings.weight_decay.value_or(optimizer.weight_decay);
+  if (!settings.optimizer_states.empty()) {
+    optimizer.states = ParseOptimizerStates(settings.optimizer_states, "--optimizer-states");
+  }
   plan->clip = settings.clip.value_or(plan->clip);
   plan->z_loss = settings.z_loss.value_or(0.0);
   plan->label_smoothing = settings.label_smoothing.value_or(0.0);
@@ -423,6 +427,10 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
   RequireSame("--beta2", settings.beta2, plan->optimizer.beta2);
   RequireSame("--adam-eps", settings.adam_eps, plan->optimizer.epsilon);
   RequireSame("--weight-decay", settings.weight_decay, plan->optimizer.weight_decay);
+  if (!settings.optimizer_states.empty() &&
+      ParseOptimizerStates(settings.optimizer_states, "--optimizer-states") != plan->optimizer.states) {
+    RefuseChange("--optimizer-states", settings.optimizer_states, OptimizerStatesName(plan->optimizer.states));
+  }
   RequireSame("--clip", settings.clip, plan->clip);
   if (settings.objective != "auto" && settings.objective != RecordKindName(plan->objective)) {
     RefuseChange("--objective", settings.objective, RecordKindName(plan->objective));

@@ -24,13 +24,19 @@ ByteSpan BytesOf(const at::Tensor& tensor) {
   return {static_cast<const uint8_t*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
+const char* DtypeOf(OptimizerStates states) {
+  return states == OptimizerStates::kBf16 ? "BF16" : "F32";
+}
+
 at::Tensor ReadMoments(const SafetensorsHeader& header, ByteSpan file, const std::string& name,
-                       const std::string& path) {
+                       OptimizerStates states, const std::string& path) {
   const SafetensorsEntry* entry = header.Find(name);
-  if (entry == nullptr || entry->dtype != "F32" || entry->shape.size() != 1) {
-    throw Error(ErrorCode::kBadInput, path, "has no one-dimensional F32 tensor '" + name + "'");
+  if (entry == nullptr || entry->dtype != DtypeOf(states) || entry->shape.size() != 1) {
+    throw Error(ErrorCode::kBadInput, path,
+                std::string("has no one-dimensional ") + DtypeOf(states) + " tensor '" + name + "'");
   }
-  at::Tensor tensor = at::empty(entry->shape, at::TensorOptions().dtype(at::kFloat));
+  at::Tensor tensor = at::empty(
+      entry->shape, at::TensorOptions().dtype(states == OptimizerStates::kBf16 ? at::kBFloat16 : at::kFloat));
   std::memcpy(tensor.mutable_data_ptr(), file.data() + header.data_offset + entry->begin,
               entry->end - entry->begin);
   return tensor;
@@ -62,7 +68,8 @@ void CheckCounts(const TrainState& state, const std::string& path) {
 void CompleteFirstState(nlohmann::json* json) {
   const nlohmann::json later_levers = {
       {"decay_steps", 0},   {"cycle_momentum", false}, {"z_loss", 0},           {"label_smoothing", 0},
-      {"drop_last", false}, {"eval_split", nullptr}, {"objective", "lm"},       {"loss_on", "assistant"}};
+      {"drop_last", false}, {"eval_split", nullptr},   {"objective", "lm"},     {"loss_on", "assistant"},
+      {"optimizer_states", "fp32"}};
   for (const auto& [name, off] : later_levers.items()) json->at("plan").emplace(name, off);
   json->emplace("accumulation_phase", 0);
   json->emplace("watchdog", nullptr);
@@ -101,9 +108,10 @@ void WriteTrainState(const std::string& path, const TrainState& state, const Sta
   };
   const at::Tensor exp_avg = trainer.exp_avg.cpu().contiguous(),
                    exp_avg_sq = trainer.exp_avg_sq.cpu().contiguous();
+  const char* dtype = DtypeOf(state.plan.optimizer.states);
   const std::vector<SafetensorsTensor> tensors = {
-      {.name = "exp_avg", .dtype = "F32", .shape = {exp_avg.numel()}, .data = BytesOf(exp_avg)},
-      {.name = "exp_avg_sq", .dtype = "F32", .shape = {exp_avg_sq.numel()}, .data = BytesOf(exp_avg_sq)}};
+      {.name = "exp_avg", .dtype = dtype, .shape = {exp_avg.numel()}, .data = BytesOf(exp_avg)},
+      {.name = "exp_avg_sq", .dtype = dtype, .shape = {exp_avg_sq.numel()}, .data = BytesOf(exp_avg_sq)}};
   std::map<std::string, std::string> metadata = {
       {"format", "trainwright"}, {"state", json.dump()}, {"layout", state.layout}};
   AtomicFileSink sink(path);
@@ -177,8 +185,9 @@ TrainState DecodeTrainState(ByteSpan file, const std::string& path) {
     throw Error(ErrorCode::kBadInput, path,
                 std::string("its training state cannot be read: ") + error.what());
   }
-  state.trainer.exp_avg = ReadMoments(header, file, "exp_avg", path);
-  state.trainer.exp_avg_sq = ReadMoments(header, file, "exp_avg_sq", path);
+  const OptimizerStates states = state.plan.optimizer.states;
+  state.trainer.exp_avg = ReadMoments(header, file, "exp_avg", states, path);
+  state.trainer.exp_avg_sq = ReadMoments(header, file, "exp_avg_sq", states, path);
   CheckCounts(state, path);
   return state;
 }

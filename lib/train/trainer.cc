@@ -28,7 +28,7 @@ Trainer::Trainer(LanguageModel* model, SampleStream* stream, const TrainPlan& pl
       stream_(stream),
       plan_(plan),
       device_(device),
-      optimizer_(&model->parameters(), plan.optimizer),
+      optimizer_(&model->parameters(), plan.optimizer, plan.seed),
       scaler_(plan.precision == Precision::kFp16) {
   model->set_loss_terms(plan.loss_terms());
   if (!defer && device.is_cpu()) return;
@@ -178,6 +178,8 @@ void Trainer::Restore(const TrainerState& state) {
       state.exp_avg_sq.numel() != optimizer_.exp_avg_sq().numel()) {
     throw Error(ErrorCode::kBadInput, "training state", "its moments belong to a model of another size");
   }
+  TRAINWRIGHT_CHECK(state.exp_avg.scalar_type() == optimizer_.exp_avg().scalar_type() &&
+                    state.exp_avg_sq.scalar_type() == optimizer_.exp_avg_sq().scalar_type());
   stream_->Seek(state.cursor);
   samples_.clear();
   optimizer_.exp_avg().copy_(state.exp_avg);

@@ -30,7 +30,7 @@ struct TrainerState {
   int64_t labels_seen = 0;
   SampleCursor cursor;
   LossScaler::State scaler;
-  at::Tensor exp_avg, exp_avg_sq;  ///< fp32, laid out as the flat parameters
+  at::Tensor exp_avg, exp_avg_sq;  ///< as the plan's optimizer stores them, laid out as the flat parameters
 };
 
 struct StepReport {
@@ -83,6 +83,7 @@ class Trainer {
   const TrainPlan& plan() const { return plan_; }
   /// Of the optimizer's moments.
   int64_t optimizer_bytes() const { return optimizer_.state_bytes(); }
+  const at::Tensor& exp_avg() const { return optimizer_.exp_avg(); }
   /// The tensors are the live ones, on the trainer's device: use them before the next Step. Waits for a GPU.
   /// \throws Error{kNonFinite} as Step
   TrainerState state();

@@ -16,6 +16,7 @@
 #include <tuple>
 
 #include "lib/device/cuda_backend.h"
+#include "lib/nn/cpu/bf16_moments.h"
 #include "lib/nn/step_decision.h"
 #include "tests/nn/reference.h"
 #include "tests/support/print_precision.h"
@@ -182,6 +183,33 @@ TEST_P(OpsTest, SumOfSquaresIsExactToDoubleAndShowsNonFiniteElements) {
   values[200000].fill_(INFINITY);
   ops::SumOfSquares(OnDevice(values), out);
   EXPECT_FALSE(std::isfinite(out.item<double>()));
+}
+
+TEST_P(OpsTest, AdamWBf16MomentsEqualsTheCpusKernelAndObeysFoundInf) {
+  constexpr int64_t kSize = 10007, kBegin = 5;
+  const AdamWHyperparameters hyperparameters = {1e-2, 0.9, 0.999, 0.1, 1e-8, 77};
+  const at::Tensor gradients = RandomTensor({kSize}, 2);
+  at::Tensor values = RandomTensor({kSize}, 1), first = RandomTensor({kSize}, 3).to(at::kBFloat16),
+             second = RandomTensor({kSize}, 4).abs().to(at::kBFloat16);
+  at::Tensor own_values = OnDevice(values.clone()), own_first = OnDevice(first.clone()),
+             own_second = OnDevice(second.clone());
+  const auto scalar = [&](double number) { return OnDevice(at::tensor(number, at::kFloat)); };
+  const auto update = [&](double found_inf) {
+    ops::AdamWBf16Moments(own_values, OnDevice(gradients), own_first, own_second, kBegin, kSize, 1e-2, 0.9, 0.999,
+                          0.1, 1e-8, 77, scalar(7), scalar(3), scalar(found_inf));
+  };
+  update(/*found_inf=*/1);
+  EXPECT_TRUE(own_values.cpu().equal(values) && own_first.cpu().equal(first) && own_second.cpu().equal(second));
+  update(/*found_inf=*/0);
+  const auto bits = [](at::Tensor& moments) {
+    return reinterpret_cast<uint16_t*>(moments.mutable_data_ptr<at::BFloat16>());
+  };
+  cpu::UpdateBf16MomentsBaseline(CoefficientsOf(hyperparameters, 7, 3), gradients.const_data_ptr<float>(),
+                                 values.mutable_data_ptr<float>(), bits(first), bits(second), kBegin, kSize);
+  // A GPU contracts products with sums: now and then another neighbour is chosen.
+  EXPECT_LE(RelativeDifference(own_values.cpu(), values), 1e-6);
+  EXPECT_LE(own_first.cpu().ne(first).sum().item<int64_t>(), kSize / 100);
+  EXPECT_LE(own_second.cpu().ne(second).sum().item<int64_t>(), kSize / 100);
 }
 
 TEST_P(OpsTest, FinishStepClipsAndStopsAtTheFirstBadStep) {

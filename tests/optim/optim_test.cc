@@ -1,3 +1,4 @@
+#include <ATen/Parallel.h>
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
@@ -159,6 +160,43 @@ TEST(AdamWTest, RestoredStateContinuesBitForBit) {
   first.Step(0.01);
   second.Step(0.01);
   EXPECT_TRUE(whole.values().equal(resumed.values()));
+}
+
+// Rounding to nearest would stop: 0.1 % of a second moment is less than half a unit in its last place.
+TEST(AdamWTest, ASecondMomentInBf16FallsAtItsRateOnAverage) {
+  SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
+  constexpr int kSteps = 500;
+  FlatParameters parameters;
+  parameters.Add("a", {64, 64}, true);
+  parameters.Allocate({Precision::kFp32, at::kFloat}, at::Device(at::kCPU));
+  AdamW optimizer(&parameters, {.beta2 = 0.999, .states = OptimizerStates::kBf16}, test::TestSeed());
+  optimizer.exp_avg_sq().fill_(1.0);
+  parameters.ZeroGradients();
+  for (int step = 0; step < kSteps; ++step) optimizer.Step(1e-3);
+  const double mean = optimizer.exp_avg_sq().to(at::kDouble).mean().item<double>();
+  const double expected = std::pow(0.999, kSteps);
+  // A rounding deviates by 2^-8 of the value at most; 500 of them add up in an element, 4096 elements average.
+  EXPECT_NEAR(mean, expected, 5 * 0x1p-8 * std::sqrt(500.0 / 4096));
+  EXPECT_LT(mean, 0.7);
+}
+
+TEST(AdamWTest, MomentsInBf16DoNotDependOnThreads) {
+  const auto after_steps = [](int threads) {
+    const int before = at::get_num_threads();
+    at::set_num_threads(threads);
+    FlatParameters parameters;
+    parameters.Add("a", {300, 100}, true);
+    parameters.Allocate({Precision::kFp32, at::kFloat}, at::Device(at::kCPU));
+    AdamW optimizer(&parameters, {.states = OptimizerStates::kBf16}, 5);
+    for (uint64_t step = 0; step < 3; ++step) {
+      FillGradients(&parameters, step);
+      optimizer.Step(1e-2);
+    }
+    at::set_num_threads(before);
+    return std::vector<at::Tensor>{parameters.values(), optimizer.exp_avg(), optimizer.exp_avg_sq()};
+  };
+  const std::vector<at::Tensor> one = after_steps(1), three = after_steps(3);
+  for (size_t i = 0; i < one.size(); ++i) EXPECT_TRUE(one[i].equal(three[i])) << i;
 }
 
 TEST(AdamWTest, RefreshesTheComputeCopy) {

@@ -381,8 +381,44 @@ std::string HashOf(LanguageModel& model) {
   return HexEncode(Sha256Of({static_cast<const uint8_t*>(weights.const_data_ptr()), weights.nbytes()}));
 }
 
+TEST(Trainer, MomentsInBf16LearnAsFp32OnesDoInHalfTheMemory) {
+  const MemoryShardSet set = CountingDocuments();
+  TrainPlan plan = TinyPlan();
+  std::vector<double> mean_loss;
+  std::vector<int64_t> bytes;
+  for (const OptimizerStates states : {OptimizerStates::kFp32, OptimizerStates::kBf16}) {
+    plan.optimizer.states = states;
+    TrainingRun run(set, plan);
+    double sum = 0;
+    while (!run.trainer.done()) {
+      const double loss = run.trainer.Step().loss_nats;
+      if (run.trainer.step() > 40) sum += loss / 20;
+    }
+    mean_loss.push_back(sum);
+    bytes.push_back(run.trainer.optimizer_bytes());
+  }
+  EXPECT_NEAR(mean_loss[1], mean_loss[0], 0.03 * mean_loss[0]);
+  EXPECT_EQ(2 * bytes[1], bytes[0]);
+}
+
+// The step of one that keeps its numbers where they are reads number, divisor and verdict from tensors.
+TEST(Trainer, MomentsInBf16AreTheSameWhereTheStepIsDecidedOnTheDevice) {
+  const MemoryShardSet set = CountingDocuments();
+  TrainPlan plan = TinyPlan();
+  plan.clip = 0;
+  plan.optimizer.states = OptimizerStates::kBf16;
+  TrainingRun here(set, plan), there(set, plan, /*defer=*/true);
+  for (int step = 0; step < 5; ++step) here.trainer.Step(), there.trainer.Step();
+  EXPECT_EQ(HashOf(*here.model), HashOf(*there.model));
+}
+
 /// The fp16 runs overflow above a scale of 2^9, so that the loss scale, too, has a history to lose.
-class ResumeTest : public testing::TestWithParam<Precision> {
+struct Stored {
+  Precision precision;
+  OptimizerStates states;
+};
+
+class ResumeTest : public testing::TestWithParam<Stored> {
  protected:
   static constexpr int kSteps = 24, kStop = 15;
 
@@ -393,7 +429,7 @@ class ResumeTest : public testing::TestWithParam<Precision> {
     LanguageModel* get() { return real_scale ? &overflowing : real.get(); }
     std::unique_ptr<LanguageModel> real;
     OverflowingModel overflowing;
-    bool real_scale = GetParam() == Precision::kFp16;
+    bool real_scale = GetParam().precision == Precision::kFp16;
   };
 
   using Tamper = std::function<void(TrainState*, FlatParameters*)>;
@@ -439,7 +475,11 @@ class ResumeTest : public testing::TestWithParam<Precision> {
   }
 
   const MemoryShardSet set = CountingDocuments();
-  const TrainPlan plan = TinyPlan(GetParam());
+  const TrainPlan plan = [] {
+    TrainPlan plan = TinyPlan(GetParam().precision);
+    plan.optimizer.states = GetParam().states;
+    return plan;
+  }();
 };
 
 TEST_P(ResumeTest, ContinuesBitForBit) {
@@ -482,14 +522,21 @@ TEST_P(ResumeTest, NoticesEachPartThatIsFalse) {
        [](auto* state, auto*) { state->trainer.scaler.good_steps = 1998; }},
   };
   for (const Part& part : parts) {
-    const bool matters = !part.matters_under_fp16_only || GetParam() == Precision::kFp16;
+    const bool matters = !part.matters_under_fp16_only || GetParam().precision == Precision::kFp16;
     EXPECT_EQ(HashWithAStop(part.tamper) != undisturbed, matters) << part.name;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Precisions, ResumeTest,
-                         testing::Values(Precision::kFp32, Precision::kBf16, Precision::kFp16),
-                         [](const auto& info) { return PrecisionName(info.param); });
+                         testing::Values(Stored{Precision::kFp32, OptimizerStates::kFp32},
+                                         Stored{Precision::kBf16, OptimizerStates::kFp32},
+                                         Stored{Precision::kFp16, OptimizerStates::kFp32},
+                                         Stored{Precision::kFp32, OptimizerStates::kBf16},
+                                         Stored{Precision::kBf16, OptimizerStates::kBf16}),
+                         [](const auto& info) {
+                           return PrecisionName(info.param.precision) + "_states_" +
+                                  OptimizerStatesName(info.param.states);
+                         });
 
 }  // namespace
 }  // namespace trainwright

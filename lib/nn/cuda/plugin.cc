@@ -155,6 +155,20 @@ void FinishStep(const at::Tensor& sum_of_squares, int64_t step, int64_t labels, 
                                   state.mutable_data_ptr<double>(), Floats(outputs), launch.stream()));
 }
 
+void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, at::Tensor& exp_avg_sq,
+                      int64_t begin, int64_t end, double learning_rate, double beta1, double beta2,
+                      double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
+                      const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf) {
+  const Launch launch({values, gradients, exp_avg, exp_avg_sq, step, divisor.value_or(step), found_inf.value_or(step)});
+  const auto bits = [](at::Tensor& moments) {
+    return reinterpret_cast<uint16_t*>(moments.mutable_data_ptr<at::BFloat16>());
+  };
+  C10_CUDA_CHECK(cuda::AdamWBf16Moments(
+      Floats(values), Floats(gradients), bits(exp_avg), bits(exp_avg_sq), begin, end,
+      {learning_rate, beta1, beta2, weight_decay, epsilon, static_cast<uint64_t>(key)}, Floats(step),
+      divisor ? Floats(*divisor) : nullptr, found_inf ? Floats(*found_inf) : nullptr, launch.stream()));
+}
+
 /// Registers a function of the type that the operator has in ops.h.
 template <typename Function>
 void Implement(torch::Library* library, const char* name, Function* implementation) {
@@ -177,6 +191,7 @@ void RegisterOperators() {
   Implement<decltype(ops::EmbedBackward)>(library, "embed_backward", &EmbedBackward);
   Implement<decltype(ops::SumOfSquares)>(library, "sum_of_squares", &SumOfSquares);
   Implement<decltype(ops::FinishStep)>(library, "finish_step", &FinishStep);
+  Implement<decltype(ops::AdamWBf16Moments)>(library, "adamw_bf16_moments", &AdamWBf16Moments);
 }
 
 int32_t DeviceCount(char* problem, size_t problem_size) {
