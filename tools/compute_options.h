@@ -8,8 +8,8 @@ namespace trainwright {
 
 /// --checkpoint, required.
 CLI::Option* AddCheckpointOption(CLI::App& app, std::string* checkpoint);
-/// --adapter.
-void AddAdapterOption(CLI::App& app, std::string* adapter);
+/// --adapter and --allow-other-base.
+void AddAdapterOption(CLI::App& app, std::string* adapter, bool* allow_other_base);
 /// --mixed-precision of a model that is only read.
 void AddPrecisionOption(CLI::App& app, std::string* mixed_precision);
 /// --device, --attn-backend and --threads, in the group of that name. \param group empty: the default one

@@ -37,6 +37,7 @@ int Run(const EvaluateOptions& options, ToolRun* run) {
   EvaluateJobOptions job;
   job.checkpoint = options.checkpoint;
   job.adapter = options.adapter;
+  job.allow_other_base = options.allow_other_base;
   job.data = options.data;
   job.format = options.format;
   job.keys = options.keys;

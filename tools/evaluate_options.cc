@@ -64,7 +64,7 @@ const ToolInfo& EvaluateInfo() {
 
 void DefineEvaluateOptions(CLI::App& app, EvaluateOptions* options) {
   AddCheckpointOption(app, &options->checkpoint)->required(false);
-  AddAdapterOption(app, &options->adapter);
+  AddAdapterOption(app, &options->adapter, &options->allow_other_base);
   app.add_option("--data", options->data,
                  "shards (folder or .tws file), or text to cut with the checkpoint's tokenizer (plain, gzip "
                  "or zstd); "

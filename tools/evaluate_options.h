@@ -15,6 +15,7 @@ struct EvaluateOptions {
   std::vector<std::string> keys;
   bool bos = false, eos = false, allow_other_tokenizer = false;
   std::string loss_on = "assistant";
+  bool allow_other_base = false;
   std::string eval_split;
   uint64_t eval_split_seed = 0;
   std::string samples, gold, answer_format = "auto";

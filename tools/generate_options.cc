@@ -70,7 +70,7 @@ const ToolInfo& GenerateInfo() {
 
 void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
   AddCheckpointOption(app, &settings->checkpoint);
-  AddAdapterOption(app, &settings->adapter);
+  AddAdapterOption(app, &settings->adapter, &settings->allow_other_base);
   CLI::Option* const prompt = app.add_option("--prompt,prompt", settings->prompt,
                                              "text to continue (default: JSON lines of --input)");
   prompt->type_name("TEXT");

@@ -369,6 +369,10 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
          "its adapter_config.json names) and write the sum as a model folder to --out")
       ->type_name("DIR")
       ->group("Model");
+  app.add_flag("--allow-other-base", settings->allow_other_base,
+               "with --adapter or --merge, take the adapter although its metadata.json records the sha256 of another "
+               "base")
+      ->group("Model");
   app.add_option("--mixed-precision", settings->mixed_precision,
                  "no, bf16, fp16 (with dynamic loss scaling), or auto: bf16 where the device is fast at it "
                  "(default: no)")

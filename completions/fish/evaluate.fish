@@ -2,6 +2,7 @@
 complete -c evaluate -f
 complete -c evaluate -l checkpoint -x -a '(__fish_complete_directories)' -d 'Checkpoint folder, run directory, or model folder'
 complete -c evaluate -l adapter -x -d 'LoRA adapter in pefts layout to put beside the model of --checkpoint'
+complete -c evaluate -l allow-other-base -d 'Take an adapter although its metadata.json records the sha256 of another base'
 complete -c evaluate -l data -r -F -d 'Shards (folder or .tws file), or text to cut with the checkpoints tokenizer (plain, gzip or zstd)'
 complete -c evaluate -l metric -x -a 'perplexity answers' -d 'What to measure: perplexity of --data under --checkpoint, or the answers in --samples'
 complete -c evaluate -l samples -r -F -d 'answers: what generate(1) wrote, a JSON line a sample'

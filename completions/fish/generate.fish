@@ -2,6 +2,7 @@
 complete -c generate -f
 complete -c generate -l checkpoint -x -a '(__fish_complete_directories)' -d 'Checkpoint folder, run directory, or model folder'
 complete -c generate -l adapter -x -d 'LoRA adapter in pefts layout to put beside the model of --checkpoint'
+complete -c generate -l allow-other-base -d 'Take an adapter although its metadata.json records the sha256 of another base'
 complete -c generate -l prompt -x -d 'Text to continue (default: JSON lines of --input)'
 complete -c generate -l input -r -F -d 'JSON lines with prompts'
 complete -c generate -l max-tokens -x -d 'Longest continuation in tokens'

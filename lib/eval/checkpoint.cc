@@ -4,8 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/io/byte_source.h"
 #include "lib/model/checkpoint_metadata.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/peft_folder.h"
@@ -72,8 +74,23 @@ std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std:
   }
 }
 
+void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& base_folder, const std::string& hint) {
+  const nlohmann::ordered_json init = ReadCheckpointProvenance(adapter_folder, "init");
+  if (!init.is_object() || !init.contains("files")) return;
+  for (const auto& [name, sha256] : init.at("files").items()) {
+    if (name.starts_with("tokenizer")) continue;
+    const std::string path = base_folder + "/" + name;
+    const bool exists = std::filesystem::exists(path);
+    if (exists && HexEncode(Sha256Of(MappedFile(path).bytes())) == sha256.get<std::string>()) continue;
+    throw Error(ErrorCode::kBadInput, base_folder, "is not the base that " + adapter_folder + " was trained on",
+                exists ? "the sha256 of " + name + " is not the one in the adapter's metadata.json"
+                       : "it has no " + name,
+                hint);
+  }
+}
+
 Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Device device,
-                          AttentionBackend attention, const std::string& adapter) {
+                          AttentionBackend attention, const std::string& adapter, bool allow_other_base) {
   Checkpoint checkpoint;
   checkpoint.folder = ResolveCheckpoint(path);
   std::string adapter_folder = adapter.empty() ? "" : ResolveCheckpoint(adapter);
@@ -90,6 +107,11 @@ Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Devi
     checkpoint.model = LoadHfModel(checkpoint.folder, precision, device, attention);
   } else {
     VerifyCheckpointFiles(adapter_folder);
+    if (!allow_other_base) {
+      RequireBaseOfAdapter(adapter_folder, checkpoint.folder,
+                           "name its base with --checkpoint and it with --adapter, or take this base by "
+                           "--allow-other-base");
+    }
     checkpoint.model = MakeModel(ReadHfConfig(checkpoint.folder), precision, device, std::nullopt, attention,
                                  {.lora = ReadPeftConfig(adapter_folder).lora});
     LoadWeights(checkpoint.folder, &checkpoint.model->parameters());

@@ -29,14 +29,20 @@ std::string BaseOfAdapter(const std::string& folder);
 /// \throws Error{kIo}
 std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std::string* problem);
 
+/// Compares a base model with the SHA-256 of config.json and weights that the metadata.json of an adapter records of the
+/// base it was trained on. An adapter without such a record, as peft writes it, goes with any base of its shapes.
+/// \param hint what the user may do   \throws Error{kBadInput} on another base; Error{kIo}
+void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& base_folder, const std::string& hint);
+
 /// Loads model and tokenizer. Files that the folder's metadata.json lists are checked against it first.
 /// \throws Error{kBadInput, kIo}; Error{kUsage} on an attention backend that cannot take the model
 /// \param path of a model, or of an adapter in peft's layout: then the base is the folder that its
 /// adapter_config.json names
 /// \param adapter one to put beside the model; empty: none
+/// \param allow_other_base whether it may be another model than the one that the adapter was trained on
 Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Device device,
                           AttentionBackend attention = AttentionBackend::kAuto,
-                          const std::string& adapter = "");
+                          const std::string& adapter = "", bool allow_other_base = false);
 
 /// "no", "bf16", "fp16", or "auto": bf16 where the device is fast at it. \throws Error{kUsage}
 Precision ParsePrecision(const std::string& mixed_precision, at::Device device);

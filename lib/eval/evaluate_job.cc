@@ -134,7 +134,8 @@ nlohmann::ordered_json Evaluate(const EvaluateJobOptions& options, ProgressMode 
   const Precision precision = ParsePrecision(options.mixed_precision, device);
   const Checkpoint checkpoint =
       LoadCheckpoint(options.checkpoint, precision, device,
-                     ParseAttentionBackend(options.attn_backend, "--attn-backend"), options.adapter);
+                     ParseAttentionBackend(options.attn_backend, "--attn-backend"), options.adapter,
+                     options.allow_other_base);
   const int64_t sequence_tokens =
       options.sequence_tokens > 0 ? options.sequence_tokens : checkpoint.model->config().max_positions;
   PerplexityMeter meter(checkpoint.model.get(), sequence_tokens, options.batch_sequences * sequence_tokens);

@@ -14,6 +14,7 @@ namespace trainwright {
 struct EvaluateJobOptions {
   std::string checkpoint;
   std::string adapter;                    ///< in peft's layout, beside the checkpoint; empty: none
+  bool allow_other_base = false;          ///< than the one that the adapter was trained on
   std::string data;                       ///< shards or text; "-" is standard input
   std::string format = "auto";            ///< auto, shards, lines, jsonl, nul, file
   std::vector<std::string> keys;          ///< of JSON lines; empty: "text"

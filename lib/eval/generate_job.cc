@@ -48,7 +48,8 @@ class Job {
     const c10::Device device = ChooseDevice(settings.device);
     checkpoint_ =
         LoadCheckpoint(settings.checkpoint, ParsePrecision(settings.mixed_precision, device), device,
-                       ParseAttentionBackend(settings.attn_backend, "--attn-backend"), settings.adapter);
+                       ParseAttentionBackend(settings.attn_backend, "--attn-backend"), settings.adapter,
+                       settings.allow_other_base);
     if (checkpoint_.tokenizer == nullptr) {
       throw Error(ErrorCode::kBadInput, checkpoint_.folder, checkpoint_.tokenizer_problem, "",
                   "put its tokenizer.model or tokenizer.json there");

@@ -13,6 +13,7 @@ namespace trainwright {
 struct GenerateSettings {
   std::string checkpoint;
   std::string adapter;                ///< in peft's layout, beside the checkpoint; empty: none
+  bool allow_other_base = false;      ///< than the one that the adapter was trained on
   std::optional<std::string> prompt;  ///< absent: JSON lines of `input`
   std::string input = "-";            ///< "-" is standard input
   int64_t max_tokens = 128;

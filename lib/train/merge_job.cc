@@ -34,7 +34,7 @@ constexpr const char* kCompanions[] = {"tokenizer.model",
 }  // namespace
 
 nlohmann::ordered_json MergeAdapter(const std::string& adapter, const std::string& base,
-                                    const std::string& out) {
+                                    const std::string& out, bool allow_other_base) {
   if (out.empty()) {
     throw Error(ErrorCode::kUsage, "--merge", "needs a folder for the merged model", "",
                 "name it with --out");
@@ -50,6 +50,10 @@ nlohmann::ordered_json MergeAdapter(const std::string& adapter, const std::strin
   const std::string base_folder = base.empty() ? BaseOfAdapter(adapter_folder) : ResolveCheckpoint(base);
   VerifyCheckpointFiles(adapter_folder);
   VerifyCheckpointFiles(base_folder);
+  if (!allow_other_base) {
+    RequireBaseOfAdapter(adapter_folder, base_folder,
+                         "name the adapter's base with --init, or take this base by --allow-other-base");
+  }
   const auto model = LoadHfModel(base_folder, Precision::kFp32, at::Device(at::kCPU));
   MergePeftFolder(adapter_folder, &model->parameters());
   fs::create_directories(out);

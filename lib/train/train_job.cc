@@ -682,6 +682,10 @@ void TrainJob::StartNew(bool gpu) {
     epoch_ = SampleStream(data_.get(), plan_.stream_options(), {.workers = 0}).CountEpoch();
   }
   // Adapters that cannot be are refused before anything is written.
+  if (!settings_.adapter.empty() && !settings_.allow_other_base && model_choice_.start) {
+    RequireBaseOfAdapter(ResolveCheckpoint(settings_.adapter), model_choice_.start->folder,
+                         "name the adapter's base with --init, or take this base by --allow-other-base");
+  }
   if (plan_.tuning.lora) {
     MakeModel(model_choice_.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
               AttentionBackend::kAuto, plan_.tuning);
@@ -767,16 +771,7 @@ void TrainJob::OpenBase(const std::string& checkpoint) {
   if (with_base.init.empty()) with_base.init = BaseOfAdapter(checkpoint);
   model_choice_ = ChooseModel(with_base, data_->header().tokenizer, device_.is_cuda());
   base_folder_ = fs::absolute(model_choice_.start->folder).lexically_normal().string();
-  const nlohmann::ordered_json stored = ReadCheckpointProvenance(checkpoint, "init");
-  const nlohmann::ordered_json files = stored.is_object()
-                                           ? stored.value("files", nlohmann::ordered_json::object())
-                                           : nlohmann::ordered_json::object();
-  for (const auto& [name, sha256] : model_choice_.start->provenance.at("files").items()) {
-    if (name.starts_with("tokenizer") || files.value(name, "") == sha256.get<std::string>()) continue;
-    throw Error(ErrorCode::kBadInput, with_base.init,
-                "is not the base that the run's adapters were trained on",
-                "the sha256 of " + name + " differs from the run's", "name the run's base with --init");
-  }
+  RequireBaseOfAdapter(checkpoint, model_choice_.start->folder, "name the run's base with --init");
 }
 
 void TrainJob::Resume(const std::string& checkpoint) {

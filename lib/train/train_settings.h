@@ -38,6 +38,7 @@ struct TrainSettings {
   std::string lora_targets;  ///< as LoraOptions has it; empty: all-linear
   std::string quant;         ///< "nf4" or "none": of the frozen matrices; empty: none
   std::string adapter;       ///< a folder in peft's layout to go on with; empty: none
+  bool allow_other_base = false;  ///< than the one that `adapter` or `merge` was trained on
   std::string merge;         ///< an adapter that is merged into its base, and nothing else; empty: none
 
   // The plan: how long, how much at once, how fast. One of steps, epochs, tokens.

@@ -1,0 +1,72 @@
+// Adapters and the base they were trained on, as processes: another base is refused wherever an adapter is used.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/support.h"
+
+namespace trainwright::test {
+namespace {
+
+constexpr char kTinyConfig[] =
+    R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258,
+  "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
+  "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+  "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu"})";
+
+class TrainAdapterBaseTest : public ::testing::Test {
+ protected:
+  /// Two bases of one shape.
+  void SetUp() override {
+    WriteFile(folder_.path("tiny.json"), kTinyConfig);
+    const ProcessResult made = Shell(R"(
+      head -n 300 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/ &&
+      tail -n 50 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o other/ &&
+      train -q --model tiny.json --steps 2 --save-model-only --out base &&
+      train -q --model tiny.json --steps 2 --seed 2 --save-model-only --out stranger)");
+    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+  }
+  ProcessResult Shell(const std::string& script) {
+    return RunShell("set -u; export DATA='" + Fixture("../examples/data") +
+                    "' TRAINWRIGHT_THREADS=1 TRAINWRIGHT_BATCH=2; cd '" + folder_.path() + "'\n" + script);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(TrainAdapterBaseTest, AnotherBaseIsRefusedUnlessItIsAllowed) {
+  const ProcessResult made = Shell(R"(
+    set -e
+    mkdir plain; for name in config.json model.safetensors; do cp base/latest/$name plain; done
+    train -q --init plain --lora 2 --steps 2 --out run
+    mkdir foreign; for name in adapter_config.json adapter_model.safetensors; do cp run/latest/$name foreign; done
+    evaluate -q --checkpoint plain --adapter run/latest --data other > /dev/null)");
+  ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+  const std::string uses[] = {
+      "evaluate -q --checkpoint stranger --adapter run/latest --data other",
+      "generate -q --checkpoint stranger --adapter run/latest --prompt O --max-tokens 2",
+      "train -q --adapter run/latest --init stranger --steps 1 --out again",
+      "train -q --merge run/latest --init stranger --out merged",
+  };
+  for (const std::string& use : uses) {
+    const ProcessResult refused = Shell(use);
+    EXPECT_EQ(refused.exit_status, 3) << use;
+    EXPECT_THAT(refused.standard_error, testing::AllOf(testing::HasSubstr("is not the base that"),
+                                                       testing::HasSubstr("--allow-other-base")));
+    EXPECT_FALSE(std::filesystem::exists(folder_.path("again")) || std::filesystem::exists(folder_.path("merged")));
+  }
+  for (const std::string& use : uses) EXPECT_EQ(Shell(use + " --allow-other-base").exit_status, 0) << use;
+  // peft records no hash: any base of the shapes is taken.
+  EXPECT_EQ(Shell("evaluate -q --checkpoint stranger --adapter foreign --data other").exit_status, 0);
+  // The base that the adapter names, changed in place: the weights' last bit.
+  const ProcessResult changed = Shell(R"(
+    python3 -c 'bytes = open("plain/model.safetensors", "rb").read()
+open("plain/model.safetensors", "wb").write(bytes[:-1] + bytes([bytes[-1] ^ 1]))'
+    evaluate -q --checkpoint run --data other)");
+  EXPECT_EQ(changed.exit_status, 3);
+  EXPECT_THAT(changed.standard_error, testing::HasSubstr("the sha256 of model.safetensors"));
+}
+
+}  // namespace
+}  // namespace trainwright::test
