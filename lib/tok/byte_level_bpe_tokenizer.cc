@@ -1,9 +1,11 @@
 #include "lib/tok/byte_level_bpe_tokenizer.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/tok/ascii_pieces.h"
 #include "lib/tok/unicode.h"
 #include "lib/tok/utf8.h"
 
@@ -37,7 +39,7 @@ class ByteLevelBpeTokenizer::Lease {
 
 ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(std::string content, const std::string& name)
     : json_(ParseTokenizerJson(content, name)),
-      merges_(json_.byte_ids, json_.merges),
+      merges_(json_.byte_ids, std::move(json_.merges)),
       raw_tokens_(json_.added_tokens, false),
       normalized_tokens_(json_.added_tokens, true),
       classes_(CharacterClasses()) {
@@ -49,7 +51,6 @@ ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(std::string content, const std::str
   identity_.pad_id = json_.pad_id;
   identity_.unk_id = json_.unk_id;
   identity_.model = std::move(content);
-  std::vector<BytePairMerge>().swap(json_.merges);
   for (const AddedToken& token : json_.added_tokens) {
     const std::string& text = token.content;
     const bool mark = text.size() >= 3 && ((text.front() == '<' && text.back() == '>') ||
@@ -131,36 +132,81 @@ void ByteLevelBpeTokenizer::EncodeText(std::string_view text, bool prefix, Worke
     worker->prefixed.assign(" ").append(text);
     text = worker->prefixed;
   }
-  if (!json_.cut_digits) return EncodeStretch(text, worker, ids);
-  size_t done = 0;
-  for (size_t at = 0; at < text.size();) {
+  const auto cut = [&]<CutRule rule>(std::integral_constant<CutRule, rule>) {
+    return json_.cut_digits ? EncodeCut<rule, true>(text, worker, ids)
+                            : EncodeCut<rule, false>(text, worker, ids);
+  };
+  switch (json_.cut_rule) {
+    case CutRule::kNone:
+      return cut(std::integral_constant<CutRule, CutRule::kNone>());
+    case CutRule::kGpt2:
+      return cut(std::integral_constant<CutRule, CutRule::kGpt2>());
+    case CutRule::kLlama3:
+      return cut(std::integral_constant<CutRule, CutRule::kLlama3>());
+    case CutRule::kQwen2:
+      return cut(std::integral_constant<CutRule, CutRule::kQwen2>());
+  }
+}
+
+/// The offset of the first digit at or behind `from`, and its size; `text.size()` when there is none.
+size_t ByteLevelBpeTokenizer::FindDigit(std::string_view text, size_t from, size_t* size) const {
+  for (size_t at = from; at < text.size(); at += *size) {
     const Utf8Character character = DecodeUtf8(text.substr(at));
-    const size_t size = std::max<size_t>(character.size_bytes, 1);
-    if (character.size_bytes != 0 && (classes_[character.code_point] & kDigit) != 0) {
-      if (done < at) EncodeStretch(text.substr(done, at - done), worker, ids);
-      EncodePiece(text.substr(at, size), worker, ids);
-      done = at + size;
-    }
-    at += size;
+    *size = std::max<size_t>(character.size_bytes, 1);
+    if (character.size_bytes != 0 && (classes_[character.code_point] & kDigit) != 0) return at;
   }
-  if (done < text.size()) EncodeStretch(text.substr(done), worker, ids);
+  return text.size();
 }
 
-void ByteLevelBpeTokenizer::EncodeStretch(std::string_view text, Worker* worker,
-                                          std::vector<uint32_t>* ids) const {
+template <CutRule rule, bool cut_digits>
+void ByteLevelBpeTokenizer::EncodeCut(std::string_view text, Worker* worker,
+                                      std::vector<uint32_t>* ids) const {
+  // Pieces are looked up in groups: the first loop asks for the memory that the second one reads.
+  constexpr size_t kGroup = 64;
+  size_t begins[kGroup + 1];
+  PieceMemo::Key keys[kGroup];
+  uint32_t found[kGroup * PieceMemo::kInline + PieceMemo::kWritten];
+  size_t digit_size = 0;
+  size_t stretch_end = cut_digits ? FindDigit(text, 0, &digit_size) : text.size();
+  PieceMemo& memo = worker->memo;
+  const auto emit = [&](size_t count) { ids->insert(ids->end(), found, found + count); };
   for (size_t begin = 0; begin < text.size();) {
-    const size_t end = PieceEnd(json_.cut_rule, text, begin, classes_);
-    EncodePiece(text.substr(begin, end - begin), worker, ids);
-    begin = end;
+    size_t count = 0;
+    for (; count < kGroup && begin < text.size(); ++count) {
+      size_t size = 0;
+      const bool roomy = stretch_end - begin >= kAsciiReach;
+      if (cut_digits && begin == stretch_end) {
+        size = digit_size;
+        stretch_end = FindDigit(text, begin + size, &digit_size);
+      } else {
+        // To a stretch, the digit behind it is as good as the end of the text.
+        if (roomy) size = AsciiPieceSize<rule>(text.data() + begin);
+        if (size == 0) size = PieceEnd(rule, text.substr(0, stretch_end), begin, classes_) - begin;
+      }
+      const std::string_view piece(text.data() + begin, size);
+      keys[count] = roomy ? PieceMemo::KeyOfReadable(piece) : PieceMemo::KeyOf(piece);
+      memo.Prefetch(keys[count]);
+      begins[count] = begin;
+      begin += size;
+    }
+    begins[count] = begin;
+    size_t found_count = 0;
+    for (size_t i = 0; i < count; ++i) {
+      const size_t short_ids = memo.FindShort(keys[i], found + found_count);
+      found_count += short_ids;
+      if (short_ids != 0) continue;
+      emit(found_count);
+      found_count = 0;
+      EncodePiece(keys[i], text.substr(begins[i], begins[i + 1] - begins[i]), worker, ids);
+    }
+    emit(found_count);
   }
 }
 
-void ByteLevelBpeTokenizer::EncodePiece(std::string_view piece, Worker* worker,
+void ByteLevelBpeTokenizer::EncodePiece(const PieceMemo::Key& key, std::string_view piece, Worker* worker,
                                         std::vector<uint32_t>* ids) const {
   const bool remember = piece.size() <= PieceMemo::kMaxPieceBytes;
-  PieceMemo::Key key;
   if (remember) {
-    key = PieceMemo::KeyOf(piece);
     if (const auto known = worker->memo.Find(key, piece); !known.empty()) {
       ids->insert(ids->end(), known.begin(), known.end());
       return;

@@ -60,8 +60,11 @@ class ByteLevelBpeTokenizer final : public Tokenizer {
 
   void EncodeAll(std::string_view text, bool prefix_first, std::vector<uint32_t>* ids) const;
   void EncodeText(std::string_view text, bool prefix, Worker* worker, std::vector<uint32_t>* ids) const;
-  void EncodeStretch(std::string_view text, Worker* worker, std::vector<uint32_t>* ids) const;
-  void EncodePiece(std::string_view piece, Worker* worker, std::vector<uint32_t>* ids) const;
+  template <CutRule rule, bool cut_digits>
+  void EncodeCut(std::string_view text, Worker* worker, std::vector<uint32_t>* ids) const;
+  size_t FindDigit(std::string_view text, size_t from, size_t* size) const;
+  void EncodePiece(const PieceMemo::Key& key, std::string_view piece, Worker* worker,
+                   std::vector<uint32_t>* ids) const;
 
   TokenizerIdentity identity_;
   TokenizerJson json_;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
+
+#include "lib/base/error.h"
 
 namespace trainwright {
 namespace {
@@ -11,18 +14,27 @@ constexpr size_t kShort = 48;  // symbols up to which looking at all pairs beats
 
 }  // namespace
 
-BytePairMerges::BytePairMerges(const std::array<uint32_t, 256>& byte_ids,
-                               std::span<const BytePairMerge> merges)
-    : byte_ids_(byte_ids), merges_nothing_(merges.empty()) {
-  const size_t slots = std::bit_ceil(std::max<size_t>(16, merges.size() * 2 + 1));
-  entries_.assign(slots, {kEmpty, 0, 0});
+BytePairMerges::BytePairMerges(const std::array<uint32_t, 256>& byte_ids, std::vector<BytePairMerge> merges)
+    : byte_ids_(byte_ids), merges_(std::move(merges)) {
+  TRAINWRIGHT_CHECK(merges_.size() < kMaxRank);
+  const size_t slots = std::bit_ceil(std::max<size_t>(16, merges_.size() * 2 + 1));
+  slots_.assign(slots, kNever);
   mask_ = slots - 1;
   shift_ = 64 - std::countr_zero(slots);
-  for (size_t rank = 0; rank < merges.size(); ++rank) {
-    const uint64_t pair = uint64_t{merges[rank].left} << 32 | merges[rank].right;
-    uint64_t slot = Hash(pair) >> shift_;
-    while (entries_[slot].pair != kEmpty && entries_[slot].pair != pair) slot = (slot + 1) & mask_;
-    entries_[slot] = {pair, static_cast<uint32_t>(rank), merges[rank].merged};
+  for (uint32_t rank = 0; rank < merges_.size(); ++rank) {
+    const BytePairMerge& merge = merges_[rank];
+    const uint64_t hash = HashOf(merge.left, merge.right);
+    uint64_t at = hash >> shift_;
+    for (; slots_[at] != kNever; at = (at + 1) & mask_) {
+      const BytePairMerge& other = merges_[slots_[at] & kMaxRank];
+      if (other.left == merge.left && other.right == merge.right) break;
+    }
+    slots_[at] = TagOf(hash) << kRankBits | rank;
+  }
+  if (std::find(byte_ids_.begin(), byte_ids_.end(), kNoId) != byte_ids_.end()) return;
+  byte_ranks_.reserve(1 << 16);
+  for (const uint32_t first : byte_ids_) {
+    for (const uint32_t second : byte_ids_) byte_ranks_.push_back(RankOf(first, second));
   }
 }
 
@@ -32,44 +44,40 @@ void BytePairMerges::Encode(std::string_view piece, Scratch* scratch) const {
   for (const char byte : piece) {
     if (const uint32_t id = byte_ids_[static_cast<uint8_t>(byte)]; id != kNoId) ids.push_back(id);
   }
-  if (merges_nothing_) return;
+  if (merges_.empty()) return;
   if (ids.size() <= kShort) {
-    MergeShort(&ids);
+    MergeShort(piece, &ids);
   } else {
     MergeLong(scratch);
   }
 }
 
-void BytePairMerges::MergeShort(std::vector<uint32_t>* ids) const {
-  struct Pair {
-    uint32_t rank, merged;
-  };
-  Pair pairs[kShort];
+void BytePairMerges::MergeShort(std::string_view piece, std::vector<uint32_t>* ids) const {
+  uint32_t ranks[kShort];  // of each id with the next
   uint32_t* id = ids->data();
   size_t count = ids->size();
-  const auto pair_at = [&](size_t i) -> Pair {
-    const Entry* entry = Find(id[i], id[i + 1]);
-    return entry == nullptr ? Pair{kNone, 0} : Pair{entry->rank, entry->merged};
-  };
-  for (size_t i = 0; i + 1 < count; ++i) pairs[i] = pair_at(i);
+  for (size_t i = 0; i + 1 < count; ++i) {
+    ranks[i] =
+        byte_ranks_.empty()
+            ? RankOf(id[i], id[i + 1])
+            : byte_ranks_[size_t{static_cast<uint8_t>(piece[i])} << 8 | static_cast<uint8_t>(piece[i + 1])];
+  }
   while (count > 1) {
     size_t best = 0;
-    uint32_t rank = pairs[0].rank;
+    uint32_t rank = ranks[0];
     for (size_t i = 1; i + 1 < count; ++i) {
-      if (pairs[i].rank < rank) {
-        rank = pairs[i].rank;
-        best = i;
-      }
+      best = ranks[i] < rank ? i : best;
+      rank = std::min(rank, ranks[i]);
     }
-    if (rank == kNone) break;
-    id[best] = pairs[best].merged;
+    if (rank == kNever) break;
+    id[best] = merges_[rank].merged;
     --count;
     for (size_t i = best + 1; i < count; ++i) {
       id[i] = id[i + 1];
-      pairs[i - 1] = pairs[i];
+      ranks[i - 1] = ranks[i];
     }
-    if (best + 1 < count) pairs[best] = pair_at(best);
-    if (best > 0) pairs[best - 1] = pair_at(best - 1);
+    if (best + 1 < count) ranks[best] = RankOf(id[best], id[best + 1]);
+    if (best > 0) ranks[best - 1] = RankOf(id[best - 1], id[best]);
   }
   ids->resize(count);
 }
@@ -88,9 +96,9 @@ void BytePairMerges::MergeLong(Scratch* scratch) const {
   };
   const auto push = [&](uint32_t position, bool sift) {
     if (position == kNone || symbols[position].next == kNone) return;
-    const Entry* entry = Find(symbols[position].id, symbols[symbols[position].next].id);
-    if (entry == nullptr) return;
-    heap.push_back({entry->rank, position, entry->merged});
+    const uint32_t rank = RankOf(symbols[position].id, symbols[symbols[position].next].id);
+    if (rank == kNever) return;
+    heap.push_back({rank, position});
     if (sift) std::push_heap(heap.begin(), heap.end(), later);
   };
   for (uint32_t i = 0; i + 1 < count; ++i) push(i, false);
@@ -103,9 +111,9 @@ void BytePairMerges::MergeLong(Scratch* scratch) const {
     if (left.merged_away || left.next == kNone) continue;
     auto& right = symbols[left.next];
     // Either symbol may have grown since.
-    const Entry* entry = Find(left.id, right.id);
-    if (entry == nullptr || entry->rank != best.rank) continue;
-    left.id = best.merged;
+    const BytePairMerge& merge = merges_[best.rank];
+    if (merge.left != left.id || merge.right != right.id) continue;
+    left.id = merge.merged;
     right.merged_away = true;
     left.next = right.next;
     if (left.next != kNone) symbols[left.next].previous = best.position;

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <vector>
 
@@ -24,7 +23,7 @@ class BytePairMerges {
   /// \param byte_ids the id that stands for each byte; kNoId when the vocabulary has none: the byte is
   /// dropped \param merges   in the order of their ranks; of two of the same pair the latter counts; ids <
   /// 2^24
-  BytePairMerges(const std::array<uint32_t, 256>& byte_ids, std::span<const BytePairMerge> merges);
+  BytePairMerges(const std::array<uint32_t, 256>& byte_ids, std::vector<BytePairMerge> merges);
 
   /// What Encode works in; any content, kept from call to call to save allocations.
   struct Scratch {
@@ -36,7 +35,7 @@ class BytePairMerges {
     };
     std::vector<Symbol> symbols;
     struct Candidate {
-      uint32_t rank, position, merged;
+      uint32_t rank, position;
     };
     std::vector<Candidate> heap;
   };
@@ -45,29 +44,37 @@ class BytePairMerges {
   void Encode(std::string_view piece, Scratch* scratch) const;
 
  private:
-  struct Entry {
-    uint64_t pair;
-    uint32_t rank, merged;
-  };
-  /// nullptr when the two never merge.
-  const Entry* Find(uint32_t left, uint32_t right) const {
-    const uint64_t pair = uint64_t{left} << 32 | right;
-    for (uint64_t slot = Hash(pair) >> shift_;; slot = (slot + 1) & mask_) {
-      const Entry& entry = entries_[slot];
-      if (entry.pair == pair) return &entry;
-      if (entry.pair == kEmpty) return nullptr;
+  static constexpr uint32_t kNever = 0xFFFFFFFF;
+
+  /// The rank of the merge of two tokens; kNever when the two never merge.
+  uint32_t RankOf(uint32_t left, uint32_t right) const {
+    const uint64_t hash = HashOf(left, right);
+    for (uint64_t at = hash >> shift_;; at = (at + 1) & mask_) {
+      const uint32_t slot = slots_[at];
+      if (slot == kNever) return kNever;
+      if (slot >> kRankBits != TagOf(hash)) continue;
+      const BytePairMerge& merge = merges_[slot & kMaxRank];
+      if (merge.left == left && merge.right == right) return slot & kMaxRank;
     }
   }
-  static uint64_t Hash(uint64_t pair) { return (pair ^ pair >> 29) * 0x9E3779B97F4A7C15u; }
-  void MergeShort(std::vector<uint32_t>* ids) const;
+  static uint64_t HashOf(uint32_t left, uint32_t right) {
+    const uint64_t pair = uint64_t{left} << 32 | right;
+    return (pair ^ pair >> 29) * 0x9E3779B97F4A7C15u;
+  }
+  static uint32_t TagOf(uint64_t hash) { return static_cast<uint32_t>(hash) >> kRankBits; }
+  void MergeShort(std::string_view piece, std::vector<uint32_t>* ids) const;
   void MergeLong(Scratch* scratch) const;
 
-  static constexpr uint64_t kEmpty = ~uint64_t{0};
+  static constexpr int kRankBits = 24;
+  static constexpr uint32_t kMaxRank = (1 << kRankBits) - 1;
   std::array<uint32_t, 256> byte_ids_;
-  bool merges_nothing_;
-  std::vector<Entry> entries_;
+  std::vector<BytePairMerge> merges_;  // by rank
+  // A hash table as small as can be, since most pairs that are asked for are not in it: the rank, and eight
+  // bits of the hash above it.
+  std::vector<uint32_t> slots_;
   uint64_t mask_ = 0;
   int shift_ = 0;
+  std::vector<uint32_t> byte_ranks_;  // of first byte << 8 | second; empty when a byte has no id
 };
 
 }  // namespace trainwright

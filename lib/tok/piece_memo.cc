@@ -1,8 +1,12 @@
 #include "lib/tok/piece_memo.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <new>
+#include <utility>
 
 #include "lib/base/bytes.h"
 #include "lib/base/checksum.h"
@@ -10,22 +14,31 @@
 namespace trainwright {
 namespace {
 
-constexpr size_t kFirstSlots = 1 << 12;
-constexpr uint64_t kLongMark = uint64_t{0xFF} << 56;
-
-uint64_t HashOf(uint64_t low, uint64_t high) {
-  const auto product =
-      static_cast<unsigned __int128>(low ^ 0x9E3779B97F4A7C15u) * (high ^ 0xD6E8FEB86659FD93u);
-  return static_cast<uint64_t>(product) ^ static_cast<uint64_t>(product >> 64);
-}
+constexpr size_t kFirstSlots = 1 << 15;
 
 }  // namespace
 
+PieceMemo::Slots::Slots(size_t count) : count_(count) {
+  constexpr size_t kLargePage = 2 << 20;
+  const size_t size = count * sizeof(Slot);
+  const size_t alignment = size % kLargePage == 0 ? kLargePage : sizeof(Slot);
+  slots_.reset(static_cast<Slot*>(std::aligned_alloc(alignment, size)));
+  if (slots_ == nullptr) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+  if (alignment == kLargePage) madvise(slots_.get(), size, MADV_HUGEPAGE);  // no more than advice
+#endif
+  Clear();
+}
+
+void PieceMemo::Slots::Clear() {
+  std::fill_n(slots_.get(), count_, Slot{});
+}
+
 PieceMemo::PieceMemo(size_t budget_bytes)
-    : max_slots_(std::max(kFirstSlots, std::bit_floor(budget_bytes / 2 / sizeof(Slot)))),
+    : max_slots_(std::bit_floor(budget_bytes / 2 / sizeof(Slot))),
       max_arena_bytes_(budget_bytes / 4),
-      slots_(kFirstSlots),
-      shift_(64 - std::countr_zero(kFirstSlots)) {}
+      slots_(std::min(kFirstSlots, max_slots_)),
+      shift_(64 - std::countr_zero(slots_.size())) {}
 
 PieceMemo::Key PieceMemo::KeyOf(std::string_view piece) {
   Key key;
@@ -49,11 +62,11 @@ std::span<const uint32_t> PieceMemo::Find(const Key& key, std::string_view piece
     if (slot.high == 0) return {};
     if (slot.low != key.low || slot.high != key.high) continue;
     if (piece.size() <= kShortBytes) {
-      return {slot.count <= kInline ? slot.ids : ids_.data() + slot.ids[0], slot.count};
+      return {slot.count() <= kInline ? slot.ids.data() : ids_.data() + slot.ids[0], slot.count()};
     }
     const uint32_t* ids = ids_.data() + slot.ids[0];
     if (std::memcmp(text_.data() + ids[0], piece.data(), piece.size()) != 0) continue;
-    return {ids + 1, slot.count};
+    return {ids + 1, slot.count()};
   }
 }
 
@@ -77,9 +90,9 @@ void PieceMemo::Remember(const Key& key, std::string_view piece, std::span<const
   Slot& slot = slots_[at];
   slot.low = key.low;
   slot.high = key.high;
-  slot.count = static_cast<uint32_t>(ids.size());
+  slot.ids[kInline] = static_cast<uint32_t>(ids.size());
   if (piece.size() <= kShortBytes && ids.size() <= kInline) {
-    std::copy(ids.begin(), ids.end(), slot.ids);
+    std::copy(ids.begin(), ids.end(), slot.ids.begin());
   } else {
     slot.ids[0] = static_cast<uint32_t>(ids_.size());
     if (piece.size() > kShortBytes) {
@@ -92,15 +105,15 @@ void PieceMemo::Remember(const Key& key, std::string_view piece, std::span<const
 }
 
 size_t PieceMemo::memory_bytes() const {
-  return slots_.capacity() * sizeof(Slot) + ids_.capacity() * sizeof(uint32_t) + text_.capacity();
+  return slots_.size() * sizeof(Slot) + ids_.capacity() * sizeof(uint32_t) + text_.capacity();
 }
 
 void PieceMemo::Grow() {
-  std::vector<Slot> old(slots_.size() * 2);
-  old.swap(slots_);
+  const Slots old = std::exchange(slots_, Slots(slots_.size() * 2));
   shift_ = 64 - std::countr_zero(slots_.size());
   const size_t mask = slots_.size() - 1;
-  for (const Slot& slot : old) {
+  for (size_t i = 0; i < old.size(); ++i) {
+    const Slot& slot = old[i];
     if (slot.high == 0) continue;
     size_t at = HashOf(slot.low, slot.high) >> shift_;
     while (slots_[at].high != 0) at = (at + 1) & mask;
@@ -109,7 +122,7 @@ void PieceMemo::Grow() {
 }
 
 void PieceMemo::Forget() {
-  std::fill(slots_.begin(), slots_.end(), Slot{});
+  slots_.Clear();
   used_ = 0;
   ids_.clear();
   text_.clear();

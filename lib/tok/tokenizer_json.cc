@@ -283,6 +283,7 @@ class Reader {
   void ReadMerges(dom::element model) {
     const dom::array merges = ArrayOf(Required(model, "merges", "model"), "model.merges");
     json_.merges.reserve(merges.size());
+    if (merges.size() >= kMaxVocabulary - 1) Refuse("has too many merges", "model.merges");
     size_t line = 0;
     std::string joined;
     for (const dom::element merge : merges) {

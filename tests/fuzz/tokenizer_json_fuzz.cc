@@ -1,0 +1,47 @@
+#include <optional>
+
+#include "lib/tok/ascii_pieces.h"
+#include "lib/tok/byte_level_bpe_tokenizer.h"
+#include "lib/tok/unicode.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace {
+
+using namespace trainwright;
+
+/// The fast way to cut a text says what the plain one does, or nothing.
+template <CutRule rule>
+void CheckCuts(std::string_view text) {
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = PieceEnd(rule, text, begin, CharacterClasses());
+    TRAINWRIGHT_CHECK(end > begin && end <= text.size());
+    if (text.size() - begin >= kAsciiReach) {
+      const size_t size = AsciiPieceSize<rule>(text.data() + begin);
+      TRAINWRIGHT_CHECK(size == 0 || begin + size == end);
+    }
+    begin = end;
+  }
+}
+
+}  // namespace
+
+// A tokenizer.json file, a zero byte, and a text for it.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view input = AsText({data, size});
+  const size_t zero = std::min(input.find('\0'), input.size());
+  const std::string_view text = input.substr(std::min(zero + 1, input.size()));
+  CheckCuts<CutRule::kGpt2>(text);
+  CheckCuts<CutRule::kLlama3>(text);
+  CheckCuts<CutRule::kQwen2>(text);
+
+  std::optional<ByteLevelBpeTokenizer> tokenizer;
+  fuzz::MayRefuse([&] { tokenizer.emplace(std::string(input.substr(0, zero)), "input"); });
+  if (!tokenizer) return 0;
+  std::vector<uint32_t> ids, again;
+  tokenizer->Encode(text, &ids);
+  tokenizer->Encode(text, &again);  // from memory
+  TRAINWRIGHT_CHECK(ids == again);
+  tokenizer->Decode(ids);  // refuses ids beyond the vocabulary
+  TRAINWRIGHT_CHECK(TokenizerFromIdentity(tokenizer->identity())->identity() == tokenizer->identity());
+  return 0;
+}
