@@ -180,7 +180,11 @@ const ToolInfo& TrainInfo() {
             "what is missing. When a checkpoint that this process saved still has no copy, the exit status "
             "is 4 "
             "(130 or 143 after a signal) though the run itself is whole. The copy records of metrics.jsonl "
-            "tell how each went."},
+            "tell how each went.\n\n"
+            "--resume with --copy-to looks there, too: a copy of a later step than the run's newest whole checkpoint is "
+            "brought back into the run, plain or compressed, compared with the sha256 of its metadata.json, and "
+            "continued from; the run directory may be gone altogether. Where no checkpoint is left and metrics.jsonl "
+            "tells of copies, --resume without --copy-to says where the newest is, and does not begin anew."},
            {"SIGNALS",
             "SIGINT and SIGTERM finish the step, save, wait for the save, and exit with 130 or 143; a "
             "SIGINT after that stops at once, and leaves the checkpoints that were whole. SIGPIPE "

@@ -5,11 +5,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "lib/base/checksum.h"
@@ -252,6 +255,56 @@ uint64_t CopyCheckpoint(const std::string& checkpoint, const CopySettings& setti
   } catch (const fs::filesystem_error& error) {
     throw SystemError(error.path1().string(), "copy", error.code().value());
   }
+}
+
+std::vector<StoredCopy> CopiesIn(const std::string& folder) {
+  constexpr std::string_view kStem = "step-";
+  std::vector<StoredCopy> copies;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string file_name = entry.path().filename().string();
+    const std::string restored = RestoredFolderName(file_name);
+    const std::string name = restored.empty() ? file_name : restored;
+    if (!name.starts_with(kStem)) continue;
+    const char *begin = name.data() + kStem.size(), *end = name.data() + name.size();
+    StoredCopy copy{.path = entry.path().string()};
+    const auto number = std::from_chars(begin, end, copy.step);
+    if (number.ec == std::errc() && number.ptr == end && copy.step >= 0) copies.push_back(std::move(copy));
+  }
+  if (error && error != std::errc::no_such_file_or_directory) throw SystemError(folder, "read", error.value());
+  std::sort(copies.begin(), copies.end(), [](const StoredCopy& a, const StoredCopy& b) {
+    return a.step != b.step ? a.step > b.step : a.path < b.path;
+  });
+  return copies;
+}
+
+void RestoreCopy(const std::string& copy, const std::string& folder) {
+  const nlohmann::json metadata = ReadMetadata(copy);
+  const auto write = [&](const std::string& from, const std::string& to, bool compressed) {
+    AtomicFileSink sink(folder + "/" + to);
+    if (compressed) {
+      const MappedFile file(from);
+      BufferedReader reader(MemorySource(file.bytes(), from));
+      DecodeCheckpoint(&reader, &sink, {});
+    } else {
+      ReadInPieces(from, &sink);
+    }
+    sink.Commit();
+  };
+  for (const auto& [name, entry] : metadata["files"].items()) {
+    if (name.find('/') != std::string::npos) {
+      throw Error(ErrorCode::kBadInput, copy + "/" + kCheckpointMetadataFile,
+                  "the entry of file '" + name + "' is malformed");
+    }
+    const std::string plain = copy + "/" + name;
+    const std::string compressed = CompressedName(name, CompressedForm::kSafetensors);
+    const bool is_compressed = !fs::exists(plain) && !compressed.empty() && fs::exists(copy + "/" + compressed);
+    if (!is_compressed && !fs::exists(plain)) {
+      throw Error(ErrorCode::kBadInput, plain, "is missing, though metadata.json lists it");
+    }
+    write(is_compressed ? copy + "/" + compressed : plain, name, is_compressed);
+  }
+  write(copy + "/" + kCheckpointMetadataFile, kCheckpointMetadataFile, false);
 }
 
 CheckpointCopier::CheckpointCopier(CopySettings settings)

@@ -46,6 +46,17 @@ struct CopyResult {
 /// \throws Error{kIo, kBadInput}; Error{kUsage} when the folder holds another run's checkpoint of the step
 uint64_t CopyCheckpoint(const std::string& checkpoint, const CopySettings& settings);
 
+/// The copies in a folder, plain and compressed, newest first; none where there is no such folder.
+struct StoredCopy {
+  int64_t step = 0;
+  std::string path;
+};
+std::vector<StoredCopy> CopiesIn(const std::string& folder);
+
+/// Writes what a copy was made of into an empty folder, each file durable; nothing is compared with its hash.
+/// \throws Error{kBadInput} on a copy that is damaged; Error{kIo}
+void RestoreCopy(const std::string& copy, const std::string& folder);
+
 class CheckpointCopier {
  public:
   explicit CheckpointCopier(CopySettings settings);

@@ -40,6 +40,7 @@
 #include "lib/probe/batch_search.h"
 #include "lib/train/async_save.h"
 #include "lib/train/checkpoint_copier.h"
+#include "lib/train/checkpoint_restore.h"
 #include "lib/train/checkpoint_writer.h"
 #include "lib/train/checkpointer.h"
 #include "lib/train/dry_run.h"
@@ -388,7 +389,7 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
   std::string checkpoint;
   if (resumed_folder && (!only_tells() || fs::exists(*resumed_folder))) {
     run_ = std::make_unique<RunDirectory>(*resumed_folder);
-    checkpoint = NewestGoodCheckpoint(*run_);
+    checkpoint = only_tells() ? NewestGoodCheckpoint(*run_) : NewestCheckpointOrCopy(run_.get(), settings_.copy_to);
     if (checkpoint.empty()) LogInfo(run_->path() + " holds no checkpoint yet: starting from the beginning");
   }
 

@@ -1,0 +1,118 @@
+// Resuming from copies of checkpoints, as processes: what is lost, damaged, another run's, or made by a
+// command.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/support/support.h"
+
+namespace trainwright::test {
+namespace {
+
+constexpr char kTinyConfig[] =
+    R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258,
+  "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
+  "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+  "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu"})";
+
+class TrainCopyResumeTest : public ::testing::Test {
+ protected:
+  /// What the uninterrupted run of twelve steps ends with.
+  void SetUp() override {
+    WriteFile(folder_.path("tiny.json"), kTinyConfig);
+    const ProcessResult made = Shell(R"(
+      head -n 300 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/ &&
+      train -q --model tiny.json --steps 12 --save-every 3 --out whole)");
+    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+    whole_ = Files("whole");
+  }
+  ProcessResult Shell(const std::string& script) {
+    return RunShell("set -u; export DATA='" + Fixture("../examples/data") +
+                    "' TRAINWRIGHT_THREADS=1 TRAINWRIGHT_BATCH=2 TRAINWRIGHT_SAVE_EVERY=3; cd '" +
+                    folder_.path() + "'\n" + script);
+  }
+  /// Two processes of one step each, with copies of both checkpoints.
+  ProcessResult TwoSteps(const std::string& flags) {
+    return Shell("train -q --model tiny.json --steps 12 --out run --max-minutes 0.00001 " + flags +
+                 " && train -q --resume --out run --max-minutes 0.00001 " + flags + " && ls run/checkpoints");
+  }
+  std::string Files(const std::string& run) {
+    return Shell("cd " + run + "/latest && sha256sum model.safetensors trainwright_state.safetensors")
+        .standard_output;
+  }
+
+  TemporaryFolder folder_;
+  std::string whole_;
+};
+
+class TrainCopyFormTest : public TrainCopyResumeTest, public testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Forms, TrainCopyFormTest, testing::Values("", "--copy-compress"),
+                         [](const auto& info) { return *info.param == '\0' ? "plain" : "compressed"; });
+
+TEST_P(TrainCopyFormTest, ALostRunGoesOnFromItsCopiesAsIfNothingHadHappened) {
+  const std::string flags = std::string("--copy-to copies ") + GetParam();
+  const ProcessResult two_steps = TwoSteps(flags);
+  ASSERT_EQ(two_steps.exit_status, 0) << two_steps.standard_error;
+  for (const char* loss :
+       {"rm -r run/checkpoints/*", "rm -r run", "truncate -s -1 run/latest/model.safetensors"}) {
+    SCOPED_TRACE(loss);
+    ASSERT_EQ(Shell("rm -rf saved; mkdir saved; cp -a run copies saved").exit_status, 0);
+    const ProcessResult resumed = Shell(std::string(loss) + " && train --resume --out run " + flags);
+    EXPECT_EQ(resumed.exit_status, 0) << resumed.standard_error;
+    EXPECT_THAT(resumed.standard_error, testing::HasSubstr("brought back run/checkpoints/step-00000002"));
+    EXPECT_EQ(Files("run"), whole_);
+    ASSERT_EQ(Shell("rm -r run copies; mv saved/run saved/copies .").exit_status, 0);
+  }
+}
+
+TEST_F(TrainCopyResumeTest, ADamagedCopyAndOneOfAnotherModelArePassedOver) {
+  const ProcessResult two_steps = TwoSteps("--copy-to copies");
+  ASSERT_EQ(two_steps.exit_status, 0) << two_steps.standard_error;
+  const ProcessResult resumed = Shell(R"(
+    rm -r run/checkpoints/step-00000002
+    cp -r copies/step-00000002 copies/step-00000007
+    python3 -c 'path = "copies/step-00000007/trainwright_state.safetensors"
+bytes = open(path, "rb").read()
+open(path, "wb").write(bytes[:-1] + bytes([bytes[-1] ^ 1]))'
+    sed 's/"hidden_size": 32/"hidden_size": 16/; s/"head_dim": 16/"head_dim": 8/' tiny.json > other.json
+    train -q --model other.json --steps 9 --save-every 0 --out other --copy-to copies || exit
+    train --resume --out run --copy-to copies)");
+  EXPECT_EQ(resumed.exit_status, 4) << "step 9 of another run is in the way of its copy";
+  EXPECT_THAT(resumed.standard_error,
+              testing::AllOf(testing::HasSubstr("the copy copies/step-00000007 is damaged"),
+                             testing::HasSubstr("copies/step-00000009 is no copy of this run"),
+                             testing::HasSubstr("continuing at step 2")));
+  EXPECT_EQ(Files("run"), whole_);
+}
+
+TEST_F(TrainCopyResumeTest, WithoutTheFlagTheMessageSaysWhereTheCopiesAreAndNothingIsBegunAnew) {
+  ASSERT_EQ(TwoSteps("--copy-to copies").exit_status, 0);
+  const std::string metrics = ReadFile(folder_.path("run/metrics.jsonl"));
+  const ProcessResult refused = Shell("rm -r run/checkpoints/*; train --resume --out run");
+  EXPECT_EQ(refused.exit_status, 3);
+  EXPECT_THAT(refused.standard_error, testing::AllOf(testing::HasSubstr("step 2: copies/step-00000002"),
+                                                     testing::HasSubstr("--copy-to copies")));
+  EXPECT_EQ(ReadFile(folder_.path("run/metrics.jsonl")), metrics);
+  // Damaged copies are no reason to begin anew either.
+  const ProcessResult damaged =
+      Shell("truncate -s 9 copies/*/config.json; train --resume --out run --copy-to copies");
+  EXPECT_EQ(damaged.exit_status, 3) << damaged.standard_error;
+  EXPECT_EQ(ReadFile(folder_.path("run/metrics.jsonl")), metrics);
+}
+
+TEST_F(TrainCopyResumeTest, CopiesOfACommandAreNamedAndBroughtBackByHand) {
+  ASSERT_EQ(TwoSteps("--copy-command 'mkdir -p far; cp -r -t far'").exit_status, 0);
+  const ProcessResult refused = Shell("rm -r run/checkpoints/*; train --resume --out run");
+  EXPECT_EQ(refused.exit_status, 3);
+  EXPECT_THAT(refused.standard_error,
+              testing::AllOf(testing::HasSubstr("cp -r -t far"),
+                             testing::HasSubstr("bring it back as run/checkpoints/step-00000002")));
+  const ProcessResult resumed =
+      Shell("cp -r far/step-00000002 run/checkpoints/ && train -q --resume --out run");
+  EXPECT_EQ(resumed.exit_status, 0) << resumed.standard_error;
+  EXPECT_EQ(Files("run"), whole_);
+}
+
+}  // namespace
+}  // namespace trainwright::test
