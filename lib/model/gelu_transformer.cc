@@ -149,29 +149,40 @@ void GeluTransformer::Backward(const DeviceInput& input, const at::Tensor& d_hid
                       scratch.d_stream_nd, d_weight, d_bias);
   };
   norm_backward(d_hidden_nd, OutputOf(num_tokens), OutputStatisticsOf(num_tokens), parts_.final_norm);
+  at::Tensor unwanted;
   for (size_t i = parts_.layers.size(); i-- > 0;) {
     const Layer& layer = parts_.layers[i];
     LayerViews views = ViewsOf(i, num_tokens);
+    // Below the lowest adapter nothing is trained, so no gradient goes there. In a parallel layer the MLP does not lie
+    // above attention.
+    const bool below_layer = trains_base() || i > 0, below_attention = below_layer || layer.qkv.trains(),
+               below_mlp = parallel ? below_layer : below_attention || layer.attention_out.trains(),
+               below_down = below_mlp || layer.up.trains();
     const auto attention_out_backward = [&] {
-      layer.attention_out.Backward(scratch.d_short_nd, views.attention, scratch.d_attention);
+      layer.attention_out.Backward(scratch.d_short_nd, views.attention,
+                                   below_attention ? scratch.d_attention : unwanted);
     };
 
     ForwardAgain(i, input, rope, views, scratch);
     RefreshShort(scratch);
     if (parallel) attention_out_backward();  // the norms below add to what it reads
     Gelu(numerics(), gelu_kind(), views.mlp_nf, layer.up.bias(), scratch.activation_nf);
-    layer.down.Backward(scratch.d_short_nd, scratch.activation_nf, scratch.d_activation_nf);
-    GeluBackward(numerics(), gelu_kind(), scratch.d_activation_nf, layer.up.bias(), views.mlp_nf);
-    const at::Tensor& mlp_input = parallel ? views.input_nd : views.middle_nd;
-    LayerNormAgain(numerics(), mlp_input, StatisticsOf(views.middle_statistics_sn), WeightsOf(layer.mlp_norm),
-                   scratch.normed_nd);
-    layer.up.Backward(views.mlp_nf, scratch.normed_nd, scratch.d_normed_nd);
-    norm_backward(scratch.d_normed_nd, mlp_input, views.middle_statistics_sn, layer.mlp_norm);
+    layer.down.Backward(scratch.d_short_nd, scratch.activation_nf, below_down ? scratch.d_activation_nf : unwanted);
+    if (below_down) {
+      GeluBackward(numerics(), gelu_kind(), scratch.d_activation_nf, layer.up.bias(), views.mlp_nf);
+      const at::Tensor& mlp_input = parallel ? views.input_nd : views.middle_nd;
+      LayerNormAgain(numerics(), mlp_input, StatisticsOf(views.middle_statistics_sn), WeightsOf(layer.mlp_norm),
+                     scratch.normed_nd);
+      layer.up.Backward(views.mlp_nf, scratch.normed_nd, below_mlp ? scratch.d_normed_nd : unwanted);
+      if (below_mlp) norm_backward(scratch.d_normed_nd, mlp_input, views.middle_statistics_sn, layer.mlp_norm);
+    }
+    if (!parallel && !below_mlp) return;
 
     if (!parallel) {
       RefreshShort(scratch);
       attention_out_backward();
     }
+    if (!below_attention) return;
     if (numerics().emulated()) RoundInto(numerics(), scratch.d_attention, scratch.d_attention);
     PackedAttentionBackward(numerics(), shape, scratch.d_attention, views.qkv, views.attention, views.lse_hn,
                             input.spans, scratch.d_qkv);
@@ -182,7 +193,8 @@ void GeluTransformer::Backward(const DeviceInput& input, const at::Tensor& d_hid
     }
     LayerNormAgain(numerics(), views.input_nd, StatisticsOf(views.input_statistics_sn),
                    WeightsOf(layer.attention_norm), scratch.normed_nd);
-    layer.qkv.Backward(scratch.d_qkv, scratch.normed_nd, scratch.d_normed_nd);
+    layer.qkv.Backward(scratch.d_qkv, scratch.normed_nd, below_layer ? scratch.d_normed_nd : unwanted);
+    if (!below_layer) return;
     norm_backward(scratch.d_normed_nd, views.input_nd, views.input_statistics_sn, layer.attention_norm);
   }
   at::Tensor d_tokens = Gradient(parts_.tokens), d_positions = Gradient(parts_.positions);

@@ -167,12 +167,14 @@ void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
     LayerViews views = ViewsOf(i, num_tokens);
     // Below the lowest adapter nothing is trained, so no gradient goes there.
     const bool below_qkv = trains_base() || i > 0, below_attention = below_qkv || layer.qkv.trains(),
-               below_mlp = below_attention || layer.attention_out.trains();
+               below_mlp = below_attention || layer.attention_out.trains(),
+               below_down = below_mlp || layer.gate_up.trains();
 
     ForwardAgain(i, input, rope, views, scratch);
     RefreshShort(scratch);
     Swiglu(numerics(), views.mlp_nf, scratch.activation_nf);
-    layer.down.Backward(scratch.d_short_nd, scratch.activation_nf, scratch.d_activation_nf);
+    layer.down.Backward(scratch.d_short_nd, scratch.activation_nf, below_down ? scratch.d_activation_nf : unwanted);
+    if (!below_down) return;
     SwigluBackward(numerics(), scratch.d_activation_nf, views.mlp_nf);
     RmsNormAgain(numerics(), views.middle_nd, views.middle_statistics_sn[0], Value(layer.mlp_norm),
                  scratch.normed_nd);

@@ -47,6 +47,7 @@ class PeftParityTest : public testing::TestWithParam<PeftCase> {
   std::string folder_ = FixtureFolder(GetParam().name);
   test::TensorFile expected_{folder_ + "/expected.safetensors"};
   ModelInput input_ = test::OneDocument(expected_["ids"][0]);
+  ModelConfig config_ = ReadHfConfig(FixtureFolder(GetParam().base));
 };
 
 TEST_P(PeftParityTest, ConfigIsRead) {
@@ -67,7 +68,12 @@ TEST_P(PeftParityTest, LogitsAndGradientsAgree) {
     EXPECT_EQ(parameter.trainable, IsAdapterParameter(parameter)) << parameter.name;
     EXPECT_EQ(parameter.gradient.defined(), parameter.trainable) << parameter.name;
     if (!parameter.trainable) continue;
-    const at::Tensor expected = expected_["gradient.base_model.model." + parameter.name];
+    at::Tensor expected = expected_["gradient.base_model.model." + parameter.name];
+    if (parameter.file_order == FileOrder::kHeadsOutside) {
+      // GPT-NeoX's files have q, k and v of each head in turn, our rows all heads of q, of k, of v.
+      const int64_t heads = config_.num_heads;
+      expected = expected.view({heads, 3, config_.head_dim, -1}).transpose(0, 1).reshape(expected.sizes());
+    }
     EXPECT_LT(test::RelativeDifference(parameter.gradient, expected), 3e-5) << parameter.name;
     ++compared;
   }
@@ -109,7 +115,9 @@ INSTANTIATE_TEST_SUITE_P(
     Fixtures, PeftParityTest,
     testing::Values(PeftCase{"lora_untied", "untied", {.rank = 3, .alpha = 5}},
                     PeftCase{"lora_tied", "tied", {.rank = 2, .alpha = 4, .rank_stabilized = true}},
-                    PeftCase{"lora_gpt2", "gpt2_tanh", {.rank = 2, .alpha = 3}}));
+                    PeftCase{"lora_gpt2", "gpt2_tanh", {.rank = 2, .alpha = 3}},
+                    PeftCase{"lora_neox", "neox", {.rank = 3, .alpha = 4}},
+                    PeftCase{"lora_neox_sequential", "neox_sequential", {.rank = 2, .alpha = 5}}));
 
 TEST(PeftConfigTest, WhatWouldChangeTheMathsIsRefusedByName) {
   const std::string path = FixtureFolder("lora_tied") + "/adapter_config.json";
@@ -165,7 +173,9 @@ TEST(PeftFolderTest, TensorsThatDoNotFitAreNamed) {
 class LoraModelTest : public testing::TestWithParam<ModelFamily> {
  protected:
   ModelConfig config() const {
-    return GetParam() == ModelFamily::kGpt2 ? test::SmallGpt2() : test::SmallLlama();
+    return GetParam() == ModelFamily::kGpt2   ? test::SmallGpt2()
+           : GetParam() == ModelFamily::kNeox ? test::SmallNeox()
+                                              : test::SmallLlama();
   }
   std::unique_ptr<LanguageModel> Make(const LoraOptions& options, WeightFormat format = WeightFormat::kPlain,
                                       Precision precision = Precision::kFp32) const {
@@ -188,7 +198,9 @@ TEST_P(LoraModelTest, TheBackwardPassMayEndAtTheLowestAdapter) {
   const ModelInput input = test::RandomInput(config(), {20, 13});
   const std::vector<std::string> sets =
       GetParam() == ModelFamily::kGpt2
-          ? std::vector<std::string>{"mlp", "attn.c_proj", "mlp.c_proj", "c_attn"}
+          ? std::vector<std::string>{"mlp", "attn.c_proj", "mlp.c_proj", "c_attn", "c_fc"}
+      : GetParam() == ModelFamily::kNeox
+          ? std::vector<std::string>{"mlp", "attention.dense", "dense_4h_to_h", "query_key_value", "dense_h_to_4h"}
           : std::vector<std::string>{"mlp", "o_proj", "down_proj", "q_proj,v_proj"};
   for (const std::string& targets : sets) {
     const auto some = Make({.rank = 2, .alpha = 4, .targets = targets});
@@ -278,9 +290,11 @@ TEST_P(LoraModelTest, QuantizedBaseGivesTheGradientsOfItsDequantizedWeights) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, LoraModelTest, testing::Values(ModelFamily::kLlama, ModelFamily::kGpt2),
+INSTANTIATE_TEST_SUITE_P(Families, LoraModelTest, testing::Values(ModelFamily::kLlama, ModelFamily::kGpt2, ModelFamily::kNeox),
                          [](const auto& info) {
-                           return info.param == ModelFamily::kGpt2 ? "gpt2" : "llama";
+                           return info.param == ModelFamily::kGpt2   ? "gpt2"
+                                  : info.param == ModelFamily::kNeox ? "neox"
+                                                                     : "llama";
                          });
 
 ModelConfig LlamaShape(int64_t width, int64_t layers, int64_t heads, int64_t kv_heads, int64_t wide,

@@ -2,7 +2,7 @@
 """Makes tests/model/fixtures/lora_*: adapters saved by peft for the models that make_fixtures.py made, with what peft and
 PyTorch compute for them in fp32.
 
-usage: make_lora_fixtures.py FIXTURES_DIR      (needs torch, transformers, peft, safetensors; made with peft 0.21.2)
+usage: make_lora_fixtures.py FIXTURES_DIR [NAME...]      (needs torch, transformers, peft, safetensors; made with peft 0.21.2)
 
 Each folder holds adapter_config.json and adapter_model.safetensors as save_pretrained writes them, and
 expected.safetensors: ids, logits, merged_logits of merge_and_unload, loss_sum, and the gradient of each adapter matrix as
@@ -21,6 +21,8 @@ ADAPTERS = {
     "lora_untied": ("untied", dict(r=3, lora_alpha=5, target_modules="all-linear")),
     "lora_tied": ("tied", dict(r=2, lora_alpha=4, target_modules=["q_proj", "v_proj", "down_proj"], use_rslora=True)),
     "lora_gpt2": ("gpt2_tanh", dict(r=2, lora_alpha=3, target_modules=["c_attn", "mlp.c_proj"], fan_in_fan_out=True)),
+    "lora_neox": ("neox", dict(r=3, lora_alpha=4, target_modules="all-linear")),
+    "lora_neox_sequential": ("neox_sequential", dict(r=2, lora_alpha=5, target_modules=["query_key_value", "dense"])),
 }
 
 
@@ -52,4 +54,6 @@ def make(name, base, options, root):
 
 if __name__ == "__main__":
     for fixture_name, (base_name, lora_options) in ADAPTERS.items():
+        if len(sys.argv) > 2 and fixture_name not in sys.argv[2:]:
+            continue
         make(fixture_name, base_name, lora_options, pathlib.Path(sys.argv[1]))
