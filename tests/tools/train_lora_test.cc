@@ -6,22 +6,17 @@
 #include <string>
 #include <tuple>
 
-#include "tests/support/support.h"
+#include "tests/tools/train_process.h"
 
 namespace trainwright::test {
 namespace {
 
-constexpr char kTinyConfig[] =
-    R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258,
-  "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-  "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
-  "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu"})";
-
-class TrainLoraTest : public ::testing::Test {
+class TrainLoraTest : public TrainProcessTest {
  protected:
+  TrainLoraTest() : TrainProcessTest("TRAINWRIGHT_BATCH=2") {}
   /// A base that was trained a little, and another one.
   void SetUp() override {
-    WriteFile(folder_.path("tiny.json"), kTinyConfig);
+    WriteModel("tiny.json", {.hidden_size = 64, .heads = 4, .kv_heads = 2});
     const ProcessResult made = Shell(R"(
       head -n 600 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/ &&
       tail -n 100 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o other/ &&
@@ -29,14 +24,6 @@ class TrainLoraTest : public ::testing::Test {
       train -q --model tiny.json --steps 6 --lr 0.01 --seed 2 --save-model-only --out stranger)");
     ASSERT_EQ(made.exit_status, 0) << made.standard_error;
   }
-  ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export DATA='" + Fixture("../examples/data") +
-                    "' TRAINWRIGHT_THREADS=1 TRAINWRIGHT_BATCH=2; cd '" + folder_.path() + "'\n" + script);
-  }
-  std::string ShaOf(const std::string& path) { return Shell("sha256sum < " + path).standard_output; }
-  nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
-
-  TemporaryFolder folder_;
 };
 
 class TrainLoraKillTest : public TrainLoraTest,

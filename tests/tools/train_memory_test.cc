@@ -8,51 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/support.h"
+#include "tests/tools/train_process.h"
 
 namespace trainwright::test {
 namespace {
 
-class TrainMemoryTest : public ::testing::Test {
+class TrainMemoryTest : public TrainProcessTest {
  protected:
+  TrainMemoryTest() : TrainProcessTest("TRAINWRIGHT_MODEL=tiny.json") {}
   void SetUp() override {
-    WriteModel("tiny.json", 32, 3);
-    const ProcessResult made =
-        Shell("head -n 600 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/");
-    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+    WriteModel("tiny.json", TinyLlamaOf(32, 3));
+    WriteShards();
   }
-  void WriteModel(const std::string& name, int hidden_size, int layers) {
-    const nlohmann::json config = {{"architectures", {"LlamaForCausalLM"}},
-                                   {"model_type", "llama"},
-                                   {"vocab_size", 258},
-                                   {"hidden_size", hidden_size},
-                                   {"intermediate_size", 4 * hidden_size},
-                                   {"num_hidden_layers", layers},
-                                   {"num_attention_heads", 2},
-                                   {"num_key_value_heads", 2},
-                                   {"head_dim", hidden_size / 2},
-                                   {"max_position_embeddings", 128},
-                                   {"rms_norm_eps", 1e-5},
-                                   {"rope_theta", 10000.0},
-                                   {"tie_word_embeddings", true},
-                                   {"hidden_act", "silu"}};
-    WriteFile(folder_.path(name), config.dump());
-  }
-  /// Runs a script in an own folder. One thread: the tests may share their cores.
-  ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export DATA='" + Fixture("../examples/data") +
-                    "' TRAINWRIGHT_THREADS=1 TRAINWRIGHT_MODEL=tiny.json; cd '" + folder_.path() + "'\n" +
-                    script);
-  }
-  nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
-  std::vector<nlohmann::json> Metrics(const std::string& run) {
-    std::vector<nlohmann::json> records;
-    std::istringstream content(ReadFile(folder_.path(run + "/metrics.jsonl")));
-    for (std::string line; std::getline(content, line);) records.push_back(nlohmann::json::parse(line));
-    return records;
-  }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(TrainMemoryTest, CheckpointedActivationsEndInTheSameWeightsAlsoAcrossAResumption) {
@@ -89,7 +56,7 @@ TEST_F(TrainMemoryTest, ADryRunTellsWhatCheckpointedActivationsTake) {
 }
 
 TEST_F(TrainMemoryTest, ThePartsOfTheMemorySumToTheMeasuredPeak) {
-  WriteModel("wide.json", 256, 8);
+  WriteModel("wide.json", TinyLlamaOf(256, 8));
   for (const std::string run :
        {"--model tiny.json --batch 2 --out tiny", "--model wide.json --batch 16 --out wide"}) {
     const std::string name = run.substr(run.rfind(' ') + 1);
@@ -130,7 +97,7 @@ class CappedTest : public TrainMemoryTest {
 };
 
 TEST_F(CappedTest, AnAllocationAboveTheCapIsStatus5AndNamesCapAndFlags) {
-  WriteModel("wide.json", 256, 8);
+  WriteModel("wide.json", TinyLlamaOf(256, 8));
   const ProcessResult result = Shell(
       "train -q --model wide.json --steps 1 --batch 64 --seq 128 --async-save off --out run "
       "--mem-fraction " +
@@ -142,7 +109,7 @@ TEST_F(CappedTest, AnAllocationAboveTheCapIsStatus5AndNamesCapAndFlags) {
 }
 
 TEST_F(CappedTest, AutoOomGoesOnInSmallerMicroBatchesWithTheSameSamplesAStepAndSaysSo) {
-  WriteModel("wide.json", 256, 8);
+  WriteModel("wide.json", TinyLlamaOf(256, 8));
   const ProcessResult result = Shell(
       "run() { train -q --model wide.json --steps 2 --seq 128 --async-save off \"$@\"; }\n"
       "run --batch 64 --auto-oom --out capped --mem-fraction " +
@@ -178,7 +145,9 @@ TEST_F(TrainMemoryTest, TheBatchThatWasFoundKeepsTheSizeOfTheStep) {
   EXPECT_THAT(result.standard_error, testing::HasSubstr("12 samples a step"));
   EXPECT_THAT(result.standard_error, testing::HasSubstr("tokens/s"));
   for (const nlohmann::json& record : Metrics("run")) {
-    if (record.at("type") == "step") EXPECT_EQ(record.at("effective_batch"), 12);
+    if (record.at("type") == "step") {
+      EXPECT_EQ(record.at("effective_batch"), 12);
+    }
   }
 }
 

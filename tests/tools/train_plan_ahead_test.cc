@@ -6,46 +6,18 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/support/support.h"
+#include "tests/tools/train_process.h"
 
 namespace trainwright::test {
 namespace {
 
 using ::testing::HasSubstr;
 
-class TrainPlanAheadTest : public ::testing::Test {
+class TrainPlanAheadTest : public TrainProcessTest {
  protected:
   void SetUp() override {
-    WriteModel("tiny.json", 32, 2);
-    const ProcessResult made =
-        Shell("head -n 600 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/");
-    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
-  }
-  void WriteModel(const std::string& name, int hidden_size, int layers) {
-    const nlohmann::json config = {{"architectures", {"LlamaForCausalLM"}},
-                                   {"model_type", "llama"},
-                                   {"vocab_size", 258},
-                                   {"hidden_size", hidden_size},
-                                   {"intermediate_size", 4 * hidden_size},
-                                   {"num_hidden_layers", layers},
-                                   {"num_attention_heads", 2},
-                                   {"num_key_value_heads", 2},
-                                   {"head_dim", hidden_size / 2},
-                                   {"max_position_embeddings", 128},
-                                   {"rms_norm_eps", 1e-5},
-                                   {"rope_theta", 10000.0},
-                                   {"tie_word_embeddings", true},
-                                   {"hidden_act", "silu"}};
-    WriteFile(folder_.path(name), config.dump());
-  }
-  /// Runs a script in an own folder. One thread: the tests may share their cores.
-  ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export DATA='" + Fixture("../examples/data") + "' TRAINWRIGHT_THREADS=1; cd '" +
-                    folder_.path() + "'\n" + script);
-  }
-  nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
-  std::string WeightsOf(const std::string& run) {
-    return Shell("sha256sum < " + run + "/latest/model.safetensors").standard_output;
+    WriteModel("tiny.json", TinyLlamaOf(32, 2));
+    WriteShards();
   }
   /// The row of an option in the summary of --explain.
   nlohmann::json Explained(const std::string& summary, const std::string& option) {
@@ -55,8 +27,6 @@ class TrainPlanAheadTest : public ::testing::Test {
     }
     return {};
   }
-
-  TemporaryFolder folder_;
 };
 
 struct DryRunCase {
@@ -76,7 +46,7 @@ class TrainDryRunTest : public TrainPlanAheadTest, public testing::WithParamInte
 
 TEST_P(TrainDryRunTest, TellsTheRunsPeakMemoryWithinATenth) {
   const DryRunCase& param = GetParam();
-  WriteModel("model.json", param.hidden_size, param.layers);
+  WriteModel("model.json", TinyLlamaOf(param.hidden_size, param.layers));
   const std::string train = std::string("train -q --model model.json --steps 2 --seq 128 --batch ") +
                             std::to_string(param.batch) + " --mixed-precision " + param.precision;
   const ProcessResult told = Shell(train + " --dry-run --summary told.json");
@@ -107,7 +77,8 @@ TEST_F(TrainPlanAheadTest, DryRunTellsStatesStepsTokensTimeAndDisk) {
   ASSERT_EQ(Shell(train + "--out run --summary ran.json").exit_status, 0);
   const nlohmann::json summary = Json("told.json"), ran = Json("ran.json");
   EXPECT_EQ(summary.at("steps"), 30);
-  EXPECT_NEAR(summary.at("tokens").get<double>(), ran.at("tokens").get<double>(), 30);  // a mean, rounded down
+  EXPECT_NEAR(summary.at("tokens").get<double>(), ran.at("tokens").get<double>(),
+              30);  // a mean, rounded down
   EXPECT_GT(summary.at("time_s").get<double>(), 0);
   const auto memory = [&](const char* name) { return summary.at("memory_bytes").at(name).get<int64_t>(); };
   const auto parameters = summary.at("parameters").get<int64_t>();
@@ -120,7 +91,7 @@ TEST_F(TrainPlanAheadTest, DryRunTellsStatesStepsTokensTimeAndDisk) {
 }
 
 TEST_F(TrainPlanAheadTest, DryRunOfAModelThatDoesNotFitSaysSoAndExitsWithOne) {
-  WriteModel("huge.json", 1 << 20, 100);  // 6 PB of weights
+  WriteModel("huge.json", TinyLlamaOf(1 << 20, 100));  // 6 PB of weights
   const ProcessResult told =
       Shell("train -q --model huge.json --steps 30 --batch 2 --dry-run --summary told.json");
   EXPECT_EQ(told.exit_status, 1) << told.standard_error;

@@ -4,21 +4,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/support.h"
+#include "tests/tools/train_process.h"
 
 namespace trainwright::test {
 namespace {
 
-constexpr char kTinyConfig[] =
-    R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258,
-  "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
-  "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
-  "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu"})";
-
-class TrainSftTest : public ::testing::Test {
+class TrainSftTest : public TrainProcessTest {
  protected:
+  TrainSftTest() : TrainProcessTest("TRAINWRIGHT_MODEL=tiny.json TRAINWRIGHT_BATCH=4") {}
   void SetUp() override {
-    WriteFile(folder_.path("tiny.json"), kTinyConfig);
+    WriteModel("tiny.json");
     // The answer to a letter is the letter twice; the words before it are noise that no model can learn.
     const ProcessResult made = Shell(R"(
       python3 -c '
@@ -32,14 +27,6 @@ for _ in range(400):
       pretokenize -q --key prompt in.jsonl | pack -q --chunk 64 -o lm/)");
     ASSERT_EQ(made.exit_status, 0) << made.standard_error;
   }
-  ProcessResult Shell(const std::string& script) {
-    return RunShell(
-        "set -u; export TRAINWRIGHT_MODEL=tiny.json TRAINWRIGHT_THREADS=1 TRAINWRIGHT_BATCH=4; cd '" +
-        folder_.path() + "'\n" + script);
-  }
-  nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(TrainSftTest, OnlyAnswersAreLearnedAndOnlyAnswersAreMeasured) {

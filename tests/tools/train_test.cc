@@ -7,56 +7,36 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "tests/support/support.h"
+#include "tests/tools/train_process.h"
 
 namespace trainwright::test {
 namespace {
 
-/// A model so small that a step takes milliseconds.
-constexpr char kTinyConfig[] =
-    R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258,
-  "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
-  "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
-  "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu"})";
-
-class TrainToolTest : public ::testing::Test {
+class TrainToolTest : public TrainProcessTest {
  protected:
+  TrainToolTest()
+      : TrainProcessTest("PRELOAD='" TRAINWRIGHT_SYSCALL_FAULTS
+                         "' TRAINWRIGHT_MODEL=tiny.json TRAINWRIGHT_BATCH=2") {}
   void SetUp() override {
-    WriteFile(folder_.path("tiny.json"), kTinyConfig);
+    WriteModel("tiny.json");
     const ProcessResult made = Shell(R"(
       head -n 600 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/ &&
       tail -n 200 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o other/)");
     ASSERT_EQ(made.exit_status, 0) << made.standard_error;
   }
-  /// Runs a script in an own folder. One thread: the tests may share their cores.
+  /// With await CONDITION, which waits until it holds.
   ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export DATA='" + Fixture("../examples/data") +
-                    "' PRELOAD='" TRAINWRIGHT_SYSCALL_FAULTS
-                    "' TRAINWRIGHT_MODEL=tiny.json TRAINWRIGHT_THREADS=1 TRAINWRIGHT_BATCH=2; cd '" +
-                    folder_.path() + "'\n" + R"(
+    return TrainProcessTest::Shell(R"(
       await() {
         for _ in $(seq 3000); do eval "$1" 2> /dev/null && return; sleep 0.02; done
         echo "waited in vain for: $1" >&2; exit 98
       }
     )" + script);
   }
-  /// The "weights sha256" of a run's newest checkpoint, by another program.
-  std::string WeightsOf(const std::string& run) {
-    return Shell("sha256sum < " + run + "/latest/model.safetensors").standard_output;
-  }
-  std::vector<nlohmann::json> Metrics(const std::string& run) {
-    std::vector<nlohmann::json> records;
-    std::istringstream content(ReadFile(folder_.path(run + "/metrics.jsonl")));
-    for (std::string line; std::getline(content, line);) records.push_back(nlohmann::json::parse(line));
-    return records;
-  }
   ProcessResult CheckMetrics(const std::string& path) {
     return Shell("python3 '" + Fixture("train/check_metrics.py") + "' '" +
                  Fixture("../lib/train/metrics.schema.json") + "' '" + path + "'");
   }
-  bool Exists(const std::string& name) { return std::filesystem::exists(folder_.path(name)); }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(TrainToolTest, InitStartsFromTheWeightsOfAnotherModelAndRecordsThem) {
