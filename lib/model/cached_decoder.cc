@@ -19,10 +19,10 @@ CachedDecoder::CachedDecoder(Transformer* model, int64_t max_tokens, int64_t seq
   TRAINWRIGHT_CHECK(max_tokens <= model_.positions_limit() && sequences >= 1);
   const ModelConfig& config = model_.config();
   const auto options = at::TensorOptions().dtype(model_.numerics_.storage).device(model_.device_);
-  const std::vector<int64_t> shape = {sequences, max_tokens, config.num_kv_heads * config.head_dim};
+  const std::vector<int64_t> shape = {sequences, config.num_kv_heads, max_tokens, config.head_dim};
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
-    keys_bmc_.push_back(at::empty(shape, options));
-    values_bmc_.push_back(at::empty(shape, options));
+    keys_bgmk_.push_back(at::empty(shape, options));
+    values_bgmk_.push_back(at::empty(shape, options));
   }
 }
 
@@ -83,11 +83,11 @@ at::Tensor CachedDecoder::AppendToCache(const std::vector<Continuation>& next, i
   const Numerics& numerics = model_.numerics_;
   const auto attend = [&](size_t layer, Transformer::LayerViews& views) {
     const AttentionShape shape = model_.ShapeOf(rows, layer);
-    FillCache(shape, views.qkv, places, keys_bmc_[layer], values_bmc_[layer]);
+    FillCache(shape, views.qkv, places, keys_bgmk_[layer], values_bgmk_[layer]);
     if (all_new) {
       PackedAttention(numerics, shape, views.qkv, input.spans, views.attention, views.lse_hn);
     } else {
-      DecodeAttention(numerics, shape, views.qkv, places, keys_bmc_[layer], values_bmc_[layer],
+      DecodeAttention(numerics, shape, views.qkv, places, keys_bgmk_[layer], values_bgmk_[layer],
                       views.attention);
     }
   };
@@ -107,9 +107,9 @@ at::Tensor CachedDecoder::AppendToCache(const std::vector<Continuation>& next, i
 void CachedDecoder::Fork(int64_t from, int64_t to, int64_t length) {
   TRAINWRIGHT_CHECK(length <= this->length(from));
   if (from != to) {
-    for (const std::vector<at::Tensor>* caches : {&keys_bmc_, &values_bmc_}) {
-      for (const at::Tensor& cache_bmc : *caches) {
-        cache_bmc[to].narrow(0, 0, length).copy_(cache_bmc[from].narrow(0, 0, length));
+    for (const std::vector<at::Tensor>* caches : {&keys_bgmk_, &values_bgmk_}) {
+      for (const at::Tensor& cache_bgmk : *caches) {
+        cache_bgmk[to].narrow(1, 0, length).copy_(cache_bgmk[from].narrow(1, 0, length));
       }
     }
   }

@@ -31,7 +31,7 @@ class CachedDecoder final : public Decoder {
   // keys.
   std::vector<std::vector<int64_t>> seen_;
   std::vector<int64_t> length_classes_;
-  std::vector<at::Tensor> keys_bmc_, values_bmc_;  // a layer each, storage type, C = G K
+  std::vector<at::Tensor> keys_bgmk_, values_bgmk_;  // a layer each, storage type
 };
 
 }  // namespace trainwright

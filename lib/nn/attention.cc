@@ -29,7 +29,8 @@ struct Spans {
   int64_t longest_short = 0;
 };
 
-Spans Classify(const Numerics& numerics, const AttentionShape& shape, const std::vector<int32_t>& span_starts) {
+Spans Classify(const Numerics& numerics, const AttentionShape& shape,
+               const std::vector<int32_t>& span_starts) {
   const bool blocks = cpu::HasBlockAttention(cpu::CodecOf(numerics), shape.head_dim);
   Spans spans;
   for (size_t s = 0; s + 1 < span_starts.size(); ++s) {
@@ -82,16 +83,13 @@ at::Tensor ViewLse(const AttentionShape& shape, const at::Tensor& lse_hn, const 
 }
 
 /// One query row against the cache as two batched products, in fp32.
-void DecodeByProducts(const AttentionShape& shape, const at::Tensor& query, const at::Tensor& keys,
-                      const at::Tensor& values, int64_t length, at::Tensor& out) {
+void DecodeByProducts(const AttentionShape& shape, const at::Tensor& query, const at::Tensor& keys_gmk,
+                      const at::Tensor& values_gmk, at::Tensor& out) {
   const int64_t groups = shape.num_kv_heads, size = shape.head_dim;
-  const auto heads_of = [&](const at::Tensor& cache) {
-    return cache.narrow(0, 0, length).view({length, groups, size}).transpose(0, 1).to(at::kFloat);
-  };
   const at::Tensor q_grk = query.view({groups, shape.num_heads / groups, size}).to(at::kFloat);
   const double scale = 1.0 / std::sqrt(static_cast<double>(size));
-  const at::Tensor scores_grt = at::matmul(q_grk, heads_of(keys).transpose(1, 2)).mul_(scale);
-  out.copy_(at::matmul(at::softmax(scores_grt, 2), heads_of(values)).view({shape.num_heads * size}));
+  const at::Tensor scores_grm = at::matmul(q_grk, keys_gmk.to(at::kFloat).transpose(1, 2)).mul_(scale);
+  out.copy_(at::matmul(at::softmax(scores_grm, 2), values_gmk.to(at::kFloat)).view({shape.num_heads * size}));
 }
 
 template <typename Function>
@@ -177,17 +175,22 @@ void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& sha
 }
 
 void FillCache(const AttentionShape& shape, const at::Tensor& qkv, const std::vector<CachePlace>& places,
-               at::Tensor& keys_bmc, at::Tensor& values_bmc) {
-  const int64_t queries = shape.num_heads * shape.head_dim, cached = shape.num_kv_heads * shape.head_dim;
+               at::Tensor& keys_bgmk, at::Tensor& values_bgmk) {
+  const int64_t groups = shape.num_kv_heads, queries = shape.num_heads * shape.head_dim;
+  const int64_t cached = groups * shape.head_dim;
   if (qkv.is_cpu()) {
-    const auto size = static_cast<size_t>(qkv.element_size()), bytes = static_cast<size_t>(cached) * size;
+    const int64_t size = qkv.element_size(), bytes = shape.head_dim * size;
+    auto *keys = static_cast<char*>(keys_bgmk.mutable_data_ptr()),
+         *values = static_cast<char*>(values_bgmk.mutable_data_ptr());
     for (size_t row = 0; row < places.size(); ++row) {
       const auto* key = static_cast<const char*>(qkv.const_data_ptr()) +
-                        (static_cast<int64_t>(row) * qkv.stride(0) + queries) * static_cast<int64_t>(size);
-      const int64_t at = (places[row].sequence * keys_bmc.stride(0) + places[row].position * cached) *
-                         static_cast<int64_t>(size);
-      std::memcpy(static_cast<char*>(keys_bmc.mutable_data_ptr()) + at, key, bytes);
-      std::memcpy(static_cast<char*>(values_bmc.mutable_data_ptr()) + at, key + bytes, bytes);
+                        (static_cast<int64_t>(row) * qkv.stride(0) + queries) * size;
+      for (int64_t group = 0; group < groups; ++group, key += bytes) {
+        const int64_t at = (places[row].sequence * keys_bgmk.stride(0) + group * keys_bgmk.stride(1)) * size +
+                           places[row].position * bytes;
+        std::memcpy(keys + at, key, static_cast<size_t>(bytes));
+        std::memcpy(values + at, key + cached * size, static_cast<size_t>(bytes));
+      }
     }
     return;
   }
@@ -195,20 +198,23 @@ void FillCache(const AttentionShape& shape, const at::Tensor& qkv, const std::ve
     size_t end = first + 1;  // rows that follow each other in one sequence
     while (end < places.size() && places[end].sequence == places[first].sequence) ++end;
     const auto begin = static_cast<int64_t>(first), count = static_cast<int64_t>(end - first);
-    const auto copy = [&](at::Tensor& cache_bmc, int64_t column) {
-      cache_bmc[places[first].sequence]
-          .narrow(0, places[first].position, count)
-          .copy_(qkv.narrow(0, begin, count).narrow(1, column, cached));
+    const auto copy = [&](at::Tensor& cache_bgmk, int64_t column) {
+      cache_bgmk[places[first].sequence]
+          .narrow(1, places[first].position, count)
+          .copy_(qkv.narrow(0, begin, count)
+                     .narrow(1, column, cached)
+                     .unflatten(1, {groups, shape.head_dim})
+                     .transpose(0, 1));
     };
-    copy(keys_bmc, queries);
-    copy(values_bmc, queries + cached);
+    copy(keys_bgmk, queries);
+    copy(values_bgmk, queries + cached);
     first = end;
   }
 }
 
 void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
-                     const std::vector<CachePlace>& places, const at::Tensor& keys_bmc,
-                     const at::Tensor& values_bmc, at::Tensor& out_nhk) {
+                     const std::vector<CachePlace>& places, const at::Tensor& keys_bgmk,
+                     const at::Tensor& values_bgmk, at::Tensor& out_nhk) {
   const auto rows = static_cast<int64_t>(places.size());
   if (rows < out_nhk.size(0)) out_nhk.narrow(0, rows, out_nhk.size(0) - rows).zero_();
   const auto seen = [&](const CachePlace& place) {
@@ -221,32 +227,33 @@ void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, cons
       const int64_t length = seen(place), first = place.position + 1 - length;
       at::Tensor out = out_nhk[row];
       DecodeByProducts(shape, qkv[row].narrow(0, 0, shape.num_heads * shape.head_dim),
-                       keys_bmc[place.sequence].narrow(0, first, length),
-                       values_bmc[place.sequence].narrow(0, first, length), length, out);
+                       keys_bgmk[place.sequence].narrow(1, first, length),
+                       values_bgmk[place.sequence].narrow(1, first, length), out);
     }
     return;
   }
   const cpu::Codec codec = cpu::CodecOf(numerics);
-  const int64_t size = qkv.element_size(), cached = shape.num_kv_heads * shape.head_dim;
+  const int64_t size = qkv.element_size();
   const auto *queries = static_cast<const char*>(qkv.const_data_ptr()),
-             *keys = static_cast<const char*>(keys_bmc.const_data_ptr()),
-             *values = static_cast<const char*>(values_bmc.const_data_ptr());
+             *keys = static_cast<const char*>(keys_bgmk.const_data_ptr()),
+             *values = static_cast<const char*>(values_bgmk.const_data_ptr());
   auto* results = static_cast<char*>(out_nhk.mutable_data_ptr());
   int64_t longest = 1;
   for (const CachePlace& place : places) longest = std::max(longest, seen(place));
+  const int64_t head_stride = keys_bgmk.stride(1);
   // A task is a head of a row.
   const int64_t heads = shape.num_heads;
   at::parallel_for(0, rows * heads, 65536 / (longest * shape.head_dim) + 1, [&](int64_t begin, int64_t end) {
-    std::vector<float> scratch(static_cast<size_t>(cpu::AttentionScratch(longest, shape.head_dim)));
+    std::vector<float> scratch(static_cast<size_t>(cpu::DecodeScratch(longest, shape.head_dim)));
     for (int64_t task = begin; task < end;) {
       const int64_t row = task / heads, first = task % heads, last = std::min(heads, first + end - task);
       const CachePlace& place = places[static_cast<size_t>(row)];
       const int64_t length = seen(place);
       const int64_t at =
-          (place.sequence * keys_bmc.stride(0) + (place.position + 1 - length) * cached) * size;
-      cpu::BestKernels().attention_decode(codec, queries + row * qkv.stride(0) * size, keys + at, values + at,
-                                          length, shape, results + row * out_nhk.stride(0) * size,
-                                          scratch.data(), first, last);
+          (place.sequence * keys_bgmk.stride(0) + (place.position + 1 - length) * shape.head_dim) * size;
+      cpu::BestKernels().attention_decode(
+          codec, queries + row * qkv.stride(0) * size, keys + at, values + at, head_stride, length, shape,
+          results + row * out_nhk.stride(0) * size, scratch.data(), first, last);
       task += last - first;
     }
   });

@@ -33,15 +33,16 @@ struct CachePlace {
 };
 
 /// Copies keys and values of the first rows of `qkv` to their places.
-/// \param keys_bmc, values_bmc storage type [sequences, positions, G K]
+/// \param keys_bgmk, values_bgmk storage type [sequences, G, positions, K]: a head's keys lie together, as
+/// decoding reads them
 void FillCache(const AttentionShape& shape, const at::Tensor& qkv, const std::vector<CachePlace>& places,
-               at::Tensor& keys_bmc, at::Tensor& values_bmc);
+               at::Tensor& keys_bgmk, at::Tensor& values_bgmk);
 
 /// The first rows of `qkv`, each against the keys and values of its sequence up to its own place, which the
 /// cache holds already. Rows without a place get zeros. A row's bits do not depend on the others. \param
 /// out_nhk storage type [N, H K]
 void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
-                     const std::vector<CachePlace>& places, const at::Tensor& keys_bmc,
-                     const at::Tensor& values_bmc, at::Tensor& out_nhk);
+                     const std::vector<CachePlace>& places, const at::Tensor& keys_bgmk,
+                     const at::Tensor& values_bgmk, at::Tensor& out_nhk);
 
 }  // namespace trainwright

@@ -81,7 +81,8 @@ TEST_P(LongSpanTest, ForwardAndBackwardEqualTheFormula) {
   EXPECT_LT(test::RelativeDifference(d_qkv, test::AttentionGradient(d_out, qkv, shape, spans)), tolerance);
 }
 
-// Heads of a multiple of 32 elements are computed in blocks of 64 positions that meet up to 512 others at once.
+// Heads of a multiple of 32 elements are computed in blocks of 64 positions that meet up to 512 others at
+// once.
 INSTANTIATE_TEST_SUITE_P(
     Shapes, LongSpanTest,
     testing::Combine(testing::Values(Case{"one_block_and_a_row", {65, 2, 2, 32}, {0, 65}},
@@ -94,7 +95,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      Case{"window_of_the_span", {200, 1, 1, 32, 200}, {0, 200}}),
                      testing::Values(at::kFloat, at::kBFloat16)),
     [](const auto& info) {
-      return std::get<0>(info.param).name + std::string(std::get<1>(info.param) == at::kFloat ? "_fp32" : "_bf16");
+      return std::get<0>(info.param).name +
+             std::string(std::get<1>(info.param) == at::kFloat ? "_fp32" : "_bf16");
     });
 
 TEST(AttentionBackendTest, AutoTakesTheFirstThatFits) {
@@ -142,14 +144,21 @@ INSTANTIATE_TEST_SUITE_P(Shapes, PackedAttentionTest,
                                          Case{"long_windowed", {150, 2, 1, 4, 70}, {0, 70, 150}}),
                          [](const auto& info) { return info.param.name; });
 
-class DecodeAttentionTest : public testing::TestWithParam<int64_t> {};
+/// Head sizes that fill vectors of each width, and that do not.
+class DecodeAttentionTest
+    : public testing::TestWithParam<std::tuple<int64_t /*window*/, int64_t /*head size*/, at::ScalarType>> {};
 
-INSTANTIATE_TEST_SUITE_P(Windows, DecodeAttentionTest, testing::Values(0, 1, 7, 20, 50));
+INSTANTIATE_TEST_SUITE_P(Shapes, DecodeAttentionTest,
+                         testing::Combine(testing::Values(0, 1, 7, 20, 50),
+                                          testing::Values(5, 8, 24, 64, 144),
+                                          testing::Values(at::kFloat, at::kBFloat16)));
 
 TEST_P(DecodeAttentionTest, EachRowEqualsItsRowOfTheWholeSequence) {
-  const AttentionShape shape{4, 6, 2, 8, GetParam()};
-  const at::Tensor first = RandomTensor({20, shape.row()}, 1), second = RandomTensor({9, shape.row()}, 2);
-  at::Tensor keys = at::zeros({3, 25, 16}), values = at::zeros({3, 25, 16});
+  const auto [window, size, dtype] = GetParam();
+  const AttentionShape shape{4, 6, 2, size, window};
+  const at::Tensor first = RandomTensor({20, shape.row()}, 1).to(dtype),
+                   second = RandomTensor({9, shape.row()}, 2).to(dtype);
+  at::Tensor keys = at::zeros({3, 2, 25, size}, dtype), values = at::zeros({3, 2, 25, size}, dtype);
   const auto fill = [&](const at::Tensor& qkv, int64_t sequence) {
     std::vector<CachePlace> places;
     for (int64_t i = 0; i < qkv.size(0); ++i) places.push_back({sequence, i});
@@ -159,13 +168,17 @@ TEST_P(DecodeAttentionTest, EachRowEqualsItsRowOfTheWholeSequence) {
   fill(second, 0);
   // The last row of one sequence, two of the other, and a row without a place.
   const at::Tensor rows = at::stack({first[19], second[7], second[8], first[0]});
-  at::Tensor out = at::full({4, 48}, 7.0);
-  DecodeAttention(test::kFp32, shape, rows, {{2, 19}, {0, 7}, {0, 8}}, keys, values, out);
-  const at::Tensor whole_first = test::Attention(first, {20, 6, 2, 8, GetParam()}, {0, 20});
-  const at::Tensor whole_second = test::Attention(second, {9, 6, 2, 8, GetParam()}, {0, 9});
-  EXPECT_LT(test::RelativeDifference(out[0], whole_first[19]), 1e-6);
-  EXPECT_LT(test::RelativeDifference(out[1], whole_second[7]), 1e-6);
-  EXPECT_LT(test::RelativeDifference(out[2], whole_second[8]), 1e-6);
+  at::Tensor out = at::full({4, 6 * size}, 7.0, dtype);
+  const Numerics numerics{dtype == at::kFloat ? Precision::kFp32 : Precision::kBf16, dtype};
+  DecodeAttention(numerics, shape, rows, {{2, 19}, {0, 7}, {0, 8}}, keys, values, out);
+  const auto whole = [&](const at::Tensor& qkv) {
+    return test::Attention(qkv.to(at::kFloat), {qkv.size(0), 6, 2, size, window},
+                           {0, static_cast<int32_t>(qkv.size(0))});
+  };
+  const double tolerance = dtype == at::kFloat ? 1e-6 : 4e-3;  // bf16: half a unit of the last place
+  EXPECT_LT(test::RelativeDifference(out[0].to(at::kFloat), whole(first)[19]), tolerance);
+  EXPECT_LT(test::RelativeDifference(out[1].to(at::kFloat), whole(second)[7]), tolerance);
+  EXPECT_LT(test::RelativeDifference(out[2].to(at::kFloat), whole(second)[8]), tolerance);
   EXPECT_EQ(out[3].abs().max().item<float>(), 0);
 }
 

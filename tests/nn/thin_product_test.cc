@@ -62,7 +62,7 @@ struct Operands {
 using Compute = void (*)(const ThinProduct&, int64_t, int64_t);
 
 TEST(ThinProductTest, EqualsTheProductInDoublePrecision) {
-  for (const Compute compute : {ComputeThinProduct, ComputeThinProductByElement}) {
+  for (const Compute compute : {ComputeThinProduct, ComputeThinProductForAvx2, ComputeThinProductByElement}) {
     for (const bool bf16 : {false, true}) {
       for (const int64_t depth : {1, 15, 16, 33, 64, 259}) {
         for (const int64_t rows : {1, 2, 3, 7, 8, 13, 16}) {
@@ -85,17 +85,19 @@ TEST(ThinProductTest, EqualsTheProductInDoublePrecision) {
 }
 
 TEST(ThinProductTest, ARowsBitsDependNeitherOnOtherRowsNorOnTheRange) {
-  for (const bool bf16 : {false, true}) {
-    const Operands all(kMostThinRows, 301, 11);
-    std::vector<float> together;
-    ComputeThinProduct(all.Product(bf16, &together), 0, 11);
-    for (int64_t row = 0; row < kMostThinRows; ++row) {
-      std::vector<float> alone;
-      ThinProduct product = all.Product(bf16, &alone);
-      product.a = bf16 ? static_cast<const void*>(&all.a_short[row * 301]) : &all.a[row * 301];
-      product.rows = 1;
-      for (int64_t n = 0; n < 11; ++n) ComputeThinProduct(product, n, n + 1);
-      EXPECT_EQ(std::memcmp(alone.data(), &together[row * 11], 11 * sizeof(float)), 0) << "row " << row;
+  for (const Compute compute : {ComputeThinProduct, ComputeThinProductForAvx2}) {
+    for (const bool bf16 : {false, true}) {
+      const Operands all(kMostThinRows, 301, 37);
+      std::vector<float> together;
+      compute(all.Product(bf16, &together), 0, 37);
+      for (int64_t row = 0; row < kMostThinRows; ++row) {
+        std::vector<float> alone;
+        ThinProduct product = all.Product(bf16, &alone);
+        product.a = bf16 ? static_cast<const void*>(&all.a_short[row * 301]) : &all.a[row * 301];
+        product.rows = 1;
+        for (int64_t n = 0; n < 37; ++n) compute(product, n, n + 1);
+        EXPECT_EQ(std::memcmp(alone.data(), &together[row * 37], 37 * sizeof(float)), 0) << "row " << row;
+      }
     }
   }
 }

@@ -30,9 +30,14 @@ struct AttentionShape {
   int64_t row() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
 };
 
-/// fp32 elements of scratch that the attention kernels need for a span (or cache) of `length` tokens.
+/// fp32 elements of scratch that the attention kernels need for a span of `length` tokens.
 inline int64_t AttentionScratch(int64_t length, int64_t head_dim) {
   return (4 * length + 4) * head_dim + length;
+}
+
+/// The same for decoding against a cache of `length` tokens.
+inline int64_t DecodeScratch(int64_t length, int64_t head_dim) {
+  return 2 * head_dim + length;
 }
 
 /// What a training objective adds to the cross-entropy of a label, with Z = sum_i exp(x_i) over a row's V
@@ -89,10 +94,12 @@ struct Kernels {
   void (*attention_backward)(Codec, const void* d_out_nhk, const void* qkv, const void* out_nhk,
                              const float* lse_hn, const AttentionShape& shape, const AttentionTask& task,
                              void* d_qkv, float* scratch);
-  /// One query row against a cache of keys and values [length, G, K], heads [begin, end).
-  void (*attention_decode)(Codec, const void* query_hk, const void* keys, const void* values, int64_t length,
-                           const AttentionShape& shape, void* out_hk, float* scratch, int64_t begin,
-                           int64_t end);
+  /// One query row against a cache of keys and values [G, length, K], the heads of which begin head_stride
+  /// elements after one another; heads [begin, end).
+  /// \param scratch DecodeScratch(...) elements
+  void (*attention_decode)(Codec, const void* query_hk, const void* keys_gmk, const void* values_gmk,
+                           int64_t head_stride, int64_t length, const AttentionShape& shape, void* out_hk,
+                           float* scratch, int64_t begin, int64_t end);
   /// sum = residual + update + update_bias (update may be null: sum is not written and stands for residual;
   /// update_bias may be null: none); mean and rstd = 1 / sqrt(variance + epsilon) of sum;
   /// normed = (sum - mean) * rstd * weight + bias (bias may be null: none).

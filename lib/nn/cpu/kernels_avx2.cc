@@ -2,6 +2,7 @@
 
 #define TRAINWRIGHT_KERNELS kAvx2Kernels
 #define TRAINWRIGHT_KERNELS_NAME "avx2"
+#define TRAINWRIGHT_VECTOR_BYTES 32
 #if defined(__clang__)
 #define TRAINWRIGHT_BEGIN_TARGET \
   _Pragma("clang attribute push(__attribute__((target(\"avx2,fma\"))), apply_to = function)")

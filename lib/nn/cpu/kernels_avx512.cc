@@ -2,6 +2,7 @@
 
 #define TRAINWRIGHT_KERNELS kAvx512Kernels
 #define TRAINWRIGHT_KERNELS_NAME "avx512"
+#define TRAINWRIGHT_VECTOR_BYTES 64
 #if defined(__clang__)
 #define TRAINWRIGHT_BEGIN_TARGET                                                                        \
   _Pragma(                                                                                              \

@@ -1,6 +1,7 @@
 /// The bodies of the kernels of kernels.h. Included once by each kernels_<set>.cc, which defines
-/// TRAINWRIGHT_KERNELS (the name of the table) and switches the compiler to its instruction set. Plain loops
-/// that the compiler vectorises; sums are marked so that it may reorder them, in a way fixed at compile time.
+/// TRAINWRIGHT_KERNELS (the name of the table) and TRAINWRIGHT_VECTOR_BYTES, and switches the compiler to
+/// its instruction set. Plain loops that the compiler vectorises; sums are marked so that it may reorder them,
+/// in a way fixed at compile time.
 ///
 /// No inline function of the standard library is called: its out-of-line copy would be compiled for this
 /// instruction set and the linker might keep it for code that runs everywhere.
@@ -453,39 +454,7 @@ void AttentionBackward(Codec codec, const void* d_out_nhk, const void* qkv, cons
   });
 }
 
-void AttentionDecode(Codec codec, const void* query_hk, const void* keys, const void* values, int64_t length,
-                     const AttentionShape& shape, void* out_hk, float* scratch, int64_t begin, int64_t end) {
-  WithCodec(codec, [&]<typename C>() {
-    using Element = typename C::Element;
-    const int64_t size = shape.head_dim, step = shape.num_kv_heads * size;
-    const int64_t heads_a_group = shape.num_heads / shape.num_kv_heads;
-    const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(size));
-    float *query = scratch, *other = query + size, *sum = other + size, *scores = sum + size;
-    for (int64_t head = begin; head < end; ++head) {
-      const auto* key = static_cast<const Element*>(keys) + head / heads_a_group * size;
-      const auto* value = static_cast<const Element*>(values) + head / heads_a_group * size;
-      LoadRow<C>(static_cast<const Element*>(query_hk) + head * size, query, size);
-      float largest = -HUGE_VALF;
-      for (int64_t j = 0; j < length; ++j) {
-        LoadRow<C>(key + j * step, other, size);
-        scores[j] = scale * Dot(query, other, size);
-        largest = Larger(largest, scores[j]);
-      }
-      float total = 0;
-#pragma omp simd reduction(+ : total)
-      for (int64_t j = 0; j < length; ++j) {
-        scores[j] = Exp(scores[j] - largest);
-        total += scores[j];
-      }
-      Clear(sum, size);
-      for (int64_t j = 0; j < length; ++j) {
-        LoadRow<C>(value + j * step, other, size);
-        AddScaled(scores[j] / total, other, sum, size);
-      }
-      StoreRow<C>(sum, static_cast<Element*>(out_hk) + head * size, size);
-    }
-  });
-}
+#include "lib/nn/cpu/attention_decode_body.h"
 
 /// The mean of a row, then 1 / sqrt of its variance plus epsilon: two passes, because the difference of
 /// the mean square and the squared mean loses what little variance a row far from zero has.

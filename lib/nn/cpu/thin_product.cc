@@ -35,14 +35,24 @@ uint16_t ToBf16(float value) {
   return static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
 
-void Store(const ThinProduct& p, int64_t row, int64_t column, float sum) {
+/// Of a row, kCount sums that follow each other.
+template <int kCount>
+void StoreRow(const ThinProduct& p, int64_t row, int64_t column, const float* sums) {
   const int64_t at = row * p.out_stride + column;
   if (p.out_bf16) {
-    auto* out = static_cast<uint16_t*>(p.out);
-    out[at] = ToBf16(p.accumulate ? FromBf16(out[at]) + sum : sum);
+    auto* out = static_cast<uint16_t*>(p.out) + at;
+    if (p.accumulate) {
+      for (int n = 0; n < kCount; ++n) out[n] = ToBf16(FromBf16(out[n]) + sums[n]);
+    } else {
+      for (int n = 0; n < kCount; ++n) out[n] = ToBf16(sums[n]);
+    }
   } else {
-    auto* out = static_cast<float*>(p.out);
-    out[at] = p.accumulate ? out[at] + sum : sum;
+    auto* out = static_cast<float*>(p.out) + at;
+    if (p.accumulate) {
+      for (int n = 0; n < kCount; ++n) out[n] += sums[n];
+    } else {
+      for (int n = 0; n < kCount; ++n) out[n] = sums[n];
+    }
   }
 }
 
@@ -68,14 +78,107 @@ void ByElement(const ThinProduct& p, int64_t begin, int64_t end) {
       }
       for (int64_t i = 0; k + i < p.depth; ++i) parts[i] += Value(a[k + i]) * Value(w[k + i]);
       for (const float part : parts) sum += part;
-      Store(p, m, n, sum);
+      StoreRow<1>(p, m, n, &sum);
     }
   }
 }
 
 #if defined(__x86_64__)
 
+// SumEach adds the lanes of kSums vectors, by halves, and gives the sums in the order of the vectors: two
+// vectors become one at each of its steps.
+
+TRAINWRIGHT_BEGIN_TARGET("avx2,fma")
+namespace avx2 {
+using Sums = __m256;
+constexpr int kSums = 8;
+inline Sums Zero() {
+  return _mm256_setzero_ps();
+}
+inline Sums Halves(Sums x, Sums y) {
+  return _mm256_add_ps(_mm256_permute2f128_ps(x, y, 0x20), _mm256_permute2f128_ps(x, y, 0x31));
+}
+inline Sums Pairs(Sums x, Sums y) {
+  return _mm256_add_ps(_mm256_shuffle_ps(x, y, 0x44), _mm256_shuffle_ps(x, y, 0xEE));
+}
+inline Sums Lanes(Sums x, Sums y) {
+  return _mm256_add_ps(_mm256_shuffle_ps(x, y, 0x88), _mm256_shuffle_ps(x, y, 0xDD));
+}
+inline Sums SumEach(const Sums* v) {
+  return Lanes(Pairs(Halves(v[0], v[4]), Halves(v[1], v[5])), Pairs(Halves(v[2], v[6]), Halves(v[3], v[7])));
+}
+inline void StoreSums(Sums sums, float* to) {
+  _mm256_storeu_ps(to, sums);
+}
+
+namespace fp32 {
+using Element = float;
+using Vector = __m256;
+constexpr int64_t kStep = 8;
+inline Vector Load(const float* from) {
+  return _mm256_loadu_ps(from);
+}
+inline Vector LoadPart(const float* from, int64_t count) {
+  float part[kStep] = {};
+  for (int64_t i = 0; i < count; ++i) part[i] = from[i];
+  return Load(part);
+}
+inline Sums Add(Sums sum, Vector a, Vector w) {
+  return _mm256_fmadd_ps(a, w, sum);
+}
+#include "lib/nn/cpu/thin_product_tile.h"
+}  // namespace fp32
+
+namespace bf16 {
+using Element = uint16_t;
+using Vector = __m256;
+constexpr int64_t kStep = 8;
+inline Vector Load(const uint16_t* from) {
+  const __m128i shorts = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(shorts), 16));
+}
+inline Vector LoadPart(const uint16_t* from, int64_t count) {
+  uint16_t part[kStep] = {};
+  for (int64_t i = 0; i < count; ++i) part[i] = from[i];
+  return Load(part);
+}
+inline Sums Add(Sums sum, Vector a, Vector w) {
+  return _mm256_fmadd_ps(a, w, sum);
+}
+#include "lib/nn/cpu/thin_product_tile.h"
+}  // namespace bf16
+}  // namespace avx2
+TRAINWRIGHT_END_TARGET
+
 TRAINWRIGHT_BEGIN_TARGET("avx512f")
+namespace avx512 {
+using Sums = __m512;
+constexpr int kSums = 16;
+inline Sums Zero() {
+  return _mm512_setzero_ps();
+}
+inline Sums Halves(Sums x, Sums y) {
+  return _mm512_add_ps(_mm512_shuffle_f32x4(x, y, 0x44), _mm512_shuffle_f32x4(x, y, 0xEE));
+}
+inline Sums Quarters(Sums x, Sums y) {
+  return _mm512_add_ps(_mm512_shuffle_f32x4(x, y, 0x88), _mm512_shuffle_f32x4(x, y, 0xDD));
+}
+inline Sums Pairs(Sums x, Sums y) {
+  return _mm512_add_ps(_mm512_shuffle_ps(x, y, 0x44), _mm512_shuffle_ps(x, y, 0xEE));
+}
+inline Sums Lanes(Sums x, Sums y) {
+  return _mm512_add_ps(_mm512_shuffle_ps(x, y, 0x88), _mm512_shuffle_ps(x, y, 0xDD));
+}
+inline Sums EachFourth(const Sums* v) {
+  return Quarters(Halves(v[0], v[4]), Halves(v[8], v[12]));
+}
+inline Sums SumEach(const Sums* v) {
+  return Lanes(Pairs(EachFourth(v), EachFourth(v + 1)), Pairs(EachFourth(v + 2), EachFourth(v + 3)));
+}
+inline void StoreSums(Sums sums, float* to) {
+  _mm512_storeu_ps(to, sums);
+}
+
 namespace fp32 {
 using Element = float;
 using Vector = __m512;
@@ -86,15 +189,16 @@ inline Vector Load(const float* from) {
 inline Vector LoadPart(const float* from, int64_t count) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from);
 }
-inline __m512 Add(__m512 sum, Vector a, Vector w) {
+inline Sums Add(Sums sum, Vector a, Vector w) {
   return _mm512_fmadd_ps(a, w, sum);
 }
 #include "lib/nn/cpu/thin_product_tile.h"
 }  // namespace fp32
+}  // namespace avx512
 TRAINWRIGHT_END_TARGET
 
 TRAINWRIGHT_BEGIN_TARGET("avx512f,avx512bw,avx512bf16")
-namespace bf16 {
+namespace avx512::bf16 {
 using Element = uint16_t;
 using Vector = __m512i;
 constexpr int64_t kStep = 32;
@@ -105,11 +209,11 @@ inline Vector LoadPart(const uint16_t* from, int64_t count) {
   return _mm512_maskz_loadu_epi16(static_cast<__mmask32>((uint64_t{1} << count) - 1), from);
 }
 /// Each lane adds the products of a pair.
-inline __m512 Add(__m512 sum, Vector a, Vector w) {
+inline Sums Add(Sums sum, Vector a, Vector w) {
   return _mm512_dpbf16_ps(sum, (__m512bh)a, (__m512bh)w);
 }
 #include "lib/nn/cpu/thin_product_tile.h"
-}  // namespace bf16
+}  // namespace avx512::bf16
 TRAINWRIGHT_END_TARGET
 
 #endif
@@ -122,9 +226,21 @@ void ComputeThinProductByElement(const ThinProduct& product, int64_t begin, int6
 
 void ComputeThinProduct(const ThinProduct& product, int64_t begin, int64_t end) {
 #if defined(__x86_64__)
-  if (!product.bf16 && __builtin_cpu_supports("avx512f")) return fp32::Compute(product, begin, end);
-  if (product.bf16 && __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw")) {
-    return bf16::Compute(product, begin, end);
+  if (product.bf16) {
+    if (__builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw")) {
+      return avx512::bf16::Compute(product, begin, end);
+    }
+  } else if (__builtin_cpu_supports("avx512f")) {
+    return avx512::fp32::Compute(product, begin, end);
+  }
+#endif
+  ComputeThinProductForAvx2(product, begin, end);
+}
+
+void ComputeThinProductForAvx2(const ThinProduct& product, int64_t begin, int64_t end) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return product.bf16 ? avx2::bf16::Compute(product, begin, end) : avx2::fp32::Compute(product, begin, end);
   }
 #endif
   ComputeThinProductByElement(product, begin, end);

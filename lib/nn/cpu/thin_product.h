@@ -28,6 +28,9 @@ struct ThinProduct {
 /// the processor alone: the bits of a result do not depend on the other rows, their number, or the range.
 void ComputeThinProduct(const ThinProduct& product, int64_t begin, int64_t end);
 
+/// The same with the instructions of AVX2 where the processor has them, else by element.
+void ComputeThinProductForAvx2(const ThinProduct& product, int64_t begin, int64_t end);
+
 /// The same by plain loops, in another order of summation.
 void ComputeThinProductByElement(const ThinProduct& product, int64_t begin, int64_t end);
 

@@ -1,22 +1,36 @@
-/// The tile of thin_product.cc; included once an element type, inside a namespace that defines Element, Vector, kStep,
-/// Load, LoadPart and Add, with the compiler switched to its instructions.
+/// The tile of thin_product.cc; included once an instruction set and element type, inside a namespace that
+/// defines Element, Vector (of elements), Sums (of fp32), kSums (sums in a tile, and in a Sums), kStep
+/// (elements of a Vector), Zero, Load, LoadPart, Add, SumEach and StoreSums, with the compiler switched to
+/// its instructions.
 
-/// Sums of kRows by kColumns products: each loaded weight meets all rows of the tile.
+/// kRows by kColumns products: each loaded weight meets all rows of the tile. Columns from `end` on are
+/// computed as the last one and dropped.
 template <int kRows, int kColumns>
-void Tile(const ThinProduct& p, int64_t row, int64_t column) {
+void Tile(const ThinProduct& p, int64_t row, int64_t column, int64_t end) {
+  static_assert(kRows * kColumns == kSums);
   const Element* a = static_cast<const Element*>(p.a) + row * p.a_stride;
-  const Element* w = static_cast<const Element*>(p.w) + column * p.w_stride;
-  __m512 sums[kRows][kColumns];
+  const Element* w[kColumns];
+  for (int n = 0; n < kColumns; ++n) {
+    w[n] = static_cast<const Element*>(p.w) + (column + n < end ? column + n : end - 1) * p.w_stride;
+  }
+  // Rows of weights are too short for the processor to foresee the next: it is told. Some kilobytes ahead, in
+  // whole tiles.
+  constexpr int64_t kAheadBytes = 4096;
+  const auto tile_bytes = kColumns * p.w_stride * static_cast<int64_t>(sizeof(Element));
+  const auto ahead_bytes = static_cast<uintptr_t>((kAheadBytes + tile_bytes - 1) / tile_bytes * tile_bytes);
+  Sums sums[kRows][kColumns];
   for (int m = 0; m < kRows; ++m) {
-    for (int n = 0; n < kColumns; ++n) sums[m][n] = _mm512_setzero_ps();
+    for (int n = 0; n < kColumns; ++n) sums[m][n] = Zero();
   }
   int64_t k = 0;
   for (; k + kStep <= p.depth; k += kStep) {
     Vector weights[kColumns];
     for (int n = 0; n < kColumns; ++n) {
-      weights[n] = Load(w + n * p.w_stride + k);
-      // The tile after this one: rows of weights are too short for the processor to foresee the next.
-      _mm_prefetch(reinterpret_cast<const char*>(w + (kColumns + n) * p.w_stride + k), _MM_HINT_T0);
+      weights[n] = Load(w[n] + k);
+      if (row == 0) {
+        _mm_prefetch(reinterpret_cast<const char*>(reinterpret_cast<uintptr_t>(w[n] + k) + ahead_bytes),
+                     _MM_HINT_T0);
+      }
     }
     for (int m = 0; m < kRows; ++m) {
       const Vector values = Load(a + m * p.a_stride + k);
@@ -27,26 +41,43 @@ void Tile(const ThinProduct& p, int64_t row, int64_t column) {
     for (int m = 0; m < kRows; ++m) {
       const Vector values = LoadPart(a + m * p.a_stride + k, p.depth - k);
       for (int n = 0; n < kColumns; ++n) {
-        sums[m][n] = Add(sums[m][n], values, LoadPart(w + n * p.w_stride + k, p.depth - k));
+        sums[m][n] = Add(sums[m][n], values, LoadPart(w[n] + k, p.depth - k));
       }
     }
   }
+  float results[kSums];
+  StoreSums(SumEach(&sums[0][0]), results);
   for (int m = 0; m < kRows; ++m) {
-    for (int n = 0; n < kColumns; ++n) Store(p, row + m, column + n, _mm512_reduce_add_ps(sums[m][n]));
+    const float* from = results + m * kColumns;
+    if (column + kColumns <= end) {
+      StoreRow<kColumns>(p, row + m, column, from);
+    } else {
+      for (int64_t n = 0; column + n < end; ++n) StoreRow<1>(p, row + m, column + n, from + n);
+    }
   }
 }
 
-template <int kColumns>
-void Columns(const ThinProduct& p, int64_t column) {
-  int64_t row = 0;
-  for (; row + 8 <= p.rows; row += 8) Tile<8, kColumns>(p, row, column);
-  for (; row + 4 <= p.rows; row += 4) Tile<4, kColumns>(p, row, column);
-  for (; row + 2 <= p.rows; row += 2) Tile<2, kColumns>(p, row, column);
-  if (row < p.rows) Tile<1, kColumns>(p, row, column);
+template <int kRows>
+int64_t Rows(const ThinProduct& p, int64_t row, int64_t column, int64_t end) {
+  for (; row + kRows <= p.rows; row += kRows) Tile<kRows, kSums / kRows>(p, row, column, end);
+  return row;
 }
 
 void Compute(const ThinProduct& p, int64_t begin, int64_t end) {
-  int64_t column = begin;
-  for (; column + 3 <= end; column += 3) Columns<3>(p, column);
-  for (; column < end; ++column) Columns<1>(p, column);
+  // The columns of the tile with the fewest rows, the most columns: all its rows read the same weights.
+  constexpr int64_t kBlock = kSums;
+  for (int64_t block = begin; block < end; block += kBlock) {
+    const int64_t block_end = block + kBlock < end ? block + kBlock : end;
+    int64_t row = 0;
+    const auto take = [&]<int kRows>() {
+      int64_t next = row;
+      for (int64_t column = block; column < block_end; column += kSums / kRows) {
+        next = Rows<kRows>(p, row, column, block_end);
+      }
+      row = next;
+    };
+    take.template operator()<4>();
+    take.template operator()<2>();
+    take.template operator()<1>();
+  }
 }

@@ -1,0 +1,122 @@
+/// The body of the kernel that reads a cache of keys and values for one new token; a part of kernels_body.h,
+/// included once an instruction set inside its namespace. It is bound by memory where the cache is long: each
+/// element is read once a head, straight into registers.
+
+typedef float Floats __attribute__((vector_size(TRAINWRIGHT_VECTOR_BYTES)));
+constexpr int64_t kFloats = TRAINWRIGHT_VECTOR_BYTES / sizeof(float);
+
+// What a cache holds went through C::Store: nothing is left to round.
+[[gnu::always_inline]] inline void LoadFloats(const float* from, Floats* values) {
+  memcpy(values, from, sizeof(*values));
+}
+[[gnu::always_inline]] inline void LoadFloats(const uint16_t* from, Floats* values) {
+  typedef uint16_t Halves __attribute__((vector_size(TRAINWRIGHT_VECTOR_BYTES / 2)));
+  typedef uint32_t Bits __attribute__((vector_size(TRAINWRIGHT_VECTOR_BYTES)));
+  Halves halves;
+  memcpy(&halves, from, sizeof(halves));
+  const Bits bits = __builtin_convertvector(halves, Bits) << 16;
+  memcpy(values, &bits, sizeof(*values));
+}
+
+/// By halves.
+[[gnu::always_inline]] inline float SumOfLanes(const Floats& values) {
+  float lanes[kFloats];
+  memcpy(lanes, &values, sizeof(lanes));
+  for (int64_t half = kFloats / 2; half >= 1; half /= 2) {
+#pragma omp simd
+    for (int64_t i = 0; i < half; ++i) lanes[i] += lanes[half + i];
+  }
+  return lanes[0];
+}
+
+/// scores[j] = query . keys[j], j < kKeys.
+template <int kKeys, typename C>
+[[gnu::always_inline]] inline void Scores(const float* query, const typename C::Element* keys, int64_t size,
+                                          float* scores) {
+  Floats sums[kKeys];
+  for (int j = 0; j < kKeys; ++j) sums[j] = Floats{};
+  int64_t k = 0;
+  for (; k + kFloats <= size; k += kFloats) {
+    Floats q;
+    LoadFloats(query + k, &q);
+    for (int j = 0; j < kKeys; ++j) {
+      Floats key;
+      LoadFloats(keys + j * size + k, &key);
+      sums[j] += q * key;
+    }
+  }
+  for (int j = 0; j < kKeys; ++j) scores[j] = SumOfLanes(sums[j]);
+  for (; k < size; ++k) {
+    for (int j = 0; j < kKeys; ++j) scores[j] += query[k] * C::Load(keys[j * size + k]);
+  }
+}
+
+/// out = sum_j weights[j] values[j], kVectors vectors of it.
+template <int kVectors, typename C>
+[[gnu::always_inline]] inline void WeightedSum(const float* weights, const typename C::Element* values,
+                                               int64_t size, int64_t length, float* out) {
+  Floats sums[kVectors], more[kVectors];  // two chains of additions hide each other's latency
+  for (int i = 0; i < kVectors; ++i) sums[i] = more[i] = Floats{};
+  int64_t j = 0;
+  for (; j + 2 <= length; j += 2) {
+    for (int i = 0; i < kVectors; ++i) {
+      Floats first, second;
+      LoadFloats(values + j * size + i * kFloats, &first);
+      LoadFloats(values + (j + 1) * size + i * kFloats, &second);
+      sums[i] += weights[j] * first;
+      more[i] += weights[j + 1] * second;
+    }
+  }
+  for (int i = 0; i < kVectors; ++i) {
+    if (j < length) {
+      Floats last;
+      LoadFloats(values + j * size + i * kFloats, &last);
+      sums[i] += weights[j] * last;
+    }
+    sums[i] += more[i];
+    memcpy(out + i * kFloats, &sums[i], sizeof(sums[i]));
+  }
+}
+
+void AttentionDecode(Codec codec, const void* query_hk, const void* keys_gmk, const void* values_gmk,
+                     int64_t head_stride, int64_t length, const AttentionShape& shape, void* out_hk,
+                     float* scratch, int64_t begin, int64_t end) {
+  WithCodec(codec, [&]<typename C>() {
+    using Element = typename C::Element;
+    const int64_t size = shape.head_dim;
+    const int64_t heads_a_group = shape.num_heads / shape.num_kv_heads;
+    const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(size));
+    float *query = scratch, *sum = query + size, *scores = sum + size;
+    for (int64_t head = begin; head < end; ++head) {
+      const auto* key = static_cast<const Element*>(keys_gmk) + head / heads_a_group * head_stride;
+      const auto* value = static_cast<const Element*>(values_gmk) + head / heads_a_group * head_stride;
+      LoadRow<C>(static_cast<const Element*>(query_hk) + head * size, query, size);
+      int64_t j = 0;
+      for (; j + 4 <= length; j += 4) Scores<4, C>(query, key + j * size, size, scores + j);
+      for (; j < length; ++j) Scores<1, C>(query, key + j * size, size, scores + j);
+      float largest = -HUGE_VALF, total = 0;
+#pragma omp simd reduction(max : largest)
+      for (int64_t i = 0; i < length; ++i) largest = Larger(largest, scores[i]);
+#pragma omp simd reduction(+ : total)
+      for (int64_t i = 0; i < length; ++i) {
+        scores[i] = Exp(scale * (scores[i] - largest));
+        total += scores[i];
+      }
+      const float share = 1 / total;
+#pragma omp simd
+      for (int64_t i = 0; i < length; ++i) scores[i] *= share;
+      int64_t k = 0;
+      for (; k + 4 * kFloats <= size; k += 4 * kFloats) {
+        WeightedSum<4, C>(scores, value + k, size, length, sum + k);
+      }
+      for (; k + kFloats <= size; k += kFloats) {
+        WeightedSum<1, C>(scores, value + k, size, length, sum + k);
+      }
+      for (; k < size; ++k) {
+        sum[k] = 0;
+        for (int64_t i = 0; i < length; ++i) sum[k] += scores[i] * C::Load(value[i * size + k]);
+      }
+      StoreRow<C>(sum, static_cast<Element*>(out_hk) + head * size, size);
+    }
+  });
+}
