@@ -5,10 +5,12 @@
 // DOCUMENTS holds documents with a zero byte behind each. Prints one JSON object: CPU seconds of each pass
 // over them by one tokenizer object (the first is cold: nothing is remembered), bytes, tokens, and the FNV-1a
 // hash of the ids.
+#include <algorithm>
 #include <ctime>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/io/byte_source.h"
 #include "lib/tok/tokenizer.h"
@@ -34,10 +36,11 @@ int main(int argc, char** argv) {
     const std::string_view text = AsText(content);
     const int passes = argc > 3 ? std::stoi(argv[3]) : 3;
     nlohmann::ordered_json report = {{"load_s", load_s}};
-    std::vector<uint32_t> ids;
+    std::vector<uint32_t> ids, all;
     for (int pass = 0; pass < passes; ++pass) {
-      uint64_t tokens = 0, bytes = 0, documents = 0, hash = 0xCBF29CE484222325u;
+      uint64_t bytes = 0, documents = 0;
       double seconds = 0;
+      all.clear();
       for (size_t begin = 0; begin < text.size();) {
         const size_t end = std::min(text.find('\0', begin), text.size());
         const std::string_view document = text.substr(begin, end - begin);
@@ -45,21 +48,18 @@ int main(int argc, char** argv) {
         const double before = CpuSeconds();
         tokenizer->Encode(document, &ids);
         seconds += CpuSeconds() - before;
-        tokens += ids.size();
+        all.insert(all.end(), ids.begin(), ids.end());
+        all.push_back(kNoId);
         bytes += document.size();
         ++documents;
-        if (pass == 0) {
-          for (const uint32_t id : ids) {
-            for (int shift = 0; shift < 32; shift += 8) hash = (hash ^ (id >> shift & 0xFF)) * 0x100000001B3u;
-          }
-          for (int i = 0; i < 4; ++i) hash = (hash ^ 0xFF) * 0x100000001B3u;
-        }
         begin = end + 1;
       }
       if (pass == 0) {
-        char hex[17];
-        std::snprintf(hex, sizeof(hex), "%016llx", static_cast<unsigned long long>(hash));
-        report.update({{"documents", documents}, {"bytes", bytes}, {"tokens", tokens}, {"hash", hex}});
+        const ByteSpan raw(reinterpret_cast<const uint8_t*>(all.data()), all.size() * sizeof(uint32_t));
+        report.update({{"documents", documents},
+                       {"bytes", bytes},
+                       {"tokens", all.size() - documents},
+                       {"sha256", HexEncode(Sha256Of(raw))}});
       }
       report["cpu_s"].push_back(seconds);
     }

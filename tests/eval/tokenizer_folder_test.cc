@@ -1,0 +1,69 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "lib/eval/checkpoint.h"
+#include "lib/model/hf_folder.h"
+#include "lib/tok/tokenizer.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+std::string FamilyPath(const std::string& family) {
+  return test::Fixture("tok/testdata/tokenizer_json/" + family + ".json");
+}
+
+void WriteModel(const std::string& folder, const TokenizerIdentity& tokenizer) {
+  ModelConfig config;
+  config.vocab_size = 1024;
+  config.hidden_size = 8;
+  config.intermediate_size = 8;
+  config.num_layers = 1;
+  config.num_heads = 1;
+  config.num_kv_heads = 1;
+  config.head_dim = 8;
+  config.max_positions = 8;
+  WriteHfFolder(folder, *MakeModel(config, Precision::kFp32, at::kCPU, 1), tokenizer);
+}
+
+TEST(TokenizerFolderTest, AModelFolderGivesBackTheTokenizerJsonItWasWrittenWith) {
+  for (const char* family : {"gpt2", "neox", "llama3", "qwen2", "smollm2"}) {
+    SCOPED_TRACE(family);
+    const test::TemporaryFolder folder;
+    const TokenizerIdentity identity = LoadTokenizer(FamilyPath(family))->identity();
+    WriteModel(folder.path(), identity);
+    EXPECT_EQ(test::ReadFile(folder.path("tokenizer.json")), test::ReadFile(FamilyPath(family)));
+    std::string problem;
+    const auto tokenizer = LoadTokenizerOfFolder(folder.path(), &problem);
+    ASSERT_NE(tokenizer, nullptr) << problem;
+    EXPECT_EQ(tokenizer->identity(), identity);
+  }
+}
+
+// What transformers reads from it.
+TEST(TokenizerFolderTest, TheConfigNamesTheMarksAsTheFileWritesThem) {
+  const test::TemporaryFolder folder;
+  WriteModel(folder.path(), LoadTokenizer(FamilyPath("llama3"))->identity());
+  const auto config = nlohmann::json::parse(test::ReadFile(folder.path("tokenizer_config.json")));
+  EXPECT_EQ(config["tokenizer_class"], "PreTrainedTokenizerFast");
+  EXPECT_EQ(config["bos_token"], "<|begin_of_text|>");
+  EXPECT_EQ(config["eos_token"], "<|end_of_text|>");
+  EXPECT_FALSE(config.contains("pad_token"));
+}
+
+TEST(TokenizerFolderTest, AModelWithATokenizerThatIsNotReadIsOfUseWithout) {
+  const test::TemporaryFolder folder;
+  WriteModel(folder.path(), LoadTokenizer(FamilyPath("gpt2"))->identity());
+  auto json = nlohmann::json::parse(test::ReadFile(FamilyPath("gpt2")));
+  json["model"]["byte_fallback"] = true;
+  test::WriteFile(folder.path("tokenizer.json"), json.dump());
+  const Checkpoint checkpoint = LoadCheckpoint(folder.path(), Precision::kFp32, at::kCPU);
+  EXPECT_NE(checkpoint.model, nullptr);
+  EXPECT_EQ(checkpoint.tokenizer, nullptr);
+  EXPECT_THAT(checkpoint.tokenizer_problem, ::testing::HasSubstr("byte_fallback"));
+}
+
+}  // namespace
+}  // namespace trainwright
