@@ -124,7 +124,7 @@ std::optional<double> RunRecorder::Cost() const {
 void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving) {
   const TrainPlan& plan = facts_.plan;
   const double tokens_per_s = static_cast<double>(report.tokens) / report.step_time_s;
-  const double model_flops_per_s = TrainingFlops(facts_.model, report.counts()) / report.step_time_s;
+  const double model_flops_per_s = facts_.flops.Of(report.counts()) / report.step_time_s;
   const std::optional<double> mfu = Mfu(model_flops_per_s);
   const int64_t resident_bytes = ResidentBytes();
   // Since the record before: evaluations and saves between steps count, too.
@@ -189,7 +189,7 @@ void RunRecorder::RecordStep(const StepReport& report, double epochs, bool savin
   step_ = report.step;
   tokens_seen_ += report.tokens;
   training_s_ += report.host_time_s;
-  model_flops_ += TrainingFlops(facts_.model, report.counts());
+  model_flops_ += facts_.flops.Of(report.counts());
   if (!first_loss_nats_) first_loss_nats_ = report.loss_nats;
   last_loss_nats_ = report.loss_nats;
   if (Logs(step_)) WriteStep(report, epochs, saving);
@@ -209,7 +209,7 @@ void RunRecorder::RecordStep(const StepReport& report, double epochs, bool savin
 
 void RunRecorder::PrintPace(const StepReport& report) const {
   const int64_t left = facts_.plan.schedule.total_steps - report.step;
-  const std::optional<double> mfu = Mfu(TrainingFlops(facts_.model, report.counts()) / report.step_time_s);
+  const std::optional<double> mfu = Mfu(facts_.flops.Of(report.counts()) / report.step_time_s);
   LogInfo(FormatCount(static_cast<double>(report.tokens)) + " tokens a step, " +
           FormatDuration(report.step_time_s) + " a step, " +
           FormatCount(static_cast<double>(report.tokens) / report.step_time_s) + " tokens/s" +

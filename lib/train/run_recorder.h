@@ -21,6 +21,7 @@
 #include "lib/train/checkpointer.h"
 #include "lib/train/memory_breakdown.h"
 #include "lib/train/metrics_log.h"
+#include "lib/train/model_flops.h"
 #include "lib/train/run_directory.h"
 #include "lib/train/run_report.h"
 #include "lib/train/train_plan.h"
@@ -33,6 +34,7 @@ namespace trainwright {
 struct RunFacts {
   TrainPlan plan;
   ModelConfig model;
+  StepFlops flops;               ///< of what the run trains
   int64_t parameters = 0;        ///< tied ones once
   ComputeIdentity compute;
   std::optional<double> peak_tflops;  ///< of the device, for MFU; absent: unknown

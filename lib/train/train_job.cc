@@ -892,6 +892,7 @@ void TrainJob::OpenRecorder() {
       run_.get(),
       RunFacts{.plan = plan_,
                .model = model_choice_.config,
+               .flops = CountStepFlops(*model_),
                .parameters = model_->parameters().count(),
                .compute = compute_,
                .peak_tflops = PeakTflops(),
