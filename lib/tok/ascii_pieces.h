@@ -63,10 +63,7 @@ struct Masks {
     const __m128i known = _mm_or_si128(_mm_or_si128(LetterBytes(), DigitBytes()), SpaceBytes());
     return ~Bits(_mm_or_si128(known, bytes)) & 0xFFFF;  // the top bit of a byte marks what is not ASCII
   }
-  uint32_t LineEnds() const {
-    return Bits(
-        _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\r'))));
-  }
+  uint32_t Equal(char byte) const { return Bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte))); }
   __m128i bytes;
 #else
   explicit Masks(const char* at) : bytes(at) {}
@@ -79,13 +76,14 @@ struct Masks {
   uint32_t Digits() const { return Of(kDigitKind); }
   uint32_t Spaces() const { return Of(kSpaceKind); }
   uint32_t Others() const { return Of(kOther); }
-  uint32_t LineEnds() const {
+  uint32_t Equal(char byte) const {
     uint32_t bits = 0;
-    for (int i = 0; i < 16; ++i) bits |= uint32_t{bytes[i] == '\n' || bytes[i] == '\r'} << i;
+    for (int i = 0; i < 16; ++i) bits |= uint32_t{bytes[i] == byte} << i;
     return bits;
   }
   const char* bytes;
 #endif
+  uint32_t LineEnds() const { return Equal('\n') | Equal('\r'); }
 };
 
 /// How many of sixteen bytes from the first on are in the mask.
@@ -108,6 +106,54 @@ inline size_t ContractionSize(const char* at, bool any_case) {
 }
 
 }  // namespace ascii
+
+/// How many bytes AsciiPieceEnds looks at.
+inline constexpr size_t kAsciiBlock = 64;
+
+/// The ends of pieces within the 64 bytes from `begin`, where a piece begins: bit i tells that one ends
+/// before byte i. Ends that depend on what is not ASCII or not among these bytes are left out, and all behind
+/// them. Always 0 for rules that have no such function.
+template <CutRule rule>
+inline uint64_t AsciiPieceEnds(const char* /*begin*/) {
+  return 0;
+}
+
+template <>
+inline uint64_t AsciiPieceEnds<CutRule::kGpt2>(const char* begin) {
+  using namespace ascii;
+  uint64_t letters = 0, digits = 0, spaces = 0, others = 0, blanks = 0, apostrophes = 0;
+  for (size_t at = 0; at < kAsciiBlock; at += 16) {
+    const Masks masks(begin + at);
+    letters |= uint64_t{masks.Letters()} << at;
+    digits |= uint64_t{masks.Digits()} << at;
+    spaces |= uint64_t{masks.Spaces()} << at;
+    others |= uint64_t{masks.Others()} << at;
+    blanks |= uint64_t{masks.Equal(' ')} << at;
+    apostrophes |= uint64_t{masks.Equal('\'')} << at;
+  }
+  // Bytes before the first that is not ASCII.
+  const int known_size = std::countr_one(letters | digits | spaces | others);
+  if (known_size < 2) return 0;
+  const uint64_t known = ~uint64_t{0} >> (64 - known_size);
+  const auto run_begins = [](uint64_t run) { return run & ~(run << 1); };
+  // A blank before a run is part of its piece. The last of several spaces is a piece of its own or begins the
+  // next.
+  const uint64_t words = (run_begins(letters) | run_begins(digits) | run_begins(others)) & ~(blanks << 1);
+  const uint64_t last_spaces = spaces & ~(spaces >> 1) & (known >> 1);
+  uint64_t ends = (words | run_begins(spaces) | last_spaces) & known;
+  for (uint64_t marks = apostrophes & (ends | 1); marks != 0; marks &= marks - 1) {
+    const int at = std::countr_zero(marks);
+    const uint64_t bit = uint64_t{1} << at;
+    if (at + 3 >= known_size) {  // what follows is not known
+      ends &= bit | (bit - 1);
+      break;
+    }
+    if (const size_t size = ContractionSize(begin + at, false); size != 0) {
+      ends = (ends & ~(bit << 1)) | bit << size;
+    }
+  }
+  return ends & ~uint64_t{1};
+}
 
 /// The size of the piece that begins at `begin`, of which kAsciiReach bytes can be read; 0 when PieceEnd must
 /// say.

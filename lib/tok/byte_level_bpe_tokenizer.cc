@@ -1,6 +1,7 @@
 #include "lib/tok/byte_level_bpe_tokenizer.h"
 
 #include <algorithm>
+#include <bit>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -162,7 +163,7 @@ template <CutRule rule, bool cut_digits>
 void ByteLevelBpeTokenizer::EncodeCut(std::string_view text, Worker* worker,
                                       std::vector<uint32_t>* ids) const {
   // Pieces are looked up in groups: the first loop asks for the memory that the second one reads.
-  constexpr size_t kGroup = 64;
+  constexpr size_t kGroup = 2 * kAsciiBlock;
   size_t begins[kGroup + 1];
   PieceMemo::Key keys[kGroup];
   uint32_t found[kGroup * PieceMemo::kInline + PieceMemo::kWritten];
@@ -172,7 +173,22 @@ void ByteLevelBpeTokenizer::EncodeCut(std::string_view text, Worker* worker,
   const auto emit = [&](size_t count) { ids->insert(ids->end(), found, found + count); };
   for (size_t begin = 0; begin < text.size();) {
     size_t count = 0;
-    for (; count < kGroup && begin < text.size(); ++count) {
+    const auto add = [&](size_t size, bool readable) {
+      const std::string_view piece(text.data() + begin, size);
+      keys[count] = readable ? PieceMemo::KeyOfReadable(piece) : PieceMemo::KeyOf(piece);
+      memo.Prefetch(keys[count]);
+      begins[count++] = begin;
+      begin += size;
+    };
+    while (count < kGroup && begin < text.size()) {
+      if (stretch_end - begin >= kAsciiBlock + PieceMemo::kReach && kGroup - count >= kAsciiBlock) {
+        if (uint64_t ends = AsciiPieceEnds<rule>(text.data() + begin); ends != 0) {
+          for (const size_t block = begin; ends != 0; ends &= ends - 1) {
+            add(block + static_cast<size_t>(std::countr_zero(ends)) - begin, true);
+          }
+          continue;
+        }
+      }
       size_t size = 0;
       const bool roomy = stretch_end - begin >= kAsciiReach;
       if (cut_digits && begin == stretch_end) {
@@ -183,11 +199,7 @@ void ByteLevelBpeTokenizer::EncodeCut(std::string_view text, Worker* worker,
         if (roomy) size = AsciiPieceSize<rule>(text.data() + begin);
         if (size == 0) size = PieceEnd(rule, text.substr(0, stretch_end), begin, classes_) - begin;
       }
-      const std::string_view piece(text.data() + begin, size);
-      keys[count] = roomy ? PieceMemo::KeyOfReadable(piece) : PieceMemo::KeyOf(piece);
-      memo.Prefetch(keys[count]);
-      begins[count] = begin;
-      begin += size;
+      add(size, roomy);
     }
     begins[count] = begin;
     size_t found_count = 0;

@@ -3,9 +3,9 @@
 
 usage: tokenize_side_by_side.py --data DIR --encode-speed PROGRAM --pretokenize PROGRAM --out OUT [--rounds N]
 
-A contestant runs in a process of its own, on one thread, and encodes all documents of a corpus three times with one
+A contestant runs in a process of its own, on one thread, and encodes all documents of a corpus twice with one
 tokenizer object. The CPU time (user and system, of the whole process) of the first pass is "cold": nothing is
-remembered from text seen before. The best of the later passes is "warm". Documents are in memory before the clock
+remembered from text seen before. The second pass is "warm". Documents are in memory before the clock
 starts, loading the tokenizer and a first call with one letter are apart, and peers are called with all documents at
 once by the function of theirs that makes the fewest Python objects. MB = 1e6 bytes of UTF-8. The ids of every
 contestant are compared by SHA-256.
@@ -27,7 +27,7 @@ import tempfile
 import time
 
 CORPORA = ["english-32MB", "code-16MB"]
-PASSES = 3
+PASSES = 2
 LONGEST_S = 200
 GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"
 PEERS = {

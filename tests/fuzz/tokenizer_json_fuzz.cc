@@ -19,6 +19,13 @@ void CheckCuts(std::string_view text) {
       const size_t size = AsciiPieceSize<rule>(text.data() + begin);
       TRAINWRIGHT_CHECK(size == 0 || begin + size == end);
     }
+    if (text.size() - begin >= kAsciiBlock) {
+      uint64_t ends = AsciiPieceEnds<rule>(text.data() + begin);
+      for (size_t at = begin; ends != 0; ends &= ends - 1) {
+        at = PieceEnd(rule, text, at, CharacterClasses());
+        TRAINWRIGHT_CHECK(at == begin + static_cast<size_t>(std::countr_zero(ends)));
+      }
+    }
     begin = end;
   }
 }
