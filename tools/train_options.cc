@@ -42,7 +42,7 @@ const ToolInfo& TrainInfo() {
             "--threads, "
             "--save-every, --eval-every, --log-every, --cost-per-hour, --async-save, --keep, --keep-best, --save-model-only, "
             "--compress-state, --compress-model, --copy-*, --delete-after-copy, --max-minutes, --watchdog, --checkpoint-activations, "
-            "--auto-oom, --mem-fraction "
+            "--offload, --offload-dir, --auto-oom, --mem-fraction "
             "are free. Other data is "
             "refused unless "
             "--allow-data-change is given."},
@@ -140,6 +140,13 @@ const ToolInfo& TrainInfo() {
             "selective drops the widest of what a layer keeps, the inside of its MLP, for one or two products "
             "more; full keeps the layers' inputs alone and repeats the forward pass of all layers but the last. "
             "--dry-run tells what each takes.\n\n"
+            "--offload activations puts what each layer but the last keeps away after its forward pass and brings it "
+            "back before its backward pass, so that the memory of one layer serves all; with --checkpoint-activations "
+            "full that is the layers' inputs. It changes no bit of the result. On a GPU it goes to pinned host memory "
+            "by copies in the order of the computation. On a CPU it goes to a file without a name in --offload-dir: "
+            "the process is smaller by it, and the system keeps the file in its page cache as long as nobody else "
+            "wants that memory, so a disk is waited for only then. What went out and in and the time it took is told "
+            "at the end and in metrics.jsonl (offload). A folder in memory (tmpfs) gains nothing and is warned of.\n\n"
             "--auto-oom takes a step that ran out of memory again, from the same samples, in micro-batches at "
             "most half as large; evaluations too. The result is that of a run that was started with that --batch "
             "and --accum, and a warning record says when. It does not help where the weights themselves do not "
@@ -510,6 +517,15 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
                  "what of the layers' activations is computed again in the backward pass instead of kept: no; "
                  "selective: the inner activations of the MLP; full: all but the layers' inputs")
       ->check(CLI::IsMember({"no", "selective", "full"}))
+      ->group("Memory");
+  app.add_option("--offload", settings->offload,
+                 "activations: what the layers keep waits for the backward pass in pinned host memory (GPU) or in a "
+                 "file (CPU); no: where it is")
+      ->check(CLI::IsMember({"no", "activations"}))
+      ->group("Memory");
+  app.add_option("--offload-dir", settings->offload_dir,
+                 "folder of that file, which has no name (default: $TMPDIR, or /var/tmp)")
+      ->type_name("DIR")
       ->group("Memory");
 
   AddDeviceOptions(app, "Device", &settings->device, &settings->attn_backend, &settings->threads);

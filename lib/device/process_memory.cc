@@ -1,5 +1,7 @@
 #include "lib/device/process_memory.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <charconv>
 #include <fstream>
@@ -56,6 +58,10 @@ int64_t ResidentAnonymousBytes() {
 int64_t ResidentFileBytes() {
   return ReadKilobytes("/proc/self/status", "RssFile").value_or(0) +
          ReadKilobytes("/proc/self/status", "RssShmem").value_or(0);
+}
+
+int64_t FreeHeapBytes() {
+  return static_cast<int64_t>(mallinfo2().fordblks);
 }
 
 int64_t PrivateWritableBytes() {

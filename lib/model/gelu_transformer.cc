@@ -127,6 +127,7 @@ at::Tensor GeluTransformer::Forward(const DeviceInput& input, bool keep, const A
     layer.down.ForwardWithoutBias(scratch.activation_nf, pending);
     if (parallel) pending.add_(attended);
     pending_bias = layer.down.bias();
+    if (keep) PutAway(i, views);
     stream = parallel ? views.input_nd : views.middle_nd;
   }
   at::Tensor output = OutputOf(num_tokens);
@@ -152,7 +153,7 @@ void GeluTransformer::Backward(const DeviceInput& input, const at::Tensor& d_hid
   at::Tensor unwanted;
   for (size_t i = parts_.layers.size(); i-- > 0;) {
     const Layer& layer = parts_.layers[i];
-    LayerViews views = ViewsOf(i, num_tokens);
+    LayerViews views = BringBack(i, num_tokens);
     // Below the lowest adapter nothing is trained, so no gradient goes there. In a parallel layer the MLP does not lie
     // above attention.
     const bool below_layer = trains_base() || i > 0, below_attention = below_layer || layer.qkv.trains(),

@@ -14,6 +14,7 @@
 #include <optional>
 #include <vector>
 
+#include "lib/device/offload_stack.h"
 #include "lib/model/activation_checkpointing.h"
 #include "lib/model/fine_tuning.h"
 #include "lib/model/model_config.h"
@@ -94,14 +95,19 @@ class LanguageModel {
   /// What LossAndGradients keeps; all at first. Changes no result. Before the first pass: buffers do not
   /// shrink.
   void set_activation_checkpointing(ActivationCheckpointing kind) { checkpointing_ = kind; }
+  /// Where LossAndGradients puts what the layers keep until the backward pass needs it; null, as at first: it stays.
+  /// Changes no result. Before the first pass. \param stack outlives the model's passes
+  void set_offload(OffloadStack* stack) { offload_ = stack; }
 
  protected:
   const LossTerms& loss_terms() const { return loss_terms_; }
   ActivationCheckpointing activation_checkpointing() const { return checkpointing_; }
+  OffloadStack* offload() const { return offload_; }
 
  private:
   LossTerms loss_terms_;
   ActivationCheckpointing checkpointing_ = ActivationCheckpointing::kNo;
+  OffloadStack* offload_ = nullptr;
 };
 
 /// Makes a model with initialised weights (normal, std 0.02, residual projections scaled by 1/sqrt(2 layers);

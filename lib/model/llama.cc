@@ -142,6 +142,7 @@ at::Tensor Llama::Forward(const DeviceInput& input, bool keep, const Attend& att
     layer.gate_up.Forward(normed, views.mlp_nf);
     Swiglu(numerics(), views.mlp_nf, activation);
     layer.down.Forward(activation, update);
+    if (keep) PutAway(i, views);
     stream = views.middle_nd;
     pending = update;
   }
@@ -164,7 +165,7 @@ void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
   at::Tensor unwanted;
   for (size_t i = layers_.size(); i-- > 0;) {
     const Layer& layer = layers_[i];
-    LayerViews views = ViewsOf(i, num_tokens);
+    LayerViews views = BringBack(i, num_tokens);
     // Below the lowest adapter nothing is trained, so no gradient goes there.
     const bool below_qkv = trains_base() || i > 0, below_attention = below_qkv || layer.qkv.trains(),
                below_mlp = below_attention || layer.attention_out.trains(),

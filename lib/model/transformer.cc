@@ -86,7 +86,7 @@ bool Transformer::KeepsMlp(size_t layer) const {
 }
 
 Transformer::LayerViews Transformer::ViewsOf(size_t layer, int64_t num_tokens) {
-  Saved& saved = saved_[layer];
+  Saved& saved = saved_[offload() != nullptr ? 0 : layer];
   Saved& attention = activation_checkpointing() == ActivationCheckpointing::kFull ? saved_[0] : saved;
   Saved& mlp = activation_checkpointing() == ActivationCheckpointing::kNo ? saved : saved_[0];
   const AttentionShape shape = ShapeOf(num_tokens, layer);
@@ -101,6 +101,30 @@ Transformer::LayerViews Transformer::ViewsOf(size_t layer, int64_t num_tokens) {
   views.attention = Temporary(attention.attention, num_tokens, shape.num_heads * shape.head_dim);
   views.lse_hn = TemporaryFp32(attention.lse, shape.num_heads, num_tokens);
   views.mlp_nf = Temporary(mlp.mlp, num_tokens, sizes_.mlp_inner);
+  return views;
+}
+
+std::vector<at::Tensor> Transformer::WhatStays(const LayerViews& views) const {
+  std::vector<at::Tensor> tensors = {views.input_nd, views.input_statistics_sn, views.middle_statistics_sn};
+  if (activation_checkpointing() != ActivationCheckpointing::kFull) {
+    if (views.middle_nd.defined()) tensors.push_back(views.middle_nd);
+    tensors.insert(tensors.end(), {views.qkv, views.attention, views.lse_hn});
+  }
+  if (activation_checkpointing() == ActivationCheckpointing::kNo) tensors.push_back(views.mlp_nf);
+  return tensors;
+}
+
+void Transformer::PutAway(size_t layer, const LayerViews& views) {
+  if (offload() == nullptr || layer + 1 == saved_.size()) return;
+  if (layer == 0) offload()->Clear();  // what a pass left that did not come to its end
+  for (const at::Tensor& tensor : WhatStays(views)) offload()->Push(tensor);
+}
+
+Transformer::LayerViews Transformer::BringBack(size_t layer, int64_t num_tokens) {
+  LayerViews views = ViewsOf(layer, num_tokens);
+  if (offload() == nullptr || layer + 1 == saved_.size()) return views;
+  std::vector<at::Tensor> tensors = WhatStays(views);
+  for (size_t i = tensors.size(); i-- > 0;) offload()->Pop(tensors[i]);
   return views;
 }
 

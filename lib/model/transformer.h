@@ -92,8 +92,13 @@ class Transformer : public LanguageModel {
   AttentionShape ShapeOf(int64_t num_tokens, size_t layer) const;
   const at::Tensor& Value(size_t index) const { return parameters_.all()[index].value; }
   const at::Tensor& Gradient(size_t index) const { return parameters_.all()[index].gradient; }
-  /// With activation checkpointing layers share the buffers of what does not stay.
+  /// With activation checkpointing layers share the buffers of what does not stay, and with offload all.
   LayerViews ViewsOf(size_t layer, int64_t num_tokens);
+  /// With offload: puts away what stays of a layer, once its forward pass is over and before the next one's. The
+  /// last layer's stays.
+  void PutAway(size_t layer, const LayerViews& views);
+  /// Brings it back, from the layer before the last to the first. \returns the layer's views
+  LayerViews BringBack(size_t layer, int64_t num_tokens);
   /// Whether the backward pass finds in the views of a layer what the forward pass wrote: qkv, attention,
   /// lse_hn and middle_nd; or mlp_nf. Inputs and statistics always stay, and of the last layer all.
   bool KeepsAttention(size_t layer) const;
@@ -116,6 +121,8 @@ class Transformer : public LanguageModel {
     Buffer input, middle, input_statistics, middle_statistics, qkv, attention, lse, mlp;
   };
 
+  /// What of a layer's views is there until the backward pass.
+  std::vector<at::Tensor> WhatStays(const LayerViews& views) const;
   DeviceInput Checked(const ModelInput& input) const;
   at::Tensor ForwardPacked(const DeviceInput& input, bool keep);
   at::Tensor LogitsOf(const at::Tensor& hidden_nd) const;

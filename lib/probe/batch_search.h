@@ -27,6 +27,8 @@ struct BatchRequest {
   int64_t memory_bytes = 0;  ///< that training may take, where the model computes; 0: unknown
   FineTuning tuning = {};
   ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
+  bool offload = false;        ///< of activations
+  std::string offload_folder;  ///< of a CPU's
   double flops_per_s = 0;    ///< of the device's products, to tell beforehand what takes too long; 0: unknown
 };
 

@@ -70,6 +70,11 @@ std::unique_ptr<LanguageModel> ShapesOf(const DryRunRequest& request) {
                    request.plan.tuning);
 }
 
+/// Where the layers' activations go; null: they stay.
+std::unique_ptr<OffloadStack> OffloadOf(const DryRunRequest& request, at::Device device) {
+  return request.offload ? MakeOffloadStack(device, request.offload_folder) : nullptr;
+}
+
 /// What the weights and the state that goes with them take, without allocating it.
 MemoryNeeds StateNeeds(const DryRunRequest& request, LanguageModel* shapes) {
   FlatParameters& parameters = shapes->parameters();
@@ -103,8 +108,10 @@ LossSum RunMicroBatch(LanguageModel* model, const PackedBatch& batch, bool pin =
 /// A GPU's numbers, from the run of a micro-batch and an update there.
 void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, DryRunReport* report) {
   const TrainPlan& plan = request.plan;
+  const auto offload = OffloadOf(request, request.device);
   const auto model =
       MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
+  model->set_offload(offload.get());
   AdamW optimizer(&model->parameters(), plan.optimizer);
   model->set_loss_terms(plan.loss_terms());
   model->set_activation_checkpointing(request.checkpointing);
@@ -152,7 +159,9 @@ MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batc
     throw Error(ErrorCode::kDevice, "model", "the GPT-2 and GPT-NeoX families run on the CPU only so far", "",
                 "use --device cpu");
   }
+  const auto offload = OffloadOf(request, at::Device(at::kMeta));
   const auto shapes = ShapesOf(request);
+  shapes->set_offload(offload.get());
   MemoryNeeds needs = StateNeeds(request, shapes.get());
   shapes->set_loss_terms(request.plan.loss_terms());
   shapes->set_activation_checkpointing(request.checkpointing);
@@ -200,8 +209,10 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
     report.measurement = Measurement::kShapes;
     if (report.fits()) MeasureOnGpu(request, first.largest, &report);
   } else if (report.fits()) {
+    const auto offload = OffloadOf(request, request.device);
     const auto model =
         MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
+    model->set_offload(offload.get());
     AdamW optimizer(&model->parameters(), plan.optimizer);
     model->set_loss_terms(plan.loss_terms());
     model->set_activation_checkpointing(request.checkpointing);

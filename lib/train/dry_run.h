@@ -69,6 +69,8 @@ struct DryRunRequest {
   AttentionBackend attention = AttentionBackend::kAuto;
   Snapshot snapshot = Snapshot::kNo;
   ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
+  bool offload = false;        ///< of activations
+  std::string offload_folder;  ///< of a CPU's
 };
 
 struct DryRunReport {

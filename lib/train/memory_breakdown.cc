@@ -31,7 +31,7 @@ std::string LargestTensors(const FlatParameters& parameters) {
 std::vector<std::pair<const char*, int64_t>> Parts(const MemoryBreakdown& memory) {
   return {{"params", memory.params},           {"grads", memory.grads},   {"optimizer", memory.optimizer},
           {"activations", memory.activations}, {"loader", memory.loader}, {"snapshot", memory.snapshot},
-          {"runtime", memory.runtime}};
+          {"runtime", memory.runtime},         {"heap", memory.heap}};
 }
 
 }  // namespace
@@ -51,11 +51,13 @@ MemoryBreakdown HeldByModel(LanguageModel& model) {
 }
 
 MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, const FineTuning& tuning,
-                              OptimizerStates states, ActivationCheckpointing checkpointing, int64_t samples,
-                              int64_t sequence_tokens) {
+                              OptimizerStates states, ActivationCheckpointing checkpointing, bool offload,
+                              int64_t samples, int64_t sequence_tokens) {
+  const auto stack = offload ? MakeOffloadStack(at::Device(at::kMeta), "") : nullptr;
   const auto shapes =
       MakeModel(config, precision, at::Device(at::kMeta), std::nullopt, AttentionBackend::kAuto, tuning);
   shapes->set_activation_checkpointing(checkpointing);
+  shapes->set_offload(stack.get());
   MemoryBreakdown memory = HeldByModel(*shapes);
   memory.optimizer = OptimizerStateBytes(states, shapes->parameters().values().numel());
   if (!config.llama_like()) return memory;
@@ -72,9 +74,10 @@ MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, co
 }
 
 std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& parameters, OptimizerStates states,
-                         ActivationCheckpointing checkpointing, bool auto_oom) {
+                         ActivationCheckpointing checkpointing, bool offload, bool auto_oom) {
   std::string activations = auto_oom ? "" : "--auto-oom, ";
   if (checkpointing != ActivationCheckpointing::kFull) activations += "--checkpoint-activations full, ";
+  if (!offload) activations += "--offload activations, ";
   activations += "a lower --batch (raising --accum as much), a lower --seq";
   struct Advice {
     int64_t size_bytes;

@@ -38,6 +38,10 @@ double Now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+nlohmann::ordered_json EncodeOffload(const OffloadCounts& counts) {
+  return {{"out_bytes", counts.out_bytes}, {"in_bytes", counts.in_bytes}, {"time_s", counts.time_s}};
+}
+
 }  // namespace
 
 void RunRecorder::CutBack(const RunDirectory& run, int64_t step) {
@@ -302,6 +306,7 @@ void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
                                    {"cost", ValueOrNull(Cost())},
                                    {"max_memory_bytes", PeakResidentBytes()}};
   if (memory_) fields["memory_bytes"] = EncodeMemory(memory_->first, memory_->second);
+  if (offload_) fields["offload"] = EncodeOffload(*offload_);
   Write("run_end", fields);
   WriteReport();
 }
@@ -330,6 +335,7 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
   add("cost", Cost());
   add("total_cost", report_.cost());
   if (memory_) summary["memory_bytes"] = EncodeMemory(memory_->first, memory_->second);
+  if (offload_) summary["offload"] = EncodeOffload(*offload_);
   add("first_loss_nats", first_loss_nats_);
   add("last_loss_nats", last_loss_nats_);
   add("first_eval_loss_nats", first_eval_nats_);
@@ -355,6 +361,12 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
           FormatDuration(training_s_) + ", " + FormatCount(MeanTokensPerSecond()) +
           " tokens/s, " + (mfu ? FormatFixed(100 * *mfu, 1) + " % MFU, " : "") + "peak memory " + FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
   if (memory_) LogInfo("memory: " + FormatMemory(memory_->first, memory_->second));
+  if (offload_) {
+    LogInfo("offload: " + FormatBytes(static_cast<uint64_t>(offload_->out_bytes)) + " out and " +
+            FormatBytes(static_cast<uint64_t>(offload_->in_bytes)) + " in took " +
+            FormatFixed(offload_->time_s, 2) + " s, " + FormatFixed(100 * offload_->time_s / training_s_, 1) +
+            " % of the steps' time");
+  }
   if (first_loss_nats_) LogInfo("training loss " + arrow(first_loss_nats_, last_loss_nats_));
   if (first_eval_nats_) LogInfo("evaluation loss " + arrow(first_eval_nats_, last_eval_nats_));
   if (const auto cost = Cost()) {

@@ -19,6 +19,7 @@
 #include "lib/report/progress.h"
 #include "lib/train/checkpoint_writer.h"
 #include "lib/train/checkpointer.h"
+#include "lib/device/offload_stack.h"
 #include "lib/train/memory_breakdown.h"
 #include "lib/train/metrics_log.h"
 #include "lib/train/model_flops.h"
@@ -60,6 +61,8 @@ class RunRecorder {
  public:
   /// What the end of the run tells of its memory.
   void set_memory(const MemoryBreakdown& memory, int64_t peak_bytes) { memory_ = {memory, peak_bytes}; }
+  /// What went out of the device's memory and in again in this process.
+  void set_offload(const OffloadCounts& counts) { offload_ = counts; }
   /// Another split of the same steps into micro-batches.
   void set_plan(const TrainPlan& plan) { facts_.plan = plan; }
   /// Removes what a run directory tells about steps above `step`, so that a run that goes on from a
@@ -116,6 +119,7 @@ class RunRecorder {
 
   const RunDirectory* run_;
   RunFacts facts_;
+  std::optional<OffloadCounts> offload_;
   std::optional<std::pair<MemoryBreakdown, int64_t>> memory_;  ///< and the peak
   RunRecorderOptions options_;
   MetricsLog metrics_;

@@ -23,6 +23,7 @@
 #include "lib/device/device_memory.h"
 #include "lib/device/memory_cap.h"
 #include "lib/device/memory_error.h"
+#include "lib/device/offload_stack.h"
 #include "lib/device/process_memory.h"
 #include "lib/eval/checkpoint.h"
 #include "lib/eval/perplexity.h"
@@ -72,10 +73,13 @@ constexpr char kMakeShardsHint[] =
     "--data names "
     "another place)";
 
-std::string SpoolFolder(const TrainSettings& settings) {
-  if (!settings.cache_dir.empty()) return settings.cache_dir;
+std::string TemporaryFolder() {
   const char* temporary = std::getenv("TMPDIR");
   return temporary != nullptr && *temporary != '\0' ? temporary : "/var/tmp";
+}
+
+std::string SpoolFolder(const TrainSettings& settings) {
+  return settings.cache_dir.empty() ? TemporaryFolder() : settings.cache_dir;
 }
 
 std::unique_ptr<ShardSet> OpenShards(const TrainSettings& settings, const std::string& path,
@@ -243,6 +247,10 @@ class TrainJob {
   void MakeTrainer();
   /// The device's, as the user says or as its maker does.
   std::optional<double> PeakTflops() const;
+  /// Of the file that activations go to.
+  std::string OffloadFolder() const {
+    return settings_.offload_dir.empty() ? TemporaryFolder() : settings_.offload_dir;
+  }
   /// What of the settings together makes another run than was meant. \param epoch of the data, where counted
   std::vector<std::string> Traps(const std::optional<EpochCounts>& epoch) const;
   /// Opens the records of this process, once model, stream and trainer stand at its first step.
@@ -260,12 +268,13 @@ class TrainJob {
   std::optional<EpochCounts> epoch_;  ///< of the data, where the plan needed it
   SplitCounts held_out_;              ///< of the data; zeros without a split
   std::unique_ptr<RunDirectory> run_;
+  std::unique_ptr<OffloadStack> offload_;  ///< of the layers' activations; null: they stay
   std::unique_ptr<LanguageModel> model_;
   LoaderOptions loader_;
   bool pin_ = false;
   AttentionBackend attention_ = AttentionBackend::kAuto;
   ActivationCheckpointing checkpointing_ = ActivationCheckpointing::kNo;
-  int64_t runtime_bytes_ = 0;                ///< anonymous memory before there was a model
+  int64_t runtime_bytes_ = 0;                ///< anonymous memory in use before there was a model
   std::optional<int64_t> memory_cap_bytes_;  ///< --mem-fraction
   std::unique_ptr<SampleStream> stream_;
   std::unique_ptr<Trainer> trainer_;
@@ -373,6 +382,13 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
   }
   KeepRoomForLibraries();
   checkpointing_ = ParseActivationCheckpointing(settings_.checkpoint_activations, "--checkpoint-activations");
+  if (settings_.offload == "activations") {
+    offload_ = MakeOffloadStack(device_, OffloadFolder());
+    if (device_.is_cpu() && IsInMemory(OffloadFolder())) {
+      LogWarning(OffloadFolder() + " lies in memory (tmpfs), so --offload gains nothing: name a folder on a disk by "
+                                   "--offload-dir");
+    }
+  }
   Announce(loader.reasons);
 
   // Everything that can be wrong with the input is found before a run directory is made.
@@ -450,13 +466,14 @@ MemoryUser TrainJob::memory_user() const {
   // What is held tells too little: it is what did not get its memory that is missing there.
   MemoryBreakdown memory =
       NeededByModel(model_choice_.config, plan_.precision, plan_.tuning, plan_.optimizer.states, checkpointing_,
-                    plan_.batch, plan_.sequence_tokens);
+                    offload_ != nullptr, plan_.batch, plan_.sequence_tokens);
   memory.snapshot = snapshot_.size_bytes();
   if (stream_) memory.loader = stream_->loader_counts().most_held_bytes;
   const auto shapes = MakeModel(model_choice_.config, plan_.precision, at::Device(at::kMeta), std::nullopt,
                                 AttentionBackend::kAuto, plan_.tuning);
   const std::string hint =
-      "in this order: " + MemoryAdvice(memory, shapes->parameters(), plan_.optimizer.states, checkpointing_, settings_.auto_oom);
+      "in this order: " + MemoryAdvice(memory, shapes->parameters(), plan_.optimizer.states, checkpointing_,
+                                               offload_ != nullptr, settings_.auto_oom);
   return {(settings_.dry_run ? "dry run, "
            : trainer_        ? "step " + std::to_string(trainer_->step() + 1) + ", "
                              : "before the first step, ") +
@@ -469,6 +486,7 @@ MemoryBreakdown TrainJob::HeldMemory() const {
   memory.optimizer = trainer_->optimizer_bytes();
   memory.loader = stream_->loader_counts().most_held_bytes;
   memory.snapshot = snapshot_.size_bytes();
+  if (device_.is_cpu()) memory.heap = FreeHeapBytes();
   // A GPU's libraries take host memory that came after the model.
   memory.runtime = device_.is_cpu() ? runtime_bytes_ + ResidentFileBytes()
                                     : ResidentBytes() - memory.loader - memory.snapshot;
@@ -568,7 +586,9 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
                 .snapshot = settings_.async_save == "on"    ? Snapshot::kYes
                             : settings_.async_save == "off" ? Snapshot::kNo
                                                             : Snapshot::kWhereItFits,
-                .checkpointing = checkpointing_},
+                .checkpointing = checkpointing_,
+                .offload = offload_ != nullptr,
+                .offload_folder = OffloadFolder()},
                stream_.get());
     text += (text.empty() ? "" : "\n") + FormatDryRun(report);
     summary->update(EncodeDryRun(report));
@@ -622,7 +642,9 @@ TrainSettings TrainJob::FindBatch(const TrainPlan& plan) {
                                           .time_s = kFindBatchTimeS,
                                           .memory_bytes = memory_bytes,
                                           .tuning = plan.tuning,
-                                          .checkpointing = checkpointing_});
+                                          .checkpointing = checkpointing_,
+                                          .offload = offload_ != nullptr,
+                                          .offload_folder = OffloadFolder()});
   TrainSettings settings = settings_;
   if (search.points.empty()) {
     LogWarning("--find-batch: not one sample could be tried; batch " + std::to_string(plan.batch) + " stays");
@@ -719,7 +741,7 @@ void TrainJob::StartNew(bool gpu) {
 
   if (plan_.tuning.lora && !model_choice_.start) MakeBase();
   const std::optional<StartModel>& start = model_choice_.start;
-  runtime_bytes_ = ResidentAnonymousBytes();
+  runtime_bytes_ = ResidentAnonymousBytes() - FreeHeapBytes();
   const std::optional<uint64_t> weights_seed = start ? std::nullopt : std::optional(plan_.seed);
   model_ = MakeModel(model_choice_.config, plan_.precision, device_, weights_seed, attention_, plan_.tuning);
   if (start) {
@@ -815,7 +837,7 @@ void TrainJob::Resume(const std::string& checkpoint) {
     if (!data_changed) stream_->Seek(state.trainer.cursor);
     return;
   }
-  runtime_bytes_ = ResidentAnonymousBytes();
+  runtime_bytes_ = ResidentAnonymousBytes() - FreeHeapBytes();
   if (plan_.tuning.lora) {
     model_ =
         MakeModel(model_choice_.config, plan_.precision, device_, std::nullopt, attention_, plan_.tuning);
@@ -866,6 +888,7 @@ void TrainJob::MakeTrainer() {
   trainer_ = std::make_unique<Trainer>(model_.get(), stream_.get(), plan_, device_);
   trainer_->set_pin(pin_);
   model_->set_activation_checkpointing(checkpointing_);
+  model_->set_offload(offload_.get());
   layout_ = DescribeLayout(model_->parameters());
   matrices_ = DescribeMatrices(model_->parameters());
 }
@@ -1202,6 +1225,7 @@ int TrainJob::Loop() {
     reason += ", but copies of checkpoints are missing";
   }
   recorder_->set_memory(HeldMemory(), PeakResidentBytes() + PeakDeviceBytes(device_));
+  if (offload_) recorder_->set_offload(offload_->counts());
   recorder_->RecordEnd(status, reason);
   return status;
 }

@@ -83,6 +83,8 @@ struct TrainSettings {
   std::optional<double> mem_fraction;         ///< cap on memory, of what is free at the start
   bool find_batch = false;                    ///< measure the micro-batch that trains fastest
   std::string checkpoint_activations = "no";  ///< as ParseActivationCheckpointing takes it
+  std::string offload = "no";                 ///< "activations": the layers' wait elsewhere for the backward pass
+  std::string offload_dir;                    ///< on a CPU: where; empty: $TMPDIR or /var/tmp
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   std::string save_every;         ///< as ParseSaveInterval takes it; empty: a tenth of the run
   std::string async_save = "auto";  ///< on, off or auto: checkpoints are written by a thread of their own

@@ -34,6 +34,8 @@ class CheckpointedModelTest : public testing::TestWithParam<Case> {
   CheckpointedModelTest() { at::set_num_threads(1); }
   ~CheckpointedModelTest() override { at::set_num_threads(threads_); }
 
+  const test::TemporaryFolder folder_;
+
  private:
   const int threads_ = at::get_num_threads();
 };
@@ -52,21 +54,27 @@ TEST_P(CheckpointedModelTest, LossAndGradientsAreThoseOfKeepingAllBitForBit) {
   for (const Numerics& numerics :
        {Numerics{Precision::kFp32, at::kFloat}, Numerics{Precision::kBf16, at::kBFloat16},
         Numerics{Precision::kBf16, at::kFloat}, Numerics{Precision::kFp16, at::kFloat}}) {
-    const auto run = [&](ActivationCheckpointing kind) {
+    const auto run = [&](ActivationCheckpointing kind, bool offload) {
+      const auto stack = offload ? MakeOffloadStack(at::Device(at::kCPU), folder_.path()) : nullptr;
       const auto model = LivelyModel(config, numerics);
       model->set_activation_checkpointing(kind);
+      model->set_offload(stack.get());
       model->parameters().ZeroGradients();
       double loss = model->LossAndGradients(large, 0.5).loss_nats;
       loss += model->Loss(large).loss_nats;  // writes into the buffers that layers share
       loss += model->LossAndGradients(small, 0.25).loss_nats;
       return std::pair(loss, model->parameters().gradients().clone());
     };
-    const auto [loss, gradients] = run(ActivationCheckpointing::kNo);
+    const auto [loss, gradients] = run(ActivationCheckpointing::kNo, false);
     EXPECT_GT(gradients.abs().max().item<double>(), 0);
-    for (const ActivationCheckpointing kind : kKinds) {
-      const auto [again_loss, again] = run(kind);
-      EXPECT_EQ(again_loss, loss);
-      EXPECT_TRUE(at::equal(again, gradients)) << PrecisionName(numerics.precision) << " kind " << int(kind);
+    for (const bool offload : {false, true}) {
+      for (const ActivationCheckpointing kind :
+           {ActivationCheckpointing::kNo, ActivationCheckpointing::kSelective, ActivationCheckpointing::kFull}) {
+        const auto [again_loss, again] = run(kind, offload);
+        EXPECT_EQ(again_loss, loss);
+        EXPECT_TRUE(at::equal(again, gradients))
+            << PrecisionName(numerics.precision) << " kind " << int(kind) << " offload " << offload;
+      }
     }
   }
 }
@@ -91,12 +99,49 @@ TEST_P(CheckpointedModelTest, MemoryIsThatOfOneLayerForWhatIsComputedAgain) {
   EXPECT_EQ(all - bytes(ActivationCheckpointing::kFull), (layers - 1) * tokens * (mlp + attention) * fp32);
 }
 
+TEST_P(CheckpointedModelTest, WithOffloadTheMemoryOfOneLayerServesAllAndTheOthersGoOutAndIn) {
+  const ModelConfig& config = GetParam().config;
+  const int64_t layers = config.num_layers;
+  const ModelInput input = RandomInput(config, {70, 1, 60});
+  for (const ActivationCheckpointing kind :
+       {ActivationCheckpointing::kNo, ActivationCheckpointing::kSelective, ActivationCheckpointing::kFull}) {
+    const auto run = [&](OffloadStack* stack) {
+      const auto model = LivelyModel(config, test::kFp32Numerics);
+      model->set_activation_checkpointing(kind);
+      model->set_offload(stack);
+      model->LossAndGradients(input, 1.0);
+      return model->memory().activation_bytes;
+    };
+    const auto stack = MakeOffloadStack(at::Device(at::kCPU), folder_.path());
+    const int64_t saved = run(nullptr) - run(stack.get());
+    EXPECT_GT(saved, 0);
+    EXPECT_EQ(stack->counts().out_bytes, saved) << layers << " layers, kind " << int(kind);
+    EXPECT_EQ(stack->counts().in_bytes, saved);
+  }
+}
+
+TEST_P(CheckpointedModelTest, APassThatEndedEarlyLeavesNothingForTheNext) {
+  const ModelConfig& config = GetParam().config;
+  const ModelInput input = RandomInput(config, {30, 20});
+  const auto stack = MakeOffloadStack(at::Device(at::kCPU), folder_.path());
+  const auto gradients = [&](OffloadStack* offload, bool disturbed) {
+    const auto model = LivelyModel(config, test::kFp32Numerics);
+    model->set_offload(offload);
+    if (disturbed) offload->Push(at::Tensor(model->parameters().values()));
+    model->parameters().ZeroGradients();
+    model->LossAndGradients(input, 1.0);
+    return model->parameters().gradients().clone();
+  };
+  EXPECT_TRUE(at::equal(gradients(stack.get(), true), gradients(nullptr, false)));
+}
+
 TEST_P(CheckpointedModelTest, AdaptersBesideFrozenWeightsGetTheSameGradients) {
   const ModelConfig& config = GetParam().config;
   ModelInput input = RandomInput(config, {40, 33});
   input.dropout = DropoutPosition{9, 1, 0};
   for (const WeightFormat format : {WeightFormat::kPlain, WeightFormat::kNf4}) {
-    const auto run = [&](ActivationCheckpointing kind) {
+    const auto run = [&](ActivationCheckpointing kind, bool offload = false) {
+      const auto stack = offload ? MakeOffloadStack(at::Device(at::kCPU), folder_.path()) : nullptr;
       const LoraOptions options{.rank = 2, .alpha = 4, .dropout = 0.3};
       const auto model = MakeModel(config, Precision::kBf16, at::Device(at::kCPU), 5, AttentionBackend::kAuto,
                                    FineTuning{options, format});
@@ -106,11 +151,13 @@ TEST_P(CheckpointedModelTest, AdaptersBesideFrozenWeightsGetTheSameGradients) {
       }
       model->parameters().RefreshCompute();
       model->set_activation_checkpointing(kind);
+      model->set_offload(stack.get());
       model->parameters().ZeroGradients();
       model->LossAndGradients(input, 1.0);
       return model->parameters().gradients().clone();
     };
     const at::Tensor gradients = run(ActivationCheckpointing::kNo);
+    EXPECT_TRUE(at::equal(run(ActivationCheckpointing::kFull, true), gradients));
     EXPECT_GT(gradients.abs().max().item<double>(), 0);
     for (const ActivationCheckpointing kind : kKinds)
       EXPECT_TRUE(at::equal(run(kind), gradients)) << int(kind);

@@ -1,0 +1,48 @@
+/// Tensors that leave the memory of the device that computes and come back in reverse order: what the layers
+/// keep for the backward pass.
+///
+/// From a GPU they go to pinned host memory, by copies on the current stream, which the host does not wait
+/// for. From a CPU there is nowhere to go but a disk: they are written to a file without a name. The system
+/// keeps what was written in its page cache while nobody else wants that memory, so the process is smaller at
+/// once and the disk is waited for only where memory is short. Contents come back bit for bit. Not
+/// thread-safe.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace trainwright {
+
+struct OffloadCounts {
+  int64_t out_bytes = 0, in_bytes = 0;
+  double time_s = 0;  ///< the caller waited; of a GPU only what the calls took
+};
+
+class OffloadStack {
+ public:
+  virtual ~OffloadStack() = default;
+  /// Copies a contiguous tensor, which may then be overwritten. \throws Error{kIo} where a folder has no room
+  virtual void Push(const at::Tensor& tensor) = 0;
+  /// Fills a contiguous tensor with the last one that is left, which had its size. \throws Error{kIo}
+  virtual void Pop(at::Tensor& tensor) = 0;
+  /// Forgets what is left.
+  virtual void Clear() = 0;
+  /// Host memory that it holds.
+  virtual int64_t host_bytes() const { return 0; }
+  const OffloadCounts& counts() const { return counts_; }
+
+ protected:
+  OffloadCounts counts_;
+};
+
+/// \param device of the tensors; on torch's meta device it does nothing \param folder for the file of a CPU's
+/// \throws Error{kIo} where the folder cannot have one
+std::unique_ptr<OffloadStack> MakeOffloadStack(c10::Device device, const std::string& folder);
+/// Whether files in a folder lie in memory themselves, so that nothing is gained.
+bool IsInMemory(const std::string& folder);
+
+}  // namespace trainwright

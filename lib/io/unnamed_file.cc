@@ -1,0 +1,55 @@
+#include "lib/io/unnamed_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <utility>
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+
+UnnamedFile::UnnamedFile(std::string folder, std::string hint)
+    : folder_(std::move(folder)), hint_(std::move(hint)) {
+  fd_ = open(folder_.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+  if (fd_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+    std::string name = folder_ + "/.trainwright-XXXXXX";
+    fd_ = mkostemp(name.data(), O_CLOEXEC);
+    if (fd_ >= 0) unlink(name.c_str());
+  }
+  if (fd_ < 0) throw SystemError(folder_, "create a temporary file", errno, hint_);
+}
+
+UnnamedFile::~UnnamedFile() {
+  close(fd_);
+}
+
+void UnnamedFile::Append(ByteSpan bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(size_bytes_));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw SystemError(folder_, "write of the temporary file", errno, hint_);
+    bytes = bytes.subspan(static_cast<size_t>(count));
+    size_bytes_ += static_cast<uint64_t>(count);
+  }
+}
+
+void UnnamedFile::ReadAt(uint64_t offset, uint8_t* to, size_t size) const {
+  while (size > 0) {
+    const ssize_t count = pread(fd_, to, size, static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw SystemError(folder_, "read of the temporary file", errno);
+    if (count == 0) throw Error(ErrorCode::kIo, folder_, "the temporary file ends too early");
+    offset += static_cast<uint64_t>(count);
+    to += count;
+    size -= static_cast<size_t>(count);
+  }
+}
+
+std::string UnnamedFile::path() const {
+  return "/proc/self/fd/" + std::to_string(fd_);
+}
+
+}  // namespace trainwright

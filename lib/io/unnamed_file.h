@@ -1,0 +1,38 @@
+/// A file without a name, so that it vanishes with the process however that ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "lib/base/bytes.h"
+
+namespace trainwright {
+
+/// Not thread-safe.
+class UnnamedFile {
+ public:
+  /// \param folder where it lies \param hint of its errors: what to do where the folder has no room
+  /// \throws Error{kIo}
+  UnnamedFile(std::string folder, std::string hint);
+  ~UnnamedFile();
+  UnnamedFile(const UnnamedFile&) = delete;
+  UnnamedFile& operator=(const UnnamedFile&) = delete;
+
+  /// Writes behind what was appended before. \throws Error{kIo}
+  void Append(ByteSpan bytes);
+  /// Fills `to` from `offset`. \throws Error{kIo} also where the file ends before
+  void ReadAt(uint64_t offset, uint8_t* to, size_t size) const;
+  /// Forgets what lies from `size_bytes` on: the next Append writes there. The room stays the file's.
+  void Shorten(uint64_t size_bytes) { size_bytes_ = size_bytes; }
+  uint64_t size_bytes() const { return size_bytes_; }
+  /// A path by which this process can open the file.
+  std::string path() const;
+
+ private:
+  std::string folder_, hint_;
+  int fd_ = -1;
+  uint64_t size_bytes_ = 0;
+};
+
+}  // namespace trainwright
