@@ -55,16 +55,16 @@ TEST_F(TrainLeversTest, ALimitOfTheShellIsAnErrorThatSaysSo) {
 TEST_F(TrainLeversTest, MomentsInBf16ResumeAfterKillNineToTheSameBytesAndTheOtherKindIsRefused) {
   SCOPED_TRACE("seed " + std::to_string(TestSeed()));
   const ProcessResult result = Shell("RANDOM=" + std::to_string(TestSeed()) + R"(
-    run() { train -q --model llama-1m --steps 30 --seq 32 --batch 2 --threads 1 --save-every 3 --keep 2 \
-              --optimizer-states bf16 "$@"; }
-    run --out whole || exit 1
+    train='train -q --model llama-1m --steps 30 --seq 32 --batch 2 --threads 1 --save-every 3 --keep 2
+           --optimizer-states bf16'
+    $train --out whole || exit 1
     kills=0
     for turn in 1 2 3; do
-      run --out killed --resume & pid=$!
+      $train --out killed --resume & pid=$!
       sleep 0.$((RANDOM % 300 + 300)); kill -9 $pid 2> /dev/null; wait $pid; [ $? = 137 ] && kills=$((kills + 1))
     done
     [ $kills -ge 1 ] || echo "nothing was killed"
-    run --out killed --resume
+    $train --out killed --resume
     for file in model trainwright_state; do
       cmp killed/latest/$file.safetensors whole/latest/$file.safetensors && echo same
     done
@@ -85,7 +85,9 @@ last = [json.loads(open(f"{run}/metrics.jsonl").readlines()[-1]) for run in ("st
 stays, away = (record["memory_bytes"] for record in last)
 saved, moved = stays["activations"] - away["activations"], last[1]["offload"]
 assert "offload" not in last[0] and saved > 20e6, last
-assert moved["out_bytes"] == moved["in_bytes"] == 2 * saved and moved["time_s"] > 0, (moved, saved)
+# Buffers are those of the largest step; others may have fewer tokens.
+assert moved["out_bytes"] == moved["in_bytes"] and 1.8 * saved < moved["out_bytes"] <= 2 * saved, (moved, saved)
+assert moved["time_s"] > 0, moved
 assert stays["peak"] - away["peak"] > 0.7 * saved, (stays, away)
 plan = json.load(open("plan.json"))["memory_bytes"]
 assert plan["activations"] + plan["logits"] == away["activations"], (plan, away)
