@@ -67,7 +67,7 @@ TEST_F(TrainMemoryTest, ThePartsOfTheMemorySumToTheMeasuredPeak) {
     const nlohmann::json memory = Metrics(name).back().at("memory_bytes");
     int64_t sum = 0;
     for (const char* part :
-         {"params", "grads", "optimizer", "activations", "loader", "snapshot", "runtime"}) {
+         {"params", "grads", "optimizer", "activations", "loader", "snapshot", "runtime", "heap"}) {
       EXPECT_GT(memory.at(part).get<int64_t>(), 0) << part;
       sum += memory.at(part).get<int64_t>();
     }
