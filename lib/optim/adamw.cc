@@ -20,21 +20,6 @@ at::ScalarType TypeOf(OptimizerStates states) {
 
 }  // namespace
 
-std::string OptimizerStatesName(OptimizerStates states) {
-  return states == OptimizerStates::kBf16 ? "bf16" : "fp32";
-}
-
-OptimizerStates ParseOptimizerStates(const std::string& text, const std::string& flag) {
-  for (const OptimizerStates states : {OptimizerStates::kFp32, OptimizerStates::kBf16}) {
-    if (OptimizerStatesName(states) == text) return states;
-  }
-  throw Error(ErrorCode::kUsage, flag, "unknown '" + text + "'", "", "use fp32 or bf16");
-}
-
-int64_t OptimizerStateBytes(OptimizerStates states, int64_t elements) {
-  return 2 * elements * static_cast<int64_t>(at::elementSize(TypeOf(states)));
-}
-
 AdamW::AdamW(FlatParameters* parameters, const AdamWOptions& options, uint64_t seed)
     : parameters_(parameters), options_(options), rounding_key_(Rng(seed, "optimizer-states").key()) {
   exp_avg_ = at::zeros_like(parameters->values(), TypeOf(options.states));

@@ -9,22 +9,12 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "lib/nn/flat_parameters.h"
+#include "lib/optim/optimizer_states.h"
 
 namespace trainwright {
-
-/// How the moments are stored.
-enum class OptimizerStates { kFp32, kBf16 };
-
-/// "fp32" or "bf16".
-std::string OptimizerStatesName(OptimizerStates states);
-/// \throws Error{kUsage} naming `flag`
-OptimizerStates ParseOptimizerStates(const std::string& text, const std::string& flag);
-/// Bytes of the two moments of so many elements.
-int64_t OptimizerStateBytes(OptimizerStates states, int64_t elements);
 
 struct AdamWOptions {
   double beta1 = 0.9;
