@@ -1,27 +1,99 @@
 #include "lib/eval/sampling.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "lib/base/error.h"
+#include "lib/nn/cpu/kernels.h"
 
 namespace trainwright {
 namespace {
 
 /// The largest logit's id. A NaN anywhere is refused: it compares as neither larger nor smaller.
 uint32_t MostProbable(const float* logits, int64_t vocabulary) {
-  int64_t best = 0;
   bool has_nan = false;
-  for (int64_t i = 0; i < vocabulary; ++i) {
-    has_nan |= std::isnan(logits[i]);
-    if (logits[i] > logits[best]) best = i;
-  }
-  if (has_nan || !std::isfinite(logits[best])) {
+  const float largest = cpu::BestKernels().largest(logits, 0, vocabulary, &has_nan);
+  if (has_nan || !std::isfinite(largest)) {
     throw Error(ErrorCode::kNonFinite, "logits", "are not finite", "", "try --mixed-precision no");
   }
-  return static_cast<uint32_t>(best);
+  return static_cast<uint32_t>(std::find(logits, logits + vocabulary, largest) - logits);
 }
+
+/// The weights of all ids, with what it takes to find one without sorting them, nor adding them all again.
+class Weights {
+ public:
+  Weights(const float* logits, int64_t vocabulary, float largest, float factor)
+      : weights_(static_cast<size_t>(vocabulary)) {
+    for (int64_t begin = 0; begin < vocabulary; begin += kBlock) {
+      const double sum = cpu::BestKernels().exp_weights(logits, largest, factor, weights_.data(), begin,
+                                                        std::min(vocabulary, begin + kBlock));
+      if (sum > 0) last_block_ = block_sums_.size();
+      block_sums_.push_back(sum);
+      total_ += sum;
+    }
+  }
+
+  /// The first id at which the sum of the weights exceeds `share` of all.
+  uint32_t Find(double share) const {
+    double missing = share * total_;
+    size_t block = 0;
+    while (block < last_block_ && block_sums_[block] <= missing) missing -= block_sums_[block++];
+    const size_t begin = block * kBlock;
+    return Take(begin, std::min(weights_.size(), begin + kBlock), missing, [](uint32_t) { return true; });
+  }
+
+  /// The same among the most probable ids that together reach `top_p` of all; of ids with one weight the
+  /// lower are taken first.
+  uint32_t FindAmongMostProbable(double top_p, double share) const {
+    // A weight's bucket is the upper half of its bits, which order as the weights do.
+    const auto bucket_of = [this](size_t id) { return std::bit_cast<uint32_t>(weights_[id]) >> 16; };
+    std::vector<double> sums(kBucketOfOne + 1);
+    for (size_t id = 0; id < weights_.size(); ++id) sums[bucket_of(id)] += weights_[id];
+    uint32_t bucket = kBucketOfOne, lowest = 0;
+    while (sums[lowest] == 0) ++lowest;
+    double sum = 0;  // of the set
+    while (bucket > lowest && sum + sums[bucket] < top_p * total_) sum += sums[bucket--];
+    std::vector<uint32_t> ids;
+    for (size_t id = 0; id < weights_.size(); ++id) {
+      if (bucket_of(id) == bucket) ids.push_back(static_cast<uint32_t>(id));
+    }
+    const auto before = [this](uint32_t a, uint32_t b) {
+      return weights_[a] != weights_[b] ? weights_[a] > weights_[b] : a < b;
+    };
+    std::sort(ids.begin(), ids.end(), before);
+    size_t taken = 0;
+    do sum += weights_[ids[taken++]];
+    while (taken < ids.size() && sum < top_p * total_);
+    const uint32_t last = ids[taken - 1];
+    return Take(0, weights_.size(), share * sum, [&](uint32_t id) { return !before(last, id); });
+  }
+
+ private:
+  static constexpr int64_t kBlock = 1024;
+  static constexpr uint32_t kBucketOfOne = std::bit_cast<uint32_t>(1.0f) >> 16;
+
+  /// The first of the ids from `begin` on that are in the set at which their sum exceeds `missing`; the last
+  /// of them where the sum falls short, which it can by rounding.
+  template <typename IsInSet>
+  uint32_t Take(size_t begin, size_t end, double missing, const IsInSet& is_in_set) const {
+    uint32_t last = 0;
+    for (size_t i = begin; i < end && missing >= 0; ++i) {
+      const auto id = static_cast<uint32_t>(i);
+      if (weights_[i] == 0 || !is_in_set(id)) continue;
+      last = id;
+      missing -= weights_[i];
+    }
+    return last;
+  }
+
+  std::vector<float> weights_;  // the largest is 1
+  std::vector<double> block_sums_;
+  size_t last_block_ = 0;  // with a weight that is not 0
+  double total_ = 0;
+};
 
 /// The `count` most probable ids, most probable first.
 std::vector<uint32_t> LargestFirst(const float* logits, int64_t vocabulary, int64_t count) {
@@ -63,42 +135,23 @@ uint32_t ChooseToken(const float* logits, int64_t vocabulary, const SamplingOpti
                      double uniform) {
   const uint32_t best = MostProbable(logits, vocabulary);
   if (options.temperature == 0 || options.top_k == 1) return best;
-  const float largest = logits[best], inverse = 1 / static_cast<float>(options.temperature);
-  const auto weight_of = [&](size_t id) { return std::exp((logits[id] - largest) * inverse); };
-  const auto all = static_cast<size_t>(vocabulary);
-
-  std::vector<uint32_t> ids;
-  double sum = 0;
+  const float largest = logits[best], inverse = std::min(1 / static_cast<float>(options.temperature),
+                                                         std::numeric_limits<float>::max());
   if (options.top_k > 0 && options.top_k < vocabulary) {
-    ids = LargestFirst(logits, vocabulary, options.top_k);
-    double total = 0;
+    const auto weight_of = [&](uint32_t id) { return std::exp((logits[id] - largest) * inverse); };
+    std::vector<uint32_t> ids = LargestFirst(logits, vocabulary, options.top_k);
+    double total = 0, sum = 0;
     for (const uint32_t id : ids) total += weight_of(id);
     ids.resize(CountReaching(options.top_p * total, ids, weight_of, &sum));
-  } else {
-    std::vector<float> weights(all);
-    for (size_t id = 0; id < all; ++id) weights[id] = weight_of(id);
-    double total = 0;
-    for (const float weight : weights) total += weight;
-    if (options.top_p == 1) {
-      for (size_t id = 0; id < all; ++id) {
-        sum += weights[id];
-        if (sum > uniform * total) return static_cast<uint32_t>(id);
-      }
-      return best;
+    double reached = 0;
+    for (const uint32_t id : ids) {
+      reached += weight_of(id);
+      if (reached > uniform * sum) return id;
     }
-    // The set is mostly small: ever more of the most probable are sorted until they hold it.
-    for (int64_t sorted = std::min<int64_t>(vocabulary, 256);; sorted = std::min(vocabulary, sorted * 8)) {
-      ids = LargestFirst(logits, vocabulary, sorted);
-      ids.resize(CountReaching(options.top_p * total, ids, [&](uint32_t id) { return weights[id]; }, &sum));
-      if (sum >= options.top_p * total || sorted == vocabulary) break;
-    }
+    return ids.back();
   }
-  double reached = 0;
-  for (const uint32_t id : ids) {
-    reached += weight_of(id);
-    if (reached > uniform * sum) return id;
-  }
-  return ids.back();
+  const Weights weights(logits, vocabulary, largest, inverse);
+  return options.top_p == 1 ? weights.Find(uniform) : weights.FindAmongMostProbable(options.top_p, uniform);
 }
 
 }  // namespace trainwright

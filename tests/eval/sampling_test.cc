@@ -69,16 +69,18 @@ TEST(ChooseTokenTest, DrawsWithTheProbabilitiesOfASlowSort) {
                                    {.temperature = 5, .top_k = 1000, .top_p = 0.999},
                                    {.temperature = 1, .top_p = 1e-9}};
   for (const double spread : {0.1, 3.0}) {  // flat: the set of top_p holds most of the vocabulary
-    const std::vector<float> logits = RandomLogits(300, spread, 5);
-    for (const SamplingOptions& options : cases) {
-      const std::vector<double> expected = Distribution(logits, options);
-      std::vector<double> observed(logits.size(), 0);
-      // Evenly spaced numbers hit each token as often as its probability says, to within one.
-      for (int64_t i = 0; i < kDraws; ++i) ++observed[Choose(logits, options, (i + 0.5) / kDraws)];
-      for (size_t i = 0; i < logits.size(); ++i) {
-        ASSERT_NEAR(observed[i] / kDraws, expected[i], 1.5 / kDraws + 2e-5)
-            << "token " << i << ", temperature " << options.temperature << ", top_k " << options.top_k
-            << ", top_p " << options.top_p << ", spread " << spread;
+    for (const int64_t vocabulary : {300, 3000}) {
+      const std::vector<float> logits = RandomLogits(vocabulary, spread, 5);
+      for (const SamplingOptions& options : cases) {
+        const std::vector<double> expected = Distribution(logits, options);
+        std::vector<double> observed(logits.size(), 0);
+        // Evenly spaced numbers hit each token as often as its probability says, to within one.
+        for (int64_t i = 0; i < kDraws; ++i) ++observed[Choose(logits, options, (i + 0.5) / kDraws)];
+        for (size_t i = 0; i < logits.size(); ++i) {
+          ASSERT_NEAR(observed[i] / kDraws, expected[i], 1.5 / kDraws + 2e-5)
+              << "token " << i << ", temperature " << options.temperature << ", top_k " << options.top_k
+              << ", top_p " << options.top_p << ", spread " << spread << ", vocabulary " << vocabulary;
+        }
       }
     }
   }

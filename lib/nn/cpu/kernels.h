@@ -84,6 +84,12 @@ struct Kernels {
   /// table_gradient[token[row]][columns] += d_x[row][columns] for every row in order, columns [begin, end).
   void (*embedding_backward)(const float* d_x, const int64_t* tokens, int64_t num_tokens, int64_t width,
                              float* table_gradient, int64_t begin, int64_t end);
+  /// The largest of values; whether any is a NaN, which the largest then ignores.
+  float (*largest)(const float* values, int64_t begin, int64_t end, bool* has_nan);
+  /// weights = e^(factor (x - largest)), [begin, end): the weights of a softmax, with a temperature of 1 / factor.
+  /// Returns their sum.
+  double (*exp_weights)(const float* x, float largest, float factor, float* weights, int64_t begin,
+                        int64_t end);
   double (*sum_of_squares)(const float* values, int64_t begin, int64_t end);
   /// Causal attention inside one span, and inside the shape's window, for the heads of one group. lse is
   /// [H, N].

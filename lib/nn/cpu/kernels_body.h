@@ -329,6 +329,28 @@ void EmbeddingBackward(const float* d_x, const int64_t* tokens, int64_t num_toke
   }
 }
 
+float Largest(const float* values, int64_t begin, int64_t end, bool* has_nan) {
+  float largest = -HUGE_VALF;
+  int nans = 0;
+#pragma omp simd reduction(max : largest) reduction(| : nans)
+  for (int64_t i = begin; i < end; ++i) {
+    largest = Larger(largest, values[i]);
+    nans |= values[i] != values[i];
+  }
+  *has_nan = nans != 0;
+  return largest;
+}
+
+double ExpWeights(const float* x, float largest, float factor, float* weights, int64_t begin, int64_t end) {
+  double sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = begin; i < end; ++i) {
+    weights[i] = Exp((x[i] - largest) * factor);
+    sum += static_cast<double>(weights[i]);
+  }
+  return sum;
+}
+
 double SumOfSquares(const float* values, int64_t begin, int64_t end) {
   double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -691,6 +713,8 @@ const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
                                      SwigluBackward,
                                      CrossEntropy,
                                      EmbeddingBackward,
+                                     Largest,
+                                     ExpWeights,
                                      SumOfSquares,
                                      Attention,
                                      AttentionBackward,
