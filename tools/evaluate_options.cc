@@ -87,7 +87,7 @@ void DefineEvaluateOptions(CLI::App& app, EvaluateOptions* options) {
   app.add_option("--min-accuracy", options->min_accuracy, "answers: exit with status 1 when the accuracy is below this share")
       ->check(CLI::Range(0.0, 1.0));
   app.add_option("--format", options->format,
-                 "what --data is; auto: shards for folders and .tws, jsonl for .jsonl, else lines")
+                 "what --data is; auto: shards for folders and shard files, jsonl for .jsonl, else lines")
       ->check(CLI::IsMember({"auto", "shards", "lines", "jsonl", "nul", "file"}));
   app.add_option("--key", options->keys,
                  "where a JSON line keeps its text; may be given again (default: text)")

@@ -1,6 +1,7 @@
 #include "lib/eval/evaluate_job.h"
 
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 #include "lib/base/error.h"
@@ -14,6 +15,7 @@
 #include "lib/eval/perplexity.h"
 #include "lib/formats/safetensors.h"
 #include "lib/formats/shard_set.h"
+#include "lib/formats/zstd_frame.h"
 
 namespace trainwright {
 namespace {
@@ -23,7 +25,11 @@ constexpr uint64_t kMaxDocumentBytes = uint64_t{1} << 30;
 bool IsShards(const EvaluateJobOptions& options) {
   if (options.format != "auto") return options.format == "shards";
   if (std::filesystem::is_directory(options.data)) return true;
-  return std::filesystem::path(options.data).extension() == ".tws";
+  if (std::filesystem::path(options.data).extension() == ".tws") return true;
+  if (!std::filesystem::is_regular_file(options.data)) return false;
+  uint32_t first = 0;  // `pack -o FILE` takes any name
+  std::ifstream(options.data, std::ios::binary).read(reinterpret_cast<char*>(&first), sizeof(first));
+  return first == kHeaderFrameMagic;
 }
 
 void CheckTokenizer(const Checkpoint& checkpoint, const TokenizerIdentity& data,
