@@ -26,6 +26,7 @@
 #include "lib/cli/help_text.h"
 #include "lib/cli/option_table.h"
 #include "lib/io/byte_sink.h"
+#include "lib/io/process_memory.h"
 
 namespace trainwright {
 namespace {
@@ -520,7 +521,8 @@ void WriteSummary(const std::string& path, const ToolInfo& info, int argc, char*
   summary["exit_status"] = exit_status;
   summary["wall_time_s"] = std::chrono::duration<double>(Clock::now() - start).count();
   summary["cpu_time_s"] = SecondsOf(usage.ru_utime) + SecondsOf(usage.ru_stime);
-  summary["max_memory_bytes"] = static_cast<int64_t>(usage.ru_maxrss) * 1024;
+  // Not ru_maxrss: that begins with what the program held that started this one.
+  summary["max_memory_bytes"] = PeakResidentBytes();
   for (const auto& [key, value] : counts.items()) summary[key] = value;
   if (!error.is_null()) summary["error"] = error;
   const std::string text =

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "lib/base/error.h"
-#include "lib/device/process_memory.h"
+#include "lib/io/process_memory.h"
 
 namespace trainwright {
 namespace {

@@ -13,7 +13,7 @@
 #include "lib/base/units.h"
 #include "lib/device/device_memory.h"
 #include "lib/device/host_read.h"
-#include "lib/device/process_memory.h"
+#include "lib/io/process_memory.h"
 #include "lib/eval/perplexity.h"
 #include "lib/model/language_model.h"
 #include "lib/nn/precision.h"

@@ -11,7 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/base/version.h"
-#include "lib/device/process_memory.h"
+#include "lib/io/process_memory.h"
 #include "lib/model/config_json.h"
 #include "lib/train/html_report.h"
 #include "lib/train/model_flops.h"

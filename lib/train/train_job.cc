@@ -24,7 +24,7 @@
 #include "lib/device/memory_cap.h"
 #include "lib/device/memory_error.h"
 #include "lib/device/offload_stack.h"
-#include "lib/device/process_memory.h"
+#include "lib/io/process_memory.h"
 #include "lib/eval/checkpoint.h"
 #include "lib/eval/perplexity.h"
 #include "lib/formats/shard_set.h"

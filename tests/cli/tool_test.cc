@@ -317,6 +317,15 @@ TEST(SummaryTest, HoldsStatusTimesMemoryAndCounts) {
   EXPECT_FALSE(summary.contains("error"));
 }
 
+TEST(SummaryTest, TheMemoryOfTheProgramThatStartedTheToolIsNotCounted) {
+  const ProcessResult result = Sample(R"(python3 -c '
+import subprocess
+held = b"x" * 200000000
+subprocess.run(["sample", "--summary", "s.json"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)'; cat s.json)");
+  const auto summary = nlohmann::json::parse(result.standard_output);
+  EXPECT_LT(summary["max_memory_bytes"].get<int64_t>(), 100000000);
+}
+
 TEST(SummaryTest, IsWrittenAfterAFailureWithTheError) {
   const ProcessResult result = Sample("sample --fail input --summary s.json 2>/dev/null; cat s.json");
   const auto summary = nlohmann::json::parse(result.standard_output);

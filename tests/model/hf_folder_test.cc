@@ -10,7 +10,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "lib/device/process_memory.h"
+#include "lib/io/process_memory.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/config_json.h"

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "lib/device/process_memory.h"
+#include "lib/io/process_memory.h"
 #include "tests/train/tiny_training.h"
 
 namespace trainwright {

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "lib/device/determinism.h"
-#include "lib/device/process_memory.h"
+#include "lib/io/process_memory.h"
 #include "lib/eval/perplexity.h"
 #include "lib/model/weights_io.h"
 #include "lib/train/checkpointer.h"

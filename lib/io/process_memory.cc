@@ -1,4 +1,4 @@
-#include "lib/device/process_memory.h"
+#include "lib/io/process_memory.h"
 
 #include <malloc.h>
 
