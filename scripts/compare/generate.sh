@@ -23,7 +23,6 @@ python=${PYTHON:-python3}
   die "$python has no torch, transformers and sentencepiece" "see scripts/compare/requirements.txt; PYTHON names another Python"
 export TRAINWRIGHT_TEST_DATA=${TRAINWRIGHT_TEST_DATA:?the folder with tokenizers/ and text/}
 export PATH=$PWD/build/release/bin:$PATH
-export OMP_WAIT_POLICY=passive  # as the tools set it for themselves: on a busy machine, spinning threads are slow ones
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 "$python" scripts/compare/generate_side_by_side.py --scratch "$scratch" "$@"

@@ -2,7 +2,7 @@
 # Trains two models with `train` and with plain PyTorch, eager and compiled, side by side: speed, memory, losses.
 #
 # usage: scripts/compare/train.sh [--rounds N] [--steps N] [--models LIST] [--precisions LIST] [--no-compile] [--losses]
-#                               [OUT.md]
+#                               [--hf] [OUT.md]
 #
 #   --rounds N         interleaved repetitions of every contestant (default: 3)
 #   --steps N          optimizer steps of a run, of which the first three are not timed (default: 50)
@@ -11,12 +11,13 @@
 #   --no-compile       leave out torch.compile
 #   --losses           compare losses too, with two more loops: one sums the gradients' norm in float64, as train does,
 #                      one computes everything in float64
+#   --hf               the Llama with Hugging Face's Trainer too, and `evaluate` beside its evaluation
 #   OUT.md             where the report goes (default: standard output)
 #
 # Both models have 6 layers of width 384 and Mistral's vocabulary of 32,000; a step is 2,048 tokens. All contestants
 # have the same initial weights, tokens, order, optimiser and schedule, and as many threads as there are processors.
 # PYTHON names a Python with scripts/compare/requirements.txt; TRAINWRIGHT_TEST_DATA the folder of real data. See
-# torch_models.py, torch_train.py and train_side_by_side.py.
+# torch_models.py, torch_train.py, hf_trainer.py and train_side_by_side.py.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/common.sh
@@ -27,7 +28,6 @@ python=${PYTHON:-python3}
   die "$python has no torch and safetensors" "see scripts/compare/requirements.txt; PYTHON names another Python"
 data=${TRAINWRIGHT_TEST_DATA:?the folder with tokenizers/ and bench/}
 export PATH=$PWD/build/release/bin:$PATH
-export OMP_WAIT_POLICY=passive  # as train sets it for itself: on a busy machine, spinning threads are slow ones
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
@@ -39,4 +39,10 @@ print(" ".join(itertools.islice(documents, 400))[:1_500_000])' > "$scratch/text"
 pretokenize --quiet --format lines --tokenizer "$data/tokenizers/mistral-v1.model" "$scratch/text" |
   pack --quiet --chunk 4096 --mode concat -o "$scratch/shards"
 pack --cat --json "$scratch/shards" > "$scratch/chunks.jsonl"
+for evaluation in evaluation:300000 evaluation_few:30000; do
+  head -c "${evaluation#*:}" "$scratch/text" |
+    pretokenize --quiet --format lines --tokenizer "$data/tokenizers/mistral-v1.model" - |
+    pack --quiet --chunk 4096 --mode concat -o "$scratch/${evaluation%:*}"
+done
+pack --cat --json "$scratch/evaluation" > "$scratch/evaluation.jsonl"
 "$python" scripts/compare/train_side_by_side.py --scratch "$scratch" "$@"

@@ -74,7 +74,7 @@ class Contest:
         run(self.train + ["--steps", "1", "--lr", "0", "--out", initial])
         self.initial = os.path.join(initial, "latest")
         self.plan = os.path.join(self.folder, "plan.json")
-        self.results, self.yardsticks = {}, {}
+        self.results, self.yardsticks, self.evaluations = {}, {}, []
 
     def ours(self):
         out = os.path.join(self.folder, "run")
@@ -93,8 +93,25 @@ class Contest:
                 "ready_s": steps[0]["time_unix_s"] - steps[0]["step_time_s"] - start,
                 "max_memory_bytes": whole["max_memory_bytes"]}
 
-    def torch(self, *flags):
-        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "torch_train.py")
+    def evaluate(self):
+        """Tokens/s of `evaluate`, from the times for many tokens and for few: its start-up falls out. The loss of many."""
+        def once(data):
+            begin = time.monotonic()
+            out, _ = run(["evaluate", "--quiet", "--checkpoint", self.initial, "--data",
+                          os.path.join(self.options.scratch, data), "--seq", str(MODELS[self.model]["sequence"]),
+                          "--batch", str(MODELS[self.model]["batch"]),
+                          "--mixed-precision", "no" if self.precision == "fp32" else "bf16"])
+            return json.loads(out), time.monotonic() - begin
+        few, few_s = once("evaluation_few")
+        many, many_s = once("evaluation")
+        return {"tokens_per_s": (many["tokens"] - few["tokens"]) / (many_s - few_s), "loss_nats": many["loss_nats"]}
+
+    def hf_trainer(self):
+        return self.torch("--evaluation", os.path.join(self.options.scratch, "evaluation.jsonl"),
+                          script="hf_trainer.py")
+
+    def torch(self, *flags, script="torch_train.py"):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), script)
         command = [sys.executable, script, "--init", self.initial, "--plan", self.plan, "--train",
                    os.path.join(self.options.scratch, "chunks.jsonl"), "--steps", str(self.options.steps)]
         out, start = run(command + list(flags))
@@ -107,6 +124,9 @@ class Contest:
         contestants = {"train": self.ours, "PyTorch eager": self.torch}
         if self.options.compile:
             contestants["torch.compile"] = lambda: self.torch("--compile")
+        if self.options.hf and self.model == "llama":
+            contestants["HF Trainer"] = self.hf_trainer
+            self.evaluations.append(self.evaluate())
         for name, contestant in contestants.items():
             before = load_average()
             result = contestant()
@@ -136,6 +156,19 @@ class Contest:
             lines.append(f"| {name} | " + " | ".join(cells) + " |")
         return lines
 
+    def evaluation_report(self, speeds):
+        theirs = self.results["HF Trainer"]
+        ours_per_s = [evaluation["tokens_per_s"] for evaluation in self.evaluations]
+        theirs_per_s = [result["evaluation_tokens"] / result["evaluation_time_s"] for result in theirs]
+        ratios = [a / b for a, b in zip(ours_per_s, theirs_per_s)]
+        training = [a / b for a, b in zip(speeds["train"], speeds["HF Trainer"])]
+        return (f"\nAgainst HF Trainer: training {statistics.median(training):.2f} times as fast ({min(training):.2f} to "
+                f"{max(training):.2f}); evaluation {statistics.median(ratios):.2f} times ({min(ratios):.2f} to "
+                f"{max(ratios):.2f}): {statistics.median(ours_per_s):.0f} against {statistics.median(theirs_per_s):.0f} "
+                f"tokens/s of {theirs[0]['evaluation_tokens']} tokens, loss {self.evaluations[0]['loss_nats']:.5f} against "
+                f"{theirs[0]['evaluation_loss_nats']:.5f} nats. HF Trainer "
+                f"trains after its evaluations: its first micro-batch and its memory are not comparable.")
+
     def report(self, peak):
         speeds = {name: [self.tokens / statistics.median(r["step_times_s"][UNTIMED_STEPS:]) for r in results]
                   for name, results in self.results.items()}
@@ -157,6 +190,8 @@ class Contest:
                 f"{min(loads):.1f} to {max(loads):.1f} |")
         if self.options.losses:
             lines += self.loss_table()
+        if self.evaluations:
+            lines.append(self.evaluation_report(speeds))
         lines.append(f"\nFirst micro-batch of train after {max(r['ready_s'] for r in self.results['train']):.2f} s at "
                      f"the latest; PyTorch imported after {min(r['imported_s'] for r in eager):.2f} s at the earliest, "
                      f"its first micro-batch after {min(r['ready_s'] for r in eager):.2f} s.")
@@ -172,6 +207,7 @@ def main():
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
     parser.add_argument("--losses", action="store_true")
+    parser.add_argument("--hf", action="store_true")
     parser.add_argument("out", nargs="?")
     options = parser.parse_args()
     contests = [Contest(options, model, precision) for model in options.models.split(",")

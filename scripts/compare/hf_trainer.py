@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Trains and evaluates a model with Hugging Face's Trainer on what `train` trained on, and what `evaluate` read.
+
+usage: hf_trainer.py --init CHECKPOINT --plan PLAN.json --train CHUNKS.jsonl --evaluation CHUNKS.jsonl --steps N
+                     [--threads N]
+
+Same start, tokens, order, schedule and optimiser as the run that the plan comes from. Every sample must be one span of
+one document, so that both sides compute the same attention. Before it, evaluates the same weights on the chunks of
+--evaluation. Prints one JSON object: the loss and time of each step, the evaluation's loss and
+time. Needs torch, transformers, accelerate.
+"""
+import time
+
+started_unix_s = time.time()
+
+import argparse  # noqa: E402
+import itertools  # noqa: E402
+import json  # noqa: E402
+import os  # noqa: E402
+import resource  # noqa: E402
+import sys  # noqa: E402
+import tempfile  # noqa: E402
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+
+imported_unix_s = time.time()
+
+import sample_order  # noqa: E402
+from pytorch_loop import learning_rate  # noqa: E402
+
+
+class Samples(torch.utils.data.Dataset):
+    def __init__(self, samples):
+        if any(len(sample) != 1 for sample in samples):
+            sys.exit("a sample holds more than one span")
+        self.samples = samples
+
+    def __len__(self):
+        return len(self.samples)
+
+    def __getitem__(self, index):
+        tokens, following = (torch.tensor(part) for part in self.samples[index][0])
+        return {"input_ids": tokens, "labels": following, "shift_labels": following}  # each at its token's place
+
+
+class Clock(transformers.TrainerCallback):
+    def __init__(self):
+        self.begin, self.first_unix_s, self.step_times_s, self.losses_nats = None, None, [], []
+
+    def on_step_begin(self, args, state, control, **kwargs):
+        self.first_unix_s = self.first_unix_s or time.time()
+        self.begin = self.begin or time.monotonic()
+
+    def on_step_end(self, args, state, control, **kwargs):
+        now = time.monotonic()
+        self.step_times_s.append(now - self.begin)
+        self.begin = now
+
+    def on_log(self, args, state, control, logs=None, **kwargs):
+        if "loss" in logs:
+            self.losses_nats.append(logs["loss"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("--init", "--plan", "--train", "--evaluation"):
+        parser.add_argument(name, required=True)
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    transformers.logging.set_verbosity_error()
+    with open(options.plan, encoding="utf-8") as file:
+        plan = json.load(file)
+    chunks, length = sample_order.read_chunks(options.train), plan["sequence_tokens"]
+    stream = sample_order.training_samples(chunks, length, plan["seed"], plan["window_chunks"])
+    wanted = options.steps * plan["batch"] * plan["accum"]
+    whole = (sample for sample in stream if len(sample[0][0]) == length)
+    training = Samples(list(itertools.islice(whole, wanted)))
+    held = Samples([sample for sample in sample_order.stored_samples(sample_order.read_chunks(options.evaluation), length)
+                    if len(sample[0][0]) == length])
+    model = transformers.AutoModelForCausalLM.from_pretrained(options.init, dtype=torch.float32)
+    optimizer = torch.optim.AdamW(
+        [{"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": plan["weight_decay"]},
+         {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0}],
+        lr=1.0, betas=(plan["beta1"], plan["beta2"]), eps=plan["epsilon"], fused=True)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate(plan, step))
+    clock = Clock()
+    with tempfile.TemporaryDirectory() as folder:
+        arguments = transformers.TrainingArguments(
+            output_dir=folder, max_steps=options.steps, per_device_train_batch_size=plan["batch"],
+            gradient_accumulation_steps=plan["accum"], per_device_eval_batch_size=plan["batch"],
+            max_grad_norm=plan["clip"], bf16=plan["precision"] == "bf16", use_cpu=True, logging_steps=1,
+            save_strategy="no", report_to=[], disable_tqdm=True, train_sampling_strategy="sequential",
+            prediction_loss_only=True, remove_unused_columns=False)
+        trainer = transformers.Trainer(model=model, args=arguments, train_dataset=training,
+                                       optimizers=(optimizer, schedule), callbacks=[clock])
+        before = trainer.evaluate(held)
+        begin = time.monotonic()
+        trainer.evaluate(held)
+        evaluation_time_s = time.monotonic() - begin
+        trainer.train()
+    print(json.dumps({
+        "losses_nats": clock.losses_nats, "step_times_s": clock.step_times_s,
+        "imported_unix_s": imported_unix_s, "first_micro_batch_unix_s": clock.first_unix_s,
+        "evaluation_loss_nats": before["eval_loss"], "evaluation_time_s": evaluation_time_s,
+        "evaluation_tokens": len(held) * length,
+        "max_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+
+
+if __name__ == "__main__":
+    main()
