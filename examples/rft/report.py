@@ -13,11 +13,13 @@ def share(score, name):
     return f"{score[name]:.1%} ({low:.1%} to {high:.1%})"
 
 
-print("# Rejection fine-tuning on unit conversions\n")
+gsm8k = (work / "gsm8k").exists()
+print(f"# Rejection fine-tuning on {'GSM8K' if gsm8k else 'unit conversions'}\n")
 print(f"{kept['prompts']} questions without worked answers, {kept['samples']} samples at temperature 0.7: "
-      f"{kept['samples_passed'] / kept['samples']:.1%} of them right, {kept['samples_kept']} distinct ones kept, for "
+      f"{kept['samples_passed'] / max(1, kept['samples']):.1%} of them right, {kept['samples_kept']} distinct ones kept, for "
       f"{kept['prompts_with_kept']} questions; {kept['tokens_per_s']:,.0f} tokens/s.\n")
-print("Greedy answers to questions whose conversions were not trained on; in brackets Wilson's 95 % interval. Right: "
+held = "the test set's questions" if gsm8k else "questions whose conversions were not trained on"
+print(f"Greedy answers to {held}; in brackets Wilson's 95 % interval. Right: "
       "within 5 %; strictly: within 0.1 %.\n")
 print("| questions | model | n | right | strictly right | answers at all |")
 print("|---|---|---|---|---|---|")
