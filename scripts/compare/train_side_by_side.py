@@ -115,7 +115,7 @@ class Contest:
         command = [sys.executable, script, "--init", self.initial, "--plan", self.plan, "--train",
                    os.path.join(self.options.scratch, "chunks.jsonl"), "--steps", str(self.options.steps)]
         out, start = run(command + list(flags))
-        result = json.loads(out)
+        result = json.loads(out.splitlines()[-1])
         result["imported_s"] = result["imported_unix_s"] - start
         result["ready_s"] = result["first_micro_batch_unix_s"] - start
         return result

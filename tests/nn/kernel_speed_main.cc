@@ -1,7 +1,8 @@
-// The speed of every operator of lib/nn/ops.h beside torch's own operators of the same maths: time, and GB/s of
-// the bytes that the maths must move at least (each input read once, each output written once).
+// The speed of every operator of lib/nn/ops.h beside torch's own operators of the same maths: time, and GB/s
+// of the bytes that the maths must move at least (each input read once, each output written once).
 // scripts/gpu-check.sh runs it on a GPU; on a CPU the numbers show only that it works.
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_rms_norm.h>
 #include <ATen/ops/_fused_rms_norm_backward.h>
 #include <ATen/ops/_log_softmax_backward_data.h>
@@ -28,6 +29,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,6 +91,7 @@ class KernelSpeed {
     CrossEntropy();
     SumOfSquares();
     FinishStep();
+    AdamWBf16Moments();
     return rows_;
   }
   at::Device device() const { return device_; }
@@ -120,8 +123,8 @@ class KernelSpeed {
            static_cast<double>(repeats);
   }
 
-  /// \param bytes least traffic of one run \param torch may be empty. Both give the same result at their first
-  /// run; later ones may work on their own output.
+  /// \param bytes least traffic of one run \param torch may be empty. Both give the same result at their
+  /// first run; later ones may work on their own output.
   void Measure(const std::string& name, int64_t bytes, const Operator& ours, const Operator& torch) {
     Row row{.name = name, .bytes = bytes};
     const at::Tensor result = ours().to(at::kDouble);
@@ -312,6 +315,31 @@ class KernelSpeed {
         nullptr);
   }
 
+  /// Beside torch's with moments in fp32. The values of the first update are the same: they come from the
+  /// moments before these are rounded.
+  void AdamWBf16Moments() {
+    const int64_t size = rows() * width();
+    at::Tensor values = at::randn({size}, Type(at::kFloat)), torch_values = values.clone(),
+               gradients = at::randn({size}, Type(at::kFloat));
+    at::Tensor first = at::zeros({size}, Type(at::kBFloat16)), second = at::zeros_like(first);
+    at::Tensor torch_first = at::zeros_like(values), torch_second = at::zeros_like(values);
+    const at::Tensor step = at::ones({}, Type(at::kFloat));
+    Measure(
+        "adamw_bf16_moments", size * (2 * 4 + 4 + 2 * 2 * 2),
+        [&] {
+          ops::AdamWBf16Moments(values, gradients, first, second, 0, size, /*learning_rate=*/1e-3,
+                                /*beta1=*/0.9,
+                                /*beta2=*/0.95, /*weight_decay=*/0.1, /*epsilon=*/1e-8, /*key=*/1, step,
+                                std::nullopt, std::nullopt);
+          return values;
+        },
+        [&] {
+          at::_fused_adamw_({torch_values}, {gradients}, {torch_first}, {torch_second}, {}, {step}, 1e-3, 0.9,
+                            0.95, 0.1, 1e-8, /*amsgrad=*/false, /*maximize=*/false);
+          return torch_values;
+        });
+  }
+
   int64_t rows() const { return options_.rows; }
   int64_t width() const { return options_.width; }
   int64_t vocabulary() const { return options_.vocabulary; }
@@ -379,20 +407,21 @@ int main(int argc, char** argv) {
                          .summary = "measure the operators beside torch's own",
                          .filter = false,
                          .stdout_is_data = false};
-  return RunTool(argc, argv, info, [&](CLI::App& app) { DefineSpeedOptions(app, &options); },
-                 [&](ToolRun& run) {
-                   if (options.width % kHeadDim != 0) {
-                     throw Error(ErrorCode::kUsage, "--width", "must be a multiple of 64");
-                   }
-                   KernelSpeed speed(options);
-                   const std::vector<Row>& rows = speed.Run();
-                   run.summary = {{"device", speed.device().str()},
-                                  {"precision", PrecisionName(options.precision)},
-                                  {"rows", options.rows},
-                                  {"width", options.width},
-                                  {"vocabulary", options.vocabulary},
-                                  {"operators", EncodeRows(rows)}};
-                   std::fputs(FormatRows(rows).c_str(), stdout);
-                   return 0;
-                 });
+  return RunTool(
+      argc, argv, info, [&](CLI::App& app) { DefineSpeedOptions(app, &options); },
+      [&](ToolRun& run) {
+        if (options.width % kHeadDim != 0) {
+          throw Error(ErrorCode::kUsage, "--width", "must be a multiple of 64");
+        }
+        KernelSpeed speed(options);
+        const std::vector<Row>& rows = speed.Run();
+        run.summary = {{"device", speed.device().str()},
+                       {"precision", PrecisionName(options.precision)},
+                       {"rows", options.rows},
+                       {"width", options.width},
+                       {"vocabulary", options.vocabulary},
+                       {"operators", EncodeRows(rows)}};
+        std::fputs(FormatRows(rows).c_str(), stdout);
+        return 0;
+      });
 }

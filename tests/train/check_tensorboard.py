@@ -16,7 +16,8 @@ except ImportError:
     sys.exit(77)
 
 STEP_TAGS = {"loss/train": "loss_nats", "lr": "lr", "grad_norm": "grad_norm",
-             "throughput/tokens_per_second": "tokens_per_s", "throughput/mfu": "mfu", "data_wait_s": "data_wait_s"}
+             "throughput/tokens_per_second": "tokens_per_s", "throughput/mfu": "mfu", "data_wait_s": "data_wait_s",
+             "cpu_cores": "cpu_cores"}
 EVAL_TAGS = {"loss/eval": "loss_nats", "perplexity/eval": "perplexity", "bits_per_byte/eval": "bits_per_byte"}
 
 
