@@ -27,32 +27,32 @@ float FromBf16(uint16_t value) {
   return result;
 }
 
-/// Rounds to nearest even; a NaN stays one.
-uint16_t ToBf16(float value) {
+/// Rounds to nearest even; a NaN stays one. Always inlined: loops around it take the vectors of their place.
+[[gnu::always_inline]] inline uint16_t ToBf16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
-  if (value != value) return static_cast<uint16_t>((bits | 0x00400000u) >> 16);
-  return static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
+  const uint32_t rounded = bits + 0x7FFF + ((bits >> 16) & 1);
+  return static_cast<uint16_t>((value == value ? rounded : bits | 0x00400000u) >> 16);
 }
 
-/// Of a row, kCount sums that follow each other.
-template <int kCount>
-void StoreRow(const ThinProduct& p, int64_t row, int64_t column, const float* sums) {
+void StoreOne(const ThinProduct& p, int64_t row, int64_t column, float sum) {
   const int64_t at = row * p.out_stride + column;
   if (p.out_bf16) {
-    auto* out = static_cast<uint16_t*>(p.out) + at;
-    if (p.accumulate) {
-      for (int n = 0; n < kCount; ++n) out[n] = ToBf16(FromBf16(out[n]) + sums[n]);
-    } else {
-      for (int n = 0; n < kCount; ++n) out[n] = ToBf16(sums[n]);
-    }
+    auto* out = static_cast<uint16_t*>(p.out);
+    out[at] = ToBf16(p.accumulate ? FromBf16(out[at]) + sum : sum);
   } else {
-    auto* out = static_cast<float*>(p.out) + at;
-    if (p.accumulate) {
-      for (int n = 0; n < kCount; ++n) out[n] += sums[n];
-    } else {
-      for (int n = 0; n < kCount; ++n) out[n] = sums[n];
-    }
+    auto* out = static_cast<float*>(p.out);
+    out[at] = p.accumulate ? out[at] + sum : sum;
+  }
+}
+
+/// A tile of elements of the product, in place of what is there.
+template <int kRows, int kColumns, typename Out>
+[[gnu::always_inline]] inline void StoreRows(const ThinProduct& p, int64_t row, int64_t column,
+                                             const Out* from) {
+  for (int m = 0; m < kRows; ++m) {
+    Out* out = static_cast<Out*>(p.out) + (row + m) * p.out_stride + column;
+    std::memcpy(out, from + m * kColumns, kColumns * sizeof(Out));
   }
 }
 
@@ -78,7 +78,7 @@ void ByElement(const ThinProduct& p, int64_t begin, int64_t end) {
       }
       for (int64_t i = 0; k + i < p.depth; ++i) parts[i] += Value(a[k + i]) * Value(w[k + i]);
       for (const float part : parts) sum += part;
-      StoreRow<1>(p, m, n, &sum);
+      StoreOne(p, m, n, sum);
     }
   }
 }

@@ -47,13 +47,18 @@ void Tile(const ThinProduct& p, int64_t row, int64_t column, int64_t end) {
   }
   float results[kSums];
   StoreSums(SumEach(&sums[0][0]), results);
-  for (int m = 0; m < kRows; ++m) {
-    const float* from = results + m * kColumns;
-    if (column + kColumns <= end) {
-      StoreRow<kColumns>(p, row + m, column, from);
-    } else {
-      for (int64_t n = 0; column + n < end; ++n) StoreRow<1>(p, row + m, column + n, from + n);
+  if (p.accumulate || column + kColumns > end) {
+    for (int m = 0; m < kRows; ++m) {
+      for (int64_t n = 0; n < kColumns && column + n < end; ++n) {
+        StoreOne(p, row + m, column + n, results[m * kColumns + n]);
+      }
     }
+  } else if (p.out_bf16) {
+    uint16_t rounded[kSums];
+    for (int i = 0; i < kSums; ++i) rounded[i] = ToBf16(results[i]);
+    StoreRows<kRows, kColumns>(p, row, column, rounded);
+  } else {
+    StoreRows<kRows, kColumns>(p, row, column, results);
   }
 }
 
