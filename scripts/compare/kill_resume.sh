@@ -2,13 +2,15 @@
 # Kills `train` at random moments with SIGKILL, resumes it each time, and compares its last weights with those
 # of an undisturbed run.
 #
-# usage: scripts/compare/kill_resume.sh [KILLS] [SEED] [PRECISION...]     (default: 50 1 no bf16 fp16)
+# usage: [KINDS="lm sft lora qlora"] scripts/compare/kill_resume.sh [KILLS] [SEED] [PRECISION...]
+#        (default: KINDS=lm, 50 1 no bf16 fp16)
 #
 # The undisturbed run writes its checkpoints in the foreground, the killed ones in the background.
 # A small model that saves at every step spends much of its time in saves; a kill that leaves a temporary
 # checkpoint folder, or a temporary latest, fell into one. A run that ends before all its kills is followed by
-# another. Prints what it counted. Exits 1 when the weights or the state of a resumed run differ, or when fewer
-# than a third of the kills fell into a save.
+# another. Prints what it counted. Exits 1 when the weights or the state of a resumed run differ, or, of lm, when fewer
+# than a third of the kills fell into a save. sft trains on the answers of grade-school problems; lora and qlora train
+# adapters beside a base that the script trains first.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/common.sh
@@ -21,7 +23,8 @@ precisions=("${@:3}")
 bin=$(cd "${TRAINWRIGHT_BIN:-build/release/bin}" && pwd) || die "the tools are not built" "cmake --build --preset release"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-data=$PWD/examples/data
+data=$PWD/examples/data template=$PWD/examples/rft/qa.template
+kinds=${KINDS:-lm}
 cd "$scratch"
 
 head -n 4000 "$data/tinyshakespeare.txt" | "$bin/pretokenize" --quiet - | "$bin/pack" --quiet --chunk 1024 -o shards/
@@ -32,12 +35,26 @@ cat > model.json << 'EOF'
  "hidden_act": "silu"}
 EOF
 
-hash_of() { cat "$1/latest/model.safetensors" "$1/latest/trainwright_state.safetensors" | sha256sum | cut -c 1-16; }
+head -n 200 "$data/gsm8k-train.jsonl" |
+  "$bin/pretokenize" --quiet --records sft --template "$template" - | "$bin/pack" --quiet --chunk 1024 --overflow drop -o answers/
+sed 's/"max_position_embeddings": 128/"max_position_embeddings": 1024/' model.json > long.json
+
+# Weights or adapters, and the state.
+hash_of() { cat "$1"/latest/*.safetensors | sha256sum | cut -c 1-16; }
 
 status=0
-for precision in "${precisions[@]}"; do
-  train=("$bin/train" --quiet --model model.json --seq 128 --batch 2 --accum 2 --steps 200 --save-every 1 --keep 2
-    --mixed-precision "$precision")
+for kind in $kinds; do for precision in "${precisions[@]}"; do
+  train=("$bin/train" --quiet --batch 2 --accum 2 --save-every 1 --keep 2 --mixed-precision "$precision")
+  lm=(--data shards --seq 128 --steps 200)
+  case $kind in
+    lm) train+=(--model model.json "${lm[@]}") ;;
+    sft) train+=(--model long.json --data answers --seq 1024 --steps 60) ;;
+    lora | qlora)
+      [[ -e base ]] || "$bin/train" --quiet --model model.json "${lm[@]}" --steps 20 --out base
+      train+=(--init base "${lm[@]}" --lora 4 --lora-dropout 0.1)
+      [[ $kind == lora ]] || train+=(--quant nf4) ;;
+    *) die "$kind is no kind of run" "KINDS takes lm, sft, lora and qlora" ;;
+  esac
   "${train[@]}" --async-save off --out whole
   want=$(hash_of whole)
 
@@ -65,9 +82,10 @@ for precision in "${precisions[@]}"; do
   runs=$((runs + 1))
   got=$(hash_of killed)
   [[ $got != "$want" ]] || same=$((same + 1))
-  say "$precision: $killed kills, $in_save of them in a save, $before_step before the first checkpoint;" \
+  say "$kind, $precision: $killed kills, $in_save of them in a save, $before_step before the first checkpoint;" \
     "$same of $runs resumed runs as undisturbed: $want, last $got"
-  ((same == runs && 3 * in_save >= killed)) || status=1
+  ((same == runs)) || status=1
+  [[ $kind != lm ]] || ((3 * in_save >= killed)) || status=1
   rm -r whole killed
-done
+done; done
 ((status == 0)) || die "a resumed run is not the run it resumed, or too few kills fell into a save"
