@@ -84,19 +84,6 @@ std::string Dot(std::string_view style, double x, double y, std::string_view hin
          (hint.empty() ? "/>\n" : "><title>" + EscapeMarkup(hint) + "</title></circle>\n");
 }
 
-/// Three or four significant digits, for legends; what nobody can tell from 0 on an axis up to `high` is 0.
-std::string Reading(double value, double high) {
-  const double size = std::abs(value);
-  if (size <= 1e-4 * std::abs(high)) return "0";
-  if (size >= 10000) return FormatCount(value);
-  if (size < 1e-3) {
-    const int power = static_cast<int>(std::floor(std::log10(size)));
-    return FormatFixed(value / std::pow(10.0, power), 2) + "e" + std::to_string(power);
-  }
-  const int before_point = static_cast<int>(std::floor(std::log10(size)));
-  return FormatFixed(value, std::clamp((size < 1 ? 2 : 3) - before_point, 0, 5));
-}
-
 /// Maps values to px along one axis.
 struct Scale {
   double low = 0, high = 1, px_low = 0, px_high = 1;
@@ -106,6 +93,19 @@ struct Scale {
     return px_low + std::clamp(part, 0.0, 1.0) * (px_high - px_low);
   }
 };
+
+/// Three or four significant digits, for legends; what nobody can tell from 0 on the axis is 0.
+std::string Reading(double value, const Scale& y) {
+  const double size = std::abs(value);
+  if (size == 0 || (!y.log && size <= 1e-4 * std::abs(y.high))) return "0";
+  if (size >= 10000) return FormatCount(value);
+  if (size < 1e-3) {
+    const int power = static_cast<int>(std::floor(std::log10(size)));
+    return FormatFixed(value / std::pow(10.0, power), 2) + "e" + std::to_string(power);
+  }
+  const int before_point = static_cast<int>(std::floor(std::log10(size)));
+  return FormatFixed(value, std::clamp((size < 1 ? 2 : 3) - before_point, 0, 5));
+}
 
 Scale VerticalScale(const PlotPanel& panel, double top, double bottom) {
   std::optional<double> low, high;
@@ -162,18 +162,18 @@ std::string RenderSeries(const PlotSeries& series, const Scale& x, const Scale& 
     last = place;
     if (!dots && series.points.size() > 1) continue;
     circles += Dot(series.style == SeriesStyle::kPoints ? "dot" : "only", x(point.x), y(point.y),
-                   series.name + " " + Reading(point.y, y.high) + " at " + FormatFixed(point.x, 0));
+                   series.name + " " + Reading(point.y, y) + " at " + FormatFixed(point.x, 0));
   }
   return "<path class=\"" + std::string(ClassOf(series.style)) + "\" d=\"" + path + "\"/>\n" + circles;
 }
 
 /// "- train 3.2  - evaluation 3.4", ending at the right edge of the frame.
-std::string RenderLegend(const PlotPanel& panel, const Frame& frame, double y_high) {
+std::string RenderLegend(const PlotPanel& panel, const Frame& frame, const Scale& y) {
   std::string legend;
   double right = frame.right;
   for (auto series = panel.series.rbegin(); series != panel.series.rend(); ++series) {
     if (series->name.empty() || series->points.empty()) continue;
-    const std::string text = series->name + " " + Reading(series->points.back().y, y_high);
+    const std::string text = series->name + " " + Reading(series->points.back().y, y);
     right -= static_cast<double>(text.size()) * kLegendCharacterWidth;
     legend += Text("legend", right, frame.top - 9, "start", text);
     right -= 6;
@@ -207,7 +207,7 @@ std::string RenderPanel(const PlotFigure& figure, const PlotPanel& panel, const 
          EscapeMarkup(panel.title) +
          (unit.empty() ? "" : "<tspan class=\"unit\" dx=\"6\">" + EscapeMarkup(unit) + "</tspan>") +
          "</text>\n";
-  svg += RenderLegend(panel, frame, y.high);
+  svg += RenderLegend(panel, frame, y);
   for (size_t i = 0; i < y_ticks.values.size(); ++i) {
     const double at = y(y_ticks.values[i]);
     svg += Line("grid", frame.left, at, frame.right, at);

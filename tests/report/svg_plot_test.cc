@@ -56,6 +56,13 @@ TEST(SvgPlot, EveryRangeStaysInsideItsPanelWithReadableAxes) {
   EXPECT_EQ(std::count(checked.standard_output.begin(), checked.standard_output.end(), '\n'), 54);
 }
 
+TEST(SvgPlot, TheLegendOfALogarithmicAxisTellsItsSmallestValue) {
+  PlotPanel panel = {.title = "Loss", .series = {{.name = "train", .points = {{0, 7}, {1, 0.01}, {2, 5.2e-6}}}}};
+  EXPECT_THAT(RenderSvg({.title = "equal axis", .x_high = 2, .panels = {panel}}), HasSubstr("train 0<"));
+  panel.may_be_log = true;
+  EXPECT_THAT(RenderSvg({.title = "log", .x_high = 2, .panels = {panel}}), HasSubstr("train 5.20e-6<"));
+}
+
 TEST(SvgPlot, AnEmptyPanelHasItsAxes) {
   const test::ProcessResult checked = Check(RenderSvg({.title = "nothing", .panels = {{.title = "Loss"}}}));
   EXPECT_EQ(checked.standard_output, "1 panels, 0 curves, 0 points\n") << checked.standard_error;
