@@ -2,13 +2,7 @@
 # so the imported targets are made here: tools link libtorch_cpu and libc10 only.
 set(_torch_roots ${TRAINWRIGHT_TORCH_DIR})
 if(NOT _torch_roots)
-  if(DEFINED ENV{TRAINWRIGHT_LIBTORCH_CACHE})
-    set(_cache $ENV{TRAINWRIGHT_LIBTORCH_CACHE})
-  elseif(DEFINED ENV{XDG_CACHE_HOME})
-    set(_cache $ENV{XDG_CACHE_HOME}/trainwright)
-  else()
-    set(_cache $ENV{HOME}/.cache/trainwright)
-  endif()
+  trainwright_cache_dir(_cache)
   set(_torch_roots ${_cache}/libtorch-2.11.0)
 endif()
 

@@ -7,6 +7,7 @@ shopt -s inherit_errexit
 : "${script_name:=$(basename "$0" .sh)}"
 
 torch_version=2.11.0
+arrow_version=26.0.1
 
 if [[ -t 1 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then
   bold=$'\e[1m' dim=$'\e[2m' green=$'\e[32m' reset=$'\e[0m'
@@ -47,11 +48,13 @@ run() {
   "$@"
 }
 
-# The folder that scripts/fetch_libtorch.sh fills and cmake/LibTorch.cmake looks in.
-libtorch_dir() {
-  local cache=${TRAINWRIGHT_LIBTORCH_CACHE:-${XDG_CACHE_HOME:-${HOME:?set HOME or TRAINWRIGHT_LIBTORCH_CACHE}/.cache}/trainwright}
-  printf '%s/libtorch-%s' "$cache" "$torch_version"
+cache_dir() {
+  printf '%s' "${TRAINWRIGHT_LIBTORCH_CACHE:-${XDG_CACHE_HOME:-${HOME:?set HOME or TRAINWRIGHT_LIBTORCH_CACHE}/.cache}/trainwright}"
 }
+
+# The folders that scripts/fetch_libtorch.sh and fetch_arrow.sh fill and cmake/LibTorch.cmake and Arrow.cmake look in.
+libtorch_dir() { printf '%s/libtorch-%s' "$(cache_dir)" "$torch_version"; }
+arrow_dir() { printf '%s/arrow-%s' "$(cache_dir)" "$arrow_version"; }
 
 # How many compilers to run at once: a file that includes torch takes up to 2 GB.
 build_jobs() {

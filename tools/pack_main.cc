@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "lib/cli/tool.h"
 #include "lib/data/pack_job.h"
 #include "lib/data/shard_inspection.h"
+#include "lib/data/shard_repair.h"
 #include "tools/pack_options.h"
 
 namespace trainwright {
@@ -24,6 +26,12 @@ void Print(const std::string& text) {
 }
 
 void Inspect(const PackOptions& options, const std::string& path, ToolRun* run) {
+  if (options.export_nanogpt) {
+    const std::unique_ptr<ByteSink> out = OpenSink(options.output, /*binary=*/true, options.force);
+    ExportAsNanoGpt(path, out.get());
+    out->Commit();
+    return;
+  }
   if (options.cat) {
     const std::unique_ptr<ByteSink> out = OpenSink(options.output, /*binary=*/false, options.force);
     if (options.json) {
@@ -35,6 +43,9 @@ void Inspect(const PackOptions& options, const std::string& path, ToolRun* run) 
     return;
   }
   const ShardSetSummary summary = options.verify ? VerifyShards(path) : InspectShards(path);
+  for (const std::string& stray : options.verify ? ShardsOutsideTheSet(path) : std::vector<std::string>()) {
+    LogWarning(path + ": " + stray + " is no part of the set: MANIFEST.json does not name it");
+  }
   const nlohmann::ordered_json json = ToJson(summary);
   run->summary.update(json);
   const std::string name = path == "-" ? "standard input" : path;
@@ -55,7 +66,60 @@ void WarnOfLostAnswers(const PackReport& report) {
       FormatFixed(100.0 * static_cast<double>(dropped) / static_cast<double>(report.input.loss_tokens), 2) +
       " % of the predicted tokens are lost: " + std::to_string(report.input.documents_truncated) +
       " conversations truncated, " + std::to_string(report.input.documents_dropped) + " dropped");
-  LogHint("a larger --chunk loses fewer");
+  LogHint("a larger --chunk loses fewer", LogLevel::kWarning);
+}
+
+int ThreadsOf(const PackOptions& options) {
+  if (options.threads > 0) return options.threads;
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+ImportOptions ImportOf(const PackOptions& options) {
+  ImportOptions import;
+  import.format = options.from;
+  import.tokenizer = options.tokenizer;
+  if (options.vocab > 0) import.vocab_size = options.vocab;
+  import.one_document = options.eot == "none";
+  if (options.eot.empty() || import.one_document) return import;
+  uint32_t id = 0;
+  const char* const end = options.eot.data() + options.eot.size();
+  const auto [stop, error] = std::from_chars(options.eot.data(), end, id);
+  if (error != std::errc() || stop != end) {
+    throw Error(ErrorCode::kUsage, "--eot", "\"" + options.eot + "\" is neither an id nor none");
+  }
+  import.end_of_text = id;
+  return import;
+}
+
+void Repair(const PackOptions& options, const std::string& path, ToolRun* run) {
+  RepairOptions job;
+  job.input = path;
+  job.output = options.output;
+  job.allow_terminal = options.force;
+  job.writer.level = options.level;
+  job.writer.threads = ThreadsOf(options);
+  job.writer.shard_size_bytes = ParseBytes(options.shard_size, "--shard-size");
+  const RepairReport report = RepairShards(job);
+  for (const std::string& line : report.damage_lines) LogWarning(line);
+  if (report.damages > report.damage_lines.size()) {
+    LogWarning("and " + std::to_string(report.damages - report.damage_lines.size()) + " more such places");
+  }
+  if (report.tokenizer_lost) LogWarning("the tokenizer's model is lost: readers know its hash alone");
+  const std::string saved = "saved " + OneLine(report.set);
+  if (report.sound()) {
+    LogInfo(path + " is sound, nothing is lost; " + saved);
+  } else {
+    LogWarning(path + ": " + saved + "; lost " + FormatNumberOf(report.chunks_lost, "chunk") +
+               (report.end_known ? "" : ", and any behind them: what counts the last ones is lost") +
+               ", and " +
+               (report.documents_lost ? FormatNumberOf(*report.documents_lost, "document")
+                                      : "an unknown number of documents"));
+  }
+  run->summary.update(ToJson(report.set));
+  run->summary["chunks_lost"] = report.end_known ? nlohmann::ordered_json(report.chunks_lost) : nullptr;
+  run->summary["docs_lost"] =
+      report.documents_lost ? nlohmann::ordered_json(*report.documents_lost) : nullptr;
+  run->summary["damages"] = report.damages;
 }
 
 void Pack(const PackOptions& options, const std::vector<std::string>& inputs, ToolRun* run) {
@@ -63,12 +127,14 @@ void Pack(const PackOptions& options, const std::vector<std::string>& inputs, To
   job.inputs = inputs;
   job.output = options.output;
   job.allow_terminal = options.force;
+  job.import = ImportOf(options);
   job.packer = {options.mode, options.overflow.value_or(OverflowPolicy::kSplit), options.chunk,
                 options.window, options.keep_answer};
   job.overflow_chosen = options.overflow.has_value();
   job.level = options.level;
-  job.threads = options.threads > 0 ? options.threads
-                                    : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  job.remap = options.remap;
+  job.append = options.append;
+  job.threads = ThreadsOf(options);
   job.shard_size_bytes = ParseBytes(options.shard_size, "--shard-size");
   const auto start = std::chrono::steady_clock::now();
   const PackReport report = RunPack(job, run->common.progress);
@@ -79,7 +145,10 @@ void Pack(const PackOptions& options, const std::vector<std::string>& inputs, To
     LogWarning(
         FormatFixed(100.0 * report.set.padding_share(), 0) +
         " % of the chunks is padding: too few documents are short enough to fill what the long ones leave");
-    LogHint("--mode concat needs no padding but cuts documents; a larger --chunk needs less");
+    const bool may_be_cut = report.set.header.record_kind == RecordKind::kLm;
+    LogHint(std::string(may_be_cut ? "--mode concat needs no padding but cuts documents; " : "") +
+                "a larger --chunk needs less",
+            LogLevel::kWarning);
   }
   WarnOfLostAnswers(report);
   run->summary.update(ToJson(report.set));
@@ -96,20 +165,31 @@ void Pack(const PackOptions& options, const std::vector<std::string>& inputs, To
 }
 
 int Run(const PackOptions& options, ToolRun* run) {
-  const bool inspect = options.info || options.verify || options.cat;
+  const bool inspect = options.info || options.verify || options.cat || options.export_nanogpt;
   if (options.json && !inspect) {
     throw Error(ErrorCode::kUsage, "--json",
                 "shapes the output of --info, --verify and --cat, and none is given", "",
                 "packing reports its counts as JSON with --summary FILE");
   }
+  if (options.append && (inspect || options.repair)) {
+    throw Error(
+        ErrorCode::kUsage, "--append", "goes on with a set by packing, and shards are read here", "",
+        options.repair ? "save to a new -o, and give train both sets: --data once for each" : "leave it out");
+  }
   std::vector<std::string> inputs = options.inputs;
+  if (options.repair && (inputs.size() != 1 || inputs[0] == "-")) {
+    throw Error(ErrorCode::kUsage, "--repair", "takes one file or folder of shards", "",
+                "name it; what comes through a pipe goes into a file first");
+  }
   if (inputs.empty()) inputs = {"-"};
   if (inputs[0] == "-" && isatty(STDIN_FILENO) == 1) {
     throw Error(
         ErrorCode::kUsage, "standard input", "is a terminal", "",
         inspect ? "name a folder or file of shards" : "pipe pretokenize into pack, or name its output files");
   }
-  if (inspect) {
+  if (options.repair) {
+    Repair(options, inputs[0], run);
+  } else if (inspect) {
     for (const std::string& path : inputs) Inspect(options, path, run);
   } else {
     Pack(options, inputs, run);

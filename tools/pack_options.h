@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/cli/tool.h"
+#include "lib/data/foreign_documents.h"
 #include "lib/formats/shard.h"
 
 namespace trainwright {
@@ -22,10 +23,18 @@ struct PackOptions {
   uint64_t keep_answer = 20;
   uint64_t window = uint64_t{1} << 24;
   int level = 3;
+  bool remap = false;
+  bool append = false;
   int threads = 0;  ///< 0: one a CPU
   std::string shard_size = "256MiB";
   bool info = false, verify = false, cat = false;
   bool json = false;
+  bool repair = false;
+  bool export_nanogpt = false;
+  std::optional<ForeignFormat> from;  ///< nullopt: by content
+  std::string tokenizer;
+  uint32_t vocab = 0;  ///< 0: not given
+  std::string eot;     ///< an id, "none" or nothing
 };
 
 const ToolInfo& PackInfo();

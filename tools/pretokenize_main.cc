@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <thread>
 #include <utility>
 
@@ -7,7 +8,12 @@
 #include "lib/base/units.h"
 #include "lib/cli/tool.h"
 #include "lib/data/decode_job.h"
+#include "lib/data/input_files.h"
+#include "lib/data/input_slice.h"
+#include "lib/data/pretokenize_folder_job.h"
 #include "lib/data/pretokenize_job.h"
+#include "lib/data/token_stream_set.h"
+#include "lib/io/byte_sink.h"
 #include "tools/pretokenize_options.h"
 
 namespace trainwright {
@@ -17,27 +23,54 @@ Error UsageError(const std::string& flag, const std::string& problem, const std:
   return Error(ErrorCode::kUsage, flag, problem, "", hint);
 }
 
+std::vector<std::string> FilesOf(const PretokenizeOptions& options) {
+  std::vector<std::string> arguments = options.inputs;
+  if (arguments.empty() && options.files_from.empty()) arguments = {"-"};
+  if (options.files_from == "-" && std::count(arguments.begin(), arguments.end(), "-") > 0) {
+    throw UsageError("--files-from", "- reads the list from standard input, which is an input, too");
+  }
+  return ExpandInputs(
+      {.arguments = arguments, .list = options.files_from, .every_file = options.format != "auto"});
+}
+
 std::vector<DocumentInput> InputsOf(const PretokenizeOptions& options) {
   std::vector<DocumentInput> inputs;
-  for (const std::string& path : options.inputs) {
+  for (const std::string& path : FilesOf(options)) {
     const bool guess = options.format == "auto";
     const InputFormat format = guess
-                                   ? GuessInputFormat(path, !options.keys.empty() || options.records == "sft")
+                                   ? GuessInputFormat(path, !options.keys.empty() || options.records != "lm")
                                    : ParseInputFormat(options.format);
     inputs.push_back({.path = path, .format = format, .guessed = guess});
   }
   return inputs;
 }
 
+/// "0.001" or "1/1000".
+double ParseShare(const std::string& text) {
+  const auto number = [&](std::string_view part) {
+    double value = -1;
+    const auto parsed = std::from_chars(part.data(), part.data() + part.size(), value);
+    return parsed.ec == std::errc() && parsed.ptr == part.data() + part.size() ? value : -1;
+  };
+  const size_t slash = text.find('/');
+  const double over = number(std::string_view(text).substr(0, slash));
+  const double under = slash == std::string::npos ? 1 : number(std::string_view(text).substr(slash + 1));
+  const double share = under > 0 ? over / under : -1;
+  if (!(over >= 0 && share >= 0 && share < 1)) {
+    throw UsageError("--holdout", "takes a share of 0 to below 1, not \"" + text + "\"", "0.001 or 1/1000");
+  }
+  return share;
+}
+
 void PlanHoldout(const PretokenizeOptions& options, PretokenizeJobOptions* job) {
-  if (options.holdout == 0) {
+  const double holdout = ParseShare(options.holdout);
+  if (holdout == 0) {
     if (!options.holdout_output.empty()) {
       throw UsageError("--holdout-output", "nothing is held out", "--holdout F says which share");
     }
     return;
   }
-  if (options.holdout >= 1) throw UsageError("--holdout", "takes a share below 1");
-  job->holdout = options.holdout;
+  job->holdout = holdout;
   job->holdout_output = options.holdout_output;
   if (job->holdout_output.empty()) {
     if (options.output == "-") {
@@ -52,29 +85,39 @@ void PlanHoldout(const PretokenizeOptions& options, PretokenizeJobOptions* job) 
 }
 
 void PlanRecords(const PretokenizeOptions& options, PretokenizeJobOptions* job) {
+  const std::string flag_of_records = "--records " + options.records;
+  const auto refuse = [&](const char* flag, bool given, const std::string& hint) {
+    if (given) throw UsageError(flag, "has no meaning for " + flag_of_records, hint);
+  };
+  const std::string hint = "--records sft reads conversations";
+  if (options.records == "lm") refuse("--template", !options.chat_template.empty(), hint);
   if (options.records != "sft") {
-    const std::pair<const char*, bool> without_meaning[] = {{"--template", options.chat_template != "plain"},
-                                                            {"--prompt-key", !options.prompt_key.empty()},
-                                                            {"--response-key", !options.response_key.empty()},
-                                                            {"--loss-turns", options.loss_turns != "all"}};
-    for (const auto& [flag, given] : without_meaning) {
-      if (given)
-        throw UsageError(flag, "has no meaning for --records lm", "--records sft reads conversations");
-    }
+    refuse("--prompt-key", !options.prompt_key.empty(), hint);
+    refuse("--response-key", !options.response_key.empty(), hint);
+    refuse("--loss-turns", options.loss_turns != "all", hint);
+  }
+  if (options.records != "contrastive") {
+    const std::string contrastive_hint = "--max-record-tokens leaves out long documents";
+    refuse("--query-max-tokens", options.query_max_tokens > 0, contrastive_hint);
+    refuse("--passage-max-tokens", options.passage_max_tokens > 0, contrastive_hint);
+  }
+  if (options.records == "lm") return;
+  refuse("--key", !options.keys.empty(),
+         options.records == "sft" ? "--prompt-key and --response-key name the keys"
+                                  : "contrastive records have \"query\", \"pos\" and \"neg\"");
+  refuse("--eos", options.eos, "the template's {eos} is an end mark");
+  if (options.records == "contrastive") {
+    job->records = RecordKind::kContrastive;
+    job->chat_template = LoadChatTemplate(options.chat_template.empty() ? "grit" : options.chat_template);
+    job->contrastive_limits = {options.query_max_tokens, options.passage_max_tokens};
     return;
   }
-  if (!options.keys.empty()) {
-    throw UsageError("--key", "has no meaning for --records sft",
-                     "--prompt-key and --response-key name the keys");
-  }
-  if (options.eos)
-    throw UsageError("--eos", "has no meaning for --records sft", "the template's {eos} ends a turn");
   if (options.prompt_key.empty() != options.response_key.empty()) {
     throw UsageError(options.prompt_key.empty() ? "--response-key" : "--prompt-key", "is given alone",
                      "give --prompt-key and --response-key, or neither");
   }
   job->records = RecordKind::kSft;
-  job->chat_template = LoadChatTemplate(options.chat_template);
+  job->chat_template = LoadChatTemplate(options.chat_template.empty() ? "plain" : options.chat_template);
   job->chat = {options.prompt_key, options.response_key};
   job->last_turn_only = options.loss_turns == "last";
 }
@@ -83,10 +126,15 @@ PretokenizeJobOptions PlanJob(const PretokenizeOptions& options) {
   constexpr uint64_t kMaxDocumentBytes = uint64_t{2} << 30;
   PretokenizeJobOptions job;
   job.inputs = InputsOf(options);
+  for (const DocumentInput& input : job.inputs) job.formats.insert(input.format);
+  if (!options.slice.empty()) {
+    if (options.limit > 0) throw UsageError("--limit", "has no meaning with --slice", "leave one of them out");
+    job.inputs = SliceOf(job.inputs, ParseInputSlice(options.slice));
+  }
   if (!options.keys.empty()) {
-    if (options.format != "auto" && options.format != "jsonl") {
+    if (options.format != "auto" && options.format != "jsonl" && options.format != "parquet") {
       throw UsageError("--key", "has no meaning for --format " + options.format,
-                       "--format jsonl reads JSON lines");
+                       "--format jsonl reads JSON lines, --format parquet columns");
     }
     job.keys = options.keys;
   }
@@ -103,6 +151,7 @@ PretokenizeJobOptions PlanJob(const PretokenizeOptions& options) {
     throw UsageError("--max-document", "takes 1 byte to 2GiB");
   }
   job.limit = options.limit;
+  job.verify_every = options.verify;
   job.output = options.output;
   job.to = options.to == "jsonl" ? OutputFormat::kJsonl : OutputFormat::kTokens;
   job.allow_terminal = options.force;
@@ -115,13 +164,17 @@ PretokenizeJobOptions PlanJob(const PretokenizeOptions& options) {
 void Decode(const PretokenizeOptions& options, ToolRun* run) {
   const std::pair<const char*, bool> without_meaning[] = {{"--bos", options.bos},
                                                           {"--eos", options.eos},
+                                                          {"--verify", options.verify > 0},
                                                           {"--key", !options.keys.empty()},
                                                           {"--format", options.format != "auto"},
-                                                          {"--holdout", options.holdout > 0}};
+                                                          {"--holdout", ParseShare(options.holdout) > 0},
+                                                          {"--slice", !options.slice.empty()}};
   for (const auto& [flag, given] : without_meaning) {
     if (given) throw UsageError(flag, "has no meaning with --decode");
   }
-  const TokenStreamTotals totals = RunDecode({.inputs = options.inputs,
+  PretokenizeOptions streams = options;
+  streams.inputs = WithStreamsOfFolders(options.inputs);
+  const TokenStreamTotals totals = RunDecode({.inputs = FilesOf(streams),
                                               .output = options.output,
                                               .as_jsonl = options.to == "jsonl",
                                               .limit = options.limit},
@@ -131,13 +184,19 @@ void Decode(const PretokenizeOptions& options, ToolRun* run) {
   run->summary["source_bytes"] = totals.source_bytes;
 }
 
-int Run(PretokenizeOptions options, ToolRun* run) {
-  if (options.inputs.empty()) options.inputs = {"-"};
+int Run(const PretokenizeOptions& options, ToolRun* run) {
   if (options.decode) {
     Decode(options, run);
     return 0;
   }
-  const PretokenizeReport report = RunPretokenize(PlanJob(options), run->common.progress);
+  const bool to_folder = IsFolderPath(options.output);
+  if (to_folder && !options.slice.empty()) {
+    throw UsageError("--slice", "has no meaning when the output is a folder",
+                     "write the stream of each slice to a file of its own");
+  }
+  const PretokenizeJobOptions job = PlanJob(options);
+  const PretokenizeReport report = to_folder ? RunPretokenizeToFolder(job, run->common.progress)
+                                             : RunPretokenize(job, run->common.progress);
   run->summary.update(ToJson(report));
   LogInfo(Describe(report));
   return 0;

@@ -102,7 +102,21 @@ const ToolInfo& TrainInfo() {
             "--prefetch windows ready. The order of samples does not depend on either. The time that "
             "training waited for data is data_wait_s in the step records: raise --workers or "
             "--prefetch when it grows, lower them when memory is short. Samples run on from one "
-            "epoch into the next, in the middle of a step too, unless --drop-last is given."},
+            "epoch into the next, in the middle of a step too, unless --drop-last is given.\n\n"
+            "The order is that of trainwright-sample-order(5). Where chunks are shorter than a frame of the shards "
+            "(32,768 tokens), a frame is decoded for every chunk of it unless it is among those that --data-cache "
+            "keeps; with much more data than that, --shuffle-block (the chunks of a frame: 32,768 over pack's "
+            "--chunk) reads each frame once, at the price that those chunks stay within a window of 64 blocks.\n\n"
+            "A chunk that cannot be read stops the run with status 3, naming shard, frame and byte. With "
+            "--skip-bad-chunks N, up to N such chunks are left out, each with a warning; which chunk takes the place "
+            "is part of the order, so a resumed run reads the same samples. The chunks that were left out are in the "
+            "checkpoint and count after a resumption too."},
+           {"MIXING",
+            "Several --data are drawn from in turn, a chunk at a time, so that each has its share at every moment, "
+            "exact to a few chunks. They need the same tokenizer, kind of records and chunk length. An epoch is as "
+            "many chunks as all sets hold together: with --data-weights a set may come more often than once in it, or "
+            "less, each of its passes in an order of its own. data_sources in metrics.jsonl tells the shares, "
+            "source_tokens the tokens of each set in a step."},
            {"HOLDING OUT",
             "--eval-split divides the documents of --data by their own content: a document is held out when XXH3-64 "
             "of its ids as little-endian 32-bit numbers, seeded from --eval-split-seed, is below a bound. So neither "
@@ -147,6 +161,12 @@ const ToolInfo& TrainInfo() {
             "the process is smaller by it, and the system keeps the file in its page cache as long as nobody else "
             "wants that memory, so a disk is waited for only then. What went out and in and the time it took is told "
             "at the end and in metrics.jsonl (offload). A folder in memory (tmpfs) gains nothing and is warned of.\n\n"
+            "--offload gradients does the same for the gradients: in memory are those of one layer, of the "
+            "embeddings, or of the head at a time, and the memory of the largest of these serves all. Norm and "
+            "optimizer read them layer after layer. On a CPU it changes no bit of the result, on a GPU only the "
+            "rounding of the norm. It gains most where layers are many and the vocabulary is small beside them, and "
+            "nothing with --lora, whose adapters are one part. Each micro-batch takes all gradients out and in once "
+            "and each step in twice more, so it costs least with large micro-batches.\n\n"
             "--auto-oom takes a step that ran out of memory again, from the same samples, in micro-batches at "
             "most half as large; evaluations too. The result is that of a run that was started with that --batch "
             "and --accum, and a warning record says when. It does not help where the weights themselves do not "
@@ -218,6 +238,7 @@ const ToolInfo& TrainInfo() {
                     "runs/piped",
                     "The same from a pipe, without shards on disk."}},
       .see_also = {"pretokenize(1)", "pack(1)", "evaluate(1)", "generate(1)", "trainwright-checkpoint(5)",
+                   "trainwright-sample-order(5)",
                    "trainwright-metrics(5)"},
       .filter = false,
       .stdout_is_data = false,
@@ -233,8 +254,15 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   const auto folder = [](CLI::Option* option) { option->type_name("DIR"); };
 
   AddPresetOptions(app, TrainPresets(), &settings->preset, "Input and output");
-  app.add_option("--data", settings->data, "shards to train on: a folder, a file, or - for standard input")
+  app.add_option("--data", settings->data,
+                 "shards to train on: a folder, a file, or - for standard input (default: shards). Given several times, "
+                 "the sets are mixed")
       ->type_name("FILE")
+      ->group("Input and output");
+  app.add_option("--data-weights", settings->data_weights,
+                 "shares of the sets of --data, in their order: 0.7,0.3 (default: by their sizes, so that each chunk "
+                 "comes once an epoch)")
+      ->type_name("W,W,...")
       ->group("Input and output");
   folder(
       app.add_option("--out", settings->out,
@@ -278,7 +306,7 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
       ->group("Input and output");
   app.add_option("--async-save", settings->async_save,
                  "whether a thread of its own writes checkpoints, from a copy of weights and moments; auto: on where "
-                 "memory has room for the copy")
+                 "memory has room for the copy and steps are left to train beside it")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->group("Input and output");
   app.add_option("--keep", settings->keep, "newest checkpoints to keep; 0: all")->group("Input and output");
@@ -493,6 +521,20 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
                "skip the samples left of an epoch that do not fill a step, so that no step mixes two epochs")
       ->group("Loader");
 
+  app.add_option("--shuffle-block", settings->shuffle_block,
+                 "chunks that follow each other in the data and stay together when it is shuffled (default: 1)")
+      ->type_name("N")
+      ->group("Loader");
+  app.add_option("--data-cache", settings->data_cache,
+                 "bytes of decoded shards to keep for random access, as 64MiB or 1GB; auto: 64 MiB where chunks share "
+                 "frames, else none")
+      ->type_name("SIZE")
+      ->group("Loader");
+  app.add_option("--skip-bad-chunks", settings->skip_bad_chunks,
+                 "train on when up to so many chunks cannot be read: others take their places")
+      ->type_name("N")
+      ->group("Loader");
+
   app.add_flag("--dry-run", settings->dry_run,
                "tell memory, steps, tokens, time and disk of the run by running one micro-batch, and stop")
       ->group("Instead of training");
@@ -519,9 +561,10 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
       ->check(CLI::IsMember({"no", "selective", "full"}))
       ->group("Memory");
   app.add_option("--offload", settings->offload,
-                 "activations: what the layers keep waits for the backward pass in pinned host memory (GPU) or in a "
-                 "file (CPU); no: where it is")
-      ->check(CLI::IsMember({"no", "activations"}))
+                 "what waits in pinned host memory (GPU) or in a file (CPU) until it is needed. activations: what the "
+                 "layers keep for the backward pass; gradients: those of the layers that are not worked on; all: "
+                 "both")
+      ->check(CLI::IsMember({"no", "activations", "gradients", "all"}))
       ->group("Memory");
   app.add_option("--offload-dir", settings->offload_dir,
                  "folder of that file, which has no name (default: $TMPDIR, or /var/tmp)")

@@ -58,8 +58,8 @@ void LogInfo(const std::string& message) {
 void LogDebug(const std::string& message) {
   Print(LogLevel::kDebug, "debug: ", message);
 }
-void LogHint(const std::string& message) {
-  Print(LogLevel::kError, "hint: ", message);
+void LogHint(const std::string& message, LogLevel level) {
+  Print(level, "hint: ", message);
 }
 
 void SetLogListener(LogListener* listener) {

@@ -18,8 +18,8 @@ void LogWarning(const std::string& message);
 /// Info lines carry no level word: "tool: message".
 void LogInfo(const std::string& message);
 void LogDebug(const std::string& message);
-/// "tool: hint: message"; printed whenever errors are.
-void LogHint(const std::string& message);
+/// "tool: hint: message"; printed whenever messages of the level that it belongs to are.
+void LogHint(const std::string& message, LogLevel level = LogLevel::kError);
 
 /// Called before and after each line is written, so that a progress bar can clear and redraw itself.
 class LogListener {

@@ -21,7 +21,11 @@ class Rng {
   Rng(uint64_t seed, std::string_view stream, uint64_t index = 0);
   uint64_t key() const { return key_; }
   /// 64 random bits for a counter.
-  uint64_t Bits(uint64_t counter) const { return Mix64(Mix64(key_ + counter * 0x9E3779B97F4A7C15u) ^ key_); }
+  uint64_t Bits(uint64_t counter) const { return BitsOf(key_, counter); }
+  /// The same of a stream's key alone.
+  static uint64_t BitsOf(uint64_t key, uint64_t counter) {
+    return Mix64(Mix64(key + counter * 0x9E3779B97F4A7C15u) ^ key);
+  }
   /// Uniform in [0, 1), 53 bits.
   double Uniform(uint64_t counter) const { return static_cast<double>(Bits(counter) >> 11) * 0x1p-53; }
   /// Standard normal by Box-Muller; the counters 2k and 2k+1 share one pair of uniform numbers.

@@ -33,6 +33,16 @@ std::string FormatCount(double count) {
   return FormatFixed(count, std::abs(count) < 10 ? 2 : 1) + kUnits[unit];
 }
 
+std::string FormatGrouped(uint64_t count) {
+  std::string digits = std::to_string(count);
+  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string FormatNumberOf(uint64_t count, const std::string& noun) {
+  return FormatGrouped(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string FormatDuration(double seconds) {
   if (!std::isfinite(seconds)) return "?";
   if (seconds < 60.0) return FormatFixed(seconds, seconds < 10.0 ? 2 : 1) + " s";

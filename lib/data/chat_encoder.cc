@@ -14,6 +14,13 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(0, text.find_last_not_of(kSpace) + 1);
 }
 
+/// As the GRIT recipe cleans instructions, so that the template alone says what stands behind them.
+std::string_view CleanInstruction(std::string_view instruction) {
+  constexpr std::string_view kEnds = "\t\n :";
+  instruction.remove_prefix(std::min(instruction.find_first_not_of(kEnds), instruction.size()));
+  return instruction.substr(0, instruction.find_last_not_of(kEnds) + 1);
+}
+
 /// The special token of the tokenizer that `text` begins with, the longest; nullptr when there is none.
 const SpecialToken* SpecialAt(std::string_view text, const std::vector<SpecialToken>& specials) {
   const SpecialToken* longest = nullptr;
@@ -206,7 +213,8 @@ void ChatEncoder::Write(TemplatePart part, const ChatTurn* turn, bool loss, Writ
       case TemplateItem::Kind::kContent:
       case TemplateItem::Kind::kSpacedContent: {
         std::string_view text = part == TemplatePart::kInput ? turn->input : turn->content;
-        if (template_.trim[static_cast<size_t>(turn->role)]) text = Trimmed(text);
+        const bool of_turn = part != TemplatePart::kInstruction && part != TemplatePart::kText;
+        if (of_turn && template_.trim[static_cast<size_t>(turn->role)]) text = Trimmed(text);
         const size_t before = writer->chat->ids.size();
         WriteContent(text, item.kind == TemplateItem::Kind::kSpacedContent, writer);
         writer->AddToRun(writer->chat->ids.size() - before, text.size(), item_loss);
@@ -261,13 +269,33 @@ std::optional<DocumentProblem> ChatEncoder::WriteTurns(const ChatRecord& record,
       writer.at_start = assistant[i].kind == TemplateItem::Kind::kBos;
     }
   }
-  const uint32_t bos = tokenizer_->identity().bos_id;
-  if (options_.add_bos && (chat->ids.empty() || chat->ids[0] != bos)) {
-    chat->ids.insert(chat->ids.begin(), bos);
-    if (chat->runs.empty() || chat->runs[0].loss) chat->runs.insert(chat->runs.begin(), {.loss = false});
-    ++chat->runs[0].tokens;
-  }
+  AddBos(chat);
   return std::nullopt;
+}
+
+void ChatEncoder::AddBos(EncodedChat* chat) const {
+  const uint32_t bos = tokenizer_->identity().bos_id;
+  if (!options_.add_bos || (!chat->ids.empty() && chat->ids[0] == bos)) return;
+  chat->ids.insert(chat->ids.begin(), bos);
+  if (chat->runs.empty() || chat->runs[0].loss) chat->runs.insert(chat->runs.begin(), {.loss = false});
+  ++chat->runs[0].tokens;
+}
+
+void ChatEncoder::EncodeText(std::string_view instruction, std::string_view text, EncodedChat* chat) const {
+  chat->ids.clear();
+  chat->runs.clear();
+  chat->tokenizer_calls = 0;
+  Writer writer{chat};
+  Write(TemplatePart::kBegin, nullptr, false, &writer);
+  const ChatTurn cleaned = {.content = std::string(CleanInstruction(instruction))};
+  if (cleaned.content.empty()) {
+    Write(TemplatePart::kNoInstruction, nullptr, false, &writer);
+  } else {
+    Write(TemplatePart::kInstruction, &cleaned, false, &writer);
+  }
+  const ChatTurn content = {.content = std::string(text)};
+  Write(TemplatePart::kText, &content, true, &writer);
+  AddBos(chat);
 }
 
 std::optional<DocumentProblem> ChatEncoder::Encode(const ChatRecord& record, EncodedChat* chat) const {

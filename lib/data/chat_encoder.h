@@ -45,6 +45,9 @@ class ChatEncoder {
   /// The ids after which the model answers: what Encode gives before the answer's first token. The last turn
   /// of `record` must be the user's.
   std::optional<DocumentProblem> EncodePrompt(const ChatRecord& record, std::vector<uint32_t>* ids) const;
+  /// A text of a contrastive record: `runs` are its instruction and what is pooled, or the latter alone. The
+  /// instruction loses tabs, newlines, spaces and colons at its ends. Text without a token has no pooled run.
+  void EncodeText(std::string_view instruction, std::string_view text, EncodedChat* chat) const;
   /// What ends an answer in training: the ids between {content} and ], for generation to stop at. May be
   /// empty.
   const std::vector<uint32_t>& answer_end() const { return answer_end_; }
@@ -69,6 +72,7 @@ class ChatEncoder {
   void TokenizeLiterals();
   void Write(TemplatePart part, const ChatTurn* turn, bool loss, Writer* writer) const;
   void WriteContent(std::string_view text, bool spaced, Writer* writer) const;
+  void AddBos(EncodedChat* chat) const;
   /// All turns; of the last one, when it is the user's, and `prompt`, also the beginning of the answer.
   std::optional<DocumentProblem> WriteTurns(const ChatRecord& record, bool prompt, EncodedChat* chat) const;
 

@@ -23,6 +23,16 @@ constexpr BuiltIn kBuiltIns[] = {
      R"(system {content} "\n"
 user {content} "\n"
 assistant [ {content} {eos} ]
+instruction {content} "\n"
+)"},
+    {"grit",
+     R"(begin {bos}
+user "<|user|>\n" {content}
+assistant "\n<|assistant|>\n" [ {content} {eos} ]
+between "\n"
+trim assistant
+instruction "<|user|>\n" {content} "\n<|embed|>\n"
+no-instruction "<|embed|>\n"
 )"},
     {"qa-space",
      R"(user {content} " "
@@ -65,7 +75,8 @@ between "\n\n"
 
 constexpr const char* kPartNames[kTemplatePartCount] = {"begin",  "no-system", "no-system-with-input",
                                                         "system", "user",      "user-after-system",
-                                                        "input",  "assistant", "between"};
+                                                        "input",  "assistant", "between",
+                                                        "instruction", "no-instruction", "text"};
 
 /// Reads the items of one line.
 class LineParser {
@@ -156,13 +167,14 @@ void CheckPart(TemplatePart part, const std::vector<TemplateItem>& items, const 
     case TemplatePart::kNoSystem:
     case TemplatePart::kNoSystemWithInput:
     case TemplatePart::kBetween:
+    case TemplatePart::kNoInstruction:
       if (contents > 0) throw line.Bad("has no turn that {content} could stand for");
       break;
     default:
       if (contents != 1) throw line.Bad("needs {content} once");
   }
-  if (part != TemplatePart::kAssistant) {
-    if (has_loss) throw line.Bad("is not predicted: [ and ] belong into the line of the assistant");
+  if (part != TemplatePart::kAssistant && part != TemplatePart::kText) {
+    if (has_loss) throw line.Bad("is not predicted: [ and ] belong into the line of the assistant, or of a text");
     return;
   }
   const auto content = std::find_if(items.begin(), items.end(), IsContent);
@@ -170,6 +182,7 @@ void CheckPart(TemplatePart part, const std::vector<TemplateItem>& items, const 
   if (std::any_of(items.begin(), content, [](const TemplateItem& item) { return item.loss; })) {
     throw line.Bad("has something between [ and {content}, which no prompt of inference could tell apart");
   }
+  if (part == TemplatePart::kText && !items.back().loss) throw line.Bad("has something behind its ]");
 }
 
 void ParseTrim(LineParser* line, ChatTemplate* chat_template) {
@@ -235,6 +248,7 @@ ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name) {
                 std::string("has no line ") + kPartNames[static_cast<size_t>(part)], "",
                 "see CHAT TEMPLATES in pretokenize(1)");
   }
+  fill(TemplatePart::kText, {{TemplateItem::Kind::kContent, "", true}});
   fill(TemplatePart::kUserAfterSystem, chat_template.part(TemplatePart::kUser));
   fill(TemplatePart::kNoSystemWithInput, chat_template.part(TemplatePart::kNoSystem));
   fill(TemplatePart::kInput,
@@ -245,7 +259,11 @@ ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name) {
 ChatTemplate LoadChatTemplate(const std::string& name_or_path) {
   constexpr uint64_t kMaxTemplateBytes = 1 << 20;
   const std::string_view built_in = BuiltInTemplateText(name_or_path);
-  if (!built_in.empty()) return ParseChatTemplate(built_in, name_or_path);
+  if (!built_in.empty()) {
+    ChatTemplate chat_template = ParseChatTemplate(built_in, name_or_path);
+    chat_template.marks_are_text = name_or_path == "grit";
+    return chat_template;
+  }
   std::string names;
   for (const std::string& name : BuiltInTemplateNames()) names += (names.empty() ? "" : ", ") + name;
   try {

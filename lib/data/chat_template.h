@@ -21,6 +21,12 @@
 ///   trim                  roles whose content loses white space at both ends, as words: system user
 ///   assistant
 ///
+/// Of contrastive records, each text of which is written by itself:
+///
+///   instruction           before a text, with its instruction
+///   no-instruction        before a text without one
+///   text                  the text; between [ and ] is what is pooled (default: [ {content} ])
+///
 /// user and assistant are required. Without system, a conversation with a system turn does not fit.
 #pragma once
 
@@ -47,20 +53,25 @@ enum class TemplatePart : uint8_t {
   kUserAfterSystem,
   kInput,
   kAssistant,
-  kBetween
+  kBetween,
+  kInstruction,
+  kNoInstruction,
+  kText
 };
-inline constexpr size_t kTemplatePartCount = 9;
+inline constexpr size_t kTemplatePartCount = 12;
 
 struct ChatTemplate {
   std::string name;  ///< of a built-in one, or the path
   std::string text;  ///< the lines, without comments: what provenance keeps
   std::array<std::vector<TemplateItem>, kTemplatePartCount> parts;
   std::array<bool, 3> trim = {};  ///< by ChatRole
+  bool marks_are_text = false;  ///< its <|marks|> are ordinary text to the models trained with it
 
   const std::vector<TemplateItem>& part(TemplatePart which) const {
     return parts[static_cast<size_t>(which)];
   }
   bool has_system() const { return !part(TemplatePart::kSystem).empty(); }
+  bool has_instruction() const { return !part(TemplatePart::kInstruction).empty(); }
 };
 
 /// The names of the built-in templates.

@@ -17,10 +17,14 @@ class TextOutput {
     if (as_jsonl_) {
       nlohmann::ordered_json line = {{"doc", document}, {"text", text}};
       if (!segments.empty()) line["segments"] = segments;
-      writer_.Write(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+      WriteLine(line);
     } else {
       writer_.Write(text);
+      writer_.Write("\n");
     }
+  }
+  void WriteLine(const nlohmann::ordered_json& line) {
+    writer_.Write(line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
     writer_.Write("\n");
   }
   void Flush() { writer_.Flush(); }
@@ -31,7 +35,8 @@ class TextOutput {
 };
 
 void AddToRuns(const DocumentPiece& piece, std::vector<LossRun>* runs) {
-  if (runs->empty() || runs->back().loss != piece.loss) runs->push_back({.loss = piece.loss});
+  if (runs->empty() || runs->back().loss != piece.loss || piece.begins_text)
+    runs->push_back({.loss = piece.loss, .begins_text = piece.begins_text, .role = piece.role});
   runs->back().tokens += piece.tokens.size();
 }
 
@@ -54,6 +59,39 @@ nlohmann::ordered_json SegmentsOf(std::span<const uint32_t> ids, const std::vect
   return segments;
 }
 
+/// A contrastive record: its texts as [what stands before it, text], or a line each.
+void WriteRecord(std::span<const uint32_t> ids, std::span<const LossRun> runs, const Tokenizer& tokenizer,
+                 uint64_t document, bool as_jsonl, TextOutput* output) {
+  nlohmann::ordered_json line = {{"doc", document},
+                                 {"query", nullptr},
+                                 {"pos", nlohmann::ordered_json::array()},
+                                 {"neg", nlohmann::ordered_json::array()}};
+  while (!runs.empty()) {
+    const size_t count = runs.front().loss ? 1 : 2;
+    const uint64_t instruction = count == 2 ? runs.front().tokens : 0;
+    const uint64_t tokens = instruction + runs[count - 1].tokens;
+    const std::string whole = tokenizer.Decode(ids.first(tokens));
+    const std::string before = tokenizer.Decode(ids.first(instruction));
+    const TextRole role = runs.front().role;
+    if (!as_jsonl) {
+      output->Write(whole, nullptr, document);
+    } else {
+      const std::string text = whole.starts_with(before)
+                                   ? whole.substr(before.size())
+                                   : tokenizer.Decode(ids.subspan(instruction, tokens - instruction));
+      const nlohmann::ordered_json pair = {before, text};
+      if (role == TextRole::kQuery) {
+        line["query"] = pair;
+      } else {
+        line[TextRoleName(role)].push_back(pair);
+      }
+    }
+    ids = ids.subspan(tokens);
+    runs = runs.subspan(count);
+  }
+  if (as_jsonl) output->WriteLine(line);
+}
+
 }  // namespace
 
 TokenStreamTotals RunDecode(const DecodeJobOptions& options, ProgressMode progress_mode) {
@@ -68,7 +106,9 @@ TokenStreamTotals RunDecode(const DecodeJobOptions& options, ProgressMode progre
     if (at_limit()) break;
     TokenStreamReader reader(DecompressIfNeeded(OpenSource(path)));
     const auto tokenizer = TokenizerFromIdentity(reader.header().tokenizer);
-    const bool has_segments = options.as_jsonl && reader.header().record_kind == RecordKind::kSft;
+    const bool contrastive = reader.header().record_kind == RecordKind::kContrastive;
+    const bool has_segments =
+        contrastive || (options.as_jsonl && reader.header().record_kind == RecordKind::kSft);
     DocumentPiece piece;
     while (!at_limit() && reader.Next(&piece)) {
       ThrowIfStopped();
@@ -77,7 +117,11 @@ TokenStreamTotals RunDecode(const DecodeJobOptions& options, ProgressMode progre
       totals.tokens += piece.tokens.size();
       totals.source_bytes += piece.source_bytes;
       if (!piece.ends) continue;
-      output.Write(tokenizer->Decode(ids), SegmentsOf(ids, runs, *tokenizer), totals.documents);
+      if (contrastive) {
+        WriteRecord(ids, runs, *tokenizer, totals.documents, options.as_jsonl, &output);
+      } else {
+        output.Write(tokenizer->Decode(ids), SegmentsOf(ids, runs, *tokenizer), totals.documents);
+      }
       ids.clear();
       runs.clear();
       ++totals.documents;

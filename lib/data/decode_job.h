@@ -14,7 +14,9 @@ struct DecodeJobOptions {
   std::vector<std::string> inputs = {"-"};  ///< token streams, plain or compressed; "-" is standard input
   std::string output = "-";
   bool as_jsonl = false;  ///< {"doc":0,"text":"..."} a document instead of its text and a newline; of sft
-                          ///< records with "segments":[{"loss":false,"tokens":12,"text":"..."},...]
+                          ///< records with "segments":[{"loss":false,"tokens":12,"text":"..."},...];
+                          ///< of contrastive ones {"doc":0,"query":[I,T],"pos":[[I,T],...],"neg":[...]}, where I
+                          ///< is what stands before the text T, instruction and template
   uint64_t limit = 0;     ///< stop after so many documents; 0: none
 };
 

@@ -21,7 +21,9 @@ class TokenStreamOutput final : public DocumentOutput {
                      .begins = i == 0,
                      .ends = i + 1 == runs.size(),
                      .source_bytes = runs[i].source_bytes,
-                     .loss = runs[i].loss});
+                     .loss = runs[i].loss,
+                     .begins_text = runs[i].begins_text,
+                     .role = runs[i].role});
       ids = ids.subspan(runs[i].tokens);
     }
     totals_ = writer_.totals();
@@ -38,12 +40,14 @@ class TokenStreamOutput final : public DocumentOutput {
 
 class JsonlOutput final : public DocumentOutput {
  public:
-  explicit JsonlOutput(std::unique_ptr<ByteSink> sink) : sink_(std::move(sink)), writer_(sink_.get()) {}
+  JsonlOutput(std::unique_ptr<ByteSink> sink, RecordKind records)
+      : sink_(std::move(sink)), records_(records), writer_(sink_.get()) {}
   void Write(std::span<const uint32_t> ids, uint64_t source_bytes) override {
     WriteIds(ids, source_bytes);
     writer_.Write("]}\n");
   }
   void WriteRuns(std::span<const uint32_t> ids, std::span<const LossRun> runs) override {
+    if (records_ == RecordKind::kContrastive) return WriteTexts(ids, runs);
     uint64_t source_bytes = 0, begin = 0;
     std::string spans;
     for (const LossRun& run : runs) {
@@ -66,18 +70,57 @@ class JsonlOutput final : public DocumentOutput {
   /// {"doc":0,"ids":[1,2
   void WriteIds(std::span<const uint32_t> ids, uint64_t source_bytes) {
     writer_.Write("{\"doc\":" + std::to_string(totals_.documents) + ",\"ids\":[");
+    WriteNumbers(ids);
+    Count(ids.size(), source_bytes);
+  }
+
+  /// 1,2
+  void WriteNumbers(std::span<const uint32_t> ids) {
     char text[16] = {','};
     for (size_t i = 0; i < ids.size(); ++i) {
       const char* end = std::to_chars(text + 1, text + sizeof(text), ids[i]).ptr;
       const char* begin = i == 0 ? text + 1 : text;
       writer_.Write({begin, static_cast<size_t>(end - begin)});
     }
+  }
+
+  void Count(uint64_t tokens, uint64_t source_bytes) {
     ++totals_.documents;
-    totals_.tokens += ids.size();
+    totals_.tokens += tokens;
     totals_.source_bytes += source_bytes;
   }
 
+  /// {"doc":0,"query":{"instruction_tokens":1,"ids":[1,2]},"pos":[{...}],"neg":[{...}]}
+  void WriteTexts(std::span<const uint32_t> ids, std::span<const LossRun> runs) {
+    uint64_t source_bytes = 0;
+    for (const LossRun& run : runs) source_bytes += run.source_bytes;
+    writer_.Write("{\"doc\":" + std::to_string(totals_.documents) + ",\"query\":");
+    Count(ids.size(), source_bytes);
+    TextRole role = TextRole::kQuery;
+    bool negatives = false;
+    while (!runs.empty()) {
+      const LossRun& first = runs.front();
+      const bool has_instruction = !first.loss && runs.size() > 1;
+      const uint64_t instruction = has_instruction ? first.tokens : 0;
+      const uint64_t tokens = has_instruction ? first.tokens + runs[1].tokens : first.tokens;
+      if (first.role != role) {
+        writer_.Write(role == TextRole::kQuery ? ",\"pos\":[" : "],\"neg\":[");
+        negatives = first.role == TextRole::kNegative;
+      } else if (role != TextRole::kQuery) {
+        writer_.Write(",");
+      }
+      role = first.role;
+      writer_.Write("{\"instruction_tokens\":" + std::to_string(instruction) + ",\"ids\":[");
+      WriteNumbers(ids.first(tokens));
+      writer_.Write("]}");
+      ids = ids.subspan(tokens);
+      runs = runs.subspan(has_instruction ? 2 : 1);
+    }
+    writer_.Write(negatives ? "]}\n" : "],\"neg\":[]}\n");
+  }
+
   std::unique_ptr<ByteSink> sink_;
+  const RecordKind records_;
   TextWriter writer_;
 };
 
@@ -97,7 +140,8 @@ void TextWriter::Flush() {
 std::unique_ptr<DocumentOutput> OpenDocumentOutput(const std::string& path, OutputFormat format,
                                                    const TokenStreamHeader& header, bool allow_terminal) {
   auto sink = OpenSink(path, format == OutputFormat::kTokens, allow_terminal);
-  if (format == OutputFormat::kJsonl) return std::make_unique<JsonlOutput>(std::move(sink));
+  if (format == OutputFormat::kJsonl)
+    return std::make_unique<JsonlOutput>(std::move(sink), header.record_kind);
   return std::make_unique<TokenStreamOutput>(std::move(sink), header);
 }
 

@@ -12,11 +12,13 @@ namespace trainwright {
 
 enum class OutputFormat { kTokens, kJsonl };
 
-/// Tokens in a row that are predicted, or not.
+/// Tokens in a row that are predicted, or not; of a contrastive record, pooled or not.
 struct LossRun {
   uint64_t tokens = 0;
   uint64_t source_bytes = 0;  ///< of the record's own text in them
   bool loss = true;
+  bool begins_text = false;          ///< of contrastive records, as in DocumentPiece
+  TextRole role = TextRole::kQuery;  ///< likewise
 };
 
 /// One output. Nothing is visible in a file before Commit().
@@ -24,7 +26,7 @@ class DocumentOutput {
  public:
   virtual ~DocumentOutput() = default;
   virtual void Write(std::span<const uint32_t> ids, uint64_t source_bytes) = 0;
-  /// Likewise of an sft record. \param runs of all ids, in order
+  /// Likewise of an sft or contrastive record. \param runs of all ids, in order
   virtual void WriteRuns(std::span<const uint32_t> ids, std::span<const LossRun> runs) = 0;
   /// Ends the stream with its trailer and commits the file. Called once, last. \throws Error{kIo}
   virtual void Commit() = 0;

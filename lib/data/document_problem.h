@@ -17,11 +17,14 @@ enum class SkipReason : uint8_t {
   kTooLong,
   kBadTurns,       ///< sft: roles that are unknown or out of order
   kEmptyResponse,  ///< sft: nothing to learn
+  kBadRecord,      ///< contrastive: a query or texts that are not of the known shape
+  kEmptyText,      ///< contrastive: a text without a character, or without a token
 };
-inline constexpr size_t kSkipReasonCount = 7;
+inline constexpr size_t kSkipReasonCount = 9;
 /// Names as the JSON summary has them.
 inline constexpr std::array<const char*, kSkipReasonCount> kSkipReasonNames = {
-    "bad_json", "missing_key", "not_a_string", "invalid_utf8", "too_long", "bad_turns", "empty_response"};
+    "bad_json", "missing_key", "not_a_string", "invalid_utf8", "too_long", "bad_turns", "empty_response",
+    "bad_record", "empty_text"};
 
 struct DocumentProblem {
   SkipReason reason = SkipReason::kBadJson;

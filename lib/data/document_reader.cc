@@ -3,34 +3,20 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/data/input_slice.h"
 
 namespace trainwright {
 namespace {
 
-/// Counts what is read from the source under a decompressor.
-class CountingSource final : public ByteSource {
- public:
-  CountingSource(std::unique_ptr<ByteSource> source, uint64_t* count)
-      : source_(std::move(source)), count_(count) {}
-  size_t Read(uint8_t* out, size_t size) override {
-    const size_t done = source_->Read(out, size);
-    *count_ += done;
-    return done;
-  }
-  const std::string& name() const override { return source_->name(); }
-
- private:
-  std::unique_ptr<ByteSource> source_;
-  uint64_t* count_;
-};
-
 uint64_t TotalSize(const std::vector<DocumentInput>& inputs) {
   uint64_t total = 0;
   for (const DocumentInput& input : inputs) {
+    if (input.begin > 0 || input.end != UINT64_MAX) return 0;
     struct stat info;
     const bool known = input.path == "-" ? fstat(0, &info) == 0 : stat(input.path.c_str(), &info) == 0;
     if (!known || !S_ISREG(info.st_mode)) return 0;
@@ -39,14 +25,25 @@ uint64_t TotalSize(const std::vector<DocumentInput>& inputs) {
   return total;
 }
 
+/// Its compressed columns are no lines, and tokenizers of bytes would take them for some.
+void RefuseParquet(const std::string& name, bool guessed, std::string_view start) {
+  constexpr std::string_view kStartOfPages = "PAR1\x15";
+  const bool is_parquet =
+      name.ends_with(".parquet") ? start.starts_with("PAR1") : guessed && start.starts_with(kStartOfPages);
+  if (!is_parquet) return;
+  throw Error(ErrorCode::kBadInput, name, "is parquet, and not to be read as lines or JSON", "",
+              "--format parquet reads it, from a file");
+}
+
 }  // namespace
 
 InputFormat ParseInputFormat(const std::string& name) {
   for (const InputFormat format :
-       {InputFormat::kLines, InputFormat::kJsonl, InputFormat::kNul, InputFormat::kFile}) {
+       {InputFormat::kLines, InputFormat::kJsonl, InputFormat::kNul, InputFormat::kFile,
+        InputFormat::kParquet}) {
     if (name == NameOf(format)) return format;
   }
-  throw Error(ErrorCode::kUsage, "--format", "\"" + name + "\" is none of auto, lines, jsonl, nul, file");
+  throw Error(ErrorCode::kUsage, "--format", "\"" + name + "\" is none of auto, lines, jsonl, nul, file, parquet");
 }
 
 const char* NameOf(InputFormat format) {
@@ -59,25 +56,35 @@ const char* NameOf(InputFormat format) {
       return "nul";
     case InputFormat::kFile:
       return "file";
+    case InputFormat::kParquet:
+      return "parquet";
   }
   return "";
 }
 
 InputFormat GuessInputFormat(const std::string& path, bool has_keys) {
-  if (has_keys) return InputFormat::kJsonl;
   std::string_view name = path;
   for (const std::string_view compressed : {".gz", ".zst"}) {
     if (name.ends_with(compressed)) name.remove_suffix(compressed.size());
   }
+  // Behind .parquet, .gz is not undone, and the reader of parquet says that the file is none.
+  if (name.ends_with(".parquet")) return InputFormat::kParquet;
+  if (has_keys) return InputFormat::kJsonl;
   const bool json = name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.ends_with(".json");
   return json ? InputFormat::kJsonl : InputFormat::kLines;
 }
 
-DocumentReader::DocumentReader(std::vector<DocumentInput> inputs, uint64_t max_document_bytes)
+DocumentReader::DocumentReader(std::vector<DocumentInput> inputs, uint64_t max_document_bytes,
+                               std::vector<std::string> columns)
     : inputs_(std::move(inputs)),
       max_document_bytes_(max_document_bytes),
+      columns_(std::move(columns)),
       stored_bytes_total_(TotalSize(inputs_)),
-      buffer_(kBatchBytes) {}
+      buffer_(kBatchBytes) {
+  for (const DocumentInput& input : inputs_) {
+    if (input.format == InputFormat::kParquet) ParquetFile::RequirePlugin(input.path);
+  }
+}
 
 DocumentReader::~DocumentReader() = default;
 
@@ -88,7 +95,16 @@ uint64_t DocumentReader::stored_bytes_read() const {
 bool DocumentReader::OpenNext() {
   if (next_input_ == inputs_.size()) return false;
   const DocumentInput& input = inputs_[next_input_++];
-  source_ = DecompressIfNeeded(std::make_unique<CountingSource>(OpenSource(input.path), &stored_bytes_read_));
+  if (input.format == InputFormat::kParquet) {
+    parquet_ = std::make_unique<ParquetFile>(input.path, columns_);
+    stored_bytes_before_ = stored_bytes_read_;
+    records_done_ = std::min(input.begin, parquet_->rows());
+    end_row_ = std::min(input.end, parquet_->rows());
+    if (records_done_ > 0) parquet_->Seek(records_done_);
+    return true;
+  }
+  source_ = OpenRecordRange(input, &stored_bytes_read_);
+  skipped_bytes_ = input.begin;
   format_ = input.format;
   records_done_ = 0;
   first_read_ = true;
@@ -119,10 +135,57 @@ void DocumentReader::Split(size_t scanned, RecordBatch* batch) {
   }
 }
 
+/// The columns of a row, joined as a document, or why there is none.
+void DocumentReader::AppendRow(const ParquetCell* cells, RecordBatch* batch) const {
+  const size_t index = batch->records.size(), begin = batch->bytes.size();
+  std::optional<DocumentProblem> problem;
+  for (size_t i = 0; i < columns_.size() && !problem; ++i) {
+    const ParquetColumn& column = parquet_->column(i);
+    const std::string name = "column \"" + columns_[i] + "\"";
+    if (column.kind == ParquetColumnKind::kMissing) {
+      problem = {SkipReason::kMissingKey, "no " + name, {}, "--key names one of its columns: " + parquet_->column_names()};
+    } else if (column.kind == ParquetColumnKind::kOtherType) {
+      problem = {SkipReason::kNotAString, name + " is " + column.type + ", not text", {}, {}};
+    } else if (cells[i].data == nullptr) {
+      problem = {SkipReason::kNotAString, name + " is null, not a string", {}, {}};
+    } else {
+      if (i > 0) batch->bytes.push_back('\n');
+      batch->bytes.append(cells[i].data, cells[i].size_bytes);
+    }
+  }
+  const bool too_long = batch->bytes.size() - begin > max_document_bytes_;
+  if (problem || too_long) batch->bytes.resize(begin);
+  batch->records.push_back({begin, batch->bytes.size(), too_long && !problem});
+  batch->bytes.push_back('\0');
+  if (problem) batch->problems.emplace(index, *std::move(problem));
+}
+
+/// \returns false at the end of the file's rows
+bool DocumentReader::NextRows(RecordBatch* batch) {
+  constexpr uint64_t kMaxRows = 4096;
+  *batch = {parquet_->path(), InputFormat::kParquet, records_done_ + 1, 0, {}, {}, {}};
+  const ParquetRows rows =
+      records_done_ < end_row_ ? parquet_->Next(std::min(end_row_ - records_done_, kMaxRows)) : ParquetRows{};
+  for (size_t row = 0; row < rows.count; ++row) AppendRow(&rows.cells[row * columns_.size()], batch);
+  records_done_ += rows.count;
+  input_bytes_ += batch->bytes.size();
+  input_hash_.Update(AsBytes(batch->bytes));
+  const double share = parquet_->rows() > 0 ? static_cast<double>(records_done_) / static_cast<double>(parquet_->rows()) : 1;
+  stored_bytes_read_ =
+      stored_bytes_before_ + static_cast<uint64_t>(share * static_cast<double>(parquet_->size_bytes()));
+  if (rows.count > 0) return true;
+  parquet_.reset();
+  return false;
+}
+
 bool DocumentReader::Next(RecordBatch* batch) {
   while (true) {
-    if (source_ == nullptr && !OpenNext()) return false;
-    *batch = {source_->name(), format_, records_done_ + 1, std::move(carry_), {}};
+    if (source_ == nullptr && parquet_ == nullptr && !OpenNext()) return false;
+    if (parquet_ != nullptr) {
+      if (NextRows(batch)) return true;
+      continue;
+    }
+    *batch = {source_->name(), format_, records_done_ + 1, skipped_bytes_, std::move(carry_), {}, {}};
     carry_.clear();
     size_t tail = 0;  // where the record that has not ended begins
     bool ended = false;
@@ -132,7 +195,10 @@ bool DocumentReader::Next(RecordBatch* batch) {
       const ByteSpan read(buffer_.data(), count);
       input_bytes_ += count;
       input_hash_.Update(read);
-      if (first_read_) WarnOfJson(AsText(read));
+      if (first_read_) {
+        RefuseParquet(source_->name(), inputs_[next_input_ - 1].guessed, AsText(read));
+        WarnOfJson(AsText(read));
+      }
       first_read_ = false;
       const size_t scanned = batch->bytes.size();
       batch->bytes.append(AsText(read));

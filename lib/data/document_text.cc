@@ -14,6 +14,7 @@ std::optional<DocumentProblem> DocumentText::Read(const RecordBatch& batch, size
   replaced_bytes_ = 0;
   const Record& record = batch.records[index];
   if (record.too_long) return DocumentProblem{SkipReason::kTooLong, "longer than --max-document", {}, {}};
+  if (const auto known = batch.problems.find(index); known != batch.problems.end()) return known->second;
   const std::string_view raw = RawRecord(batch, index);
   if (batch.format == InputFormat::kJsonl) return ReadJson(raw, text);
   *text = raw;
@@ -46,20 +47,24 @@ std::string_view RawRecord(const RecordBatch& batch, size_t index) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   const Record& record = batch.records[index];
   std::string_view raw = std::string_view(batch.bytes).substr(record.begin, record.end - record.begin);
-  if (batch.format == InputFormat::kJsonl && batch.first_record + index == 1 && raw.starts_with(kByteOrderMark)) {
+  if (batch.format == InputFormat::kJsonl && batch.first_record + index == 1 && batch.skipped_bytes == 0 &&
+      raw.starts_with(kByteOrderMark)) {
     raw.remove_prefix(kByteOrderMark.size());
   }
   return raw;
 }
 
+std::string PlaceOf(const RecordBatch& batch, size_t index) {
+  if (batch.format == InputFormat::kFile) return "";
+  const std::string behind =
+      batch.skipped_bytes > 0 ? " of those behind byte " + std::to_string(batch.skipped_bytes) : "";
+  if (batch.format == InputFormat::kParquet) return "row " + std::to_string(batch.first_record + index);
+  return (batch.format == InputFormat::kNul ? "document " : "line ") +
+         std::to_string(batch.first_record + index) + behind;
+}
+
 Error ErrorOf(const DocumentProblem& problem, const RecordBatch& batch, size_t index) {
-  const std::string number = std::to_string(batch.first_record + index);
-  std::string place;
-  if (batch.format == InputFormat::kNul) {
-    place = "document " + number;
-  } else if (batch.format != InputFormat::kFile) {
-    place = "line " + number;
-  }
+  std::string place = PlaceOf(batch, index);
   if (problem.byte) place += (place.empty() ? "byte " : ", byte ") + std::to_string(*problem.byte);
   std::string hint = "--on-error skip leaves such documents out and counts them";
   switch (problem.reason) {
@@ -76,6 +81,8 @@ Error ErrorOf(const DocumentProblem& problem, const RecordBatch& batch, size_t i
     case SkipReason::kBadJson:
     case SkipReason::kBadTurns:
     case SkipReason::kEmptyResponse:
+    case SkipReason::kBadRecord:
+    case SkipReason::kEmptyText:
       break;
   }
   if (!problem.hint.empty()) hint = problem.hint + ", --on-error skip leaves such documents out and counts them";

@@ -16,7 +16,7 @@
 namespace trainwright {
 
 struct DocumentTextOptions {
-  /// Where a JSON line keeps its text; several values are joined with newlines.
+  /// Where a JSON line or a parquet file keeps its text; several values are joined with newlines.
   std::vector<std::string> keys = {"text"};
   /// Whether text must be valid UTF-8 (for tokenizers of characters). JSON must always be.
   bool require_utf8 = true;
@@ -46,6 +46,9 @@ class DocumentText {
 /// batch.records[index] as it is, without the byte order mark that a JSON file may begin with; valid while the
 /// batch lives.
 std::string_view RawRecord(const RecordBatch& batch, size_t index);
+
+/// Where batch.records[index] is in its source: "line 3", "document 3", "row 3"; "" when it is all of it.
+std::string PlaceOf(const RecordBatch& batch, size_t index);
 
 /// The error that a problem is, with the file's name and the line (or the document's number). Kind{kBadInput}
 Error ErrorOf(const DocumentProblem& problem, const RecordBatch& batch, size_t index);

@@ -9,11 +9,14 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/base/signals.h"
-#include "lib/data/shard_folder_writer.h"
+#include "lib/base/units.h"
+#include "lib/data/shard_output.h"
+#include "lib/data/shard_set_writer.h"
+#include "lib/data/token_stream_set.h"
 #include "lib/formats/provenance.h"
+#include "lib/formats/shard_set.h"
+#include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
-#include "lib/io/ordered_workers.h"
 
 namespace trainwright {
 namespace {
@@ -21,7 +24,7 @@ namespace {
 constexpr uint32_t kFrameTokens = 32768;
 
 // The pieces of several token streams, one stream after the other.
-class TokenStreams {
+class TokenStreams final : public TokenDocuments {
  public:
   // Every header is read at once, so that a wrong tokenizer is found before the work. Only what cannot be
   // opened twice (pipes) stays open from then on.
@@ -34,12 +37,12 @@ class TokenStreams {
     }
   }
 
-  const TokenStreamHeader& header() const { return *header_; }
+  const TokenStreamHeader& header() const override { return *header_; }
   // The distinct ways in which the streams were made. Their hashes would be known to a reader of files only,
   // and pipes must give the same bytes.
-  const std::vector<ProvenanceInput>& provenance() const { return provenance_; }
+  const std::vector<ProvenanceInput>& provenance() const override { return provenance_; }
 
-  [[nodiscard]] bool Next(DocumentPiece* piece) {
+  [[nodiscard]] bool Next(DocumentPiece* piece) override {
     while (current_ < paths_.size()) {
       if (!opened_[current_]) opened_[current_] = Open(current_);
       if (opened_[current_]->Next(piece)) return true;
@@ -85,139 +88,6 @@ class TokenStreams {
   size_t current_ = 0;
 };
 
-// Where finished shards go.
-class ShardOutput {
- public:
-  virtual ~ShardOutput() = default;
-  virtual ByteSink* OpenShard() = 0;
-  virtual void CommitShard(const ShardWriter& finished) = 0;
-  virtual void Seal(const ShardSetHeader& header) = 0;
-};
-
-class StreamOutput final : public ShardOutput {
- public:
-  StreamOutput(const std::string& path, bool allow_terminal) {
-    if (path != "-") {
-      RemoveStaleTemporaries(FolderOf(path), std::filesystem::path(path).filename().string() + ".tmp-");
-    }
-    sink_ = OpenSink(path, /*binary=*/true, allow_terminal);
-  }
-  ByteSink* OpenShard() override { return sink_.get(); }
-  void CommitShard(const ShardWriter&) override {}
-  void Seal(const ShardSetHeader&) override { sink_->Commit(); }
-
- private:
-  std::unique_ptr<ByteSink> sink_;
-};
-
-class FolderOutput final : public ShardOutput {
- public:
-  explicit FolderOutput(const std::string& folder) : writer_(folder) {}
-  ByteSink* OpenShard() override { return writer_.OpenShard(); }
-  void CommitShard(const ShardWriter& finished) override { writer_.CommitShard(finished); }
-  void Seal(const ShardSetHeader& header) override { writer_.Seal(header); }
-
- private:
-  ShardFolderWriter writer_;
-};
-
-std::unique_ptr<ShardOutput> OpenOutput(const PackJobOptions& options) {
-  const std::string& path = options.output;
-  if (path != "-" && (path.ends_with('/') || std::filesystem::is_directory(path))) {
-    return std::make_unique<FolderOutput>(path);
-  }
-  return std::make_unique<StreamOutput>(path, options.allow_terminal);
-}
-
-// Groups chunks into frames, compresses those in parallel and writes them in order, a shard after the other.
-class ShardSetWriter {
- public:
-  ShardSetWriter(const ShardSetHeader& header, const PackJobOptions& options, ShardOutput* output)
-      : header_(header),
-        shard_size_bytes_(options.shard_size_bytes),
-        output_(output),
-        workers_(options.threads, static_cast<size_t>(options.threads) + 2,
-                 [this, level = options.level](int, Job job) {
-                   return Done{EncodeFrame(header_, job.chunks, job.first_chunk, level), job.tokens_dropped};
-                 }) {
-    summary_.header = header;
-    summary_.header.tokenizer.model.clear();
-  }
-
-  // `tokens_dropped`: by the packer so far. It travels with the frames, so that a shard's share of it does
-  // not depend on how many frames are under way.
-  void Add(Chunk chunk, uint64_t tokens_dropped) {
-    chunks_.push_back(std::move(chunk));
-    if (chunks_.size() == header_.chunks_per_frame) PushFrame(tokens_dropped);
-  }
-
-  ShardSetSummary Finish(uint64_t tokens_dropped) {
-    if (!chunks_.empty()) PushFrame(tokens_dropped);
-    while (!workers_.empty()) WriteFrame();
-    if (!shard_) return summary_;
-    dropped_in_shard_ += tokens_dropped - dropped_in_frames_;
-    CloseShard(/*last=*/true);
-    summary_.content_sha256 = content_.Digest();
-    return summary_;
-  }
-
- private:
-  struct Job {
-    std::vector<Chunk> chunks;
-    uint64_t first_chunk;
-    uint64_t tokens_dropped;
-  };
-  struct Done {
-    EncodedFrame frame;
-    uint64_t tokens_dropped;
-  };
-
-  void PushFrame(uint64_t tokens_dropped) {
-    ThrowIfStopped();
-    if (workers_.full()) WriteFrame();
-    const uint64_t first_chunk = chunks_pushed_;
-    chunks_pushed_ += chunks_.size();
-    workers_.Push({std::exchange(chunks_, {}), first_chunk, tokens_dropped - dropped_in_frames_});
-    dropped_in_frames_ = tokens_dropped;
-  }
-
-  // A shard is closed when it is known that another follows: its index says whether it is the last.
-  void WriteFrame() {
-    const Done done = workers_.Pop();
-    if (shard_ && shard_->totals().chunks > 0 &&
-        shard_->size_bytes() + done.frame.bytes.size() > shard_size_bytes_) {
-      CloseShard(/*last=*/false);
-    }
-    if (!shard_) {
-      shard_.emplace(output_->OpenShard(), header_, static_cast<uint32_t>(summary_.shards), chunks_written_);
-    }
-    shard_->AddFrame(done.frame);
-    chunks_written_ += done.frame.totals.chunks;
-    summary_.frames_bytes += done.frame.bytes.size();
-    dropped_in_shard_ += done.tokens_dropped;
-  }
-
-  void CloseShard(bool last) {
-    shard_->Finish(last, std::exchange(dropped_in_shard_, 0));
-    output_->CommitShard(*shard_);
-    summary_.totals += shard_->totals();
-    summary_.size_bytes += shard_->size_bytes();
-    ++summary_.shards;
-    content_.Update(shard_->content_sha256());
-    shard_.reset();
-  }
-
-  const ShardSetHeader header_;
-  const uint64_t shard_size_bytes_;
-  ShardOutput* const output_;
-  std::optional<ShardWriter> shard_;
-  ShardSetSummary summary_;
-  Sha256 content_;
-  std::vector<Chunk> chunks_;
-  uint64_t chunks_pushed_ = 0, chunks_written_ = 0, dropped_in_frames_ = 0, dropped_in_shard_ = 0;
-  OrderedWorkers<Job, Done> workers_;
-};
-
 // Short chunks share a frame, which compresses better. Chunks of mode kNone are as short as their documents:
 // 64 of them share one, as long as the longest possible frame stays small.
 uint32_t ChunksPerFrame(const PackerOptions& packer) {
@@ -229,6 +99,18 @@ uint32_t ChunksPerFrame(const PackerOptions& packer) {
 /// What the packer does with these records.
 PackerOptions PackerFor(RecordKind kind, const PackJobOptions& options) {
   PackerOptions packer = options.packer;
+  packer.records = kind;
+  if (kind == RecordKind::kContrastive) {
+    if (!options.overflow_chosen) packer.overflow = OverflowPolicy::kError;
+    const bool concat = packer.mode == PackMode::kConcat;
+    if (concat || packer.overflow == OverflowPolicy::kSplit) {
+      throw Error(ErrorCode::kUsage, concat ? "--mode concat" : "--overflow split",
+                  "cuts records, and a contrastive record stays whole", "",
+                  concat ? "--mode bestfit keeps them whole" : "--overflow error, truncate or drop");
+    }
+    packer.keep_loss_tokens = 0;
+    return packer;
+  }
   if (kind != RecordKind::kSft) {
     if (!options.overflow_chosen) packer.overflow = OverflowPolicy::kSplit;
     packer.keep_loss_tokens = 0;
@@ -242,7 +124,13 @@ PackerOptions PackerFor(RecordKind kind, const PackJobOptions& options) {
   return packer;
 }
 
-ShardSetHeader MakeHeader(const TokenStreams& streams, const PackJobOptions& options) {
+ShardSetHeader MakeHeader(const TokenDocuments& streams, const PackJobOptions& options) {
+  if (options.remap && streams.header().tokenizer.vocab_size > IdCodes::kMaxVocabulary) {
+    throw Error(ErrorCode::kUsage, "--remap",
+                "ranks vocabularies of at most " + std::to_string(IdCodes::kMaxVocabulary) +
+                    " ids, and this one has " + std::to_string(streams.header().tokenizer.vocab_size),
+                "", "pack without --remap");
+  }
   ShardSetHeader header;
   header.tokenizer = streams.header().tokenizer;
   header.record_kind = streams.header().record_kind;
@@ -255,6 +143,7 @@ ShardSetHeader MakeHeader(const TokenStreams& streams, const PackJobOptions& opt
       {"mode", PackModeName(options.packer.mode)}, {"overflow", OverflowPolicyName(options.packer.overflow)},
       {"shard_size", options.shard_size_bytes},    {"zstd", ZSTD_versionString()},
   };
+  if (options.remap) shaping["remap"] = true;
   if (options.packer.mode == PackMode::kBestFit) shaping["window"] = options.packer.window_tokens;
   if (header.record_kind == RecordKind::kSft && options.packer.overflow == OverflowPolicy::kTruncate) {
     shaping["keep_answer"] = options.packer.keep_loss_tokens;
@@ -263,15 +152,86 @@ ShardSetHeader MakeHeader(const TokenStreams& streams, const PackJobOptions& opt
   return header;
 }
 
+std::unique_ptr<TokenDocuments> OpenInput(const PackJobOptions& options) {
+  const ForeignFormat format = FormatOf(options.inputs[0], options.import);
+  if (format == ForeignFormat::kTokens) {
+    RefuseImportOptions(options.import);
+    return std::make_unique<TokenStreams>(WithStreamsOfFolders(options.inputs));
+  }
+  return std::make_unique<ForeignDocuments>(options.inputs, format, options.import);
+}
+
+// Before anything is touched: a folder is not made for a set that is not there.
+void CheckAppend(const PackJobOptions& options) {
+  if (!options.append) return;
+  if (!IsFolderPath(options.output)) {
+    throw Error(ErrorCode::kUsage, "--append",
+                "goes on with a folder of shards, and " + options.output + " is none", "",
+                "name the folder with -o DIR/");
+  }
+  if (!std::filesystem::exists(options.output + "/" + kManifestName)) {
+    throw Error(ErrorCode::kUsage, options.output, "holds no finished set to append to", "",
+                "leave out --append to make one");
+  }
+}
+
+// The header of the set is that of what is appended, but for how that was made.
+void CheckSameSettings(const ShardSetHeader& set, const ShardSetHeader& added, const std::string& folder) {
+  const auto compare = [&](const std::string& what, const std::string& of_set, const std::string& of_added,
+                           const std::string& hint) {
+    if (of_set == of_added) return;
+    throw Error(ErrorCode::kBadInput, folder,
+                "has " + what + " " + of_set + ", and what is to be appended has " + of_added, "", hint);
+  };
+  const auto tokenizer = [](const ShardSetHeader& header) {
+    return header.tokenizer.kind + ", sha256 " + HexEncode(header.tokenizer.sha256);
+  };
+  compare("the tokenizer", tokenizer(set), tokenizer(added), "run pretokenize with the tokenizer of the set");
+  compare("a vocabulary of", std::to_string(set.tokenizer.vocab_size),
+          std::to_string(added.tokenizer.vocab_size), "");
+  if (set.tokenizer != added.tokenizer) {
+    throw Error(ErrorCode::kBadInput, folder, "has another tokenizer than what is to be appended");
+  }
+  compare("records", RecordKindName(set.record_kind), RecordKindName(added.record_kind),
+          "run pretokenize with --records " + std::string(RecordKindName(set.record_kind)));
+  compare("--chunk", std::to_string(set.chunk_tokens), std::to_string(added.chunk_tokens),
+          "append with --chunk " + std::to_string(set.chunk_tokens));
+  compare("--mode", PackModeName(set.mode), PackModeName(added.mode),
+          "append with --mode " + PackModeName(set.mode));
+  compare("--overflow", OverflowPolicyName(set.overflow), OverflowPolicyName(added.overflow),
+          "append with --overflow " + OverflowPolicyName(set.overflow));
+}
+
 }  // namespace
 
 PackReport RunPack(const PackJobOptions& asked, ProgressMode progress_mode) {
-  const std::unique_ptr<ShardOutput> output = OpenOutput(asked);
-  TokenStreams streams(asked.inputs);
+  CheckAppend(asked);
+  const std::unique_ptr<ShardOutput> output = OpenShardOutput(asked.output, asked.allow_terminal);
+  const std::unique_ptr<TokenDocuments> input = OpenInput(asked);
+  TokenDocuments& streams = *input;
   PackJobOptions options = asked;
   options.packer = PackerFor(streams.header().record_kind, asked);
-  const ShardSetHeader header = MakeHeader(streams, options);
-  ShardSetWriter writer(header, options, output.get());
+  ShardSetHeader header = MakeHeader(streams, options);
+  std::unique_ptr<ShardSet> former;
+  if (options.append) {
+    former = ShardSet::Open(options.output);
+    CheckSameSettings(former->header(), header, options.output);
+    if (options.remap && !former->header().id_codes) {
+      throw Error(ErrorCode::kBadInput, options.output, "was packed without --remap", "",
+                  "append without --remap: a set is coded as a whole");
+    }
+    options.remap = false;
+    output->ContinueSealedSet(header.provenance_json);
+    header = former->header();
+  }
+  PackReport report;
+  ShardSetWriter writer(header, {options.level, options.threads, options.shard_size_bytes, options.remap},
+                        output.get());
+  if (former) {
+    report.chunks_before = former->chunks();
+    writer.ContinueBehind(former->shards());
+    former.reset();
+  }
   std::optional<Packer> packer;
   packer.emplace(options.packer,
                  [&](Chunk chunk) { writer.Add(std::move(chunk), packer->counts().tokens_dropped); });
@@ -282,17 +242,17 @@ PackReport RunPack(const PackJobOptions& asked, ProgressMode progress_mode) {
     progress.Update(packer->counts().tokens);
   }
   packer->Finish();
-  PackReport report;
   report.input = packer->counts();
   report.set = writer.Finish(report.input.tokens_dropped);
-  if (report.set.totals.chunks == 0) {
+  if (report.set.totals.chunks == report.chunks_before) {
     throw Error(ErrorCode::kBadInput, options.inputs[0] == "-" ? "standard input" : options.inputs[0],
                 report.input.documents == 0
                     ? "holds no documents"
-                    : "its " + std::to_string(report.input.documents) + " document(s) leave no token to pack",
+                    : "its " + FormatNumberOf(report.input.documents, "document") +
+                          " have no token left to pack",
                 "", "look at the producer's input and flags; pack --overflow drop also drops");
   }
-  output->Seal(header);
+  output->Seal(writer.header());
   return report;
 }
 

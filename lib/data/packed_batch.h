@@ -27,6 +27,10 @@ struct PackedBatch {
   /// \param predicted of each token, whether it becomes a label (1) or not (0); empty: all do
   void AppendSpan(std::span<const uint32_t> tokens, uint32_t next_token,
                   std::span<const uint8_t> predicted = {});
+  void AppendSpan(std::span<const uint16_t> tokens, uint32_t next_token,
+                  std::span<const uint8_t> predicted = {});
+  /// Makes it empty and keeps the memory.
+  void Clear();
 };
 
 }  // namespace trainwright

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/data/ordered_bit_set.h"
+#include "lib/data/best_fit_bins.h"
 
 namespace trainwright {
 namespace {
@@ -141,10 +141,10 @@ class Packer::BestFitLayout final : public Layout {
       : chunk_tokens_(chunk_tokens),
         window_tokens_(std::max<uint64_t>(window_tokens, chunk_tokens)),
         emit_(std::move(emit)),
-        rooms_(chunk_tokens),
-        newest_bin_with_room_(chunk_tokens, kNone) {
+        fit_(chunk_tokens) {
     tokens_.reserve(std::min<uint64_t>(window_tokens_, kReservedTokens) + chunk_tokens_);
     items_.reserve(kWindowItems);
+    sizes_.reserve(kWindowItems);
   }
 
   void Add(std::span<const uint32_t> tokens, std::span<const Segment> segments) override {
@@ -152,11 +152,10 @@ class Packer::BestFitLayout final : public Layout {
       emit_({.segments = {segments.begin(), segments.end()}, .tokens = {tokens.begin(), tokens.end()}});
       return;
     }
-    items_.push_back({.tokens = static_cast<uint32_t>(tokens.size()),
-                      .segments = static_cast<uint32_t>(segments.size()),
+    sizes_.push_back(static_cast<uint32_t>(tokens.size()));
+    items_.push_back({.segments = static_cast<uint32_t>(segments.size()),
                       .first_token = tokens_.size(),
-                      .first_segment = segments_.size(),
-                      .next = kNone});
+                      .first_segment = segments_.size()});
     segments_.insert(segments_.end(), segments.begin(), segments.end());
     tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
     if (tokens_.size() >= window_tokens_ || items_.size() >= kWindowItems) PackWindow(/*final=*/false);
@@ -165,94 +164,38 @@ class Packer::BestFitLayout final : public Layout {
   void Finish() override { PackWindow(/*final=*/true); }
 
  private:
-  static constexpr uint32_t kNone = UINT32_MAX;
+  static constexpr uint32_t kNone = BestFitBins::kNone;
+  using Bin = BestFitBins::Bin;
 
   struct Item {
-    uint32_t tokens, segments;          // how many
+    uint32_t segments;                  // how many
     size_t first_token, first_segment;  // in tokens_ and segments_
-    uint32_t next;                      // the next item of the same bin, or kNone
   };
-  // A chunk in the making. Bins with equal room form a circular list, the newest of them pointing to the
-  // oldest.
-  struct Bin {
-    size_t room;
-    uint32_t first_item, last_item;
-    uint32_t next_bin;
-  };
-
   void PackWindow(bool final) {
-    FillBins();
-    std::vector<bool> kept(bins_.size(), false);
+    fit_.Fill(sizes_);
+    const std::vector<Bin>& bins = fit_.bins();
+    std::vector<bool> kept(bins.size(), false);
     if (!final) ChooseBinsToKeep(&kept);
-    for (size_t bin = 0; bin < bins_.size(); ++bin) {
-      if (!kept[bin]) EmitBin(bins_[bin]);
+    for (size_t bin = 0; bin < bins.size(); ++bin) {
+      if (!kept[bin]) EmitBin(bins[bin]);
     }
     KeepItemsOf(kept);
-    bins_.clear();
-  }
-
-  void FillBins() {
-    std::vector<uint32_t> order(items_.size());
-    for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](uint32_t a, uint32_t b) { return items_[a].tokens > items_[b].tokens; });
-    for (const uint32_t item : order) {
-      const size_t room = rooms_.NextAtLeast(items_[item].tokens);
-      uint32_t bin;
-      if (room == OrderedBitSet::kNone) {
-        bin = static_cast<uint32_t>(bins_.size());
-        bins_.push_back({chunk_tokens_, item, item, kNone});
-      } else {
-        bin = TakeOldestBinWithRoom(room);
-        items_[bins_[bin].last_item].next = item;
-        bins_[bin].last_item = item;
-      }
-      bins_[bin].room -= items_[item].tokens;
-      if (bins_[bin].room > 0) PutBinWithRoom(bin);
-    }
-    for (size_t room = rooms_.NextAtLeast(0); room != OrderedBitSet::kNone; room = rooms_.NextAtLeast(room)) {
-      rooms_.Erase(room);
-      newest_bin_with_room_[room] = kNone;
-    }
-  }
-
-  void PutBinWithRoom(uint32_t bin) {
-    uint32_t& newest = newest_bin_with_room_[bins_[bin].room];
-    if (newest == kNone) {
-      bins_[bin].next_bin = bin;
-      rooms_.Insert(bins_[bin].room);
-    } else {
-      bins_[bin].next_bin = bins_[newest].next_bin;
-      bins_[newest].next_bin = bin;
-    }
-    newest = bin;
-  }
-
-  uint32_t TakeOldestBinWithRoom(size_t room) {
-    uint32_t& newest = newest_bin_with_room_[room];
-    const uint32_t oldest = bins_[newest].next_bin;
-    if (oldest == newest) {
-      newest = kNone;
-      rooms_.Erase(room);
-    } else {
-      bins_[newest].next_bin = bins_[oldest].next_bin;
-    }
-    return oldest;
   }
 
   // The emptiest bins, of those with more than 1/64 room, up to an eighth of a window: what is kept cannot
   // crowd out what is new.
   void ChooseBinsToKeep(std::vector<bool>* kept) const {
+    const std::vector<Bin>& bins = fit_.bins();
     std::vector<uint32_t> candidates;
-    for (uint32_t bin = 0; bin < bins_.size(); ++bin) {
-      if (bins_[bin].room > chunk_tokens_ / 64) candidates.push_back(bin);
+    for (uint32_t bin = 0; bin < bins.size(); ++bin) {
+      if (bins[bin].room > chunk_tokens_ / 64) candidates.push_back(bin);
     }
     std::stable_sort(candidates.begin(), candidates.end(),
-                     [&](uint32_t a, uint32_t b) { return bins_[a].room > bins_[b].room; });
+                     [&](uint32_t a, uint32_t b) { return bins[a].room > bins[b].room; });
     uint64_t tokens = 0, items = 0;
     for (const uint32_t bin : candidates) {
-      tokens += chunk_tokens_ - bins_[bin].room;
-      for (uint32_t item = bins_[bin].first_item; item != kNone; item = items_[item].next) ++items;
+      tokens += chunk_tokens_ - bins[bin].room;
+      for (uint32_t item = bins[bin].first_item; item != kNone; item = fit_.NextOf(item)) ++items;
       if (tokens > window_tokens_ / 8 || items > kWindowItems / 8) return;
       (*kept)[bin] = true;
     }
@@ -261,22 +204,23 @@ class Packer::BestFitLayout final : public Layout {
   void EmitBin(const Bin& bin) {
     Chunk chunk;
     chunk.tokens.reserve(chunk_tokens_);
-    for (uint32_t i = bin.first_item; i != kNone; i = items_[i].next) {
+    for (uint32_t i = bin.first_item; i != kNone; i = fit_.NextOf(i)) {
       const Item& item = items_[i];
       const auto token = tokens_.begin() + static_cast<ptrdiff_t>(item.first_token);
       const auto segment = segments_.begin() + static_cast<ptrdiff_t>(item.first_segment);
       chunk.segments.insert(chunk.segments.end(), segment, segment + item.segments);
-      chunk.tokens.insert(chunk.tokens.end(), token, token + item.tokens);
+      chunk.tokens.insert(chunk.tokens.end(), token, token + sizes_[i]);
     }
     PadTo(chunk_tokens_, &chunk);
     emit_(std::move(chunk));
   }
 
   void KeepItemsOf(const std::vector<bool>& kept_bins) {
+    const std::vector<Bin>& bins = fit_.bins();
     std::vector<bool> kept(items_.size(), false);
-    for (size_t bin = 0; bin < bins_.size(); ++bin) {
+    for (size_t bin = 0; bin < bins.size(); ++bin) {
       if (!kept_bins[bin]) continue;
-      for (uint32_t item = bins_[bin].first_item; item != kNone; item = items_[item].next) kept[item] = true;
+      for (uint32_t item = bins[bin].first_item; item != kNone; item = fit_.NextOf(item)) kept[item] = true;
     }
     size_t items = 0, tokens = 0, segments = 0;
     const auto move_back = [](auto* all, size_t from, size_t count, size_t to) {
@@ -286,16 +230,17 @@ class Packer::BestFitLayout final : public Layout {
     for (size_t i = 0; i < items_.size(); ++i) {
       if (!kept[i]) continue;
       Item item = items_[i];
-      move_back(&tokens_, item.first_token, item.tokens, tokens);
+      move_back(&tokens_, item.first_token, sizes_[i], tokens);
       move_back(&segments_, item.first_segment, item.segments, segments);
       item.first_token = tokens;
       item.first_segment = segments;
-      item.next = kNone;
+      tokens += sizes_[i];
+      sizes_[items] = sizes_[i];
       items_[items++] = item;
-      tokens += item.tokens;
       segments += item.segments;
     }
     items_.resize(items);
+    sizes_.resize(items);
     tokens_.resize(tokens);
     segments_.resize(segments);
   }
@@ -306,13 +251,14 @@ class Packer::BestFitLayout final : public Layout {
   std::vector<uint32_t> tokens_;   // of all items of the window, one after the other
   std::vector<Segment> segments_;  // likewise
   std::vector<Item> items_;
-  std::vector<Bin> bins_;
-  OrderedBitSet rooms_;                         // those > 0 that some bin has
-  std::vector<uint32_t> newest_bin_with_room_;  // by room; kNone where no bin has it
+  std::vector<uint32_t> sizes_;  // their tokens
+  BestFitBins fit_;
 };
 
 Packer::Packer(const PackerOptions& options, std::function<void(Chunk)> emit) : options_(options) {
   TRAINWRIGHT_CHECK(options.chunk_tokens >= 2 && options.chunk_tokens <= 1u << 24);
+  TRAINWRIGHT_CHECK(options.records != RecordKind::kContrastive ||
+                    (options.overflow != OverflowPolicy::kSplit && options.mode != PackMode::kConcat));
   switch (options.mode) {
     case PackMode::kNone:
       layout_ = std::make_unique<OneByOneLayout>(std::move(emit));
@@ -329,7 +275,45 @@ Packer::Packer(const PackerOptions& options, std::function<void(Chunk)> emit) : 
 
 Packer::~Packer() = default;
 
+void Packer::AddContrastive(const DocumentPiece& piece) {
+  if (piece.begins) {
+    ++counts_.documents;
+    contrastive_.Clear();
+    discarding_ = false;
+  }
+  counts_.tokens += piece.tokens.size();
+  counts_.source_bytes += piece.source_bytes;
+  if (piece.loss) counts_.loss_tokens += piece.tokens.size();
+  if (discarding_) {
+    CountDropped(piece.tokens.size(), piece.loss);
+    return;
+  }
+  contrastive_.Add(piece);
+  // A record that is shortened may grow to two chunks before it is, so that this happens seldom.
+  const bool truncate = options_.overflow == OverflowPolicy::kTruncate;
+  const uint64_t most = truncate && !piece.ends ? 2 * uint64_t{options_.chunk_tokens} : options_.chunk_tokens;
+  if (contrastive_.tokens() > most && options_.overflow == OverflowPolicy::kError) {
+    throw Error(ErrorCode::kBadInput, "record " + std::to_string(counts_.documents - 1),
+                "is longer than a chunk of " + std::to_string(options_.chunk_tokens) + " tokens", "",
+                "choose a larger --chunk, or --overflow truncate or drop");
+  }
+  const bool shorten =
+      truncate && (contrastive_.tokens() > most || (piece.ends && contrastive_.tokens_dropped() > 0));
+  const bool fits = shorten ? contrastive_.ShortenTo(options_.chunk_tokens) : contrastive_.tokens() <= most;
+  if (!fits) {
+    CountDropped(contrastive_.tokens() + contrastive_.tokens_dropped(), true);
+    ++counts_.documents_dropped;
+    discarding_ = true;
+    return;
+  }
+  if (!piece.ends) return;
+  CountDropped(contrastive_.tokens_dropped(), true);
+  if (contrastive_.tokens_dropped() > 0) ++counts_.documents_truncated;
+  layout_->Add(contrastive_.ids(), contrastive_.Segments());
+}
+
 void Packer::Add(const DocumentPiece& piece) {
+  if (options_.records == RecordKind::kContrastive) return AddContrastive(piece);
   if (piece.begins) {
     ++counts_.documents;
     item_tokens_.clear();

@@ -9,7 +9,7 @@
 ///             next one, so that only the end of the input is padded noticeably
 ///   kNone     one item a chunk, no padding
 /// In sft records a document is predicted in runs; every run that an item holds becomes a segment of its
-/// chunk. \source best-fit packing: Ding et al. 2024, arXiv 2404.10830
+/// chunk. A contrastive record is one item, and never cut. \source best-fit packing: Ding et al. 2024, arXiv 2404.10830
 #pragma once
 
 #include <cstdint>
@@ -18,6 +18,7 @@
 #include <span>
 #include <vector>
 
+#include "lib/data/contrastive_item.h"
 #include "lib/formats/shard.h"
 #include "lib/formats/token_stream.h"
 
@@ -37,6 +38,9 @@ struct PackerOptions {
   /// than this loses its beginning instead: it keeps the `chunk_tokens` tokens that end with its predicted
   /// token of this number, or with its last token when it has fewer. 0: always the first ones.
   uint64_t keep_loss_tokens = 0;
+  /// kContrastive: a record goes into one chunk whole. kTruncate shortens its longest texts at their ends, as
+  /// ContrastiveItem says, and drops a record of too many texts; kSplit and kConcat are not for such records.
+  RecordKind records = RecordKind::kLm;
 };
 
 /// What went in, and what did not come out.
@@ -81,6 +85,7 @@ class Packer {
     bool loss = true;
   };
 
+  void AddContrastive(const DocumentPiece& piece);
   void Append(std::span<const uint32_t> tokens, uint64_t source_bytes, bool loss);
   /// Drops the item's first tokens until it fits a chunk.
   void DropFront();
@@ -98,6 +103,7 @@ class Packer {
   bool item_slides_ = false;       // the document is too long, and its beginning goes until this many
   uint64_t loss_tokens_seen_ = 0;  // of the document are enough
   bool front_dropped_ = false;     // the document has lost its beginning
+  ContrastiveItem contrastive_;    // likewise, of contrastive records
   bool discarding_ = false;        // the rest of the document goes nowhere
 };
 

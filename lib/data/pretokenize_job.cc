@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <deque>
 #include <numeric>
 #include <set>
@@ -13,6 +14,7 @@
 #include "lib/base/log.h"
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
+#include "lib/data/reference_check.h"
 #include "lib/formats/provenance.h"
 #include "lib/io/ordered_workers.h"
 #include "lib/tok/tokenizer.h"
@@ -27,14 +29,15 @@ enum class Fate : uint8_t { kTrain, kHoldout, kEmpty, kSkipped, kOverMaxCharacte
 
 struct EncodedDocument {
   size_t ids_end = 0, runs_end = 0;
-  uint64_t source_bytes = 0, replaced_bytes = 0;
+  uint64_t source_bytes = 0, replaced_bytes = 0, texts_cut = 0;
   Fate fate = Fate::kTrain;
   SkipReason reason = SkipReason::kBadJson;  // of Fate::kSkipped
+  bool verified = false;
 };
 
 struct EncodedBatch {
   std::vector<uint32_t> ids;
-  std::vector<LossRun> runs;  // of sft records
+  std::vector<LossRun> runs;  // of sft and contrastive records
   std::vector<EncodedDocument> documents;
   uint64_t tokenizer_calls = 0;
   std::optional<Error> error;  // what stops the run after `documents`
@@ -43,7 +46,7 @@ struct EncodedBatch {
 /// What the workers do, each with its own readers.
 class BatchEncoder {
  public:
-  /// \param chat_encoder of sft records, else null
+  /// \param chat_encoder of sft and contrastive records, else null
   BatchEncoder(const PretokenizeJobOptions& options, const Tokenizer& tokenizer,
                const ChatEncoder* chat_encoder)
       : options_(options), tokenizer_(tokenizer), chat_encoder_(chat_encoder) {
@@ -54,6 +57,16 @@ class BatchEncoder {
       texts_.push_back(std::make_unique<DocumentText>(text_options));
       chats_.push_back(std::make_unique<ChatRecordReader>(options.chat));
     }
+    if (options.records == RecordKind::kContrastive) {
+      examples_ = std::vector<ContrastiveExampleReader>(static_cast<size_t>(options.threads));
+      contrastive_encoder_.emplace(chat_encoder, options.contrastive_limits);
+    }
+  }
+
+  /// Has what `check` asks for encoded by `reference`, too. Both outlive this.
+  void CompareWith(const BatchEncoder* reference, const ReferenceCheck* check) {
+    reference_ = reference;
+    check_ = check;
   }
 
   EncodedBatch Encode(int worker, const RecordBatch& batch) const {
@@ -65,8 +78,7 @@ class BatchEncoder {
       ThrowIfStopped();
       EncodedDocument document;
       const size_t ids_begin = out.ids.size(), runs_begin = out.runs.size();
-      const auto problem = chat_encoder_ == nullptr ? EncodeText(worker, batch, i, &document, &out)
-                                                    : EncodeChat(worker, batch, i, &document, &chat, &out);
+      const auto problem = EncodeRecord(worker, batch, i, &document, &chat, &out);
       if (problem && !options_.skip_bad_documents) {
         out.error = ErrorOf(*problem, batch, i);
         break;
@@ -74,6 +86,10 @@ class BatchEncoder {
       if (problem) {
         document.fate = Fate::kSkipped;
         document.reason = problem->reason;
+      } else if (check_ != nullptr && check_->Due(batch.first_record + i)) {
+        out.error = Verify(worker, batch, i, std::span(out.ids).subspan(ids_begin));
+        if (out.error) break;
+        document.verified = true;
       }
       const bool too_long = options_.max_tokens > 0 && out.ids.size() - ids_begin > options_.max_tokens;
       if (too_long) document.fate = Fate::kOverMaxTokens;
@@ -90,6 +106,23 @@ class BatchEncoder {
 
  private:
   using Problem = std::optional<DocumentProblem>;
+
+  Problem EncodeRecord(int worker, const RecordBatch& batch, size_t index, EncodedDocument* document,
+                       EncodedChat* chat, EncodedBatch* out) const {
+    if (contrastive_encoder_) return EncodeExample(worker, batch, index, document, out);
+    return chat_encoder_ == nullptr ? EncodeText(worker, batch, index, document, out)
+                                    : EncodeChat(worker, batch, index, document, chat, out);
+  }
+
+  /// \returns how the reference's ids differ, if they do
+  std::optional<Error> Verify(int worker, const RecordBatch& batch, size_t index,
+                              std::span<const uint32_t> ids) const {
+    EncodedBatch theirs;
+    EncodedDocument document;
+    EncodedChat chat;
+    reference_->EncodeRecord(worker, batch, index, &document, &chat, &theirs);
+    return check_->Compare(ids, theirs.ids, batch.source, PlaceOf(batch, index));
+  }
 
   bool TooManyCharacters(uint64_t characters) const {
     return options_.max_characters > 0 && characters > options_.max_characters;
@@ -122,12 +155,13 @@ class BatchEncoder {
     return std::nullopt;
   }
 
-  Problem ReadChat(int worker, const RecordBatch& batch, size_t index, EncodedDocument* document,
-                   ChatRecord* record) const {
+  /// Reads a JSON line into a record by the worker's reader of such records.
+  template <typename Reader, typename Record>
+  Problem ReadLine(Reader& reader, const RecordBatch& batch, size_t index, EncodedDocument* document,
+                   Record* record) const {
     if (batch.records[index].too_long) {
       return DocumentProblem{SkipReason::kTooLong, "longer than --max-document", {}, {}};
     }
-    ChatRecordReader& reader = *chats_[static_cast<size_t>(worker)];
     const std::string_view line = RawRecord(batch, index);
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
       document->fate = Fate::kEmpty;
@@ -145,7 +179,8 @@ class BatchEncoder {
   Problem EncodeChat(int worker, const RecordBatch& batch, size_t index, EncodedDocument* document,
                      EncodedChat* chat, EncodedBatch* out) const {
     ChatRecord record;
-    if (auto problem = ReadChat(worker, batch, index, document, &record)) return problem;
+    ChatRecordReader& reader = *chats_[static_cast<size_t>(worker)];
+    if (auto problem = ReadLine(reader, batch, index, document, &record)) return problem;
     if (document->fate == Fate::kEmpty) return std::nullopt;
     if (TooManyCharacters(record.CountCharacters())) {
       document->fate = Fate::kOverMaxCharacters;
@@ -160,24 +195,67 @@ class BatchEncoder {
     return std::nullopt;
   }
 
+  Problem EncodeExample(int worker, const RecordBatch& batch, size_t index, EncodedDocument* document,
+                        EncodedBatch* out) const {
+    ContrastiveExample example;
+    EncodedRecord record;
+    ContrastiveExampleReader& reader = examples_[static_cast<size_t>(worker)];
+    if (auto problem = ReadLine(reader, batch, index, document, &example)) return problem;
+    if (document->fate == Fate::kEmpty) return std::nullopt;
+    ContrastiveEncoder::Fit fit = ContrastiveEncoder::Fit::kInstructionHasTooManyCharacters;
+    if (!TooManyCharacters(example.CountCharacters())) {
+      if (auto problem = contrastive_encoder_->Encode(example, &record, &fit)) return problem;
+      out->tokenizer_calls += record.tokenizer_calls;
+    }
+    switch (fit) {
+      case ContrastiveEncoder::Fit::kInstructionHasTooManyCharacters:
+        document->fate = Fate::kOverMaxCharacters;
+        return std::nullopt;
+      case ContrastiveEncoder::Fit::kInstructionHasTooManyTokens:
+        document->fate = Fate::kOverMaxTokens;
+        return std::nullopt;
+      case ContrastiveEncoder::Fit::kFits:
+        break;
+    }
+    out->ids.insert(out->ids.end(), record.ids.begin(), record.ids.end());
+    out->runs.insert(out->runs.end(), record.runs.begin(), record.runs.end());
+    for (const LossRun& run : record.runs) document->source_bytes += run.source_bytes;
+    document->texts_cut = record.texts_cut;
+    document->fate = IsHeldOut(example.HoldoutKey(), options_.holdout) ? Fate::kHoldout : Fate::kTrain;
+    return std::nullopt;
+  }
+
   const PretokenizeJobOptions& options_;
   const Tokenizer& tokenizer_;
   const ChatEncoder* chat_encoder_;
+  const BatchEncoder* reference_ = nullptr;
+  const ReferenceCheck* check_ = nullptr;
   std::vector<std::unique_ptr<DocumentText>> texts_;
   std::vector<std::unique_ptr<ChatRecordReader>> chats_;
+  mutable std::vector<ContrastiveExampleReader> examples_;
+  std::optional<ContrastiveEncoder> contrastive_encoder_;
 };
 
 /// The options that shape the ids, whatever file or pipe the documents came through.
 std::string ProvenanceOf(const PretokenizeJobOptions& options, const std::string& side) {
   std::set<std::string> formats;
-  for (const DocumentInput& input : options.inputs) formats.insert(NameOf(input.format));
+  for (const InputFormat format : options.formats) formats.insert(NameOf(format));
+  if (formats.empty()) {
+    for (const DocumentInput& input : options.inputs) formats.insert(NameOf(input.format));
+  }
   nlohmann::json shaping = {{"bos", options.add_bos},
                             {"eos", options.add_eos},
                             {"format", formats},
                             {"invalid_utf8", options.replace_invalid_utf8 ? "replace" : "error"},
                             {"max_document_bytes", options.max_document_bytes},
                             {"on_error", options.skip_bad_documents ? "skip" : "fail"}};
-  if (options.records == RecordKind::kSft) {
+  if (options.records == RecordKind::kContrastive) {
+    shaping["records"] = RecordKindName(options.records);
+    shaping["template"] = options.chat_template.text;
+    const ContrastiveLimits& limits = options.contrastive_limits;
+    if (limits.query_tokens > 0) shaping["query_max_tokens"] = limits.query_tokens;
+    if (limits.passage_tokens > 0) shaping["passage_max_tokens"] = limits.passage_tokens;
+  } else if (options.records == RecordKind::kSft) {
     shaping["records"] = RecordKindName(options.records);
     shaping["template"] = options.chat_template.text;
     shaping["loss_turns"] = options.last_turn_only ? "last" : "all";
@@ -185,7 +263,7 @@ std::string ProvenanceOf(const PretokenizeJobOptions& options, const std::string
       shaping["prompt_key"] = options.chat.prompt_key;
       shaping["response_key"] = options.chat.response_key;
     }
-  } else if (formats.contains(NameOf(InputFormat::kJsonl))) {
+  } else if (formats.contains(NameOf(InputFormat::kJsonl)) || formats.contains(NameOf(InputFormat::kParquet))) {
     shaping["key"] = options.keys;
   }
   if (options.max_characters > 0) shaping["max_chars"] = options.max_characters;
@@ -194,6 +272,12 @@ std::string ProvenanceOf(const PretokenizeJobOptions& options, const std::string
   if (options.holdout > 0) shaping["holdout"] = {{"fraction", options.holdout}, {"side", side}};
   // The inputs' hashes are known only at their end: --summary has them.
   return MakeProvenance("pretokenize", shaping, {});
+}
+
+/// What this run did itself.
+double TokensPerSecond(const PretokenizeReport& report) {
+  const uint64_t tokens = report.written.tokens + report.held_out.tokens - report.tokens_taken_over;
+  return static_cast<double>(tokens) / std::max(report.time_s, 1e-9);
 }
 
 void RequireId(uint32_t id, const std::string& flag, const PretokenizeJobOptions& options) {
@@ -205,13 +289,10 @@ void RequireId(uint32_t id, const std::string& flag, const PretokenizeJobOptions
 /// Takes encoded batches in input order, writes their documents and counts.
 class DocumentCollector {
  public:
-  DocumentCollector(const PretokenizeJobOptions& options, const TokenizerIdentity& identity,
-                    PretokenizeReport* report)
+  DocumentCollector(const PretokenizeJobOptions& options, TokenStreamHeader header,
+                    const std::string& output, PretokenizeReport* report)
       : limit_(options.limit), records_(options.records), report_(*report) {
-    TokenStreamHeader header{.tokenizer = identity,
-                             .record_kind = options.records,
-                             .provenance_json = ProvenanceOf(options, "train")};
-    train_ = OpenDocumentOutput(options.output, options.to, header, options.allow_terminal);
+    train_ = OpenDocumentOutput(output, options.to, header, options.allow_terminal);
     if (options.holdout > 0) {
       header.provenance_json = ProvenanceOf(options, "holdout");
       holdout_ = OpenDocumentOutput(options.holdout_output, options.to, header, options.allow_terminal);
@@ -227,6 +308,7 @@ class DocumentCollector {
       const auto runs = std::span(batch.runs).subspan(runs_begin, document.runs_end - runs_begin);
       begin = document.ids_end;
       runs_begin = document.runs_end;
+      report_.documents_verified += document.verified ? 1 : 0;
       switch (document.fate) {
         case Fate::kSkipped:
           ++report_.skipped[static_cast<size_t>(document.reason)];
@@ -249,6 +331,8 @@ class DocumentCollector {
           break;
       }
       report_.replaced_bytes += document.replaced_bytes;
+      report_.texts_cut += document.texts_cut;
+      for (const LossRun& run : runs) report_.texts += run.begins_text ? 1 : 0;
       if (++documents_ == limit_) return false;
     }
     if (batch.error) throw *batch.error;
@@ -268,10 +352,10 @@ class DocumentCollector {
  private:
   void Write(std::span<const uint32_t> ids, std::span<const LossRun> runs, uint64_t source_bytes,
              DocumentOutput* output) const {
-    if (records_ == RecordKind::kSft) {
-      output->WriteRuns(ids, runs);
-    } else {
+    if (records_ == RecordKind::kLm) {
       output->Write(ids, source_bytes);
+    } else {
+      output->WriteRuns(ids, runs);
     }
   }
 
@@ -285,8 +369,7 @@ class DocumentCollector {
 /// Reads, encodes and collects until the input or the limit ends.
 /// \returns whether the input was read to its end
 bool Pump(const PretokenizeJobOptions& options, const BatchEncoder& encoder, DocumentReader* reader,
-          DocumentCollector* collector, ProgressMode progress_mode) {
-  Progress progress(progress_mode, "pretokenize", reader->stored_bytes_total(), "bytes");
+          DocumentCollector* collector, Progress* progress, uint64_t stored_bytes_before) {
   OrderedWorkers<RecordBatch, EncodedBatch> workers(
       options.threads, static_cast<size_t>(options.threads) * 2,
       [&](int worker, const RecordBatch& batch) { return encoder.Encode(worker, batch); });
@@ -297,7 +380,7 @@ bool Pump(const PretokenizeJobOptions& options, const BatchEncoder& encoder, Doc
     bytes_under_way -= sizes.front();
     sizes.pop_front();
     const bool more = collector->Add(batch);
-    progress.Update(reader->stored_bytes_read());
+    progress->Update(stored_bytes_before + reader->stored_bytes_read());
     return more;
   };
 
@@ -330,45 +413,118 @@ bool Pump(const PretokenizeJobOptions& options, const BatchEncoder& encoder, Doc
 
 }  // namespace
 
-PretokenizeReport RunPretokenize(const PretokenizeJobOptions& options, ProgressMode progress) {
-  const auto start = std::chrono::steady_clock::now();
+struct Pretokenizer::Impl {
+  PretokenizeJobOptions options;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::optional<ChatEncoder> chat_encoder, reference_chat_encoder;
+  std::optional<ReferenceCheck> check;
+  std::optional<BatchEncoder> encoder, reference_encoder;
+};
+
+Pretokenizer::Pretokenizer(const PretokenizeJobOptions& job) : impl_(std::make_unique<Impl>()) {
+  impl_->options = job;
+  const PretokenizeJobOptions& options = impl_->options;
   TRAINWRIGHT_CHECK(options.threads >= 1);
   TRAINWRIGHT_CHECK(options.holdout >= 0 && options.holdout < 1);
-  const auto tokenizer = LoadTokenizer(options.tokenizer);
-  const TokenizerIdentity& identity = tokenizer->identity();
-  std::optional<ChatEncoder> chat_encoder;
-  if (options.records == RecordKind::kSft) {
+  impl_->tokenizer = LoadTokenizer(options.tokenizer);
+  const Tokenizer& tokenizer = *impl_->tokenizer;
+  LogDebug("tokenizer " + options.tokenizer + ": " + tokenizer.method());
+  const ChatEncoderOptions chat_options = {.add_bos = options.add_bos,
+                                           .last_turn_only = options.last_turn_only};
+  std::optional<ChatEncoder>& chat_encoder = impl_->chat_encoder;
+  if (options.records != RecordKind::kLm) {
+    const std::string flag = std::string("--records ") + RecordKindName(options.records);
+    if (options.records == RecordKind::kContrastive && !options.chat_template.has_instruction()) {
+      throw Error(ErrorCode::kUsage, "template " + options.chat_template.name,
+                  "has no line instruction, which says how a text of a contrastive record is written", "",
+                  "see CHAT TEMPLATES in pretokenize(1); --template grit has one");
+    }
     for (const DocumentInput& input : options.inputs) {
       if (input.format == InputFormat::kJsonl) continue;
-      throw Error(ErrorCode::kUsage, "--records sft",
-                  "reads JSON lines, not " + std::string(NameOf(input.format)));
+      throw Error(ErrorCode::kUsage, flag,
+                  "reads JSON lines, not " + std::string(NameOf(input.format)), "",
+                  input.format == InputFormat::kParquet ? "write " + input.path + " as JSON lines first" : "");
     }
-    chat_encoder.emplace(
-        options.chat_template, tokenizer.get(),
-        ChatEncoderOptions{.add_bos = options.add_bos, .last_turn_only = options.last_turn_only});
+    chat_encoder.emplace(options.chat_template, &tokenizer, chat_options);
     for (const std::string& mark : chat_encoder->unknown_marks()) {
+      if (options.chat_template.marks_are_text) break;
       LogWarning("template " + options.chat_template.name + ": " + mark +
                  " is no special token of the tokenizer and becomes ordinary tokens");
     }
   }
-  if (options.add_bos) RequireId(identity.bos_id, "--bos", options);
-  if (options.add_eos) RequireId(identity.eos_id, "--eos", options);
+  if (options.add_bos) RequireId(tokenizer.identity().bos_id, "--bos", options);
+  if (options.add_eos) RequireId(tokenizer.identity().eos_id, "--eos", options);
 
+  impl_->encoder.emplace(options, tokenizer, chat_encoder ? &*chat_encoder : nullptr);
+  if (options.verify_every > 0) {
+    ReferenceCheck& check = impl_->check.emplace(tokenizer, options.verify_every);
+    std::optional<ChatEncoder>& reference_chat_encoder = impl_->reference_chat_encoder;
+    if (chat_encoder) reference_chat_encoder.emplace(options.chat_template, &check.reference(), chat_options);
+    impl_->reference_encoder.emplace(options, check.reference(),
+                                     reference_chat_encoder ? &*reference_chat_encoder : nullptr);
+    impl_->encoder->CompareWith(&*impl_->reference_encoder, &check);
+  }
+}
+
+Pretokenizer::~Pretokenizer() = default;
+
+TokenStreamHeader Pretokenizer::header() const {
+  return {.tokenizer = impl_->tokenizer->identity(),
+          .record_kind = impl_->options.records,
+          .provenance_json = ProvenanceOf(impl_->options, "train")};
+}
+
+PretokenizeReport Pretokenizer::EmptyReport() const {
   PretokenizeReport report;
-  report.vocab_size = identity.vocab_size;
-  report.tokenizer_sha256 = identity.sha256;
-  report.records = options.records;
-  if (chat_encoder) {
+  report.vocab_size = impl_->tokenizer->identity().vocab_size;
+  report.tokenizer_sha256 = impl_->tokenizer->identity().sha256;
+  report.records = impl_->options.records;
+  if (impl_->check) report.verified_with = impl_->check->reference().method();
+  if (const auto& chat_encoder = impl_->chat_encoder) {
     report.template_literals = chat_encoder->literals();
     report.literal_tokenizations = chat_encoder->literal_tokenizations();
   }
-  DocumentReader reader(options.inputs, options.max_document_bytes);
-  const BatchEncoder encoder(options, *tokenizer, chat_encoder ? &*chat_encoder : nullptr);
-  DocumentCollector collector(options, identity, &report);
-  if (Pump(options, encoder, &reader, &collector, progress)) report.input_hash = reader.input_hash();
+  return report;
+}
+
+PretokenizeReport Pretokenizer::Run(DocumentReader* reader, const std::string& output, Progress* progress,
+                                    uint64_t stored_bytes_before) {
+  const auto start = std::chrono::steady_clock::now();
+  PretokenizeReport report = EmptyReport();
+  DocumentCollector collector(impl_->options, header(), output, &report);
+  if (Pump(impl_->options, *impl_->encoder, reader, &collector, progress, stored_bytes_before)) {
+    report.input_hash = reader->input_hash();
+  }
   ThrowIfStopped();
   collector.Commit();
-  report.input_bytes = reader.input_bytes();
+  report.input_bytes = reader->input_bytes();
+  report.time_s = SecondsSince(start);
+  return report;
+}
+
+namespace {
+
+void RefuseToReplaceInputs(const PretokenizeJobOptions& options) {
+  for (const std::string& output : {options.output, options.holdout_output}) {
+    std::error_code ignored;
+    if (!std::filesystem::is_regular_file(output, ignored)) continue;
+    for (const DocumentInput& input : options.inputs) {
+      if (!std::filesystem::equivalent(input.path, output, ignored)) continue;
+      throw Error(ErrorCode::kUsage, output, "is an input, which the output would replace", "",
+                  "choose another -o");
+    }
+  }
+}
+
+}  // namespace
+
+PretokenizeReport RunPretokenize(const PretokenizeJobOptions& options, ProgressMode progress_mode) {
+  const auto start = std::chrono::steady_clock::now();
+  RefuseToReplaceInputs(options);
+  Pretokenizer pretokenizer(options);
+  DocumentReader reader(options.inputs, options.max_document_bytes, options.keys);
+  Progress progress(progress_mode, "pretokenize", reader.stored_bytes_total(), "bytes");
+  PretokenizeReport report = pretokenizer.Run(&reader, options.output, &progress);
   report.time_s = SecondsSince(start);
   return report;
 }
@@ -408,14 +564,26 @@ nlohmann::ordered_json ToJson(const PretokenizeReport& report) {
       {"input_bytes", report.input_bytes},
       {"input_hash", nullptr},
       {"bytes_per_token", nullptr},
-      {"tokens_per_s", static_cast<double>(tokens) / std::max(report.time_s, 1e-9)},
+      {"tokens_per_s", TokensPerSecond(report)},
       {"vocab_size", report.vocab_size},
       {"tokenizer_sha256", HexEncode(report.tokenizer_sha256)}};
-  if (report.records == RecordKind::kSft) {
+  if (!report.verified_with.empty()) {
+    json["documents_verified"] = report.documents_verified;
+    json["verified_with"] = report.verified_with;
+  }
+  if (report.records != RecordKind::kLm) {
     json["records"] = RecordKindName(report.records);
-    json["loss_tokens"] = report.loss_tokens;
+    json[report.records == RecordKind::kSft ? "loss_tokens" : "pooled_tokens"] = report.loss_tokens;
+    if (report.records == RecordKind::kContrastive) {
+      json["texts"] = report.texts;
+      json["texts_cut"] = report.texts_cut;
+    }
     json["template_literals"] = report.template_literals;
     json["literal_tokenizations"] = report.literal_tokenizations;
+  }
+  if (report.streams > 0) {
+    json["streams"] = report.streams;
+    json["streams_taken_over"] = report.streams_taken_over;
   }
   if (report.input_hash) json["input_hash"] = HashName(*report.input_hash);
   if (tokens > 0) json["bytes_per_token"] = static_cast<double>(source_bytes) / static_cast<double>(tokens);
@@ -435,16 +603,26 @@ std::string Describe(const PretokenizeReport& report) {
             " bytes a token";
   }
   line += ", in " + FormatDuration(report.time_s) + " (" +
-          FormatCount(static_cast<double>(tokens) / std::max(report.time_s, 1e-9)) + " tokens/s)";
+          FormatCount(TokensPerSecond(report)) + " tokens/s)";
+  if (report.streams > 0) line += "; " + count(report.streams, "stream");
+  if (report.streams_taken_over > 0) {
+    line += ", " + FormatCount(static_cast<double>(report.streams_taken_over)) + " of them from a former run";
+  }
   if (report.held_out.documents > 0) line += "; held out " + count(report.held_out.documents, "document");
   if (report.empty_documents > 0) line += "; left out " + count(report.empty_documents, "empty document");
-  const uint64_t too_long = report.over_max_characters + report.over_max_tokens;
-  if (too_long > 0) line += "; left out " + count(too_long, "document") + " as too long";
+  if (report.over_max_characters > 0)
+    line += "; left out " + count(report.over_max_characters, "document") + " (over_max_chars)";
+  if (report.over_max_tokens > 0)
+    line += "; left out " + count(report.over_max_tokens, "document") + " (over_max_record_tokens)";
   for (size_t i = 0; i < kSkipReasonCount; ++i) {
     if (report.skipped[i] > 0) {
       line += "; skipped " + count(report.skipped[i], "document") + " (" + kSkipReasonNames[i] + ")";
     }
   }
+  if (!report.verified_with.empty()) {
+    line += "; verified " + count(report.documents_verified, "document") + " with " + report.verified_with;
+  }
+  if (report.texts_cut > 0) line += "; cut " + count(report.texts_cut, "text") + " to the limit of tokens";
   if (report.replaced_bytes > 0) line += "; replaced " + count(report.replaced_bytes, "bad byte");
   return line;
 }

@@ -2,12 +2,12 @@
 /// batch size and world size.
 ///
 /// A sample is at most `sequence_tokens` tokens: the segments of a chunk, cut where they exceed it, laid end
-/// to end as long as they fit (next-fit in stored order). Epoch e visits the chunks in the order of a keyed
-/// permutation; a window of `window_chunks` consecutive chunks of that order is cut into samples, and the
+/// to end as long as they fit (next-fit in stored order). Epoch e visits the chunks in the order of
+/// lib/data/chunk_order.h; a window of `window_chunks` consecutive chunks of that order is cut into samples, and the
 /// samples of the window are permuted by a second key. Samples without a label (a long prompt that was cut) are left
-/// out. So sample i of the stream is a pure function of (set,
-/// seed, sequence_tokens, window_chunks), every position of every document is seen once an epoch, and the
-/// state is one cursor. One user thread; windows are decoded and cut ahead by worker threads, which live as
+/// out. So sample i of the stream is a pure function of (set, options), the state is one cursor, and of a set that is
+/// not mixed with others every position of every document is seen once an epoch. The definition, with test vectors:
+/// man/trainwright-sample-order.5. One user thread; windows are decoded and cut ahead by worker threads, which live as
 /// long as the stream and change nothing but when a sample is ready.
 #pragma once
 
@@ -17,8 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "lib/data/chunk_order.h"
 #include "lib/data/document_split.h"
-#include "lib/data/packed_batch.h"
+#include "lib/data/sample_window.h"
 #include "lib/formats/shard_set.h"
 
 namespace trainwright {
@@ -36,6 +37,8 @@ struct SampleStreamOptions {
   int64_t sequence_tokens = 512;
   uint64_t seed = 0;
   uint64_t window_chunks = 64;  ///< part of the order's definition
+  uint64_t block_chunks = 1;    ///< chunks that stay together, see ChunkOrderOptions
+  std::vector<OrderedSet> sets = {};  ///< what of the shard set is mixed how; empty: all of it, as one
   bool shuffle = true;          ///< false: stored order (evaluation), still endless
   LossOn loss_on = LossOn::kAssistant;
   std::optional<DocumentSplit> split;  ///< whose held-out documents the stream leaves out
@@ -45,13 +48,17 @@ struct SampleStreamOptions {
 struct LoaderOptions {
   int workers = 1;   ///< threads that decode and cut ahead; 0: the caller's does, when it needs a window
   int prefetch = 1;  ///< windows kept under way or ready, a worker
+  int64_t cache_bytes = 0;  ///< of decoded frames that are kept, least recently used out first
+  uint64_t skip_bad_chunks = 0;  ///< most chunks that may be unreadable: others take their places
+  double stall_warning_s = 10;   ///< after so long without the window that is waited for, and each doubling
 };
 
 /// What the loader did so far.
 struct LoaderCounts {
   double wait_s = 0;           ///< that the caller waited for windows, or without workers took to make them
   int64_t windows = 0;         ///< handed out
-  int64_t most_held_bytes = 0;     ///< of samples in use and ahead, counting all windows as the present one
+  /// Of samples in use and ahead, counting all windows as the present one, and of frames that are kept.
+  int64_t most_held_bytes = 0;
   int64_t most_windows_ahead = 0;  ///< most that were under way or ready beyond the one in use
 };
 
@@ -61,22 +68,6 @@ struct SampleCursor {
   uint64_t window = 0;  ///< within the epoch
   uint64_t sample = 0;  ///< within the window
   bool operator==(const SampleCursor&) const = default;
-};
-
-/// One span of a sample: tokens of one document and the label of the last of them.
-struct SampleSpan {
-  std::vector<uint32_t> tokens;
-  std::vector<uint8_t> predicted;  ///< of each token, whether it is a label (1) or not (0); empty: all are
-  uint32_t next_token = 0;  ///< or kNoId
-  uint64_t source_bytes = 0;
-  bool starts_document = false;
-};
-
-struct Sample {
-  std::vector<SampleSpan> spans;
-  int64_t tokens = 0;
-  int64_t num_labels() const;
-  void AppendTo(PackedBatch* batch) const;
 };
 
 /// What one epoch of a stream holds.
@@ -90,12 +81,17 @@ class SampleStream {
   /// \throws Error{kBadInput} when no sample holds a label; Error{kUsage} on options < 1
   SampleStream(const ShardSet* set, const SampleStreamOptions& options, const LoaderOptions& loader = {});
   ~SampleStream();
-  /// The next sample; the stream never ends. \throws what reading the shards throws
+  /// The next sample; the stream never ends. \throws what reading the shards throws; of a chunk that cannot be
+  /// read Error{kBadInput} with shard, frame and byte, or a warning where it may be skipped
   Sample Next();
   /// The next `count` samples, for an optimizer step. With `drop_last` all are of one epoch: when fewer than
   /// `count` are left of an epoch they are skipped, and the step begins the next one.
   /// \throws Error{kBadInput} when a whole epoch has fewer
   std::vector<Sample> NextStep(int64_t count, bool drop_last);
+  /// The share of process `rank` of `world` in a step of `count` samples: those whose number in the step is
+  /// `rank` modulo `world`. The cursor moves by the whole step, so it is the same in all processes and says
+  /// nothing of their number. \throws as NextStep
+  std::vector<Sample> NextShare(int64_t count, bool drop_last, int64_t rank, int64_t world);
   /// Where Next() will read. Consumed, not prefetched.
   SampleCursor cursor() const;
   /// \throws Error{kBadInput} when the set has no such window; a sample beyond its window is reported by
@@ -108,6 +104,12 @@ class SampleStream {
   /// signal
   EpochCounts CountEpoch() const;
   LoaderCounts loader_counts() const;
+  /// The chunks that others took the places of so far, for the checkpoint: in a resumed run they stay out even
+  /// if they can be read again.
+  std::vector<uint64_t> bad_chunks() const;
+  /// Before the first sample is read. \throws Error{kUsage} when there are more than may be
+  void set_bad_chunks(const std::vector<uint64_t>& chunks);
+  const ChunkOrder& order() const;
   /// Identity of the order: changes whenever the data, seed or cutting does. For the checkpoint.
   std::string fingerprint() const;
 

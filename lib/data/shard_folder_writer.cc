@@ -1,6 +1,5 @@
 #include "lib/data/shard_folder_writer.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -91,13 +90,30 @@ ByteSink* ShardFolderWriter::OpenShard() {
   return open_.get();
 }
 
+void ShardFolderWriter::ContinueSealedSet(const std::string& provenance_json) {
+  TRAINWRIGHT_CHECK(!sealed_.empty() && written_.empty() && open_ == nullptr);
+  written_.assign(sealed_.begin(), sealed_.end() - 1);
+  const std::string last = PathOf(sealed_.back().file_name);
+  {
+    const MappedFile file(last);
+    CopyShardAsNotLast(file.bytes(), last, OpenShard());
+  }
+  CommitEntry(sealed_.back());
+  provenance_json_ = provenance_json;
+}
+
 void ShardFolderWriter::CommitShard(const ShardWriter& finished) {
-  TRAINWRIGHT_CHECK(open_ != nullptr);
   ManifestEntry entry;
-  entry.file_name = ShardFileName(static_cast<uint32_t>(written_.size()), open_->hash());
-  entry.size_bytes = open_->file().size_bytes();
   entry.content_sha256 = finished.content_sha256();
   entry.totals = finished.totals();
+  entry.provenance_json = provenance_json_;
+  CommitEntry(std::move(entry));
+}
+
+void ShardFolderWriter::CommitEntry(ManifestEntry entry) {
+  TRAINWRIGHT_CHECK(open_ != nullptr);
+  entry.file_name = ShardFileName(static_cast<uint32_t>(written_.size()), open_->hash());
+  entry.size_bytes = open_->file().size_bytes();
   AppendToJournal({entry.file_name});
   open_->file().SetFinalName(entry.file_name);
   open_->Commit();
@@ -123,16 +139,7 @@ void ShardFolderWriter::AppendToJournal(const std::vector<std::string>& file_nam
   std::string lines;
   for (const std::string& name : file_names) lines += name + "\n";
   if (lines.empty()) return;
-  const std::string path = PathOf(kJournalName);
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (fd < 0) throw SystemError(path, "create", errno);
-  const ssize_t count = write(fd, lines.data(), lines.size());
-  int failure = 0;
-  if (count != static_cast<ssize_t>(lines.size())) failure = count < 0 ? errno : ENOSPC;
-  if (failure == 0 && fsync(fd) != 0) failure = errno;
-  close(fd);
-  if (failure != 0) throw SystemError(path, "write", failure);
-  SyncFolder(folder_);
+  AppendDurably(PathOf(kJournalName), lines);
 }
 
 int ShardFolderWriter::ReplayJournal(const std::vector<ManifestEntry>& keep) {

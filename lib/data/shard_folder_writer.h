@@ -30,6 +30,12 @@ class ShardFolderWriter {
   /// Unless sealed: deletes the shards written so far, and leaves a former set as it was.
   ~ShardFolderWriter();
 
+  /// What is written next goes behind the folder's sealed set, which is not empty: its shards stay, the last
+  /// one as a copy that no longer says that it is the last. Called before the first OpenShard.
+  /// \param provenance_json of the shards to come
+  /// \throws Error{kBadInput} when the last shard is damaged
+  void ContinueSealedSet(const std::string& provenance_json);
+
   /// The sink of the next shard; one is open at a time.
   ByteSink* OpenShard();
   /// Gives the open shard its final name. `finished` is the writer that filled it.
@@ -46,11 +52,13 @@ class ShardFolderWriter {
   /// deleted
   int ReplayJournal(const std::vector<ManifestEntry>& keep);
   void ReadManifest();
+  void CommitEntry(ManifestEntry entry);
 
   std::string folder_;
   std::unique_ptr<FolderLock> lock_;
   std::vector<ManifestEntry> sealed_;  // what the folder's manifest names
   std::vector<ManifestEntry> written_;
+  std::string provenance_json_;  // of shards that are appended
   std::unique_ptr<HashingFile> open_;
 };
 

@@ -1,11 +1,14 @@
 #include "lib/data/shard_inspection.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "lib/base/error.h"
 #include "lib/base/signals.h"
 #include "lib/data/document_parts.h"
 #include "lib/formats/shard_set.h"
@@ -23,19 +26,12 @@ bool HasRandomAccess(const std::string& path) {
                          std::filesystem::is_regular_file(path));
 }
 
-void AddShard(const ShardInfo& shard, ShardSetSummary* summary) {
-  ++summary->shards;
-  summary->size_bytes += shard.size_bytes;
-  summary->totals += shard.totals;
-  for (const FrameEntry& frame : shard.frames) summary->frames_bytes += frame.size_bytes;
-}
-
 ShardSetSummary Summarize(const ShardSet& set) {
   ShardSetSummary summary;
   summary.header = set.header();
   summary.header.tokenizer.model.clear();
   summary.content_sha256 = set.content_sha256();
-  for (const ShardInfo& shard : set.shards()) AddShard(shard, &summary);
+  for (const ShardInfo& shard : set.shards()) summary.AddShard(shard);
   return summary;
 }
 
@@ -50,7 +46,7 @@ ShardSetSummary ReadStream(ShardStreamReader* reader, const ChunkFunction& use) 
   summary.header.tokenizer.model.clear();
   Sha256 content;
   for (const ShardInfo& shard : reader->shards()) {
-    AddShard(shard, &summary);
+    summary.AddShard(shard);
     content.Update(shard.content_sha256);
   }
   summary.content_sha256 = content.Digest();
@@ -112,6 +108,11 @@ void AppendSegmentJson(RecordKind kind, const Segment& segment, std::string* tex
     *text += BoolText((segment.flags & (kSegmentNoLoss | kSegmentPadding)) == 0);
     *text += ",\"continues\":";
     *text += BoolText((segment.flags & kSegmentContinuesPrevious) != 0);
+  } else if (kind == RecordKind::kContrastive && (segment.flags & kSegmentPadding) == 0) {
+    *text += std::string(",\"role\":\"") + TextRoleName(RoleOf(segment)) + "\",\"instruction\":";
+    *text += BoolText((segment.flags & kSegmentNoLoss) != 0);
+    *text += ",\"continues\":";
+    *text += BoolText((segment.flags & kSegmentContinuesPrevious) != 0);
   }
   *text += "}";
 }
@@ -131,6 +132,23 @@ ShardSetSummary VerifyShards(const std::string& path) {
   const std::unique_ptr<ShardSet> set = ShardSet::Open(path);
   set->VerifyAll();
   return Summarize(*set);
+}
+
+std::vector<std::string> ShardsOutsideTheSet(const std::string& path) {
+  if (!std::filesystem::is_directory(path)) return {};
+  const std::string manifest = path + "/" + kManifestName;
+  const std::vector<uint8_t> text = ReadWholeFile(manifest);
+  std::set<std::string> named;
+  for (const ManifestEntry& entry : DecodeManifest(std::string(AsText(text)), manifest)) {
+    named.insert(entry.file_name);
+  }
+  std::vector<std::string> strays;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("shard-") && name.ends_with(".tws") && !named.contains(name)) strays.push_back(name);
+  }
+  std::sort(strays.begin(), strays.end());
+  return strays;
 }
 
 void CatShardsAsJson(const std::string& path, ByteSink* out) {
@@ -154,6 +172,28 @@ void CatShardsAsJson(const std::string& path, ByteSink* out) {
         buffer.FlushIfLarge();
       });
   buffer.Flush();
+}
+
+void ExportAsNanoGpt(const std::string& path, ByteSink* out) {
+  std::vector<uint8_t> ids;
+  ForEachChunk(
+      path,
+      [&](const ShardSetHeader& header) {
+        const uint32_t vocab_size = header.tokenizer.vocab_size;
+        if (vocab_size <= 65536) return;
+        throw Error(ErrorCode::kBadInput, path,
+                    "has a vocabulary of " + std::to_string(vocab_size) +
+                        " ids, and nanoGPT's files hold 16 bits an id");
+      },
+      [&](uint64_t, const Chunk& chunk) {
+        size_t tokens = chunk.tokens.size();
+        if ((chunk.segments.back().flags & kSegmentPadding) != 0) tokens -= chunk.segments.back().tokens;
+        for (size_t i = 0; i < tokens; ++i) AppendInteger(&ids, static_cast<uint16_t>(chunk.tokens[i]));
+        if (ids.size() < kOutputBufferBytes) return;
+        out->Write(ids);
+        ids.clear();
+      });
+  out->Write(ids);
 }
 
 void CatShardsAsText(const std::string& path, ByteSink* out) {

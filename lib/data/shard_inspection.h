@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lib/data/shard_set_summary.h"
 #include "lib/io/byte_sink.h"
@@ -18,12 +19,20 @@ ShardSetSummary InspectShards(const std::string& path);
 /// Error{kIo}
 ShardSetSummary VerifyShards(const std::string& path);
 
+/// Names of the shard files of a sealed folder that its manifest does not name, sorted: no reader looks at
+/// them. Empty for anything but a folder.
+std::vector<std::string> ShardsOutsideTheSet(const std::string& path);
+
 /// Writes the chunks as JSON Lines, one object a chunk in stored order:
 ///   {"chunk":0,"segments":[{"tokens":5,"source_bytes":21,"starts_mid_document":false,"ends_mid_document":true,
 ///    "next_token":17,"padding":false}],"ids":[...]}
 /// `next_token` is there only when the segment ends mid-document. Of sft records segments have `loss` (whether
 /// training predicts their tokens) and `continues` (the same document as the segment before) besides.
 void CatShardsAsJson(const std::string& path, ByteSink* out);
+
+/// Writes the ids of all chunks without padding, 16 bits each, as nanoGPT reads them.
+/// \throws Error{kBadInput} when the vocabulary has more than 65,536 ids
+void ExportAsNanoGpt(const std::string& path, ByteSink* out);
 
 /// Writes the text of every document, or part of one, in stored order, a newline after each.
 /// \throws Error{kBadInput} when the set does not carry its tokenizer

@@ -9,25 +9,24 @@ double Ratio(uint64_t part, uint64_t whole) {
   return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-// 1234567 -> "1,234,567"
-std::string Grouped(uint64_t value) {
-  std::string digits = std::to_string(value);
-  for (size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-  return digits;
-}
-
 std::string Percent(double share) {
   return FormatFixed(100.0 * share, 2) + " %";
 }
 
 std::string ChunksOfTokens(const ShardSetSummary& summary) {
   const bool up_to = summary.header.mode == PackMode::kNone;
-  return Grouped(summary.totals.chunks) + " chunks of " + (up_to ? "up to " : "") +
+  return FormatNumberOf(summary.totals.chunks, "chunk") + " of " + (up_to ? "up to " : "") +
          std::to_string(summary.header.chunk_tokens) + " tokens";
 }
 
 }  // namespace
 
+void ShardSetSummary::AddShard(const ShardInfo& shard) {
+  ++shards;
+  size_bytes += shard.size_bytes;
+  totals += shard.totals;
+  for (const FrameEntry& frame : shard.frames) frames_bytes += frame.size_bytes;
+}
 double ShardSetSummary::bits_per_token() const {
   return 8.0 * Ratio(frames_bytes, totals.tokens);
 }
@@ -59,17 +58,18 @@ nlohmann::ordered_json ToJson(const ShardSetSummary& summary) {
       {"tokenizer_sha256", HexEncode(summary.header.tokenizer.sha256)},
       {"content_sha256", HexEncode(summary.content_sha256)},
   };
+  if (summary.header.id_codes) json["remap"] = true;
   if (summary.header.record_kind == RecordKind::kSft) json["loss_tokens"] = summary.totals.loss_tokens;
   return json;
 }
 
 std::string OneLine(const ShardSetSummary& summary) {
-  return Grouped(summary.totals.documents) + " documents (" + Percent(summary.cut_share()) + " cut) in " +
+  return FormatNumberOf(summary.totals.documents, "document") + " (" + Percent(summary.cut_share()) + " cut) in " +
          ChunksOfTokens(summary) + " (" + Percent(summary.padding_share()) + " padding), " +
          (summary.header.record_kind == RecordKind::kSft
               ? Percent(Ratio(summary.totals.loss_tokens, summary.totals.tokens)) + " of the tokens predicted, "
               : "") +
-         Grouped(summary.totals.tokens_dropped) + " tokens dropped, " +
+         FormatNumberOf(summary.totals.tokens_dropped, "token") + " dropped, " +
          FormatFixed(summary.bits_per_token(), 2) + " bits/token";
 }
 
@@ -82,19 +82,19 @@ std::string Describe(const ShardSetSummary& summary) {
   };
   row("chunks", ChunksOfTokens(summary) + ", mode " + PackModeName(summary.header.mode) + ", overflow " +
                     OverflowPolicyName(summary.header.overflow));
-  row("documents", Grouped(totals.documents) + ", " + Grouped(totals.documents_cut) + " cut (" +
+  row("documents", FormatGrouped(totals.documents) + ", " + FormatGrouped(totals.documents_cut) + " cut (" +
                        Percent(summary.cut_share()) + ")");
-  row("tokens", Grouped(totals.tokens) + ", " + Grouped(totals.tokens_dropped) + " dropped");
+  row("tokens", FormatGrouped(totals.tokens) + ", " + FormatGrouped(totals.tokens_dropped) + " dropped");
   if (summary.header.record_kind == RecordKind::kSft) {
-    row("predicted", Grouped(totals.loss_tokens) + " tokens (" +
+    row("predicted", FormatGrouped(totals.loss_tokens) + " tokens (" +
                          Percent(Ratio(totals.loss_tokens, totals.tokens)) + "): the records are sft");
   }
-  row("padding", Grouped(totals.pad_tokens) + " (" + Percent(summary.padding_share()) + ")");
+  row("padding", FormatGrouped(totals.pad_tokens) + " (" + Percent(summary.padding_share()) + ")");
   row("source text", FormatBytes(totals.source_bytes));
-  row("size", FormatBytes(summary.size_bytes) + " in " + Grouped(summary.shards) +
-                  (summary.shards == 1 ? " shard, " : " shards, ") +
-                  FormatFixed(summary.bits_per_token(), 2) + " bits/token");
-  row("tokenizer", summary.header.tokenizer.kind + ", " + Grouped(summary.header.tokenizer.vocab_size) +
+  row("size", FormatBytes(summary.size_bytes) + " in " + FormatNumberOf(summary.shards, "shard") + ", " +
+                  FormatFixed(summary.bits_per_token(), 2) + " bits/token" +
+                  (summary.header.id_codes ? ", ids coded by frequency" : ""));
+  row("tokenizer", summary.header.tokenizer.kind + ", " + FormatGrouped(summary.header.tokenizer.vocab_size) +
                        " ids, sha256 " + HexEncode(summary.header.tokenizer.sha256));
   row("content", "sha256 " + HexEncode(summary.content_sha256));
   return table;

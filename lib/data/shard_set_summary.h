@@ -18,6 +18,8 @@ struct ShardSetSummary {
   uint64_t frames_bytes = 0;  ///< of their compressed frames alone: without headers, tokenizer and indices
   Sha256Digest content_sha256{};
 
+  /// Counts one more shard; content_sha256 stays as it is.
+  void AddShard(const ShardInfo& shard);
   /// Compressed bits of the frames for each token that is not padding; 0 without tokens.
   double bits_per_token() const;
   /// Shares in [0, 1]; 0 of nothing.

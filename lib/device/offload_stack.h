@@ -20,6 +20,10 @@ namespace trainwright {
 struct OffloadCounts {
   int64_t out_bytes = 0, in_bytes = 0;
   double time_s = 0;  ///< the caller waited; of a GPU only what the calls took
+  OffloadCounts& operator+=(const OffloadCounts& other) {
+    out_bytes += other.out_bytes, in_bytes += other.in_bytes, time_s += other.time_s;
+    return *this;
+  }
 };
 
 class OffloadStack {

@@ -74,15 +74,21 @@ std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std:
   }
 }
 
-void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& base_folder, const std::string& hint) {
+void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& base_folder,
+                          const std::string& hint, const std::map<std::string, std::string>& known) {
   const nlohmann::ordered_json init = ReadCheckpointProvenance(adapter_folder, "init");
   if (!init.is_object() || !init.contains("files")) return;
   for (const auto& [name, sha256] : init.at("files").items()) {
     if (name.starts_with("tokenizer")) continue;
     const std::string path = base_folder + "/" + name;
     const bool exists = std::filesystem::exists(path);
-    if (exists && HexEncode(Sha256Of(MappedFile(path).bytes())) == sha256.get<std::string>()) continue;
-    throw Error(ErrorCode::kBadInput, base_folder, "is not the base that " + adapter_folder + " was trained on",
+    const auto computed = known.find(name);
+    const std::string actual = computed != known.end() ? computed->second
+                               : exists                ? HexEncode(Sha256Of(MappedFile(path).bytes()))
+                                                       : "";
+    if (actual == sha256.get<std::string>()) continue;
+    throw Error(ErrorCode::kBadInput, base_folder,
+                "is not the base that " + adapter_folder + " was trained on",
                 exists ? "the sha256 of " + name + " is not the one in the adapter's metadata.json"
                        : "it has no " + name,
                 hint);

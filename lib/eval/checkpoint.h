@@ -1,6 +1,7 @@
 /// Opening a model for use: a checkpoint folder, the newest checkpoint of a run, or a model of Hugging Face.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -31,8 +32,11 @@ std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std:
 
 /// Compares a base model with the SHA-256 of config.json and weights that the metadata.json of an adapter records of the
 /// base it was trained on. An adapter without such a record, as peft writes it, goes with any base of its shapes.
-/// \param hint what the user may do   \throws Error{kBadInput} on another base; Error{kIo}
-void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& base_folder, const std::string& hint);
+/// \param hint what the user may do
+/// \param known SHA-256 by name of those files of the base that the caller has computed; the others are computed here
+/// \throws Error{kBadInput} on another base; Error{kIo}
+void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& base_folder, const std::string& hint,
+                          const std::map<std::string, std::string>& known = {});
 
 /// Loads model and tokenizer. Files that the folder's metadata.json lists are checked against it first.
 /// \throws Error{kBadInput, kIo}; Error{kUsage} on an attention backend that cannot take the model

@@ -1,8 +1,10 @@
 #include "lib/eval/evaluate_job.h"
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -101,6 +103,16 @@ uint32_t SpecialId(bool wanted, uint32_t id, const std::string& flag) {
   return wanted ? id : kNoId;
 }
 
+/// Of a pipe, nothing but the first bytes tells that it holds shards.
+void RefuseShards(const RecordBatch& first_of_source) {
+  uint32_t first = 0;
+  if (first_of_source.bytes.size() < sizeof(first)) return;
+  std::memcpy(&first, first_of_source.bytes.data(), sizeof(first));
+  if (first != kHeaderFrameMagic) return;
+  throw Error(ErrorCode::kBadInput, first_of_source.source, "holds shards, and would be read as text", "",
+              "--format shards reads shards from standard input");
+}
+
 void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, ProgressMode mode,
              PerplexityMeter* meter) {
   if (checkpoint.tokenizer == nullptr) {
@@ -112,14 +124,16 @@ void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, Pr
   const uint32_t eos = SpecialId(options.add_eos, tokenizer.identity().eos_id, "--eos");
   const InputFormat format = options.format == "auto" ? GuessInputFormat(options.data, !options.keys.empty())
                                                       : ParseInputFormat(options.format);
-  DocumentReader reader({{options.data, format}}, kMaxDocumentBytes);
   DocumentTextOptions text_options;
   if (!options.keys.empty()) text_options.keys = options.keys;
+  DocumentReader reader({{options.data, format}}, kMaxDocumentBytes, text_options.keys);
   text_options.require_utf8 = tokenizer.identity().kind != "bytes";
   DocumentText document(text_options);
   Progress progress(mode, "evaluate", reader.stored_bytes_total(), "bytes");
   std::vector<uint32_t> ids;
+  bool may_be_shards = options.format == "auto";  // a pipe, of which IsShards knows nothing
   for (RecordBatch batch; reader.Next(&batch);) {
+    if (std::exchange(may_be_shards, false)) RefuseShards(batch);
     for (size_t i = 0; i < batch.records.size(); ++i) {
       std::string_view text;
       if (const auto problem = document.Read(batch, i, &text)) throw ErrorOf(*problem, batch, i);

@@ -25,6 +25,14 @@ double PerplexitySums::bits_per_byte() const {
   return loss_nats / std::numbers::ln2 / static_cast<double>(source_bytes);
 }
 
+bool IsMasked(const ShardSetHeader& header, LossOn loss_on) {
+  if (header.record_kind == RecordKind::kContrastive) {
+    throw Error(ErrorCode::kBadInput, "the shards", "hold contrastive records, of which no token is predicted", "",
+                "make the stream with pretokenize --records lm or sft");
+  }
+  return header.record_kind == RecordKind::kSft && loss_on == LossOn::kAssistant;
+}
+
 ModelInput ToModelInput(const PackedBatch& batch) {
   const auto options = at::TensorOptions().dtype(at::kLong);
   return {at::tensor(batch.tokens, options), at::tensor(batch.positions, options),

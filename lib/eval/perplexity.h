@@ -33,9 +33,8 @@ struct PerplexitySums {
 };
 
 /// Whether records of such a set say which of their tokens are labels, and are to be believed.
-inline bool IsMasked(const ShardSetHeader& header, LossOn loss_on) {
-  return header.record_kind == RecordKind::kSft && loss_on == LossOn::kAssistant;
-}
+/// \throws Error{kBadInput} for contrastive records, which have no labels
+bool IsMasked(const ShardSetHeader& header, LossOn loss_on);
 
 /// The tensors of a batch on the CPU; they copy it.
 ModelInput ToModelInput(const PackedBatch& batch);

@@ -10,13 +10,19 @@ namespace trainwright {
 namespace {
 
 constexpr uint16_t kMajorVersion = 1;
-// Files of lm records are those of version 1.0 to the last bit; 1.1 added sft records.
-constexpr uint16_t kMinorVersionOfLm = 0, kMinorVersionOfSft = 1;
-constexpr uint64_t kKnownRequiredFlags = 0;
+// Files that need a feature which version 1.2 lacks.
+constexpr uint16_t kMinorVersionOfFlags = 3;
 constexpr size_t kFixedBytes = 104;
 constexpr size_t kHashBytes = 8;
 constexpr uint32_t kMaxKindBytes = 64;
-constexpr uint64_t kMaxHeaderBytes = kMaxTokenizerModelBytes + kMaxProvenanceBytes + (1 << 20);
+constexpr uint64_t kMaxExtensionBytes = uint64_t{16} << 20;
+constexpr uint64_t kMaxHeaderBytes =
+    kMaxTokenizerModelBytes + kMaxProvenanceBytes + kMaxExtensionBytes + (1 << 20);
+
+/// Files of lm records are those of version 1.0 to the last bit; 1.1 added sft records, 1.2 contrastive ones.
+uint16_t MinorVersionOf(RecordKind kind) {
+  return static_cast<uint16_t>(kind);
+}
 
 bool IsIdOrNone(uint32_t id, uint32_t vocab_size) {
   return id < vocab_size || id == kNoId;
@@ -27,9 +33,12 @@ bool IsIdOrNone(uint32_t id, uint32_t vocab_size) {
 std::vector<uint8_t> EncodeFileHeader(const FileHeaderFormat& format, const FileHeader& header) {
   const TokenizerIdentity& tokenizer = header.tokenizer;
   TRAINWRIGHT_CHECK(tokenizer.vocab_size > 0 && tokenizer.kind.size() <= kMaxKindBytes);
-  TRAINWRIGHT_CHECK(header.record_kind == RecordKind::kLm || header.record_kind == RecordKind::kSft);
+  TRAINWRIGHT_CHECK(header.record_kind <= RecordKind::kContrastive);
   TRAINWRIGHT_CHECK(header.settings.size() == format.settings_bytes);
   TRAINWRIGHT_CHECK(header.provenance_json.size() <= kMaxProvenanceBytes);
+  TRAINWRIGHT_CHECK((header.required_flags & ~format.required_flags) == 0);
+  TRAINWRIGHT_CHECK(header.required_flags != 0 || header.extension.empty());
+  TRAINWRIGHT_CHECK(header.extension.size() <= kMaxExtensionBytes);
   if (tokenizer.model.size() > kMaxTokenizerModelBytes) {
     throw Error(ErrorCode::kBadInput, "tokenizer model", "is larger than 256 MiB");
   }
@@ -37,13 +46,14 @@ std::vector<uint8_t> EncodeFileHeader(const FileHeaderFormat& format, const File
 
   std::vector<uint8_t> out;
   const size_t size = kFixedBytes + header.settings.size() + tokenizer.kind.size() +
-                      header.provenance_json.size() + tokenizer.model.size() + kHashBytes;
+                      header.provenance_json.size() + tokenizer.model.size() + header.extension.size() +
+                      kHashBytes;
   out.reserve(size);
   AppendBytes(&out, format.magic);
   AppendInteger(&out, kMajorVersion);
-  AppendInteger(&out, header.record_kind == RecordKind::kLm ? kMinorVersionOfLm : kMinorVersionOfSft);
+  AppendInteger(&out, header.required_flags != 0 ? kMinorVersionOfFlags : MinorVersionOf(header.record_kind));
   AppendInteger(&out, static_cast<uint32_t>(size));
-  AppendInteger(&out, uint64_t{0});  // required flags
+  AppendInteger(&out, header.required_flags);
   AppendInteger(&out, uint64_t{0});  // optional flags
   for (const uint32_t value :
        {tokenizer.vocab_size, tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id, tokenizer.unk_id}) {
@@ -56,11 +66,12 @@ std::vector<uint8_t> EncodeFileHeader(const FileHeaderFormat& format, const File
   AppendInteger(&out, static_cast<uint32_t>(tokenizer.kind.size()));
   AppendInteger(&out, static_cast<uint32_t>(header.provenance_json.size()));
   AppendInteger(&out, static_cast<uint32_t>(tokenizer.model.size()));
-  AppendInteger(&out, uint32_t{0});
+  AppendInteger(&out, static_cast<uint32_t>(header.extension.size()));
   AppendBytes(&out, header.settings);
   AppendBytes(&out, AsBytes(tokenizer.kind));
   AppendBytes(&out, AsBytes(header.provenance_json));
   AppendBytes(&out, AsBytes(tokenizer.model));
+  AppendBytes(&out, header.extension);
   AppendInteger(&out, Xxh3(out));
   return out;
 }
@@ -107,7 +118,7 @@ FileHeader DecodeFileHeader(const FileHeaderFormat& format, ByteSpan bytes, cons
   ByteParser parser(hashed);
   parser.ReadBytes(kFileHeaderPrefixBytes);
   const auto required_flags = parser.Read<uint64_t>();
-  if ((required_flags & ~kKnownRequiredFlags) != 0) {
+  if ((required_flags & ~format.required_flags) != 0) {
     throw BadInputAt(offset + 16, object,
                      std::string("needs a feature of ") + format.name + "s that this program lacks",
                      "read it with the release that wrote it, or a newer one");
@@ -126,11 +137,12 @@ FileHeader DecodeFileHeader(const FileHeaderFormat& format, ByteSpan bytes, cons
   const auto kind_bytes = parser.Read<uint32_t>();
   const auto provenance_bytes = parser.Read<uint32_t>();
   const auto model_bytes = parser.Read<uint32_t>();
-  parser.Read<uint32_t>();
+  const auto extension_bytes = parser.Read<uint32_t>();
   const ByteSpan settings = parser.ReadBytes(settings_bytes);
   const ByteSpan kind = parser.ReadBytes(kind_bytes);
   const ByteSpan provenance = parser.ReadBytes(provenance_bytes);
   const ByteSpan model = parser.ReadBytes(model_bytes);
+  const ByteSpan extension = parser.ReadBytes(extension_bytes);
   if (parser.failed()) throw corrupt("its parts do not fit into it");
   if (tokenizer.vocab_size == 0) throw corrupt("the vocabulary is empty");
   for (const uint32_t id : {tokenizer.bos_id, tokenizer.eos_id, tokenizer.pad_id, tokenizer.unk_id}) {
@@ -138,17 +150,20 @@ FileHeader DecodeFileHeader(const FileHeaderFormat& format, ByteSpan bytes, cons
   }
   if (token_width != TokenWidth(tokenizer.vocab_size))
     throw corrupt("token width and vocabulary size disagree");
-  if (record_kind > static_cast<uint8_t>(RecordKind::kSft)) {
+  if (record_kind > static_cast<uint8_t>(RecordKind::kContrastive)) {
     throw BadInputAt(offset + 52, object,
                      "holds records of kind " + std::to_string(record_kind) +
-                         "; this program reads kinds 0 (lm) and 1 (sft)");
+                         "; this program reads kinds 0 (lm), 1 (sft) and 2 (contrastive)");
   }
   if (settings_bytes < format.settings_bytes) throw corrupt("its settings are too short");
   if (kind_bytes > kMaxKindBytes || provenance_bytes > kMaxProvenanceBytes ||
-      model_bytes > kMaxTokenizerModelBytes) {
+      model_bytes > kMaxTokenizerModelBytes || extension_bytes > kMaxExtensionBytes) {
     throw corrupt("a part is larger than its limit");
   }
+  if (required_flags == 0 && extension_bytes > 0) throw corrupt("it has an extension that nothing needs");
   std::copy(sha256.begin(), sha256.end(), tokenizer.sha256.begin());
+  header.required_flags = required_flags;
+  header.extension.assign(extension.begin(), extension.end());
   header.settings.assign(settings.begin(), settings.end());
   header.record_kind = static_cast<RecordKind>(record_kind);
   tokenizer.kind = AsText(kind);

@@ -21,6 +21,7 @@ struct FileHeaderFormat {
   std::array<uint8_t, 8> magic;
   const char* name;         ///< for messages: "token stream"
   uint16_t settings_bytes;  ///< size of the format's own fields in this version
+  uint64_t required_flags = 0;  ///< those that this version of the format knows
 };
 
 struct FileHeader {
@@ -28,6 +29,9 @@ struct FileHeader {
   RecordKind record_kind = RecordKind::kLm;
   std::string provenance_json;
   std::vector<uint8_t> settings;  ///< the format's own fields
+  /// What a reader must understand to read the file; beyond the format's: refused.
+  uint64_t required_flags = 0;
+  std::vector<uint8_t> extension;  ///< of the required flags; empty without any
 };
 
 /// Bytes on disk of one token id: 2 up to 65,536 ids, else 4.

@@ -4,6 +4,7 @@
 
 #include "lib/base/error.h"
 #include "lib/formats/bad_input.h"
+#include "lib/formats/contrastive_order.h"
 
 namespace trainwright {
 namespace {
@@ -12,9 +13,24 @@ constexpr uint32_t kFrameTag = 0x4D524654;  // "TFRM"
 constexpr size_t kFixedBytes = 24;
 constexpr uint8_t kLmFlags = kSegmentStartsMidDocument | kSegmentEndsMidDocument | kSegmentPadding;
 constexpr uint8_t kSftFlags = kLmFlags | kSegmentNoLoss | kSegmentContinuesPrevious | kSegmentNextNoLoss;
+constexpr uint8_t kRoleFlags = kSegmentPositive | kSegmentNegative;
+constexpr uint8_t kContrastiveFlags =
+    kSegmentPadding | kSegmentNoLoss | kSegmentContinuesPrevious | kRoleFlags;
 
-/// Why a segment of an sft record does not fit behind `previous` (nullptr: it is the chunk's first).
-const char* FaultOfSft(const Segment& segment, const Segment* previous) {
+uint8_t KnownFlags(RecordKind kind) {
+  switch (kind) {
+    case RecordKind::kLm:
+      return kLmFlags;
+    case RecordKind::kSft:
+      return kSftFlags;
+    case RecordKind::kContrastive:
+      return kContrastiveFlags;
+  }
+  return 0;
+}
+
+/// Why a segment of a masked record does not fit behind `previous` (nullptr: it is the chunk's first).
+const char* FaultOfMasked(const Segment& segment, const Segment* previous) {
   const auto has = [](const Segment& of, uint8_t flag) { return (of.flags & flag) != 0; };
   if (has(segment, kSegmentNextNoLoss) && !has(segment, kSegmentEndsMidDocument)) {
     return "a segment speaks of a next token that it does not have";
@@ -28,10 +44,26 @@ const char* FaultOfSft(const Segment& segment, const Segment* previous) {
   return nullptr;
 }
 
+/// Why the segments of contrastive records do not make whole records.
+const char* FaultOfContrastive(const Chunk& chunk) {
+  ContrastiveOrder order;
+  for (const Segment& segment : chunk.segments) {
+    if ((segment.flags & kSegmentPadding) != 0) continue;
+    if ((segment.flags & kRoleFlags) == kRoleFlags) return "a segment is a positive and a negative";
+    const bool begins_text = (segment.flags & kSegmentContinuesPrevious) == 0;
+    if (begins_text && RoleOf(segment) == TextRole::kQuery && order.in_record()) {
+      if (const char* fault = order.EndRecord()) return fault;
+    }
+    const bool pooled = (segment.flags & kSegmentNoLoss) == 0;
+    if (const char* fault = order.Add(begins_text, RoleOf(segment), pooled, segment.tokens)) return fault;
+  }
+  return order.in_record() ? order.EndRecord() : nullptr;
+}
+
 /// Why a chunk breaks the rules of the format; nullptr when it keeps them.
 const char* FaultOf(const ShardSetHeader& header, const Chunk& chunk) {
   if (chunk.segments.empty()) return "a chunk has no segments";
-  const uint8_t known_flags = header.record_kind == RecordKind::kSft ? kSftFlags : kLmFlags;
+  const uint8_t known_flags = KnownFlags(header.record_kind);
   uint64_t sum = 0;
   const Segment* previous = nullptr;
   for (const Segment& segment : chunk.segments) {
@@ -46,9 +78,12 @@ const char* FaultOf(const ShardSetHeader& header, const Chunk& chunk) {
                     &segment != &chunk.segments.back())) {
       return "padding is not the plain last segment";
     }
-    if (const char* fault = FaultOfSft(segment, previous)) return fault;
+    if (const char* fault = FaultOfMasked(segment, previous)) return fault;
     previous = &segment;
     sum += segment.tokens;
+  }
+  if (header.record_kind == RecordKind::kContrastive) {
+    if (const char* fault = FaultOfContrastive(chunk)) return fault;
   }
   if (sum != chunk.tokens.size()) return "segments and tokens do not add up";
   if (header.mode == PackMode::kNone ? sum > header.chunk_tokens : sum != header.chunk_tokens) {
@@ -166,7 +201,7 @@ int HighPlaneBits(uint32_t vocab_size) {
 std::vector<uint8_t> EncodeFrameContent(const ShardSetHeader& header, std::span<const Chunk> chunks,
                                         uint64_t first_chunk) {
   TRAINWRIGHT_CHECK(!chunks.empty() && chunks.size() <= header.chunks_per_frame);
-  std::vector<uint8_t> table;
+  std::vector<uint8_t> table, codes;
   size_t tokens = 0;
   for (const Chunk& chunk : chunks) {
     if (const char* fault = FaultOf(header, chunk))
@@ -174,9 +209,15 @@ std::vector<uint8_t> EncodeFrameContent(const ShardSetHeader& header, std::span<
     TRAINWRIGHT_CHECK(chunk.tokens.empty() || MaxOf(chunk.tokens) < header.tokenizer.vocab_size);
     AppendSegments(chunk, &table);
     tokens += chunk.tokens.size();
+    if (header.id_codes) {
+      const size_t before = codes.size();
+      header.id_codes->AppendCodes(chunk.tokens, &codes);
+      AppendVarint(&table, codes.size() - before);
+    }
   }
   const int high_bits = HighPlaneBits(header.tokenizer.vocab_size);
-  const size_t size = kFixedBytes + table.size() + tokens * 2 + HighPlaneBytes(tokens, high_bits);
+  const size_t ids_bytes = header.id_codes ? codes.size() : tokens * 2 + HighPlaneBytes(tokens, high_bits);
+  const size_t size = kFixedBytes + table.size() + ids_bytes;
   if (table.size() > kMaxFrameTableBytes || size > kMaxFrameContentBytes) {
     throw Error(ErrorCode::kUsage, "chunk size",
                 "a frame of " + std::to_string(header.chunks_per_frame) + " chunks of " +
@@ -191,7 +232,11 @@ std::vector<uint8_t> EncodeFrameContent(const ShardSetHeader& header, std::span<
   AppendInteger(&content, static_cast<uint32_t>(table.size()));
   AppendInteger(&content, static_cast<uint32_t>(tokens));
   AppendBytes(&content, table);
-  AppendPlanes(chunks, tokens, high_bits, &content);
+  if (header.id_codes) {
+    AppendBytes(&content, codes);
+  } else {
+    AppendPlanes(chunks, tokens, high_bits, &content);
+  }
   return content;
 }
 
@@ -208,9 +253,11 @@ std::vector<Chunk> DecodeFrameContent(const ShardSetHeader& header, ByteSpan con
   const auto table_bytes = parser.Read<uint32_t>();
   const auto token_count = parser.Read<uint32_t>();
   ByteParser table(parser.ReadBytes(table_bytes));
-  const int high_bits = HighPlaneBits(header.tokenizer.vocab_size);
-  const ByteSpan low = parser.ReadBytes(uint64_t{token_count} * 2);
+  const IdCodes* const id_codes = header.id_codes.get();
+  const int high_bits = id_codes != nullptr ? 0 : HighPlaneBits(header.tokenizer.vocab_size);
+  const ByteSpan low = parser.ReadBytes(id_codes != nullptr ? parser.remaining() : uint64_t{token_count} * 2);
   const ByteSpan high = parser.ReadBytes(HighPlaneBytes(token_count, high_bits));
+  ByteParser codes(id_codes != nullptr ? low : ByteSpan());
   if (parser.failed() || parser.remaining() > 0 || tag != kFrameTag || table_bytes > kMaxFrameTableBytes) {
     throw corrupt("its parts do not fit");
   }
@@ -233,13 +280,21 @@ std::vector<Chunk> DecodeFrameContent(const ShardSetHeader& header, ByteSpan con
     uint64_t tokens = 0;
     for (const Segment& segment : chunk.segments) tokens += segment.tokens;
     if (tokens > token_count - tokens_done) throw corrupt("segments and tokens do not add up");
-    DecodePlanes(low.data(), high.data(), high_bits, tokens_done, tokens, &chunk.tokens);
+    if (id_codes != nullptr) {
+      const ByteSpan own = codes.ReadBytes(table.ReadVarint());
+      if (table.failed() || codes.failed() || tokens > own.size()) throw corrupt("its codes do not fit");
+      chunk.tokens.resize(tokens);
+      if (!id_codes->DecodeInto(own, chunk.tokens)) throw corrupt("its codes do not fit");
+    } else {
+      DecodePlanes(low.data(), high.data(), high_bits, tokens_done, tokens, &chunk.tokens);
+    }
     tokens_done += tokens;
     if (const char* fault = FaultOf(header, chunk)) throw corrupt(fault);
     if (tokens > 0 && MaxOf(chunk.tokens) >= header.tokenizer.vocab_size)
       throw corrupt("a token id lies outside the vocabulary");
   }
-  if (tokens_done != token_count || table.remaining() > 0) throw corrupt("segments and tokens do not add up");
+  if (tokens_done != token_count || table.remaining() > 0 || codes.remaining() > 0)
+    throw corrupt("segments and tokens do not add up");
   return chunks;
 }
 
@@ -254,7 +309,7 @@ ShardTotals TotalsOf(RecordKind kind, std::span<const Chunk> chunks) {
         continue;
       }
       const bool cut = (segment.flags & kSegmentEndsMidDocument) != 0;
-      if ((segment.flags & kSegmentContinuesPrevious) == 0) {
+      if ((segment.flags & (kSegmentContinuesPrevious | kRoleFlags)) == 0) {
         starts = (segment.flags & kSegmentStartsMidDocument) == 0;
         totals.documents += starts ? 1 : 0;
       }

@@ -73,6 +73,9 @@ std::string EncodeManifest(const ShardSetHeader& header, const std::vector<Manif
                       {"size_bytes", entry.size_bytes},
                       {"content_sha256", HexEncode(entry.content_sha256)},
                       {"totals", TotalsToJson(header.record_kind, entry.totals)}});
+    if (!entry.provenance_json.empty()) {
+      shards.back()["provenance"] = ParseJson(entry.provenance_json, "provenance");
+    }
   }
   nlohmann::json manifest = {{"schema", kSchema},
                              {"content_sha256", HexEncode(content.Digest())},
@@ -85,7 +88,7 @@ std::string EncodeManifest(const ShardSetHeader& header, const std::vector<Manif
                                {"vocab_size", header.tokenizer.vocab_size}}},
                              {"totals", TotalsToJson(header.record_kind, totals)},
                              {"shards", shards}};
-  if (header.record_kind == RecordKind::kSft) manifest["records"] = RecordKindName(header.record_kind);
+  if (header.record_kind != RecordKind::kLm) manifest["records"] = RecordKindName(header.record_kind);
   return CanonicalJson(manifest) + "\n";
 }
 
@@ -103,6 +106,7 @@ std::vector<ManifestEntry> DecodeManifest(const std::string& text, const std::st
       entry.size_bytes = shard.at("size_bytes").get<uint64_t>();
       entry.content_sha256 = DigestFromHex(shard.at("content_sha256").get<std::string>());
       entry.totals = TotalsFromJson(shard.at("totals"));
+      if (shard.contains("provenance")) entry.provenance_json = CanonicalJson(shard.at("provenance"));
       if (!IsPlainFileName(entry.file_name)) throw std::out_of_range("not a file name");
       entries.push_back(std::move(entry));
     }

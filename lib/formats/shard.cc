@@ -10,6 +10,11 @@
 #include "lib/formats/zstd_frame.h"
 
 namespace trainwright {
+namespace {
+
+constexpr int kFastLevel = 4;
+
+}  // namespace
 
 ShardTotals& ShardTotals::operator+=(const ShardTotals& other) {
   chunks += other.chunks;
@@ -53,7 +58,8 @@ EncodedFrame EncodeFrame(const ShardSetHeader& header, std::span<const Chunk> ch
                          int level) {
   const std::vector<uint8_t> content = EncodeFrameContent(header, chunks, first_chunk);
   EncodedFrame frame;
-  frame.bytes = CompressZstdFrame(content, level);
+  // A phrase of two ids has 4 bytes or fewer: the fast levels would look for 5 and more.
+  frame.bytes = CompressZstdFrame(content, level, level <= kFastLevel ? 4 : 0);
   frame.hash = Xxh3(frame.bytes);
   frame.content_hash = Xxh3(content);
   frame.content_bytes = static_cast<uint32_t>(content.size());
@@ -118,6 +124,23 @@ void ShardWriter::Finish(bool last, uint64_t tokens_dropped) {
   impl_->finished = true;
 }
 
+void CopyShardAsNotLast(ByteSpan shard, const std::string& name, ByteSink* sink) {
+  const ShardView view(shard, name);
+  const ShardPlaces places = LocateLastShard(shard, name);
+  ShardIndex index =
+      DecodeIndex(shard.subspan(places.index_offset, places.index_bytes), name, places.index_offset);
+  index.last = false;
+  sink->Write(shard.first(index.header_bytes));
+  for (const FrameEntry& frame : index.frames) {
+    const ByteSpan bytes = shard.subspan(frame.offset, frame.size_bytes);
+    if (Xxh3(bytes) != frame.hash)
+      throw BadInputAt(frame.offset, name, "a frame is corrupt: its hash does not match");
+    sink->Write(bytes);
+  }
+  sink->Write(EncodeIndex(index));
+  sink->Write(EncodeSeekTable(index));
+}
+
 uint64_t ShardWriter::size_bytes() const {
   return impl_->size_bytes;
 }
@@ -128,7 +151,8 @@ const Sha256Digest& ShardWriter::content_sha256() const {
   return impl_->index.content_sha256;
 }
 
-ShardView::ShardView(ByteSpan bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {
+ShardView::ShardView(ByteSpan bytes, std::string name, const ShardSetHeader* set)
+    : bytes_(bytes), name_(std::move(name)) {
   const ShardPlaces places = LocateLastShard(bytes_, name_);
   if (places.shard_bytes != bytes_.size())
     throw BadInputAt(0, name_, "holds more than one shard, or one of wrong size");
@@ -152,6 +176,8 @@ ShardView::ShardView(ByteSpan bytes, std::string name) : bytes_(bytes), name_(st
     throw BadInputAt(places.index_offset, name_, "the index is corrupt: it describes another shard");
   }
   info_.header = std::move(header.set);
+  if (set != nullptr && set->id_codes && info_.header.id_codes && *set->id_codes == *info_.header.id_codes)
+    info_.header.id_codes = set->id_codes;
   info_.shard_number = index.shard_number;
   info_.first_chunk = index.first_chunk;
   info_.last = index.last;
@@ -166,7 +192,8 @@ std::vector<Chunk> ShardView::ReadFrame(size_t frame) const {
   const ByteSpan bytes = bytes_.subspan(entry.offset, entry.size_bytes);
   if (Xxh3(bytes) != entry.hash)
     throw BadInputAt(entry.offset, name_, "a frame is corrupt: its hash does not match");
-  const std::vector<uint8_t> content = DecompressZstdFrame(bytes, kMaxFrameContentBytes, name_, entry.offset);
+  const std::vector<uint8_t> content = DecompressZstdFrame(
+      bytes, kMaxFrameContentBytes, name_, entry.offset, ContentChecksum::kIgnore);
   if (content.size() != entry.content_bytes || Xxh3(content) != entry.content_hash) {
     throw BadInputAt(entry.offset, name_, "a frame is corrupt: its content is not what the index says");
   }

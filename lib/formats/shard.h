@@ -19,7 +19,9 @@
 #include <vector>
 
 #include "lib/base/checksum.h"
+#include "lib/formats/id_codes.h"
 #include "lib/formats/record_kind.h"
+#include "lib/formats/text_role.h"
 #include "lib/formats/tokenizer_identity.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
@@ -39,22 +41,29 @@ struct ShardSetHeader {
       0;  ///< positions in a chunk, padding included; the most a chunk of mode kNone holds
   uint32_t chunks_per_frame = 1;
   std::string provenance_json;  ///< canonical JSON, as in TokenStreamHeader
+  /// How frames store the ids; nullptr: as they are. Every shard carries the table.
+  std::shared_ptr<const IdCodes> id_codes;
 };
 
 /// Segment flags.
 inline constexpr uint8_t kSegmentStartsMidDocument = 1 << 0;
 inline constexpr uint8_t kSegmentEndsMidDocument = 1 << 1;
 inline constexpr uint8_t kSegmentPadding = 1 << 2;
-inline constexpr uint8_t kSegmentNoLoss = 1 << 3;  ///< sft: its tokens are read, not predicted
-/// sft: goes on with the document of the segment before, in the same attention span.
+/// sft: its tokens are read, not predicted; contrastive: an instruction, read and not pooled.
+inline constexpr uint8_t kSegmentNoLoss = 1 << 3;
+/// sft: goes on with the document of the segment before, in the same attention span; contrastive: with its text.
 inline constexpr uint8_t kSegmentContinuesPrevious = 1 << 4;
 /// sft, with kSegmentEndsMidDocument: next_token is not predicted.
 inline constexpr uint8_t kSegmentNextNoLoss = 1 << 5;
+/// contrastive: its text is a positive, or a negative, of the query before; with neither, a query.
+inline constexpr uint8_t kSegmentPositive = 1 << 6;
+inline constexpr uint8_t kSegmentNegative = 1 << 7;
 
 /// A run of positions of a chunk that belong to one document (or to padding). In sft records a document is a
 /// run of segments that are predicted and not predicted in turn: all but the first have
 /// kSegmentContinuesPrevious, kSegmentStartsMidDocument is said of the first and kSegmentEndsMidDocument of
-/// the last.
+/// the last. In contrastive records a text is an attention span: a segment of instruction or none, and one that
+/// is pooled; a record is never cut.
 struct Segment {
   uint32_t tokens = 0;  ///< >= 1, except that a document without tokens keeps an empty segment
   uint8_t flags = 0;
@@ -62,6 +71,16 @@ struct Segment {
   uint64_t source_bytes = 0;    ///< bytes of text that the segment's tokens stand for
   bool operator==(const Segment&) const = default;
 };
+
+/// Of a contrastive record's segment.
+inline TextRole RoleOf(const Segment& segment) {
+  if ((segment.flags & kSegmentPositive) != 0) return TextRole::kPositive;
+  return (segment.flags & kSegmentNegative) != 0 ? TextRole::kNegative : TextRole::kQuery;
+}
+inline uint8_t RoleFlag(TextRole role) {
+  constexpr uint8_t kFlags[kTextRoleCount] = {0, kSegmentPositive, kSegmentNegative};
+  return kFlags[static_cast<uint8_t>(role)];
+}
 
 /// One training sequence. sum(segment.tokens) == tokens.size(); padding is the last segment, its tokens are
 /// zero.
@@ -74,7 +93,8 @@ struct Chunk {
 /// Counts of a shard or a set.
 struct ShardTotals {
   uint64_t chunks = 0;
-  uint64_t documents = 0;  ///< those that start in it: parts that start mid-document do not count
+  /// Those that start in it: parts that start mid-document do not count. Of contrastive records: whole records.
+  uint64_t documents = 0;
   uint64_t tokens = 0;     ///< without padding
   uint64_t pad_tokens = 0;
   uint64_t documents_cut = 0;   ///< of these, those whose first part ends mid-document
@@ -130,6 +150,10 @@ class ShardWriter {
   std::unique_ptr<Impl> impl_;
 };
 
+/// Copies a shard but for one bit: the copy is not the last of its set. Its frames are checked on the way.
+/// \param name for messages   \throws Error{kBadInput}
+void CopyShardAsNotLast(ByteSpan shard, const std::string& name, ByteSink* sink);
+
 struct FrameEntry {
   uint64_t offset = 0;  ///< from the start of the shard
   uint32_t size_bytes = 0;
@@ -157,8 +181,9 @@ struct ShardInfo {
 class ShardView {
  public:
   /// \param bytes exactly one shard; outlives the view   \param name for messages
+  /// \param set of another shard, whose table of codes is shared when this one has the same; or nullptr
   /// \throws Error{kBadInput}: not a shard, unknown version or required flag, corrupt, cut
-  ShardView(ByteSpan bytes, std::string name);
+  ShardView(ByteSpan bytes, std::string name, const ShardSetHeader* set = nullptr);
   const ShardInfo& info() const { return info_; }
   const std::string& name() const { return name_; }
   /// \param frame index into info().frames

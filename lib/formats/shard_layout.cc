@@ -11,7 +11,15 @@
 
 namespace trainwright {
 
-const FileHeaderFormat kShardFormat = {{0x89, 'T', 'W', 'S', 0x0D, 0x0A, 0x1A, 0x0A}, "shard", 24};
+namespace {
+
+/// The ids are stored as codes; the table of codes is the header's extension.
+constexpr uint64_t kIdCodesFlag = 1 << 0;
+
+}  // namespace
+
+const FileHeaderFormat kShardFormat = {
+    {0x89, 'T', 'W', 'S', 0x0D, 0x0A, 0x1A, 0x0A}, "shard", 24, kIdCodesFlag};
 
 namespace {
 
@@ -43,6 +51,10 @@ std::vector<uint8_t> EncodeShardHeader(const ShardHeader& header) {
   const ShardSetHeader& set = header.set;
   TRAINWRIGHT_CHECK(set.chunk_tokens > 0 && set.chunks_per_frame > 0);
   FileHeader file_header = {set.tokenizer, set.record_kind, set.provenance_json, {}};
+  if (set.id_codes) {
+    file_header.required_flags |= kIdCodesFlag;
+    file_header.extension = set.id_codes->EncodeTable();
+  }
   if (header.shard_number != 0) file_header.tokenizer.model.clear();
   std::vector<uint8_t>& settings = file_header.settings;
   settings.push_back(static_cast<uint8_t>(set.mode));
@@ -105,6 +117,10 @@ ShardHeader DecodeShardHeader(ByteSpan frame, const std::string& object, uint64_
   set.overflow = static_cast<OverflowPolicy>(overflow);
   set.tokenizer = std::move(file_header.tokenizer);
   set.record_kind = file_header.record_kind;
+  if ((file_header.required_flags & kIdCodesFlag) != 0) {
+    set.id_codes = std::make_shared<const IdCodes>(
+        IdCodes::DecodeTable(file_header.extension, set.tokenizer.vocab_size, object, offset));
+  }
   set.provenance_json = std::move(file_header.provenance_json);
   return header;
 }
@@ -116,7 +132,10 @@ bool SameSet(const ShardSetHeader& left, const ShardSetHeader& right) {
                     tokenizer.eos_id, tokenizer.pad_id, tokenizer.unk_id, set.record_kind, set.mode,
                     set.overflow, set.chunk_tokens, set.chunks_per_frame, set.provenance_json);
   };
-  return key(left) == key(right);
+  const auto table = [](const ShardSetHeader& set) {
+    return set.id_codes ? set.id_codes->EncodeTable() : std::vector<uint8_t>();
+  };
+  return key(left) == key(right) && table(left) == table(right);
 }
 
 uint64_t IndexBytes(uint64_t frames) {
@@ -251,6 +270,7 @@ Sha256Digest ContentSha256(const ShardSetHeader& header, const std::vector<Frame
   AppendInteger(&invariants, static_cast<uint8_t>(header.mode));
   AppendInteger(&invariants, static_cast<uint8_t>(header.overflow));
   AppendInteger(&invariants, header.chunk_tokens);
+  if (header.id_codes) AppendBytes(&invariants, header.id_codes->EncodeTable());
   for (const FrameEntry& frame : frames) AppendInteger(&invariants, frame.content_hash);
   return Sha256Of(invariants);
 }

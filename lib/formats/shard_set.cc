@@ -83,13 +83,9 @@ class MappedShardSet final : public ShardSet {
   const Sha256Digest& content_sha256() const override { return content_sha256_; }
 
   std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const override {
-    TRAINWRIGHT_CHECK(chunk < totals_.chunks);
-    const auto starts_after = [](uint64_t wanted, const auto& item) { return wanted < item.first_chunk; };
-    const auto shard = std::upper_bound(shards_.begin(), shards_.end(), chunk, starts_after) - 1;
-    const auto frame = std::upper_bound(shard->frames.begin(), shard->frames.end(), chunk, starts_after) - 1;
-    *first_chunk = frame->first_chunk;
-    return views_[static_cast<size_t>(shard - shards_.begin())].ReadFrame(
-        static_cast<size_t>(frame - shard->frames.begin()));
+    const ChunkLocation location = LocateChunk(*this, chunk);
+    *first_chunk = location.first_chunk;
+    return views_[location.shard].ReadFrame(location.frame);
   }
 
   void VerifyAll() const override {
@@ -112,7 +108,7 @@ class MappedShardSet final : public ShardSet {
   }
 
   void Add(ByteSpan bytes, const std::string& name) {
-    const ShardView& view = views_.emplace_back(bytes, name);
+    const ShardView& view = views_.emplace_back(bytes, name, shards_.empty() ? nullptr : &shards_[0].header);
     const ShardInfo& info = view.info();
     if (info.shard_number != shards_.size() || info.first_chunk != totals_.chunks) {
       throw Error(ErrorCode::kBadInput, name,
@@ -147,6 +143,18 @@ class MappedShardSet final : public ShardSet {
 };
 
 }  // namespace
+
+ChunkLocation LocateChunk(const ShardSet& set, uint64_t chunk) {
+  TRAINWRIGHT_CHECK(chunk < set.chunks());
+  const auto starts_after = [](uint64_t wanted, const auto& item) { return wanted < item.first_chunk; };
+  const std::vector<ShardInfo>& shards = set.shards();
+  const auto shard = std::upper_bound(shards.begin(), shards.end(), chunk, starts_after) - 1;
+  const auto frame = std::upper_bound(shard->frames.begin(), shard->frames.end(), chunk, starts_after) - 1;
+  return {.shard = static_cast<size_t>(shard - shards.begin()),
+          .frame = static_cast<size_t>(frame - shard->frames.begin()),
+          .offset = frame->offset,
+          .first_chunk = frame->first_chunk};
+}
 
 std::unique_ptr<ShardSet> ShardSet::Open(const std::string& path) {
   if (std::filesystem::is_directory(path)) {

@@ -23,6 +23,8 @@ struct ManifestEntry {
   uint64_t size_bytes = 0;
   Sha256Digest content_sha256{};
   ShardTotals totals;
+  /// Of a shard that was appended to the set: how it was made. Else empty: the shard's header says it.
+  std::string provenance_json;
 };
 
 /// MANIFEST.json as text: canonical JSON, schema "trainwright.manifest/1", with totals, tokenizer and pack
@@ -32,6 +34,14 @@ std::string EncodeManifest(const ShardSetHeader& header, const std::vector<Manif
 std::vector<ManifestEntry> DecodeManifest(const std::string& text, const std::string& path);
 /// \param sha256 of the shard's bytes
 std::string ShardFileName(uint32_t shard_number, const Sha256Digest& sha256);
+
+/// Where a chunk lies.
+struct ChunkLocation {
+  size_t shard = 0;          ///< in shards()
+  size_t frame = 0;          ///< in the shard
+  uint64_t offset = 0;       ///< of the frame in the shard, in bytes
+  uint64_t first_chunk = 0;  ///< of the frame
+};
 
 /// Const methods are thread-safe.
 class ShardSet {
@@ -50,5 +60,8 @@ class ShardSet {
   /// Checks every byte of every shard. \throws Error{kBadInput} at the first that disagrees
   virtual void VerifyAll() const = 0;
 };
+
+/// By the set's index, without reading the chunk. \param chunk < set.chunks()
+ChunkLocation LocateChunk(const ShardSet& set, uint64_t chunk);
 
 }  // namespace trainwright

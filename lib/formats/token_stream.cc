@@ -5,6 +5,7 @@
 
 #include "lib/base/error.h"
 #include "lib/formats/bad_input.h"
+#include "lib/formats/contrastive_order.h"
 #include "lib/formats/file_header.h"
 
 namespace trainwright {
@@ -25,10 +26,37 @@ constexpr size_t kWriterTableBytes = 1 << 16;
 constexpr uint8_t kPieceBegins = 1 << 0;
 constexpr uint8_t kPieceEnds = 1 << 1;
 constexpr uint8_t kPieceNoLoss = 1 << 2;
+constexpr uint8_t kPieceBeginsText = 1 << 3;
+constexpr int kPieceRoleShift = 4;
+constexpr uint8_t kPieceRole = 3 << kPieceRoleShift;
 
 /// The flags that pieces of such records may have.
 uint8_t KnownPieceFlags(RecordKind kind) {
-  return kPieceBegins | kPieceEnds | (kind == RecordKind::kSft ? kPieceNoLoss : 0);
+  constexpr uint8_t kOfAll = kPieceBegins | kPieceEnds;
+  switch (kind) {
+    case RecordKind::kLm:
+      return kOfAll;
+    case RecordKind::kSft:
+      return kOfAll | kPieceNoLoss;
+    case RecordKind::kContrastive:
+      return kOfAll | kPieceNoLoss | kPieceBeginsText | kPieceRole;
+  }
+  return 0;
+}
+
+uint8_t FlagsOf(const DocumentPiece& piece) {
+  return static_cast<uint8_t>((piece.begins ? kPieceBegins : 0) | (piece.ends ? kPieceEnds : 0) |
+                              (piece.loss ? 0 : kPieceNoLoss) | (piece.begins_text ? kPieceBeginsText : 0) |
+                              static_cast<int>(piece.role) << kPieceRoleShift);
+}
+
+/// Why a piece of a contrastive record breaks their order; nullptr when it keeps it.
+const char* FaultOfContrastive(const DocumentPiece& piece, ContrastiveOrder* order) {
+  if (piece.begins != (piece.begins_text && piece.role == TextRole::kQuery)) {
+    return "a record and its query do not begin together";
+  }
+  if (const char* fault = order->Add(piece.begins_text, piece.role, piece.loss, piece.tokens.size())) return fault;
+  return piece.ends ? order->EndRecord() : nullptr;
 }
 
 void AppendTokens(std::span<const uint32_t> tokens, int width, std::vector<uint8_t>* out) {
@@ -93,8 +121,7 @@ struct TokenStreamWriter::Impl {
 
   void AddPiece(const DocumentPiece& piece) {
     AppendVarint(&table, piece.tokens.size());
-    table.push_back(static_cast<uint8_t>((piece.begins ? kPieceBegins : 0) | (piece.ends ? kPieceEnds : 0) |
-                                         (piece.loss ? 0 : kPieceNoLoss)));
+    table.push_back(FlagsOf(piece));
     AppendVarint(&table, piece.source_bytes);
     AppendTokens(piece.tokens, width, &tokens);
     ++pieces;
@@ -124,6 +151,7 @@ struct TokenStreamWriter::Impl {
   uint32_t vocab_size;
   int width;
   RecordKind record_kind;
+  ContrastiveOrder order;
   Xxh3Stream hash;
   TokenStreamTotals totals;
   bool in_document = false;
@@ -140,7 +168,11 @@ TokenStreamWriter::~TokenStreamWriter() = default;
 
 void TokenStreamWriter::Write(const DocumentPiece& piece) {
   TRAINWRIGHT_CHECK(!impl_->finished && piece.begins != impl_->in_document);
-  TRAINWRIGHT_CHECK(piece.loss || impl_->record_kind == RecordKind::kSft);
+  TRAINWRIGHT_CHECK((FlagsOf(piece) & ~KnownPieceFlags(impl_->record_kind)) == 0);
+  if (impl_->record_kind == RecordKind::kContrastive) {
+    if (const char* fault = FaultOfContrastive(piece, &impl_->order))
+      throw Error(ErrorCode::kInternal, "piece to write", fault);
+  }
   TRAINWRIGHT_CHECK(piece.tokens.empty() || MaxOf(piece.tokens) < impl_->vocab_size);
   if (piece.tokens.size() > impl_->room() || impl_->table.size() >= kWriterTableBytes) impl_->FlushBlock();
 
@@ -151,6 +183,8 @@ void TokenStreamWriter::Write(const DocumentPiece& piece) {
     const uint64_t total = piece.tokens.size();
     DocumentPiece part;
     part.loss = piece.loss;
+    part.role = piece.role;
+    part.begins_text = piece.begins_text && done == 0;
     part.tokens = piece.tokens.subspan(done, count);
     part.begins = piece.begins && done == 0;
     part.ends = piece.ends && end == total;
@@ -299,6 +333,8 @@ struct TokenStreamReader::Impl {
     piece->begins = (flags & kPieceBegins) != 0;
     piece->ends = (flags & kPieceEnds) != 0;
     piece->loss = (flags & kPieceNoLoss) == 0;
+    piece->begins_text = (flags & kPieceBeginsText) != 0;
+    piece->role = static_cast<TextRole>((flags & kPieceRole) >> kPieceRoleShift);
     const bool last = --pieces_left == 0;
     if (table.failed() || (flags & ~KnownPieceFlags(header.record_kind)) != 0 ||
         count > tokens.size() - tokens_done ||
@@ -310,6 +346,11 @@ struct TokenStreamReader::Impl {
                     "the token stream is corrupt: a document begins inside another, or never began");
     }
     piece->tokens = std::span(tokens).subspan(tokens_done, count);
+    if (header.record_kind == RecordKind::kContrastive) {
+      const char* fault = (flags & kPieceRole) == kPieceRole ? "a text has no role that is known"
+                                                             : FaultOfContrastive(*piece, &order);
+      if (fault != nullptr) throw Corrupt(block_offset, std::string("the token stream is corrupt: ") + fault);
+    }
     tokens_done += count;
     in_document = !piece->ends;
     for (TokenStreamTotals* sums : {&stream_totals, &totals}) {
@@ -326,6 +367,7 @@ struct TokenStreamReader::Impl {
   TokenStreamTotals stream_totals, totals;
   uint64_t blocks = 0;
   bool in_document = false;
+  ContrastiveOrder order;
   enum class State { kReading, kEnded, kBroken } state = State::kReading;
   // The current block.
   uint64_t block_offset = 0;

@@ -15,6 +15,7 @@
 
 #include "lib/base/checksum.h"
 #include "lib/formats/record_kind.h"
+#include "lib/formats/text_role.h"
 #include "lib/formats/tokenizer_identity.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
@@ -30,15 +31,19 @@ struct TokenStreamHeader {
 };
 
 /// A run of tokens of one document. Most documents are one piece; long ones span several, and so do those of
-/// sft records: a piece is either predicted or not.
+/// sft records: a piece is either predicted or not. A document of contrastive records is a whole record: its
+/// query, its positives and its negatives, each text in one piece or more (ContrastiveOrder).
 struct DocumentPiece {
   std::span<const uint32_t> tokens;
   bool begins = true;  ///< the document's first piece
   bool ends = true;    ///< the document's last piece
   uint64_t source_bytes =
       0;  ///< bytes of text that these tokens stand for; exact when summed over the document
-  /// Whether training predicts these tokens; false only in sft records (prompts).
+  /// Whether training predicts these tokens, or, of contrastive records, pools them; false only in sft records
+  /// (prompts) and contrastive ones (instructions).
   bool loss = true;
+  bool begins_text = false;  ///< of contrastive records: the first piece of a text
+  TextRole role = TextRole::kQuery;  ///< of contrastive records: that of its text
 };
 
 struct TokenStreamTotals {
@@ -52,7 +57,8 @@ class TokenStreamWriter {
   TokenStreamWriter(ByteSink* sink, TokenStreamHeader header);
   ~TokenStreamWriter();
   /// Adds a piece; pieces longer than a block are cut, their source bytes shared out in proportion, exact in
-  /// sum. \throws Error{kInternal} on an id >= vocab_size, pieces out of order, or one without loss outside sft
+  /// sum. \throws Error{kInternal} on an id >= vocab_size, pieces out of order, or one without loss outside
+  /// sft and contrastive records, or contrastive texts out of order
   void Write(const DocumentPiece& piece);
   /// Ends the stream with its trailer; the last document must have ended.
   void Finish();

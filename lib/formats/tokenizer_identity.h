@@ -13,7 +13,7 @@ namespace trainwright {
 inline constexpr uint32_t kNoId = 0xFFFFFFFF;
 
 struct TokenizerIdentity {
-  std::string kind;       ///< "bytes", "sentencepiece" or "tokenizer_json"
+  std::string kind;       ///< "bytes", "sentencepiece", "tokenizer_json" or "tiktoken"
   Sha256Digest sha256{};  ///< of the model file's bytes; of the kind's name and version when there is no file
   uint32_t vocab_size = 0;  ///< every id is below it
   uint32_t bos_id = kNoId, eos_id = kNoId, pad_id = kNoId, unk_id = kNoId;

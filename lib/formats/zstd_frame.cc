@@ -1,5 +1,6 @@
 #include "lib/formats/zstd_frame.h"
 
+#define ZSTD_STATIC_LINKING_ONLY  // ZSTD_d_forceIgnoreChecksum
 #include <zstd.h>
 
 #include <memory>
@@ -49,12 +50,13 @@ size_t FrameHeaderBytes(uint8_t descriptor) {
 
 }  // namespace
 
-std::vector<uint8_t> CompressZstdFrame(ByteSpan content, int level) {
+std::vector<uint8_t> CompressZstdFrame(ByteSpan content, int level, int min_match) {
   // A fresh context each time: with one that is reused, the bytes could depend on the frames that a thread
   // saw before.
   const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
   TRAINWRIGHT_CHECK(context != nullptr);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
+  ZSTD_CCtx_setParameter(context.get(), ZSTD_c_minMatch, min_match);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
   std::vector<uint8_t> frame(ZSTD_compressBound(content.size()));
   const size_t size =
@@ -66,10 +68,13 @@ std::vector<uint8_t> CompressZstdFrame(ByteSpan content, int level) {
 }
 
 std::vector<uint8_t> DecompressZstdFrame(ByteSpan frame, uint64_t max_content_bytes,
-                                         const std::string& object, uint64_t offset) {
+                                         const std::string& object, uint64_t offset, ContentChecksum checksum) {
   const uint64_t content_bytes = CheckFrameHeader(frame, max_content_bytes, object, offset);
   static thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context(ZSTD_createDCtx());
   TRAINWRIGHT_CHECK(context != nullptr);
+  // A libzstd without this parameter refuses it, and verifies.
+  ZSTD_DCtx_setParameter(context.get(), ZSTD_d_forceIgnoreChecksum,
+                         checksum == ContentChecksum::kIgnore ? ZSTD_d_ignoreChecksum : ZSTD_d_validateChecksum);
   std::vector<uint8_t> content(content_bytes);
   const size_t size =
       ZSTD_decompressDCtx(context.get(), content.data(), content.size(), frame.data(), frame.size());

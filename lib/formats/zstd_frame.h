@@ -20,14 +20,18 @@ inline constexpr uint32_t kSeekTableFrameMagic = 0x184D2A5E;
 inline constexpr size_t kSkippableHeaderBytes = 8;
 
 /// Same content, level and zstd version: same bytes. Thread-safe.
-/// \param level 1..19
-std::vector<uint8_t> CompressZstdFrame(ByteSpan content, int level);
+/// \param level 1..19   \param min_match the shortest match to look for, 3..7; 0: as the level has it
+std::vector<uint8_t> CompressZstdFrame(ByteSpan content, int level, int min_match = 0);
+
+/// Whether the checksum in the frame is looked at. It need not be by who compares hashes of frame and content.
+enum class ContentChecksum { kVerify, kIgnore };
 
 /// The content of exactly one frame. Thread-safe.
 /// \param max_content_bytes larger frames are refused before memory is spent on them
 /// \throws Error{kBadInput} with `offset` in `object`
 std::vector<uint8_t> DecompressZstdFrame(ByteSpan frame, uint64_t max_content_bytes,
-                                         const std::string& object, uint64_t offset);
+                                         const std::string& object, uint64_t offset,
+                                         ContentChecksum checksum = ContentChecksum::kVerify);
 
 /// Reads one frame's compressed bytes, not a byte more; its content stays unchecked.
 /// \throws Error{kBadInput}

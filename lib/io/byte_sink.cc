@@ -245,6 +245,23 @@ void WriteFileAtomically(const std::string& path, ByteSpan content) {
   sink.Commit();
 }
 
+void AppendDurably(const std::string& path, const std::string& text) {
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (fd < 0) throw SystemError(path, "create", errno);
+  const ssize_t count = write(fd, text.data(), text.size());
+  int failure = 0;
+  if (count != static_cast<ssize_t>(text.size())) failure = count < 0 ? errno : ENOSPC;
+  if (failure == 0 && fsync(fd) != 0) failure = errno;
+  close(fd);
+  if (failure != 0) throw SystemError(path, "write", failure);
+  SyncFolder(FolderOf(path));
+}
+
+bool IsFolderPath(const std::string& path) {
+  std::error_code ignored;
+  return path != "-" && (path.ends_with('/') || std::filesystem::is_directory(path, ignored));
+}
+
 int RemoveStaleTemporaries(const std::string& folder, const std::string& name_prefix, bool locked) {
   int removed = 0;
   std::error_code ignored;

@@ -108,6 +108,13 @@ Error ExistsAlready(const std::string& path);
 /// Writes a whole small file atomically. \throws Error{kIo}
 void WriteFileAtomically(const std::string& path, ByteSpan content);
 
+/// Adds to the end of a file, made if need be, and waits until the disk has it. What a failure leaves of `text`
+/// is a beginning of it. \throws Error{kIo}
+void AppendDurably(const std::string& path, const std::string& text);
+
+/// Whether an output of this name is a folder: it ends in '/', or is one. "-" is none.
+bool IsFolderPath(const std::string& path);
+
 /// A nameless file for reading and writing in TMPDIR, else /tmp; gone when closed. \throws Error{kIo}
 int OpenNamelessFile();
 

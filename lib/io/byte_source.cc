@@ -58,7 +58,11 @@ class SpanSource final : public ByteSource {
 };
 
 int OpenForReading(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  while (fd < 0 && errno == EINTR) {  // a named pipe that nobody writes to yet
+    ThrowIfStopped();
+    fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  }
   if (fd < 0) throw SystemError(path, "open", errno);
   struct stat info;
   if (fstat(fd, &info) == 0 && S_ISDIR(info.st_mode)) {
@@ -73,6 +77,13 @@ int OpenForReading(const std::string& path) {
 std::unique_ptr<ByteSource> OpenSource(const std::string& path) {
   if (path == "-") return std::make_unique<FileSource>(STDIN_FILENO, "standard input", false, OnStop::kThrow);
   return std::make_unique<FileSource>(OpenForReading(path), path, true, OnStop::kThrow);
+}
+
+std::unique_ptr<ByteSource> OpenSourceAt(const std::string& path, uint64_t offset) {
+  const int fd = OpenForReading(path);
+  auto source = std::make_unique<FileSource>(fd, path, true, OnStop::kThrow);
+  if (lseek(fd, static_cast<off_t>(offset), SEEK_SET) < 0) throw SystemError(path, "seek", errno);
+  return source;
 }
 
 std::unique_ptr<ByteSource> MemorySource(ByteSpan bytes, std::string name) {

@@ -25,8 +25,12 @@ class ByteSource {
 
 /// Opens a path; "-" is standard input. \throws Error{kIo}
 std::unique_ptr<ByteSource> OpenSource(const std::string& path);
+/// Likewise, from a byte on. \throws Error{kIo} also where the file cannot be read from the middle
+std::unique_ptr<ByteSource> OpenSourceAt(const std::string& path, uint64_t offset);
 /// A source over memory that the caller keeps alive.
 std::unique_ptr<ByteSource> MemorySource(ByteSpan bytes, std::string name = "memory");
+/// Whether content that begins so is gzip or zstd. \param start four bytes, or fewer when there are no more
+bool IsCompressed(ByteSpan start);
 /// Wraps a source: gzip and zstd content (any number of members or frames) is recognised by its magic bytes
 /// and decompressed as it is read; anything else passes unchanged. A cut stream throws Error{kBadInput}.
 std::unique_ptr<ByteSource> DecompressIfNeeded(std::unique_ptr<ByteSource> source);

@@ -110,16 +110,25 @@ class PassThrough final : public ByteSource {
   std::unique_ptr<BufferedReader> reader_;
 };
 
+bool IsZstd(ByteSpan start) {
+  return start.size() >= 4 && start[0] == 0x28 && start[1] == 0xB5 && start[2] == 0x2F && start[3] == 0xFD;
+}
+
+bool IsGzip(ByteSpan start) {
+  return start.size() >= 2 && start[0] == 0x1F && start[1] == 0x8B;
+}
+
 }  // namespace
+
+bool IsCompressed(ByteSpan start) {
+  return IsZstd(start) || IsGzip(start);
+}
 
 std::unique_ptr<ByteSource> DecompressIfNeeded(std::unique_ptr<ByteSource> source) {
   auto reader = std::make_unique<BufferedReader>(std::move(source));
   const ByteSpan magic = reader->Peek(4);
-  if (magic.size() == 4 && magic[0] == 0x28 && magic[1] == 0xB5 && magic[2] == 0x2F && magic[3] == 0xFD) {
-    return std::make_unique<ZstdSource>(std::move(reader));
-  }
-  if (magic.size() >= 2 && magic[0] == 0x1F && magic[1] == 0x8B)
-    return std::make_unique<GzipSource>(std::move(reader));
+  if (IsZstd(magic)) return std::make_unique<ZstdSource>(std::move(reader));
+  if (IsGzip(magic)) return std::make_unique<GzipSource>(std::move(reader));
   return std::make_unique<PassThrough>(std::move(reader));
 }
 

@@ -4,6 +4,7 @@
 /// memory. One thread calls Push and Pop; an exception thrown by `function` comes out of the Pop of its item.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
@@ -55,6 +56,13 @@ class OrderedWorkers {
     work_ready_.notify_one();
   }
 
+  /// Waits for the oldest item's output, for at most so long. \returns whether it is there
+  bool WaitFor(std::chrono::duration<double> time) {
+    std::unique_lock lock(mutex_);
+    const std::shared_ptr<Slot>& slot = slots_.front();
+    return done_.wait_for(lock, time, [&] { return slot->output.has_value() || slot->error; });
+  }
+
   /// Waits for the oldest item's output.
   Output Pop() {
     const std::shared_ptr<Slot> slot = std::move(slots_.front());
@@ -93,7 +101,8 @@ class OrderedWorkers {
         const std::lock_guard lock(mutex_);
         slot->input.reset();
         slot->output = std::move(output);
-        slot->error = error;
+        slot->error = std::move(error);
+        slot.reset();  // the caller's reference is the last one: what it was handed is freed by its own thread
       }
       done_.notify_all();
     }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
@@ -27,12 +28,32 @@ UnnamedFile::~UnnamedFile() {
 }
 
 void UnnamedFile::Append(ByteSpan bytes) {
+  WriteAt(size_bytes_, bytes);
+}
+
+void UnnamedFile::Reserve(uint64_t size_bytes) {
+  while (fallocate(fd_, 0, 0, static_cast<off_t>(size_bytes)) != 0) {
+    if (errno == EINTR) continue;
+    if (errno != EOPNOTSUPP && errno != EINVAL) {
+      throw SystemError(folder_, "room for the temporary file", errno, hint_);
+    }
+    if (ftruncate(fd_, static_cast<off_t>(size_bytes)) != 0) {
+      throw SystemError(folder_, "growth of the temporary file", errno, hint_);
+    }
+    break;
+  }
+  size_bytes_ = size_bytes;
+}
+
+void UnnamedFile::WriteAt(uint64_t offset, ByteSpan bytes) {
+  TRAINWRIGHT_CHECK(offset <= size_bytes_);
   while (!bytes.empty()) {
-    const ssize_t count = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(size_bytes_));
+    const ssize_t count = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw SystemError(folder_, "write of the temporary file", errno, hint_);
     bytes = bytes.subspan(static_cast<size_t>(count));
-    size_bytes_ += static_cast<uint64_t>(count);
+    offset += static_cast<uint64_t>(count);
+    size_bytes_ = std::max(size_bytes_, offset);
   }
 }
 

@@ -21,6 +21,10 @@ class UnnamedFile {
 
   /// Writes behind what was appended before. \throws Error{kIo}
   void Append(ByteSpan bytes);
+  /// Has the file system keep room for so many bytes, where it can, of zeros at first. \throws Error{kIo}
+  void Reserve(uint64_t size_bytes);
+  /// Overwrites what lies from `offset` on, within or at the end of the file. \throws Error{kIo}
+  void WriteAt(uint64_t offset, ByteSpan bytes);
   /// Fills `to` from `offset`. \throws Error{kIo} also where the file ends before
   void ReadAt(uint64_t offset, uint8_t* to, size_t size) const;
   /// Forgets what lies from `size_bytes` on: the next Append writes there. The room stays the file's.

@@ -43,7 +43,7 @@ class GeluTransformer : public Transformer {
 
   at::Tensor Forward(const DeviceInput& input, bool keep, const Attend& attend) final;
   void Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) final;
-  const Parameter& Head() const final { return parameters().all()[parts_.head]; }
+  size_t head() const final { return parts_.head; }
   const RopeTable* rope() const final { return parts_.rope ? &*parts_.rope : nullptr; }
   int64_t positions_limit() const final;
 
@@ -58,7 +58,7 @@ class GeluTransformer : public Transformer {
   using Transformer::Gradient;
   using Transformer::Value;
   at::Tensor Value(std::optional<size_t> index) const { return index ? Value(*index) : at::Tensor(); }
-  at::Tensor Gradient(std::optional<size_t> index) const { return index ? Gradient(*index) : at::Tensor(); }
+  at::Tensor Gradient(std::optional<size_t> index) { return index ? Gradient(*index) : at::Tensor(); }
   LayerNormWeights WeightsOf(const Pair& norm) const { return {Value(norm.weight), Value(norm.bias)}; }
   RopeRows RopeRowsOf(const DeviceInput& input);
   /// A layer's qkv, attention and lse_hn. \param normed_nd the normalised input

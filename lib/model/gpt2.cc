@@ -36,6 +36,7 @@ Gpt2::Gpt2(const ModelConfig& config, const Numerics& numerics, at::Device devic
   parts_.tokens = parameters.Add("transformer.wte.weight", {config.vocab_size, width}, true);
   parts_.positions = parameters.Add("transformer.wpe.weight", {config.max_positions, width}, true);
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+    parameters.StartSegment();
     const std::string prefix = "transformer.h." + std::to_string(layer) + ".";
     Indices i;
     i.attention_norm = norm(prefix + "ln_1");
@@ -46,6 +47,7 @@ Gpt2::Gpt2(const ModelConfig& config, const Numerics& numerics, at::Device devic
     i.down = matrix(prefix + "mlp.c_proj", width, wide);
     indices.push_back(i);
   }
+  parameters.StartSegment();
   parts_.final_norm = norm("transformer.ln_f");
   parts_.head = AddHead("lm_head.weight", parts_.tokens);
   AllocateParameters();

@@ -94,7 +94,9 @@ std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfi
   ordered_json out;
   const auto name = [&](const char* key, uint32_t id, const char* usual) {
     if (id == kNoId) return;
-    if (!is_json) {
+    if (tokenizer.kind == "tiktoken") {
+      out[key] = "<|endoftext|>";  // begins and ends texts in all that are known
+    } else if (!is_json) {
       out[key] = usual;
     } else if (const auto token = added.find(id); token != added.end()) {
       out[key] = token->second;
@@ -114,7 +116,7 @@ std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfi
   } else if (tokenizer.kind == "bytes") {
     out["tokenizer_class"] = "PreTrainedTokenizerFast";
     out[kTokenizerKind] = tokenizer.kind;
-  } else {
+  } else if (tokenizer.kind != "tiktoken") {
     out["tokenizer_class"] = "LlamaTokenizer";
     if (tokenizer.unk_id != kNoId) out["unk_token"] = "<unk>";
   }
@@ -130,10 +132,14 @@ void WriteHfFolder(const std::string& folder, const LanguageModel& model, const 
   AtomicFileSink weights_file(folder + "/model.safetensors");
   SaveWeights(model.parameters(), &weights_file, weights);
   weights_file.Commit();
+  // Of an unknown tokenizer, or one whose model is lost, there is nothing to write.
+  if (tokenizer.model.empty() && tokenizer.kind != "bytes") return;
   if (tokenizer.kind == "bytes") {
     WriteText(folder + "/tokenizer.json", BytesTokenizerJson(tokenizer));
   } else if (tokenizer.kind == "tokenizer_json") {
     WriteText(folder + "/tokenizer.json", tokenizer.model);
+  } else if (tokenizer.kind == "tiktoken") {
+    WriteText(folder + "/tokenizer.tiktoken", tokenizer.model);
   } else {
     WriteText(folder + "/tokenizer.model", tokenizer.model);
   }

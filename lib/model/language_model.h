@@ -12,12 +12,14 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lib/device/offload_stack.h"
 #include "lib/model/activation_checkpointing.h"
 #include "lib/model/fine_tuning.h"
 #include "lib/model/model_config.h"
+#include "lib/model/offload_choice.h"
 #include "lib/nn/flat_parameters.h"
 #include "lib/nn/linear_cross_entropy.h"
 #include "lib/nn/lora.h"
@@ -98,6 +100,11 @@ class LanguageModel {
   /// Where LossAndGradients puts what the layers keep until the backward pass needs it; null, as at first: it stays.
   /// Changes no result. Before the first pass. \param stack outlives the model's passes
   void set_offload(OffloadStack* stack) { offload_ = stack; }
+  /// As the choice says; `folder` is that of a CPU's files. Changes no result. Before the first pass. \throws
+  /// Error{kIo}
+  void Offload(const OffloadChoice& choice, const std::string& folder);
+  /// What went out and in so far.
+  OffloadCounts offload_counts() const;
 
  protected:
   const LossTerms& loss_terms() const { return loss_terms_; }
@@ -108,6 +115,7 @@ class LanguageModel {
   LossTerms loss_terms_;
   ActivationCheckpointing checkpointing_ = ActivationCheckpointing::kNo;
   OffloadStack* offload_ = nullptr;
+  std::unique_ptr<OffloadStack> own_offload_;
 };
 
 /// Makes a model with initialised weights (normal, std 0.02, residual projections scaled by 1/sqrt(2 layers);

@@ -50,6 +50,7 @@ Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device dev
   embedding_ = parameters.Add("model.embed_tokens.weight", {config.vocab_size, width}, true);
   std::vector<Indices> indices;
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+    parameters.StartSegment();
     const std::string prefix = "model.layers." + std::to_string(layer) + ".";
     const auto matrix = [&](const char* name, int64_t rows, int64_t columns) {
       return parameters.Add(prefix + name + ".weight", {rows, columns}, true);
@@ -77,6 +78,7 @@ Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device dev
     bias(biases.mlp, "mlp.down_proj", width, &i.down_biases);
     indices.push_back(i);
   }
+  parameters.StartSegment();
   final_norm_ = parameters.Add("model.norm.weight", {width}, false);
   head_ = AddHead("lm_head.weight", embedding_);
   AllocateParameters();

@@ -21,7 +21,7 @@ class Llama final : public Transformer {
  protected:
   at::Tensor Forward(const DeviceInput& input, bool keep, const Attend& attend) override;
   void Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) override;
-  const Parameter& Head() const override { return parameters().all()[head_]; }
+  size_t head() const override { return head_; }
   const RopeTable* rope() const override { return &rope_; }
 
  private:

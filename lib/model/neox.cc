@@ -31,6 +31,7 @@ Neox::Neox(const ModelConfig& config, const Numerics& numerics, at::Device devic
   std::vector<Indices> indices;
   parts_.tokens = parameters.Add("gpt_neox.embed_in.weight", {config.vocab_size, width}, true);
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+    parameters.StartSegment();
     const std::string prefix = "gpt_neox.layers." + std::to_string(layer) + ".";
     Indices i;
     i.attention_norm = norm(prefix + "input_layernorm");
@@ -46,6 +47,7 @@ Neox::Neox(const ModelConfig& config, const Numerics& numerics, at::Device devic
     i.down = matrix(prefix + "mlp.dense_4h_to_h", width, wide, true);
     indices.push_back(i);
   }
+  parameters.StartSegment();
   parts_.final_norm = norm("gpt_neox.final_layer_norm");
   parts_.head = AddHead("embed_out.weight", parts_.tokens);
   parts_.rope.emplace(config.rope, config.head_dim, device);

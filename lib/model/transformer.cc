@@ -174,23 +174,22 @@ at::Tensor Transformer::ForwardPacked(const DeviceInput& input, bool keep) {
 
 at::Tensor Transformer::LogitsOf(const at::Tensor& hidden_nd) const {
   at::Tensor logits = at::empty({hidden_nd.size(0), config_.vocab_size}, hidden_nd.options());
-  Matmul(hidden_nd, Head().compute.t(), logits);
+  Matmul(hidden_nd, HeadMatrix().t(), logits);
   if (numerics_.emulated()) RoundInto(numerics_, logits, logits);
   return logits.to(at::kFloat);
 }
 
 LossSum Transformer::Loss(const ModelInput& input) {
-  return loss_.Loss(ForwardPacked(Checked(input), /*keep=*/false), Head().compute, input.labels_n, input.pin);
+  return loss_.Loss(ForwardPacked(Checked(input), /*keep=*/false), HeadMatrix(), input.labels_n, input.pin);
 }
 
 LossSum Transformer::LossAndGradients(const ModelInput& input, const GradientScale& scale) {
   const DeviceInput on_device = Checked(input);
-  parameters_.gradients();
   const DropoutPass dropping(parameters_.adapters(), input.dropout);
   const at::Tensor hidden = ForwardPacked(on_device, /*keep=*/true);
   at::Tensor d_hidden = Temporary(d_normed_, hidden.size(0), hidden.size(1));
-  const LossSum loss = loss_.LossAndGradients(hidden, Head().compute, input.labels_n, loss_terms(), scale,
-                                              d_hidden, Head().gradient, input.pin);
+  const LossSum loss = loss_.LossAndGradients(hidden, HeadMatrix(), input.labels_n, loss_terms(), scale,
+                                              d_hidden, Gradient(head()), input.pin);
   Backward(on_device, d_hidden);
   return loss;
 }

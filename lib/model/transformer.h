@@ -79,7 +79,9 @@ class Transformer : public LanguageModel {
   virtual at::Tensor Forward(const DeviceInput& input, bool keep, const Attend& attend) = 0;
   /// Adds the gradients of all parameters below the head. \param d_hidden_nd gradient of Forward's result
   virtual void Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) = 0;
-  virtual const Parameter& Head() const = 0;
+  /// The index of the matrix of the logits.
+  virtual size_t head() const = 0;
+  const at::Tensor& HeadMatrix() const { return parameters_.all()[head()].compute; }
   /// One past the largest position that the model can compute.
   virtual int64_t positions_limit() const { return std::numeric_limits<int64_t>::max(); }
 
@@ -91,7 +93,7 @@ class Transformer : public LanguageModel {
   size_t AddHead(const std::string& name, size_t embeddings);
   AttentionShape ShapeOf(int64_t num_tokens, size_t layer) const;
   const at::Tensor& Value(size_t index) const { return parameters_.all()[index].value; }
-  const at::Tensor& Gradient(size_t index) const { return parameters_.all()[index].gradient; }
+  at::Tensor Gradient(size_t index) { return parameters_.Gradient(index); }
   /// With activation checkpointing layers share the buffers of what does not stay, and with offload all.
   LayerViews ViewsOf(size_t layer, int64_t num_tokens);
   /// With offload: puts away what stays of a layer, once its forward pass is over and before the next one's. The

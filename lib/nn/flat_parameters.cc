@@ -1,7 +1,6 @@
 #include "lib/nn/flat_parameters.h"
 
 #include <ATen/ops/zeros.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <functional>
 #include <numeric>
@@ -15,8 +14,27 @@ namespace {
 
 constexpr int64_t kAlignment = 16;  // elements: 64 bytes of fp32
 
+int64_t Padded(int64_t size) {
+  return (size + kAlignment - 1) / kAlignment * kAlignment;
+}
+
 bool IsMatrix(const Parameter& parameter) {
   return parameter.shape.size() == 2;
+}
+
+/// Of the trainable parameters, which lie in their order.
+std::vector<GradientBuffer::Segment> GradientSegments(const std::vector<Parameter>& parameters) {
+  std::vector<GradientBuffer::Segment> segments;
+  const Parameter* previous = nullptr;
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.trainable) continue;
+    if (previous == nullptr || previous->segment != parameter.segment) {
+      segments.push_back({parameter.offset, parameter.offset});
+    }
+    segments.back().end = parameter.offset + Padded(parameter.size);
+    previous = &parameter;
+  }
+  return segments;
 }
 
 }  // namespace
@@ -28,6 +46,7 @@ size_t FlatParameters::Add(std::string name, std::vector<int64_t> shape, bool de
   parameter.size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
   parameter.shape = std::move(shape);
   parameter.decay = decay;
+  parameter.segment = segment_;
   count_ += parameter.size;
   parameters_.push_back(std::move(parameter));
   return parameters_.size() - 1;
@@ -59,13 +78,14 @@ void FlatParameters::Allocate(const Numerics& numerics, at::Device device) {
     if (parameter.quantized) continue;
     int64_t& end = parameter.trainable ? trainable : IsMatrix(parameter) ? frozen_matrices : frozen_vectors;
     parameter.offset = end;
-    end += (parameter.size + kAlignment - 1) / kAlignment * kAlignment;
+    end += Padded(parameter.size);
   }
   const auto zeros = [&](int64_t size, at::ScalarType type) {
     return at::zeros({size}, at::TensorOptions().dtype(type).device(device));
   };
   values_ = zeros(trainable, at::kFloat);
   compute_ = numerics.precision != Precision::kFp32 ? zeros(trainable, numerics.storage) : values_;
+  gradients_.SetLayout(GradientSegments(parameters_), values_.options());
   frozen_matrices_ = zeros(frozen_matrices, numerics.storage);
   frozen_vectors_ = zeros(frozen_vectors, at::kFloat);
   for (Parameter& parameter : parameters_) {
@@ -94,14 +114,29 @@ const Parameter* FlatParameters::Find(const std::string& name) const {
 }
 
 at::Tensor& FlatParameters::gradients() {
-  if (!gradients_.defined()) {
-    gradients_ = at::zeros_like(values_);
-    for (Parameter& parameter : parameters_) {
-      if (!parameter.trainable) continue;
-      parameter.gradient = gradients_.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
-    }
+  const bool first_use = !gradients_.allocated();
+  at::Tensor& whole = gradients_.Whole();
+  if (!first_use) return whole;
+  for (Parameter& parameter : parameters_) {
+    if (!parameter.trainable) continue;
+    parameter.gradient = whole.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
   }
-  return gradients_;
+  return whole;
+}
+
+at::Tensor FlatParameters::GradientView(int64_t offset, int64_t size) {
+  return offloaded() ? gradients_.View(offset, size) : gradients().narrow(0, offset, size);
+}
+
+at::Tensor FlatParameters::Gradient(size_t index) {
+  const Parameter& parameter = parameters_[index];
+  if (!parameter.trainable) return {};
+  return GradientView(parameter.offset, parameter.size).view(parameter.shape);
+}
+
+void FlatParameters::ForEachGradientPart(const std::function<void(int64_t, at::Tensor&)>& visit) {
+  if (!offloaded()) return visit(0, gradients());
+  gradients_.ForEachPart(visit);
 }
 
 bool FlatParameters::Adjoin(size_t first, size_t second) const {
@@ -128,7 +163,7 @@ at::Tensor FlatParameters::ComputeMatrix(size_t index, int64_t rows, int64_t col
 
 at::Tensor FlatParameters::GradientMatrix(size_t index, int64_t rows, int64_t columns) {
   TRAINWRIGHT_CHECK(parameters_[index].trainable);
-  return gradients().narrow(0, parameters_[index].offset, rows * columns).view({rows, columns});
+  return GradientView(parameters_[index].offset, rows * columns).view({rows, columns});
 }
 
 int64_t FlatParameters::trainable_count() const {
@@ -153,7 +188,8 @@ void FlatParameters::Assign(size_t index, const at::Tensor& value) {
 }
 
 void FlatParameters::ZeroGradients() {
-  gradients().zero_();
+  if (!offloaded()) gradients();
+  gradients_.Zero();
 }
 
 void FlatParameters::RefreshCompute() {

@@ -11,12 +11,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "lib/nn/buffer.h"
+#include "lib/nn/gradient_buffer.h"
 #include "lib/nn/nf4.h"
 #include "lib/nn/precision.h"
 
@@ -36,8 +38,9 @@ struct Parameter {
   bool quantized = false;  ///< kept in NF4: `value` and `compute` are undefined, ComputeMatrix reads it
   int64_t offset = 0;   ///< in its buffer, in elements, a multiple of 16
   int64_t size = 0;     ///< elements
+  size_t segment = 0;   ///< see StartSegment
   at::Tensor value;     ///< fp32 master, a view into values(); of a frozen one `compute`
-  at::Tensor gradient;  ///< fp32, a view into gradients(); undefined of a frozen one
+  at::Tensor gradient;  ///< fp32, a view into gradients(); undefined of a frozen one, and where they are offloaded
   /// What forward and backward read: `value` itself under fp32, else the short-type copy.
   at::Tensor compute;
   Nf4Tensor nf4 = {};  ///< of a quantised one
@@ -61,6 +64,9 @@ class FlatParameters {
  public:
   /// Declares a parameter and returns its index. Before Allocate.
   size_t Add(std::string name, std::vector<int64_t> shape, bool decay);
+  /// What is added from here on is worked on together, a layer say, and apart from what was added before: the
+  /// segments of a GradientBuffer. Before Allocate.
+  void StartSegment() { ++segment_; }
   /// Declares a tensor that files hold and the model does not.
   void AddZeros(std::string name, std::vector<int64_t> shape);
   /// Declares another name of a parameter.
@@ -78,8 +84,18 @@ class FlatParameters {
   const Parameter* Find(const std::string& name) const;
   at::Tensor& values() { return values_; }  ///< fp32 [padded elements of the trainable parameters]
   const at::Tensor& values() const { return values_; }
-  /// Same shape as values(); allocated and zeroed at the first call, so that inference does without.
+  /// Same shape as values(); allocated and zeroed at the first call, so that inference does without. Not of
+  /// offloaded ones.
   at::Tensor& gradients();
+  /// The gradient of a parameter, of its shape; undefined of a frozen one. Offloaded, it is good until that of
+  /// another segment's is asked for. \throws Error{kIo} offloaded
+  at::Tensor Gradient(size_t index);
+  /// Puts the gradients of the segments that are not worked on into a store of gradient_buffer().size_bytes().
+  /// Before the first use of gradients.
+  void OffloadGradients(std::unique_ptr<OffloadStore> store) { gradients_.Offload(std::move(store)); }
+  /// Whoever reads all gradients does so part after part: see GradientBuffer::ForEachPart.
+  void ForEachGradientPart(const std::function<void(int64_t begin, at::Tensor& gradients)>& visit);
+  const GradientBuffer& gradient_buffer() const { return gradients_; }
   /// The low-rank adapters among the parameters; none at first.
   LoraAdapters* adapters() const { return adapters_.get(); }
   void set_adapters(std::shared_ptr<LoraAdapters> adapters) { adapters_ = std::move(adapters); }
@@ -105,17 +121,21 @@ class FlatParameters {
   void RefreshCompute();
 
  private:
+  bool offloaded() const { return gradients_.store() != nullptr; }
+  at::Tensor GradientView(int64_t offset, int64_t size);
   /// Where the products read a parameter.
   const at::Tensor& ComputeBuffer(const Parameter& parameter) const;
 
   std::vector<Parameter> parameters_;
   std::vector<ZeroTensor> zeros_;
   std::vector<TensorAlias> aliases_;
-  at::Tensor values_, gradients_, compute_;      // of the trainable parameters
+  at::Tensor values_, compute_;                  // of the trainable parameters
+  GradientBuffer gradients_;
   at::Tensor frozen_matrices_, frozen_vectors_;  // storage type, fp32
   Buffer scratch_;
   std::shared_ptr<LoraAdapters> adapters_;
   int64_t count_ = 0;
+  size_t segment_ = 0;
   Numerics numerics_;
 };
 

@@ -74,9 +74,9 @@ void Linear::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x
     Matmul(columns, weight, d_x, /*accumulate=*/piece.column != 0);
   }
   for (const Bias& bias : biases_) {
-    Parameter& parameter = (*parameters_)[bias.index];
-    if (!parameter.trainable) continue;
-    AccumulateBiasGradient(parameters_->numerics(), dy.narrow(1, bias.column, bias.rows), parameter.gradient);
+    at::Tensor gradient = parameters_->Gradient(bias.index);
+    if (!gradient.defined()) continue;
+    AccumulateBiasGradient(parameters_->numerics(), dy.narrow(1, bias.column, bias.rows), gradient);
   }
   if (!adapted_.empty()) parameters_->adapters()->Backward(*parameters_, adapted_, dy, x, d_x);
 }

@@ -97,11 +97,11 @@ void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
 }
 
 void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, at::Tensor& exp_avg_sq,
-                      int64_t begin, int64_t end, double learning_rate, double beta1, double beta2,
+                      int64_t first, double learning_rate, double beta1, double beta2,
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
                       const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf) {
   static const auto op = Find<decltype(AdamWBf16Moments)>("trainwright::adamw_bf16_moments");
-  op.call(values, gradients, exp_avg, exp_avg_sq, begin, end, learning_rate, beta1, beta2, weight_decay, epsilon,
+  op.call(values, gradients, exp_avg, exp_avg_sq, first, learning_rate, beta1, beta2, weight_decay, epsilon,
           key, step, divisor, found_inf);
 }
 
@@ -174,7 +174,7 @@ void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
 }
 
 void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, at::Tensor& exp_avg_sq,
-                      int64_t begin, int64_t end, double learning_rate, double beta1, double beta2,
+                      int64_t first, double learning_rate, double beta1, double beta2,
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
                       const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf) {
   const auto scalar = [](const at::Tensor& tensor) { return static_cast<double>(*tensor.const_data_ptr<float>()); };
@@ -183,12 +183,15 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
       {learning_rate, beta1, beta2, weight_decay, epsilon, static_cast<uint64_t>(key)}, scalar(step),
       divisor ? scalar(*divisor) : 1.0);
   const cpu::Bf16MomentsKernel kernel = cpu::BestBf16MomentsKernel();
+  const int64_t count = values.numel();
+  TRAINWRIGHT_CHECK(gradients.numel() == count && exp_avg.numel() == count && exp_avg_sq.numel() == count);
   const float* gradient = gradients.const_data_ptr<float>();
   auto* value = values.mutable_data_ptr<float>();
-  auto* first = reinterpret_cast<uint16_t*>(exp_avg.mutable_data_ptr<at::BFloat16>());
-  auto* second = reinterpret_cast<uint16_t*>(exp_avg_sq.mutable_data_ptr<at::BFloat16>());
-  at::parallel_for(begin, end, kRandomBlock, [&](int64_t from, int64_t to) {
-    kernel(coefficients, gradient, value, first, second, from, to);
+  auto* first_moment = reinterpret_cast<uint16_t*>(exp_avg.mutable_data_ptr<at::BFloat16>());
+  auto* second_moment = reinterpret_cast<uint16_t*>(exp_avg_sq.mutable_data_ptr<at::BFloat16>());
+  at::parallel_for(0, count, kRandomBlock, [&](int64_t from, int64_t to) {
+    kernel(coefficients, gradient + from, value + from, first_moment + from, second_moment + from, first + from,
+           to - from);
   });
 }
 
@@ -227,7 +230,7 @@ TORCH_LIBRARY(trainwright, library) {
   library.def("sum_of_squares(Tensor values, Tensor(a!) out) -> ()");
   library.def(
       "adamw_bf16_moments(Tensor(a!) values, Tensor gradients, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, "
-      "int begin, int end, float learning_rate, float beta1, float beta2, float weight_decay, float epsilon, "
+      "int first, float learning_rate, float beta1, float beta2, float weight_decay, float epsilon, "
       "int key, Tensor step, Tensor? divisor, Tensor? found_inf) -> ()");
 }
 

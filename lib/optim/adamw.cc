@@ -4,6 +4,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "lib/base/error.h"
@@ -37,43 +38,55 @@ AdamW::AdamW(FlatParameters* parameters, const AdamWOptions& options, uint64_t s
   }
 }
 
-void AdamW::Step(double learning_rate, double beta1) {
+void AdamW::Step(double learning_rate, double beta1, double factor) {
   ++steps_;
-  StepOnDevice(learning_rate, beta1,
-               {.step = at::full({}, static_cast<double>(steps_), parameters_->values().options())});
+  Update(learning_rate, beta1, factor,
+         {.step = at::full({}, static_cast<double>(steps_), parameters_->values().options())});
 }
 
 void AdamW::StepOnDevice(double learning_rate, double beta1, const DeviceInputs& inputs) {
-  Update(decayed_, learning_rate, beta1, options_.weight_decay, inputs);
-  Update(undecayed_, learning_rate, beta1, 0.0, inputs);
+  Update(learning_rate, beta1, /*factor=*/1.0, inputs);
+}
+
+void AdamW::Update(double learning_rate, double beta1, double factor, const DeviceInputs& inputs) {
+  parameters_->ForEachGradientPart([&](int64_t begin, at::Tensor& gradients) {
+    if (factor != 1.0) gradients.mul_(factor);
+    UpdateRanges(decayed_, begin, gradients, learning_rate, beta1, options_.weight_decay, inputs);
+    UpdateRanges(undecayed_, begin, gradients, learning_rate, beta1, 0.0, inputs);
+  });
   parameters_->RefreshCompute();
 }
 
-void AdamW::Update(const std::vector<Range>& ranges, double learning_rate, double beta1, double weight_decay,
-                   const DeviceInputs& inputs) {
-  if (ranges.empty()) return;
+void AdamW::UpdateRanges(const std::vector<Range>& ranges, int64_t begin, const at::Tensor& gradients,
+                         double learning_rate, double beta1, double weight_decay,
+                         const DeviceInputs& inputs) {
+  std::vector<at::Tensor> values, own_gradients, first, second;
+  std::vector<int64_t> places;
+  for (const Range& range : ranges) {
+    const int64_t from = std::max(range.offset, begin),
+                  size = std::min(range.offset + range.size, begin + gradients.numel()) - from;
+    if (size <= 0) continue;
+    places.push_back(from);
+    values.push_back(parameters_->values().narrow(0, from, size));
+    own_gradients.push_back(gradients.narrow(0, from - begin, size));
+    first.push_back(exp_avg_.narrow(0, from, size));
+    second.push_back(exp_avg_sq_.narrow(0, from, size));
+  }
+  if (values.empty()) return;
   const auto optional = [](const at::Tensor& tensor) {
     return tensor.defined() ? std::optional(tensor) : std::nullopt;
   };
   if (options_.states == OptimizerStates::kBf16) {
-    at::Tensor& values = parameters_->values();
-    for (const Range& range : ranges) {
-      ops::AdamWBf16Moments(values, parameters_->gradients(), exp_avg_, exp_avg_sq_, range.offset,
-                            range.offset + range.size, learning_rate, beta1, options_.beta2, weight_decay,
-                            options_.epsilon, static_cast<int64_t>(rounding_key_), inputs.step,
-                            optional(inputs.divisor), optional(inputs.found_inf));
+    for (size_t i = 0; i < values.size(); ++i) {
+      ops::AdamWBf16Moments(values[i], own_gradients[i], first[i], second[i], places[i], learning_rate, beta1,
+                            options_.beta2, weight_decay, options_.epsilon,
+                            static_cast<int64_t>(rounding_key_), inputs.step, optional(inputs.divisor),
+                            optional(inputs.found_inf));
     }
     return;
   }
-  std::vector<at::Tensor> values, gradients, first, second;
-  for (const Range& range : ranges) {
-    values.push_back(parameters_->values().narrow(0, range.offset, range.size));
-    gradients.push_back(parameters_->gradients().narrow(0, range.offset, range.size));
-    first.push_back(exp_avg_.narrow(0, range.offset, range.size));
-    second.push_back(exp_avg_sq_.narrow(0, range.offset, range.size));
-  }
-  const std::vector<at::Tensor> steps(ranges.size(), inputs.step);
-  at::_fused_adamw_(values, gradients, first, second, {}, steps, learning_rate, beta1, options_.beta2,
+  const std::vector<at::Tensor> steps(values.size(), inputs.step);
+  at::_fused_adamw_(values, own_gradients, first, second, {}, steps, learning_rate, beta1, options_.beta2,
                     weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false,
                     optional(inputs.divisor), optional(inputs.found_inf));
 }

@@ -29,10 +29,11 @@ class AdamW {
   /// \param parameters allocated; outlives the optimizer \param seed of the rounding of bf16 moments, which
   /// is a function of it, the number of the update and the place in the flat buffers
   AdamW(FlatParameters* parameters, const AdamWOptions& options, uint64_t seed = 0);
-  /// One update from parameters->gradients(), then refreshes the compute copy.
+  /// One update from the parameters' gradients, then refreshes the compute copy.
   /// \param beta1 of this step, for schedules that cycle it; bias correction takes it as constant, as
-  /// PyTorch's
-  void Step(double learning_rate, double beta1);
+  /// PyTorch's \param factor the gradients are multiplied by it first: see ClipResult
+  /// \throws Error{kIo} where gradients are offloaded
+  void Step(double learning_rate, double beta1, double factor = 1.0);
   /// What a step on the device reads there, fp32 scalars: the gradients are divided by `divisor`; nothing
   /// changes where `found_inf` is 1; `step` is the number of this update.
   struct DeviceInputs {
@@ -40,7 +41,7 @@ class AdamW {
   };
   /// As Step, but the host knows neither whether nor which update it is: steps() is the caller's to set.
   void StepOnDevice(double learning_rate, double beta1, const DeviceInputs& inputs);
-  at::Tensor& gradients() { return parameters_->gradients(); }
+  FlatParameters* parameters() { return parameters_; }
   void Step(double learning_rate) { Step(learning_rate, options_.beta1); }
   const AdamWOptions& options() const { return options_; }
   /// First and second moment, laid out as parameters->values(). Restoring: copy into them.
@@ -56,8 +57,10 @@ class AdamW {
   struct Range {
     int64_t offset, size;
   };
-  void Update(const std::vector<Range>& ranges, double learning_rate, double beta1, double weight_decay,
-              const DeviceInputs& inputs);
+  void Update(double learning_rate, double beta1, double factor, const DeviceInputs& inputs);
+  /// The ranges' elements that are among those of `gradients`, of which `begin` is the place of the first.
+  void UpdateRanges(const std::vector<Range>& ranges, int64_t begin, const at::Tensor& gradients,
+                    double learning_rate, double beta1, double weight_decay, const DeviceInputs& inputs);
 
   FlatParameters* parameters_;
   AdamWOptions options_;

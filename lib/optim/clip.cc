@@ -7,17 +7,17 @@
 
 namespace trainwright {
 
-double GradientNorm(const at::Tensor& gradients) {
-  return std::sqrt(SumOfSquares(gradients));
+double GradientNorm(FlatParameters* parameters) {
+  SquareSum sum;
+  parameters->ForEachGradientPart([&](int64_t, const at::Tensor& gradients) { sum.Add(gradients); });
+  return std::sqrt(sum.total());
 }
 
-ClipResult UnscaleAndClip(at::Tensor& gradients, double loss_scale, double max_norm) {
+ClipResult UnscaleAndClip(FlatParameters* parameters, double loss_scale, double max_norm) {
   ClipResult result;
-  result.norm = GradientNorm(gradients) / loss_scale;
+  result.norm = GradientNorm(parameters) / loss_scale;
   result.finite = std::isfinite(result.norm);
-  if (!result.finite) return result;
-  const double clip = ClipFactor(result.norm, max_norm);
-  if (const double factor = clip / loss_scale; factor != 1.0) gradients.mul_(factor);
+  if (result.finite) result.factor = ClipFactor(result.norm, max_norm) / loss_scale;
   return result;
 }
 

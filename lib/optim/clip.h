@@ -1,22 +1,23 @@
-/// Unscaling and clipping of the flat gradient buffer in one pass over it.
+/// Norm, unscaling and clipping of a model's gradients: what is decided from one pass over them. The optimizer
+/// applies it in its own pass.
 #pragma once
 
-#include <ATen/core/Tensor.h>
+#include "lib/nn/flat_parameters.h"
 
 namespace trainwright {
 
 /// Euclidean norm, summed in fp64 in an order that depends on the size alone; not finite when an element is
-/// not. \param gradients fp32 [n], contiguous
-double GradientNorm(const at::Tensor& gradients);
+/// not. \throws Error{kIo} where gradients are offloaded
+double GradientNorm(FlatParameters* parameters);
 
 struct ClipResult {
   double norm = 0;  ///< of the unscaled gradients, before clipping
   bool finite = true;
+  double factor = 1;  ///< what the gradients are to be multiplied by; not finite ones are not to be used
 };
 
-/// Divides by `loss_scale` and scales down to a norm of at most `max_norm` (0: no clipping), as
+/// Undoes `loss_scale` and scales down to a norm of at most `max_norm` (0: no clipping), as
 /// torch.nn.utils.clip_grad_norm_ does: factor min(1, max_norm / (norm + 1e-6)).
-/// Gradients that are not finite are left as they are; the caller skips the step.
-ClipResult UnscaleAndClip(at::Tensor& gradients, double loss_scale, double max_norm);
+ClipResult UnscaleAndClip(FlatParameters* parameters, double loss_scale, double max_norm);
 
 }  // namespace trainwright

@@ -24,7 +24,8 @@ at::Tensor Output(const at::Tensor& outputs, size_t offset) {
 DeviceStep::DeviceStep(at::Device device)
     : state_(at::zeros({kStepStateFields}, at::TensorOptions().dtype(at::kDouble).device(device))),
       outputs_(at::zeros({kStepOutputFields}, at::TensorOptions().dtype(at::kFloat).device(device))),
-      squares_(at::zeros({1}, state_.options())) {
+      squares_(at::zeros({1}, state_.options())),
+      part_squares_(at::zeros({1}, state_.options())) {
   state_.select(0, kLossScale).fill_(1.0);
 }
 
@@ -45,7 +46,11 @@ void DeviceStep::AddLoss(const LossSum& sum) {
 
 void DeviceStep::Finish(int64_t step, int64_t labels, double max_norm, bool scaled, double learning_rate,
                         double beta1, AdamW* optimizer) {
-  ops::SumOfSquares(optimizer->gradients(), squares_);
+  squares_.zero_();
+  optimizer->parameters()->ForEachGradientPart([&](int64_t, const at::Tensor& gradients) {
+    ops::SumOfSquares(gradients, part_squares_);
+    squares_.add_(part_squares_);
+  });
   ops::FinishStep(squares_, step, labels, max_norm, scaled, state_, outputs_);
   optimizer->StepOnDevice(learning_rate, beta1,
                           {.divisor = Output(outputs_, offsetof(StepOutputs, gradient_divisor)),

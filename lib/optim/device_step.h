@@ -32,7 +32,8 @@ class DeviceStep {
   void Set(const LossScaler::State& scaler, int64_t updates);
 
  private:
-  at::Tensor state_, outputs_, squares_;  ///< fp64 [kStepStateFields], fp32 [kStepOutputFields], fp64 [1]
+  at::Tensor state_, outputs_;           ///< fp64 [kStepStateFields], fp32 [kStepOutputFields]
+  at::Tensor squares_, part_squares_;    ///< fp64 [1]: of all gradients, of a part
 };
 
 }  // namespace trainwright

@@ -109,13 +109,11 @@ BatchSearch SearchBatch(const BatchRequest& request) {
                                    : 0;
   if (parameters / kParametersAS + first_point_s > request.time_s) return search;
   try {
-    const std::unique_ptr<OffloadStack> offload =
-        request.offload ? MakeOffloadStack(request.device, request.offload_folder) : nullptr;
     const std::unique_ptr<LanguageModel> model =
         MakeModel(request.model, request.precision, request.device, /*seed=*/uint64_t{0},
                   AttentionBackend::kAuto, request.tuning);
     model->set_activation_checkpointing(request.checkpointing);
-    model->set_offload(offload.get());
+    model->Offload(request.offload, request.offload_folder);
     for (int64_t batch = 1; batch <= kLargestBatch; batch *= 2) {
       const ModelInput input = MakeInput(request.model, batch, request.sequence_tokens);
       const GradientScale scale = 1.0 / static_cast<double>(input.tokens_n.numel());

@@ -13,6 +13,7 @@
 #include "lib/model/activation_checkpointing.h"
 #include "lib/model/fine_tuning.h"
 #include "lib/model/model_config.h"
+#include "lib/model/offload_choice.h"
 #include "lib/nn/precision.h"
 #include "lib/probe/repeated_rate.h"
 
@@ -27,7 +28,7 @@ struct BatchRequest {
   int64_t memory_bytes = 0;  ///< that training may take, where the model computes; 0: unknown
   FineTuning tuning = {};
   ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
-  bool offload = false;        ///< of activations
+  OffloadChoice offload = {};
   std::string offload_folder;  ///< of a CPU's
   double flops_per_s = 0;    ///< of the device's products, to tell beforehand what takes too long; 0: unknown
 };

@@ -35,6 +35,7 @@ class AddedTokenMatcher {
       if (token->single_word && BesideWord(text, begin, end)) continue;
       if (token->left_strip) begin = std::max(SpacesBegin(text, begin), done);
       if (token->right_strip) end = SpacesEnd(text, end);
+      if (begin >= end) continue;  // white space that the token before has stripped
       if (done < begin) visit(Part{done, begin, nullptr});
       visit(Part{begin, end, token});
       done = end;

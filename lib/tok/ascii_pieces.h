@@ -243,6 +243,12 @@ inline size_t AsciiPieceSize<CutRule::kLlama3>(const char* begin) {
   return ascii::Llama3PieceSize<3>(begin);
 }
 
+/// Of white space it knows only what ends before the text does.
+template <>
+inline size_t AsciiPieceSize<CutRule::kCl100k>(const char* begin) {
+  return ascii::Llama3PieceSize<3>(begin);
+}
+
 template <>
 inline size_t AsciiPieceSize<CutRule::kQwen2>(const char* begin) {
   return ascii::Llama3PieceSize<1>(begin);

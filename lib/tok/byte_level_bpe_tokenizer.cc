@@ -7,44 +7,23 @@
 
 #include "lib/base/error.h"
 #include "lib/tok/ascii_pieces.h"
+#include "lib/tok/piece_lookups.h"
+#include "lib/tok/reference_byte_level_bpe.h"
 #include "lib/tok/unicode.h"
 #include "lib/tok/utf8.h"
 
 namespace trainwright {
 
-/// A worker for the length of one call.
-class ByteLevelBpeTokenizer::Lease {
- public:
-  explicit Lease(const ByteLevelBpeTokenizer& tokenizer) : tokenizer_(tokenizer) {
-    {
-      const std::lock_guard lock(tokenizer_.mutex_);
-      if (!tokenizer_.idle_workers_.empty()) {
-        worker_ = std::move(tokenizer_.idle_workers_.back());
-        tokenizer_.idle_workers_.pop_back();
-      }
-    }
-    if (worker_ == nullptr) worker_ = std::make_unique<Worker>();
-  }
-  ~Lease() {
-    const std::lock_guard lock(tokenizer_.mutex_);
-    tokenizer_.idle_workers_.push_back(std::move(worker_));
-  }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-  Worker* get() const { return worker_.get(); }
-
- private:
-  const ByteLevelBpeTokenizer& tokenizer_;
-  std::unique_ptr<Worker> worker_;
-};
-
 ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(std::string content, const std::string& name)
-    : json_(ParseTokenizerJson(content, name)),
-      merges_(json_.byte_ids, std::move(json_.merges)),
+    : ByteLevelBpeTokenizer("tokenizer_json", content, ParseTokenizerJson(content, name)) {}
+
+ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(std::string kind, std::string content, TokenizerJson parsed)
+    : json_(std::move(parsed)),
+      merges_(json_.byte_ids, json_.merges),
       raw_tokens_(json_.added_tokens, false),
       normalized_tokens_(json_.added_tokens, true),
       classes_(CharacterClasses()) {
-  identity_.kind = "tokenizer_json";
+  identity_.kind = std::move(kind);
   identity_.sha256 = Sha256Of(AsBytes(content));
   identity_.vocab_size = static_cast<uint32_t>(json_.tokens.size());
   identity_.bos_id = json_.bos_id;
@@ -57,6 +36,11 @@ ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(std::string content, const std::str
     const bool mark = text.size() >= 3 && ((text.front() == '<' && text.back() == '>') ||
                                            (text.front() == '[' && text.back() == ']'));
     if (token.special || mark) special_tokens_.push_back({text, token.id, true});
+  }
+  if (json_.added_tokens.empty()) {
+    for (uint32_t id = 0; id < json_.tokens.size(); ++id) {
+      if (json_.tokens[id].special) special_tokens_.push_back({json_.tokens[id].bytes, id, false});
+    }
   }
   if (json_.ignore_merges) {
     for (uint32_t id = 0; id < json_.tokens.size(); ++id) {
@@ -97,6 +81,10 @@ bool ByteLevelBpeTokenizer::TakeSpecialIds(const TokenizerIdentity& recorded) {
   return true;
 }
 
+std::unique_ptr<Tokenizer> ByteLevelBpeTokenizer::MakeReference() const {
+  return std::make_unique<ReferenceByteLevelBpe>(json_, this);
+}
+
 void ByteLevelBpeTokenizer::Encode(std::string_view text, std::vector<uint32_t>* ids) const {
   EncodeAll(text, /*prefix_first=*/true, ids);
 }
@@ -107,7 +95,7 @@ void ByteLevelBpeTokenizer::EncodeContinued(std::string_view text, std::vector<u
 
 void ByteLevelBpeTokenizer::EncodeAll(std::string_view text, bool prefix_first,
                                       std::vector<uint32_t>* ids) const {
-  const Lease worker(*this);
+  const auto worker = workers_.Borrow();
   raw_tokens_.Cut(text, [&](const AddedTokenMatcher::Part& part) {
     if (part.token != nullptr) {
       ids->push_back(part.token->id);
@@ -144,6 +132,8 @@ void ByteLevelBpeTokenizer::EncodeText(std::string_view text, bool prefix, Worke
       return cut(std::integral_constant<CutRule, CutRule::kGpt2>());
     case CutRule::kLlama3:
       return cut(std::integral_constant<CutRule, CutRule::kLlama3>());
+    case CutRule::kCl100k:
+      return cut(std::integral_constant<CutRule, CutRule::kCl100k>());
     case CutRule::kQwen2:
       return cut(std::integral_constant<CutRule, CutRule::kQwen2>());
   }
@@ -162,26 +152,17 @@ size_t ByteLevelBpeTokenizer::FindDigit(std::string_view text, size_t from, size
 template <CutRule rule, bool cut_digits>
 void ByteLevelBpeTokenizer::EncodeCut(std::string_view text, Worker* worker,
                                       std::vector<uint32_t>* ids) const {
-  // Pieces are looked up in groups: the first loop asks for the memory that the second one reads.
-  constexpr size_t kGroup = 2 * kAsciiBlock;
-  size_t begins[kGroup + 1];
-  PieceMemo::Key keys[kGroup];
-  uint32_t found[kGroup * PieceMemo::kInline + PieceMemo::kWritten];
   size_t digit_size = 0;
   size_t stretch_end = cut_digits ? FindDigit(text, 0, &digit_size) : text.size();
   PieceMemo& memo = worker->memo;
-  const auto emit = [&](size_t count) { ids->insert(ids->end(), found, found + count); };
+  PieceLookups lookups;
   for (size_t begin = 0; begin < text.size();) {
-    size_t count = 0;
     const auto add = [&](size_t size, bool readable) {
-      const std::string_view piece(text.data() + begin, size);
-      keys[count] = readable ? PieceMemo::KeyOfReadable(piece) : PieceMemo::KeyOf(piece);
-      memo.Prefetch(keys[count]);
-      begins[count++] = begin;
+      lookups.Add(memo, text.data() + begin, size, readable);
       begin += size;
     };
-    while (count < kGroup && begin < text.size()) {
-      if (stretch_end - begin >= kAsciiBlock + PieceMemo::kReach && kGroup - count >= kAsciiBlock) {
+    while (lookups.room() > 0 && begin < text.size()) {
+      if (stretch_end - begin >= kAsciiBlock + PieceMemo::kReach && lookups.room() >= kAsciiBlock) {
         if (uint64_t ends = AsciiPieceEnds<rule>(text.data() + begin); ends != 0) {
           for (const size_t block = begin; ends != 0; ends &= ends - 1) {
             add(block + static_cast<size_t>(std::countr_zero(ends)) - begin, true);
@@ -201,17 +182,9 @@ void ByteLevelBpeTokenizer::EncodeCut(std::string_view text, Worker* worker,
       }
       add(size, roomy);
     }
-    begins[count] = begin;
-    size_t found_count = 0;
-    for (size_t i = 0; i < count; ++i) {
-      const size_t short_ids = memo.FindShort(keys[i], found + found_count);
-      found_count += short_ids;
-      if (short_ids != 0) continue;
-      emit(found_count);
-      found_count = 0;
-      EncodePiece(keys[i], text.substr(begins[i], begins[i + 1] - begins[i]), worker, ids);
-    }
-    emit(found_count);
+    lookups.Flush(memo, ids, [&](const PieceMemo::Key& key, std::string_view piece) {
+      EncodePiece(key, piece, worker, ids);
+    });
   }
 }
 

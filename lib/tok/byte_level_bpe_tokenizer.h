@@ -9,7 +9,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -19,6 +18,7 @@
 #include "lib/tok/piece_memo.h"
 #include "lib/tok/tokenizer.h"
 #include "lib/tok/tokenizer_json.h"
+#include "lib/tok/worker_pool.h"
 
 namespace trainwright {
 
@@ -29,6 +29,8 @@ class ByteLevelBpeTokenizer final : public Tokenizer {
   /// \param content the bytes of a tokenizer.json file   \param name for messages
   /// \throws Error{kBadInput} as ParseTokenizerJson
   ByteLevelBpeTokenizer(std::string content, const std::string& name);
+  /// \param kind of the identity   \param content the bytes of the file that `parsed` was read from
+  ByteLevelBpeTokenizer(std::string kind, std::string content, TokenizerJson parsed);
   ~ByteLevelBpeTokenizer() override;
 
   /// The file says less than its neighbour tokenizer_config.json about which tokens begin and end a text.
@@ -42,6 +44,8 @@ class ByteLevelBpeTokenizer final : public Tokenizer {
   void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const override;
   /// The space that ByteLevel puts before a text, with add_prefix_space.
   bool marks_start() const override { return json_.add_prefix_space; }
+  /// See reference_byte_level_bpe.h.
+  std::unique_ptr<Tokenizer> MakeReference() const override;
   /// Special tokens, and other added tokens that are written like marks: "<tool_call>".
   const std::vector<SpecialToken>& special_tokens() const override { return special_tokens_; }
   /// Special tokens stand for no text, as for the library with skip_special_tokens. Bytes come back as they
@@ -56,7 +60,6 @@ class ByteLevelBpeTokenizer final : public Tokenizer {
     BytePairMerges::Scratch scratch;
     std::string normalized, prefixed;
   };
-  class Lease;
 
   void EncodeAll(std::string_view text, bool prefix_first, std::vector<uint32_t>* ids) const;
   void EncodeText(std::string_view text, bool prefix, Worker* worker, std::vector<uint32_t>* ids) const;
@@ -73,8 +76,7 @@ class ByteLevelBpeTokenizer final : public Tokenizer {
   std::vector<SpecialToken> special_tokens_;
   std::unordered_map<std::string_view, uint32_t> whole_pieces_;  // with ignore_merges
   const uint8_t* classes_;
-  mutable std::mutex mutex_;
-  mutable std::vector<std::unique_ptr<Worker>> idle_workers_;
+  mutable WorkerPool<Worker> workers_;
 };
 
 }  // namespace trainwright

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_set>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -14,22 +15,37 @@ constexpr size_t kShort = 48;  // symbols up to which looking at all pairs beats
 
 }  // namespace
 
-BytePairMerges::BytePairMerges(const std::array<uint32_t, 256>& byte_ids, std::vector<BytePairMerge> merges)
-    : byte_ids_(byte_ids), merges_(std::move(merges)) {
-  TRAINWRIGHT_CHECK(merges_.size() < kMaxRank);
-  const size_t slots = std::bit_ceil(std::max<size_t>(16, merges_.size() * 2 + 1));
-  slots_.assign(slots, kNever);
+BytePairMerges::BytePairMerges(const std::array<uint32_t, 256>& byte_ids,
+                               const std::vector<BytePairMerge>& merges)
+    : byte_ids_(byte_ids) {
+  TRAINWRIGHT_CHECK(merges.size() < kMaxMerges);
+  const size_t slots = std::bit_ceil(std::max<size_t>(16, merges.size() * 2 + 1));
+  slots_.assign(slots, kEmpty);
   mask_ = slots - 1;
   shift_ = 64 - std::countr_zero(slots);
-  for (uint32_t rank = 0; rank < merges_.size(); ++rank) {
-    const BytePairMerge& merge = merges_[rank];
-    const uint64_t hash = HashOf(merge.left, merge.right);
-    uint64_t at = hash >> shift_;
-    for (; slots_[at] != kNever; at = (at + 1) & mask_) {
-      const BytePairMerge& other = merges_[slots_[at] & kMaxRank];
-      if (other.left == merge.left && other.right == merge.right) break;
+  known_.assign(slots * 8 / 64, 0);
+  known_shift_ = shift_ - 3;
+  std::unordered_set<uint32_t> tied_ranks;
+  for (const BytePairMerge& merge : merges) {
+    TRAINWRIGHT_CHECK(merge.rank < kMaxMerges);
+    if (merge.rank >= merged_.size()) merged_.resize(merge.rank + 1, kNever);
+    if (merged_[merge.rank] != kNever && merged_[merge.rank] != merge.merged) tied_ranks.insert(merge.rank);
+    merged_[merge.rank] = merge.merged;
+    if (((merge.left | merge.right) >> kSymbolBits) != 0) {
+      wide_[uint64_t{merge.left} << 32 | merge.right] = merge.rank;
+      continue;
     }
-    slots_[at] = TagOf(hash) << kRankBits | rank;
+    const uint64_t pair = PairOf(merge.left, merge.right);
+    const uint64_t hash = HashOf(pair), bit = hash >> known_shift_;
+    known_[bit >> 6] |= uint64_t{1} << (bit & 63);
+    uint64_t at = hash >> shift_;
+    while (slots_[at] != kEmpty && slots_[at] >> kRankBits != pair) at = (at + 1) & mask_;
+    slots_[at] = pair << kRankBits | merge.rank;
+  }
+  for (const BytePairMerge& merge : merges) {
+    if (!tied_ranks.contains(merge.rank)) continue;
+    merged_[merge.rank] = kNever;
+    tied_[uint64_t{merge.left} << 32 | merge.right] = merge.merged;
   }
   if (std::find(byte_ids_.begin(), byte_ids_.end(), kNoId) != byte_ids_.end()) return;
   byte_ranks_.reserve(1 << 16);
@@ -38,15 +54,29 @@ BytePairMerges::BytePairMerges(const std::array<uint32_t, 256>& byte_ids, std::v
   }
 }
 
+uint32_t BytePairMerges::WideRankOf(uint32_t left, uint32_t right) const {
+  if (wide_.empty()) return kNever;
+  const auto found = wide_.find(uint64_t{left} << 32 | right);
+  return found == wide_.end() ? kNever : found->second;
+}
+
 void BytePairMerges::Encode(std::string_view piece, Scratch* scratch) const {
   std::vector<uint32_t>& ids = scratch->ids;
   ids.clear();
   for (const char byte : piece) {
     if (const uint32_t id = byte_ids_[static_cast<uint8_t>(byte)]; id != kNoId) ids.push_back(id);
   }
-  if (merges_.empty()) return;
+  if (merged_.empty()) return;
   if (ids.size() <= kShort) {
     MergeShort(piece, &ids);
+  } else {
+    MergeLong(scratch);
+  }
+}
+
+void BytePairMerges::Merge(Scratch* scratch) const {
+  if (scratch->ids.size() <= kShort) {
+    MergeShort({}, &scratch->ids);
   } else {
     MergeLong(scratch);
   }
@@ -56,9 +86,10 @@ void BytePairMerges::MergeShort(std::string_view piece, std::vector<uint32_t>* i
   uint32_t ranks[kShort];  // of each id with the next
   uint32_t* id = ids->data();
   size_t count = ids->size();
+  const bool by_bytes = !byte_ranks_.empty() && !piece.empty();
   for (size_t i = 0; i + 1 < count; ++i) {
     ranks[i] =
-        byte_ranks_.empty()
+        !by_bytes
             ? RankOf(id[i], id[i + 1])
             : byte_ranks_[size_t{static_cast<uint8_t>(piece[i])} << 8 | static_cast<uint8_t>(piece[i + 1])];
   }
@@ -70,7 +101,7 @@ void BytePairMerges::MergeShort(std::string_view piece, std::vector<uint32_t>* i
       rank = std::min(rank, ranks[i]);
     }
     if (rank == kNever) break;
-    id[best] = merges_[rank].merged;
+    id[best] = MergedBy(rank, id[best], id[best + 1]);
     --count;
     for (size_t i = best + 1; i < count; ++i) {
       id[i] = id[i + 1];
@@ -96,9 +127,10 @@ void BytePairMerges::MergeLong(Scratch* scratch) const {
   };
   const auto push = [&](uint32_t position, bool sift) {
     if (position == kNone || symbols[position].next == kNone) return;
-    const uint32_t rank = RankOf(symbols[position].id, symbols[symbols[position].next].id);
+    const uint32_t left = symbols[position].id, right = symbols[symbols[position].next].id;
+    const uint32_t rank = RankOf(left, right);
     if (rank == kNever) return;
-    heap.push_back({rank, position});
+    heap.push_back({rank, position, left, right});
     if (sift) std::push_heap(heap.begin(), heap.end(), later);
   };
   for (uint32_t i = 0; i + 1 < count; ++i) push(i, false);
@@ -111,9 +143,8 @@ void BytePairMerges::MergeLong(Scratch* scratch) const {
     if (left.merged_away || left.next == kNone) continue;
     auto& right = symbols[left.next];
     // Either symbol may have grown since.
-    const BytePairMerge& merge = merges_[best.rank];
-    if (merge.left != left.id || merge.right != right.id) continue;
-    left.id = merge.merged;
+    if (best.left != left.id || best.right != right.id) continue;
+    left.id = MergedBy(best.rank, left.id, right.id);
     right.merged_away = true;
     left.next = right.next;
     if (left.next != kNone) symbols[left.next].previous = best.position;

@@ -78,7 +78,7 @@ class Scanner {
     return SpacesEnd(begin);
   }
 
-  size_t Llama3End(size_t begin, size_t longest_number) const {
+  size_t Llama3End(size_t begin, size_t longest_number, bool trailing_spaces_together = false) const {
     if (text_[begin] == '\'') {
       if (const size_t size = ContractionSize(begin + 1, true); size != 0) return begin + 1 + size;
     }
@@ -101,6 +101,7 @@ class Scanner {
     }
     // \s*[\r\n]+ reaches to the last line end of the run of spaces.
     const size_t spaces_end = RunEnd(begin, kSpace);
+    if (trailing_spaces_together && spaces_end == text_.size()) return spaces_end;
     for (size_t at = spaces_end; at > begin; --at) {
       if (IsLineEnd(at - 1)) return at;
     }
@@ -114,17 +115,25 @@ class Scanner {
 
 }  // namespace
 
+std::string_view RegularExpressionOf(CutRule rule) {
+  switch (rule) {
+    case CutRule::kNone:
+      break;
+    case CutRule::kGpt2:
+      return R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+    case CutRule::kLlama3:
+      return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    case CutRule::kQwen2:
+      return R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+    case CutRule::kCl100k:
+      return R"('(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s)";
+  }
+  return {};
+}
+
 std::optional<CutRule> CutRuleOf(std::string_view regular_expression) {
-  if (regular_expression == R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)") {
-    return CutRule::kGpt2;
-  }
-  if (regular_expression ==
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)") {
-    return CutRule::kLlama3;
-  }
-  if (regular_expression ==
-      R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)") {
-    return CutRule::kQwen2;
+  for (const CutRule rule : {CutRule::kGpt2, CutRule::kLlama3, CutRule::kQwen2}) {
+    if (regular_expression == RegularExpressionOf(rule)) return rule;
   }
   return std::nullopt;
 }
@@ -140,6 +149,8 @@ size_t PieceEnd(CutRule rule, std::string_view text, size_t begin, const uint8_t
       return scanner.Llama3End(begin, 3);
     case CutRule::kQwen2:
       return scanner.Llama3End(begin, 1);
+    case CutRule::kCl100k:
+      return scanner.Llama3End(begin, 3, /*trailing_spaces_together=*/true);
   }
   return text.size();
 }

@@ -16,10 +16,14 @@ enum class CutRule {
   kLlama3,  ///< (?i:'s|...)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}|
             ///< ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
   kQwen2,   ///< as kLlama3, with \p{N} for \p{N}{1,3}
+  kCl100k,  ///< as kLlama3, with white space at the end of the text in one piece: \s++$ before \s*[\r\n]
 };
 
 /// The rule of a regular expression as it is written in tokenizer.json files; nullopt when there is none.
 std::optional<CutRule> CutRuleOf(std::string_view regular_expression);
+
+/// The rule as it is written there, kCl100k as tiktoken 0.14.0 writes it; empty for kNone.
+std::string_view RegularExpressionOf(CutRule rule);
 
 /// The end of the piece that begins at `begin` < text.size(), which must be the beginning of a piece.
 size_t PieceEnd(CutRule rule, std::string_view text, size_t begin, const uint8_t* classes);

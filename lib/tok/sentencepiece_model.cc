@@ -1,6 +1,8 @@
 #include "lib/tok/sentencepiece_model.h"
 
+#include <bit>
 #include <optional>
+#include <utility>
 
 #include "lib/base/bytes.h"
 #include "lib/tok/utf8.h"
@@ -8,7 +10,7 @@
 namespace trainwright {
 namespace {
 
-/// One field of a protobuf message: `varint` for wire type 0, `content` for wire type 2.
+/// One field of a protobuf message: `varint` for wire types 0 and 5, `content` for wire type 2.
 struct Field {
   uint64_t number = 0;
   uint64_t varint = 0;
@@ -37,7 +39,7 @@ class FieldReader {
         field.content = AsText(parser_.ReadBytes(parser_.ReadVarint()));
         break;
       case 5:
-        parser_.ReadBytes(4);
+        field.varint = parser_.Read<uint32_t>();
         break;
       default:
         failed_ = true;
@@ -54,31 +56,19 @@ class FieldReader {
 };
 
 bool ReadPiece(std::string_view message, SentencePieceModel* model) {
-  constexpr uint64_t kNormal = 1, kControl = 3, kUserDefined = 4, kUnused = 5;
-  std::string_view piece;
-  uint64_t type = kNormal;
+  using PieceType = SentencePieceModel::PieceType;
+  SentencePieceModel::Piece piece;
   FieldReader reader(message);
   while (const auto field = reader.Next()) {
-    if (field->number == 1) piece = field->content;
-    if (field->number == 3) type = field->varint;
+    if (field->number == 1) piece.text = field->content;
+    if (field->number == 2) piece.score = std::bit_cast<float>(static_cast<uint32_t>(field->varint));
+    // The library passes over types that it does not know.
+    const bool known_type = field->varint >= 1 && field->varint <= static_cast<uint64_t>(PieceType::kByte);
+    if (field->number == 3 && known_type) piece.type = static_cast<PieceType>(field->varint);
   }
   if (reader.failed()) return false;
-  if (type == kControl || type == kUserDefined) {
-    model->named_pieces.push_back(
-        {std::string(piece), static_cast<uint32_t>(model->piece_count), type == kUserDefined});
-  }
-  ++model->piece_count;
-  // The library looks up merges among these three kinds; byte, control and unknown pieces never match text.
-  if (type != kNormal && type != kUserDefined && type != kUnused) return true;
-  Utf8Character previous = DecodeUtf8(piece);
-  if (previous.size_bytes == 0) return piece.empty();
-  for (size_t offset = previous.size_bytes; offset < piece.size();) {
-    const Utf8Character next = DecodeUtf8(piece.substr(offset));
-    if (next.size_bytes == 0) return false;
-    model->inner_bigrams.insert(uint64_t{previous.code_point} << 32 | next.code_point);
-    previous = next;
-    offset += next.size_bytes;
-  }
+  if (piece.matches_text() && FindInvalidUtf8(piece.text) != std::string_view::npos) return false;
+  model->pieces.push_back(std::move(piece));
   return true;
 }
 
@@ -120,7 +110,7 @@ bool ParseSentencePieceModel(std::string_view serialized, SentencePieceModel* mo
     *problem = "is not a SentencePiece model: its protobuf is malformed or cut short";
     return false;
   }
-  if (model->piece_count == 0) {
+  if (model->pieces.empty()) {
     *problem = "is not a SentencePiece model: it has no pieces";
     return false;
   }

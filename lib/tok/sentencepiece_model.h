@@ -8,13 +8,23 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 namespace trainwright {
 
 struct SentencePieceModel {
-  uint64_t piece_count = 0;
+  enum class PieceType : uint8_t { kNormal = 1, kUnknown, kControl, kUserDefined, kUnused, kByte };
+  struct Piece {
+    std::string text;
+    float score = 0;
+    PieceType type = PieceType::kNormal;
+    /// Merges make normal and unused pieces of text, and user-defined ones are found in it; the others never
+    /// match.
+    bool matches_text() const {
+      return type == PieceType::kNormal || type == PieceType::kUserDefined || type == PieceType::kUnused;
+    }
+  };
+  std::vector<Piece> pieces;  ///< by id
   bool is_bpe = false;
   bool byte_fallback = false;
   bool treat_whitespace_as_suffix = false;
@@ -22,16 +32,6 @@ struct SentencePieceModel {
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
   bool escape_whitespaces = true;
-  /// first << 32 | second, of every two characters that stand side by side inside a piece.
-  std::unordered_set<uint64_t> inner_bigrams;
-  /// Pieces with a meaning of their own, by id: control pieces, which the library never finds in text, and
-  /// user-defined ones, which it does.
-  struct NamedPiece {
-    std::string text;
-    uint32_t id = 0;
-    bool user_defined = false;
-  };
-  std::vector<NamedPiece> named_pieces;
 };
 
 /// Reads a serialized ModelProto. \returns false when it is none, and why in `problem`

@@ -1,18 +1,14 @@
-/// SentencePiece models (.model), encoded by libsentencepiece itself.
+/// SentencePiece models (.model), with the ids of SentencePieceProcessor::Encode for the whole document.
 ///
-/// Ids are those of SentencePieceProcessor::Encode for the whole document. Invalid UTF-8 becomes one U+FFFD
-/// per bad byte, as the library does. Literal U+2581 in the text is a space to the library, so Decode gives a
-/// space.
-///
-/// The library needs some 100 bytes of memory per byte of text. Long documents are therefore cut and encoded
-/// part by part wherever that provably gives the same ids: in a BPE model with byte fallback and no text
-/// normalisation, a merge across two neighbouring characters makes a piece that holds them side by side, so
-/// between two characters that no piece holds side by side no merge ever reaches across. Other models encode
-/// whole.
+/// BPE models whose text stays as it is are encoded by sentencepiece_bpe.h, all others (unigram models,
+/// models that normalise) by libsentencepiece, which needs some 100 bytes of memory per byte of text. Invalid
+/// UTF-8 becomes one U+FFFD per bad byte, as the library does. Literal U+2581 in the text is a space to the
+/// library, so Decode gives a space.
 #pragma once
 
 #include <memory>
 
+#include "lib/tok/sentencepiece_bpe.h"
 #include "lib/tok/sentencepiece_model.h"
 #include "lib/tok/tokenizer.h"
 
@@ -24,12 +20,18 @@ namespace trainwright {
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
+  enum class Encoder { kFastest, kLibrary };
+
   /// \param serialized_model the bytes of a .model file   \param name for messages
   /// \throws Error{kBadInput} when they are no SentencePiece model
-  SentencePieceTokenizer(std::string serialized_model, const std::string& name);
+  SentencePieceTokenizer(std::string serialized_model, const std::string& name,
+                         Encoder encoder = Encoder::kFastest);
   ~SentencePieceTokenizer() override;
   void Encode(std::string_view text, std::vector<uint32_t>* ids) const override;
   void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const override;
+  std::string method() const override;
+  /// The library.
+  std::unique_ptr<Tokenizer> MakeReference() const override;
   bool marks_start() const override { return model_.add_dummy_prefix && !model_.treat_whitespace_as_suffix; }
   /// Control pieces, and user-defined ones that are written like marks: "<mask>", "[INST]".
   const std::vector<SpecialToken>& special_tokens() const override { return special_tokens_; }
@@ -37,22 +39,14 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::string Decode(std::span<const uint32_t> ids) const override;
   const TokenizerIdentity& identity() const override { return identity_; }
 
-  /// The first offset >= `from` at which `text` may be cut without changing any id; text.size() when there is
-  /// none.
-  size_t FindCut(std::string_view text, size_t from) const;
-
  private:
-  /// Encodes in parts, the first by `processor`.
-  void EncodeFrom(const sentencepiece::SentencePieceProcessor* processor, std::string_view text,
-                  std::vector<uint32_t>* ids) const;
-
   TokenizerIdentity identity_;
   SentencePieceModel model_;
-  bool may_cut_ = false;
+  std::unique_ptr<SentencePieceBpe> bpe_;  // null: the library encodes, why is in library_reason_
+  std::string library_reason_;
   std::unique_ptr<sentencepiece::SentencePieceProcessor> whole_;
   std::vector<SpecialToken> special_tokens_;
-  /// The same model without its dummy prefix, for every part of a document but the first; null when no part
-  /// ever follows another.
+  /// The same model without its dummy prefix, for text that goes on; null when it has none.
   std::unique_ptr<sentencepiece::SentencePieceProcessor> continuation_;
 };
 

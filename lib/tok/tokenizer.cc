@@ -8,15 +8,15 @@
 #include "lib/tok/byte_level_bpe_tokenizer.h"
 #include "lib/tok/bytes_tokenizer.h"
 #include "lib/tok/sentencepiece_tokenizer.h"
+#include "lib/tok/tiktoken.h"
 
 namespace trainwright {
 namespace {
 
 constexpr uint64_t kMaxModelBytes = uint64_t{1} << 30;
 constexpr char kHint[] =
-    "--tokenizer takes a SentencePiece .model file, a tokenizer.json file of a byte-level BPE tokenizer, a "
-    "folder "
-    "that holds tokenizer.model or tokenizer.json, or \"bytes\"";
+    "--tokenizer takes a SentencePiece .model file, a tokenizer.json file of a byte-level BPE tokenizer, a .tiktoken "
+    "file, a folder that holds tokenizer.model, tokenizer.json or tokenizer.tiktoken, or \"bytes\"";
 
 /// The file that a --tokenizer argument means.
 std::string ModelFileOf(const std::string& spec) {
@@ -27,19 +27,10 @@ std::string ModelFileOf(const std::string& spec) {
   if (fs::exists(model, ignored)) return model.string();
   const fs::path json = fs::path(spec) / "tokenizer.json";
   if (fs::exists(json, ignored)) return json.string();
+  const fs::path tiktoken = fs::path(spec) / "tokenizer.tiktoken";
+  if (fs::exists(tiktoken, ignored)) return tiktoken.string();
   throw Error(ErrorCode::kBadInput, spec, "this folder has no tokenizer.model and no tokenizer.json", "",
               kHint);
-}
-
-/// Whether a file starts like a tiktoken rank file: base64, a space, a number, a line's end.
-bool LooksLikeTiktoken(std::string_view content) {
-  const std::string_view line = content.substr(0, content.find('\n'));
-  const size_t space = line.find(' ');
-  if (space == 0 || space == std::string_view::npos || line.size() > 1000) return false;
-  constexpr std::string_view kBase64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=";
-  const std::string_view rank = line.substr(space + 1);
-  return line.substr(0, space).find_first_not_of(kBase64) == std::string_view::npos && !rank.empty() &&
-         rank.find_first_not_of("0123456789\r") == std::string_view::npos;
 }
 
 bool LooksLikeJson(std::string_view content) {
@@ -60,6 +51,11 @@ std::unique_ptr<Tokenizer> LoadTokenizerJson(const std::string& path, std::strin
   return tokenizer;
 }
 
+std::unique_ptr<Tokenizer> TiktokenTokenizer(std::string content, const std::string& name) {
+  TokenizerJson parsed = ParseTiktoken(content, KnownTiktokenVocabulary(content, name), name);
+  return std::make_unique<ByteLevelBpeTokenizer>("tiktoken", std::move(content), std::move(parsed));
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& spec) {
@@ -69,7 +65,7 @@ std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& spec) {
   if (content.empty()) throw Error(ErrorCode::kBadInput, path, "is empty", "", kHint);
   if (LooksLikeJson(AsText(content))) return LoadTokenizerJson(path, std::string(AsText(content)));
   if (path.ends_with(".tiktoken") || LooksLikeTiktoken(AsText(content))) {
-    throw Error(ErrorCode::kBadInput, path, "this version does not read tiktoken files", "", kHint);
+    return TiktokenTokenizer(std::string(AsText(content)), path);
   }
   return std::make_unique<SentencePieceTokenizer>(std::string(AsText(content)), path);
 }
@@ -79,13 +75,16 @@ std::unique_ptr<Tokenizer> TokenizerFromIdentity(const TokenizerIdentity& identi
   std::unique_ptr<Tokenizer> tokenizer;
   if (identity.kind == "bytes") {
     tokenizer = std::make_unique<BytesTokenizer>();
-  } else if (identity.kind == "sentencepiece" || identity.kind == "tokenizer_json") {
+  } else if (identity.kind == "sentencepiece" || identity.kind == "tokenizer_json" ||
+             identity.kind == "tiktoken") {
     if (identity.model.empty()) throw Error(ErrorCode::kBadInput, name, "its model is missing");
     if (Sha256Of(AsBytes(identity.model)) != identity.sha256) {
       throw Error(ErrorCode::kBadInput, name, "its model does not have the SHA-256 that it is recorded with");
     }
     if (identity.kind == "sentencepiece") {
       tokenizer = std::make_unique<SentencePieceTokenizer>(identity.model, name);
+    } else if (identity.kind == "tiktoken") {
+      tokenizer = TiktokenTokenizer(identity.model, name);
     } else {
       auto byte_level = std::make_unique<ByteLevelBpeTokenizer>(identity.model, name);
       byte_level->TakeSpecialIds(identity);

@@ -31,6 +31,11 @@ class Tokenizer {
   virtual void EncodeContinued(std::string_view text, std::vector<uint32_t>* ids) const { Encode(text, ids); }
   /// Whether Encode and EncodeContinued differ.
   virtual bool marks_start() const { return false; }
+  /// Who encodes, for messages: "encoded by the suite itself".
+  virtual std::string method() const { return "encoded by the suite itself"; }
+  /// An independent way to the same ids, which --verify compares with: its method() names it. It may refer to
+  /// this tokenizer. Null when there is nothing to compare.
+  virtual std::unique_ptr<Tokenizer> MakeReference() const { return nullptr; }
   virtual const std::vector<SpecialToken>& special_tokens() const {
     static const std::vector<SpecialToken> none;
     return none;
@@ -40,7 +45,8 @@ class Tokenizer {
   virtual const TokenizerIdentity& identity() const = 0;
 };
 
-/// \param spec "bytes", or the path of a SentencePiece .model file, of a tokenizer.json file, or of a folder that
+/// \param spec "bytes", or the path of a SentencePiece .model file, of a tokenizer.json file, or of a folder
+/// that
 ///   holds either; tokenizer.model comes first
 /// \throws Error{kIo} when it cannot be read, Error{kBadInput} when it is no tokenizer this build knows
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& spec);

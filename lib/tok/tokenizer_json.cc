@@ -309,7 +309,8 @@ class Reader {
       if (json_.unk_id != kNoId && (left_id == json_.unk_id || right_id == json_.unk_id)) {
         RefuseUnsupported("a merge of its unk_token");
       }
-      json_.merges.push_back({left_id, right_id, IdOfMergeToken(joined, place)});
+      const auto rank = static_cast<uint32_t>(json_.merges.size());
+      json_.merges.push_back({left_id, right_id, IdOfMergeToken(joined, place), rank});
     }
   }
   uint32_t IdOfMergeToken(std::string_view token, const std::string& place) const {

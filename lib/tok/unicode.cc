@@ -139,23 +139,6 @@ void OrderAndCompose(const NfcTables& tables, std::vector<Mark>* text) {
   text->resize(written);
 }
 
-void AppendUtf8(uint32_t c, std::string* out) {
-  const auto add = [&](uint32_t byte) { out->push_back(static_cast<char>(byte)); };
-  if (c < 0x80) return add(c);
-  if (c < 0x800) {
-    add(0xC0 | c >> 6);
-  } else {
-    if (c < 0x10000) {
-      add(0xE0 | c >> 12);
-    } else {
-      add(0xF0 | c >> 18);
-      add(0x80 | (c >> 12 & 0x3F));
-    }
-    add(0x80 | (c >> 6 & 0x3F));
-  }
-  add(0x80 | (c & 0x3F));
-}
-
 }  // namespace
 
 const uint8_t* CharacterClasses() {

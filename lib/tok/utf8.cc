@@ -40,6 +40,23 @@ Utf8Character DecodeUtf8(std::string_view text) {
   return {};
 }
 
+void AppendUtf8(uint32_t code_point, std::string* out) {
+  const auto add = [&](uint32_t byte) { out->push_back(static_cast<char>(byte)); };
+  if (code_point < 0x80) return add(code_point);
+  if (code_point < 0x800) {
+    add(0xC0 | code_point >> 6);
+  } else {
+    if (code_point < 0x10000) {
+      add(0xE0 | code_point >> 12);
+    } else {
+      add(0xF0 | code_point >> 18);
+      add(0x80 | (code_point >> 12 & 0x3F));
+    }
+    add(0x80 | (code_point >> 6 & 0x3F));
+  }
+  add(0x80 | (code_point & 0x3F));
+}
+
 Utf8Character LastCharacter(std::string_view text) {
   for (size_t size = 1; size <= 4 && size <= text.size(); ++size) {
     const Utf8Character character = DecodeUtf8(text.substr(text.size() - size));

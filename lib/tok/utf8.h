@@ -17,6 +17,9 @@ struct Utf8Character {
 /// The character that starts at the first byte of `text`.
 Utf8Character DecodeUtf8(std::string_view text);
 
+/// Appends a character. `code_point` is one of Unicode's.
+void AppendUtf8(uint32_t code_point, std::string* out);
+
 /// The character that ends with the last byte of `text`; size_bytes 0 when none does.
 Utf8Character LastCharacter(std::string_view text);
 

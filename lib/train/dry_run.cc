@@ -50,7 +50,7 @@ FirstSteps ReadFirstSteps(const TrainPlan& plan, int64_t steps, SampleStream* st
       for (int64_t i = begin; i < begin + plan.batch; ++i) {
         const auto at = static_cast<size_t>(i);
         samples[at].AppendTo(&micro_batch);
-        if (samples[at].tokens > samples[largest_sample].tokens) largest_sample = at;
+        if (samples[at].tokens() > samples[largest_sample].tokens()) largest_sample = at;
       }
       first.tokens += micro_batch.num_tokens();
       if (micro_batch.num_tokens() <= first.largest.num_tokens()) continue;
@@ -65,14 +65,11 @@ FirstSteps ReadFirstSteps(const TrainPlan& plan, int64_t steps, SampleStream* st
 
 /// The model without memory for anything: its tensors have shapes alone. They are those of a GPU.
 std::unique_ptr<LanguageModel> ShapesOf(const DryRunRequest& request) {
-  return MakeModel(request.model, request.plan.precision, at::Device(at::kMeta), std::nullopt,
-                   request.device.is_cpu() ? AttentionBackend::kAuto : request.attention,
-                   request.plan.tuning);
-}
-
-/// Where the layers' activations go; null: they stay.
-std::unique_ptr<OffloadStack> OffloadOf(const DryRunRequest& request, at::Device device) {
-  return request.offload ? MakeOffloadStack(device, request.offload_folder) : nullptr;
+  auto shapes = MakeModel(request.model, request.plan.precision, at::Device(at::kMeta), std::nullopt,
+                          request.device.is_cpu() ? AttentionBackend::kAuto : request.attention,
+                          request.plan.tuning);
+  shapes->Offload(request.offload, request.offload_folder);
+  return shapes;
 }
 
 /// What the weights and the state that goes with them take, without allocating it.
@@ -81,7 +78,7 @@ MemoryNeeds StateNeeds(const DryRunRequest& request, LanguageModel* shapes) {
   AdamW optimizer(&parameters, request.plan.optimizer);
   MemoryNeeds needs;
   needs.parameters = static_cast<int64_t>(parameters.values().nbytes());
-  needs.gradients = static_cast<int64_t>(parameters.gradients().nbytes());
+  needs.gradients = parameters.gradient_buffer().memory_bytes();
   needs.optimizer = optimizer.state_bytes();
   if (!parameters.compute().is_same(parameters.values())) {
     const Numerics numerics = ChooseNumerics(request.plan.precision, request.device);
@@ -108,10 +105,9 @@ LossSum RunMicroBatch(LanguageModel* model, const PackedBatch& batch, bool pin =
 /// A GPU's numbers, from the run of a micro-batch and an update there.
 void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, DryRunReport* report) {
   const TrainPlan& plan = request.plan;
-  const auto offload = OffloadOf(request, request.device);
   const auto model =
       MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
-  model->set_offload(offload.get());
+  model->Offload(request.offload, request.offload_folder);
   AdamW optimizer(&model->parameters(), plan.optimizer);
   model->set_loss_terms(plan.loss_terms());
   model->set_activation_checkpointing(request.checkpointing);
@@ -159,9 +155,7 @@ MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batc
     throw Error(ErrorCode::kDevice, "model", "the GPT-2 and GPT-NeoX families run on the CPU only so far", "",
                 "use --device cpu");
   }
-  const auto offload = OffloadOf(request, at::Device(at::kMeta));
   const auto shapes = ShapesOf(request);
-  shapes->set_offload(offload.get());
   MemoryNeeds needs = StateNeeds(request, shapes.get());
   shapes->set_loss_terms(request.plan.loss_terms());
   shapes->set_activation_checkpointing(request.checkpointing);
@@ -209,10 +203,9 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
     report.measurement = Measurement::kShapes;
     if (report.fits()) MeasureOnGpu(request, first.largest, &report);
   } else if (report.fits()) {
-    const auto offload = OffloadOf(request, request.device);
     const auto model =
         MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
-    model->set_offload(offload.get());
+    model->Offload(request.offload, request.offload_folder);
     AdamW optimizer(&model->parameters(), plan.optimizer);
     model->set_loss_terms(plan.loss_terms());
     model->set_activation_checkpointing(request.checkpointing);
@@ -231,8 +224,8 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
     report.micro_batch_s = SecondsSince(start);
     report.micro_batch_tokens = measured.num_tokens();
     start = std::chrono::steady_clock::now();
-    UnscaleAndClip(model->parameters().gradients(), 1.0, plan.clip);
-    optimizer.Step(0.0);
+    const ClipResult clipped = UnscaleAndClip(&model->parameters(), 1.0, plan.clip);
+    optimizer.Step(0.0, plan.optimizer.beta1, clipped.factor);
     report.update_s = SecondsSince(start);
     report.measurement = whole ? Measurement::kFullMicroBatch : Measurement::kOneSample;
     if (whole) {
@@ -268,7 +261,7 @@ MemoryPart LargestPart(const MemoryNeeds& needs) {
       "lower --seq";
   const MemoryPart parts[] = {
       {"parameters", needs.parameters, kModel},
-      {"gradients", needs.gradients, kModel},
+      {"gradients", needs.gradients, "take --offload gradients, or choose a smaller --model"},
       {"optimizer", needs.optimizer, "take --optimizer-states bf16, or choose a smaller --model"},
       {"compute_copy", needs.compute_copy, kModel},
       {"frozen", needs.frozen, kFrozen},

@@ -19,6 +19,7 @@
 #include "lib/data/packed_batch.h"
 #include "lib/data/sample_stream.h"
 #include "lib/model/activation_checkpointing.h"
+#include "lib/model/offload_choice.h"
 #include "lib/model/model_config.h"
 #include "lib/nn/attention_backend.h"
 #include "lib/train/train_plan.h"
@@ -69,7 +70,7 @@ struct DryRunRequest {
   AttentionBackend attention = AttentionBackend::kAuto;
   Snapshot snapshot = Snapshot::kNo;
   ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
-  bool offload = false;        ///< of activations
+  OffloadChoice offload;
   std::string offload_folder;  ///< of a CPU's
 };
 

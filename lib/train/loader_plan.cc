@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "lib/base/error.h"
+#include "lib/base/units.h"
 
 namespace trainwright {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 constexpr int64_t kMostWorkers = 256, kMostPrefetch = 1024;
 /// Enough to feed a GPU from decoded shards; more would only hold more windows in memory.
 constexpr int kGpuWorkers = 4;
+constexpr int64_t kDataCacheBytes = 64 << 20;
 
 int64_t ParseWorkers(const std::string& text) {
   int64_t workers = -1;
@@ -48,6 +50,8 @@ PlannedLoader PlanLoader(const TrainSettings& settings, at::Device device, int c
                 std::to_string(prefetch) + " windows: must be from 1 to " + std::to_string(kMostPrefetch));
   }
   planned.options.prefetch = static_cast<int>(prefetch);
+  if (settings.skip_bad_chunks < 0) throw Error(ErrorCode::kUsage, "--skip-bad-chunks", "must be at least 0");
+  planned.options.skip_bad_chunks = static_cast<uint64_t>(settings.skip_bad_chunks);
   planned.pin = gpu && settings.pin != "off";
   if (settings.pin == "auto") {
     planned.reasons.push_back({"pin", gpu ? "copies through pinned memory are not waited for"
@@ -58,6 +62,24 @@ PlannedLoader PlanLoader(const TrainSettings& settings, at::Device device, int c
         {"pin", "a CPU reads micro-batches where they are: pinned memory has no effect", "pin off"});
   }
   return planned;
+}
+
+void PlanDataCache(const TrainSettings& settings, uint32_t chunks_per_frame, uint64_t block_chunks,
+                   PlannedLoader* planned) {
+  if (settings.data_cache != "auto") {
+    planned->options.cache_bytes = static_cast<int64_t>(
+        std::min<uint64_t>(ParseBytes(settings.data_cache, "--data-cache"), uint64_t{1} << 50));
+    return;
+  }
+  const bool shared = chunks_per_frame > block_chunks;
+  planned->options.cache_bytes = shared ? kDataCacheBytes : 0;
+  planned->reasons.push_back(
+      {"data-cache",
+       shared ? "a frame of the shards holds " + std::to_string(chunks_per_frame) +
+                    " chunks, which are wanted at different times; where the data is much larger, --shuffle-block " +
+                    std::to_string(chunks_per_frame) + " reads each frame once"
+              : "what is decoded is used at once",
+       ""});
 }
 
 }  // namespace trainwright

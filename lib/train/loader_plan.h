@@ -23,4 +23,9 @@ struct PlannedLoader {
 /// \throws Error{kUsage} on values out of range
 PlannedLoader PlanLoader(const TrainSettings& settings, at::Device device, int cores);
 
+/// What depends on the data: sets options.cache_bytes of `planned`. \param chunks_per_frame of the data
+/// \param block_chunks of the plan   \throws Error{kUsage}
+void PlanDataCache(const TrainSettings& settings, uint32_t chunks_per_frame, uint64_t block_chunks,
+                   PlannedLoader* planned);
+
 }  // namespace trainwright

@@ -44,20 +44,19 @@ MemoryBreakdown HeldByModel(LanguageModel& model) {
   if (!parameters.compute().is_same(parameters.values())) {
     memory.params += static_cast<int64_t>(parameters.compute().nbytes());
   }
-  memory.grads = values;  // what gradients() has, without making it
+  memory.grads = parameters.gradient_buffer().memory_bytes();
   const ModelMemory held = model.memory();
   memory.activations = held.activation_bytes + held.logits_bytes;
   return memory;
 }
 
 MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, const FineTuning& tuning,
-                              OptimizerStates states, ActivationCheckpointing checkpointing, bool offload,
-                              int64_t samples, int64_t sequence_tokens) {
-  const auto stack = offload ? MakeOffloadStack(at::Device(at::kMeta), "") : nullptr;
+                              OptimizerStates states, ActivationCheckpointing checkpointing,
+                              const OffloadChoice& offload, int64_t samples, int64_t sequence_tokens) {
   const auto shapes =
       MakeModel(config, precision, at::Device(at::kMeta), std::nullopt, AttentionBackend::kAuto, tuning);
   shapes->set_activation_checkpointing(checkpointing);
-  shapes->set_offload(stack.get());
+  shapes->Offload(offload, "");
   MemoryBreakdown memory = HeldByModel(*shapes);
   memory.optimizer = OptimizerStateBytes(states, shapes->parameters().values().numel());
   if (!config.llama_like()) return memory;
@@ -74,10 +73,10 @@ MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, co
 }
 
 std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& parameters, OptimizerStates states,
-                         ActivationCheckpointing checkpointing, bool offload, bool auto_oom) {
+                         ActivationCheckpointing checkpointing, const OffloadChoice& offload, bool auto_oom) {
   std::string activations = auto_oom ? "" : "--auto-oom, ";
   if (checkpointing != ActivationCheckpointing::kFull) activations += "--checkpoint-activations full, ";
-  if (!offload) activations += "--offload activations, ";
+  if (!offload.activations) activations += "--offload activations, ";
   activations += "a lower --batch (raising --accum as much), a lower --seq";
   struct Advice {
     int64_t size_bytes;
@@ -86,8 +85,8 @@ std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& pa
   const int64_t state = memory.params + memory.grads + memory.optimizer;
   std::vector<Advice> advice = {
       {state, "weights with gradients and moments, " + Bytes(state) + ", the largest " + LargestTensors(parameters) +
-                  (states == OptimizerStates::kFp32 ? ": --optimizer-states bf16 in a new run, a smaller --model"
-                                                    : ": a smaller --model")},
+                  ": " + (states == OptimizerStates::kFp32 ? "--optimizer-states bf16 in a new run, " : "") +
+                  (offload.gradients ? "" : "--offload gradients, ") + "a smaller --model"},
       {memory.activations, "activations, " + Bytes(memory.activations) + ": " + activations},
       {memory.snapshot, "the copy for checkpoints, " + Bytes(memory.snapshot) + ": --async-save off"},
       {memory.loader, "the loader, " + Bytes(memory.loader) + ": fewer --workers or a lower --prefetch"}};

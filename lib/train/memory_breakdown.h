@@ -33,14 +33,14 @@ MemoryBreakdown HeldByModel(LanguageModel& model);
 /// What the passes of a micro-batch take, from shapes alone, beside what the model and its moments hold; nothing is allocated. \param samples of `sequence_tokens` each
 /// \returns what is known: of families that have no shapes to run on, without activations
 MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, const FineTuning& tuning,
-                              OptimizerStates states, ActivationCheckpointing checkpointing, bool offload,
-                              int64_t samples, int64_t sequence_tokens);
+                              OptimizerStates states, ActivationCheckpointing checkpointing,
+                              const OffloadChoice& offload, int64_t samples, int64_t sequence_tokens);
 
 /// The parts in order of size and what makes each smaller, the largest weights by name:
 /// "activations, 3.1 GB: ...; weights, 1.2 GB, the largest model.embed_tokens.weight [32000, 2048]: ...".
 /// \param states, checkpointing, offload in force: what is taken already is not advised
 std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& parameters, OptimizerStates states,
-                         ActivationCheckpointing checkpointing, bool offload, bool auto_oom);
+                         ActivationCheckpointing checkpointing, const OffloadChoice& offload, bool auto_oom);
 
 /// The parts, their total and the measured peak, for metrics.jsonl.
 nlohmann::ordered_json EncodeMemory(const MemoryBreakdown& memory, int64_t peak_bytes);

@@ -76,7 +76,7 @@ std::optional<DocumentSplit> DecodeSplit(const nlohmann::json& json, const std::
 }  // namespace
 
 nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
-  return {{"batch", plan.batch},
+  nlohmann::ordered_json json = {{"batch", plan.batch},
           {"accum", plan.accum},
           {"sequence_tokens", plan.sequence_tokens},
           {"window_chunks", plan.window_chunks},
@@ -104,6 +104,9 @@ nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
           {"eval_split", EncodeSplit(plan.eval_split)},
           {"lora", EncodeLora(plan.tuning.lora)},
           {"quant", plan.tuning.frozen_format == WeightFormat::kNf4 ? kNf4 : kPlain}};
+  if (plan.block_chunks > 1) json["block_chunks"] = plan.block_chunks;
+  if (!plan.data_weights.empty()) json["data_weights"] = plan.data_weights;
+  return json;
 }
 
 TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
@@ -137,6 +140,8 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
     ReadField(json, "drop_last", path, &plan.drop_last);
     plan.eval_split = DecodeSplit(json.at("eval_split"), path);
     plan.tuning = DecodeTuning(json, path);
+    if (json.contains("block_chunks")) ReadField(json, "block_chunks", path, &plan.block_chunks);
+    if (json.contains("data_weights")) ReadField(json, "data_weights", path, &plan.data_weights);
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path, std::string("its training plan cannot be read: ") + error.what());
   } catch (const Error& error) {
@@ -145,7 +150,7 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
   const auto require = [&](bool holds, const char* problem) {
     if (!holds) throw Error(ErrorCode::kBadInput, path, std::string("its training plan holds ") + problem);
   };
-  require(plan.batch >= 1 && plan.accum >= 1 && plan.sequence_tokens >= 1 && plan.window_chunks >= 1 &&
+  require(plan.batch >= 1 && plan.accum >= 1 && plan.sequence_tokens >= 1 && plan.window_chunks >= 1 && plan.block_chunks >= 1 &&
               plan.schedule.total_steps >= 1,
           "a size below 1");
   // Far above any run, and low enough that products of two are no overflow.

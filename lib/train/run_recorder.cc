@@ -38,6 +38,14 @@ double Now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+nlohmann::ordered_json EncodeSources(const std::vector<DataSource>& sources) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const DataSource& source : sources) {
+    json.push_back({{"path", source.path}, {"share", source.share}, {"chunks", source.chunks}, {"tokens", source.tokens}});
+  }
+  return json;
+}
+
 nlohmann::ordered_json EncodeOffload(const OffloadCounts& counts) {
   return {{"out_bytes", counts.out_bytes}, {"in_bytes", counts.in_bytes}, {"time_s", counts.time_s}};
 }
@@ -72,6 +80,7 @@ RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecor
                       {"data_sha256", facts_.data_sha256},
                       {"data_tokens", facts_.data_tokens},
                       {"data_documents", facts_.data_documents},
+                      {"data_sources", EncodeSources(facts_.sources)},
                       {"held_out_tokens", facts_.held_out.held_out_tokens},
                       {"held_out_documents", facts_.held_out.held_out_documents},
                       {"tokenizer_sha256", facts_.tokenizer_sha256},
@@ -160,6 +169,7 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
                                    {"resident_bytes", resident_bytes},
                                    {"max_memory_bytes", PeakResidentBytes()}};
   if (const auto cost = Cost()) fields["cost"] = *cost;
+  if (!report.source_tokens.empty()) fields["source_tokens"] = report.source_tokens;
   if (plan.label_smoothing > 0) fields["smoothing_nats"] = report.smoothing_nats;
   if (plan.z_loss > 0) fields["z_loss_nats"] = report.z_loss_nats;
   Write("step", fields);
@@ -194,6 +204,8 @@ void RunRecorder::RecordStep(const StepReport& report, double epochs, bool savin
   tokens_seen_ += report.tokens;
   training_s_ += report.host_time_s;
   model_flops_ += facts_.flops.Of(report.counts());
+  source_tokens_.resize(report.source_tokens.size());
+  for (size_t i = 0; i < source_tokens_.size(); ++i) source_tokens_[i] += report.source_tokens[i];
   if (!first_loss_nats_) first_loss_nats_ = report.loss_nats;
   last_loss_nats_ = report.loss_nats;
   if (Logs(step_)) WriteStep(report, epochs, saving);
@@ -307,6 +319,7 @@ void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
                                    {"max_memory_bytes", PeakResidentBytes()}};
   if (memory_) fields["memory_bytes"] = EncodeMemory(memory_->first, memory_->second);
   if (offload_) fields["offload"] = EncodeOffload(*offload_);
+  if (!source_tokens_.empty()) fields["source_tokens"] = source_tokens_;
   Write("run_end", fields);
   WriteReport();
 }

@@ -31,6 +31,13 @@
 
 namespace trainwright {
 
+/// A set of shards that a run reads.
+struct DataSource {
+  std::string path;
+  double share = 1;  ///< of the chunks drawn
+  uint64_t chunks = 0, tokens = 0;
+};
+
 /// What is fixed while one process works on a run.
 struct RunFacts {
   TrainPlan plan;
@@ -42,6 +49,7 @@ struct RunFacts {
   uint64_t data_tokens = 0, data_documents = 0;  ///< of the training set
   SplitCounts held_out;                          ///< of it, by the plan's split
   std::string data_sha256, tokenizer_sha256;     ///< in hexadecimal
+  std::vector<DataSource> sources;               ///< that it is mixed from, or one
   std::string data_path, eval_data_path;         ///< as the user gave them, for the hints at the end
   std::vector<std::string> argv;
   std::chrono::steady_clock::time_point start;  ///< of the process
@@ -134,6 +142,7 @@ class RunRecorder {
 
   int64_t step_, tokens_seen_;  ///< of the run so far
   double training_s_ = 0;       ///< in this process's steps
+  std::vector<int64_t> source_tokens_;  ///< of this process's steps; empty: one source
   int64_t copies_ = 0;       ///< made by this process
   double save_stall_s_ = 0, save_wait_s_ = 0, writer_cpu_s_ = 0;  ///< of this process's saves
   double model_flops_ = 0;      ///< of this process's steps

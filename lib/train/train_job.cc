@@ -16,6 +16,8 @@
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
 #include "lib/base/version.h"
+#include "lib/data/joined_shard_set.h"
+#include "lib/data/mixture_weights.h"
 #include "lib/data/sample_stream.h"
 #include "lib/data/spooled_shard_set.h"
 #include "lib/device/determinism.h"
@@ -91,6 +93,37 @@ std::unique_ptr<ShardSet> OpenShards(const TrainSettings& settings, const std::s
   return ShardSet::Open(path);
 }
 
+std::vector<std::string> DataPaths(const TrainSettings& settings) {
+  return settings.data.empty() ? std::vector<std::string>{"shards"} : settings.data;
+}
+
+/// For messages.
+std::string DataNames(const TrainSettings& settings) {
+  std::string names;
+  for (const std::string& path : DataPaths(settings)) names += (names.empty() ? "" : ", ") + path;
+  return names;
+}
+
+/// Opens all sets of --data as one. \param sets gets their sizes, without weights; empty for one set
+std::unique_ptr<ShardSet> OpenTrainingData(const TrainSettings& settings, std::vector<OrderedSet>* sets,
+                                           std::vector<DataSource>* sources) {
+  std::vector<NamedShardSet> named;
+  uint64_t first_chunk = 0;
+  for (const std::string& path : DataPaths(settings)) {
+    named.push_back({path, OpenShards(settings, path, "--data")});
+    const ShardTotals& totals = named.back().set->totals();
+    sets->push_back({.first_chunk = first_chunk, .chunks = totals.chunks, .weight = totals.chunks});
+    sources->push_back({.path = path, .chunks = totals.chunks, .tokens = totals.tokens});
+    first_chunk += totals.chunks;
+    if (totals.chunks == 0 && DataPaths(settings).size() > 1) {
+      throw Error(ErrorCode::kBadInput, path, "holds no chunk, so nothing can be mixed in from it", "",
+                  "leave out --data " + path);
+    }
+  }
+  if (sets->size() == 1) sets->clear();
+  return JoinShardSets(std::move(named));
+}
+
 bool IsConfigPath(const std::string& model) {
   return model.find('/') != std::string::npos || model.ends_with(".json") || fs::is_directory(model);
 }
@@ -160,7 +193,13 @@ std::optional<std::string> FolderToResume(const TrainSettings& settings) {
 
 /// The effective settings as YAML that --config reloads. Strings are written as JSON, which is YAML.
 std::string ConfigYaml(const TrainSettings& settings, const TrainPlan& plan, const std::string& model) {
-  nlohmann::ordered_json values = {{"data", settings.data}};
+  const std::vector<std::string> data = DataPaths(settings);
+  nlohmann::ordered_json values;
+  if (data.size() == 1) {
+    values["data"] = data[0];
+  } else {
+    values["data"] = data;
+  }
   if (settings.init.empty()) {
     values["model"] = model;
   } else {
@@ -242,8 +281,23 @@ class TrainJob {
   int CopyAll();
   /// Deletes what does not stay.
   void Retain(int64_t newest_step);
+  /// Whether a checkpoint is due before the last step: nothing is left to train beside that at the end.
+  bool SavesWhileTraining() const;
   /// Whether saves are written in the background. The first call, after a step, gets memory for their copies.
   bool SavesInBackground();
+  /// The plan's, with the sets of the data.
+  SampleStreamOptions StreamOptions() const;
+  /// A loader that reads the data once.
+  LoaderOptions CountingLoader() const {
+    return {.workers = 0, .skip_bad_chunks = loader_.skip_bad_chunks};
+  }
+  std::unique_ptr<SampleStream> OpenStream();
+  /// What of the data has which share, for --dry-run; empty for one set.
+  std::string FormatSources() const;
+  /// The --data options of the run as a command line has them.
+  std::string DataOptions() const;
+  /// Gives the sets their weights. \param weights as --data-weights has them
+  void WeighSets(const std::string& weights);
   void MakeTrainer();
   /// The device's, as the user says or as its maker does.
   std::optional<double> PeakTflops() const;
@@ -268,8 +322,10 @@ class TrainJob {
   std::optional<EpochCounts> epoch_;  ///< of the data, where the plan needed it
   SplitCounts held_out_;              ///< of the data; zeros without a split
   std::unique_ptr<RunDirectory> run_;
-  std::unique_ptr<OffloadStack> offload_;  ///< of the layers' activations; null: they stay
+  OffloadChoice offload_;
   std::unique_ptr<LanguageModel> model_;
+  std::vector<OrderedSet> sets_;     ///< of the data that are mixed; empty: one
+  std::vector<DataSource> sources_;  ///< the same for the records, one too
   LoaderOptions loader_;
   bool pin_ = false;
   AttentionBackend attention_ = AttentionBackend::kAuto;
@@ -335,9 +391,12 @@ void TrainJob::CheckSettings() const {
   require(settings_.eval_every.value_or(0) >= 0, "--eval-every", "must be at least 0 steps");
   require(settings_.early_stop.value_or(1) >= 1, "--early-stop", "must be at least 1 evaluation");
   require(settings_.eval_tokens.value_or(1) >= 1, "--eval-tokens", "must be at least 1");
-  if (settings_.data == "-" && settings_.eval_data == "-") {
-    throw Error(ErrorCode::kUsage, "--data, --eval-data", "cannot both be standard input");
+  const std::vector<std::string> data = DataPaths(settings_);
+  const auto pipes = std::count(data.begin(), data.end(), "-");
+  if (pipes > 1 || (pipes == 1 && settings_.eval_data == "-")) {
+    throw Error(ErrorCode::kUsage, pipes > 1 ? "--data" : "--data, --eval-data", "cannot both be standard input");
   }
+  if (!settings_.data_weights.empty()) ParseMixtureWeights(settings_.data_weights, data.size());
   require(settings_.eval_data.empty() || settings_.eval_split.empty(), "--eval-data, --eval-split",
           "cannot both be given: one says what to evaluate on, the other holds it out of --data");
   require(!settings_.eval_split_seed || !settings_.eval_split.empty() || settings_.resume, "--eval-split-seed",
@@ -382,9 +441,10 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
   }
   KeepRoomForLibraries();
   checkpointing_ = ParseActivationCheckpointing(settings_.checkpoint_activations, "--checkpoint-activations");
-  if (settings_.offload == "activations") {
-    offload_ = MakeOffloadStack(device_, OffloadFolder());
-    if (device_.is_cpu() && IsInMemory(OffloadFolder())) {
+  offload_ = ParseOffloadChoice(settings_.offload, "--offload");
+  if (offload_.any() && device_.is_cpu()) {
+    MakeOffloadStack(device_, OffloadFolder());  // a folder that cannot have the file is told of now
+    if (IsInMemory(OffloadFolder())) {
       LogWarning(OffloadFolder() + " lies in memory (tmpfs), so --offload gains nothing: name a folder on a disk by "
                                    "--offload-dir");
     }
@@ -393,12 +453,12 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
 
   // Everything that can be wrong with the input is found before a run directory is made.
   const std::optional<std::string> resumed_folder = FolderToResume(settings_);
-  data_ = OpenShards(settings_, settings_.data, "--data");
+  data_ = OpenTrainingData(settings_, &sets_, &sources_);
   if (!settings_.eval_data.empty()) {
     eval_data_ = OpenShards(settings_, settings_.eval_data, "--eval-data");
     if (eval_data_->header().tokenizer.sha256 != data_->header().tokenizer.sha256) {
       throw Error(ErrorCode::kBadInput, settings_.eval_data,
-                  "was made with another tokenizer than " + settings_.data, "",
+                  "was made with another tokenizer than " + DataNames(settings_), "",
                   "pretokenize both with the same --tokenizer");
     }
   }
@@ -466,14 +526,14 @@ MemoryUser TrainJob::memory_user() const {
   // What is held tells too little: it is what did not get its memory that is missing there.
   MemoryBreakdown memory =
       NeededByModel(model_choice_.config, plan_.precision, plan_.tuning, plan_.optimizer.states, checkpointing_,
-                    offload_ != nullptr, plan_.batch, plan_.sequence_tokens);
+                    offload_, plan_.batch, plan_.sequence_tokens);
   memory.snapshot = snapshot_.size_bytes();
   if (stream_) memory.loader = stream_->loader_counts().most_held_bytes;
   const auto shapes = MakeModel(model_choice_.config, plan_.precision, at::Device(at::kMeta), std::nullopt,
                                 AttentionBackend::kAuto, plan_.tuning);
   const std::string hint =
       "in this order: " + MemoryAdvice(memory, shapes->parameters(), plan_.optimizer.states, checkpointing_,
-                                               offload_ != nullptr, settings_.auto_oom);
+                                               offload_, settings_.auto_oom);
   return {(settings_.dry_run ? "dry run, "
            : trainer_        ? "step " + std::to_string(trainer_->step() + 1) + ", "
                              : "before the first step, ") +
@@ -521,6 +581,9 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
                      {"workers", loader_.workers},
                      {"prefetch", loader_.prefetch},
                      {"pin", pin_ ? "on" : "off"},
+                     {"data-cache", loader_.cache_bytes},
+                     {"shuffle-block", plan_.block_chunks},
+                     {"data", DataNames(settings_)},
                      {"attn-backend", AttentionBackendName(attention_)},
                      {"cache-dir", SpoolFolder(settings_)}});
     if (save_every.time_s > 0 || save_every.epochs) {
@@ -583,14 +646,14 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
                 .checkpoints_kept = settings_.keep > 0 ? std::min(settings_.keep, checkpoints) : checkpoints,
                 .step_records = steps / settings_.log_every,
                 .attention = attention_,
-                .snapshot = settings_.async_save == "on"    ? Snapshot::kYes
-                            : settings_.async_save == "off" ? Snapshot::kNo
-                                                            : Snapshot::kWhereItFits,
+                .snapshot = settings_.async_save == "on"                             ? Snapshot::kYes
+                            : settings_.async_save == "off" || !SavesWhileTraining() ? Snapshot::kNo
+                                                                                     : Snapshot::kWhereItFits,
                 .checkpointing = checkpointing_,
-                .offload = offload_ != nullptr,
+                .offload = offload_,
                 .offload_folder = OffloadFolder()},
                stream_.get());
-    text += (text.empty() ? "" : "\n") + FormatDryRun(report);
+    text += (text.empty() ? "" : "\n") + FormatDryRun(report) + FormatSources();
     summary->update(EncodeDryRun(report));
     status = report.fits() ? 0 : kDoesNotFit;
   }
@@ -601,8 +664,9 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
 PlannedRun TrainJob::Plan(const TrainSettings& settings, const std::optional<DocumentSplit>& split) const {
   return PlanRun(
       settings, model_choice_.config, device_,
-      [&](const SampleStreamOptions& options) {
-        return SampleStream(data_.get(), options, {.workers = 0}).CountEpoch();
+      [&](SampleStreamOptions options) {
+        options.sets = sets_;
+        return SampleStream(data_.get(), options, CountingLoader()).CountEpoch();
       },
       data_->header().record_kind, split);
 }
@@ -632,6 +696,59 @@ void TrainJob::CountHeldOut(const DocumentSplit& split, bool masked) {
   }
 }
 
+void TrainJob::WeighSets(const std::string& weights) {
+  if (sets_.empty()) return;
+  if (!weights.empty()) {
+    const std::vector<uint64_t> parsed = ParseMixtureWeights(weights, sets_.size());
+    for (size_t i = 0; i < sets_.size(); ++i) sets_[i].weight = parsed[i];
+  }
+  double sum = 0;
+  for (const OrderedSet& set : sets_) sum += static_cast<double>(set.weight);
+  std::string text;
+  for (size_t i = 0; i < sets_.size(); ++i) {
+    sources_[i].share = static_cast<double>(sets_[i].weight) / sum;
+    text += (i == 0 ? "" : ", ") + FormatFixed(100 * sources_[i].share, 2) + " % " + sources_[i].path;
+  }
+  Announce({{"data-weights", (weights.empty() ? "by their chunks, each once an epoch: " : "of the chunks drawn: ") + text,
+             "mixing " + std::to_string(sets_.size()) + " sets"}});
+}
+
+SampleStreamOptions TrainJob::StreamOptions() const {
+  SampleStreamOptions options = plan_.stream_options();
+  options.sets = sets_;
+  return options;
+}
+
+std::unique_ptr<SampleStream> TrainJob::OpenStream() {
+  PlannedLoader cache;
+  PlanDataCache(settings_, data_->header().chunks_per_frame, plan_.block_chunks, &cache);
+  loader_.cache_bytes = cache.options.cache_bytes;
+  Announce(cache.reasons);
+  return std::make_unique<SampleStream>(data_.get(), StreamOptions(), loader_);
+}
+
+std::string TrainJob::DataOptions() const {
+  std::string options;
+  for (const std::string& path : DataPaths(settings_)) {
+    options += (options.empty() ? "" : " --data ") + path;
+  }
+  return options;
+}
+
+std::string TrainJob::FormatSources() const {
+  if (sets_.empty()) return "";
+  const int64_t samples = plan_.schedule.total_steps * plan_.samples_per_step();
+  // Samples of an epoch are not known in all runs; tokens of a whole sample bound them from above.
+  const double run_tokens = static_cast<double>(samples) * static_cast<double>(plan_.sequence_tokens);
+  std::string text = "\n";
+  for (const DataSource& source : sources_) {
+    text += "data  " + FormatFixed(100 * source.share, 2) + " % " + source.path + ": " +
+            FormatCount(static_cast<double>(source.tokens)) + " tokens, read at most " +
+            FormatFixed(source.share * run_tokens / static_cast<double>(source.tokens), 2) + " times in the run\n";
+  }
+  return text;
+}
+
 TrainSettings TrainJob::FindBatch(const TrainPlan& plan) {
   int64_t memory_bytes = device_.is_cpu() ? AvailableMemoryBytes() : FreeDeviceBytes(device_);
   if (memory_cap_bytes_) memory_bytes = *memory_cap_bytes_;
@@ -643,7 +760,7 @@ TrainSettings TrainJob::FindBatch(const TrainPlan& plan) {
                                           .memory_bytes = memory_bytes,
                                           .tuning = plan.tuning,
                                           .checkpointing = checkpointing_,
-                                          .offload = offload_ != nullptr,
+                                          .offload = offload_,
                                           .offload_folder = OffloadFolder()});
   TrainSettings settings = settings_;
   if (search.points.empty()) {
@@ -691,6 +808,7 @@ auto TrainJob::InWhatMemoryThereIs(const Work& work) {
 
 void TrainJob::StartNew(bool gpu) {
   model_choice_ = ChooseModel(settings_, data_->header().tokenizer, gpu);
+  WeighSets(settings_.data_weights);
   const std::optional<DocumentSplit> split = SplitData();
   PlannedRun planned = Plan(settings_, split);
   if (settings_.find_batch) planned = Plan(FindBatch(planned.plan), split);
@@ -702,21 +820,22 @@ void TrainJob::StartNew(bool gpu) {
                              static_cast<double>(plan_.samples_per_step()) *
                              static_cast<double>(plan_.sequence_tokens);
   if (!epoch_ && most_tokens > kManyPasses * static_cast<double>(data_->totals().tokens)) {
-    epoch_ = SampleStream(data_.get(), plan_.stream_options(), {.workers = 0}).CountEpoch();
+    epoch_ = SampleStream(data_.get(), StreamOptions(), CountingLoader()).CountEpoch();
   }
   // Adapters that cannot be are refused before anything is written.
   if (!settings_.adapter.empty() && !settings_.allow_other_base && model_choice_.start) {
     RequireBaseOfAdapter(ResolveCheckpoint(settings_.adapter), model_choice_.start->folder,
-                         "name the adapter's base with --init, or take this base by --allow-other-base");
+                         "name the adapter's base with --init, or take this base by --allow-other-base",
+                         model_choice_.start->provenance.at("files"));
   }
   if (plan_.tuning.lora) {
     MakeModel(model_choice_.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
               AttentionBackend::kAuto, plan_.tuning);
   }
   if (plan_.objective == RecordKind::kLm && data_->header().record_kind == RecordKind::kSft) {
-    LogWarning(settings_.data + ": holds conversations (sft records), and --objective lm trains on their prompts too");
+    LogWarning(DataNames(settings_) + ": holds conversations (sft records), and --objective lm trains on their prompts too");
   }
-  stream_ = std::make_unique<SampleStream>(data_.get(), plan_.stream_options(), loader_);
+  stream_ = OpenStream();
   if (only_tells()) {
     if (model_choice_.reason) Announce({*model_choice_.reason});
     Announce(planned.reasons);
@@ -794,7 +913,8 @@ void TrainJob::OpenBase(const std::string& checkpoint) {
   if (with_base.init.empty()) with_base.init = BaseOfAdapter(checkpoint);
   model_choice_ = ChooseModel(with_base, data_->header().tokenizer, device_.is_cuda());
   base_folder_ = fs::absolute(model_choice_.start->folder).lexically_normal().string();
-  RequireBaseOfAdapter(checkpoint, model_choice_.start->folder, "name the run's base with --init");
+  RequireBaseOfAdapter(checkpoint, model_choice_.start->folder, "name the run's base with --init",
+                       model_choice_.start->provenance.at("files"));
 }
 
 void TrainJob::Resume(const std::string& checkpoint) {
@@ -804,6 +924,7 @@ void TrainJob::Resume(const std::string& checkpoint) {
   resumed_step_ = state.trainer.step;
   resumed_tokens_ = state.trainer.tokens_seen;
   const std::vector<std::string> warnings = ReconcilePlan(settings_, &plan_);
+  WeighSets(plan_.data_weights);
   CheckEvaluations(evaluated() != nullptr);
   if (plan_.tuning.lora) {
     OpenBase(checkpoint);
@@ -818,18 +939,19 @@ void TrainJob::Resume(const std::string& checkpoint) {
     }
   }
 
-  stream_ = std::make_unique<SampleStream>(data_.get(), plan_.stream_options(), loader_);
+  stream_ = OpenStream();
   bool data_changed = false;
   if (stream_->fingerprint() != state.order_fingerprint) {
     if (!settings_.allow_data_change) {
       throw Error(
-          ErrorCode::kBadInput, settings_.data, "is not the data that the run was started on",
+          ErrorCode::kBadInput, DataNames(settings_), "is not the data that the run was started on",
           "content " + HexEncode(data_->content_sha256()).substr(0, 12) + ", the run's " +
               state.data_sha256.substr(0, 12),
           "give the run's data by --data, or go on with this data from its beginning by --allow-data-change");
     }
     data_changed = true;
     state.trainer.cursor = {};
+    state.trainer.bad_chunks = {};
   }
 
   if (plan_.eval_split) CountHeldOut(*plan_.eval_split, IsMasked(data_->header(), plan_.labels_on()));
@@ -866,7 +988,7 @@ void TrainJob::Resume(const std::string& checkpoint) {
   if (!state.watchdog.is_null()) recorder_->loss_watchdog().set_state(state.watchdog, checkpoint);
   for (const std::string& warning : warnings) recorder_->Warn(warning);
   if (copier_) copier_->Add(trainer_->step(), checkpoint);  // a process that was killed may not have copied it
-  if (data_changed) recorder_->Warn("the data changed: reading " + settings_.data + " from its beginning");
+  if (data_changed) recorder_->Warn("the data changed: reading " + DataNames(settings_) + " from its beginning");
   WarnOfOtherMachine(state.compute);
 }
 
@@ -888,7 +1010,11 @@ void TrainJob::MakeTrainer() {
   trainer_ = std::make_unique<Trainer>(model_.get(), stream_.get(), plan_, device_);
   trainer_->set_pin(pin_);
   model_->set_activation_checkpointing(checkpointing_);
-  model_->set_offload(offload_.get());
+  model_->Offload(offload_, OffloadFolder());
+  const GradientBuffer& gradients = model_->parameters().gradient_buffer();
+  if (offload_.gradients && gradients.memory_bytes() == gradients.size_bytes()) {
+    LogWarning("--offload gradients gains nothing here: what is trained is one part, whose gradients are needed together");
+  }
   layout_ = DescribeLayout(model_->parameters());
   matrices_ = DescribeMatrices(model_->parameters());
 }
@@ -924,8 +1050,9 @@ void TrainJob::OpenRecorder() {
                .held_out = held_out_,
                .data_sha256 = HexEncode(data_->content_sha256()),
                .tokenizer_sha256 = tokenizer_sha256,
-               .data_path = settings_.data,
-               .eval_data_path = plan_.eval_split ? settings_.data : settings_.eval_data,
+               .sources = sources_,
+               .data_path = DataOptions(),
+               .eval_data_path = plan_.eval_split ? DataPaths(settings_)[0] : settings_.eval_data,
                .argv = context_.argv,
                .start = start_,
                .first_step = trainer_->step(),
@@ -1094,8 +1221,15 @@ nlohmann::ordered_json TrainJob::DescribeRun() const {
   return run;
 }
 
+bool TrainJob::SavesWhileTraining() const {
+  const SaveInterval every = SaveEvery();
+  if (every.time_s > 0 || every.epochs) return true;
+  return every.steps > 0 && (plan_.schedule.total_steps - 1) / every.steps > resumed_step_ / every.steps;
+}
+
 bool TrainJob::SavesInBackground() {
   if (background_) return *background_;
+  if (settings_.async_save == "auto" && !SavesWhileTraining()) return false;
   background_ = settings_.async_save == "on";
   const at::Tensor& values = model_->parameters().values();
   const auto allocate = [&] {
@@ -1225,7 +1359,7 @@ int TrainJob::Loop() {
     reason += ", but copies of checkpoints are missing";
   }
   recorder_->set_memory(HeldMemory(), PeakResidentBytes() + PeakDeviceBytes(device_));
-  if (offload_) recorder_->set_offload(offload_->counts());
+  if (offload_.any()) recorder_->set_offload(model_->offload_counts());
   recorder_->RecordEnd(status, reason);
   return status;
 }

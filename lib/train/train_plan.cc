@@ -15,6 +15,7 @@ namespace {
 constexpr int64_t kLongestUsualSequence = 2048;
 constexpr int64_t kLeastDefaultSteps = 100;
 constexpr int64_t kMostSteps = int64_t{1} << 40;
+constexpr int64_t kMostBlockChunks = 1 << 16;
 constexpr double kLoraLearningRate = 2e-4;
 
 template <typename Number>
@@ -58,6 +59,7 @@ SampleStreamOptions TrainPlan::stream_options() const {
   return {.sequence_tokens = sequence_tokens,
           .seed = seed,
           .window_chunks = window_chunks,
+          .block_chunks = block_chunks,
           .shuffle = true,
           .loss_on = labels_on(),
           .split = eval_split};
@@ -87,6 +89,8 @@ nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan) {
       {"drop-last", plan.drop_last},
       {"seed", plan.seed},
       {"mixed-precision", plan.precision == Precision::kFp32 ? "no" : PrecisionName(plan.precision)}};
+  if (plan.block_chunks > 1) values["shuffle-block"] = plan.block_chunks;
+  if (!plan.data_weights.empty()) values["data-weights"] = plan.data_weights;
   if (plan.objective == RecordKind::kSft) values["loss-on"] = NameOf(plan.loss_on);
   if (plan.eval_split) {
     values.update({{"eval-split", plan.eval_split->asked}, {"eval-split-seed", plan.eval_split->seed}});
@@ -249,6 +253,10 @@ void PlanOptimizer(const TrainSettings& settings, TrainPlan* plan) {
 /// \param records of the data
 void PlanObjective(const TrainSettings& settings, RecordKind records, PlannedRun* planned) {
   TrainPlan& plan = planned->plan;
+  if (records == RecordKind::kContrastive) {
+    throw Error(ErrorCode::kBadInput, "--data", "holds contrastive records, of which no objective is made", "",
+                "make the stream with pretokenize --records lm or sft");
+  }
   const bool data_is_sft = records == RecordKind::kSft;
   if (settings.objective == "auto") {
     plan.objective = records;
@@ -357,6 +365,13 @@ PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::
                 (gpu ? "a GPU" : "a CPU"));
   }
 
+  const int64_t block_chunks = settings.shuffle_block.value_or(1);
+  Require(block_chunks >= 1 && block_chunks <= kMostBlockChunks, "--shuffle-block", block_chunks,
+          "chunks: must be from 1 to " + std::to_string(kMostBlockChunks));
+  plan.block_chunks = static_cast<uint64_t>(block_chunks);
+  plan.window_chunks *= plan.block_chunks;  // as many places of the data in a window
+  plan.data_weights = settings.data_weights;
+
   plan.length_rule = LengthRule(settings);
   int64_t& steps = plan.schedule.total_steps;
   if (settings.steps) {
@@ -442,6 +457,11 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
   RequireSame("--label-smoothing", settings.label_smoothing, plan->label_smoothing);
   RequireFlagOfRun("--cycle-momentum", settings.cycle_momentum, plan->schedule.cycle_beta1);
   RequireFlagOfRun("--drop-last", settings.drop_last, plan->drop_last);
+  RequireSame("--shuffle-block", settings.shuffle_block, static_cast<int64_t>(plan->block_chunks));
+  if (!settings.data_weights.empty() && settings.data_weights != plan->data_weights) {
+    RefuseChange("--data-weights", settings.data_weights,
+                 plan->data_weights.empty() ? "plan, which has none" : plan->data_weights);
+  }
   RequireSame("--seed", settings.seed, plan->seed);
   const std::string split = plan->eval_split ? plan->eval_split->asked : "";
   if (!settings.eval_split.empty() && settings.eval_split != split) {

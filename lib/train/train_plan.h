@@ -40,6 +40,8 @@ struct TrainPlan {
   FineTuning tuning;       ///< what is trained
   std::optional<DocumentSplit> eval_split;  ///< of the data, whose held-out documents are evaluated on
   bool drop_last = false;  ///< skip the samples left of an epoch that do not fill a step
+  uint64_t block_chunks = 1;  ///< of the data, that stay together
+  std::string data_weights;   ///< as ParseMixtureWeights takes it; empty: each chunk once an epoch
   std::string
       length_rule;  ///< what fixed the number of steps: "steps 100", "epochs 2", "tokens 1000000", "default"
 

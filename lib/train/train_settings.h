@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace trainwright {
 
@@ -15,7 +16,8 @@ struct TrainSettings {
   std::string preset;  ///< whose values the others hold where nobody gave any; empty: none
 
   // Input and output.
-  std::string data = "shards";  ///< sealed folder, file, or "-"
+  std::vector<std::string> data;  ///< sealed folders, files, or "-"; empty: shards/
+  std::string data_weights;       ///< as ParseMixtureWeights takes it; empty: each chunk once an epoch
   std::string out;              ///< run directory; empty: runs/<preset>-NNN, or the newest run to resume
   std::string report;           ///< a run directory whose reports are made anew, and nothing else; or empty
   bool resume = false;
@@ -63,6 +65,7 @@ struct TrainSettings {
   std::string loss_on;             ///< as ParseLossOn takes it; empty: assistant
   std::optional<double> z_loss, label_smoothing;
   bool drop_last = false;  ///< no step mixes two epochs
+  std::optional<int64_t> shuffle_block;  ///< chunks that stay together; absent: 1
   std::optional<uint64_t> seed;
   std::string mixed_precision;
 
@@ -70,6 +73,8 @@ struct TrainSettings {
   std::string workers = "auto";  ///< a number of threads, or "auto"
   std::optional<int64_t> prefetch;  ///< windows a worker
   std::string pin = "auto";         ///< "on", "off" or "auto": through pinned memory to a GPU
+  std::string data_cache = "auto";  ///< bytes of decoded frames, or "auto"
+  int64_t skip_bad_chunks = 0;      ///< most chunks that may be unreadable
 
   // Instead of training.
   bool dry_run = false;  ///< say what the run would take
@@ -83,8 +88,8 @@ struct TrainSettings {
   std::optional<double> mem_fraction;         ///< cap on memory, of what is free at the start
   bool find_batch = false;                    ///< measure the micro-batch that trains fastest
   std::string checkpoint_activations = "no";  ///< as ParseActivationCheckpointing takes it
-  std::string offload = "no";                 ///< "activations": the layers' wait elsewhere for the backward pass
-  std::string offload_dir;                    ///< on a CPU: where; empty: $TMPDIR or /var/tmp
+  std::string offload = "no";                 ///< as ParseOffloadChoice takes it
+  std::string offload_dir;                    ///< of a CPU's: where; empty: $TMPDIR or /var/tmp
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   std::string save_every;         ///< as ParseSaveInterval takes it; empty: a tenth of the run
   std::string async_save = "auto";  ///< on, off or auto: checkpoints are written by a thread of their own

@@ -80,7 +80,7 @@ void CompleteFirstState(nlohmann::json* json) {
 
 void WriteTrainState(const std::string& path, const TrainState& state, const StateCompression& compression) {
   const TrainerState& trainer = state.trainer;
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"schema", kStateSchema},
       {"plan", EncodePlan(state.plan)},
       {"step", trainer.step},
@@ -106,6 +106,7 @@ void WriteTrainState(const std::string& path, const TrainState& state, const Sta
         {"threads", state.compute.threads},
         {"attention", state.compute.attention}}},
   };
+  if (!trainer.bad_chunks.empty()) json["bad_chunks"] = trainer.bad_chunks;
   const at::Tensor exp_avg = trainer.exp_avg.cpu().contiguous(),
                    exp_avg_sq = trainer.exp_avg_sq.cpu().contiguous();
   const char* dtype = DtypeOf(state.plan.optimizer.states);
@@ -167,6 +168,7 @@ TrainState DecodeTrainState(ByteSpan file, const std::string& path) {
     ReadField(cursor, "epoch", path, &trainer.cursor.epoch);
     ReadField(cursor, "window", path, &trainer.cursor.window);
     ReadField(cursor, "sample", path, &trainer.cursor.sample);
+    if (json.contains("bad_chunks")) trainer.bad_chunks = json.at("bad_chunks").get<std::vector<uint64_t>>();
     ReadField(loss_scaler, "scale", path, &trainer.scaler.scale);
     ReadField(loss_scaler, "good_steps", path, &trainer.scaler.good_steps);
     ReadField(loss_scaler, "skipped_steps", path, &trainer.scaler.skipped_steps);

@@ -46,7 +46,9 @@ StepReport Trainer::Step(bool read) {
 
   std::vector<PackedBatch> micro_batches(static_cast<size_t>(plan_.accum));
   if (samples_.empty()) samples_ = stream_->NextStep(plan_.samples_per_step(), plan_.drop_last);
+  if (const size_t sources = stream_->order().sets().size(); sources > 1) report.source_tokens.resize(sources);
   for (size_t i = 0; i < samples_.size(); ++i) {
+    if (!report.source_tokens.empty()) report.source_tokens[samples_[i].set()] += samples_[i].tokens();
     samples_[i].AppendTo(&micro_batches[i / static_cast<size_t>(plan_.batch)]);
   }
   for (const PackedBatch& micro_batch : micro_batches) {
@@ -97,7 +99,7 @@ StepReport Trainer::Step(bool read) {
     report.smoothing_nats = sum.smoothing_nats / labels;
     report.z_loss_nats = sum.z_loss_nats / labels;
     const ClipResult clipped =
-        UnscaleAndClip(model_->parameters().gradients(), report.loss_scale, plan_.clip);
+        UnscaleAndClip(&model_->parameters(), report.loss_scale, plan_.clip);
     report.grad_norm = clipped.norm;
     const bool finite = std::isfinite(report.loss_nats) && clipped.finite;
     if (!finite && (!scaler_.enabled() || report.loss_scale <= 1)) {
@@ -108,7 +110,7 @@ StepReport Trainer::Step(bool read) {
     }
     report.skipped = !scaler_.Update(finite);
     if (!report.skipped) {
-      optimizer_.Step(report.lr, CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_));
+      optimizer_.Step(report.lr, CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), clipped.factor);
     }
   }
 
@@ -168,6 +170,7 @@ TrainerState Trainer::state() {
           .tokens_seen = tokens_seen_,
           .labels_seen = labels_seen_,
           .cursor = stream_->cursor(),
+          .bad_chunks = stream_->bad_chunks(),
           .scaler = scaler_.state(),
           .exp_avg = optimizer_.exp_avg(),
           .exp_avg_sq = optimizer_.exp_avg_sq()};
@@ -180,6 +183,7 @@ void Trainer::Restore(const TrainerState& state) {
   }
   TRAINWRIGHT_CHECK(state.exp_avg.scalar_type() == optimizer_.exp_avg().scalar_type() &&
                     state.exp_avg_sq.scalar_type() == optimizer_.exp_avg_sq().scalar_type());
+  stream_->set_bad_chunks(state.bad_chunks);
   stream_->Seek(state.cursor);
   samples_.clear();
   optimizer_.exp_avg().copy_(state.exp_avg);

@@ -29,6 +29,7 @@ struct TrainerState {
   int64_t tokens_seen = 0;
   int64_t labels_seen = 0;
   SampleCursor cursor;
+  std::vector<uint64_t> bad_chunks = {};  ///< that others took the places of
   LossScaler::State scaler;
   at::Tensor exp_avg, exp_avg_sq;  ///< as the plan's optimizer stores them, laid out as the flat parameters
 };
@@ -43,6 +44,7 @@ struct StepReport {
   bool skipped = false;   ///< fp16 overflow, or no label: the weights did not change
   int64_t tokens = 0, labels = 0;
   int64_t attention_pairs = 0;  ///< as of TokenCounts
+  std::vector<int64_t> source_tokens;  ///< of each set of a mixture; empty: one set
   /// Whether loss, norm, scale and `skipped` are this step's; else they are those of the last step that was
   /// read.
   bool read = true;

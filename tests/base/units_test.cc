@@ -26,6 +26,10 @@ TEST(FormatTest, QuantitiesReadAsPeopleWriteThem) {
   EXPECT_EQ(FormatBytes(12), "12 B");
   EXPECT_EQ(FormatCount(1234567), "1.23 M");
   EXPECT_EQ(FormatCount(999), "999");
+  EXPECT_EQ(FormatGrouped(1234567), "1,234,567");
+  EXPECT_EQ(FormatGrouped(999), "999");
+  EXPECT_EQ(FormatNumberOf(1, "chunk"), "1 chunk");
+  EXPECT_EQ(FormatNumberOf(1234, "chunk"), "1,234 chunks");
   EXPECT_EQ(FormatDuration(65.2), "1 m 05 s");
   EXPECT_EQ(FormatDuration(3725), "1 h 02 m");
   EXPECT_EQ(FormatDuration(1.234), "1.23 s");

@@ -1,6 +1,7 @@
 #include "lib/data/pack_job.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -23,6 +24,7 @@
 #include "lib/base/signals.h"
 #include "lib/data/shard_folder_writer.h"
 #include "lib/data/shard_inspection.h"
+#include "lib/data/shard_set_writer.h"
 #include "lib/formats/shard_set.h"
 #include "lib/io/byte_source.h"
 #include "lib/tok/tokenizer.h"
@@ -159,6 +161,85 @@ TEST(PackJobTest, BytesDoNotDependOnThreads) {
     }
     EXPECT_EQ(results.size(), 1u);
   }
+}
+
+// Ids of a large vocabulary, a few of them frequent.
+std::string LargeVocabularyStream(uint32_t vocab_size, uint64_t index) {
+  TokenizerIdentity tokenizer = LoadTokenizer("bytes")->identity();
+  tokenizer.kind = "demo";
+  tokenizer.vocab_size = vocab_size;
+  const Rng rng(test::TestSeed(), "large vocabulary", index);
+  std::vector<Document> documents(500);
+  uint64_t counter = 0;
+  for (Document& document : documents) {
+    document.resize(rng.Bits(counter++) % 300);
+    for (uint32_t& id : document) {
+      const uint64_t draw = rng.Bits(counter++);
+      id = static_cast<uint32_t>(draw % (draw % 3 == 0 ? vocab_size : 1 + vocab_size / 1000));
+    }
+  }
+  return Stream(documents, tokenizer);
+}
+
+TEST(PackJobTest, RemapChangesTheStoredBytesAndNoToken) {
+  for (const uint32_t vocab_size : {300u, 65'536u, 131'072u, 200'019u, 1u << 20}) {
+    SCOPED_TRACE(vocab_size);
+    const TemporaryFolder folder;
+    const std::string input = folder.path() + "/in";
+    WriteFile(input, LargeVocabularyStream(vocab_size, vocab_size));
+    PackJobOptions options = SmallOptions(input, folder.path() + "/plain/");
+    const PackReport plain = Pack(options);
+    options.output = folder.path() + "/remap/";
+    options.remap = true;
+    const PackReport remapped = Pack(options);
+    EXPECT_EQ(ChunksOf(folder.path() + "/remap"), ChunksOf(folder.path() + "/plain"));
+    EXPECT_EQ(VerifyShards(folder.path() + "/remap").totals, plain.set.totals);
+    EXPECT_NE(remapped.set.content_sha256, plain.set.content_sha256);
+    EXPECT_LT(remapped.set.frames_bytes, plain.set.frames_bytes);
+  }
+}
+
+TEST(PackJobTest, RemappedBytesDoNotDependOnThreadsPipesOrFolders) {
+  const TemporaryFolder folder;
+  const std::string content = LargeVocabularyStream(131'072, 1);
+  WriteFile(folder.path() + "/in", content);
+  PackJobOptions options = SmallOptions(folder.path() + "/in", folder.path() + "/file");
+  options.remap = true;
+  options.threads = 1;
+  Pack(options);
+  const std::string expected = ReadFile(folder.path() + "/file");
+  options.threads = 5;
+  options.output = folder.path() + "/shards/";
+  {
+    const PipeFeeder feeder(folder.path() + "/pipe", content);
+    options.inputs = {folder.path() + "/pipe"};
+    Pack(options);
+  }
+  EXPECT_EQ(CatShards(folder.path() + "/shards"), expected);
+}
+
+TEST(PackJobTest, RemapOfMoreTokensThanItCountsHoldsOnlyThoseBack) {
+  const TemporaryFolder folder;
+  // Behind the tokens that are counted come ids that were never seen.
+  std::vector<Document> documents(2, Document(kRemapTokens - 5, 'a'));
+  documents.push_back({200, 201, 202});
+  WriteFile(folder.path() + "/in", Stream(documents));
+  PackJobOptions options = SmallOptions(folder.path() + "/in", folder.path() + "/out");
+  options.packer.chunk_tokens = 1 << 20;
+  options.remap = true;
+  Pack(options);
+  const std::vector<Chunk> chunks = ChunksOf(folder.path() + "/out");
+  ASSERT_EQ(chunks.size(), 33u);
+  EXPECT_THAT(chunks.back().tokens, testing::Contains(202u));
+}
+
+TEST(PackJobTest, RemapRefusesAVocabularyThatItCannotRank) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path() + "/in", LargeVocabularyStream(IdCodes::kMaxVocabulary + 1, 1));
+  PackJobOptions options = SmallOptions(folder.path() + "/in", folder.path() + "/out");
+  options.remap = true;
+  EXPECT_EQ(CodeOf([&] { Pack(options); }), ErrorCode::kUsage);
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/out"));
 }
 
 TEST(PackJobTest, APipeAFileAndCompressedFilesAreTheSameInput) {
@@ -423,6 +504,115 @@ TEST(PackJobTest, KilledAtAnyMomentTheFolderHoldsTheOldSetOrTheNew) {
   EXPECT_EQ(Snapshot(folder.path("shards")), Snapshot(folder.path("fresh")));
 }
 
+TEST(PackJobAppendTest, TheSetHoldsTheFormerChunksAndThenTheNew) {
+  for (const bool remap : {false, true}) {
+    SCOPED_TRACE(remap);
+    const TemporaryFolder folder;
+    WriteFile(folder.path("a"), Stream(SomeDocuments(30, 3000)));
+    WriteFile(folder.path("b"), Stream(SomeDocuments(31, 2000)));
+    PackJobOptions options = SmallOptions(folder.path("a"), folder.path("both/"));
+    options.shard_size_bytes = 30000;
+    options.remap = remap;
+    Pack(options);
+    const std::string first_shard = *NamesIn(folder.path("both")).lower_bound("shard-00000");
+    std::vector<Chunk> expected = ChunksOf(folder.path("both"));
+    PackJobOptions alone = options;
+    alone.inputs = {folder.path("b")};
+    alone.output = folder.path("b.tws");
+    Pack(alone);
+    options.inputs = {folder.path("b")};
+    options.append = true;
+    const PackReport report = Pack(options);
+    EXPECT_EQ(report.chunks_before, expected.size());
+    for (const Chunk& chunk : ChunksOf(folder.path("b.tws"))) expected.push_back(chunk);
+    EXPECT_EQ(ChunksOf(folder.path("both")), expected);
+    EXPECT_EQ(VerifyShards(folder.path("both")).totals, report.set.totals);
+    EXPECT_TRUE(NamesIn(folder.path("both")).contains(first_shard)) << "the first of several shards stays";
+    // The shards end to end are a set, too.
+    WriteFile(folder.path("joined"), CatShards(folder.path("both")));
+    EXPECT_EQ(ChunksOf(folder.path("joined")), expected);
+    // And once more.
+    Pack(options);
+    EXPECT_EQ(ChunksOf(folder.path("both")).size(), 2 * expected.size() - report.chunks_before);
+  }
+}
+
+TEST(PackJobAppendTest, OtherSettingsAreRefusedByNameAndChangeNothing) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("in"), Stream(SomeDocuments(32)));
+  const PackJobOptions options = SmallOptions(folder.path("in"), folder.path("set/"));
+  Pack(options);
+  const auto before = Snapshot(folder.path("set"));
+  const auto refusal = [&](auto change) {
+    PackJobOptions other = options;
+    other.append = true;
+    change(&other);
+    return MessageOf([&] { Pack(other); });
+  };
+  using testing::HasSubstr;
+  EXPECT_THAT(refusal([](PackJobOptions* o) { o->packer.chunk_tokens = 64; }), HasSubstr("--chunk 16384"));
+  EXPECT_THAT(refusal([](PackJobOptions* o) { o->packer.mode = PackMode::kConcat; }),
+              HasSubstr("--mode bestfit"));
+  EXPECT_THAT(refusal([](PackJobOptions* o) { o->packer.overflow = OverflowPolicy::kDrop; }),
+              HasSubstr("--overflow split"));
+  EXPECT_THAT(refusal([](PackJobOptions* o) { o->remap = true; }), HasSubstr("--remap"));
+  PackJobOptions remap = options;
+  remap.append = remap.remap = true;
+  EXPECT_EQ(CodeOf([&] { Pack(remap); }), ErrorCode::kBadInput);
+  TokenizerIdentity tokenizer = LoadTokenizer("bytes")->identity();
+  tokenizer.kind = "other";
+  WriteFile(folder.path("other"), Stream(SomeDocuments(33), tokenizer));
+  EXPECT_THAT(refusal([&](PackJobOptions* o) { o->inputs = {folder.path("other")}; }),
+              HasSubstr("the tokenizer"));
+  WriteFile(folder.path("nothing"), Stream({{}}));
+  EXPECT_THAT(refusal([&](PackJobOptions* o) { o->inputs = {folder.path("nothing")}; }),
+              HasSubstr("no token"));
+  EXPECT_THAT(refusal([&](PackJobOptions* o) { o->output = folder.path("new/"); }),
+              HasSubstr("no finished set"));
+  EXPECT_FALSE(std::filesystem::exists(folder.path("new")));
+  EXPECT_THAT(refusal([&](PackJobOptions* o) { o->output = folder.path("in"); }), HasSubstr("folder"));
+  EXPECT_EQ(Snapshot(folder.path("set")), before);
+}
+
+TEST(PackJobAppendTest, TheManifestSaysHowTheAddedShardsWereMade) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("in"), Stream(SomeDocuments(34)));
+  PackJobOptions options = SmallOptions(folder.path("in"), folder.path("set/"));
+  Pack(options);
+  options.append = true;
+  options.level = 7;
+  Pack(options);
+  const auto manifest = nlohmann::json::parse(ReadFile(folder.path("set/MANIFEST.json")));
+  EXPECT_FALSE(manifest["shards"][0].contains("provenance"));
+  EXPECT_EQ(manifest["shards"][1]["provenance"]["options"]["level"], 7);
+}
+
+TEST(PackJobAppendTest, KilledAtAnyMomentTheFolderHoldsTheOldSetOrTheNew) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("in"), Stream(SomeDocuments(35, 3000, 60)));
+  PackJobOptions options = SmallOptions(folder.path("in"), folder.path("set/"));
+  options.shard_size_bytes = 10000;
+  const uint64_t chunks = Pack(options).set.totals.chunks;
+  options.append = true;
+  int finished = 0;
+  for (int round = 0; round < 30; ++round) {
+    const uint64_t before = VerifyShards(folder.path("set")).totals.chunks;
+    const pid_t child = fork();
+    if (child == 0) {
+      Pack(options);
+      _exit(0);
+    }
+    usleep(static_cast<useconds_t>(1000 * round));
+    kill(child, SIGKILL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    finished += WIFEXITED(status) ? 1 : 0;
+    const uint64_t after = VerifyShards(folder.path("set")).totals.chunks;
+    EXPECT_TRUE(after == before || after == before + chunks) << "round " << round;
+  }
+  EXPECT_LT(finished, 30);
+}
+
 TEST(PackJobTest, ASecondWriterOfAFolderIsRefused) {
   const TemporaryFolder folder;
   WriteFile(folder.path("in"), Stream(SomeDocuments(19)));
@@ -524,6 +714,17 @@ TEST(VerifyShardsTest, AFlippedBitAnywhereIsFoundInFileFolderAndPipe) {
     WriteFile(path, whole);
   }
   VerifyShards(folder.path("shards"));
+}
+
+TEST(VerifyShardsTest, AShardThatTheManifestDoesNotNameIsSaid) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("in"), Stream(ManyDocuments(24)));
+  Pack(SmallOptions(folder.path("in"), folder.path("shards/")));
+  EXPECT_TRUE(ShardsOutsideTheSet(folder.path("shards")).empty());
+  WriteFile(folder.path("shards/shard-00007-0123456789ab.tws"), "anything");
+  EXPECT_THAT(ShardsOutsideTheSet(folder.path("shards")),
+              testing::ElementsAre("shard-00007-0123456789ab.tws"));
+  EXPECT_GT(VerifyShards(folder.path("shards")).totals.chunks, 0u);
 }
 
 TEST(VerifyShardsTest, AMissingShardIsFound) {

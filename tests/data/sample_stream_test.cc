@@ -75,13 +75,24 @@ Rows RowsOf(const Sample& sample) {
 std::vector<Rows> ListEpoch(const std::vector<Chunk>& chunks, const SampleStreamOptions& options,
                             uint64_t epoch) {
   const int64_t limit = options.sequence_tokens;
-  const KeyedPermutation chunk_order(chunks.size(), Rng(options.seed, "chunk order", epoch).key());
+  std::vector<uint64_t> chunk_order;  // of the page's definition, a block at a time
+  const uint64_t key = Rng(options.seed, "chunk order", epoch).key(), block = options.block_chunks;
+  const uint64_t blocks = chunks.size() / block;
+  const uint64_t short_place = Rng::BitsOf(key, chunks.size()) % (blocks + 1);
+  for (uint64_t place = 0; place <= blocks; ++place) {
+    if (place == short_place) {
+      for (uint64_t chunk = blocks * block; chunk < chunks.size(); ++chunk) chunk_order.push_back(chunk);
+    }
+    for (uint64_t i = 0; i < block && place < blocks; ++i) {
+      chunk_order.push_back(KeyedPermutation(blocks, key)(place) * block + i);
+    }
+  }
   std::vector<Rows> all;
   for (uint64_t window = 0; window * options.window_chunks < chunks.size(); ++window) {
     std::vector<Rows> in_window;
     for (uint64_t i = window * options.window_chunks;
          i < std::min<uint64_t>((window + 1) * options.window_chunks, chunks.size()); ++i) {
-      const Chunk& chunk = chunks[options.shuffle ? chunk_order(i) : i];
+      const Chunk& chunk = chunks[options.shuffle ? chunk_order[i] : i];
       // Pieces of at most `limit` tokens, a token at a time.
       std::vector<Rows> pieces;
       size_t at = 0;
@@ -122,6 +133,7 @@ TEST(SampleStream, GivesTheSamplesOfTheSlowListingForThreeEpochs) {
     const SampleStreamOptions options{.sequence_tokens = 1 + static_cast<int64_t>(random() % 40),
                                       .seed = random(),
                                       .window_chunks = 1 + random() % 9,
+                                      .block_chunks = random() % 2 == 0 ? 1 : 1 + random() % 12,
                                       .shuffle = random() % 4 != 0};
     if (set.totals().tokens == 0) continue;
     SampleStream stream(&set, options);
@@ -218,6 +230,92 @@ TEST(SampleStream, NeitherWorkersNorPrefetchChangeASample) {
   }
 }
 
+TEST(SampleStream, IsOneGlobalStreamForAnyNumberOfProcessesAndAnyBatch) {
+  std::mt19937_64 random(test::TestSeed());
+  SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
+  const MemoryShardSet set(RandomChunks(&random, 23, 48), 3);
+  const SampleStreamOptions options{.sequence_tokens = 20, .seed = 9, .window_chunks = 4};
+  std::vector<Rows> expected;
+  SampleStream whole(&set, options, {.workers = 0});
+  for (int i = 0; i < 600; ++i) expected.push_back(RowsOf(whole.Next()));
+  ASSERT_GE(whole.cursor().epoch, 2u) << "the walk must cross epochs";
+  // Every few steps the job goes on in another number of processes with another batch, from the cursor alone.
+  SampleCursor cursor;
+  size_t done = 0;
+  while (done < 500) {
+    const auto world = std::vector<int64_t>{1, 2, 3, 7, 8}[random() % 5];
+    const auto batch = static_cast<int64_t>(1 + random() % 19);
+    std::vector<std::unique_ptr<SampleStream>> processes;
+    for (int64_t rank = 0; rank < world; ++rank) {
+      processes.push_back(std::make_unique<SampleStream>(&set, options));
+      processes.back()->Seek(cursor);
+    }
+    for (int step = 0; step < 3; ++step) {
+      for (int64_t rank = 0; rank < world; ++rank) {
+        const std::vector<Sample> share = processes[static_cast<size_t>(rank)]->NextShare(batch, false, rank, world);
+        for (size_t i = 0; i < share.size(); ++i) {
+          const size_t at = done + static_cast<size_t>(rank) + i * static_cast<size_t>(world);
+          ASSERT_EQ(RowsOf(share[i]), expected.at(at)) << "world " << world << ", rank " << rank;
+        }
+        ASSERT_EQ(static_cast<int64_t>(share.size()), (batch - rank + world - 1) / world);
+      }
+      done += static_cast<size_t>(batch);
+    }
+    cursor = processes[0]->cursor();
+    for (const auto& process : processes) ASSERT_EQ(process->cursor(), cursor);
+  }
+}
+
+TEST(SampleStream, IsTheSlowListingThroughRandomKillsBatchesWorldsAndCaches) {
+  std::mt19937_64 random(test::TestSeed() + 7);
+  for (int round = 0; round < 40; ++round) {
+    SCOPED_TRACE("seed " + std::to_string(test::TestSeed()) + ", round " + std::to_string(round));
+    // Also a single chunk, and fewer chunks than a step takes; the last frame and window are odd.
+    const std::vector<Chunk> chunks =
+        RandomChunks(&random, round % 5 == 0 ? 1 : 1 + random() % 40, 1 + static_cast<uint32_t>(random() % 50));
+    // Ids of two bytes or of four.
+    const MemoryShardSet set(chunks, 1 + static_cast<uint32_t>(random() % 6), round % 2 == 0 ? 1u << 16 : 1u << 30);
+    const SampleStreamOptions options{.sequence_tokens = 1 + static_cast<int64_t>(random() % 40),
+                                      .seed = random(),
+                                      .window_chunks = 1 + random() % 9,
+                                      .block_chunks = 1 + random() % 3};
+    if (set.totals().tokens < 3) continue;
+    std::vector<Rows> expected;
+    for (uint64_t epoch = 0; expected.size() < 150; ++epoch) {
+      for (Rows& rows : ListEpoch(chunks, options, epoch)) expected.push_back(std::move(rows));
+    }
+    SampleCursor cursor;
+    size_t done = 0;
+    while (done < 100) {
+      const auto world = static_cast<int64_t>(1 + random() % 8), batch = static_cast<int64_t>(1 + random() % 20);
+      const auto steps = static_cast<int>(1 + random() % 2);
+      size_t after = done;
+      SampleCursor next;
+      for (int64_t rank = 0; rank < world; ++rank) {
+        SampleStream stream(&set, options,
+                            {.workers = static_cast<int>(random() % 3),
+                             .prefetch = static_cast<int>(1 + random() % 3),
+                             .cache_bytes = static_cast<int64_t>(random() % 3 * 3000)});
+        stream.Seek(cursor);
+        after = done;
+        for (int step = 0; step < steps; ++step, after += static_cast<size_t>(batch)) {
+          size_t at = after + static_cast<size_t>(rank);
+          for (const Sample& sample : stream.NextShare(batch, false, rank, world)) {
+            ASSERT_EQ(RowsOf(sample), expected.at(at));
+            at += static_cast<size_t>(world);
+          }
+        }
+        if (rank > 0) {
+          ASSERT_EQ(stream.cursor(), next);
+        }
+        next = stream.cursor();
+      }
+      cursor = next;
+      done = after;
+    }
+  }
+}
+
 TEST(SampleStream, KeepsPrefetchWindowsAheadForEachWorker) {
   std::mt19937_64 random(test::TestSeed());
   const MemoryShardSet set(RandomChunks(&random, 23, 48), 3);
@@ -245,7 +343,9 @@ TEST(SampleStream, StepsRunOnIntoTheNextEpochUnlessTheLastIsDropped) {
     SampleStream stream(&set, options);
     std::vector<uint32_t> tokens;
     for (int step = 0; step < steps; ++step) {
-      for (const Sample& sample : stream.NextStep(4, drop_last)) tokens.push_back(sample.spans[0].tokens[0]);
+      for (const Sample& sample : stream.NextStep(4, drop_last)) {
+        tokens.push_back(static_cast<uint32_t>(std::get<0>(RowsOf(sample)[0])));
+      }
     }
     return tokens;
   };
@@ -318,8 +418,9 @@ TEST(SampleStream, FingerprintChangesWithDataSeedAndCutting) {
                                               SampleStream(&set, {.seed = 1}).fingerprint(),
                                               SampleStream(&set, {.sequence_tokens = 3}).fingerprint(),
                                               SampleStream(&set, {.window_chunks = 3}).fingerprint(),
+                                              SampleStream(&set, {.block_chunks = 2}).fingerprint(),
                                               SampleStream(&set, {.shuffle = false}).fingerprint()};
-  EXPECT_EQ(fingerprints.size(), 6u);
+  EXPECT_EQ(fingerprints.size(), 7u);
   EXPECT_EQ(SampleStream(&set, options).fingerprint(), SampleStream(&set, options).fingerprint());
 }
 

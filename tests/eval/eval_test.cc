@@ -4,9 +4,12 @@
 #include <ATen/ops/log_softmax.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <thread>
 
 #include "lib/base/rng.h"
 #include "lib/eval/checkpoint.h"
@@ -124,6 +127,19 @@ TEST_F(EvaluateTest, ShardsGiveWhatTheirTextGives) {
   const auto from_text = RunEvaluate(OptionsFor(folder_, "text.txt"), ProgressMode::kNever);
   const auto from_shards = RunEvaluate(OptionsFor(folder_, "text.tws"), ProgressMode::kNever);
   EXPECT_EQ(from_text, from_shards);
+}
+
+TEST_F(EvaluateTest, ShardsOnAPipeAreNotScoredAsText) {
+  WriteShards(folder_.path("text.tws"), documents_, LoadTokenizer("bytes")->identity());
+  ASSERT_EQ(mkfifo(folder_.path("pipe").c_str(), 0600), 0);
+  std::thread writer([&] {
+    std::ofstream(folder_.path("pipe"), std::ios::binary) << test::ReadFile(folder_.path("text.tws"));
+  });
+  const std::string message =
+      test::MessageOf([&] { RunEvaluate(OptionsFor(folder_, "pipe"), ProgressMode::kNever); });
+  writer.join();
+  EXPECT_THAT(message, testing::HasSubstr("holds shards"));
+  EXPECT_THAT(message, testing::HasSubstr("--format shards"));
 }
 
 TEST_F(EvaluateTest, JsonLinesAreReadByKey) {

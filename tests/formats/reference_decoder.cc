@@ -3,6 +3,7 @@
 #include <xxhash.h>
 #include <zstd.h>
 
+#include <map>
 #include <stdexcept>
 
 namespace trainwright::test {
@@ -48,7 +49,8 @@ ReferenceHeader ReadHeader(Cursor* cursor) {
   Expect(cursor->Number(2) == 1, "major version");
   const uint64_t minor_version = cursor->Number(2);
   header.size_bytes = cursor->Number(4);
-  Expect(cursor->Number(8) == 0, "required flags");
+  header.flags = static_cast<int>(cursor->Number(8));
+  Expect(header.flags <= 1, "required flags");
   Expect(cursor->Number(8) == 0, "optional flags");
   header.vocab_size = static_cast<uint32_t>(cursor->Number(4));
   header.bos = static_cast<uint32_t>(cursor->Number(4));
@@ -56,16 +58,20 @@ ReferenceHeader ReadHeader(Cursor* cursor) {
   header.pad = static_cast<uint32_t>(cursor->Number(4));
   header.unk = static_cast<uint32_t>(cursor->Number(4));
   header.record_kind = static_cast<int>(cursor->Number(1));
-  Expect(header.record_kind <= 1 && minor_version == static_cast<uint64_t>(header.record_kind), "record kind");
+  Expect(header.record_kind <= 2, "record kind");
+  Expect(minor_version == (header.flags == 1 ? 3 : static_cast<uint64_t>(header.record_kind)),
+         "minor version");
   header.token_width = static_cast<int>(cursor->Number(1));
   const size_t settings = cursor->Number(2);
   header.sha256 = cursor->Text(32);
   const size_t kind = cursor->Number(4), provenance = cursor->Number(4), model = cursor->Number(4);
-  Expect(cursor->Number(4) == 0, "zero");
+  const size_t extension = cursor->Number(4);
+  Expect(header.flags == 1 || extension == 0, "zero");
   header.settings = cursor->Text(settings);
   header.kind = cursor->Text(kind);
   header.provenance = cursor->Text(provenance);
   header.model = cursor->Text(model);
+  header.extension = cursor->Text(extension);
   cursor->Hash(start);
   Expect(cursor->at == start + header.size_bytes, "header size");
   return header;
@@ -78,35 +84,84 @@ std::string Decompress(const std::string& frame) {
   return content;
 }
 
-void ReadFrame(const std::string& content, int high_bits, std::vector<ReferenceChunk>* chunks) {
+/// The ids of a vocabulary, each with its code, in the order of the codes.
+std::vector<std::pair<std::string, uint32_t>> CodesOf(const ReferenceHeader& header) {
+  Cursor table{header.extension};
+  const int one_byte = static_cast<int>(table.Number(1)), three_byte = static_cast<int>(table.Number(1));
+  const uint64_t ranked = table.Number(4);
+  std::vector<uint32_t> order;
+  for (uint64_t i = 0; i < ranked; ++i) {
+    uint64_t id = Cursor{header.extension, 6 + 2 * i}.Number(2);
+    if (header.vocab_size > 65536) id += 65536 * Cursor{header.extension, 6 + 2 * ranked + i}.Number(1);
+    order.push_back(static_cast<uint32_t>(id));
+  }
+  std::vector<bool> known(header.vocab_size, false);
+  for (const uint32_t id : order) known[id] = true;
+  for (uint32_t id = 0; id < header.vocab_size; ++id) {
+    if (!known[id]) order.push_back(id);
+  }
+  std::vector<std::pair<std::string, uint32_t>> codes;
+  for (int first = 0; first < 256 && codes.size() < order.size(); ++first) {
+    const int bytes = first < one_byte ? 1 : first < 256 - three_byte ? 2 : 3;
+    for (int rest = 0; rest < 1 << (8 * (bytes - 1)) && codes.size() < order.size(); ++rest) {
+      std::string code(1, static_cast<char>(first));
+      for (int i = 0; i < bytes - 1; ++i) code += static_cast<char>(rest >> (8 * i));
+      codes.emplace_back(code, order[codes.size()]);
+    }
+  }
+  return codes;
+}
+
+void ReadFrame(const std::string& content, const ReferenceHeader& header, int high_bits,
+               std::vector<ReferenceChunk>* chunks) {
+  std::map<std::string, uint32_t> id_of_code;
+  if (header.flags == 1) {
+    for (const auto& [code, id] : CodesOf(header)) id_of_code[code] = id;
+  }
   Cursor cursor{content};
   Expect(cursor.Text(4) == "TFRM", "frame tag");
   const uint64_t count = cursor.Number(4);
   Expect(cursor.Number(8) == chunks->size(), "first chunk");
   const uint64_t table_bytes = cursor.Number(4), tokens = cursor.Number(4);
   const size_t low = cursor.at + table_bytes, high = low + 2 * tokens;
-  size_t token = 0;
+  size_t token = 0, code_at = low;
   for (uint64_t i = 0; i < count; ++i) {
     ReferenceChunk chunk;
+    size_t chunk_tokens = 0;
     for (uint64_t segments = cursor.Varint(); segments > 0; --segments) {
       ReferenceSegment segment;
       segment.tokens = cursor.Varint();
       segment.flags = static_cast<int>(cursor.Number(1));
       if ((segment.flags & 2) != 0) segment.next_token = cursor.Varint();
       segment.source_bytes = cursor.Varint();
-      for (uint64_t k = 0; k < segment.tokens; ++k, ++token) {
+      chunk_tokens += segment.tokens;
+      for (uint64_t k = 0; k < segment.tokens && header.flags == 0; ++k) {
         uint64_t id = Cursor{content, low + 2 * token}.Number(2);
         if (high_bits == 1)
           id += 65536 * ((static_cast<uint8_t>(content.at(high + token / 8)) >> (token % 8)) & 1);
         if (high_bits == 8) id += 65536 * Cursor{content, high + token}.Number(1);
         if (high_bits == 16) id += 65536 * Cursor{content, high + 2 * token}.Number(2);
         chunk.tokens.push_back(static_cast<uint32_t>(id));
+        ++token;
       }
       chunk.segments.push_back(segment);
+    }
+    if (header.flags == 1) {
+      const size_t end = code_at + cursor.Varint();
+      for (; chunk.tokens.size() < chunk_tokens; ++token) {
+        std::string code;
+        while (!id_of_code.contains(code)) code += content.at(code_at++);
+        chunk.tokens.push_back(id_of_code.at(code));
+      }
+      Expect(code_at == end, "codes");
     }
     chunks->push_back(chunk);
   }
   Expect(token == tokens && cursor.at == low, "frame table");
+  if (header.flags == 1) {
+    Expect(content.size() == code_at, "frame size");
+    return;
+  }
   Expect(content.size() == high + (tokens * static_cast<uint64_t>(high_bits) + 7) / 8, "frame size");
 }
 
@@ -173,7 +228,7 @@ std::vector<ReferenceShard> DecodeShardsByReference(const std::string& bytes) {
       offsets.push_back(cursor.at);
       const size_t size = ZSTD_findFrameCompressedSize(bytes.data() + cursor.at, bytes.size() - cursor.at);
       shard.contents.push_back(Decompress(cursor.Text(size)));
-      ReadFrame(shard.contents.back(), high_bits, &chunks);
+      ReadFrame(shard.contents.back(), shard.header, high_bits, &chunks);
     }
     const size_t index_start = cursor.at;
     offsets.push_back(index_start);

@@ -9,9 +9,9 @@
 namespace trainwright::test {
 
 struct ReferenceHeader {
-  std::string magic, settings, kind, provenance, model, sha256;
+  std::string magic, settings, kind, provenance, model, sha256, extension;
   uint32_t vocab_size = 0, bos = 0, eos = 0, pad = 0, unk = 0;
-  int token_width = 0, record_kind = 0;
+  int token_width = 0, record_kind = 0, flags = 0;
   size_t size_bytes = 0;
 };
 

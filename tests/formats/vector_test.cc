@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <tuple>
 
 #include "lib/formats/token_stream.h"
 #include "tests/formats/reference_decoder.h"
@@ -174,47 +175,50 @@ TEST(SftVectorTest, TheReferenceDecoderSeesWhatTheShardWriterWrites) {
   EXPECT_THAT(flags, testing::ElementsAre(8, 16, 8 | 2 | 32, 8 | 1, 16, 4));
 }
 
+bool StreamIsRead(ByteSpan bytes) {
+  try {
+    TokenStreamReader reader(MemorySource(bytes));
+    for (DocumentPiece piece; reader.Next(&piece);) {
+    }
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+bool ShardsAreRead(ByteSpan bytes) {
+  try {
+    test::ReadShardStream(bytes);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+bool ViewIsRead(ByteSpan bytes) {
+  try {
+    test::ReadShardView(bytes);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+void ExpectSealed(std::vector<uint8_t> bytes, bool (*is_read)(ByteSpan)) {
+  ASSERT_TRUE(is_read(bytes));
+  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(is_read(ByteSpan(bytes).first(size))) << size;
+  for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
+    const auto flip = static_cast<uint8_t>(1u << (bit % 8));
+    bytes[bit / 8] ^= flip;
+    EXPECT_FALSE(is_read(bytes)) << "bit " << bit;
+    bytes[bit / 8] ^= flip;
+  }
+}
+
 TEST(SftVectorTest, EveryFlippedBitAndEveryPrefixIsRefused) {
-  const auto stream_is_read = [](ByteSpan bytes) {
-    try {
-      TokenStreamReader reader(MemorySource(bytes));
-      for (DocumentPiece piece; reader.Next(&piece);) {
-      }
-    } catch (const Error&) {
-      return false;
-    }
-    return true;
-  };
-  const auto shards_are_read = [](ByteSpan bytes) {
-    try {
-      test::ReadShardStream(bytes);
-    } catch (const Error&) {
-      return false;
-    }
-    return true;
-  };
-  const auto view_is_read = [](ByteSpan bytes) {
-    try {
-      test::ReadShardView(bytes);
-    } catch (const Error&) {
-      return false;
-    }
-    return true;
-  };
-  const auto expect_sealed = [](std::vector<uint8_t> bytes, const auto& is_read) {
-    ASSERT_TRUE(is_read(bytes));
-    for (size_t size = 0; size < bytes.size(); ++size)
-      EXPECT_FALSE(is_read(ByteSpan(bytes).first(size))) << size;
-    for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
-      const auto flip = static_cast<uint8_t>(1u << (bit % 8));
-      bytes[bit / 8] ^= flip;
-      EXPECT_FALSE(is_read(bytes)) << "bit " << bit;
-      bytes[bit / 8] ^= flip;
-    }
-  };
-  expect_sealed(test::HexDumpOf("trainwright-token-stream.5", 1), stream_is_read);
-  expect_sealed(test::HexDumpOf("trainwright-shard.5", 1), shards_are_read);
-  expect_sealed(test::HexDumpOf("trainwright-shard.5", 1), view_is_read);
+  ExpectSealed(test::HexDumpOf("trainwright-token-stream.5", 1), &StreamIsRead);
+  ExpectSealed(test::HexDumpOf("trainwright-shard.5", 1), &ShardsAreRead);
+  ExpectSealed(test::HexDumpOf("trainwright-shard.5", 1), &ViewIsRead);
 }
 
 TEST(SftVectorTest, SegmentsThatDoNotFitTogetherAreRefused) {
@@ -238,6 +242,159 @@ TEST(SftVectorTest, SegmentsThatDoNotFitTogetherAreRefused) {
       << "it ended elsewhere";
   EXPECT_TRUE(refused({{5, kSegmentNextNoLoss, kNoId, 0}})) << "no next token";
   EXPECT_TRUE(refused({{5, 64, kNoId, 0}})) << "unknown flag";
+}
+
+// Of contrastive records: a query with an instruction, a positive with one and two negatives of which the second
+// has one; then a query and a positive without.
+std::vector<DocumentPiece> ContrastiveDemoPieces() {
+  static const std::vector<uint32_t> kInstruction = {1, 7}, kQuery = {8, 9}, kPositive = {299}, kFirst = {1, 10},
+                                     kSecond = {11, 12, 13}, kPlainQuery = {1, 14}, kPlainPositive = {15};
+  const auto piece = [](const std::vector<uint32_t>& tokens, uint64_t source_bytes, TextRole role,
+                        bool begins_text, bool pooled) {
+    DocumentPiece made = {.tokens = tokens, .begins = false, .ends = false, .source_bytes = source_bytes};
+    made.role = role;
+    made.begins_text = begins_text;
+    made.loss = pooled;
+    return made;
+  };
+  std::vector<DocumentPiece> pieces = {piece(kInstruction, 4, TextRole::kQuery, true, false),
+                                       piece(kQuery, 6, TextRole::kQuery, false, true),
+                                       piece(kInstruction, 4, TextRole::kPositive, true, false),
+                                       piece(kPositive, 3, TextRole::kPositive, false, true),
+                                       piece(kFirst, 5, TextRole::kNegative, true, true),
+                                       piece(kInstruction, 4, TextRole::kNegative, true, false),
+                                       piece(kSecond, 9, TextRole::kNegative, false, true),
+                                       piece(kPlainQuery, 2, TextRole::kQuery, true, true),
+                                       piece(kPlainPositive, 1, TextRole::kPositive, true, true)};
+  pieces[0].begins = pieces[7].begins = true;
+  pieces[6].ends = pieces[8].ends = true;
+  return pieces;
+}
+
+ShardSetHeader ContrastiveDemoSet() {
+  ShardSetHeader header = DemoSet();
+  header.record_kind = RecordKind::kContrastive;
+  header.overflow = OverflowPolicy::kError;
+  header.chunk_tokens = 17;
+  return header;
+}
+
+std::vector<Chunk> ContrastiveDemoChunks() {
+  constexpr uint8_t kInstruction = kSegmentNoLoss, kText = kSegmentContinuesPrevious;
+  return {{{{2, kInstruction, kNoId, 4},
+            {2, kText, kNoId, 6},
+            {2, kSegmentPositive | kInstruction, kNoId, 4},
+            {1, kSegmentPositive | kText, kNoId, 3},
+            {2, kSegmentNegative, kNoId, 5},
+            {2, kSegmentNegative | kInstruction, kNoId, 4},
+            {3, kSegmentNegative | kText, kNoId, 9},
+            {2, 0, kNoId, 2},
+            {1, kSegmentPositive, kNoId, 1}},
+           {1, 7, 8, 9, 1, 7, 299, 1, 10, 1, 7, 11, 12, 13, 1, 14, 15}}};
+}
+
+TEST(ContrastiveVectorTest, TheStreamReaderSeesWhatTheManPageSays) {
+  const std::vector<uint8_t> bytes = test::HexDumpOf("trainwright-token-stream.5", 2);
+  TokenStreamReader reader(MemorySource(bytes));
+  EXPECT_EQ(reader.header().record_kind, RecordKind::kContrastive);
+  DocumentPiece piece;
+  for (const DocumentPiece& expected : ContrastiveDemoPieces()) {
+    ASSERT_TRUE(reader.Next(&piece));
+    EXPECT_THAT(piece.tokens, testing::ElementsAreArray(expected.tokens));
+    EXPECT_EQ(std::tie(piece.begins, piece.ends, piece.loss, piece.begins_text, piece.role, piece.source_bytes),
+              std::tie(expected.begins, expected.ends, expected.loss, expected.begins_text, expected.role,
+                       expected.source_bytes));
+  }
+  EXPECT_FALSE(reader.Next(&piece));
+  EXPECT_EQ(reader.totals(), (TokenStreamTotals{2, 17, 38}));
+}
+
+TEST(ContrastiveVectorTest, TheStreamWriterWritesTheBytesOfTheManPage) {
+  MemorySink sink;
+  TokenStreamWriter writer(&sink, {DemoTokenizer(), RecordKind::kContrastive, "{}"});
+  for (const DocumentPiece& piece : ContrastiveDemoPieces()) writer.Write(piece);
+  writer.Finish();
+  EXPECT_EQ(HexEncode(sink.bytes()), HexEncode(test::HexDumpOf("trainwright-token-stream.5", 2)));
+}
+
+TEST(ContrastiveVectorTest, TheShardReadersSeeWhatTheManPageSays) {
+  const std::vector<uint8_t> bytes = test::HexDumpOf("trainwright-shard.5", 2);
+  EXPECT_EQ(test::ReadShardStream(bytes), ContrastiveDemoChunks());
+  EXPECT_EQ(test::ReadShardView(bytes), ContrastiveDemoChunks());
+  const ShardInfo info = ShardView(bytes, "the vector").info();
+  EXPECT_EQ(info.header.record_kind, RecordKind::kContrastive);
+  EXPECT_EQ(info.totals, (ShardTotals{1, 2, 17, 0, 0, 0, 38, 0}));
+}
+
+TEST(ContrastiveVectorTest, TheReferenceDecoderSeesWhatTheShardWriterWrites) {
+  const std::vector<uint8_t> bytes = test::EncodeShard(ContrastiveDemoSet(), ContrastiveDemoChunks());
+  const auto shards = test::DecodeShardsByReference(std::string(AsText(bytes)));
+  ASSERT_EQ(shards.size(), 1u);
+  EXPECT_EQ(shards[0].header.record_kind, 2);
+  EXPECT_THAT(shards[0].totals, testing::ElementsAre(1, 2, 17, 0, 0, 0, 38));
+  std::vector<int> flags;
+  for (const test::ReferenceSegment& segment : shards[0].chunks.at(0).segments) flags.push_back(segment.flags);
+  EXPECT_THAT(flags, testing::ElementsAre(8, 16, 64 | 8, 64 | 16, 128, 128 | 8, 128 | 16, 0, 64));
+}
+
+TEST(ContrastiveVectorTest, EveryFlippedBitAndEveryPrefixIsRefused) {
+  ExpectSealed(test::HexDumpOf("trainwright-token-stream.5", 2), &StreamIsRead);
+  ExpectSealed(test::HexDumpOf("trainwright-shard.5", 2), &ShardsAreRead);
+  ExpectSealed(test::HexDumpOf("trainwright-shard.5", 2), &ViewIsRead);
+}
+
+TEST(ContrastiveVectorTest, PiecesOutOfOrderAreRefused) {
+  const auto refused = [](std::vector<DocumentPiece> pieces) {
+    static const std::vector<uint32_t> kTokens = {3};
+    MemorySink sink;
+    TokenStreamWriter writer(&sink, {DemoTokenizer(), RecordKind::kContrastive, "{}"});
+    try {
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        pieces[i].tokens = kTokens;
+        pieces[i].begins = i == 0;
+        pieces[i].ends = i + 1 == pieces.size();
+        writer.Write(pieces[i]);
+      }
+    } catch (const Error&) {
+      return true;
+    }
+    return false;
+  };
+  const DocumentPiece query = {.begins_text = true};
+  const DocumentPiece positive = {.begins_text = true, .role = TextRole::kPositive};
+  const DocumentPiece negative = {.begins_text = true, .role = TextRole::kNegative};
+  const DocumentPiece instruction = {.loss = false, .begins_text = true};
+  const DocumentPiece rest = {};
+  EXPECT_FALSE(refused({instruction, rest, rest, positive, negative}));
+  EXPECT_TRUE(refused({query})) << "no positive";
+  EXPECT_TRUE(refused({query, negative})) << "no positive";
+  EXPECT_TRUE(refused({positive, negative})) << "no query";
+  EXPECT_TRUE(refused({query, query, positive})) << "two queries";
+  EXPECT_TRUE(refused({query, negative, positive})) << "negatives first";
+  EXPECT_TRUE(refused({instruction, positive})) << "nothing to pool";
+  EXPECT_TRUE(refused({query, {.loss = false}, positive})) << "an instruction behind its text";
+  EXPECT_TRUE(refused({query, {.role = TextRole::kPositive}, positive})) << "a role that changes";
+}
+
+TEST(ContrastiveVectorTest, SegmentsThatMakeNoRecordsAreRefused) {
+  const auto refused = [](std::vector<Segment> segments) {
+    size_t tokens = 0;
+    for (const Segment& segment : segments) tokens += segment.tokens;
+    const Chunk chunk = {std::move(segments), std::vector<uint32_t>(tokens, 3)};
+    try {
+      EncodeFrame(ContrastiveDemoSet(), std::vector<Chunk>{chunk}, 0, 3);
+    } catch (const Error&) {
+      return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(refused({{8, 0, kNoId, 0}, {9, kSegmentPositive, kNoId, 0}}));
+  EXPECT_TRUE(refused({{17, 0, kNoId, 0}})) << "no positive";
+  EXPECT_TRUE(refused({{17, kSegmentPositive, kNoId, 0}})) << "no query";
+  EXPECT_TRUE(refused({{8, 0, kNoId, 0}, {9, kSegmentPositive | kSegmentNegative, kNoId, 0}}));
+  EXPECT_TRUE(refused({{8, kSegmentNoLoss, kNoId, 0}, {9, kSegmentPositive, kNoId, 0}})) << "nothing to pool";
+  EXPECT_TRUE(refused({{8, 0, kNoId, 0}, {9, kSegmentPositive | kSegmentStartsMidDocument, kNoId, 0}}))
+      << "half a record";
 }
 
 TEST(ReferenceDecoderTest, AgreesWithTheTokenStreamWriter) {
@@ -333,6 +490,12 @@ TEST_P(GoldenTest, ShardsOfVersion1StayReadable) {
   const std::vector<ByteSpan> shards = ShardView::Split(AsBytes(bytes), "golden");
   ASSERT_EQ(shards.size(), 2u);
   EXPECT_EQ(test::ReadShardView(shards[1]), std::vector<Chunk>{test::SmallChunks(GetParam().second)[4]});
+}
+
+TEST(CodedGoldenTest, ShardsOfVersion13StayReadable) {
+  const std::string bytes = test::ReadFile(test::Fixture("golden/v1.3/coded.tws"));
+  EXPECT_EQ(test::ReadShardStream(AsBytes(bytes)), test::SmallChunks());
+  EXPECT_EQ(test::ReadShardView(AsBytes(bytes)), test::SmallChunks());
 }
 
 TEST_P(GoldenTest, TokenStreamsOfVersion1StayReadable) {

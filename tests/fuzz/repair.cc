@@ -42,7 +42,9 @@ class Patcher {
     if (size < 112 || !Has(start, size)) return 0;
     const uint64_t model = Get<uint32_t>(start + 96);
     if (model > 0 && model <= size - 112) {
-      const Sha256Digest digest = Sha256Of(ByteSpan(bytes_).subspan(start + size - 8 - model, model));
+      const uint64_t extension = std::min(Get<uint32_t>(start + 100), size - 112 - model);
+      const Sha256Digest digest =
+          Sha256Of(ByteSpan(bytes_).subspan(start + size - 8 - extension - model, model));
       std::copy(digest.begin(), digest.end(), bytes_.begin() + static_cast<ptrdiff_t>(start + 56));
     }
     Hash(start, start + size - 8);

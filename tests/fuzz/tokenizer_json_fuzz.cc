@@ -40,6 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   CheckCuts<CutRule::kGpt2>(text);
   CheckCuts<CutRule::kLlama3>(text);
   CheckCuts<CutRule::kQwen2>(text);
+  CheckCuts<CutRule::kCl100k>(text);
 
   std::optional<ByteLevelBpeTokenizer> tokenizer;
   fuzz::MayRefuse([&] { tokenizer.emplace(std::string(input.substr(0, zero)), "input"); });

@@ -71,6 +71,15 @@ void Rewrite(const std::string& path, const std::function<void(std::vector<Safet
   sink.Commit();
 }
 
+TEST(HfFolderTest, WithoutAKnownTokenizerTheFolderHoldsNone) {
+  TokenizerIdentity tokenizer = BytesIdentity();
+  tokenizer.kind = "unknown";
+  const test::TemporaryFolder folder;
+  WriteHfFolder(folder.path(), *SmallModel(false), tokenizer);
+  EXPECT_EQ(HfTokenizerSpec(folder.path()), "");
+  EXPECT_FALSE(std::filesystem::exists(folder.path() + "/tokenizer_config.json"));
+}
+
 TEST(HfFolderTest, AModelComesBackAsItWasWritten) {
   for (const auto& model : {SmallModel(false), SmallModel(true), SmallGpt2(false), SmallGpt2(true)}) {
     const test::TemporaryFolder folder;

@@ -95,8 +95,8 @@ std::vector<Set> SetsOfThisProcessor() {
 }
 
 void Update(Bf16MomentsKernel kernel, const AdamWCoefficients& c, State* state, int64_t begin, int64_t end) {
-  kernel(c, state->gradients.data(), state->values.data(), state->first.data(), state->second.data(), begin,
-         end);
+  kernel(c, state->gradients.data() + begin, state->values.data() + begin, state->first.data() + begin,
+         state->second.data() + begin, begin, end - begin);
 }
 
 TEST(Bf16MomentsTest, EveryInstructionSetHasTheBitsOfOneElementAfterTheOther) {
@@ -118,7 +118,7 @@ TEST(Bf16MomentsTest, HowTheElementsAreCutIntoRangesChangesNoBit) {
   State cut = whole;
   const Bf16MomentsKernel kernel = BestBf16MomentsKernel();
   Update(kernel, Coefficients(), &whole, 0, 10007);
-  for (const auto [begin, end] : {std::pair{4097, 10007}, {0, 3}, {3, 4096}, {4096, 4097}}) {
+  for (const auto& [begin, end] : {std::pair{4097, 10007}, {0, 3}, {3, 4096}, {4096, 4097}}) {
     Update(kernel, Coefficients(), &cut, begin, end);
   }
   EXPECT_TRUE(cut == whole);

@@ -327,7 +327,7 @@ class KernelSpeed {
     Measure(
         "adamw_bf16_moments", size * (2 * 4 + 4 + 2 * 2 * 2),
         [&] {
-          ops::AdamWBf16Moments(values, gradients, first, second, 0, size, /*learning_rate=*/1e-3,
+          ops::AdamWBf16Moments(values, gradients, first, second, /*first=*/0, /*learning_rate=*/1e-3,
                                 /*beta1=*/0.9,
                                 /*beta2=*/0.95, /*weight_decay=*/0.1, /*epsilon=*/1e-8, /*key=*/1, step,
                                 std::nullopt, std::nullopt);

@@ -17,6 +17,7 @@
 
 #include "lib/device/cuda_backend.h"
 #include "lib/nn/cpu/bf16_moments.h"
+#include "lib/nn/reduce.h"
 #include "lib/nn/step_decision.h"
 #include "tests/nn/reference.h"
 #include "tests/support/print_precision.h"
@@ -185,6 +186,23 @@ TEST_P(OpsTest, SumOfSquaresIsExactToDoubleAndShowsNonFiniteElements) {
   EXPECT_FALSE(std::isfinite(out.item<double>()));
 }
 
+TEST(SquareSumTest, HowTheValuesAreCutIntoPartsChangesNoBit) {
+  const at::Tensor values = RandomTensor({200003}, 8);
+  const double whole = SumOfSquares(values);
+  EXPECT_NEAR(whole, values.to(at::kDouble).pow(2).sum().item<double>(), 1e-9 * whole);
+  for (const std::vector<int64_t>& cuts : std::vector<std::vector<int64_t>>{
+           {1}, {65536}, {65535, 65537}, {7, 40000, 40001, 131072}, {131071, 196608}, {200002}}) {
+    SquareSum sum;
+    int64_t begin = 0;
+    for (const int64_t cut : cuts) {
+      sum.Add(values.narrow(0, begin, cut - begin));
+      begin = cut;
+    }
+    sum.Add(values.narrow(0, begin, values.numel() - begin));
+    EXPECT_EQ(sum.total(), whole) << cuts.front();
+  }
+}
+
 TEST_P(OpsTest, AdamWBf16MomentsEqualsTheCpusKernelAndObeysFoundInf) {
   constexpr int64_t kSize = 10007, kBegin = 5;
   const AdamWHyperparameters hyperparameters = {1e-2, 0.9, 0.999, 0.1, 1e-8, 77};
@@ -195,7 +213,9 @@ TEST_P(OpsTest, AdamWBf16MomentsEqualsTheCpusKernelAndObeysFoundInf) {
              own_second = OnDevice(second.clone());
   const auto scalar = [&](double number) { return OnDevice(at::tensor(number, at::kFloat)); };
   const auto update = [&](double found_inf) {
-    ops::AdamWBf16Moments(own_values, OnDevice(gradients), own_first, own_second, kBegin, kSize, 1e-2, 0.9, 0.999,
+    const auto part = [](const at::Tensor& tensor) { return tensor.narrow(0, kBegin, kSize - kBegin); };
+    at::Tensor values_part = part(own_values), first_part = part(own_first), second_part = part(own_second);
+    ops::AdamWBf16Moments(values_part, part(OnDevice(gradients)), first_part, second_part, kBegin, 1e-2, 0.9, 0.999,
                           0.1, 1e-8, 77, scalar(7), scalar(3), scalar(found_inf));
   };
   update(/*found_inf=*/1);
@@ -204,8 +224,9 @@ TEST_P(OpsTest, AdamWBf16MomentsEqualsTheCpusKernelAndObeysFoundInf) {
   const auto bits = [](at::Tensor& moments) {
     return reinterpret_cast<uint16_t*>(moments.mutable_data_ptr<at::BFloat16>());
   };
-  cpu::UpdateBf16MomentsBaseline(CoefficientsOf(hyperparameters, 7, 3), gradients.const_data_ptr<float>(),
-                                 values.mutable_data_ptr<float>(), bits(first), bits(second), kBegin, kSize);
+  cpu::UpdateBf16MomentsBaseline(CoefficientsOf(hyperparameters, 7, 3), gradients.const_data_ptr<float>() + kBegin,
+                                 values.mutable_data_ptr<float>() + kBegin, bits(first) + kBegin,
+                                 bits(second) + kBegin, kBegin, kSize - kBegin);
   // A GPU contracts products with sums: now and then another neighbour is chosen.
   EXPECT_LE(RelativeDifference(own_values.cpu(), values), 1e-6);
   EXPECT_LE(own_first.cpu().ne(first).sum().item<int64_t>(), kSize / 100);

@@ -208,27 +208,43 @@ TEST(AdamWTest, RefreshesTheComputeCopy) {
   EXPECT_TRUE(parameters.compute().equal(parameters.values().to(at::kBFloat16).to(at::kFloat)));
 }
 
+/// One parameter of 400 elements whose gradients are all the same.
+std::unique_ptr<FlatParameters> WithGradients(float gradient) {
+  auto parameters = std::make_unique<FlatParameters>();
+  parameters->Add("a", {20, 20}, true);
+  parameters->Allocate({Precision::kFp32, at::kFloat}, at::Device(at::kCPU));
+  parameters->gradients().fill_(gradient);
+  return parameters;
+}
+
 TEST(ClipTest, ScalesDownToTheNormAndNeverUp) {
-  at::Tensor gradients = at::full({400}, 0.5f);
-  ClipResult result = UnscaleAndClip(gradients, 1.0, 1.0);
+  const auto parameters = WithGradients(0.5f);
+  ClipResult result = UnscaleAndClip(parameters.get(), 1.0, 1.0);
   EXPECT_DOUBLE_EQ(result.norm, 10.0);
-  EXPECT_NEAR(GradientNorm(gradients), 1.0, 1e-6);
-  result = UnscaleAndClip(gradients, 1.0, 5.0);
-  EXPECT_NEAR(GradientNorm(gradients), 1.0, 1e-6);
+  EXPECT_NEAR(result.factor, 0.1, 1e-6);
+  result = UnscaleAndClip(parameters.get(), 1.0, 50.0);
+  EXPECT_EQ(result.factor, 1.0);
 }
 
 TEST(ClipTest, UnscalesBeforeItClips) {
-  at::Tensor gradients = at::full({400}, 0.5f * 1024);
-  const ClipResult result = UnscaleAndClip(gradients, 1024.0, 100.0);
+  const ClipResult result = UnscaleAndClip(WithGradients(0.5f * 1024).get(), 1024.0, 100.0);
   EXPECT_DOUBLE_EQ(result.norm, 10.0);
-  EXPECT_EQ(gradients[0].item<float>(), 0.5f);
+  EXPECT_EQ(result.factor, 1.0 / 1024);
 }
 
-TEST(ClipTest, NonFiniteGradientsAreReportedAndLeft) {
-  at::Tensor gradients = at::full({40}, 2.0f);
-  gradients[7].fill_(std::numeric_limits<float>::infinity());
-  EXPECT_FALSE(UnscaleAndClip(gradients, 4.0, 1.0).finite);
-  EXPECT_EQ(gradients[0].item<float>(), 2.0f);
+TEST(ClipTest, NonFiniteGradientsAreReported) {
+  const auto parameters = WithGradients(2.0f);
+  parameters->gradients()[7].fill_(std::numeric_limits<float>::infinity());
+  EXPECT_FALSE(UnscaleAndClip(parameters.get(), 4.0, 1.0).finite);
+}
+
+TEST(AdamWTest, TheFactorOfAStepMultipliesTheGradients) {
+  const auto scaled = WithGradients(8.0f), plain = WithGradients(1.0f);
+  AdamW first(scaled.get(), {}), second(plain.get(), {});
+  first.Step(0.01, 0.9, 0.125);
+  second.Step(0.01, 0.9);
+  EXPECT_TRUE(scaled->values().equal(plain->values()));
+  EXPECT_TRUE(first.exp_avg().equal(second.exp_avg()));
 }
 
 TEST(ScheduleTest, WarmsUpLinearlyThenDecaysToTheFinalRatio) {

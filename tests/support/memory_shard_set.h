@@ -21,6 +21,16 @@ class MemoryShardSet final : public ShardSet {
     header_.provenance_json = "{}";
     header_.record_kind = kind;
     totals_ = TotalsOf(kind, chunks_);
+    ShardInfo& shard = shards_.emplace_back();
+    shard.header = header_;
+    shard.last = true;
+    shard.totals = totals_;
+    for (uint64_t first = 0; first < chunks_.size(); first += chunks_per_frame) {
+      shard.frames.push_back({.offset = 1000 + first,
+                              .first_chunk = first,
+                              .chunks = static_cast<uint32_t>(
+                                  std::min<uint64_t>(chunks_per_frame, chunks_.size() - first))});
+    }
   }
   const ShardSetHeader& header() const override { return header_; }
   const ShardTotals& totals() const override { return totals_; }

@@ -106,6 +106,25 @@ TEST_P(ByteLevelBpeFamilyTest, GivesTheLibrarysIdsForTwentyThousandRandomDocumen
   }
 }
 
+// What --verify compares with is right itself, and agrees where the library takes no bytes.
+TEST_P(ByteLevelBpeFamilyTest, ItsSlowReferenceGivesTheLibrarysIdsToo) {
+  const auto reference = tokenizer_.MakeReference();
+  const auto written = Goldens()["written"].get<std::vector<std::string>>();
+  for (size_t i = 0; i < written.size(); ++i) {
+    EXPECT_EQ(Encode(*reference, written[i]), golden_["ids"][i].get<std::vector<uint32_t>>())
+        << json(written[i]);
+  }
+  SCOPED_TRACE(test::TestSeed());
+  test::DocumentRandom random(test::TestSeed(), 3);
+  for (size_t i = 0; i < 500; ++i) {
+    std::string text = RandomDocuments()[random.Below(20000)];
+    if (!text.empty() && i % 2 == 0) {
+      text[random.Below(static_cast<uint32_t>(text.size()))] = static_cast<char>(random.Below(256));
+    }
+    ASSERT_EQ(Encode(*reference, text), Encode(tokenizer_, text)) << "document " << i;
+  }
+}
+
 // The same bytes in an allocation of their own, for sanitizers, and with others behind them.
 TEST_P(ByteLevelBpeFamilyTest, TheIdsOfAnyBytesDependOnThoseBytesAlone) {
   SCOPED_TRACE(test::TestSeed());
@@ -228,6 +247,32 @@ TEST(TokenizerJsonTest, SpecialTokensAreFoundInTextAndStandForNone) {
   EXPECT_EQ(tokenizer->Decode(Encode(*tokenizer, "a<|im_end|>b<tool_call>")), "ab<tool_call>");
 }
 
+// The library takes white space that one token has stripped for the next token again, unless that one's own
+// stripping leaves nothing of it. The ids are those of tokenizers 0.23.3.
+TEST(TokenizerJsonTest, WhiteSpaceThatATokenHasStrippedIsTheLibrarysTokenAgainOrNone) {
+  const auto added = [](uint32_t id, const char* content, bool left, bool right) {
+    return json{{"id", id},        {"content", content},  {"single_word", false}, {"lstrip", left},
+                {"rstrip", right}, {"normalized", false}, {"special", false}};
+  };
+  const auto expect = [&](bool left, bool right, const std::vector<uint32_t>& behind_token,
+                          const std::vector<uint32_t>& alone) {
+    const ByteLevelBpeTokenizer tokenizer(
+        Changed("gpt2",
+                [&](json* object) {
+                  (*object)["added_tokens"] = {added(900, "<b>", false, true), added(901, "\n", left, right)};
+                }),
+        "gpt2");
+    const auto reference = tokenizer.MakeReference();
+    EXPECT_EQ(Encode(tokenizer, "<b> \n\n!"), behind_token);
+    EXPECT_EQ(Encode(tokenizer, "\n \n!"), alone);
+    EXPECT_EQ(Encode(*reference, "<b> \n\n!"), behind_token);
+    EXPECT_EQ(Encode(*reference, "\n \n!"), alone);
+  };
+  expect(false, false, {900, 901, 901, 0}, {901, 220, 901, 0});
+  expect(false, true, {900, 901, 901, 0}, {901, 901, 0});
+  expect(true, true, {900, 0}, {901, 0});
+}
+
 TEST(TokenizerJsonTest, TextThatGoesOnGetsNoPrefix) {
   const auto tokenizer = LoadTokenizer(FamilyPath("prefixed"));
   ASSERT_TRUE(tokenizer->marks_start());
@@ -302,44 +347,47 @@ TEST(TokenizerJsonTest, RefusesEveryFileThatIsCutShort) {
 TEST(BytePairMergesTest, MergesWordsOfAnyLengthAsTheSlowWayDoes) {
   // The slow way: of all neighbouring pairs the one of the lowest rank, the leftmost of those, again and
   // again.
-  std::vector<BytePairMerge> merges;
   std::array<uint32_t, 256> byte_ids;
   for (uint32_t i = 0; i < 256; ++i) byte_ids[i] = i;
   SCOPED_TRACE(test::TestSeed());
   test::DocumentRandom random(test::TestSeed(), 2);
-  uint32_t next = 256;
-  for (int i = 0; i < 60; ++i) {
-    const auto token = [&] {
-      return i < 6 || random.Below(2) == 0 ? 'a' + random.Below(3) : 256 + random.Below(next - 256);
-    };
-    const uint32_t left = token(), right = token();
-    if (std::none_of(merges.begin(), merges.end(),
-                     [&](const BytePairMerge& m) { return m.left == left && m.right == right; })) {
-      merges.push_back({left, right, next++});
+  for (const size_t merges_of_a_rank : {1, 3}) {
+    std::vector<BytePairMerge> merges;
+    uint32_t next = 256;
+    for (int i = 0; i < 60; ++i) {
+      const auto token = [&] {
+        return i < 6 || random.Below(2) == 0 ? 'a' + random.Below(3) : 256 + random.Below(next - 256);
+      };
+      const uint32_t left = token(), right = token();
+      if (std::none_of(merges.begin(), merges.end(),
+                       [&](const BytePairMerge& m) { return m.left == left && m.right == right; })) {
+        merges.push_back({left, right, next++, static_cast<uint32_t>(merges.size() / merges_of_a_rank)});
+      }
     }
-  }
-  const BytePairMerges fast(byte_ids, merges);
-  BytePairMerges::Scratch scratch;
-  for (int round = 0; round < 300; ++round) {
-    std::string word(random.Below(120), 'a');
-    for (char& letter : word) letter = static_cast<char>('a' + random.Below(3));
-    std::vector<uint32_t> slow(word.begin(), word.end());
-    for (;;) {
-      size_t best = merges.size(), place = 0;
-      for (size_t i = 0; i + 1 < slow.size(); ++i) {
-        for (size_t rank = 0; rank < best; ++rank) {
-          if (merges[rank].left == slow[i] && merges[rank].right == slow[i + 1]) {
-            best = rank;
+    const BytePairMerges fast(byte_ids, merges);
+    BytePairMerges::Scratch scratch;
+    for (int round = 0; round < 300; ++round) {
+      std::string word(random.Below(120), 'a');
+      for (char& letter : word) letter = static_cast<char>('a' + random.Below(3));
+      std::vector<uint32_t> slow(word.begin(), word.end());
+      for (;;) {
+        const BytePairMerge* best = nullptr;
+        size_t place = 0;
+        for (size_t i = 0; i + 1 < slow.size(); ++i) {
+          for (const BytePairMerge& merge : merges) {
+            if (merge.left != slow[i] || merge.right != slow[i + 1]) continue;
+            if (best != nullptr && best->rank <= merge.rank) continue;
+            best = &merge;
             place = i;
           }
         }
+        if (best == nullptr) break;
+        slow[place] = best->merged;
+        slow.erase(slow.begin() + static_cast<ptrdiff_t>(place) + 1);
       }
-      if (best == merges.size()) break;
-      slow[place] = merges[best].merged;
-      slow.erase(slow.begin() + static_cast<ptrdiff_t>(place) + 1);
+      fast.Encode(word, &scratch);
+      ASSERT_EQ(scratch.ids, slow) << word;
     }
-    fast.Encode(word, &scratch);
-    ASSERT_EQ(scratch.ids, slow) << word;
   }
 }
 

@@ -1,14 +1,21 @@
-// Times Tokenizer::Encode on documents in memory, on one thread.
+// Times Tokenizer::Encode on documents in memory.
 //
-// usage: encode_speed TOKENIZER DOCUMENTS [PASSES]
+// usage: encode_speed TOKENIZER DOCUMENTS [PASSES [THREADS]]
 //
-// DOCUMENTS holds documents with a zero byte behind each. Prints one JSON object: CPU seconds of each pass
-// over them by one tokenizer object (the first is cold: nothing is remembered), bytes, tokens, and the FNV-1a
-// hash of the ids.
+// DOCUMENTS holds documents with a zero byte behind each. Prints one JSON object: seconds of each pass over
+// them by one tokenizer object (the first is cold: nothing is remembered), bytes, tokens, and the SHA-256 of
+// the ids.
+//
+// On one thread, the CPU time of the calls is counted. On several, which take documents in turn, the wall
+// time of the pass is; "spin_scaling" is what these threads reach, as a multiple of one, when all they do is
+// count: what the machine had to give at that time.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <ctime>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
@@ -21,6 +28,57 @@ double CpuSeconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+double WallSeconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+template <typename Work>
+double WallSecondsOf(int threads, Work&& work) {
+  const double begin = WallSeconds();
+  std::vector<std::jthread> running;
+  for (int thread = 0; thread < threads; ++thread) running.emplace_back(work);
+  running.clear();
+  return WallSeconds() - begin;
+}
+
+double SpinScaling(int threads) {
+  const auto spin = [] {
+    volatile uint64_t counter = 0;
+    for (int i = 0; i < 100'000'000; ++i) counter = counter + 1;
+  };
+  const double one_s = WallSecondsOf(1, spin);
+  return threads * one_s / WallSecondsOf(threads, spin);
+}
+
+std::vector<std::string_view> DocumentsOf(std::string_view text) {
+  std::vector<std::string_view> documents;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\0', begin), text.size());
+    documents.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return documents;
+}
+
+/// The wall time of each pass.
+void TimeThreads(const trainwright::Tokenizer& tokenizer, const std::vector<std::string_view>& documents,
+                 int passes, int threads, nlohmann::ordered_json* report) {
+  for (int pass = 0; pass < passes; ++pass) {
+    std::atomic<size_t> next = 0;
+    std::atomic<uint64_t> tokens = 0;
+    (*report)["wall_s"].push_back(WallSecondsOf(threads, [&] {
+      std::vector<uint32_t> ids;
+      for (size_t i = next++; i < documents.size(); i = next++) {
+        ids.clear();
+        tokenizer.Encode(documents[i], &ids);
+        tokens += ids.size();
+      }
+    }));
+    (*report)["tokens"] = tokens.load();
+  }
+  (*report)["spin_scaling"] = SpinScaling(threads);
 }
 
 }  // namespace
@@ -36,30 +94,27 @@ int main(int argc, char** argv) {
     const std::string_view text = AsText(content);
     const int passes = argc > 3 ? std::stoi(argv[3]) : 3;
     nlohmann::ordered_json report = {{"load_s", load_s}};
+    const std::vector<std::string_view> documents = DocumentsOf(text);
+    const int threads = argc > 4 ? std::stoi(argv[4]) : 1;
+    uint64_t bytes = 0;
+    for (const std::string_view document : documents) bytes += document.size();
+    report.update({{"documents", documents.size()}, {"bytes", bytes}});
+    if (argc > 4) TimeThreads(*tokenizer, documents, passes, threads, &report);
     std::vector<uint32_t> ids, all;
-    for (int pass = 0; pass < passes; ++pass) {
-      uint64_t bytes = 0, documents = 0;
+    for (int pass = 0; pass < passes && argc <= 4; ++pass) {
       double seconds = 0;
       all.clear();
-      for (size_t begin = 0; begin < text.size();) {
-        const size_t end = std::min(text.find('\0', begin), text.size());
-        const std::string_view document = text.substr(begin, end - begin);
+      for (const std::string_view document : documents) {
         ids.clear();
         const double before = CpuSeconds();
         tokenizer->Encode(document, &ids);
         seconds += CpuSeconds() - before;
         all.insert(all.end(), ids.begin(), ids.end());
         all.push_back(kNoId);
-        bytes += document.size();
-        ++documents;
-        begin = end + 1;
       }
       if (pass == 0) {
         const ByteSpan raw(reinterpret_cast<const uint8_t*>(all.data()), all.size() * sizeof(uint32_t));
-        report.update({{"documents", documents},
-                       {"bytes", bytes},
-                       {"tokens", all.size() - documents},
-                       {"sha256", HexEncode(Sha256Of(raw))}});
+        report.update({{"tokens", all.size() - documents.size()}, {"sha256", HexEncode(Sha256Of(raw))}});
       }
       report["cpu_s"].push_back(seconds);
     }

@@ -6,8 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "lib/base/error.h"
 #include "lib/tok/utf8.h"
 #include "tests/support/support.h"
+#include "tests/tok/sentencepiece_model_builder.h"
 
 namespace trainwright {
 namespace {
@@ -50,6 +52,25 @@ std::string FromHex(const std::string& hex) {
   for (size_t i = 0; i < hex.size(); i += 2)
     bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
   return bytes;
+}
+
+// The library finds out at the first text that holds the letter.
+TEST(SentencePieceModelErrorTest, AModelThatCannotEncodeATextIsBadInput) {
+  SentencePieceModel model;
+  model.is_bpe = true;
+  model.add_dummy_prefix = model.remove_extra_whitespaces = false;
+  model.pieces = {{"<unk>", 0, SentencePieceModel::PieceType::kUnknown},
+                  {"o", 0, SentencePieceModel::PieceType::kControl},
+                  {"a", -1, SentencePieceModel::PieceType::kNormal}};
+  const SentencePieceTokenizer tokenizer(test::SerializedModel(model), "odd.model");
+  EXPECT_EQ(Encode(tokenizer, "a").size(), 1u);
+  try {
+    Encode(tokenizer, "ao");
+    ADD_FAILURE() << "took it";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadInput);
+    EXPECT_FALSE(error.hint().empty());
+  }
 }
 
 class SentencePieceModelTest : public ::testing::TestWithParam<const char*> {
@@ -166,21 +187,6 @@ TEST(SentencePieceIdentityTest, HasTheModelsHashSizeAndSpecialIds) {
   EXPECT_EQ(identity.pad_id, kNoId);
 }
 
-TEST(SentencePieceCutTest, CutsOnlyWhereNoPieceHoldsBothNeighbours) {
-  const SentencePieceTokenizer tokenizer(ReadFile(ModelPath("mistral-v1")), "mistral-v1");
-  // "th" is inside pieces, "\n" inside none; '\n' + ' ' is never merged either.
-  EXPECT_EQ(tokenizer.FindCut("the\nthe", 1), 3u);
-  EXPECT_EQ(tokenizer.FindCut("the the", 4), 7u) << "\"the\" inside is mergeable everywhere: no cut";
-  // Never inside a character, and never beside a bad byte.
-  EXPECT_EQ(tokenizer.FindCut("\xE6\x97\xA5\n", 1), 3u);
-  EXPECT_EQ(tokenizer.FindCut("\xFF\n", 1), 2u);
-}
-
-TEST(SentencePieceCutTest, NeverCutsForModelsThatNormaliseText) {
-  const SentencePieceTokenizer tokenizer(ReadFile(ModelPath("unigram-1k")), "unigram-1k");
-  EXPECT_EQ(tokenizer.FindCut("a\nb\nc", 1), 5u);
-}
-
 TEST(LoadTokenizerTest, TakesTheTokenizerModelOfAFolder) {
   const test::TemporaryFolder folder;
   test::WriteFile(folder.path("tokenizer.model"), ReadFile(ModelPath("unigram-1k")));
@@ -226,7 +232,7 @@ TEST(TokenizerFromIdentityTest, RefusesAMissingModelAnUnknownKindAndAFalseVocabu
   TokenizerIdentity identity = LoadTokenizer(ModelPath("unigram-1k"))->identity();
   TokenizerIdentity missing = identity, unknown = identity, false_size = identity;
   missing.model.clear();
-  unknown.kind = "tiktoken";
+  unknown.kind = "wordpiece";
   false_size.vocab_size = 999;
   for (const TokenizerIdentity& bad : {missing, unknown, false_size}) {
     EXPECT_EQ(test::CodeOf([&] { TokenizerFromIdentity(bad); }), ErrorCode::kBadInput);

@@ -165,6 +165,7 @@ TEST_F(PackToolTest, UsageErrorsAreStatus2AndNameTheFlag) {
       {"--json", "--json"},
       {"--info --cat", "--info"},
       {"--verify --info", "--verify"},
+      {"--info --append", "--append"},
       {"--window 0", "--window"},
       {"--threads -1", "--threads"},
   };
@@ -174,6 +175,23 @@ TEST_F(PackToolTest, UsageErrorsAreStatus2AndNameTheFlag) {
     EXPECT_NE(result.standard_error.find(named), std::string::npos) << flags << ": " << result.standard_error;
     EXPECT_FALSE(Exists("out.tws"));
   }
+}
+
+// It once put the saved set in the place of the one that was to grow.
+TEST_F(PackToolTest, WhatIsSavedIsNeverAppendedToASetNorPutInItsPlace) {
+  const ProcessResult result = Shell(R"(
+    pack -q --chunk 64 in.tok -o set/ && pack -q --chunk 64 in.tok -o file.tws && cp set/MANIFEST.json before
+    pack --repair --append file.tws -o set/; echo $?; cmp before set/MANIFEST.json)");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_output, "2\n");
+  EXPECT_NE(result.standard_error.find("hint: save to a new -o"), std::string::npos) << result.standard_error;
+}
+
+TEST_F(PackToolTest, QuietLeavesOutTheHintsOfWarningsToo) {
+  const ProcessResult result =
+      Shell("yes 0123456789 | head -n 9 | pretokenize -q | pack -q --chunk 16 -o out.tws");
+  EXPECT_EQ(result.exit_status, 0);
+  EXPECT_EQ(result.standard_error, "");
 }
 
 TEST_F(PackToolTest, ATerminalIsNoPlaceForShards) {

@@ -60,6 +60,17 @@ TEST_F(PretokenizeToolTest, BadInputIsStatus3WithFileAndLineAndNoOutput) {
   EXPECT_FALSE(Exists("out.tok"));
 }
 
+TEST_F(PretokenizeToolTest, AnOutputThatIsAnInputIsRefusedAndLeftAsItIs) {
+  for (const std::string command : {"pretokenize a.txt -o ./a.txt", "pretokenize b.txt a.txt -o link",
+                                    "pretokenize a.txt --holdout 0.5 --holdout-output a.txt -o out.tok"}) {
+    const ProcessResult result =
+        Shell("echo text > a.txt; echo more > b.txt; ln -sf a.txt link; " + command +
+              "; status=$?; [ \"$(cat a.txt)\" = text ] && exit $status");
+    EXPECT_EQ(result.exit_status, 2) << command << result.standard_error;
+    EXPECT_NE(result.standard_error.find("pretokenize: hint: choose another -o"), std::string::npos);
+  }
+}
+
 TEST_F(PretokenizeToolTest, TheSummaryCountsWhatWasLeftOut) {
   const ProcessResult result = Shell(
       "printf '{\"text\":\"ab\"}\\n\\n{\"text\":\\n{}\\n' | pretokenize --key text --on-error skip --summary "

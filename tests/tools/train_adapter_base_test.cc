@@ -4,22 +4,17 @@
 
 #include <string>
 
-#include "tests/support/support.h"
+#include "tests/tools/train_process.h"
 
 namespace trainwright::test {
 namespace {
 
-constexpr char kTinyConfig[] =
-    R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258,
-  "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
-  "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
-  "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu"})";
-
-class TrainAdapterBaseTest : public ::testing::Test {
+class TrainAdapterBaseTest : public TrainProcessTest {
  protected:
+  TrainAdapterBaseTest() : TrainProcessTest("TRAINWRIGHT_BATCH=2") {}
   /// Two bases of one shape.
   void SetUp() override {
-    WriteFile(folder_.path("tiny.json"), kTinyConfig);
+    WriteModel("tiny.json");
     const ProcessResult made = Shell(R"(
       head -n 300 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/ &&
       tail -n 50 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o other/ &&
@@ -27,12 +22,6 @@ class TrainAdapterBaseTest : public ::testing::Test {
       train -q --model tiny.json --steps 2 --seed 2 --save-model-only --out stranger)");
     ASSERT_EQ(made.exit_status, 0) << made.standard_error;
   }
-  ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export DATA='" + Fixture("../examples/data") +
-                    "' TRAINWRIGHT_THREADS=1 TRAINWRIGHT_BATCH=2; cd '" + folder_.path() + "'\n" + script);
-  }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(TrainAdapterBaseTest, AnotherBaseIsRefusedUnlessItIsAllowed) {

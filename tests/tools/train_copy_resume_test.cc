@@ -5,32 +5,22 @@
 
 #include <string>
 
-#include "tests/support/support.h"
+#include "tests/tools/train_process.h"
 
 namespace trainwright::test {
 namespace {
 
-constexpr char kTinyConfig[] =
-    R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258,
-  "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
-  "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
-  "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu"})";
-
-class TrainCopyResumeTest : public ::testing::Test {
+class TrainCopyResumeTest : public TrainProcessTest {
  protected:
+  TrainCopyResumeTest() : TrainProcessTest("TRAINWRIGHT_BATCH=2 TRAINWRIGHT_SAVE_EVERY=3") {}
   /// What the uninterrupted run of twelve steps ends with.
   void SetUp() override {
-    WriteFile(folder_.path("tiny.json"), kTinyConfig);
+    WriteModel("tiny.json");
     const ProcessResult made = Shell(R"(
       head -n 300 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/ &&
       train -q --model tiny.json --steps 12 --save-every 3 --out whole)");
     ASSERT_EQ(made.exit_status, 0) << made.standard_error;
     whole_ = Files("whole");
-  }
-  ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export DATA='" + Fixture("../examples/data") +
-                    "' TRAINWRIGHT_THREADS=1 TRAINWRIGHT_BATCH=2 TRAINWRIGHT_SAVE_EVERY=3; cd '" +
-                    folder_.path() + "'\n" + script);
   }
   /// Two processes of one step each, with copies of both checkpoints.
   ProcessResult TwoSteps(const std::string& flags) {
@@ -42,7 +32,6 @@ class TrainCopyResumeTest : public ::testing::Test {
         .standard_output;
   }
 
-  TemporaryFolder folder_;
   std::string whole_;
 };
 

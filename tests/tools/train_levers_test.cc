@@ -98,12 +98,49 @@ CHECK)");
   EXPECT_EQ(result.standard_output, "same\n1\ntold\n") << result.standard_error;
 }
 
-TEST_F(TrainLeversTest, AFolderThatActivationsCannotGoToIsStatus4AndNamed) {
-  const ProcessResult result =
-      Shell("train -q --model llama-1m --steps 1 --offload activations --offload-dir none --out run");
-  EXPECT_EQ(result.exit_status, 4);
-  EXPECT_THAT(result.standard_error, testing::HasSubstr("error: none: "));
-  EXPECT_THAT(result.standard_error, testing::HasSubstr("--offload-dir"));
+// With accumulation, and through a resume; of a model whose layers are large beside its embeddings.
+TEST_F(TrainLeversTest, OffloadedGradientsLowerThePeakAndEndInTheSameWeights) {
+  const ProcessResult result = Shell(R"(
+    python3 - > wide.json <<'CONFIG'
+import json
+print(json.dumps({"model_type": "llama", "vocab_size": 258, "hidden_size": 256, "intermediate_size": 768,
+                  "num_hidden_layers": 12, "num_attention_heads": 4, "num_key_value_heads": 4,
+                  "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "tie_word_embeddings": False}))
+CONFIG
+    run() { train --model wide.json --steps 3 --seq 64 --batch 1 --accum 2 --threads 1 --async-save off \
+                  --offload-dir . "$@"; }
+    run --out stays 2> /dev/null && run --out away --offload gradients 2> log
+    cmp stays/latest/model.safetensors away/latest/model.safetensors && echo same
+    cmp stays/latest/trainwright_state.safetensors away/latest/trainwright_state.safetensors && echo same
+    run --offload gradients --dry-run --summary plan.json > /dev/null 2>&1
+    python3 - <<'CHECK'
+import json
+last = [json.loads(open(f"{run}/metrics.jsonl").readlines()[-1]) for run in ("stays", "away")]
+stays, away = (record["memory_bytes"] for record in last)
+saved = stays["grads"] - away["grads"]
+assert away["grads"] < stays["grads"] / 8 and saved > 30e6, (stays, away)
+assert stays["peak"] - away["peak"] > 0.6 * saved, (stays, away)
+moved = last[1]["offload"]
+assert moved["out_bytes"] > 5 * saved and moved["in_bytes"] > 5 * saved and moved["time_s"] > 0, moved
+plan = json.load(open("plan.json"))["memory_bytes"]
+assert plan["gradients"] == away["grads"], (plan, away)
+for memory in (stays, away):
+    assert abs(memory["total"] / memory["peak"] - 1) < 0.1, memory
+print("told")
+CHECK
+    train --init stays/latest --steps 1 --seq 64 --batch 1 --lora 4 --offload gradients --offload-dir . \
+      --out adapters 2>&1 | grep -c 'gains nothing here')");
+  EXPECT_EQ(result.standard_output, "same\nsame\ntold\n1\n") << result.standard_error;
+}
+
+TEST_F(TrainLeversTest, AFolderThatOffloadCannotUseIsStatus4AndNamed) {
+  for (const std::string what : {"activations", "gradients"}) {
+    const ProcessResult result =
+        Shell("train -q --model llama-1m --steps 1 --offload " + what + " --offload-dir none --out run");
+    EXPECT_EQ(result.exit_status, 4);
+    EXPECT_THAT(result.standard_error, testing::HasSubstr("error: none: "));
+    EXPECT_THAT(result.standard_error, testing::HasSubstr("--offload-dir"));
+  }
 }
 
 }  // namespace

@@ -77,6 +77,19 @@ TEST_F(TrainMemoryTest, ThePartsOfTheMemorySumToTheMeasuredPeak) {
   }
 }
 
+TEST_F(TrainMemoryTest, ARunThatSavesOnlyAtItsEndTakesNoCopyForIt) {
+  for (const std::string every : {"0", "1"}) {
+    const std::string run = "train --model tiny.json --steps 2 --seq 128 --save-every " + every;
+    const ProcessResult result =
+        Shell(run + " --out run-" + every + " && " + run + " --dry-run --summary plan.json > /dev/null");
+    ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+    const auto held = Metrics("run-" + every).back().at("memory_bytes").at("snapshot").get<int64_t>();
+    const auto planned = Json("plan.json").at("memory_bytes").at("snapshot").get<int64_t>();
+    EXPECT_EQ(held > 0, every == "1") << held;
+    EXPECT_EQ(planned, held);
+  }
+}
+
 /// Layers whose activations are far above the weights.
 class CappedTest : public TrainMemoryTest {
  protected:

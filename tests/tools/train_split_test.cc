@@ -4,46 +4,28 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 
-#include "tests/support/support.h"
+#include "tests/tools/train_process.h"
 
 namespace trainwright::test {
 namespace {
 
-constexpr char kTinyConfig[] =
-    R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258,
-  "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
-  "num_key_value_heads": 1, "head_dim": 16, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
-  "rope_theta": 10000.0, "tie_word_embeddings": true, "hidden_act": "silu"})";
-
-class TrainSplitTest : public ::testing::Test {
+class TrainSplitTest : public TrainProcessTest {
  protected:
+  TrainSplitTest() : TrainProcessTest("TRAINWRIGHT_MODEL=tiny.json TRAINWRIGHT_BATCH=2") {}
   void SetUp() override {
-    WriteFile(folder_.path("tiny.json"), kTinyConfig);
+    WriteModel("tiny.json");
     const ProcessResult made = Shell(R"(
       head -n 400 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o lm/ &&
       for i in $(seq 200); do echo "{\"prompt\": \"$i + 1\", \"response\": \"$((i + 1))\"}"; done |
         pretokenize -q --format jsonl --records sft --template qa-space - | pack -q --chunk 64 -o sft/)");
     ASSERT_EQ(made.exit_status, 0) << made.standard_error;
   }
-  ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export DATA='" + Fixture("../examples/data") +
-                    "' TRAINWRIGHT_MODEL=tiny.json TRAINWRIGHT_THREADS=1 TRAINWRIGHT_BATCH=2; cd '" +
-                    folder_.path() + "'\n" + script);
-  }
-  nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
   std::vector<nlohmann::json> Records(const std::string& run, const std::string& type) {
-    std::istringstream lines(ReadFile(folder_.path(run + "/metrics.jsonl")));
-    std::vector<nlohmann::json> records;
-    for (std::string line; std::getline(lines, line);) {
-      const nlohmann::json record = nlohmann::json::parse(line);
-      if (record.at("type") == type) records.push_back(record);
-    }
+    std::vector<nlohmann::json> records = Metrics(run);
+    std::erase_if(records, [&](const nlohmann::json& record) { return record.at("type") != type; });
     return records;
   }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(TrainSplitTest, TextConversationsAndAdaptersAreEvaluatedOnWhatIsHeldOut) {

@@ -112,6 +112,35 @@ TEST(Trainer, LearnsAPatternThatCanBeLearned) {
   EXPECT_LT(last_nats, 0.2);
 }
 
+TEST(Trainer, GradientsThatAreOffloadedEndInTheSameRunBitForBit) {
+  const MemoryShardSet set = CountingDocuments();
+  for (const auto& [precision, states] : {std::pair(Precision::kFp32, OptimizerStates::kFp32),
+                                         {Precision::kFp16, OptimizerStates::kFp32},
+                                         {Precision::kBf16, OptimizerStates::kBf16}}) {
+    TrainPlan plan = TinyPlan(precision);
+    plan.clip = 0.3;  // most steps are clipped
+    plan.optimizer.states = states;
+    const TemporaryFolder folder;
+    for (const bool defer : {false, true}) {
+      TrainingRun kept(set, plan, defer), offloaded(set, plan, defer);
+      offloaded.model->Offload({.gradients = true}, folder.path());
+      for (int step = 0; step < 12; ++step) {
+        const StepReport expected = kept.trainer.Step(), report = offloaded.trainer.Step();
+        if (!defer) {
+          EXPECT_EQ(report.grad_norm, expected.grad_norm) << step;
+        }
+        EXPECT_NEAR(report.grad_norm, expected.grad_norm, 1e-12 * expected.grad_norm) << step;
+        EXPECT_EQ(report.skipped, expected.skipped) << step;
+      }
+      const TrainerState state = offloaded.trainer.state(), expected = kept.trainer.state();
+      EXPECT_TRUE(at::equal(WeightsOf(*offloaded.model), WeightsOf(*kept.model)))
+          << PrecisionName(precision) << ", deferred " << defer;
+      EXPECT_TRUE(at::equal(state.exp_avg, expected.exp_avg) && at::equal(state.exp_avg_sq, expected.exp_avg_sq));
+      EXPECT_GT(offloaded.model->offload_counts().out_bytes, 0);
+    }
+  }
+}
+
 TEST(Trainer, LossTermsSteerTheWeightsAndLeaveTheReportedLossAlone) {
   const MemoryShardSet set = CountingDocuments();
   TrainPlan plan = TinyPlan();
@@ -195,10 +224,10 @@ TEST(Trainer, CountsTokensAndLabelsOfTheSamples) {
     int64_t tokens = 0, labels = 0, pairs = 0;
     for (int64_t i = 0; i < plan.samples_per_step(); ++i) {
       const Sample sample = same.Next();
-      tokens += sample.tokens;
-      for (const SampleSpan& span : sample.spans) {
-        labels += static_cast<int64_t>(span.tokens.size()) - (span.next_token == kNoId ? 1 : 0);
-        for (size_t query = 0; query < span.tokens.size(); ++query) pairs += static_cast<int64_t>(query) + 1;
+      tokens += sample.tokens();
+      for (const SampleSpan& span : sample.spans()) {
+        labels += static_cast<int64_t>(span.tokens) - (span.next_token == kNoId ? 1 : 0);
+        for (uint32_t query = 0; query < span.tokens; ++query) pairs += static_cast<int64_t>(query) + 1;
       }
     }
     const StepReport report = run.trainer.Step();

@@ -9,18 +9,19 @@
 
 namespace trainwright::cpu {
 
-/// Updates the elements [begin, end) of flat buffers.
+/// Updates `count` elements, of which `first` is the place in the flat buffers of the first: the random bits are
+/// its.
 using Bf16MomentsKernel = void (*)(const AdamWCoefficients& coefficients, const float* gradients,
-                                   float* values, uint16_t* exp_avg, uint16_t* exp_avg_sq, int64_t begin,
-                                   int64_t end);
+                                   float* values, uint16_t* exp_avg, uint16_t* exp_avg_sq, int64_t first,
+                                   int64_t count);
 
 void UpdateBf16MomentsBaseline(const AdamWCoefficients& coefficients, const float* gradients, float* values,
-                               uint16_t* exp_avg, uint16_t* exp_avg_sq, int64_t begin, int64_t end);
+                               uint16_t* exp_avg, uint16_t* exp_avg_sq, int64_t first, int64_t count);
 #if defined(__x86_64__)
 void UpdateBf16MomentsAvx2(const AdamWCoefficients& coefficients, const float* gradients, float* values,
-                           uint16_t* exp_avg, uint16_t* exp_avg_sq, int64_t begin, int64_t end);
+                           uint16_t* exp_avg, uint16_t* exp_avg_sq, int64_t first, int64_t count);
 void UpdateBf16MomentsAvx512(const AdamWCoefficients& coefficients, const float* gradients, float* values,
-                             uint16_t* exp_avg, uint16_t* exp_avg_sq, int64_t begin, int64_t end);
+                             uint16_t* exp_avg, uint16_t* exp_avg_sq, int64_t first, int64_t count);
 #endif
 
 /// The fastest that this processor has.

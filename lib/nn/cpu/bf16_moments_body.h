@@ -6,18 +6,17 @@
 namespace trainwright::cpu {
 
 void TRAINWRIGHT_UPDATE(const AdamWCoefficients& coefficients, const float* gradients, float* values,
-                        uint16_t* exp_avg, uint16_t* exp_avg_sq, int64_t begin, int64_t end) {
+                        uint16_t* exp_avg, uint16_t* exp_avg_sq, int64_t first, int64_t count) {
   const AdamWCoefficients c = coefficients;
-  while (begin < end) {
-    const uint64_t key = RandomBlockKey(c.key, begin);
-    const int64_t block = begin / kRandomBlock * kRandomBlock;
-    const int64_t block_end = end < block + kRandomBlock ? end : block + kRandomBlock;
+  for (int64_t begin = 0, end = 0; begin < count; begin = end) {
+    const uint64_t key = RandomBlockKey(c.key, first + begin);
+    const int64_t in_block = (first + begin) % kRandomBlock, left_in_block = kRandomBlock - in_block;
+    end = count - begin < left_in_block ? count : begin + left_in_block;
 #pragma omp simd
-    for (int64_t i = begin; i < block_end; ++i) {
-      UpdateElement(c, RandomBits(key, static_cast<uint32_t>(i - block)), gradients[i], &values[i],
+    for (int64_t i = begin; i < end; ++i) {
+      UpdateElement(c, RandomBits(key, static_cast<uint32_t>(in_block + i - begin)), gradients[i], &values[i],
                     &exp_avg[i], &exp_avg_sq[i]);
     }
-    begin = block_end;
   }
 }
 

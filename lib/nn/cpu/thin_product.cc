@@ -111,40 +111,33 @@ inline void StoreSums(Sums sums, float* to) {
   _mm256_storeu_ps(to, sums);
 }
 
-namespace fp32 {
-using Element = float;
+// bf16 is widened as it is read.
 using Vector = __m256;
 constexpr int64_t kStep = 8;
 inline Vector Load(const float* from) {
   return _mm256_loadu_ps(from);
 }
-inline Vector LoadPart(const float* from, int64_t count) {
-  float part[kStep] = {};
+inline Vector Load(const uint16_t* from) {
+  const __m128i shorts = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(shorts), 16));
+}
+template <typename Element>
+inline Vector LoadPart(const Element* from, int64_t count) {
+  Element part[kStep] = {};
   for (int64_t i = 0; i < count; ++i) part[i] = from[i];
   return Load(part);
 }
 inline Sums Add(Sums sum, Vector a, Vector w) {
   return _mm256_fmadd_ps(a, w, sum);
 }
+
+namespace fp32 {
+using Element = float;
 #include "lib/nn/cpu/thin_product_tile.h"
 }  // namespace fp32
 
 namespace bf16 {
 using Element = uint16_t;
-using Vector = __m256;
-constexpr int64_t kStep = 8;
-inline Vector Load(const uint16_t* from) {
-  const __m128i shorts = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(shorts), 16));
-}
-inline Vector LoadPart(const uint16_t* from, int64_t count) {
-  uint16_t part[kStep] = {};
-  for (int64_t i = 0; i < count; ++i) part[i] = from[i];
-  return Load(part);
-}
-inline Sums Add(Sums sum, Vector a, Vector w) {
-  return _mm256_fmadd_ps(a, w, sum);
-}
 #include "lib/nn/cpu/thin_product_tile.h"
 }  // namespace bf16
 }  // namespace avx2

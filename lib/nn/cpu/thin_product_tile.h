@@ -62,10 +62,14 @@ void Tile(const ThinProduct& p, int64_t row, int64_t column, int64_t end) {
   }
 }
 
+/// As many of the rows from `row` on as tiles of kRows take. \returns the first of the others
 template <int kRows>
-int64_t Rows(const ThinProduct& p, int64_t row, int64_t column, int64_t end) {
-  for (; row + kRows <= p.rows; row += kRows) Tile<kRows, kSums / kRows>(p, row, column, end);
-  return row;
+int64_t Rows(const ThinProduct& p, int64_t row, int64_t begin, int64_t end) {
+  const int64_t tiles = (p.rows - row) / kRows;
+  for (int64_t column = begin; column < end; column += kSums / kRows) {
+    for (int64_t i = 0; i < tiles; ++i) Tile<kRows, kSums / kRows>(p, row + i * kRows, column, end);
+  }
+  return row + tiles * kRows;
 }
 
 void Compute(const ThinProduct& p, int64_t begin, int64_t end) {
@@ -73,16 +77,8 @@ void Compute(const ThinProduct& p, int64_t begin, int64_t end) {
   constexpr int64_t kBlock = kSums;
   for (int64_t block = begin; block < end; block += kBlock) {
     const int64_t block_end = block + kBlock < end ? block + kBlock : end;
-    int64_t row = 0;
-    const auto take = [&]<int kRows>() {
-      int64_t next = row;
-      for (int64_t column = block; column < block_end; column += kSums / kRows) {
-        next = Rows<kRows>(p, row, column, block_end);
-      }
-      row = next;
-    };
-    take.template operator()<4>();
-    take.template operator()<2>();
-    take.template operator()<1>();
+    int64_t row = Rows<4>(p, 0, block, block_end);
+    row = Rows<2>(p, row, block, block_end);
+    Rows<1>(p, row, block, block_end);
   }
 }

@@ -11,8 +11,8 @@ constexpr int64_t kMostBlocks = 2048;
 
 __global__ void __launch_bounds__(kThreads)
     UpdateKernel(float* __restrict__ values, const float* __restrict__ gradients,
-                 uint16_t* __restrict__ exp_avg, uint16_t* __restrict__ exp_avg_sq, int64_t begin,
-                 int64_t end, AdamWHyperparameters of, const float* step, const float* divisor,
+                 uint16_t* __restrict__ exp_avg, uint16_t* __restrict__ exp_avg_sq, int64_t first,
+                 int64_t count, AdamWHyperparameters of, const float* step, const float* divisor,
                  const float* found_inf) {
   __shared__ AdamWCoefficients shared;
   if (found_inf != nullptr && *found_inf != 0) return;
@@ -20,8 +20,10 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   const AdamWCoefficients c = shared;
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads;
-  for (int64_t i = begin + static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < end; i += stride) {
-    const uint32_t random = RandomBits(RandomBlockKey(c.key, i), static_cast<uint32_t>(i % kRandomBlock));
+  for (int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count; i += stride) {
+    const int64_t place = first + i;
+    const uint32_t random =
+        RandomBits(RandomBlockKey(c.key, place), static_cast<uint32_t>(place % kRandomBlock));
     UpdateElement(c, random, gradients[i], &values[i], &exp_avg[i], &exp_avg_sq[i]);
   }
 }
@@ -29,13 +31,13 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 cudaError_t AdamWBf16Moments(float* values, const float* gradients, uint16_t* exp_avg, uint16_t* exp_avg_sq,
-                             int64_t begin, int64_t end, const AdamWHyperparameters& hyperparameters,
+                             int64_t first, int64_t count, const AdamWHyperparameters& hyperparameters,
                              const float* step, const float* divisor, const float* found_inf,
                              cudaStream_t stream) {
-  if (begin >= end) return cudaSuccess;
-  const int64_t needed = (end - begin + kThreads - 1) / kThreads;
+  if (count == 0) return cudaSuccess;
+  const int64_t needed = (count + kThreads - 1) / kThreads;
   const auto blocks = static_cast<unsigned>(needed < kMostBlocks ? needed : kMostBlocks);
-  UpdateKernel<<<blocks, kThreads, 0, stream>>>(values, gradients, exp_avg, exp_avg_sq, begin, end,
+  UpdateKernel<<<blocks, kThreads, 0, stream>>>(values, gradients, exp_avg, exp_avg_sq, first, count,
                                                 hyperparameters, step, divisor, found_inf);
   return cudaGetLastError();
 }

@@ -73,11 +73,11 @@ cudaError_t SumOfSquares(const float* values, int64_t size, double* partial, dou
 cudaError_t FinishStep(const double* sum_of_squares, double step, double labels, double max_norm, bool scaled,
                        double* state, float* outputs, cudaStream_t stream);
 
-/// The update of lib/nn/bf16_moments.h of the elements [begin, end); results are the CPU's up to rounding, the
-/// random bits are its. \param exp_avg, exp_avg_sq bf16 \param step, divisor, found_inf scalars; the last two may be
-/// null
+/// The update of lib/nn/bf16_moments.h; results are the CPU's up to rounding, the random bits are its. \param
+/// exp_avg, exp_avg_sq bf16 \param first place of the first element in the flat buffers \param step, divisor,
+/// found_inf scalars; the last two may be null
 cudaError_t AdamWBf16Moments(float* values, const float* gradients, uint16_t* exp_avg, uint16_t* exp_avg_sq,
-                             int64_t begin, int64_t end, const AdamWHyperparameters& hyperparameters,
+                             int64_t first, int64_t count, const AdamWHyperparameters& hyperparameters,
                              const float* step, const float* divisor, const float* found_inf, cudaStream_t stream);
 
 }  // namespace trainwright::cuda

@@ -156,15 +156,17 @@ void FinishStep(const at::Tensor& sum_of_squares, int64_t step, int64_t labels, 
 }
 
 void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, at::Tensor& exp_avg_sq,
-                      int64_t begin, int64_t end, double learning_rate, double beta1, double beta2,
+                      int64_t first, double learning_rate, double beta1, double beta2,
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
                       const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf) {
   const Launch launch({values, gradients, exp_avg, exp_avg_sq, step, divisor.value_or(step), found_inf.value_or(step)});
+  TORCH_CHECK(gradients.numel() == values.numel() && exp_avg.numel() == values.numel() &&
+              exp_avg_sq.numel() == values.numel());
   const auto bits = [](at::Tensor& moments) {
     return reinterpret_cast<uint16_t*>(moments.mutable_data_ptr<at::BFloat16>());
   };
   C10_CUDA_CHECK(cuda::AdamWBf16Moments(
-      Floats(values), Floats(gradients), bits(exp_avg), bits(exp_avg_sq), begin, end,
+      Floats(values), Floats(gradients), bits(exp_avg), bits(exp_avg_sq), first, values.numel(),
       {learning_rate, beta1, beta2, weight_decay, epsilon, static_cast<uint64_t>(key)}, Floats(step),
       divisor ? Floats(*divisor) : nullptr, found_inf ? Floats(*found_inf) : nullptr, launch.stream()));
 }

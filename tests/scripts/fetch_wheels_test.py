@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What scripts/fetch_libtorch.sh promises, with a stand-in for pip that "downloads" tiny wheels.
+"""What scripts/fetch_libtorch.sh and fetch_arrow.sh promise, with a stand-in for pip that "downloads" tiny wheels.
 
-usage: fetch_libtorch_test.py SOURCE_DIR
+usage: fetch_wheels_test.py SOURCE_DIR
 """
 import os
 import pathlib
@@ -20,14 +20,20 @@ FAKE_PYTHON = r'''#!/bin/sh
 echo called >> "$FAKE_LOG"
 [ "$FAKE_PIP" != fail ] || exit 1
 while [ "$1" != --dest ]; do shift; done
-mkdir -p "$2" && exec "$REAL_PYTHON" - "$2" "$FAKE_PIP" <<'PY'
+mkdir -p "$2" && exec "$REAL_PYTHON" - "$2" "$FAKE_PIP" "$4" <<'PY'
 import sys, zipfile
-for name, members in {
+wheels = {
     "torch-2.11.0-cp311.whl": ["torch/lib/libtorch_cpu.so", "torch/include/a.h", "torch/unwanted.py",
                                "torch-2.11.0.dist-info/LICENSE"],
     "nvidia_cuda_runtime.whl": ["nvidia/cu13/lib/libcudart.so.13", "nvidia_cuda_runtime.dist-info/License.txt"],
     "nvidia_cuda_cupti.whl": ["nvidia/cu13/lib/libcupti.so.13", "nvidia_cuda_cupti.dist-info/License.txt"],
-}.items():
+}
+if "arrow" in sys.argv[3]:
+    wheels = {"pyarrow-26.0.1-cp311.whl": [
+        "pyarrow/libarrow.so.2600", "pyarrow/libparquet.so.2600", "pyarrow/libarrow_flight.so.2600",
+        "pyarrow/include/arrow/api.h", "pyarrow/include/parquet/api.h", "pyarrow/lib.py",
+        "pyarrow-26.0.1.dist-info/licenses/LICENSE.txt"]}
+for name, members in wheels.items():
     if sys.argv[2] == "broken" and name.startswith("nvidia_cuda_runtime"):
         open(f"{sys.argv[1]}/{name}", "w").write("no zip file")
         continue
@@ -38,7 +44,11 @@ PY
 '''
 
 
-class FetchLibtorchTest(unittest.TestCase):
+class FetchTest(unittest.TestCase):
+    """Runs SCRIPT with the stand-in, into a cache of its own."""
+
+    SCRIPT = ""
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
@@ -52,7 +62,7 @@ class FetchLibtorchTest(unittest.TestCase):
         environment = {"PATH": f"{self.folder}/bin:/usr/bin:/bin", "HOME": str(self.folder), "FAKE_PIP": pip,
                        "FAKE_LOG": str(self.folder / "log"), "REAL_PYTHON": sys.executable,
                        "TRAINWRIGHT_LIBTORCH_CACHE": str(self.cache), **extra}
-        return subprocess.run([SOURCE / "scripts/fetch_libtorch.sh"], env=environment, text=True, timeout=60,
+        return subprocess.run([SOURCE / "scripts" / self.SCRIPT], env=environment, text=True, timeout=60,
                               stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
     def downloads(self):
@@ -63,6 +73,10 @@ class FetchLibtorchTest(unittest.TestCase):
         """Paths of the files in the cache, the lock aside."""
         return sorted(str(path.relative_to(self.cache)) for path in self.cache.rglob("*")
                       if path.is_file() and path.suffix != ".lock")
+
+
+class FetchLibtorchTest(FetchTest):
+    SCRIPT = "fetch_libtorch.sh"
 
     def test_unpacks_libraries_headers_and_licences_and_nothing_else(self):
         result = self.fetch()
@@ -117,6 +131,34 @@ class FetchLibtorchTest(unittest.TestCase):
         version = re.search(r"^torch==(\S+)", pins, re.MULTILINE)[1]
         self.assertIn(f"torch_version={version}\n", (SOURCE / "scripts/common.sh").read_text())
         self.assertIn(f"/libtorch-{version})", (SOURCE / "cmake/LibTorch.cmake").read_text())
+
+
+class FetchArrowTest(FetchTest):
+    SCRIPT = "fetch_arrow.sh"
+
+    def test_unpacks_the_two_libraries_their_headers_and_licences_and_nothing_else(self):
+        result = self.fetch()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        root = "arrow-26.0.1/"
+        self.assertEqual(self.kept(), sorted(root + name for name in [
+            ".trainwright-complete", "libarrow.so.2600", "libparquet.so.2600", "include/arrow/api.h",
+            "include/parquet/api.h", "licenses/LICENSE.txt"]))
+
+    def test_second_run_needs_no_network(self):
+        self.fetch()
+        result = self.fetch(pip="fail")
+        self.assertEqual((result.returncode, self.downloads()), (0, 1), result.stderr)
+
+    def test_failed_download_leaves_nothing(self):
+        result = self.fetch(pip="fail")
+        self.assertEqual((result.returncode, self.kept()), (1, []))
+        self.assertIn("TRAINWRIGHT_ARROW_DIR", result.stderr)
+
+    def test_cmake_scripts_and_pins_name_one_version(self):
+        pins = (SOURCE / "scripts/arrow.requirements.txt").read_text()
+        version = re.search(r"^pyarrow==(\S+)", pins, re.MULTILINE)[1]
+        self.assertIn(f"arrow_version={version}\n", (SOURCE / "scripts/common.sh").read_text())
+        self.assertIn(f"/arrow-{version})", (SOURCE / "cmake/Arrow.cmake").read_text())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,11 @@
+# trainwright_cache_dir(VARIABLE): the folder that scripts/fetch_*.sh fill (cache_dir in scripts/common.sh).
+function(trainwright_cache_dir variable)
+  if(DEFINED ENV{TRAINWRIGHT_LIBTORCH_CACHE})
+    set(folder $ENV{TRAINWRIGHT_LIBTORCH_CACHE})
+  elseif(DEFINED ENV{XDG_CACHE_HOME})
+    set(folder $ENV{XDG_CACHE_HOME}/trainwright)
+  else()
+    set(folder $ENV{HOME}/.cache/trainwright)
+  endif()
+  set(${variable} ${folder} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,85 @@
+#include "lib/device/offload_store.h"
+
+#include <ATen/ops/empty.h>
+
+#include <chrono>
+
+#include "lib/base/elapsed.h"
+#include "lib/base/error.h"
+#include "lib/io/unnamed_file.h"
+
+namespace trainwright {
+namespace {
+
+class FileStore final : public OffloadStore {
+ public:
+  FileStore(const std::string& folder, int64_t size_bytes)
+      : file_(folder, "name a folder with room by --offload-dir, or leave out --offload") {
+    file_.Reserve(static_cast<uint64_t>(size_bytes));
+  }
+  void Write(int64_t offset_bytes, const at::Tensor& tensor) override {
+    TRAINWRIGHT_CHECK(tensor.is_contiguous());
+    const auto start = std::chrono::steady_clock::now();
+    file_.WriteAt(static_cast<uint64_t>(offset_bytes),
+                  {static_cast<const uint8_t*>(tensor.const_data_ptr()), tensor.nbytes()});
+    counts_.out_bytes += static_cast<int64_t>(tensor.nbytes());
+    counts_.time_s += SecondsSince(start);
+  }
+  void Read(int64_t offset_bytes, at::Tensor& tensor) override {
+    TRAINWRIGHT_CHECK(tensor.is_contiguous());
+    const auto start = std::chrono::steady_clock::now();
+    file_.ReadAt(static_cast<uint64_t>(offset_bytes), static_cast<uint8_t*>(tensor.mutable_data_ptr()),
+                 tensor.nbytes());
+    counts_.in_bytes += static_cast<int64_t>(tensor.nbytes());
+    counts_.time_s += SecondsSince(start);
+  }
+
+ private:
+  UnnamedFile file_;
+};
+
+class PinnedStore final : public OffloadStore {
+ public:
+  explicit PinnedStore(int64_t size_bytes)
+      : bytes_(at::empty({size_bytes}, at::TensorOptions().dtype(at::kByte).pinned_memory(true))) {}
+  void Write(int64_t offset_bytes, const at::Tensor& tensor) override {
+    TRAINWRIGHT_CHECK(tensor.is_contiguous());
+    const auto start = std::chrono::steady_clock::now();
+    Part(offset_bytes, tensor).copy_(tensor, /*non_blocking=*/true);
+    counts_.out_bytes += static_cast<int64_t>(tensor.nbytes());
+    counts_.time_s += SecondsSince(start);
+  }
+  void Read(int64_t offset_bytes, at::Tensor& tensor) override {
+    TRAINWRIGHT_CHECK(tensor.is_contiguous());
+    const auto start = std::chrono::steady_clock::now();
+    tensor.copy_(Part(offset_bytes, tensor), /*non_blocking=*/true);
+    counts_.in_bytes += static_cast<int64_t>(tensor.nbytes());
+    counts_.time_s += SecondsSince(start);
+  }
+
+ private:
+  at::Tensor Part(int64_t offset_bytes, const at::Tensor& like) const {
+    return bytes_.narrow(0, offset_bytes, static_cast<int64_t>(like.nbytes()))
+        .view(like.scalar_type())
+        .view(like.sizes());
+  }
+
+  at::Tensor bytes_;
+};
+
+class MetaStore final : public OffloadStore {
+ public:
+  void Write(int64_t, const at::Tensor&) override {}
+  void Read(int64_t, at::Tensor&) override {}
+};
+
+}  // namespace
+
+std::unique_ptr<OffloadStore> MakeOffloadStore(c10::Device device, const std::string& folder,
+                                               int64_t size_bytes) {
+  if (device.is_meta()) return std::make_unique<MetaStore>();
+  if (device.is_cuda()) return std::make_unique<PinnedStore>(size_bytes);
+  return std::make_unique<FileStore>(folder, size_bytes);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,146 @@
+#include "lib/formats/id_array.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "lib/formats/bad_input.h"
+#include "lib/formats/tokenizer_identity.h"
+
+namespace trainwright {
+namespace {
+
+constexpr uint32_t kMaxHeaderBytes = 1 << 16;
+
+// The Python dictionary of a .npy header, which has three keys.
+class HeaderText {
+ public:
+  explicit HeaderText(std::string_view text) : text_(text) {}
+  bool Take(std::string_view expected) {
+    Skip();
+    if (!text_.substr(at_).starts_with(expected)) return false;
+    at_ += expected.size();
+    return true;
+  }
+  std::string String() {
+    Skip();
+    const size_t end =
+        at_ < text_.size() && text_[at_] == '\'' ? text_.find('\'', at_ + 1) : std::string::npos;
+    if (end == std::string::npos) return "";
+    const std::string value(text_.substr(at_ + 1, end - at_ - 1));
+    at_ = end + 1;
+    return value;
+  }
+  bool Number(uint64_t* value) {
+    Skip();
+    const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), *value);
+    if (error != std::errc()) return false;
+    at_ = static_cast<size_t>(end - text_.data());
+    return true;
+  }
+
+ private:
+  void Skip() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n')) ++at_;
+  }
+  std::string_view text_;
+  size_t at_ = 0;
+};
+
+template <typename Integer>
+void Widen(ByteSpan bytes, size_t count, const std::string& name, uint64_t offset,
+           std::vector<uint32_t>* ids) {
+  for (size_t i = 0; i < count; ++i) {
+    Integer value;
+    std::memcpy(&value, bytes.data() + i * sizeof(Integer), sizeof(Integer));
+    const auto wide = static_cast<uint64_t>(value);
+    if (value < 0 || wide >= kNoId) {
+      throw BadInputAt(offset + i * sizeof(Integer), name,
+                       "holds " + std::to_string(value) + ", which is no token id");
+    }
+    ids->push_back(static_cast<uint32_t>(wide));
+  }
+}
+
+}  // namespace
+
+NpyHeader ReadNpyHeader(BufferedReader* reader) {
+  const auto refuse = [&](const std::string& why) {
+    return BadInputAt(0, reader->name(), "is no array of ids: " + why);
+  };
+  uint8_t head[8];
+  if (reader->Read(head, 8) < 8 || std::memcmp(head, "\x93NUMPY", 6) != 0 || head[6] < 1 || head[6] > 3) {
+    throw refuse("it is not in NumPy's .npy format, version 1 to 3");
+  }
+  uint32_t size = 0;
+  const size_t size_bytes = head[6] == 1 ? 2 : 4;
+  if (reader->Read(reinterpret_cast<uint8_t*>(&size), size_bytes) < size_bytes || size > kMaxHeaderBytes) {
+    throw refuse("its header is cut or too long");
+  }
+  std::string text(size, '\0');
+  if (reader->Read(reinterpret_cast<uint8_t*>(text.data()), size) < size) throw refuse("its header is cut");
+  NpyHeader header;
+  HeaderText parser(text);
+  bool good = parser.Take("{");
+  bool has_type = false, has_shape = false, row_major = false;
+  while (good && !parser.Take("}")) {
+    const std::string key = parser.String();
+    good = parser.Take(":");
+    if (key == "descr") {
+      const std::string type = parser.String();
+      if (type.size() != 3 || (type[0] != '<' && type[0] != '|') || (type[1] != 'u' && type[1] != 'i') ||
+          std::string("1248").find(type[2]) == std::string::npos || (type[0] == '|' && type[2] != '1')) {
+        throw refuse("its elements are of type " + (type.empty() ? "unknown" : type) +
+                     "; little-endian integers are read");
+      }
+      header.type = {type[2] - '0', type[1] == 'i'};
+      has_type = true;
+    } else if (key == "fortran_order") {
+      row_major = parser.Take("False");
+      if (!row_major) throw refuse("it is laid out column by column");
+    } else if (key == "shape") {
+      good = parser.Take("(");
+      uint64_t product = 1;
+      while (good && !parser.Take(")")) {
+        uint64_t value = 0;
+        good = parser.Number(&value);
+        if (good && value != 0 && product > uint64_t{INT64_MAX} / 8 / value) throw refuse("it is too large");
+        if (value != 0) product *= value;
+        header.shape.push_back(value);
+        parser.Take(",");
+      }
+      has_shape = good;
+    } else {
+      good = false;
+    }
+    parser.Take(",");
+  }
+  if (!good || !has_type || !has_shape || !row_major) throw refuse("its header is corrupt");
+  return header;
+}
+
+void ReadIds(IntegerType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* ids) {
+  ids->clear();
+  const uint64_t offset = reader->position();
+  std::vector<uint8_t> bytes;
+  if (AppendFrom(reader, count * static_cast<size_t>(type.bytes), &bytes) <
+      count * static_cast<size_t>(type.bytes)) {
+    throw CutShortAt(reader->position(), reader->name(), "array");
+  }
+  ids->reserve(count);
+  switch (type.bytes) {
+    case 1:
+      return type.is_signed ? Widen<int8_t>(bytes, count, reader->name(), offset, ids)
+                            : Widen<uint8_t>(bytes, count, reader->name(), offset, ids);
+    case 2:
+      return type.is_signed ? Widen<int16_t>(bytes, count, reader->name(), offset, ids)
+                            : Widen<uint16_t>(bytes, count, reader->name(), offset, ids);
+    case 4:
+      return type.is_signed ? Widen<int32_t>(bytes, count, reader->name(), offset, ids)
+                            : Widen<uint32_t>(bytes, count, reader->name(), offset, ids);
+    default:
+      return type.is_signed ? Widen<int64_t>(bytes, count, reader->name(), offset, ids)
+                            : Widen<uint64_t>(bytes, count, reader->name(), offset, ids);
+  }
+}
+
+}  // namespace trainwright

@@ -1,0 +1,31 @@
+/// Token ids in arrays of other programs: NumPy's .npy and raw memory, integers of 1 to 8 bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/io/byte_source.h"
+
+namespace trainwright {
+
+/// The type of an array's elements.
+struct IntegerType {
+  int bytes = 2;  ///< 1, 2, 4 or 8; little-endian
+  bool is_signed = false;
+};
+
+struct NpyHeader {
+  IntegerType type;
+  std::vector<uint64_t> shape;  ///< row-major; their product fits into 63 bits
+};
+
+/// Reads the header of a .npy file up to its data. \throws Error{kBadInput}: not one, not of integers,
+/// big-endian, column-major
+NpyHeader ReadNpyHeader(BufferedReader* reader);
+
+/// Reads `count` integers. \throws Error{kBadInput} when the data ends before, or one is no id: negative, or
+/// above 2^32 - 2
+void ReadIds(IntegerType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* ids);
+
+}  // namespace trainwright

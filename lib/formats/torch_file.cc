@@ -1,0 +1,391 @@
+#include "lib/formats/torch_file.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "lib/formats/bad_input.h"
+
+namespace trainwright {
+namespace {
+
+using Kind = TorchValue::Kind;
+constexpr size_t kMaxPickleBytes = size_t{16} << 20;
+constexpr size_t kMaxMemo = 1 << 24;
+
+struct StorageName {
+  const char* name;
+  IntegerType type;
+};
+constexpr StorageName kStorages[] = {{"torch ByteStorage", {1, false}}, {"torch CharStorage", {1, true}},
+                                     {"torch ShortStorage", {2, true}}, {"torch IntStorage", {4, true}},
+                                     {"torch LongStorage", {8, true}},  {"torch uint16", {2, false}},
+                                     {"torch uint32", {4, false}},      {"torch uint64", {8, false}}};
+
+// What the stack holds: finished values, and what only exists while a pickle runs.
+struct Slot {
+  enum class Role { kValue, kMark, kName, kStorage } role = Role::kValue;
+  TorchValue* value = nullptr;
+  std::shared_ptr<const std::vector<Slot>> parts;  // of a tuple
+  std::string name;                                // of kName: "module name"; of kStorage: the entry
+  IntegerType type;                                // of kStorage
+  bool typed = false;
+};
+
+class Unpickler {
+ public:
+  Unpickler(ByteSpan pickle, const ZipArchive& archive, std::string prefix)
+      : parser_(pickle), archive_(archive), prefix_(std::move(prefix)) {}
+
+  TorchTree Run() {
+    while (true) {
+      const auto op = parser_.Read<uint8_t>();
+      if (parser_.failed()) throw Refuse("it is cut short");
+      if (op == '.') break;
+      Step(op);
+      if (parser_.failed()) throw Refuse("it is cut short");
+    }
+    const Slot last = Pop();
+    if (last.role != Slot::Role::kValue) throw Refuse("it ends with no value");
+    tree_.root = last.value;
+    return std::move(tree_);
+  }
+
+ private:
+  Error Refuse(const std::string& why) const {
+    return BadInputAt(parser_.position(), archive_.name() + ", " + prefix_ + "data.pkl", why);
+  }
+
+  void Step(uint8_t op) {
+    switch (op) {
+      case 0x80:
+        if (parser_.Read<uint8_t>() > 5) throw Refuse("is a pickle of an unknown protocol");
+        return;
+      case 0x95:
+        parser_.Read<uint64_t>();  // a frame of protocol 4: its instructions follow
+        return;
+      case '(':
+        return Push({.role = Slot::Role::kMark, .value = nullptr, .parts = nullptr, .name = "", .type = {}});
+      case '}':
+        return PushNew(Kind::kDictionary);
+      case ']':
+      case ')':
+        return PushNew(Kind::kList);
+      case 'N':
+      case 0x88:
+      case 0x89:
+        return PushNew(Kind::kOther);
+      case 'G':
+        parser_.ReadBytes(8);
+        return PushNew(Kind::kOther);
+      case 'K':
+        return PushInteger(parser_.Read<uint8_t>());
+      case 'M':
+        return PushInteger(parser_.Read<uint16_t>());
+      case 'J':
+        return PushInteger(parser_.Read<int32_t>());
+      case 0x8A:
+        return PushLong();
+      case 'X':
+        return PushText(parser_.ReadBytes(parser_.Read<uint32_t>()));
+      case 0x8C:
+        return PushText(parser_.ReadBytes(parser_.Read<uint8_t>()));
+      case 'q':
+        return Memoize(parser_.Read<uint8_t>());
+      case 'r':
+        return Memoize(parser_.Read<uint32_t>());
+      case 0x94:
+        return Memoize(memo_.size());
+      case 'h':
+        return Recall(parser_.Read<uint8_t>());
+      case 'j':
+        return Recall(parser_.Read<uint32_t>());
+      case 't':
+        return PushList(PopToMark());
+      case 0x85:
+        return PushList(PopSeveral(1));
+      case 0x86:
+        return PushList(PopSeveral(2));
+      case 0x87:
+        return PushList(PopSeveral(3));
+      case 'a':
+        return Append(PopSeveral(1));
+      case 'e':
+        return Append(PopToMark());
+      case 's':
+        return SetItems(PopSeveral(2));
+      case 'u':
+        return SetItems(PopToMark());
+      case 'c': {
+        const std::string module = Line(), name = Line();
+        return PushName(module + " " + name);
+      }
+      case 0x93: {
+        const std::vector<Slot> parts = PopSeveral(2);
+        return PushName(TextOf(parts[0]) + " " + TextOf(parts[1]));
+      }
+      case 'Q':
+        return PushStorage(Pop());
+      case 'R':
+        return Reduce();
+      default: {
+        constexpr char kDigits[] = "0123456789abcdef";
+        throw Refuse(std::string("uses pickle instruction 0x") + kDigits[op >> 4] + kDigits[op & 15] +
+                     ", which tensors, lists and dictionaries do not need");
+      }
+    }
+  }
+
+  std::string Line() {
+    std::string line;
+    while (!parser_.failed()) {
+      const auto byte = parser_.Read<uint8_t>();
+      if (byte == '\n' || line.size() > 1000) break;
+      line += static_cast<char>(byte);
+    }
+    return line;
+  }
+
+  void Push(Slot slot) { stack_.push_back(std::move(slot)); }
+  void PushValue(TorchValue value) {
+    tree_.values.push_back(std::move(value));
+    Push({.value = &tree_.values.back(), .parts = nullptr, .name = "", .type = {}});
+  }
+  void PushNew(Kind kind) {
+    TorchValue value;
+    value.kind = kind;
+    PushValue(std::move(value));
+  }
+  void PushInteger(int64_t integer) {
+    TorchValue value;
+    value.kind = Kind::kInteger;
+    value.integer = integer;
+    PushValue(std::move(value));
+  }
+  void PushLong() {
+    const ByteSpan bytes = parser_.ReadBytes(parser_.Read<uint8_t>());
+    if (bytes.size() > 8) throw Refuse("holds an integer of more than 64 bits");
+    uint64_t bits = !bytes.empty() && bytes.back() >= 128 ? UINT64_MAX : 0;
+    if (!bytes.empty()) std::memcpy(&bits, bytes.data(), bytes.size());
+    PushInteger(static_cast<int64_t>(bits));
+  }
+  void PushText(ByteSpan text) {
+    TorchValue value;
+    value.kind = Kind::kText;
+    value.text = AsText(text);
+    PushValue(std::move(value));
+  }
+  void PushName(const std::string& name) {
+    static constexpr const char* kKnown[] = {"collections OrderedDict", "torch._utils _rebuild_tensor_v2",
+                                             "torch._utils _rebuild_tensor_v3",
+                                             "torch.storage UntypedStorage"};
+    const auto is_name = [&](const char* known) { return name == known; };
+    const bool known = std::any_of(std::begin(kKnown), std::end(kKnown), is_name) ||
+                       std::any_of(std::begin(kStorages), std::end(kStorages),
+                                   [&](const StorageName& storage) { return name == storage.name; });
+    if (!known) {
+      std::string dotted = name;
+      std::replace(dotted.begin(), dotted.end(), ' ', '.');
+      throw Refuse("names " + dotted + ", and only tensors of integers, lists and dictionaries are read");
+    }
+    Push({.role = Slot::Role::kName, .value = nullptr, .parts = nullptr, .name = name, .type = {}});
+  }
+
+  void Memoize(size_t number) {
+    if (stack_.empty() || number > kMaxMemo || stack_.back().role == Slot::Role::kMark)
+      throw Refuse("is corrupt: it keeps what is not there");
+    memo_[number] = stack_.back();
+  }
+  void Recall(size_t number) {
+    const auto found = memo_.find(number);
+    if (found == memo_.end()) throw Refuse("is corrupt: it recalls what it never kept");
+    Push(found->second);
+  }
+
+  Slot Pop() {
+    if (stack_.empty() || stack_.back().role == Slot::Role::kMark)
+      throw Refuse("is corrupt: its stack runs empty");
+    Slot slot = std::move(stack_.back());
+    stack_.pop_back();
+    return slot;
+  }
+  std::vector<Slot> PopSeveral(size_t count) {
+    std::vector<Slot> slots(count);
+    while (count-- > 0) slots[count] = Pop();
+    return slots;
+  }
+  std::vector<Slot> PopToMark() {
+    std::vector<Slot> slots;
+    while (!stack_.empty() && stack_.back().role != Slot::Role::kMark) slots.push_back(Pop());
+    if (stack_.empty()) throw Refuse("is corrupt: a mark is missing");
+    stack_.pop_back();
+    std::reverse(slots.begin(), slots.end());
+    return slots;
+  }
+
+  // A tuple may be the arguments of a call, with names and storages in it.
+  void PushList(std::vector<Slot> slots) {
+    static const TorchValue kNoValue;
+    TorchValue list;
+    list.kind = Kind::kList;
+    for (const Slot& slot : slots) list.items.push_back(IsPlain(slot) ? slot.value : &kNoValue);
+    PushValue(std::move(list));
+    stack_.back().parts = std::make_shared<const std::vector<Slot>>(std::move(slots));
+  }
+
+  TorchValue* Container(Kind kind) {
+    if (stack_.empty() || stack_.back().role != Slot::Role::kValue || stack_.back().value->kind != kind)
+      throw Refuse("is corrupt: it fills what is no list or dictionary");
+    return stack_.back().value;
+  }
+  static bool IsPlain(const Slot& slot) { return slot.role == Slot::Role::kValue && slot.value != nullptr; }
+
+  const TorchValue* Item(const Slot& slot) const {
+    if (!IsPlain(slot)) throw Refuse("is corrupt: a container holds what is no value");
+    return slot.value;
+  }
+
+  void Append(const std::vector<Slot>& slots) {
+    TorchValue* list = Container(Kind::kList);
+    for (const Slot& slot : slots) list->items.push_back(Item(slot));
+  }
+  void SetItems(const std::vector<Slot>& slots) {
+    TorchValue* dictionary = Container(Kind::kDictionary);
+    if (slots.size() % 2 != 0) throw Refuse("is corrupt: a key has no value");
+    for (size_t i = 0; i < slots.size(); i += 2) {
+      dictionary->keys.push_back(TextOf(slots[i]));
+      dictionary->items.push_back(Item(slots[i + 1]));
+    }
+  }
+
+  std::string TextOf(const Slot& slot) const {
+    if (IsPlain(slot) && slot.value->kind == Kind::kText) return slot.value->text;
+    if (IsPlain(slot) && slot.value->kind == Kind::kInteger) return std::to_string(slot.value->integer);
+    throw Refuse("has a key that is no text");
+  }
+  static int64_t IntegerOf(const TorchValue* value, bool* good) {
+    if (value == nullptr || value->kind != Kind::kInteger || value->integer < 0) {
+      *good = false;
+      return 0;
+    }
+    return value->integer;
+  }
+
+  const std::vector<Slot>& ArgumentsOf(const Slot& slot) const {
+    static const std::vector<Slot> none;
+    if (slot.parts) return *slot.parts;
+    if (IsPlain(slot) && slot.value->kind == Kind::kList && slot.value->items.empty()) return none;
+    throw Refuse("is corrupt: a call has no arguments");
+  }
+
+  // ('storage', type, key, device, number of elements)
+  void PushStorage(const Slot& slot) {
+    const std::vector<Slot>& parts = ArgumentsOf(slot);
+    if (parts.size() != 5 || parts[1].role != Slot::Role::kName || TextOf(parts[0]) != "storage")
+      throw Refuse("is corrupt: a storage is not described as PyTorch does");
+    Slot storage{.role = Slot::Role::kStorage,
+                 .value = nullptr,
+                 .parts = nullptr,
+                 .name = prefix_ + "data/" + TextOf(parts[2]),
+                 .type = {}};
+    for (const StorageName& known : kStorages) {
+      if (parts[1].name != known.name) continue;
+      storage.type = known.type;
+      storage.typed = true;
+    }
+    if (!storage.typed && parts[1].name != "torch.storage UntypedStorage")
+      throw Refuse("is corrupt: a storage is not described as PyTorch does");
+    Push(storage);
+  }
+
+  void Reduce() {
+    const Slot arguments = Pop(), function = Pop();
+    if (function.role != Slot::Role::kName) throw Refuse("is corrupt: it calls what is no function");
+    const std::vector<Slot>& parts = ArgumentsOf(arguments);
+    if (function.name == "collections OrderedDict" && parts.empty()) return PushNew(Kind::kDictionary);
+    const bool version3 = function.name == "torch._utils _rebuild_tensor_v3";
+    if ((function.name != "torch._utils _rebuild_tensor_v2" && !version3) ||
+        parts.size() < (version3 ? 7 : 6) || parts[0].role != Slot::Role::kStorage || !IsPlain(parts[2]) ||
+        !IsPlain(parts[3])) {
+      throw Refuse("is corrupt: a tensor is not described as PyTorch does");
+    }
+    TorchValue value;
+    value.kind = Kind::kTensor;
+    value.tensor = std::make_unique<TorchTensor>();
+    TorchTensor& tensor = *value.tensor;
+    std::optional<IntegerType> type;
+    if (parts[0].typed) type = parts[0].type;
+    if (version3 && parts[6].role == Slot::Role::kName) {
+      for (const StorageName& known : kStorages) {
+        if (parts[6].name == known.name) type = known.type;
+      }
+    }
+    if (!type) throw Refuse("holds a tensor whose type is not one of integers");
+    tensor.type = *type;
+    tensor.storage = parts[0].name;
+    bool good = true;
+    const int64_t offset = IntegerOf(parts[1].value, &good);
+    std::vector<uint64_t> strides;
+    for (const TorchValue* item : parts[2].value->items)
+      tensor.shape.push_back(static_cast<uint64_t>(IntegerOf(item, &good)));
+    for (const TorchValue* item : parts[3].value->items)
+      strides.push_back(static_cast<uint64_t>(IntegerOf(item, &good)));
+    if (!good || strides.size() != tensor.shape.size())
+      throw Refuse("is corrupt: a tensor's shape is impossible");
+    const ZipEntry* entry = archive_.Find(tensor.storage);
+    if (entry == nullptr) throw Refuse("is corrupt: storage " + tensor.storage + " is missing");
+    const uint64_t elements = entry->content_bytes / static_cast<uint64_t>(tensor.type.bytes);
+    uint64_t count = 1;
+    for (const uint64_t size : tensor.shape) {
+      if (size != 0 && count > elements / size)
+        throw Refuse("is corrupt: a tensor is larger than its storage");
+      count *= size;
+    }
+    if (static_cast<uint64_t>(offset) > elements || count > elements - static_cast<uint64_t>(offset))
+      throw Refuse("is corrupt: a tensor is larger than its storage");
+    uint64_t stride = 1;
+    for (size_t i = tensor.shape.size(); i-- > 0; stride *= tensor.shape[i]) {
+      if (tensor.shape[i] > 1 && strides[i] != stride && count > 0)
+        throw Refuse("holds a tensor that is not contiguous: save tensor.contiguous()");
+    }
+    tensor.offset_bytes = static_cast<uint64_t>(offset) * static_cast<uint64_t>(tensor.type.bytes);
+    PushValue(std::move(value));
+  }
+
+  ByteParser parser_;
+  const ZipArchive& archive_;
+  const std::string prefix_;
+  std::vector<Slot> stack_;
+  std::map<size_t, Slot> memo_;
+  TorchTree tree_;
+};
+
+}  // namespace
+
+const TorchValue* TorchValue::Find(const std::string& key) const {
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (keys[i] == key) return items[i];
+  }
+  return nullptr;
+}
+
+TorchTree ReadTorchFile(const ZipArchive& archive) {
+  const ZipEntry* pickle = nullptr;
+  for (const ZipEntry& entry : archive.entries()) {
+    if (entry.name.ends_with("/data.pkl")) pickle = &entry;
+  }
+  if (pickle == nullptr)
+    throw BadInputAt(0, archive.name(), "is no file of torch.save: it holds no data.pkl");
+  if (pickle->content_bytes > kMaxPickleBytes) {
+    throw BadInputAt(pickle->offset, archive.name(),
+                     "holds more than 16 MiB of structure: save tensors, not lists of numbers");
+  }
+  const std::string prefix = pickle->name.substr(0, pickle->name.size() - std::string("data.pkl").size());
+  if (const ZipEntry* order = archive.Find(prefix + "byteorder")) {
+    if (AsText(archive.Stored(*order)) != "little")
+      throw BadInputAt(order->offset, archive.name(), "is big-endian");
+  }
+  return Unpickler(archive.Stored(*pickle), archive, prefix).Run();
+}
+
+}  // namespace trainwright

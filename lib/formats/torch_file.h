@@ -1,0 +1,54 @@
+/// Reading what `torch.save` writes, as data: a zip archive of tensors and a pickle that says how they are
+/// nested.
+///
+/// A pickle is a program for a small stack machine that may call any function of Python. This reader runs
+/// none: of the machine it has the instructions that lists, tuples, dictionaries, texts, numbers and tensors
+/// of integers need, knows the handful of names that PyTorch spells those tensors with, and refuses every
+/// other name and instruction by name. \source PyTorch 2.11, torch/serialization.py (layout of the archive);
+/// Python 3, pickletools (instructions)
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/formats/id_array.h"
+#include "lib/formats/zip_archive.h"
+
+namespace trainwright {
+
+/// A row-major tensor of integers.
+struct TorchTensor {
+  IntegerType type;
+  std::vector<uint64_t> shape;
+  std::string storage;        ///< its entry in the archive
+  uint64_t offset_bytes = 0;  ///< of the first element in the storage
+};
+
+/// A value of a pickle.
+struct TorchValue {
+  enum class Kind { kOther, kInteger, kText, kTensor, kList, kDictionary };
+  Kind kind = Kind::kOther;  ///< kOther: none, truth values and floats
+  int64_t integer = 0;
+  std::string text;
+  std::unique_ptr<TorchTensor> tensor;   ///< of kTensor
+  std::vector<const TorchValue*> items;  ///< of lists and tuples; values of dictionaries; never nullptr
+  std::vector<std::string> keys;         ///< of dictionaries, one a value
+  /// The value of a key, or nullptr.
+  const TorchValue* Find(const std::string& key) const;
+};
+
+/// Values may hold each other in circles: do not follow them without end.
+struct TorchTree {
+  std::deque<TorchValue> values;
+  const TorchValue* root = nullptr;
+};
+
+/// Memory: some 100 times the pickle, which has at most 16 MiB; tensors stay in the archive.
+/// \throws Error{kBadInput}: not such an archive; a name, instruction, type or layout that is not read
+TorchTree ReadTorchFile(const ZipArchive& archive);
+
+}  // namespace trainwright

@@ -1,0 +1,67 @@
+/// The fp32 gradients of a model's trained parameters, in memory all at once or, offloaded, a segment at a time.
+///
+/// Parameters of one layer are a segment, and the backward pass works on one layer after the other. Offloaded,
+/// the memory of the largest segment serves all: whoever asks for a segment's gradients brings them in and puts
+/// away those of the segment before. The numbers are the same bit for bit. Not thread-safe.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lib/device/offload_store.h"
+
+namespace trainwright {
+
+class GradientBuffer {
+ public:
+  /// Elements [begin, end) of the flat layout.
+  struct Segment {
+    int64_t begin = 0, end = 0;
+    bool written = false;  ///< offloaded: whether the store has it; else it is zero
+  };
+  /// \param segments one behind the other from 0 on; may be none
+  /// \param options where the gradients lie
+  void SetLayout(std::vector<Segment> segments, const at::TensorOptions& options);
+  /// Puts the segments that are not worked on into a store of size_bytes(). Before the first use.
+  void Offload(std::unique_ptr<OffloadStore> store);
+  const OffloadStore* store() const { return store_.get(); }
+
+  /// The gradients of elements that lie in one segment; offloaded, good until another segment is asked for.
+  /// \throws Error{kIo} offloaded
+  at::Tensor View(int64_t offset, int64_t size);
+  /// All of them. Not offloaded.
+  at::Tensor& Whole();
+  /// Whether memory has been taken.
+  bool allocated() const { return buffer_.defined(); }
+  void Zero();
+  /// Calls `visit` with one part of the gradients after the other, and the place of its first element. Offloaded,
+  /// what it changes is lost. \throws Error{kIo} offloaded
+  void ForEachPart(const std::function<void(int64_t begin, at::Tensor& gradients)>& visit);
+
+  /// Of all gradients.
+  int64_t size_bytes() const;
+  /// Of the memory that they take, or will take.
+  int64_t memory_bytes() const;
+
+ private:
+  int64_t num_elements() const { return segments_.empty() ? 0 : segments_.back().end; }
+  void Allocate();
+  at::Tensor WindowOf(const Segment& segment) { return buffer_.narrow(0, 0, segment.end - segment.begin); }
+  /// Makes a segment the one in the window.
+  void BringIn(size_t index);
+  /// Stores the segment in the window if there is one.
+  void PutAway();
+
+  std::vector<Segment> segments_;
+  at::TensorOptions options_;
+  std::unique_ptr<OffloadStore> store_;
+  at::Tensor buffer_;
+  std::optional<size_t> in_window_;
+};
+
+}  // namespace trainwright

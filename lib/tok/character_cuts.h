@@ -1,0 +1,52 @@
+/// Between which neighbouring characters a text may be cut without changing what a SentencePiece BPE model
+/// makes of it.
+///
+/// A merge across two neighbouring characters makes a piece that holds them side by side, and a user-defined
+/// piece is found only where all its characters stand. So between two characters that no piece holds side by
+/// side nothing reaches across, and what is left of them and right of them is encoded by itself. (Ties
+/// between merges of one score are broken leftmost, which the parts agree on.)
+///
+/// Without byte fallback, a run of unknown characters becomes one <unk>: nothing is cut between two of those.
+/// Immutable after construction and thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lib/tok/sentencepiece_model.h"
+
+namespace trainwright {
+
+class CharacterCuts {
+ public:
+  explicit CharacterCuts(const SentencePieceModel& model);
+
+  bool MayCut(uint32_t left, uint32_t right) const {
+    if ((left | right) < 0x80) return ascii_[right << 8 | left] != 0;
+    return MayCutFolded(Fold(left), Fold(right));
+  }
+
+  /// How many bytes AsciiCuts reads.
+  static constexpr size_t kBlock = 64;
+  /// Bit i tells that the text may be cut before byte i of the 64 from `begin`. The bit of the first byte is
+  /// 0, and so are those from the first byte on that is not ASCII.
+  uint64_t AsciiCuts(const char* begin) const;
+
+  /// Space and U+2581 are the same to a model, unless it says otherwise.
+  uint32_t Fold(uint32_t code_point) const { return code_point == ' ' ? space_ : code_point; }
+
+ private:
+  enum Kind : uint8_t { kHasRight = 1, kHasLeft = 2, kKnown = 4 };
+  bool MayCutFolded(uint32_t left, uint32_t right) const;
+  void AddBigram(uint32_t left, uint32_t right);
+  bool IsBigram(uint32_t left, uint32_t right) const;
+
+  uint32_t space_;
+  bool unknown_characters_join_;
+  std::vector<uint8_t> kinds_;     // of every code point
+  std::vector<uint64_t> bigrams_;  // hash table of left << 32 | right; 0 is empty
+  size_t bigram_count_ = 0;
+  std::vector<uint8_t> ascii_;  // whether to cut, by right << 8 | left
+};
+
+}  // namespace trainwright
