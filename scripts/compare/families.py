@@ -60,14 +60,19 @@ def run(*command):
     return result.stdout
 
 
-def logits_difference(model, dump):
+def spans_of(dump, values):
+    starts = dump["span_starts"].tolist()
+    return [values[begin:end] for begin, end in zip(starts, starts[1:])]
+
+
+def logits_of(model, dump):
     """Of each span, alone."""
-    starts, worst = dump["span_starts"].tolist(), 0.0
     with torch.no_grad():
-        for begin, end in zip(starts, starts[1:]):
-            theirs = model(dump["tokens"][None, begin:end]).logits[0].float()
-            worst = max(worst, (theirs - dump["logits"][begin:end]).abs().max().item())
-    return worst
+        return [model(ids[None]).logits[0].float() for ids in spans_of(dump, dump["tokens"])]
+
+
+def largest_difference(some, others):
+    return max((a - b).abs().max().item() for a, b in zip(some, others))
 
 
 def gradient_of(model, samples):
@@ -93,15 +98,16 @@ def compare(name, builder, shape, dtype, scratch):
     make_fixtures.randomize(model)
     model.to(DTYPES[dtype]).save_pretrained(folder)
     model = opened(folder, torch.float32)  # anew: .to() rounds the frequencies of rotary positions, too
-    row = {"model": name, "file": dtype}
+    row, reference = {"model": name, "file": dtype}, None
     for precision, flag in (("fp32", "no"), ("bf16", "bf16")):
         path = str(scratch / "logits.safetensors")
         run("evaluate", "--quiet", "--checkpoint", str(folder), "--data", str(scratch / "shards"), "--seq", str(SEQUENCE),
             "--batch", "2", "--mixed-precision", flag, "--logits", path)
         dump = load_file(path)
-        row[f"logits_{precision}"] = logits_difference(model, dump)
+        reference = reference or logits_of(model, dump)
+        row[f"logits_{precision}"] = largest_difference(spans_of(dump, dump["logits"]), reference)
         row["largest_logit"] = dump["logits"].abs().max().item()
-    row["transformers_bf16"] = logits_difference_between(opened(folder, torch.bfloat16), model, dump)
+    row["transformers_bf16"] = largest_difference(logits_of(opened(folder, torch.bfloat16), dump), reference)
 
     out = scratch / f"{name}-{dtype}-run"
     trained = min(SEQUENCE, model.config.max_position_embeddings)
@@ -123,15 +129,6 @@ def compare(name, builder, shape, dtype, scratch):
     with torch.no_grad():
         row["reloaded_equal"] = torch.equal(model(ids).logits, again(ids).logits)
     return row
-
-
-def logits_difference_between(model, reference, dump):
-    starts, worst = dump["span_starts"].tolist(), 0.0
-    with torch.no_grad():
-        for begin, end in zip(starts, starts[1:]):
-            ids = dump["tokens"][None, begin:end]
-            worst = max(worst, (model(ids).logits.float() - reference(ids).logits).abs().max().item())
-    return worst
 
 
 def holds(row):

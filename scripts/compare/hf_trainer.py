@@ -27,7 +27,7 @@ import transformers  # noqa: E402
 imported_unix_s = time.time()
 
 import sample_order  # noqa: E402
-from pytorch_loop import learning_rate  # noqa: E402
+from pytorch_loop import adamw, learning_rate  # noqa: E402
 
 
 class Samples(torch.utils.data.Dataset):
@@ -81,10 +81,7 @@ def main():
     held = Samples([sample for sample in sample_order.stored_samples(sample_order.read_chunks(options.evaluation), length)
                     if len(sample[0][0]) == length])
     model = transformers.AutoModelForCausalLM.from_pretrained(options.init, dtype=torch.float32)
-    optimizer = torch.optim.AdamW(
-        [{"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": plan["weight_decay"]},
-         {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0}],
-        lr=1.0, betas=(plan["beta1"], plan["beta2"]), eps=plan["epsilon"], fused=True)
+    optimizer = adamw(model, plan, lr=1.0, fused=True)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: learning_rate(plan, step))
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:

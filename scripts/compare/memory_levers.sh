@@ -30,15 +30,16 @@ run none --batch "$batch"
 run selective --batch "$batch" --checkpoint-activations selective
 run full --batch "$batch" --checkpoint-activations full
 run offload --batch "$batch" --offload activations --offload-dir .
+run offload-gradients --batch "$batch" --offload gradients --offload-dir .
 run full-and-offload --batch "$batch" --checkpoint-activations full --offload activations --offload-dir .
 run bf16-states --batch "$batch" --optimizer-states bf16
 run accumulation --batch 1 --accum "$batch"
 run accumulation-and-full --batch 1 --accum "$batch" --checkpoint-activations full
 run accumulation-full-and-bf16-states --batch 1 --accum "$batch" --checkpoint-activations full --optimizer-states bf16
-run all --batch 1 --accum "$batch" --checkpoint-activations full --offload activations --offload-dir . \
+run all --batch 1 --accum "$batch" --checkpoint-activations full --offload all --offload-dir . \
   --optimizer-states bf16
 same() { cmp -s "$1.sha256" "$2.sha256" || die "the weights after '$2' are not those after '$1'"; }
-for name in selective full offload full-and-offload; do same none $name; done
+for name in selective full offload offload-gradients full-and-offload; do same none $name; done
 same accumulation accumulation-and-full
 same accumulation-full-and-bf16-states all
 
@@ -48,15 +49,15 @@ python3 - << 'PYTHON'
 import json
 import statistics
 
-print("| lever | moments, MB | activations, MB | parts in all, MB | measured peak, MB | parts / peak | step, ms: median (lowest) | moved a step, MB out + in, ms |")
-print("|---|---|---|---|---|---|---|---|")
-for name in ("none", "selective", "full", "offload", "full-and-offload", "bf16-states", "accumulation", "accumulation-and-full",
+print("| lever | moments, MB | gradients, MB | activations, MB | parts in all, MB | measured peak, MB | parts / peak | step, ms: median (lowest) | moved a step, MB out + in, ms |")
+print("|---|---|---|---|---|---|---|---|---|")
+for name in ("none", "selective", "full", "offload", "offload-gradients", "full-and-offload", "bf16-states", "accumulation", "accumulation-and-full",
              "accumulation-full-and-bf16-states", "all"):
     with open(f"{name}.jsonl", encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
     times = [r["step_time_s"] * 1e3 for r in records if r["type"] == "step"][1:]
     memory = records[-1]["memory_bytes"]
-    sizes = " | ".join(f"{memory[part] / 1e6:.0f}" for part in ("optimizer", "activations", "total", "peak"))
+    sizes = " | ".join(f"{memory[part] / 1e6:.0f}" for part in ("optimizer", "grads", "activations", "total", "peak"))
     share = 100 * memory["total"] / memory["peak"]
     moved, steps = records[-1].get("offload"), len(times) + 1
     offload = "-"

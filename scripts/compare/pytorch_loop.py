@@ -29,6 +29,15 @@ def learning_rate(plan, step):
     return plan["lr"] * (floor + (1 - floor) * 0.5 * (1 + math.cos(math.pi * progress)))
 
 
+def adamw(model, plan, **options):
+    """The plan's optimizer: norms and biases do not decay."""
+    matrices = [p for p in model.parameters() if p.dim() >= 2]
+    vectors = [p for p in model.parameters() if p.dim() < 2]
+    return torch.optim.AdamW([{"params": matrices, "weight_decay": plan["weight_decay"]},
+                              {"params": vectors, "weight_decay": 0.0}],
+                             betas=(plan["beta1"], plan["beta2"]), eps=plan["epsilon"], **options)
+
+
 def loss_sum(model, samples, dtype):
     """Summed cross-entropy and number of labels. Each span of a document is a row of its own, so that no attention
     crosses a document and positions start at 0; the padding on the right has no label and is seen by no token."""
@@ -75,11 +84,7 @@ def main():
     validation = sample_order.stored_samples(sample_order.read_chunks(options.val), sequence)
 
     model = LlamaForCausalLM.from_pretrained(options.init, dtype=torch.float32, attn_implementation="sdpa")
-    matrices = [p for p in model.parameters() if p.dim() >= 2]
-    vectors = [p for p in model.parameters() if p.dim() < 2]
-    optimizer = torch.optim.AdamW([{"params": matrices, "weight_decay": plan["weight_decay"]},
-                                   {"params": vectors, "weight_decay": 0.0}],
-                                  betas=(plan["beta1"], plan["beta2"]), eps=plan["epsilon"])
+    optimizer = adamw(model, plan)
 
     before, labels = evaluate(model, validation, dtype)
     start, tokens = time.monotonic(), 0

@@ -3,6 +3,7 @@
 Written from the comments of lib/data/sample_stream.h and lib/base/rng.h, in the plainest way, so that the comparisons
 in this folder do not rest on the code that they check.
 """
+import itertools
 import json
 
 MASK = (1 << 64) - 1
@@ -94,17 +95,60 @@ def stored_samples(chunks, sequence_tokens):
     return [sample for chunk in chunks for sample in cut_chunk(chunk, sequence_tokens)]
 
 
-def training_samples(chunks, sequence_tokens, seed, window_chunks=64):
-    """The endless stream of samples that a run trains on."""
-    epoch = 0
+def chunk_order_key(seed, number, sweep, stream="chunk order"):
+    """The key of a pass over the set of that number."""
+    key = rng_key(seed, stream, sweep)
+    return rng_bits(key, number) if number else key
+
+
+def shuffled_chunks(chunks, key, block_chunks=1):
+    """A whole pass over a set: its blocks in the order of the key, the short one at a place of its own."""
+    blocks, left = divmod(chunks, block_chunks)
+    order = permutation(blocks, key) if blocks else []
+    parts = [list(range(block * block_chunks, (block + 1) * block_chunks)) for block in order]
+    if left:
+        parts.insert(rng_bits(key, chunks) % (blocks + 1), list(range(blocks * block_chunks, chunks)))
+    return [chunk for part in parts for chunk in part]
+
+
+def drawn_set(rank, weights):
+    """Which set the slot of that rank of the whole stream is drawn from, and how many before it were."""
+    for number, weight in enumerate(weights):
+        left = sum(weights[number:])
+        before = rank * weight // left
+        if (rank + 1) * weight // left > before:
+            return number, before
+        rank -= before
+    raise AssertionError("the last set takes what the others leave")
+
+
+def chunk_stream(sizes, seed, weights=None, block_chunks=1):
+    """The endless stream of (set, pass, place, chunk of the set): one for each slot."""
+    rank, passes = 0, {}
     while True:
-        chunk_order = permutation(len(chunks), rng_key(seed, "chunk order", epoch))
-        windows = range(0, len(chunks), window_chunks)
-        for window, begin in enumerate(windows):
+        number, count = drawn_set(rank, weights or sizes)
+        sweep, place = divmod(count, sizes[number])
+        if passes.get(number, (None, None))[0] != sweep:
+            key = chunk_order_key(seed, number, sweep)
+            passes[number] = (sweep, shuffled_chunks(sizes[number], key, block_chunks))
+        yield number, sweep, place, passes[number][1][place]
+        rank += 1
+
+
+def substitutes(chunks, seed, number, sweep, place):
+    """The chunks of the set of that number that are tried, in this order, for one that cannot be read."""
+    order = permutation(chunks, chunk_order_key(seed, number, sweep, "substitutes"))
+    return order[place:] + order[:place]
+
+
+def training_samples(chunks, sequence_tokens, seed, window_chunks=64):
+    """The endless stream of samples that a run trains on, of one set without blocks."""
+    order = chunk_stream([len(chunks)], seed)
+    for epoch in itertools.count():
+        for window, begin in enumerate(range(0, len(chunks), window_chunks)):
             stored = []
-            for slot in chunk_order[begin:begin + window_chunks]:
-                stored += cut_chunk(chunks[slot], sequence_tokens)
+            for _ in range(begin, min(begin + window_chunks, len(chunks))):
+                stored += cut_chunk(chunks[next(order)[-1]], sequence_tokens)
             key = rng_bits(rng_key(seed, "sample order", epoch), window)
-            for index in permutation(len(stored), key):
+            for index in permutation(len(stored), key) if stored else []:
                 yield stored[index]
-        epoch += 1

@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
-# Tokenizes real text with this suite and with its peers, one thread each: MB of text for a CPU second, and whether the
-# ids are the same.
+# Tokenizes real text with this suite and with its peers: MB of text for a CPU second, cold and warm, on one thread and on
+# two, whether the ids are the same, what a pipe into pack costs, and where the time goes.
 #
 # usage: scripts/compare/tokenize.sh [--rounds N] OUT
 #
-#   --rounds N   interleaved repetitions of every contestant, each in a process of its own (default: 3)
+#   --rounds N   interleaved repetitions of every contestant, each in a process of its own (default: 5)
 #   OUT          writes OUT.json and OUT.md
 #
-# PYTHON names a Python with scripts/compare/tokenize.requirements.txt; TRAINWRIGHT_TEST_DATA the folder of real data
-# (tokenizers/ and bench/). See tokenize_side_by_side.py for what is timed.
+# Peers come from scripts/compare/tokenize.requirements.txt, installed into build/compare/tokenize; PYTHON names another
+# Python that has them. spm_encode is Debian's package sentencepiece (SPM_ENCODE names another). perf, when it is there,
+# says where the time goes. TRAINWRIGHT_TEST_DATA is the folder of real data (tokenizers/ and bench/). See
+# tokenize_side_by_side.py for what is timed. Takes under 12 minutes on a quiet machine.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/common.sh
 source scripts/common.sh
 
-python=${PYTHON:-python3} rounds=3 out=
+python=${PYTHON:-} rounds=5 out=
 while [[ $# -gt 0 ]]; do
   case $1 in
     --rounds) rounds=$2; shift 2 ;;
@@ -24,8 +26,19 @@ while [[ $# -gt 0 ]]; do
 done
 [[ $out ]] || die "OUT is missing" "scripts/compare/tokenize.sh --help"
 : "${TRAINWRIGHT_TEST_DATA:?the folder with tokenizers/ and bench/}"
+if [[ -z $python ]]; then
+  python=build/compare/tokenize/bin/python
+  if [[ ! -x $python ]]; then
+    say "installing the peers into build/compare/tokenize"
+    python3 -m venv build/compare/tokenize
+    "$python" -m pip install --quiet -r scripts/compare/tokenize.requirements.txt
+  fi
+fi
 "$python" -c 'import tokenizers, tiktoken, sentencepiece, gigatoken, fastokens' 2> /dev/null ||
   die "$python lacks a peer" "see scripts/compare/tokenize.requirements.txt; PYTHON names another Python"
-ninja -C build/release encode_speed pretokenize > /dev/null
+spm_encode=${SPM_ENCODE:-spm_encode}
+command -v "$spm_encode" > /dev/null || die "there is no $spm_encode" "apt install sentencepiece, or SPM_ENCODE=PROGRAM"
+ninja -C build/release encode_speed pretokenize pack > /dev/null
 "$python" scripts/compare/tokenize_side_by_side.py --data "$TRAINWRIGHT_TEST_DATA" --rounds "$rounds" --out "$out" \
-  --encode-speed build/release/tests/encode_speed --pretokenize build/release/bin/pretokenize
+  --encode-speed build/release/tests/encode_speed --pretokenize build/release/bin/pretokenize --pack build/release/bin/pack \
+  --spm-encode "$spm_encode"

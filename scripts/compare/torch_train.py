@@ -28,7 +28,7 @@ imported_unix_s = time.time()
 
 import sample_order  # noqa: E402
 import torch_models  # noqa: E402
-from pytorch_loop import learning_rate  # noqa: E402
+from pytorch_loop import adamw, learning_rate  # noqa: E402
 
 
 def clip_by_norm_in_double(model, clip):
@@ -57,10 +57,7 @@ def main():
     if options.double:
         model = model.double()
     run = torch.compile(model) if options.compile else model
-    optimizer = torch.optim.AdamW(
-        [{"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": plan["weight_decay"]},
-         {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0.0}],
-        betas=(plan["beta1"], plan["beta2"]), eps=plan["epsilon"], fused=True)
+    optimizer = adamw(model, plan, fused=True)
     losses, times, first_unix_s = [], [], None
     for step in range(options.steps):
         begin = time.monotonic()

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Reads packed tokens in shuffled order with this suite's loader and with its peers: tokens for a CPU second.
+#
+# usage: scripts/compare/loader.sh [--rounds N] [--tokens N] OUT
+#
+#   --rounds N   interleaved repetitions of every contestant, each in a process of its own (default: 5)
+#   --tokens N   read by each (default: 20000000)
+#   OUT          writes OUT.json and OUT.md
+#
+# PYTHON names a Python with scripts/compare/loader.requirements.txt; TRAINWRIGHT_TEST_DATA the folder of real data
+# (tokenizers/ and bench/). See loader_side_by_side.py for what is timed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=scripts/common.sh
+source scripts/common.sh
+
+python=${PYTHON:-python3} rounds=5 tokens=20000000 out=
+while [[ $# -gt 0 ]]; do
+  case $1 in
+    --rounds) rounds=$2; shift 2 ;;
+    --tokens) tokens=$2; shift 2 ;;
+    -h | --help) print_usage; exit ;;
+    *) out=$1; shift ;;
+  esac
+done
+[[ $out ]] || die "OUT is missing" "scripts/compare/loader.sh --help"
+: "${TRAINWRIGHT_TEST_DATA:?the folder with tokenizers/ and bench/}"
+"$python" -c 'import numpy, torch' 2> /dev/null ||
+  die "$python lacks a peer" "see scripts/compare/loader.requirements.txt; PYTHON names another Python"
+ninja -C build/release loader_speed pretokenize pack > /dev/null
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+tools=build/release/bin
+zstd -dcq "$TRAINWRIGHT_TEST_DATA/bench/english-32MB.jsonl.zst" |
+  "$tools/pretokenize" -q --format jsonl --tokenizer "$TRAINWRIGHT_TEST_DATA/tokenizers/mistral-v1.model" > "$work/stream"
+for chunk in 2048 32768; do
+  "$tools/pack" -q --mode concat --chunk "$chunk" -o "$work/shards-$chunk/" < "$work/stream"
+done
+"$tools/pack" --cat --json "$work/shards-2048" > "$work/chunks.jsonl"
+"$python" scripts/compare/loader_side_by_side.py --work "$work" --rounds "$rounds" --tokens "$tokens" --out "$out" \
+  --loader-speed build/release/tests/loader_speed
