@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -22,7 +23,8 @@ ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(std::string kind, std::string conte
       merges_(json_.byte_ids, json_.merges),
       raw_tokens_(json_.added_tokens, false),
       normalized_tokens_(json_.added_tokens, true),
-      classes_(CharacterClasses()) {
+      classes_(CharacterClasses()),
+      read_block_(SupportedReadAsciiBlocks().back()) {
   identity_.kind = std::move(kind);
   identity_.sha256 = Sha256Of(AsBytes(content));
   identity_.vocab_size = static_cast<uint32_t>(json_.tokens.size());
@@ -154,33 +156,42 @@ void ByteLevelBpeTokenizer::EncodeCut(std::string_view text, Worker* worker,
                                       std::vector<uint32_t>* ids) const {
   size_t digit_size = 0;
   size_t stretch_end = cut_digits ? FindDigit(text, 0, &digit_size) : text.size();
+  constexpr int kNotAscii = 0xFF;
   PieceMemo& memo = worker->memo;
   PieceLookups lookups;
   for (size_t begin = 0; begin < text.size();) {
-    const auto add = [&](size_t size, bool readable) {
-      lookups.Add(memo, text.data() + begin, size, readable);
+    const auto add = [&](size_t size) {
+      lookups.Add(memo, text.data() + begin, size, text.size() - begin >= PieceMemo::kReach);
       begin += size;
     };
-    while (lookups.room() > 0 && begin < text.size()) {
-      if (stretch_end - begin >= kAsciiBlock + PieceMemo::kReach && lookups.room() >= kAsciiBlock) {
-        if (uint64_t ends = AsciiPieceEnds<rule>(text.data() + begin); ends != 0) {
-          for (const size_t block = begin; ends != 0; ends &= ends - 1) {
-            add(block + static_cast<size_t>(std::countr_zero(ends)) - begin, true);
-          }
-          continue;
+    // The ends of pieces behind `from`, of the stretch alone; 0 where PieceEnd must say.
+    const auto ends_behind = [&](size_t from) -> uint64_t {
+      if (rule == CutRule::kNone || from == stretch_end || static_cast<uint8_t>(text[from]) >= 0x80) return 0;
+      const char* bytes = text.data() + from;
+      char padded[AsciiBlock::kBytes];
+      if (stretch_end - from < AsciiBlock::kBytes) {
+        std::memset(padded, kNotAscii, sizeof(padded));
+        std::memcpy(padded, bytes, stretch_end - from);
+        bytes = padded;
+      }
+      return AsciiPieceEnds<rule>(read_block_(bytes), bytes);
+    };
+    while (lookups.room() >= AsciiBlock::kBytes && begin < text.size()) {
+      if (uint64_t ends = ends_behind(begin); ends != 0) {
+        for (const size_t block = begin; ends != 0; ends &= ends - 1) {
+          add(block + static_cast<size_t>(std::countr_zero(ends)) - begin);
         }
+        continue;
       }
       size_t size = 0;
-      const bool roomy = stretch_end - begin >= kAsciiReach;
       if (cut_digits && begin == stretch_end) {
         size = digit_size;
         stretch_end = FindDigit(text, begin + size, &digit_size);
       } else {
         // To a stretch, the digit behind it is as good as the end of the text.
-        if (roomy) size = AsciiPieceSize<rule>(text.data() + begin);
-        if (size == 0) size = PieceEnd(rule, text.substr(0, stretch_end), begin, classes_) - begin;
+        size = PieceEnd(rule, text.substr(0, stretch_end), begin, classes_) - begin;
       }
-      add(size, roomy);
+      add(size);
     }
     lookups.Flush(memo, ids, [&](const PieceMemo::Key& key, std::string_view piece) {
       EncodePiece(key, piece, worker, ids);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lib/tok/added_token_matcher.h"
+#include "lib/tok/ascii_block.h"
 #include "lib/tok/byte_pair_merges.h"
 #include "lib/tok/piece_memo.h"
 #include "lib/tok/tokenizer.h"
@@ -76,6 +77,7 @@ class ByteLevelBpeTokenizer final : public Tokenizer {
   std::vector<SpecialToken> special_tokens_;
   std::unordered_map<std::string_view, uint32_t> whole_pieces_;  // with ignore_merges
   const uint8_t* classes_;
+  ReadAsciiBlockFunction read_block_;
   mutable WorkerPool<Worker> workers_;
 };
 

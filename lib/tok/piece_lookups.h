@@ -13,7 +13,7 @@ namespace trainwright {
 /// the next Flush.
 class PieceLookups {
  public:
-  static constexpr size_t kGroup = 128;
+  static constexpr size_t kGroup = 192;
 
   /// How many pieces can be added before Flush.
   size_t room() const { return kGroup - count_; }

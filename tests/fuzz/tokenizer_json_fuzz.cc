@@ -15,12 +15,9 @@ void CheckCuts(std::string_view text) {
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = PieceEnd(rule, text, begin, CharacterClasses());
     TRAINWRIGHT_CHECK(end > begin && end <= text.size());
-    if (text.size() - begin >= kAsciiReach) {
-      const size_t size = AsciiPieceSize<rule>(text.data() + begin);
-      TRAINWRIGHT_CHECK(size == 0 || begin + size == end);
-    }
-    if (text.size() - begin >= kAsciiBlock) {
-      uint64_t ends = AsciiPieceEnds<rule>(text.data() + begin);
+    if (text.size() - begin >= AsciiBlock::kBytes) {
+      const char* const bytes = text.data() + begin;
+      uint64_t ends = AsciiPieceEnds<rule>(SupportedReadAsciiBlocks().back()(bytes), bytes);
       for (size_t at = begin; ends != 0; ends &= ends - 1) {
         at = PieceEnd(rule, text, at, CharacterClasses());
         TRAINWRIGHT_CHECK(at == begin + static_cast<size_t>(std::countr_zero(ends)));
