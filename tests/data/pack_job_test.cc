@@ -12,6 +12,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -467,6 +468,20 @@ TEST(PackJobTest, AKilledRunLeavesTheFormerSetReadable) {
   EXPECT_EQ(ReadFile(folder.path("file")), "old");
 }
 
+/// \returns whether another process finished the job in so much time
+bool PacksBeforeItIsKilled(const PackJobOptions& options, std::chrono::milliseconds time) {
+  const pid_t child = fork();
+  if (child == 0) {
+    Pack(options);
+    _exit(0);
+  }
+  std::this_thread::sleep_for(time);
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status);
+}
+
 TEST(PackJobTest, KilledAtAnyMomentTheFolderHoldsTheOldSetOrTheNew) {
   const TemporaryFolder folder;
   WriteFile(folder.path("a"), Stream(SomeDocuments(17, 3000, 60)));
@@ -481,16 +496,7 @@ TEST(PackJobTest, KilledAtAnyMomentTheFolderHoldsTheOldSetOrTheNew) {
   int finished = 0;
   for (int round = 0; round < 40; ++round) {
     options.inputs = {folder.path(round % 2 == 0 ? "b" : "a")};
-    const pid_t child = fork();
-    if (child == 0) {
-      Pack(options);
-      _exit(0);
-    }
-    usleep(static_cast<useconds_t>(1000 * round));
-    kill(child, SIGKILL);
-    int status = 0;
-    waitpid(child, &status, 0);
-    finished += WIFEXITED(status) ? 1 : 0;
+    finished += PacksBeforeItIsKilled(options, std::chrono::milliseconds(round)) ? 1 : 0;
     EXPECT_TRUE(legal.contains(HexEncode(VerifyShards(folder.path("shards")).content_sha256)))
         << "round " << round;
   }
@@ -597,16 +603,7 @@ TEST(PackJobAppendTest, KilledAtAnyMomentTheFolderHoldsTheOldSetOrTheNew) {
   int finished = 0;
   for (int round = 0; round < 30; ++round) {
     const uint64_t before = VerifyShards(folder.path("set")).totals.chunks;
-    const pid_t child = fork();
-    if (child == 0) {
-      Pack(options);
-      _exit(0);
-    }
-    usleep(static_cast<useconds_t>(1000 * round));
-    kill(child, SIGKILL);
-    int status = 0;
-    waitpid(child, &status, 0);
-    finished += WIFEXITED(status) ? 1 : 0;
+    finished += PacksBeforeItIsKilled(options, std::chrono::milliseconds(round)) ? 1 : 0;
     const uint64_t after = VerifyShards(folder.path("set")).totals.chunks;
     EXPECT_TRUE(after == before || after == before + chunks) << "round " << round;
   }

@@ -44,10 +44,11 @@ PY
 '''
 
 
-class FetchTest(unittest.TestCase):
-    """Runs SCRIPT with the stand-in, into a cache of its own."""
+class FetchTest:
+    """What both scripts promise; runs SCRIPT with the stand-in, into a cache of its own."""
 
     SCRIPT = ""
+    OTHER_WAY = ""  # the variable that names an existing folder
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp())
@@ -74,9 +75,20 @@ class FetchTest(unittest.TestCase):
         return sorted(str(path.relative_to(self.cache)) for path in self.cache.rglob("*")
                       if path.is_file() and path.suffix != ".lock")
 
+    def test_second_run_needs_no_network(self):
+        self.fetch()
+        result = self.fetch(pip="fail")
+        self.assertEqual((result.returncode, self.downloads()), (0, 1), result.stderr)
 
-class FetchLibtorchTest(FetchTest):
+    def test_failed_download_leaves_nothing(self):
+        result = self.fetch(pip="fail")
+        self.assertEqual((result.returncode, self.kept()), (1, []))
+        self.assertRegex(result.stderr, f"hint: .*{self.OTHER_WAY}")
+
+
+class FetchLibtorchTest(FetchTest, unittest.TestCase):
     SCRIPT = "fetch_libtorch.sh"
+    OTHER_WAY = "TRAINWRIGHT_TORCH_DIR"
 
     def test_unpacks_libraries_headers_and_licences_and_nothing_else(self):
         result = self.fetch()
@@ -86,16 +98,6 @@ class FetchLibtorchTest(FetchTest):
             ".trainwright-complete", "torch/lib/libtorch_cpu.so", "torch/include/a.h", "torch-2.11.0.dist-info/LICENSE",
             "nvidia/cu13/lib/libcudart.so.13", "nvidia_cuda_runtime.dist-info/License.txt",
             "nvidia/cu13/lib/libcupti.so.13", "nvidia_cuda_cupti.dist-info/License.txt"]))
-
-    def test_second_run_needs_no_network(self):
-        self.fetch()
-        result = self.fetch(pip="fail")
-        self.assertEqual((result.returncode, self.downloads()), (0, 1), result.stderr)
-
-    def test_failed_download_leaves_nothing(self):
-        result = self.fetch(pip="fail")
-        self.assertEqual((result.returncode, self.kept()), (1, []))
-        self.assertIn("hint:", result.stderr)
 
     def test_broken_wheel_leaves_nothing(self):
         result = self.fetch(pip="broken")
@@ -133,8 +135,9 @@ class FetchLibtorchTest(FetchTest):
         self.assertIn(f"/libtorch-{version})", (SOURCE / "cmake/LibTorch.cmake").read_text())
 
 
-class FetchArrowTest(FetchTest):
+class FetchArrowTest(FetchTest, unittest.TestCase):
     SCRIPT = "fetch_arrow.sh"
+    OTHER_WAY = "TRAINWRIGHT_ARROW_DIR"
 
     def test_unpacks_the_two_libraries_their_headers_and_licences_and_nothing_else(self):
         result = self.fetch()
@@ -143,16 +146,6 @@ class FetchArrowTest(FetchTest):
         self.assertEqual(self.kept(), sorted(root + name for name in [
             ".trainwright-complete", "libarrow.so.2600", "libparquet.so.2600", "include/arrow/api.h",
             "include/parquet/api.h", "licenses/LICENSE.txt"]))
-
-    def test_second_run_needs_no_network(self):
-        self.fetch()
-        result = self.fetch(pip="fail")
-        self.assertEqual((result.returncode, self.downloads()), (0, 1), result.stderr)
-
-    def test_failed_download_leaves_nothing(self):
-        result = self.fetch(pip="fail")
-        self.assertEqual((result.returncode, self.kept()), (1, []))
-        self.assertIn("TRAINWRIGHT_ARROW_DIR", result.stderr)
 
     def test_cmake_scripts_and_pins_name_one_version(self):
         pins = (SOURCE / "scripts/arrow.requirements.txt").read_text()

@@ -6,27 +6,18 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/support.h"
+#include "tests/support/tool_test.h"
 
 namespace trainwright::test {
 namespace {
 
-class PackToolTest : public ::testing::Test {
+/// With the token stream in.tok in the folder.
+class PackToolTest : public ToolTest {
  protected:
-  /// Runs a script in an own folder that holds the token stream in.tok, with $DATA the folder of the example
-  /// data.
-  ProcessResult Shell(const std::string& script) {
-    if (!Exists("in.tok")) {
-      RunShell("pretokenize -q '" + Fixture("../examples/data") + "/tinyshakespeare.txt' -o '" +
-               folder_.path("in.tok") + "'");
-    }
-    return RunShell("set -u; export DATA='" + Fixture("../examples/data") + "'; cd '" + folder_.path() +
-                    "'\n" + script);
+  void SetUp() override {
+    const ProcessResult made = Shell("pretokenize -q $DATA/tinyshakespeare.txt -o in.tok");
+    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
   }
-  nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
-  bool Exists(const std::string& name) { return std::filesystem::exists(folder_.path(name)); }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(PackToolTest, PipeFileAndFolderHoldTheSameBytesForAnyThreads) {

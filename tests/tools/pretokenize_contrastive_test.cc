@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "tests/support/support.h"
+#include "tests/support/tool_test.h"
 
 namespace trainwright::test {
 namespace {
@@ -44,16 +44,7 @@ nlohmann::json Expected(const std::string& instruction, const std::string& text)
   return {{"instruction_tokens", 1 + before.size()}, {"ids", ids}};
 }
 
-class PretokenizeContrastiveTest : public ::testing::Test {
- protected:
-  ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export DATA='" + Fixture("../examples/data") + "'; cd '" + folder_.path() +
-                    "'\n" + script);
-  }
-  nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
-
-  TemporaryFolder folder_;
-};
+using PretokenizeContrastiveTest = ToolTest;
 
 TEST_F(PretokenizeContrastiveTest, EveryTextIsWrittenAsTheGritRecipeSaysWithItsInstructionCounted) {
   WriteFile(folder_.path("in.jsonl"), kRecords);

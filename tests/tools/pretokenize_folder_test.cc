@@ -5,20 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "tests/support/support.h"
+#include "tests/support/tool_test.h"
 
 namespace trainwright::test {
 namespace {
 
-class PretokenizeFolderTest : public ::testing::Test {
+class PretokenizeFolderTest : public ToolTest {
  protected:
-  ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; cd '" + folder_.path() + "'\n" + script);
-  }
-  uint64_t Summary(const std::string& name) {
-    return nlohmann::json::parse(ReadFile(folder_.path("summary.json"))).at(name).get<uint64_t>();
-  }
-  TemporaryFolder folder_;
+  uint64_t Summary(const std::string& name) { return Json("summary.json").at(name).get<uint64_t>(); }
 };
 
 constexpr char kInputs[] = R"sh(

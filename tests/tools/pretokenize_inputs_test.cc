@@ -2,19 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/support.h"
+#include "tests/support/tool_test.h"
 
 namespace trainwright::test {
 namespace {
 
-class PretokenizeInputsTest : public ::testing::Test {
- protected:
-  ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export DATA='" + Fixture("../examples/data") + "'; cd '" + folder_.path() +
-                    "'\n" + script);
-  }
-  TemporaryFolder folder_;
-};
+using PretokenizeInputsTest = ToolTest;
 
 /// Files whose text is their path.
 constexpr char kTree[] = R"(

@@ -9,14 +9,14 @@
 #include <random>
 #include <sstream>
 
-#include "tests/support/support.h"
+#include "tests/support/tool_test.h"
 
 namespace trainwright::test {
 namespace {
 
 using testing::HasSubstr;
 
-class PretokenizeParquetTest : public ::testing::Test {
+class PretokenizeParquetTest : public ToolTest {
  protected:
   void SetUp() override {
     unsetenv("TRAINWRIGHT_PARQUET_PLUGIN");
@@ -27,10 +27,8 @@ class PretokenizeParquetTest : public ::testing::Test {
     }
   }
   ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export F='" + Fixture("data/fixtures/parquet") + "'; cd '" + folder_.path() +
-                    "'\n" + script);
+    return ToolTest::Shell("export F=$FIXTURES/data/fixtures/parquet\n" + script);
   }
-  TemporaryFolder folder_;
 };
 
 /// The same without a plugin.

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/support.h"
+#include "tests/support/tool_test.h"
 
 namespace trainwright::test {
 namespace {
@@ -20,16 +20,7 @@ not json
 {"prompt": "7?", "response": "seven"}
 )";
 
-class PretokenizeSftTest : public ::testing::Test {
- protected:
-  ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export DATA='" + Fixture("../examples/data") + "'; cd '" + folder_.path() +
-                    "'\n" + script);
-  }
-  nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
-
-  TemporaryFolder folder_;
-};
+using PretokenizeSftTest = ToolTest;
 
 TEST_F(PretokenizeSftTest, TheBytesDoNotDependOnThreadsOrPipes) {
   const ProcessResult result = Shell(R"(

@@ -3,25 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/support.h"
+#include "tests/support/tool_test.h"
 
 namespace trainwright::test {
 namespace {
 
-class PretokenizeToolTest : public ::testing::Test {
- protected:
-  /// Runs a script in an own folder, with $DATA the folder of the example data.
-  ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export DATA='" + Fixture("../examples/data") + "'; cd '" + folder_.path() +
-                    "'\n" + script);
-  }
-  nlohmann::json Summary(const std::string& name) {
-    return nlohmann::json::parse(ReadFile(folder_.path(name)));
-  }
-  bool Exists(const std::string& name) { return std::filesystem::exists(folder_.path(name)); }
-
-  TemporaryFolder folder_;
-};
+using PretokenizeToolTest = ToolTest;
 
 TEST_F(PretokenizeToolTest, WritesIdsOfStandardInputAsJson) {
   const ProcessResult result =
@@ -76,7 +63,7 @@ TEST_F(PretokenizeToolTest, TheSummaryCountsWhatWasLeftOut) {
       "printf '{\"text\":\"ab\"}\\n\\n{\"text\":\\n{}\\n' | pretokenize --key text --on-error skip --summary "
       "s.json > out.tok");
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
-  const auto summary = Summary("s.json");
+  const auto summary = Json("s.json");
   EXPECT_EQ(summary["documents"], 1);
   EXPECT_EQ(summary["tokens"], 2);
   EXPECT_EQ(summary["source_bytes"], 2);
@@ -165,9 +152,9 @@ TEST_F(PretokenizeToolTest, MemoryDoesNotGrowWithTheInput) {
         Shell("for mb in 20 200; do yes '" + line + "' | head -c ${mb}000000 | pretokenize --on-error skip " +
               flags + " --threads 2 --summary $mb.json > /dev/null; done");
     ASSERT_EQ(result.exit_status, 0) << result.standard_error;
-    const double small = Summary("20.json")["max_memory_bytes"],
-                 large = Summary("200.json")["max_memory_bytes"];
-    EXPECT_GT(Summary("200.json")["documents"], 1000000);
+    const double small = Json("20.json")["max_memory_bytes"],
+                 large = Json("200.json")["max_memory_bytes"];
+    EXPECT_GT(Json("200.json")["documents"], 1000000);
     EXPECT_LT(large, small + (12 << 20)) << line;
   }
 }
@@ -177,7 +164,7 @@ TEST_F(PretokenizeToolTest, ALineOf200MegabytesTakesMemoryInProportion) {
       "(head -c 200000000 /dev/zero | tr '\\0' x; printf '\\nshort\\n') | pretokenize --summary s.json > "
       "/dev/null");
   ASSERT_EQ(result.exit_status, 0) << result.standard_error;
-  const auto summary = Summary("s.json");
+  const auto summary = Json("s.json");
   EXPECT_EQ(summary["documents"], 2);
   EXPECT_EQ(summary["tokens"], 200000005);
   // A byte of text, its id of 4 bytes, and half as much again of buffers.

@@ -4,22 +4,19 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/support/support.h"
+#include "tests/support/tool_test.h"
 
 namespace trainwright::test {
 namespace {
 
-class PretokenizeVerifyTest : public ::testing::Test {
+class PretokenizeVerifyTest : public ToolTest {
  protected:
   // The preloaded library comes before AddressSanitizer's, which a sanitized tool otherwise refuses.
   ProcessResult Shell(const std::string& script) {
-    return RunShell("set -u; export ASAN_OPTIONS=\"${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0\" DATA='" + Fixture("../examples/data") + "' MODELS='" +
-                    Fixture("tok/testdata") + "' LIE='" TRAINWRIGHT_LYING_SENTENCEPIECE "'; cd '" +
-                    folder_.path() + "'\n" + script);
+    return ToolTest::Shell("export ASAN_OPTIONS=\"${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0\" "
+                           "MODELS=$FIXTURES/tok/testdata LIE='" TRAINWRIGHT_LYING_SENTENCEPIECE "'\n" +
+                           script);
   }
-  nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }
-
-  TemporaryFolder folder_;
 };
 
 TEST_F(PretokenizeVerifyTest, ChangesNoByteAndCountsEveryNthDocument) {
