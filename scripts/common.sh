@@ -25,7 +25,11 @@ die() {
 }
 
 # print_usage: the comment at the top of the script that runs.
-print_usage() { awk 'NR > 1 && !/^#/ {exit} NR > 1 {sub(/^# ?/, ""); print}' "scripts/$script_name.sh"; }
+print_usage() {
+  local script=scripts/$script_name.sh
+  [[ -e $script ]] || script=scripts/compare/$script_name.sh
+  awk 'NR > 1 && !/^#/ {exit} NR > 1 {sub(/^# ?/, ""); print}' "$script"
+}
 
 # heading TEXT: a line that starts a stage, with the time passed since the script started.
 heading() { printf '\n%s== %s%s %s[%02d:%02d]%s\n' "$bold" "$*" "$reset" "$dim" $((SECONDS / 60)) $((SECONDS % 60)) "$reset"; }

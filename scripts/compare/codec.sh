@@ -17,8 +17,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source scripts/common.sh
 
 python=${PYTHON:-python3}
-"$python" -c 'import zipnn, openzl, pcodec, blosc2, zstandard, torch' 2> /dev/null ||
-  die "$python lacks a peer" "see scripts/compare/codec.requirements.txt; PYTHON names another Python"
 rounds=5 max_mib=32 data='' out=/dev/stdout
 while [[ $# -gt 0 ]]; do
   case $1 in
@@ -29,6 +27,8 @@ while [[ $# -gt 0 ]]; do
     *) out=$1; shift ;;
   esac
 done
+"$python" -c 'import zipnn, openzl, pcodec, blosc2, zstandard, torch' 2> /dev/null ||
+  die "$python lacks a peer" "see scripts/compare/codec.requirements.txt; PYTHON names another Python"
 if [[ -z $data ]]; then
   data=$(mktemp -d)
   trap 'rm -rf "$data"' EXIT
