@@ -25,23 +25,24 @@ void Print(const std::string& text) {
   StdoutSink().Write(AsBytes(text));
 }
 
-void Inspect(const PackOptions& options, const std::string& path, ToolRun* run) {
-  if (options.export_nanogpt) {
-    const std::unique_ptr<ByteSink> out = OpenSink(options.output, /*binary=*/true, options.force);
-    ExportAsNanoGpt(path, out.get());
-    out->Commit();
-    return;
-  }
-  if (options.cat) {
-    const std::unique_ptr<ByteSink> out = OpenSink(options.output, /*binary=*/false, options.force);
-    if (options.json) {
+/// --cat and --export: all inputs, one behind the other.
+void WriteContent(const PackOptions& options, const std::vector<std::string>& paths) {
+  RefuseToReplaceInputs(options.output, paths);
+  const std::unique_ptr<ByteSink> out =
+      OpenSink(options.output, /*binary=*/options.export_nanogpt, options.force);
+  for (const std::string& path : paths) {
+    if (options.export_nanogpt) {
+      ExportAsNanoGpt(path, out.get());
+    } else if (options.json) {
       CatShardsAsJson(path, out.get());
     } else {
       CatShardsAsText(path, out.get());
     }
-    out->Commit();
-    return;
   }
+  out->Commit();
+}
+
+void Inspect(const PackOptions& options, const std::string& path, ToolRun* run) {
   const ShardSetSummary summary = options.verify ? VerifyShards(path) : InspectShards(path);
   for (const std::string& stray : options.verify ? ShardsOutsideTheSet(path) : std::vector<std::string>()) {
     LogWarning(path + ": " + stray + " is no part of the set: MANIFEST.json does not name it");
@@ -176,6 +177,10 @@ int Run(const PackOptions& options, ToolRun* run) {
         ErrorCode::kUsage, "--append", "goes on with a set by packing, and shards are read here", "",
         options.repair ? "save to a new -o, and give train both sets: --data once for each" : "leave it out");
   }
+  if ((options.info || options.verify) && options.output != "-") {
+    throw Error(ErrorCode::kUsage, "-o", "has no meaning for --info and --verify, which print what they find", "",
+                "redirect standard output");
+  }
   std::vector<std::string> inputs = options.inputs;
   if (options.repair && (inputs.size() != 1 || inputs[0] == "-")) {
     throw Error(ErrorCode::kUsage, "--repair", "takes one file or folder of shards", "",
@@ -189,6 +194,8 @@ int Run(const PackOptions& options, ToolRun* run) {
   }
   if (options.repair) {
     Repair(options, inputs[0], run);
+  } else if (options.cat || options.export_nanogpt) {
+    WriteContent(options, inputs);
   } else if (inspect) {
     for (const std::string& path : inputs) Inspect(options, path, run);
   } else {

@@ -75,15 +75,11 @@ const ToolInfo& PackInfo() {
             "predicted token of that number. --mode concat cuts wherever a chunk ends and is refused without "
             "--overflow split."},
            {"CODES",
-            "With --remap the shards store each id as a code of one to three bytes, short for frequent ids, "
-            "and "
-            "the table of the codes. Readers give the true ids. The frequencies are those of the first "
-            "16,777,216 "
-            "tokens that are packed, of a file as of a pipe, so that the same tokens give the same bytes; "
-            "memory "
-            "is 4 bytes more for each of them. The codes change the content hash: train takes a set packed "
-            "with "
-            "--remap for another set of data than the same without.\n"
+            "With --remap the shards store each id as a code of one to three bytes, short for frequent ids, and the "
+            "table of the codes. Readers give the true ids. The frequencies are those of the first chunks, 64 MiB of "
+            "them in memory: 16,777,216 tokens, fewer of chunks or documents of a few tokens. They are the same of a "
+            "file as of a pipe, so that the same tokens give the same bytes. The codes change the content hash: train "
+            "takes a set packed with --remap for another set of data than the same without.\n"
             "\n"
             "Programs of older releases do not read such shards and say so."},
            {"OUTPUT",
@@ -198,7 +194,7 @@ const ToolInfo& PackInfo() {
 void DefinePackOptions(CLI::App& app, PackOptions* options) {
   app.add_option("INPUT", options->inputs,
                  "Token streams to pack, or folders of them, in this order. - or none is standard input. With --info, --verify, "
-                 "--cat or --repair: "
+                 "--cat, --repair or --export: "
                  "folders or files of shards.")
       ->type_name("FILE");
   app.add_option("-o,--output", options->output,
@@ -258,7 +254,7 @@ void DefinePackOptions(CLI::App& app, PackOptions* options) {
              {"error", OverflowPolicy::kError}},
             "What to do with a document longer than a chunk. split cuts it into several, truncate keeps its "
             "beginning, drop leaves it out, error refuses the input. auto is split for lm records and error for "
-            "sft. See PACKING MODES and CONVERSATIONS.")
+            "sft and contrastive ones. See PACKING MODES and CONVERSATIONS.")
       ->type_name("POLICY")
       ->group(packing);
   app.add_option("--keep-answer", options->keep_answer,
@@ -309,13 +305,14 @@ void DefinePackOptions(CLI::App& app, PackOptions* options) {
       app.add_flag("--repair", options->repair,
                    "Save what is left of one damaged or cut INPUT as a new set, at -o. See REPAIR.")
           ->group(looking);
-  AddChoice(app, "--export", &options->export_nanogpt, {{"no", false}, {"nanogpt", true}},
+  CLI::Option* exported = AddChoice(app, "--export", &options->export_nanogpt, {{"no", false}, {"nanogpt", true}},
             "Write the ids of the shards to -o, 16 bits each and nothing else, as nanoGPT reads them.")
       ->type_name("FORMAT")
       ->group(looking);
   info->excludes(verify)->excludes(cat)->excludes(repair);
   verify->excludes(cat)->excludes(repair);
   cat->excludes(repair);
+  for (CLI::Option* other : {info, verify, cat, repair}) exported->excludes(other);
   app.add_flag("--json", options->json,
                "Print JSON. With --info or --verify one object for each INPUT, with --cat one for each chunk "
                "with its "

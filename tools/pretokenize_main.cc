@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -79,7 +80,13 @@ void PlanHoldout(const PretokenizeOptions& options, PretokenizeJobOptions* job) 
     }
     job->holdout_output = DefaultHoldoutPath(options.output);
   }
-  if (job->holdout_output == options.output) {
+  // Under two names, too: a link, or a dot in the path.
+  std::error_code ignored;
+  const auto place_of = [&](const std::string& path) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(path), ignored);
+  };
+  if (job->holdout_output == options.output ||
+      (options.output != "-" && place_of(job->holdout_output) == place_of(options.output))) {
     throw UsageError("--holdout-output", "is the same file as --output");
   }
 }

@@ -17,7 +17,7 @@ The bytes written depend on the documents and on the options that shape them, no
 
 A document without text, or in which the tokenizer finds no token, is left out and counted. When done, one line on standard error gives the counts; --summary FILE holds them as JSON.
 
-Memory does not grow with the input: it holds some 64 MiB of documents under way, or the longest document if that is longer.)",
+Memory does not grow with the input: it holds some 64 MiB of documents under way, or the longest document if that is longer. What it remembers of the tokenizer's work takes up to 64 MiB a thread, and a word without a place to cut it, such as megabytes of one letter, 40 bytes a byte.)",
       .sections =
           {{"INPUT FORMATS",
             R"(lines: a line is a document. It ends before its newline; a carriage return in front of that belongs to the document. The last line needs no newline. An empty line is an empty document.

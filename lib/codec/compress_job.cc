@@ -179,7 +179,6 @@ std::unique_ptr<ByteSink> OpenOutput(const std::string& output, bool overwritabl
       !std::filesystem::is_other(output, ignored)) {
     throw ExistsAlready(output);
   }
-  if (output != "-") RemoveStaleTemporaries(FolderOf(output), std::filesystem::path(output).filename());
   std::unique_ptr<ByteSink> sink = OpenSink(output, /*binary=*/true, force);
   if (auto* file = dynamic_cast<AtomicFileSink*>(sink.get()); file != nullptr && !force) file->KeepExisting();
   if (overwritable && dynamic_cast<OverwritableSink*>(sink.get()) == nullptr)

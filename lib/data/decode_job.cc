@@ -95,6 +95,7 @@ void WriteRecord(std::span<const uint32_t> ids, std::span<const LossRun> runs, c
 }  // namespace
 
 TokenStreamTotals RunDecode(const DecodeJobOptions& options, ProgressMode progress_mode) {
+  RefuseToReplaceInputs(options.output, options.inputs);
   const auto sink = OpenSink(options.output, false, true);
   TextOutput output(sink.get(), options.as_jsonl);
   Progress progress(progress_mode, "decode", options.limit, "documents");

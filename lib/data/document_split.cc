@@ -22,24 +22,23 @@ constexpr char kFlag[] = "--eval-split";
 }
 
 /// Calls `use` with every part of a set that holds tokens.
-void ForEachPart(const ShardSet& set, const std::function<void(const DocumentPart&)>& use) {
+void ForEachPart(const ShardSet& set, bool skip_bad, const std::function<void(const DocumentPart&)>& use) {
   for (uint64_t next = 0; next < set.chunks();) {
     ThrowIfStopped();
-    uint64_t first = 0;
-    const std::vector<Chunk> chunks = set.ReadFrameOf(next, &first);
-    for (const Chunk& chunk : chunks) {
+    const PassFrame frame = ReadPassFrame(set, next, skip_bad);
+    for (const Chunk& chunk : frame.chunks) {
       for (const DocumentPart& part : PartsOf(chunk)) {
         if (!part.tokens.empty()) use(part);
       }
     }
-    next = first + chunks.size();
+    next = frame.next_chunk;
   }
 }
 
 /// The bound that holds out the `count` documents of the lowest keys, and those equal to the last of them.
-uint64_t BoundOfCount(uint64_t count, const DocumentSplit& split, const ShardSet& set) {
+uint64_t BoundOfCount(uint64_t count, const DocumentSplit& split, const ShardSet& set, bool skip_bad) {
   std::vector<uint64_t> keys;
-  ForEachPart(set, [&](const DocumentPart& part) { keys.push_back(split.KeyOf(part.tokens)); });
+  ForEachPart(set, skip_bad, [&](const DocumentPart& part) { keys.push_back(split.KeyOf(part.tokens)); });
   if (count >= keys.size()) {
     throw Error(ErrorCode::kUsage, kFlag,
                 split.asked + " leaves nothing to train on: the data holds " + std::to_string(keys.size()) +
@@ -59,7 +58,7 @@ uint64_t DocumentSplit::KeyOf(std::span<const uint32_t> tokens) const {
               Rng(seed, "eval split").key());
 }
 
-DocumentSplit ParseDocumentSplit(const std::string& asked, uint64_t seed, const ShardSet* set) {
+DocumentSplit ParseDocumentSplit(const std::string& asked, uint64_t seed, const ShardSet* set, bool skip_bad) {
   DocumentSplit split{.asked = asked, .seed = seed};
   const char *begin = asked.data(), *end = begin + asked.size();
   uint64_t count = 0;
@@ -68,7 +67,7 @@ DocumentSplit ParseDocumentSplit(const std::string& asked, uint64_t seed, const 
     if (count == 0) Refuse(asked, "holds nothing out");
     if (set == nullptr)
       Refuse(asked, "is a number of documents, and a pipe cannot be read twice to find them");
-    split.bound = BoundOfCount(count, split, *set);
+    split.bound = BoundOfCount(count, split, *set, skip_bad);
     return split;
   }
   double share = 0;
@@ -79,9 +78,9 @@ DocumentSplit ParseDocumentSplit(const std::string& asked, uint64_t seed, const 
   return split;
 }
 
-SplitCounts CountSplit(const DocumentSplit& split, const ShardSet& set, bool masked) {
+SplitCounts CountSplit(const DocumentSplit& split, const ShardSet& set, bool masked, bool skip_bad) {
   SplitCounts counts;
-  ForEachPart(set, [&](const DocumentPart& part) {
+  ForEachPart(set, skip_bad, [&](const DocumentPart& part) {
     ++counts.documents;
     counts.tokens += part.tokens.size();
     if (!split.HoldsOut(part)) return;

@@ -43,13 +43,15 @@ struct SplitCounts {
 
 /// The split that `asked` describes: a share above 0 and below 1, or a whole number of documents.
 /// \param set read once where a number is asked for; null: a number is refused
+/// \param skip_bad whether chunks that cannot be read count as empty
 /// \throws Error{kUsage} naming --eval-split; what reading the shards throws; Error{kInterrupted,
 /// kTerminated}
-DocumentSplit ParseDocumentSplit(const std::string& asked, uint64_t seed, const ShardSet* set);
+DocumentSplit ParseDocumentSplit(const std::string& asked, uint64_t seed, const ShardSet* set, bool skip_bad = false);
 
 /// Reads the whole set once. \param masked whether the segments say what is predicted
+/// \param skip_bad as above
 /// \throws what reading the shards throws; Error{kInterrupted, kTerminated} after a stop signal
-SplitCounts CountSplit(const DocumentSplit& split, const ShardSet& set, bool masked);
+SplitCounts CountSplit(const DocumentSplit& split, const ShardSet& set, bool masked, bool skip_bad = false);
 
 /// The parts of a chunk on one side of a split; all of them without one.
 std::vector<DocumentPart> PartsOf(const Chunk& chunk, const std::optional<DocumentSplit>& split,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -110,6 +111,7 @@ class MatrixRows final : public Rows {
 std::unique_ptr<Rows> RowsOfArray(std::unique_ptr<BufferedReader> ids, const NpyHeader& header,
                                   Padding padding) {
   const std::vector<uint64_t>& shape = header.shape;
+  if (header.is_truth) throw Error(ErrorCode::kBadInput, ids->name(), "holds truth values, which are no ids");
   if (shape.empty() || shape.size() > 2) {
     throw Error(ErrorCode::kBadInput, ids->name(),
                 "has " + std::to_string(shape.size()) + " dimensions; ids have one, or two: rows of ids");
@@ -313,8 +315,8 @@ class NpzRows final : public Rows {
       for (const char* name : kLengthNames) {
         if (!padding.lengths) padding.lengths = OpenArray(name, {header.shape[0]}, &padding.type);
       }
-      if (!padding.lengths) padding.mask = OpenArray(kMaskName, header.shape, &padding.type);
     }
+    if (!padding.lengths) padding.mask = OpenArray(kMaskName, header.shape, &padding.type);
     rows_ = RowsOfArray(std::move(reader), header, std::move(padding));
   }
   bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
@@ -340,22 +342,34 @@ class NpzRows final : public Rows {
 // Ids that a pickle holds one by one.
 class ListedIds final : public Rows {
  public:
-  ListedIds(const TorchValue* list, std::string name) : list_(list), name_(std::move(name)) {}
+  /// \param mask of as many numbers, 0 for padding; or nullptr
+  ListedIds(const TorchValue* list, const TorchValue* mask, std::string name)
+      : list_(list), mask_(mask), name_(std::move(name)) {
+    if (mask_ == nullptr) return;
+    if (mask_->kind != TorchValue::Kind::kList || mask_->items.size() != list_->items.size()) {
+      throw Error(ErrorCode::kBadInput, name_, "has a mask that is no list of as many numbers as there are ids");
+    }
+  }
   bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
     if (done_) return false;
     run->clear();
-    for (const TorchValue* item : list_->items) {
-      if (item->kind != TorchValue::Kind::kInteger || item->integer < 0 || item->integer >= kNoId) {
-        throw Error(ErrorCode::kBadInput, name_, "holds a list of ids with something else in it");
-      }
-      run->push_back(static_cast<uint32_t>(item->integer));
+    for (size_t i = 0; i < list_->items.size(); ++i) {
+      const uint32_t id = NumberOf(list_->items[i]);
+      if (mask_ == nullptr || NumberOf(mask_->items[i]) != 0) run->push_back(id);
     }
     *row_ends = done_ = true;
     return true;
   }
 
  private:
-  const TorchValue* list_;
+  uint32_t NumberOf(const TorchValue* item) const {
+    if (item->kind != TorchValue::Kind::kInteger || item->integer < 0 || item->integer >= kNoId) {
+      throw Error(ErrorCode::kBadInput, name_, "holds a list of ids with something else in it");
+    }
+    return static_cast<uint32_t>(item->integer);
+  }
+
+  const TorchValue *list_, *mask_;
   const std::string name_;
   bool done_ = false;
 };
@@ -387,7 +401,7 @@ class TorchRows final : public Rows {
   std::unique_ptr<Rows> RowsOf(const TorchValue& value) const {
     if (value.kind == Kind::kTensor) return RowsOfTensor(value, {});
     if (value.kind == Kind::kList && (value.items.empty() || value.items[0]->kind == Kind::kInteger)) {
-      return std::make_unique<ListedIds>(&value, archive_.name());
+      return std::make_unique<ListedIds>(&value, nullptr, archive_.name());
     }
     if (value.kind == Kind::kList) {
       throw Error(ErrorCode::kBadInput, archive_.name(),
@@ -407,6 +421,7 @@ class TorchRows final : public Rows {
     if (ids->kind != Kind::kTensor) {
       if (ids->kind == Kind::kDictionary)
         throw Error(ErrorCode::kBadInput, archive_.name(), "nests dictionaries");
+      if (ids->kind == Kind::kList) return std::make_unique<ListedIds>(ids, value.Find(kMaskName), archive_.name());
       return RowsOf(*ids);
     }
     Padding padding;
@@ -432,7 +447,10 @@ class TorchRows final : public Rows {
   }
   std::unique_ptr<BufferedReader> OpenTensor(const TorchValue* value, const std::vector<uint64_t>& shape,
                                              IntegerType* type) const {
-    if (value == nullptr || value->kind != Kind::kTensor) return nullptr;
+    if (value == nullptr) return nullptr;
+    if (value->kind != Kind::kTensor) {
+      throw Error(ErrorCode::kBadInput, archive_.name(), "has a tensor of ids and lengths or a mask that are none");
+    }
     if (value->tensor->shape != shape)
       throw Error(ErrorCode::kBadInput, archive_.name(),
                   "has lengths or a mask of another shape than the ids");
@@ -533,10 +551,13 @@ ForeignDocuments::ForeignDocuments(std::vector<std::string> paths, ForeignFormat
     : paths_(std::move(paths)), format_(format), end_of_text_(options.end_of_text) {
   nlohmann::json shaping = {{"from", NameOfFormat(format)}};
   bool wide = false;
+  std::set<std::string> pairs;  // of Megatron: an .idx and its .bin are one
   for (const std::string& path : paths_) {
-    ImportOptions alone = options;
-    if (format == ForeignFormat::kNanoGpt) alone.format = format;
-    if (FormatOf(path, alone) != format)
+    if (format == ForeignFormat::kMegatron && !pairs.insert(WithEnding(path, ".idx")).second) {
+      throw Error(ErrorCode::kUsage, path, "is named twice: an .idx and its .bin are one data set", "",
+                  "name either of them");
+    }
+    if (FormatOf(path, options) != format)
       throw Error(ErrorCode::kUsage, path, "is in another format than " + paths_[0], "",
                   "pack them one by one, with --append");
     if (format == ForeignFormat::kLlmC) {

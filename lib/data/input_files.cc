@@ -210,7 +210,7 @@ void Append(const std::string& name, bool may_be_pattern, bool every_file, std::
   }
   for (std::string& file : found) {
     RequireReadable(file);
-    files->push_back(std::move(file));
+    files->push_back(file == "-" ? "./-" : std::move(file));  // "-" alone is standard input
   }
 }
 

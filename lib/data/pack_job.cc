@@ -1,7 +1,9 @@
 #include "lib/data/pack_job.h"
 
+#include <unistd.h>
 #include <zstd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -206,6 +208,11 @@ void CheckSameSettings(const ShardSetHeader& set, const ShardSetHeader& added, c
 
 PackReport RunPack(const PackJobOptions& asked, ProgressMode progress_mode) {
   CheckAppend(asked);
+  RefuseToReplaceInputs(asked.output, asked.inputs);
+  for (const std::string& path : asked.inputs) {
+    if (path != "-" && access(path.c_str(), R_OK) != 0) throw SystemError(path, "open", errno);
+  }
+  // Before the input, which may be long in coming: the folder is taken from now on.
   const std::unique_ptr<ShardOutput> output = OpenShardOutput(asked.output, asked.allow_terminal);
   const std::unique_ptr<TokenDocuments> input = OpenInput(asked);
   TokenDocuments& streams = *input;
@@ -249,7 +256,7 @@ PackReport RunPack(const PackJobOptions& asked, ProgressMode progress_mode) {
                 report.input.documents == 0
                     ? "holds no documents"
                     : "its " + FormatNumberOf(report.input.documents, "document") +
-                          " have no token left to pack",
+                          " left no token to pack",
                 "", "look at the producer's input and flags; pack --overflow drop also drops");
   }
   output->Seal(writer.header());

@@ -27,7 +27,7 @@ struct PackJobOptions {
   /// contrastive, since half a conversation teaches something else than the whole.
   bool overflow_chosen = true;
   int level = 3;    ///< of zstd, 1..19
-  /// Stores ids as codes by frequency (IdCodes), counted over the first kRemapTokens tokens of the chunks.
+  /// Stores ids as codes by frequency (IdCodes), as ShardSetWriterOptions says.
   bool remap = false;
   /// Puts the shards behind the sealed set of the folder `output`, which has the same tokenizer and settings.
   /// Its codes are those of the set.
@@ -46,7 +46,7 @@ struct PackReport {
 /// Packs. Conversations (sft) are only ever cut under a chosen kSplit. Readers see the result whole or not at
 /// all: a folder's former set, or a former file, stays as it is when anything fails; standard output then
 /// lacks its trailer. Memory: the packer's window, about threads + 2 frames in each of the stages, and
-/// kRemapTokens tokens with `remap`.
+/// 64 MiB with `remap`.
 /// \throws Error{kBadInput} on a damaged or cut stream, streams of different tokenizers, input without a
 /// token, a
 ///         document that OverflowPolicy::kError refuses, `append` to a set of other settings; Error{kUsage}

@@ -45,11 +45,17 @@ nlohmann::json CountsOf(const PretokenizeReport& report) {
   return counts;
 }
 
-void AddCounts(const nlohmann::json& counts, PretokenizeReport* report) {
-  for (const auto& [name, member] : kTotals) report->written.*member += counts.at(name).get<uint64_t>();
-  for (const auto& [name, member] : kCounts) report->*member += counts.at(name).get<uint64_t>();
-  for (size_t i = 0; i < kSkipReasonCount; ++i) {
-    report->skipped[i] += counts.at("skipped").at(kSkipReasonNames[i]).get<uint64_t>();
+/// \throws Error{kBadInput} \param file that they are of
+void AddCounts(const nlohmann::json& counts, const std::string& file, PretokenizeReport* report) {
+  try {
+    for (const auto& [name, member] : kTotals) report->written.*member += counts.at(name).get<uint64_t>();
+    for (const auto& [name, member] : kCounts) report->*member += counts.at(name).get<uint64_t>();
+    for (size_t i = 0; i < kSkipReasonCount; ++i) {
+      report->skipped[i] += counts.at("skipped").at(kSkipReasonNames[i]).get<uint64_t>();
+    }
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorCode::kBadInput, file, "has no counts that make sense in " + std::string(kManifestName), "",
+                "delete the file and run the same command again");
   }
 }
 
@@ -139,6 +145,8 @@ PretokenizeReport RunPretokenizeToFolder(const PretokenizeJobOptions& asked, Pro
       stored_bytes_total += states[i].size_bytes;
       continue;
     }
+    PretokenizeReport alone;
+    AddCounts(folder.entry(i)->counts, folder.PathOf(i), &alone);
     ++report.streams_taken_over;
     report.tokens_taken_over += folder.entry(i)->counts.at("tokens").get<uint64_t>();
   }
@@ -155,7 +163,7 @@ PretokenizeReport RunPretokenizeToFolder(const PretokenizeJobOptions& asked, Pro
       folder.Add(i, ReplaceInvalidUtf8(input.path), CountsOf(made));
       stored_bytes += states[i].size_bytes;
     }
-    AddCounts(folder.entry(i)->counts, &report);
+    AddCounts(folder.entry(i)->counts, folder.PathOf(i), &report);
   }
   folder.Seal();
   report.time_s = SecondsSince(start);

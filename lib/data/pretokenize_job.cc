@@ -33,6 +33,7 @@ struct EncodedDocument {
   Fate fate = Fate::kTrain;
   SkipReason reason = SkipReason::kBadJson;  // of Fate::kSkipped
   bool verified = false;
+  bool is_written() const { return fate == Fate::kTrain || fate == Fate::kHoldout; }
 };
 
 struct EncodedBatch {
@@ -78,7 +79,14 @@ class BatchEncoder {
       ThrowIfStopped();
       EncodedDocument document;
       const size_t ids_begin = out.ids.size(), runs_begin = out.runs.size();
-      const auto problem = EncodeRecord(worker, batch, i, &document, &chat, &out);
+      Problem problem;
+      try {
+        problem = EncodeRecord(worker, batch, i, &document, &chat, &out);
+      } catch (const Error& error) {  // the tokenizer cannot encode this text
+        if (error.code() != ErrorCode::kBadInput) throw;
+        out.error = Error(error.code(), batch.source, error.problem(), PlaceOf(batch, i), error.hint());
+        break;
+      }
       if (problem && !options_.skip_bad_documents) {
         out.error = ErrorOf(*problem, batch, i);
         break;
@@ -86,14 +94,14 @@ class BatchEncoder {
       if (problem) {
         document.fate = Fate::kSkipped;
         document.reason = problem->reason;
-      } else if (check_ != nullptr && check_->Due(batch.first_record + i)) {
+      } else if (document.is_written() && check_ != nullptr && check_->Due(batch.first_record + i)) {
         out.error = Verify(worker, batch, i, std::span(out.ids).subspan(ids_begin));
         if (out.error) break;
         document.verified = true;
       }
       const bool too_long = options_.max_tokens > 0 && out.ids.size() - ids_begin > options_.max_tokens;
       if (too_long) document.fate = Fate::kOverMaxTokens;
-      if (document.fate != Fate::kTrain && document.fate != Fate::kHoldout) {
+      if (!document.is_written()) {
         out.ids.resize(ids_begin);
         out.runs.resize(runs_begin);
       }
@@ -502,25 +510,12 @@ PretokenizeReport Pretokenizer::Run(DocumentReader* reader, const std::string& o
   return report;
 }
 
-namespace {
-
-void RefuseToReplaceInputs(const PretokenizeJobOptions& options) {
-  for (const std::string& output : {options.output, options.holdout_output}) {
-    std::error_code ignored;
-    if (!std::filesystem::is_regular_file(output, ignored)) continue;
-    for (const DocumentInput& input : options.inputs) {
-      if (!std::filesystem::equivalent(input.path, output, ignored)) continue;
-      throw Error(ErrorCode::kUsage, output, "is an input, which the output would replace", "",
-                  "choose another -o");
-    }
-  }
-}
-
-}  // namespace
-
 PretokenizeReport RunPretokenize(const PretokenizeJobOptions& options, ProgressMode progress_mode) {
   const auto start = std::chrono::steady_clock::now();
-  RefuseToReplaceInputs(options);
+  std::vector<std::string> inputs;
+  for (const DocumentInput& input : options.inputs) inputs.push_back(input.path);
+  RefuseToReplaceInputs(options.output, inputs);
+  RefuseToReplaceInputs(options.holdout_output, inputs);
   Pretokenizer pretokenizer(options);
   DocumentReader reader(options.inputs, options.max_document_bytes, options.keys);
   Progress progress(progress_mode, "pretokenize", reader.stored_bytes_total(), "bytes");

@@ -97,7 +97,7 @@ class Pretokenizer {
 /// Tokenizes. A document without text or without tokens is left out and counted. Which documents are held out
 /// depends on their text alone, so reordering or cutting up the input moves none, and equal documents stay
 /// together. Files appear only when everything has gone well. Memory: some 64 MiB of documents under way, or
-/// the longest document if that is longer. \throws Error{kBadInput} naming file and line, for the first bad
+/// the longest document if that is longer, and 40 bytes for each of the longest word. \throws Error{kBadInput} naming file and line, for the first bad
 /// document in input order; Error{kUsage} for a
 ///         BOS or EOS that the tokenizer lacks; Error{kNo} where the reference differs; Error{kIo}; Error{kInterrupted, kTerminated}
 PretokenizeReport RunPretokenize(const PretokenizeJobOptions& options, ProgressMode progress);

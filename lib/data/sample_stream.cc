@@ -86,26 +86,50 @@ const char* NameOf(LossOn loss_on) {
 namespace {
 
 /// Memory of windows that are no longer used, for those to come: getting it anew from the system would cost a page
-/// fault every 4 KiB. Thread-safe.
-class TokenRunPool {
+/// fault every 4 KiB. Counts what windows in use take, and what is kept. Thread-safe.
+class WindowPool {
  public:
   TokenRun Take(const ShardSet& set) {
     const std::lock_guard lock(mutex_);
     if (runs_.empty()) return TokenRun(set.header().tokenizer.vocab_size);
     TokenRun run = std::move(runs_.back());
     runs_.pop_back();
+    kept_bytes_ -= run.capacity_bytes();
     return run;
   }
   void GiveBack(TokenRun run) {
     run.clear();
     const std::lock_guard lock(mutex_);
-    if (runs_.size() < kMostKept) runs_.push_back(std::move(run));
+    if (runs_.size() == kMostKept) return;
+    kept_bytes_ += run.capacity_bytes();
+    runs_.push_back(std::move(run));
+  }
+  /// The window, counted until nobody uses it any more. Samples may keep it longer than the stream lives.
+  static std::shared_ptr<const SampleWindow> Share(const std::shared_ptr<WindowPool>& pool, SampleWindow window) {
+    const size_t size_bytes = window.size_bytes();
+    auto own = std::make_unique<SampleWindow>(std::move(window));
+    pool->CountUsed(size_bytes);
+    return {own.release(), [pool, size_bytes](SampleWindow* used) {
+              pool->GiveBack(std::move(used->tokens));
+              delete used;
+              pool->CountUsed(-size_bytes);
+            }};
+  }
+  size_t held_bytes() const {
+    const std::lock_guard lock(mutex_);
+    return kept_bytes_ + used_bytes_;
   }
 
  private:
+  void CountUsed(size_t more_bytes) {
+    const std::lock_guard lock(mutex_);
+    used_bytes_ += more_bytes;
+  }
+
   static constexpr size_t kMostKept = 2;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<TokenRun> runs_;
+  size_t kept_bytes_ = 0, used_bytes_ = 0;
 };
 
 }  // namespace
@@ -133,7 +157,7 @@ struct SampleStream::Impl {
     workers.emplace(loader.workers, windows_ahead, [this](int worker, WindowId id) {
       Reading& own = reading[static_cast<size_t>(worker)];
       own.number.store(NumberOf(id), std::memory_order_relaxed);
-      return BuildWindow(id, &own.chunk);
+      return BuildWindow(id, known_bad, &own.chunk);
     });
   }
 
@@ -149,8 +173,8 @@ struct SampleStream::Impl {
   }
 
   /// The samples of a window, in the order of the stream. Runs on the worker threads; touches constants and
-  /// the cache only. \param reading tells others the chunk that is being read, plus 1
-  SampleWindow BuildWindow(WindowId id, std::atomic<uint64_t>* reading) {
+  /// the cache only. \param bad chunks that stay out   \param reading tells others the chunk that is being read, plus 1
+  SampleWindow BuildWindow(WindowId id, std::set<uint64_t> bad, std::atomic<uint64_t>* reading) {
     const uint64_t begin = id.window * options.window_chunks;
     const uint64_t end = std::min(begin + options.window_chunks, order.slots());
     SampleWindow window;
@@ -173,9 +197,9 @@ struct SampleStream::Impl {
       size_t begin = 0, end = 0;
     };
     std::vector<Range> samples_of_slot(draws.size());
-    std::set<uint64_t> bad = known_bad;
     std::vector<uint64_t> slots_to_fill;
-    const auto cut = [&](uint64_t slot, const Chunk& chunk) {
+    const auto cut = [&](uint64_t slot, uint64_t number, const Chunk& chunk) {
+      window.chunks.push_back(number);
       Range& range = samples_of_slot[slot];
       range.begin = window.samples.size();
       CutChunk(chunk, options, masked(), draws[slot].set, &window);
@@ -191,7 +215,7 @@ struct SampleStream::Impl {
             if (bad.contains(wanted[taken])) {
               slots_to_fill.push_back(slot);
             } else {
-              cut(slot, chunk);
+              cut(slot, wanted[taken], chunk);
             }
           });
           continue;
@@ -211,7 +235,7 @@ struct SampleStream::Impl {
         if (bad.contains(substitute[0])) continue;
         reading->store(substitute[0] + 1, std::memory_order_relaxed);
         try {
-          frames.ReadChunks(substitute, 0, [&](size_t, const Chunk& chunk) { cut(slot, chunk); });
+          frames.ReadChunks(substitute, 0, [&](size_t, const Chunk& chunk) { cut(slot, substitute[0], chunk); });
           break;
         } catch (const Error& error) {
           NoteBad(substitute[0], error, &bad, &window);
@@ -250,13 +274,14 @@ struct SampleStream::Impl {
   /// Takes over what a window that is now in use left out. \throws the error of the chunk that is one too many
   void SkipBad(const std::vector<BadChunk>& found) {
     for (const BadChunk& bad : found) {
-      if (!skipped.insert(bad.chunk).second) continue;
-      if (skipped.size() > loader.skip_bad_chunks) {
+      if (skipped.contains(bad.chunk)) continue;
+      if (skipped.size() >= loader.skip_bad_chunks) {
         throw Error(ErrorCode::kBadInput, bad.error.object(), bad.error.problem(), bad.error.place(),
-                    "chunk " + std::to_string(bad.chunk) + " is number " + std::to_string(skipped.size()) +
+                    "chunk " + std::to_string(bad.chunk) + " is number " + std::to_string(skipped.size() + 1) +
                         " that cannot be read; --skip-bad-chunks allows " +
                         std::to_string(loader.skip_bad_chunks));
       }
+      skipped.insert(bad.chunk);
       LogWarning(std::string(bad.error.what()) + ": another chunk takes the place of chunk " +
                  std::to_string(bad.chunk) + " (" + std::to_string(skipped.size()) + " of at most " +
                  std::to_string(loader.skip_bad_chunks) + ")");
@@ -269,22 +294,25 @@ struct SampleStream::Impl {
     const auto start = std::chrono::steady_clock::now();
     loaded.reset();
     window.reset();
-    // Samples may keep the window, and so its memory, longer than the stream lives.
-    window = std::shared_ptr<const SampleWindow>(
-        new SampleWindow(workers ? PopWindow(wanted) : BuildWindow(wanted, &reading[0].chunk)),
-        [pool = pool](SampleWindow* used) {
-          pool->GiveBack(std::move(used->tokens));
-          delete used;
-        });
-    SkipBad(window->bad);
+    SampleWindow built = workers ? PopWindow(wanted) : BuildWindow(wanted, skipped, &reading[0].chunk);
+    // What was bad in an earlier window stays out although this one could read it: a run that is resumed between the
+    // two knows no better.
+    const auto was_skipped = [&](uint64_t chunk) { return skipped.contains(chunk); };
+    if (std::any_of(built.chunks.begin(), built.chunks.end(), was_skipped)) {
+      pool->GiveBack(std::move(built.tokens));
+      std::atomic<uint64_t> own_reading = 0;
+      built = BuildWindow(wanted, skipped, &own_reading);
+    }
+    SkipBad(built.bad);
+    window = WindowPool::Share(pool, std::move(built));
     loaded = wanted;
     counts.wait_s += SecondsSince(start);
     ++counts.windows;
     if (workers) FillQueue(After(wanted));
     counts.most_windows_ahead = std::max(counts.most_windows_ahead, static_cast<int64_t>(ahead.size()));
-    counts.most_held_bytes = std::max(
-        counts.most_held_bytes, static_cast<int64_t>(window->size_bytes()) * static_cast<int64_t>(1 + ahead.size()) +
-                                    frames.held_bytes());
+    counts.most_held_bytes =
+        std::max(counts.most_held_bytes, static_cast<int64_t>(pool->held_bytes() + window->size_bytes() * ahead.size()) +
+                                             frames.held_bytes());
   }
 
   /// Waits for the window at the head of the queue, and says what for when that takes long.
@@ -320,8 +348,8 @@ struct SampleStream::Impl {
       }
     }
     FillQueue(wanted);
-    ahead.pop_front();
     AwaitWindow(wanted);
+    ahead.pop_front();
     return workers->Pop();
   }
 
@@ -329,7 +357,12 @@ struct SampleStream::Impl {
   void FillQueue(WindowId next) {
     while (!workers->full()) {
       ahead.push_back(ahead.empty() ? next : After(ahead.back()));
-      workers->Push(ahead.back());
+      try {
+        workers->Push(ahead.back());
+      } catch (...) {
+        ahead.pop_back();
+        throw;
+      }
     }
   }
 
@@ -358,24 +391,16 @@ struct SampleStream::Impl {
   /// Cuts the chunks of the frame that begins with `chunk`. What cannot be read counts as empty where it may be
   /// skipped. \returns the chunk behind the frame
   uint64_t CutFrame(uint64_t chunk, SampleWindow* some) const {
-    uint64_t first_chunk = 0;
-    std::vector<Chunk> frame;
-    try {
-      frame = set->ReadFrameOf(chunk, &first_chunk);
-    } catch (const Error& error) {
-      if (loader.skip_bad_chunks == 0 || error.code() != ErrorCode::kBadInput) throw;
-      const ChunkLocation location = LocateChunk(*set, chunk);
-      return location.first_chunk + set->shards()[location.shard].frames[location.frame].chunks;
-    }
-    for (const Chunk& content : frame) CutChunk(content, options, masked(), 0, some);
-    return first_chunk + frame.size();
+    const PassFrame frame = ReadPassFrame(*set, chunk, loader.skip_bad_chunks > 0);
+    for (const Chunk& content : frame.chunks) CutChunk(content, options, masked(), 0, some);
+    return frame.next_chunk;
   }
 
   const ShardSet* set;
   const SampleStreamOptions options;
   const LoaderOptions loader;
   FrameCache frames;
-  const std::shared_ptr<TokenRunPool> pool = std::make_shared<TokenRunPool>();
+  const std::shared_ptr<WindowPool> pool = std::make_shared<WindowPool>();
   std::vector<Reading> reading;  // a worker each
   const ChunkOrder order;
   SampleCursor cursor;
@@ -408,7 +433,7 @@ SampleStream::SampleStream(const ShardSet* set, const SampleStreamOptions& optio
 SampleStream::~SampleStream() = default;
 
 Sample SampleStream::Next() {
-  while (true) {
+  for (uint64_t empty_windows = 0; empty_windows <= impl_->windows(); ++empty_windows) {
     SampleCursor& cursor = impl_->cursor;
     if (impl_->loaded != WindowId{cursor.epoch, cursor.window}) {
       impl_->LoadWindow();
@@ -431,9 +456,21 @@ Sample SampleStream::Next() {
     }
     if (sample) return std::move(*sample);
   }
+  throw Error(ErrorCode::kBadInput, "shards", "hold no sample with a token to predict in the chunks that can be read", "",
+              "restore the chunks that --skip-bad-chunks leaves out");
 }
 
 std::vector<Sample> SampleStream::NextStep(int64_t count, bool drop_last) {
+  const SampleCursor begin = impl_->cursor;
+  try {
+    return TakeStep(count, drop_last);
+  } catch (...) {
+    impl_->cursor = begin;  // a step that could not be read whole was not taken
+    throw;
+  }
+}
+
+std::vector<Sample> SampleStream::TakeStep(int64_t count, bool drop_last) {
   std::vector<Sample> step;
   uint64_t first_epoch = 0;
   bool skipped = false;
@@ -483,7 +520,8 @@ double SampleStream::epochs() const {
   const SampleCursor& cursor = impl_->cursor;
   double in_window = 0;
   if (impl_->loaded == WindowId{cursor.epoch, cursor.window}) {
-    in_window = static_cast<double>(cursor.sample) / static_cast<double>(impl_->window->samples.size());
+    const size_t samples = std::max<size_t>(1, impl_->window->samples.size());
+    in_window = static_cast<double>(cursor.sample) / static_cast<double>(samples);
   }
   return static_cast<double>(cursor.epoch) +
          (static_cast<double>(cursor.window) + in_window) / static_cast<double>(impl_->windows());

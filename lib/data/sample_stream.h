@@ -4,8 +4,8 @@
 /// A sample is at most `sequence_tokens` tokens: the segments of a chunk, cut where they exceed it, laid end
 /// to end as long as they fit (next-fit in stored order). Epoch e visits the chunks in the order of
 /// lib/data/chunk_order.h; a window of `window_chunks` consecutive chunks of that order is cut into samples, and the
-/// samples of the window are permuted by a second key. Samples without a label (a long prompt that was cut) are left
-/// out. So sample i of the stream is a pure function of (set, options), the state is one cursor, and of a set that is
+/// samples of the window are permuted by a second key. Of sft records under LossOn::kAssistant, samples without a label
+/// (a long prompt that was cut) are left out. So sample i of the stream is a pure function of (set, options), the state is one cursor, and of a set that is
 /// not mixed with others every position of every document is seen once an epoch. The definition, with test vectors:
 /// man/trainwright-sample-order.5. One user thread; windows are decoded and cut ahead by worker threads, which live as
 /// long as the stream and change nothing but when a sample is ready.
@@ -57,7 +57,7 @@ struct LoaderOptions {
 struct LoaderCounts {
   double wait_s = 0;           ///< that the caller waited for windows, or without workers took to make them
   int64_t windows = 0;         ///< handed out
-  /// Of samples in use and ahead, counting all windows as the present one, and of frames that are kept.
+  /// Of windows in use, counting those ahead as the present one, of memory kept for others, and of frames that are kept.
   int64_t most_held_bytes = 0;
   int64_t most_windows_ahead = 0;  ///< most that were under way or ready beyond the one in use
 };
@@ -86,7 +86,7 @@ class SampleStream {
   Sample Next();
   /// The next `count` samples, for an optimizer step. With `drop_last` all are of one epoch: when fewer than
   /// `count` are left of an epoch they are skipped, and the step begins the next one.
-  /// \throws Error{kBadInput} when a whole epoch has fewer
+  /// \throws Error{kBadInput} when a whole epoch has fewer; after any error the cursor is where it was
   std::vector<Sample> NextStep(int64_t count, bool drop_last);
   /// The share of process `rank` of `world` in a step of `count` samples: those whose number in the step is
   /// `rank` modulo `world`. The cursor moves by the whole step, so it is the same in all processes and says
@@ -115,6 +115,7 @@ class SampleStream {
 
  private:
   struct Impl;
+  std::vector<Sample> TakeStep(int64_t count, bool drop_last);
   std::unique_ptr<Impl> impl_;
 };
 

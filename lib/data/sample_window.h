@@ -39,10 +39,11 @@ struct SampleWindow {
   std::vector<SampleSpan> spans;
   std::vector<Entry> samples;  ///< in the order of the stream
   std::vector<BadChunk> bad;   ///< chunks that others took the place of, in the order they were found
+  std::vector<uint64_t> chunks;  ///< that it was cut from
 
   size_t size_bytes() const {
     return tokens.capacity_bytes() + predicted.capacity() + spans.capacity() * sizeof(SampleSpan) +
-           samples.capacity() * sizeof(Entry);
+           samples.capacity() * sizeof(Entry) + chunks.capacity() * sizeof(uint64_t);
   }
 };
 

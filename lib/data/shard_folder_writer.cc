@@ -11,6 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/io/atomic_folder.h"
 #include "lib/io/byte_source.h"
 
 namespace trainwright {
@@ -46,8 +47,7 @@ class ShardFolderWriter::HashingFile final : public ByteSink {
   Sha256 hash_;
 };
 
-ShardFolderWriter::ShardFolderWriter(const std::string& folder) : folder_(folder) {
-  while (folder_.size() > 1 && folder_.back() == '/') folder_.pop_back();
+ShardFolderWriter::ShardFolderWriter(const std::string& folder) : folder_(WithoutLastSlash(folder)) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
   if (error) throw SystemError(folder_, "create", error.value());

@@ -11,12 +11,7 @@ namespace {
 
 class StreamOutput final : public ShardOutput {
  public:
-  StreamOutput(const std::string& path, bool allow_terminal) {
-    if (path != "-") {
-      RemoveStaleTemporaries(FolderOf(path), std::filesystem::path(path).filename().string() + ".tmp-");
-    }
-    sink_ = OpenSink(path, /*binary=*/true, allow_terminal);
-  }
+  StreamOutput(const std::string& path, bool allow_terminal) : sink_(OpenSink(path, /*binary=*/true, allow_terminal)) {}
   ByteSink* OpenShard() override { return sink_.get(); }
   void CommitShard(const ShardWriter&) override {}
   void Seal(const ShardSetHeader&) override { sink_->Commit(); }

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -15,6 +18,7 @@
 #include "lib/formats/shard_layout.h"
 #include "lib/formats/shard_set.h"
 #include "lib/formats/zstd_frame.h"
+#include "lib/io/atomic_folder.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 
@@ -207,8 +211,7 @@ class Salvage {
       paths_ = {options_.input};
       return;
     }
-    std::string folder = options_.input;
-    while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+    const std::string folder = WithoutLastSlash(options_.input);
     const std::string manifest = folder + "/" + kManifestName;
     if (std::filesystem::exists(manifest)) {
       try {
@@ -346,8 +349,10 @@ class Salvage {
     if (first_chunk < ledger_.next() || first_chunk > UINT64_MAX / 2) {
       damage_.Add(name + ": byte " + std::to_string(at) + ": chunk " + std::to_string(first_chunk) +
                   " was there before, or is out of order: this frame is left out");
+      other_documents_ = other_documents_ || seen_frames_.count(Xxh3(frame)) == 0;
       return size;
     }
+    seen_frames_.insert(Xxh3(frame));
     ledger_.Save(first_chunk, chunks.size());
     for (Chunk& chunk : chunks) writer->Add(std::move(chunk), 0);
     return size;
@@ -366,6 +371,7 @@ class Salvage {
   }
 
   void CountDocuments() {
+    if (other_documents_) return;  // of another set, which nothing here counts
     if (manifest_totals_) {
       documents_expected_ = manifest_totals_->documents;
     } else if (end_ && indexed_shards_.size() == uint64_t{last_shard_} + 1) {
@@ -376,6 +382,8 @@ class Salvage {
  public:
   // Of the whole input, where something counts them.
   const std::optional<uint64_t>& documents_expected() const { return documents_expected_; }
+  // Whether a frame was left out that is no copy of one that was saved.
+  bool other_documents() const { return other_documents_; }
 
  private:
   const RepairOptions& options_;
@@ -390,26 +398,31 @@ class Salvage {
   std::optional<uint64_t> end_;  // the number of chunks, from the index of the last shard
   uint32_t last_shard_ = 0;
   std::optional<uint64_t> documents_expected_;
+  std::unordered_set<uint64_t> seen_frames_;  // hashes
+  bool other_documents_ = false;
 };
 
 // The output must not replace the input, nor go into the folder that holds it as a set.
 void CheckOutput(const RepairOptions& options) {
-  if (options.output == "-") return;
+  RefuseToReplaceInputs(options.output, {options.input});
   std::error_code error;
-  const bool same = std::filesystem::equivalent(options.input, options.output, error);
   const bool beside = IsFolderPath(options.output) &&
                       std::filesystem::equivalent(FolderOf(options.input), options.output, error);
-  if (!same && !beside) return;
+  if (!beside) return;
   throw Error(ErrorCode::kUsage, options.output, "holds what is to be repaired", "",
               "the repaired set goes elsewhere: choose another -o");
 }
 
 }  // namespace
 
-RepairReport RepairShardsInto(const RepairOptions& options, ShardOutput* output) {
+namespace {
+
+/// \param open is called once it is known that something can be saved
+RepairReport Repair(const RepairOptions& options, const std::function<ShardOutput*()>& open) {
   RepairReport report;
   Salvage salvage(options, &report);
   const ShardSetHeader header = salvage.NewHeader();
+  ShardOutput* const output = open();
   ShardSetWriterOptions writer_options = options.writer;
   writer_options.remap = false;  // the header has the codes, if any
   ShardSetWriter writer(header, writer_options, output);
@@ -418,18 +431,30 @@ RepairReport RepairShardsInto(const RepairOptions& options, ShardOutput* output)
   if (salvage.documents_expected()) {
     const uint64_t expected = *salvage.documents_expected();
     report.documents_lost = expected - std::min(expected, report.set.totals.documents);
-  } else if (report.end_known && report.chunks_lost == 0) {
+  } else if (report.end_known && report.chunks_lost == 0 && !salvage.other_documents()) {
     report.documents_lost = 0;
   }
   output->Seal(writer.header());
   return report;
 }
 
+}  // namespace
+
+RepairReport RepairShardsInto(const RepairOptions& options, ShardOutput* output) {
+  return Repair(options, [&] { return output; });
+}
+
 RepairReport RepairShards(const RepairOptions& options) {
   if (!std::filesystem::exists(options.input)) throw SystemError(options.input, "open", ENOENT);
+  if (!std::filesystem::is_regular_file(options.input) && !std::filesystem::is_directory(options.input)) {
+    throw Error(ErrorCode::kUsage, options.input, "is neither a file nor a folder of shards");
+  }
   CheckOutput(options);
-  const std::unique_ptr<ShardOutput> output = OpenShardOutput(options.output, options.allow_terminal);
-  return RepairShardsInto(options, output.get());
+  std::unique_ptr<ShardOutput> output;
+  return Repair(options, [&] {
+    output = OpenShardOutput(options.output, options.allow_terminal);
+    return output.get();
+  });
 }
 
 }  // namespace trainwright

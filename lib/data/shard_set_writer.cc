@@ -6,6 +6,12 @@
 #include "lib/base/signals.h"
 
 namespace trainwright {
+namespace {
+
+// What a chunk and a segment take beside the tokens, in tokens.
+constexpr uint64_t kTokensOfAChunk = 48, kTokensOfASegment = sizeof(Segment) / sizeof(uint32_t);
+
+}  // namespace
 
 ShardSetWriter::ShardSetWriter(const ShardSetHeader& header, const ShardSetWriterOptions& options,
                                ShardOutput* output)
@@ -36,7 +42,7 @@ void ShardSetWriter::Add(Chunk chunk, uint64_t tokens_dropped) {
     return;
   }
   for (const uint32_t token : chunk.tokens) ++counts_[token];
-  held_back_tokens_ += chunk.tokens.size();
+  held_back_tokens_ += chunk.tokens.size() + kTokensOfAChunk + kTokensOfASegment * chunk.segments.size();
   held_back_.push_back({std::move(chunk), tokens_dropped});
   if (held_back_tokens_ >= kRemapTokens) MakeCodes();
 }

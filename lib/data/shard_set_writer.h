@@ -13,7 +13,8 @@
 
 namespace trainwright {
 
-/// `remap` holds so many tokens back, padding included, 4 bytes each, until it has counted them.
+/// `remap` holds chunks of so many tokens back, padding included, until it has counted them. What else a chunk and its
+/// segments take counts as tokens of 4 bytes: 64 MiB in all.
 inline constexpr uint64_t kRemapTokens = uint64_t{1} << 24;
 
 struct ShardSetWriterOptions {
@@ -21,11 +22,11 @@ struct ShardSetWriterOptions {
   int threads = 1;  ///< >= 1; the bytes do not depend on it
   uint64_t shard_size_bytes = uint64_t{256}
                               << 20;  ///< a shard's frames stay below it unless a single one exceeds it
-  /// Stores ids as codes by frequency (IdCodes), counted over the first kRemapTokens tokens.
+  /// Stores ids as codes by frequency (IdCodes), counted over the chunks that are held back.
   bool remap = false;
 };
 
-/// Not thread-safe. Memory: about threads + 2 frames in each stage, and kRemapTokens tokens with `remap`.
+/// Not thread-safe. Memory: about threads + 2 frames in each stage, and 64 MiB with `remap`.
 class ShardSetWriter {
  public:
   /// \param output outlives the writer, which never seals it

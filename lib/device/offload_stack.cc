@@ -65,11 +65,6 @@ class PinnedStack final : public OffloadStack {
     counts_.time_s += SecondsSince(start);
   }
   void Clear() override { size_ = 0; }
-  int64_t host_bytes() const override {
-    int64_t bytes = 0;
-    for (const at::Tensor& buffer : buffers_) bytes += static_cast<int64_t>(buffer.nbytes());
-    return bytes;
-  }
 
  private:
   static at::Tensor Part(const at::Tensor& buffer, const at::Tensor& like) {

@@ -35,8 +35,6 @@ class OffloadStack {
   virtual void Pop(at::Tensor& tensor) = 0;
   /// Forgets what is left.
   virtual void Clear() = 0;
-  /// Host memory that it holds.
-  virtual int64_t host_bytes() const { return 0; }
   const OffloadCounts& counts() const { return counts_; }
 
  protected:

@@ -73,18 +73,20 @@ void PerplexityMeter::AddChunk(const Chunk& chunk) {
   }
 }
 
-void PerplexityMeter::AddSet(const ShardSet& set, uint64_t max_tokens,
-                             const std::function<void(uint64_t)>& on_progress) {
+uint64_t PerplexityMeter::AddSet(const ShardSet& set, uint64_t max_tokens,
+                                 const std::function<void(uint64_t)>& on_progress, bool skip_bad) {
+  uint64_t frames_skipped = 0;
   for (uint64_t next = 0; next < set.chunks();) {
-    uint64_t first = 0;
-    const std::vector<Chunk> chunks = set.ReadFrameOf(next, &first);
-    for (const Chunk& chunk : chunks) {
+    const PassFrame frame = ReadPassFrame(set, next, skip_bad);
+    frames_skipped += frame.skipped ? 1 : 0;
+    for (const Chunk& chunk : frame.chunks) {
       AddChunk(chunk);
       if (on_progress) on_progress(sums_.tokens);
-      if (max_tokens > 0 && sums_.tokens >= max_tokens) return;
+      if (max_tokens > 0 && sums_.tokens >= max_tokens) return frames_skipped;
     }
-    next = first + chunks.size();
+    next = frame.next_chunk;
   }
+  return frames_skipped;
 }
 
 const PerplexitySums& PerplexityMeter::Finish() {

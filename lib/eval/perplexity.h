@@ -63,8 +63,10 @@ class PerplexityMeter {
   /// Every document of a chunk, or of them those that the split holds out.
   void AddChunk(const Chunk& chunk);
   /// Every chunk of a set in stored order. \param max_tokens stop after the chunk that reaches it; 0: the
-  /// whole set \param on_progress called with the tokens read so far; may be empty
-  void AddSet(const ShardSet& set, uint64_t max_tokens, const std::function<void(uint64_t)>& on_progress);
+  /// whole set \param on_progress called with the tokens read so far; may be empty \param skip_bad whether frames that
+  /// cannot be read are left out \returns how many were
+  uint64_t AddSet(const ShardSet& set, uint64_t max_tokens, const std::function<void(uint64_t)>& on_progress,
+                  bool skip_bad = false);
   /// Evaluates what is left. \throws Error{kBadInput} when there was no label at all
   const PerplexitySums& Finish();
   const PerplexitySums& sums() const { return sums_; }

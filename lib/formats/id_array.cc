@@ -87,13 +87,18 @@ NpyHeader ReadNpyHeader(BufferedReader* reader) {
     good = parser.Take(":");
     if (key == "descr") {
       const std::string type = parser.String();
-      if (type.size() != 3 || (type[0] != '<' && type[0] != '|') || (type[1] != 'u' && type[1] != 'i') ||
+      header.is_truth = type == "|b1";
+      if (header.is_truth) {
+        header.type = {1, false};
+        has_type = true;
+      } else if (type.size() != 3 || (type[0] != '<' && type[0] != '|') || (type[1] != 'u' && type[1] != 'i') ||
           std::string("1248").find(type[2]) == std::string::npos || (type[0] == '|' && type[2] != '1')) {
         throw refuse("its elements are of type " + (type.empty() ? "unknown" : type) +
                      "; little-endian integers are read");
+      } else {
+        header.type = {type[2] - '0', type[1] == 'i'};
+        has_type = true;
       }
-      header.type = {type[2] - '0', type[1] == 'i'};
-      has_type = true;
     } else if (key == "fortran_order") {
       row_major = parser.Take("False");
       if (!row_major) throw refuse("it is laid out column by column");

@@ -18,6 +18,7 @@ struct IntegerType {
 struct NpyHeader {
   IntegerType type;
   std::vector<uint64_t> shape;  ///< row-major; their product fits into 63 bits
+  bool is_truth = false;        ///< one byte each, 0 or 1: a mask, no ids
 };
 
 /// Reads the header of a .npy file up to its data. \throws Error{kBadInput}: not one, not of integers,

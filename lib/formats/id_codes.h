@@ -16,7 +16,7 @@
 
 namespace trainwright {
 
-/// Immutable, so thread-safe. Memory: 4 bytes an id each way.
+/// Immutable, so thread-safe. Memory: 4 bytes an id and 4 bytes a code; codes of three bytes come 65,536 at a time.
 class IdCodes {
  public:
   static constexpr uint32_t kMaxVocabulary = 1u << 22;

@@ -85,14 +85,15 @@ class MappedShardSet final : public ShardSet {
   std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const override {
     const ChunkLocation location = LocateChunk(*this, chunk);
     *first_chunk = location.first_chunk;
-    return views_[location.shard].ReadFrame(location.frame);
+    return ReadFrame(location.shard, location.frame);
   }
 
   void VerifyAll() const override {
-    for (const ShardView& view : views_) {
+    for (size_t shard = 0; shard < views_.size(); ++shard) {
+      const ShardView& view = views_[shard];
       ShardTotals found;
       for (size_t frame = 0; frame < view.info().frames.size(); ++frame)
-        found += TotalsOf(view.info().header.record_kind, view.ReadFrame(frame));
+        found += TotalsOf(view.info().header.record_kind, ReadFrame(shard, frame));
       found.tokens_dropped = view.info().totals.tokens_dropped;
       if (found != view.info().totals)
         throw Error(ErrorCode::kBadInput, view.name(), "the index counts other totals than the frames");
@@ -105,6 +106,11 @@ class MappedShardSet final : public ShardSet {
   static Error Mismatch(const std::string& path, const std::string& problem) {
     return Error(ErrorCode::kBadInput, path, problem + "; " + kManifestName + " says otherwise", "",
                  std::string("restore the file, or ") + kRunAgain);
+  }
+
+  std::vector<Chunk> ReadFrame(size_t shard, size_t frame) const {
+    files_[files_.size() == 1 ? 0 : shard].ThrowIfCut();
+    return views_[shard].ReadFrame(frame);
   }
 
   void Add(ByteSpan bytes, const std::string& name) {
@@ -154,6 +160,21 @@ ChunkLocation LocateChunk(const ShardSet& set, uint64_t chunk) {
           .frame = static_cast<size_t>(frame - shard->frames.begin()),
           .offset = frame->offset,
           .first_chunk = frame->first_chunk};
+}
+
+PassFrame ReadPassFrame(const ShardSet& set, uint64_t chunk, bool skip_bad) {
+  PassFrame frame;
+  try {
+    uint64_t first_chunk = 0;
+    frame.chunks = set.ReadFrameOf(chunk, &first_chunk);
+    frame.next_chunk = first_chunk + frame.chunks.size();
+  } catch (const Error& error) {
+    if (!skip_bad || error.code() != ErrorCode::kBadInput) throw;
+    const ChunkLocation location = LocateChunk(set, chunk);
+    frame.next_chunk = location.first_chunk + set.shards()[location.shard].frames[location.frame].chunks;
+    frame.skipped = true;
+  }
+  return frame;
 }
 
 std::unique_ptr<ShardSet> ShardSet::Open(const std::string& path) {

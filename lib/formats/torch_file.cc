@@ -23,10 +23,14 @@ constexpr StorageName kStorages[] = {{"torch ByteStorage", {1, false}}, {"torch 
                                      {"torch uint32", {4, false}},      {"torch uint64", {8, false}}};
 
 // What the stack holds: finished values, and what only exists while a pickle runs.
+constexpr int kMaxDepth = 64;           // of tuples in tuples
+constexpr size_t kMaxNameBytes = 1000;  // of keys, which are copied
+
 struct Slot {
   enum class Role { kValue, kMark, kName, kStorage } role = Role::kValue;
   TorchValue* value = nullptr;
   std::shared_ptr<const std::vector<Slot>> parts;  // of a tuple
+  int depth = 0;                                   // of tuples in tuples
   std::string name;                                // of kName: "module name"; of kStorage: the entry
   IntegerType type;                                // of kStorage
   bool typed = false;
@@ -228,8 +232,14 @@ class Unpickler {
     static const TorchValue kNoValue;
     TorchValue list;
     list.kind = Kind::kList;
-    for (const Slot& slot : slots) list.items.push_back(IsPlain(slot) ? slot.value : &kNoValue);
+    int depth = 0;
+    for (const Slot& slot : slots) {
+      list.items.push_back(IsPlain(slot) ? slot.value : &kNoValue);
+      depth = std::max(depth, slot.depth + 1);
+    }
+    if (depth > kMaxDepth) throw Refuse("nests tuples too deep");
     PushValue(std::move(list));
+    stack_.back().depth = depth;
     stack_.back().parts = std::make_shared<const std::vector<Slot>>(std::move(slots));
   }
 
@@ -259,7 +269,10 @@ class Unpickler {
   }
 
   std::string TextOf(const Slot& slot) const {
-    if (IsPlain(slot) && slot.value->kind == Kind::kText) return slot.value->text;
+    if (IsPlain(slot) && slot.value->kind == Kind::kText) {
+      if (slot.value->text.size() > kMaxNameBytes) throw Refuse("has a key of over 1000 bytes");
+      return slot.value->text;
+    }
     if (IsPlain(slot) && slot.value->kind == Kind::kInteger) return std::to_string(slot.value->integer);
     throw Refuse("has a key that is no text");
   }

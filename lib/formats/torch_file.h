@@ -47,7 +47,7 @@ struct TorchTree {
   const TorchValue* root = nullptr;
 };
 
-/// Memory: some 100 times the pickle, which has at most 16 MiB; tensors stay in the archive.
+/// Memory: some 200 times the pickle, which has at most 16 MiB; tensors stay in the archive.
 /// \throws Error{kBadInput}: not such an archive; a name, instruction, type or layout that is not read
 TorchTree ReadTorchFile(const ZipArchive& archive);
 

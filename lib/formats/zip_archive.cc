@@ -147,15 +147,14 @@ ZipArchive::ZipArchive(ByteSpan bytes, std::string name) : bytes_(bytes), name_(
     if (!entry.deflated && entry.stored_bytes != entry.content_bytes) {
       throw corrupt(at, "the sizes of entry " + entry.name + " disagree");
     }
+    place_of_.emplace(entry.name, entries_.size());
     entries_.push_back(std::move(entry));
   }
 }
 
 const ZipEntry* ZipArchive::Find(const std::string& entry_name) const {
-  for (const ZipEntry& entry : entries_) {
-    if (entry.name == entry_name) return &entry;
-  }
-  return nullptr;
+  const auto found = place_of_.find(entry_name);
+  return found == place_of_.end() ? nullptr : &entries_[found->second];
 }
 
 std::unique_ptr<ByteSource> ZipArchive::Open(const ZipEntry& entry) const {

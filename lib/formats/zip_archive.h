@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "lib/base/bytes.h"
@@ -39,6 +40,7 @@ class ZipArchive {
   ByteSpan bytes_;
   std::string name_;
   std::vector<ZipEntry> entries_;
+  std::unordered_map<std::string, size_t> place_of_;  // in entries_; of a name that comes twice the first
 };
 
 }  // namespace trainwright

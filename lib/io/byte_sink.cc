@@ -232,11 +232,28 @@ std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool al
     RefuseTerminal(sink->fd(), path, binary && !allow_terminal);
     return sink;
   }
-  if (std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored)) &&
-      std::filesystem::exists(status)) {
-    return std::make_unique<AtomicFileSink>(std::filesystem::canonical(path));
+  if (IsFolderPath(path)) throw Error(ErrorCode::kUsage, path, "is a folder, and the output is one file");
+  const bool is_link = std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored));
+  const std::filesystem::path file =
+      is_link && std::filesystem::exists(status) ? std::filesystem::canonical(path) : std::filesystem::path(path);
+  RemoveStaleTemporaries(FolderOf(file), file.filename().string() + ".tmp-");
+  return std::make_unique<AtomicFileSink>(file);
+}
+
+void RefuseToReplaceInputs(const std::string& output, const std::vector<std::string>& inputs) {
+  if (output == "-" || output.empty()) return;
+  std::error_code ignored;
+  if (std::filesystem::is_other(std::filesystem::status(output, ignored))) return;
+  for (const std::string& input : inputs) {
+    if (input == "-") continue;
+    const bool same = std::filesystem::equivalent(input, output, ignored);
+    const bool inside = !same && !IsFolderPath(output) && std::filesystem::is_directory(input, ignored) &&
+                        std::filesystem::equivalent(input, FolderOf(output), ignored);
+    if (!same && !inside) continue;
+    throw Error(ErrorCode::kUsage, output,
+                same ? "is an input, which the output would replace" : "lies in " + input + ", which is an input", "",
+                "choose another -o");
   }
-  return std::make_unique<AtomicFileSink>(path);
 }
 
 void WriteFileAtomically(const std::string& path, ByteSpan content) {

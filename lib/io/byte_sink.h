@@ -99,8 +99,11 @@ class SpooledSink final : public OverwritableSink {
 
 /// "-" is standard output; a device, pipe or socket is written in place; anything else is an AtomicFileSink
 /// (of the file that a symbolic link points to). \throws Error{kUsage} when binary data would go to a
-/// terminal and `allow_terminal` is false
+/// terminal and `allow_terminal` is false, and when the path is a folder. Removes what killed processes left beside it
 std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal);
+
+/// \throws Error{kUsage} when an output is one of the inputs, or a file in a folder that is one. Devices and "-" are neither
+void RefuseToReplaceInputs(const std::string& output, const std::vector<std::string>& inputs);
 
 /// The Error{kUsage} for an output that is not to be replaced.
 Error ExistsAlready(const std::string& path);

@@ -159,6 +159,8 @@ MappedFile::MappedFile(const std::string& path) : path_(path) {
     throw SystemError(path, "stat", saved);
   }
   size_ = static_cast<size_t>(info.st_size);
+  device_ = info.st_dev;
+  inode_ = info.st_ino;
   if (size_ > 0) {
     void* data = mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) {
@@ -175,6 +177,16 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<uint8_t*>(data_), size_);
 }
 
+void MappedFile::ThrowIfCut() const {
+  struct stat info;
+  // What was mapped stays whole when another file takes the path.
+  if (stat(path_.c_str(), &info) != 0 || info.st_dev != device_ || info.st_ino != inode_) return;
+  if (static_cast<size_t>(info.st_size) >= size_) return;
+  throw Error(ErrorCode::kBadInput, path_,
+              "was cut from " + std::to_string(size_) + " to " + std::to_string(info.st_size) + " bytes while it was read", "",
+              "restore the file; do not write to files in use, but put new ones in their place");
+}
+
 void MappedFile::Release(ByteSpan part) const {
   const auto page_bytes = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto begin = (reinterpret_cast<uintptr_t>(part.data()) + page_bytes - 1) / page_bytes * page_bytes,
@@ -186,6 +198,8 @@ void MappedFile::Release(ByteSpan part) const {
 MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       data_(std::exchange(other.data_, nullptr)),
-      size_(std::exchange(other.size_, 0)) {}
+      size_(std::exchange(other.size_, 0)),
+      device_(other.device_),
+      inode_(other.inode_) {}
 
 }  // namespace trainwright

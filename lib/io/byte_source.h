@@ -3,6 +3,8 @@
 /// Sources are sequential, not thread-safe, and movable only through their unique_ptr.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -71,6 +73,9 @@ class MappedFile {
   MappedFile& operator=(MappedFile&&) = delete;
   ByteSpan bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
+  /// Reading what another process cut off a file ends this one by SIGBUS: to be called before a part is read, for files
+  /// that are read over a long time. \throws Error{kBadInput} when the file is shorter than it was
+  void ThrowIfCut() const;
   /// Takes a part of the file, which was read for the last time, out of the process's memory. Reading it
   /// again is possible and brings it back. \param part of bytes()
   void Release(ByteSpan part) const;
@@ -79,6 +84,8 @@ class MappedFile {
   std::string path_;
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
 };
 
 }  // namespace trainwright

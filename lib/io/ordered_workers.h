@@ -28,16 +28,14 @@ class OrderedWorkers {
   /// \param threads >= 1   \param capacity items under way, >= 1
   OrderedWorkers(int threads, size_t capacity, Function function)
       : capacity_(capacity), function_(std::move(function)) {
-    for (int worker = 0; worker < threads; ++worker) threads_.emplace_back([this, worker] { Work(worker); });
-  }
-  ~OrderedWorkers() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
+    try {
+      for (int worker = 0; worker < threads; ++worker) threads_.emplace_back([this, worker] { Work(worker); });
+    } catch (...) {  // no thread to be had, or no memory for one
+      Stop();
+      throw;
     }
-    work_ready_.notify_all();
-    for (std::thread& thread : threads_) thread.join();
   }
+  ~OrderedWorkers() { Stop(); }
   OrderedWorkers(const OrderedWorkers&) = delete;
   OrderedWorkers& operator=(const OrderedWorkers&) = delete;
 
@@ -49,9 +47,12 @@ class OrderedWorkers {
     auto slot = std::make_shared<Slot>();
     slot->input.emplace(std::move(input));
     slots_.push_back(slot);
-    {
+    try {
       const std::lock_guard lock(mutex_);
       queue_.push_back(std::move(slot));
+    } catch (...) {
+      slots_.pop_back();
+      throw;
     }
     work_ready_.notify_one();
   }
@@ -79,6 +80,15 @@ class OrderedWorkers {
     std::optional<Output> output;
     std::exception_ptr error;
   };
+
+  void Stop() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    work_ready_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
 
   void Work(int worker) {
     while (true) {

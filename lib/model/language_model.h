@@ -100,8 +100,8 @@ class LanguageModel {
   /// Where LossAndGradients puts what the layers keep until the backward pass needs it; null, as at first: it stays.
   /// Changes no result. Before the first pass. \param stack outlives the model's passes
   void set_offload(OffloadStack* stack) { offload_ = stack; }
-  /// As the choice says; `folder` is that of a CPU's files. Changes no result. Before the first pass. \throws
-  /// Error{kIo}
+  /// As the choice says; `folder` is that of a CPU's files. Changes what OffloadChoice says. Before the first pass.
+  /// \throws Error{kIo}
   void Offload(const OffloadChoice& choice, const std::string& folder);
   /// What went out and in so far.
   OffloadCounts offload_counts() const;

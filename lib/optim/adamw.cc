@@ -25,6 +25,7 @@ AdamW::AdamW(FlatParameters* parameters, const AdamWOptions& options, uint64_t s
     : parameters_(parameters), options_(options), rounding_key_(Rng(seed, "optimizer-states").key()) {
   exp_avg_ = at::zeros_like(parameters->values(), TypeOf(options.states));
   exp_avg_sq_ = at::zeros_like(exp_avg_);
+  step_count_ = at::full({}, 0.0, parameters->values().options());
   const Parameter* previous = nullptr;
   for (const Parameter& parameter : parameters->all()) {
     if (!parameter.trainable) continue;
@@ -39,9 +40,8 @@ AdamW::AdamW(FlatParameters* parameters, const AdamWOptions& options, uint64_t s
 }
 
 void AdamW::Step(double learning_rate, double beta1, double factor) {
-  ++steps_;
-  Update(learning_rate, beta1, factor,
-         {.step = at::full({}, static_cast<double>(steps_), parameters_->values().options())});
+  step_count_.fill_(static_cast<double>(++steps_));
+  Update(learning_rate, beta1, factor, {.step = step_count_});
 }
 
 void AdamW::StepOnDevice(double learning_rate, double beta1, const DeviceInputs& inputs) {

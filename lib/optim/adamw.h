@@ -68,6 +68,7 @@ class AdamW {
   std::vector<Range> decayed_, undecayed_;  // maximal runs of parameters of one kind
   at::Tensor exp_avg_, exp_avg_sq_;
   int64_t steps_ = 0;
+  at::Tensor step_count_;  // float of steps_, made once: an update that has begun asks for no memory
 };
 
 }  // namespace trainwright

@@ -13,7 +13,7 @@ double GradientNorm(FlatParameters* parameters) {
   return std::sqrt(sum.total());
 }
 
-ClipResult UnscaleAndClip(FlatParameters* parameters, double loss_scale, double max_norm) {
+ClipResult DecideClip(FlatParameters* parameters, double loss_scale, double max_norm) {
   ClipResult result;
   result.norm = GradientNorm(parameters) / loss_scale;
   result.finite = std::isfinite(result.norm);

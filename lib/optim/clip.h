@@ -16,8 +16,8 @@ struct ClipResult {
   double factor = 1;  ///< what the gradients are to be multiplied by; not finite ones are not to be used
 };
 
-/// Undoes `loss_scale` and scales down to a norm of at most `max_norm` (0: no clipping), as
-/// torch.nn.utils.clip_grad_norm_ does: factor min(1, max_norm / (norm + 1e-6)).
-ClipResult UnscaleAndClip(FlatParameters* parameters, double loss_scale, double max_norm);
+/// How to undo `loss_scale` and scale down to a norm of at most `max_norm` (0: no clipping), as
+/// torch.nn.utils.clip_grad_norm_ does: factor min(1, max_norm / (norm + 1e-6)). Changes no gradient.
+ClipResult DecideClip(FlatParameters* parameters, double loss_scale, double max_norm);
 
 }  // namespace trainwright

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/signals.h"
 #include "lib/tok/ascii_pieces.h"
 #include "lib/tok/piece_lookups.h"
 #include "lib/tok/reference_byte_level_bpe.h"
@@ -35,9 +36,7 @@ ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(std::string kind, std::string conte
   identity_.model = std::move(content);
   for (const AddedToken& token : json_.added_tokens) {
     const std::string& text = token.content;
-    const bool mark = text.size() >= 3 && ((text.front() == '<' && text.back() == '>') ||
-                                           (text.front() == '[' && text.back() == ']'));
-    if (token.special || mark) special_tokens_.push_back({text, token.id, true});
+    if (token.special || LooksLikeMark(text)) special_tokens_.push_back({text, token.id, true});
   }
   if (json_.added_tokens.empty()) {
     for (uint32_t id = 0; id < json_.tokens.size(); ++id) {
@@ -193,6 +192,7 @@ void ByteLevelBpeTokenizer::EncodeCut(std::string_view text, Worker* worker,
       }
       add(size);
     }
+    ThrowIfStopped();
     lookups.Flush(memo, ids, [&](const PieceMemo::Key& key, std::string_view piece) {
       EncodePiece(key, piece, worker, ids);
     });

@@ -6,11 +6,13 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/signals.h"
 
 namespace trainwright {
 namespace {
 
 constexpr uint32_t kNone = 0xFFFFFFFF;
+constexpr size_t kKeptSymbols = 1 << 16;
 constexpr size_t kShort = 48;  // symbols up to which looking at all pairs beats a heap
 
 }  // namespace
@@ -135,7 +137,8 @@ void BytePairMerges::MergeLong(Scratch* scratch) const {
   };
   for (uint32_t i = 0; i + 1 < count; ++i) push(i, false);
   std::make_heap(heap.begin(), heap.end(), later);
-  while (!heap.empty()) {
+  for (uint32_t round = 0; !heap.empty(); ++round) {
+    if (round % (1u << 16) == 0) ThrowIfStopped();
     const Scratch::Candidate best = heap.front();
     std::pop_heap(heap.begin(), heap.end(), later);
     heap.pop_back();
@@ -153,6 +156,9 @@ void BytePairMerges::MergeLong(Scratch* scratch) const {
   }
   scratch->ids.clear();
   for (uint32_t i = 0; i != kNone; i = symbols[i].next) scratch->ids.push_back(symbols[i].id);
+  // One huge word must not take its memory to the end of the run.
+  if (symbols.capacity() > kKeptSymbols) symbols = {};
+  if (heap.capacity() > kKeptSymbols) heap = {};
 }
 
 }  // namespace trainwright

@@ -1,7 +1,8 @@
 /// Byte-pair encoding of one piece of text: its symbols (bytes, or characters), merged pair by pair in the
 /// order of the merges' ranks.
 ///
-/// Immutable after construction and thread-safe. Any number of symbols is merged in O(n log n).
+/// Immutable after construction and thread-safe. Any number of symbols is merged in O(n log n), with some 40 bytes of
+/// memory for each of more than 48. \throws Error{kInterrupted, kTerminated} from long merges, after a stop signal
 /// \source Sennrich et al. 2016, section 3.2; ties are broken leftmost, as Hugging Face tokenizers and
 /// SentencePiece
 ///   do

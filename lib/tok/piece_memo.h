@@ -15,7 +15,7 @@ namespace trainwright {
 
 class PieceMemo {
  public:
-  /// \param budget_bytes at least 1 MiB; tables stay below it
+  /// \param budget_bytes at least 1 MiB; tables stay below it, but for the moment in which one grows
   explicit PieceMemo(size_t budget_bytes);
 
   /// Pieces longer than this are never remembered.

@@ -1,3 +1,4 @@
+#include "lib/base/signals.h"
 #include "lib/tok/sentencepiece_bpe.h"
 
 #include <algorithm>
@@ -75,7 +76,7 @@ std::string SentencePieceBpe::Vocabulary::Read(const SentencePieceModel& model) 
   }
   for (const Piece& piece : model.pieces) {
     if (!piece.matches_text() && (mergeable.contains(piece.text) || IsOneCharacter(piece.text))) {
-      return "text may spell its special piece \"" + piece.text + "\"";
+      return "text may spell its special piece " + Quoted(piece.text);
     }
   }
   const uint32_t space = model.escape_whitespaces ? 0x2581 : ' ';
@@ -110,7 +111,7 @@ std::string SentencePieceBpe::Vocabulary::ReadMerges(
     scores.push_back(piece.score);
     // What the library makes of such a piece may depend on any other place of the text.
     if (piece.type == PieceType::kUnused && merges.size() > merges_before + 1) {
-      return "its unused piece \"" + piece.text + "\" can be made in several ways";
+      return "its unused piece " + Quoted(piece.text) + " can be made in several ways";
     }
   }
   if (merges.size() >= BytePairMerges::kMaxMerges) return "it has too many merges";
@@ -166,6 +167,7 @@ void SentencePieceBpe::Encode(std::string_view text, bool mark, std::vector<uint
   const PieceMemo& memo = worker->memo;
   PieceLookups lookups;
   const auto flush = [&] {
+    ThrowIfStopped();
     lookups.Flush(memo, ids, [&](const PieceMemo::Key& key, std::string_view unit) {
       EncodeUnit(key, unit, worker.get(), ids);
     });

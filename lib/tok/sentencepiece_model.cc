@@ -10,11 +10,19 @@
 namespace trainwright {
 namespace {
 
-/// One field of a protobuf message: `varint` for wire types 0 and 5, `content` for wire type 2.
+enum class Wire : uint8_t { kVarint = 0, kFixed64 = 1, kContent = 2, kFixed32 = 5 };
+
+/// One field of a protobuf message: `varint` for kVarint and kFixed32, `content` for kContent.
 struct Field {
   uint64_t number = 0;
+  Wire wire = Wire::kVarint;
   uint64_t varint = 0;
   std::string_view content;
+
+  /// A field of a known number and another wire type is an unknown one, which is passed over.
+  bool Is(uint64_t wanted_number, Wire wanted_wire) const { return number == wanted_number && wire == wanted_wire; }
+  /// protobuf reads an enum as 32 bits.
+  int32_t enumerator() const { return static_cast<int32_t>(varint); }
 };
 
 /// Walks over the fields of one message.
@@ -28,6 +36,7 @@ class FieldReader {
     const uint64_t tag = parser_.ReadVarint();
     Field field;
     field.number = tag >> 3;
+    field.wire = static_cast<Wire>(tag & 7);
     switch (tag & 7) {
       case 0:
         field.varint = parser_.ReadVarint();
@@ -60,11 +69,12 @@ bool ReadPiece(std::string_view message, SentencePieceModel* model) {
   SentencePieceModel::Piece piece;
   FieldReader reader(message);
   while (const auto field = reader.Next()) {
-    if (field->number == 1) piece.text = field->content;
-    if (field->number == 2) piece.score = std::bit_cast<float>(static_cast<uint32_t>(field->varint));
+    if (field->Is(1, Wire::kContent)) piece.text = field->content;
+    if (field->Is(2, Wire::kFixed32)) piece.score = std::bit_cast<float>(static_cast<uint32_t>(field->varint));
     // The library passes over types that it does not know.
-    const bool known_type = field->varint >= 1 && field->varint <= static_cast<uint64_t>(PieceType::kByte);
-    if (field->number == 3 && known_type) piece.type = static_cast<PieceType>(field->varint);
+    const int32_t type = field->enumerator();
+    const bool known_type = type >= 1 && type <= static_cast<int32_t>(PieceType::kByte);
+    if (field->Is(3, Wire::kVarint) && known_type) piece.type = static_cast<PieceType>(type);
   }
   if (reader.failed()) return false;
   if (piece.matches_text() && FindInvalidUtf8(piece.text) != std::string_view::npos) return false;
@@ -73,12 +83,14 @@ bool ReadPiece(std::string_view message, SentencePieceModel* model) {
 }
 
 bool ReadTrainerSpec(std::string_view message, SentencePieceModel* model) {
-  constexpr uint64_t kBpe = 2;
+  constexpr int32_t kUnigram = 1, kBpe = 2, kWord = 3, kChar = 4;
   FieldReader reader(message);
   while (const auto field = reader.Next()) {
-    if (field->number == 3) model->is_bpe = field->varint == kBpe;
-    if (field->number == 24) model->treat_whitespace_as_suffix = field->varint != 0;
-    if (field->number == 35) model->byte_fallback = field->varint != 0;
+    const int32_t type = field->enumerator();
+    const bool known_type = type == kUnigram || type == kBpe || type == kWord || type == kChar;
+    if (field->Is(3, Wire::kVarint) && known_type) model->is_bpe = type == kBpe;
+    if (field->Is(24, Wire::kVarint)) model->treat_whitespace_as_suffix = field->varint != 0;
+    if (field->Is(35, Wire::kVarint)) model->byte_fallback = field->varint != 0;
   }
   return !reader.failed();
 }
@@ -86,10 +98,10 @@ bool ReadTrainerSpec(std::string_view message, SentencePieceModel* model) {
 bool ReadNormalizerSpec(std::string_view message, SentencePieceModel* model) {
   FieldReader reader(message);
   while (const auto field = reader.Next()) {
-    if (field->number == 2) model->has_character_map = !field->content.empty();
-    if (field->number == 3) model->add_dummy_prefix = field->varint != 0;
-    if (field->number == 4) model->remove_extra_whitespaces = field->varint != 0;
-    if (field->number == 5) model->escape_whitespaces = field->varint != 0;
+    if (field->Is(2, Wire::kContent)) model->has_character_map = !field->content.empty();
+    if (field->Is(3, Wire::kVarint)) model->add_dummy_prefix = field->varint != 0;
+    if (field->Is(4, Wire::kVarint)) model->remove_extra_whitespaces = field->varint != 0;
+    if (field->Is(5, Wire::kVarint)) model->escape_whitespaces = field->varint != 0;
   }
   return !reader.failed();
 }
@@ -101,9 +113,9 @@ bool ParseSentencePieceModel(std::string_view serialized, SentencePieceModel* mo
   bool sound = true;
   FieldReader reader(serialized);
   while (const auto field = reader.Next()) {
-    if (field->number == 1) sound = ReadPiece(field->content, model);
-    if (field->number == 2) sound = ReadTrainerSpec(field->content, model);
-    if (field->number == 3) sound = ReadNormalizerSpec(field->content, model);
+    if (field->Is(1, Wire::kContent)) sound = ReadPiece(field->content, model);
+    if (field->Is(2, Wire::kContent)) sound = ReadTrainerSpec(field->content, model);
+    if (field->Is(3, Wire::kContent)) sound = ReadNormalizerSpec(field->content, model);
     if (!sound) break;
   }
   if (!sound || reader.failed()) {

@@ -54,11 +54,13 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string serialized_model, con
                                                Encoder encoder) {
   std::string problem;
   if (!ParseSentencePieceModel(serialized_model, &model_, &problem)) {
-    throw Error(
-        ErrorCode::kBadInput, name, problem, "",
-        "--tokenizer takes a SentencePiece .model file, a folder that holds tokenizer.model, or \"bytes\"");
+    throw Error(ErrorCode::kBadInput, name, problem, "", kTokenizerHint);
   }
   whole_ = LoadProcessor(serialized_model, name);
+  if (model_.pieces.size() != static_cast<size_t>(whole_->GetPieceSize())) {
+    throw Error(ErrorCode::kBadInput, name, "is a damaged SentencePiece model: its pieces cannot be counted for certain", "",
+                "get the model anew");
+  }
   if (encoder == Encoder::kFastest) bpe_ = SentencePieceBpe::Make(model_, &library_reason_);
   if (marks_start()) {
     // In protobuf a message field that comes again is merged into the first: normalizer_spec (3) with
@@ -78,9 +80,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string serialized_model, con
   for (uint32_t id = 0; id < model_.pieces.size(); ++id) {
     const auto& [text, score, type] = model_.pieces[id];
     const bool user_defined = type == SentencePieceModel::PieceType::kUserDefined;
-    const bool mark = text.size() >= 3 && ((text.front() == '<' && text.back() == '>') ||
-                                           (text.front() == '[' && text.back() == ']'));
-    if (type == SentencePieceModel::PieceType::kControl || (user_defined && mark)) {
+    if (type == SentencePieceModel::PieceType::kControl || (user_defined && LooksLikeMark(text))) {
       special_tokens_.push_back({text, id, user_defined});
     }
   }

@@ -14,9 +14,6 @@ namespace trainwright {
 namespace {
 
 constexpr uint64_t kMaxModelBytes = uint64_t{1} << 30;
-constexpr char kHint[] =
-    "--tokenizer takes a SentencePiece .model file, a tokenizer.json file of a byte-level BPE tokenizer, a .tiktoken "
-    "file, a folder that holds tokenizer.model, tokenizer.json or tokenizer.tiktoken, or \"bytes\"";
 
 /// The file that a --tokenizer argument means.
 std::string ModelFileOf(const std::string& spec) {
@@ -29,8 +26,8 @@ std::string ModelFileOf(const std::string& spec) {
   if (fs::exists(json, ignored)) return json.string();
   const fs::path tiktoken = fs::path(spec) / "tokenizer.tiktoken";
   if (fs::exists(tiktoken, ignored)) return tiktoken.string();
-  throw Error(ErrorCode::kBadInput, spec, "this folder has no tokenizer.model and no tokenizer.json", "",
-              kHint);
+  throw Error(ErrorCode::kBadInput, spec, "this folder has no tokenizer.model, tokenizer.json or tokenizer.tiktoken", "",
+              kTokenizerHint);
 }
 
 bool LooksLikeJson(std::string_view content) {
@@ -62,8 +59,9 @@ std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& spec) {
   if (spec == "bytes") return std::make_unique<BytesTokenizer>();
   const std::string path = ModelFileOf(spec);
   const std::vector<uint8_t> content = ReadWholeFile(path, kMaxModelBytes);
-  if (content.empty()) throw Error(ErrorCode::kBadInput, path, "is empty", "", kHint);
-  if (LooksLikeJson(AsText(content))) return LoadTokenizerJson(path, std::string(AsText(content)));
+  if (content.empty()) throw Error(ErrorCode::kBadInput, path, "is empty", "", kTokenizerHint);
+  // The first byte of a model is a line feed, and its second may be '{'.
+  if (!path.ends_with(".model") && LooksLikeJson(AsText(content))) return LoadTokenizerJson(path, std::string(AsText(content)));
   if (path.ends_with(".tiktoken") || LooksLikeTiktoken(AsText(content))) {
     return TiktokenTokenizer(std::string(AsText(content)), path);
   }

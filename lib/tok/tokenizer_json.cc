@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/tok/tokenizer.h"
 #include "lib/tok/unicode.h"
 #include "lib/tok/utf8.h"
 
@@ -77,9 +78,7 @@ class Reader {
 
  private:
   [[noreturn]] void Refuse(const std::string& problem, const std::string& place = "") const {
-    throw Error(ErrorCode::kBadInput, name_, problem, place,
-                "--tokenizer takes a tokenizer.json file of a byte-level BPE tokenizer (GPT-2, GPT-NeoX, "
-                "Llama 3, Qwen2, SmolLM2), a SentencePiece .model file, or \"bytes\"");
+    throw Error(ErrorCode::kBadInput, name_, problem, place, kTokenizerHint);
   }
   [[noreturn]] void RefuseUnsupported(const std::string& what) const {
     Refuse("has " + what + ", which this version does not do");
@@ -408,11 +407,6 @@ class Reader {
     if (json_.bos_id == kNoId && IdOfSpecial("<|im_start|>") == kNoId) json_.bos_id = end_of_text;
     if (json_.eos_id == kNoId) json_.eos_id = first_of({"<|endoftext|>", "<|end_of_text|>", "</s>"});
     json_.pad_id = first_of({"<|padding|>", "<pad>", "<|finetune_right_pad_id|>"});
-  }
-
-  static std::string Quoted(std::string_view text) {
-    const std::string shown = ReplaceInvalidUtf8(text.substr(0, 80));
-    return "\"" + shown + (text.size() > 80 ? "...\"" : "\"");
   }
 
   const std::string& name_;

@@ -89,6 +89,15 @@ std::string ReplaceInvalidUtf8(std::string_view text, uint64_t* replaced) {
   }
 }
 
+std::string Quoted(std::string_view text) {
+  constexpr size_t kShownBytes = 80;
+  std::string shown = ReplaceInvalidUtf8(text.substr(0, kShownBytes));
+  for (char& byte : shown) {
+    if (static_cast<uint8_t>(byte) < 0x20 || byte == 0x7F) byte = '?';
+  }
+  return "\"" + shown + (text.size() > kShownBytes ? "...\"" : "\"");
+}
+
 uint64_t CountCharacters(std::string_view text) {
   uint64_t characters = 0;
   for (const char byte : text) characters += (static_cast<unsigned char>(byte) & 0xC0) != 0x80 ? 1 : 0;

@@ -224,7 +224,7 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
     report.micro_batch_s = SecondsSince(start);
     report.micro_batch_tokens = measured.num_tokens();
     start = std::chrono::steady_clock::now();
-    const ClipResult clipped = UnscaleAndClip(&model->parameters(), 1.0, plan.clip);
+    const ClipResult clipped = DecideClip(&model->parameters(), 1.0, plan.clip);
     optimizer.Step(0.0, plan.optimizer.beta1, clipped.factor);
     report.update_s = SecondsSince(start);
     report.measurement = whole ? Measurement::kFullMicroBatch : Measurement::kOneSample;

@@ -301,7 +301,7 @@ class TrainJob {
   void MakeTrainer();
   /// The device's, as the user says or as its maker does.
   std::optional<double> PeakTflops() const;
-  /// Of the file that activations go to.
+  /// Of the files that activations and gradients go to.
   std::string OffloadFolder() const {
     return settings_.offload_dir.empty() ? TemporaryFolder() : settings_.offload_dir;
   }
@@ -673,11 +673,12 @@ PlannedRun TrainJob::Plan(const TrainSettings& settings, const std::optional<Doc
 
 std::optional<DocumentSplit> TrainJob::SplitData() {
   if (settings_.eval_split.empty()) return std::nullopt;
-  return ParseDocumentSplit(settings_.eval_split, settings_.eval_split_seed.value_or(0), data_.get());
+  return ParseDocumentSplit(settings_.eval_split, settings_.eval_split_seed.value_or(0), data_.get(),
+                            settings_.skip_bad_chunks > 0);
 }
 
 void TrainJob::CountHeldOut(const DocumentSplit& split, bool masked) {
-  held_out_ = CountSplit(split, *data_, masked);
+  held_out_ = CountSplit(split, *data_, masked, settings_.skip_bad_chunks > 0);
   if (held_out_.held_out_labels == 0 || held_out_.held_out_documents == held_out_.documents) {
     throw Error(ErrorCode::kUsage, "--eval-split",
                 split.asked + " holds out " + std::to_string(held_out_.held_out_documents) + " of the data's " +
@@ -1052,7 +1053,9 @@ void TrainJob::OpenRecorder() {
                .tokenizer_sha256 = tokenizer_sha256,
                .sources = sources_,
                .data_path = DataOptions(),
-               .eval_data_path = plan_.eval_split ? DataPaths(settings_)[0] : settings_.eval_data,
+               .eval_data_path = !plan_.eval_split            ? settings_.eval_data
+                                 : DataPaths(settings_).size() == 1 ? DataPaths(settings_)[0]
+                                                                    : "",
                .argv = context_.argv,
                .start = start_,
                .first_step = trainer_->step(),
@@ -1110,7 +1113,11 @@ void TrainJob::EvaluateOnce() {
   meter.set_masked(IsMasked(evaluated()->header(), plan_.labels_on()));
   meter.set_split(plan_.eval_split);
   try {
-    meter.AddSet(*evaluated(), static_cast<uint64_t>(settings_.eval_tokens.value_or(0)), {});
+    // Documents that are held out lie in the chunks of training, of which some may be left out.
+    const bool skip_bad = plan_.eval_split && settings_.skip_bad_chunks > 0;
+    const uint64_t skipped =
+        meter.AddSet(*evaluated(), static_cast<uint64_t>(settings_.eval_tokens.value_or(0)), {}, skip_bad);
+    if (skipped > 0) recorder_->Warn("evaluated without " + FormatNumberOf(skipped, "frame") + " that cannot be read");
     meter.Finish();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInterrupted && error.code() != ErrorCode::kTerminated) throw;

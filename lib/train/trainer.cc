@@ -99,7 +99,7 @@ StepReport Trainer::Step(bool read) {
     report.smoothing_nats = sum.smoothing_nats / labels;
     report.z_loss_nats = sum.z_loss_nats / labels;
     const ClipResult clipped =
-        UnscaleAndClip(&model_->parameters(), report.loss_scale, plan_.clip);
+        DecideClip(&model_->parameters(), report.loss_scale, plan_.clip);
     report.grad_norm = clipped.norm;
     const bool finite = std::isfinite(report.loss_nats) && clipped.finite;
     if (!finite && (!scaler_.enabled() || report.loss_scale <= 1)) {

@@ -164,6 +164,40 @@ TEST(DocumentSplit, AShareIsAboutThatShareAndANumberIsThatNumber) {
   EXPECT_NE(ParseDocumentSplit("17", 1, &set).bound, ParseDocumentSplit("17", 2, &set).bound);
 }
 
+/// A set whose first frame is corrupt.
+class CutShardSet final : public ShardSet {
+ public:
+  CutShardSet(std::vector<Chunk> chunks, uint32_t chunks_per_frame) : sound_(std::move(chunks), chunks_per_frame) {}
+  const ShardSetHeader& header() const override { return sound_.header(); }
+  const ShardTotals& totals() const override { return sound_.totals(); }
+  const std::vector<ShardInfo>& shards() const override { return sound_.shards(); }
+  uint64_t chunks() const override { return sound_.chunks(); }
+  const Sha256Digest& content_sha256() const override { return sound_.content_sha256(); }
+  std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const override {
+    if (chunk < header().chunks_per_frame) throw Error(ErrorCode::kBadInput, "shard", "a frame is corrupt");
+    return sound_.ReadFrameOf(chunk, first_chunk);
+  }
+  void VerifyAll() const override {}
+
+ private:
+  MemoryShardSet sound_;
+};
+
+TEST(DocumentSplit, WhatCannotBeReadIsAnErrorOrLeftOutAsAsked) {
+  std::mt19937_64 random(test::TestSeed());
+  const std::vector<Document> documents = UniqueDocuments(&random, 60, 10);
+  std::vector<Chunk> chunks = Pack(documents, PackMode::kNone, 64);
+  const CutShardSet cut(chunks, 8);
+  EXPECT_EQ(test::CodeOf([&] { ParseDocumentSplit("5", 0, &cut); }), ErrorCode::kBadInput);
+  const DocumentSplit split = ParseDocumentSplit("5", 0, &cut, /*skip_bad=*/true);
+  EXPECT_EQ(test::CodeOf([&] { CountSplit(split, cut, false); }), ErrorCode::kBadInput);
+  const MemoryShardSet rest({chunks.begin() + 8, chunks.end()}, 8);
+  EXPECT_EQ(split.bound, ParseDocumentSplit("5", 0, &rest).bound);
+  const SplitCounts counts = CountSplit(split, cut, false, /*skip_bad=*/true), expected = CountSplit(split, rest, false);
+  EXPECT_EQ(counts.documents, expected.documents);
+  EXPECT_EQ(counts.held_out_tokens, expected.held_out_tokens);
+}
+
 TEST(DocumentSplit, CopiesOfADocumentAreOnOneSide) {
   std::mt19937_64 random(test::TestSeed());
   std::vector<Document> documents = UniqueDocuments(&random, 50, 10);

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <new>
 #include <random>
 #include <set>
 #include <thread>
@@ -46,9 +48,11 @@ class FaultyShardSet final : public ShardSet {
   std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const override {
     ++reads;
     if (slow.contains(chunk)) std::this_thread::sleep_for(delay);
+    int this_read = reads;
+    if (fails_at.compare_exchange_strong(this_read, -1)) throw std::bad_alloc();
     std::vector<Chunk> chunks = sound_.ReadFrameOf(chunk, first_chunk);
     for (uint64_t i = *first_chunk; i < *first_chunk + chunks.size(); ++i) {
-      if (corrupt.contains(i)) throw Error(ErrorCode::kBadInput, "shard-7.tws", "a frame is corrupt", "byte 99");
+      if (!restored && corrupt.contains(i)) throw Error(ErrorCode::kBadInput, "shard-7.tws", "a frame is corrupt", "byte 99");
     }
     return chunks;
   }
@@ -57,6 +61,8 @@ class FaultyShardSet final : public ShardSet {
   std::set<uint64_t> corrupt, slow;
   std::chrono::milliseconds delay{0};
   mutable std::atomic<int> reads = 0;
+  mutable std::atomic<int> fails_at = -1;  // the number of the read that finds no memory
+  std::atomic<bool> restored = false;      // nothing is corrupt any more
 
  private:
   MemoryShardSet sound_;
@@ -153,6 +159,58 @@ TEST(SampleStream, GoesOnWithoutAChunkThatWasBadBeforeItWasResumed) {
   resumed.Seek(cursor);
   for (size_t i = 20; i < 40; ++i) ASSERT_EQ(ChunkOf(resumed.Next()), expected[i]);
   testing::internal::GetCapturedStderr();
+}
+
+TEST(SampleStream, AChunkThatWasBadStaysOutThoughItCanBeReadAgain) {
+  for (const int workers : {0, 2}) {
+    FaultyShardSet set(20, 1);
+    set.corrupt = {4, 11};
+    const SampleStreamOptions options{.sequence_tokens = 2, .seed = 3, .window_chunks = 5};
+    const std::vector<uint64_t> expected = ExpectedChunks(set, options, 4);
+    testing::internal::CaptureStderr();
+    SampleStream stream(&set, options, {.workers = workers, .prefetch = 2, .skip_bad_chunks = 2});
+    for (size_t i = 0; i < expected.size(); ++i) {
+      if (i == 20) set.restored = true;
+      ASSERT_EQ(ChunkOf(stream.Next()), expected[i]) << "sample " << i << ", workers " << workers;
+    }
+    testing::internal::GetCapturedStderr();
+  }
+}
+
+TEST(SampleStream, AStepThatCouldNotBeReadWholeIsReadAgain) {
+  for (const int workers : {0, 1, 3}) {
+    const SampleStreamOptions options{.sequence_tokens = 2, .seed = 5, .window_chunks = 3};
+    FaultyShardSet sound(20, 1), set(20, 1);
+    SampleStream expected(&sound, options, {.workers = workers}), stream(&set, options, {.workers = workers});
+    int failures = 0;
+    for (int step = 0; step < 30; ++step) {
+      if (step % 4 == 0) set.fails_at = set.reads + 2 + step % 3;
+      std::vector<Sample> samples;
+      while (samples.empty()) {
+        try {
+          samples = stream.NextStep(7, /*drop_last=*/step % 2 == 1);
+        } catch (const std::bad_alloc&) {
+          ++failures;
+        }
+      }
+      const std::vector<Sample> wanted = expected.NextStep(7, step % 2 == 1);
+      ASSERT_EQ(samples.size(), wanted.size());
+      for (size_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(ChunkOf(samples[i]), ChunkOf(wanted[i])) << "step " << step;
+    }
+    EXPECT_GT(failures, 2);
+  }
+}
+
+TEST(SampleStream, CountsTheWindowsThatSamplesKeep) {
+  FaultyShardSet set(64, 1);
+  const SampleStreamOptions options{.sequence_tokens = 2, .window_chunks = 4};
+  SampleStream dropped(&set, options, {.workers = 0}), kept(&set, options, {.workers = 0});
+  std::vector<Sample> samples;
+  for (int i = 0; i < 64; ++i) {
+    dropped.Next();
+    samples.push_back(kept.Next());
+  }
+  EXPECT_GT(kept.loader_counts().most_held_bytes, 4 * dropped.loader_counts().most_held_bytes);
 }
 
 TEST(SampleStream, LogsEachBadChunkOnceAndFailsAtTheOneTooMany) {

@@ -72,6 +72,27 @@ TEST(ForeignDocumentsTest, APickleIsNeverRunAndWhatItNamesIsRefusedByName) {
   EXPECT_THAT(MessageOf([] { Read(Foreign("strided.pt")); }), HasSubstr("not contiguous"));
 }
 
+TEST(ForeignDocumentsTest, APickleThatWouldTakeTheStackOrTheMemoryIsRefused) {
+  EXPECT_THAT(MessageOf([] { Read(Foreign("nested.pt")); }), HasSubstr("too deep"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("long_key.pt")); }), HasSubstr("1000 bytes"));
+}
+
+TEST(ForeignDocumentsTest, PaddingThatIsToldInAnotherWayThanTheIdsIsRefused) {
+  EXPECT_THAT(MessageOf([] { Read(Foreign("list_lengths.pt")); }), HasSubstr("lengths or a mask"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("short_mask.pt")); }), HasSubstr("as many numbers"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("truth.npz")); }), HasSubstr("truth values"));
+}
+
+TEST(ForeignDocumentsTest, BothFilesOfAMegatronPairAreRefused) {
+  const auto open = [](const std::string& first, const std::string& second) {
+    return CodeOf([&] {
+      ForeignDocuments({Foreign(first), Foreign(second)}, ForeignFormat::kMegatron, {.vocab_size = 200'000});
+    });
+  };
+  EXPECT_EQ(open("short.bin", "short.idx"), ErrorCode::kUsage);
+  EXPECT_EQ(open("wide.idx", "wide.idx"), ErrorCode::kUsage);
+}
+
 TEST(ForeignDocumentsTest, ArraysThatHoldNoIdsAreRefusedWithTheReason) {
   EXPECT_THAT(MessageOf([] { Read(Foreign("float.npz")); }), HasSubstr("<f8"));
   EXPECT_THAT(MessageOf([] { Read(Foreign("fortran.npz")); }), HasSubstr("column by column"));

@@ -8,6 +8,7 @@ import json
 import pathlib
 import pickle
 import struct
+import zipfile
 
 import numpy as np
 import torch
@@ -108,4 +109,23 @@ np.savez(OUT / "fortran.npz", input_ids=np.asfortranarray(np.arange(12).reshape(
 np.savez(OUT / "negative.npz", input_ids=np.array([[3, -1]]))
 np.savez(OUT / "lengths.npz", input_ids=ids, sequence_lengths=lengths + 100)
 np.savez(OUT / "names.npz", first=ids, second=ids)
+
+# Padding that lists, rows and truth values tell.
+row = np.array(docs[2] + [0, 0], np.int32)
+np.savez(OUT / "row_mask.npz", input_ids=row, attention_mask=(np.arange(len(row)) < len(docs[2])).astype(np.int32))
+np.savez(OUT / "truth_mask.npz", input_ids=ids, attention_mask=mask.astype(bool))
+torch.save({"input_ids": docs[3] + [0, 0, 0], "attention_mask": [1] * len(docs[3]) + [0, 0, 0]}, OUT / "list_mask.pt")
+expected.update({"row_mask.npz": docs[2:3], "truth_mask.npz": docs, "list_mask.pt": docs[3:4]})
+np.savez(OUT / "truth.npz", input_ids=mask.astype(bool))
+torch.save({"input_ids": torch.from_numpy(ids), "lengths": lengths.tolist()}, OUT / "list_lengths.pt")
+torch.save({"input_ids": docs[3], "attention_mask": [1]}, OUT / "short_mask.pt")
+
+
+def hostile(name, program):
+    with zipfile.ZipFile(OUT / name, "w") as archive:
+        archive.writestr("archive/data.pkl", program)
+
+
+hostile("nested.pt", b"\x80\x02N" + b"\x85" * 100 + b".")
+hostile("long_key.pt", b"\x80\x02}X" + struct.pack("<I", 1001) + b"k" * 1001 + b"Ns.")
 (OUT / "expected.json").write_text(json.dumps(expected, separators=(",", ":"), sort_keys=True) + "\n")

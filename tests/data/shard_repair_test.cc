@@ -212,5 +212,16 @@ TEST_F(ShardRepairTest, AFrameThatIsThereTwiceIsSavedOnce) {
   EXPECT_EQ(ChunksOf(path("out.tws")), test::SmallChunks());
 }
 
+TEST_F(ShardRepairTest, DocumentsOfASecondSetInTheFileAreNotSaidToBeSaved) {
+  const std::vector<uint8_t> first = test::EncodeShard(test::SmallShardSet(), {test::SmallChunks()[0]}, 0, 0, true),
+                             second = test::EncodeShard(test::SmallShardSet(), {test::SmallChunks()[1]}, 0, 0, true);
+  WriteFile(path("in.tws"), std::string(AsText(first)) + std::string(AsText(second)));
+  const RepairReport report = Repair("in.tws");
+  EXPECT_FALSE(report.sound());
+  EXPECT_EQ(report.documents_lost, std::nullopt);
+  WriteFile(path("in.tws"), std::string(AsText(first)) + std::string(AsText(first)));
+  EXPECT_EQ(Repair("in.tws").documents_lost, 0u);
+}
+
 }  // namespace
 }  // namespace trainwright

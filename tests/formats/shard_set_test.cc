@@ -84,6 +84,26 @@ TEST_F(ShardSetTest, EveryChunkIsFoundInItsFrame) {
   }
 }
 
+TEST_F(ShardSetTest, AShardThatIsCutWhileItIsReadIsAnErrorThatNamesIt) {
+  WriteFile(folder_.path("set.tws"), joined_);
+  const auto folder = ShardSet::Open(folder_.path());
+  const auto file = ShardSet::Open(folder_.path("set.tws"));
+  std::filesystem::resize_file(Shard(1), 0);
+  std::filesystem::resize_file(folder_.path("set.tws"), 0);
+  uint64_t first = 0;
+  EXPECT_THAT(MessageOf([&] { folder->ReadFrameOf(2, &first); }), HasSubstr(Shard(1)));
+  EXPECT_NO_THROW(folder->ReadFrameOf(4, &first));
+  EXPECT_EQ(CodeOf([&] { file->ReadFrameOf(0, &first); }), ErrorCode::kBadInput);
+  EXPECT_EQ(CodeOf([&] { file->VerifyAll(); }), ErrorCode::kBadInput);
+}
+
+TEST_F(ShardSetTest, AShardThatAnotherFileReplacesIsReadToItsEnd) {
+  const auto set = ShardSet::Open(folder_.path());
+  WriteFile(folder_.path("other"), "");
+  std::filesystem::rename(folder_.path("other"), Shard(1));
+  EXPECT_EQ(ReadAll(*set), SmallChunks());
+}
+
 TEST_F(ShardSetTest, AFolderThatPackDidNotFinishIsRefused) {
   std::filesystem::remove(folder_.path(kManifestName));
   EXPECT_THAT(OpenMessage(), HasSubstr("pack did not finish"));

@@ -219,15 +219,15 @@ std::unique_ptr<FlatParameters> WithGradients(float gradient) {
 
 TEST(ClipTest, ScalesDownToTheNormAndNeverUp) {
   const auto parameters = WithGradients(0.5f);
-  ClipResult result = UnscaleAndClip(parameters.get(), 1.0, 1.0);
+  ClipResult result = DecideClip(parameters.get(), 1.0, 1.0);
   EXPECT_DOUBLE_EQ(result.norm, 10.0);
   EXPECT_NEAR(result.factor, 0.1, 1e-6);
-  result = UnscaleAndClip(parameters.get(), 1.0, 50.0);
+  result = DecideClip(parameters.get(), 1.0, 50.0);
   EXPECT_EQ(result.factor, 1.0);
 }
 
 TEST(ClipTest, UnscalesBeforeItClips) {
-  const ClipResult result = UnscaleAndClip(WithGradients(0.5f * 1024).get(), 1024.0, 100.0);
+  const ClipResult result = DecideClip(WithGradients(0.5f * 1024).get(), 1024.0, 100.0);
   EXPECT_DOUBLE_EQ(result.norm, 10.0);
   EXPECT_EQ(result.factor, 1.0 / 1024);
 }
@@ -235,7 +235,7 @@ TEST(ClipTest, UnscalesBeforeItClips) {
 TEST(ClipTest, NonFiniteGradientsAreReported) {
   const auto parameters = WithGradients(2.0f);
   parameters->gradients()[7].fill_(std::numeric_limits<float>::infinity());
-  EXPECT_FALSE(UnscaleAndClip(parameters.get(), 4.0, 1.0).finite);
+  EXPECT_FALSE(DecideClip(parameters.get(), 4.0, 1.0).finite);
 }
 
 TEST(AdamWTest, TheFactorOfAStepMultipliesTheGradients) {

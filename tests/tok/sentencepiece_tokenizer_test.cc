@@ -86,6 +86,23 @@ INSTANTIATE_TEST_SUITE_P(Models, SentencePieceModelTest,
                            return name;
                          });
 
+// In protobuf it is another field, an unknown one.
+TEST(SentencePieceModelErrorTest, AFieldOfAnotherWireTypeIsPassedOverAsByTheLibrary) {
+  const std::string model = ReadFile(ModelPath("mistral-v1"));
+  for (const std::string& odd :
+       {std::string("\x08\x05", 2) + model, std::string("\x0d\x01\x02\x03\x04", 5) + model,
+        model + std::string("\x1a\x03\x1a\x01\x00", 5), model + std::string("\x12\x06\x9d\x02\0\0\0\0", 8)}) {
+    const SentencePieceTokenizer tokenizer(odd, "odd");
+    const auto reference = tokenizer.MakeReference();
+    for (const std::string text : {"a text", "  two\n \u00e9\U0001F600", "x"}) {
+      std::vector<uint32_t> ids, expected;
+      tokenizer.Encode(text, &ids);
+      reference->Encode(text, &expected);
+      EXPECT_EQ(ids, expected) << testing::PrintToString(odd.substr(0, 8)) << text;
+    }
+  }
+}
+
 TEST_P(SentencePieceModelTest, GivesThePythonLibrarysIdsAndTextForTheEdgeCases) {
   const auto golden = nlohmann::json::parse(ReadFile(Fixture("tok/testdata/golden_ids.json")));
   ASSERT_GT(golden["cases"].size(), 40u);

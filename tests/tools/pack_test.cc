@@ -157,6 +157,9 @@ TEST_F(PackToolTest, UsageErrorsAreStatus2AndNameTheFlag) {
       {"--info --cat", "--info"},
       {"--verify --info", "--verify"},
       {"--info --append", "--append"},
+      {"--verify", "-o"},
+      {"--export nanogpt --verify", "--export"},
+      {"--export nanogpt --repair", "--export"},
       {"--window 0", "--window"},
       {"--threads -1", "--threads"},
   };
@@ -166,6 +169,34 @@ TEST_F(PackToolTest, UsageErrorsAreStatus2AndNameTheFlag) {
     EXPECT_NE(result.standard_error.find(named), std::string::npos) << flags << ": " << result.standard_error;
     EXPECT_FALSE(Exists("out.tws"));
   }
+}
+
+TEST_F(PackToolTest, CatAndExportGiveAllInputsOneBehindTheOther) {
+  const ProcessResult result = Shell(R"(
+    for name in a b; do echo "text $name" | pretokenize -q | pack -q -o $name.tws; done
+    pack --cat a.tws b.tws -o both.txt && cat both.txt
+    pack --export nanogpt a.tws b.tws -o both.bin
+    for name in a b; do pack --export nanogpt $name.tws; done | cmp - both.bin && echo same)");
+  EXPECT_EQ(result.standard_output, "text a\ntext b\nsame\n") << result.standard_error;
+}
+
+TEST_F(PackToolTest, AnOutputThatIsAnInputIsRefusedAndLeftAsItIs) {
+  const ProcessResult result = Shell(R"sh(
+    pack -q --chunk 512 in.tok -o a.tws; pack -q --chunk 512 in.tok -o set/; mkdir before; cp -r in.tok a.tws set before
+    pack in.tok -o ./in.tok; echo $?
+    pack --cat a.tws -o a.tws; echo $?
+    pack --export nanogpt set -o set/MANIFEST.json; echo $?
+    pack --repair set -o "$(ls set/*.tws)"; echo $?
+    pack --repair set -o set/new.tws; echo $?
+    for kept in in.tok a.tws set; do diff -r $kept before/$kept; done)sh");
+  EXPECT_EQ(result.standard_output, "2\n2\n2\n2\n2\n") << result.standard_error;
+}
+
+TEST_F(PackToolTest, ARunWithoutInputMakesNoFolder) {
+  const ProcessResult result = Shell(R"(
+    pack nothing.tok -o new/; echo $?; echo junk > junk; pack --repair junk -o new/; echo $?
+    pack --repair /dev/null -o new/; echo $?; ls)");
+  EXPECT_EQ(result.standard_output, "4\n3\n2\nin.tok\njunk\n") << result.standard_error;
 }
 
 // It once put the saved set in the place of the one that was to grow.

@@ -58,6 +58,38 @@ TEST_F(PretokenizeToolTest, AnOutputThatIsAnInputIsRefusedAndLeftAsItIs) {
   }
 }
 
+TEST_F(PretokenizeToolTest, OutputsThatAreOneFileUnderTwoNamesAreRefused) {
+  for (const std::string outputs : {"-o h.tok --holdout-output ./h.tok", "-o link --holdout-output h.tok",
+                                    "-o new.tok --holdout-output ../\"${PWD##*/}\"/new.tok"}) {
+    const ProcessResult result =
+        Shell("echo old > h.tok; ln -sf h.tok link; seq 100 | pretokenize --holdout 0.3 " + outputs);
+    EXPECT_EQ(result.exit_status, 2) << outputs << result.standard_error;
+    EXPECT_EQ(ReadFile(folder_.path("h.tok")), "old\n");
+    EXPECT_FALSE(Exists("new.tok"));
+  }
+}
+
+TEST_F(PretokenizeToolTest, DecodeRefusesAnOutputThatIsAnInputOrAFolder) {
+  const ProcessResult result = Shell(R"(
+    seq 9 | pretokenize -q -o a.tok; cp a.tok before; mkdir d
+    pretokenize --decode a.tok -o ./a.tok; echo $?; cmp a.tok before; pretokenize --decode a.tok -o d; echo $?)");
+  EXPECT_EQ(result.standard_output, "2\n2\n") << result.standard_error;
+}
+
+TEST_F(PretokenizeToolTest, AFileNamedMinusIsReadWhereItIsFound) {
+  const ProcessResult result = Shell(R"(
+    mkdir d && cd d && echo minus > ./- && printf -- '-\n' > ../list
+    for found in "'?'" '--files-from ../list'; do eval pretokenize -q $found < /dev/null | pretokenize --decode; done)");
+  EXPECT_EQ(result.standard_output, "minus\nminus\n") << result.standard_error;
+}
+
+TEST_F(PretokenizeToolTest, WhatAKilledRunLeftIsRemoved) {
+  const ProcessResult result = Shell(R"sh(
+    sh -c 'echo $$ > pid'; for of in x.tok y.txt; do echo half > ".$of.tmp-$(cat pid)"; done
+    echo text | pretokenize -q -o x.tok && pretokenize -q --decode x.tok -o y.txt && ls -A)sh");
+  EXPECT_EQ(result.standard_output, "pid\nx.tok\ny.txt\n") << result.standard_error;
+}
+
 TEST_F(PretokenizeToolTest, TheSummaryCountsWhatWasLeftOut) {
   const ProcessResult result = Shell(
       "printf '{\"text\":\"ab\"}\\n\\n{\"text\":\\n{}\\n' | pretokenize --key text --on-error skip --summary "
