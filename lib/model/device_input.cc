@@ -36,9 +36,10 @@ void CheckInput(const ModelInput& input, int64_t vocab_size, int64_t positions_l
   }
 }
 
-DeviceInput ToDevice(const ModelInput& input, at::Device device) {
-  return {Upload(input.tokens_n, device, input.pin), Upload(input.positions_n, device, input.pin),
-          input.positions_n, SpanTable(input.span_starts, device, input.pin)};
+DeviceInput ToDevice(const ModelInput& input, int64_t vocab_size, at::Device device) {
+  return {UploadIds(input.tokens_n, vocab_size, device, input.pin),
+          UploadIds(input.positions_n, input.positions_n.numel(), device, input.pin), input.positions_n,
+          SpanTable(input.span_starts, device, input.pin)};
 }
 
 }  // namespace trainwright

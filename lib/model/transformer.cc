@@ -158,7 +158,7 @@ void Transformer::RefreshShort(BackwardScratch& scratch) const {
 
 DeviceInput Transformer::Checked(const ModelInput& input) const {
   CheckInput(input, config_.vocab_size, positions_limit());
-  return ToDevice(input, device_);
+  return ToDevice(input, config_.vocab_size, device_);
 }
 
 Transformer::Attend Transformer::PackedAttend(const DeviceInput& input) const {
