@@ -13,6 +13,7 @@
 #include "lib/base/rng.h"
 #include "lib/data/packer.h"
 #include "lib/data/sample_stream.h"
+#include "tests/support/faulty_shard_set.h"
 #include "tests/support/memory_shard_set.h"
 #include "tests/support/support.h"
 
@@ -164,30 +165,12 @@ TEST(DocumentSplit, AShareIsAboutThatShareAndANumberIsThatNumber) {
   EXPECT_NE(ParseDocumentSplit("17", 1, &set).bound, ParseDocumentSplit("17", 2, &set).bound);
 }
 
-/// A set whose first frame is corrupt.
-class CutShardSet final : public ShardSet {
- public:
-  CutShardSet(std::vector<Chunk> chunks, uint32_t chunks_per_frame) : sound_(std::move(chunks), chunks_per_frame) {}
-  const ShardSetHeader& header() const override { return sound_.header(); }
-  const ShardTotals& totals() const override { return sound_.totals(); }
-  const std::vector<ShardInfo>& shards() const override { return sound_.shards(); }
-  uint64_t chunks() const override { return sound_.chunks(); }
-  const Sha256Digest& content_sha256() const override { return sound_.content_sha256(); }
-  std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const override {
-    if (chunk < header().chunks_per_frame) throw Error(ErrorCode::kBadInput, "shard", "a frame is corrupt");
-    return sound_.ReadFrameOf(chunk, first_chunk);
-  }
-  void VerifyAll() const override {}
-
- private:
-  MemoryShardSet sound_;
-};
-
 TEST(DocumentSplit, WhatCannotBeReadIsAnErrorOrLeftOutAsAsked) {
   std::mt19937_64 random(test::TestSeed());
   const std::vector<Document> documents = UniqueDocuments(&random, 60, 10);
   std::vector<Chunk> chunks = Pack(documents, PackMode::kNone, 64);
-  const CutShardSet cut(chunks, 8);
+  test::FaultyShardSet cut(chunks, 8);
+  cut.corrupt = {3};
   EXPECT_EQ(test::CodeOf([&] { ParseDocumentSplit("5", 0, &cut); }), ErrorCode::kBadInput);
   const DocumentSplit split = ParseDocumentSplit("5", 0, &cut, /*skip_bad=*/true);
   EXPECT_EQ(test::CodeOf([&] { CountSplit(split, cut, false); }), ErrorCode::kBadInput);

@@ -19,7 +19,7 @@
 #include "lib/data/sample_stream.h"
 #include "lib/data/spooled_shard_set.h"
 #include "lib/io/byte_sink.h"
-#include "tests/support/memory_shard_set.h"
+#include "tests/support/faulty_shard_set.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -36,36 +36,10 @@ std::vector<Chunk> TwinChunks(uint32_t count) {
   return chunks;
 }
 
-/// A set some of whose frames are corrupt or slow.
-class FaultyShardSet final : public ShardSet {
+/// TwinChunks, some of them corrupt or slow.
+class FaultyTwins : public test::FaultyShardSet {
  public:
-  FaultyShardSet(uint32_t chunks, uint32_t chunks_per_frame) : sound_(TwinChunks(chunks), chunks_per_frame) {}
-  const ShardSetHeader& header() const override { return sound_.header(); }
-  const ShardTotals& totals() const override { return sound_.totals(); }
-  const std::vector<ShardInfo>& shards() const override { return sound_.shards(); }
-  uint64_t chunks() const override { return sound_.chunks(); }
-  const Sha256Digest& content_sha256() const override { return sound_.content_sha256(); }
-  std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const override {
-    ++reads;
-    if (slow.contains(chunk)) std::this_thread::sleep_for(delay);
-    int this_read = reads;
-    if (fails_at.compare_exchange_strong(this_read, -1)) throw std::bad_alloc();
-    std::vector<Chunk> chunks = sound_.ReadFrameOf(chunk, first_chunk);
-    for (uint64_t i = *first_chunk; i < *first_chunk + chunks.size(); ++i) {
-      if (!restored && corrupt.contains(i)) throw Error(ErrorCode::kBadInput, "shard-7.tws", "a frame is corrupt", "byte 99");
-    }
-    return chunks;
-  }
-  void VerifyAll() const override {}
-
-  std::set<uint64_t> corrupt, slow;
-  std::chrono::milliseconds delay{0};
-  mutable std::atomic<int> reads = 0;
-  mutable std::atomic<int> fails_at = -1;  // the number of the read that finds no memory
-  std::atomic<bool> restored = false;      // nothing is corrupt any more
-
- private:
-  MemoryShardSet sound_;
+  FaultyTwins(uint32_t chunks, uint32_t chunks_per_frame) : FaultyShardSet(TwinChunks(chunks), chunks_per_frame) {}
 };
 
 uint64_t ChunkOf(const Sample& sample) {
@@ -75,7 +49,7 @@ uint64_t ChunkOf(const Sample& sample) {
 }
 
 TEST(SampleStream, NamesShardFrameAndOffsetOfACorruptChunk) {
-  FaultyShardSet set(12, 3);
+  FaultyTwins set(12, 3);
   set.corrupt = {7};
   for (const int workers : {0, 2}) {
     SampleStream stream(&set, {.sequence_tokens = 2, .window_chunks = 4}, {.workers = workers});
@@ -89,7 +63,7 @@ TEST(SampleStream, NamesShardFrameAndOffsetOfACorruptChunk) {
 }
 
 /// The chunk of every sample of the stream's first epochs by the page's definition.
-std::vector<uint64_t> ExpectedChunks(const FaultyShardSet& set, const SampleStreamOptions& options, uint64_t epochs) {
+std::vector<uint64_t> ExpectedChunks(const FaultyTwins& set, const SampleStreamOptions& options, uint64_t epochs) {
   const auto readable = [&](uint64_t chunk) {
     const uint64_t per_frame = set.header().chunks_per_frame, frame = chunk / per_frame;
     return std::none_of(set.corrupt.begin(), set.corrupt.end(), [&](uint64_t bad) { return bad / per_frame == frame; });
@@ -117,7 +91,7 @@ TEST(SampleStream, PutsTheDefinedChunksInPlaceOfBadOnes) {
   std::mt19937_64 random(test::TestSeed());
   for (int round = 0; round < 30; ++round) {
     SCOPED_TRACE("seed " + std::to_string(test::TestSeed()) + ", round " + std::to_string(round));
-    FaultyShardSet set(5 + static_cast<uint32_t>(random() % 60), 1 + static_cast<uint32_t>(random() % 4));
+    FaultyTwins set(5 + static_cast<uint32_t>(random() % 60), 1 + static_cast<uint32_t>(random() % 4));
     const SampleStreamOptions options{.sequence_tokens = 2, .seed = random(), .window_chunks = 1 + random() % 9};
     for (uint64_t bad = random() % 3; bad > 0; --bad) set.corrupt.insert(random() % set.chunks());
     if (set.corrupt.size() * set.header().chunks_per_frame >= set.chunks()) continue;
@@ -142,7 +116,7 @@ TEST(SampleStream, PutsTheDefinedChunksInPlaceOfBadOnes) {
 }
 
 TEST(SampleStream, GoesOnWithoutAChunkThatWasBadBeforeItWasResumed) {
-  FaultyShardSet set(20, 1);
+  FaultyTwins set(20, 1);
   set.corrupt = {4};
   const SampleStreamOptions options{.sequence_tokens = 2, .seed = 3, .window_chunks = 5};
   const std::vector<uint64_t> expected = ExpectedChunks(set, options, 2);
@@ -163,7 +137,7 @@ TEST(SampleStream, GoesOnWithoutAChunkThatWasBadBeforeItWasResumed) {
 
 TEST(SampleStream, AChunkThatWasBadStaysOutThoughItCanBeReadAgain) {
   for (const int workers : {0, 2}) {
-    FaultyShardSet set(20, 1);
+    FaultyTwins set(20, 1);
     set.corrupt = {4, 11};
     const SampleStreamOptions options{.sequence_tokens = 2, .seed = 3, .window_chunks = 5};
     const std::vector<uint64_t> expected = ExpectedChunks(set, options, 4);
@@ -180,7 +154,7 @@ TEST(SampleStream, AChunkThatWasBadStaysOutThoughItCanBeReadAgain) {
 TEST(SampleStream, AStepThatCouldNotBeReadWholeIsReadAgain) {
   for (const int workers : {0, 1, 3}) {
     const SampleStreamOptions options{.sequence_tokens = 2, .seed = 5, .window_chunks = 3};
-    FaultyShardSet sound(20, 1), set(20, 1);
+    FaultyTwins sound(20, 1), set(20, 1);
     SampleStream expected(&sound, options, {.workers = workers}), stream(&set, options, {.workers = workers});
     int failures = 0;
     for (int step = 0; step < 30; ++step) {
@@ -202,7 +176,7 @@ TEST(SampleStream, AStepThatCouldNotBeReadWholeIsReadAgain) {
 }
 
 TEST(SampleStream, CountsTheWindowsThatSamplesKeep) {
-  FaultyShardSet set(64, 1);
+  FaultyTwins set(64, 1);
   const SampleStreamOptions options{.sequence_tokens = 2, .window_chunks = 4};
   SampleStream dropped(&set, options, {.workers = 0}), kept(&set, options, {.workers = 0});
   std::vector<Sample> samples;
@@ -214,7 +188,7 @@ TEST(SampleStream, CountsTheWindowsThatSamplesKeep) {
 }
 
 TEST(SampleStream, LogsEachBadChunkOnceAndFailsAtTheOneTooMany) {
-  FaultyShardSet set(40, 1);
+  FaultyTwins set(40, 1);
   set.corrupt = {3, 17, 30};
   const SampleStreamOptions options{.sequence_tokens = 2, .window_chunks = 4};
   const auto read = [&](uint64_t skip_bad_chunks, int samples) {
@@ -238,7 +212,7 @@ TEST(SampleStream, LogsEachBadChunkOnceAndFailsAtTheOneTooMany) {
 }
 
 TEST(SampleStream, FailsWhenEveryChunkIsBad) {
-  FaultyShardSet set(3, 1);
+  FaultyTwins set(3, 1);
   set.corrupt = {0, 1, 2};
   testing::internal::CaptureStderr();
   SampleStream stream(&set, {.sequence_tokens = 2}, {.skip_bad_chunks = 100});
@@ -247,7 +221,7 @@ TEST(SampleStream, FailsWhenEveryChunkIsBad) {
 }
 
 TEST(SampleStream, CountsTheWaitForASlowSourceAndNamesWhatItWaitsFor) {
-  FaultyShardSet set(8, 1);
+  FaultyTwins set(8, 1);
   set.slow = {5};
   set.delay = std::chrono::milliseconds(400);
   testing::internal::CaptureStderr();
@@ -265,7 +239,7 @@ TEST(SampleStream, CountsTheWaitForASlowSourceAndNamesWhatItWaitsFor) {
 }
 
 TEST(FrameCache, GivesTheSameStreamForEveryBudgetAndReadsLess) {
-  FaultyShardSet set(64, 8);
+  FaultyTwins set(64, 8);
   const SampleStreamOptions options{.sequence_tokens = 2, .window_chunks = 4};
   const auto walk = [&](int64_t cache_bytes, int* reads) {
     set.reads = 0;
@@ -285,7 +259,7 @@ TEST(FrameCache, GivesTheSameStreamForEveryBudgetAndReadsLess) {
 }
 
 TEST(FrameCache, KeepsToItsBudgetAndGivesUpTheLeastRecentlyUsed) {
-  FaultyShardSet set(40, 4);
+  FaultyTwins set(40, 4);
   const int64_t frame_bytes = static_cast<int64_t>(DecodedFrame(TwinChunks(4), 0, 1u << 30).size_bytes());
   FrameCache cache(&set, 3 * frame_bytes);
   const auto read = [&](uint64_t chunk) {
