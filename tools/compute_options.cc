@@ -30,9 +30,10 @@ void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* devi
   CLI::Option* const options[] = {
       app.add_option("--device", *device, "where to compute; auto takes the GPU if there is one")
           ->check(CLI::IsMember({"auto", "cpu", "cuda"})),
-      app.add_option("--attn-backend", *attn_backend,
-                     "attention: flash, cudnn, efficient (GPU only), math (plain products, anywhere) or auto, "
-                     "the fastest that takes the model's heads")
+      app.add_option(
+             "--attn-backend", *attn_backend,
+             "attention: flash, cudnn, efficient (GPU only), math (plain products, anywhere) or auto, "
+             "the fastest that takes the model's heads")
           ->check(CLI::IsMember({"auto", "flash", "cudnn", "efficient", "math"})),
       app.add_option("--threads", *threads, "compute threads; 0: the physical cores this process may use")
           ->check(CLI::NonNegativeNumber),

@@ -178,8 +178,8 @@ int Run(const PackOptions& options, ToolRun* run) {
         options.repair ? "save to a new -o, and give train both sets: --data once for each" : "leave it out");
   }
   if ((options.info || options.verify) && options.output != "-") {
-    throw Error(ErrorCode::kUsage, "-o", "has no meaning for --info and --verify, which print what they find", "",
-                "redirect standard output");
+    throw Error(ErrorCode::kUsage, "-o", "has no meaning for --info and --verify, which print what they find",
+                "", "redirect standard output");
   }
   std::vector<std::string> inputs = options.inputs;
   if (options.repair && (inputs.size() != 1 || inputs[0] == "-")) {

@@ -11,7 +11,8 @@ const ToolInfo& PackInfo() {
       .description =
           "Reads the token streams that pretokenize(1) writes, from standard input, from files (plain, "
           "gzip or "
-          "zstd) or from finished folders of streams, and packs their documents into chunks of --chunk tokens, the training sequences. Chunks "
+          "zstd) or from finished folders of streams, and packs their documents into chunks of --chunk "
+          "tokens, the training sequences. Chunks "
           "are "
           "compressed and written as shards (trainwright-shard(5)): to a folder, to one file, or to standard "
           "output.\n"
@@ -75,10 +76,14 @@ const ToolInfo& PackInfo() {
             "predicted token of that number. --mode concat cuts wherever a chunk ends and is refused without "
             "--overflow split."},
            {"CODES",
-            "With --remap the shards store each id as a code of one to three bytes, short for frequent ids, and the "
-            "table of the codes. Readers give the true ids. The frequencies are those of the first chunks, 64 MiB of "
-            "them in memory: 16,777,216 tokens, fewer of chunks or documents of a few tokens. They are the same of a "
-            "file as of a pipe, so that the same tokens give the same bytes. The codes change the content hash: train "
+            "With --remap the shards store each id as a code of one to three bytes, short for frequent ids, "
+            "and the "
+            "table of the codes. Readers give the true ids. The frequencies are those of the first chunks, "
+            "64 MiB of "
+            "them in memory: 16,777,216 tokens, fewer of chunks or documents of a few tokens. They are the "
+            "same of a "
+            "file as of a pipe, so that the same tokens give the same bytes. The codes change the content "
+            "hash: train "
             "takes a set packed with --remap for another set of data than the same without.\n"
             "\n"
             "Programs of older releases do not read such shards and say so."},
@@ -181,7 +186,8 @@ const ToolInfo& PackInfo() {
            {"pretokenize tinyshakespeare.txt | pack --chunk 4096 | pack --export nanogpt -o train.bin && "
             "pack --from nanogpt --tokenizer bytes --eot none train.bin -o again/",
             "Writes the ids as nanoGPT reads them, and packs such a file."},
-           {"pretokenize tinyshakespeare.txt | pack --chunk 4096 -o whole.tws && head -c 100000 whole.tws > cut.tws && "
+           {"pretokenize tinyshakespeare.txt | pack --chunk 4096 -o whole.tws && head -c 100000 whole.tws > "
+            "cut.tws && "
             "pack --repair cut.tws -o saved.tws",
             "Saves the whole frames of a file that was cut, and says what is lost."},
            {"pretokenize tinyshakespeare.txt | pack --chunk 64 | pack --cat --json | head -n 1",
@@ -193,7 +199,8 @@ const ToolInfo& PackInfo() {
 
 void DefinePackOptions(CLI::App& app, PackOptions* options) {
   app.add_option("INPUT", options->inputs,
-                 "Token streams to pack, or folders of them, in this order. - or none is standard input. With --info, --verify, "
+                 "Token streams to pack, or folders of them, in this order. - or none is standard input. "
+                 "With --info, --verify, "
                  "--cat, --repair or --export: "
                  "folders or files of shards.")
       ->type_name("FILE");
@@ -246,15 +253,16 @@ void DefinePackOptions(CLI::App& app, PackOptions* options) {
       "ends, none gives each document a chunk. See PACKING MODES.")
       ->type_name("MODE")
       ->group(packing);
-  AddChoice(app, "--overflow", &options->overflow,
-            {{"auto", std::nullopt},
-             {"split", OverflowPolicy::kSplit},
-             {"truncate", OverflowPolicy::kTruncate},
-             {"drop", OverflowPolicy::kDrop},
-             {"error", OverflowPolicy::kError}},
-            "What to do with a document longer than a chunk. split cuts it into several, truncate keeps its "
-            "beginning, drop leaves it out, error refuses the input. auto is split for lm records and error for "
-            "sft and contrastive ones. See PACKING MODES and CONVERSATIONS.")
+  AddChoice(
+      app, "--overflow", &options->overflow,
+      {{"auto", std::nullopt},
+       {"split", OverflowPolicy::kSplit},
+       {"truncate", OverflowPolicy::kTruncate},
+       {"drop", OverflowPolicy::kDrop},
+       {"error", OverflowPolicy::kError}},
+      "What to do with a document longer than a chunk. split cuts it into several, truncate keeps its "
+      "beginning, drop leaves it out, error refuses the input. auto is split for lm records and error for "
+      "sft and contrastive ones. See PACKING MODES and CONVERSATIONS.")
       ->type_name("POLICY")
       ->group(packing);
   app.add_option("--keep-answer", options->keep_answer,
@@ -305,10 +313,11 @@ void DefinePackOptions(CLI::App& app, PackOptions* options) {
       app.add_flag("--repair", options->repair,
                    "Save what is left of one damaged or cut INPUT as a new set, at -o. See REPAIR.")
           ->group(looking);
-  CLI::Option* exported = AddChoice(app, "--export", &options->export_nanogpt, {{"no", false}, {"nanogpt", true}},
-            "Write the ids of the shards to -o, 16 bits each and nothing else, as nanoGPT reads them.")
-      ->type_name("FORMAT")
-      ->group(looking);
+  CLI::Option* exported =
+      AddChoice(app, "--export", &options->export_nanogpt, {{"no", false}, {"nanogpt", true}},
+                "Write the ids of the shards to -o, 16 bits each and nothing else, as nanoGPT reads them.")
+          ->type_name("FORMAT")
+          ->group(looking);
   info->excludes(verify)->excludes(cat)->excludes(repair);
   verify->excludes(cat)->excludes(repair);
   cat->excludes(repair);

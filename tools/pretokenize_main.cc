@@ -135,7 +135,8 @@ PretokenizeJobOptions PlanJob(const PretokenizeOptions& options) {
   job.inputs = InputsOf(options);
   for (const DocumentInput& input : job.inputs) job.formats.insert(input.format);
   if (!options.slice.empty()) {
-    if (options.limit > 0) throw UsageError("--limit", "has no meaning with --slice", "leave one of them out");
+    if (options.limit > 0)
+      throw UsageError("--limit", "has no meaning with --slice", "leave one of them out");
     job.inputs = SliceOf(job.inputs, ParseInputSlice(options.slice));
   }
   if (!options.keys.empty()) {

@@ -33,8 +33,8 @@ int main(int argc, char** argv) {
           return 0;
         }
         if (!settings.merge.empty()) {
-          run.summary.update(MergeAdapter(settings.merge, settings.init, settings.out,
-                                           settings.allow_other_base));
+          run.summary.update(
+              MergeAdapter(settings.merge, settings.init, settings.out, settings.allow_other_base));
           return 0;
         }
         const TrainJobContext context = {.progress = run.common.progress,

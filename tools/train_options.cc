@@ -40,8 +40,10 @@ const ToolInfo& TrainInfo() {
             "that asks for "
             "something else is refused; --batch and --accum may split the same step otherwise, and "
             "--threads, "
-            "--save-every, --eval-every, --log-every, --cost-per-hour, --async-save, --keep, --keep-best, --save-model-only, "
-            "--compress-state, --compress-model, --copy-*, --delete-after-copy, --max-minutes, --watchdog, --checkpoint-activations, "
+            "--save-every, --eval-every, --log-every, --cost-per-hour, --async-save, --keep, --keep-best, "
+            "--save-model-only, "
+            "--compress-state, --compress-model, --copy-*, --delete-after-copy, --max-minutes, --watchdog, "
+            "--checkpoint-activations, "
             "--offload, --offload-dir, --auto-oom, --mem-fraction "
             "are free. Other data is "
             "refused unless "
@@ -69,12 +71,14 @@ const ToolInfo& TrainInfo() {
            {"FILES OF THE LORA TRAINER",
             "--config also takes a YAML file with the sections api_models, dataset, lora and inference. The "
             "keys of lora become options: lora_r --lora, lora_alpha --lora-alpha, lora_dropout "
-            "--lora-dropout, target_modules --lora-targets, use_4bit --quant nf4, model_id --init, num_epochs "
+            "--lora-dropout, target_modules --lora-targets, use_4bit --quant nf4, model_id --init, "
+            "num_epochs "
             "--epochs, batch_size --batch, gradient_accumulation_steps --accum, learning_rate --lr, "
             "max_seq_length --seq, logging_steps --log-every, eval_steps --eval-every, save_steps "
             "--save-every, save_total_limit --keep, lr_scheduler_type --schedule, warmup_ratio "
             "--warmup-ratio, max_grad_norm --clip, output_dir --out. Where the file says nothing that "
-            "trainer's own defaults hold, behind --preset. What has no effect here is told, an unknown key is "
+            "trainer's own defaults hold, behind --preset. What has no effect here is told, an unknown key "
+            "is "
             "an error."},
            {"SCHEDULES",
             "All are functions of the step alone; S is --steps, w is --warmup, r is --min-lr-ratio. "
@@ -103,29 +107,47 @@ const ToolInfo& TrainInfo() {
             "training waited for data is data_wait_s in the step records: raise --workers or "
             "--prefetch when it grows, lower them when memory is short. Samples run on from one "
             "epoch into the next, in the middle of a step too, unless --drop-last is given.\n\n"
-            "The order is that of trainwright-sample-order(5). Where chunks are shorter than a frame of the shards "
-            "(32,768 tokens), a frame is decoded for every chunk of it unless it is among those that --data-cache "
-            "keeps; with much more data than that, --shuffle-block (the chunks of a frame: 32,768 over pack's "
-            "--chunk) reads each frame once, at the price that those chunks stay within a window of 64 blocks.\n\n"
+            "The order is that of trainwright-sample-order(5). Where chunks are shorter than a frame of the "
+            "shards "
+            "(32,768 tokens), a frame is decoded for every chunk of it unless it is among those that "
+            "--data-cache "
+            "keeps; with much more data than that, --shuffle-block (the chunks of a frame: 32,768 over "
+            "pack's "
+            "--chunk) reads each frame once, at the price that those chunks stay within a window of 64 "
+            "blocks.\n\n"
             "A chunk that cannot be read stops the run with status 3, naming shard, frame and byte. With "
-            "--skip-bad-chunks N, up to N such chunks are left out, each with a warning; which chunk takes the place "
-            "is part of the order, so a resumed run reads the same samples. The chunks that were left out are in the "
+            "--skip-bad-chunks N, up to N such chunks are left out, each with a warning; which chunk takes "
+            "the place "
+            "is part of the order, so a resumed run reads the same samples. The chunks that were left out "
+            "are in the "
             "checkpoint and count after a resumption too."},
            {"MIXING",
-            "Several --data are drawn from in turn, a chunk at a time, so that each has its share at every moment, "
-            "exact to a few chunks. They need the same tokenizer, kind of records and chunk length. An epoch is as "
-            "many chunks as all sets hold together: with --data-weights a set may come more often than once in it, or "
-            "less, each of its passes in an order of its own. data_sources in metrics.jsonl tells the shares, "
+            "Several --data are drawn from in turn, a chunk at a time, so that each has its share at every "
+            "moment, "
+            "exact to a few chunks. They need the same tokenizer, kind of records and chunk length. An epoch "
+            "is as "
+            "many chunks as all sets hold together: with --data-weights a set may come more often than once "
+            "in it, or "
+            "less, each of its passes in an order of its own. data_sources in metrics.jsonl tells the "
+            "shares, "
             "source_tokens the tokens of each set in a step."},
            {"HOLDING OUT",
-            "--eval-split divides the documents of --data by their own content: a document is held out when XXH3-64 "
-            "of its ids as little-endian 32-bit numbers, seeded from --eval-split-seed, is below a bound. So neither "
-            "the order of the data nor how it is packed nor --seed changes the side of a document, data that is added "
-            "moves none from one side to the other, and copies of a document lie on one side. Of a share p the bound "
-            "is p times 2^64, so about that share is held out, not exactly. Of a number of documents it is what lets "
-            "so many of this data pass (more where copies tie); a run that is resumed keeps it. Documents that pack "
-            "cut are divided as they lie in the chunks, each part by itself: pack with a --chunk as long as the "
-            "documents where no part of one may help to predict another. The label behind a cut is left out.\n\n"
+            "--eval-split divides the documents of --data by their own content: a document is held out when "
+            "XXH3-64 "
+            "of its ids as little-endian 32-bit numbers, seeded from --eval-split-seed, is below a bound. So "
+            "neither "
+            "the order of the data nor how it is packed nor --seed changes the side of a document, data that "
+            "is added "
+            "moves none from one side to the other, and copies of a document lie on one side. Of a share p "
+            "the bound "
+            "is p times 2^64, so about that share is held out, not exactly. Of a number of documents it is "
+            "what lets "
+            "so many of this data pass (more where copies tie); a run that is resumed keeps it. Documents "
+            "that pack "
+            "cut are divided as they lie in the chunks, each part by itself: pack with a --chunk as long as "
+            "the "
+            "documents where no part of one may help to predict another. The label behind a cut is left "
+            "out.\n\n"
             "evaluate --eval-split measures another model on the same documents."},
            {"BEFORE TRAINING",
             "--explain prints a table on standard output of every option: its value, its origin "
@@ -143,38 +165,62 @@ const ToolInfo& TrainInfo() {
             "cuBLAS and the allocator take besides is known after that run alone. Both create no "
             "run directory, and both put the same as JSON into --summary."},
            {"MEMORY",
-            "--optimizer-states bf16 keeps AdamW's two moments in 2 bytes an element each instead of 4. They are "
-            "rounded stochastically, up with the probability that is the share of the way, so that what is stored is "
-            "the exact moment on average and small changes are not lost; the step itself is computed in fp32 from "
-            "the moments before they are rounded. The random bits are a function of seed, update and element, so a "
-            "resumed run is the same run, and they do not depend on threads. It is part of the run's plan: --resume "
+            "--optimizer-states bf16 keeps AdamW's two moments in 2 bytes an element each instead of 4. They "
+            "are "
+            "rounded stochastically, up with the probability that is the share of the way, so that what is "
+            "stored is "
+            "the exact moment on average and small changes are not lost; the step itself is computed in fp32 "
+            "from "
+            "the moments before they are rounded. The random bits are a function of seed, update and "
+            "element, so a "
+            "resumed run is the same run, and they do not depend on threads. It is part of the run's plan: "
+            "--resume "
             "goes on with what the run has and refuses the other.\n\n"
             "--checkpoint-activations trades time for memory and changes no bit of the result: what was not "
             "kept is computed again by the same kernels, so a run may be resumed with another setting. "
-            "selective drops the widest of what a layer keeps, the inside of its MLP, for one or two products "
-            "more; full keeps the layers' inputs alone and repeats the forward pass of all layers but the last. "
+            "selective drops the widest of what a layer keeps, the inside of its MLP, for one or two "
+            "products "
+            "more; full keeps the layers' inputs alone and repeats the forward pass of all layers but the "
+            "last. "
             "--dry-run tells what each takes.\n\n"
-            "--offload activations puts what each layer but the last keeps away after its forward pass and brings it "
-            "back before its backward pass, so that the memory of one layer serves all; with --checkpoint-activations "
-            "full that is the layers' inputs. It changes no bit of the result. On a GPU it goes to pinned host memory "
-            "by copies in the order of the computation. On a CPU it goes to a file without a name in --offload-dir: "
-            "the process is smaller by it, and the system keeps the file in its page cache as long as nobody else "
-            "wants that memory, so a disk is waited for only then. What went out and in and the time it took is told "
-            "at the end and in metrics.jsonl (offload). A folder in memory (tmpfs) gains nothing and is warned of.\n\n"
+            "--offload activations puts what each layer but the last keeps away after its forward pass and "
+            "brings it "
+            "back before its backward pass, so that the memory of one layer serves all; with "
+            "--checkpoint-activations "
+            "full that is the layers' inputs. It changes no bit of the result. On a GPU it goes to pinned "
+            "host memory "
+            "by copies in the order of the computation. On a CPU it goes to a file without a name in "
+            "--offload-dir: "
+            "the process is smaller by it, and the system keeps the file in its page cache as long as nobody "
+            "else "
+            "wants that memory, so a disk is waited for only then. What went out and in and the time it took "
+            "is told "
+            "at the end and in metrics.jsonl (offload). A folder in memory (tmpfs) gains nothing and is "
+            "warned of.\n\n"
             "--offload gradients does the same for the gradients: in memory are those of one layer, of the "
-            "embeddings, or of the head at a time, and the memory of the largest of these serves all. Norm and "
-            "optimizer read them layer after layer. On a CPU it changes no bit of the result, on a GPU only the "
-            "rounding of the norm. It gains most where layers are many and the vocabulary is small beside them, and "
-            "nothing with --lora, whose adapters are one part. Each micro-batch takes all gradients out and in once "
+            "embeddings, or of the head at a time, and the memory of the largest of these serves all. Norm "
+            "and "
+            "optimizer read them layer after layer. On a CPU it changes no bit of the result, on a GPU only "
+            "the "
+            "rounding of the norm. It gains most where layers are many and the vocabulary is small beside "
+            "them, and "
+            "nothing with --lora, whose adapters are one part. Each micro-batch takes all gradients out and "
+            "in once "
             "and each step in twice more, so it costs least with large micro-batches.\n\n"
-            "--auto-oom takes a step that ran out of memory again, from the same samples, in micro-batches at "
-            "most half as large; evaluations too. The result is that of a run that was started with that --batch "
-            "and --accum, and a warning record says when. It does not help where the weights themselves do not "
+            "--auto-oom takes a step that ran out of memory again, from the same samples, in micro-batches "
+            "at "
+            "most half as large; evaluations too. The result is that of a run that was started with that "
+            "--batch "
+            "and --accum, and a warning record says when. It does not help where the weights themselves do "
+            "not "
             "fit.\n\n"
             "--mem-fraction on a CPU is the system's limit on the process's private writable memory "
-            "(RLIMIT_DATA): it counts what is allocated, touched or not, and no mapped files. Tensors meet it "
-            "32 MiB early (an eighth of a cap below 256 MiB), and fail with the message: libraries need that room, "
-            "as not all of them survive an allocation that fails. A limit of the shell (ulimit -d, ulimit -v) is "
+            "(RLIMIT_DATA): it counts what is allocated, touched or not, and no mapped files. Tensors meet "
+            "it "
+            "32 MiB early (an eighth of a cap below 256 MiB), and fail with the message: libraries need that "
+            "room, "
+            "as not all of them survive an allocation that fails. A limit of the shell (ulimit -d, ulimit "
+            "-v) is "
             "treated the same."},
            {"UTILISATION",
             "model_flops_per_s in the step records is what the model's mathematics ask for, per "
@@ -208,9 +254,12 @@ const ToolInfo& TrainInfo() {
             "is 4 "
             "(130 or 143 after a signal) though the run itself is whole. The copy records of metrics.jsonl "
             "tell how each went.\n\n"
-            "--resume with --copy-to looks there, too: a copy of a later step than the run's newest whole checkpoint is "
-            "brought back into the run, plain or compressed, compared with the sha256 of its metadata.json, and "
-            "continued from; the run directory may be gone altogether. Where no checkpoint is left and metrics.jsonl "
+            "--resume with --copy-to looks there, too: a copy of a later step than the run's newest whole "
+            "checkpoint is "
+            "brought back into the run, plain or compressed, compared with the sha256 of its metadata.json, "
+            "and "
+            "continued from; the run directory may be gone altogether. Where no checkpoint is left and "
+            "metrics.jsonl "
             "tells of copies, --resume without --copy-to says where the newest is, and does not begin anew."},
            {"SIGNALS",
             "SIGINT and SIGTERM finish the step, save, wait for the save, and exit with 130 or 143; a "
@@ -238,13 +287,17 @@ const ToolInfo& TrainInfo() {
                     "runs/piped",
                     "The same from a pipe, without shards on disk."}},
       .see_also = {"pretokenize(1)", "pack(1)", "evaluate(1)", "generate(1)", "trainwright-checkpoint(5)",
-                   "trainwright-sample-order(5)",
-                   "trainwright-metrics(5)"},
+                   "trainwright-sample-order(5)", "trainwright-metrics(5)"},
       .filter = false,
       .stdout_is_data = false,
       .presets = TrainPresets(),
-      .exclusive = {{"eval-data", "eval-split"}, {"steps", "epochs", "tokens"}, {"model", "init"}, {"warmup", "warmup-ratio"},
-                    {"lora", "adapter"}, {"lora-alpha", "adapter"}, {"lora-targets", "adapter"}},
+      .exclusive = {{"eval-data", "eval-split"},
+                    {"steps", "epochs", "tokens"},
+                    {"model", "init"},
+                    {"warmup", "warmup-ratio"},
+                    {"lora", "adapter"},
+                    {"lora-alpha", "adapter"},
+                    {"lora-targets", "adapter"}},
       .foreign_config = &LoraTrainerConfig(),
   };
   return info;
@@ -255,13 +308,15 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
 
   AddPresetOptions(app, TrainPresets(), &settings->preset, "Input and output");
   app.add_option("--data", settings->data,
-                 "shards to train on: a folder, a file, or - for standard input (default: shards). Given several times, "
+                 "shards to train on: a folder, a file, or - for standard input (default: shards). Given "
+                 "several times, "
                  "the sets are mixed")
       ->type_name("FILE")
       ->group("Input and output");
-  app.add_option("--data-weights", settings->data_weights,
-                 "shares of the sets of --data, in their order: 0.7,0.3 (default: by their sizes, so that each chunk "
-                 "comes once an epoch)")
+  app.add_option(
+         "--data-weights", settings->data_weights,
+         "shares of the sets of --data, in their order: 0.7,0.3 (default: by their sizes, so that each chunk "
+         "comes once an epoch)")
       ->type_name("W,W,...")
       ->group("Input and output");
   folder(
@@ -277,9 +332,10 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
                  "shards to evaluate on, before, during and after training")
       ->type_name("FILE")
       ->group("Input and output");
-  app.add_option("--eval-split", settings->eval_split,
-                 "hold a share (0.05) or a number (200) of the documents of --data out of training, and evaluate on "
-                 "them; see HOLDING OUT")
+  app.add_option(
+         "--eval-split", settings->eval_split,
+         "hold a share (0.05) or a number (200) of the documents of --data out of training, and evaluate on "
+         "them; see HOLDING OUT")
       ->type_name("SHARE|COUNT")
       ->excludes("--eval-data")
       ->group("Input and output");
@@ -299,38 +355,44 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--eval-tokens", settings->eval_tokens,
                  "evaluate on about this many tokens of --eval-data or --eval-split (default: all)")
       ->group("Input and output");
-  app.add_option("--save-every", settings->save_every,
-                 "steps (200) or time (90s, 10m, 1.5h) between checkpoints, or epoch: after each pass over the data; "
-                 "0: only at the end (default: a tenth of the run, 10 to 500 steps)")
+  app.add_option(
+         "--save-every", settings->save_every,
+         "steps (200) or time (90s, 10m, 1.5h) between checkpoints, or epoch: after each pass over the data; "
+         "0: only at the end (default: a tenth of the run, 10 to 500 steps)")
       ->type_name("N|TIME")
       ->group("Input and output");
-  app.add_option("--async-save", settings->async_save,
-                 "whether a thread of its own writes checkpoints, from a copy of weights and moments; auto: on where "
-                 "memory has room for the copy and steps are left to train beside it")
+  app.add_option(
+         "--async-save", settings->async_save,
+         "whether a thread of its own writes checkpoints, from a copy of weights and moments; auto: on where "
+         "memory has room for the copy and steps are left to train beside it")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->group("Input and output");
   app.add_option("--keep", settings->keep, "newest checkpoints to keep; 0: all")->group("Input and output");
-  app.add_option("--keep-best", settings->keep_best,
-                 "besides these, keep the checkpoints of this many lowest evaluation losses; each checkpoint is then "
-                 "evaluated, and the link best points to the first of them; needs --eval-data or --eval-split")
+  app.add_option(
+         "--keep-best", settings->keep_best,
+         "besides these, keep the checkpoints of this many lowest evaluation losses; each checkpoint is then "
+         "evaluated, and the link best points to the first of them; needs --eval-data or --eval-split")
       ->group("Input and output");
   app.add_flag("--save-model-only", settings->save_model_only,
                "checkpoints hold the model alone, a third of the size; no run resumes from them")
       ->group("Input and output");
-  app.add_flag("--compress-state", settings->compress_state,
-               "compress trainwright_state.safetensors of each checkpoint without loss, as ckpt-compress does; the "
-               "model's files stay plain")
+  app.add_flag(
+         "--compress-state", settings->compress_state,
+         "compress trainwright_state.safetensors of each checkpoint without loss, as ckpt-compress does; the "
+         "model's files stay plain")
       ->group("Input and output");
   app.add_flag("--compress-model", settings->compress_model,
-               "compress model.safetensors of each checkpoint likewise; our tools read it, transformers does not before "
+               "compress model.safetensors of each checkpoint likewise; our tools read it, transformers does "
+               "not before "
                "ckpt-compress -d")
       ->group("Input and output");
   folder(app.add_option("--copy-to", settings->copy_to,
                         "folder that gets a verified copy of every checkpoint, in the background; see COPIES")
              ->group("Checkpoint copies"));
-  app.add_option("--copy-command", settings->copy_command,
-                 "shell command that copies a checkpoint, in the background: its path is in TRAINWRIGHT_CHECKPOINT, "
-                 "and the last argument unless the command names that variable")
+  app.add_option(
+         "--copy-command", settings->copy_command,
+         "shell command that copies a checkpoint, in the background: its path is in TRAINWRIGHT_CHECKPOINT, "
+         "and the last argument unless the command names that variable")
       ->type_name("CMD")
       ->excludes("--copy-to")
       ->group("Checkpoint copies");
@@ -347,14 +409,16 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
                  "checkpoints that may wait for their copies; beyond, the oldest gives way until the end")
       ->group("Checkpoint copies");
   app.add_flag("--delete-after-copy", settings->delete_after_copy,
-               "delete a checkpoint once its copy is verified (of a command: has ended with 0), but for the newest one "
+               "delete a checkpoint once its copy is verified (of a command: has ended with 0), but for the "
+               "newest one "
                "and the best")
       ->group("Checkpoint copies");
   app.add_option("--log-every", settings->log_every, "steps between step records in metrics.jsonl")
       ->group("Input and output");
-  folder(app.add_option("--report", settings->report,
-                        "make report.svg, report.html and training_metrics.json of a run directory anew from its "
-                        "metrics.jsonl, and nothing else")
+  folder(app.add_option(
+                "--report", settings->report,
+                "make report.svg, report.html and training_metrics.json of a run directory anew from its "
+                "metrics.jsonl, and nothing else")
              ->group("Input and output"));
   folder(app.add_option("--cache-dir", settings->cache_dir,
                         "where --data - keeps the shards in a nameless file (default: $TMPDIR, or /var/tmp)")
@@ -409,7 +473,8 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
       ->type_name("DIR")
       ->group("Model");
   app.add_flag("--allow-other-base", settings->allow_other_base,
-               "with --adapter or --merge, take the adapter although its metadata.json records the sha256 of another "
+               "with --adapter or --merge, take the adapter although its metadata.json records the sha256 of "
+               "another "
                "base")
       ->group("Model");
   app.add_option("--mixed-precision", settings->mixed_precision,
@@ -430,9 +495,10 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
          "save and stop after the step in which this time ends; the schedule does not change; 0: no limit")
       ->group("Length");
 
-  app.add_option("--watchdog", settings->watchdog,
-                 "when the loss diverges: warn, or stop (save and exit with 6); off also silences the warnings of "
-                 "slow data and growing memory")
+  app.add_option(
+         "--watchdog", settings->watchdog,
+         "when the loss diverges: warn, or stop (save and exit with 6); off also silences the warnings of "
+         "slow data and growing memory")
       ->check(CLI::IsMember({"off", "warn", "stop"}))
       ->group("Length");
   app.add_option("--watchdog-ratio", settings->watchdog_ratio,
@@ -480,7 +546,8 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
       ->group("Optimizer");
   app.add_option("--adam-eps", settings->adam_eps, "AdamW's epsilon (default: 1e-8)")->group("Optimizer");
   app.add_option("--optimizer-states", settings->optimizer_states,
-                 "how AdamW's two moments are kept: fp32 (default), or bf16, stochastically rounded, in half the memory")
+                 "how AdamW's two moments are kept: fp32 (default), or bf16, stochastically rounded, in half "
+                 "the memory")
       ->check(CLI::IsMember({"fp32", "bf16"}))
       ->group("Optimizer");
   app.add_option("--weight-decay", settings->weight_decay,
@@ -490,13 +557,15 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
       ->group("Optimizer");
 
   app.add_option("--objective", settings->objective,
-                 "what is predicted. lm: every token; sft: of conversations (pretokenize --records sft) what --loss-on "
+                 "what is predicted. lm: every token; sft: of conversations (pretokenize --records sft) what "
+                 "--loss-on "
                  "says; auto: sft if the data holds conversations")
       ->check(CLI::IsMember({"auto", "lm", "sft"}))
       ->group("Loss");
-  app.add_option("--loss-on", settings->loss_on,
-                 "with --objective sft: assistant for the answers and the marks that end them, all for every token "
-                 "(default: assistant)")
+  app.add_option(
+         "--loss-on", settings->loss_on,
+         "with --objective sft: assistant for the answers and the marks that end them, all for every token "
+         "(default: assistant)")
       ->check(CLI::IsMember({"assistant", "all"}))
       ->group("Loss");
   app.add_option("--z-loss", settings->z_loss,
@@ -512,21 +581,24 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--prefetch", settings->prefetch,
                  "windows of 64 chunks under way or ready, a worker (default: 1 on a CPU, 2 on a GPU)")
       ->group("Loader");
-  app.add_option("--pin", settings->pin,
-                 "whether micro-batches go to a GPU through pinned memory, which is not waited for; no effect on "
-                 "a CPU")
+  app.add_option(
+         "--pin", settings->pin,
+         "whether micro-batches go to a GPU through pinned memory, which is not waited for; no effect on "
+         "a CPU")
       ->check(CLI::IsMember({"auto", "on", "off"}))
       ->group("Loader");
   app.add_flag("--drop-last", settings->drop_last,
                "skip the samples left of an epoch that do not fill a step, so that no step mixes two epochs")
       ->group("Loader");
 
-  app.add_option("--shuffle-block", settings->shuffle_block,
-                 "chunks that follow each other in the data and stay together when it is shuffled (default: 1)")
+  app.add_option(
+         "--shuffle-block", settings->shuffle_block,
+         "chunks that follow each other in the data and stay together when it is shuffled (default: 1)")
       ->type_name("N")
       ->group("Loader");
   app.add_option("--data-cache", settings->data_cache,
-                 "bytes of decoded shards to keep for random access, as 64MiB or 1GB; auto: 64 MiB where chunks share "
+                 "bytes of decoded shards to keep for random access, as 64MiB or 1GB; auto: 64 MiB where "
+                 "chunks share "
                  "frames, else none")
       ->type_name("SIZE")
       ->group("Loader");
@@ -538,32 +610,37 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   app.add_flag("--dry-run", settings->dry_run,
                "tell memory, steps, tokens, time and disk of the run by running one micro-batch, and stop")
       ->group("Instead of training");
-  app.add_flag("--explain", settings->explain,
-               "print every option, its value, who gave it and why, and stop")
+  app.add_flag("--explain", settings->explain, "print every option, its value, who gave it and why, and stop")
       ->group("Instead of training");
 
   app.add_flag("--auto-oom", settings->auto_oom,
-               "where memory runs out, halve the micro-batch, accumulate over twice as many, and go on with the same "
+               "where memory runs out, halve the micro-batch, accumulate over twice as many, and go on with "
+               "the same "
                "samples a step")
       ->group("Memory");
   app.add_flag("--find-batch", settings->find_batch,
-               "measure, for at most about 20 s, the smallest --batch that trains about as fast as any that fits; with "
+               "measure, for at most about 20 s, the smallest --batch that trains about as fast as any that "
+               "fits; with "
                "--batch or --accum a step keeps its number of samples")
       ->group("Memory");
-  app.add_option("--mem-fraction", settings->mem_fraction,
-                 "fail, with status 5, what would take more than this share of the memory that is available at the "
-                 "start; of a GPU, of its whole memory")
+  app.add_option(
+         "--mem-fraction", settings->mem_fraction,
+         "fail, with status 5, what would take more than this share of the memory that is available at the "
+         "start; of a GPU, of its whole memory")
       ->type_name("F")
       ->group("Memory");
-  app.add_option("--checkpoint-activations", settings->checkpoint_activations,
-                 "what of the layers' activations is computed again in the backward pass instead of kept: no; "
-                 "selective: the inner activations of the MLP; full: all but the layers' inputs")
+  app.add_option(
+         "--checkpoint-activations", settings->checkpoint_activations,
+         "what of the layers' activations is computed again in the backward pass instead of kept: no; "
+         "selective: the inner activations of the MLP; full: all but the layers' inputs")
       ->check(CLI::IsMember({"no", "selective", "full"}))
       ->group("Memory");
-  app.add_option("--offload", settings->offload,
-                 "what waits in pinned host memory (GPU) or in a file (CPU) until it is needed. activations: what the "
-                 "layers keep for the backward pass; gradients: those of the layers that are not worked on; all: "
-                 "both")
+  app.add_option(
+         "--offload", settings->offload,
+         "what waits in pinned host memory (GPU) or in a file (CPU) until it is needed. activations: what "
+         "the "
+         "layers keep for the backward pass; gradients: those of the layers that are not worked on; all: "
+         "both")
       ->check(CLI::IsMember({"no", "activations", "gradients", "all"}))
       ->group("Memory");
   app.add_option("--offload-dir", settings->offload_dir,

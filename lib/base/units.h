@@ -20,7 +20,8 @@ std::string FormatDuration(double seconds);
 /// printf-style fixed digits, in the C locale: FormatFixed(1.2345, 2) -> "1.23".
 std::string FormatFixed(double value, int digits);
 
-/// "4096", "64KiB", "1.5 GiB", "10MB" -> bytes. \throws Error{kUsage} naming `flag`
+/// "4096", "64KiB", "1.5 GiB", "10MB" -> bytes.
+/// \throws Error{kUsage} naming `flag`
 uint64_t ParseBytes(std::string_view text, const std::string& flag);
 
 }  // namespace trainwright

@@ -36,8 +36,9 @@ struct ClaimsResult {
 };
 
 /// Measures with the `train`, `pretokenize` and `pack` that lie beside this program, or else in PATH; some
-/// seconds to half a minute a claim. \param budget_s of measuring for each claim, but at least three rounds
-/// are run \throws Error{kBadInput} when these do not run
+/// seconds to half a minute a claim.
+/// \param budget_s of measuring for each claim, but at least three rounds are run
+/// \throws Error{kBadInput} when these do not run
 ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMode progress);
 
 }  // namespace trainwright

@@ -36,8 +36,8 @@ bool HoldsScalarsOnly(const YAML::Node& node) {
           }));
 }
 
-/// \param section the key that may hold a mapping; empty: none   \param inside the section that is read, or
-/// empty
+/// \param section the key that may hold a mapping; empty: none
+/// \param inside the section that is read, or empty
 std::vector<ConfigEntry> ReadMapping(const YAML::Node& mapping, const std::string& path,
                                      const std::string& section, const std::string& inside) {
   std::vector<ConfigEntry> entries;

@@ -25,8 +25,8 @@ struct ConfigEntry {
 };
 
 /// \param section the one key that may hold a mapping, when not empty; other keys may then hold anything,
-/// which is not read but marked \throws Error{kIo} when the file cannot be read, Error{kUsage} when it is not
-/// a flat YAML mapping
+///     which is not read but marked
+/// \throws Error{kIo} when the file cannot be read, Error{kUsage} when it is not a flat YAML mapping
 std::vector<ConfigEntry> ReadConfigFile(const std::string& path, const std::string& section = "");
 
 /// The items of "[a, b]", or the text itself: how an environment variable gives a list.

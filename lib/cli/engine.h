@@ -16,7 +16,8 @@ bool AsksAboutCommandLine(const std::vector<std::string>& arguments);
 /// The engine of the program at `program` (an absolute path): ../libexec/trainwright/<its name>-engine.
 std::string EnginePath(const std::string& program);
 
-/// Becomes the engine of this program. \param argv as main got it
+/// Becomes the engine of this program.
+/// \param argv as main got it
 /// \returns only when that fails: the exit status, with the error said
 int BecomeEngine(const std::string& tool, char** argv);
 

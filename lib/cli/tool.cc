@@ -408,7 +408,7 @@ class CommandLine {
   const ToolInfo& info_;
   CLI::App& app_;
   std::map<const CLI::Option*, std::string> sources_;
-  std::set<const CLI::Option*> emptied_;  // set to a list without items
+  std::set<const CLI::Option*> emptied_;                                 // set to a list without items
   std::map<std::string, std::pair<OptionOrigin, std::string>> origins_;  // by key; absent: default
   std::vector<OptionValue> values_;
   const OptionPreset* preset_ = nullptr;

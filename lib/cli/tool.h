@@ -113,8 +113,8 @@ CLI::Option* AddChoice(CLI::App& app, const std::string& names, Enum* value,
       ->default_str(initial);
 }
 
-/// Defines --preset and --list-presets, for a tool whose ToolInfo has presets. \param name gets the preset's
-/// name
+/// Defines --preset and --list-presets, for a tool whose ToolInfo has presets.
+/// \param name gets the preset's name
 void AddPresetOptions(CLI::App& app, const std::vector<OptionPreset>& presets, std::string* name,
                       const std::string& group);
 

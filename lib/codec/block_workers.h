@@ -16,7 +16,8 @@ class BlockWorkers {
  public:
   using Function = std::function<Output(Input)>;
 
-  /// \param threads >= 1   \param take called in the order of Push, by the thread that pushes
+  /// \param threads >= 1
+  /// \param take called in the order of Push, by the thread that pushes
   BlockWorkers(int threads, Function work, std::function<void(Output)> take)
       : work_(std::move(work)), take_(std::move(take)) {
     if (threads > 1)

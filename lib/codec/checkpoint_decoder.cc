@@ -79,7 +79,8 @@ class Reader {
   BufferedReader* in_;
 };
 
-/// The prologue of a coded tensor, as bytes. \param coded_bytes of the tensor, 0 when not known
+/// The prologue of a coded tensor, as bytes.
+/// \param coded_bytes of the tensor, 0 when not known
 std::vector<uint8_t> ReadPrologue(Reader* reader, const SafetensorsEntry& entry, const std::string& object) {
   const uint64_t begin = reader->position();
   std::vector<uint8_t> prologue;

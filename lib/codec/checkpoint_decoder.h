@@ -46,13 +46,14 @@ struct DecodedCheckpoint {
 };
 
 /// Checks everything that is stored and, where `out` is not null, writes the source file; the caller commits
-/// only when this returns. \throws Error{kBadInput} naming tensor, block and place in the input; what `in`
-/// and `out` throw
+/// only when this returns.
+/// \throws Error{kBadInput} naming tensor, block and place in the input; what `in` and `out` throw
 DecodedCheckpoint DecodeCheckpoint(BufferedReader* in, ByteSink* out, const DecodeOptions& options);
 
 /// Rewrites a compressed checkpoint in another form (or the same); coded tensors are checked as stored and
-/// passed on. The result has the bytes that compressing the source in that form gives. \param out an
-/// OverwritableSink for a container   \throws as DecodeCheckpoint
+/// passed on. The result has the bytes that compressing the source in that form gives.
+/// \param out an OverwritableSink for a container
+/// \throws as DecodeCheckpoint
 DecodedCheckpoint ConvertCheckpoint(BufferedReader* in, CompressedForm form, ByteSink* out,
                                     const std::function<void(uint64_t source_bytes)>& progress = {});
 

@@ -56,7 +56,8 @@ struct EncodeOptions {
 CompressedTail EncodeCheckpoint(const CompressedHead& head, TensorSource* source,
                                 const EncodeOptions& options, ByteSink* sink);
 
-/// WriteSafetensors, but as a container. The caller commits. \param writer see CompressedHead
+/// WriteSafetensors, but as a container. The caller commits.
+/// \param writer see CompressedHead
 void WriteCompressedSafetensors(OverwritableSink* sink, const std::vector<SafetensorsTensor>& tensors,
                                 const std::map<std::string, std::string>& metadata, CodecLevel level,
                                 int threads, const std::string& writer);

@@ -14,15 +14,15 @@ std::string RestoredFolderName(const std::string& folder);
 
 /// Subfolders are taken along; a link to a file becomes that file, a link to a folder stays a link. The base
 /// is a folder, too: each file has the base of its name, if there is one. The output appears whole or not at
-/// all; with `force` it replaces a folder. \throws as CompressFile; Error{kUsage} for a file that the
-/// restoring would take for a compressed one
+/// all; with `force` it replaces a folder.
+/// \throws as CompressFile; Error{kUsage} for a file that the restoring would take for a compressed one
 CompressReport CompressFolder(const std::string& input, const std::string& output,
                               const CompressJobOptions& options);
 /// \throws as RestoreFile
 CompressReport RestoreFolder(const std::string& input, const std::string& output,
                              const CompressJobOptions& options);
-/// Paths of the compressed files in a folder and its subfolders, sorted. \throws Error{kBadInput} when there
-/// is none
+/// Paths of the compressed files in a folder and its subfolders, sorted.
+/// \throws Error{kBadInput} when there is none
 std::vector<std::string> CompressedFilesIn(const std::string& folder);
 /// The options for one of them: with the base of its name.
 CompressJobOptions OptionsFor(const std::string& path, const std::string& folder,

@@ -25,7 +25,8 @@ struct TensorListing {
   std::string Method() const;
 };
 
-/// Reads the heads of tensors and blocks, not their content. \throws Error{kBadInput, kIo}
+/// Reads the heads of tensors and blocks, not their content.
+/// \throws Error{kBadInput, kIo}
 std::vector<TensorListing> ListTensors(const CompressedCheckpoint& checkpoint);
 
 /// Names for scripts: name, dtype, shape, size_bytes, compressed_bytes, ratio, transform, blocks, planes.

@@ -116,7 +116,8 @@ class Job {
       throw refuse("standard input", "is a terminal", "name a file, or pipe one in");
   }
 
-  /// The output for an input. \param beside the name beside the input, empty where its name gives none
+  /// The output for an input.
+  /// \param beside the name beside the input, empty where its name gives none
   std::string OutputFor(const std::string& input, const std::string& beside) const {
     if (!options_.output.empty()) return options_.output;
     if (input == "-") return "-";

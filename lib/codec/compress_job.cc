@@ -193,7 +193,8 @@ CompressReport CompressFile(const std::string& input, const std::string& output,
   const std::optional<FileState> state = StateOf(input);
   FileTensors tensors(input, OpenSource(input), state);
   if (options.compressed_input != CompressedInput::kCompress && IsCompressed(tensors.reader())) {
-    if (options.compressed_input == CompressedInput::kRewrite) return Convert(tensors.reader(), output, options);
+    if (options.compressed_input == CompressedInput::kRewrite)
+      return Convert(tensors.reader(), output, options);
     throw Error(ErrorCode::kUsage, tensors.reader()->name(), "is compressed already", "",
                 "-d restores it, --to stream or --to safetensors rewrites it");
   }

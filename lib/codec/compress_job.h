@@ -15,8 +15,8 @@
 
 namespace trainwright {
 
-/// What to do with an input that is compressed already: refuse it, write it in another form, or compress it once
-/// more as the safetensors file that a container is.
+/// What to do with an input that is compressed already: refuse it, write it in another form, or compress it
+/// once more as the safetensors file that a container is.
 enum class CompressedInput { kRefuse, kRewrite, kCompress };
 
 struct CompressJobOptions {
@@ -64,8 +64,9 @@ CompressReport VerifyFile(const std::string& input, const CompressJobOptions& op
 
 /// A file, or standard input copied to a nameless one.
 std::unique_ptr<RandomReader> OpenInput(const std::string& input);
-/// A file that appears whole or not at all, standard output, or a device. \param overwritable the result is
-/// an OverwritableSink \throws Error{kUsage} when a file exists and `force` is false
+/// A file that appears whole or not at all, standard output, or a device.
+/// \param overwritable the result is an OverwritableSink
+/// \throws Error{kUsage} when a file exists and `force` is false
 std::unique_ptr<ByteSink> OpenOutput(const std::string& output, bool overwritable, bool force);
 
 }  // namespace trainwright

@@ -26,12 +26,14 @@ struct DamagedBlock {
 /// One coded tensor in a file. Immutable, thread-safe.
 class StoredTensor {
  public:
-  /// Reads prologue and index. \throws Error{kBadInput, kIo}
+  /// Reads prologue and index.
+  /// \throws Error{kBadInput, kIo}
   StoredTensor(const RandomReader& file, const CompressedHead& head, size_t entry, uint64_t offset,
                uint64_t coded_bytes, std::optional<std::vector<uint8_t>> base);
 
   const BlockDecoder& decoder() const { return *decoder_; }
-  /// \param out as many bytes as the block has   \throws Error{kBadInput, kIo}
+  /// \param out as many bytes as the block has
+  /// \throws Error{kBadInput, kIo}
   void DecodeBlock(uint64_t block, std::span<uint8_t> out) const;
   /// Checks the block as it is stored.
   void CheckBlock(uint64_t block) const;
@@ -52,7 +54,8 @@ class StoredTensor {
 /// Immutable, thread-safe.
 class CompressedCheckpoint {
  public:
-  /// Reads the head and, of a stream, the footer. \param file must outlive this
+  /// Reads the head and, of a stream, the footer.
+  /// \param file must outlive this
   /// \throws Error{kBadInput} also on what is no compressed checkpoint, Error{kIo}
   explicit CompressedCheckpoint(const RandomReader* file);
 
@@ -65,9 +68,11 @@ class CompressedCheckpoint {
   size_t IndexOf(const std::string& name) const;
 
   StoredTensor Open(size_t entry, std::optional<std::vector<uint8_t>> base = {}) const;
-  /// With the base that the tensor needs, if any. \param base may be null
+  /// With the base that the tensor needs, if any.
+  /// \param base may be null
   StoredTensor OpenWithBase(size_t entry, BaseTensors* base) const;
-  /// Everything wrong with one tensor; empty when it is sound. \param base null: without what needs it
+  /// Everything wrong with one tensor; empty when it is sound.
+  /// \param base null: without what needs it
   std::vector<DamagedBlock> FindDamage(size_t entry, BaseTensors* base) const;
 
  private:

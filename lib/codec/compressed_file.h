@@ -42,7 +42,8 @@ struct CompressedTail {
   std::vector<uint64_t> coded_bytes;  ///< sizes of the coded tensors, as source.entries
 };
 
-/// Parses the first bytes of a safetensors file into a head. \throws Error{kBadInput}
+/// Parses the first bytes of a safetensors file into a head.
+/// \throws Error{kBadInput}
 CompressedHead HeadOf(ByteSpan source_head, const std::string& path);
 
 /// "fast", "default", "max".
@@ -51,12 +52,14 @@ std::string NameOf(CodecLevel level);
 // Containers.
 
 /// Size of the container's header with its 8 bytes of length; it depends on the head alone, so that the
-/// header can be written last. \throws Error{kUsage} when it would exceed the limit of the format
+/// header can be written last.
+/// \throws Error{kUsage} when it would exceed the limit of the format
 uint64_t ContainerHeadBytes(const CompressedHead& head);
 std::vector<uint8_t> EncodeContainerHead(const CompressedHead& head, const CompressedTail& tail);
 /// Whether a safetensors file is a container; one that is not sound is one, too.
 bool IsContainer(const SafetensorsHeader& header);
-/// \param bytes the first SafetensorsHeadBytes() bytes   \throws Error{kBadInput}
+/// \param bytes the first SafetensorsHeadBytes() bytes
+/// \throws Error{kBadInput}
 void ParseContainerHead(ByteSpan bytes, const std::string& path, CompressedHead* head, CompressedTail* tail);
 
 // Streams.
@@ -67,13 +70,15 @@ inline constexpr size_t kStreamTrailerBytes = 24;
 /// Whether a file of these first 8 bytes (or more) is a stream.
 bool IsStream(ByteSpan prefix);
 std::vector<uint8_t> EncodeStreamHead(const CompressedHead& head);
-/// Size of the head of which these are the first kStreamPrefixBytes. \throws Error{kBadInput}
+/// Size of the head of which these are the first kStreamPrefixBytes.
+/// \throws Error{kBadInput}
 uint64_t StreamHeadBytes(ByteSpan prefix, const std::string& path);
 CompressedHead ParseStreamHead(ByteSpan bytes, const std::string& path);
 /// What follows the coded tensors: footer and trailer.
 std::vector<uint8_t> EncodeStreamEnd(const CompressedHead& head, const CompressedTail& tail);
 uint64_t StreamEndBytes(const CompressedHead& head);
-/// \param bytes exactly StreamEndBytes()   \param offset where they are, for messages
+/// \param bytes exactly StreamEndBytes()
+/// \param offset where they are, for messages
 CompressedTail ParseStreamEnd(ByteSpan bytes, const CompressedHead& head, const std::string& path,
                               uint64_t offset);
 

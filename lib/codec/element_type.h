@@ -24,7 +24,9 @@ constexpr size_t ElementBytes(ElementType type) {
   const int number = static_cast<int>(type);
   return size_t{1} << (number < 4 ? number : number - 3);
 }
-constexpr bool IsFloat(ElementType type) { return type >= ElementType::kFloat16; }
+constexpr bool IsFloat(ElementType type) {
+  return type >= ElementType::kFloat16;
+}
 
 /// The type for a dtype name of safetensors ("BF16", "I64", ...); kFloat32 for C64, kInt8 for 8-bit types and
 /// unknown ones.

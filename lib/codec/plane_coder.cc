@@ -28,9 +28,12 @@ struct Effort {
 };
 constexpr Effort EffortOf(CodecLevel level) {
   switch (level) {
-    case CodecLevel::kFast: return {16, 20, 1, false};
-    case CodecLevel::kDefault: return {8, 10, 3, false};
-    default: return {2, 1, 19, true};
+    case CodecLevel::kFast:
+      return {16, 20, 1, false};
+    case CodecLevel::kDefault:
+      return {8, 10, 3, false};
+    default:
+      return {2, 1, 19, true};
   }
 }
 
@@ -274,7 +277,9 @@ void PlaneDecoder::Open(const Kernels& kernels, PlaneMode mode, ByteSpan coded, 
       s.content = DecompressZstdFrame(coded, size, object, offset);
       if (s.content.size() != size) s.Refuse("its frame has another size than the block");
       break;
-    case PlaneMode::kRans: s.OpenRans(); break;
+    case PlaneMode::kRans:
+      s.OpenRans();
+      break;
   }
 }
 
@@ -320,9 +325,12 @@ const uint8_t* PlaneDecoder::Read(size_t n) {
   if (s.mode == PlaneMode::kRans) s.ReadRans(n);
   s.position += n;
   switch (s.mode) {
-    case PlaneMode::kRaw: return s.coded.data() + at;
-    case PlaneMode::kZstd: return s.content.data() + at;
-    default: return s.buffer.data();
+    case PlaneMode::kRaw:
+      return s.coded.data() + at;
+    case PlaneMode::kZstd:
+      return s.content.data() + at;
+    default:
+      return s.buffer.data();
   }
 }
 

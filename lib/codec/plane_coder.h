@@ -28,7 +28,8 @@ class PlaneEncoder {
  public:
   PlaneEncoder();
   ~PlaneEncoder();
-  /// \param out room for the plane as it is   \param plane at most 2^20 bytes, not empty
+  /// \param out room for the plane as it is
+  /// \param plane at most 2^20 bytes, not empty
   EncodedPlane Encode(const Kernels& kernels, ByteSpan plane, CodecLevel level, uint8_t* out);
 
  private:
@@ -45,14 +46,16 @@ class PlaneDecoder {
   PlaneDecoder();
   ~PlaneDecoder();
   /// \param size of the decoded plane; memory grows with it only
-  /// \param coded must outlive the reads   \throws Error{kBadInput} with `offset` in `object`
+  /// \param coded must outlive the reads
+  /// \throws Error{kBadInput} with `offset` in `object`
   void Open(const Kernels& kernels, PlaneMode mode, ByteSpan coded, size_t size, const std::string& object,
             uint64_t offset);
   /// The next `n` bytes, valid until the next call; n <= kRunUnit, and equal but for the last.
   /// \param writable in memory that the caller may change
   const uint8_t* Read(size_t n);
   uint8_t* ReadWritable(size_t n);
-  /// Checks that nothing is left over. \throws Error{kBadInput}
+  /// Checks that nothing is left over.
+  /// \throws Error{kBadInput}
   void Close();
 
  private:

@@ -15,15 +15,15 @@
 namespace trainwright::codec {
 namespace {
 
-constexpr int kSteps = 8;  // a prediction's steps to one exponent
+constexpr int kSteps = 8;          // a prediction's steps to one exponent
 constexpr int kHalf = kSteps / 2;  // rounds predictions
 constexpr int kMaxCentre = 2048;
 constexpr size_t kPieceBytes = size_t{1} << 18;
 constexpr uint64_t kMaxDeviations = uint64_t{1} << 26;
 constexpr uint64_t kMinElements = 4096, kMinSide = 4;
 constexpr uint64_t kParallelElements = uint64_t{1} << 20;  // fewer are one thread's
-constexpr int kDefaultCode = 112;  // what codes lie around where nothing else does
-constexpr uint64_t kStripElements = 8192;  // rows that are estimated together
+constexpr int kDefaultCode = 112;                          // what codes lie around where nothing else does
+constexpr uint64_t kStripElements = 8192;                  // rows that are estimated together
 constexpr uint64_t kStrips = 16;
 
 /// Rows [begin, end) of a matrix.
@@ -204,9 +204,8 @@ std::optional<RankOnePredictor> RankOnePredictor::Fit(const Kernels& kernels, co
   }
   if (predictor.parts_.empty()) return std::nullopt;
   // Codes lie where the exponents of the other matrices are, because they share tables with them.
-  const int64_t around = plain_elements == 0
-                             ? kDefaultCode
-                             : plain_sum / static_cast<int64_t>(plain_elements * kSteps);
+  const int64_t around =
+      plain_elements == 0 ? kDefaultCode : plain_sum / static_cast<int64_t>(plain_elements * kSteps);
   for (size_t i = 0; i < means.size(); ++i)
     Recentre(static_cast<int>(means[i] - around * kSteps) + kHalf, &predictor.parts_[i]);
   return predictor;

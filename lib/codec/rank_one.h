@@ -20,7 +20,8 @@ class RankOnePredictor {
   /// \param thorough estimate on all elements, not on a sample
   static std::optional<RankOnePredictor> Fit(const Kernels& kernels, const TensorView& tensor, bool thorough,
                                              int threads);
-  /// What Serialize wrote. \throws Error{kBadInput} with `offset` in `object`
+  /// What Serialize wrote.
+  /// \throws Error{kBadInput} with `offset` in `object`
   static RankOnePredictor Parse(const Kernels& kernels, ByteSpan side, uint64_t elements,
                                 const std::string& object, uint64_t offset);
   std::vector<uint8_t> Serialize(const Kernels& kernels, CodecLevel level) const;
@@ -43,7 +44,8 @@ class RankOnePredictor {
   };
   using RowKernel = void (*)(uint8_t*, const int16_t*, int16_t, size_t);
 
-  /// Fits rows and columns; codes then lie around the mean exponent. \returns whether it pays
+  /// Fits rows and columns; codes then lie around the mean exponent.
+  /// \returns whether it pays
   static bool FitPart(const Kernels& kernels, const TensorView& tensor, bool thorough, int threads,
                       Part* part, int64_t* mean_eighths);
   /// Moves what the predictions are centred on.

@@ -46,9 +46,9 @@ void OrderSlots(const RansFrequencies& frequencies, SlotOrder* order);
 /// What an encoder looks up.
 struct RansEncodeTable {
   uint32_t symbols = 0;
-  std::array<uint8_t, 256> rank_of;                        ///< of a symbol, its place in the order
-  alignas(64) std::array<uint16_t, 64> frequency, start;   ///< by rank; where symbols <= 64
-  alignas(64) std::array<uint32_t, 256> by_symbol;         ///< frequency | start << 16
+  std::array<uint8_t, 256> rank_of;                       ///< of a symbol, its place in the order
+  alignas(64) std::array<uint16_t, 64> frequency, start;  ///< by rank; where symbols <= 64
+  alignas(64) std::array<uint32_t, 256> by_symbol;        ///< frequency | start << 16
 };
 void BuildEncodeTable(const RansFrequencies& frequencies, RansEncodeTable* table);
 
@@ -60,8 +60,8 @@ struct RansDecodeTable {
   int inside = 0;
   alignas(64) std::array<uint16_t, 64> first;  ///< by bucket: the rank at its first slot
   alignas(64) std::array<std::array<uint16_t, 64>, kTooMany - 1> begin;  ///< by bucket: where those begin
-  alignas(64) std::array<uint16_t, 64> frequency, start;  ///< by rank
-  alignas(64) std::array<uint8_t, 64> symbol;             ///< by rank
+  alignas(64) std::array<uint16_t, 64> frequency, start;                 ///< by rank
+  alignas(64) std::array<uint8_t, 64> symbol;                            ///< by rank
   /// By slot: symbol | place in its range << 8 | frequency << 20. With kTooMany, or on demand.
   alignas(64) std::array<uint32_t, kRansTotal> by_slot;
 };

@@ -100,8 +100,7 @@ BlockDecoder::BlockDecoder(ByteSpan prologue, std::string object, std::optional<
   const ByteSpan side = hashed.subspan(kPrologueHeadBytes);
   if (s.transform == TensorTransform::kRankOne) {
     if (!IsFloat(s.type)) throw BadInputAt(6, s.object, "integers have no predictor");
-    s.predictor =
-        codec::RankOnePredictor::Parse(*s.kernels, side, s.elements, s.object, kPrologueHeadBytes);
+    s.predictor = codec::RankOnePredictor::Parse(*s.kernels, side, s.elements, s.object, kPrologueHeadBytes);
   } else if (!side.empty()) {
     throw BadInputAt(24, s.object, "the prologue is corrupt: it has side information without a predictor");
   }
@@ -118,13 +117,27 @@ BlockDecoder::~BlockDecoder() = default;
 BlockDecoder::BlockDecoder(BlockDecoder&&) noexcept = default;
 BlockDecoder& BlockDecoder::operator=(BlockDecoder&&) noexcept = default;
 
-ElementType BlockDecoder::type() const { return state_->type; }
-TensorTransform BlockDecoder::transform() const { return state_->transform; }
-uint64_t BlockDecoder::elements() const { return state_->elements; }
-uint64_t BlockDecoder::size_bytes() const { return state_->elements * ElementBytes(state_->type); }
-uint64_t BlockDecoder::prologue_bytes() const { return state_->prologue_bytes; }
-uint64_t BlockDecoder::blocks() const { return codec::BlocksOf(state_->elements, state_->block_log2); }
-uint64_t BlockDecoder::block_elements() const { return uint64_t{1} << state_->block_log2; }
+ElementType BlockDecoder::type() const {
+  return state_->type;
+}
+TensorTransform BlockDecoder::transform() const {
+  return state_->transform;
+}
+uint64_t BlockDecoder::elements() const {
+  return state_->elements;
+}
+uint64_t BlockDecoder::size_bytes() const {
+  return state_->elements * ElementBytes(state_->type);
+}
+uint64_t BlockDecoder::prologue_bytes() const {
+  return state_->prologue_bytes;
+}
+uint64_t BlockDecoder::blocks() const {
+  return codec::BlocksOf(state_->elements, state_->block_log2);
+}
+uint64_t BlockDecoder::block_elements() const {
+  return uint64_t{1} << state_->block_log2;
+}
 uint64_t BlockDecoder::ElementsOf(uint64_t block) const {
   TRAINWRIGHT_CHECK(block < blocks());
   return std::min(block_elements(), state_->elements - (block << state_->block_log2));
@@ -132,7 +145,9 @@ uint64_t BlockDecoder::ElementsOf(uint64_t block) const {
 uint64_t BlockDecoder::max_block_bytes() const {
   return codec::MaxBlockBytes(state_->type, std::min(block_elements(), state_->elements));
 }
-uint64_t BlockDecoder::IndexBytes() const { return blocks() * sizeof(uint32_t) + kHashBytes; }
+uint64_t BlockDecoder::IndexBytes() const {
+  return blocks() * sizeof(uint32_t) + kHashBytes;
+}
 
 uint64_t BlockDecoder::BlockBytes(ByteSpan head, uint64_t block, uint64_t offset) const {
   if (head.size() < kBlockHeadBytes) throw CutShortAt(offset + head.size(), state_->object, kCutShort);
@@ -250,8 +265,7 @@ ByteSpan PrologueOf(ByteSpan coded, const std::string& object) {
 
 }  // namespace
 
-CodedTensor::CodedTensor(ByteSpan coded, std::string object, std::optional<ByteSpan> base,
-                         uint64_t identity)
+CodedTensor::CodedTensor(ByteSpan coded, std::string object, std::optional<ByteSpan> base, uint64_t identity)
     : coded_(coded), decoder_(PrologueOf(coded, object), object, base, identity) {
   const uint64_t begin = decoder_.prologue_bytes();
   if (coded.size() - begin < decoder_.IndexBytes()) throw CutShortAt(coded.size(), object, kCutShort);

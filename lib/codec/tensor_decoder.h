@@ -40,12 +40,14 @@ class BlockDecoder {
   static constexpr size_t kHeadBytes = 28;
   static constexpr size_t kBlockHeadBytes = 12;
 
-  /// Size of the prologue whose first kHeadBytes (or more) these are. \throws Error{kBadInput}
+  /// Size of the prologue whose first kHeadBytes (or more) these are.
+  /// \throws Error{kBadInput}
   static uint64_t PrologueBytes(ByteSpan head, const std::string& object);
 
-  /// \param prologue exactly that; copied   \param object names the tensor in errors
+  /// \param prologue exactly that; copied
+  /// \param object names the tensor in errors
   /// \param base the tensor that the difference was taken from, where transform() is kBase; must outlive
-  /// this. Without it blocks can be checked as they are stored, not decoded.
+  ///     this. Without it blocks can be checked as they are stored, not decoded.
   /// \param identity that of the encoder
   /// \throws Error{kBadInput}; with the hint "--base" when there must be another base
   BlockDecoder(ByteSpan prologue, std::string object, std::optional<ByteSpan> base = {},
@@ -60,25 +62,30 @@ class BlockDecoder {
   uint64_t size_bytes() const;  ///< of the decoded tensor
   uint64_t prologue_bytes() const;
   uint64_t blocks() const;
-  uint64_t block_elements() const;             ///< of every block but the last
-  uint64_t ElementsOf(uint64_t block) const;   ///< of this one
-  uint64_t max_block_bytes() const;            ///< no block may claim to be larger
+  uint64_t block_elements() const;            ///< of every block but the last
+  uint64_t ElementsOf(uint64_t block) const;  ///< of this one
+  uint64_t max_block_bytes() const;           ///< no block may claim to be larger
   uint64_t IndexBytes() const;
 
   /// Size of a block whose first kBlockHeadBytes (or more) these are.
-  /// \param offset of the block in `object`, for errors   \throws Error{kBadInput}
+  /// \param offset of the block in `object`, for errors
+  /// \throws Error{kBadInput}
   uint64_t BlockBytes(ByteSpan head, uint64_t block, uint64_t offset) const;
-  /// Decodes one block. \param coded exactly the block  \param out ElementsOf(block) elements
+  /// Decodes one block.
+  /// \param coded exactly the block
+  /// \param out ElementsOf(block) elements
   /// \throws Error{kBadInput}; `out` then holds anything
   void DecodeBlock(ByteSpan coded, uint64_t block, uint64_t offset, std::span<uint8_t> out) const;
-  /// Checks the hash of the block as it is stored, without decoding it. \returns its planes
+  /// Checks the hash of the block as it is stored, without decoding it.
+  /// \returns its planes
   /// \throws Error{kBadInput}
   BlockPlanes CheckBlock(ByteSpan coded, uint64_t block, uint64_t offset) const;
   /// The planes of a block by its first bytes, FullHeadBytes() or more. Unlike CheckBlock it believes them.
   /// \throws Error{kBadInput}
   BlockPlanes PlanesOf(ByteSpan head, uint64_t block, uint64_t offset) const;
   uint64_t FullHeadBytes() const;
-  /// Checks an index and returns the sizes of the blocks. \throws Error{kBadInput}
+  /// Checks an index and returns the sizes of the blocks.
+  /// \throws Error{kBadInput}
   std::vector<uint32_t> ReadIndex(ByteSpan index, uint64_t offset) const;
 
  private:
@@ -89,7 +96,8 @@ class BlockDecoder {
 /// A coded tensor that lies in memory (or in a mapped file) as a whole. Immutable, thread-safe.
 class CodedTensor {
  public:
-  /// Reads prologue and index, not the blocks. \param coded must outlive this
+  /// Reads prologue and index, not the blocks.
+  /// \param coded must outlive this
   /// \throws Error{kBadInput}
   CodedTensor(ByteSpan coded, std::string object, std::optional<ByteSpan> base = {}, uint64_t identity = 0);
 
@@ -98,7 +106,9 @@ class CodedTensor {
   ByteSpan Block(uint64_t block) const;
   uint64_t BlockOffset(uint64_t block) const { return offsets_[block]; }
 
-  /// Decodes everything. \param out size_bytes() of the tensor   \param threads >= 1
+  /// Decodes everything.
+  /// \param out size_bytes() of the tensor
+  /// \param threads >= 1
   /// \throws Error{kBadInput} of the first block that is bad
   void Decode(std::span<uint8_t> out, int threads = 1) const;
   void DecodeBlock(uint64_t block, std::span<uint8_t> out) const;

@@ -132,8 +132,12 @@ TensorEncoder::~TensorEncoder() = default;
 TensorEncoder::TensorEncoder(TensorEncoder&&) noexcept = default;
 TensorEncoder& TensorEncoder::operator=(TensorEncoder&&) noexcept = default;
 
-ByteSpan TensorEncoder::prologue() const { return state_->prologue; }
-uint64_t TensorEncoder::blocks() const { return codec::BlocksOf(state_->elements(), state_->block_log2); }
+ByteSpan TensorEncoder::prologue() const {
+  return state_->prologue;
+}
+uint64_t TensorEncoder::blocks() const {
+  return codec::BlocksOf(state_->elements(), state_->block_log2);
+}
 size_t TensorEncoder::max_block_bytes() const {
   return codec::MaxBlockBytes(state_->tensor.type, uint64_t{1} << state_->block_log2);
 }

@@ -63,9 +63,11 @@ class TensorEncoder {
   uint64_t blocks() const;
   /// Room that EncodeBlock needs.
   size_t max_block_bytes() const;
-  /// Writes one block. Thread-safe. \returns its size in bytes
+  /// Writes one block. Thread-safe.
+  /// \returns its size in bytes
   size_t EncodeBlock(uint64_t block, std::span<uint8_t> out) const;
-  /// What a coded tensor ends with. \param block_bytes the sizes that EncodeBlock returned, in order
+  /// What a coded tensor ends with.
+  /// \param block_bytes the sizes that EncodeBlock returned, in order
   std::vector<uint8_t> Index(std::span<const uint32_t> block_bytes) const;
 
  private:
@@ -73,7 +75,8 @@ class TensorEncoder {
   std::unique_ptr<State> state_;
 };
 
-/// The whole coded tensor. \param threads >= 1; the bytes do not depend on it
+/// The whole coded tensor.
+/// \param threads >= 1; the bytes do not depend on it
 std::vector<uint8_t> EncodeTensor(const TensorView& tensor, CodecLevel level, int threads = 1,
                                   int block_log2 = kDefaultBlockLog2);
 

@@ -29,7 +29,8 @@ class BestFitBins {
   /// \param capacity of a bin, at least 2 and below 2^32 - 1
   explicit BestFitBins(size_t capacity);
 
-  /// Forgets what was there and places these. \param sizes each in [1, capacity)
+  /// Forgets what was there and places these.
+  /// \param sizes each in [1, capacity)
   void Fill(std::span<const uint32_t> sizes);
 
   /// In the order in which they were begun.

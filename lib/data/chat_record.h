@@ -40,8 +40,8 @@ struct ChatRecord {
   std::string HoldoutKey() const;
 };
 
-/// What is wrong with the order or the content of the turns; nullopt: nothing. \param last whose turn is to
-/// be the last
+/// What is wrong with the order or the content of the turns; nullopt: nothing.
+/// \param last whose turn is to be the last
 std::optional<DocumentProblem> CheckTurns(const ChatRecord& record, ChatRole last = ChatRole::kAssistant);
 
 struct ChatRecordOptions {

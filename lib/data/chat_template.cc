@@ -73,10 +73,9 @@ between "\n\n"
 )"},
 };
 
-constexpr const char* kPartNames[kTemplatePartCount] = {"begin",  "no-system", "no-system-with-input",
-                                                        "system", "user",      "user-after-system",
-                                                        "input",  "assistant", "between",
-                                                        "instruction", "no-instruction", "text"};
+constexpr const char* kPartNames[kTemplatePartCount] = {
+    "begin",     "no-system", "no-system-with-input", "system",         "user", "user-after-system", "input",
+    "assistant", "between",   "instruction",          "no-instruction", "text"};
 
 /// Reads the items of one line.
 class LineParser {
@@ -174,7 +173,8 @@ void CheckPart(TemplatePart part, const std::vector<TemplateItem>& items, const 
       if (contents != 1) throw line.Bad("needs {content} once");
   }
   if (part != TemplatePart::kAssistant && part != TemplatePart::kText) {
-    if (has_loss) throw line.Bad("is not predicted: [ and ] belong into the line of the assistant, or of a text");
+    if (has_loss)
+      throw line.Bad("is not predicted: [ and ] belong into the line of the assistant, or of a text");
     return;
   }
   const auto content = std::find_if(items.begin(), items.end(), IsContent);

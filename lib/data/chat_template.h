@@ -65,7 +65,7 @@ struct ChatTemplate {
   std::string text;  ///< the lines, without comments: what provenance keeps
   std::array<std::vector<TemplateItem>, kTemplatePartCount> parts;
   std::array<bool, 3> trim = {};  ///< by ChatRole
-  bool marks_are_text = false;  ///< its <|marks|> are ordinary text to the models trained with it
+  bool marks_are_text = false;    ///< its <|marks|> are ordinary text to the models trained with it
 
   const std::vector<TemplateItem>& part(TemplatePart which) const {
     return parts[static_cast<size_t>(which)];
@@ -79,10 +79,12 @@ std::vector<std::string> BuiltInTemplateNames();
 /// A built-in template's text; empty when there is none of this name.
 std::string_view BuiltInTemplateText(const std::string& name);
 
-/// \param name for messages   \throws Error{kUsage} naming the line
+/// \param name for messages
+/// \throws Error{kUsage} naming the line
 ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name);
 
-/// \param name_or_path a built-in template, or a file   \throws Error{kUsage, kIo}
+/// \param name_or_path a built-in template, or a file
+/// \throws Error{kUsage, kIo}
 ChatTemplate LoadChatTemplate(const std::string& name_or_path);
 
 }  // namespace trainwright

@@ -13,8 +13,8 @@ uint64_t MultiplyDivide(uint64_t a, uint64_t b, uint64_t c) {
   return static_cast<uint64_t>(static_cast<unsigned __int128>(a) * b / c);
 }
 
-/// The chunk at `place` of a pass over `chunks` chunks whose blocks are permuted. What is left behind the last
-/// whole block is a short block, put in at a place of its own.
+/// The chunk at `place` of a pass over `chunks` chunks whose blocks are permuted. What is left behind the
+/// last whole block is a short block, put in at a place of its own.
 uint64_t ShuffledChunk(uint64_t chunks, uint64_t block_chunks, uint64_t key, uint64_t place) {
   const uint64_t blocks = chunks / block_chunks, left = chunks % block_chunks;
   if (left > 0) {
@@ -67,10 +67,10 @@ ChunkDraw ChunkOrder::At(uint64_t epoch, uint64_t slot) const {
   const OrderedSet& set = sets_[draw.set];
   draw.pass = rank / set.chunks;
   draw.place = rank % set.chunks;
-  draw.chunk = set.first_chunk +
-               (options_.shuffle ? ShuffledChunk(set.chunks, options_.block_chunks,
-                                                 KeyOf("chunk order", draw.set, draw.pass), draw.place)
-                                 : draw.place);
+  draw.chunk = set.first_chunk + (options_.shuffle
+                                      ? ShuffledChunk(set.chunks, options_.block_chunks,
+                                                      KeyOf("chunk order", draw.set, draw.pass), draw.place)
+                                      : draw.place);
   return draw;
 }
 

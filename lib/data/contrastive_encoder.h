@@ -39,7 +39,8 @@ class ContrastiveEncoder {
   /// Whether the instructions are short enough to be tokenized.
   Fit Check(const ContrastiveExample& example) const;
   /// Texts beyond their limit lose their end; of a text no more than ten characters a token of the larger
-  /// limit are looked at. \returns why the record is none, or nullopt
+  /// limit are looked at.
+  /// \returns why the record is none, or nullopt
   std::optional<DocumentProblem> Encode(const ContrastiveExample& example, EncodedRecord* record,
                                         Fit* fit) const;
 

@@ -24,8 +24,8 @@ struct ContrastiveRecord {
   std::vector<ContrastiveText> negatives;  ///< in the record's order; may be empty
 };
 
-/// In stored order. \param chunk of a set of RecordKind::kContrastive, as the readers of shards give it: its
-/// records are whole
+/// In stored order.
+/// \param chunk of a set of RecordKind::kContrastive, as the readers of shards give it: its records are whole
 std::vector<ContrastiveRecord> ContrastiveRecordsOf(const Chunk& chunk);
 
 }  // namespace trainwright

@@ -26,9 +26,11 @@ class DocumentOutput {
  public:
   virtual ~DocumentOutput() = default;
   virtual void Write(std::span<const uint32_t> ids, uint64_t source_bytes) = 0;
-  /// Likewise of an sft or contrastive record. \param runs of all ids, in order
+  /// Likewise of an sft or contrastive record.
+  /// \param runs of all ids, in order
   virtual void WriteRuns(std::span<const uint32_t> ids, std::span<const LossRun> runs) = 0;
-  /// Ends the stream with its trailer and commits the file. Called once, last. \throws Error{kIo}
+  /// Ends the stream with its trailer and commits the file. Called once, last.
+  /// \throws Error{kIo}
   virtual void Commit() = 0;
   const TokenStreamTotals& totals() const { return totals_; }
 
@@ -36,7 +38,8 @@ class DocumentOutput {
   TokenStreamTotals totals_;
 };
 
-/// \param path "-" for standard output   \param allow_terminal whether binary data may go to a terminal
+/// \param path "-" for standard output
+/// \param allow_terminal whether binary data may go to a terminal
 /// \throws Error{kIo}, Error{kUsage} for binary data on a terminal
 std::unique_ptr<DocumentOutput> OpenDocumentOutput(const std::string& path, OutputFormat format,
                                                    const TokenStreamHeader& header, bool allow_terminal);

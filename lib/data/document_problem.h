@@ -23,8 +23,8 @@ enum class SkipReason : uint8_t {
 inline constexpr size_t kSkipReasonCount = 9;
 /// Names as the JSON summary has them.
 inline constexpr std::array<const char*, kSkipReasonCount> kSkipReasonNames = {
-    "bad_json", "missing_key", "not_a_string", "invalid_utf8", "too_long", "bad_turns", "empty_response",
-    "bad_record", "empty_text"};
+    "bad_json",  "missing_key",    "not_a_string", "invalid_utf8", "too_long",
+    "bad_turns", "empty_response", "bad_record",   "empty_text"};
 
 struct DocumentProblem {
   SkipReason reason = SkipReason::kBadJson;

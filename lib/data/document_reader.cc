@@ -38,12 +38,12 @@ void RefuseParquet(const std::string& name, bool guessed, std::string_view start
 }  // namespace
 
 InputFormat ParseInputFormat(const std::string& name) {
-  for (const InputFormat format :
-       {InputFormat::kLines, InputFormat::kJsonl, InputFormat::kNul, InputFormat::kFile,
-        InputFormat::kParquet}) {
+  for (const InputFormat format : {InputFormat::kLines, InputFormat::kJsonl, InputFormat::kNul,
+                                   InputFormat::kFile, InputFormat::kParquet}) {
     if (name == NameOf(format)) return format;
   }
-  throw Error(ErrorCode::kUsage, "--format", "\"" + name + "\" is none of auto, lines, jsonl, nul, file, parquet");
+  throw Error(ErrorCode::kUsage, "--format",
+              "\"" + name + "\" is none of auto, lines, jsonl, nul, file, parquet");
 }
 
 const char* NameOf(InputFormat format) {
@@ -143,7 +143,10 @@ void DocumentReader::AppendRow(const ParquetCell* cells, RecordBatch* batch) con
     const ParquetColumn& column = parquet_->column(i);
     const std::string name = "column \"" + columns_[i] + "\"";
     if (column.kind == ParquetColumnKind::kMissing) {
-      problem = {SkipReason::kMissingKey, "no " + name, {}, "--key names one of its columns: " + parquet_->column_names()};
+      problem = {SkipReason::kMissingKey,
+                 "no " + name,
+                 {},
+                 "--key names one of its columns: " + parquet_->column_names()};
     } else if (column.kind == ParquetColumnKind::kOtherType) {
       problem = {SkipReason::kNotAString, name + " is " + column.type + ", not text", {}, {}};
     } else if (cells[i].data == nullptr) {
@@ -170,7 +173,8 @@ bool DocumentReader::NextRows(RecordBatch* batch) {
   records_done_ += rows.count;
   input_bytes_ += batch->bytes.size();
   input_hash_.Update(AsBytes(batch->bytes));
-  const double share = parquet_->rows() > 0 ? static_cast<double>(records_done_) / static_cast<double>(parquet_->rows()) : 1;
+  const double share =
+      parquet_->rows() > 0 ? static_cast<double>(records_done_) / static_cast<double>(parquet_->rows()) : 1;
   stored_bytes_read_ =
       stored_bytes_before_ + static_cast<uint64_t>(share * static_cast<double>(parquet_->size_bytes()));
   if (rows.count > 0) return true;

@@ -58,7 +58,8 @@ uint64_t DocumentSplit::KeyOf(std::span<const uint32_t> tokens) const {
               Rng(seed, "eval split").key());
 }
 
-DocumentSplit ParseDocumentSplit(const std::string& asked, uint64_t seed, const ShardSet* set, bool skip_bad) {
+DocumentSplit ParseDocumentSplit(const std::string& asked, uint64_t seed, const ShardSet* set,
+                                 bool skip_bad) {
   DocumentSplit split{.asked = asked, .seed = seed};
   const char *begin = asked.data(), *end = begin + asked.size();
   uint64_t count = 0;

@@ -46,9 +46,11 @@ struct SplitCounts {
 /// \param skip_bad whether chunks that cannot be read count as empty
 /// \throws Error{kUsage} naming --eval-split; what reading the shards throws; Error{kInterrupted,
 /// kTerminated}
-DocumentSplit ParseDocumentSplit(const std::string& asked, uint64_t seed, const ShardSet* set, bool skip_bad = false);
+DocumentSplit ParseDocumentSplit(const std::string& asked, uint64_t seed, const ShardSet* set,
+                                 bool skip_bad = false);
 
-/// Reads the whole set once. \param masked whether the segments say what is predicted
+/// Reads the whole set once.
+/// \param masked whether the segments say what is predicted
 /// \param skip_bad as above
 /// \throws what reading the shards throws; Error{kInterrupted, kTerminated} after a stop signal
 SplitCounts CountSplit(const DocumentSplit& split, const ShardSet& set, bool masked, bool skip_bad = false);

@@ -85,7 +85,8 @@ Error ErrorOf(const DocumentProblem& problem, const RecordBatch& batch, size_t i
     case SkipReason::kEmptyText:
       break;
   }
-  if (!problem.hint.empty()) hint = problem.hint + ", --on-error skip leaves such documents out and counts them";
+  if (!problem.hint.empty())
+    hint = problem.hint + ", --on-error skip leaves such documents out and counts them";
   return Error(ErrorCode::kBadInput, batch.source, problem.problem, place, hint);
 }
 

@@ -29,7 +29,8 @@ class DocumentText {
  public:
   explicit DocumentText(DocumentTextOptions options);
   /// The text of batch.records[index], possibly empty, in `text`: valid until the next call and while the
-  /// batch lives. \returns why there is none, or nullopt
+  /// batch lives.
+  /// \returns why there is none, or nullopt
   std::optional<DocumentProblem> Read(const RecordBatch& batch, size_t index, std::string_view* text);
   /// Bad bytes that became U+FFFD in the last text.
   uint64_t replaced_bytes() const { return replaced_bytes_; }
@@ -43,8 +44,8 @@ class DocumentText {
   uint64_t replaced_bytes_ = 0;
 };
 
-/// batch.records[index] as it is, without the byte order mark that a JSON file may begin with; valid while the
-/// batch lives.
+/// batch.records[index] as it is, without the byte order mark that a JSON file may begin with; valid while
+/// the batch lives.
 std::string_view RawRecord(const RecordBatch& batch, size_t index);
 
 /// Where batch.records[index] is in its source: "line 3", "document 3", "row 3"; "" when it is all of it.

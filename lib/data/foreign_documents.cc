@@ -20,7 +20,8 @@ namespace trainwright {
 class ForeignDocuments::Rows {
  public:
   virtual ~Rows() = default;
-  /// Some of the ids of a row, which may be none. \returns false at the end
+  /// Some of the ids of a row, which may be none.
+  /// \returns false at the end
   [[nodiscard]] virtual bool Next(std::vector<uint32_t>* run, bool* row_ends) = 0;
 };
 
@@ -347,7 +348,8 @@ class ListedIds final : public Rows {
       : list_(list), mask_(mask), name_(std::move(name)) {
     if (mask_ == nullptr) return;
     if (mask_->kind != TorchValue::Kind::kList || mask_->items.size() != list_->items.size()) {
-      throw Error(ErrorCode::kBadInput, name_, "has a mask that is no list of as many numbers as there are ids");
+      throw Error(ErrorCode::kBadInput, name_,
+                  "has a mask that is no list of as many numbers as there are ids");
     }
   }
   bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
@@ -421,7 +423,8 @@ class TorchRows final : public Rows {
     if (ids->kind != Kind::kTensor) {
       if (ids->kind == Kind::kDictionary)
         throw Error(ErrorCode::kBadInput, archive_.name(), "nests dictionaries");
-      if (ids->kind == Kind::kList) return std::make_unique<ListedIds>(ids, value.Find(kMaskName), archive_.name());
+      if (ids->kind == Kind::kList)
+        return std::make_unique<ListedIds>(ids, value.Find(kMaskName), archive_.name());
       return RowsOf(*ids);
     }
     Padding padding;
@@ -449,7 +452,8 @@ class TorchRows final : public Rows {
                                              IntegerType* type) const {
     if (value == nullptr) return nullptr;
     if (value->kind != Kind::kTensor) {
-      throw Error(ErrorCode::kBadInput, archive_.name(), "has a tensor of ids and lengths or a mask that are none");
+      throw Error(ErrorCode::kBadInput, archive_.name(),
+                  "has a tensor of ids and lengths or a mask that are none");
     }
     if (value->tensor->shape != shape)
       throw Error(ErrorCode::kBadInput, archive_.name(),

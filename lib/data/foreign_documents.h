@@ -31,10 +31,12 @@ struct ImportOptions {
   bool one_document = false;  ///< nothing stands between documents: a file, or row, is one
 };
 
-/// What `path` holds; kTokens when it is none of the others, or no file (a pipe). \throws Error{kIo}
+/// What `path` holds; kTokens when it is none of the others, or no file (a pipe).
+/// \throws Error{kIo}
 ForeignFormat FormatOf(const std::string& path, const ImportOptions& options);
 
-/// Token streams say all this themselves. \throws Error{kUsage} when something is set
+/// Token streams say all this themselves.
+/// \throws Error{kUsage} when something is set
 void RefuseImportOptions(const ImportOptions& options);
 
 /// Memory: constant but for the structure of .pt files (ReadTorchFile). Files are mapped: they must not be

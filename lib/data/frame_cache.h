@@ -1,5 +1,5 @@
-/// Frames of a shard set that were decoded before, the least recently used given up first: for random access to
-/// chunks that share a frame.
+/// Frames of a shard set that were decoded before, the least recently used given up first: for random access
+/// to chunks that share a frame.
 #pragma once
 
 #include <cstdint>
@@ -35,10 +35,12 @@ class DecodedFrame {
 /// Thread-safe.
 class FrameCache {
  public:
-  /// \param set outlives the cache   \param budget_bytes of decoded frames; 0: nothing is kept
+  /// \param set outlives the cache
+  /// \param budget_bytes of decoded frames; 0: nothing is kept
   FrameCache(const ShardSet* set, int64_t budget_bytes) : set_(set), budget_bytes_(budget_bytes) {}
-  /// As ShardSet::ReadFrameOf, of the frame's chunks `wanted` only, in ascending order: calls `take` for each.
-  /// Chunks behind the frame's end are left alone. \returns how many were taken, at least 1
+  /// As ShardSet::ReadFrameOf, of the frame's chunks `wanted` only, in ascending order: calls `take` for
+  /// each. Chunks behind the frame's end are left alone.
+  /// \returns how many were taken, at least 1
   /// \throws what reading the shards throws
   template <typename Take>
   size_t ReadChunks(const std::vector<uint64_t>& wanted, size_t begin, const Take& take) {

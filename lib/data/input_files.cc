@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kKnownNames[] = ".txt, .text, .md, .jsonl, .ndjson, .json (with .gz or .zst behind, too), .parquet";
+constexpr char kKnownNames[] =
+    ".txt, .text, .md, .jsonl, .ndjson, .json (with .gz or .zst behind, too), .parquet";
 
 bool HasKnownName(std::string_view name) {
   if (name.ends_with(".parquet")) return true;
@@ -74,7 +75,8 @@ FolderId IdOf(const std::string& folder) {
   return {info.st_dev, info.st_ino};
 }
 
-/// Every file below `folder`. \param above the folders that lead to it: a link to one of them is a loop
+/// Every file below `folder`.
+/// \param above the folders that lead to it: a link to one of them is a loop
 template <typename Use>
 void WalkFolder(const std::string& folder, std::vector<FolderId>* above, const Use& use) {
   const FolderId id = IdOf(folder);

@@ -19,8 +19,9 @@ struct InputFilesOptions {
 
 /// The names in order: of a folder or pattern, in byte order of the paths. Folders are walked to any depth;
 /// symbolic links are followed, but for those that lead back to a folder above. Names that begin with a dot
-/// are passed over in folders and patterns. \throws Error{kUsage} for a folder, pattern or list that gives no
-/// file; Error{kIo} for what cannot be opened
+/// are passed over in folders and patterns.
+/// \throws Error{kUsage} for a folder, pattern or list that gives no file; Error{kIo} for what cannot be
+///     opened
 std::vector<std::string> ExpandInputs(const InputFilesOptions& options);
 
 }  // namespace trainwright

@@ -33,7 +33,8 @@ class CountingSource final : public ByteSource {
   uint64_t* count_;
 };
 
-/// Passes on the records that begin in a range. \param source stands at the byte before the range, or at 0
+/// Passes on the records that begin in a range.
+/// \param source stands at the byte before the range, or at 0
 class RecordRangeSource final : public ByteSource {
  public:
   RecordRangeSource(std::unique_ptr<ByteSource> source, uint64_t begin, uint64_t end, char mark)

@@ -2,9 +2,9 @@
 ///
 /// The files lie end to end on a line of their stored bytes, which is cut into n parts of equal length; a
 /// record belongs to the part in which its first byte lies. In a compressed file the stored position of a
-/// record is interpolated from its place in the decompressed data, and that of a row of a parquet file from its
-/// number. So every record is in exactly one part,
-/// the parts are contiguous, and their documents one after the other are those of the whole.
+/// record is interpolated from its place in the decompressed data, and that of a row of a parquet file from
+/// its number. So every record is in exactly one part, the parts are contiguous, and their documents one
+/// after the other are those of the whole.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,13 @@ struct InputSlice {
   uint64_t number = 1, count = 1;  ///< 1 <= number <= count
 };
 
-/// "3/8". \throws Error{kUsage} naming --slice
+/// "3/8".
+/// \throws Error{kUsage} naming --slice
 InputSlice ParseInputSlice(const std::string& text);
 
 /// What of the inputs lies in the slice. A compressed file that a boundary cuts is decompressed once to
-/// measure it. \throws Error{kUsage} for inputs that are no regular files; Error{kIo}, Error{kBadInput}
+/// measure it.
+/// \throws Error{kUsage} for inputs that are no regular files; Error{kIo}, Error{kBadInput}
 std::vector<DocumentInput> SliceOf(const std::vector<DocumentInput>& inputs, const InputSlice& slice);
 
 /// The bytes of the records that begin in [begin, end) of a file's decompressed bytes, end marks included.

@@ -65,7 +65,8 @@ class JoinedShardSet final : public ShardSet {
   std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const override {
     TRAINWRIGHT_CHECK(chunk < totals_.chunks);
     // The last set that begins at or before it; empty sets begin where the next one does.
-    const auto set = static_cast<size_t>(std::upper_bound(begins_.begin(), begins_.end(), chunk) - begins_.begin()) - 1;
+    const auto set =
+        static_cast<size_t>(std::upper_bound(begins_.begin(), begins_.end(), chunk) - begins_.begin()) - 1;
     std::vector<Chunk> chunks = sets_[set].set->ReadFrameOf(chunk - begins_[set], first_chunk);
     *first_chunk += begins_[set];
     return chunks;

@@ -16,7 +16,8 @@ struct NamedShardSet {
 };
 
 /// A single set comes back as it is.
-/// \throws Error{kBadInput} naming the first set whose tokenizer, records or chunk length are not those of sets[0]
+/// \throws Error{kBadInput} naming the first set whose tokenizer, records or chunk length are not those of
+///     sets[0]
 std::unique_ptr<ShardSet> JoinShardSets(std::vector<NamedShardSet> sets);
 
 }  // namespace trainwright

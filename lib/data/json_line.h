@@ -22,7 +22,8 @@ bool FindPath(simdjson::dom::element from, std::string_view path, simdjson::dom:
 /// Not thread-safe.
 class JsonLine {
  public:
-  /// Checks the whole line to be a JSON object. \param root valid until the next call
+  /// Checks the whole line to be a JSON object.
+  /// \param root valid until the next call
   std::optional<DocumentProblem> Parse(std::string_view line, simdjson::dom::element* root);
 
  private:

@@ -19,7 +19,8 @@ class JsonlText {
   explicit JsonlText(std::vector<std::string> keys);
   ~JsonlText();
   /// Joins the values of the keys with newlines into `text`. The whole line is checked to be JSON; of members
-  /// with the same name the first counts. \returns the problem, or nullopt
+  /// with the same name the first counts.
+  /// \returns the problem, or nullopt
   std::optional<DocumentProblem> Read(std::string_view line, std::string* text);
 
  private:

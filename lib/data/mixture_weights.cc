@@ -18,7 +18,8 @@ std::vector<uint64_t> ParseMixtureWeights(const std::string& text, size_t sets) 
   while (true) {
     double share = 0;
     const auto [behind, status] = std::from_chars(at, end, share);
-    if (status != std::errc() || !(share > 0) || !std::isfinite(share)) refuse("holds what is no number above 0");
+    if (status != std::errc() || !(share > 0) || !std::isfinite(share))
+      refuse("holds what is no number above 0");
     shares.push_back(share);
     sum += share;
     if (behind == end) break;
@@ -26,7 +27,8 @@ std::vector<uint64_t> ParseMixtureWeights(const std::string& text, size_t sets) 
     at = behind + 1;
   }
   if (shares.size() != sets) {
-    refuse("has " + std::to_string(shares.size()) + " shares, for " + std::to_string(sets) + " sets of --data");
+    refuse("has " + std::to_string(shares.size()) + " shares, for " + std::to_string(sets) +
+           " sets of --data");
   }
   std::vector<uint64_t> weights;
   for (const double share : shares) {

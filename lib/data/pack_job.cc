@@ -255,8 +255,7 @@ PackReport RunPack(const PackJobOptions& asked, ProgressMode progress_mode) {
     throw Error(ErrorCode::kBadInput, options.inputs[0] == "-" ? "standard input" : options.inputs[0],
                 report.input.documents == 0
                     ? "holds no documents"
-                    : "its " + FormatNumberOf(report.input.documents, "document") +
-                          " left no token to pack",
+                    : "its " + FormatNumberOf(report.input.documents, "document") + " left no token to pack",
                 "", "look at the producer's input and flags; pack --overflow drop also drops");
   }
   output->Seal(writer.header());

@@ -26,7 +26,7 @@ struct PackJobOptions {
   /// Of `packer.overflow`. When nobody chose, the kind of records does: kSplit for lm, kError for sft and
   /// contrastive, since half a conversation teaches something else than the whole.
   bool overflow_chosen = true;
-  int level = 3;    ///< of zstd, 1..19
+  int level = 3;  ///< of zstd, 1..19
   /// Stores ids as codes by frequency (IdCodes), as ShardSetWriterOptions says.
   bool remap = false;
   /// Puts the shards behind the sealed set of the folder `output`, which has the same tokenizer and settings.

@@ -9,7 +9,8 @@
 ///             next one, so that only the end of the input is padded noticeably
 ///   kNone     one item a chunk, no padding
 /// In sft records a document is predicted in runs; every run that an item holds becomes a segment of its
-/// chunk. A contrastive record is one item, and never cut. \source best-fit packing: Ding et al. 2024, arXiv 2404.10830
+/// chunk. A contrastive record is one item, and never cut. \source best-fit packing: Ding et al. 2024, arXiv
+/// 2404.10830
 #pragma once
 
 #include <cstdint>
@@ -90,8 +91,8 @@ class Packer {
   /// Drops the item's first tokens until it fits a chunk.
   void DropFront();
   void CountDropped(uint64_t tokens, bool loss);
-  /// \param next_token behind the item, of a document that is cut there   \param next_loss whether it is
-  /// predicted
+  /// \param next_token behind the item, of a document that is cut there
+  /// \param next_loss whether it is predicted
   void CompleteItem(bool ends_mid_document, uint32_t next_token, bool next_loss);
 
   const PackerOptions options_;

@@ -45,7 +45,8 @@ nlohmann::json CountsOf(const PretokenizeReport& report) {
   return counts;
 }
 
-/// \throws Error{kBadInput} \param file that they are of
+/// \throws Error{kBadInput}
+/// \param file that they are of
 void AddCounts(const nlohmann::json& counts, const std::string& file, PretokenizeReport* report) {
   try {
     for (const auto& [name, member] : kTotals) report->written.*member += counts.at(name).get<uint64_t>();
@@ -54,8 +55,8 @@ void AddCounts(const nlohmann::json& counts, const std::string& file, Pretokeniz
       report->skipped[i] += counts.at("skipped").at(kSkipReasonNames[i]).get<uint64_t>();
     }
   } catch (const nlohmann::json::exception&) {
-    throw Error(ErrorCode::kBadInput, file, "has no counts that make sense in " + std::string(kManifestName), "",
-                "delete the file and run the same command again");
+    throw Error(ErrorCode::kBadInput, file, "has no counts that make sense in " + std::string(kManifestName),
+                "", "delete the file and run the same command again");
   }
 }
 
@@ -104,7 +105,8 @@ FileState StateOf(const std::string& path) {
           info.st_mtim.tv_sec * INT64_C(1000000000) + info.st_mtim.tv_nsec};
 }
 
-/// All that decides what is in an input's stream. \param settings of all streams
+/// All that decides what is in an input's stream.
+/// \param settings of all streams
 std::string KeyOf(const std::string& settings, const DocumentInput& input, const FileState& state) {
   const std::string text = settings + "\n" + NameOf(input.format) + "\n" + std::to_string(state.size_bytes) +
                            "\n" + std::to_string(state.changed_ns) + "\n" + input.path;

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <deque>
+#include <filesystem>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -271,7 +271,8 @@ std::string ProvenanceOf(const PretokenizeJobOptions& options, const std::string
       shaping["prompt_key"] = options.chat.prompt_key;
       shaping["response_key"] = options.chat.response_key;
     }
-  } else if (formats.contains(NameOf(InputFormat::kJsonl)) || formats.contains(NameOf(InputFormat::kParquet))) {
+  } else if (formats.contains(NameOf(InputFormat::kJsonl)) ||
+             formats.contains(NameOf(InputFormat::kParquet))) {
     shaping["key"] = options.keys;
   }
   if (options.max_characters > 0) shaping["max_chars"] = options.max_characters;
@@ -297,8 +298,8 @@ void RequireId(uint32_t id, const std::string& flag, const PretokenizeJobOptions
 /// Takes encoded batches in input order, writes their documents and counts.
 class DocumentCollector {
  public:
-  DocumentCollector(const PretokenizeJobOptions& options, TokenStreamHeader header,
-                    const std::string& output, PretokenizeReport* report)
+  DocumentCollector(const PretokenizeJobOptions& options, TokenStreamHeader header, const std::string& output,
+                    PretokenizeReport* report)
       : limit_(options.limit), records_(options.records), report_(*report) {
     train_ = OpenDocumentOutput(output, options.to, header, options.allow_terminal);
     if (options.holdout > 0) {
@@ -449,9 +450,9 @@ Pretokenizer::Pretokenizer(const PretokenizeJobOptions& job) : impl_(std::make_u
     }
     for (const DocumentInput& input : options.inputs) {
       if (input.format == InputFormat::kJsonl) continue;
-      throw Error(ErrorCode::kUsage, flag,
-                  "reads JSON lines, not " + std::string(NameOf(input.format)), "",
-                  input.format == InputFormat::kParquet ? "write " + input.path + " as JSON lines first" : "");
+      throw Error(
+          ErrorCode::kUsage, flag, "reads JSON lines, not " + std::string(NameOf(input.format)), "",
+          input.format == InputFormat::kParquet ? "write " + input.path + " as JSON lines first" : "");
     }
     chat_encoder.emplace(options.chat_template, &tokenizer, chat_options);
     for (const std::string& mark : chat_encoder->unknown_marks()) {
@@ -597,8 +598,8 @@ std::string Describe(const PretokenizeReport& report) {
     line += ", " + FormatFixed(static_cast<double>(source_bytes) / static_cast<double>(tokens), 2) +
             " bytes a token";
   }
-  line += ", in " + FormatDuration(report.time_s) + " (" +
-          FormatCount(TokensPerSecond(report)) + " tokens/s)";
+  line +=
+      ", in " + FormatDuration(report.time_s) + " (" + FormatCount(TokensPerSecond(report)) + " tokens/s)";
   if (report.streams > 0) line += "; " + count(report.streams, "stream");
   if (report.streams_taken_over > 0) {
     line += ", " + FormatCount(static_cast<double>(report.streams_taken_over)) + " of them from a former run";

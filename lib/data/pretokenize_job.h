@@ -53,17 +53,19 @@ struct PretokenizeJobOptions {
 struct PretokenizeReport {
   TokenStreamTotals written, held_out;
   uint64_t empty_documents = 0;
-  std::array<uint64_t, kSkipReasonCount> skipped = {};  ///< by SkipReason
-  uint64_t replaced_bytes = 0;                          ///< bytes that were read as U+FFFD
+  std::array<uint64_t, kSkipReasonCount> skipped = {};    ///< by SkipReason
+  uint64_t replaced_bytes = 0;                            ///< bytes that were read as U+FFFD
   uint64_t over_max_characters = 0, over_max_tokens = 0;  ///< documents left out as too long
   uint64_t tokenizer_calls = 0;                           ///< for the documents' text
   uint64_t documents_verified = 0;
   std::string verified_with;  ///< what they were compared with; empty: nothing was asked for
   RecordKind records = RecordKind::kLm;
-  uint64_t loss_tokens = 0;  ///< of `written`: those that training predicts, of sft records; pools, of contrastive
-  uint64_t texts = 0, texts_cut = 0;  ///< of contrastive records, held out ones included; those cut to a limit
+  uint64_t loss_tokens =
+      0;  ///< of `written`: those that training predicts, of sft records; pools, of contrastive
+  uint64_t texts = 0,
+           texts_cut = 0;  ///< of contrastive records, held out ones included; those cut to a limit
   uint64_t template_literals = 0, literal_tokenizations = 0;  ///< as ChatEncoder counts them
-  uint64_t input_bytes = 0;                             ///< decompressed
+  uint64_t input_bytes = 0;                                   ///< decompressed
   /// XXH3-64 of the decompressed inputs one after the other; none when the limit ended the run.
   std::optional<uint64_t> input_hash;
   uint32_t vocab_size = 0;
@@ -97,9 +99,10 @@ class Pretokenizer {
 /// Tokenizes. A document without text or without tokens is left out and counted. Which documents are held out
 /// depends on their text alone, so reordering or cutting up the input moves none, and equal documents stay
 /// together. Files appear only when everything has gone well. Memory: some 64 MiB of documents under way, or
-/// the longest document if that is longer, and 40 bytes for each of the longest word. \throws Error{kBadInput} naming file and line, for the first bad
-/// document in input order; Error{kUsage} for a
-///         BOS or EOS that the tokenizer lacks; Error{kNo} where the reference differs; Error{kIo}; Error{kInterrupted, kTerminated}
+/// the longest document if that is longer, and 40 bytes for each of the longest word.
+/// \throws Error{kBadInput} naming file and line, for the first bad document in input order; Error{kUsage}
+///     for a BOS or EOS that the tokenizer lacks; Error{kNo} where the reference differs; Error{kIo};
+///     Error{kInterrupted, kTerminated}
 PretokenizeReport RunPretokenize(const PretokenizeJobOptions& options, ProgressMode progress);
 
 /// The counts as --summary has them.

@@ -16,7 +16,8 @@ namespace trainwright {
 
 class ReferenceCheck {
  public:
-  /// \param tokenizer outlives this   \param every >= 1
+  /// \param tokenizer outlives this
+  /// \param every >= 1
   /// \throws Error{kUsage} when it has no reference
   ReferenceCheck(const Tokenizer& tokenizer, uint64_t every);
 

@@ -24,7 +24,8 @@
 namespace trainwright {
 namespace {
 
-/// Cuts a chunk into samples, appended to `window`. \param masked whether the segments say what is predicted
+/// Cuts a chunk into samples, appended to `window`.
+/// \param masked whether the segments say what is predicted
 void CutChunk(const Chunk& chunk, const SampleStreamOptions& options, bool masked, uint32_t set,
               SampleWindow* window) {
   const auto sequence_tokens = static_cast<uint64_t>(options.sequence_tokens);
@@ -85,8 +86,8 @@ const char* NameOf(LossOn loss_on) {
 
 namespace {
 
-/// Memory of windows that are no longer used, for those to come: getting it anew from the system would cost a page
-/// fault every 4 KiB. Counts what windows in use take, and what is kept. Thread-safe.
+/// Memory of windows that are no longer used, for those to come: getting it anew from the system would cost a
+/// page fault every 4 KiB. Counts what windows in use take, and what is kept. Thread-safe.
 class WindowPool {
  public:
   TokenRun Take(const ShardSet& set) {
@@ -105,7 +106,8 @@ class WindowPool {
     runs_.push_back(std::move(run));
   }
   /// The window, counted until nobody uses it any more. Samples may keep it longer than the stream lives.
-  static std::shared_ptr<const SampleWindow> Share(const std::shared_ptr<WindowPool>& pool, SampleWindow window) {
+  static std::shared_ptr<const SampleWindow> Share(const std::shared_ptr<WindowPool>& pool,
+                                                   SampleWindow window) {
     const size_t size_bytes = window.size_bytes();
     auto own = std::make_unique<SampleWindow>(std::move(window));
     pool->CountUsed(size_bytes);
@@ -141,14 +143,16 @@ struct SampleStream::Impl {
     std::atomic<uint64_t> chunk = 0;   // plus 1; 0: none
   };
 
-  Impl(const ShardSet* shard_set, const SampleStreamOptions& stream_options, const LoaderOptions& loader_options)
+  Impl(const ShardSet* shard_set, const SampleStreamOptions& stream_options,
+       const LoaderOptions& loader_options)
       : set(shard_set),
         options(stream_options),
         loader(loader_options),
         frames(shard_set, loader_options.cache_bytes),
         reading(static_cast<size_t>(std::max(1, loader_options.workers))),
-        order(stream_options.sets.empty() ? std::vector<OrderedSet>{{.chunks = shard_set->chunks(), .weight = 1}}
-                                          : stream_options.sets,
+        order(stream_options.sets.empty()
+                  ? std::vector<OrderedSet>{{.chunks = shard_set->chunks(), .weight = 1}}
+                  : stream_options.sets,
               {.seed = stream_options.seed,
                .shuffle = stream_options.shuffle,
                .block_chunks = stream_options.block_chunks}) {
@@ -173,7 +177,9 @@ struct SampleStream::Impl {
   }
 
   /// The samples of a window, in the order of the stream. Runs on the worker threads; touches constants and
-  /// the cache only. \param bad chunks that stay out   \param reading tells others the chunk that is being read, plus 1
+  /// the cache only.
+  /// \param bad chunks that stay out
+  /// \param reading tells others the chunk that is being read, plus 1
   SampleWindow BuildWindow(WindowId id, std::set<uint64_t> bad, std::atomic<uint64_t>* reading) {
     const uint64_t begin = id.window * options.window_chunks;
     const uint64_t end = std::min(begin + options.window_chunks, order.slots());
@@ -181,8 +187,8 @@ struct SampleStream::Impl {
     window.tokens = pool->Take(*set);
     window.tokens.reserve((end - begin) * set->header().chunk_tokens);
 
-    // Slot i takes the window's i-th chunk. Chunks are read as they lie, so that a frame that holds several of
-    // them is decoded once, and their samples put in the order of the slots afterwards.
+    // Slot i takes the window's i-th chunk. Chunks are read as they lie, so that a frame that holds several
+    // of them is decoded once, and their samples put in the order of the slots afterwards.
     std::vector<ChunkDraw> draws;
     std::vector<std::pair<uint64_t, uint64_t>> slot_of_chunk;
     for (uint64_t i = begin; i < end; ++i) {
@@ -235,7 +241,8 @@ struct SampleStream::Impl {
         if (bad.contains(substitute[0])) continue;
         reading->store(substitute[0] + 1, std::memory_order_relaxed);
         try {
-          frames.ReadChunks(substitute, 0, [&](size_t, const Chunk& chunk) { cut(slot, substitute[0], chunk); });
+          frames.ReadChunks(substitute, 0,
+                            [&](size_t, const Chunk& chunk) { cut(slot, substitute[0], chunk); });
           break;
         } catch (const Error& error) {
           NoteBad(substitute[0], error, &bad, &window);
@@ -250,7 +257,8 @@ struct SampleStream::Impl {
       for (size_t i = range.begin; i < range.end; ++i) stored.push_back(window.samples[i]);
     }
     if (options.shuffle && !stored.empty()) {
-      const KeyedPermutation sample_order(stored.size(), Rng(options.seed, "sample order", id.epoch).Bits(id.window));
+      const KeyedPermutation sample_order(stored.size(),
+                                          Rng(options.seed, "sample order", id.epoch).Bits(id.window));
       for (uint64_t i = 0; i < stored.size(); ++i) window.samples[i] = stored[sample_order(i)];
     } else {
       window.samples = std::move(stored);
@@ -258,28 +266,31 @@ struct SampleStream::Impl {
     return window;
   }
 
-  /// Takes note of a chunk that cannot be read. \throws the error again when nothing may be skipped
+  /// Takes note of a chunk that cannot be read.
+  /// \throws the error again when nothing may be skipped
   void NoteBad(uint64_t chunk, const Error& error, std::set<uint64_t>* bad, SampleWindow* window) const {
     if (error.code() != ErrorCode::kBadInput) throw error;
     const ChunkLocation location = LocateChunk(*set, chunk);
     const Error placed(error.code(), error.object(), error.problem(),
-                       "shard " + std::to_string(location.shard) + ", frame " + std::to_string(location.frame) +
-                           (error.place().empty() ? "" : ", ") + error.place(),
+                       "shard " + std::to_string(location.shard) + ", frame " +
+                           std::to_string(location.frame) + (error.place().empty() ? "" : ", ") +
+                           error.place(),
                        "restore the file, or train without its chunks by --skip-bad-chunks N");
     if (loader.skip_bad_chunks == 0) throw placed;
     bad->insert(chunk);
     window->bad.push_back({chunk, placed});
   }
 
-  /// Takes over what a window that is now in use left out. \throws the error of the chunk that is one too many
+  /// Takes over what a window that is now in use left out.
+  /// \throws the error of the chunk that is one too many
   void SkipBad(const std::vector<BadChunk>& found) {
     for (const BadChunk& bad : found) {
       if (skipped.contains(bad.chunk)) continue;
       if (skipped.size() >= loader.skip_bad_chunks) {
-        throw Error(ErrorCode::kBadInput, bad.error.object(), bad.error.problem(), bad.error.place(),
-                    "chunk " + std::to_string(bad.chunk) + " is number " + std::to_string(skipped.size() + 1) +
-                        " that cannot be read; --skip-bad-chunks allows " +
-                        std::to_string(loader.skip_bad_chunks));
+        throw Error(
+            ErrorCode::kBadInput, bad.error.object(), bad.error.problem(), bad.error.place(),
+            "chunk " + std::to_string(bad.chunk) + " is number " + std::to_string(skipped.size() + 1) +
+                " that cannot be read; --skip-bad-chunks allows " + std::to_string(loader.skip_bad_chunks));
       }
       skipped.insert(bad.chunk);
       LogWarning(std::string(bad.error.what()) + ": another chunk takes the place of chunk " +
@@ -295,8 +306,8 @@ struct SampleStream::Impl {
     loaded.reset();
     window.reset();
     SampleWindow built = workers ? PopWindow(wanted) : BuildWindow(wanted, skipped, &reading[0].chunk);
-    // What was bad in an earlier window stays out although this one could read it: a run that is resumed between the
-    // two knows no better.
+    // What was bad in an earlier window stays out although this one could read it: a run that is resumed
+    // between the two knows no better.
     const auto was_skipped = [&](uint64_t chunk) { return skipped.contains(chunk); };
     if (std::any_of(built.chunks.begin(), built.chunks.end(), was_skipped)) {
       pool->GiveBack(std::move(built.tokens));
@@ -310,9 +321,9 @@ struct SampleStream::Impl {
     ++counts.windows;
     if (workers) FillQueue(After(wanted));
     counts.most_windows_ahead = std::max(counts.most_windows_ahead, static_cast<int64_t>(ahead.size()));
-    counts.most_held_bytes =
-        std::max(counts.most_held_bytes, static_cast<int64_t>(pool->held_bytes() + window->size_bytes() * ahead.size()) +
-                                             frames.held_bytes());
+    counts.most_held_bytes = std::max(
+        counts.most_held_bytes,
+        static_cast<int64_t>(pool->held_bytes() + window->size_bytes() * ahead.size()) + frames.held_bytes());
   }
 
   /// Waits for the window at the head of the queue, and says what for when that takes long.
@@ -321,10 +332,12 @@ struct SampleStream::Impl {
     while (!workers->WaitFor(std::chrono::duration<double>(next_s - waited_s))) {
       waited_s = next_s;
       next_s *= 2;
-      std::string what = "window " + std::to_string(wanted.window) + " of epoch " + std::to_string(wanted.epoch);
+      std::string what =
+          "window " + std::to_string(wanted.window) + " of epoch " + std::to_string(wanted.epoch);
       for (const Reading& worker : reading) {
         const uint64_t chunk = worker.chunk.load(std::memory_order_relaxed);
-        if (chunk > 0 && worker.number.load(std::memory_order_relaxed) == NumberOf(wanted)) what = PlaceOf(chunk - 1);
+        if (chunk > 0 && worker.number.load(std::memory_order_relaxed) == NumberOf(wanted))
+          what = PlaceOf(chunk - 1);
       }
       LogWarning("waiting for data for " + FormatFixed(waited_s, waited_s < 1 ? 1 : 0) + " s: " + what +
                  " is not read yet");
@@ -370,7 +383,8 @@ struct SampleStream::Impl {
   bool HasLabel() const {
     const ShardTotals& totals = set->totals();
     // More tokens than documents: some token follows another of its document.
-    if (!options.split && (masked() ? totals.loss_tokens > totals.documents : totals.tokens > totals.documents)) {
+    if (!options.split &&
+        (masked() ? totals.loss_tokens > totals.documents : totals.tokens > totals.documents)) {
       return true;
     }
     for (uint64_t chunk = 0; chunk < set->chunks();) {
@@ -388,8 +402,9 @@ struct SampleStream::Impl {
                        some.predicted);
   }
 
-  /// Cuts the chunks of the frame that begins with `chunk`. What cannot be read counts as empty where it may be
-  /// skipped. \returns the chunk behind the frame
+  /// Cuts the chunks of the frame that begins with `chunk`. What cannot be read counts as empty where it may
+  /// be skipped.
+  /// \returns the chunk behind the frame
   uint64_t CutFrame(uint64_t chunk, SampleWindow* some) const {
     const PassFrame frame = ReadPassFrame(*set, chunk, loader.skip_bad_chunks > 0);
     for (const Chunk& content : frame.chunks) CutChunk(content, options, masked(), 0, some);
@@ -404,12 +419,12 @@ struct SampleStream::Impl {
   std::vector<Reading> reading;  // a worker each
   const ChunkOrder order;
   SampleCursor cursor;
-  std::set<uint64_t> known_bad;  // of the run before it was resumed; constant once workers read
-  std::set<uint64_t> skipped;    // of the windows in use so far, and those
+  std::set<uint64_t> known_bad;                // of the run before it was resumed; constant once workers read
+  std::set<uint64_t> skipped;                  // of the windows in use so far, and those
   std::shared_ptr<const SampleWindow> window;  // null until one was loaded
   std::optional<WindowId> loaded;              // which one it is
-  std::deque<WindowId> ahead;      // the windows that the workers build or have ready, in order
-  uint64_t epoch_of_last = 0;      // of the sample handed out last
+  std::deque<WindowId> ahead;                  // the windows that the workers build or have ready, in order
+  uint64_t epoch_of_last = 0;                  // of the sample handed out last
   LoaderCounts counts;
   // Last: joins before the members it reads are gone. Absent without workers.
   std::optional<OrderedWorkers<WindowId, SampleWindow>> workers;
@@ -424,8 +439,9 @@ SampleStream::SampleStream(const ShardSet* set, const SampleStreamOptions& optio
   if (set->chunks() > 0) impl_ = std::make_unique<Impl>(set, options, loader);
   if (!impl_ || !impl_->HasLabel()) {
     throw Error(ErrorCode::kBadInput, "shards",
-                impl_ && impl_->masked() ? "hold no conversation with a token to predict, so there is nothing to learn"
-                                : "hold no document of two or more tokens, so there is nothing to learn",
+                impl_ && impl_->masked()
+                    ? "hold no conversation with a token to predict, so there is nothing to learn"
+                    : "hold no document of two or more tokens, so there is nothing to learn",
                 "", "look at the set with pack --info");
   }
 }
@@ -456,7 +472,8 @@ Sample SampleStream::Next() {
     }
     if (sample) return std::move(*sample);
   }
-  throw Error(ErrorCode::kBadInput, "shards", "hold no sample with a token to predict in the chunks that can be read", "",
+  throw Error(ErrorCode::kBadInput, "shards",
+              "hold no sample with a token to predict in the chunks that can be read", "",
               "restore the chunks that --skip-bad-chunks leaves out");
 }
 
@@ -563,8 +580,8 @@ void SampleStream::set_bad_chunks(const std::vector<uint64_t>& chunks) {
   TRAINWRIGHT_CHECK(impl_->ahead.empty() && !impl_->loaded);
   if (chunks.size() > impl_->loader.skip_bad_chunks) {
     throw Error(ErrorCode::kUsage, "--skip-bad-chunks",
-                "the run has left out " + std::to_string(chunks.size()) + " chunks that could not be read", "",
-                "give at least --skip-bad-chunks " + std::to_string(chunks.size()));
+                "the run has left out " + std::to_string(chunks.size()) + " chunks that could not be read",
+                "", "give at least --skip-bad-chunks " + std::to_string(chunks.size()));
   }
   impl_->known_bad = impl_->skipped = {chunks.begin(), chunks.end()};
 }

@@ -32,9 +32,11 @@ void Sample::AppendTo(PackedBatch* batch) const {
         window_->predicted.empty() ? std::span<const uint8_t>()
                                    : std::span(window_->predicted).subspan(span.begin, span.tokens);
     if (window_->tokens.narrow()) {
-      batch->AppendSpan(window_->tokens.ids_16().subspan(span.begin, span.tokens), span.next_token, predicted);
+      batch->AppendSpan(window_->tokens.ids_16().subspan(span.begin, span.tokens), span.next_token,
+                        predicted);
     } else {
-      batch->AppendSpan(window_->tokens.ids_32().subspan(span.begin, span.tokens), span.next_token, predicted);
+      batch->AppendSpan(window_->tokens.ids_32().subspan(span.begin, span.tokens), span.next_token,
+                        predicted);
     }
     batch->source_bytes += span.source_bytes;
     batch->documents += span.starts_document ? 1 : 0;

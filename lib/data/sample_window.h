@@ -1,5 +1,5 @@
-/// A window of the order of training: the samples cut from some chunks, with ids as narrow as they can be. They
-/// are widened when they go into a micro-batch.
+/// A window of the order of training: the samples cut from some chunks, with ids as narrow as they can be.
+/// They are widened when they go into a micro-batch.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,8 @@ struct SampleWindow {
   TokenRun tokens;
   std::vector<uint8_t> predicted;  ///< of each token, whether it is a label (1) or not (0); empty: all are
   std::vector<SampleSpan> spans;
-  std::vector<Entry> samples;  ///< in the order of the stream
-  std::vector<BadChunk> bad;   ///< chunks that others took the place of, in the order they were found
+  std::vector<Entry> samples;    ///< in the order of the stream
+  std::vector<BadChunk> bad;     ///< chunks that others took the place of, in the order they were found
   std::vector<uint64_t> chunks;  ///< that it was cut from
 
   size_t size_bytes() const {
@@ -67,7 +67,8 @@ class Sample {
   SampleWindow::Entry entry_;
 };
 
-/// Labels of a sample with these spans. \param predicted as in SampleWindow
+/// Labels of a sample with these spans.
+/// \param predicted as in SampleWindow
 int64_t CountLabels(std::span<const SampleSpan> spans, std::span<const uint8_t> predicted);
 
 }  // namespace trainwright

@@ -48,8 +48,8 @@ class ShardFolderWriter {
 
   std::string PathOf(const std::string& file_name) const { return folder_ + "/" + file_name; }
   void AppendToJournal(const std::vector<std::string>& file_names);
-  /// Deletes what the journal names and `keep` does not, then the journal. \returns the number of shards
-  /// deleted
+  /// Deletes what the journal names and `keep` does not, then the journal.
+  /// \returns the number of shards deleted
   int ReplayJournal(const std::vector<ManifestEntry>& keep);
   void ReadManifest();
   void CommitEntry(ManifestEntry entry);

@@ -15,8 +15,8 @@ namespace trainwright {
 /// \throws Error{kBadInput} when it is no whole set of shards, Error{kIo}
 ShardSetSummary InspectShards(const std::string& path);
 
-/// Checks every byte. \throws Error{kBadInput} naming shard, frame and offset of the first that is wrong,
-/// Error{kIo}
+/// Checks every byte.
+/// \throws Error{kBadInput} naming shard, frame and offset of the first that is wrong, Error{kIo}
 ShardSetSummary VerifyShards(const std::string& path);
 
 /// Names of the shard files of a sealed folder that its manifest does not name, sorted: no reader looks at
@@ -24,10 +24,11 @@ ShardSetSummary VerifyShards(const std::string& path);
 std::vector<std::string> ShardsOutsideTheSet(const std::string& path);
 
 /// Writes the chunks as JSON Lines, one object a chunk in stored order:
-///   {"chunk":0,"segments":[{"tokens":5,"source_bytes":21,"starts_mid_document":false,"ends_mid_document":true,
-///    "next_token":17,"padding":false}],"ids":[...]}
-/// `next_token` is there only when the segment ends mid-document. Of sft records segments have `loss` (whether
-/// training predicts their tokens) and `continues` (the same document as the segment before) besides.
+///   {"chunk":0,"segments":[{"tokens":5,"source_bytes":21,"starts_mid_document":false,
+///    "ends_mid_document":true,"next_token":17,"padding":false}],"ids":[...]}
+/// `next_token` is there only when the segment ends mid-document. Of sft records segments have `loss`
+/// (whether training predicts their tokens) and `continues` (the same document as the segment before)
+/// besides.
 void CatShardsAsJson(const std::string& path, ByteSink* out);
 
 /// Writes the ids of all chunks without padding, 16 bits each, as nanoGPT reads them.

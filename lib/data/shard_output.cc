@@ -11,7 +11,8 @@ namespace {
 
 class StreamOutput final : public ShardOutput {
  public:
-  StreamOutput(const std::string& path, bool allow_terminal) : sink_(OpenSink(path, /*binary=*/true, allow_terminal)) {}
+  StreamOutput(const std::string& path, bool allow_terminal)
+      : sink_(OpenSink(path, /*binary=*/true, allow_terminal)) {}
   ByteSink* OpenShard() override { return sink_.get(); }
   void CommitShard(const ShardWriter&) override {}
   void Seal(const ShardSetHeader&) override { sink_->Commit(); }

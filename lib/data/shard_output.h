@@ -14,13 +14,15 @@ namespace trainwright {
 class ShardOutput {
  public:
   virtual ~ShardOutput() = default;
-  /// What is written next goes behind the sealed set of the folder. \param provenance_json of what is to come
+  /// What is written next goes behind the sealed set of the folder.
+  /// \param provenance_json of what is to come
   virtual void ContinueSealedSet(const std::string& provenance_json);
   /// The sink of the next shard; one is open at a time.
   virtual ByteSink* OpenShard() = 0;
   /// \param finished the writer that filled the open shard
   virtual void CommitShard(const ShardWriter& finished) = 0;
-  /// Called once, last. \throws Error{kIo}
+  /// Called once, last.
+  /// \throws Error{kIo}
   virtual void Seal(const ShardSetHeader& header) = 0;
 };
 

@@ -64,10 +64,11 @@ nlohmann::ordered_json ToJson(const ShardSetSummary& summary) {
 }
 
 std::string OneLine(const ShardSetSummary& summary) {
-  return FormatNumberOf(summary.totals.documents, "document") + " (" + Percent(summary.cut_share()) + " cut) in " +
-         ChunksOfTokens(summary) + " (" + Percent(summary.padding_share()) + " padding), " +
+  return FormatNumberOf(summary.totals.documents, "document") + " (" + Percent(summary.cut_share()) +
+         " cut) in " + ChunksOfTokens(summary) + " (" + Percent(summary.padding_share()) + " padding), " +
          (summary.header.record_kind == RecordKind::kSft
-              ? Percent(Ratio(summary.totals.loss_tokens, summary.totals.tokens)) + " of the tokens predicted, "
+              ? Percent(Ratio(summary.totals.loss_tokens, summary.totals.tokens)) +
+                    " of the tokens predicted, "
               : "") +
          FormatNumberOf(summary.totals.tokens_dropped, "token") + " dropped, " +
          FormatFixed(summary.bits_per_token(), 2) + " bits/token";

@@ -13,8 +13,8 @@
 
 namespace trainwright {
 
-/// `remap` holds chunks of so many tokens back, padding included, until it has counted them. What else a chunk and its
-/// segments take counts as tokens of 4 bytes: 64 MiB in all.
+/// `remap` holds chunks of so many tokens back, padding included, until it has counted them. What else a
+/// chunk and its segments take counts as tokens of 4 bytes: 64 MiB in all.
 inline constexpr uint64_t kRemapTokens = uint64_t{1} << 24;
 
 struct ShardSetWriterOptions {

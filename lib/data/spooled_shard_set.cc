@@ -50,7 +50,8 @@ std::unique_ptr<ShardSet> SpoolShardSet(std::unique_ptr<ByteSource> source, cons
                                         double stall_warning_s) {
   UnnamedFile file(folder, kRoomHint);
   SpoolProgress progress;
-  ShardStreamReader reader(std::make_unique<CopyingSource>(std::move(source), &file, &progress, stall_warning_s));
+  ShardStreamReader reader(
+      std::make_unique<CopyingSource>(std::move(source), &file, &progress, stall_warning_s));
   Chunk chunk;
   while (reader.Next(&chunk)) ++progress.chunks;
   LogDebug("kept " + FormatBytes(file.size_bytes()) + " of shards in an unnamed file in " + folder);

@@ -16,7 +16,8 @@ class TokenDocuments {
   virtual const TokenStreamHeader& header() const = 0;
   /// The distinct ways in which the inputs were made.
   virtual const std::vector<ProvenanceInput>& provenance() const = 0;
-  /// The next piece, as in TokenStreamReader. \throws Error{kBadInput}
+  /// The next piece, as in TokenStreamReader.
+  /// \throws Error{kBadInput}
   [[nodiscard]] virtual bool Next(DocumentPiece* piece) = 0;
 };
 

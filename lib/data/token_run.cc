@@ -10,8 +10,11 @@ void TokenRun::AppendNarrowed(std::span<const uint32_t> ids) {
 }
 
 std::vector<uint32_t> TokenRun::Widened(size_t begin, size_t count) const {
-  if (narrow_) return {ids_16_.begin() + static_cast<ptrdiff_t>(begin), ids_16_.begin() + static_cast<ptrdiff_t>(begin + count)};
-  return {ids_32_.begin() + static_cast<ptrdiff_t>(begin), ids_32_.begin() + static_cast<ptrdiff_t>(begin + count)};
+  if (narrow_)
+    return {ids_16_.begin() + static_cast<ptrdiff_t>(begin),
+            ids_16_.begin() + static_cast<ptrdiff_t>(begin + count)};
+  return {ids_32_.begin() + static_cast<ptrdiff_t>(begin),
+          ids_32_.begin() + static_cast<ptrdiff_t>(begin + count)};
 }
 
 }  // namespace trainwright

@@ -28,15 +28,18 @@ class TokenStreamFolderWriter {
   explicit TokenStreamFolderWriter(const std::string& folder);
 
   /// Says which streams the set shall have, and takes over those that are there and whole. Called once,
-  /// first. \throws Error{kIo, kInterrupted, kTerminated}
+  /// first.
+  /// \throws Error{kIo, kInterrupted, kTerminated}
   void Plan(const std::vector<std::string>& keys);
   /// The stream that was taken over or added, else none.
   const std::optional<StreamEntry>& entry(size_t number) const { return entries_[number]; }
   /// Where the stream is to be written, whole or not at all.
   std::string PathOf(size_t number) const;
-  /// What is at PathOf(number) is this stream. \throws Error{kIo}
+  /// What is at PathOf(number) is this stream.
+  /// \throws Error{kIo}
   void Add(size_t number, const std::string& source, const nlohmann::json& counts);
-  /// Once every stream is there: writes the manifest and deletes what it does not name. \throws Error{kIo}
+  /// Once every stream is there: writes the manifest and deletes what it does not name.
+  /// \throws Error{kIo}
   void Seal();
 
  private:

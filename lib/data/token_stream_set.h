@@ -34,18 +34,21 @@ nlohmann::json ToJson(const StreamEntry& entry);
 StreamEntry StreamEntryFrom(const nlohmann::json& json);
 
 std::string EncodeStreamManifest(const std::vector<StreamEntry>& entries);
-/// \param path for messages \throws Error{kBadInput} for anything but such a manifest
+/// \param path for messages
+/// \throws Error{kBadInput} for anything but such a manifest
 std::vector<StreamEntry> DecodeStreamManifest(const std::string& text, const std::string& path);
 
-/// The hash with which a stream ends. \throws Error{kIo}
+/// The hash with which a stream ends.
+/// \throws Error{kIo}
 uint64_t StreamHashOf(const std::string& path, uint64_t size_bytes);
 /// Whether the file has the entry's size and ends with its hash.
 bool LooksLike(const StreamEntry& entry, const std::string& path);
-/// Whether, besides, every byte is what the hash says. \throws Error{kIo, kInterrupted, kTerminated}
+/// Whether, besides, every byte is what the hash says.
+/// \throws Error{kIo, kInterrupted, kTerminated}
 bool IsWhole(const StreamEntry& entry, const std::string& path);
 
-/// The streams of a finished folder, in order. \throws Error{kBadInput} for a folder that is not finished or
-/// lacks a stream; Error{kIo}
+/// The streams of a finished folder, in order.
+/// \throws Error{kBadInput} for a folder that is not finished or lacks a stream; Error{kIo}
 std::vector<std::string> StreamsOfFolder(const std::string& folder);
 /// `paths` with the streams of a folder in the place of the folder.
 std::vector<std::string> WithStreamsOfFolders(const std::vector<std::string>& paths);

@@ -30,7 +30,8 @@ struct CudaPlugin {
   int64_t (*peak_memory_bytes)(int32_t device);
   /// What the driver could still give; 0 when it does not say.
   int64_t (*free_memory_bytes)(int32_t device);
-  /// Limits torch's allocator to a share of the device's memory. \returns the limit in bytes
+  /// Limits torch's allocator to a share of the device's memory.
+  /// \returns the limit in bytes
   int64_t (*cap_memory)(int32_t device, double fraction);
   /// Makes torch throw where it waits for the GPU, for tests.
   void (*refuse_waiting)(bool refuse);

@@ -15,8 +15,9 @@ namespace trainwright {
 /// restart themselves once, before main, with MKL_CBWR and a short GOMP_SPINCOUNT in their environment.
 void PrepareDeterminism();
 
-/// Threads of matrix products and element-wise kernels. \param threads >= 1, or 0 for the physical cores
-/// usable \returns the number in effect
+/// Threads of matrix products and element-wise kernels.
+/// \param threads >= 1, or 0 for the physical cores usable
+/// \returns the number in effect
 int SetComputeThreads(int threads);
 
 /// Physical cores that this process may run on, at least 1.

@@ -10,8 +10,9 @@ namespace trainwright {
 /// What the driver has free for this process now, in bytes; makes the process's context on the GPU.
 int64_t FreeDeviceBytes(c10::Device device);
 /// Makes tensors take at most a share of the GPU's whole memory; what is above fails as without memory.
-/// \param fraction in (0, 1] \returns the limit in bytes \throws Error{kUsage} on another fraction,
-/// Error{kDevice} where there is no CUDA backend
+/// \param fraction in (0, 1]
+/// \returns the limit in bytes
+/// \throws Error{kUsage} on another fraction, Error{kDevice} where there is no CUDA backend
 int64_t CapDeviceMemory(c10::Device device, double fraction);
 /// The most that tensors have taken at a time, in bytes.
 int64_t PeakDeviceBytes(c10::Device device);

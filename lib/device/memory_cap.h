@@ -15,7 +15,8 @@
 
 namespace trainwright {
 
-/// Limits what is allocated from now on to a share of AvailableMemoryBytes(). \param fraction in (0, 1]
+/// Limits what is allocated from now on to a share of AvailableMemoryBytes().
+/// \param fraction in (0, 1]
 /// \returns the limit in bytes, what the process has already not counted
 /// \throws Error{kUsage} on another fraction, Error{kIo} where the system refuses or does not tell
 int64_t CapHostMemory(double fraction);

@@ -29,9 +29,11 @@ struct OffloadCounts {
 class OffloadStack {
  public:
   virtual ~OffloadStack() = default;
-  /// Copies a contiguous tensor, which may then be overwritten. \throws Error{kIo} where a folder has no room
+  /// Copies a contiguous tensor, which may then be overwritten.
+  /// \throws Error{kIo} where a folder has no room
   virtual void Push(const at::Tensor& tensor) = 0;
-  /// Fills a contiguous tensor with the last one that is left, which had its size. \throws Error{kIo}
+  /// Fills a contiguous tensor with the last one that is left, which had its size.
+  /// \throws Error{kIo}
   virtual void Pop(at::Tensor& tensor) = 0;
   /// Forgets what is left.
   virtual void Clear() = 0;
@@ -41,7 +43,8 @@ class OffloadStack {
   OffloadCounts counts_;
 };
 
-/// \param device of the tensors; on torch's meta device it does nothing \param folder for the file of a CPU's
+/// \param device of the tensors; on torch's meta device it does nothing
+/// \param folder for the file of a CPU's
 /// \throws Error{kIo} where the folder cannot have one
 std::unique_ptr<OffloadStack> MakeOffloadStack(c10::Device device, const std::string& folder);
 /// Whether files in a folder lie in memory themselves, so that nothing is gained.

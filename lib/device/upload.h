@@ -11,7 +11,8 @@ namespace trainwright {
 /// present stream
 at::Tensor Upload(const at::Tensor& host, at::Device device, bool pin = true);
 
-/// Likewise, of int64 ids, which go to a GPU narrowed and are widened there. \param bound all lie in [0, bound)
+/// Likewise, of int64 ids, which go to a GPU narrowed and are widened there.
+/// \param bound all lie in [0, bound)
 at::Tensor UploadIds(const at::Tensor& host, int64_t bound, at::Device device, bool pin = true);
 
 /// Ids in [0, bound) in 2 bytes each up to a bound of 2^16, in 4 up to 2^31, else as they are.

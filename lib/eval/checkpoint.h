@@ -19,7 +19,8 @@ struct Checkpoint {
 };
 
 /// The folder with config.json or adapter_config.json behind a path: the path itself, or what `latest` of a
-/// run directory points to. \throws Error{kBadInput} when it is neither
+/// run directory points to.
+/// \throws Error{kBadInput} when it is neither
 std::string ResolveCheckpoint(const std::string& path);
 
 /// The folder of the base model that an adapter's config names.
@@ -30,13 +31,15 @@ std::string BaseOfAdapter(const std::string& folder);
 /// \throws Error{kIo}
 std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std::string* problem);
 
-/// Compares a base model with the SHA-256 of config.json and weights that the metadata.json of an adapter records of the
-/// base it was trained on. An adapter without such a record, as peft writes it, goes with any base of its shapes.
+/// Compares a base model with the SHA-256 of config.json and weights that the metadata.json of an adapter
+/// records of the base it was trained on. An adapter without such a record, as peft writes it, goes with any
+/// base of its shapes.
 /// \param hint what the user may do
-/// \param known SHA-256 by name of those files of the base that the caller has computed; the others are computed here
+/// \param known SHA-256 by name of those files of the base that the caller has computed; the others are
+///     computed here
 /// \throws Error{kBadInput} on another base; Error{kIo}
-void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& base_folder, const std::string& hint,
-                          const std::map<std::string, std::string>& known = {});
+void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& base_folder,
+                          const std::string& hint, const std::map<std::string, std::string>& known = {});
 
 /// Loads model and tokenizer. Files that the folder's metadata.json lists are checked against it first.
 /// \throws Error{kBadInput, kIo}; Error{kUsage} on an attention backend that cannot take the model
@@ -48,7 +51,8 @@ Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Devi
                           AttentionBackend attention = AttentionBackend::kAuto,
                           const std::string& adapter = "", bool allow_other_base = false);
 
-/// "no", "bf16", "fp16", or "auto": bf16 where the device is fast at it. \throws Error{kUsage}
+/// "no", "bf16", "fp16", or "auto": bf16 where the device is fast at it.
+/// \throws Error{kUsage}
 Precision ParsePrecision(const std::string& mixed_precision, at::Device device);
 
 }  // namespace trainwright

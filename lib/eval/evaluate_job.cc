@@ -152,10 +152,9 @@ nlohmann::ordered_json Evaluate(const EvaluateJobOptions& options, ProgressMode 
   const int threads = SetComputeThreads(options.threads);
   const c10::Device device = ChooseDevice(options.device);
   const Precision precision = ParsePrecision(options.mixed_precision, device);
-  const Checkpoint checkpoint =
-      LoadCheckpoint(options.checkpoint, precision, device,
-                     ParseAttentionBackend(options.attn_backend, "--attn-backend"), options.adapter,
-                     options.allow_other_base);
+  const Checkpoint checkpoint = LoadCheckpoint(options.checkpoint, precision, device,
+                                               ParseAttentionBackend(options.attn_backend, "--attn-backend"),
+                                               options.adapter, options.allow_other_base);
   const int64_t sequence_tokens =
       options.sequence_tokens > 0 ? options.sequence_tokens : checkpoint.model->config().max_positions;
   PerplexityMeter meter(checkpoint.model.get(), sequence_tokens, options.batch_sequences * sequence_tokens);
@@ -193,8 +192,11 @@ nlohmann::ordered_json Evaluate(const EvaluateJobOptions& options, ProgressMode 
 }  // namespace
 
 nlohmann::ordered_json RunEvaluate(const EvaluateJobOptions& options, ProgressMode progress) {
-  return WithMemoryErrors([] { return MemoryUser{"evaluation", "lower --batch or --seq"}; },
-                          [&] { return Evaluate(options, progress); });
+  return WithMemoryErrors(
+      [] {
+        return MemoryUser{"evaluation", "lower --batch or --seq"};
+      },
+      [&] { return Evaluate(options, progress); });
 }
 
 }  // namespace trainwright

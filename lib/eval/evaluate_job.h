@@ -28,12 +28,13 @@ struct EvaluateJobOptions {
   std::string mixed_precision = "no";
   std::string device = "auto";
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
-  int threads = 0;          ///< 0: physical cores
-  std::string logits_path;  ///< dump the first micro-batch's logits here; empty: no
+  int threads = 0;                    ///< 0: physical cores
+  std::string logits_path;            ///< dump the first micro-batch's logits here; empty: no
 };
 
 /// \returns loss_nats, perplexity, bits_per_byte, bits_per_token, tokens, docs, and what they were measured
-/// with \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage, kIo, kDevice, kNonFinite
+///     with
+/// \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage, kIo, kDevice, kNonFinite
 nlohmann::ordered_json RunEvaluate(const EvaluateJobOptions& options, ProgressMode progress);
 
 }  // namespace trainwright

@@ -81,9 +81,11 @@ class Generator {
   std::shared_ptr<Prompt> Read();
   /// The prompt of which the next sample is; null when there is none, or when those that run must end first.
   std::shared_ptr<Prompt> PromptToStart();
-  /// Makes room for sequences of this length, unless some are being decoded. \returns whether there is room
+  /// Makes room for sequences of this length, unless some are being decoded.
+  /// \returns whether there is room
   bool Reserve(int64_t tokens);
-  /// Puts waiting samples into idle slots. \returns whether there were any
+  /// Puts waiting samples into idle slots.
+  /// \returns whether there were any
   bool Fill();
   /// Computes the prompts of slots, together.
   void Compute(const std::vector<Slot*>& slots);

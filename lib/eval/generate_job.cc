@@ -46,10 +46,9 @@ class Job {
     filter_ = FilterOf(settings);  // its file is missed before anything is computed
     SetComputeThreads(settings.threads);
     const c10::Device device = ChooseDevice(settings.device);
-    checkpoint_ =
-        LoadCheckpoint(settings.checkpoint, ParsePrecision(settings.mixed_precision, device), device,
-                       ParseAttentionBackend(settings.attn_backend, "--attn-backend"), settings.adapter,
-                       settings.allow_other_base);
+    checkpoint_ = LoadCheckpoint(settings.checkpoint, ParsePrecision(settings.mixed_precision, device),
+                                 device, ParseAttentionBackend(settings.attn_backend, "--attn-backend"),
+                                 settings.adapter, settings.allow_other_base);
     if (checkpoint_.tokenizer == nullptr) {
       throw Error(ErrorCode::kBadInput, checkpoint_.folder, checkpoint_.tokenizer_problem, "",
                   "put its tokenizer.model or tokenizer.json there");

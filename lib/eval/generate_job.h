@@ -9,7 +9,8 @@
 namespace trainwright {
 
 /// Writes {"prompt", "text", "ids", "sample", "finish"}, and "id" where the prompt has one, for each sample:
-/// in the order of the prompts, as soon as those before it are done. \returns counts and rates for --summary
+/// in the order of the prompts, as soon as those before it are done.
+/// \returns counts and rates for --summary
 /// \throws Error: kBadInput (checkpoint, prompt with its line), kUsage, kIo, kDevice, kNonFinite
 nlohmann::ordered_json RunGenerate(const GenerateSettings& settings, ByteSink* out);
 

@@ -45,7 +45,8 @@ class PerplexityMeter {
   /// Called with each micro-batch before it is evaluated.
   using BatchListener = std::function<void(const ModelInput&)>;
 
-  /// \param model outlives the meter \param sequence_tokens longest span, >= 1
+  /// \param model outlives the meter
+  /// \param sequence_tokens longest span, >= 1
   /// \param batch_tokens a micro-batch is evaluated once it holds this many tokens
   PerplexityMeter(LanguageModel* model, int64_t sequence_tokens, int64_t batch_tokens);
   void set_batch_listener(BatchListener listener) { listener_ = std::move(listener); }
@@ -54,20 +55,24 @@ class PerplexityMeter {
   bool masked() const { return masked_; }
   /// Of the chunks to come, only what the split holds out is evaluated.
   void set_split(const std::optional<DocumentSplit>& split) { split_ = split; }
-  /// \param next_token label of the last token, or kNoId   \param starts_document false for the rest of a cut
-  /// one   \param predicted of each token, whether it is a label (1) or not (0); empty: all are \throws
-  /// Error{kNonFinite}, Error{kBadInput} on an id outside the vocabulary,
-  ///         Error{kInterrupted, kTerminated} once a signal asked to stop
+  /// \param next_token label of the last token, or kNoId
+  /// \param starts_document false for the rest of a cut one
+  /// \param predicted of each token, whether it is a label (1) or not (0); empty: all are
+  /// \throws Error{kNonFinite}, Error{kBadInput} on an id outside the vocabulary, Error{kInterrupted,
+  ///     kTerminated} once a signal asked to stop
   void Add(std::span<const uint32_t> tokens, uint32_t next_token, uint64_t source_bytes, bool starts_document,
            std::span<const uint8_t> predicted = {});
   /// Every document of a chunk, or of them those that the split holds out.
   void AddChunk(const Chunk& chunk);
-  /// Every chunk of a set in stored order. \param max_tokens stop after the chunk that reaches it; 0: the
-  /// whole set \param on_progress called with the tokens read so far; may be empty \param skip_bad whether frames that
-  /// cannot be read are left out \returns how many were
+  /// Every chunk of a set in stored order.
+  /// \param max_tokens stop after the chunk that reaches it; 0: the whole set
+  /// \param on_progress called with the tokens read so far; may be empty
+  /// \param skip_bad whether frames that cannot be read are left out
+  /// \returns how many were
   uint64_t AddSet(const ShardSet& set, uint64_t max_tokens, const std::function<void(uint64_t)>& on_progress,
                   bool skip_bad = false);
-  /// Evaluates what is left. \throws Error{kBadInput} when there was no label at all
+  /// Evaluates what is left.
+  /// \throws Error{kBadInput} when there was no label at all
   const PerplexitySums& Finish();
   const PerplexitySums& sums() const { return sums_; }
 

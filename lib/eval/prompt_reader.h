@@ -26,7 +26,8 @@ class PromptReader {
   /// \param conversations whether a prompt is what ChatRecordReader::ReadPrompt takes; else it is {"prompt":
   /// "..."}
   PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations);
-  /// \returns nullopt behind the last \throws Error{kBadInput} naming the line that is no prompt
+  /// \returns nullopt behind the last
+  /// \throws Error{kBadInput} naming the line that is no prompt
   std::optional<PromptLine> Next();
 
  private:

@@ -110,7 +110,8 @@ std::vector<uint32_t> LargestFirst(const float* logits, int64_t vocabulary, int6
 }
 
 /// How many of the first `ids` it takes for their weights to sum up to `share`; all, and fewer than asked,
-/// when they do not. \param sum gets their sum
+/// when they do not.
+/// \param sum gets their sum
 template <typename WeightOf>
 size_t CountReaching(double share, const std::vector<uint32_t>& ids, const WeightOf& weight_of, double* sum) {
   size_t count = 0;

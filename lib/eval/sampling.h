@@ -21,9 +21,10 @@ struct SamplingOptions {
 void CheckSampling(const SamplingOptions& options);
 
 /// In transformers' order: logits over the temperature, of those the top_k largest, of those the most
-/// probable whose sum reaches top_p. Among equal logits the smaller id comes first. \param logits
-/// [vocabulary]   \param uniform in [0, 1), unused at temperature 0 \throws Error{kNonFinite} when no logit
-/// is finite or one is NaN
+/// probable whose sum reaches top_p. Among equal logits the smaller id comes first.
+/// \param logits [vocabulary]
+/// \param uniform in [0, 1), unused at temperature 0
+/// \throws Error{kNonFinite} when no logit is finite or one is NaN
 uint32_t ChooseToken(const float* logits, int64_t vocabulary, const SamplingOptions& options, double uniform);
 
 }  // namespace trainwright

@@ -19,7 +19,8 @@ Error BadInputAt(uint64_t offset, const std::string& object, const std::string& 
 Error CutShortAt(uint64_t offset, const std::string& object, const std::string& what);
 
 /// Appends exactly `size` bytes, or as many as there are, to `out`. Memory grows with what arrives, never
-/// with what a size field claims. \returns the number appended
+/// with what a size field claims.
+/// \returns the number appended
 size_t AppendFrom(BufferedReader* reader, size_t size, std::vector<uint8_t>* out);
 
 }  // namespace trainwright

@@ -14,10 +14,13 @@ namespace trainwright {
 /// Follows the runs of one record after the other. Not thread-safe.
 class ContrastiveOrder {
  public:
-  /// The next tokens. \param begins_text whether they are the first of a text \param pooled false:
-  /// instruction \returns what is wrong, or nullptr
+  /// The next tokens.
+  /// \param begins_text whether they are the first of a text
+  /// \param pooled false: instruction
+  /// \returns what is wrong, or nullptr
   const char* Add(bool begins_text, TextRole role, bool pooled, uint64_t tokens);
-  /// The record has ended. \returns what it lacks, or nullptr
+  /// The record has ended.
+  /// \returns what it lacks, or nullptr
   const char* EndRecord();
   /// Whether a record has begun and not ended.
   bool in_record() const { return texts_ > 0; }

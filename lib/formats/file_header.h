@@ -19,8 +19,8 @@ inline constexpr uint64_t kMaxProvenanceBytes = uint64_t{16} << 20;
 /// What differs between the formats.
 struct FileHeaderFormat {
   std::array<uint8_t, 8> magic;
-  const char* name;         ///< for messages: "token stream"
-  uint16_t settings_bytes;  ///< size of the format's own fields in this version
+  const char* name;             ///< for messages: "token stream"
+  uint16_t settings_bytes;      ///< size of the format's own fields in this version
   uint64_t required_flags = 0;  ///< those that this version of the format knows
 };
 
@@ -45,8 +45,9 @@ std::vector<uint8_t> EncodeFileHeader(const FileHeaderFormat& format, const File
 inline constexpr size_t kFileHeaderPrefixBytes = 16;
 
 /// The size of the header that starts with `prefix`, which may be shorter than kFileHeaderPrefixBytes when
-/// the file is. \param offset of the header in `object`, for messages \throws Error{kBadInput}: another
-/// format, another major version, implausible size, cut
+/// the file is.
+/// \param offset of the header in `object`, for messages
+/// \throws Error{kBadInput}: another format, another major version, implausible size, cut
 uint64_t FileHeaderSize(const FileHeaderFormat& format, ByteSpan prefix, const std::string& object,
                         uint64_t offset);
 

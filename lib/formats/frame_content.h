@@ -22,7 +22,8 @@ int HighPlaneBits(uint32_t vocab_size);
 std::vector<uint8_t> EncodeFrameContent(const ShardSetHeader& header, std::span<const Chunk> chunks,
                                         uint64_t first_chunk);
 
-/// \param object, offset of the frame, for messages   \throws Error{kBadInput}
+/// \param object, offset of the frame, for messages
+/// \throws Error{kBadInput}
 std::vector<Chunk> DecodeFrameContent(const ShardSetHeader& header, ByteSpan content,
                                       uint64_t expected_first_chunk, const std::string& object,
                                       uint64_t offset);

@@ -91,8 +91,10 @@ NpyHeader ReadNpyHeader(BufferedReader* reader) {
       if (header.is_truth) {
         header.type = {1, false};
         has_type = true;
-      } else if (type.size() != 3 || (type[0] != '<' && type[0] != '|') || (type[1] != 'u' && type[1] != 'i') ||
-          std::string("1248").find(type[2]) == std::string::npos || (type[0] == '|' && type[2] != '1')) {
+      } else if (type.size() != 3 || (type[0] != '<' && type[0] != '|') ||
+                 (type[1] != 'u' && type[1] != 'i') ||
+                 std::string("1248").find(type[2]) == std::string::npos ||
+                 (type[0] == '|' && type[2] != '1')) {
         throw refuse("its elements are of type " + (type.empty() ? "unknown" : type) +
                      "; little-endian integers are read");
       } else {

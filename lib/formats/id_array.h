@@ -21,12 +21,12 @@ struct NpyHeader {
   bool is_truth = false;        ///< one byte each, 0 or 1: a mask, no ids
 };
 
-/// Reads the header of a .npy file up to its data. \throws Error{kBadInput}: not one, not of integers,
-/// big-endian, column-major
+/// Reads the header of a .npy file up to its data.
+/// \throws Error{kBadInput}: not one, not of integers, big-endian, column-major
 NpyHeader ReadNpyHeader(BufferedReader* reader);
 
-/// Reads `count` integers. \throws Error{kBadInput} when the data ends before, or one is no id: negative, or
-/// above 2^32 - 2
+/// Reads `count` integers.
+/// \throws Error{kBadInput} when the data ends before, or one is no id: negative, or above 2^32 - 2
 void ReadIds(IntegerType type, size_t count, BufferedReader* reader, std::vector<uint32_t>* ids);
 
 }  // namespace trainwright

@@ -16,16 +16,19 @@
 
 namespace trainwright {
 
-/// Immutable, so thread-safe. Memory: 4 bytes an id and 4 bytes a code; codes of three bytes come 65,536 at a time.
+/// Immutable, so thread-safe. Memory: 4 bytes an id and 4 bytes a code; codes of three bytes come 65,536 at a
+/// time.
 class IdCodes {
  public:
   static constexpr uint32_t kMaxVocabulary = 1u << 22;
 
   /// The codes that spend the fewest bytes where id i occurs counts[i] times; ids of equal count keep their
-  /// order. \param counts of the whole vocabulary, 1..kMaxVocabulary ids
+  /// order.
+  /// \param counts of the whole vocabulary, 1..kMaxVocabulary ids
   static IdCodes ForCounts(std::span<const uint64_t> counts);
 
-  /// Reads what EncodeTable wrote. \throws Error{kBadInput} with `offset` in `object`
+  /// Reads what EncodeTable wrote.
+  /// \throws Error{kBadInput} with `offset` in `object`
   static IdCodes DecodeTable(ByteSpan table, uint32_t vocab_size, const std::string& object, uint64_t offset);
   const std::vector<uint8_t>& EncodeTable() const { return table_; }
 

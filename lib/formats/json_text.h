@@ -8,10 +8,12 @@
 namespace trainwright {
 
 /// Parses a whole text. Refuses duplicate keys, which JSON readers disagree about, and deep nesting.
-/// \param object for messages   \throws Error{kBadInput} with the byte offset
+/// \param object for messages
+/// \throws Error{kBadInput} with the byte offset
 nlohmann::json ParseJson(std::string_view text, const std::string& object);
 
-/// Sorted keys, no spaces: one value, one text. \throws Error{kInternal} on strings that are not UTF-8
+/// Sorted keys, no spaces: one value, one text.
+/// \throws Error{kInternal} on strings that are not UTF-8
 std::string CanonicalJson(const nlohmann::json& value);
 
 }  // namespace trainwright

@@ -1,6 +1,6 @@
 /// What a document is for: text (kLm), a conversation of which some tokens are predicted and others only read
-/// (kSft), or a query with the texts it shall be close to and far from, each of which is pooled into one vector
-/// (kContrastive).
+/// (kSft), or a query with the texts it shall be close to and far from, each of which is pooled into one
+/// vector (kContrastive).
 #pragma once
 
 #include <cstdint>

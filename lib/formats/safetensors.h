@@ -35,18 +35,21 @@ struct SafetensorsHeader {
 
 inline constexpr uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;  ///< the reference library's limit
 
-/// Size of the header whose first 8 bytes (or more) these are, with these 8. \throws Error{kBadInput}
+/// Size of the header whose first 8 bytes (or more) these are, with these 8.
+/// \throws Error{kBadInput}
 uint64_t SafetensorsHeadBytes(ByteSpan prefix, const std::string& path);
 
 /// The 8 bytes of its length, and the text of a header.
 std::vector<uint8_t> JoinSafetensorsHead(std::string_view text);
 
 /// Parses and checks a file's header by every rule of the format that does not need the size of the file.
-/// \param head the first SafetensorsHeadBytes() bytes   \throws Error{kBadInput} naming `path`
+/// \param head the first SafetensorsHeadBytes() bytes
+/// \throws Error{kBadInput} naming `path`
 SafetensorsHeader ParseSafetensorsHead(ByteSpan head, const std::string& path);
 
 /// Parses and checks a whole file's header by every rule of the format: sizes, ranges without gaps or overlap
-/// that cover the data part, known dtypes, no duplicate names. \throws Error{kBadInput} naming `path`
+/// that cover the data part, known dtypes, no duplicate names.
+/// \throws Error{kBadInput} naming `path`
 SafetensorsHeader ParseSafetensors(ByteSpan file, const std::string& path);
 
 /// One tensor to write; the bytes are only read during WriteSafetensors, or made then, one tensor at a time.

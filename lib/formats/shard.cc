@@ -192,8 +192,8 @@ std::vector<Chunk> ShardView::ReadFrame(size_t frame) const {
   const ByteSpan bytes = bytes_.subspan(entry.offset, entry.size_bytes);
   if (Xxh3(bytes) != entry.hash)
     throw BadInputAt(entry.offset, name_, "a frame is corrupt: its hash does not match");
-  const std::vector<uint8_t> content = DecompressZstdFrame(
-      bytes, kMaxFrameContentBytes, name_, entry.offset, ContentChecksum::kIgnore);
+  const std::vector<uint8_t> content =
+      DecompressZstdFrame(bytes, kMaxFrameContentBytes, name_, entry.offset, ContentChecksum::kIgnore);
   if (content.size() != entry.content_bytes || Xxh3(content) != entry.content_hash) {
     throw BadInputAt(entry.offset, name_, "a frame is corrupt: its content is not what the index says");
   }

@@ -51,7 +51,8 @@ inline constexpr uint8_t kSegmentEndsMidDocument = 1 << 1;
 inline constexpr uint8_t kSegmentPadding = 1 << 2;
 /// sft: its tokens are read, not predicted; contrastive: an instruction, read and not pooled.
 inline constexpr uint8_t kSegmentNoLoss = 1 << 3;
-/// sft: goes on with the document of the segment before, in the same attention span; contrastive: with its text.
+/// sft: goes on with the document of the segment before, in the same attention span; contrastive: with its
+/// text.
 inline constexpr uint8_t kSegmentContinuesPrevious = 1 << 4;
 /// sft, with kSegmentEndsMidDocument: next_token is not predicted.
 inline constexpr uint8_t kSegmentNextNoLoss = 1 << 5;
@@ -62,8 +63,8 @@ inline constexpr uint8_t kSegmentNegative = 1 << 7;
 /// A run of positions of a chunk that belong to one document (or to padding). In sft records a document is a
 /// run of segments that are predicted and not predicted in turn: all but the first have
 /// kSegmentContinuesPrevious, kSegmentStartsMidDocument is said of the first and kSegmentEndsMidDocument of
-/// the last. In contrastive records a text is an attention span: a segment of instruction or none, and one that
-/// is pooled; a record is never cut.
+/// the last. In contrastive records a text is an attention span: a segment of instruction or none, and one
+/// that is pooled; a record is never cut.
 struct Segment {
   uint32_t tokens = 0;  ///< >= 1, except that a document without tokens keeps an empty segment
   uint8_t flags = 0;
@@ -93,9 +94,10 @@ struct Chunk {
 /// Counts of a shard or a set.
 struct ShardTotals {
   uint64_t chunks = 0;
-  /// Those that start in it: parts that start mid-document do not count. Of contrastive records: whole records.
+  /// Those that start in it: parts that start mid-document do not count. Of contrastive records: whole
+  /// records.
   uint64_t documents = 0;
-  uint64_t tokens = 0;     ///< without padding
+  uint64_t tokens = 0;  ///< without padding
   uint64_t pad_tokens = 0;
   uint64_t documents_cut = 0;   ///< of these, those whose first part ends mid-document
   uint64_t tokens_dropped = 0;  ///< by the overflow policy
@@ -125,7 +127,8 @@ EncodedFrame EncodeFrame(const ShardSetHeader& header, std::span<const Chunk> ch
                          int level);
 
 /// Decodes one frame's compressed bytes. Pure and thread-safe.
-/// \param object and frame_number name the place in messages   \throws Error{kBadInput}
+/// \param object and frame_number name the place in messages
+/// \throws Error{kBadInput}
 std::vector<Chunk> DecodeFrame(const ShardSetHeader& header, ByteSpan frame, uint64_t expected_first_chunk,
                                const std::string& object, uint64_t frame_number);
 
@@ -137,7 +140,8 @@ class ShardWriter {
   ~ShardWriter();
   void AddFrame(const EncodedFrame& frame);
   /// Writes index and seek table.
-  /// \param last whether this is the set's last shard   \param tokens_dropped by the packer, for the totals
+  /// \param last whether this is the set's last shard
+  /// \param tokens_dropped by the packer, for the totals
   void Finish(bool last, uint64_t tokens_dropped);
   /// Compressed bytes so far, header included.
   uint64_t size_bytes() const;
@@ -151,7 +155,8 @@ class ShardWriter {
 };
 
 /// Copies a shard but for one bit: the copy is not the last of its set. Its frames are checked on the way.
-/// \param name for messages   \throws Error{kBadInput}
+/// \param name for messages
+/// \throws Error{kBadInput}
 void CopyShardAsNotLast(ByteSpan shard, const std::string& name, ByteSink* sink);
 
 struct FrameEntry {
@@ -180,7 +185,8 @@ struct ShardInfo {
 /// are checked against the index whenever they are decoded. Const methods are thread-safe.
 class ShardView {
  public:
-  /// \param bytes exactly one shard; outlives the view   \param name for messages
+  /// \param bytes exactly one shard; outlives the view
+  /// \param name for messages
   /// \param set of another shard, whose table of codes is shared when this one has the same; or nullptr
   /// \throws Error{kBadInput}: not a shard, unknown version or required flag, corrupt, cut
   ShardView(ByteSpan bytes, std::string name, const ShardSetHeader* set = nullptr);
@@ -202,7 +208,8 @@ class ShardView {
 /// Not thread-safe.
 class ShardStreamReader {
  public:
-  /// Reads the first header. \throws Error{kBadInput}
+  /// Reads the first header.
+  /// \throws Error{kBadInput}
   explicit ShardStreamReader(std::unique_ptr<ByteSource> source);
   ~ShardStreamReader();
   const ShardSetHeader& header() const;

@@ -23,7 +23,8 @@ std::vector<uint8_t> EncodeShardHeader(const ShardHeader& header);
 /// The size of the skippable frame whose first bytes are `head` (fewer than 24 when the file ends).
 /// \throws Error{kBadInput}
 uint64_t ShardHeaderBytes(ByteSpan head, const std::string& object, uint64_t offset);
-/// \param frame the whole skippable frame   \throws Error{kBadInput}
+/// \param frame the whole skippable frame
+/// \throws Error{kBadInput}
 ShardHeader DecodeShardHeader(ByteSpan frame, const std::string& object, uint64_t offset);
 /// So many bytes of a header tell how long it is.
 inline constexpr size_t kShardHeaderPrefixBytes = 8 + kFileHeaderPrefixBytes;
@@ -46,7 +47,8 @@ struct ShardIndex {
 uint64_t IndexBytes(uint64_t frames);
 std::vector<uint8_t> EncodeIndex(const ShardIndex& index);
 /// Checks all that the index alone can tell: its hash, and that frames follow each other without a gap.
-/// \param frame the whole skippable frame   \throws Error{kBadInput}
+/// \param frame the whole skippable frame
+/// \throws Error{kBadInput}
 ShardIndex DecodeIndex(ByteSpan frame, const std::string& object, uint64_t offset);
 
 /// The seek table of zstd's contrib/seekable_format, without checksums: a function of sizes alone.
@@ -64,7 +66,8 @@ struct ShardPlaces {
   uint64_t shard_bytes = 0;
   uint64_t index_offset = 0, index_bytes = 0;  ///< offset from the start of the shard
 };
-/// Follows the seek table's footer and the index's trailer from the end of `bytes`. \throws Error{kBadInput}
+/// Follows the seek table's footer and the index's trailer from the end of `bytes`.
+/// \throws Error{kBadInput}
 ShardPlaces LocateLastShard(ByteSpan bytes, const std::string& object);
 
 }  // namespace trainwright

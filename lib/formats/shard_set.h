@@ -46,7 +46,8 @@ struct ChunkLocation {
 /// Const methods are thread-safe.
 class ShardSet {
  public:
-  /// \param path a sealed folder or a file   \throws Error{kBadInput, kIo}
+  /// \param path a sealed folder or a file
+  /// \throws Error{kBadInput, kIo}
   static std::unique_ptr<ShardSet> Open(const std::string& path);
   virtual ~ShardSet() = default;
   virtual const ShardSetHeader& header() const = 0;  ///< with the tokenizer's model
@@ -57,11 +58,13 @@ class ShardSet {
   virtual const Sha256Digest& content_sha256() const = 0;
   /// The chunks of the frame that holds global chunk number `chunk`, and the number of the first of them.
   virtual std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const = 0;
-  /// Checks every byte of every shard. \throws Error{kBadInput} at the first that disagrees
+  /// Checks every byte of every shard.
+  /// \throws Error{kBadInput} at the first that disagrees
   virtual void VerifyAll() const = 0;
 };
 
-/// By the set's index, without reading the chunk. \param chunk < set.chunks()
+/// By the set's index, without reading the chunk.
+/// \param chunk < set.chunks()
 ChunkLocation LocateChunk(const ShardSet& set, uint64_t chunk);
 
 /// A frame in a pass over a whole set.
@@ -70,7 +73,8 @@ struct PassFrame {
   uint64_t next_chunk = 0;    ///< the first one behind the frame
   bool skipped = false;
 };
-/// The frame that begins with `chunk`. \param skip_bad whether one that cannot be read is skipped
+/// The frame that begins with `chunk`.
+/// \param skip_bad whether one that cannot be read is skipped
 /// \throws what reading it throws, otherwise
 PassFrame ReadPassFrame(const ShardSet& set, uint64_t chunk, bool skip_bad);
 

@@ -70,8 +70,8 @@ struct ShardStreamReader::Impl {
     totals += frame_totals;
   }
 
-  /// Reads index and seek table, which must be those of the shard that was seen. \returns whether it was the
-  /// last
+  /// Reads index and seek table, which must be those of the shard that was seen.
+  /// \returns whether it was the last
   bool FinishShard() {
     const uint64_t offset = reader.position();
     const std::vector<uint8_t> bytes = Read(IndexBytes(seen.frames.size()));
@@ -97,7 +97,8 @@ struct ShardStreamReader::Impl {
     return index.last;
   }
 
-  /// Reads on until there are chunks to give. \returns false at the end of the set
+  /// Reads on until there are chunks to give.
+  /// \returns false at the end of the set
   bool ReadOn() {
     while (chunks_given == chunks.size()) {
       const ByteSpan magic = reader.Peek(sizeof(uint32_t));

@@ -24,7 +24,8 @@ struct TensorboardScalar {
   double value = 0;      ///< stored as float; NaN and infinities are shown as such
 };
 
-/// The protocol buffers of the three kinds of event. \param wall_time_s since 1970-01-01 UTC
+/// The protocol buffers of the three kinds of event.
+/// \param wall_time_s since 1970-01-01 UTC
 std::vector<uint8_t> EncodeFileVersionEvent(double wall_time_s);
 std::vector<uint8_t> EncodeRestartEvent(double wall_time_s, int64_t step);
 std::vector<uint8_t> EncodeScalarsEvent(double wall_time_s, int64_t step,
@@ -37,8 +38,9 @@ std::vector<uint8_t> FrameTfRecord(ByteSpan content);
 /// the death of the process, not of the machine. Not thread-safe.
 class TensorboardWriter {
  public:
-  /// Creates `folder` where needed, and in it the next file. \param first_step events of this step and later
-  /// ones in earlier files are void   \throws Error{kIo}
+  /// Creates `folder` where needed, and in it the next file.
+  /// \param first_step events of this step and later ones in earlier files are void
+  /// \throws Error{kIo}
   TensorboardWriter(const std::string& folder, int64_t first_step, double wall_time_s);
   ~TensorboardWriter();
   TensorboardWriter(const TensorboardWriter&) = delete;

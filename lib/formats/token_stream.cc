@@ -55,7 +55,8 @@ const char* FaultOfContrastive(const DocumentPiece& piece, ContrastiveOrder* ord
   if (piece.begins != (piece.begins_text && piece.role == TextRole::kQuery)) {
     return "a record and its query do not begin together";
   }
-  if (const char* fault = order->Add(piece.begins_text, piece.role, piece.loss, piece.tokens.size())) return fault;
+  if (const char* fault = order->Add(piece.begins_text, piece.role, piece.loss, piece.tokens.size()))
+    return fault;
   return piece.ends ? order->EndRecord() : nullptr;
 }
 
@@ -255,7 +256,8 @@ struct TokenStreamReader::Impl {
             std::move(file_header.provenance_json)};
   }
 
-  /// Reads a block, or the trailer and what may follow it. \returns false at the end of the last stream
+  /// Reads a block, or the trailer and what may follow it.
+  /// \returns false at the end of the last stream
   bool ReadBlock() {
     const uint64_t offset = reader.position();
     Read(kBlockHeaderBytes, &block);

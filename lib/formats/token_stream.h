@@ -39,10 +39,10 @@ struct DocumentPiece {
   bool ends = true;    ///< the document's last piece
   uint64_t source_bytes =
       0;  ///< bytes of text that these tokens stand for; exact when summed over the document
-  /// Whether training predicts these tokens, or, of contrastive records, pools them; false only in sft records
-  /// (prompts) and contrastive ones (instructions).
+  /// Whether training predicts these tokens, or, of contrastive records, pools them; false only in sft
+  /// records (prompts) and contrastive ones (instructions).
   bool loss = true;
-  bool begins_text = false;  ///< of contrastive records: the first piece of a text
+  bool begins_text = false;          ///< of contrastive records: the first piece of a text
   TextRole role = TextRole::kQuery;  ///< of contrastive records: that of its text
 };
 
@@ -57,8 +57,9 @@ class TokenStreamWriter {
   TokenStreamWriter(ByteSink* sink, TokenStreamHeader header);
   ~TokenStreamWriter();
   /// Adds a piece; pieces longer than a block are cut, their source bytes shared out in proportion, exact in
-  /// sum. \throws Error{kInternal} on an id >= vocab_size, pieces out of order, or one without loss outside
-  /// sft and contrastive records, or contrastive texts out of order
+  /// sum.
+  /// \throws Error{kInternal} on an id >= vocab_size, pieces out of order, or one without loss outside sft
+  ///     and contrastive records, or contrastive texts out of order
   void Write(const DocumentPiece& piece);
   /// Ends the stream with its trailer; the last document must have ended.
   void Finish();
@@ -71,7 +72,8 @@ class TokenStreamWriter {
 
 class TokenStreamReader {
  public:
-  /// Reads and checks the header. \throws Error{kBadInput}: not a token stream, unknown version, corrupt, cut
+  /// Reads and checks the header.
+  /// \throws Error{kBadInput}: not a token stream, unknown version, corrupt, cut
   explicit TokenStreamReader(std::unique_ptr<ByteSource> source);
   ~TokenStreamReader();
   const TokenStreamHeader& header() const;

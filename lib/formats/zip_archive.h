@@ -24,7 +24,9 @@ struct ZipEntry {
 /// Const methods are thread-safe.
 class ZipArchive {
  public:
-  /// Reads the directory at the end. \param bytes outlives the archive   \param name for messages
+  /// Reads the directory at the end.
+  /// \param bytes outlives the archive
+  /// \param name for messages
   /// \throws Error{kBadInput}
   ZipArchive(ByteSpan bytes, std::string name);
   const std::vector<ZipEntry>& entries() const { return entries_; }
@@ -32,7 +34,8 @@ class ZipArchive {
   const ZipEntry* Find(const std::string& entry_name) const;
   /// The content, in constant memory; the end checks size and CRC-32. Outlived by the archive.
   std::unique_ptr<ByteSource> Open(const ZipEntry& entry) const;
-  /// The content of an entry that is stored as it is, checked. \throws Error{kBadInput} on a deflated one
+  /// The content of an entry that is stored as it is, checked.
+  /// \throws Error{kBadInput} on a deflated one
   ByteSpan Stored(const ZipEntry& entry) const;
   const std::string& name() const { return name_; }
 

@@ -24,7 +24,8 @@ constexpr uint8_t kSingleSegmentFlag = 1 << 5;
 constexpr size_t kMaxFrameHeaderBytes = 18;
 constexpr size_t kChecksumBytes = 4;
 
-/// Checks what the head of a frame promises. \returns the content's size
+/// Checks what the head of a frame promises.
+/// \returns the content's size
 uint64_t CheckFrameHeader(ByteSpan head, uint64_t max_content_bytes, const std::string& object,
                           uint64_t offset) {
   if (head.size() < 5) throw CutShortAt(offset + head.size(), object, "zstd frame");
@@ -68,13 +69,15 @@ std::vector<uint8_t> CompressZstdFrame(ByteSpan content, int level, int min_matc
 }
 
 std::vector<uint8_t> DecompressZstdFrame(ByteSpan frame, uint64_t max_content_bytes,
-                                         const std::string& object, uint64_t offset, ContentChecksum checksum) {
+                                         const std::string& object, uint64_t offset,
+                                         ContentChecksum checksum) {
   const uint64_t content_bytes = CheckFrameHeader(frame, max_content_bytes, object, offset);
   static thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context(ZSTD_createDCtx());
   TRAINWRIGHT_CHECK(context != nullptr);
   // A libzstd without this parameter refuses it, and verifies.
-  ZSTD_DCtx_setParameter(context.get(), ZSTD_d_forceIgnoreChecksum,
-                         checksum == ContentChecksum::kIgnore ? ZSTD_d_ignoreChecksum : ZSTD_d_validateChecksum);
+  ZSTD_DCtx_setParameter(
+      context.get(), ZSTD_d_forceIgnoreChecksum,
+      checksum == ContentChecksum::kIgnore ? ZSTD_d_ignoreChecksum : ZSTD_d_validateChecksum);
   std::vector<uint8_t> content(content_bytes);
   const size_t size =
       ZSTD_decompressDCtx(context.get(), content.data(), content.size(), frame.data(), frame.size());

@@ -20,10 +20,12 @@ inline constexpr uint32_t kSeekTableFrameMagic = 0x184D2A5E;
 inline constexpr size_t kSkippableHeaderBytes = 8;
 
 /// Same content, level and zstd version: same bytes. Thread-safe.
-/// \param level 1..19   \param min_match the shortest match to look for, 3..7; 0: as the level has it
+/// \param level 1..19
+/// \param min_match the shortest match to look for, 3..7; 0: as the level has it
 std::vector<uint8_t> CompressZstdFrame(ByteSpan content, int level, int min_match = 0);
 
-/// Whether the checksum in the frame is looked at. It need not be by who compares hashes of frame and content.
+/// Whether the checksum in the frame is looked at. It need not be by who compares hashes of frame and
+/// content.
 enum class ContentChecksum { kVerify, kIgnore };
 
 /// The content of exactly one frame. Thread-safe.

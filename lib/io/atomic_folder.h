@@ -5,11 +5,12 @@
 
 namespace trainwright {
 
-/// A folder under a temporary name ".<name>.tmp-<pid>" beside its final one; Commit() syncs and renames it, so that
-/// a crash at any moment leaves the old folder or the new one. Without Commit() it vanishes.
+/// A folder under a temporary name ".<name>.tmp-<pid>" beside its final one; Commit() syncs and renames it,
+/// so that a crash at any moment leaves the old folder or the new one. Without Commit() it vanishes.
 class AtomicFolder {
  public:
-  /// Removes what dead processes left of the same name. \param replace whether Commit() may replace a folder
+  /// Removes what dead processes left of the same name.
+  /// \param replace whether Commit() may replace a folder
   /// \throws Error{kUsage} when the name is taken, Error{kIo}
   AtomicFolder(const std::string& path, bool replace);
   ~AtomicFolder();

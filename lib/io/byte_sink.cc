@@ -48,7 +48,8 @@ void OverwriteAll(int fd, const std::string& name, uint64_t offset, ByteSpan byt
   }
 }
 
-/// rename, but not onto a file that is there. \returns 0, or -1 with errno
+/// rename, but not onto a file that is there.
+/// \returns 0, or -1 with errno
 int RenameToNew(const char* from, const char* to) {
   if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL && errno != ENOSYS) return -1;
@@ -234,8 +235,9 @@ std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool al
   }
   if (IsFolderPath(path)) throw Error(ErrorCode::kUsage, path, "is a folder, and the output is one file");
   const bool is_link = std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored));
-  const std::filesystem::path file =
-      is_link && std::filesystem::exists(status) ? std::filesystem::canonical(path) : std::filesystem::path(path);
+  const std::filesystem::path file = is_link && std::filesystem::exists(status)
+                                         ? std::filesystem::canonical(path)
+                                         : std::filesystem::path(path);
   RemoveStaleTemporaries(FolderOf(file), file.filename().string() + ".tmp-");
   return std::make_unique<AtomicFileSink>(file);
 }
@@ -250,9 +252,10 @@ void RefuseToReplaceInputs(const std::string& output, const std::vector<std::str
     const bool inside = !same && !IsFolderPath(output) && std::filesystem::is_directory(input, ignored) &&
                         std::filesystem::equivalent(input, FolderOf(output), ignored);
     if (!same && !inside) continue;
-    throw Error(ErrorCode::kUsage, output,
-                same ? "is an input, which the output would replace" : "lies in " + input + ", which is an input", "",
-                "choose another -o");
+    throw Error(
+        ErrorCode::kUsage, output,
+        same ? "is an input, which the output would replace" : "lies in " + input + ", which is an input", "",
+        "choose another -o");
   }
 }
 

@@ -19,7 +19,8 @@ class ByteSink {
   virtual ~ByteSink() = default;
   /// \throws Error{kIo}; on standard output also Error{kInterrupted, kTerminated} once a stop signal arrived
   virtual void Write(ByteSpan bytes) = 0;
-  /// Makes what was written visible and durable; called once, last. \throws Error{kIo}
+  /// Makes what was written visible and durable; called once, last.
+  /// \throws Error{kIo}
   virtual void Commit() = 0;
   /// For messages: the path, or "standard output".
   virtual const std::string& name() const = 0;
@@ -28,7 +29,8 @@ class ByteSink {
 /// A sink whose beginning can be written last, as a header that tells sizes must be.
 class OverwritableSink : public ByteSink {
  public:
-  /// Replaces bytes that were written before. \throws Error{kIo}
+  /// Replaces bytes that were written before.
+  /// \throws Error{kIo}
   virtual void Overwrite(uint64_t offset, ByteSpan bytes) = 0;
 };
 
@@ -98,36 +100,43 @@ class SpooledSink final : public OverwritableSink {
 };
 
 /// "-" is standard output; a device, pipe or socket is written in place; anything else is an AtomicFileSink
-/// (of the file that a symbolic link points to). \throws Error{kUsage} when binary data would go to a
-/// terminal and `allow_terminal` is false, and when the path is a folder. Removes what killed processes left beside it
+/// (of the file that a symbolic link points to).
+/// \throws Error{kUsage} when binary data would go to a terminal and `allow_terminal` is false, and when the
+///     path is a folder. Removes what killed processes left beside it
 std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal);
 
-/// \throws Error{kUsage} when an output is one of the inputs, or a file in a folder that is one. Devices and "-" are neither
+/// \throws Error{kUsage} when an output is one of the inputs, or a file in a folder that is one. Devices and
+///     "-" are neither
 void RefuseToReplaceInputs(const std::string& output, const std::vector<std::string>& inputs);
 
 /// The Error{kUsage} for an output that is not to be replaced.
 Error ExistsAlready(const std::string& path);
 
-/// Writes a whole small file atomically. \throws Error{kIo}
+/// Writes a whole small file atomically.
+/// \throws Error{kIo}
 void WriteFileAtomically(const std::string& path, ByteSpan content);
 
-/// Adds to the end of a file, made if need be, and waits until the disk has it. What a failure leaves of `text`
-/// is a beginning of it. \throws Error{kIo}
+/// Adds to the end of a file, made if need be, and waits until the disk has it. What a failure leaves of
+/// `text` is a beginning of it.
+/// \throws Error{kIo}
 void AppendDurably(const std::string& path, const std::string& text);
 
 /// Whether an output of this name is a folder: it ends in '/', or is one. "-" is none.
 bool IsFolderPath(const std::string& path);
 
-/// A nameless file for reading and writing in TMPDIR, else /tmp; gone when closed. \throws Error{kIo}
+/// A nameless file for reading and writing in TMPDIR, else /tmp; gone when closed.
+/// \throws Error{kIo}
 int OpenNamelessFile();
 
 /// Deletes the ".<name_prefix><anything>.tmp-<pid>" files and folders in a folder whose process is gone.
 /// \param locked the caller's lock on the folder proves that no process is still writing these: pids are not
-/// asked \returns how many
+///     asked
+/// \returns how many
 int RemoveStaleTemporaries(const std::string& folder, const std::string& name_prefix = "",
                            bool locked = false);
 
-/// fsync of a folder, so that renames in it survive a crash. \throws Error{kIo}
+/// fsync of a folder, so that renames in it survive a crash.
+/// \throws Error{kIo}
 void SyncFolder(const std::string& folder);
 
 /// The folder part of a path; "." for a bare name.
@@ -136,7 +145,8 @@ std::string FolderOf(const std::string& path);
 /// An exclusive advisory lock on a folder, held until destroyed or the process ends (kill -9 included).
 class FolderLock {
  public:
-  /// Creates `folder`/.lock. \throws Error{kUsage} when another process holds it, Error{kIo}
+  /// Creates `folder`/.lock.
+  /// \throws Error{kUsage} when another process holds it, Error{kIo}
   explicit FolderLock(const std::string& folder);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;

@@ -183,8 +183,9 @@ void MappedFile::ThrowIfCut() const {
   if (stat(path_.c_str(), &info) != 0 || info.st_dev != device_ || info.st_ino != inode_) return;
   if (static_cast<size_t>(info.st_size) >= size_) return;
   throw Error(ErrorCode::kBadInput, path_,
-              "was cut from " + std::to_string(size_) + " to " + std::to_string(info.st_size) + " bytes while it was read", "",
-              "restore the file; do not write to files in use, but put new ones in their place");
+              "was cut from " + std::to_string(size_) + " to " + std::to_string(info.st_size) +
+                  " bytes while it was read",
+              "", "restore the file; do not write to files in use, but put new ones in their place");
 }
 
 void MappedFile::Release(ByteSpan part) const {

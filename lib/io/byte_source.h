@@ -17,21 +17,25 @@ namespace trainwright {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  /// Reads up to `size` > 0 bytes into `out`. \returns the number read; 0 only at the end
-  /// \throws Error{kIo} on a failed read, Error{kBadInput} on corrupt compressed data,
-  ///         Error{kInterrupted, kTerminated} once a stop signal arrived
+  /// Reads up to `size` > 0 bytes into `out`.
+  /// \returns the number read; 0 only at the end
+  /// \throws Error{kIo} on a failed read, Error{kBadInput} on corrupt compressed data, Error{kInterrupted,
+  ///     kTerminated} once a stop signal arrived
   virtual size_t Read(uint8_t* out, size_t size) = 0;
   /// For messages: the path, or "standard input".
   virtual const std::string& name() const = 0;
 };
 
-/// Opens a path; "-" is standard input. \throws Error{kIo}
+/// Opens a path; "-" is standard input.
+/// \throws Error{kIo}
 std::unique_ptr<ByteSource> OpenSource(const std::string& path);
-/// Likewise, from a byte on. \throws Error{kIo} also where the file cannot be read from the middle
+/// Likewise, from a byte on.
+/// \throws Error{kIo} also where the file cannot be read from the middle
 std::unique_ptr<ByteSource> OpenSourceAt(const std::string& path, uint64_t offset);
 /// A source over memory that the caller keeps alive.
 std::unique_ptr<ByteSource> MemorySource(ByteSpan bytes, std::string name = "memory");
-/// Whether content that begins so is gzip or zstd. \param start four bytes, or fewer when there are no more
+/// Whether content that begins so is gzip or zstd.
+/// \param start four bytes, or fewer when there are no more
 bool IsCompressed(ByteSpan start);
 /// Wraps a source: gzip and zstd content (any number of members or frames) is recognised by its magic bytes
 /// and decompressed as it is read; anything else passes unchanged. A cut stream throws Error{kBadInput}.
@@ -41,10 +45,11 @@ std::unique_ptr<ByteSource> DecompressIfNeeded(std::unique_ptr<ByteSource> sourc
 class BufferedReader {
  public:
   explicit BufferedReader(std::unique_ptr<ByteSource> source);
-  /// Reads exactly `size` bytes unless the source ends first. \returns the number read
+  /// Reads exactly `size` bytes unless the source ends first.
+  /// \returns the number read
   size_t Read(uint8_t* out, size_t size);
-  /// Reads what is at hand, at least one byte, like ByteSource::Read. \returns the number read; 0 only at the
-  /// end
+  /// Reads what is at hand, at least one byte, like ByteSource::Read.
+  /// \returns the number read; 0 only at the end
   size_t ReadSome(uint8_t* out, size_t size);
   /// Up to `size` bytes ahead without consuming them; fewer only at the end. Valid until the next call.
   ByteSpan Peek(size_t size);
@@ -59,8 +64,8 @@ class BufferedReader {
   uint64_t position_ = 0;
 };
 
-/// The whole content of a file ("-" is standard input). \throws Error{kIo}, and Error{kBadInput} above
-/// `max_bytes`
+/// The whole content of a file ("-" is standard input).
+/// \throws Error{kIo}, and Error{kBadInput} above `max_bytes`
 std::vector<uint8_t> ReadWholeFile(const std::string& path, uint64_t max_bytes = UINT64_MAX);
 
 /// A read-only memory map of a whole file. The file must not be cut while mapped.
@@ -73,11 +78,13 @@ class MappedFile {
   MappedFile& operator=(MappedFile&&) = delete;
   ByteSpan bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
-  /// Reading what another process cut off a file ends this one by SIGBUS: to be called before a part is read, for files
-  /// that are read over a long time. \throws Error{kBadInput} when the file is shorter than it was
+  /// Reading what another process cut off a file ends this one by SIGBUS: to be called before a part is read,
+  /// for files that are read over a long time.
+  /// \throws Error{kBadInput} when the file is shorter than it was
   void ThrowIfCut() const;
   /// Takes a part of the file, which was read for the last time, out of the process's memory. Reading it
-  /// again is possible and brings it back. \param part of bytes()
+  /// again is possible and brings it back.
+  /// \param part of bytes()
   void Release(ByteSpan part) const;
 
  private:

@@ -81,7 +81,8 @@ void ReadIoCounts(pid_t pid, CommandRun* run) {
   }
 }
 
-/// Appends what a pipe holds, without waiting for more. \returns false at its end
+/// Appends what a pipe holds, without waiting for more.
+/// \returns false at its end
 bool ReadWaiting(int fd, std::string* text) {
   std::array<char, 1 << 16> piece;
   while (true) {

@@ -9,9 +9,9 @@
 namespace trainwright {
 
 struct CommandOptions {
-  bool shell = true;         ///< run by /bin/sh -c; else split at blanks and run directly
-  double timeout_s = 3600;   ///< then its whole process group is killed
-  bool keep_output = false;  ///< collect standard output, at most 256 MiB, instead of discarding it
+  bool shell = true;              ///< run by /bin/sh -c; else split at blanks and run directly
+  double timeout_s = 3600;        ///< then its whole process group is killed
+  bool keep_output = false;       ///< collect standard output, at most 256 MiB, instead of discarding it
   bool ends_with_signals = true;  ///< a signal that asks this process to stop ends the command, too
   std::vector<std::string> arguments = {};    ///< with a shell: its $1, $2, ...
   std::vector<std::string> environment = {};  ///< "NAME=value", besides this process's own

@@ -25,11 +25,13 @@ class OrderedWorkers {
   /// Called from the worker threads; the first argument is the worker's index in [0, threads).
   using Function = std::function<Output(int, Input)>;
 
-  /// \param threads >= 1   \param capacity items under way, >= 1
+  /// \param threads >= 1
+  /// \param capacity items under way, >= 1
   OrderedWorkers(int threads, size_t capacity, Function function)
       : capacity_(capacity), function_(std::move(function)) {
     try {
-      for (int worker = 0; worker < threads; ++worker) threads_.emplace_back([this, worker] { Work(worker); });
+      for (int worker = 0; worker < threads; ++worker)
+        threads_.emplace_back([this, worker] { Work(worker); });
     } catch (...) {  // no thread to be had, or no memory for one
       Stop();
       throw;
@@ -57,7 +59,8 @@ class OrderedWorkers {
     work_ready_.notify_one();
   }
 
-  /// Waits for the oldest item's output, for at most so long. \returns whether it is there
+  /// Waits for the oldest item's output, for at most so long.
+  /// \returns whether it is there
   bool WaitFor(std::chrono::duration<double> time) {
     std::unique_lock lock(mutex_);
     const std::shared_ptr<Slot>& slot = slots_.front();
@@ -112,7 +115,8 @@ class OrderedWorkers {
         slot->input.reset();
         slot->output = std::move(output);
         slot->error = std::move(error);
-        slot.reset();  // the caller's reference is the last one: what it was handed is freed by its own thread
+        // The caller's reference is the last one: what it was handed is freed by its own thread.
+        slot.reset();
       }
       done_.notify_all();
     }

@@ -30,7 +30,9 @@ class ParquetFile {
   ///   parquet file; Error{kIo}
   ParquetFile(std::string path, const std::vector<std::string>& columns);
   ~ParquetFile();
-  /// Finds out early whether files can be read at all. \param path for the message \throws Error{kUsage}
+  /// Finds out early whether files can be read at all.
+  /// \param path for the message
+  /// \throws Error{kUsage}
   static void RequirePlugin(const std::string& path);
   ParquetFile(const ParquetFile&) = delete;
   ParquetFile& operator=(const ParquetFile&) = delete;
@@ -41,11 +43,13 @@ class ParquetFile {
   const ParquetColumn& column(size_t index) const;
   /// All columns of the file, for people: "id, text".
   std::string column_names() const;
-  /// Continues with this row, counted from 0; behind the last one nothing follows. \throws Error{kBadInput}
+  /// Continues with this row, counted from 0; behind the last one nothing follows.
+  /// \throws Error{kBadInput}
   void Seek(uint64_t row);
   /// The next rows, at least one and at most `max_rows` > 0, valid until the next call; fewer where they are
-  /// large. \returns no row at the end \throws Error{kBadInput}; Error{kInterrupted, kTerminated} after a
-  /// stop signal
+  /// large.
+  /// \returns no row at the end
+  /// \throws Error{kBadInput}; Error{kInterrupted, kTerminated} after a stop signal
   ParquetRows Next(uint64_t max_rows);
 
  private:

@@ -13,8 +13,8 @@ int64_t PeakResidentBytes();
 /// Of what is resident, what no file backs (RssAnon), and what files and shared memory do; 0 likewise.
 int64_t ResidentAnonymousBytes();
 int64_t ResidentFileBytes();
-/// What the C library's heap holds and has given to nobody: pieces between others and what was freed, kept for the
-/// next allocation instead of being given back, in bytes.
+/// What the C library's heap holds and has given to nobody: pieces between others and what was freed, kept
+/// for the next allocation instead of being given back, in bytes.
 int64_t FreeHeapBytes();
 /// Private writable memory of this process, touched or not (VmData), in bytes; 0 where the system does not
 /// say.

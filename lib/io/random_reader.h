@@ -22,8 +22,8 @@ class RandomReader {
   /// For messages: the path.
   virtual const std::string& name() const = 0;
 
-  /// Fills `out` with the bytes from `offset` on. \throws Error{kBadInput} where the file ends before,
-  /// Error{kIo}
+  /// Fills `out` with the bytes from `offset` on.
+  /// \throws Error{kBadInput} where the file ends before, Error{kIo}
   void ReadAt(uint64_t offset, std::span<uint8_t> out) const;
   std::vector<uint8_t> ReadAt(uint64_t offset, uint64_t size) const;
   /// Bytes that were read so far.
@@ -39,9 +39,11 @@ class RandomReader {
 
 /// \throws Error{kIo}; also when the path is no regular file
 std::unique_ptr<RandomReader> OpenRandomReader(const std::string& path);
-/// Copies standard input to a nameless file and reads that. \throws Error{kIo, kInterrupted, kTerminated}
+/// Copies standard input to a nameless file and reads that.
+/// \throws Error{kIo, kInterrupted, kTerminated}
 std::unique_ptr<RandomReader> SpoolStandardInput();
-/// A reader's bytes from the beginning on. \param reader must outlive the source
+/// A reader's bytes from the beginning on.
+/// \param reader must outlive the source
 std::unique_ptr<ByteSource> SourceOf(const RandomReader* reader);
 /// Memory that the caller keeps alive.
 std::unique_ptr<RandomReader> MemoryRandomReader(ByteSpan bytes, std::string name = "memory");

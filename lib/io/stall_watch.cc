@@ -29,7 +29,8 @@ void StallWatch::Watch() {
   std::unique_lock lock(mutex_);
   uint64_t seen = progress_;
   double waited_s = 0, next_s = stall_s_;
-  while (!changed_.wait_for(lock, std::chrono::duration<double>(next_s - waited_s), [&] { return stopping_; })) {
+  while (
+      !changed_.wait_for(lock, std::chrono::duration<double>(next_s - waited_s), [&] { return stopping_; })) {
     if (progress_ != seen) {
       seen = progress_;
       waited_s = 0;
@@ -39,7 +40,8 @@ void StallWatch::Watch() {
     waited_s = next_s;
     next_s *= 2;
     lock.unlock();
-    LogWarning("nothing came for " + FormatFixed(waited_s, waited_s < 1 ? 1 : 0) + " s: waiting for " + describe_());
+    LogWarning("nothing came for " + FormatFixed(waited_s, waited_s < 1 ? 1 : 0) + " s: waiting for " +
+               describe_());
     lock.lock();
   }
 }

@@ -12,20 +12,25 @@ namespace trainwright {
 /// Not thread-safe.
 class UnnamedFile {
  public:
-  /// \param folder where it lies \param hint of its errors: what to do where the folder has no room
+  /// \param folder where it lies
+  /// \param hint of its errors: what to do where the folder has no room
   /// \throws Error{kIo}
   UnnamedFile(std::string folder, std::string hint);
   ~UnnamedFile();
   UnnamedFile(const UnnamedFile&) = delete;
   UnnamedFile& operator=(const UnnamedFile&) = delete;
 
-  /// Writes behind what was appended before. \throws Error{kIo}
+  /// Writes behind what was appended before.
+  /// \throws Error{kIo}
   void Append(ByteSpan bytes);
-  /// Has the file system keep room for so many bytes, where it can, of zeros at first. \throws Error{kIo}
+  /// Has the file system keep room for so many bytes, where it can, of zeros at first.
+  /// \throws Error{kIo}
   void Reserve(uint64_t size_bytes);
-  /// Overwrites what lies from `offset` on, within or at the end of the file. \throws Error{kIo}
+  /// Overwrites what lies from `offset` on, within or at the end of the file.
+  /// \throws Error{kIo}
   void WriteAt(uint64_t offset, ByteSpan bytes);
-  /// Fills `to` from `offset`. \throws Error{kIo} also where the file ends before
+  /// Fills `to` from `offset`.
+  /// \throws Error{kIo} also where the file ends before
   void ReadAt(uint64_t offset, uint8_t* to, size_t size) const;
   /// Forgets what lies from `size_bytes` on: the next Append writes there. The room stays the file's.
   void Shorten(uint64_t size_bytes) { size_bytes_ = size_bytes; }

@@ -16,7 +16,8 @@ enum class ActivationCheckpointing {
   kFull,  ///< the layers' inputs alone: a layer's whole forward pass is computed again, but the last one's
 };
 
-/// "no", "selective" or "full". \throws Error{kUsage} naming `flag`
+/// "no", "selective" or "full".
+/// \throws Error{kUsage} naming `flag`
 ActivationCheckpointing ParseActivationCheckpointing(const std::string& text, const std::string& flag);
 
 }  // namespace trainwright

@@ -11,7 +11,9 @@ namespace trainwright {
 
 class ConfigFields {
  public:
-  /// \param object outlives this \param path for messages \param prefix of field names in messages
+  /// \param object outlives this
+  /// \param path for messages
+  /// \param prefix of field names in messages
   ConfigFields(const nlohmann::json& object, std::string path, std::string prefix = "")
       : object_(object), path_(std::move(path)), prefix_(std::move(prefix)) {}
 

@@ -102,7 +102,8 @@ void ReadScaling(const ConfigFields& fields, RopeParameters* rope) {
   }
 }
 
-/// Rotary positions of either spelling. `config` has the sizes. \param usual what absent fields mean
+/// Rotary positions of either spelling. `config` has the sizes.
+/// \param usual what absent fields mean
 RopeParameters ReadRope(const ConfigFields& fields, const std::string& path, const ModelConfig& config,
                         const RopeParameters& usual) {
   RopeParameters rope = usual;

@@ -24,8 +24,8 @@ struct DeviceInput {
 /// `positions_limit`
 void CheckInput(const ModelInput& input, int64_t vocab_size, int64_t positions_limit);
 
-/// Copies what the layers read, after CheckInput; a GPU is waited for without `input.pin` only. On the CPU the tensors are
-/// the input's own.
+/// Copies what the layers read, after CheckInput; a GPU is waited for without `input.pin` only. On the CPU
+/// the tensors are the input's own.
 DeviceInput ToDevice(const ModelInput& input, int64_t vocab_size, at::Device device);
 
 }  // namespace trainwright

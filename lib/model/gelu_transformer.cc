@@ -154,8 +154,8 @@ void GeluTransformer::Backward(const DeviceInput& input, const at::Tensor& d_hid
   for (size_t i = parts_.layers.size(); i-- > 0;) {
     const Layer& layer = parts_.layers[i];
     LayerViews views = BringBack(i, num_tokens);
-    // Below the lowest adapter nothing is trained, so no gradient goes there. In a parallel layer the MLP does not lie
-    // above attention.
+    // Below the lowest adapter nothing is trained, so no gradient goes there. In a parallel layer the MLP
+    // does not lie above attention.
     const bool below_layer = trains_base() || i > 0, below_attention = below_layer || layer.qkv.trains(),
                below_mlp = parallel ? below_layer : below_attention || layer.attention_out.trains(),
                below_down = below_mlp || layer.up.trains();
@@ -168,14 +168,16 @@ void GeluTransformer::Backward(const DeviceInput& input, const at::Tensor& d_hid
     RefreshShort(scratch);
     if (parallel) attention_out_backward();  // the norms below add to what it reads
     Gelu(numerics(), gelu_kind(), views.mlp_nf, layer.up.bias(), scratch.activation_nf);
-    layer.down.Backward(scratch.d_short_nd, scratch.activation_nf, below_down ? scratch.d_activation_nf : unwanted);
+    layer.down.Backward(scratch.d_short_nd, scratch.activation_nf,
+                        below_down ? scratch.d_activation_nf : unwanted);
     if (below_down) {
       GeluBackward(numerics(), gelu_kind(), scratch.d_activation_nf, layer.up.bias(), views.mlp_nf);
       const at::Tensor& mlp_input = parallel ? views.input_nd : views.middle_nd;
-      LayerNormAgain(numerics(), mlp_input, StatisticsOf(views.middle_statistics_sn), WeightsOf(layer.mlp_norm),
-                     scratch.normed_nd);
+      LayerNormAgain(numerics(), mlp_input, StatisticsOf(views.middle_statistics_sn),
+                     WeightsOf(layer.mlp_norm), scratch.normed_nd);
       layer.up.Backward(views.mlp_nf, scratch.normed_nd, below_mlp ? scratch.d_normed_nd : unwanted);
-      if (below_mlp) norm_backward(scratch.d_normed_nd, mlp_input, views.middle_statistics_sn, layer.mlp_norm);
+      if (below_mlp)
+        norm_backward(scratch.d_normed_nd, mlp_input, views.middle_statistics_sn, layer.mlp_norm);
     }
     if (!parallel && !below_mlp) return;
 

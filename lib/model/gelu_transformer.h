@@ -61,7 +61,8 @@ class GeluTransformer : public Transformer {
   at::Tensor Gradient(std::optional<size_t> index) { return index ? Gradient(*index) : at::Tensor(); }
   LayerNormWeights WeightsOf(const Pair& norm) const { return {Value(norm.weight), Value(norm.bias)}; }
   RopeRows RopeRowsOf(const DeviceInput& input);
-  /// A layer's qkv, attention and lse_hn. \param normed_nd the normalised input
+  /// A layer's qkv, attention and lse_hn.
+  /// \param normed_nd the normalised input
   void ForwardAttention(size_t index, const RopeRows& rope, const Attend& attend, const at::Tensor& normed_nd,
                         LayerViews& views);
   /// Computes again what the views of a layer have lost. Uses normed_nd and d_normed_nd of the scratch.

@@ -14,20 +14,23 @@
 
 namespace trainwright {
 
-/// Writes all files of the layout into an existing folder, each atomically. Another thread may train the model
-/// meanwhile when `weights` has values. \throws Error{kIo}
+/// Writes all files of the layout into an existing folder, each atomically. Another thread may train the
+/// model meanwhile when `weights` has values.
+/// \throws Error{kIo}
 void WriteHfFolder(const std::string& folder, const LanguageModel& model, const TokenizerIdentity& tokenizer,
                    const WeightsOutput& weights = {});
 
-/// The folder's config.json. \throws Error{kBadInput, kIo}
+/// The folder's config.json.
+/// \throws Error{kBadInput, kIo}
 ModelConfig ReadHfConfig(const std::string& folder);
 
-/// The model with the folder's weights. \throws Error{kBadInput, kIo}
+/// The model with the folder's weights.
+/// \throws Error{kBadInput, kIo}
 std::unique_ptr<LanguageModel> LoadHfModel(const std::string& folder, Precision precision, at::Device device,
                                            AttentionBackend attention = AttentionBackend::kAuto);
 
-/// Which tokenizer the folder holds, as LoadTokenizer takes it: the path of tokenizer.model or tokenizer.json,
-/// or "bytes"; empty when there is none. LoadTokenizer may yet refuse the file.
+/// Which tokenizer the folder holds, as LoadTokenizer takes it: the path of tokenizer.model or
+/// tokenizer.json, or "bytes"; empty when there is none. LoadTokenizer may yet refuse the file.
 std::string HfTokenizerSpec(const std::string& folder);
 
 }  // namespace trainwright

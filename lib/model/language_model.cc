@@ -14,8 +14,7 @@ void LanguageModel::Offload(const OffloadChoice& choice, const std::string& fold
     offload_ = own_offload_.get();
   }
   if (choice.gradients) {
-    parameters.OffloadGradients(
-        MakeOffloadStore(device, folder, parameters.gradient_buffer().size_bytes()));
+    parameters.OffloadGradients(MakeOffloadStore(device, folder, parameters.gradient_buffer().size_bytes()));
   }
 }
 

@@ -54,12 +54,14 @@ class Decoder {
   virtual ~Decoder() = default;
   /// Appends tokens to each of several sequences: prompts at once, then a token at a time; none twice in a
   /// call, none longer than `max_tokens`. No rows are padded. On a CPU the bits of a sequence depend on the
-  /// others only where prompts are appended together, or more than kMostThinRows tokens in all. \param rows
-  /// that are computed at least, those in excess being nothing: a GPU's bits depend on their number \returns
-  /// fp32 logits [sequences of `next`, V] of the position after the last of each \throws Error{kBadInput} on
-  /// an id that is not in the vocabulary
+  /// others only where prompts are appended together, or more than kMostThinRows tokens in all.
+  /// \param rows that are computed at least, those in excess being nothing: a GPU's bits depend on their
+  ///     number
+  /// \returns fp32 logits [sequences of `next`, V] of the position after the last of each
+  /// \throws Error{kBadInput} on an id that is not in the vocabulary
   virtual at::Tensor AppendToEach(const std::vector<Continuation>& next, int64_t rows = 0) = 0;
-  /// To the first sequence. \returns fp32 logits [V]
+  /// To the first sequence.
+  /// \returns fp32 logits [V]
   at::Tensor Append(const std::vector<int64_t>& tokens) { return AppendToEach({{0, tokens}})[0]; }
   /// Makes sequence `to` the first `length` tokens of `from`, which may be the same.
   virtual void Fork(int64_t from, int64_t to, int64_t length) = 0;
@@ -97,10 +99,12 @@ class LanguageModel {
   /// What LossAndGradients keeps; all at first. Changes no result. Before the first pass: buffers do not
   /// shrink.
   void set_activation_checkpointing(ActivationCheckpointing kind) { checkpointing_ = kind; }
-  /// Where LossAndGradients puts what the layers keep until the backward pass needs it; null, as at first: it stays.
-  /// Changes no result. Before the first pass. \param stack outlives the model's passes
+  /// Where LossAndGradients puts what the layers keep until the backward pass needs it; null, as at first: it
+  /// stays. Changes no result. Before the first pass.
+  /// \param stack outlives the model's passes
   void set_offload(OffloadStack* stack) { offload_ = stack; }
-  /// As the choice says; `folder` is that of a CPU's files. Changes what OffloadChoice says. Before the first pass.
+  /// As the choice says; `folder` is that of a CPU's files. Changes what OffloadChoice says. Before the first
+  /// pass.
   /// \throws Error{kIo}
   void Offload(const OffloadChoice& choice, const std::string& folder);
   /// What went out and in so far.
@@ -120,7 +124,8 @@ class LanguageModel {
 
 /// Makes a model with initialised weights (normal, std 0.02, residual projections scaled by 1/sqrt(2 layers);
 /// a pure function of seed and parameter name), or with zeros when there is no seed, for weights to be loaded
-/// over. Adapters start by the same seed. \throws Error{kUsage} on a config it cannot run
+/// over. Adapters start by the same seed.
+/// \throws Error{kUsage} on a config it cannot run
 std::unique_ptr<LanguageModel> MakeModel(const ModelConfig& config, Precision precision, at::Device device,
                                          std::optional<uint64_t> seed,
                                          AttentionBackend attention = AttentionBackend::kAuto,

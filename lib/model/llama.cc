@@ -176,7 +176,8 @@ void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
     ForwardAgain(i, input, rope, views, scratch);
     RefreshShort(scratch);
     Swiglu(numerics(), views.mlp_nf, scratch.activation_nf);
-    layer.down.Backward(scratch.d_short_nd, scratch.activation_nf, below_down ? scratch.d_activation_nf : unwanted);
+    layer.down.Backward(scratch.d_short_nd, scratch.activation_nf,
+                        below_down ? scratch.d_activation_nf : unwanted);
     if (!below_down) return;
     SwigluBackward(numerics(), scratch.d_activation_nf, views.mlp_nf);
     RmsNormAgain(numerics(), views.middle_nd, views.middle_statistics_sn[0], Value(layer.mlp_norm),

@@ -32,8 +32,9 @@ class Llama final : public Transformer {
 
   static const ModelConfig& CheckedConfig(const ModelConfig& config);
   RopeRows RowsOf(const DeviceInput& input);
-  /// The first half of a layer's forward pass, to its middle. \param normed_nd the normalised input, becomes
-  /// the normalised middle \param update_nd scratch
+  /// The first half of a layer's forward pass, to its middle.
+  /// \param normed_nd the normalised input, becomes the normalised middle
+  /// \param update_nd scratch
   void ForwardAttention(size_t index, const RopeRows& rope, const Attend& attend, at::Tensor& normed_nd,
                         LayerViews& views, at::Tensor& update_nd);
   /// Computes again what the views of a layer have lost. Uses normed_nd and d_normed_nd of the scratch.

@@ -26,15 +26,17 @@ struct PeftConfig {
 bool IsPeftFolder(const std::string& folder);
 
 /// Reads adapter_config.json of LoRA. Fields that change the maths in a way that this build does not compute
-/// (dora, biases, ranks by module and so on) are refused by name. \throws Error{kBadInput} naming `path` and
-/// the field
+/// (dora, biases, ranks by module and so on) are refused by name.
+/// \throws Error{kBadInput} naming `path` and the field
 PeftConfig DecodePeftConfig(const std::string& text, const std::string& path);
-/// The folder's. \throws Error{kBadInput, kIo}
+/// The folder's.
+/// \throws Error{kBadInput, kIo}
 PeftConfig ReadPeftConfig(const std::string& folder);
 
 /// Writes the adapters of a model into an existing folder, each file atomically.
 /// \param values where defined, the trainable parameters as FlatParameters::values(): another thread may
-/// train the model meanwhile \throws Error{kIo}
+///     train the model meanwhile
+/// \throws Error{kIo}
 void WritePeftFolder(const std::string& folder, const LanguageModel& model, const std::string& base_model,
                      const at::Tensor& values = {});
 

@@ -147,8 +147,8 @@ Transformer::BackwardScratch Transformer::NewBackwardScratch(int64_t num_tokens)
   scratch.d_qkv = Temporary(d_qkv_, num_tokens, shape.row());
   scratch.d_stream_nd = TemporaryFp32(d_stream_, num_tokens, width);
   scratch.d_stream_nd.zero_();
-  scratch.d_short_nd = numerics_.precision == Precision::kFp32 ? scratch.d_stream_nd
-                                                               : Temporary(d_short_, num_tokens, width);
+  scratch.d_short_nd =
+      numerics_.precision == Precision::kFp32 ? scratch.d_stream_nd : Temporary(d_short_, num_tokens, width);
   return scratch;
 }
 
@@ -207,8 +207,8 @@ ModelMemory Transformer::memory() const {
     add({&saved.input, &saved.middle, &saved.input_statistics, &saved.middle_statistics, &saved.qkv,
          &saved.attention, &saved.lse, &saved.mlp});
   }
-  add({&output_, &output_statistics_, &normed_, &update_, &parallel_update_, &activation_, &d_stream_, &d_short_, &d_normed_,
-       &d_activation_, &d_attention_, &d_qkv_});
+  add({&output_, &output_statistics_, &normed_, &update_, &parallel_update_, &activation_, &d_stream_,
+       &d_short_, &d_normed_, &d_activation_, &d_attention_, &d_qkv_});
   memory.activation_bytes += parameters_.scratch_bytes();
   if (parameters_.adapters() != nullptr) memory.activation_bytes += parameters_.adapters()->workspace_bytes();
   return memory;

@@ -37,8 +37,8 @@ class Transformer : public LanguageModel {
  protected:
   /// What a family's layers keep, beside what all do.
   struct Sizes {
-    int64_t norm_statistics = 1;  ///< values a row that a norm keeps
-    int64_t mlp_inner = 0;        ///< columns of `mlp_nf` in LayerViews
+    int64_t norm_statistics = 1;     ///< values a row that a norm keeps
+    int64_t mlp_inner = 0;           ///< columns of `mlp_nf` in LayerViews
     bool parallel_residual = false;  ///< attention and MLP read the same input
   };
   /// What the backward pass of a layer needs, cut to the length of the micro-batch; normalised inputs and
@@ -61,7 +61,8 @@ class Transformer : public LanguageModel {
         d_short_nd;
   };
 
-  /// \param config of sizes that are positive \throws Error{kUsage} on an attention backend that cannot run
+  /// \param config of sizes that are positive
+  /// \throws Error{kUsage} on an attention backend that cannot run
   Transformer(const ModelConfig& config, const Numerics& numerics, at::Device device, const Sizes& sizes,
               const FineTuning& tuning);
   /// Allocates what the family registered: with adapters, and frozen beside them, as the tuning says.
@@ -77,7 +78,8 @@ class Transformer : public LanguageModel {
   /// Runs all layers; the result is the normalised output of the last, storage type [N, D].
   /// \param keep whether each layer's activations stay for Backward
   virtual at::Tensor Forward(const DeviceInput& input, bool keep, const Attend& attend) = 0;
-  /// Adds the gradients of all parameters below the head. \param d_hidden_nd gradient of Forward's result
+  /// Adds the gradients of all parameters below the head.
+  /// \param d_hidden_nd gradient of Forward's result
   virtual void Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) = 0;
   /// The index of the matrix of the logits.
   virtual size_t head() const = 0;
@@ -96,16 +98,18 @@ class Transformer : public LanguageModel {
   at::Tensor Gradient(size_t index) { return parameters_.Gradient(index); }
   /// With activation checkpointing layers share the buffers of what does not stay, and with offload all.
   LayerViews ViewsOf(size_t layer, int64_t num_tokens);
-  /// With offload: puts away what stays of a layer, once its forward pass is over and before the next one's. The
-  /// last layer's stays.
+  /// With offload: puts away what stays of a layer, once its forward pass is over and before the next one's.
+  /// The last layer's stays.
   void PutAway(size_t layer, const LayerViews& views);
-  /// Brings it back, from the layer before the last to the first. \returns the layer's views
+  /// Brings it back, from the layer before the last to the first.
+  /// \returns the layer's views
   LayerViews BringBack(size_t layer, int64_t num_tokens);
   /// Whether the backward pass finds in the views of a layer what the forward pass wrote: qkv, attention,
   /// lse_hn and middle_nd; or mlp_nf. Inputs and statistics always stay, and of the last layer all.
   bool KeepsAttention(size_t layer) const;
   bool KeepsMlp(size_t layer) const;
-  /// The attention of training: within the spans of a packed micro-batch. \param input outlives it
+  /// The attention of training: within the spans of a packed micro-batch.
+  /// \param input outlives it
   Attend PackedAttend(const DeviceInput& input) const;
   /// Where the last norm keeps its input [N, D] and statistics [S, N], both fp32.
   at::Tensor OutputOf(int64_t num_tokens) { return TemporaryFp32(output_, num_tokens, config_.hidden_size); }

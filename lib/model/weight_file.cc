@@ -8,8 +8,7 @@ namespace trainwright {
 
 WeightFile::WeightFile(const std::string& path) : path_(path) {
   mapped_.emplace(path);
-  const bool compressed =
-      IsStream(mapped_->bytes()) || IsContainer(ParseSafetensors(mapped_->bytes(), path));
+  const bool compressed = IsStream(mapped_->bytes()) || IsContainer(ParseSafetensors(mapped_->bytes(), path));
   if (!compressed) return;
   BufferedReader reader(MemorySource(mapped_->bytes(), path));
   DecodeCheckpoint(&reader, &restored_, {});

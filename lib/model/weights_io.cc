@@ -87,7 +87,8 @@ std::vector<int64_t> ShapeInFiles(const Parameter& parameter) {
   return {parameter.shape[1], parameter.shape[0]};
 }
 
-/// The other order of a fused projection's rows. \param outer, inner how they are nested in `tensor`
+/// The other order of a fused projection's rows.
+/// \param outer, inner how they are nested in `tensor`
 at::Tensor SwapRows(const at::Tensor& tensor, int64_t outer, int64_t inner) {
   std::vector<int64_t> sizes = {outer, inner, tensor.size(0) / (outer * inner)};
   if (tensor.dim() == 2) sizes.push_back(tensor.size(1));

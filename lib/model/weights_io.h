@@ -21,7 +21,8 @@ at::Tensor AsInModel(const Parameter& parameter, const at::Tensor& stored);
 
 /// How weights are written.
 struct WeightsOutput {
-  at::Tensor values = {};  ///< of the trained parameters, as FlatParameters::values(); undefined: the present ones
+  at::Tensor values =
+      {};  ///< of the trained parameters, as FlatParameters::values(); undefined: the present ones
   bool compress = false;  ///< as ckpt-compress does: what Hugging Face's tools do not open
   int threads = 1;        ///< of the compression
 };
@@ -30,21 +31,24 @@ struct WeightsOutput {
 /// values nothing is read that training changes. The caller commits.
 void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const WeightsOutput& output = {});
 
-/// The files of a folder that hold its weights, and the index if there is one. \throws as LoadWeights
+/// The files of a folder that hold its weights, and the index if there is one.
+/// \throws as LoadWeights
 std::vector<std::string> WeightFileNames(const std::string& folder);
 
-/// Fills every parameter, but those of adapters, from a folder's model.safetensors, or from the files that its
-/// model.safetensors.index.json names; F32, BF16 and F16 sources. Then refreshes the compute copy. Files are
-/// mapped one at a time and leave memory tensor by tensor: besides the model it takes about the largest
+/// Fills every parameter, but those of adapters, from a folder's model.safetensors, or from the files that
+/// its model.safetensors.index.json names; F32, BF16 and F16 sources. Then refreshes the compute copy. Files
+/// are mapped one at a time and leave memory tensor by tensor: besides the model it takes about the largest
 /// tensor.
 ///
 /// Tensors that are copies of what the model computes are passed over: rotary frequencies, causal masks. A
 /// copy of a tied head must be equal to the embeddings. Names may lack the prefix of the family, as when the
-/// body of a model was saved alone. \throws Error{kBadInput} naming the file or tensor that is missing,
-/// unexpected, damaged or of another shape or type; Error{kIo}
+/// body of a model was saved alone.
+/// \throws Error{kBadInput} naming the file or tensor that is missing, unexpected, damaged or of another
+///     shape or type; Error{kIo}
 void LoadWeights(const std::string& folder, FlatParameters* parameters);
 
-/// The entry's data as a tensor, valid as long as the data. \param path of its file, for the messages
+/// The entry's data as a tensor, valid as long as the data.
+/// \param path of its file, for the messages
 /// \throws Error{kBadInput} unless it has this shape and is F32, BF16 or F16
 at::Tensor ViewTensor(const SafetensorsEntry& entry, const uint8_t* data, const std::string& path,
                       const std::vector<int64_t>& shape);

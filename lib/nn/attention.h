@@ -22,7 +22,8 @@ namespace trainwright {
 void PackedAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
                      const SpanTable& spans, at::Tensor& out_nhk, at::Tensor& lse_hn);
 
-/// \param d_out_nhk storage type, rounded \param d_qkv storage type, written whole
+/// \param d_out_nhk storage type, rounded
+/// \param d_qkv storage type, written whole
 void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& shape,
                              const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
                              const at::Tensor& lse_hn, const SpanTable& spans, at::Tensor& d_qkv);
@@ -39,8 +40,8 @@ void FillCache(const AttentionShape& shape, const at::Tensor& qkv, const std::ve
                at::Tensor& keys_bgmk, at::Tensor& values_bgmk);
 
 /// The first rows of `qkv`, each against the keys and values of its sequence up to its own place, which the
-/// cache holds already. Rows without a place get zeros. A row's bits do not depend on the others. \param
-/// out_nhk storage type [N, H K]
+/// cache holds already. Rows without a place get zeros. A row's bits do not depend on the others.
+/// \param out_nhk storage type [N, H K]
 void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
                      const std::vector<CachePlace>& places, const at::Tensor& keys_bgmk,
                      const at::Tensor& values_bgmk, at::Tensor& out_nhk);

@@ -13,7 +13,8 @@ namespace trainwright {
 /// On a CPU auto is our kernel for short spans and torch's flash for long ones, and math runs too (slowly).
 enum class AttentionBackend { kAuto, kFlash, kCudnn, kEfficient, kMath };
 
-/// "auto", "flash", "cudnn", "efficient", "math". \throws Error{kUsage} naming `flag`
+/// "auto", "flash", "cudnn", "efficient", "math".
+/// \throws Error{kUsage} naming `flag`
 AttentionBackend ParseAttentionBackend(const std::string& name, const std::string& flag);
 std::string AttentionBackendName(AttentionBackend backend);
 

@@ -65,7 +65,8 @@ TRAINWRIGHT_SHARED uint32_t MixBits32(uint32_t value) {
   return value ^ (value >> 16);
 }
 
-/// \param step number of the update, from 1 \param divisor of the gradients
+/// \param step number of the update, from 1
+/// \param divisor of the gradients
 TRAINWRIGHT_SHARED AdamWCoefficients CoefficientsOf(const AdamWHyperparameters& of, double step,
                                                     double divisor) {
   AdamWCoefficients c;
@@ -88,7 +89,8 @@ TRAINWRIGHT_SHARED uint64_t RandomBlockKey(uint64_t key, int64_t element) {
   return MixBits64(key + static_cast<uint64_t>(element / kRandomBlock));
 }
 
-/// 32 random bits. \param in_block element % kRandomBlock
+/// 32 random bits.
+/// \param in_block element % kRandomBlock
 TRAINWRIGHT_SHARED uint32_t RandomBits(uint64_t block_key, uint32_t in_block) {
   const uint32_t low = static_cast<uint32_t>(block_key), high = static_cast<uint32_t>(block_key >> 32);
   return MixBits32(MixBits32(in_block * 0x9E3779B9u + low) ^ high);
@@ -111,7 +113,8 @@ TRAINWRIGHT_SHARED uint16_t RoundStochastically(float value, uint32_t random) {
   return static_cast<uint16_t>(sign | (magnitude < 0x7F800000u ? finite : special));
 }
 
-/// One element of an update. \param random of RandomBits
+/// One element of an update.
+/// \param random of RandomBits
 TRAINWRIGHT_SHARED void UpdateElement(const AdamWCoefficients& c, uint32_t random, float gradient,
                                       float* value, uint16_t* exp_avg, uint16_t* exp_avg_sq) {
   const float g = gradient / c.divisor, before = Bf16ToFloat(*exp_avg);

@@ -20,9 +20,10 @@ struct GradientScale {
 };
 
 /// losses_n3 = the cross-entropy, what smoothing adds, and the z-loss of every row (see LossTerms), in nats.
-/// With `gradients` the logits are overwritten by scale times the gradient of their sum. \param logits_nv
-/// storage type, unrounded under emulation \param targets_n int64, each in [0, V) \param losses_n3 fp64 [N,
-/// 3]
+/// With `gradients` the logits are overwritten by scale times the gradient of their sum.
+/// \param logits_nv storage type, unrounded under emulation
+/// \param targets_n int64, each in [0, V)
+/// \param losses_n3 fp64 [N, 3]
 void SoftmaxCrossEntropy(const Numerics& numerics, at::Tensor& logits_nv, const at::Tensor& targets_n,
                          const LossTerms& terms, const GradientScale& scale, bool gradients,
                          at::Tensor& losses_n3);

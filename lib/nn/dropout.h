@@ -13,7 +13,8 @@ namespace trainwright {
 ///
 /// Element (row, column) is dropped when its 32 bits, a half of Rng::Bits of the counter
 /// row * ceil(width / 2) + column / 2 (the low one for even columns), are below probability * 2^32.
-/// \param key of an Rng \param first_row number of x's first row
+/// \param key of an Rng
+/// \param first_row number of x's first row
 /// \param x, out storage type [N, width], rows contiguous; may be the same
 void Dropout(const Numerics& numerics, uint64_t key, int64_t first_row, double probability,
              const at::Tensor& x, at::Tensor& out);

@@ -7,8 +7,9 @@
 
 namespace trainwright {
 
-/// out = in rounded to the short type. \param in fp32, contiguous \param out storage type, same size; may be
-/// `in`
+/// out = in rounded to the short type.
+/// \param in fp32, contiguous
+/// \param out storage type, same size; may be `in`
 void RoundInto(const Numerics& numerics, const at::Tensor& in, at::Tensor& out);
 
 }  // namespace trainwright

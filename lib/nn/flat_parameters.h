@@ -32,15 +32,16 @@ struct Parameter {
   std::string name;  ///< Hugging Face's tensor name
   std::vector<int64_t> shape;
   FileOrder file_order = FileOrder::kSame;
-  int64_t num_heads = 0;             ///< of kHeadsOutside
-  bool decay = true;                 ///< weight decay applies (matrices yes, norms and biases no)
+  int64_t num_heads = 0;  ///< of kHeadsOutside
+  bool decay = true;      ///< weight decay applies (matrices yes, norms and biases no)
   bool trainable = true;
   bool quantized = false;  ///< kept in NF4: `value` and `compute` are undefined, ComputeMatrix reads it
-  int64_t offset = 0;   ///< in its buffer, in elements, a multiple of 16
-  int64_t size = 0;     ///< elements
-  size_t segment = 0;   ///< see StartSegment
-  at::Tensor value;     ///< fp32 master, a view into values(); of a frozen one `compute`
-  at::Tensor gradient;  ///< fp32, a view into gradients(); undefined of a frozen one, and where they are offloaded
+  int64_t offset = 0;      ///< in its buffer, in elements, a multiple of 16
+  int64_t size = 0;        ///< elements
+  size_t segment = 0;      ///< see StartSegment
+  at::Tensor value;        ///< fp32 master, a view into values(); of a frozen one `compute`
+  at::Tensor
+      gradient;  ///< fp32, a view into gradients(); undefined of a frozen one, and where they are offloaded
   /// What forward and backward read: `value` itself under fp32, else the short-type copy.
   at::Tensor compute;
   Nf4Tensor nf4 = {};  ///< of a quantised one
@@ -87,11 +88,12 @@ class FlatParameters {
   /// Same shape as values(); allocated and zeroed at the first call, so that inference does without. Not of
   /// offloaded ones.
   at::Tensor& gradients();
-  /// The gradient of a parameter, of its shape; undefined of a frozen one. Offloaded, it is good until that of
-  /// another segment's is asked for. \throws Error{kIo} offloaded
+  /// The gradient of a parameter, of its shape; undefined of a frozen one. Offloaded, it is good until that
+  /// of another segment's is asked for.
+  /// \throws Error{kIo} offloaded
   at::Tensor Gradient(size_t index);
-  /// Puts the gradients of the segments that are not worked on into a store of gradient_buffer().size_bytes().
-  /// Before the first use of gradients.
+  /// Puts the gradients of the segments that are not worked on into a store of
+  /// gradient_buffer().size_bytes(). Before the first use of gradients.
   void OffloadGradients(std::unique_ptr<OffloadStore> store) { gradients_.Offload(std::move(store)); }
   /// Whoever reads all gradients does so part after part: see GradientBuffer::ForEachPart.
   void ForEachGradientPart(const std::function<void(int64_t begin, at::Tensor& gradients)>& visit);
@@ -113,7 +115,8 @@ class FlatParameters {
   int64_t frozen_bytes() const;               ///< that the frozen parameters take, scratch not counted
   int64_t scratch_bytes() const { return scratch_.bytes(); }  ///< of dequantised matrices
   /// Sets a parameter, rounded as its buffer stores it; the compute copy of a trainable one is
-  /// RefreshCompute's to follow. \param value of the parameter's shape, any floating type
+  /// RefreshCompute's to follow.
+  /// \param value of the parameter's shape, any floating type
   void Assign(size_t index, const at::Tensor& value);
   const Numerics& numerics() const { return numerics_; }  ///< as given to Allocate
   void ZeroGradients();
@@ -129,7 +132,7 @@ class FlatParameters {
   std::vector<Parameter> parameters_;
   std::vector<ZeroTensor> zeros_;
   std::vector<TensorAlias> aliases_;
-  at::Tensor values_, compute_;                  // of the trainable parameters
+  at::Tensor values_, compute_;  // of the trainable parameters
   GradientBuffer gradients_;
   at::Tensor frozen_matrices_, frozen_vectors_;  // storage type, fp32
   Buffer scratch_;

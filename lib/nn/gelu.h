@@ -14,7 +14,9 @@ namespace trainwright {
 /// fp32.
 using cpu::GeluKind;
 
-/// out_nf = gelu(in_nf + bias_f). \param in_nf, out_nf storage type \param bias_f fp32, or undefined: none
+/// out_nf = gelu(in_nf + bias_f).
+/// \param in_nf, out_nf storage type
+/// \param bias_f fp32, or undefined: none
 void Gelu(const Numerics& numerics, GeluKind kind, const at::Tensor& in_nf, const at::Tensor& bias_f,
           at::Tensor& out_nf);
 /// Overwrites in_nf with its gradient.

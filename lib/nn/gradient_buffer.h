@@ -1,8 +1,9 @@
-/// The fp32 gradients of a model's trained parameters, in memory all at once or, offloaded, a segment at a time.
+/// The fp32 gradients of a model's trained parameters, in memory all at once or, offloaded, a segment at a
+/// time.
 ///
-/// Parameters of one layer are a segment, and the backward pass works on one layer after the other. Offloaded,
-/// the memory of the largest segment serves all: whoever asks for a segment's gradients brings them in and puts
-/// away those of the segment before. The numbers are the same bit for bit. Not thread-safe.
+/// Parameters of one layer are a segment, and the backward pass works on one layer after the other.
+/// Offloaded, the memory of the largest segment serves all: whoever asks for a segment's gradients brings
+/// them in and puts away those of the segment before. The numbers are the same bit for bit. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -39,8 +40,9 @@ class GradientBuffer {
   /// Whether memory has been taken.
   bool allocated() const { return buffer_.defined(); }
   void Zero();
-  /// Calls `visit` with one part of the gradients after the other, and the place of its first element. Offloaded,
-  /// what it changes is lost. \throws Error{kIo} offloaded
+  /// Calls `visit` with one part of the gradients after the other, and the place of its first element.
+  /// Offloaded, what it changes is lost.
+  /// \throws Error{kIo} offloaded
   void ForEachPart(const std::function<void(int64_t begin, at::Tensor& gradients)>& visit);
 
   /// Of all gradients.

@@ -17,16 +17,18 @@ namespace trainwright {
 class Linear {
  public:
   Linear() = default;
-  /// \param parameters allocated, outlives this \param indices of [out_i, in] matrices, in the order of y's
-  /// columns \param biases of their [out_i] vectors, one each, or none at all
+  /// \param parameters allocated, outlives this
+  /// \param indices of [out_i, in] matrices, in the order of y's columns
+  /// \param biases of their [out_i] vectors, one each, or none at all
   Linear(FlatParameters* parameters, const std::vector<size_t>& indices,
          const std::vector<size_t>& biases = {});
   /// Whether anything in it is trained.
   bool trains() const;
   int64_t in_features() const { return in_; }
   int64_t out_features() const { return out_; }
-  /// y = x W^T + b. \param x, y storage type [N, in], [N, out]; under emulation y is rounded if there are
-  /// biases, else not (its readers round)
+  /// y = x W^T + b.
+  /// \param x, y storage type [N, in], [N, out]; under emulation y is rounded if there are biases, else not
+  ///     (its readers round)
   void Forward(const at::Tensor& x, at::Tensor& y) const;
   /// y = x W^T, for readers that add bias() themselves; y is left unrounded under emulation.
   void ForwardWithoutBias(const at::Tensor& x, at::Tensor& y) const;
@@ -35,7 +37,8 @@ class Linear {
   /// Adds dy^T x and the column sums of dy to the gradients in fp32 of those weights and biases that are
   /// trained, and sets d_x = dy W (unrounded under emulation) unless it is undefined. On a CPU with native
   /// short products the product dy^T x of one call is rounded before it is added, because no product with
-  /// fp32 output exists there. \param dy, x rounded
+  /// fp32 output exists there.
+  /// \param dy, x rounded
   void Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const;
 
  private:
@@ -54,7 +57,8 @@ class Linear {
   int64_t in_ = 0, out_ = 0;
 };
 
-/// gradient += dy^T x, as in Linear::Backward. \param gradient fp32 [out, in]
+/// gradient += dy^T x, as in Linear::Backward.
+/// \param gradient fp32 [out, in]
 void AccumulateWeightGradient(const at::Tensor& dy, const at::Tensor& x, at::Tensor gradient);
 
 }  // namespace trainwright

@@ -30,8 +30,11 @@ class LinearCrossEntropy {
  public:
   explicit LinearCrossEntropy(const Numerics& numerics) : numerics_(numerics) {}
 
-  /// Loss alone; waits for a GPU. \param hidden_nd storage type, rounded \param weight_vd the compute copy
-  /// \param labels_n int64 on the host, each in [0, V) or negative: none \param pin as of Upload
+  /// Loss alone; waits for a GPU.
+  /// \param hidden_nd storage type, rounded
+  /// \param weight_vd the compute copy
+  /// \param labels_n int64 on the host, each in [0, V) or negative: none
+  /// \param pin as of Upload
   LossSum Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
                bool pin = true);
   /// Losses, and the gradients of scale * objective: added to d_weight_vd (fp32), unless it is

@@ -51,7 +51,8 @@ struct LoraColumns {
 std::string NameInLayer(const std::string& module);
 /// The matrices of a model's layers: what adapters can stand beside.
 std::vector<size_t> LayerMatrices(const FlatParameters& parameters);
-/// Those that `targets` of LoraOptions names. \throws Error{kUsage} listing the names there are
+/// Those that `targets` of LoraOptions names.
+/// \throws Error{kUsage} listing the names there are
 std::vector<size_t> LoraTargets(const std::string& targets, const FlatParameters& parameters);
 
 class LoraAdapters {
@@ -72,8 +73,10 @@ class LoraAdapters {
   /// Switches dropout on for the passes that follow, or off.
   void set_dropout(const std::optional<DropoutPosition>& position);
 
-  /// Adds the adapters' part to y. \param x, y storage type [N, in], [N, out]
-  /// \param columns of y, in order \param parameters those of the constructor, allocated
+  /// Adds the adapters' part to y.
+  /// \param x, y storage type [N, in], [N, out]
+  /// \param columns of y, in order
+  /// \param parameters those of the constructor, allocated
   void Forward(FlatParameters& parameters, const std::vector<LoraColumns>& columns, const at::Tensor& x,
                at::Tensor& y);
   /// Adds the gradients of A and B, and the adapters' part to d_x unless that is undefined.

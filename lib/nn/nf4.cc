@@ -63,7 +63,8 @@ std::array<float, 256> MakeDynamicMap() {
   return map;
 }
 
-/// Index of the nearest value; of two as near, the smaller. \param book ascending
+/// Index of the nearest value; of two as near, the smaller.
+/// \param book ascending
 template <size_t kSize>
 uint8_t Nearest(std::span<const float, kSize> book, float value) {
   const auto above = std::upper_bound(book.begin(), book.end(), value);

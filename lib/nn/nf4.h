@@ -31,7 +31,8 @@ std::span<const float, 256> DynamicMap();
 class Nf4Tensor {
  public:
   Nf4Tensor() = default;
-  /// Zeros. \param size elements
+  /// Zeros.
+  /// \param size elements
   Nf4Tensor(int64_t size, at::Device device);
   int64_t size() const { return size_; }
   int64_t bytes() const;

@@ -96,8 +96,8 @@ void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
   op.call(values, out);
 }
 
-void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, at::Tensor& exp_avg_sq,
-                      int64_t first, double learning_rate, double beta1, double beta2,
+void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,
+                      at::Tensor& exp_avg_sq, int64_t first, double learning_rate, double beta1, double beta2,
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
                       const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf) {
   static const auto op = Find<decltype(AdamWBf16Moments)>("trainwright::adamw_bf16_moments");
@@ -173,15 +173,17 @@ void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
   *out.mutable_data_ptr<double>() = trainwright::SumOfSquares(values);
 }
 
-void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, at::Tensor& exp_avg_sq,
-                      int64_t first, double learning_rate, double beta1, double beta2,
+void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,
+                      at::Tensor& exp_avg_sq, int64_t first, double learning_rate, double beta1, double beta2,
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
                       const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf) {
-  const auto scalar = [](const at::Tensor& tensor) { return static_cast<double>(*tensor.const_data_ptr<float>()); };
+  const auto scalar = [](const at::Tensor& tensor) {
+    return static_cast<double>(*tensor.const_data_ptr<float>());
+  };
   if (found_inf && scalar(*found_inf) != 0) return;
-  const AdamWCoefficients coefficients = CoefficientsOf(
-      {learning_rate, beta1, beta2, weight_decay, epsilon, static_cast<uint64_t>(key)}, scalar(step),
-      divisor ? scalar(*divisor) : 1.0);
+  const AdamWCoefficients coefficients =
+      CoefficientsOf({learning_rate, beta1, beta2, weight_decay, epsilon, static_cast<uint64_t>(key)},
+                     scalar(step), divisor ? scalar(*divisor) : 1.0);
   const cpu::Bf16MomentsKernel kernel = cpu::BestBf16MomentsKernel();
   const int64_t count = values.numel();
   TRAINWRIGHT_CHECK(gradients.numel() == count && exp_avg.numel() == count && exp_avg_sq.numel() == count);
@@ -190,8 +192,8 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
   auto* first_moment = reinterpret_cast<uint16_t*>(exp_avg.mutable_data_ptr<at::BFloat16>());
   auto* second_moment = reinterpret_cast<uint16_t*>(exp_avg_sq.mutable_data_ptr<at::BFloat16>());
   at::parallel_for(0, count, kRandomBlock, [&](int64_t from, int64_t to) {
-    kernel(coefficients, gradient + from, value + from, first_moment + from, second_moment + from, first + from,
-           to - from);
+    kernel(coefficients, gradient + from, value + from, first_moment + from, second_moment + from,
+           first + from, to - from);
   });
 }
 

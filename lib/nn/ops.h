@@ -40,17 +40,20 @@ void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, dou
                          int64_t precision, bool gradients, at::Tensor& losses_n3);
 /// \param out fp64 [1]
 void SumOfSquares(const at::Tensor& values, at::Tensor& out);
-/// trainwright::FinishStep of step_decision.h. \param state fp64 [kStepStateFields]
+/// trainwright::FinishStep of step_decision.h.
+/// \param state fp64 [kStepStateFields]
 /// \param outputs fp32 [kStepOutputFields]
 void FinishStep(const at::Tensor& sum_of_squares, int64_t step, int64_t labels, double max_norm, bool scaled,
                 at::Tensor& state, at::Tensor& outputs);
-/// Updates elements that lie side by side: see bf16_moments.h. \param values, gradients fp32, and the moments
-/// bf16, of the same elements \param first place of the first of them in the flat buffers \param key of the
-/// run's random bits
-/// \param step fp32 scalar: number of the update \param divisor fp32 scalar, of the gradients; absent: 1
+/// Updates elements that lie side by side: see bf16_moments.h.
+/// \param values, gradients fp32, and the moments bf16, of the same elements
+/// \param first place of the first of them in the flat buffers
+/// \param key of the run's random bits
+/// \param step fp32 scalar: number of the update
+/// \param divisor fp32 scalar, of the gradients; absent: 1
 /// \param found_inf fp32 scalar: 1 changes nothing; absent: 0
-void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, at::Tensor& exp_avg_sq,
-                      int64_t first, double learning_rate, double beta1, double beta2,
+void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,
+                      at::Tensor& exp_avg_sq, int64_t first, double learning_rate, double beta1, double beta2,
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
                       const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf);
 

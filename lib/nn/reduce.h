@@ -7,11 +7,12 @@
 
 namespace trainwright {
 
-/// A sum of squares in fp64 over blocks of a fixed size, added in order. The blocks are those of all values one
-/// behind the other, so it is the same bit for bit however they are cut into parts. Not thread-safe.
+/// A sum of squares in fp64 over blocks of a fixed size, added in order. The blocks are those of all values
+/// one behind the other, so it is the same bit for bit however they are cut into parts. Not thread-safe.
 class SquareSum {
  public:
-  /// Adds the next values. \param values fp32, contiguous
+  /// Adds the next values.
+  /// \param values fp32, contiguous
   void Add(const at::Tensor& values);
   double total() const;
 
@@ -20,7 +21,8 @@ class SquareSum {
   std::vector<float> begun_;  ///< of a block, what is there so far
 };
 
-/// That of values which are there at once. \param values fp32, contiguous
+/// That of values which are there at once.
+/// \param values fp32, contiguous
 double SumOfSquares(const at::Tensor& values);
 
 }  // namespace trainwright

@@ -32,7 +32,8 @@ class RopeTable {
   RopeTable(const RopeParameters& rope, int64_t head_dim, at::Device device = at::kCPU)
       : rope_(rope), head_dim_(head_dim), device_(device) {}
   const RopeParameters& rope() const { return rope_; }
-  /// \param positions_n int64 [N] where the model computes; \param host_positions_n the same on the host
+  /// \param positions_n int64 [N] where the model computes;
+  /// \param host_positions_n the same on the host
   /// \param span_starts [S+1]; positions rise within a span
   RopeRows RowsOf(const at::Tensor& positions_n, const at::Tensor& host_positions_n,
                   const std::vector<int32_t>& span_starts);
@@ -49,7 +50,8 @@ class RopeTable {
 };
 
 /// Rotates query and key heads of packed projections qkv [N, (H+2G) K] in place, and rounds what does not
-/// turn. \param backward turns the other way: the transposed rotation, for gradients
+/// turn.
+/// \param backward turns the other way: the transposed rotation, for gradients
 void ApplyRope(const Numerics& numerics, const RopeRows& rope, const AttentionShape& shape, bool backward,
                at::Tensor& qkv);
 

@@ -10,10 +10,11 @@ namespace trainwright {
 
 struct SpanTable {
   SpanTable() = default;
-  /// On the CPU, as tests and CPU models have it. \param starts [S+1]: span s is rows
-  /// [starts[s], starts[s+1])
+  /// On the CPU, as tests and CPU models have it.
+  /// \param starts [S+1]: span s is rows [starts[s], starts[s+1])
   SpanTable(std::vector<int32_t> starts) : starts(std::move(starts)) {}  // NOLINT: a list of starts is one
-  /// Copies the starts to a GPU. \param pin as of Upload
+  /// Copies the starts to a GPU.
+  /// \param pin as of Upload
   SpanTable(std::vector<int32_t> starts, at::Device device, bool pin = true);
 
   std::vector<int32_t> starts;

@@ -25,7 +25,8 @@ TRAINWRIGHT_HOST_DEVICE inline void UpdateLossScale(bool finite, double* scale, 
   }
 }
 
-/// torch.nn.utils.clip_grad_norm_'s factor. \param max_norm 0: no clipping
+/// torch.nn.utils.clip_grad_norm_'s factor.
+/// \param max_norm 0: no clipping
 TRAINWRIGHT_HOST_DEVICE inline double ClipFactor(double norm, double max_norm) {
   const double factor = max_norm / (norm + 1e-6);
   return max_norm > 0 && factor < 1.0 ? factor : 1.0;
@@ -56,7 +57,8 @@ struct StepOutputs {
 inline constexpr int kStepOutputFields = sizeof(StepOutputs) / sizeof(float);
 
 /// Ends step `step`. After a bad step nothing changes any more: the weights stay those before it.
-/// \param sum_of_squares of the scaled gradients \param scaled whether the loss scale is dynamic (fp16)
+/// \param sum_of_squares of the scaled gradients
+/// \param scaled whether the loss scale is dynamic (fp16)
 TRAINWRIGHT_HOST_DEVICE inline void FinishStep(double sum_of_squares, double step, double labels,
                                                double max_norm, bool scaled, StepState* state,
                                                StepOutputs* outputs) {

@@ -10,8 +10,9 @@
 namespace trainwright {
 
 /// As PackedAttention. A span that is longer than the shape's window is computed by math under the backends
-/// that know no windows, efficient and cudnn. \param backend resolved: not kAuto \param qkv any device that
-/// has the backend
+/// that know no windows, efficient and cudnn.
+/// \param backend resolved: not kAuto
+/// \param qkv any device that has the backend
 void TorchAttention(AttentionBackend backend, const AttentionShape& shape, const at::Tensor& qkv,
                     const SpanTable& spans, at::Tensor& out_nhk, at::Tensor& lse_hn);
 
@@ -25,7 +26,8 @@ void TorchAttentionBackward(AttentionBackend backend, const AttentionShape& shap
 /// and their scratch. An estimate: of flash what FlashAttention 2 allocates in its backward pass
 /// (mha_varlen_bwd, without deterministic algorithms), of the others the backward pass of the longest span
 /// without the workspaces of the libraries, which only a GPU tells.
-/// \param backend resolved; kAuto, our own on a CPU: 0 \param dtype of qkv
+/// \param backend resolved; kAuto, our own on a CPU: 0
+/// \param dtype of qkv
 int64_t AttentionWorkspaceBytes(AttentionBackend backend, const AttentionShape& shape, at::ScalarType dtype,
                                 const SpanTable& spans);
 

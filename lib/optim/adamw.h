@@ -26,12 +26,14 @@ struct AdamWOptions {
 
 class AdamW {
  public:
-  /// \param parameters allocated; outlives the optimizer \param seed of the rounding of bf16 moments, which
-  /// is a function of it, the number of the update and the place in the flat buffers
+  /// \param parameters allocated; outlives the optimizer
+  /// \param seed of the rounding of bf16 moments, which is a function of it, the number of the update and the
+  ///     place in the flat buffers
   AdamW(FlatParameters* parameters, const AdamWOptions& options, uint64_t seed = 0);
   /// One update from the parameters' gradients, then refreshes the compute copy.
   /// \param beta1 of this step, for schedules that cycle it; bias correction takes it as constant, as
-  /// PyTorch's \param factor the gradients are multiplied by it first: see ClipResult
+  ///     PyTorch's
+  /// \param factor the gradients are multiplied by it first: see ClipResult
   /// \throws Error{kIo} where gradients are offloaded
   void Step(double learning_rate, double beta1, double factor = 1.0);
   /// What a step on the device reads there, fp32 scalars: the gradients are divided by `divisor`; nothing

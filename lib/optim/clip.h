@@ -1,5 +1,5 @@
-/// Norm, unscaling and clipping of a model's gradients: what is decided from one pass over them. The optimizer
-/// applies it in its own pass.
+/// Norm, unscaling and clipping of a model's gradients: what is decided from one pass over them. The
+/// optimizer applies it in its own pass.
 #pragma once
 
 #include "lib/nn/flat_parameters.h"
@@ -7,7 +7,8 @@
 namespace trainwright {
 
 /// Euclidean norm, summed in fp64 in an order that depends on the size alone; not finite when an element is
-/// not. \throws Error{kIo} where gradients are offloaded
+/// not.
+/// \throws Error{kIo} where gradients are offloaded
 double GradientNorm(FlatParameters* parameters);
 
 struct ClipResult {

@@ -19,7 +19,8 @@ namespace trainwright {
 class DeviceStep {
  public:
   explicit DeviceStep(at::Device device);
-  /// What a step's gradients are multiplied by, the present loss scale included. \param labels of the step
+  /// What a step's gradients are multiplied by, the present loss scale included.
+  /// \param labels of the step
   GradientScale Scale(int64_t labels) const;
   /// Adds a micro-batch's losses to the running step's.
   void AddLoss(const LossSum& sum);
@@ -32,8 +33,8 @@ class DeviceStep {
   void Set(const LossScaler::State& scaler, int64_t updates);
 
  private:
-  at::Tensor state_, outputs_;           ///< fp64 [kStepStateFields], fp32 [kStepOutputFields]
-  at::Tensor squares_, part_squares_;    ///< fp64 [1]: of all gradients, of a part
+  at::Tensor state_, outputs_;         ///< fp64 [kStepStateFields], fp32 [kStepOutputFields]
+  at::Tensor squares_, part_squares_;  ///< fp64 [1]: of all gradients, of a part
 };
 
 }  // namespace trainwright

@@ -8,7 +8,8 @@ namespace trainwright {
 
 enum class ScheduleKind { kConstant, kLinear, kCosine, kWsd, kOneCycle };
 
-/// "constant", "linear", "cosine", "wsd", "one-cycle". \throws Error{kUsage} naming `flag`
+/// "constant", "linear", "cosine", "wsd", "one-cycle".
+/// \throws Error{kUsage} naming `flag`
 ScheduleKind ParseScheduleKind(const std::string& name, const std::string& flag);
 std::string ScheduleKindName(ScheduleKind kind);
 

@@ -32,9 +32,9 @@ struct AttentionAnswer {
   std::string reason;  ///< of a refusal: the rule, or torch's words
 };
 
-/// All types, masks and backends with the sizes of heads that models have. \param tries whether to run those
-/// that the rules take; of a device that is not here only the rules can be told (torch's meta device stands
-/// for a GPU)
+/// All types, masks and backends with the sizes of heads that models have.
+/// \param tries whether to run those that the rules take; of a device that is not here only the rules can be
+///     told (torch's meta device stands for a GPU)
 std::vector<AttentionAnswer> AskAttention(c10::Device device, bool tries);
 
 nlohmann::ordered_json EncodeAttentionAnswer(const AttentionAnswer& answer);

@@ -30,7 +30,7 @@ struct BatchRequest {
   ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
   OffloadChoice offload = {};
   std::string offload_folder;  ///< of a CPU's
-  double flops_per_s = 0;    ///< of the device's products, to tell beforehand what takes too long; 0: unknown
+  double flops_per_s = 0;  ///< of the device's products, to tell beforehand what takes too long; 0: unknown
 };
 
 struct BatchPoint {

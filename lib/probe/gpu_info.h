@@ -56,7 +56,8 @@ class GpuManagement {
   virtual std::vector<GpuInfo> Gpus() = 0;
 };
 
-/// \param library a name for the loader \returns null with the reason in `problem` where it cannot be used
+/// \param library a name for the loader
+/// \returns null with the reason in `problem` where it cannot be used
 std::unique_ptr<GpuManagement> OpenNvml(std::string* problem,
                                         const std::string& library = "libnvidia-ml.so.1");
 

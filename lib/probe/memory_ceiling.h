@@ -14,7 +14,8 @@ struct MemoryBudget {
 };
 
 /// The size that fits a machine: four times its last cache, within [32, 256] MiB and a sixteenth of the
-/// memory that is left. \param available_bytes 0: unknown
+/// memory that is left.
+/// \param available_bytes 0: unknown
 int64_t MemoryArrayBytes(int64_t last_level_cache_bytes, int64_t available_bytes);
 
 /// memory_copy (memcpy), memory_read (a sum) and memory_triad (a = b + s c). Bytes are counted as STREAM

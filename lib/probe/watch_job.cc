@@ -93,7 +93,8 @@ std::string FormatWatchSample(const std::string& time, const HostLoad& host,
                   Number(gpu.temperature_c, " C"), Number(gpu.sm_clock_mhz, " MHz"), "-", "-"});
     for (const GpuProcess& process : gpu.processes.value_or(std::vector<GpuProcess>{})) {
       table.AddRow({"  process " + std::to_string(process.pid) + " " + process.name.value_or(""),
-                    Number(process.utilization_percent, " %"), Bytes(process.memory_bytes), "-", "-", "-", "-", "-", "-"});
+                    Number(process.utilization_percent, " %"), Bytes(process.memory_bytes), "-", "-", "-",
+                    "-", "-", "-"});
     }
   }
   return time + "  load " + Number(host.load_1min, 2) + "\n" + table.ToString();

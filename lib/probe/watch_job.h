@@ -21,8 +21,9 @@ struct WatchOptions {
 };
 
 /// Samples at the beginning and then on the beat: a late one does not shift those behind it. Ends early when
-/// every watched process has. \param management null: no GPU is shown \returns the exit status: 0, or 128 and
-/// the signal that ended it, with the last line whole
+/// every watched process has.
+/// \param management null: no GPU is shown
+/// \returns the exit status: 0, or 128 and the signal that ended it, with the last line whole
 int RunWatch(const WatchOptions& options, GpuManagement* management, ByteSink* out);
 
 /// {"schema":"trainwright.gpu-probe.watch/1", ...}

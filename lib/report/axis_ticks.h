@@ -13,11 +13,15 @@ struct AxisTicks {
 };
 
 /// Multiples of 1, 2 or 5 times a power of ten, as many as fit, at least one where the range holds one.
-/// \param high > low   \param max_ticks >= 2   \param whole whether only whole numbers may be ticks
+/// \param high > low
+/// \param max_ticks >= 2
+/// \param whole whether only whole numbers may be ticks
 AxisTicks LinearTicks(double low, double high, int max_ticks, bool whole = false);
 
 /// 1, 2 and 5 times powers of ten, or powers of ten alone where those would be too many.
-/// \param low > 0   \param high > low   \param max_ticks >= 2
+/// \param low > 0
+/// \param high > low
+/// \param max_ticks >= 2
 AxisTicks LogTicks(double low, double high, int max_ticks);
 
 }  // namespace trainwright

@@ -15,15 +15,18 @@ namespace trainwright {
 class JsonLinesWriter {
  public:
   /// Opens `path` for appending, and first cuts off a last line without its end, which a killed writer may
-  /// leave. \throws Error{kIo}
+  /// leave.
+  /// \throws Error{kIo}
   explicit JsonLinesWriter(const std::string& path);
   ~JsonLinesWriter();
   JsonLinesWriter(const JsonLinesWriter&) = delete;
   JsonLinesWriter& operator=(const JsonLinesWriter&) = delete;
 
-  /// Appends one line; it survives the death of this process, not of the machine. \throws Error{kIo}
+  /// Appends one line; it survives the death of this process, not of the machine.
+  /// \throws Error{kIo}
   void Write(const nlohmann::ordered_json& object);
-  /// Makes the lines so far survive a power loss. \throws Error{kIo}
+  /// Makes the lines so far survive a power loss.
+  /// \throws Error{kIo}
   void Sync();
   const std::string& path() const { return path_; }
   /// How many bytes of a torn last line were cut off on opening.

@@ -15,13 +15,15 @@ enum class ProgressMode { kAuto, kAlways, kNever };
 
 class Progress {
  public:
-  /// \param total units of work, 0 when unknown (a counter is drawn instead of a bar)   \param unit "tokens",
-  /// "bytes" \param plain_lines whether to log a line every 60 s where no bar is drawn
+  /// \param total units of work, 0 when unknown (a counter is drawn instead of a bar)
+  /// \param unit "tokens", "bytes"
+  /// \param plain_lines whether to log a line every 60 s where no bar is drawn
   Progress(ProgressMode mode, std::string label, uint64_t total, std::string unit, bool plain_lines = false);
   ~Progress();  ///< clears the bar
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
-  /// \param done units so far; the rate counts from the first call   \param note short text behind the rate, "loss 3.21"
+  /// \param done units so far; the rate counts from the first call
+  /// \param note short text behind the rate, "loss 3.21"
   void Update(uint64_t done, const std::string& note = "");
   /// Whether a bar is drawn.
   bool active() const;

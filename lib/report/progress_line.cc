@@ -17,7 +17,8 @@ std::string Quantity(uint64_t amount, const std::string& unit) {
 std::string Rate(const ProgressState& state) {
   if (state.unit == "bytes") return FormatBytes(static_cast<uint64_t>(state.rate_per_s)) + "/s";
   if (state.rate_per_s >= 1) return FormatCount(state.rate_per_s) + "/s";
-  const std::string one = state.unit.ends_with('s') ? state.unit.substr(0, state.unit.size() - 1) : state.unit;
+  const std::string one =
+      state.unit.ends_with('s') ? state.unit.substr(0, state.unit.size() - 1) : state.unit;
   return FormatDuration(1 / state.rate_per_s) + "/" + one;
 }
 

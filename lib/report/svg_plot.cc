@@ -69,8 +69,8 @@ std::string Px(double value) {
 
 std::string Text(std::string_view style, double x, double y, std::string_view anchor, std::string_view text) {
   return "<text class=\"" + std::string(style) + "\" x=\"" + Px(x) + "\" y=\"" + Px(y) + "\"" +
-         (anchor == "start" ? "" : " text-anchor=\"" + std::string(anchor) + "\"") + ">" + EscapeMarkup(text) +
-         "</text>\n";
+         (anchor == "start" ? "" : " text-anchor=\"" + std::string(anchor) + "\"") + ">" +
+         EscapeMarkup(text) + "</text>\n";
 }
 
 std::string Line(std::string_view style, double x1, double y1, double x2, double y2) {
@@ -146,9 +146,12 @@ struct Frame {
 
 const char* ClassOf(SeriesStyle style) {
   switch (style) {
-    case SeriesStyle::kFaint: return "faint";
-    case SeriesStyle::kPoints: return "points";
-    default: return "line";
+    case SeriesStyle::kFaint:
+      return "faint";
+    case SeriesStyle::kPoints:
+      return "points";
+    default:
+      return "line";
   }
 }
 
@@ -191,8 +194,7 @@ std::string RenderPanel(const PlotFigure& figure, const PlotPanel& panel, const 
   const Scale x = {figure.x_low, figure.x_high, frame.left, frame.right};
   const Scale y = VerticalScale(panel, frame.top, frame.bottom);
   const int y_count = std::max(2, static_cast<int>((frame.bottom - frame.top) / kTickHeight));
-  const AxisTicks y_ticks =
-      y.log ? LogTicks(y.low, y.high, y_count) : LinearTicks(y.low, y.high, y_count);
+  const AxisTicks y_ticks = y.log ? LogTicks(y.low, y.high, y_count) : LinearTicks(y.low, y.high, y_count);
   const int x_count = static_cast<int>((frame.right - frame.left) / (first ? kFirstLabelWidth : kLabelWidth));
   const AxisTicks x_ticks = LinearTicks(figure.x_low, figure.x_high, x_count, /*whole=*/true);
 
@@ -275,9 +277,9 @@ std::string RenderSvg(const PlotFigure& figure) {
   const std::string page_height = Px(top + kPageMargin - 8);
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" + Px(kPageWidth) + "\" height=\"" +
          page_height + "\" viewBox=\"0 0 " + Px(kPageWidth) + " " + page_height +
-         "\" role=\"img\">\n<title>" +
-         EscapeMarkup(figure.title) + "</title>\n" + kStyle + "<rect class=\"page\" width=\"" + Px(kPageWidth) +
-         "\" height=\"" + page_height + "\"/>\n" + body + "</svg>\n";
+         "\" role=\"img\">\n<title>" + EscapeMarkup(figure.title) + "</title>\n" + kStyle +
+         "<rect class=\"page\" width=\"" + Px(kPageWidth) + "\" height=\"" + page_height + "\"/>\n" + body +
+         "</svg>\n";
 }
 
 }  // namespace trainwright

@@ -39,7 +39,8 @@ bool IsStrictlyValidAnswer(double answer, double gold);
 struct WilsonInterval {
   double low = 0, high = 1;
 };
-/// \param z quantile of the normal distribution; the default is that of 95 %   \returns [0, 1] when n is 0
+/// \param z quantile of the normal distribution; the default is that of 95 %
+/// \returns [0, 1] when n is 0
 WilsonInterval WilsonIntervalOf(uint64_t successes, uint64_t n, double z = 1.959963984540054);
 
 }  // namespace trainwright

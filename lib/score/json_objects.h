@@ -18,12 +18,14 @@ struct JsonPlace {
   }
 };
 
-/// Calls `use` with every line that is not blank. \param path "-" is standard input
+/// Calls `use` with every line that is not blank.
+/// \param path "-" is standard input
 /// \throws Error{kBadInput} on a line that is no object, Error{kIo, kInterrupted, kTerminated}
 void ForEachJsonObject(const std::string& path,
                        const std::function<void(const nlohmann::json&, const JsonPlace&)>& use);
 
-/// The first of these members that the object has. \throws Error{kBadInput} when it has none
+/// The first of these members that the object has.
+/// \throws Error{kBadInput} when it has none
 const nlohmann::json& MemberOf(const nlohmann::json& object, std::initializer_list<const char*> names,
                                const JsonPlace& place);
 /// The same, and it must be a string.

@@ -35,8 +35,9 @@ class SampleFilter {
   /// what ReadGoldAnswers throws
   explicit SampleFilter(const SampleFilterOptions& options);
 
-  /// Whether to keep a sample. Those of one prompt come one after another. \param prompt_number tells prompts
-  /// apart \throws Error{kBadInput} on a prompt that has no gold answer
+  /// Whether to keep a sample. Those of one prompt come one after another.
+  /// \param prompt_number tells prompts apart
+  /// \throws Error{kBadInput} on a prompt that has no gold answer
   bool Keep(uint64_t prompt_number, const std::string& prompt, const std::string& text);
 
   struct Counts {

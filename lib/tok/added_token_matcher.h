@@ -19,7 +19,6 @@ class AddedTokenMatcher {
   /// \param tokens those whose `normalized` is `normalized` are looked for; they outlive the matcher
   AddedTokenMatcher(const std::vector<AddedToken>& tokens, bool normalized);
 
-
   /// A part of a text: an added token with what it strips, or text between.
   struct Part {
     size_t begin = 0, end = 0;

@@ -23,7 +23,8 @@ struct AsciiBlock {
 /// Reads AsciiBlock::kBytes bytes.
 using ReadAsciiBlockFunction = AsciiBlock (*)(const char* bytes);
 
-/// The version that looks at byte after byte, then those for vectors that this processor supports, the fastest last.
+/// The version that looks at byte after byte, then those for vectors that this processor supports, the
+/// fastest last.
 std::span<const ReadAsciiBlockFunction> SupportedReadAsciiBlocks();
 
 }  // namespace trainwright

@@ -1,7 +1,7 @@
 /// The cuts of pretokens.h where text is ASCII, 64 bytes at a time and without a branch for each byte.
 ///
-/// Each function finds where pieces begin from runs of one kind of byte. `run & ~(run << 1)` are the first bits of runs;
-/// `run + first` carries a bit from the beginning of a run to the byte behind it.
+/// Each function finds where pieces begin from runs of one kind of byte. `run & ~(run << 1)` are the first
+/// bits of runs; `run + first` carries a bit from the beginning of a run to the byte behind it.
 #pragma once
 
 #include <bit>
@@ -32,7 +32,8 @@ inline size_t ContractionSize(const char* at, bool any_case) {
   return two ? 3 : 0;
 }
 
-/// Gives the contractions among pieces their own ends. \param begins of pieces, as if there were none
+/// Gives the contractions among pieces their own ends.
+/// \param begins of pieces, as if there were none
 template <bool any_case>
 inline uint64_t WithContractions(uint64_t begins, uint64_t apostrophes, int known_size, const char* bytes) {
   for (uint64_t marks = apostrophes & begins; marks != 0; marks &= marks - 1) {
@@ -48,7 +49,8 @@ inline uint64_t WithContractions(uint64_t begins, uint64_t apostrophes, int know
 
 inline uint64_t Gpt2PieceBegins(const AsciiBlock& block, int known_size, const char* bytes) {
   const uint64_t known = ~uint64_t{0} >> (64 - known_size);
-  // A blank before a run is part of its piece. The last of several spaces is a piece of its own or begins the next.
+  // A blank before a run is part of its piece. The last of several spaces is a piece of its own or begins the
+  // next.
   const uint64_t words =
       (RunBegins(block.letters) | RunBegins(block.digits) | RunBegins(block.others)) & ~(block.blanks << 1);
   const uint64_t last_spaces = block.spaces & ~(block.spaces >> 1) & (known >> 1);
@@ -97,8 +99,9 @@ inline uint64_t Llama3PieceBegins(const AsciiBlock& block, int known_size, const
 
 }  // namespace ascii
 
-/// The ends of pieces within the 64 bytes of `block`, which begins with a piece: bit i tells that one ends before
-/// byte i. Ends that depend on what is not ASCII or not among these bytes are left out, and all behind them.
+/// The ends of pieces within the 64 bytes of `block`, which begins with a piece: bit i tells that one ends
+/// before byte i. Ends that depend on what is not ASCII or not among these bytes are left out, and all behind
+/// them.
 template <CutRule rule>
 inline uint64_t AsciiPieceEnds(const AsciiBlock& block, const char* bytes) {
   const int known_size = ascii::KnownSize(block);
@@ -107,8 +110,9 @@ inline uint64_t AsciiPieceEnds(const AsciiBlock& block, const char* bytes) {
   if constexpr (rule == CutRule::kGpt2) {
     begins = ascii::Gpt2PieceBegins(block, known_size, bytes);
   } else {
-    // The rules differ in white space at the end of a text only, and nothing is said of white space that may be there.
-    begins = ascii::Llama3PieceBegins<rule == CutRule::kQwen2 ? 1 : 3>(block, known_size, bytes);
+    // The rules differ in white space at the end of a text only, and nothing is said of white space that may
+    // be there.
+    begins = ascii::Llama3PieceBegins < rule == CutRule::kQwen2 ? 1 : 3 > (block, known_size, bytes);
   }
   return begins & ~uint64_t{1};
 }

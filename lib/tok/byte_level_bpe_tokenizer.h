@@ -27,18 +27,22 @@ class ByteLevelBpeTokenizer final : public Tokenizer {
  public:
   static constexpr size_t kMemoBytes = 64 << 20;
 
-  /// \param content the bytes of a tokenizer.json file   \param name for messages
+  /// \param content the bytes of a tokenizer.json file
+  /// \param name for messages
   /// \throws Error{kBadInput} as ParseTokenizerJson
   ByteLevelBpeTokenizer(std::string content, const std::string& name);
-  /// \param kind of the identity   \param content the bytes of the file that `parsed` was read from
+  /// \param kind of the identity
+  /// \param content the bytes of the file that `parsed` was read from
   ByteLevelBpeTokenizer(std::string kind, std::string content, TokenizerJson parsed);
   ~ByteLevelBpeTokenizer() override;
 
   /// The file says less than its neighbour tokenizer_config.json about which tokens begin and end a text.
   /// Ids of tokens that are not in the vocabulary become kNoId.
-  /// \param config the text of tokenizer_config.json   \throws Error{kBadInput} when it is malformed
+  /// \param config the text of tokenizer_config.json
+  /// \throws Error{kBadInput} when it is malformed
   void TakeSpecialIds(std::string_view config, const std::string& name);
-  /// As recorded with a stream. \returns false when one is not in the vocabulary
+  /// As recorded with a stream.
+  /// \returns false when one is not in the vocabulary
   bool TakeSpecialIds(const TokenizerIdentity& recorded);
 
   void Encode(std::string_view text, std::vector<uint32_t>* ids) const override;

@@ -1,11 +1,10 @@
 /// Byte-pair encoding of one piece of text: its symbols (bytes, or characters), merged pair by pair in the
 /// order of the merges' ranks.
 ///
-/// Immutable after construction and thread-safe. Any number of symbols is merged in O(n log n), with some 40 bytes of
-/// memory for each of more than 48. \throws Error{kInterrupted, kTerminated} from long merges, after a stop signal
-/// \source Sennrich et al. 2016, section 3.2; ties are broken leftmost, as Hugging Face tokenizers and
-/// SentencePiece
-///   do
+/// Immutable after construction and thread-safe. Any number of symbols is merged in O(n log n), with some 40
+/// bytes of memory for each of more than 48.
+/// \throws Error{kInterrupted, kTerminated} from long merges, after a stop signal \source Sennrich et al.
+///     2016, section 3.2; ties are broken leftmost, as Hugging Face tokenizers and SentencePiece do
 #pragma once
 
 #include <array>
@@ -29,8 +28,9 @@ class BytePairMerges {
   static constexpr size_t kMaxMerges = (1 << 24) - 1;
 
   /// \param byte_ids the symbol that stands for each byte; kNoId when the vocabulary has none: the byte is
-  /// dropped \param merges   fewer than kMaxMerges, of ranks below kMaxMerges; of two of the same pair the
-  /// latter counts
+  ///     dropped
+  /// \param merges fewer than kMaxMerges, of ranks below kMaxMerges; of two of the same pair the latter
+  ///     counts
   BytePairMerges(const std::array<uint32_t, 256>& byte_ids, const std::vector<BytePairMerge>& merges);
 
   /// What Encode works in; any content, kept from call to call to save allocations.

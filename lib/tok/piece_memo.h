@@ -46,7 +46,8 @@ class PieceMemo {
   void Prefetch(const Key& key) const { __builtin_prefetch(&slots_[key.hash >> shift_]); }
 
   /// Writes the ids of a piece of up to 15 bytes that has up to kInline of them, and then anything: kWritten
-  /// in all. \returns how many there are; 0 when Find must say
+  /// in all.
+  /// \returns how many there are; 0 when Find must say
   size_t FindShort(const Key& key, uint32_t* ids) const {
     const size_t mask = slots_.size() - 1;
     size_t at = key.hash >> shift_;

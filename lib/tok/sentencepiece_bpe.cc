@@ -1,5 +1,5 @@
-#include "lib/base/signals.h"
 #include "lib/tok/sentencepiece_bpe.h"
+#include "lib/base/signals.h"
 
 #include <algorithm>
 #include <bit>

@@ -20,7 +20,9 @@ struct Field {
   std::string_view content;
 
   /// A field of a known number and another wire type is an unknown one, which is passed over.
-  bool Is(uint64_t wanted_number, Wire wanted_wire) const { return number == wanted_number && wire == wanted_wire; }
+  bool Is(uint64_t wanted_number, Wire wanted_wire) const {
+    return number == wanted_number && wire == wanted_wire;
+  }
   /// protobuf reads an enum as 32 bits.
   int32_t enumerator() const { return static_cast<int32_t>(varint); }
 };
@@ -70,7 +72,8 @@ bool ReadPiece(std::string_view message, SentencePieceModel* model) {
   FieldReader reader(message);
   while (const auto field = reader.Next()) {
     if (field->Is(1, Wire::kContent)) piece.text = field->content;
-    if (field->Is(2, Wire::kFixed32)) piece.score = std::bit_cast<float>(static_cast<uint32_t>(field->varint));
+    if (field->Is(2, Wire::kFixed32))
+      piece.score = std::bit_cast<float>(static_cast<uint32_t>(field->varint));
     // The library passes over types that it does not know.
     const int32_t type = field->enumerator();
     const bool known_type = type >= 1 && type <= static_cast<int32_t>(PieceType::kByte);

@@ -34,7 +34,8 @@ struct SentencePieceModel {
   bool escape_whitespaces = true;
 };
 
-/// Reads a serialized ModelProto. \returns false when it is none, and why in `problem`
+/// Reads a serialized ModelProto.
+/// \returns false when it is none, and why in `problem`
 bool ParseSentencePieceModel(std::string_view serialized, SentencePieceModel* model, std::string* problem);
 
 }  // namespace trainwright

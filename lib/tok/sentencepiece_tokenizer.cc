@@ -33,7 +33,8 @@ void EncodeByLibrary(const SentencePieceProcessor& processor, std::string_view t
   std::vector<int> part;
   const auto status = processor.Encode(text, &part);
   if (!status.ok()) {
-    throw Error(ErrorCode::kBadInput, "the SentencePiece model", "cannot encode a text: " + status.ToString(), "",
+    throw Error(ErrorCode::kBadInput, "the SentencePiece model", "cannot encode a text: " + status.ToString(),
+                "",
                 "its pieces contradict each other, as where a control piece is a letter: get the model anew");
   }
   ids->insert(ids->end(), part.begin(), part.end());
@@ -58,7 +59,8 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string serialized_model, con
   }
   whole_ = LoadProcessor(serialized_model, name);
   if (model_.pieces.size() != static_cast<size_t>(whole_->GetPieceSize())) {
-    throw Error(ErrorCode::kBadInput, name, "is a damaged SentencePiece model: its pieces cannot be counted for certain", "",
+    throw Error(ErrorCode::kBadInput, name,
+                "is a damaged SentencePiece model: its pieces cannot be counted for certain", "",
                 "get the model anew");
   }
   if (encoder == Encoder::kFastest) bpe_ = SentencePieceBpe::Make(model_, &library_reason_);

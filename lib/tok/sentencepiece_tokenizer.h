@@ -22,7 +22,8 @@ class SentencePieceTokenizer final : public Tokenizer {
  public:
   enum class Encoder { kFastest, kLibrary };
 
-  /// \param serialized_model the bytes of a .model file   \param name for messages
+  /// \param serialized_model the bytes of a .model file
+  /// \param name for messages
   /// \throws Error{kBadInput} when they are no SentencePiece model
   SentencePieceTokenizer(std::string serialized_model, const std::string& name,
                          Encoder encoder = Encoder::kFastest);

@@ -28,8 +28,8 @@ bool LooksLikeTiktoken(std::string_view content);
 TiktokenVocabulary KnownTiktokenVocabulary(std::string_view content, const std::string& name);
 
 /// A vocabulary as a tokenizer.json would describe it, could it say that all ways to make a token have one
-/// rank. Special tokens are never found in text, as by encode_ordinary. \throws Error{kBadInput} when the
-/// file is malformed
+/// rank. Special tokens are never found in text, as by encode_ordinary.
+/// \throws Error{kBadInput} when the file is malformed
 TokenizerJson ParseTiktoken(std::string_view content, const TiktokenVocabulary& vocabulary,
                             const std::string& name);
 

@@ -26,8 +26,8 @@ std::string ModelFileOf(const std::string& spec) {
   if (fs::exists(json, ignored)) return json.string();
   const fs::path tiktoken = fs::path(spec) / "tokenizer.tiktoken";
   if (fs::exists(tiktoken, ignored)) return tiktoken.string();
-  throw Error(ErrorCode::kBadInput, spec, "this folder has no tokenizer.model, tokenizer.json or tokenizer.tiktoken", "",
-              kTokenizerHint);
+  throw Error(ErrorCode::kBadInput, spec,
+              "this folder has no tokenizer.model, tokenizer.json or tokenizer.tiktoken", "", kTokenizerHint);
 }
 
 bool LooksLikeJson(std::string_view content) {
@@ -61,7 +61,8 @@ std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& spec) {
   const std::vector<uint8_t> content = ReadWholeFile(path, kMaxModelBytes);
   if (content.empty()) throw Error(ErrorCode::kBadInput, path, "is empty", "", kTokenizerHint);
   // The first byte of a model is a line feed, and its second may be '{'.
-  if (!path.ends_with(".model") && LooksLikeJson(AsText(content))) return LoadTokenizerJson(path, std::string(AsText(content)));
+  if (!path.ends_with(".model") && LooksLikeJson(AsText(content)))
+    return LoadTokenizerJson(path, std::string(AsText(content)));
   if (path.ends_with(".tiktoken") || LooksLikeTiktoken(AsText(content))) {
     return TiktokenTokenizer(std::string(AsText(content)), path);
   }

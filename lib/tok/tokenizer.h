@@ -47,7 +47,8 @@ class Tokenizer {
 
 /// What messages tell who gave something else.
 inline constexpr char kTokenizerHint[] =
-    "--tokenizer takes a SentencePiece .model file, a tokenizer.json file of a byte-level BPE tokenizer (GPT-2, GPT-NeoX, "
+    "--tokenizer takes a SentencePiece .model file, a tokenizer.json file of a byte-level BPE tokenizer "
+    "(GPT-2, GPT-NeoX, "
     "Llama 3, Qwen2, SmolLM2), a .tiktoken file, a folder that holds tokenizer.model, tokenizer.json or "
     "tokenizer.tiktoken, or \"bytes\"";
 
@@ -57,8 +58,8 @@ inline bool LooksLikeMark(std::string_view text) {
          ((text.front() == '<' && text.back() == '>') || (text.front() == '[' && text.back() == ']'));
 }
 
-/// \param spec "bytes", or the path of a SentencePiece .model file, of a tokenizer.json file, of a .tiktoken file, or of
-/// a folder that holds one of them; tokenizer.model comes first
+/// \param spec "bytes", or the path of a SentencePiece .model file, of a tokenizer.json file, of a .tiktoken
+///     file, or of a folder that holds one of them; tokenizer.model comes first
 /// \throws Error{kIo} when it cannot be read, Error{kBadInput} when it is no tokenizer this build knows
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& spec);
 

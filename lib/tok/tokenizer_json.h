@@ -50,7 +50,8 @@ struct TokenizerJson {
   uint32_t bos_id = kNoId, eos_id = kNoId, pad_id = kNoId, unk_id = kNoId;
 };
 
-/// \param content the bytes of the file   \param name for messages
+/// \param content the bytes of the file
+/// \param name for messages
 /// \throws Error{kBadInput} when it is malformed, or is a tokenizer that this build does not encode exactly
 TokenizerJson ParseTokenizerJson(std::string_view content, const std::string& name);
 

@@ -22,7 +22,8 @@ enum CharacterClass : uint8_t {
 const uint8_t* CharacterClasses();
 
 /// `text` in Unicode normalisation form C. Bytes that are not UTF-8 stay as they are, and nothing composes
-/// across them. \returns false, and leaves `normalized` alone, when `text` is in that form already
+/// across them.
+/// \returns false, and leaves `normalized` alone, when `text` is in that form already
 bool NormalizeNfc(std::string_view text, std::string* normalized);
 
 }  // namespace trainwright

@@ -29,7 +29,8 @@ size_t FindInvalidUtf8(std::string_view text);
 /// `text` with one U+FFFD in the place of each bad byte; counts them in `replaced` unless that is null.
 std::string ReplaceInvalidUtf8(std::string_view text, uint64_t* replaced = nullptr);
 
-/// The beginning of a text between quotation marks, for messages: control characters and bad bytes are replaced.
+/// The beginning of a text between quotation marks, for messages: control characters and bad bytes are
+/// replaced.
 std::string Quoted(std::string_view text);
 
 /// Unicode characters of valid UTF-8; of other bytes, those that do not continue a character.

@@ -7,7 +7,8 @@
 
 namespace trainwright {
 
-/// Of a copy of a model's fp32 weights and AdamW's two moments. \param elements of the flat parameters
+/// Of a copy of a model's fp32 weights and AdamW's two moments.
+/// \param elements of the flat parameters
 /// \param moments_bytes of both moments
 int64_t SnapshotBytes(int64_t elements, int64_t moments_bytes);
 

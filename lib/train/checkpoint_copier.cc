@@ -54,7 +54,8 @@ class HashingSink final : public ByteSink {
   uint64_t size_bytes_ = 0;
 };
 
-/// Passes a file on in pieces. Unlike a ByteSource it does not stop at a signal: the copy is what is waited for.
+/// Passes a file on in pieces. Unlike a ByteSource it does not stop at a signal: the copy is what is waited
+/// for.
 void ReadInPieces(const std::string& path, ByteSink* sink) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw SystemError(path, "open", errno);
@@ -130,7 +131,8 @@ struct FileOfCopy {
   std::string sha256;  ///< of the source
 };
 
-std::vector<FileOfCopy> FilesOf(const std::string& checkpoint, const nlohmann::json& metadata, bool compress) {
+std::vector<FileOfCopy> FilesOf(const std::string& checkpoint, const nlohmann::json& metadata,
+                                bool compress) {
   std::vector<FileOfCopy> files;
   for (const auto& [name, entry] : metadata["files"].items()) {
     FileOfCopy file{.source = checkpoint + "/" + name, .name = name};
@@ -155,7 +157,8 @@ std::vector<FileOfCopy> FilesOf(const std::string& checkpoint, const nlohmann::j
 }
 
 /// Whether a folder holds what the checkpoint does, whenever either was written.
-bool HoldsTheSame(const std::string& copy, const nlohmann::json& metadata, const std::vector<FileOfCopy>& files) {
+bool HoldsTheSame(const std::string& copy, const nlohmann::json& metadata,
+                  const std::vector<FileOfCopy>& files) {
   try {
     if (ReadMetadata(copy)["files"] != metadata["files"]) return false;
     for (const FileOfCopy& file : files) {
@@ -186,8 +189,7 @@ uint64_t CopyIntoFolder(const std::string& checkpoint, const CopySettings& setti
   if (error) throw SystemError(settings.folder, "create the folder", error.value());
   RemoveStaleTemporaries(settings.folder, "step-");
   const std::string name = fs::path(checkpoint).filename().string();
-  const std::string copy =
-      settings.folder + "/" + (settings.compress ? CompressedFolderName(name) : name);
+  const std::string copy = settings.folder + "/" + (settings.compress ? CompressedFolderName(name) : name);
   if (fs::equivalent(checkpoint, copy, error) && !error) {
     throw Error(ErrorCode::kUsage, copy, "is the checkpoint itself", "", "choose another place by --copy-to");
   }
@@ -242,7 +244,8 @@ void RunCopyCommand(const std::string& checkpoint, const CopySettings& settings)
   const size_t last_line = said.rfind('\n');
   if (last_line != std::string::npos) said.erase(0, last_line + 1);
   throw Error(ErrorCode::kIo, "--copy-command",
-              "ended with status " + std::to_string(run.exit_status) + (said.empty() ? "" : ": " + said), path);
+              "ended with status " + std::to_string(run.exit_status) + (said.empty() ? "" : ": " + said),
+              path);
 }
 
 }  // namespace
@@ -271,7 +274,8 @@ std::vector<StoredCopy> CopiesIn(const std::string& folder) {
     const auto number = std::from_chars(begin, end, copy.step);
     if (number.ec == std::errc() && number.ptr == end && copy.step >= 0) copies.push_back(std::move(copy));
   }
-  if (error && error != std::errc::no_such_file_or_directory) throw SystemError(folder, "read", error.value());
+  if (error && error != std::errc::no_such_file_or_directory)
+    throw SystemError(folder, "read", error.value());
   std::sort(copies.begin(), copies.end(), [](const StoredCopy& a, const StoredCopy& b) {
     return a.step != b.step ? a.step > b.step : a.path < b.path;
   });
@@ -298,7 +302,8 @@ void RestoreCopy(const std::string& copy, const std::string& folder) {
     }
     const std::string plain = copy + "/" + name;
     const std::string compressed = CompressedName(name, CompressedForm::kSafetensors);
-    const bool is_compressed = !fs::exists(plain) && !compressed.empty() && fs::exists(copy + "/" + compressed);
+    const bool is_compressed =
+        !fs::exists(plain) && !compressed.empty() && fs::exists(copy + "/" + compressed);
     if (!is_compressed && !fs::exists(plain)) {
       throw Error(ErrorCode::kBadInput, plain, "is missing, though metadata.json lists it");
     }

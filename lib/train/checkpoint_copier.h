@@ -1,9 +1,10 @@
-/// Copies of committed checkpoints at a second place, made while training goes on: in a folder, or by a command.
+/// Copies of committed checkpoints at a second place, made while training goes on: in a folder, or by a
+/// command.
 ///
-/// A copy in a folder appears whole or not at all, after every file of it was read back and has the SHA-256 that
-/// the checkpoint's metadata.json tells. Nothing here stops training: a copy that fails is tried again, then
-/// reported; when more checkpoints wait than the queue holds, the oldest gives way and is reported, too. Both get
-/// another chance in Finish. Thread-safe.
+/// A copy in a folder appears whole or not at all, after every file of it was read back and has the SHA-256
+/// that the checkpoint's metadata.json tells. Nothing here stops training: a copy that fails is tried again,
+/// then reported; when more checkpoints wait than the queue holds, the oldest gives way and is reported, too.
+/// Both get another chance in Finish. Thread-safe.
 #pragma once
 
 #include <condition_variable>
@@ -19,9 +20,9 @@
 namespace trainwright {
 
 struct CopySettings {
-  std::string folder;   ///< of the copies, step-NNNNNNNN each; or empty
-  /// Run by /bin/sh with the checkpoint's path in TRAINWRIGHT_CHECKPOINT and, unless it names that variable, as
-  /// the last argument; or empty. The path is no part of the script.
+  std::string folder;  ///< of the copies, step-NNNNNNNN each; or empty
+  /// Run by /bin/sh with the checkpoint's path in TRAINWRIGHT_CHECKPOINT and, unless it names that variable,
+  /// as the last argument; or empty. The path is no part of the script.
   std::string command;
   bool compress = false;    ///< as ckpt-compress does, into step-NNNNNNNN.twc; for a folder
   int retries = 2;          ///< after the first attempt
@@ -34,7 +35,7 @@ struct CopySettings {
 /// What became of one checkpoint.
 struct CopyResult {
   int64_t step = 0;
-  std::string place;     ///< path of the copy, or the command
+  std::string place;  ///< path of the copy, or the command
   bool copied = false;
   int attempts = 0;
   double copy_time_s = 0;
@@ -42,7 +43,8 @@ struct CopyResult {
   std::string problem;      ///< why not
 };
 
-/// Makes one copy, in one attempt; one that is there already and whole is left. \returns its size
+/// Makes one copy, in one attempt; one that is there already and whole is left.
+/// \returns its size
 /// \throws Error{kIo, kBadInput}; Error{kUsage} when the folder holds another run's checkpoint of the step
 uint64_t CopyCheckpoint(const std::string& checkpoint, const CopySettings& settings);
 
@@ -90,7 +92,7 @@ class CheckpointCopier {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Entry> waiting_;
-  std::set<int64_t> running_;  // at most one
+  std::set<int64_t> running_;               // at most one
   std::map<int64_t, std::string> missing_;  // with their paths
   std::set<int64_t> copied_;
   std::vector<CopyResult> results_;

@@ -43,15 +43,16 @@ void SnapshotBuffers::Allocate(size_t slot, const at::Tensor& live) {
   at::Tensor& buffer = buffers_[slot];
   if (!buffer.defined() || buffer.sizes() != live.sizes() || buffer.scalar_type() != live.scalar_type()) {
     // Pinned memory is what a GPU copies to at its full rate.
-    buffer = at::empty(live.sizes(),
-                       at::TensorOptions().dtype(live.scalar_type()).pinned_memory(live.is_cuda()));
+    buffer =
+        at::empty(live.sizes(), at::TensorOptions().dtype(live.scalar_type()).pinned_memory(live.is_cuda()));
     buffer.zero_();  // on the compute threads; a page that the first save touches would cost it a fault
   }
 }
 
 int64_t SnapshotBuffers::size_bytes() const {
   int64_t size = 0;
-  for (const at::Tensor& buffer : buffers_) size += buffer.defined() ? static_cast<int64_t>(buffer.nbytes()) : 0;
+  for (const at::Tensor& buffer : buffers_)
+    size += buffer.defined() ? static_cast<int64_t>(buffer.nbytes()) : 0;
   return size;
 }
 
@@ -60,7 +61,8 @@ at::Tensor SnapshotBuffers::Copy(size_t slot, const at::Tensor& live) {
   return buffers_[slot].copy_(live);
 }
 
-void CheckpointWriter::Begin(bool background, Clock::time_point waited, const std::function<Write()>& snapshot) {
+void CheckpointWriter::Begin(bool background, Clock::time_point waited,
+                             const std::function<Write()>& snapshot) {
   TRAINWRIGHT_CHECK(!busy());
   SaveTimes times{.background = background, .wait_s = SecondsSince(waited)};
   const Clock::time_point start = Clock::now();

@@ -1,7 +1,8 @@
-/// Saves in the background: the training thread copies what a checkpoint holds, a thread of its own writes it.
+/// Saves in the background: the training thread copies what a checkpoint holds, a thread of its own writes
+/// it.
 ///
-/// One save is under way at a time; whoever wants the next one waits for it. What is written does not depend on
-/// the thread that writes. Not thread-safe: one caller.
+/// One save is under way at a time; whoever wants the next one waits for it. What is written does not depend
+/// on the thread that writes. Not thread-safe: one caller.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,8 +21,9 @@ namespace trainwright {
 /// Host copies of tensors that training changes in place, in buffers that are used again.
 class SnapshotBuffers {
  public:
-  /// Makes the buffer of a slot, counted from 0, fit a tensor, with its pages in place, so that a copy into it is
-  /// a copy alone. \throws std::exception without the memory
+  /// Makes the buffer of a slot, counted from 0, fit a tensor, with its pages in place, so that a copy into
+  /// it is a copy alone.
+  /// \throws std::exception without the memory
   void Allocate(size_t slot, const at::Tensor& live);
   /// \returns the slot's buffer, valid until its next copy
   at::Tensor Copy(size_t slot, const at::Tensor& live);
@@ -56,15 +58,17 @@ class CheckpointWriter {
   /// Waits for the save that is under way; its error is lost.
   ~CheckpointWriter() = default;
 
-  /// Begins a save. \param background whether a thread of its own writes
+  /// Begins a save.
+  /// \param background whether a thread of its own writes
   /// \param snapshot called at once, on the calling thread; what it returns is called once, by the one that
-  /// writes, and must not read what training changes when that is in the background
+  ///     writes, and must not read what training changes when that is in the background
   /// \param waited since when the caller has been waiting for the save before
-  /// \throws without `background` what the write throws   \pre the save before was taken by Poll or Wait
+  /// \throws without `background` what the write throws \pre the save before was taken by Poll or Wait
   void Begin(bool background, std::chrono::steady_clock::time_point waited,
              const std::function<Write()>& snapshot);
   bool busy() const { return pending_.valid(); }
-  /// The save that ended since the last call, if one did. \throws its error, once
+  /// The save that ended since the last call, if one did.
+  /// \throws its error, once
   std::optional<FinishedSave> Poll();
   /// The same once none is under way.
   std::optional<FinishedSave> Wait();

@@ -112,11 +112,8 @@ SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& cont
       if (name == kWeightsName || name == kAdapterWeightsName) saved.weights_sha256 = sha256;
     }
     nlohmann::ordered_json metadata = {
-        {"schema", kMetadataSchema},
-        {"tool", "train"},
-        {"version", TRAINWRIGHT_VERSION},
-        {"step", content.step},
-        {"files", files},
+        {"schema", kMetadataSchema}, {"tool", "train"}, {"version", TRAINWRIGHT_VERSION},
+        {"step", content.step},      {"files", files},
     };
     metadata.update(content.metadata);
     metadata["volatile"].push_back("saved_at");
@@ -237,10 +234,11 @@ std::string NewestGoodCheckpoint(const RunDirectory& run) {
     }
   }
   if (!model_only.empty()) {
-    throw Error(ErrorCode::kUsage, model_only,
-                "holds the model alone, as --save-model-only writes it: without optimizer and data position no "
-                "run continues from it",
-                "", "start another run from its weights: train --init " + model_only + " --out DIR");
+    throw Error(
+        ErrorCode::kUsage, model_only,
+        "holds the model alone, as --save-model-only writes it: without optimizer and data position no "
+        "run continues from it",
+        "", "start another run from its weights: train --init " + model_only + " --out DIR");
   }
   if (!steps.empty()) {
     throw Error(ErrorCode::kBadInput, run.path(), "none of its checkpoints is whole", "",

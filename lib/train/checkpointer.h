@@ -47,7 +47,8 @@ struct SavedCheckpoint {
 /// What a checkpoint consists of. Nothing of it is read before WriteCheckpoint.
 struct CheckpointContent {
   int64_t step = 0;
-  /// Each writes one or more files into a folder, each atomically. \throws Error
+  /// Each writes one or more files into a folder, each atomically.
+  /// \throws Error
   std::vector<std::function<void(const std::string& folder)>> parts;
   nlohmann::ordered_json metadata;  ///< fields of metadata.json besides those of every checkpoint
 };
@@ -55,17 +56,21 @@ struct CheckpointContent {
 /// Which checkpoints of a run stay.
 struct Retention {
   int64_t newest = 3;  ///< 0: all
-  int64_t best = 0;    ///< besides these, of the lowest evaluation loss of their own; `best` points at the first
+  int64_t best =
+      0;  ///< besides these, of the lowest evaluation loss of their own; `best` points at the first
   /// Whether those that have a copy go, but for the best and the newest that a run resumes from.
   bool delete_copied = false;
 };
 
 /// Writes a checkpoint into the run and points `latest` at it. A crash or a failure at any moment leaves the
-/// checkpoints that were there. \throws Error{kIo} naming the file, and the checkpoint that is left
+/// checkpoints that were there.
+/// \throws Error{kIo} naming the file, and the checkpoint that is left
 SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& content);
 
-/// Deletes the checkpoints that do not stay. \param newest_step the one just written
-/// \param copier null: no copies are made. What waits for its copy stays. \throws Error{kIo}
+/// Deletes the checkpoints that do not stay.
+/// \param newest_step the one just written
+/// \param copier null: no copies are made. What waits for its copy stays.
+/// \throws Error{kIo}
 void ApplyRetention(RunDirectory* run, const Retention& retention, int64_t newest_step,
                     const CheckpointCopier* copier = nullptr);
 
@@ -84,15 +89,18 @@ CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOu
                                      const nlohmann::ordered_json& provenance,
                                      const CheckpointOptions& options = {});
 
-/// Checks every file of a checkpoint folder against its metadata.json. \returns whether a run can resume from it:
-/// false for a model alone   \throws Error{kBadInput, kIo}
+/// Checks every file of a checkpoint folder against its metadata.json.
+/// \returns whether a run can resume from it: false for a model alone
+/// \throws Error{kBadInput, kIo}
 bool VerifyCheckpoint(const std::string& path);
-/// metadata.json of a checkpoint. \throws Error{kBadInput, kIo}
+/// metadata.json of a checkpoint.
+/// \throws Error{kBadInput, kIo}
 nlohmann::json ReadCheckpointMetadata(const std::string& path);
 
 /// The checkpoint of the highest step in the run directory that verifies and holds a state, whatever `latest`
-/// points to; each one passed over is a warning. Empty when the run has no checkpoint. \throws Error{kBadInput}
-/// when it has some but none verifies, Error{kUsage} when those that do hold the model alone
+/// points to; each one passed over is a warning. Empty when the run has no checkpoint.
+/// \throws Error{kBadInput} when it has some but none verifies, Error{kUsage} when those that do hold the
+///     model alone
 std::string NewestGoodCheckpoint(const RunDirectory& run);
 
 }  // namespace trainwright

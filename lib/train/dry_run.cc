@@ -13,8 +13,8 @@
 #include "lib/base/units.h"
 #include "lib/device/device_memory.h"
 #include "lib/device/host_read.h"
-#include "lib/io/process_memory.h"
 #include "lib/eval/perplexity.h"
+#include "lib/io/process_memory.h"
 #include "lib/model/language_model.h"
 #include "lib/nn/precision.h"
 #include "lib/nn/torch_attention.h"
@@ -65,9 +65,9 @@ FirstSteps ReadFirstSteps(const TrainPlan& plan, int64_t steps, SampleStream* st
 
 /// The model without memory for anything: its tensors have shapes alone. They are those of a GPU.
 std::unique_ptr<LanguageModel> ShapesOf(const DryRunRequest& request) {
-  auto shapes = MakeModel(request.model, request.plan.precision, at::Device(at::kMeta), std::nullopt,
-                          request.device.is_cpu() ? AttentionBackend::kAuto : request.attention,
-                          request.plan.tuning);
+  auto shapes =
+      MakeModel(request.model, request.plan.precision, at::Device(at::kMeta), std::nullopt,
+                request.device.is_cpu() ? AttentionBackend::kAuto : request.attention, request.plan.tuning);
   shapes->Offload(request.offload, request.offload_folder);
   return shapes;
 }
@@ -130,8 +130,7 @@ void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, 
                 /*learning_rate=*/0.0, plan.optimizer.beta1, &optimizer);
   });
   report->measurement = Measurement::kFullMicroBatch;
-  report->memory.products =
-      std::max<int64_t>(0, PeakDeviceBytes(request.device) - report->memory.of_model());
+  report->memory.products = std::max<int64_t>(0, PeakDeviceBytes(request.device) - report->memory.of_model());
 }
 
 const char* MeasurementName(Measurement measurement) {
@@ -182,8 +181,7 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
 
   MemoryNeeds& needs = report.memory;
   report.on_gpu = !request.device.is_cpu();
-  needs = report.on_gpu ? GpuNeeds(request, first.largest)
-                        : StateNeeds(request, ShapesOf(request).get());
+  needs = report.on_gpu ? GpuNeeds(request, first.largest) : StateNeeds(request, ShapesOf(request).get());
   report.parameter_count = report.trainable_count = CountParameters(request.model);
   if (plan.tuning.lora) {
     report.trainable_count = ShapesOf(request)->parameters().trainable_count();
@@ -333,17 +331,18 @@ std::string FormatDryRun(const DryRunReport& report) {
   std::string text = memory.ToString() + "\n" + run.ToString();
   if (!report.fits()) {
     const MemoryPart largest = LargestPart(needs);
-    text += "\nThe run does not fit into the memory that is available: " +
-            bytes(report.missing_bytes()) + " are missing. Most goes to " + largest.name + " (" +
-            bytes(largest.size_bytes) + "): " + largest.advice + ".";
+    text += "\nThe run does not fit into the memory that is available: " + bytes(report.missing_bytes()) +
+            " are missing. Most goes to " + largest.name + " (" + bytes(largest.size_bytes) +
+            "): " + largest.advice + ".";
     if (report.measurement == Measurement::kOneSample) {
       text += " One sample was run; activations are scaled from it.";
     }
     text += "\n";
   }
   if (report.measurement == Measurement::kShapes) {
-    text += "\nNothing was run on the GPU: these are the sizes of tensors. What cuBLAS and the allocator take "
-            "besides is known only after a run.\n";
+    text +=
+        "\nNothing was run on the GPU: these are the sizes of tensors. What cuBLAS and the allocator take "
+        "besides is known only after a run.\n";
   }
   return text;
 }

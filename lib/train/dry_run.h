@@ -19,8 +19,8 @@
 #include "lib/data/packed_batch.h"
 #include "lib/data/sample_stream.h"
 #include "lib/model/activation_checkpointing.h"
-#include "lib/model/offload_choice.h"
 #include "lib/model/model_config.h"
+#include "lib/model/offload_choice.h"
 #include "lib/nn/attention_backend.h"
 #include "lib/train/train_plan.h"
 
@@ -62,10 +62,10 @@ struct DryRunRequest {
   ModelConfig model;
   TrainPlan plan;
   at::Device device = at::Device(at::kCPU);
-  int64_t steps = 0;            ///< still to take
-  int64_t checkpoints_kept = 0; ///< that will lie on the disk at once
-  int64_t step_records = 0;     ///< that metrics.jsonl will get
-  int64_t available_bytes = 0;  ///< of memory; 0: what the machine has for this process
+  int64_t steps = 0;                ///< still to take
+  int64_t checkpoints_kept = 0;     ///< that will lie on the disk at once
+  int64_t step_records = 0;         ///< that metrics.jsonl will get
+  int64_t available_bytes = 0;      ///< of memory; 0: what the machine has for this process
   int64_t gpu_available_bytes = 0;  ///< of a GPU's memory; 0: what it has free
   AttentionBackend attention = AttentionBackend::kAuto;
   Snapshot snapshot = Snapshot::kNo;
@@ -83,10 +83,10 @@ struct DryRunReport {
   int64_t available_bytes = 0;      ///< of memory, when the dry run began; 0: unknown
   int64_t gpu_available_bytes = 0;  ///< of the GPU's, likewise
   int64_t steps = 0;
-  int64_t tokens_per_step = 0;      ///< mean of the first steps
-  int64_t micro_batch_tokens = 0;   ///< of the micro-batch that was run
+  int64_t tokens_per_step = 0;             ///< mean of the first steps
+  int64_t micro_batch_tokens = 0;          ///< of the micro-batch that was run
   double micro_batch_s = 0, update_s = 0;  ///< forward and backward; clipping and optimizer
-  double step_time_s = 0;           ///< of a mean step; 0: not measured
+  double step_time_s = 0;                  ///< of a mean step; 0: not measured
   int64_t checkpoint_bytes = 0, disk_bytes = 0;
 
   /// Of the host's memory and of the GPU's together; 0: the run fits.
@@ -111,7 +111,8 @@ struct MemoryPart {
 MemoryPart LargestPart(const MemoryNeeds& needs);
 
 /// What the model, its optimizer and a micro-batch take on a GPU (of_model() without `products`), told
-/// without one. \param request its device is a GPU; its model, plan and attention count
+/// without one.
+/// \param request its device is a GPU; its model, plan and attention count
 MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batch);
 
 /// Where the weights and their state do not fit, nothing of the model's size is allocated.

@@ -11,9 +11,9 @@
 namespace trainwright {
 
 struct ExplainedOption {
-  std::string name;    ///< without dashes
-  std::string value;   ///< in effect; empty: none
-  std::string group;   ///< under which it is told
+  std::string name;   ///< without dashes
+  std::string value;  ///< in effect; empty: none
+  std::string group;  ///< under which it is told
   std::string
       origin;  ///< "default", "auto", "preset", "environment", "config", "command line" or "checkpoint"
   std::string reason;  ///< of an auto choice; or which variable, or which line of which file

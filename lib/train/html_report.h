@@ -15,7 +15,9 @@ namespace trainwright {
 std::string RenderHtmlReport(const RunReport& report, const TrainingMetrics& metrics);
 
 /// Makes report.svg, report.html and training_metrics.json of a run directory anew from its metrics.jsonl;
-/// needs no lock. \returns the path of report.html   \throws Error{kIo, kBadInput}
+/// needs no lock.
+/// \returns the path of report.html
+/// \throws Error{kIo, kBadInput}
 std::string WriteRunReports(const std::string& run_path);
 
 }  // namespace trainwright

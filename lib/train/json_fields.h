@@ -11,7 +11,8 @@
 namespace trainwright {
 
 /// Reads json[name]. A whole number must be written as one and fit its type: a plain conversion would wrap or
-/// cut it. \throws Error{kBadInput} naming `path`; nlohmann::json::exception on a missing field or other type
+/// cut it.
+/// \throws Error{kBadInput} naming `path`; nlohmann::json::exception on a missing field or other type
 template <typename Value>
 void ReadField(const nlohmann::json& json, const char* name, const std::string& path, Value* value) {
   const nlohmann::json& field = json.at(name);
@@ -20,8 +21,8 @@ void ReadField(const nlohmann::json& json, const char* name, const std::string& 
                       : field.is_number_integer() ? std::in_range<Value>(field.get<int64_t>())
                                                   : false;
     if (!fits) {
-      throw Error(ErrorCode::kBadInput, path, "its " + std::string(name) + " is no whole number in range: " +
-                                                  field.dump().substr(0, 40));
+      throw Error(ErrorCode::kBadInput, path,
+                  "its " + std::string(name) + " is no whole number in range: " + field.dump().substr(0, 40));
     }
   }
   field.get_to(*value);

@@ -18,9 +18,9 @@ int64_t ParseWorkers(const std::string& text) {
   int64_t workers = -1;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), workers);
   if (status != std::errc() || end != text.data() + text.size() || workers < 0 || workers > kMostWorkers) {
-    throw Error(ErrorCode::kUsage, "--workers",
-                "'" + text + "' is neither auto nor a number of threads from 0 to " +
-                    std::to_string(kMostWorkers));
+    throw Error(
+        ErrorCode::kUsage, "--workers",
+        "'" + text + "' is neither auto nor a number of threads from 0 to " + std::to_string(kMostWorkers));
   }
   return workers;
 }
@@ -34,15 +34,14 @@ PlannedLoader PlanLoader(const TrainSettings& settings, at::Device device, int c
     planned.options.workers = static_cast<int>(ParseWorkers(settings.workers));
   } else if (gpu) {
     planned.options.workers = std::clamp(cores / 2, 1, kGpuWorkers);
-    planned.reasons.push_back({"workers",
-                               "half of " + std::to_string(cores) +
-                                   " cores, at most 4, are free while the GPU computes",
-                               "workers " + std::to_string(planned.options.workers)});
+    planned.reasons.push_back(
+        {"workers", "half of " + std::to_string(cores) + " cores, at most 4, are free while the GPU computes",
+         "workers " + std::to_string(planned.options.workers)});
   } else {
     planned.options.workers = 1;
-    planned.reasons.push_back({"workers",
-                               "one thread decodes far faster than a CPU trains, and training needs the cores",
-                               "workers 1"});
+    planned.reasons.push_back(
+        {"workers", "one thread decodes far faster than a CPU trains, and training needs the cores",
+         "workers 1"});
   }
   const int64_t prefetch = settings.prefetch.value_or(gpu ? 2 : 1);
   if (prefetch < 1 || prefetch > kMostPrefetch) {
@@ -54,9 +53,10 @@ PlannedLoader PlanLoader(const TrainSettings& settings, at::Device device, int c
   planned.options.skip_bad_chunks = static_cast<uint64_t>(settings.skip_bad_chunks);
   planned.pin = gpu && settings.pin != "off";
   if (settings.pin == "auto") {
-    planned.reasons.push_back({"pin", gpu ? "copies through pinned memory are not waited for"
-                                          : "a CPU reads micro-batches where they are",
-                               ""});
+    planned.reasons.push_back(
+        {"pin",
+         gpu ? "copies through pinned memory are not waited for" : "a CPU reads micro-batches where they are",
+         ""});
   } else if (settings.pin == "on" && !gpu) {
     planned.reasons.push_back(
         {"pin", "a CPU reads micro-batches where they are: pinned memory has no effect", "pin off"});
@@ -73,13 +73,13 @@ void PlanDataCache(const TrainSettings& settings, uint32_t chunks_per_frame, uin
   }
   const bool shared = chunks_per_frame > block_chunks;
   planned->options.cache_bytes = shared ? kDataCacheBytes : 0;
-  planned->reasons.push_back(
-      {"data-cache",
-       shared ? "a frame of the shards holds " + std::to_string(chunks_per_frame) +
-                    " chunks, which are wanted at different times; where the data is much larger, --shuffle-block " +
-                    std::to_string(chunks_per_frame) + " reads each frame once"
-              : "what is decoded is used at once",
-       ""});
+  planned->reasons.push_back({"data-cache",
+                              shared ? "a frame of the shards holds " + std::to_string(chunks_per_frame) +
+                                           " chunks, which are wanted at different times; where the data is "
+                                           "much larger, --shuffle-block " +
+                                           std::to_string(chunks_per_frame) + " reads each frame once"
+                                     : "what is decoded is used at once",
+                              ""});
 }
 
 }  // namespace trainwright

@@ -15,16 +15,19 @@ namespace trainwright {
 
 struct PlannedLoader {
   LoaderOptions options;
-  bool pin = false;  ///< micro-batches go to a GPU through pinned memory
+  bool pin = false;                   ///< micro-batches go to a GPU through pinned memory
   std::vector<ChoiceReason> reasons;  ///< of what the user did not choose
 };
 
-/// Fills in what the user left open. \param cores physical cores that the process may use
+/// Fills in what the user left open.
+/// \param cores physical cores that the process may use
 /// \throws Error{kUsage} on values out of range
 PlannedLoader PlanLoader(const TrainSettings& settings, at::Device device, int cores);
 
-/// What depends on the data: sets options.cache_bytes of `planned`. \param chunks_per_frame of the data
-/// \param block_chunks of the plan   \throws Error{kUsage}
+/// What depends on the data: sets options.cache_bytes of `planned`.
+/// \param chunks_per_frame of the data
+/// \param block_chunks of the plan
+/// \throws Error{kUsage}
 void PlanDataCache(const TrainSettings& settings, uint32_t chunks_per_frame, uint64_t block_chunks,
                    PlannedLoader* planned);
 

@@ -14,7 +14,9 @@ namespace {
 
 constexpr size_t kTensorsNamed = 2;
 
-std::string Bytes(int64_t size) { return FormatBytes(static_cast<uint64_t>(size)); }
+std::string Bytes(int64_t size) {
+  return FormatBytes(static_cast<uint64_t>(size));
+}
 
 std::string LargestTensors(const FlatParameters& parameters) {
   std::vector<const Parameter*> sorted;
@@ -66,14 +68,16 @@ MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, co
   input.positions_n = at::zeros({tokens}, at::kLong);
   input.labels_n = at::zeros({tokens}, at::kLong);
   input.pin = false;
-  for (int64_t i = 0; i <= samples; ++i) input.span_starts.push_back(static_cast<int32_t>(i * sequence_tokens));
+  for (int64_t i = 0; i <= samples; ++i)
+    input.span_starts.push_back(static_cast<int32_t>(i * sequence_tokens));
   shapes->LossAndGradients(input, 1.0);
   memory.activations = HeldByModel(*shapes).activations;
   return memory;
 }
 
-std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& parameters, OptimizerStates states,
-                         ActivationCheckpointing checkpointing, const OffloadChoice& offload, bool auto_oom) {
+std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& parameters,
+                         OptimizerStates states, ActivationCheckpointing checkpointing,
+                         const OffloadChoice& offload, bool auto_oom) {
   std::string activations = auto_oom ? "" : "--auto-oom, ";
   if (checkpointing != ActivationCheckpointing::kFull) activations += "--checkpoint-activations full, ";
   if (!offload.activations) activations += "--offload activations, ";
@@ -84,8 +88,9 @@ std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& pa
   };
   const int64_t state = memory.params + memory.grads + memory.optimizer;
   std::vector<Advice> advice = {
-      {state, "weights with gradients and moments, " + Bytes(state) + ", the largest " + LargestTensors(parameters) +
-                  ": " + (states == OptimizerStates::kFp32 ? "--optimizer-states bf16 in a new run, " : "") +
+      {state, "weights with gradients and moments, " + Bytes(state) + ", the largest " +
+                  LargestTensors(parameters) + ": " +
+                  (states == OptimizerStates::kFp32 ? "--optimizer-states bf16 in a new run, " : "") +
                   (offload.gradients ? "" : "--offload gradients, ") + "a smaller --model"},
       {memory.activations, "activations, " + Bytes(memory.activations) + ": " + activations},
       {memory.snapshot, "the copy for checkpoints, " + Bytes(memory.snapshot) + ": --async-save off"},
@@ -109,7 +114,8 @@ nlohmann::ordered_json EncodeMemory(const MemoryBreakdown& memory, int64_t peak_
 
 std::string FormatMemory(const MemoryBreakdown& memory, int64_t peak_bytes) {
   std::vector<std::pair<const char*, int64_t>> parts = Parts(memory);
-  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::stable_sort(parts.begin(), parts.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;
   for (const auto& [name, size] : parts) {
     if (size > 0) text += (text.empty() ? "" : ", ") + std::string(name) + " " + Bytes(size);

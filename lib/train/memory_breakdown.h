@@ -1,8 +1,8 @@
 /// Where the memory of a run is, by what holds it, and what to change when there is not enough.
 ///
-/// Nothing is a remainder: every part is counted by what holds it, and the peak beside them by the system (on a
-/// GPU, by torch's allocator), so that the difference of the two is what nobody accounts for: what was held for a
-/// moment only, within a step or a save.
+/// Nothing is a remainder: every part is counted by what holds it, and the peak beside them by the system (on
+/// a GPU, by torch's allocator), so that the difference of the two is what nobody accounts for: what was held
+/// for a moment only, within a step or a save.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,19 @@ struct MemoryBreakdown {
   int64_t loader = 0;       ///< samples in use and ready
   int64_t snapshot = 0;     ///< the copy that checkpoints are written from
   int64_t runtime = 0;      ///< code and mapped files, and what the process had before it made a model
-  int64_t heap = 0;         ///< on a CPU: what the allocator keeps of what was freed, packed operands of products first
-  int64_t total() const { return params + grads + optimizer + activations + loader + snapshot + runtime + heap; }
+  int64_t heap =
+      0;  ///< on a CPU: what the allocator keeps of what was freed, packed operands of products first
+  int64_t total() const {
+    return params + grads + optimizer + activations + loader + snapshot + runtime + heap;
+  }
   bool operator==(const MemoryBreakdown&) const = default;
 };
 
 /// What a model, its gradients and its passes hold now; the rest is left 0.
 MemoryBreakdown HeldByModel(LanguageModel& model);
-/// What the passes of a micro-batch take, from shapes alone, beside what the model and its moments hold; nothing is allocated. \param samples of `sequence_tokens` each
+/// What the passes of a micro-batch take, from shapes alone, beside what the model and its moments hold;
+/// nothing is allocated.
+/// \param samples of `sequence_tokens` each
 /// \returns what is known: of families that have no shapes to run on, without activations
 MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, const FineTuning& tuning,
                               OptimizerStates states, ActivationCheckpointing checkpointing,
@@ -39,8 +44,9 @@ MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, co
 /// The parts in order of size and what makes each smaller, the largest weights by name:
 /// "activations, 3.1 GB: ...; weights, 1.2 GB, the largest model.embed_tokens.weight [32000, 2048]: ...".
 /// \param states, checkpointing, offload in force: what is taken already is not advised
-std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& parameters, OptimizerStates states,
-                         ActivationCheckpointing checkpointing, const OffloadChoice& offload, bool auto_oom);
+std::string MemoryAdvice(const MemoryBreakdown& memory, const FlatParameters& parameters,
+                         OptimizerStates states, ActivationCheckpointing checkpointing,
+                         const OffloadChoice& offload, bool auto_oom);
 
 /// The parts, their total and the measured peak, for metrics.jsonl.
 nlohmann::ordered_json EncodeMemory(const MemoryBreakdown& memory, int64_t peak_bytes);

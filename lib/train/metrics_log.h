@@ -18,8 +18,8 @@ inline constexpr char kMetricsSchema[] = "trainwright.train/1";
 
 /// Cuts a file of metrics back to what was written up to a checkpoint of `step`: records of later steps, the
 /// run_end of the process that was stopped, and a torn last line go, so that the continued file reads as one
-/// run. A missing file is left missing. \throws Error{kIo}, Error{kBadInput} naming the line when something
-/// before the end is no metrics record
+/// run. A missing file is left missing.
+/// \throws Error{kIo}, Error{kBadInput} naming the line when something before the end is no metrics record
 void CutMetrics(const std::string& path, int64_t step);
 
 /// Calls `visit` with each record of a file of metrics; a last line without its end is left out.
@@ -27,15 +27,19 @@ void CutMetrics(const std::string& path, int64_t step);
 void ForEachMetricsRecord(const std::string& path,
                           const std::function<void(const nlohmann::ordered_json&)>& visit);
 
-/// The same of an open file. \param path for the messages
+/// The same of an open file.
+/// \param path for the messages
 void ForEachMetricsRecord(std::istream& file, const std::string& path,
                           const std::function<void(const nlohmann::ordered_json&)>& visit);
 
 class MetricsLog {
  public:
-  /// Appends to `path`, creating it. \throws Error{kIo}
+  /// Appends to `path`, creating it.
+  /// \throws Error{kIo}
   explicit MetricsLog(const std::string& path) : lines_(path) {}
-  /// Writes {"schema":...,"type":type,"time_unix_s":now, fields...}. \returns it   \throws Error{kIo}
+  /// Writes {"schema":...,"type":type,"time_unix_s":now, fields...}.
+  /// \returns it
+  /// \throws Error{kIo}
   nlohmann::ordered_json Write(const std::string& type, const nlohmann::ordered_json& fields);
   void Sync() { lines_.Sync(); }
 

@@ -27,8 +27,8 @@ int64_t CountAttentionPairs(const std::vector<int32_t>& starts, int64_t window) 
 
 namespace {
 
-/// Where a matrix lies in its layer, in the order of the forward pass. In a parallel layer kUp does not lie above
-/// attention.
+/// Where a matrix lies in its layer, in the order of the forward pass. In a parallel layer kUp does not lie
+/// above attention.
 enum Stage { kQkv = 0, kAttentionOut, kUp, kDown, kStages };
 
 Stage StageOf(const std::string& name_in_layer) {
@@ -77,7 +77,8 @@ StepFlops AdapterStepFlops(const LanguageModel& model, const LoraAdapters& adapt
   }
   size_t lowest = 0;  // layer with an adapter
   const auto has_adapter = [](const Layer& layer) {
-    return std::any_of(std::begin(layer.adapted), std::end(layer.adapted), [](bool adapted) { return adapted; });
+    return std::any_of(std::begin(layer.adapted), std::end(layer.adapted),
+                       [](bool adapted) { return adapted; });
   };
   while (!has_adapter(layers[lowest])) ++lowest;
   // Whether a gradient goes to the input of a stage: an adapter lies below it.

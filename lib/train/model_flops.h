@@ -6,9 +6,9 @@
 /// arXiv:2204.02311, appendix B; unlike there, attention is counted as the mask leaves it, within each span
 /// and backwards only, and the head for tokens that have a label.
 ///
-/// Of a model with low-rank adapters only the products that training them needs are counted: frozen matrices have no
-/// weight gradient, and below the lowest adapter there is no backward pass. A frozen matrix that is kept in 4 bits counts
-/// as the product that it is; reading it is none.
+/// Of a model with low-rank adapters only the products that training them needs are counted: frozen matrices
+/// have no weight gradient, and below the lowest adapter there is no backward pass. A frozen matrix that is
+/// kept in 4 bits counts as the product that it is; reading it is none.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,9 @@ struct TokenCounts {
 };
 
 /// Pairs of spans [starts[s], starts[s+1]): each of n tokens has n * (n + 1) / 2, or W * (W + 1) / 2 + (n -
-/// W) * W under a window W < n. \param starts [S+1] \param window 0: none
+/// W) * W under a window W < n.
+/// \param starts [S+1]
+/// \param window 0: none
 int64_t CountAttentionPairs(const std::vector<int32_t>& starts, int64_t window = 0);
 /// The mean over the layers of a model, rounded down.
 int64_t CountAttentionPairs(const std::vector<int32_t>& starts, const ModelConfig& config);
@@ -42,12 +44,13 @@ struct StepFlops {
   double Of(const TokenCounts& counts) const;
 };
 
-/// Of a forward and backward pass of what the model trains: all of it, as above, or its adapters. With adapters of rank r
-/// beside matrices of [out, in]:
+/// Of a forward and backward pass of what the model trains: all of it, as above, or its adapters. With
+/// adapters of rank r beside matrices of [out, in]:
 ///   forward   2 in out for every matrix, 2 r (in + out) for every adapter, the head and attention as above
-///   backward  4 r out + 2 r in for every adapter; 2 in out for every matrix and 2 r in for every adapter whose input
-///             leads down to an adapter; the head's 2 D V a label once; attention's twice the forward pass in the layers
-///             where an adapter lies at the queries, keys and values or in a layer below
+///   backward  4 r out + 2 r in for every adapter; 2 in out for every matrix and 2 r in for every adapter
+///   whose input
+///             leads down to an adapter; the head's 2 D V a label once; attention's twice the forward pass in
+///             the layers where an adapter lies at the queries, keys and values or in a layer below
 StepFlops CountStepFlops(const LanguageModel& model);
 
 }  // namespace trainwright

@@ -77,33 +77,33 @@ std::optional<DocumentSplit> DecodeSplit(const nlohmann::json& json, const std::
 
 nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
   nlohmann::ordered_json json = {{"batch", plan.batch},
-          {"accum", plan.accum},
-          {"sequence_tokens", plan.sequence_tokens},
-          {"window_chunks", plan.window_chunks},
-          {"seed", plan.seed},
-          {"precision", PrecisionName(plan.precision)},
-          {"total_steps", plan.schedule.total_steps},
-          {"length_rule", plan.length_rule},
-          {"schedule", ScheduleKindName(plan.schedule.kind)},
-          {"lr", plan.schedule.peak_lr},
-          {"min_lr_ratio", plan.schedule.final_lr_ratio},
-          {"warmup_steps", EncodeSteps(plan.schedule.warmup_steps)},
-          {"decay_steps", plan.schedule.decay_steps},
-          {"cycle_momentum", plan.schedule.cycle_beta1},
-          {"beta1", plan.optimizer.beta1},
-          {"beta2", plan.optimizer.beta2},
-          {"epsilon", plan.optimizer.epsilon},
-          {"weight_decay", plan.optimizer.weight_decay},
-          {"optimizer_states", OptimizerStatesName(plan.optimizer.states)},
-          {"clip", plan.clip},
-          {"objective", RecordKindName(plan.objective)},
-          {"loss_on", NameOf(plan.loss_on)},
-          {"z_loss", plan.z_loss},
-          {"label_smoothing", plan.label_smoothing},
-          {"drop_last", plan.drop_last},
-          {"eval_split", EncodeSplit(plan.eval_split)},
-          {"lora", EncodeLora(plan.tuning.lora)},
-          {"quant", plan.tuning.frozen_format == WeightFormat::kNf4 ? kNf4 : kPlain}};
+                                 {"accum", plan.accum},
+                                 {"sequence_tokens", plan.sequence_tokens},
+                                 {"window_chunks", plan.window_chunks},
+                                 {"seed", plan.seed},
+                                 {"precision", PrecisionName(plan.precision)},
+                                 {"total_steps", plan.schedule.total_steps},
+                                 {"length_rule", plan.length_rule},
+                                 {"schedule", ScheduleKindName(plan.schedule.kind)},
+                                 {"lr", plan.schedule.peak_lr},
+                                 {"min_lr_ratio", plan.schedule.final_lr_ratio},
+                                 {"warmup_steps", EncodeSteps(plan.schedule.warmup_steps)},
+                                 {"decay_steps", plan.schedule.decay_steps},
+                                 {"cycle_momentum", plan.schedule.cycle_beta1},
+                                 {"beta1", plan.optimizer.beta1},
+                                 {"beta2", plan.optimizer.beta2},
+                                 {"epsilon", plan.optimizer.epsilon},
+                                 {"weight_decay", plan.optimizer.weight_decay},
+                                 {"optimizer_states", OptimizerStatesName(plan.optimizer.states)},
+                                 {"clip", plan.clip},
+                                 {"objective", RecordKindName(plan.objective)},
+                                 {"loss_on", NameOf(plan.loss_on)},
+                                 {"z_loss", plan.z_loss},
+                                 {"label_smoothing", plan.label_smoothing},
+                                 {"drop_last", plan.drop_last},
+                                 {"eval_split", EncodeSplit(plan.eval_split)},
+                                 {"lora", EncodeLora(plan.tuning.lora)},
+                                 {"quant", plan.tuning.frozen_format == WeightFormat::kNf4 ? kNf4 : kPlain}};
   if (plan.block_chunks > 1) json["block_chunks"] = plan.block_chunks;
   if (!plan.data_weights.empty()) json["data_weights"] = plan.data_weights;
   return json;
@@ -150,8 +150,8 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
   const auto require = [&](bool holds, const char* problem) {
     if (!holds) throw Error(ErrorCode::kBadInput, path, std::string("its training plan holds ") + problem);
   };
-  require(plan.batch >= 1 && plan.accum >= 1 && plan.sequence_tokens >= 1 && plan.window_chunks >= 1 && plan.block_chunks >= 1 &&
-              plan.schedule.total_steps >= 1,
+  require(plan.batch >= 1 && plan.accum >= 1 && plan.sequence_tokens >= 1 && plan.window_chunks >= 1 &&
+              plan.block_chunks >= 1 && plan.schedule.total_steps >= 1,
           "a size below 1");
   // Far above any run, and low enough that products of two are no overflow.
   require(plan.batch <= kMostTokens && plan.accum <= kMostTokens && plan.sequence_tokens <= kMostTokens &&

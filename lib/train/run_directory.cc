@@ -35,7 +35,8 @@ std::optional<int64_t> StepOf(const std::string& name) {
   return std::stoll(name.substr(prefix));
 }
 
-/// Creates a folder and its parents. \throws Error{kIo}
+/// Creates a folder and its parents.
+/// \throws Error{kIo}
 void MakeFolders(const std::string& path) {
   std::error_code error;
   fs::create_directories(path, error);

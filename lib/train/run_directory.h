@@ -51,19 +51,22 @@ class RunDirectory {
   /// Opens a folder that will become the checkpoint of `step`, and returns its temporary path.
   std::string BeginCheckpoint(int64_t step);
   /// Makes the folder of BeginCheckpoint the checkpoint of `step`, durable files assumed, and points `latest`
-  /// at it. One that was there before is replaced. \throws Error{kIo}; the new one is then either not there,
-  /// and has_begun() still holds, or in place but perhaps not durable
+  /// at it. One that was there before is replaced.
+  /// \throws Error{kIo}; the new one is then either not there, and has_begun() still holds, or in place but
+  ///     perhaps not durable
   void CommitCheckpoint(int64_t step);
   /// Deletes the folder of an uncommitted BeginCheckpoint, if there is one. Never throws.
   void AbandonCheckpoint() noexcept;
   /// Whether a checkpoint is begun and not committed.
   bool has_begun() const { return !begun_.empty(); }
-  /// Deletes all but the newest `keep` checkpoints (0: deletes none) and those of the spared steps. Those of later
-  /// steps than the one just written, corrupt or of a run that was set back, neither count nor go.
+  /// Deletes all but the newest `keep` checkpoints (0: deletes none) and those of the spared steps. Those of
+  /// later steps than the one just written, corrupt or of a run that was set back, neither count nor go.
   void RotateCheckpoints(int64_t keep, int64_t newest_step, const std::set<int64_t>& spared = {});
-  /// Deletes a checkpoint; it is never seen half-deleted. \throws Error{kIo}
+  /// Deletes a checkpoint; it is never seen half-deleted.
+  /// \throws Error{kIo}
   void DeleteCheckpoint(int64_t step);
-  /// Points the link `best` at a checkpoint, or removes it. \throws Error{kIo}
+  /// Points the link `best` at a checkpoint, or removes it.
+  /// \throws Error{kIo}
   void PointBestAt(std::optional<int64_t> step);
 
  private:

@@ -41,7 +41,10 @@ double Now() {
 nlohmann::ordered_json EncodeSources(const std::vector<DataSource>& sources) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const DataSource& source : sources) {
-    json.push_back({{"path", source.path}, {"share", source.share}, {"chunks", source.chunks}, {"tokens", source.tokens}});
+    json.push_back({{"path", source.path},
+                    {"share", source.share},
+                    {"chunks", source.chunks},
+                    {"tokens", source.tokens}});
   }
   return json;
 }
@@ -371,8 +374,9 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
   const std::optional<double> mfu = Mfu(MeanModelFlopsPerSecond());
   LogInfo("steps " + std::to_string(facts_.first_step + 1) + " to " + std::to_string(step_) + ": " +
           FormatCount(static_cast<double>(tokens_seen_ - facts_.tokens_before)) + " tokens in " +
-          FormatDuration(training_s_) + ", " + FormatCount(MeanTokensPerSecond()) +
-          " tokens/s, " + (mfu ? FormatFixed(100 * *mfu, 1) + " % MFU, " : "") + "peak memory " + FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
+          FormatDuration(training_s_) + ", " + FormatCount(MeanTokensPerSecond()) + " tokens/s, " +
+          (mfu ? FormatFixed(100 * *mfu, 1) + " % MFU, " : "") + "peak memory " +
+          FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
   if (memory_) LogInfo("memory: " + FormatMemory(memory_->first, memory_->second));
   if (offload_) {
     LogInfo("offload: " + FormatBytes(static_cast<uint64_t>(offload_->out_bytes)) + " out and " +

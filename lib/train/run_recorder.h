@@ -10,16 +10,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <utility>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "lib/device/offload_stack.h"
 #include "lib/eval/perplexity.h"
 #include "lib/formats/tensorboard.h"
 #include "lib/report/progress.h"
 #include "lib/train/checkpoint_writer.h"
 #include "lib/train/checkpointer.h"
-#include "lib/device/offload_stack.h"
 #include "lib/train/memory_breakdown.h"
 #include "lib/train/metrics_log.h"
 #include "lib/train/model_flops.h"
@@ -42,10 +42,10 @@ struct DataSource {
 struct RunFacts {
   TrainPlan plan;
   ModelConfig model;
-  StepFlops flops;               ///< of what the run trains
-  int64_t parameters = 0;        ///< tied ones once
+  StepFlops flops;         ///< of what the run trains
+  int64_t parameters = 0;  ///< tied ones once
   ComputeIdentity compute;
-  std::optional<double> peak_tflops;  ///< of the device, for MFU; absent: unknown
+  std::optional<double> peak_tflops;             ///< of the device, for MFU; absent: unknown
   uint64_t data_tokens = 0, data_documents = 0;  ///< of the training set
   SplitCounts held_out;                          ///< of it, by the plan's split
   std::string data_sha256, tokenizer_sha256;     ///< in hexadecimal
@@ -74,16 +74,19 @@ class RunRecorder {
   /// Another split of the same steps into micro-batches.
   void set_plan(const TrainPlan& plan) { facts_.plan = plan; }
   /// Removes what a run directory tells about steps above `step`, so that a run that goes on from a
-  /// checkpoint of that step reads as one; -1 removes everything. \throws Error{kIo, kBadInput}
+  /// checkpoint of that step reads as one; -1 removes everything.
+  /// \throws Error{kIo, kBadInput}
   static void CutBack(const RunDirectory& run, int64_t step);
 
-  /// Opens the run's records and writes run_begin. \param run outlives the recorder
+  /// Opens the run's records and writes run_begin.
+  /// \param run outlives the recorder
   /// \throws Error{kIo}
   RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecorderOptions& options);
 
   /// Whether the step of that number gets a record.
   bool Logs(int64_t step) const;
-  /// Called once for every step, in order. \param epochs passes over the data so far
+  /// Called once for every step, in order.
+  /// \param epochs passes over the data so far
   /// \param saving whether a checkpoint was being written meanwhile
   void RecordStep(const StepReport& report, double epochs, bool saving = false);
   /// Why the watchdog wants the run to save and stop; absent while it does not.
@@ -98,10 +101,12 @@ class RunRecorder {
   const RunReport& report() const { return report_; }
   /// A message to the user, on the console and in the records.
   void Warn(const std::string& message);
-  /// The last record of the process. \param reason "complete", "time limit", "signal", or an error's text
+  /// The last record of the process.
+  /// \param reason "complete", "time limit", "signal", or an error's text
   void RecordEnd(int exit_status, const std::string& reason);
 
-  /// Tells how the run went and what to do next. \param saved the newest checkpoint
+  /// Tells how the run went and what to do next.
+  /// \param saved the newest checkpoint
   void PrintReport(int exit_status, const SavedCheckpoint& saved) const;
   /// The counts of the run for --summary.
   nlohmann::ordered_json Summary(const SavedCheckpoint& saved) const;
@@ -140,13 +145,13 @@ class RunRecorder {
   bool evaluated_ = false, saved_ = false;  // in this process
   std::unique_ptr<Progress> progress_;
 
-  int64_t step_, tokens_seen_;  ///< of the run so far
-  double training_s_ = 0;       ///< in this process's steps
+  int64_t step_, tokens_seen_;          ///< of the run so far
+  double training_s_ = 0;               ///< in this process's steps
   std::vector<int64_t> source_tokens_;  ///< of this process's steps; empty: one source
-  int64_t copies_ = 0;       ///< made by this process
+  int64_t copies_ = 0;                  ///< made by this process
   double save_stall_s_ = 0, save_wait_s_ = 0, writer_cpu_s_ = 0;  ///< of this process's saves
-  double model_flops_ = 0;      ///< of this process's steps
-  double seen_cpu_s_ = 0;       ///< processor time at the step record before
+  double model_flops_ = 0;                                        ///< of this process's steps
+  double seen_cpu_s_ = 0;  ///< processor time at the step record before
   std::chrono::steady_clock::time_point seen_at_;
   std::optional<double> first_loss_nats_, last_loss_nats_;
   std::optional<double> first_eval_nats_, last_eval_nats_;

@@ -183,10 +183,8 @@ PlotFigure RunReport::Figure() const {
   figure.panels.push_back({.title = "Learning rate",
                            .series = {{"", SeriesStyle::kLine, learning_rate_.Points()}},
                            .from_zero = true});
-  figure.panels.push_back({.title = "Throughput",
-                           .unit = "tokens/s",
-                           .series = Smooth(tokens_per_s_, "now"),
-                           .from_zero = true});
+  figure.panels.push_back(
+      {.title = "Throughput", .unit = "tokens/s", .series = Smooth(tokens_per_s_, "now"), .from_zero = true});
   PlotPanel memory = {.title = "Memory", .unit = "GiB", .from_zero = true};
   const SeriesStyle peak_style = resident_.empty() ? SeriesStyle::kLine : SeriesStyle::kFaint;
   memory.series.push_back({"peak", peak_style, peak_.Points()});

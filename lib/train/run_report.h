@@ -21,8 +21,8 @@ class RunReport {
 
   /// Takes the next record of trainwright-metrics(5); one that it does not know is passed over.
   void Add(const nlohmann::ordered_json& record);
-  /// Takes every whole line of a metrics.jsonl. \throws Error{kIo}; Error{kBadInput} naming the line that is
-  /// no record
+  /// Takes every whole line of a metrics.jsonl.
+  /// \throws Error{kIo}; Error{kBadInput} naming the line that is no record
   void AddFile(const std::string& metrics_path);
 
   PlotFigure Figure() const;
@@ -42,8 +42,8 @@ class RunReport {
   std::string DescribeProgress() const;
   std::string DescribeResult() const;
 
-  nlohmann::ordered_json begin_;          // the newest run_begin
-  nlohmann::ordered_json evaluation_;     // the newest eval
+  nlohmann::ordered_json begin_;           // the newest run_begin
+  nlohmann::ordered_json evaluation_;      // the newest eval
   std::optional<std::string> end_reason_;  // of the newest process; absent while it works
   double begin_time_s_ = 0, last_time_s_ = 0, earlier_s_ = 0;
   int64_t step_ = 0, tokens_seen_ = 0;

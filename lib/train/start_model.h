@@ -18,8 +18,9 @@ struct StartModel {
 
 /// Opens a checkpoint folder, a run directory of train, or a model folder of Hugging Face, and compares it
 /// with the data's tokenizer. Files that the folder's metadata.json lists are checked against it; all are
-/// hashed. \throws Error{kBadInput} when the folder holds no such model, or was made with another tokenizer;
-/// Error{kIo}
+/// hashed.
+/// \throws Error{kBadInput} when the folder holds no such model, or was made with another tokenizer;
+///     Error{kIo}
 StartModel OpenStartModel(const std::string& path, const TokenizerIdentity& data_tokenizer);
 
 }  // namespace trainwright

@@ -26,12 +26,12 @@
 #include "lib/device/memory_cap.h"
 #include "lib/device/memory_error.h"
 #include "lib/device/offload_stack.h"
-#include "lib/io/process_memory.h"
 #include "lib/eval/checkpoint.h"
 #include "lib/eval/perplexity.h"
 #include "lib/formats/shard_set.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
+#include "lib/io/process_memory.h"
 #include "lib/model/checkpoint_metadata.h"
 #include "lib/model/config_json.h"
 #include "lib/model/hf_folder.h"
@@ -104,7 +104,8 @@ std::string DataNames(const TrainSettings& settings) {
   return names;
 }
 
-/// Opens all sets of --data as one. \param sets gets their sizes, without weights; empty for one set
+/// Opens all sets of --data as one.
+/// \param sets gets their sizes, without weights; empty for one set
 std::unique_ptr<ShardSet> OpenTrainingData(const TrainSettings& settings, std::vector<OrderedSet>* sets,
                                            std::vector<DataSource>* sources) {
   std::vector<NamedShardSet> named;
@@ -130,7 +131,7 @@ bool IsConfigPath(const std::string& model) {
 
 struct ChosenModel {
   ModelConfig config;
-  std::string name;    ///< for the run's folder
+  std::string name;                    ///< for the run's folder
   std::optional<ChoiceReason> reason;  ///< when the user did not say
   std::optional<StartModel> start;     ///< whose weights a new run starts from
 };
@@ -230,7 +231,8 @@ class TrainJob {
   void CheckEvaluations(bool evaluates) const;
   /// What --eval-split holds out of the data, counted; nullopt: nothing.
   std::optional<DocumentSplit> SplitData();
-  /// Counts what a split holds out. \throws Error{kUsage} when a side of it has nothing to predict
+  /// Counts what a split holds out.
+  /// \throws Error{kUsage} when a side of it has nothing to predict
   void CountHeldOut(const DocumentSplit& split, bool masked);
   /// The set that is evaluated on; null: none.
   const ShardSet* evaluated() const { return plan_.eval_split ? data_.get() : eval_data_.get(); }
@@ -247,8 +249,8 @@ class TrainJob {
   void MakeBase();
   /// The first values of the adapters.
   void StartAdapters();
-  /// Opens the base that a checkpoint's adapters were trained on, into model_choice_. \throws
-  /// Error{kBadInput} on another one
+  /// Opens the base that a checkpoint's adapters were trained on, into model_choice_.
+  /// \throws Error{kBadInput} on another one
   void OpenBase(const std::string& checkpoint);
   PlannedRun Plan(const TrainSettings& settings, const std::optional<DocumentSplit>& split) const;
   /// --find-batch: the settings with the micro-batch that was found.
@@ -267,17 +269,21 @@ class TrainJob {
   int Loop();
   void Evaluate();
   void EvaluateOnce();
-  /// Begins to save the present step. \throws what the save before threw, and in the foreground this one
+  /// Begins to save the present step.
+  /// \throws what the save before threw, and in the foreground this one
   void Save();
-  /// Records a background save that has ended, if one has. \param wait until none is under way
+  /// Records a background save that has ended, if one has.
+  /// \param wait until none is under way
   /// \throws its error
   void FinishSave(bool wait);
   /// Fields of metadata.json that tell how the run goes, with what is volatile of them.
   nlohmann::ordered_json DescribeRun() const;
   void MakeCopier();
-  /// Records the copies that have ended. \param wait until none is under way or waits
+  /// Records the copies that have ended.
+  /// \param wait until none is under way or waits
   void FinishCopies(bool wait);
-  /// Copies the checkpoints of a run that is complete. \returns the exit status
+  /// Copies the checkpoints of a run that is complete.
+  /// \returns the exit status
   int CopyAll();
   /// Deletes what does not stay.
   void Retain(int64_t newest_step);
@@ -288,15 +294,14 @@ class TrainJob {
   /// The plan's, with the sets of the data.
   SampleStreamOptions StreamOptions() const;
   /// A loader that reads the data once.
-  LoaderOptions CountingLoader() const {
-    return {.workers = 0, .skip_bad_chunks = loader_.skip_bad_chunks};
-  }
+  LoaderOptions CountingLoader() const { return {.workers = 0, .skip_bad_chunks = loader_.skip_bad_chunks}; }
   std::unique_ptr<SampleStream> OpenStream();
   /// What of the data has which share, for --dry-run; empty for one set.
   std::string FormatSources() const;
   /// The --data options of the run as a command line has them.
   std::string DataOptions() const;
-  /// Gives the sets their weights. \param weights as --data-weights has them
+  /// Gives the sets their weights.
+  /// \param weights as --data-weights has them
   void WeighSets(const std::string& weights);
   void MakeTrainer();
   /// The device's, as the user says or as its maker does.
@@ -305,7 +310,8 @@ class TrainJob {
   std::string OffloadFolder() const {
     return settings_.offload_dir.empty() ? TemporaryFolder() : settings_.offload_dir;
   }
-  /// What of the settings together makes another run than was meant. \param epoch of the data, where counted
+  /// What of the settings together makes another run than was meant.
+  /// \param epoch of the data, where counted
   std::vector<std::string> Traps(const std::optional<EpochCounts>& epoch) const;
   /// Opens the records of this process, once model, stream and trainer stand at its first step.
   void OpenRecorder();
@@ -339,7 +345,7 @@ class TrainJob {
   std::string base_folder_;                 ///< of adapters: where their base lies; or empty
   nlohmann::ordered_json init_provenance_;  ///< of the start model, or null
 
-  std::vector<ChoiceReason> reasons_;    ///< of all that was chosen for the user
+  std::vector<ChoiceReason> reasons_;   ///< of all that was chosen for the user
   nlohmann::ordered_json stored_plan_;  ///< of the checkpoint, as options; null for a new run
   int64_t resumed_step_ = 0, resumed_tokens_ = 0;
 
@@ -394,13 +400,14 @@ void TrainJob::CheckSettings() const {
   const std::vector<std::string> data = DataPaths(settings_);
   const auto pipes = std::count(data.begin(), data.end(), "-");
   if (pipes > 1 || (pipes == 1 && settings_.eval_data == "-")) {
-    throw Error(ErrorCode::kUsage, pipes > 1 ? "--data" : "--data, --eval-data", "cannot both be standard input");
+    throw Error(ErrorCode::kUsage, pipes > 1 ? "--data" : "--data, --eval-data",
+                "cannot both be standard input");
   }
   if (!settings_.data_weights.empty()) ParseMixtureWeights(settings_.data_weights, data.size());
   require(settings_.eval_data.empty() || settings_.eval_split.empty(), "--eval-data, --eval-split",
           "cannot both be given: one says what to evaluate on, the other holds it out of --data");
-  require(!settings_.eval_split_seed || !settings_.eval_split.empty() || settings_.resume, "--eval-split-seed",
-          "has a meaning only with --eval-split");
+  require(!settings_.eval_split_seed || !settings_.eval_split.empty() || settings_.resume,
+          "--eval-split-seed", "has a meaning only with --eval-split");
   // A run that is resumed may hold out what it evaluates on.
   if (!settings_.resume) CheckEvaluations(!settings_.eval_data.empty() || !settings_.eval_split.empty());
 }
@@ -411,8 +418,9 @@ void TrainJob::CheckEvaluations(bool evaluates) const {
     throw Error(ErrorCode::kUsage, "--keep-best", "needs data to evaluate on", "", kHint);
   }
   if (settings_.early_stop && (!evaluates || settings_.eval_every == 0)) {
-    throw Error(ErrorCode::kUsage, "--early-stop", "needs evaluations within the run", "",
-                "name data with --eval-data, or hold some out with --eval-split 0.05, and leave out --eval-every 0");
+    throw Error(
+        ErrorCode::kUsage, "--early-stop", "needs evaluations within the run", "",
+        "name data with --eval-data, or hold some out with --eval-split 0.05, and leave out --eval-every 0");
   }
   if (settings_.eval_every && !evaluates && OriginOf("eval-every") > OptionOrigin::kPreset) {
     throw Error(ErrorCode::kUsage, "--eval-every", "needs data to evaluate on", "", kHint);
@@ -445,8 +453,9 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
   if (offload_.any() && device_.is_cpu()) {
     MakeOffloadStack(device_, OffloadFolder());  // a folder that cannot have the file is told of now
     if (IsInMemory(OffloadFolder())) {
-      LogWarning(OffloadFolder() + " lies in memory (tmpfs), so --offload gains nothing: name a folder on a disk by "
-                                   "--offload-dir");
+      LogWarning(OffloadFolder() +
+                 " lies in memory (tmpfs), so --offload gains nothing: name a folder on a disk by "
+                 "--offload-dir");
     }
   }
   Announce(loader.reasons);
@@ -465,7 +474,8 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
   std::string checkpoint;
   if (resumed_folder && (!only_tells() || fs::exists(*resumed_folder))) {
     run_ = std::make_unique<RunDirectory>(*resumed_folder);
-    checkpoint = only_tells() ? NewestGoodCheckpoint(*run_) : NewestCheckpointOrCopy(run_.get(), settings_.copy_to);
+    checkpoint =
+        only_tells() ? NewestGoodCheckpoint(*run_) : NewestCheckpointOrCopy(run_.get(), settings_.copy_to);
     if (checkpoint.empty()) LogInfo(run_->path() + " holds no checkpoint yet: starting from the beginning");
   }
 
@@ -525,15 +535,15 @@ MemoryUser TrainJob::memory_user() const {
   if (!stream_) return {"before the first step", "take a smaller --model", cap};
   // What is held tells too little: it is what did not get its memory that is missing there.
   MemoryBreakdown memory =
-      NeededByModel(model_choice_.config, plan_.precision, plan_.tuning, plan_.optimizer.states, checkpointing_,
-                    offload_, plan_.batch, plan_.sequence_tokens);
+      NeededByModel(model_choice_.config, plan_.precision, plan_.tuning, plan_.optimizer.states,
+                    checkpointing_, offload_, plan_.batch, plan_.sequence_tokens);
   memory.snapshot = snapshot_.size_bytes();
   if (stream_) memory.loader = stream_->loader_counts().most_held_bytes;
   const auto shapes = MakeModel(model_choice_.config, plan_.precision, at::Device(at::kMeta), std::nullopt,
                                 AttentionBackend::kAuto, plan_.tuning);
   const std::string hint =
       "in this order: " + MemoryAdvice(memory, shapes->parameters(), plan_.optimizer.states, checkpointing_,
-                                               offload_, settings_.auto_oom);
+                                       offload_, settings_.auto_oom);
   return {(settings_.dry_run ? "dry run, "
            : trainer_        ? "step " + std::to_string(trainer_->step() + 1) + ", "
                              : "before the first step, ") +
@@ -608,7 +618,8 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
     if (settings_.device == "auto") because("device", "auto takes the GPU if there is one");
     if (settings_.threads == 0) because("threads", "the physical cores this process may use");
     if (settings_.save_every.empty()) because("save-every", "a tenth of the run, 10 to 500 steps");
-    if (evaluated() != nullptr && !settings_.eval_every) because("eval-every", "a tenth of the run, 10 to 500 steps");
+    if (evaluated() != nullptr && !settings_.eval_every)
+      because("eval-every", "a tenth of the run, 10 to 500 steps");
     if (settings_.out.empty()) {
       because("out", run_ ? "the newest run in runs/" : "the first free runs/MODEL-NNN when training starts");
     }
@@ -619,8 +630,9 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
       const int64_t moments_bytes = OptimizerStateBytes(plan_.optimizer.states, elements);
       const int64_t trainer_bytes =
           device_.is_cpu() ? 2 * elements * int64_t{sizeof(float)} + moments_bytes : 0;
-      const AsyncSaveChoice choice = ChooseAsyncSave(
-          SnapshotBytes(elements, moments_bytes), std::max<int64_t>(1, AvailableMemoryBytes() - trainer_bytes));
+      const AsyncSaveChoice choice =
+          ChooseAsyncSave(SnapshotBytes(elements, moments_bytes),
+                          std::max<int64_t>(1, AvailableMemoryBytes() - trainer_bytes));
       resolved["async-save"] = choice.background ? "on" : "off";
       reasons_.push_back({"async-save", choice.reason, ""});
     } else {
@@ -680,20 +692,22 @@ std::optional<DocumentSplit> TrainJob::SplitData() {
 void TrainJob::CountHeldOut(const DocumentSplit& split, bool masked) {
   held_out_ = CountSplit(split, *data_, masked, settings_.skip_bad_chunks > 0);
   if (held_out_.held_out_labels == 0 || held_out_.held_out_documents == held_out_.documents) {
-    throw Error(ErrorCode::kUsage, "--eval-split",
-                split.asked + " holds out " + std::to_string(held_out_.held_out_documents) + " of the data's " +
-                    std::to_string(held_out_.documents) + " documents, " +
-                    (held_out_.held_out_labels == 0 ? "with nothing to predict" : "which leaves nothing to train on"),
-                "",
-                "their hashes decide: give another share, a number of documents (--eval-split 1), or another "
-                "--eval-split-seed; a document longer than pack's --chunk counts once a chunk");
+    throw Error(
+        ErrorCode::kUsage, "--eval-split",
+        split.asked + " holds out " + std::to_string(held_out_.held_out_documents) + " of the data's " +
+            std::to_string(held_out_.documents) + " documents, " +
+            (held_out_.held_out_labels == 0 ? "with nothing to predict" : "which leaves nothing to train on"),
+        "",
+        "their hashes decide: give another share, a number of documents (--eval-split 1), or another "
+        "--eval-split-seed; a document longer than pack's --chunk counts once a chunk");
   }
   LogInfo("holding out " + std::to_string(held_out_.held_out_documents) + " of " +
           std::to_string(held_out_.documents) + " documents, " +
           FormatCount(static_cast<double>(held_out_.held_out_tokens)) + " tokens, to evaluate on");
   if (const uint64_t cut = data_->totals().documents_cut; cut > 0) {
-    LogWarning("--eval-split: pack cut " + std::to_string(cut) +
-               " documents into parts, and parts of one may be on both sides; a longer --chunk keeps them whole");
+    LogWarning(
+        "--eval-split: pack cut " + std::to_string(cut) +
+        " documents into parts, and parts of one may be on both sides; a longer --chunk keeps them whole");
   }
 }
 
@@ -710,7 +724,8 @@ void TrainJob::WeighSets(const std::string& weights) {
     sources_[i].share = static_cast<double>(sets_[i].weight) / sum;
     text += (i == 0 ? "" : ", ") + FormatFixed(100 * sources_[i].share, 2) + " % " + sources_[i].path;
   }
-  Announce({{"data-weights", (weights.empty() ? "by their chunks, each once an epoch: " : "of the chunks drawn: ") + text,
+  Announce({{"data-weights",
+             (weights.empty() ? "by their chunks, each once an epoch: " : "of the chunks drawn: ") + text,
              "mixing " + std::to_string(sets_.size()) + " sets"}});
 }
 
@@ -745,7 +760,8 @@ std::string TrainJob::FormatSources() const {
   for (const DataSource& source : sources_) {
     text += "data  " + FormatFixed(100 * source.share, 2) + " % " + source.path + ": " +
             FormatCount(static_cast<double>(source.tokens)) + " tokens, read at most " +
-            FormatFixed(source.share * run_tokens / static_cast<double>(source.tokens), 2) + " times in the run\n";
+            FormatFixed(source.share * run_tokens / static_cast<double>(source.tokens), 2) +
+            " times in the run\n";
   }
   return text;
 }
@@ -834,7 +850,8 @@ void TrainJob::StartNew(bool gpu) {
               AttentionBackend::kAuto, plan_.tuning);
   }
   if (plan_.objective == RecordKind::kLm && data_->header().record_kind == RecordKind::kSft) {
-    LogWarning(DataNames(settings_) + ": holds conversations (sft records), and --objective lm trains on their prompts too");
+    LogWarning(DataNames(settings_) +
+               ": holds conversations (sft records), and --objective lm trains on their prompts too");
   }
   stream_ = OpenStream();
   if (only_tells()) {
@@ -988,8 +1005,10 @@ void TrainJob::Resume(const std::string& checkpoint) {
   OpenRecorder();
   if (!state.watchdog.is_null()) recorder_->loss_watchdog().set_state(state.watchdog, checkpoint);
   for (const std::string& warning : warnings) recorder_->Warn(warning);
-  if (copier_) copier_->Add(trainer_->step(), checkpoint);  // a process that was killed may not have copied it
-  if (data_changed) recorder_->Warn("the data changed: reading " + DataNames(settings_) + " from its beginning");
+  if (copier_)
+    copier_->Add(trainer_->step(), checkpoint);  // a process that was killed may not have copied it
+  if (data_changed)
+    recorder_->Warn("the data changed: reading " + DataNames(settings_) + " from its beginning");
   WarnOfOtherMachine(state.compute);
 }
 
@@ -1014,7 +1033,9 @@ void TrainJob::MakeTrainer() {
   model_->Offload(offload_, OffloadFolder());
   const GradientBuffer& gradients = model_->parameters().gradient_buffer();
   if (offload_.gradients && gradients.memory_bytes() == gradients.size_bytes()) {
-    LogWarning("--offload gradients gains nothing here: what is trained is one part, whose gradients are needed together");
+    LogWarning(
+        "--offload gradients gains nothing here: what is trained is one part, whose gradients are needed "
+        "together");
   }
   layout_ = DescribeLayout(model_->parameters());
   matrices_ = DescribeMatrices(model_->parameters());
@@ -1053,7 +1074,7 @@ void TrainJob::OpenRecorder() {
                .tokenizer_sha256 = tokenizer_sha256,
                .sources = sources_,
                .data_path = DataOptions(),
-               .eval_data_path = !plan_.eval_split            ? settings_.eval_data
+               .eval_data_path = !plan_.eval_split                  ? settings_.eval_data
                                  : DataPaths(settings_).size() == 1 ? DataPaths(settings_)[0]
                                                                     : "",
                .argv = context_.argv,
@@ -1117,7 +1138,8 @@ void TrainJob::EvaluateOnce() {
     const bool skip_bad = plan_.eval_split && settings_.skip_bad_chunks > 0;
     const uint64_t skipped =
         meter.AddSet(*evaluated(), static_cast<uint64_t>(settings_.eval_tokens.value_or(0)), {}, skip_bad);
-    if (skipped > 0) recorder_->Warn("evaluated without " + FormatNumberOf(skipped, "frame") + " that cannot be read");
+    if (skipped > 0)
+      recorder_->Warn("evaluated without " + FormatNumberOf(skipped, "frame") + " that cannot be read");
     meter.Finish();
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInterrupted && error.code() != ErrorCode::kTerminated) throw;
@@ -1149,8 +1171,9 @@ void TrainJob::MakeCopier() {
     std::error_code error;
     const fs::path target = fs::weakly_canonical(settings_.copy_to, error), run = fs::canonical(run_->path());
     if (std::mismatch(run.begin(), run.end(), target.begin(), target.end()).first == run.end()) {
-      throw Error(ErrorCode::kUsage, "--copy-to", settings_.copy_to + " is in the run directory " + run_->path(),
-                  "", "name a folder outside, best on another disk");
+      throw Error(ErrorCode::kUsage, "--copy-to",
+                  settings_.copy_to + " is in the run directory " + run_->path(), "",
+                  "name a folder outside, best on another disk");
     }
   }
   copier_ = std::make_unique<CheckpointCopier>(
@@ -1176,11 +1199,10 @@ int TrainJob::CopyAll() {
 }
 
 void TrainJob::Retain(int64_t newest_step) {
-  ApplyRetention(run_.get(),
-                 {.newest = settings_.keep,
-                  .best = settings_.keep_best,
-                  .delete_copied = settings_.delete_after_copy},
-                 newest_step, copier_.get());
+  ApplyRetention(
+      run_.get(),
+      {.newest = settings_.keep, .best = settings_.keep_best, .delete_copied = settings_.delete_after_copy},
+      newest_step, copier_.get());
 }
 
 nlohmann::ordered_json TrainJob::DescribeRun() const {
@@ -1193,16 +1215,13 @@ nlohmann::ordered_json TrainJob::DescribeRun() const {
                               {"total_steps", plan_.schedule.total_steps},
                               {"total_epochs", stream_->epochs()},
                               {"tokens_seen", trainer_->tokens_seen()}};
-  run["system_info"] = {{"cuda_available", device_.is_cuda()},
-                        {"device_count", 1},
-                        {"device", compute_.device},
-                        {"cpu_capability", compute_.cpu_capability},
-                        {"threads", compute_.threads},
-                        {"mixed_precision", precision}};
+  run["system_info"] = {{"cuda_available", device_.is_cuda()}, {"device_count", 1},
+                        {"device", compute_.device},           {"cpu_capability", compute_.cpu_capability},
+                        {"threads", compute_.threads},         {"mixed_precision", precision}};
   run["model_config"] = provenance_.at("model");
   run["training_config_summary"] = PlanAsOptions(plan_);
-  run["additional_metadata"]["optimization_settings"] = {
-      {"mixed_precision", precision}, {"effective_batch_size", plan_.samples_per_step()}};
+  run["additional_metadata"]["optimization_settings"] = {{"mixed_precision", precision},
+                                                         {"effective_batch_size", plan_.samples_per_step()}};
   run["volatile"] = {"system_info"};
   if (!trainer_->done()) return run;
   nlohmann::ordered_json& validation = run["validation_metrics"];
@@ -1246,7 +1265,8 @@ bool TrainJob::SavesInBackground() {
   if (settings_.async_save == "on") allocate();
   if (settings_.async_save == "auto") {
     // By now the steps have what they need.
-    AsyncSaveChoice choice = ChooseAsyncSave(SnapshotBytes(values.numel(), trainer_->optimizer_bytes()), AvailableMemoryBytes());
+    AsyncSaveChoice choice =
+        ChooseAsyncSave(SnapshotBytes(values.numel(), trainer_->optimizer_bytes()), AvailableMemoryBytes());
     try {
       if (choice.background) allocate();
     } catch (const std::exception&) {  // a limit that the system's free memory does not tell
@@ -1319,7 +1339,8 @@ int TrainJob::Loop() {
 
   if (trainer_->step() == 0) Evaluate();
   while (!trainer_->done() && StopSignal() == 0 && !StoppedEarly()) {
-    // On a GPU a look at the step's numbers waits for all queued work, so it is taken only where they are used.
+    // On a GPU a look at the step's numbers waits for all queued work, so it is taken only where they are
+    // used.
     const int64_t next = trainer_->step() + 1;
     const auto due = [&](int64_t every) { return every > 0 && next % every == 0; };
     const bool time_to_save = save_every.time_s > 0 && SecondsSince(saved_at_) >= save_every.time_s;

@@ -13,17 +13,17 @@ namespace trainwright {
 
 struct TrainJobContext {
   ProgressMode progress = ProgressMode::kAuto;
-  std::vector<std::string> argv;     ///< for the metrics
-  std::vector<OptionValue> options;  ///< for --explain
+  std::vector<std::string> argv;               ///< for the metrics
+  std::vector<OptionValue> options;            ///< for --explain
   int64_t preset_batch = 0, preset_accum = 0;  ///< as --preset has them; 0: it does not say
 };
 
 /// Runs (or continues) a training run.
 /// \param summary gets the counts of the run
 /// \returns the exit status: 0 when the run is complete or its time is up, 130 or 143 after a signal and a
-/// save \throws Error: kUsage (settings, a run directory in use), kBadInput (data, checkpoint, other
-/// tokenizer or data than
-///         the run's), kIo (the last checkpoint stays), kDevice, kNonFinite
+///     save
+/// \throws Error: kUsage (settings, a run directory in use), kBadInput (data, checkpoint, other tokenizer or
+///     data than the run's), kIo (the last checkpoint stays), kDevice, kNonFinite
 int RunTraining(const TrainSettings& settings, const TrainJobContext& context,
                 nlohmann::ordered_json* summary);
 

@@ -147,11 +147,11 @@ void PlanSchedule(const TrainSettings& settings, const ModelConfig& model, Plann
   const bool wsd = schedule.kind == ScheduleKind::kWsd, one_cycle = schedule.kind == ScheduleKind::kOneCycle;
 
   if (one_cycle && settings.min_lr_ratio) {
-    throw Error(ErrorCode::kUsage, "--min-lr-ratio", "has no meaning with --schedule one-cycle",
-                "", "one-cycle ends at a 250,000th of the peak; leave out one of the two");
+    throw Error(ErrorCode::kUsage, "--min-lr-ratio", "has no meaning with --schedule one-cycle", "",
+                "one-cycle ends at a 250,000th of the peak; leave out one of the two");
   }
-  schedule.final_lr_ratio = one_cycle ? 1 / kOneCycleDiv / kOneCycleFinalDiv
-                                      : settings.min_lr_ratio.value_or(wsd ? 0.0 : 0.1);
+  schedule.final_lr_ratio =
+      one_cycle ? 1 / kOneCycleDiv / kOneCycleFinalDiv : settings.min_lr_ratio.value_or(wsd ? 0.0 : 0.1);
   Require(schedule.final_lr_ratio >= 0 && schedule.final_lr_ratio <= 1, "--min-lr-ratio",
           schedule.final_lr_ratio, "must lie in [0, 1]");
 
@@ -193,8 +193,8 @@ void PlanSchedule(const TrainSettings& settings, const ModelConfig& model, Plann
       throw Error(ErrorCode::kUsage, "--warmup",
                   std::to_string(*settings.warmup) + " steps leave none for the decay of --schedule wsd");
     }
-    schedule.decay_steps = settings.decay_steps.value_or(std::clamp<int64_t>(
-        std::llround(kWsdDecayRatio * static_cast<double>(steps)), 1, after_warmup));
+    schedule.decay_steps = settings.decay_steps.value_or(
+        std::clamp<int64_t>(std::llround(kWsdDecayRatio * static_cast<double>(steps)), 1, after_warmup));
     Require(schedule.decay_steps >= 1 && schedule.decay_steps <= after_warmup, "--decay-steps",
             schedule.decay_steps,
             "steps: must lie in [1, " + std::to_string(after_warmup) + "], the steps after warm-up");
@@ -254,16 +254,17 @@ void PlanOptimizer(const TrainSettings& settings, TrainPlan* plan) {
 void PlanObjective(const TrainSettings& settings, RecordKind records, PlannedRun* planned) {
   TrainPlan& plan = planned->plan;
   if (records == RecordKind::kContrastive) {
-    throw Error(ErrorCode::kBadInput, "--data", "holds contrastive records, of which no objective is made", "",
-                "make the stream with pretokenize --records lm or sft");
+    throw Error(ErrorCode::kBadInput, "--data", "holds contrastive records, of which no objective is made",
+                "", "make the stream with pretokenize --records lm or sft");
   }
   const bool data_is_sft = records == RecordKind::kSft;
   if (settings.objective == "auto") {
     plan.objective = records;
-    planned->reasons.push_back({"objective",
-                                data_is_sft ? "the shards hold conversations (sft records); only their answers are predicted"
-                                            : "the shards hold text (lm records)",
-                                data_is_sft ? "objective sft" : ""});
+    planned->reasons.push_back(
+        {"objective",
+         data_is_sft ? "the shards hold conversations (sft records); only their answers are predicted"
+                     : "the shards hold text (lm records)",
+         data_is_sft ? "objective sft" : ""});
   } else {
     plan.objective = settings.objective == "sft" ? RecordKind::kSft : RecordKind::kLm;
   }
@@ -321,8 +322,8 @@ FineTuning PlanTuning(const TrainSettings& settings) {
 }
 
 PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::Device device,
-                   const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch, RecordKind records,
-                   const std::optional<DocumentSplit>& eval_split) {
+                   const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch,
+                   RecordKind records, const std::optional<DocumentSplit>& eval_split) {
   PlannedRun planned;
   TrainPlan& plan = planned.plan;
   plan.eval_split = eval_split;
@@ -427,8 +428,7 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
   RequireSame("--lr", settings.lr, plan->schedule.peak_lr);
   RequireSame("--min-lr-ratio", settings.min_lr_ratio, plan->schedule.final_lr_ratio);
   if (settings.warmup && static_cast<double>(*settings.warmup) != plan->schedule.warmup_steps) {
-    RefuseChange("--warmup", std::to_string(*settings.warmup),
-                 EncodePlan(*plan).at("warmup_steps").dump());
+    RefuseChange("--warmup", std::to_string(*settings.warmup), EncodePlan(*plan).at("warmup_steps").dump());
   }
   if (settings.warmup_ratio) {
     const double asked = WarmupSteps(*settings.warmup_ratio, plan->schedule.total_steps);
@@ -444,7 +444,8 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
   RequireSame("--weight-decay", settings.weight_decay, plan->optimizer.weight_decay);
   if (!settings.optimizer_states.empty() &&
       ParseOptimizerStates(settings.optimizer_states, "--optimizer-states") != plan->optimizer.states) {
-    RefuseChange("--optimizer-states", settings.optimizer_states, OptimizerStatesName(plan->optimizer.states));
+    RefuseChange("--optimizer-states", settings.optimizer_states,
+                 OptimizerStatesName(plan->optimizer.states));
   }
   RequireSame("--clip", settings.clip, plan->clip);
   if (settings.objective != "auto" && settings.objective != RecordKindName(plan->objective)) {
@@ -465,14 +466,16 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
   RequireSame("--seed", settings.seed, plan->seed);
   const std::string split = plan->eval_split ? plan->eval_split->asked : "";
   if (!settings.eval_split.empty() && settings.eval_split != split) {
-    RefuseChange("--eval-split", settings.eval_split, split.empty() ? "plan, which holds nothing out" : split);
+    RefuseChange("--eval-split", settings.eval_split,
+                 split.empty() ? "plan, which holds nothing out" : split);
   }
   if (plan->eval_split && settings.eval_split_seed && *settings.eval_split_seed != plan->eval_split->seed) {
     RefuseChange("--eval-split-seed", std::to_string(*settings.eval_split_seed),
                  std::to_string(plan->eval_split->seed));
   }
   if (plan->eval_split && !settings.eval_data.empty()) {
-    RefuseChange("--eval-data", settings.eval_data, "evaluation on what --eval-split " + split + " holds out");
+    RefuseChange("--eval-data", settings.eval_data,
+                 "evaluation on what --eval-split " + split + " holds out");
   }
   const LoraOptions lora = plan->tuning.lora.value_or(LoraOptions{});
   RequireSame("--lora", settings.lora, lora.rank);

@@ -37,11 +37,11 @@ struct TrainPlan {
   RecordKind objective = RecordKind::kLm;
   LossOn loss_on = LossOn::kAssistant;  ///< of kSft
   double z_loss = 0, label_smoothing = 0;
-  FineTuning tuning;       ///< what is trained
+  FineTuning tuning;                        ///< what is trained
   std::optional<DocumentSplit> eval_split;  ///< of the data, whose held-out documents are evaluated on
-  bool drop_last = false;  ///< skip the samples left of an epoch that do not fill a step
-  uint64_t block_chunks = 1;  ///< of the data, that stay together
-  std::string data_weights;   ///< as ParseMixtureWeights takes it; empty: each chunk once an epoch
+  bool drop_last = false;                   ///< skip the samples left of an epoch that do not fill a step
+  uint64_t block_chunks = 1;                ///< of the data, that stay together
+  std::string data_weights;  ///< as ParseMixtureWeights takes it; empty: each chunk once an epoch
   std::string
       length_rule;  ///< what fixed the number of steps: "steps 100", "epochs 2", "tokens 1000000", "default"
 
@@ -74,23 +74,26 @@ struct PlannedRun {
 /// The plan as values of the command line's options, by name: given to another run they make the same plan.
 nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan);
 
-/// What the user asks to train. \throws Error{kUsage} on flags that contradict each other or an adapter;
-/// Error{kBadInput, kIo} on an adapter that cannot be read
+/// What the user asks to train.
+/// \throws Error{kUsage} on flags that contradict each other or an adapter; Error{kBadInput, kIo} on an
+///     adapter that cannot be read
 FineTuning PlanTuning(const TrainSettings& settings);
 
 /// Fills in what the user left open.
 /// \param count_epoch counts an epoch of samples cut to the given length; called only where the length
-/// depends on it   \param records of the data   \param eval_split what of the data is held out
+///     depends on it
+/// \param records of the data
+/// \param eval_split what of the data is held out
 /// \throws Error{kUsage} on values out of range or flags that exclude each other; Error{kBadInput} when the
-/// data does not say what the objective asks for
+///     data does not say what the objective asks for
 PlannedRun PlanRun(const TrainSettings& settings, const ModelConfig& model, at::Device device,
                    const std::function<EpochCounts(const SampleStreamOptions&)>& count_epoch,
-                   RecordKind records = RecordKind::kLm,
-                   const std::optional<DocumentSplit>& eval_split = {});
+                   RecordKind records = RecordKind::kLm, const std::optional<DocumentSplit>& eval_split = {});
 
 /// Checks the flags of a resumed run against its stored plan. Flags that repeat the plan are fine; another
-/// split of the same step into micro-batches is taken over into `plan`. \returns warnings   \throws
-/// Error{kUsage} on a flag that asks for another run
+/// split of the same step into micro-batches is taken over into `plan`.
+/// \returns warnings
+/// \throws Error{kUsage} on a flag that asks for another run
 std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan* plan);
 
 }  // namespace trainwright

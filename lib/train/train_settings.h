@@ -18,15 +18,15 @@ struct TrainSettings {
   // Input and output.
   std::vector<std::string> data;  ///< sealed folders, files, or "-"; empty: shards/
   std::string data_weights;       ///< as ParseMixtureWeights takes it; empty: each chunk once an epoch
-  std::string out;              ///< run directory; empty: runs/<preset>-NNN, or the newest run to resume
-  std::string report;           ///< a run directory whose reports are made anew, and nothing else; or empty
+  std::string out;                ///< run directory; empty: runs/<preset>-NNN, or the newest run to resume
+  std::string report;             ///< a run directory whose reports are made anew, and nothing else; or empty
   bool resume = false;
   bool allow_data_change = false;
-  std::string cache_dir;               ///< where a piped data set is kept; empty: $TMPDIR or /var/tmp
-  std::string eval_data;               ///< shard set to evaluate on; empty: none
-  std::string eval_split;              ///< as ParseDocumentSplit takes it: held out of the data; empty: nothing
+  std::string cache_dir;   ///< where a piped data set is kept; empty: $TMPDIR or /var/tmp
+  std::string eval_data;   ///< shard set to evaluate on; empty: none
+  std::string eval_split;  ///< as ParseDocumentSplit takes it: held out of the data; empty: nothing
   std::optional<uint64_t> eval_split_seed;  ///< absent: 0
-  std::optional<int64_t> eval_every;   ///< optimizer steps; 0: at start and end only
+  std::optional<int64_t> eval_every;        ///< optimizer steps; 0: at start and end only
   std::optional<int64_t> early_stop;   ///< end after so many evaluations without a better one; absent: never
   std::optional<int64_t> eval_tokens;  ///< evaluate on about this many tokens of it; absent: all
 
@@ -37,11 +37,11 @@ struct TrainSettings {
   // What of it is trained. Without `lora` and `adapter`: everything.
   std::optional<int64_t> lora;  ///< rank of low-rank adapters
   std::optional<double> lora_alpha, lora_dropout;
-  std::string lora_targets;  ///< as LoraOptions has it; empty: all-linear
-  std::string quant;         ///< "nf4" or "none": of the frozen matrices; empty: none
-  std::string adapter;       ///< a folder in peft's layout to go on with; empty: none
+  std::string lora_targets;       ///< as LoraOptions has it; empty: all-linear
+  std::string quant;              ///< "nf4" or "none": of the frozen matrices; empty: none
+  std::string adapter;            ///< a folder in peft's layout to go on with; empty: none
   bool allow_other_base = false;  ///< than the one that `adapter` or `merge` was trained on
-  std::string merge;         ///< an adapter that is merged into its base, and nothing else; empty: none
+  std::string merge;              ///< an adapter that is merged into its base, and nothing else; empty: none
 
   // The plan: how long, how much at once, how fast. One of steps, epochs, tokens.
   std::optional<int64_t> steps;
@@ -64,13 +64,13 @@ struct TrainSettings {
   std::string objective = "auto";  ///< lm, sft or auto: by the data's records
   std::string loss_on;             ///< as ParseLossOn takes it; empty: assistant
   std::optional<double> z_loss, label_smoothing;
-  bool drop_last = false;  ///< no step mixes two epochs
+  bool drop_last = false;                ///< no step mixes two epochs
   std::optional<int64_t> shuffle_block;  ///< chunks that stay together; absent: 1
   std::optional<uint64_t> seed;
   std::string mixed_precision;
 
   // The loader; changes no result.
-  std::string workers = "auto";  ///< a number of threads, or "auto"
+  std::string workers = "auto";     ///< a number of threads, or "auto"
   std::optional<int64_t> prefetch;  ///< windows a worker
   std::string pin = "auto";         ///< "on", "off" or "auto": through pinned memory to a GPU
   std::string data_cache = "auto";  ///< bytes of decoded frames, or "auto"
@@ -83,33 +83,33 @@ struct TrainSettings {
   // Where and how it runs; changes no result beyond rounding.
   int threads = 0;  ///< 0: usable physical cores
   std::string device = "auto";
-  std::optional<double> peak_tflops;  ///< of the device, 1e12 operations a second; absent: by its name
-  bool auto_oom = false;              ///< halve the micro-batch where memory runs out
-  std::optional<double> mem_fraction;         ///< cap on memory, of what is free at the start
-  bool find_batch = false;                    ///< measure the micro-batch that trains fastest
+  std::optional<double> peak_tflops;   ///< of the device, 1e12 operations a second; absent: by its name
+  bool auto_oom = false;               ///< halve the micro-batch where memory runs out
+  std::optional<double> mem_fraction;  ///< cap on memory, of what is free at the start
+  bool find_batch = false;             ///< measure the micro-batch that trains fastest
   std::string checkpoint_activations = "no";  ///< as ParseActivationCheckpointing takes it
   std::string offload = "no";                 ///< as ParseOffloadChoice takes it
   std::string offload_dir;                    ///< of a CPU's: where; empty: $TMPDIR or /var/tmp
-  std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
-  std::string save_every;         ///< as ParseSaveInterval takes it; empty: a tenth of the run
+  std::string attn_backend = "auto";          ///< as ParseAttentionBackend takes it
+  std::string save_every;                     ///< as ParseSaveInterval takes it; empty: a tenth of the run
   std::string async_save = "auto";  ///< on, off or auto: checkpoints are written by a thread of their own
-  int64_t keep = 3;               ///< checkpoints; 0: all
-  int64_t keep_best = 0;          ///< checkpoints of the lowest evaluation loss that stay besides
-  bool save_model_only = false;   ///< checkpoints without what a run resumes from
-  bool compress_state = false;    ///< trainwright_state.safetensors, without loss
-  bool compress_model = false;    ///< model.safetensors, without loss; transformers does not open it then
-  std::string copy_to;            ///< folder that gets a copy of every checkpoint; empty: none
-  std::string copy_command;       ///< run after every checkpoint; empty: none
-  bool copy_compress = false;     ///< copies in copy_to, as ckpt-compress does
-  int copy_retries = 2;           ///< of a copy that fails
+  int64_t keep = 3;                 ///< checkpoints; 0: all
+  int64_t keep_best = 0;            ///< checkpoints of the lowest evaluation loss that stay besides
+  bool save_model_only = false;     ///< checkpoints without what a run resumes from
+  bool compress_state = false;      ///< trainwright_state.safetensors, without loss
+  bool compress_model = false;      ///< model.safetensors, without loss; transformers does not open it then
+  std::string copy_to;              ///< folder that gets a copy of every checkpoint; empty: none
+  std::string copy_command;         ///< run after every checkpoint; empty: none
+  bool copy_compress = false;       ///< copies in copy_to, as ckpt-compress does
+  int copy_retries = 2;             ///< of a copy that fails
   std::string copy_timeout = "1h";  ///< of the command, as ParseSaveInterval takes times
-  int64_t copy_queue = 4;         ///< checkpoints that may wait for their copies
-  bool delete_after_copy = false; ///< delete checkpoints that have a verified copy
-  int64_t log_every = 1;          ///< steps between metrics records
-  double max_minutes = 0;         ///< 0: no limit
-  std::string watchdog = "warn";  ///< off, warn or stop, when the loss diverges
+  int64_t copy_queue = 4;           ///< checkpoints that may wait for their copies
+  bool delete_after_copy = false;   ///< delete checkpoints that have a verified copy
+  int64_t log_every = 1;            ///< steps between metrics records
+  double max_minutes = 0;           ///< 0: no limit
+  std::string watchdog = "warn";    ///< off, warn or stop, when the loss diverges
   std::optional<double> cost_per_hour;  ///< of the machine, for the metrics; absent: not told
-  double watchdog_ratio = 1.5;    ///< of the loss to its moving average
+  double watchdog_ratio = 1.5;          ///< of the loss to its moving average
 };
 
 }  // namespace trainwright

@@ -42,15 +42,15 @@ at::Tensor ReadMoments(const SafetensorsHeader& header, ByteSpan file, const std
   return tensor;
 }
 
-/// Refuses counts that no run can have. \throws Error{kBadInput}
+/// Refuses counts that no run can have.
+/// \throws Error{kBadInput}
 void CheckCounts(const TrainState& state, const std::string& path) {
   const TrainerState& trainer = state.trainer;
   const auto require = [&](bool holds, const std::string& problem) {
     if (!holds) throw Error(ErrorCode::kBadInput, path, "its training state contradicts itself: " + problem);
   };
   require(trainer.step >= 0 && trainer.step <= state.plan.schedule.total_steps,
-          "step " + std::to_string(trainer.step) + " of " +
-              std::to_string(state.plan.schedule.total_steps));
+          "step " + std::to_string(trainer.step) + " of " + std::to_string(state.plan.schedule.total_steps));
   require(trainer.updates >= 0 && trainer.updates <= trainer.step,
           std::to_string(trainer.updates) + " updates in " + std::to_string(trainer.step) + " steps");
   require(trainer.scaler.skipped_steps >= 0 && trainer.scaler.skipped_steps <= trainer.step - trainer.updates,
@@ -58,18 +58,18 @@ void CheckCounts(const TrainState& state, const std::string& path) {
               std::to_string(trainer.updates) + " updates in " + std::to_string(trainer.step) + " steps");
   require(std::isfinite(trainer.scaler.scale) && trainer.scaler.scale >= 1 && trainer.scaler.good_steps >= 0,
           "loss scale " + std::to_string(trainer.scaler.scale));
-  require(trainer.labels_seen >= 0 && trainer.labels_seen <= trainer.tokens_seen,
-          std::to_string(trainer.labels_seen) + " labels of " + std::to_string(trainer.tokens_seen) +
-              " tokens");
+  require(
+      trainer.labels_seen >= 0 && trainer.labels_seen <= trainer.tokens_seen,
+      std::to_string(trainer.labels_seen) + " labels of " + std::to_string(trainer.tokens_seen) + " tokens");
   require(trainer.exp_avg.numel() == trainer.exp_avg_sq.numel(), "moments of two sizes");
 }
 
 /// Adds what 0.1.0 did not write: it saved between steps only, and had none of the later levers.
 void CompleteFirstState(nlohmann::json* json) {
   const nlohmann::json later_levers = {
-      {"decay_steps", 0},   {"cycle_momentum", false}, {"z_loss", 0},           {"label_smoothing", 0},
-      {"drop_last", false}, {"eval_split", nullptr},   {"objective", "lm"},     {"loss_on", "assistant"},
-      {"optimizer_states", "fp32"}};
+      {"decay_steps", 0},     {"cycle_momentum", false}, {"z_loss", 0},
+      {"label_smoothing", 0}, {"drop_last", false},      {"eval_split", nullptr},
+      {"objective", "lm"},    {"loss_on", "assistant"},  {"optimizer_states", "fp32"}};
   for (const auto& [name, off] : later_levers.items()) json->at("plan").emplace(name, off);
   json->emplace("accumulation_phase", 0);
   json->emplace("watchdog", nullptr);
@@ -127,7 +127,8 @@ void WriteTrainState(const std::string& path, const TrainState& state, const Sta
 }
 
 TrainState ReadTrainState(const std::string& path) {
-  if (!IsCompressedCheckpoint(*OpenRandomReader(path))) return DecodeTrainState(MappedFile(path).bytes(), path);
+  if (!IsCompressedCheckpoint(*OpenRandomReader(path)))
+    return DecodeTrainState(MappedFile(path).bytes(), path);
   BufferedReader reader(OpenSource(path));
   MemorySink plain;
   DecodeCheckpoint(&reader, &plain, {});

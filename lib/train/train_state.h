@@ -32,7 +32,7 @@ struct TrainState {
   ComputeIdentity compute;
   std::string order_fingerprint;  ///< of the sample stream
   std::string data_sha256;        ///< of the shard set's content
-  std::string layout;  ///< canonical JSON: name, offset and size of every parameter in the flat buffers
+  std::string layout;       ///< canonical JSON: name, offset and size of every parameter in the flat buffers
   nlohmann::json watchdog;  ///< of LossWatchdog; or null
   /// JSON for the encoder of compressed states: where matrices lie in the flat buffers, by the names of the
   /// tensors; see trainwright-compressed-checkpoint(5). Not read.
@@ -44,12 +44,14 @@ struct StateCompression {
   bool on = false;
   int threads = 1;
 };
-void WriteTrainState(const std::string& path, const TrainState& state, const StateCompression& compression = {});
+void WriteTrainState(const std::string& path, const TrainState& state,
+                     const StateCompression& compression = {});
 /// Of a file in either form.
 /// \throws Error{kBadInput} on another schema, a missing field, an accumulation phase other than 0 or counts
 /// that contradict each other; Error{kIo}
 TrainState ReadTrainState(const std::string& path);
-/// The same of a file's content. \param path for the messages
+/// The same of a file's content.
+/// \param path for the messages
 TrainState DecodeTrainState(ByteSpan file, const std::string& path);
 
 }  // namespace trainwright

@@ -46,7 +46,8 @@ StepReport Trainer::Step(bool read) {
 
   std::vector<PackedBatch> micro_batches(static_cast<size_t>(plan_.accum));
   if (samples_.empty()) samples_ = stream_->NextStep(plan_.samples_per_step(), plan_.drop_last);
-  if (const size_t sources = stream_->order().sets().size(); sources > 1) report.source_tokens.resize(sources);
+  if (const size_t sources = stream_->order().sets().size(); sources > 1)
+    report.source_tokens.resize(sources);
   for (size_t i = 0; i < samples_.size(); ++i) {
     if (!report.source_tokens.empty()) report.source_tokens[samples_[i].set()] += samples_[i].tokens();
     samples_[i].AppendTo(&micro_batches[i / static_cast<size_t>(plan_.batch)]);
@@ -98,8 +99,7 @@ StepReport Trainer::Step(bool read) {
     report.loss_nats = sum.loss_nats / labels;
     report.smoothing_nats = sum.smoothing_nats / labels;
     report.z_loss_nats = sum.z_loss_nats / labels;
-    const ClipResult clipped =
-        DecideClip(&model_->parameters(), report.loss_scale, plan_.clip);
+    const ClipResult clipped = DecideClip(&model_->parameters(), report.loss_scale, plan_.clip);
     report.grad_norm = clipped.norm;
     const bool finite = std::isfinite(report.loss_nats) && clipped.finite;
     if (!finite && (!scaler_.enabled() || report.loss_scale <= 1)) {

@@ -43,7 +43,7 @@ struct StepReport {
   double loss_scale = 1;  ///< the step ran with
   bool skipped = false;   ///< fp16 overflow, or no label: the weights did not change
   int64_t tokens = 0, labels = 0;
-  int64_t attention_pairs = 0;  ///< as of TokenCounts
+  int64_t attention_pairs = 0;         ///< as of TokenCounts
   std::vector<int64_t> source_tokens;  ///< of each set of a mixture; empty: one set
   /// Whether loss, norm, scale and `skipped` are this step's; else they are those of the last step that was
   /// read.
@@ -76,8 +76,8 @@ class Trainer {
   StepReport Step(bool read = true);
   /// After a Step that threw for want of memory: gives back what the model's passes hold and makes
   /// micro-batches at most half as large, and as many more of them; the next Step takes the samples of that
-  /// step again. The weights are those before it. \returns false, and does nothing, where a micro-batch is
-  /// one sample
+  /// step again. The weights are those before it.
+  /// \returns false, and does nothing, where a micro-batch is one sample
   bool HalveMicroBatches();
   bool done() const { return step_ >= plan_.schedule.total_steps; }
   int64_t step() const { return step_; }
@@ -91,13 +91,14 @@ class Trainer {
   TrainerState state();
   /// How often the host has read numbers from the device.
   int64_t device_reads() const { return reader_.reads(); }
-  /// Takes over a state; the weights are the caller's to restore, before or after. \throws Error{kBadInput}
-  /// when the moments do not fit the model or the cursor not the data
+  /// Takes over a state; the weights are the caller's to restore, before or after.
+  /// \throws Error{kBadInput} when the moments do not fit the model or the cursor not the data
   void Restore(const TrainerState& state);
   LanguageModel& model() { return *model_; }
 
  private:
-  /// Takes over what the device decided since the last look. \throws Error{kNonFinite}
+  /// Takes over what the device decided since the last look.
+  /// \throws Error{kNonFinite}
   void ReadDevice();
 
   LanguageModel* model_;
@@ -109,8 +110,8 @@ class Trainer {
   std::optional<DeviceStep> device_step_;  ///< where numbers stay on the device
   HostReader reader_;
   std::vector<Sample> samples_;  ///< of the step under way
-  StepReport last_read_;      ///< the numbers of the last look
-  double unread_time_s_ = 0;  ///< of the steps since then
+  StepReport last_read_;         ///< the numbers of the last look
+  double unread_time_s_ = 0;     ///< of the steps since then
   int64_t unread_steps_ = 0;
   int64_t step_ = 0, tokens_seen_ = 0, labels_seen_ = 0;
   bool pin_ = true;

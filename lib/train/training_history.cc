@@ -86,7 +86,8 @@ bool TrainingHistory::improving() const {
 }
 
 ordered_json TrainingHistory::Encode(int64_t step) const {
-  const ordered_json mean = losses_.empty() ? ordered_json() : ordered_json(Mean(losses_.begin(), losses_.end()));
+  const ordered_json mean =
+      losses_.empty() ? ordered_json() : ordered_json(Mean(losses_.begin(), losses_.end()));
   const std::optional<double> evaluation = evaluation_nats(step);
   return {{"current_loss", ValueOrNull(last_loss_nats())},
           {"best_loss", ValueOrNull(best_loss_)},

@@ -1,6 +1,6 @@
-/// How a run has gone so far, for metadata.json: the last losses and learning rates, the best of them, mean and
-/// spread, evaluations. A function of the run alone: a run that is resumed takes it over from its checkpoint and
-/// goes on as if it had not stopped. Not thread-safe.
+/// How a run has gone so far, for metadata.json: the last losses and learning rates, the best of them, mean
+/// and spread, evaluations. A function of the run alone: a run that is resumed takes it over from its
+/// checkpoint and goes on as if it had not stopped. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ class TrainingHistory {
  public:
   static constexpr size_t kMostKept = 100;  ///< losses and learning rates
 
-  /// \param step rising   \param loss_nats finite
+  /// \param step rising
+  /// \param loss_nats finite
   void AddStep(int64_t step, double loss_nats, double lr);
   void AddEvaluation(int64_t step, double loss_nats);
 

@@ -76,7 +76,8 @@ std::optional<std::string> DataWaitMonitor::Observe(int64_t step, double step_ti
   if (share <= kLargestShare || step < silent_until_step_) return {};
   silent_until_step_ = step + kSilenceSteps;
   return "waiting for data took " + FormatFixed(100 * share, 0) + " % of the time of the last " +
-         std::to_string(kWindow) + " steps; more --workers or a larger --prefetch may help, or faster storage";
+         std::to_string(kWindow) +
+         " steps; more --workers or a larger --prefetch may help, or faster storage";
 }
 
 void MemoryMonitor::RaiseBaseline(int64_t resident_bytes) {
@@ -95,10 +96,10 @@ std::optional<std::string> MemoryMonitor::Observe(int64_t step, int64_t steps_he
       growth_bytes <= kLeastGrowth * static_cast<double>(baseline_bytes_) || step < silent_until_step_) {
     return {};
   }
-  const std::string message = "resident memory grew from " + FormatBytes(static_cast<uint64_t>(baseline_bytes_)) +
-                              " at step " + std::to_string(baseline_step_) + " to " +
-                              FormatBytes(static_cast<uint64_t>(resident_bytes)) +
-                              "; steps of one size should not take more and more";
+  const std::string message =
+      "resident memory grew from " + FormatBytes(static_cast<uint64_t>(baseline_bytes_)) + " at step " +
+      std::to_string(baseline_step_) + " to " + FormatBytes(static_cast<uint64_t>(resident_bytes)) +
+      "; steps of one size should not take more and more";
   baseline_bytes_ = resident_bytes;
   baseline_step_ = step;
   silent_until_step_ = step + kSilenceSteps;

@@ -48,7 +48,8 @@ class DataWaitMonitor {
   static constexpr int64_t kWindow = 50;
   static constexpr double kLargestShare = 0.1;
 
-  /// \param step_time_s includes data_wait_s   \returns what is wrong, when it is time to say so
+  /// \param step_time_s includes data_wait_s
+  /// \returns what is wrong, when it is time to say so
   std::optional<std::string> Observe(int64_t step, double step_time_s, double data_wait_s);
 
  private:
@@ -56,8 +57,8 @@ class DataWaitMonitor {
   int64_t steps_ = 0, silent_until_step_ = 0;
 };
 
-/// Memory that grows: a resident size above the baseline, which is that of the process's step kBaselineStep or
-/// later while something new (the first evaluation, the first checkpoint) took its share, by more than a
+/// Memory that grows: a resident size above the baseline, which is that of the process's step kBaselineStep
+/// or later while something new (the first evaluation, the first checkpoint) took its share, by more than a
 /// quarter and kLeastGrowthBytes. Having spoken, it takes the size as the new baseline.
 class MemoryMonitor {
  public:

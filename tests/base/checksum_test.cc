@@ -40,7 +40,8 @@ TEST(Xxh3Test, PiecesGiveTheSameHashAsTheWhole) {
 // RFC 3720, appendix B.4.
 TEST(Crc32cTest, AgreesWithTheVectorsOfTheStandard) {
   std::vector<uint8_t> rising(32), falling(32);
-  for (size_t i = 0; i < 32; ++i) rising[i] = static_cast<uint8_t>(i), falling[i] = static_cast<uint8_t>(31 - i);
+  for (size_t i = 0; i < 32; ++i)
+    rising[i] = static_cast<uint8_t>(i), falling[i] = static_cast<uint8_t>(31 - i);
   EXPECT_EQ(Crc32c(std::vector<uint8_t>(32, 0x00)), 0x8a9136aau);
   EXPECT_EQ(Crc32c(std::vector<uint8_t>(32, 0xff)), 0x62a8ab43u);
   EXPECT_EQ(Crc32c(rising), 0x46dd794eu);

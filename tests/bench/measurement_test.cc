@@ -104,8 +104,9 @@ TEST(MeasurementTest, MetricsComeFromTheCommandsFile) {
 }
 
 TEST(MeasurementTest, AFailingCommandIsAnErrorWithItsWords) {
-  const std::string message =
-      test::MessageOf([] { Measure({{"a", "echo broken pipe dream >&2; exit 9", ""}}, Quick(2), kNever); });
+  const std::string message = test::MessageOf([] {
+    Measure({{"a", "echo broken pipe dream >&2; exit 9", ""}}, Quick(2), kNever);
+  });
   EXPECT_NE(message.find("exit status 9"), std::string::npos) << message;
   EXPECT_NE(message.find("broken pipe dream"), std::string::npos) << message;
   MeasurementOptions options = Quick(2);

@@ -47,7 +47,8 @@ struct CompressSettings {
 };
 Bytes Compress(ByteSpan file, const CompressSettings& settings = {});
 
-/// The whole file. \param piece_bytes most bytes that a read of the input gives
+/// The whole file.
+/// \param piece_bytes most bytes that a read of the input gives
 Bytes Restore(ByteSpan compressed, BaseTensors* base = nullptr, int threads = 1,
               size_t piece_bytes = SIZE_MAX);
 

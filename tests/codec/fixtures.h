@@ -20,8 +20,8 @@ inline constexpr CodecLevel kAllLevels[] = {CodecLevel::kFast, CodecLevel::kDefa
 /// What tensors hold: kNormal is weights, kScaled weights whose rows and columns differ in scale, kRandom
 /// bytes that nothing can shrink, kSpecial NaNs, infinities, denormals and zeros of both signs.
 enum class Content { kZero, kNormal, kScaled, kRandom, kRepeated, kSmallInts, kSpecial };
-inline constexpr Content kAllContents[] = {Content::kZero,     Content::kNormal,    Content::kScaled,
-                                           Content::kRandom,   Content::kRepeated,  Content::kSmallInts,
+inline constexpr Content kAllContents[] = {Content::kZero,   Content::kNormal,   Content::kScaled,
+                                           Content::kRandom, Content::kRepeated, Content::kSmallInts,
                                            Content::kSpecial};
 
 /// The little-endian bytes of `elements` elements; kScaled has rows of `columns`. 16-bit floats are bf16.

@@ -423,10 +423,13 @@ TEST(ChatRecordTest, APromptIsWhatComesBeforeTheAnswer) {
   EXPECT_EQ(prompt_of(R"({"question": "q", "answer": "a"})"), "q");
   EXPECT_EQ(prompt_of(R"({"instruction": "i", "input": "x", "output": ""})"), "i");
   EXPECT_EQ(record.turns.back().input, "x");
-  EXPECT_EQ(prompt_of(R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]})"), "u");
+  EXPECT_EQ(
+      prompt_of(R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}]})"),
+      "u");
   EXPECT_EQ(record.turns.size(), 2u);
-  for (const char* bad : {R"({"messages": []})", R"({"text": "t"})", R"({"prompt": 5})", "[]", "junk",
-                          R"({"messages": [{"role": "user", "content": "u"}, {"role": "assistant", "content": "a"}]})"}) {
+  for (const char* bad :
+       {R"({"messages": []})", R"({"text": "t"})", R"({"prompt": 5})", "[]", "junk",
+        R"({"messages": [{"role": "user", "content": "u"}, {"role": "assistant", "content": "a"}]})"}) {
     EXPECT_TRUE(prompt_of(bad).starts_with("refused: ")) << bad;
   }
 }

@@ -18,7 +18,8 @@ namespace {
 
 /// The lines "<name> <arguments> = <value>" of the page's TEST VECTORS.
 std::vector<std::pair<std::vector<std::string>, std::string>> VectorsOf(const std::string& name) {
-  std::istringstream page(test::ReadFile(std::string(TRAINWRIGHT_SOURCE_DIR) + "/man/trainwright-sample-order.5"));
+  std::istringstream page(
+      test::ReadFile(std::string(TRAINWRIGHT_SOURCE_DIR) + "/man/trainwright-sample-order.5"));
   std::vector<std::pair<std::vector<std::string>, std::string>> vectors;
   for (std::string line; std::getline(page, line);) {
     const size_t equals = line.find(" = ");
@@ -55,12 +56,14 @@ std::string Joined(const Numbers& numbers) {
 }
 
 TEST(SampleOrderPage, HasTheVectorsOfTheRandomNumbers) {
-  for (const auto& [arguments, value] : VectorsOf("mix64")) EXPECT_EQ(Hex(Mix64(NumberOf(arguments[0]))), value);
+  for (const auto& [arguments, value] : VectorsOf("mix64"))
+    EXPECT_EQ(Hex(Mix64(NumberOf(arguments[0]))), value);
   for (const auto& [arguments, value] : VectorsOf("key")) {
     const std::string name = (arguments[1] + " " + arguments[2]).substr(1);
     // Names have one word or two.
     const bool two = arguments.size() == 4;
-    const std::string stream = two ? name.substr(0, name.size() - 1) : arguments[1].substr(1, arguments[1].size() - 2);
+    const std::string stream =
+        two ? name.substr(0, name.size() - 1) : arguments[1].substr(1, arguments[1].size() - 2);
     EXPECT_EQ(Hex(Rng(NumberOf(arguments[0]), stream, NumberOf(arguments.back())).key()), value) << stream;
   }
   for (const auto& [arguments, value] : VectorsOf("bits")) {
@@ -91,9 +94,10 @@ TEST(SampleOrderPage, HasTheVectorsOfTheChunks) {
     EXPECT_EQ(Joined(drawn), value);
   }
   for (const auto& [arguments, value] : VectorsOf("slots")) {
-    const ChunkOrder order({{.chunks = NumberOf(arguments[0]), .weight = NumberOf(arguments[2])},
-                            {.first_chunk = 1000, .chunks = NumberOf(arguments[1]), .weight = NumberOf(arguments[3])}},
-                           {.seed = NumberOf(arguments[4])});
+    const ChunkOrder order(
+        {{.chunks = NumberOf(arguments[0]), .weight = NumberOf(arguments[2])},
+         {.first_chunk = 1000, .chunks = NumberOf(arguments[1]), .weight = NumberOf(arguments[3])}},
+        {.seed = NumberOf(arguments[4])});
     std::string draws;
     for (uint64_t t = 0; t < 12; ++t) {
       const ChunkDraw draw = order.At(t / order.slots(), t % order.slots());
@@ -194,8 +198,8 @@ TEST(ChunkOrder, WithoutWeightsTakesEveryChunkOnceAnEpoch) {
 TEST(ChunkOrder, CountsBeyondWhatFitsIntoProducts) {
   // 2^40 epochs of 2^20 chunks with weights near 2^32: products need more than 64 bits.
   const uint64_t chunks = uint64_t{1} << 20, weight = 0xFFFFFFFF;
-  const ChunkOrder order({{.chunks = chunks, .weight = weight}, {.first_chunk = chunks, .chunks = chunks, .weight = 1}},
-                         {});
+  const ChunkOrder order(
+      {{.chunks = chunks, .weight = weight}, {.first_chunk = chunks, .chunks = chunks, .weight = 1}}, {});
   const uint64_t epoch = uint64_t{1} << 40;
   const std::vector<uint64_t> counts = order.CountsOf(epoch * 2 * chunks);
   EXPECT_EQ(counts[1], uint64_t{1} << 29);

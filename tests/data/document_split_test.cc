@@ -176,7 +176,8 @@ TEST(DocumentSplit, WhatCannotBeReadIsAnErrorOrLeftOutAsAsked) {
   EXPECT_EQ(test::CodeOf([&] { CountSplit(split, cut, false); }), ErrorCode::kBadInput);
   const MemoryShardSet rest({chunks.begin() + 8, chunks.end()}, 8);
   EXPECT_EQ(split.bound, ParseDocumentSplit("5", 0, &rest).bound);
-  const SplitCounts counts = CountSplit(split, cut, false, /*skip_bad=*/true), expected = CountSplit(split, rest, false);
+  const SplitCounts counts = CountSplit(split, cut, false, /*skip_bad=*/true),
+                    expected = CountSplit(split, rest, false);
   EXPECT_EQ(counts.documents, expected.documents);
   EXPECT_EQ(counts.held_out_tokens, expected.held_out_tokens);
 }

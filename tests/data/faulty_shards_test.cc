@@ -39,7 +39,8 @@ std::vector<Chunk> TwinChunks(uint32_t count) {
 /// TwinChunks, some of them corrupt or slow.
 class FaultyTwins : public test::FaultyShardSet {
  public:
-  FaultyTwins(uint32_t chunks, uint32_t chunks_per_frame) : FaultyShardSet(TwinChunks(chunks), chunks_per_frame) {}
+  FaultyTwins(uint32_t chunks, uint32_t chunks_per_frame)
+      : FaultyShardSet(TwinChunks(chunks), chunks_per_frame) {}
 };
 
 uint64_t ChunkOf(const Sample& sample) {
@@ -63,10 +64,12 @@ TEST(SampleStream, NamesShardFrameAndOffsetOfACorruptChunk) {
 }
 
 /// The chunk of every sample of the stream's first epochs by the page's definition.
-std::vector<uint64_t> ExpectedChunks(const FaultyTwins& set, const SampleStreamOptions& options, uint64_t epochs) {
+std::vector<uint64_t> ExpectedChunks(const FaultyTwins& set, const SampleStreamOptions& options,
+                                     uint64_t epochs) {
   const auto readable = [&](uint64_t chunk) {
     const uint64_t per_frame = set.header().chunks_per_frame, frame = chunk / per_frame;
-    return std::none_of(set.corrupt.begin(), set.corrupt.end(), [&](uint64_t bad) { return bad / per_frame == frame; });
+    return std::none_of(set.corrupt.begin(), set.corrupt.end(),
+                        [&](uint64_t bad) { return bad / per_frame == frame; });
   };
   const ChunkOrder order({{.chunks = set.chunks()}}, {.seed = options.seed});
   std::vector<uint64_t> expected;
@@ -79,8 +82,8 @@ std::vector<uint64_t> ExpectedChunks(const FaultyTwins& set, const SampleStreamO
         for (uint64_t attempt = 0; !readable(chunk); ++attempt) chunk = order.Substitute(draw, attempt);
         window.push_back(chunk);
       }
-      const KeyedPermutation samples(window.size(),
-                                     Rng(options.seed, "sample order", epoch).Bits(begin / options.window_chunks));
+      const KeyedPermutation samples(
+          window.size(), Rng(options.seed, "sample order", epoch).Bits(begin / options.window_chunks));
       for (uint64_t i = 0; i < window.size(); ++i) expected.push_back(window[samples(i)]);
     }
   }
@@ -92,7 +95,8 @@ TEST(SampleStream, PutsTheDefinedChunksInPlaceOfBadOnes) {
   for (int round = 0; round < 30; ++round) {
     SCOPED_TRACE("seed " + std::to_string(test::TestSeed()) + ", round " + std::to_string(round));
     FaultyTwins set(5 + static_cast<uint32_t>(random() % 60), 1 + static_cast<uint32_t>(random() % 4));
-    const SampleStreamOptions options{.sequence_tokens = 2, .seed = random(), .window_chunks = 1 + random() % 9};
+    const SampleStreamOptions options{
+        .sequence_tokens = 2, .seed = random(), .window_chunks = 1 + random() % 9};
     for (uint64_t bad = random() % 3; bad > 0; --bad) set.corrupt.insert(random() % set.chunks());
     if (set.corrupt.size() * set.header().chunks_per_frame >= set.chunks()) continue;
     const std::vector<uint64_t> expected = ExpectedChunks(set, options, 3);
@@ -169,7 +173,8 @@ TEST(SampleStream, AStepThatCouldNotBeReadWholeIsReadAgain) {
       }
       const std::vector<Sample> wanted = expected.NextStep(7, step % 2 == 1);
       ASSERT_EQ(samples.size(), wanted.size());
-      for (size_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(ChunkOf(samples[i]), ChunkOf(wanted[i])) << "step " << step;
+      for (size_t i = 0; i < wanted.size(); ++i)
+        ASSERT_EQ(ChunkOf(samples[i]), ChunkOf(wanted[i])) << "step " << step;
     }
     EXPECT_GT(failures, 2);
   }
@@ -269,8 +274,8 @@ TEST(FrameCache, KeepsToItsBudgetAndGivesUpTheLeastRecentlyUsed) {
     return set.reads > before;
   };
   for (const uint64_t chunk : {0, 4, 8}) EXPECT_TRUE(read(chunk));
-  EXPECT_FALSE(read(1));   // frame 0 is used again
-  EXPECT_TRUE(read(12));   // frame 1 goes
+  EXPECT_FALSE(read(1));  // frame 0 is used again
+  EXPECT_TRUE(read(12));  // frame 1 goes
   EXPECT_FALSE(read(3));
   EXPECT_FALSE(read(9));
   EXPECT_TRUE(read(4));
@@ -387,7 +392,8 @@ TEST(JoinShardSets, DrawsFromEachSetByItsWeight) {
 TEST(ParseMixtureWeights, DividesBySumAndRefusesWhatIsNoShare) {
   EXPECT_THAT(ParseMixtureWeights("7,3", 2), testing::ElementsAre(3006477107, 1288490189));
   EXPECT_EQ(ParseMixtureWeights("0.7,0.3", 2), ParseMixtureWeights("7,3", 2));
-  for (const char* text : {"", "1", "1,2,3", "1,", ",1", "1,0", "1,-1", "1,nan", "1,inf", "1;2", "1,1e-30", "a,b"}) {
+  for (const char* text :
+       {"", "1", "1,2,3", "1,", ",1", "1,0", "1,-1", "1,nan", "1,inf", "1;2", "1,1e-30", "a,b"}) {
     EXPECT_EQ(CodeOf([&] { ParseMixtureWeights(text, 2); }), ErrorCode::kUsage) << text;
   }
 }

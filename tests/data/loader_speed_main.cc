@@ -2,9 +2,9 @@
 //
 // usage: loader_speed SHARDS SEQ BATCH TOKENS [WORKERS [BLOCK_CHUNKS [CACHE_MIB]]]
 //
-// Reads micro-batches of BATCH samples of at most SEQ tokens, shuffled, until they hold TOKENS tokens, after as
-// many that are not counted as an epoch has but at most TOKENS. Prints one JSON object: tokens, CPU and wall
-// seconds, and a sum over all tokens, positions and labels.
+// Reads micro-batches of BATCH samples of at most SEQ tokens, shuffled, until they hold TOKENS tokens, after
+// as many that are not counted as an epoch has but at most TOKENS. Prints one JSON object: tokens, CPU and
+// wall seconds, and a sum over all tokens, positions and labels.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -53,7 +53,8 @@ int main(int argc, char** argv) {
         micro_batch.Clear();
         for (const Sample& sample : samples) sample.AppendTo(&micro_batch);
         tokens += micro_batch.num_tokens();
-        for (size_t i = 0; i < micro_batch.tokens.size(); i += 64) sum += static_cast<uint64_t>(micro_batch.tokens[i]);
+        for (size_t i = 0; i < micro_batch.tokens.size(); i += 64)
+          sum += static_cast<uint64_t>(micro_batch.tokens[i]);
         sum += static_cast<uint64_t>(micro_batch.labels.back() + micro_batch.num_labels);
         ++micro_batches;
       }

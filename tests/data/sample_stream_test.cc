@@ -252,7 +252,8 @@ TEST(SampleStream, IsOneGlobalStreamForAnyNumberOfProcessesAndAnyBatch) {
     }
     for (int step = 0; step < 3; ++step) {
       for (int64_t rank = 0; rank < world; ++rank) {
-        const std::vector<Sample> share = processes[static_cast<size_t>(rank)]->NextShare(batch, false, rank, world);
+        const std::vector<Sample> share =
+            processes[static_cast<size_t>(rank)]->NextShare(batch, false, rank, world);
         for (size_t i = 0; i < share.size(); ++i) {
           const size_t at = done + static_cast<size_t>(rank) + i * static_cast<size_t>(world);
           ASSERT_EQ(RowsOf(share[i]), expected.at(at)) << "world " << world << ", rank " << rank;
@@ -271,10 +272,11 @@ TEST(SampleStream, IsTheSlowListingThroughRandomKillsBatchesWorldsAndCaches) {
   for (int round = 0; round < 40; ++round) {
     SCOPED_TRACE("seed " + std::to_string(test::TestSeed()) + ", round " + std::to_string(round));
     // Also a single chunk, and fewer chunks than a step takes; the last frame and window are odd.
-    const std::vector<Chunk> chunks =
-        RandomChunks(&random, round % 5 == 0 ? 1 : 1 + random() % 40, 1 + static_cast<uint32_t>(random() % 50));
+    const std::vector<Chunk> chunks = RandomChunks(&random, round % 5 == 0 ? 1 : 1 + random() % 40,
+                                                   1 + static_cast<uint32_t>(random() % 50));
     // Ids of two bytes or of four.
-    const MemoryShardSet set(chunks, 1 + static_cast<uint32_t>(random() % 6), round % 2 == 0 ? 1u << 16 : 1u << 30);
+    const MemoryShardSet set(chunks, 1 + static_cast<uint32_t>(random() % 6),
+                             round % 2 == 0 ? 1u << 16 : 1u << 30);
     const SampleStreamOptions options{.sequence_tokens = 1 + static_cast<int64_t>(random() % 40),
                                       .seed = random(),
                                       .window_chunks = 1 + random() % 9,
@@ -287,7 +289,8 @@ TEST(SampleStream, IsTheSlowListingThroughRandomKillsBatchesWorldsAndCaches) {
     SampleCursor cursor;
     size_t done = 0;
     while (done < 100) {
-      const auto world = static_cast<int64_t>(1 + random() % 8), batch = static_cast<int64_t>(1 + random() % 20);
+      const auto world = static_cast<int64_t>(1 + random() % 8),
+                 batch = static_cast<int64_t>(1 + random() % 20);
       const auto steps = static_cast<int>(1 + random() % 2);
       size_t after = done;
       SampleCursor next;

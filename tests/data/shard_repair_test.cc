@@ -213,8 +213,10 @@ TEST_F(ShardRepairTest, AFrameThatIsThereTwiceIsSavedOnce) {
 }
 
 TEST_F(ShardRepairTest, DocumentsOfASecondSetInTheFileAreNotSaidToBeSaved) {
-  const std::vector<uint8_t> first = test::EncodeShard(test::SmallShardSet(), {test::SmallChunks()[0]}, 0, 0, true),
-                             second = test::EncodeShard(test::SmallShardSet(), {test::SmallChunks()[1]}, 0, 0, true);
+  const std::vector<uint8_t> first = test::EncodeShard(test::SmallShardSet(), {test::SmallChunks()[0]}, 0, 0,
+                                                       true),
+                             second = test::EncodeShard(test::SmallShardSet(), {test::SmallChunks()[1]}, 0, 0,
+                                                        true);
   WriteFile(path("in.tws"), std::string(AsText(first)) + std::string(AsText(second)));
   const RepairReport report = Repair("in.tws");
   EXPECT_FALSE(report.sound());

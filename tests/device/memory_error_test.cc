@@ -76,9 +76,8 @@ TEST(WithMemoryErrorsTest, OtherExceptionsAndResultsPassUnchanged) {
 }
 
 TEST(WithMemoryErrorsTest, AThreadThatGetsNoStackIsMemoryOfTheHost) {
-  const Error error = Translated([] {
-    throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again));
-  });
+  const Error error = Translated(
+      [] { throw std::system_error(std::make_error_code(std::errc::resource_unavailable_try_again)); });
   EXPECT_EQ(error.code(), ErrorCode::kIo);
   EXPECT_EQ(error.object(), "memory");
 }

@@ -10,7 +10,13 @@ namespace {
 TEST(UploadIds, NarrowAndWidenedAgainTheyAreTheSameInAsFewBytesAsTheBoundAllows) {
   const struct {
     int64_t bound, bytes;
-  } cases[] = {{1, 2}, {50257, 2}, {65536, 2}, {65537, 4}, {151936, 4}, {int64_t{1} << 31, 4}, {(int64_t{1} << 31) + 1, 8}};
+  } cases[] = {{1, 2},
+               {50257, 2},
+               {65536, 2},
+               {65537, 4},
+               {151936, 4},
+               {int64_t{1} << 31, 4},
+               {(int64_t{1} << 31) + 1, 8}};
   for (const auto& [bound, bytes] : cases) {
     at::Tensor ids = at::randint(bound, {1000}, at::TensorOptions().dtype(at::kLong));
     ids[0] = 0;

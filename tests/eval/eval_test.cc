@@ -207,8 +207,10 @@ TEST(CheckpointTest, FilesThatDisagreeWithTheMetadataAreRefused) {
   EXPECT_EQ(test::CodeOf([&] { VerifyCheckpointFiles(folder.path()); }), ErrorCode::kBadInput);
 }
 
-/// -log p of the tokens that `predicted` marks, each document computed alone, in double from the model's logits.
-double ReferenceLossOn(LanguageModel* model, const std::vector<uint32_t>& tokens, const std::vector<bool>& predicted) {
+/// -log p of the tokens that `predicted` marks, each document computed alone, in double from the model's
+/// logits.
+double ReferenceLossOn(LanguageModel* model, const std::vector<uint32_t>& tokens,
+                       const std::vector<bool>& predicted) {
   PackedBatch batch;
   batch.AppendSpan(tokens, kNoId);
   const at::Tensor log_probabilities = at::log_softmax(model->Logits(ToModelInput(batch)).to(at::kDouble), 1);
@@ -225,25 +227,23 @@ TEST(PerplexityTest, ConversationsPackedTogetherLoseWhatTheyLoseAlone) {
   const auto model = BytesModel();
   // Two conversations in a chunk: prompt, answer, prompt, answer; and prompt, answer.
   const std::vector<uint32_t> first = {'H', 'i', '?', 'y', 'o', 257, 'a', 'n', 'd', 'o', 'k', 257};
-  const std::vector<bool> first_predicted = {false, false, false, true, true, true, false, false, false, true, true, true};
+  const std::vector<bool> first_predicted = {false, false, false, true, true, true,
+                                             false, false, false, true, true, true};
   const std::vector<uint32_t> second = {'2', '+', '2', '4', 257};
   const std::vector<bool> second_predicted = {false, false, false, true, true};
   Chunk chunk;
   chunk.tokens = first;
   chunk.tokens.insert(chunk.tokens.end(), second.begin(), second.end());
   constexpr uint8_t kAnswer = kSegmentContinuesPrevious, kPrompt = kSegmentNoLoss;
-  chunk.segments = {{3, kPrompt, kNoId, 3},
-                    {3, kAnswer, kNoId, 2},
-                    {3, kPrompt | kSegmentContinuesPrevious, kNoId, 3},
-                    {3, kAnswer, kNoId, 2},
-                    {3, kPrompt, kNoId, 3},
-                    {2, kAnswer, kNoId, 1}};
+  chunk.segments = {
+      {3, kPrompt, kNoId, 3}, {3, kAnswer, kNoId, 2}, {3, kPrompt | kSegmentContinuesPrevious, kNoId, 3},
+      {3, kAnswer, kNoId, 2}, {3, kPrompt, kNoId, 3}, {2, kAnswer, kNoId, 1}};
   PerplexityMeter meter(model.get(), 64, 4096);
   meter.set_masked(true);
   meter.AddChunk(chunk);
   const PerplexitySums& sums = meter.Finish();
-  const double alone =
-      ReferenceLossOn(model.get(), first, first_predicted) + ReferenceLossOn(model.get(), second, second_predicted);
+  const double alone = ReferenceLossOn(model.get(), first, first_predicted) +
+                       ReferenceLossOn(model.get(), second, second_predicted);
   EXPECT_NEAR(sums.loss_nats, alone, 1e-4 * alone);
   EXPECT_EQ(sums.labels, 8u);
   EXPECT_EQ(sums.tokens, 17u);

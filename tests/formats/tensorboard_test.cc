@@ -42,8 +42,8 @@ TEST(TensorboardWriter, WritesWholeEventsThatAreThereAtOnce) {
   TensorboardWriter writer(folder.path("tb"), 101, 1.5);
   writer.WriteScalars(1.5, 300, kScalars);
   std::string expected;
-  for (const auto& event : {EncodeFileVersionEvent(1.5), EncodeRestartEvent(1.5, 101),
-                            EncodeScalarsEvent(1.5, 300, kScalars)}) {
+  for (const auto& event :
+       {EncodeFileVersionEvent(1.5), EncodeRestartEvent(1.5, 101), EncodeScalarsEvent(1.5, 300, kScalars)}) {
     expected += AsText(FrameTfRecord(event));
   }
   EXPECT_EQ(test::ReadFile(writer.path()), expected);

@@ -206,7 +206,8 @@ bool ViewIsRead(ByteSpan bytes) {
 
 void ExpectSealed(std::vector<uint8_t> bytes, bool (*is_read)(ByteSpan)) {
   ASSERT_TRUE(is_read(bytes));
-  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_FALSE(is_read(ByteSpan(bytes).first(size))) << size;
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(is_read(ByteSpan(bytes).first(size))) << size;
   for (size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     const auto flip = static_cast<uint8_t>(1u << (bit % 8));
     bytes[bit / 8] ^= flip;
@@ -244,11 +245,12 @@ TEST(SftVectorTest, SegmentsThatDoNotFitTogetherAreRefused) {
   EXPECT_TRUE(refused({{5, 64, kNoId, 0}})) << "unknown flag";
 }
 
-// Of contrastive records: a query with an instruction, a positive with one and two negatives of which the second
-// has one; then a query and a positive without.
+// Of contrastive records: a query with an instruction, a positive with one and two negatives of which the
+// second has one; then a query and a positive without.
 std::vector<DocumentPiece> ContrastiveDemoPieces() {
-  static const std::vector<uint32_t> kInstruction = {1, 7}, kQuery = {8, 9}, kPositive = {299}, kFirst = {1, 10},
-                                     kSecond = {11, 12, 13}, kPlainQuery = {1, 14}, kPlainPositive = {15};
+  static const std::vector<uint32_t> kInstruction = {1, 7}, kQuery = {8, 9}, kPositive = {299},
+                                     kFirst = {1, 10}, kSecond = {11, 12, 13}, kPlainQuery = {1, 14},
+                                     kPlainPositive = {15};
   const auto piece = [](const std::vector<uint32_t>& tokens, uint64_t source_bytes, TextRole role,
                         bool begins_text, bool pooled) {
     DocumentPiece made = {.tokens = tokens, .begins = false, .ends = false, .source_bytes = source_bytes};
@@ -301,9 +303,10 @@ TEST(ContrastiveVectorTest, TheStreamReaderSeesWhatTheManPageSays) {
   for (const DocumentPiece& expected : ContrastiveDemoPieces()) {
     ASSERT_TRUE(reader.Next(&piece));
     EXPECT_THAT(piece.tokens, testing::ElementsAreArray(expected.tokens));
-    EXPECT_EQ(std::tie(piece.begins, piece.ends, piece.loss, piece.begins_text, piece.role, piece.source_bytes),
-              std::tie(expected.begins, expected.ends, expected.loss, expected.begins_text, expected.role,
-                       expected.source_bytes));
+    EXPECT_EQ(
+        std::tie(piece.begins, piece.ends, piece.loss, piece.begins_text, piece.role, piece.source_bytes),
+        std::tie(expected.begins, expected.ends, expected.loss, expected.begins_text, expected.role,
+                 expected.source_bytes));
   }
   EXPECT_FALSE(reader.Next(&piece));
   EXPECT_EQ(reader.totals(), (TokenStreamTotals{2, 17, 38}));
@@ -333,7 +336,8 @@ TEST(ContrastiveVectorTest, TheReferenceDecoderSeesWhatTheShardWriterWrites) {
   EXPECT_EQ(shards[0].header.record_kind, 2);
   EXPECT_THAT(shards[0].totals, testing::ElementsAre(1, 2, 17, 0, 0, 0, 38));
   std::vector<int> flags;
-  for (const test::ReferenceSegment& segment : shards[0].chunks.at(0).segments) flags.push_back(segment.flags);
+  for (const test::ReferenceSegment& segment : shards[0].chunks.at(0).segments)
+    flags.push_back(segment.flags);
   EXPECT_THAT(flags, testing::ElementsAre(8, 16, 64 | 8, 64 | 16, 128, 128 | 8, 128 | 16, 0, 64));
 }
 

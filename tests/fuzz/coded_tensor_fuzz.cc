@@ -20,7 +20,8 @@ void Put(uint64_t value, size_t offset, std::vector<uint8_t>* bytes) {
   std::memcpy(bytes->data() + offset, &value, sizeof(value));
 }
 
-/// A base for an input that says it has one: the bytes 0, 1, 2, ... of the size that it wants, if that is small.
+/// A base for an input that says it has one: the bytes 0, 1, 2, ... of the size that it wants, if that is
+/// small.
 std::vector<uint8_t> BaseFor(ByteSpan input) {
   constexpr uint64_t kMostElements = 1 << 16;
   constexpr size_t kType = 5, kTransform = 6, kElements = 8;

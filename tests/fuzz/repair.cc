@@ -26,7 +26,8 @@ class Patcher {
   bool Has(uint64_t offset, uint64_t size) const {
     return offset <= bytes_.size() && size <= bytes_.size() - offset;
   }
-  /// Puts the hash of [begin, end) at `end`. \returns false when it does not fit
+  /// Puts the hash of [begin, end) at `end`.
+  /// \returns false when it does not fit
   bool Hash(uint64_t begin, uint64_t end) {
     return end >= begin && Has(begin, end - begin) && HashTo(begin, end, end);
   }

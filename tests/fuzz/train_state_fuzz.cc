@@ -1,5 +1,5 @@
-// trainwright_state.safetensors, plan and all. The first byte chooses: the file itself, or the JSON text of the
-// state inside a file that is right otherwise, which a mutation of the file would hardly reach.
+// trainwright_state.safetensors, plan and all. The first byte chooses: the file itself, or the JSON text of
+// the state inside a file that is right otherwise, which a mutation of the file would hardly reach.
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <string>

@@ -69,7 +69,8 @@ TEST_P(CheckpointedModelTest, LossAndGradientsAreThoseOfKeepingAllBitForBit) {
     EXPECT_GT(gradients.abs().max().item<double>(), 0);
     for (const bool offload : {false, true}) {
       for (const ActivationCheckpointing kind :
-           {ActivationCheckpointing::kNo, ActivationCheckpointing::kSelective, ActivationCheckpointing::kFull}) {
+           {ActivationCheckpointing::kNo, ActivationCheckpointing::kSelective,
+            ActivationCheckpointing::kFull}) {
         const auto [again_loss, again] = run(kind, offload);
         EXPECT_EQ(again_loss, loss);
         EXPECT_TRUE(at::equal(again, gradients))

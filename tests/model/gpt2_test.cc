@@ -19,8 +19,8 @@ using test::RandomInput;
 const at::Device kCpu(at::kCPU);
 
 TEST(Gpt2Test, WithoutBiasesItIsTheModelWithZeroBiases) {
-  for (const Numerics& numerics : {kFp32Numerics, Numerics{Precision::kBf16, at::kFloat},
-                                   Numerics{Precision::kBf16, at::kBFloat16}}) {
+  for (const Numerics& numerics :
+       {kFp32Numerics, Numerics{Precision::kBf16, at::kFloat}, Numerics{Precision::kBf16, at::kBFloat16}}) {
     ModelConfig config = test::SmallGpt2(false);
     const auto without = LivelyModel(config, numerics);
     config.biases = Biases::All();

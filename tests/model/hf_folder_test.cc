@@ -10,9 +10,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "lib/io/process_memory.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_source.h"
+#include "lib/io/process_memory.h"
 #include "lib/model/config_json.h"
 #include "lib/model/weights_io.h"
 #include "tests/support/support.h"

@@ -50,7 +50,9 @@ inline ModelInput Document(const ModelInput& packed, size_t k) {
 /// One document; every id but the first is a label.
 inline ModelInput OneDocument(const at::Tensor& ids) {
   const int64_t length = ids.numel();
-  return {ids, at::arange(length, at::kLong), at::cat({ids.slice(0, 1), at::full({1}, -100, at::kLong)}),
+  return {ids,
+          at::arange(length, at::kLong),
+          at::cat({ids.slice(0, 1), at::full({1}, -100, at::kLong)}),
           {0, static_cast<int32_t>(length)}};
 }
 

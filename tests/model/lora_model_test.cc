@@ -200,7 +200,8 @@ TEST_P(LoraModelTest, TheBackwardPassMayEndAtTheLowestAdapter) {
       GetParam() == ModelFamily::kGpt2
           ? std::vector<std::string>{"mlp", "attn.c_proj", "mlp.c_proj", "c_attn", "c_fc"}
       : GetParam() == ModelFamily::kNeox
-          ? std::vector<std::string>{"mlp", "attention.dense", "dense_4h_to_h", "query_key_value", "dense_h_to_4h"}
+          ? std::vector<std::string>{"mlp", "attention.dense", "dense_4h_to_h", "query_key_value",
+                                     "dense_h_to_4h"}
           : std::vector<std::string>{"mlp", "o_proj", "down_proj", "q_proj,v_proj"};
   for (const std::string& targets : sets) {
     const auto some = Make({.rank = 2, .alpha = 4, .targets = targets});
@@ -290,7 +291,8 @@ TEST_P(LoraModelTest, QuantizedBaseGivesTheGradientsOfItsDequantizedWeights) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, LoraModelTest, testing::Values(ModelFamily::kLlama, ModelFamily::kGpt2, ModelFamily::kNeox),
+INSTANTIATE_TEST_SUITE_P(Families, LoraModelTest,
+                         testing::Values(ModelFamily::kLlama, ModelFamily::kGpt2, ModelFamily::kNeox),
                          [](const auto& info) {
                            return info.param == ModelFamily::kGpt2   ? "gpt2"
                                   : info.param == ModelFamily::kNeox ? "neox"

@@ -47,9 +47,9 @@ TEST(ModelConfigTest, PresetsHaveTheSizeOfTheirName) {
 
 TEST(ModelConfigTest, Gpt2PresetsHaveThePublishedNumbersOfParameters) {
   for (const auto& [name, count] : std::vector<std::pair<const char*, int64_t>>{{"gpt2-124m", 124439808},
-                                                                               {"gpt2-350m", 354823168},
-                                                                               {"gpt2-774m", 774030080},
-                                                                               {"gpt2-1558m", 1557611200}}) {
+                                                                                {"gpt2-350m", 354823168},
+                                                                                {"gpt2-774m", 774030080},
+                                                                                {"gpt2-1558m", 1557611200}}) {
     EXPECT_EQ(CountParameters(PresetConfig(name, 50257)), count) << name;
   }
   // nanoGPT prints 10.65M for its character-level model of 65 tokens, positions not counted.

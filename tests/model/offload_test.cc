@@ -94,11 +94,11 @@ TEST_P(OffloadedModelTest, TheMemoryIsThatOfTheEmbeddingsTheHeadOrALayer) {
                           parameter.name.find("wte") != std::string::npos ||
                           parameter.name.find("wpe") != std::string::npos ||
                           parameter.name.find("embed_in") != std::string::npos;
-    const std::string part = parameter.name.find("layers.") != std::string::npos ||
-                                     parameter.name.find(".h.") != std::string::npos
-                                 ? parameter.name.substr(0, digit + 1)
-                             : of_input ? "input"
-                                        : "output";
+    const std::string part =
+        parameter.name.find("layers.") != std::string::npos || parameter.name.find(".h.") != std::string::npos
+            ? parameter.name.substr(0, digit + 1)
+        : of_input ? "input"
+                   : "output";
     elements[part] += (parameter.size + 15) / 16 * 16;
   }
   int64_t largest = 0;

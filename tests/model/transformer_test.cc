@@ -25,7 +25,9 @@ struct Family {
   std::string embedding;  ///< name of its token embedding
 };
 
-void PrintTo(const Family& family, std::ostream* out) { *out << family.name; }
+void PrintTo(const Family& family, std::ostream* out) {
+  *out << family.name;
+}
 
 class TransformerTest : public testing::TestWithParam<Family> {
  protected:
@@ -229,7 +231,9 @@ struct ShortPrecision {
   double loss_bound, gradient_bound;  ///< relative to fp32
 };
 
-void PrintTo(const ShortPrecision& precision, std::ostream* out) { *out << precision.name; }
+void PrintTo(const ShortPrecision& precision, std::ostream* out) {
+  *out << precision.name;
+}
 
 class ShortPrecisionTest : public testing::TestWithParam<std::tuple<Family, ShortPrecision>> {
  protected:

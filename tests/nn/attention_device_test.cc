@@ -1,5 +1,5 @@
-// Packed attention on every device, backend and precision against its formula in double. Without a GPU that can
-// be used the cuda instances are skipped: NOT RUN.
+// Packed attention on every device, backend and precision against its formula in double. Without a GPU that
+// can be used the cuda instances are skipped: NOT RUN.
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 

@@ -17,7 +17,8 @@ using Segments = std::vector<GradientBuffer::Segment>;
 class GradientBufferTest : public testing::Test {
  protected:
   GradientBufferTest() {
-    buffer_.SetLayout(Segments{{0, 64}, {64, 80}, {80, 176}, {176, 192}}, at::TensorOptions().device(at::kCPU));
+    buffer_.SetLayout(Segments{{0, 64}, {64, 80}, {80, 176}, {176, 192}},
+                      at::TensorOptions().device(at::kCPU));
   }
   void Offload() {
     buffer_.Offload(MakeOffloadStore(at::Device(at::kCPU), folder_.path(), buffer_.size_bytes()));
@@ -55,7 +56,8 @@ TEST_F(GradientBufferTest, OffloadedGradientsAreThoseOfAPlainArrayAfterRandomUse
     const GradientBuffer::Segment& segment = segments[draw(segments.size())];
     const auto size = static_cast<int64_t>(1 + draw(static_cast<uint64_t>(segment.end - segment.begin)));
     const int64_t begin =
-        segment.begin + static_cast<int64_t>(draw(static_cast<uint64_t>(segment.end - segment.begin - size + 1)));
+        segment.begin +
+        static_cast<int64_t>(draw(static_cast<uint64_t>(segment.end - segment.begin - size + 1)));
     const auto added = static_cast<float>(draw(100));
     buffer_.View(begin, size).add_(added);
     for (int64_t i = begin; i < begin + size; ++i) expected[static_cast<size_t>(i)] += added;

@@ -123,8 +123,9 @@ class KernelSpeed {
            static_cast<double>(repeats);
   }
 
-  /// \param bytes least traffic of one run \param torch may be empty. Both give the same result at their
-  /// first run; later ones may work on their own output.
+  /// \param bytes least traffic of one run
+  /// \param torch may be empty. Both give the same result at their first run; later ones may work on their
+  ///     own output.
   void Measure(const std::string& name, int64_t bytes, const Operator& ours, const Operator& torch) {
     Row row{.name = name, .bytes = bytes};
     const at::Tensor result = ours().to(at::kDouble);
@@ -251,7 +252,9 @@ class KernelSpeed {
     Measure(
         "swiglu_backward", d_out.numel() * 5 * storage_bytes(),
         [&] { return ops::SwigluBackward(d_out, code_, ours), ours; },
-        [&] { return at::cat({at::silu_backward(d_out.mul(up), gate), at::silu(gate).mul_(d_out)}, 1); });
+        [&] {
+          return at::cat({at::silu_backward(d_out.mul(up), gate), at::silu(gate).mul_(d_out)}, 1);
+        });
   }
   void Embed() {
     const at::Tensor table = at::randn({vocabulary(), width()}, Type(at::kFloat)),

@@ -68,15 +68,16 @@ std::string CaseName(const testing::TestParamInfo<Case>& info) {
          name(a_layout) + name(b_layout) + (dtype == at::kFloat ? "_fp32" : "_bf16");
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Shapes, MatmulTest,
-    testing::Combine(testing::Values(Shape{64, 64, 64}, Shape{1, 300, 1000}, Shape{130, 514, 66},
-                                     Shape{77, 100, 51}, Shape{8, 1030, 70}, Shape{200, 34, 129},
-                                     Shape{3, 2, 5}, Shape{65, 33, 127}, Shape{20, 5000, 65}, Shape{9, 1030, 4200}),
-                     testing::Values(Layout::kPlain, Layout::kTransposed),
-                     testing::Values(Layout::kPlain, Layout::kTransposed),
-                     testing::Values(at::kFloat, at::kBFloat16)),
-    CaseName);
+INSTANTIATE_TEST_SUITE_P(Shapes, MatmulTest,
+                         testing::Combine(testing::Values(Shape{64, 64, 64}, Shape{1, 300, 1000},
+                                                          Shape{130, 514, 66}, Shape{77, 100, 51},
+                                                          Shape{8, 1030, 70}, Shape{200, 34, 129},
+                                                          Shape{3, 2, 5}, Shape{65, 33, 127},
+                                                          Shape{20, 5000, 65}, Shape{9, 1030, 4200}),
+                                          testing::Values(Layout::kPlain, Layout::kTransposed),
+                                          testing::Values(Layout::kPlain, Layout::kTransposed),
+                                          testing::Values(at::kFloat, at::kBFloat16)),
+                         CaseName);
 
 TEST(MatmulTest, BitsDoNotDependOnThreads) {
   const at::Tensor a = RandomTensor({300, 700}, 1), b = RandomTensor({700, 260}, 2);

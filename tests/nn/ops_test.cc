@@ -215,16 +215,18 @@ TEST_P(OpsTest, AdamWBf16MomentsEqualsTheCpusKernelAndObeysFoundInf) {
   const auto update = [&](double found_inf) {
     const auto part = [](const at::Tensor& tensor) { return tensor.narrow(0, kBegin, kSize - kBegin); };
     at::Tensor values_part = part(own_values), first_part = part(own_first), second_part = part(own_second);
-    ops::AdamWBf16Moments(values_part, part(OnDevice(gradients)), first_part, second_part, kBegin, 1e-2, 0.9, 0.999,
-                          0.1, 1e-8, 77, scalar(7), scalar(3), scalar(found_inf));
+    ops::AdamWBf16Moments(values_part, part(OnDevice(gradients)), first_part, second_part, kBegin, 1e-2, 0.9,
+                          0.999, 0.1, 1e-8, 77, scalar(7), scalar(3), scalar(found_inf));
   };
   update(/*found_inf=*/1);
-  EXPECT_TRUE(own_values.cpu().equal(values) && own_first.cpu().equal(first) && own_second.cpu().equal(second));
+  EXPECT_TRUE(own_values.cpu().equal(values) && own_first.cpu().equal(first) &&
+              own_second.cpu().equal(second));
   update(/*found_inf=*/0);
   const auto bits = [](at::Tensor& moments) {
     return reinterpret_cast<uint16_t*>(moments.mutable_data_ptr<at::BFloat16>());
   };
-  cpu::UpdateBf16MomentsBaseline(CoefficientsOf(hyperparameters, 7, 3), gradients.const_data_ptr<float>() + kBegin,
+  cpu::UpdateBf16MomentsBaseline(CoefficientsOf(hyperparameters, 7, 3),
+                                 gradients.const_data_ptr<float>() + kBegin,
                                  values.mutable_data_ptr<float>() + kBegin, bits(first) + kBegin,
                                  bits(second) + kBegin, kBegin, kSize - kBegin);
   // A GPU contracts products with sums: now and then another neighbour is chosen.

@@ -175,7 +175,8 @@ TEST(AdamWTest, ASecondMomentInBf16FallsAtItsRateOnAverage) {
   for (int step = 0; step < kSteps; ++step) optimizer.Step(1e-3);
   const double mean = optimizer.exp_avg_sq().to(at::kDouble).mean().item<double>();
   const double expected = std::pow(0.999, kSteps);
-  // A rounding deviates by 2^-8 of the value at most; 500 of them add up in an element, 4096 elements average.
+  // A rounding deviates by 2^-8 of the value at most; 500 of them add up in an element, 4096 elements
+  // average.
   EXPECT_NEAR(mean, expected, 5 * 0x1p-8 * std::sqrt(500.0 / 4096));
   EXPECT_LT(mean, 0.7);
 }

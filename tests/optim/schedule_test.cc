@@ -41,13 +41,11 @@ TEST(ScheduleTest, RatesAndBetasAreThoseOfPyTorchAndTransformers) {
 }
 
 TEST(ScheduleTest, AWarmUpAsLongAsTheRunEndsAtThePeak) {
-  for (const ScheduleKind kind : {ScheduleKind::kConstant, ScheduleKind::kLinear, ScheduleKind::kCosine,
-                                  ScheduleKind::kOneCycle}) {
+  for (const ScheduleKind kind :
+       {ScheduleKind::kConstant, ScheduleKind::kLinear, ScheduleKind::kCosine, ScheduleKind::kOneCycle}) {
     for (const int64_t steps : {1, 2, 9}) {
-      const ScheduleOptions options{.kind = kind,
-                                    .peak_lr = 2.0,
-                                    .warmup_steps = static_cast<double>(steps),
-                                    .total_steps = steps};
+      const ScheduleOptions options{
+          .kind = kind, .peak_lr = 2.0, .warmup_steps = static_cast<double>(steps), .total_steps = steps};
       EXPECT_DOUBLE_EQ(LearningRate(options, steps - 1), 2.0) << ScheduleKindName(kind) << ", " << steps;
     }
   }

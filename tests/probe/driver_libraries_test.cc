@@ -62,7 +62,7 @@ TEST(NvmlTest, AProcessHasItsNewestSampleOfUseAndNoneTwice) {
   const auto first = nvml->Gpus()[0].processes.value();
   EXPECT_EQ(first[0].utilization_percent, 88);
   EXPECT_EQ(first[0].memory_utilization_percent, 40);
-  EXPECT_EQ(first[1].utilization_percent, 0);  // listed, and it did not compute
+  EXPECT_EQ(first[1].utilization_percent, 0);                              // listed, and it did not compute
   EXPECT_EQ(nvml->Gpus()[0].processes.value()[0].utilization_percent, 0);  // no sample since then
 }
 

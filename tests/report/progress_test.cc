@@ -173,13 +173,16 @@ TEST(ProgressLineTest, SlowUnitsShowTheirTime) {
 }
 
 TEST_F(ProgressTest, AResumedCountDoesNotLookFast) {
-  const std::string drawn = StandardErrorOf(true, [] {
-    Progress progress(ProgressMode::kAuto, "training", 2000000, "steps");
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    progress.Update(1000000);
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    progress.Update(1000001);
-  }, 200);
+  const std::string drawn = StandardErrorOf(
+      true,
+      [] {
+        Progress progress(ProgressMode::kAuto, "training", 2000000, "steps");
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        progress.Update(1000000);
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        progress.Update(1000001);
+      },
+      200);
   // One step in at least 0.2 s.
   EXPECT_THAT(drawn, ::testing::ContainsRegex("steps  ([0-5]\\.[0-9]/s|[0-9.]+ s/step)"));
 }

@@ -36,8 +36,8 @@ PlotFigure Waves(double x_high, double low, double high) {
     for (int i = 0; i <= 200; ++i) {
       series.points.push_back({x_high * i / 200, low + (high - low) * (0.5 + 0.5 * std::sin(i * 0.1))});
     }
-    figure.panels.push_back({.title = "Panel", .unit = "units", .series = {series}, .from_zero = panel == 1,
-                             .may_be_log = true});
+    figure.panels.push_back(
+        {.title = "Panel", .unit = "units", .series = {series}, .from_zero = panel == 1, .may_be_log = true});
   }
   return figure;
 }
@@ -45,9 +45,15 @@ PlotFigure Waves(double x_high, double low, double high) {
 TEST(SvgPlot, EveryRangeStaysInsideItsPanelWithReadableAxes) {
   std::vector<std::string> pages;
   for (const double x_high : {1.0, 7.0, 999.0, 12345.0, 1e6, 3e9}) {
-    for (const auto& [low, high] :
-         {std::pair{0.0, 1.0}, {3.0, 3.0}, {-5.0, 5.0}, {1e-9, 2e-9}, {0.001, 900.0}, {1e11, 3e12},
-          {9.99999, 10.00001}, {0.0, 0.0}, {-2e7, -1e7}}) {
+    for (const auto& [low, high] : {std::pair{0.0, 1.0},
+                                    {3.0, 3.0},
+                                    {-5.0, 5.0},
+                                    {1e-9, 2e-9},
+                                    {0.001, 900.0},
+                                    {1e11, 3e12},
+                                    {9.99999, 10.00001},
+                                    {0.0, 0.0},
+                                    {-2e7, -1e7}}) {
       pages.push_back(RenderSvg(Waves(x_high, low, high)));
     }
   }
@@ -57,7 +63,8 @@ TEST(SvgPlot, EveryRangeStaysInsideItsPanelWithReadableAxes) {
 }
 
 TEST(SvgPlot, TheLegendOfALogarithmicAxisTellsItsSmallestValue) {
-  PlotPanel panel = {.title = "Loss", .series = {{.name = "train", .points = {{0, 7}, {1, 0.01}, {2, 5.2e-6}}}}};
+  PlotPanel panel = {.title = "Loss",
+                     .series = {{.name = "train", .points = {{0, 7}, {1, 0.01}, {2, 5.2e-6}}}}};
   EXPECT_THAT(RenderSvg({.title = "equal axis", .x_high = 2, .panels = {panel}}), HasSubstr("train 0<"));
   panel.may_be_log = true;
   EXPECT_THAT(RenderSvg({.title = "log", .x_high = 2, .panels = {panel}}), HasSubstr("train 5.20e-6<"));

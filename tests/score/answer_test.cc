@@ -171,7 +171,9 @@ TEST_F(AnswersJobTest, WhatDoesNotFitIsNamedWithItsLine) {
   EXPECT_TRUE(names(MessageOf(sound, "{\"prompt\":\"a?\"}\n"), "\"gold\" or \"answer\""));
   EXPECT_TRUE(names(MessageOf(sound, ""), "no gold answers"));
   test::WriteFile(folder_.path("gold"), gold_);
-  EXPECT_EQ(test::CodeOf([&] { RunAnswers({folder_.path("absent"), folder_.path("gold"), kAuto}); }),
+  EXPECT_EQ(test::CodeOf([&] {
+              RunAnswers({folder_.path("absent"), folder_.path("gold"), kAuto});
+            }),
             ErrorCode::kIo);
 }
 

@@ -66,9 +66,10 @@ TEST_F(SampleFilterTest, CountsPromptsBySamplesThatPassed) {
 }
 
 TEST_F(SampleFilterTest, WhatCannotBeComparedIsRefused) {
-  EXPECT_EQ(
-      test::CodeOf([] { SampleFilter({KeepRule::kValid, KeepWhich::kFirst, AnswerFormat::kAuto, ""}); }),
-      ErrorCode::kUsage);
+  EXPECT_EQ(test::CodeOf([] {
+              SampleFilter({KeepRule::kValid, KeepWhich::kFirst, AnswerFormat::kAuto, ""});
+            }),
+            ErrorCode::kUsage);
   EXPECT_EQ(test::CodeOf([&] {
               SampleFilter({KeepRule::kStrict, KeepWhich::kAll, AnswerFormat::kAuto, folder_.path("no")});
             }),

@@ -16,7 +16,8 @@ namespace trainwright::test {
 /// A set some of whose frames are corrupt or slow.
 class FaultyShardSet : public ShardSet {
  public:
-  FaultyShardSet(std::vector<Chunk> chunks, uint32_t chunks_per_frame) : sound_(std::move(chunks), chunks_per_frame) {}
+  FaultyShardSet(std::vector<Chunk> chunks, uint32_t chunks_per_frame)
+      : sound_(std::move(chunks), chunks_per_frame) {}
   const ShardSetHeader& header() const override { return sound_.header(); }
   const ShardTotals& totals() const override { return sound_.totals(); }
   const std::vector<ShardInfo>& shards() const override { return sound_.shards(); }
@@ -29,7 +30,8 @@ class FaultyShardSet : public ShardSet {
     if (fails_at.compare_exchange_strong(this_read, -1)) throw std::bad_alloc();
     std::vector<Chunk> chunks = sound_.ReadFrameOf(chunk, first_chunk);
     for (uint64_t i = *first_chunk; i < *first_chunk + chunks.size(); ++i) {
-      if (!restored && corrupt.contains(i)) throw Error(ErrorCode::kBadInput, "shard-7.tws", "a frame is corrupt", "byte 99");
+      if (!restored && corrupt.contains(i))
+        throw Error(ErrorCode::kBadInput, "shard-7.tws", "a frame is corrupt", "byte 99");
     }
     return chunks;
   }

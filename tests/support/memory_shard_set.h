@@ -26,10 +26,10 @@ class MemoryShardSet final : public ShardSet {
     shard.last = true;
     shard.totals = totals_;
     for (uint64_t first = 0; first < chunks_.size(); first += chunks_per_frame) {
-      shard.frames.push_back({.offset = 1000 + first,
-                              .first_chunk = first,
-                              .chunks = static_cast<uint32_t>(
-                                  std::min<uint64_t>(chunks_per_frame, chunks_.size() - first))});
+      shard.frames.push_back(
+          {.offset = 1000 + first,
+           .first_chunk = first,
+           .chunks = static_cast<uint32_t>(std::min<uint64_t>(chunks_per_frame, chunks_.size() - first))});
     }
   }
   const ShardSetHeader& header() const override { return header_; }

@@ -1,5 +1,5 @@
-/// Lets GoogleTest print a Precision by its name. Where a test's parameter has no printer, its raw bytes, padding
-/// among them, become a part of the test's name in CTest.
+/// Lets GoogleTest print a Precision by its name. Where a test's parameter has no printer, its raw bytes,
+/// padding among them, become a part of the test's name in CTest.
 #pragma once
 
 #include <ostream>

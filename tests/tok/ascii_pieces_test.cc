@@ -14,11 +14,14 @@ namespace {
 /// Texts in which what cuts depend on is dense: runs of one kind, white space of all kinds, contractions.
 std::string DenseText(std::mt19937_64& random) {
   static constexpr const char* kParts[] = {
-      "a", "B", "word", " ", "  ", "\n", "\r\n", "\t", "\v", "1", "23", "4567", ".", "...", "!", "'", "'s", "'S", "'re", "'Ll",
-      "'d", "don't", "-", "\x01", "\x7f", "\xc3\xa9", "\xe2\x80\x83", "\xc5\xbf", "\xff", "\xd9\xa3", "_"};
+      "a",    "B",        "word",         " ",        "  ",   "\n",       "\r\n", "\t",
+      "\v",   "1",        "23",           "4567",     ".",    "...",      "!",    "'",
+      "'s",   "'S",       "'re",          "'Ll",      "'d",   "don't",    "-",    "\x01",
+      "\x7f", "\xc3\xa9", "\xe2\x80\x83", "\xc5\xbf", "\xff", "\xd9\xa3", "_"};
   std::string text;
   const size_t kinds = 1 + random() % std::size(kParts);  // few kinds make long runs
-  while (text.size() < 200) text += kParts[random() % 2 == 0 ? random() % std::size(kParts) : random() % kinds];
+  while (text.size() < 200)
+    text += kParts[random() % 2 == 0 ? random() % std::size(kParts) : random() % kinds];
   return text;
 }
 
@@ -53,7 +56,8 @@ void ExpectTheEndsOfPieceEnd() {
       size_t at = begin;
       for (uint64_t ends = AsciiPieceEnds<rule>(read(bytes), bytes); ends != 0; ends &= ends - 1) {
         at = PieceEnd(rule, text, at, CharacterClasses());
-        ASSERT_EQ(at - begin, static_cast<size_t>(std::countr_zero(ends))) << testing::PrintToString(text.substr(begin));
+        ASSERT_EQ(at - begin, static_cast<size_t>(std::countr_zero(ends)))
+            << testing::PrintToString(text.substr(begin));
         ++ends_given;
       }
       begin = PieceEnd(rule, text, begin, CharacterClasses());
@@ -77,10 +81,12 @@ TEST(AsciiPieceEndsTest, AreThoseOfPieceEndForCl100k) {
 }
 
 TEST(AsciiPieceEndsTest, LeavesOutNothingOfPlainTextAndCodeButItsLastBytes) {
-  for (const std::string text : {"It's the 3rd of 1,234 \"short\" lines; don't cut them, she said. End",
-                                 "int f() {\n    return a[12];\n\n}\n\n  // said\n\tif (x) y();\n  z = 1 ;  "}) {
+  for (const std::string text :
+       {"It's the 3rd of 1,234 \"short\" lines; don't cut them, she said. End",
+        "int f() {\n    return a[12];\n\n}\n\n  // said\n\tif (x) y();\n  z = 1 ;  "}) {
     uint64_t expected = 0;
-    for (size_t at = 0; (at = PieceEnd(CutRule::kLlama3, text, at, CharacterClasses())) < 60;) expected |= uint64_t{1} << at;
+    for (size_t at = 0; (at = PieceEnd(CutRule::kLlama3, text, at, CharacterClasses())) < 60;)
+      expected |= uint64_t{1} << at;
     const AsciiBlock block = SupportedReadAsciiBlocks().back()(text.data());
     const uint64_t ends = AsciiPieceEnds<CutRule::kLlama3>(block, text.data());
     EXPECT_EQ(ends & ((uint64_t{1} << 60) - 1), expected) << text;

@@ -297,9 +297,17 @@ TEST(TokenizerJsonTest, RefusesWhatItDoesNotDoExactlyByName) {
        "continuing_subword_prefix"},
       {"gpt2", [](json* j) { (*j)["model"]["end_of_word_suffix"] = "</w>"; }, "end_of_word_suffix"},
       {"gpt2", [](json* j) { (*j)["model"]["unk_token"] = "<nothing>"; }, "<nothing>"},
-      {"gpt2", [](json* j) { (*j)["normalizer"] = {{"type", "NFKC"}}; }, "NFKC"},
+      {"gpt2",
+       [](json* j) {
+         (*j)["normalizer"] = {{"type", "NFKC"}};
+       },
+       "NFKC"},
       {"gpt2", [](json* j) { (*j)["pre_tokenizer"] = nullptr; }, "no pre-tokenizer"},
-      {"gpt2", [](json* j) { (*j)["pre_tokenizer"] = {{"type", "Metaspace"}}; }, "Metaspace"},
+      {"gpt2",
+       [](json* j) {
+         (*j)["pre_tokenizer"] = {{"type", "Metaspace"}};
+       },
+       "Metaspace"},
       {"qwen2", [](json* j) { (*j)["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "\\w+|\\W+"; },
        "\\w+|\\W+"},
       {"qwen2", [](json* j) { (*j)["pre_tokenizer"]["pretokenizers"][0]["behavior"] = "MergedWithNext"; },
@@ -309,11 +317,27 @@ TEST(TokenizerJsonTest, RefusesWhatItDoesNotDoExactlyByName) {
        "individual_digits"},
       {"smollm2", [](json* j) { (*j)["pre_tokenizer"]["pretokenizers"][1]["add_prefix_space"] = true; },
        "add_prefix_space"},
-      {"gpt2", [](json* j) { (*j)["decoder"] = {{"type", "Metaspace"}}; }, "Metaspace"},
+      {"gpt2",
+       [](json* j) {
+         (*j)["decoder"] = {{"type", "Metaspace"}};
+       },
+       "Metaspace"},
       {"gpt2", [](json* j) { (*j)["decoder"] = nullptr; }, "no decoder"},
-      {"gpt2", [](json* j) { (*j)["post_processor"] = {{"type", "BertProcessing"}}; }, "BertProcessing"},
-      {"gpt2", [](json* j) { (*j)["truncation"] = {{"max_length", 5}}; }, "truncation"},
-      {"gpt2", [](json* j) { (*j)["padding"] = {{"strategy", "BatchLongest"}}; }, "padding"},
+      {"gpt2",
+       [](json* j) {
+         (*j)["post_processor"] = {{"type", "BertProcessing"}};
+       },
+       "BertProcessing"},
+      {"gpt2",
+       [](json* j) {
+         (*j)["truncation"] = {{"max_length", 5}};
+       },
+       "truncation"},
+      {"gpt2",
+       [](json* j) {
+         (*j)["padding"] = {{"strategy", "BatchLongest"}};
+       },
+       "padding"},
       {"gpt2", [](json* j) { (*j)["added_tokens"][0]["id"] = 5; }, "<|endoftext|>"},
       {"gpt2", [](json* j) { (*j)["added_tokens"].push_back((*j)["added_tokens"][0]); }, "twice"},
       {"gpt2", [](json* j) { (*j)["model"]["merges"][0] = "a b c"; }, "model.merges[0]"},

@@ -7,8 +7,8 @@
 // the ids.
 //
 // On one thread, the CPU time of the calls is counted. On several, which take documents in turn, the wall
-// time of the pass is, and the CPU time of them all; "spin_scaling" is what these threads reach, as a multiple of one, when all they do is
-// count: what the machine had to give at that time.
+// time of the pass is, and the CPU time of them all; "spin_scaling" is what these threads reach, as a
+// multiple of one, when all they do is count: what the machine had to give at that time.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -112,7 +112,8 @@ int main(int argc, char** argv) {
       double seconds = 0;
       all.clear();
       for (size_t begin = 0; begin < documents.size(); begin += kTimedTogether) {
-        const auto group = std::span(documents).subspan(begin, std::min(kTimedTogether, documents.size() - begin));
+        const auto group =
+            std::span(documents).subspan(begin, std::min(kTimedTogether, documents.size() - begin));
         ids.clear();
         ends.clear();
         const double before = CpuSeconds();
@@ -123,7 +124,8 @@ int main(int argc, char** argv) {
         seconds += CpuSeconds() - before;
         size_t from = 0;
         for (const size_t end : ends) {
-          all.insert(all.end(), ids.begin() + static_cast<ptrdiff_t>(from), ids.begin() + static_cast<ptrdiff_t>(end));
+          all.insert(all.end(), ids.begin() + static_cast<ptrdiff_t>(from),
+                     ids.begin() + static_cast<ptrdiff_t>(end));
           all.push_back(kNoId);
           from = end;
         }

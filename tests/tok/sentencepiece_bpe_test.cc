@@ -173,11 +173,17 @@ TEST(SentencePieceBpeTest, LeavesToTheLibraryWhatItDoesNotEncodeExactlyAndSaysWh
          model->pieces.push_back({"abc", -2, PieceType::kUnused});
        }},
       {"special piece \"<s>\"",
-       [](SentencePieceModel* model) { model->pieces.push_back({"<s>", -1, PieceType::kNormal}); }},
+       [](SentencePieceModel* model) {
+         model->pieces.push_back({"<s>", -1, PieceType::kNormal});
+       }},
       {"special piece \"#\"",
-       [](SentencePieceModel* model) { model->pieces.push_back({"#", 0, PieceType::kControl}); }},
+       [](SentencePieceModel* model) {
+         model->pieces.push_back({"#", 0, PieceType::kControl});
+       }},
       {"not a number",
-       [](SentencePieceModel* model) { model->pieces.push_back({"ab", std::nanf(""), PieceType::kNormal}); }},
+       [](SentencePieceModel* model) {
+         model->pieces.push_back({"ab", std::nanf(""), PieceType::kNormal});
+       }},
       {"NUL",
        [](SentencePieceModel* model) {
          model->pieces.push_back({std::string("a\0b", 3), -1, PieceType::kNormal});

@@ -1,4 +1,5 @@
-// The tool `ckpt-compress` as a process: full disks, failing writes, kills at any moment, files that change, memory.
+// The tool `ckpt-compress` as a process: full disks, failing writes, kills at any moment, files that change,
+// memory.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

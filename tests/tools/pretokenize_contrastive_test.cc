@@ -77,12 +77,13 @@ TEST_F(PretokenizeContrastiveTest, DecodeAndCatGiveTheTextsBack) {
   const auto pair = [](const std::string& before, const std::string& text) {
     return nlohmann::json::array({before, text});
   };
-  EXPECT_EQ(nlohmann::json::parse(line),
-            (nlohmann::json{{"doc", 0},
-                            {"query", pair(find, "q one")},
-                            {"pos", nlohmann::json::array({pair(find, "p1"), pair(none, "p2é")})},
-                            {"neg", nlohmann::json::array({pair(none, "n1"), pair("<|user|>\na\n<|embed|>\n", "n2"),
-                                                           pair(none, "n3")})}}));
+  EXPECT_EQ(
+      nlohmann::json::parse(line),
+      (nlohmann::json{{"doc", 0},
+                      {"query", pair(find, "q one")},
+                      {"pos", nlohmann::json::array({pair(find, "p1"), pair(none, "p2é")})},
+                      {"neg", nlohmann::json::array({pair(none, "n1"), pair("<|user|>\na\n<|embed|>\n", "n2"),
+                                                     pair(none, "n3")})}}));
   ASSERT_TRUE(std::getline(out, line));
   std::string texts;
   while (std::getline(out, line)) texts += line + "\n";

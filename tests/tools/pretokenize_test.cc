@@ -50,9 +50,8 @@ TEST_F(PretokenizeToolTest, BadInputIsStatus3WithFileAndLineAndNoOutput) {
 TEST_F(PretokenizeToolTest, AnOutputThatIsAnInputIsRefusedAndLeftAsItIs) {
   for (const std::string command : {"pretokenize a.txt -o ./a.txt", "pretokenize b.txt a.txt -o link",
                                     "pretokenize a.txt --holdout 0.5 --holdout-output a.txt -o out.tok"}) {
-    const ProcessResult result =
-        Shell("echo text > a.txt; echo more > b.txt; ln -sf a.txt link; " + command +
-              "; status=$?; [ \"$(cat a.txt)\" = text ] && exit $status");
+    const ProcessResult result = Shell("echo text > a.txt; echo more > b.txt; ln -sf a.txt link; " + command +
+                                       "; status=$?; [ \"$(cat a.txt)\" = text ] && exit $status");
     EXPECT_EQ(result.exit_status, 2) << command << result.standard_error;
     EXPECT_NE(result.standard_error.find("pretokenize: hint: choose another -o"), std::string::npos);
   }
@@ -184,8 +183,7 @@ TEST_F(PretokenizeToolTest, MemoryDoesNotGrowWithTheInput) {
         Shell("for mb in 20 200; do yes '" + line + "' | head -c ${mb}000000 | pretokenize --on-error skip " +
               flags + " --threads 2 --summary $mb.json > /dev/null; done");
     ASSERT_EQ(result.exit_status, 0) << result.standard_error;
-    const double small = Json("20.json")["max_memory_bytes"],
-                 large = Json("200.json")["max_memory_bytes"];
+    const double small = Json("20.json")["max_memory_bytes"], large = Json("200.json")["max_memory_bytes"];
     EXPECT_GT(Json("200.json")["documents"], 1000000);
     EXPECT_LT(large, small + (12 << 20)) << line;
   }

@@ -13,9 +13,10 @@ class PretokenizeVerifyTest : public ToolTest {
  protected:
   // The preloaded library comes before AddressSanitizer's, which a sanitized tool otherwise refuses.
   ProcessResult Shell(const std::string& script) {
-    return ToolTest::Shell("export ASAN_OPTIONS=\"${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0\" "
-                           "MODELS=$FIXTURES/tok/testdata LIE='" TRAINWRIGHT_LYING_SENTENCEPIECE "'\n" +
-                           script);
+    return ToolTest::Shell(
+        "export ASAN_OPTIONS=\"${ASAN_OPTIONS:+$ASAN_OPTIONS:}verify_asan_link_order=0\" "
+        "MODELS=$FIXTURES/tok/testdata LIE='" TRAINWRIGHT_LYING_SENTENCEPIECE "'\n" +
+        script);
   }
 };
 

@@ -1,4 +1,5 @@
-// Adapters and the base they were trained on, as processes: another base is refused wherever an adapter is used.
+// Adapters and the base they were trained on, as processes: another base is refused wherever an adapter is
+// used.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +44,8 @@ TEST_F(TrainAdapterBaseTest, AnotherBaseIsRefusedUnlessItIsAllowed) {
     EXPECT_EQ(refused.exit_status, 3) << use;
     EXPECT_THAT(refused.standard_error, testing::AllOf(testing::HasSubstr("is not the base that"),
                                                        testing::HasSubstr("--allow-other-base")));
-    EXPECT_FALSE(std::filesystem::exists(folder_.path("again")) || std::filesystem::exists(folder_.path("merged")));
+    EXPECT_FALSE(std::filesystem::exists(folder_.path("again")) ||
+                 std::filesystem::exists(folder_.path("merged")));
   }
   for (const std::string& use : uses) EXPECT_EQ(Shell(use + " --allow-other-base").exit_status, 0) << use;
   // peft records no hash: any base of the shapes is taken.

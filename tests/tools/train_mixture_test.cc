@@ -16,7 +16,8 @@ class TrainMixtureTest : public TrainProcessTest {
     WriteFile(folder_.path("a.txt"), first);
     WriteFile(folder_.path("b.txt"), second);
     const ProcessResult made = Shell(
-        "for n in a b; do pretokenize $n.txt | pack --chunk 64 -o $n/; done && pretokenize a.txt | pack --chunk 32 -o c/");
+        "for n in a b; do pretokenize $n.txt | pack --chunk 64 -o $n/; done && pretokenize a.txt | pack "
+        "--chunk 32 -o c/");
     EXPECT_EQ(made.exit_status, 0) << made.standard_error;
   }
   static constexpr char kRun[] = "train --model tiny.json --batch 4 --seq 32 --steps 9 --progress never ";
@@ -26,8 +27,9 @@ TEST_F(TrainMixtureTest, ResumesAMixtureExactlyAndTellsItsShares) {
   const std::string mixture = "--data a --data b --data-weights 0.7,0.3 ";
   const ProcessResult whole = Shell(std::string(kRun) + mixture + "--out whole");
   ASSERT_EQ(whole.exit_status, 0) << whole.standard_error;
-  const ProcessResult cut = Shell(std::string(kRun) + mixture + "--out cut --max-minutes 0.00001 && train --resume " +
-                                  "--progress never --out cut --data a --data b");
+  const ProcessResult cut =
+      Shell(std::string(kRun) + mixture + "--out cut --max-minutes 0.00001 && train --resume " +
+            "--progress never --out cut --data a --data b");
   ASSERT_EQ(cut.exit_status, 0) << cut.standard_error;
   EXPECT_THAT(cut.standard_error, testing::HasSubstr("continuing at step 1 of 9"));
   EXPECT_EQ(WeightsOf("cut"), WeightsOf("whole"));
@@ -40,7 +42,8 @@ TEST_F(TrainMixtureTest, ResumesAMixtureExactlyAndTellsItsShares) {
       EXPECT_EQ(record["data_sources"][1]["path"], "b");
     }
     if (record["type"] == "step") {
-      EXPECT_EQ(record["source_tokens"][0].get<int64_t>() + record["source_tokens"][1].get<int64_t>(), record["tokens"]);
+      EXPECT_EQ(record["source_tokens"][0].get<int64_t>() + record["source_tokens"][1].get<int64_t>(),
+                record["tokens"]);
       for (size_t set = 0; set < 2; ++set) of_steps[set] += record["source_tokens"][set].get<int64_t>();
     }
     if (record["type"] == "run_end") EXPECT_EQ(record["source_tokens"].get<std::vector<int64_t>>(), of_steps);
@@ -50,21 +53,27 @@ TEST_F(TrainMixtureTest, ResumesAMixtureExactlyAndTellsItsShares) {
 
 TEST_F(TrainMixtureTest, RefusesSetsThatDoNotFitByName) {
   const auto refused = [&](const std::string& options) {
-    const ProcessResult result = Shell(std::string(kRun) + options + " --out never; status=$?; test ! -e never && exit $status");
+    const ProcessResult result =
+        Shell(std::string(kRun) + options + " --out never; status=$?; test ! -e never && exit $status");
     return std::to_string(result.exit_status) + " " + result.standard_error;
   };
-  EXPECT_THAT(refused("--data a --data c"), testing::AllOf(testing::StartsWith("3 "), testing::HasSubstr("c: has chunks of 32 tokens, a of 64")));
-  EXPECT_THAT(refused("--data a --data b --data-weights 1"), testing::AllOf(testing::StartsWith("2 "), testing::HasSubstr("--data-weights")));
+  EXPECT_THAT(
+      refused("--data a --data c"),
+      testing::AllOf(testing::StartsWith("3 "), testing::HasSubstr("c: has chunks of 32 tokens, a of 64")));
+  EXPECT_THAT(refused("--data a --data b --data-weights 1"),
+              testing::AllOf(testing::StartsWith("2 "), testing::HasSubstr("--data-weights")));
   EXPECT_THAT(refused("--data a --data b --data-weights 1,0"), testing::StartsWith("2 "));
 }
 
 TEST_F(TrainMixtureTest, ResumesExactlyWithoutTheChunksThatCannotBeRead) {
-  ASSERT_EQ(Shell("head -n 2500 $DATA/tinyshakespeare.txt | pretokenize - | pack --chunk 64 -o bad/ && python3 - bad/*.tws <<'EOS'\n"
+  ASSERT_EQ(Shell("head -n 2500 $DATA/tinyshakespeare.txt | pretokenize - | pack --chunk 64 -o bad/ && "
+                  "python3 - bad/*.tws <<'EOS'\n"
                   "import sys\n"
                   "data = bytearray(open(sys.argv[1], 'rb').read())\n"
                   "data[len(data) // 2] ^= 1\n"
                   "open(sys.argv[1], 'wb').write(data)\n"
-                  "EOS").exit_status,
+                  "EOS")
+                .exit_status,
             0);
   const std::string run = std::string(kRun) + "--data bad ";
   const ProcessResult refused = Shell(run + "--out refused");
@@ -75,17 +84,19 @@ TEST_F(TrainMixtureTest, ResumesExactlyWithoutTheChunksThatCannotBeRead) {
   const ProcessResult whole = Shell(run + "--skip-bad-chunks 1000 --out whole");
   ASSERT_EQ(whole.exit_status, 0) << whole.standard_error;
   EXPECT_THAT(whole.standard_error, testing::HasSubstr("another chunk takes the place of chunk "));
-  const ProcessResult cut = Shell(run + "--skip-bad-chunks 1000 --out cut --max-minutes 0.00001 && train --resume " +
-                                  "--progress never --out cut --data bad --skip-bad-chunks 1000");
+  const ProcessResult cut =
+      Shell(run + "--skip-bad-chunks 1000 --out cut --max-minutes 0.00001 && train --resume " +
+            "--progress never --out cut --data bad --skip-bad-chunks 1000");
   ASSERT_EQ(cut.exit_status, 0) << cut.standard_error;
   EXPECT_EQ(WeightsOf("cut"), WeightsOf("whole"));
   EXPECT_EQ(Shell(run + "--skip-bad-chunks 2 --out few").exit_status, 3);
 }
 
 TEST_F(TrainMixtureTest, ACutPipeIsNoShortDataSet) {
-  const ProcessResult killed = Shell("pretokenize a.txt | pack --chunk 64 > a.tws; size=$(stat -c %s a.tws)\n"
-                                     "(head -c $((size / 2)) a.tws; kill -9 $BASHPID) | " +
-                                     std::string(kRun) + "--data - --out piped; status=$?; test ! -e piped && exit $status");
+  const ProcessResult killed = Shell(
+      "pretokenize a.txt | pack --chunk 64 > a.tws; size=$(stat -c %s a.tws)\n"
+      "(head -c $((size / 2)) a.tws; kill -9 $BASHPID) | " +
+      std::string(kRun) + "--data - --out piped; status=$?; test ! -e piped && exit $status");
   EXPECT_EQ(killed.exit_status, 3);
   EXPECT_THAT(killed.standard_error, testing::HasSubstr("its producer died"));
 }

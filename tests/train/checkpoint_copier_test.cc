@@ -31,23 +31,26 @@ using test::TemporaryFolder;
 using testing::ElementsAre, testing::HasSubstr, testing::IsEmpty;
 
 /// A folder with the files and metadata of a checkpoint.
-std::string MakeCheckpoint(const std::string& parent, int64_t step, const std::string& provenance = "one run") {
+std::string MakeCheckpoint(const std::string& parent, int64_t step,
+                           const std::string& provenance = "one run") {
   char name[32];
   std::snprintf(name, sizeof(name), "step-%08lld", static_cast<long long>(step));
   const std::string path = parent + "/" + name;
   fs::create_directories(path);
   std::vector<float> weights(5000);
-  for (size_t i = 0; i < weights.size(); ++i) weights[i] = static_cast<float>(i) * 0.001f + static_cast<float>(step);
+  for (size_t i = 0; i < weights.size(); ++i)
+    weights[i] = static_cast<float>(i) * 0.001f + static_cast<float>(step);
   AtomicFileSink sink(path + "/model.safetensors");
-  WriteSafetensors(&sink,
-                   {{"w", "F32", {5000}, {reinterpret_cast<const uint8_t*>(weights.data()), weights.size() * 4}}},
-                   {{"format", "pt"}});
+  WriteSafetensors(
+      &sink, {{"w", "F32", {5000}, {reinterpret_cast<const uint8_t*>(weights.data()), weights.size() * 4}}},
+      {{"format", "pt"}});
   sink.Commit();
   test::WriteFile(path + "/config.json", "{}");
   nlohmann::json metadata = {{"provenance", provenance}};
   for (const char* file : {"model.safetensors", "config.json"}) {
     const std::string content = test::ReadFile(path + "/" + file);
-    metadata["files"][file] = {{"size_bytes", content.size()}, {"sha256", HexEncode(Sha256Of(AsBytes(content)))}};
+    metadata["files"][file] = {{"size_bytes", content.size()},
+                               {"sha256", HexEncode(Sha256Of(AsBytes(content)))}};
   }
   test::WriteFile(path + "/metadata.json", metadata.dump());
   return path;
@@ -57,7 +60,8 @@ std::string MakeCheckpoint(const std::string& parent, int64_t step, const std::s
 std::map<std::string, std::string> FilesOf(const std::string& folder) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
-    files[entry.path().filename().string()] = entry.is_directory() ? "" : test::ReadFile(entry.path().string());
+    files[entry.path().filename().string()] =
+        entry.is_directory() ? "" : test::ReadFile(entry.path().string());
   }
   return files;
 }
@@ -182,19 +186,22 @@ TEST(CopyCommand, GetsThePathAsOneArgumentWhateverItsName) {
 TEST(CopyCommand, ThatFailsOrHangsSaysHow) {
   const TemporaryFolder folder;
   const std::string checkpoint = MakeCheckpoint(folder.path(), 5);
-  EXPECT_THAT(test::MessageOf([&] { CopyCheckpoint(checkpoint, {.command = "echo no room >&2; exit 7; :"}); }),
-              HasSubstr("ended with status 7: no room"));
+  EXPECT_THAT(
+      test::MessageOf([&] { CopyCheckpoint(checkpoint, {.command = "echo no room >&2; exit 7; :"}); }),
+      HasSubstr("ended with status 7: no room"));
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_THAT(test::MessageOf([&] { CopyCheckpoint(checkpoint, {.command = "sleep 60; :", .timeout_s = 0.2}); }),
-              HasSubstr("did not end in time"));
+  EXPECT_THAT(
+      test::MessageOf([&] { CopyCheckpoint(checkpoint, {.command = "sleep 60; :", .timeout_s = 0.2}); }),
+      HasSubstr("did not end in time"));
   EXPECT_LT(SecondsSince(start), 30);
 }
 
 TEST(CheckpointCopier, TriesAgainAndTellsEveryFailure) {
   const TemporaryFolder folder;
-  CheckpointCopier failing({.command = "cd '" + folder.path() + "' && echo >> tries && [ $(wc -l < tries) -ge 3 ] && true",
-                            .retries = 1,
-                            .first_wait_s = 0.01});
+  CheckpointCopier failing(
+      {.command = "cd '" + folder.path() + "' && echo >> tries && [ $(wc -l < tries) -ge 3 ] && true",
+       .retries = 1,
+       .first_wait_s = 0.01});
   failing.Add(5, MakeCheckpoint(folder.path(), 5));
   failing.Finish();
   const std::vector<CopyResult> results = failing.TakeResults();

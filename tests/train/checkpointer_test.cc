@@ -222,9 +222,9 @@ TEST_F(CheckpointTest, TheNewestGoodOneIsTakenWhateverLatestSays) {
   Save(&run, 5);
   const std::string newest = Save(&run, 6).path, foreign = Save(&other, 9).path;
   const std::string latest = run.path() + "/latest";
-  for (const std::string& target : {std::string("checkpoints/step-00000005"), std::string("checkpoints/step-9"),
-                                    fs::absolute(foreign).string(), std::string("../other/latest"),
-                                    std::string("/nowhere")}) {
+  for (const std::string& target :
+       {std::string("checkpoints/step-00000005"), std::string("checkpoints/step-9"),
+        fs::absolute(foreign).string(), std::string("../other/latest"), std::string("/nowhere")}) {
     fs::remove(latest);
     fs::create_symlink(target, latest);
     EXPECT_EQ(NewestGoodCheckpoint(run), newest) << target;
@@ -483,8 +483,8 @@ TEST_F(CheckpointTest, AStateOfTheFirstVersionIsReadWithLaterLeversOff) {
     (*state)["schema"] = "trainwright.state/1";
     for (const char* name : {"accumulation_phase", "watchdog"}) ASSERT_EQ(state->erase(name), 1u) << name;
     ASSERT_EQ((*state)["compute"].erase("attention"), 1u);
-    for (const char* name :
-         {"decay_steps", "cycle_momentum", "z_loss", "label_smoothing", "drop_last", "eval_split", "objective", "loss_on"}) {
+    for (const char* name : {"decay_steps", "cycle_momentum", "z_loss", "label_smoothing", "drop_last",
+                             "eval_split", "objective", "loss_on"}) {
       ASSERT_EQ((*state)["plan"].erase(name), 1u) << name;
     }
   });

@@ -10,8 +10,8 @@
 #include "lib/base/rng.h"
 #include "lib/device/cuda_backend.h"
 #include "lib/model/language_model.h"
-#include "tests/support/support.h"
 #include "tests/support/print_precision.h"
+#include "tests/support/support.h"
 
 namespace trainwright {
 namespace {

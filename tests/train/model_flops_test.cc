@@ -94,8 +94,8 @@ TEST(TrainingFlops, IsSixATokenAndMatrixElement) {
   }
 }
 
-/// A Llama of two layers, 8 wide, 4 heads of 2 with 2 of keys, 16 in the MLP: q and o are 8x8, k and v 8x4, the MLP's
-/// three 8x16, 576 in all.
+/// A Llama of two layers, 8 wide, 4 heads of 2 with 2 of keys, 16 in the MLP: q and o are 8x8, k and v 8x4,
+/// the MLP's three 8x16, 576 in all.
 ModelConfig TwoLayers() {
   ModelConfig config;
   config.vocab_size = 10;
@@ -109,9 +109,11 @@ ModelConfig TwoLayers() {
   return config;
 }
 
-StepFlops FlopsOf(const ModelConfig& config, const std::string& targets, WeightFormat format = WeightFormat::kPlain) {
-  const auto model = MakeModel(config, Precision::kFp32, at::Device(at::kMeta), std::nullopt, AttentionBackend::kAuto,
-                               {.lora = LoraOptions{.rank = 2, .alpha = 4, .targets = targets}, .frozen_format = format});
+StepFlops FlopsOf(const ModelConfig& config, const std::string& targets,
+                  WeightFormat format = WeightFormat::kPlain) {
+  const auto model =
+      MakeModel(config, Precision::kFp32, at::Device(at::kMeta), std::nullopt, AttentionBackend::kAuto,
+                {.lora = LoraOptions{.rank = 2, .alpha = 4, .targets = targets}, .frozen_format = format});
   return CountStepFlops(*model);
 }
 
@@ -126,14 +128,15 @@ TEST(CountStepFlops, OfAWholeModelIsTheFormula) {
 
 TEST(CountStepFlops, OfAdaptersIsTheHandComputedNumber) {
   const double forward = 2 * 2 * 576, head = 2 * 8 * 10, pair = 4 * 4 * 2;
-  // The last product alone has an adapter, [8, 16] of rank 2: its layers are 0 and 1. No input of layer 0 leads to one,
-  // all of layer 1's do.
+  // The last product alone has an adapter, [8, 16] of rank 2: its layers are 0 and 1. No input of layer 0
+  // leads to one, all of layer 1's do.
   const double down = 2 * 2 * (16 + 8) + 4 * 2 * 8 + 2 * 2 * 16;
   const StepFlops of_down = FlopsOf(TwoLayers(), "down_proj");
   EXPECT_EQ(of_down.per_token, forward + 2 * down + 2 * 2 * 16 + 2 * 576);
   EXPECT_EQ(of_down.per_label, 2 * head);
   EXPECT_EQ(of_down.per_pair, 2 * pair + 2 * pair) << "backwards in layer 1 only";
-  // Queries, [8, 8]: attention and all above lead to them, the products of queries, keys and values of layer 0 do not.
+  // Queries, [8, 8]: attention and all above lead to them, the products of queries, keys and values of layer
+  // 0 do not.
   const double queries = 2 * 2 * (8 + 8) + 4 * 2 * 8 + 2 * 2 * 8;
   const StepFlops of_queries = FlopsOf(TwoLayers(), "q_proj");
   EXPECT_EQ(of_queries.per_token, forward + 2 * queries + 2 * 2 * 8 + 2 * (2 * 576 - (64 + 32 + 32)));
@@ -149,8 +152,8 @@ TEST(CountStepFlops, OfAParallelLayerTheMlpDoesNotLieAboveAttention) {
   config.biases = Biases::All();
   config.num_kv_heads = 4;
   config.num_layers = 1;
-  // query_key_value is 8x24, dense 8x8, the MLP's two 8x16. With adapters at query_key_value no gradient goes through the
-  // MLP; in a sequential layer it does.
+  // query_key_value is 8x24, dense 8x8, the MLP's two 8x16. With adapters at query_key_value no gradient goes
+  // through the MLP; in a sequential layer it does.
   const double forward = 2 * (192 + 64 + 2 * 128), adapter = 2 * 2 * (8 + 24) + 4 * 2 * 24 + 2 * 2 * 8;
   config.parallel_residual = true;
   EXPECT_EQ(FlopsOf(config, "query_key_value").per_token, forward + adapter + 2 * 64);
@@ -166,7 +169,8 @@ TEST(PublishedPeakRate, IsTheDenseRateOfThePrecision) {
 }
 
 TEST(PublishedPeakRate, IsNotGuessedForOtherNames) {
-  for (const char* name : {"", "NVIDIA H200 NVL", "NVIDIA H100", "NVIDIA GeForce RTX 4090 D", "Graphics Device"}) {
+  for (const char* name :
+       {"", "NVIDIA H200 NVL", "NVIDIA H100", "NVIDIA GeForce RTX 4090 D", "Graphics Device"}) {
     EXPECT_FALSE(PublishedPeakRate(name, Precision::kBf16).has_value()) << name;
   }
   EXPECT_EQ(GpuName(at::Device(at::kCPU)), "");

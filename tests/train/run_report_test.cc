@@ -64,7 +64,8 @@ test::ProcessResult Check(const std::string& svg) {
 TEST(RunReport, TellsUtilisationWhereItIsKnown) {
   RunReport report;
   report.Add(Begin(0, 10));
-  for (const auto& [step, mfu] : std::vector<std::pair<int64_t, ordered_json>>{{1, nullptr}, {2, 0.3}, {3, 0.4}}) {
+  for (const auto& [step, mfu] :
+       std::vector<std::pair<int64_t, ordered_json>>{{1, nullptr}, {2, 0.3}, {3, 0.4}}) {
     EXPECT_EQ(report.Svg().find("MFU") != std::string::npos, step > 2);
     ordered_json record = Step(step, 3);
     record["mfu"] = mfu;

@@ -12,8 +12,8 @@
 #include <optional>
 
 #include "lib/device/determinism.h"
-#include "lib/io/process_memory.h"
 #include "lib/eval/perplexity.h"
+#include "lib/io/process_memory.h"
 #include "lib/model/weights_io.h"
 #include "lib/train/checkpointer.h"
 #include "tests/support/memory_shard_set.h"
@@ -115,8 +115,8 @@ TEST(Trainer, LearnsAPatternThatCanBeLearned) {
 TEST(Trainer, GradientsThatAreOffloadedEndInTheSameRunBitForBit) {
   const MemoryShardSet set = CountingDocuments();
   for (const auto& [precision, states] : {std::pair(Precision::kFp32, OptimizerStates::kFp32),
-                                         {Precision::kFp16, OptimizerStates::kFp32},
-                                         {Precision::kBf16, OptimizerStates::kBf16}}) {
+                                          {Precision::kFp16, OptimizerStates::kFp32},
+                                          {Precision::kBf16, OptimizerStates::kBf16}}) {
     TrainPlan plan = TinyPlan(precision);
     plan.clip = 0.3;  // most steps are clipped
     plan.optimizer.states = states;
@@ -135,7 +135,8 @@ TEST(Trainer, GradientsThatAreOffloadedEndInTheSameRunBitForBit) {
       const TrainerState state = offloaded.trainer.state(), expected = kept.trainer.state();
       EXPECT_TRUE(at::equal(WeightsOf(*offloaded.model), WeightsOf(*kept.model)))
           << PrecisionName(precision) << ", deferred " << defer;
-      EXPECT_TRUE(at::equal(state.exp_avg, expected.exp_avg) && at::equal(state.exp_avg_sq, expected.exp_avg_sq));
+      EXPECT_TRUE(at::equal(state.exp_avg, expected.exp_avg) &&
+                  at::equal(state.exp_avg_sq, expected.exp_avg_sq));
       EXPECT_GT(offloaded.model->offload_counts().out_bytes, 0);
     }
   }

@@ -30,7 +30,8 @@ struct Kernels {
   void (*histogram)(const uint8_t* bytes, size_t n, uint32_t* counts);
 
   /// Codes `groups` groups of 64 symbols, the last first, and writes the words that come out of the states in
-  /// front of `words_end`. \returns where they begin
+  /// front of `words_end`.
+  /// \returns where they begin
   uint8_t* (*rans_encode)(const uint8_t* symbols, size_t groups, const RansEncodeTable& table,
                           uint32_t* states, uint8_t* words_end);
   /// Decodes `groups` groups and moves *words past the words that they took.
@@ -42,7 +43,8 @@ struct Kernels {
 
   /// The first plane alone.
   void (*exponents)(ElementType type, const uint8_t* elements, size_t n, uint8_t* plane);
-  /// sums[i] += exponents[i], counts[i] += 1 where that is not 0. \returns the same over all of them
+  /// sums[i] += exponents[i], counts[i] += 1 where that is not 0.
+  /// \returns the same over all of them
   ExponentSum (*add_exponents)(const uint8_t* exponents, size_t n, uint32_t* sums, uint32_t* counts);
   /// Codes in place of the exponents of one matrix row, whose prediction is (row + columns[i]) >> 3.
   void (*predict)(uint8_t* exponents, const int16_t* columns, int16_t row, size_t n);
@@ -57,6 +59,8 @@ extern const Kernels kBaselineKernels, kAvx2Kernels, kAvx512Kernels;
 
 /// The kernels that this processor can run, the fastest last.
 std::span<const Kernels* const> SupportedKernels();
-inline const Kernels& BestKernels() { return *SupportedKernels().back(); }
+inline const Kernels& BestKernels() {
+  return *SupportedKernels().back();
+}
 
 }  // namespace trainwright::codec

@@ -49,8 +49,12 @@ TRAINWRIGHT_BEGIN_TARGET
 namespace trainwright::codec {
 namespace {
 
-inline __m256i Load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
-inline void Store(void* to, __m256i value) { _mm256_storeu_si256(static_cast<__m256i*>(to), value); }
+inline __m256i Load(const void* from) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+inline void Store(void* to, __m256i value) {
+  _mm256_storeu_si256(static_cast<__m256i*>(to), value);
+}
 inline __m256i LoadPermutation(const std::array<uint32_t, 8>& permutation) {
   return _mm256_load_si256(reinterpret_cast<const __m256i*>(permutation.data()));
 }
@@ -76,11 +80,10 @@ inline __m256i EncodeStep(__m256i x, __m256i entry, uint8_t** words) {
   const __m256i limit = _mm256_slli_epi32(frequency, 32 - kRansBits);
   const __m256i full = _mm256_cmpeq_epi32(_mm256_max_epu32(x, limit), x);
   const unsigned mask = MaskOf(full);
-  const __m256i ordered = _mm256_permutevar8x32_epi32(_mm256_and_si256(x, low_half),
-                                                      LoadPermutation(kPermutations.gather[mask]));
-  _mm_storeu_si128(
-      reinterpret_cast<__m128i*>(*words - 16),
-      _mm_packus_epi32(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1)));
+  const __m256i ordered =
+      _mm256_permutevar8x32_epi32(_mm256_and_si256(x, low_half), LoadPermutation(kPermutations.gather[mask]));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(*words - 16),
+                   _mm_packus_epi32(_mm256_castsi256_si128(ordered), _mm256_extracti128_si256(ordered, 1)));
   *words -= 2 * static_cast<size_t>(__builtin_popcount(mask));
   x = _mm256_blendv_epi8(x, _mm256_srli_epi32(x, 16), full);
   // In floats the quotient, below 2^20, is at most one off.
@@ -118,7 +121,8 @@ uint8_t* RansEncode(const uint8_t* symbols, size_t groups, const RansEncodeTable
 /// Bytes of words that decoding a group may read, taken or not.
 constexpr ptrdiff_t kGroupWords = 2 * kRansLanes;
 
-/// Decodes groups while kGroupWords can be read. \returns the number of groups decoded
+/// Decodes groups while kGroupWords can be read.
+/// \returns the number of groups decoded
 size_t DecodeGroups(const uint8_t** words, const uint8_t* words_end, size_t groups,
                     const RansDecodeTable& table, uint32_t* states, uint8_t* symbols) {
   __m256i x[kVectors];
@@ -132,8 +136,7 @@ size_t DecodeGroups(const uint8_t** words, const uint8_t* words_end, size_t grou
       const __m256i slot = _mm256_and_si256(x[v], _mm256_set1_epi32(kRansTotal - 1));
       const __m256i entry = Gather(table.by_slot.data(), slot);
       const __m256i symbol = _mm256_and_si256(entry, _mm256_set1_epi32(255));
-      bytes[v % 2] =
-          _mm256_or_si256(bytes[v % 2], _mm256_slli_epi32(symbol, static_cast<int>(8 * (v / 2))));
+      bytes[v % 2] = _mm256_or_si256(bytes[v % 2], _mm256_slli_epi32(symbol, static_cast<int>(8 * (v / 2))));
       const __m256i place = _mm256_and_si256(_mm256_srli_epi32(entry, 8), _mm256_set1_epi32(0xfff));
       const __m256i frequency = _mm256_srli_epi32(entry, 20);
       x[v] = _mm256_add_epi32(_mm256_mullo_epi32(frequency, _mm256_srli_epi32(x[v], kRansBits)), place);
@@ -160,9 +163,8 @@ bool RansDecode(const uint8_t** words, const uint8_t* words_end, size_t groups, 
 
 }  // namespace
 
-const Kernels kAvx2Kernels = {"avx2",     Split, Merge,     Hash,         Histogram, RansEncode,
-                              RansDecode, true,  Exponents, AddExponents, Predict,   Unpredict,
-                              Subtract,   Add};
+const Kernels kAvx2Kernels = {"avx2", Split,     Merge,        Hash,    Histogram, RansEncode, RansDecode,
+                              true,   Exponents, AddExponents, Predict, Unpredict, Subtract,   Add};
 
 }  // namespace trainwright::codec
 

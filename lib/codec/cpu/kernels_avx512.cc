@@ -1,9 +1,9 @@
 #if defined(__x86_64__)
 
 #if defined(__clang__)
-#define TRAINWRIGHT_BEGIN_TARGET                                                                 \
-  _Pragma(                                                                                       \
-    "clang attribute push(__attribute__((target(\"avx512vl,avx512vbmi,popcnt\"))), apply_to = function)")
+#define TRAINWRIGHT_BEGIN_TARGET \
+  _Pragma(                       \
+      "clang attribute push(__attribute__((target(\"avx512vl,avx512vbmi,popcnt\"))), apply_to = function)")
 #define TRAINWRIGHT_END_TARGET _Pragma("clang attribute pop")
 #else
 #define TRAINWRIGHT_BEGIN_TARGET _Pragma("GCC target(\"avx512vl,avx512vbmi,popcnt\")")
@@ -137,7 +137,8 @@ inline void Load(const std::array<uint16_t, 64>& words, __m512i (&table)[2]) {
   table[1] = Half(words, 1);
 }
 
-/// Decodes groups while kGroupWords can be read. \returns the number of groups decoded
+/// Decodes groups while kGroupWords can be read.
+/// \returns the number of groups decoded
 template <int kInside>
 size_t DecodeSmall(const uint8_t** words, const uint8_t* words_end, size_t groups,
                    const RansDecodeTable& table, uint32_t* states, uint8_t* symbols) {
@@ -219,9 +220,8 @@ bool RansDecode(const uint8_t** words, const uint8_t* words_end, size_t groups, 
 
 }  // namespace
 
-const Kernels kAvx512Kernels = {"avx512",   Split, Merge,     Hash,         Histogram, RansEncode,
-                                RansDecode, false, Exponents, AddExponents, Predict,   Unpredict,
-                                Subtract,   Add};
+const Kernels kAvx512Kernels = {"avx512", Split,     Merge,        Hash,    Histogram, RansEncode, RansDecode,
+                                false,    Exponents, AddExponents, Predict, Unpredict, Subtract,   Add};
 
 }  // namespace trainwright::codec
 

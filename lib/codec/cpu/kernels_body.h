@@ -72,25 +72,53 @@ void MergeWords(const uint8_t* const* planes, size_t n, uint8_t* __restrict elem
 
 void Split(ElementType type, const uint8_t* elements, size_t n, uint8_t* const* planes) {
   switch (type) {
-    case ElementType::kInt8: std::copy_n(elements, n, planes[0]); break;
-    case ElementType::kInt16: SplitWords<uint16_t, false>(elements, n, planes); break;
-    case ElementType::kInt32: SplitWords<uint32_t, false>(elements, n, planes); break;
-    case ElementType::kInt64: SplitWords<uint64_t, false>(elements, n, planes); break;
-    case ElementType::kFloat16: SplitWords<uint16_t, true>(elements, n, planes); break;
-    case ElementType::kFloat32: SplitWords<uint32_t, true>(elements, n, planes); break;
-    case ElementType::kFloat64: SplitWords<uint64_t, true>(elements, n, planes); break;
+    case ElementType::kInt8:
+      std::copy_n(elements, n, planes[0]);
+      break;
+    case ElementType::kInt16:
+      SplitWords<uint16_t, false>(elements, n, planes);
+      break;
+    case ElementType::kInt32:
+      SplitWords<uint32_t, false>(elements, n, planes);
+      break;
+    case ElementType::kInt64:
+      SplitWords<uint64_t, false>(elements, n, planes);
+      break;
+    case ElementType::kFloat16:
+      SplitWords<uint16_t, true>(elements, n, planes);
+      break;
+    case ElementType::kFloat32:
+      SplitWords<uint32_t, true>(elements, n, planes);
+      break;
+    case ElementType::kFloat64:
+      SplitWords<uint64_t, true>(elements, n, planes);
+      break;
   }
 }
 
 void Merge(ElementType type, const uint8_t* const* planes, size_t n, uint8_t* elements) {
   switch (type) {
-    case ElementType::kInt8: std::copy_n(planes[0], n, elements); break;
-    case ElementType::kInt16: MergeWords<uint16_t, false>(planes, n, elements); break;
-    case ElementType::kInt32: MergeWords<uint32_t, false>(planes, n, elements); break;
-    case ElementType::kInt64: MergeWords<uint64_t, false>(planes, n, elements); break;
-    case ElementType::kFloat16: MergeWords<uint16_t, true>(planes, n, elements); break;
-    case ElementType::kFloat32: MergeWords<uint32_t, true>(planes, n, elements); break;
-    case ElementType::kFloat64: MergeWords<uint64_t, true>(planes, n, elements); break;
+    case ElementType::kInt8:
+      std::copy_n(planes[0], n, elements);
+      break;
+    case ElementType::kInt16:
+      MergeWords<uint16_t, false>(planes, n, elements);
+      break;
+    case ElementType::kInt32:
+      MergeWords<uint32_t, false>(planes, n, elements);
+      break;
+    case ElementType::kInt64:
+      MergeWords<uint64_t, false>(planes, n, elements);
+      break;
+    case ElementType::kFloat16:
+      MergeWords<uint16_t, true>(planes, n, elements);
+      break;
+    case ElementType::kFloat32:
+      MergeWords<uint32_t, true>(planes, n, elements);
+      break;
+    case ElementType::kFloat64:
+      MergeWords<uint64_t, true>(planes, n, elements);
+      break;
   }
 }
 
@@ -101,9 +129,15 @@ void ExponentsOf(const uint8_t* __restrict elements, size_t n, uint8_t* __restri
 }
 void Exponents(ElementType type, const uint8_t* elements, size_t n, uint8_t* plane) {
   switch (ElementBytes(type)) {
-    case 2: ExponentsOf<uint16_t>(elements, n, plane); break;
-    case 4: ExponentsOf<uint32_t>(elements, n, plane); break;
-    default: ExponentsOf<uint64_t>(elements, n, plane); break;
+    case 2:
+      ExponentsOf<uint16_t>(elements, n, plane);
+      break;
+    case 4:
+      ExponentsOf<uint32_t>(elements, n, plane);
+      break;
+    default:
+      ExponentsOf<uint64_t>(elements, n, plane);
+      break;
   }
 }
 
@@ -142,7 +176,9 @@ void Histogram(const uint8_t* bytes, size_t n, uint32_t* counts) {
 
 /// The state that codes symbol `position` of a group of 64: states 0..15 take the positions 0, 4, 8, ...,
 /// the next 16 take 1, 5, 9, ....
-constexpr size_t PositionOf(size_t lane) { return 4 * (lane % 16) + lane / 16; }
+constexpr size_t PositionOf(size_t lane) {
+  return 4 * (lane % 16) + lane / 16;
+}
 
 [[maybe_unused]] uint8_t* RansEncodeScalar(const uint8_t* symbols, size_t groups,
                                            const RansEncodeTable& table, uint32_t* states, uint8_t* words) {
@@ -249,18 +285,34 @@ void AddWords(const uint8_t* x, const uint8_t* base, size_t n, uint8_t* out) {
 
 void Subtract(size_t width, const uint8_t* x, const uint8_t* base, size_t n, uint8_t* out) {
   switch (width) {
-    case 1: SubtractWords<uint8_t>(x, base, n, out); break;
-    case 2: SubtractWords<uint16_t>(x, base, n, out); break;
-    case 4: SubtractWords<uint32_t>(x, base, n, out); break;
-    default: SubtractWords<uint64_t>(x, base, n, out); break;
+    case 1:
+      SubtractWords<uint8_t>(x, base, n, out);
+      break;
+    case 2:
+      SubtractWords<uint16_t>(x, base, n, out);
+      break;
+    case 4:
+      SubtractWords<uint32_t>(x, base, n, out);
+      break;
+    default:
+      SubtractWords<uint64_t>(x, base, n, out);
+      break;
   }
 }
 void Add(size_t width, const uint8_t* x, const uint8_t* base, size_t n, uint8_t* out) {
   switch (width) {
-    case 1: AddWords<uint8_t>(x, base, n, out); break;
-    case 2: AddWords<uint16_t>(x, base, n, out); break;
-    case 4: AddWords<uint32_t>(x, base, n, out); break;
-    default: AddWords<uint64_t>(x, base, n, out); break;
+    case 1:
+      AddWords<uint8_t>(x, base, n, out);
+      break;
+    case 2:
+      AddWords<uint16_t>(x, base, n, out);
+      break;
+    case 4:
+      AddWords<uint32_t>(x, base, n, out);
+      break;
+    default:
+      AddWords<uint64_t>(x, base, n, out);
+      break;
   }
 }
 

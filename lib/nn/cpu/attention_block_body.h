@@ -75,7 +75,8 @@ void AttentionGradient(Codec codec, const float* scores, const float* d_probabil
 void RowDots(Codec codec, const void* a, const void* b, int64_t stride, int64_t columns, int64_t rows,
              float* dots) {
   WithCodec(codec, [&]<typename C>() {
-    const auto *x = static_cast<const typename C::Element*>(a), *y = static_cast<const typename C::Element*>(b);
+    const auto *x = static_cast<const typename C::Element*>(a),
+               *y = static_cast<const typename C::Element*>(b);
     for (int64_t r = 0; r < rows; ++r) {
       float sum = 0;
 #pragma omp simd reduction(+ : sum)

@@ -9,8 +9,8 @@
 
 namespace trainwright::cpu {
 
-/// Updates `count` elements, of which `first` is the place in the flat buffers of the first: the random bits are
-/// its.
+/// Updates `count` elements, of which `first` is the place in the flat buffers of the first: the random bits
+/// are its.
 using Bf16MomentsKernel = void (*)(const AdamWCoefficients& coefficients, const float* gradients,
                                    float* values, uint16_t* exp_avg, uint16_t* exp_avg_sq, int64_t first,
                                    int64_t count);

@@ -36,7 +36,8 @@ class SpanTask {
  protected:
   /// `count` elements of the stored type (or of fp32), 64-byte aligned.
   uint8_t* Take(int64_t count, bool fp32 = false) {
-    buffers_.push_back(at::empty({count * (fp32 ? 4 : element_bytes_)}, at::TensorOptions().dtype(at::kByte)));
+    buffers_.push_back(
+        at::empty({count * (fp32 ? 4 : element_bytes_)}, at::TensorOptions().dtype(at::kByte)));
     return buffers_.back().mutable_data_ptr<uint8_t>();
   }
   float* TakeFp32(int64_t count) { return reinterpret_cast<float*>(Take(count, true)); }
@@ -56,7 +57,9 @@ class SpanTask {
     return static_cast<Byte*>(data) + (begin_ * stride + column) * element_bytes_;
   }
   int64_t KeyColumn(int64_t group) const { return (shape_.num_heads + group) * size_; }
-  int64_t ValueColumn(int64_t group) const { return (shape_.num_heads + shape_.num_kv_heads + group) * size_; }
+  int64_t ValueColumn(int64_t group) const {
+    return (shape_.num_heads + shape_.num_kv_heads + group) * size_;
+  }
   int64_t heads_a_group() const { return shape_.num_heads / shape_.num_kv_heads; }
 
   /// Rows as a left operand: contiguous.
@@ -86,7 +89,8 @@ class SpanTask {
     }
   }
   /// scores [kBlock, columns] = left block times the panels of a PackTransposed operand from row `first` on.
-  void Scores(const uint8_t* left, const uint8_t* panels, int64_t first, int64_t columns, float* scores) const {
+  void Scores(const uint8_t* left, const uint8_t* panels, int64_t first, int64_t columns,
+              float* scores) const {
     for (int64_t c = 0; c < columns; c += kBlock) {
       Multiply({.bf16 = bf16_,
                 .rows = kBlock,

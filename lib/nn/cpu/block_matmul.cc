@@ -39,7 +39,8 @@ struct Layout {
 };
 
 /// Rows [begin, end) of a, contiguous, padded with zeros to kRowUnit rows and to the layout's depth.
-void PackLeft(const BlockProduct& product, const Layout& layout, int64_t begin, int64_t end, uint8_t* packed) {
+void PackLeft(const BlockProduct& product, const Layout& layout, int64_t begin, int64_t end,
+              uint8_t* packed) {
   const int64_t rows = end - begin, size = layout.element_bytes, stride = layout.left_stride;
   const auto* data = static_cast<const uint8_t*>(product.a.data);
   if (!product.a.transposed) {
@@ -80,8 +81,8 @@ void PackRight(const BlockProduct& product, const Layout& layout, int64_t begin,
     kernels.transpose(static_cast<const uint32_t*>(product.b.data) + begin * stride, stride, columns, units,
                       out, kPanelColumns);
   } else if (product.bf16) {
-    kernels.interleave_pairs(static_cast<const uint16_t*>(product.b.data) + begin, product.b.stride, product.k,
-                             columns, out, kPanelColumns);
+    kernels.interleave_pairs(static_cast<const uint16_t*>(product.b.data) + begin, product.b.stride,
+                             product.k, columns, out, kPanelColumns);
   } else {
     const auto* data = static_cast<const uint32_t*>(product.b.data) + begin;
     for (int64_t r = 0; r < product.k; ++r) {

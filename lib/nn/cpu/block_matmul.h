@@ -27,8 +27,8 @@ struct BlockProduct {
 
 /// Computes the product on the threads of at::parallel_for. Takes scratch memory of a few
 /// times 10 MB at most.
-/// \returns false, and does nothing, when the processor has no micro-kernels, the product is too small to gain
-///          or its bf16 pairs are split
+/// \returns false, and does nothing, when the processor has no micro-kernels, the product is too small to
+///     gain or its bf16 pairs are split
 bool BlockMatmul(const BlockProduct& product);
 
 }  // namespace trainwright::cpu

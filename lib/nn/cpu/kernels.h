@@ -86,8 +86,8 @@ struct Kernels {
                              float* table_gradient, int64_t begin, int64_t end);
   /// The largest of values; whether any is a NaN, which the largest then ignores.
   float (*largest)(const float* values, int64_t begin, int64_t end, bool* has_nan);
-  /// weights = e^(factor (x - largest)), [begin, end): the weights of a softmax, with a temperature of 1 / factor.
-  /// Returns their sum.
+  /// weights = e^(factor (x - largest)), [begin, end): the weights of a softmax, with a temperature of 1 /
+  /// factor. Returns their sum.
   double (*exp_weights)(const float* x, float largest, float factor, float* weights, int64_t begin,
                         int64_t end);
   double (*sum_of_squares)(const float* values, int64_t begin, int64_t end);

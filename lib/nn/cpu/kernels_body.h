@@ -1,7 +1,7 @@
 /// The bodies of the kernels of kernels.h. Included once by each kernels_<set>.cc, which defines
 /// TRAINWRIGHT_KERNELS (the name of the table) and TRAINWRIGHT_VECTOR_BYTES, and switches the compiler to
-/// its instruction set. Plain loops that the compiler vectorises; sums are marked so that it may reorder them,
-/// in a way fixed at compile time.
+/// its instruction set. Plain loops that the compiler vectorises; sums are marked so that it may reorder
+/// them, in a way fixed at compile time.
 ///
 /// No inline function of the standard library is called: its out-of-line copy would be compiled for this
 /// instruction set and the linker might keep it for code that runs everywhere.
@@ -118,6 +118,7 @@ inline void WithCodec(Codec codec, const Function& function) {
 }
 
 #include "lib/nn/cpu/packing_body.h"
+
 #include "lib/nn/cpu/attention_block_body.h"
 
 void Round(Codec codec, const float* in, void* out, int64_t begin, int64_t end) {
@@ -304,8 +305,7 @@ void CrossEntropy(Codec codec, void* logits, const int64_t* labels, int64_t voca
       if (!gradients) continue;
       // d log^2 Z / d x_i = 2 log Z p_i. Without terms the three constants are those of softmax - onehot,
       // exactly.
-      const float factor =
-          scale * static_cast<float>(1.0 + 2.0 * z_loss * log_z) / static_cast<float>(total);
+      const float factor = scale * static_cast<float>(1.0 + 2.0 * z_loss * log_z) / static_cast<float>(total);
       const float shared = scale * terms.label_smoothing / static_cast<float>(vocabulary);
       const float of_label = scale * (1.0f - terms.label_smoothing) + shared;
 #pragma omp simd

@@ -34,7 +34,8 @@ struct MicroProduct {
 };
 void Multiply(const MicroProduct& product);
 
-/// Gives back the tile registers that bf16 kernels take on processors with AMX; at the end of a thread's part.
+/// Gives back the tile registers that bf16 kernels take on processors with AMX; at the end of a thread's
+/// part.
 void ReleaseMicroKernels(bool bf16);
 
 }  // namespace trainwright::cpu

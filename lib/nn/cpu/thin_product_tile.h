@@ -62,7 +62,8 @@ void Tile(const ThinProduct& p, int64_t row, int64_t column, int64_t end) {
   }
 }
 
-/// As many of the rows from `row` on as tiles of kRows take. \returns the first of the others
+/// As many of the rows from `row` on as tiles of kRows take.
+/// \returns the first of the others
 template <int kRows>
 int64_t Rows(const ThinProduct& p, int64_t row, int64_t begin, int64_t end) {
   const int64_t tiles = (p.rows - row) / kRows;

@@ -65,7 +65,8 @@ struct Max {
 };
 
 /// Combines a value of every thread in a fixed order; every thread gets the result. The block is a multiple
-/// of 32 threads. \param shared 32 elements, free for use again when all threads have returned
+/// of 32 threads.
+/// \param shared 32 elements, free for use again when all threads have returned
 template <typename T, typename Combine>
 __device__ inline T CombineBlock(T value, T* shared, Combine combine) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32,

@@ -109,7 +109,8 @@ cudaError_t Rope(Storage storage, void* qkv, const int64_t* positions, const flo
                  int64_t half, float sign, cudaStream_t stream) {
   if (rows == 0) return cudaSuccess;
   return WithStorage(storage, [&]<typename T>() {
-    const bool wide = half % kPack == 0 && head_dim % kPack == 0 && Aligned(qkv) && Aligned(cosines) && Aligned(sines);
+    const bool wide =
+        half % kPack == 0 && head_dim % kPack == 0 && Aligned(qkv) && Aligned(cosines) && Aligned(sines);
     const auto launch = [&](auto kernel) {
       kernel<<<static_cast<unsigned>(rows), kThreads, 0, stream>>>(
           static_cast<T*>(qkv), positions, cosines, sines, row_width, static_cast<int>(num_heads),

@@ -24,7 +24,8 @@ struct LossTerms {
 
 cudaError_t Round(Storage storage, const float* in, void* out, int64_t size, cudaStream_t stream);
 
-/// As cpu::Kernels::add_norm. \param update null: sum is not written
+/// As cpu::Kernels::add_norm.
+/// \param update null: sum is not written
 cudaError_t AddNorm(Storage storage, const float* residual, const void* update, const float* weight,
                     float epsilon, int64_t rows, int64_t width, float* sum, void* normed, float* rstd,
                     cudaStream_t stream);
@@ -32,15 +33,17 @@ cudaError_t NormAgain(Storage storage, const float* x, const float* rstd, const 
                       int64_t width, void* normed, cudaStream_t stream);
 /// Rows whose weight gradients are summed by one block; a function of their number alone.
 int64_t NormBackwardBlocks(int64_t rows);
-/// Adds to d_x and d_weight. \param partial scratch, fp32 [NormBackwardBlocks(rows), width]
+/// Adds to d_x and d_weight.
+/// \param partial scratch, fp32 [NormBackwardBlocks(rows), width]
 cudaError_t NormBackward(Storage storage, const void* d_normed, const float* x, const float* rstd,
                          const float* weight, int64_t rows, int64_t width, float* d_x, float* d_weight,
                          float* partial, cudaStream_t stream);
 
 /// Turns the first 2 `half` elements of the first `num_heads` heads of every row in place; the rest of them
 /// and later heads (the values) stay.
-/// \param row_width elements of a row \param half columns of the tables \param sign 1, or -1 for the backward
-/// pass
+/// \param row_width elements of a row
+/// \param half columns of the tables
+/// \param sign 1, or -1 for the backward pass
 cudaError_t Rope(Storage storage, void* qkv, const int64_t* positions, const float* cosines,
                  const float* sines, int64_t rows, int64_t row_width, int64_t num_heads, int64_t head_dim,
                  int64_t half, float sign, cudaStream_t stream);
@@ -51,33 +54,38 @@ cudaError_t Swiglu(Storage storage, const void* gate_up, int64_t rows, int64_t w
 cudaError_t SwigluBackward(Storage storage, void* gate_up, const void* d_out, int64_t rows, int64_t width,
                            cudaStream_t stream);
 
-/// As cpu::Kernels::cross_entropy. \param loss_scale null, or a number that multiplies `scale`
+/// As cpu::Kernels::cross_entropy.
+/// \param loss_scale null, or a number that multiplies `scale`
 cudaError_t CrossEntropy(Storage storage, void* logits, const int64_t* targets, int64_t rows,
                          int64_t vocabulary, LossTerms terms, float scale, const double* loss_scale,
                          bool gradients, double* losses_n3, cudaStream_t stream);
 
 /// table_gradient[token] += the rows of d_x with that token, in their order.
-/// \param sorted_tokens [rows] ascending \param sorted_rows the rows they come from, equal tokens in row
-/// order
+/// \param sorted_tokens [rows] ascending
+/// \param sorted_rows the rows they come from, equal tokens in row order
 cudaError_t EmbeddingBackward(const float* d_x, const int64_t* sorted_tokens, const int64_t* sorted_rows,
                               int64_t rows, int64_t width, float* table_gradient, cudaStream_t stream);
 
 /// Blocks of the first pass over `size` elements.
 int64_t SumOfSquaresBlocks(int64_t size);
-/// \param partial scratch, fp64 [SumOfSquaresBlocks(size)] \param out one fp64
+/// \param partial scratch, fp64 [SumOfSquaresBlocks(size)]
+/// \param out one fp64
 cudaError_t SumOfSquares(const float* values, int64_t size, double* partial, double* out,
                          cudaStream_t stream);
 
-/// trainwright::FinishStep on the device. \param state fp64 [kStepStateFields]
+/// trainwright::FinishStep on the device.
+/// \param state fp64 [kStepStateFields]
 /// \param outputs fp32 [kStepOutputFields]
 cudaError_t FinishStep(const double* sum_of_squares, double step, double labels, double max_norm, bool scaled,
                        double* state, float* outputs, cudaStream_t stream);
 
-/// The update of lib/nn/bf16_moments.h; results are the CPU's up to rounding, the random bits are its. \param
-/// exp_avg, exp_avg_sq bf16 \param first place of the first element in the flat buffers \param step, divisor,
-/// found_inf scalars; the last two may be null
+/// The update of lib/nn/bf16_moments.h; results are the CPU's up to rounding, the random bits are its.
+/// \param exp_avg, exp_avg_sq bf16
+/// \param first place of the first element in the flat buffers
+/// \param step, divisor, found_inf scalars; the last two may be null
 cudaError_t AdamWBf16Moments(float* values, const float* gradients, uint16_t* exp_avg, uint16_t* exp_avg_sq,
                              int64_t first, int64_t count, const AdamWHyperparameters& hyperparameters,
-                             const float* step, const float* divisor, const float* found_inf, cudaStream_t stream);
+                             const float* step, const float* divisor, const float* found_inf,
+                             cudaStream_t stream);
 
 }  // namespace trainwright::cuda

@@ -155,11 +155,12 @@ void FinishStep(const at::Tensor& sum_of_squares, int64_t step, int64_t labels, 
                                   state.mutable_data_ptr<double>(), Floats(outputs), launch.stream()));
 }
 
-void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg, at::Tensor& exp_avg_sq,
-                      int64_t first, double learning_rate, double beta1, double beta2,
+void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,
+                      at::Tensor& exp_avg_sq, int64_t first, double learning_rate, double beta1, double beta2,
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
                       const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf) {
-  const Launch launch({values, gradients, exp_avg, exp_avg_sq, step, divisor.value_or(step), found_inf.value_or(step)});
+  const Launch launch(
+      {values, gradients, exp_avg, exp_avg_sq, step, divisor.value_or(step), found_inf.value_or(step)});
   TORCH_CHECK(gradients.numel() == values.numel() && exp_avg.numel() == values.numel() &&
               exp_avg_sq.numel() == values.numel());
   const auto bits = [](at::Tensor& moments) {

@@ -149,10 +149,10 @@ extern "C" {
 }
 
 [[gnu::visibility("default")]] int renameat2(int from_folder, const char* from, int to_folder, const char* to,
-                                              unsigned flags) noexcept {
+                                             unsigned flags) noexcept {
   if (Fails("rename", to, from)) return -1;
-  return Next<int (*)(int, const char*, int, const char*, unsigned)>("renameat2")(from_folder, from, to_folder, to,
-                                                                                   flags);
+  return Next<int (*)(int, const char*, int, const char*, unsigned)>("renameat2")(from_folder, from,
+                                                                                  to_folder, to, flags);
 }
 
 [[gnu::visibility("default")]] int symlink(const char* target, const char* path) noexcept {
