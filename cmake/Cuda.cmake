@@ -18,7 +18,7 @@ if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nv
 endif()
 find_package(CUDAToolkit REQUIRED)
 
-file(GLOB cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/nn/cuda/*.cu)
+file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/nn/*.cu)
 # The plugin has hidden symbols but for its one entry, so that nothing of it meets the program's.
 add_library(trainwright_cuda MODULE ${cuda_sources} ${CMAKE_SOURCE_DIR}/lib/nn/cuda/plugin.cc)
 set_target_properties(trainwright_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/libexec/trainwright

@@ -14,14 +14,18 @@ set(trainwright_probe_uses PRIVATE trainwright_openmp PUBLIC nlohmann_json::nloh
 set(trainwright_report_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_bench_uses PRIVATE ${TRAINWRIGHT_YAML} PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_cli_uses PRIVATE ${TRAINWRIGHT_YAML} PUBLIC CLI11::CLI11 nlohmann_json::nlohmann_json)
-set(trainwright_data_uses PRIVATE simdjson::simdjson PkgConfig::ZSTD)
+set(trainwright_documents_uses PRIVATE simdjson::simdjson)
+set(trainwright_packing_uses PRIVATE PkgConfig::ZSTD)
+set(trainwright_machine_uses PUBLIC nlohmann_json::nlohmann_json)
+set(trainwright_spec_uses PRIVATE nlohmann_json::nlohmann_json)
+set(trainwright_run_uses PUBLIC nlohmann_json::nlohmann_json)
 
 # Without these, loops with exp or a comparison of floats are not vectorised (measured: five times slower). They
 # change no value: only traps and errno, which nothing reads.
 file(GLOB kernel_sources ${CMAKE_SOURCE_DIR}/lib/nn/cpu/kernels_*.cc)
 set_source_files_properties(${kernel_sources} PROPERTIES COMPILE_OPTIONS "-fno-trapping-math;-fno-math-errno")
 # These have the same bits on every instruction set: none may contract a product with a sum.
-file(GLOB same_bits_sources ${CMAKE_SOURCE_DIR}/lib/nn/cpu/bf16_moments_*.cc)
+file(GLOB same_bits_sources ${CMAKE_SOURCE_DIR}/lib/nn/update/bf16_moments_*.cc)
 set_source_files_properties(${same_bits_sources} PROPERTIES COMPILE_OPTIONS
   "-fno-trapping-math;-fno-math-errno;-ffp-contract=off")
 
@@ -35,7 +39,8 @@ function(trainwright_add_layers)
     set(torch "${CMAKE_MATCH_2}")
     string(STRIP "${CMAKE_MATCH_3}" depends)
     string(REPLACE " " ";" depends "${depends}")
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/${layer}/*.cc ${CMAKE_SOURCE_DIR}/lib/${layer}/cpu/*.cc)
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/${layer}/*.cc)
+    list(FILTER sources EXCLUDE REGEX "/plugin\\.cc$")  # of what is loaded at run time
     if(torch AND NOT TRAINWRIGHT_TORCH)
       continue()
     endif()

@@ -85,9 +85,9 @@ for suite in "${suites[@]}"; do
     tsan)
       heading "Build with ThreadSanitizer: the multi-threaded layers without torch"
       run cmake --preset tsan
-      run cmake --build --preset tsan --parallel "$jobs" --target io_test tok_test data_test
+      run cmake --build --preset tsan --parallel "$jobs" --target io_test tok_test documents_test packing_test loading_test run_test
       heading "Tests under ThreadSanitizer"
-      test_suite tsan --tests-regex '^(io|tok|data)/'
+      test_suite tsan --tests-regex '^(io|tok|documents|packing|loading|run)/'
       ;;
   esac
 done

@@ -5,9 +5,9 @@
 #include "lib/base/units.h"
 #include "lib/device/determinism.h"
 #include "lib/io/byte_sink.h"
-#include "lib/probe/disk_ceiling.h"
+#include "lib/machine/disk_ceiling.h"
+#include "lib/machine/watch_job.h"
 #include "lib/probe/probe_job.h"
-#include "lib/probe/watch_job.h"
 #include "tools/gpu_probe_options.h"
 
 namespace trainwright {

@@ -11,9 +11,9 @@
 #include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/cli/tool.h"
-#include "lib/data/pack_job.h"
-#include "lib/data/shard_inspection.h"
-#include "lib/data/shard_repair.h"
+#include "lib/packing/pack_job.h"
+#include "lib/packing/shard_inspection.h"
+#include "lib/packing/shard_repair.h"
 #include "tools/pack_options.h"
 
 namespace trainwright {

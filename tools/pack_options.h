@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "lib/cli/tool.h"
-#include "lib/data/foreign_documents.h"
 #include "lib/formats/shard.h"
+#include "lib/packing/foreign_documents.h"
 
 namespace trainwright {
 

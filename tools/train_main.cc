@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "lib/device/determinism.h"
-#include "lib/train/html_report.h"
+#include "lib/run/html_report.h"
 #include "lib/train/merge_job.h"
 #include "lib/train/train_job.h"
 #include "tools/train_options.h"

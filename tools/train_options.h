@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lib/cli/tool.h"
-#include "lib/train/train_settings.h"
+#include "lib/run/train_settings.h"
 
 namespace trainwright {
 

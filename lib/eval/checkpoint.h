@@ -6,7 +6,7 @@
 #include <string>
 
 #include "lib/model/language_model.h"
-#include "lib/nn/attention_backend.h"
+#include "lib/nn/attention/attention_backend.h"
 #include "lib/tok/tokenizer.h"
 
 namespace trainwright {

@@ -8,11 +8,11 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/data/document_reader.h"
-#include "lib/data/document_text.h"
 #include "lib/device/determinism.h"
 #include "lib/device/device.h"
 #include "lib/device/memory_error.h"
+#include "lib/documents/document_reader.h"
+#include "lib/documents/document_text.h"
 #include "lib/eval/checkpoint.h"
 #include "lib/eval/perplexity.h"
 #include "lib/formats/safetensors.h"

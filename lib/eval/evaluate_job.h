@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/data/sample_stream.h"
+#include "lib/loading/sample_stream.h"
 #include "lib/report/progress.h"
 
 namespace trainwright {

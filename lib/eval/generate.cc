@@ -11,7 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
 #include "lib/base/signals.h"
-#include "lib/nn/cpu/thin_product.h"
+#include "lib/nn/linear/thin_product.h"
 
 namespace trainwright {
 namespace {

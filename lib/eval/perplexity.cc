@@ -8,7 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
-#include "lib/data/document_parts.h"
+#include "lib/formats/document_parts.h"
 
 namespace trainwright {
 

@@ -10,11 +10,11 @@
 #include <optional>
 #include <span>
 
-#include "lib/data/document_split.h"
-#include "lib/data/packed_batch.h"
-#include "lib/data/sample_stream.h"
 #include "lib/formats/shard.h"
 #include "lib/formats/shard_set.h"
+#include "lib/loading/document_split.h"
+#include "lib/loading/packed_batch.h"
+#include "lib/loading/sample_stream.h"
 #include "lib/model/language_model.h"
 
 namespace trainwright {

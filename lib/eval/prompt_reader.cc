@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/data/document_text.h"
+#include "lib/documents/document_text.h"
 
 namespace trainwright {
 

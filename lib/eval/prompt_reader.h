@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "lib/data/chat_record.h"
-#include "lib/data/document_reader.h"
+#include "lib/documents/chat_record.h"
+#include "lib/documents/document_reader.h"
 
 namespace trainwright {
 

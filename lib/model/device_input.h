@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "lib/model/language_model.h"
-#include "lib/nn/span_table.h"
+#include "lib/nn/attention/span_table.h"
 
 namespace trainwright {
 

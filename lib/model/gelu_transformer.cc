@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "lib/base/error.h"
-#include "lib/nn/elementwise.h"
-#include "lib/nn/embedding.h"
+#include "lib/nn/activation/elementwise.h"
+#include "lib/nn/embedding/embedding.h"
 
 namespace trainwright {
 namespace {

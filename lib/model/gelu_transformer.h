@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "lib/model/transformer.h"
-#include "lib/nn/gelu.h"
-#include "lib/nn/layer_norm.h"
-#include "lib/nn/linear.h"
-#include "lib/nn/rope.h"
+#include "lib/nn/activation/gelu.h"
+#include "lib/nn/linear/linear.h"
+#include "lib/nn/norm/layer_norm.h"
+#include "lib/nn/position/rope.h"
 
 namespace trainwright {
 

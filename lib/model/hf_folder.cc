@@ -6,7 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/io/byte_source.h"
-#include "lib/model/config_json.h"
+#include "lib/spec/config_json.h"
 
 namespace trainwright {
 namespace {

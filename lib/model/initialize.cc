@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "lib/base/rng.h"
-#include "lib/nn/lora.h"
+#include "lib/nn/linear/lora.h"
 
 namespace trainwright {
 

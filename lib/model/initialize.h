@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "lib/nn/flat_parameters.h"
+#include "lib/nn/parameters/flat_parameters.h"
 
 namespace trainwright {
 

@@ -16,19 +16,19 @@
 #include <vector>
 
 #include "lib/device/offload_stack.h"
-#include "lib/model/activation_checkpointing.h"
-#include "lib/model/fine_tuning.h"
-#include "lib/model/model_config.h"
-#include "lib/model/offload_choice.h"
-#include "lib/nn/flat_parameters.h"
-#include "lib/nn/linear_cross_entropy.h"
-#include "lib/nn/lora.h"
+#include "lib/nn/linear/lora.h"
+#include "lib/nn/loss/linear_cross_entropy.h"
+#include "lib/nn/parameters/flat_parameters.h"
 #include "lib/nn/precision.h"
+#include "lib/spec/activation_checkpointing.h"
+#include "lib/spec/fine_tuning.h"
+#include "lib/spec/model_config.h"
+#include "lib/spec/offload_choice.h"
 
 namespace trainwright {
 
-/// A micro-batch on the host, whatever the model's device; see lib/data/packed_batch.h for the meaning (this
-/// side stays free of lib/data). The model checks it and copies what its layers need.
+/// A micro-batch on the host, whatever the model's device; see lib/loading/packed_batch.h for the meaning (this
+/// side stays free of lib/loading). The model checks it and copies what its layers need.
 struct ModelInput {
   at::Tensor tokens_n;               ///< int64 [N]
   at::Tensor positions_n;            ///< int64 [N]

@@ -4,10 +4,10 @@
 
 #include "lib/base/error.h"
 #include "lib/model/initialize.h"
-#include "lib/nn/elementwise.h"
-#include "lib/nn/embedding.h"
-#include "lib/nn/rms_norm.h"
-#include "lib/nn/swiglu.h"
+#include "lib/nn/activation/elementwise.h"
+#include "lib/nn/activation/swiglu.h"
+#include "lib/nn/embedding/embedding.h"
+#include "lib/nn/norm/rms_norm.h"
 
 namespace trainwright {
 

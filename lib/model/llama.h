@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lib/model/transformer.h"
-#include "lib/nn/linear.h"
-#include "lib/nn/rope.h"
+#include "lib/nn/linear/linear.h"
+#include "lib/nn/position/rope.h"
 
 namespace trainwright {
 

@@ -4,9 +4,9 @@
 
 #include "lib/base/error.h"
 #include "lib/model/cached_decoder.h"
-#include "lib/nn/attention_backend.h"
-#include "lib/nn/elementwise.h"
-#include "lib/nn/matmul.h"
+#include "lib/nn/activation/elementwise.h"
+#include "lib/nn/attention/attention_backend.h"
+#include "lib/nn/linear/matmul.h"
 
 namespace trainwright {
 namespace {

@@ -16,9 +16,9 @@
 
 #include "lib/model/device_input.h"
 #include "lib/model/language_model.h"
-#include "lib/nn/attention.h"
+#include "lib/nn/attention/attention.h"
 #include "lib/nn/buffer.h"
-#include "lib/nn/rope.h"
+#include "lib/nn/position/rope.h"
 
 namespace trainwright {
 

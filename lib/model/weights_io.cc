@@ -18,7 +18,7 @@
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/weight_file.h"
-#include "lib/nn/lora.h"
+#include "lib/nn/linear/lora.h"
 
 namespace trainwright {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
-#include "lib/nn/flat_parameters.h"
+#include "lib/nn/parameters/flat_parameters.h"
 
 namespace trainwright {
 

@@ -5,16 +5,16 @@
 #include <torch/library.h>
 
 #include "lib/base/error.h"
-#include "lib/nn/cpu/bf16_moments.h"
-#include "lib/nn/cross_entropy.h"
-#include "lib/nn/elementwise.h"
-#include "lib/nn/embedding.h"
+#include "lib/nn/activation/elementwise.h"
+#include "lib/nn/activation/swiglu.h"
+#include "lib/nn/embedding/embedding.h"
+#include "lib/nn/loss/cross_entropy.h"
+#include "lib/nn/norm/rms_norm.h"
+#include "lib/nn/position/rope.h"
 #include "lib/nn/precision.h"
 #include "lib/nn/reduce.h"
-#include "lib/nn/rms_norm.h"
-#include "lib/nn/rope.h"
-#include "lib/nn/step_decision.h"
-#include "lib/nn/swiglu.h"
+#include "lib/nn/update/bf16_moments_cpu.h"
+#include "lib/nn/update/step_decision.h"
 
 namespace trainwright::ops {
 namespace {

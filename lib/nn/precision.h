@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "lib/nn/attention_backend.h"
+#include "lib/nn/attention/attention_backend.h"
 
 namespace trainwright {
 

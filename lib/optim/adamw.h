@@ -3,7 +3,7 @@
 /// Decoupled decay applies to the parameters declared with `decay`, which are the matrices, embeddings among
 /// them; norms and biases have none, as in GPT-3 and Llama and as nanoGPT groups them. State is two buffers
 /// of the same layout as the trainable parameters, fp32 or stochastically rounded bf16
-/// (lib/nn/bf16_moments.h), plus the number of steps. Frozen parameters have none. Not thread-safe.
+/// (lib/nn/update/bf16_moments.h), plus the number of steps. Frozen parameters have none. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/nn/flat_parameters.h"
-#include "lib/optim/optimizer_states.h"
+#include "lib/nn/parameters/flat_parameters.h"
+#include "lib/spec/optimizer_states.h"
 
 namespace trainwright {
 

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "lib/nn/reduce.h"
-#include "lib/nn/step_decision.h"
+#include "lib/nn/update/step_decision.h"
 
 namespace trainwright {
 

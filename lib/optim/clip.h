@@ -2,7 +2,7 @@
 /// optimizer applies it in its own pass.
 #pragma once
 
-#include "lib/nn/flat_parameters.h"
+#include "lib/nn/parameters/flat_parameters.h"
 
 namespace trainwright {
 

@@ -1,5 +1,5 @@
 /// The end of a step decided where its gradients are, so that a GPU's queue never runs empty: norm, clipping,
-/// loss scale and the reaction to numbers that are not finite (see lib/nn/step_decision.h), read by the host
+/// loss scale and the reaction to numbers that are not finite (see lib/nn/update/step_decision.h), read by the host
 /// only now and then. On any device; the numbers are those of DecideClip and LossScaler up to rounding.
 /// Not thread-safe.
 #pragma once
@@ -9,8 +9,8 @@
 #include <cstdint>
 
 #include "lib/device/host_read.h"
-#include "lib/nn/linear_cross_entropy.h"
-#include "lib/nn/step_decision.h"
+#include "lib/nn/loss/linear_cross_entropy.h"
+#include "lib/nn/update/step_decision.h"
 #include "lib/optim/adamw.h"
 #include "lib/optim/loss_scaler.h"
 

@@ -1,6 +1,6 @@
 #include "lib/optim/loss_scaler.h"
 
-#include "lib/nn/step_decision.h"
+#include "lib/nn/update/step_decision.h"
 
 namespace trainwright {
 namespace {

@@ -14,7 +14,7 @@
 #include <exception>
 
 #include "lib/base/error.h"
-#include "lib/nn/attention.h"
+#include "lib/nn/attention/attention.h"
 #include "lib/probe/device_sync.h"
 #include "lib/report/table.h"
 

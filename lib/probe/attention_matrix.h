@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/nn/attention_backend.h"
+#include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {

@@ -10,9 +10,9 @@
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
 #include "lib/device/memory_error.h"
+#include "lib/machine/json_optional.h"
 #include "lib/model/language_model.h"
 #include "lib/probe/device_sync.h"
-#include "lib/probe/json_optional.h"
 
 namespace trainwright {
 namespace {

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "lib/model/activation_checkpointing.h"
-#include "lib/model/fine_tuning.h"
-#include "lib/model/model_config.h"
-#include "lib/model/offload_choice.h"
+#include "lib/machine/repeated_rate.h"
 #include "lib/nn/precision.h"
-#include "lib/probe/repeated_rate.h"
+#include "lib/spec/activation_checkpointing.h"
+#include "lib/spec/fine_tuning.h"
+#include "lib/spec/model_config.h"
+#include "lib/spec/offload_choice.h"
 
 namespace trainwright {
 

@@ -12,7 +12,7 @@
 #include <memory>
 
 #include "lib/base/elapsed.h"
-#include "lib/nn/matmul.h"
+#include "lib/nn/linear/matmul.h"
 #include "lib/nn/peak_rate.h"
 #include "lib/probe/device_sync.h"
 

@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "lib/probe/measurement.h"
+#include "lib/machine/measurement.h"
 
 namespace trainwright {
 
 enum class GemmType { kFp32, kTf32, kBf16, kFp16 };
 std::string GemmTypeName(GemmType type);
 
-/// Whose product: the one that training computes with (lib/nn/matmul.h), or torch's at::mm.
+/// Whose product: the one that training computes with (lib/nn/linear/matmul.h), or torch's at::mm.
 enum class GemmKernel { kTrainwright, kTorch };
 
 struct GemmBudget {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/probe/measurement.h"
+#include "lib/machine/measurement.h"
 
 namespace trainwright {
 

@@ -19,12 +19,12 @@
 #include "lib/device/determinism.h"
 #include "lib/device/device_memory.h"
 #include "lib/io/byte_source.h"
-#include "lib/model/config_json.h"
-#include "lib/probe/cuda_driver.h"
-#include "lib/probe/disk_ceiling.h"
+#include "lib/machine/cuda_driver.h"
+#include "lib/machine/disk_ceiling.h"
 #include "lib/probe/gemm_ceiling.h"
 #include "lib/probe/memory_ceiling.h"
 #include "lib/probe/transfer_ceiling.h"
+#include "lib/spec/config_json.h"
 
 namespace trainwright {
 namespace {

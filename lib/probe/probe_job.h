@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "lib/machine/gpu_state.h"
+#include "lib/machine/host_info.h"
+#include "lib/machine/measurement.h"
 #include "lib/probe/attention_matrix.h"
 #include "lib/probe/batch_search.h"
-#include "lib/probe/gpu_state.h"
-#include "lib/probe/host_info.h"
-#include "lib/probe/measurement.h"
 #include "lib/probe/recommendation.h"
 
 namespace trainwright {

@@ -2,9 +2,9 @@
 
 #include "lib/base/units.h"
 #include "lib/base/version.h"
+#include "lib/machine/cuda_driver.h"
+#include "lib/machine/json_optional.h"
 #include "lib/nn/precision.h"
-#include "lib/probe/cuda_driver.h"
-#include "lib/probe/json_optional.h"
 #include "lib/probe/probe_job.h"
 #include "lib/report/table.h"
 

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "lib/nn/attention_backend.h"
+#include "lib/machine/gpu_state.h"
+#include "lib/machine/host_info.h"
+#include "lib/machine/measurement.h"
+#include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/precision.h"
 #include "lib/probe/batch_search.h"
-#include "lib/probe/gpu_state.h"
-#include "lib/probe/host_info.h"
-#include "lib/probe/measurement.h"
 
 namespace trainwright {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "lib/probe/measurement.h"
+#include "lib/machine/measurement.h"
 
 namespace trainwright {
 

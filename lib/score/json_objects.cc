@@ -1,8 +1,8 @@
 #include "lib/score/json_objects.h"
 
 #include "lib/base/signals.h"
-#include "lib/data/document_reader.h"
-#include "lib/data/document_text.h"
+#include "lib/documents/document_reader.h"
+#include "lib/documents/document_text.h"
 
 namespace trainwright {
 

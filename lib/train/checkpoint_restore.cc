@@ -7,9 +7,9 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/train/checkpoint_copier.h"
+#include "lib/run/checkpoint_copier.h"
+#include "lib/run/metrics_log.h"
 #include "lib/train/checkpointer.h"
-#include "lib/train/metrics_log.h"
 
 namespace trainwright {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "lib/train/run_directory.h"
+#include "lib/run/run_directory.h"
 
 namespace trainwright {
 

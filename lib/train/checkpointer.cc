@@ -20,9 +20,9 @@
 #include "lib/base/version.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
-#include "lib/model/checkpoint_metadata.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/peft_folder.h"
+#include "lib/run/checkpoint_metadata.h"
 
 namespace trainwright {
 namespace {

@@ -24,8 +24,8 @@
 #include "lib/formats/tokenizer_identity.h"
 #include "lib/model/language_model.h"
 #include "lib/model/weights_io.h"
-#include "lib/train/checkpoint_copier.h"
-#include "lib/train/run_directory.h"
+#include "lib/run/checkpoint_copier.h"
+#include "lib/run/run_directory.h"
 #include "lib/train/train_state.h"
 
 namespace trainwright {

@@ -16,13 +16,13 @@
 #include "lib/eval/perplexity.h"
 #include "lib/io/process_memory.h"
 #include "lib/model/language_model.h"
+#include "lib/nn/attention/torch_attention.h"
 #include "lib/nn/precision.h"
-#include "lib/nn/torch_attention.h"
 #include "lib/optim/adamw.h"
 #include "lib/optim/clip.h"
 #include "lib/optim/device_step.h"
 #include "lib/report/table.h"
-#include "lib/train/async_save.h"
+#include "lib/run/async_save.h"
 
 namespace trainwright {
 namespace {

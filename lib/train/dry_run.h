@@ -16,12 +16,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "lib/data/packed_batch.h"
-#include "lib/data/sample_stream.h"
-#include "lib/model/activation_checkpointing.h"
-#include "lib/model/model_config.h"
-#include "lib/model/offload_choice.h"
-#include "lib/nn/attention_backend.h"
+#include "lib/loading/packed_batch.h"
+#include "lib/loading/sample_stream.h"
+#include "lib/nn/attention/attention_backend.h"
+#include "lib/spec/activation_checkpointing.h"
+#include "lib/spec/model_config.h"
+#include "lib/spec/offload_choice.h"
 #include "lib/train/train_plan.h"
 
 namespace trainwright {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/data/sample_stream.h"
+#include "lib/loading/sample_stream.h"
+#include "lib/run/train_settings.h"
 #include "lib/train/train_plan.h"
-#include "lib/train/train_settings.h"
 
 namespace trainwright {
 

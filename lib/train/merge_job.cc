@@ -9,11 +9,11 @@
 #include "lib/eval/checkpoint.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
-#include "lib/model/checkpoint_metadata.h"
-#include "lib/model/config_json.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
+#include "lib/run/checkpoint_metadata.h"
+#include "lib/spec/config_json.h"
 
 namespace trainwright {
 namespace {

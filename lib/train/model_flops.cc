@@ -4,7 +4,7 @@
 #include <iterator>
 #include <string>
 
-#include "lib/nn/lora.h"
+#include "lib/nn/linear/lora.h"
 
 namespace trainwright {
 

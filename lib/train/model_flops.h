@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "lib/model/language_model.h"
-#include "lib/model/model_config.h"
+#include "lib/spec/model_config.h"
 
 namespace trainwright {
 

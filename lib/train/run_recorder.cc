@@ -12,8 +12,8 @@
 #include "lib/base/units.h"
 #include "lib/base/version.h"
 #include "lib/io/process_memory.h"
-#include "lib/model/config_json.h"
-#include "lib/train/html_report.h"
+#include "lib/run/html_report.h"
+#include "lib/spec/config_json.h"
 #include "lib/train/model_flops.h"
 
 namespace trainwright {

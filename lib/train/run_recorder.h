@@ -18,16 +18,16 @@
 #include "lib/eval/perplexity.h"
 #include "lib/formats/tensorboard.h"
 #include "lib/report/progress.h"
+#include "lib/run/metrics_log.h"
+#include "lib/run/run_directory.h"
+#include "lib/run/run_report.h"
+#include "lib/run/watchdog.h"
 #include "lib/train/checkpoint_writer.h"
 #include "lib/train/checkpointer.h"
 #include "lib/train/memory_breakdown.h"
-#include "lib/train/metrics_log.h"
 #include "lib/train/model_flops.h"
-#include "lib/train/run_directory.h"
-#include "lib/train/run_report.h"
 #include "lib/train/train_plan.h"
 #include "lib/train/trainer.h"
-#include "lib/train/watchdog.h"
 
 namespace trainwright {
 

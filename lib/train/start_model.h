@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lib/formats/tokenizer_identity.h"
-#include "lib/model/model_config.h"
+#include "lib/spec/model_config.h"
 
 namespace trainwright {
 

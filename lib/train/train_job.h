@@ -7,7 +7,7 @@
 
 #include "lib/report/option_value.h"
 #include "lib/report/progress.h"
-#include "lib/train/train_settings.h"
+#include "lib/run/train_settings.h"
 
 namespace trainwright {
 

@@ -11,15 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "lib/data/document_split.h"
-#include "lib/data/sample_stream.h"
-#include "lib/model/fine_tuning.h"
-#include "lib/model/model_config.h"
-#include "lib/nn/linear_cross_entropy.h"
+#include "lib/loading/document_split.h"
+#include "lib/loading/sample_stream.h"
+#include "lib/nn/loss/linear_cross_entropy.h"
 #include "lib/nn/precision.h"
 #include "lib/optim/adamw.h"
-#include "lib/optim/schedule.h"
-#include "lib/train/train_settings.h"
+#include "lib/run/train_settings.h"
+#include "lib/spec/fine_tuning.h"
+#include "lib/spec/model_config.h"
+#include "lib/spec/schedule.h"
 
 namespace trainwright {
 

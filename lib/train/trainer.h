@@ -12,7 +12,7 @@
 #include <optional>
 #include <vector>
 
-#include "lib/data/sample_stream.h"
+#include "lib/loading/sample_stream.h"
 #include "lib/model/language_model.h"
 #include "lib/optim/adamw.h"
 #include "lib/optim/device_step.h"

@@ -9,7 +9,7 @@ its files then), and then the given number of tokens. CPU seconds are those of t
 threads, while it reads; imports, opening and writing the data are apart.
 
 trainwright makes micro-batches of 8 samples of up to 2048 tokens: tokens, positions and labels as int64, cut at document
-boundaries, checksums verified (tests/data/loader_speed_main.cc; one worker thread). The peers know no documents: MDS and
+boundaries, checksums verified (tests/loading/loader_speed_main.cc; one worker thread). The peers know no documents: MDS and
 litData hand out samples of 2048 ids (uint16 arrays, tensors) without labels, nanoGPT's get_batch, written here after its
 description, makes x and y of 8 x 2048 int64 at random offsets. MDS and litData import packages for clouds and images that
 this use of them never calls; those that are missing are replaced by empty stand-ins.

@@ -16,8 +16,8 @@
 #include "lib/eval/evaluate_job.h"
 #include "lib/eval/perplexity.h"
 #include "lib/formats/shard.h"
-#include "lib/model/checkpoint_metadata.h"
 #include "lib/model/hf_folder.h"
+#include "lib/run/checkpoint_metadata.h"
 #include "tests/eval/bytes_model.h"
 #include "tests/support/support.h"
 

@@ -1,6 +1,6 @@
 // Files of other programs. The first byte chooses the format; of Megatron's two files, the next byte is the
 // size of the ids.
-#include "lib/data/foreign_documents.h"
+#include "lib/packing/foreign_documents.h"
 
 #include <unistd.h>
 

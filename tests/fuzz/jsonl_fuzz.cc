@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "lib/data/jsonl_text.h"
+#include "lib/documents/jsonl_text.h"
 #include "tests/fuzz/fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,8 +1,8 @@
 // metrics.jsonl as train --report reads it: any records make a page, or are refused.
 #include <sstream>
 
-#include "lib/train/metrics_log.h"
-#include "lib/train/run_report.h"
+#include "lib/run/metrics_log.h"
+#include "lib/run/run_report.h"
 #include "tests/fuzz/fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,4 +1,4 @@
-#include "lib/model/config_json.h"
+#include "lib/spec/config_json.h"
 #include "tests/fuzz/fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -2,7 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lib/data/shard_repair.h"
+#include "lib/packing/shard_repair.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/repair.h"
 #include "tests/support/memory_shard_output.h"

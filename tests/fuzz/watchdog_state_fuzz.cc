@@ -1,7 +1,7 @@
 // What a checkpoint keeps of the loss watchdog: what is accepted is kept as it is, and can be gone on with.
 #include <nlohmann/json.hpp>
 
-#include "lib/train/watchdog.h"
+#include "lib/run/watchdog.h"
 #include "tests/fuzz/fuzz_target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

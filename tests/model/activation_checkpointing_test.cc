@@ -1,5 +1,5 @@
 // Activations that are computed again in the backward pass: same bits, less memory.
-#include "lib/model/activation_checkpointing.h"
+#include "lib/spec/activation_checkpointing.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>

@@ -13,8 +13,8 @@
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_source.h"
 #include "lib/io/process_memory.h"
-#include "lib/model/config_json.h"
 #include "lib/model/weights_io.h"
+#include "lib/spec/config_json.h"
 #include "tests/support/support.h"
 
 namespace trainwright {

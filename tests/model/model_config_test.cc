@@ -1,4 +1,4 @@
-#include "lib/model/config_json.h"
+#include "lib/spec/config_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

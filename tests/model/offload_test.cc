@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/model/offload_choice.h"
+#include "lib/spec/offload_choice.h"
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
 #include "tests/support/support.h"

@@ -10,7 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/device/cuda_backend.h"
-#include "lib/nn/attention.h"
+#include "lib/nn/attention/attention.h"
 #include "tests/nn/attention_reference.h"
 #include "tests/nn/reference.h"
 #include "tests/support/print_precision.h"

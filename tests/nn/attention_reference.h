@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/nn/rope.h"
+#include "lib/nn/position/rope.h"
 
 namespace trainwright::test {
 

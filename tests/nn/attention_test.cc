@@ -1,4 +1,4 @@
-#include "lib/nn/attention.h"
+#include "lib/nn/attention/attention.h"
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/full_like.h>

@@ -1,4 +1,4 @@
-#include "lib/nn/cpu/bf16_moments.h"
+#include "lib/nn/update/bf16_moments_cpu.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "lib/nn/gelu.h"
+#include "lib/nn/activation/gelu.h"
 
 #include <ATen/ops/abs.h>
 #include <ATen/ops/empty.h>

@@ -1,5 +1,5 @@
 // Gradients of which one segment is in memory at a time, beside a plain array.
-#include "lib/nn/gradient_buffer.h"
+#include "lib/nn/parameters/gradient_buffer.h"
 
 #include <gtest/gtest.h>
 

@@ -40,7 +40,7 @@
 #include "lib/device/device.h"
 #include "lib/nn/ops.h"
 #include "lib/nn/precision.h"
-#include "lib/nn/step_decision.h"
+#include "lib/nn/update/step_decision.h"
 #include "lib/report/table.h"
 
 namespace trainwright {

@@ -1,4 +1,4 @@
-#include "lib/nn/layer_norm.h"
+#include "lib/nn/norm/layer_norm.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>

@@ -1,4 +1,4 @@
-#include "lib/nn/linear_cross_entropy.h"
+#include "lib/nn/loss/linear_cross_entropy.h"
 
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss.h>

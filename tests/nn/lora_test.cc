@@ -9,10 +9,10 @@
 #include <cmath>
 
 #include "lib/base/error.h"
-#include "lib/nn/cpu/dropout_factors.h"
-#include "lib/nn/dropout.h"
-#include "lib/nn/linear.h"
-#include "lib/nn/lora.h"
+#include "lib/nn/activation/dropout.h"
+#include "lib/nn/activation/dropout_factors.h"
+#include "lib/nn/linear/linear.h"
+#include "lib/nn/linear/lora.h"
 #include "tests/nn/reference.h"
 
 namespace trainwright {

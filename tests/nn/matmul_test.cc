@@ -1,4 +1,4 @@
-#include "lib/nn/matmul.h"
+#include "lib/nn/linear/matmul.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/full.h>

@@ -13,14 +13,14 @@
 #include <complex>
 #include <cstring>
 
-#include "lib/nn/bias.h"
+#include "lib/nn/activation/elementwise.h"
 #include "lib/nn/cpu/kernels.h"
-#include "lib/nn/elementwise.h"
-#include "lib/nn/embedding.h"
-#include "lib/nn/flat_parameters.h"
-#include "lib/nn/linear.h"
+#include "lib/nn/embedding/embedding.h"
+#include "lib/nn/linear/bias.h"
+#include "lib/nn/linear/linear.h"
+#include "lib/nn/parameters/flat_parameters.h"
+#include "lib/nn/position/rope.h"
 #include "lib/nn/reduce.h"
-#include "lib/nn/rope.h"
 #include "tests/nn/reference.h"
 
 namespace trainwright {

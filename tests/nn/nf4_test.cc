@@ -8,10 +8,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "lib/nn/cpu/nf4_block.h"
-#include "lib/nn/flat_parameters.h"
-#include "lib/nn/linear.h"
-#include "lib/nn/nf4.h"
+#include "lib/nn/linear/linear.h"
+#include "lib/nn/linear/nf4.h"
+#include "lib/nn/linear/nf4_block.h"
+#include "lib/nn/parameters/flat_parameters.h"
 #include "tests/nn/reference.h"
 
 namespace trainwright {

@@ -16,9 +16,9 @@
 #include <tuple>
 
 #include "lib/device/cuda_backend.h"
-#include "lib/nn/cpu/bf16_moments.h"
 #include "lib/nn/reduce.h"
-#include "lib/nn/step_decision.h"
+#include "lib/nn/update/bf16_moments_cpu.h"
+#include "lib/nn/update/step_decision.h"
 #include "tests/nn/reference.h"
 #include "tests/support/print_precision.h"
 

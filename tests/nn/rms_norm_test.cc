@@ -1,4 +1,4 @@
-#include "lib/nn/rms_norm.h"
+#include "lib/nn/norm/rms_norm.h"
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>

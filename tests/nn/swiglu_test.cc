@@ -1,4 +1,4 @@
-#include "lib/nn/swiglu.h"
+#include "lib/nn/activation/swiglu.h"
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/sigmoid.h>

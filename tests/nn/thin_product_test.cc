@@ -1,4 +1,4 @@
-#include "lib/nn/cpu/thin_product.h"
+#include "lib/nn/linear/thin_product.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include "lib/optim/adamw.h"
 #include "lib/optim/clip.h"
 #include "lib/optim/loss_scaler.h"
-#include "lib/optim/schedule.h"
+#include "lib/spec/schedule.h"
 #include "tests/support/support.h"
 
 namespace trainwright {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/probe/fixture_devices.h"
+#include "tests/machine/fixture_devices.h"
 
 namespace trainwright {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "lib/probe/disk_ceiling.h"
+#include "lib/machine/disk_ceiling.h"
 #include "lib/probe/gemm_ceiling.h"
 #include "lib/probe/memory_ceiling.h"
 #include "lib/probe/transfer_ceiling.h"

@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "tests/probe/fixture_devices.h"
+#include "tests/machine/fixture_devices.h"
 
 namespace trainwright {
 namespace {

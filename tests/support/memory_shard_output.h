@@ -1,7 +1,7 @@
 /// Where shards go that a test reads at once.
 #pragma once
 
-#include "lib/data/shard_output.h"
+#include "lib/packing/shard_output.h"
 
 namespace trainwright::test {
 

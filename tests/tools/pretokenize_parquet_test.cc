@@ -1,4 +1,4 @@
-// pretokenize with parquet files that pyarrow wrote (tests/data/make_parquet_fixtures.py), as processes.
+// pretokenize with parquet files that pyarrow wrote (tests/documents/make_parquet_fixtures.py), as processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ class PretokenizeParquetTest : public ToolTest {
     }
   }
   ProcessResult Shell(const std::string& script) {
-    return ToolTest::Shell("export F=$FIXTURES/data/fixtures/parquet\n" + script);
+    return ToolTest::Shell("export F=$FIXTURES/documents/fixtures/parquet\n" + script);
   }
 };
 
@@ -40,7 +40,7 @@ class PretokenizeWithoutParquetTest : public PretokenizeParquetTest {
 /// What pyarrow read in each file, as JSON lines.
 std::map<std::string, std::string> LinesOfFiles() {
   std::map<std::string, std::string> lines;
-  std::istringstream rows(ReadFile(Fixture("data/fixtures/parquet/rows.jsonl")));
+  std::istringstream rows(ReadFile(Fixture("documents/fixtures/parquet/rows.jsonl")));
   for (std::string line; std::getline(rows, line);) {
     const auto row = nlohmann::json::parse(line);
     lines[row["file"]] += nlohmann::json{{"text", row["text"]}}.dump() + "\n";
@@ -112,7 +112,7 @@ TEST_F(PretokenizeParquetTest, ABadDocumentIsNamedByFileRowAndColumnAndCanBeSkip
 }
 
 TEST_F(PretokenizeParquetTest, DamagedFilesAreBadInputAndNeverACrash) {
-  const std::string whole = ReadFile(Fixture("data/fixtures/parquet/small_pages.parquet"));
+  const std::string whole = ReadFile(Fixture("documents/fixtures/parquet/small_pages.parquet"));
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 40; ++round) {
     SCOPED_TRACE("seed " + std::to_string(TestSeed()) + " round " + std::to_string(round));

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "lib/data/packed_batch.h"
 #include "lib/eval/perplexity.h"
-#include "lib/nn/torch_attention.h"
+#include "lib/loading/packed_batch.h"
+#include "lib/nn/attention/torch_attention.h"
 #include "lib/optim/adamw.h"
 #include "lib/train/dry_run.h"
 #include "tests/train/tiny_training.h"

@@ -117,9 +117,9 @@ inline void WithCodec(Codec codec, const Function& function) {
   return x < -87.3f ? 0.0f : x != x ? x : result;
 }
 
-#include "lib/nn/cpu/packing_body.h"
+#include "lib/nn/linear/packing_body.h"
 
-#include "lib/nn/cpu/attention_block_body.h"
+#include "lib/nn/attention/attention_block_body.h"
 
 void Round(Codec codec, const float* in, void* out, int64_t begin, int64_t end) {
   WithCodec(codec, [&]<typename C>() {
@@ -476,7 +476,7 @@ void AttentionBackward(Codec codec, const void* d_out_nhk, const void* qkv, cons
   });
 }
 
-#include "lib/nn/cpu/attention_decode_body.h"
+#include "lib/nn/attention/attention_decode_body.h"
 
 /// The mean of a row, then 1 / sqrt of its variance plus epsilon: two passes, because the difference of
 /// the mean square and the squared mean loses what little variance a row far from zero has.

@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "lib/nn/bf16_moments.h"
+#include "lib/nn/update/bf16_moments.h"
 
 namespace trainwright::cuda {
 
@@ -79,7 +79,7 @@ cudaError_t SumOfSquares(const float* values, int64_t size, double* partial, dou
 cudaError_t FinishStep(const double* sum_of_squares, double step, double labels, double max_norm, bool scaled,
                        double* state, float* outputs, cudaStream_t stream);
 
-/// The update of lib/nn/bf16_moments.h; results are the CPU's up to rounding, the random bits are its.
+/// The update of lib/nn/update/bf16_moments.h; results are the CPU's up to rounding, the random bits are its.
 /// \param exp_avg, exp_avg_sq bf16
 /// \param first place of the first element in the flat buffers
 /// \param step, divisor, found_inf scalars; the last two may be null

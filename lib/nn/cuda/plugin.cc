@@ -18,7 +18,7 @@
 #include "lib/device/cuda_plugin.h"
 #include "lib/nn/cuda/kernels.h"
 #include "lib/nn/ops.h"
-#include "lib/nn/step_decision.h"
+#include "lib/nn/update/step_decision.h"
 
 namespace trainwright::cuda {
 namespace {

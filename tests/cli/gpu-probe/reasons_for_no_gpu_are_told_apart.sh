@@ -38,6 +38,6 @@ test $status = 5
 grep -q 'no CUDA plugin' err
 
 LD_LIBRARY_PATH=$PWD/lib gpu-probe --watch --json --samples 1 > watch.jsonl
-python3 "$TRAINWRIGHT_SOURCE_DIR/tests/probe/check_probe.py" "$TRAINWRIGHT_SOURCE_DIR/lib/probe/gpu_probe_watch.schema.json" < watch.jsonl
+python3 "$TRAINWRIGHT_SOURCE_DIR/tests/probe/check_probe.py" "$TRAINWRIGHT_SOURCE_DIR/lib/machine/gpu_probe_watch.schema.json" < watch.jsonl
 python3 -c 'import json; g = json.load(open("watch.jsonl"))["gpus"]; assert g[0]["utilization_percent"] == 97 and len(g[0]["processes"]) == 65'
 LD_LIBRARY_PATH=$PWD/lib gpu-probe --watch --samples 1 | grep -q '^GPU 0 NVIDIA H200  *97 %'

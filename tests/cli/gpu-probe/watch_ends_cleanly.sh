@@ -1,5 +1,5 @@
 # A counted watch ends by itself; SIGINT ends an endless one with 130 and whole lines; so does the end of what is watched.
-check() { python3 "$TRAINWRIGHT_SOURCE_DIR/tests/probe/check_probe.py" "$TRAINWRIGHT_SOURCE_DIR/lib/probe/gpu_probe_watch.schema.json" < "$1"; }
+check() { python3 "$TRAINWRIGHT_SOURCE_DIR/tests/probe/check_probe.py" "$TRAINWRIGHT_SOURCE_DIR/lib/machine/gpu_probe_watch.schema.json" < "$1"; }
 gpu-probe -q --watch --json --samples 3 --interval 0.05 --pid $$ > counted.jsonl
 test "$(wc -l < counted.jsonl)" = 3
 check counted.jsonl

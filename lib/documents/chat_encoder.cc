@@ -1,0 +1,317 @@
+#include "lib/documents/chat_encoder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+namespace {
+
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n\v\f";
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  return text.substr(0, text.find_last_not_of(kSpace) + 1);
+}
+
+/// As the GRIT recipe cleans instructions, so that the template alone says what stands behind them.
+std::string_view CleanInstruction(std::string_view instruction) {
+  constexpr std::string_view kEnds = "\t\n :";
+  instruction.remove_prefix(std::min(instruction.find_first_not_of(kEnds), instruction.size()));
+  return instruction.substr(0, instruction.find_last_not_of(kEnds) + 1);
+}
+
+/// The special token of the tokenizer that `text` begins with, the longest; nullptr when there is none.
+const SpecialToken* SpecialAt(std::string_view text, const std::vector<SpecialToken>& specials) {
+  const SpecialToken* longest = nullptr;
+  for (const SpecialToken& special : specials) {
+    if (text.starts_with(special.text) &&
+        (longest == nullptr || special.text.size() > longest->text.size())) {
+      longest = &special;
+    }
+  }
+  return longest;
+}
+
+/// Whether a piece of a literal is meant as a special token: "<|im_start|>" and its like.
+size_t MarkSizeAt(std::string_view text) {
+  if (!text.starts_with("<|")) return 0;
+  const size_t end = text.find("|>");
+  return end == std::string_view::npos || text.substr(0, end).find_first_of(" \n") != std::string_view::npos
+             ? 0
+             : end + 2;
+}
+
+}  // namespace
+
+/// Ids and runs in the making.
+struct ChatEncoder::Writer {
+  EncodedChat* chat;
+  bool at_start = true;  // whether the next text begins a text
+
+  void Append(const std::vector<uint32_t>& ids, bool loss) {
+    chat->ids.insert(chat->ids.end(), ids.begin(), ids.end());
+    AddToRun(ids.size(), 0, loss);
+  }
+  void AddToRun(uint64_t tokens, uint64_t source_bytes, bool loss) {
+    if (tokens == 0 && source_bytes == 0) return;
+    if (chat->runs.empty() || chat->runs.back().loss != loss) chat->runs.push_back({.loss = loss});
+    chat->runs.back().tokens += tokens;
+    chat->runs.back().source_bytes += source_bytes;
+  }
+};
+
+ChatEncoder::ChatEncoder(ChatTemplate chat_template, const Tokenizer* tokenizer, ChatEncoderOptions options)
+    : template_(std::move(chat_template)), tokenizer_(tokenizer), options_(options) {
+  const TokenizerIdentity& identity = tokenizer_->identity();
+  const auto require = [&](uint32_t id, const std::string& slot) {
+    if (id != kNoId) return;
+    throw Error(ErrorCode::kUsage, "template " + template_.name,
+                "has " + slot + ", and the tokenizer has no such id", "",
+                "use a template without it, or write the mark as text in a template file");
+  };
+  for (const std::vector<TemplateItem>& items : template_.parts) {
+    for (const TemplateItem& item : items) {
+      if (item.kind == TemplateItem::Kind::kBos) require(identity.bos_id, "{bos}");
+      if (item.kind == TemplateItem::Kind::kEos) require(identity.eos_id, "{eos}");
+    }
+  }
+  if (options_.add_bos) {
+    if (identity.bos_id == kNoId) throw Error(ErrorCode::kUsage, "--bos", "the tokenizer has no such id");
+  }
+  for (const SpecialToken& special : tokenizer_->special_tokens()) {
+    if (special.matched_in_text) forbidden_.push_back(special.text);
+  }
+  TokenizeLiterals();
+
+  bool after_content = false;
+  const auto& assistant = template_.part(TemplatePart::kAssistant);
+  for (size_t i = 0; i < assistant.size(); ++i) {
+    const TemplateItem& item = assistant[i];
+    if (item.kind == TemplateItem::Kind::kContent || item.kind == TemplateItem::Kind::kSpacedContent) {
+      after_content = true;
+    } else if (after_content && item.loss) {
+      const std::vector<uint32_t>& ids =
+          literal_ids_[static_cast<size_t>(TemplatePart::kAssistant)][i].elsewhere;
+      answer_end_.insert(answer_end_.end(), ids.begin(), ids.end());
+    }
+  }
+}
+
+std::vector<uint32_t> ChatEncoder::EncodeLiteral(std::string_view text, bool at_start) {
+  ++literal_tokenizations_;
+  const std::vector<SpecialToken>& specials = tokenizer_->special_tokens();
+  std::vector<uint32_t> ids;
+  size_t begin = 0;
+  const auto flush = [&](size_t end) {
+    if (end == begin) return;
+    const std::string_view part = text.substr(begin, end - begin);
+    at_start ? tokenizer_->Encode(part, &ids) : tokenizer_->EncodeContinued(part, &ids);
+    at_start = false;
+  };
+  for (size_t at = 0; at < text.size();) {
+    const SpecialToken* special = SpecialAt(text.substr(at), specials);
+    if (special == nullptr) {
+      const size_t mark_bytes = MarkSizeAt(text.substr(at));
+      const std::string mark(text.substr(at, mark_bytes));
+      if (mark_bytes > 0 &&
+          std::find(unknown_marks_.begin(), unknown_marks_.end(), mark) == unknown_marks_.end()) {
+        unknown_marks_.push_back(mark);
+      }
+      at += std::max<size_t>(mark_bytes, 1);
+      continue;
+    }
+    flush(at);
+    ids.push_back(special->id);
+    at_start = false;
+    at += special->text.size();
+    begin = at;
+  }
+  flush(text.size());
+  return ids;
+}
+
+void ChatEncoder::TokenizeLiterals() {
+  const TokenizerIdentity& identity = tokenizer_->identity();
+  for (size_t part = 0; part < kTemplatePartCount; ++part) {
+    const std::vector<TemplateItem>& items = template_.parts[part];
+    std::vector<LiteralIds>& all = literal_ids_[part];
+    all.resize(items.size());
+    const bool may_begin = static_cast<TemplatePart>(part) != TemplatePart::kAssistant &&
+                           static_cast<TemplatePart>(part) != TemplatePart::kInput &&
+                           static_cast<TemplatePart>(part) != TemplatePart::kUserAfterSystem;
+    bool begins = may_begin;  // whether the item may be the first of a text
+    bool only_begins = false;
+    for (size_t i = 0; i < items.size(); ++i) {
+      switch (items[i].kind) {
+        case TemplateItem::Kind::kBos:
+          all[i].at_start = all[i].elsewhere = {identity.bos_id};
+          begins = only_begins = true;
+          break;
+        case TemplateItem::Kind::kEos:
+          all[i].at_start = all[i].elsewhere = {identity.eos_id};
+          break;
+        case TemplateItem::Kind::kLiteral:
+          if (!only_begins || !tokenizer_->marks_start()) {
+            ++literals_;
+            all[i].elsewhere = EncodeLiteral(items[i].literal, false);
+          }
+          if (!tokenizer_->marks_start()) {
+            all[i].at_start = all[i].elsewhere;
+          } else if (begins) {
+            ++literals_;
+            all[i].at_start = EncodeLiteral(items[i].literal, true);
+          }
+          begins = only_begins = false;
+          break;
+        default:
+          begins = only_begins = false;
+      }
+    }
+  }
+}
+
+void ChatEncoder::WriteContent(std::string_view text, bool spaced, Writer* writer) const {
+  std::string with_space;
+  if (spaced) text = with_space.append(" ").append(text);
+  if (text.empty()) return;
+  // A text that spells a special token is cut behind its first byte, so that the tokenizer sees no such
+  // token.
+  size_t begin = 0;
+  const auto flush = [&](size_t end) {
+    const std::string_view part = text.substr(begin, end - begin);
+    std::vector<uint32_t>* ids = &writer->chat->ids;
+    writer->at_start ? tokenizer_->Encode(part, ids) : tokenizer_->EncodeContinued(part, ids);
+    ++writer->chat->tokenizer_calls;
+    writer->at_start = false;
+    begin = end;
+  };
+  for (size_t at = 0; !forbidden_.empty() && at < text.size(); ++at) {
+    const bool special = std::any_of(forbidden_.begin(), forbidden_.end(), [&](std::string_view mark) {
+      return text.substr(at).starts_with(mark);
+    });
+    if (special) flush(at + 1);
+  }
+  if (begin < text.size()) flush(text.size());
+}
+
+void ChatEncoder::Write(TemplatePart part, const ChatTurn* turn, bool loss, Writer* writer) const {
+  const std::vector<TemplateItem>& items = template_.part(part);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const TemplateItem& item = items[i];
+    const bool item_loss = item.loss && loss;
+    switch (item.kind) {
+      case TemplateItem::Kind::kBos:
+      case TemplateItem::Kind::kEos:
+      case TemplateItem::Kind::kLiteral: {
+        const LiteralIds& ids = literal_ids_[static_cast<size_t>(part)][i];
+        writer->Append(writer->at_start && !ids.at_start.empty() ? ids.at_start : ids.elsewhere, item_loss);
+        writer->at_start = item.kind == TemplateItem::Kind::kBos ||
+                           (item.kind == TemplateItem::Kind::kEos && writer->at_start);
+        break;
+      }
+      case TemplateItem::Kind::kContent:
+      case TemplateItem::Kind::kSpacedContent: {
+        std::string_view text = part == TemplatePart::kInput ? turn->input : turn->content;
+        const bool of_turn = part != TemplatePart::kInstruction && part != TemplatePart::kText;
+        if (of_turn && template_.trim[static_cast<size_t>(turn->role)]) text = Trimmed(text);
+        const size_t before = writer->chat->ids.size();
+        WriteContent(text, item.kind == TemplateItem::Kind::kSpacedContent, writer);
+        writer->AddToRun(writer->chat->ids.size() - before, text.size(), item_loss);
+        if (part != TemplatePart::kInput && !turn->input.empty())
+          Write(TemplatePart::kInput, turn, false, writer);
+        break;
+      }
+    }
+  }
+}
+
+std::optional<DocumentProblem> ChatEncoder::WriteTurns(const ChatRecord& record, bool prompt,
+                                                       EncodedChat* chat) const {
+  chat->ids.clear();
+  chat->runs.clear();
+  chat->tokenizer_calls = 0;
+  const std::vector<ChatTurn>& turns = record.turns;
+  const bool has_system = turns[0].role == ChatRole::kSystem;
+  if (has_system && !template_.has_system()) {
+    return DocumentProblem{SkipReason::kBadTurns,
+                           "has a system turn, for which the template " + template_.name + " has no place",
+                           {},
+                           {}};
+  }
+  Writer writer{chat};
+  Write(TemplatePart::kBegin, nullptr, false, &writer);
+  if (!has_system) {
+    const bool input = !turns[0].input.empty();
+    Write(input ? TemplatePart::kNoSystemWithInput : TemplatePart::kNoSystem, nullptr, false, &writer);
+  }
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const bool loss = !options_.last_turn_only || i + 1 == turns.size();
+    switch (turns[i].role) {
+      case ChatRole::kSystem:
+        Write(TemplatePart::kSystem, &turns[i], false, &writer);
+        break;
+      case ChatRole::kUser:
+        if (i > 1) Write(TemplatePart::kBetween, nullptr, false, &writer);
+        Write(i == 1 && has_system ? TemplatePart::kUserAfterSystem : TemplatePart::kUser, &turns[i], false,
+              &writer);
+        break;
+      case ChatRole::kAssistant:
+        Write(TemplatePart::kAssistant, &turns[i], loss, &writer);
+        break;
+    }
+  }
+  if (prompt) {
+    const std::vector<TemplateItem>& assistant = template_.part(TemplatePart::kAssistant);
+    for (size_t i = 0; !assistant[i].loss; ++i) {
+      const LiteralIds& ids = literal_ids_[static_cast<size_t>(TemplatePart::kAssistant)][i];
+      writer.Append(writer.at_start && !ids.at_start.empty() ? ids.at_start : ids.elsewhere, false);
+      writer.at_start = assistant[i].kind == TemplateItem::Kind::kBos;
+    }
+  }
+  AddBos(chat);
+  return std::nullopt;
+}
+
+void ChatEncoder::AddBos(EncodedChat* chat) const {
+  const uint32_t bos = tokenizer_->identity().bos_id;
+  if (!options_.add_bos || (!chat->ids.empty() && chat->ids[0] == bos)) return;
+  chat->ids.insert(chat->ids.begin(), bos);
+  if (chat->runs.empty() || chat->runs[0].loss) chat->runs.insert(chat->runs.begin(), {.loss = false});
+  ++chat->runs[0].tokens;
+}
+
+void ChatEncoder::EncodeText(std::string_view instruction, std::string_view text, EncodedChat* chat) const {
+  chat->ids.clear();
+  chat->runs.clear();
+  chat->tokenizer_calls = 0;
+  Writer writer{chat};
+  Write(TemplatePart::kBegin, nullptr, false, &writer);
+  const ChatTurn cleaned = {.content = std::string(CleanInstruction(instruction))};
+  if (cleaned.content.empty()) {
+    Write(TemplatePart::kNoInstruction, nullptr, false, &writer);
+  } else {
+    Write(TemplatePart::kInstruction, &cleaned, false, &writer);
+  }
+  const ChatTurn content = {.content = std::string(text)};
+  Write(TemplatePart::kText, &content, true, &writer);
+  AddBos(chat);
+}
+
+std::optional<DocumentProblem> ChatEncoder::Encode(const ChatRecord& record, EncodedChat* chat) const {
+  if (auto problem = CheckTurns(record)) return problem;
+  return WriteTurns(record, /*prompt=*/false, chat);
+}
+
+std::optional<DocumentProblem> ChatEncoder::EncodePrompt(const ChatRecord& record,
+                                                         std::vector<uint32_t>* ids) const {
+  ChatRecord answered = record;
+  answered.turns.push_back({.role = ChatRole::kAssistant, .content = "?"});
+  if (auto problem = CheckTurns(answered)) return problem;
+  EncodedChat chat;
+  if (auto problem = WriteTurns(record, /*prompt=*/true, &chat)) return problem;
+  *ids = std::move(chat.ids);
+  return std::nullopt;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,274 @@
+#include "lib/documents/chat_record.h"
+
+#include <array>
+#include <utility>
+
+#include "lib/documents/json_line.h"
+#include "lib/tok/utf8.h"
+
+namespace trainwright {
+namespace {
+
+using simdjson::dom::element;
+using Problem = std::optional<DocumentProblem>;
+
+std::optional<ChatRole> RoleNamed(std::string_view name) {
+  if (name == "system") return ChatRole::kSystem;
+  if (name == "user" || name == "human") return ChatRole::kUser;
+  for (const char* assistant : {"assistant", "gpt", "model", "bot"}) {
+    if (name == assistant) return ChatRole::kAssistant;
+  }
+  return std::nullopt;
+}
+
+bool IsBlank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
+Problem Missing(const std::string& key) {
+  return DocumentProblem{SkipReason::kMissingKey, "no key \"" + key + "\"", {}, {}};
+}
+
+Problem ReadString(element value, const std::string& where, std::string* text) {
+  std::string_view content;
+  if (value.get_string().get(content) != simdjson::SUCCESS) {
+    return DocumentProblem{
+        SkipReason::kNotAString, where + " is " + NameOf(value.type()) + ", not a string", {}, {}};
+  }
+  *text = content;
+  return std::nullopt;
+}
+
+/// The first of `names` that the object has.
+const char* FirstMember(element object, std::initializer_list<const char*> names, element* found) {
+  for (const char* name : names) {
+    if (object.at_key(name).get(*found) == simdjson::SUCCESS) return name;
+  }
+  return nullptr;
+}
+
+Problem AppendTurns(element list, const std::string& where, std::vector<ChatTurn>* turns) {
+  simdjson::dom::array array;
+  if (list.get_array().get(array) != simdjson::SUCCESS) {
+    return DocumentProblem{
+        SkipReason::kNotAString, where + " is " + NameOf(list.type()) + ", not a list of turns", {}, {}};
+  }
+  size_t number = 0;
+  for (const element item : array) {
+    const std::string place = where + "[" + std::to_string(number++) + "]";
+    if (!item.is_object()) {
+      return DocumentProblem{
+          SkipReason::kBadTurns, place + " is " + NameOf(item.type()) + ", not a turn", {}, {}};
+    }
+    element role, content;
+    const char* role_key = FirstMember(item, {"role", "from"}, &role);
+    if (role_key == nullptr)
+      return DocumentProblem{SkipReason::kMissingKey, place + " has no \"role\"", {}, {}};
+    const char* content_key = FirstMember(item, {"content", "value"}, &content);
+    if (content_key == nullptr) {
+      return DocumentProblem{SkipReason::kMissingKey, place + " has no \"content\"", {}, {}};
+    }
+    std::string role_name;
+    if (auto problem = ReadString(role, place + "." + role_key, &role_name)) return problem;
+    const auto known = RoleNamed(role_name);
+    if (!known) {
+      return DocumentProblem{SkipReason::kBadTurns,
+                             place + ": unknown role \"" + role_name +
+                                 "\"; known are system, user (human) and assistant "
+                                 "(gpt, model, bot)",
+                             {},
+                             {}};
+    }
+    ChatTurn& turn = turns->emplace_back();
+    turn.role = *known;
+    if (auto problem = ReadString(content, place + "." + content_key, &turn.content)) return problem;
+  }
+  return std::nullopt;
+}
+
+/// A string is a turn of this role, a list is turns.
+Problem AppendTurnOrTurns(element value, const std::string& key, ChatRole role,
+                          std::vector<ChatTurn>* turns) {
+  if (value.is_array()) return AppendTurns(value, "\"" + key + "\"", turns);
+  ChatTurn& turn = turns->emplace_back();
+  turn.role = role;
+  return ReadString(value, "the value of \"" + key + "\"", &turn.content);
+}
+
+/// {"instruction", "input"?}
+Problem ReadInstructionPrompt(element object, element instruction, std::vector<ChatTurn>* turns) {
+  element input;
+  if (auto problem = AppendTurnOrTurns(instruction, "instruction", ChatRole::kUser, turns)) return problem;
+  if (const char* key = FirstMember(object, {"input", "context"}, &input);
+      key != nullptr && !input.is_null()) {
+    if (auto problem = ReadString(input, std::string("the value of \"") + key + "\"", &turns->back().input)) {
+      return problem;
+    }
+    if (IsBlank(turns->back().input)) turns->back().input.clear();
+  }
+  return std::nullopt;
+}
+
+/// {"instruction", "input"?, "output"}
+Problem ReadInstruction(element object, element instruction, std::vector<ChatTurn>* turns) {
+  element output;
+  if (auto problem = ReadInstructionPrompt(object, instruction, turns)) return problem;
+  const char* output_key = FirstMember(object, {"output", "response"}, &output);
+  if (output_key == nullptr) return Missing("output");
+  return AppendTurnOrTurns(output, output_key, ChatRole::kAssistant, turns);
+}
+
+Problem ReadAlternatingTexts(element list, std::vector<ChatTurn>* turns) {
+  size_t number = 0;
+  for (const element item : list.get_array()) {
+    ChatTurn& turn = turns->emplace_back();
+    turn.role = number % 2 == 0 ? ChatRole::kUser : ChatRole::kAssistant;
+    if (auto problem = ReadString(item, "\"text\"[" + std::to_string(number) + "]", &turn.content))
+      return problem;
+    ++number;
+  }
+  return std::nullopt;
+}
+
+Problem ReadPair(element object, const char* prompt_key, element prompt,
+                 std::initializer_list<const char*> answers, std::vector<ChatTurn>* turns) {
+  element answer;
+  const char* answer_key = FirstMember(object, answers, &answer);
+  if (answer_key == nullptr) return Missing(*answers.begin());
+  if (auto problem = AppendTurnOrTurns(prompt, prompt_key, ChatRole::kUser, turns)) return problem;
+  return AppendTurnOrTurns(answer, answer_key, ChatRole::kAssistant, turns);
+}
+
+Problem NothingRecognised(element object) {
+  std::string keys;
+  for (const auto field : simdjson::dom::object(object)) {
+    keys += (keys.empty() ? "\"" : ", \"") + std::string(field.key) + "\"";
+  }
+  return DocumentProblem{
+      SkipReason::kMissingKey,
+      "no prompt and response are recognised among its keys (" + (keys.empty() ? "none" : keys) + ")",
+      {},
+      {}};
+}
+
+Problem ReadKnownShape(element object, std::vector<ChatTurn>* turns) {
+  element value;
+  if (const char* key = FirstMember(object, {"messages", "conversations"}, &value)) {
+    return AppendTurns(value, std::string("\"") + key + "\"", turns);
+  }
+  if (FirstMember(object, {"instruction"}, &value)) return ReadInstruction(object, value, turns);
+  if (FirstMember(object, {"input"}, &value) && value.is_array()) {
+    return ReadPair(object, "input", value, {"output"}, turns);
+  }
+  if (FirstMember(object, {"prompt"}, &value)) {
+    return ReadPair(object, "prompt", value, {"response", "completion", "text"}, turns);
+  }
+  if (FirstMember(object, {"question"}, &value))
+    return ReadPair(object, "question", value, {"answer"}, turns);
+  if (FirstMember(object, {"text"}, &value) && value.is_array()) return ReadAlternatingTexts(value, turns);
+  return NothingRecognised(object);
+}
+
+Problem ReadKnownPrompt(element object, std::vector<ChatTurn>* turns) {
+  element value;
+  if (const char* key = FirstMember(object, {"messages", "conversations"}, &value)) {
+    return AppendTurns(value, std::string("\"") + key + "\"", turns);
+  }
+  if (FirstMember(object, {"instruction"}, &value)) return ReadInstructionPrompt(object, value, turns);
+  if (const char* key = FirstMember(object, {"prompt", "question"}, &value)) {
+    return AppendTurnOrTurns(value, key, ChatRole::kUser, turns);
+  }
+  return Missing("prompt");
+}
+
+}  // namespace
+
+const char* NameOf(ChatRole role) {
+  constexpr std::array<const char*, 3> kNames = {"system", "user", "assistant"};
+  return kNames[static_cast<size_t>(role)];
+}
+
+uint64_t ChatRecord::CountCharacters() const {
+  uint64_t characters = 0;
+  for (const ChatTurn& turn : turns) {
+    characters += trainwright::CountCharacters(turn.content) + trainwright::CountCharacters(turn.input);
+  }
+  return characters;
+}
+
+std::string ChatRecord::HoldoutKey() const {
+  std::string key;
+  for (const ChatTurn& turn : turns) {
+    if (turn.role == ChatRole::kAssistant) break;
+    key += turn.content + '\0' + turn.input + '\0';
+  }
+  return key;
+}
+
+std::optional<DocumentProblem> CheckTurns(const ChatRecord& record, ChatRole last) {
+  const auto bad = [](const std::string& problem) {
+    return DocumentProblem{SkipReason::kBadTurns, problem, {}, {}};
+  };
+  if (record.turns.empty()) return bad("the conversation has no turns");
+  ChatRole expected = ChatRole::kUser;
+  for (size_t i = 0; i < record.turns.size(); ++i) {
+    const ChatTurn& turn = record.turns[i];
+    if (i == 0 && turn.role == ChatRole::kSystem) continue;
+    if (turn.role != expected) {
+      return bad("turn " + std::to_string(i) + " is of the " + NameOf(turn.role) + ", where the " +
+                 NameOf(expected) + " must speak");
+    }
+    if (turn.role == ChatRole::kAssistant && IsBlank(turn.content)) {
+      return DocumentProblem{SkipReason::kEmptyResponse, "the response is empty", {}, {}};
+    }
+    expected = turn.role == ChatRole::kUser ? ChatRole::kAssistant : ChatRole::kUser;
+  }
+  if (record.turns.back().role != last) {
+    return bad(std::string("the conversation ends with the ") + NameOf(record.turns.back().role) +
+               ", not with the " + NameOf(last));
+  }
+  return std::nullopt;
+}
+
+struct ChatRecordReader::Impl {
+  ChatRecordOptions options;
+  JsonLine json;
+
+  Problem ReadTurns(element root, std::vector<ChatTurn>* turns) const;
+};
+
+ChatRecordReader::ChatRecordReader(ChatRecordOptions options) : impl_(std::make_unique<Impl>()) {
+  impl_->options = std::move(options);
+}
+ChatRecordReader::~ChatRecordReader() = default;
+
+std::optional<DocumentProblem> ChatRecordReader::Read(std::string_view line, ChatRecord* record) {
+  record->turns.clear();
+  element root;
+  if (auto problem = impl_->json.Parse(line, &root)) return problem;
+  auto problem = impl_->ReadTurns(root, &record->turns);
+  if (!problem) return CheckTurns(*record);
+  if (problem->reason == SkipReason::kMissingKey || problem->reason == SkipReason::kNotAString) {
+    problem->hint = "--prompt-key and --response-key name the keys of prompt and response";
+  }
+  return problem;
+}
+
+std::optional<DocumentProblem> ChatRecordReader::ReadPrompt(std::string_view line, ChatRecord* record) {
+  record->turns.clear();
+  element root;
+  if (auto problem = impl_->json.Parse(line, &root)) return problem;
+  if (auto problem = ReadKnownPrompt(root, &record->turns)) return problem;
+  return CheckTurns(*record, ChatRole::kUser);
+}
+
+Problem ChatRecordReader::Impl::ReadTurns(element root, std::vector<ChatTurn>* turns) const {
+  if (options.prompt_key.empty()) return ReadKnownShape(root, turns);
+  element prompt, response;
+  if (!FindPath(root, options.prompt_key, &prompt)) return Missing(options.prompt_key);
+  if (!FindPath(root, options.response_key, &response)) return Missing(options.response_key);
+  if (auto problem = AppendTurnOrTurns(prompt, options.prompt_key, ChatRole::kUser, turns)) return problem;
+  return AppendTurnOrTurns(response, options.response_key, ChatRole::kAssistant, turns);
+}
+
+}  // namespace trainwright

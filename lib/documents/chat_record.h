@@ -1,0 +1,68 @@
+/// Conversations out of JSON lines.
+///
+/// Recognised, in this order, unless keys are given:
+///   {"messages"|"conversations": [{"role"|"from": R, "content"|"value": C}, ...]}   roles below
+///   {"instruction", "input"|"context"?, "output"|"response"}
+///   {"input": [turns as above], "output"}                (a persona and other members say nothing here)
+///   {"prompt", "response"|"completion"|"text"}, each a string or a list of turns
+///   {"question", "answer"}
+///   {"text": [user, assistant, user, assistant, ...]}
+/// Roles: system; user, human; assistant, gpt, model, bot. A conversation is a system turn or none, then user
+/// and assistant in turn, and ends with the assistant.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/documents/document_problem.h"
+
+namespace trainwright {
+
+enum class ChatRole : uint8_t { kSystem, kUser, kAssistant };
+const char* NameOf(ChatRole role);
+
+struct ChatTurn {
+  ChatRole role = ChatRole::kUser;
+  std::string content;
+  std::string input;  ///< of a user turn, what the instruction is about; may be empty
+};
+
+struct ChatRecord {
+  std::vector<ChatTurn> turns;
+
+  /// Unicode characters of all turns.
+  uint64_t CountCharacters() const;
+  /// What tells conversations apart when they are held out: system and first user turn, so that several
+  /// answers to one question stay on one side.
+  std::string HoldoutKey() const;
+};
+
+/// What is wrong with the order or the content of the turns; nullopt: nothing.
+/// \param last whose turn is to be the last
+std::optional<DocumentProblem> CheckTurns(const ChatRecord& record, ChatRole last = ChatRole::kAssistant);
+
+struct ChatRecordOptions {
+  /// Paths of prompt and response, as --key takes them: strings or lists of turns. Both or neither.
+  std::string prompt_key, response_key;
+};
+
+/// Not thread-safe: one for each worker.
+class ChatRecordReader {
+ public:
+  explicit ChatRecordReader(ChatRecordOptions options);
+  ~ChatRecordReader();
+  /// \returns why the line gives no conversation, or nullopt
+  std::optional<DocumentProblem> Read(std::string_view line, ChatRecord* record);
+  /// What is to be answered: the same shapes up to the user's last turn. A response that the line has besides
+  /// is not looked at; turns must end with the user's.
+  std::optional<DocumentProblem> ReadPrompt(std::string_view line, ChatRecord* record);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace trainwright

@@ -1,0 +1,230 @@
+#include "lib/documents/document_reader.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/documents/input_slice.h"
+
+namespace trainwright {
+namespace {
+
+uint64_t TotalSize(const std::vector<DocumentInput>& inputs) {
+  uint64_t total = 0;
+  for (const DocumentInput& input : inputs) {
+    if (input.begin > 0 || input.end != UINT64_MAX) return 0;
+    struct stat info;
+    const bool known = input.path == "-" ? fstat(0, &info) == 0 : stat(input.path.c_str(), &info) == 0;
+    if (!known || !S_ISREG(info.st_mode)) return 0;
+    total += static_cast<uint64_t>(info.st_size);
+  }
+  return total;
+}
+
+/// Its compressed columns are no lines, and tokenizers of bytes would take them for some.
+void RefuseParquet(const std::string& name, bool guessed, std::string_view start) {
+  constexpr std::string_view kStartOfPages = "PAR1\x15";
+  const bool is_parquet =
+      name.ends_with(".parquet") ? start.starts_with("PAR1") : guessed && start.starts_with(kStartOfPages);
+  if (!is_parquet) return;
+  throw Error(ErrorCode::kBadInput, name, "is parquet, and not to be read as lines or JSON", "",
+              "--format parquet reads it, from a file");
+}
+
+}  // namespace
+
+InputFormat ParseInputFormat(const std::string& name) {
+  for (const InputFormat format : {InputFormat::kLines, InputFormat::kJsonl, InputFormat::kNul,
+                                   InputFormat::kFile, InputFormat::kParquet}) {
+    if (name == NameOf(format)) return format;
+  }
+  throw Error(ErrorCode::kUsage, "--format",
+              "\"" + name + "\" is none of auto, lines, jsonl, nul, file, parquet");
+}
+
+const char* NameOf(InputFormat format) {
+  switch (format) {
+    case InputFormat::kLines:
+      return "lines";
+    case InputFormat::kJsonl:
+      return "jsonl";
+    case InputFormat::kNul:
+      return "nul";
+    case InputFormat::kFile:
+      return "file";
+    case InputFormat::kParquet:
+      return "parquet";
+  }
+  return "";
+}
+
+InputFormat GuessInputFormat(const std::string& path, bool has_keys) {
+  std::string_view name = path;
+  for (const std::string_view compressed : {".gz", ".zst"}) {
+    if (name.ends_with(compressed)) name.remove_suffix(compressed.size());
+  }
+  // Behind .parquet, .gz is not undone, and the reader of parquet says that the file is none.
+  if (name.ends_with(".parquet")) return InputFormat::kParquet;
+  if (has_keys) return InputFormat::kJsonl;
+  const bool json = name.ends_with(".jsonl") || name.ends_with(".ndjson") || name.ends_with(".json");
+  return json ? InputFormat::kJsonl : InputFormat::kLines;
+}
+
+DocumentReader::DocumentReader(std::vector<DocumentInput> inputs, uint64_t max_document_bytes,
+                               std::vector<std::string> columns)
+    : inputs_(std::move(inputs)),
+      max_document_bytes_(max_document_bytes),
+      columns_(std::move(columns)),
+      stored_bytes_total_(TotalSize(inputs_)),
+      buffer_(kBatchBytes) {
+  for (const DocumentInput& input : inputs_) {
+    if (input.format == InputFormat::kParquet) ParquetFile::RequirePlugin(input.path);
+  }
+}
+
+DocumentReader::~DocumentReader() = default;
+
+uint64_t DocumentReader::stored_bytes_read() const {
+  return stored_bytes_read_;
+}
+
+bool DocumentReader::OpenNext() {
+  if (next_input_ == inputs_.size()) return false;
+  const DocumentInput& input = inputs_[next_input_++];
+  if (input.format == InputFormat::kParquet) {
+    parquet_ = std::make_unique<ParquetFile>(input.path, columns_);
+    stored_bytes_before_ = stored_bytes_read_;
+    records_done_ = std::min(input.begin, parquet_->rows());
+    end_row_ = std::min(input.end, parquet_->rows());
+    if (records_done_ > 0) parquet_->Seek(records_done_);
+    return true;
+  }
+  source_ = OpenRecordRange(input, &stored_bytes_read_);
+  skipped_bytes_ = input.begin;
+  format_ = input.format;
+  records_done_ = 0;
+  first_read_ = true;
+  carry_.clear();
+  dropping_ = false;
+  return true;
+}
+
+void DocumentReader::WarnOfJson(std::string_view start) const {
+  const bool looks_like_json = start.starts_with("{\"") || start.starts_with("{ \"");
+  if (!inputs_[next_input_ - 1].guessed || format_ != InputFormat::kLines || !looks_like_json) return;
+  LogWarning(source_->name() + ": looks like JSON lines but is read as plain lines; --format says which");
+}
+
+/// Turns the end marks in batch->bytes[scanned, end) into records. What follows the last one stays in the
+/// batch.
+void DocumentReader::Split(size_t scanned, RecordBatch* batch) {
+  if (format_ == InputFormat::kFile) return;
+  const char mark = format_ == InputFormat::kNul ? '\0' : '\n';
+  size_t begin = batch->records.empty() ? 0 : batch->records.back().end + 1;
+  while (true) {
+    const size_t end = batch->bytes.find(mark, std::max(begin, scanned));
+    if (end == std::string::npos) return;
+    const bool too_long = dropping_ || end - begin > max_document_bytes_;
+    batch->records.push_back({begin, end, too_long});
+    dropping_ = false;
+    begin = end + 1;
+  }
+}
+
+/// The columns of a row, joined as a document, or why there is none.
+void DocumentReader::AppendRow(const ParquetCell* cells, RecordBatch* batch) const {
+  const size_t index = batch->records.size(), begin = batch->bytes.size();
+  std::optional<DocumentProblem> problem;
+  for (size_t i = 0; i < columns_.size() && !problem; ++i) {
+    const ParquetColumn& column = parquet_->column(i);
+    const std::string name = "column \"" + columns_[i] + "\"";
+    if (column.kind == ParquetColumnKind::kMissing) {
+      problem = {SkipReason::kMissingKey,
+                 "no " + name,
+                 {},
+                 "--key names one of its columns: " + parquet_->column_names()};
+    } else if (column.kind == ParquetColumnKind::kOtherType) {
+      problem = {SkipReason::kNotAString, name + " is " + column.type + ", not text", {}, {}};
+    } else if (cells[i].data == nullptr) {
+      problem = {SkipReason::kNotAString, name + " is null, not a string", {}, {}};
+    } else {
+      if (i > 0) batch->bytes.push_back('\n');
+      batch->bytes.append(cells[i].data, cells[i].size_bytes);
+    }
+  }
+  const bool too_long = batch->bytes.size() - begin > max_document_bytes_;
+  if (problem || too_long) batch->bytes.resize(begin);
+  batch->records.push_back({begin, batch->bytes.size(), too_long && !problem});
+  batch->bytes.push_back('\0');
+  if (problem) batch->problems.emplace(index, *std::move(problem));
+}
+
+/// \returns false at the end of the file's rows
+bool DocumentReader::NextRows(RecordBatch* batch) {
+  constexpr uint64_t kMaxRows = 4096;
+  *batch = {parquet_->path(), InputFormat::kParquet, records_done_ + 1, 0, {}, {}, {}};
+  const ParquetRows rows =
+      records_done_ < end_row_ ? parquet_->Next(std::min(end_row_ - records_done_, kMaxRows)) : ParquetRows{};
+  for (size_t row = 0; row < rows.count; ++row) AppendRow(&rows.cells[row * columns_.size()], batch);
+  records_done_ += rows.count;
+  input_bytes_ += batch->bytes.size();
+  input_hash_.Update(AsBytes(batch->bytes));
+  const double share =
+      parquet_->rows() > 0 ? static_cast<double>(records_done_) / static_cast<double>(parquet_->rows()) : 1;
+  stored_bytes_read_ =
+      stored_bytes_before_ + static_cast<uint64_t>(share * static_cast<double>(parquet_->size_bytes()));
+  if (rows.count > 0) return true;
+  parquet_.reset();
+  return false;
+}
+
+bool DocumentReader::Next(RecordBatch* batch) {
+  while (true) {
+    if (source_ == nullptr && parquet_ == nullptr && !OpenNext()) return false;
+    if (parquet_ != nullptr) {
+      if (NextRows(batch)) return true;
+      continue;
+    }
+    *batch = {source_->name(), format_, records_done_ + 1, skipped_bytes_, std::move(carry_), {}, {}};
+    carry_.clear();
+    size_t tail = 0;  // where the record that has not ended begins
+    bool ended = false;
+    do {
+      const size_t count = source_->Read(buffer_.data(), buffer_.size());
+      ended = count == 0;
+      const ByteSpan read(buffer_.data(), count);
+      input_bytes_ += count;
+      input_hash_.Update(read);
+      if (first_read_) {
+        RefuseParquet(source_->name(), inputs_[next_input_ - 1].guessed, AsText(read));
+        WarnOfJson(AsText(read));
+      }
+      first_read_ = false;
+      const size_t scanned = batch->bytes.size();
+      batch->bytes.append(AsText(read));
+      Split(scanned, batch);
+      tail = batch->records.empty() ? 0 : batch->records.back().end + 1;
+      if (batch->bytes.size() - tail > max_document_bytes_) dropping_ = true;
+      if (dropping_) batch->bytes.resize(tail);
+    } while (!ended && (batch->records.empty() || batch->bytes.size() < kBatchBytes));
+    if (ended) {
+      // A file is a document even when it is empty; a line, only when something stands after the last
+      // newline.
+      if (dropping_ || tail < batch->bytes.size() || format_ == InputFormat::kFile) {
+        batch->records.push_back({tail, batch->bytes.size(), dropping_});
+      }
+      source_.reset();
+    } else {
+      carry_ = batch->bytes.substr(tail);
+      batch->bytes.resize(tail);
+    }
+    records_done_ += batch->records.size();
+    if (!batch->records.empty()) return true;
+  }
+}
+
+}  // namespace trainwright

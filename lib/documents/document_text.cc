@@ -1,0 +1,93 @@
+#include "lib/documents/document_text.h"
+
+#include <utility>
+
+#include "lib/tok/utf8.h"
+
+namespace trainwright {
+
+DocumentText::DocumentText(DocumentTextOptions options)
+    : options_(std::move(options)), json_(options_.keys) {}
+
+std::optional<DocumentProblem> DocumentText::Read(const RecordBatch& batch, size_t index,
+                                                  std::string_view* text) {
+  replaced_bytes_ = 0;
+  const Record& record = batch.records[index];
+  if (record.too_long) return DocumentProblem{SkipReason::kTooLong, "longer than --max-document", {}, {}};
+  if (const auto known = batch.problems.find(index); known != batch.problems.end()) return known->second;
+  const std::string_view raw = RawRecord(batch, index);
+  if (batch.format == InputFormat::kJsonl) return ReadJson(raw, text);
+  *text = raw;
+  if (!options_.require_utf8) return std::nullopt;
+  const size_t bad = FindInvalidUtf8(raw);
+  if (bad == std::string_view::npos) return std::nullopt;
+  if (!options_.replace_invalid_utf8)
+    return DocumentProblem{SkipReason::kInvalidUtf8, "not valid UTF-8", bad, {}};
+  text_ = ReplaceInvalidUtf8(raw, &replaced_bytes_);
+  *text = text_;
+  return std::nullopt;
+}
+
+std::optional<DocumentProblem> DocumentText::ReadJson(std::string_view line, std::string_view* text) {
+  *text = {};
+  if (line.find_first_not_of(" \t\r") == std::string_view::npos) return std::nullopt;
+  auto problem = json_.Read(line, &text_);
+  if (problem && problem->reason == SkipReason::kInvalidUtf8) {
+    if (options_.replace_invalid_utf8) {
+      problem = json_.Read(ReplaceInvalidUtf8(line, &replaced_bytes_), &text_);
+    } else {
+      problem->byte = FindInvalidUtf8(line);
+    }
+  }
+  if (!problem) *text = text_;
+  return problem;
+}
+
+std::string_view RawRecord(const RecordBatch& batch, size_t index) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  const Record& record = batch.records[index];
+  std::string_view raw = std::string_view(batch.bytes).substr(record.begin, record.end - record.begin);
+  if (batch.format == InputFormat::kJsonl && batch.first_record + index == 1 && batch.skipped_bytes == 0 &&
+      raw.starts_with(kByteOrderMark)) {
+    raw.remove_prefix(kByteOrderMark.size());
+  }
+  return raw;
+}
+
+std::string PlaceOf(const RecordBatch& batch, size_t index) {
+  if (batch.format == InputFormat::kFile) return "";
+  const std::string behind =
+      batch.skipped_bytes > 0 ? " of those behind byte " + std::to_string(batch.skipped_bytes) : "";
+  if (batch.format == InputFormat::kParquet) return "row " + std::to_string(batch.first_record + index);
+  return (batch.format == InputFormat::kNul ? "document " : "line ") +
+         std::to_string(batch.first_record + index) + behind;
+}
+
+Error ErrorOf(const DocumentProblem& problem, const RecordBatch& batch, size_t index) {
+  std::string place = PlaceOf(batch, index);
+  if (problem.byte) place += (place.empty() ? "byte " : ", byte ") + std::to_string(*problem.byte);
+  std::string hint = "--on-error skip leaves such documents out and counts them";
+  switch (problem.reason) {
+    case SkipReason::kInvalidUtf8:
+      hint = "--invalid-utf8 replace reads bad bytes as U+FFFD, " + hint;
+      break;
+    case SkipReason::kMissingKey:
+    case SkipReason::kNotAString:
+      hint = "--key names the text's key, " + hint;
+      break;
+    case SkipReason::kTooLong:
+      hint = "--max-document raises the limit, " + hint;
+      break;
+    case SkipReason::kBadJson:
+    case SkipReason::kBadTurns:
+    case SkipReason::kEmptyResponse:
+    case SkipReason::kBadRecord:
+    case SkipReason::kEmptyText:
+      break;
+  }
+  if (!problem.hint.empty())
+    hint = problem.hint + ", --on-error skip leaves such documents out and counts them";
+  return Error(ErrorCode::kBadInput, batch.source, problem.problem, place, hint);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,96 @@
+#include "lib/documents/json_line.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace trainwright {
+namespace {
+
+/// A parser keeps some 13 bytes of buffers per byte of its longest line; above this they are given back.
+constexpr size_t kKeptLineBytes = 1 << 20;
+
+/// Whether simdjson stopped at a number. It refuses integers beyond 64 bits, which are JSON all the same and
+/// no business of ours; the code of that differs between its versions, the wording does not.
+bool IsAboutNumbers(simdjson::error_code error) {
+  const std::string_view message = simdjson::error_message(error);
+  return message.find("number") != std::string_view::npos ||
+         message.find("integer") != std::string_view::npos;
+}
+
+/// The same JSON with every number 0; empty when it is not JSON or nested too deep.
+std::string WithoutNumbers(std::string_view line) {
+  constexpr int kMaxDepth = 1000;  // simdjson has such a limit too, and dump() recurses
+  bool too_deep = false;
+  const auto zero = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+    if (depth > kMaxDepth) too_deep = true;
+    if (event == nlohmann::json::parse_event_t::value && value.is_number()) value = 0;
+    return !too_deep;
+  };
+  const auto parsed = nlohmann::json::parse(line, zero, false);
+  return parsed.is_discarded() || too_deep ? "" : parsed.dump();
+}
+
+}  // namespace
+
+const char* NameOf(simdjson::dom::element_type type) {
+  switch (type) {
+    case simdjson::dom::element_type::ARRAY:
+      return "an array";
+    case simdjson::dom::element_type::OBJECT:
+      return "an object";
+    case simdjson::dom::element_type::STRING:
+      return "a string";
+    case simdjson::dom::element_type::BOOL:
+      return "a boolean";
+    case simdjson::dom::element_type::NULL_VALUE:
+      return "null";
+    default:
+      return "a number";
+  }
+}
+
+bool FindPath(simdjson::dom::element from, std::string_view path, simdjson::dom::element* found) {
+  if (!from.is_object()) return false;
+  if (from.at_key(path).get(*found) == simdjson::SUCCESS) return true;
+  for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.', dot + 1)) {
+    simdjson::dom::element inner;
+    if (from.at_key(path.substr(0, dot)).get(inner) == simdjson::SUCCESS &&
+        FindPath(inner, path.substr(dot + 1), found)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+simdjson::error_code JsonLine::ParsePadded(std::string_view line, simdjson::dom::element* root) {
+  padded_.reserve(line.size() + simdjson::SIMDJSON_PADDING);
+  padded_.assign(line);
+  padded_.append(simdjson::SIMDJSON_PADDING, ' ');
+  return parser_->parse(padded_.data(), line.size(), false).get(*root);
+}
+
+std::optional<DocumentProblem> JsonLine::Parse(std::string_view line, simdjson::dom::element* root) {
+  if (padded_.capacity() > kKeptLineBytes && line.size() <= kKeptLineBytes) {
+    parser_ = std::make_unique<simdjson::dom::parser>();
+    padded_ = {};
+  }
+  simdjson::error_code error = ParsePadded(line, root);
+  if (error != simdjson::SUCCESS && IsAboutNumbers(error)) {
+    const std::string plain = WithoutNumbers(line);
+    if (!plain.empty()) error = ParsePadded(plain, root);
+  }
+  if (error == simdjson::UTF8_ERROR) {
+    return DocumentProblem{SkipReason::kInvalidUtf8, "JSON that is not valid UTF-8", {}, {}};
+  }
+  if (error != simdjson::SUCCESS) {
+    return DocumentProblem{
+        SkipReason::kBadJson, std::string("not valid JSON: ") + simdjson::error_message(error), {}, {}};
+  }
+  if (!root->is_object()) {
+    return DocumentProblem{
+        SkipReason::kBadJson, std::string("not a JSON object but ") + NameOf(root->type()), {}, {}};
+  }
+  return std::nullopt;
+}
+
+}  // namespace trainwright

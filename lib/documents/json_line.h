@@ -1,0 +1,36 @@
+/// One line of JSON, parsed. For the readers of records alone: it brings simdjson with it.
+#pragma once
+
+#include <simdjson.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lib/documents/document_problem.h"
+
+namespace trainwright {
+
+/// "an array", "a number" and so on, for messages.
+const char* NameOf(simdjson::dom::element_type type);
+
+/// The member at `path` ("text", or through objects like "message.content"); a member whose own name has the
+/// dots wins. Of members with the same name the first counts.
+bool FindPath(simdjson::dom::element from, std::string_view path, simdjson::dom::element* found);
+
+/// Not thread-safe.
+class JsonLine {
+ public:
+  /// Checks the whole line to be a JSON object.
+  /// \param root valid until the next call
+  std::optional<DocumentProblem> Parse(std::string_view line, simdjson::dom::element* root);
+
+ private:
+  simdjson::error_code ParsePadded(std::string_view line, simdjson::dom::element* root);
+
+  std::unique_ptr<simdjson::dom::parser> parser_ = std::make_unique<simdjson::dom::parser>();
+  std::string padded_;
+};
+
+}  // namespace trainwright

@@ -1,0 +1,31 @@
+/// The text inside a JSON line.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/documents/document_problem.h"
+
+namespace trainwright {
+
+/// Finds strings in JSON objects by key. Not thread-safe.
+class JsonlText {
+ public:
+  /// \param keys "text", or a path through objects like "message.content"; a member whose own name has the
+  /// dots wins
+  explicit JsonlText(std::vector<std::string> keys);
+  ~JsonlText();
+  /// Joins the values of the keys with newlines into `text`. The whole line is checked to be JSON; of members
+  /// with the same name the first counts.
+  /// \returns the problem, or nullopt
+  std::optional<DocumentProblem> Read(std::string_view line, std::string* text);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace trainwright

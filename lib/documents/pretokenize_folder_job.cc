@@ -1,0 +1,175 @@
+#include "lib/documents/pretokenize_folder_job.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+#include <iterator>
+#include <utility>
+
+#include "lib/base/elapsed.h"
+#include "lib/base/error.h"
+#include "lib/documents/token_stream_folder_writer.h"
+#include "lib/formats/shard_set.h"
+#include "lib/io/byte_sink.h"
+#include "lib/tok/utf8.h"
+
+namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::pair<const char*, uint64_t TokenStreamTotals::*> kTotals[] = {
+    {"documents", &TokenStreamTotals::documents},
+    {"tokens", &TokenStreamTotals::tokens},
+    {"source_bytes", &TokenStreamTotals::source_bytes}};
+
+constexpr std::pair<const char*, uint64_t PretokenizeReport::*> kCounts[] = {
+    {"empty_documents", &PretokenizeReport::empty_documents},
+    {"replaced_bytes", &PretokenizeReport::replaced_bytes},
+    {"over_max_chars", &PretokenizeReport::over_max_characters},
+    {"over_max_record_tokens", &PretokenizeReport::over_max_tokens},
+    {"tokenizer_calls", &PretokenizeReport::tokenizer_calls},
+    {"documents_verified", &PretokenizeReport::documents_verified},
+    {"loss_tokens", &PretokenizeReport::loss_tokens},
+    {"texts", &PretokenizeReport::texts},
+    {"texts_cut", &PretokenizeReport::texts_cut},
+    {"input_bytes", &PretokenizeReport::input_bytes}};
+
+nlohmann::json CountsOf(const PretokenizeReport& report) {
+  nlohmann::json counts;
+  for (const auto& [name, member] : kTotals) counts[name] = report.written.*member;
+  for (const auto& [name, member] : kCounts) counts[name] = report.*member;
+  for (size_t i = 0; i < kSkipReasonCount; ++i) counts["skipped"][kSkipReasonNames[i]] = report.skipped[i];
+  return counts;
+}
+
+/// \throws Error{kBadInput}
+/// \param file that they are of
+void AddCounts(const nlohmann::json& counts, const std::string& file, PretokenizeReport* report) {
+  try {
+    for (const auto& [name, member] : kTotals) report->written.*member += counts.at(name).get<uint64_t>();
+    for (const auto& [name, member] : kCounts) report->*member += counts.at(name).get<uint64_t>();
+    for (size_t i = 0; i < kSkipReasonCount; ++i) {
+      report->skipped[i] += counts.at("skipped").at(kSkipReasonNames[i]).get<uint64_t>();
+    }
+  } catch (const nlohmann::json::exception&) {
+    throw Error(ErrorCode::kBadInput, file, "has no counts that make sense in " + std::string(kManifestName),
+                "", "delete the file and run the same command again");
+  }
+}
+
+Error NoFolder(const std::string& flag, const std::string& problem, const std::string& hint) {
+  return Error(ErrorCode::kUsage, flag, problem + " when the output is a folder", "", hint);
+}
+
+void RefuseWhatAFolderCannotHold(const PretokenizeJobOptions& options) {
+  const std::string hint = "write one stream to a file with -o FILE";
+  if (options.to != OutputFormat::kTokens) throw NoFolder("--to jsonl", "has no meaning", hint);
+  if (options.holdout > 0) throw NoFolder("--holdout", "has no meaning", hint);
+  if (options.limit > 0) throw NoFolder("--limit", "has no meaning", hint);
+}
+
+/// A folder that is read and written has files of its own that are no documents.
+std::vector<DocumentInput> WithoutOwnFiles(const std::vector<DocumentInput>& inputs,
+                                           const std::string& folder) {
+  std::vector<DocumentInput> kept;
+  std::error_code ignored;
+  for (const DocumentInput& input : inputs) {
+    const fs::path path(input.path);
+    const std::string name = path.filename();
+    const bool own_name = name == kManifestName || IsStreamFileName(name);
+    if (own_name && fs::equivalent(FolderOf(input.path), folder, ignored)) continue;
+    kept.push_back(input);
+  }
+  if (kept.empty()) throw Error(ErrorCode::kUsage, folder, "is read and written, and holds no input");
+  return kept;
+}
+
+/// How a file is known again.
+struct FileState {
+  uint64_t size_bytes = 0;
+  int64_t changed_ns = 0;
+  bool operator==(const FileState&) const = default;
+};
+
+FileState StateOf(const std::string& path) {
+  struct stat info;
+  if (path == "-" || (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))) {
+    throw NoFolder(path == "-" ? "standard input" : path, "cannot be read, since it is no file",
+                   "write one stream to a file with -o FILE");
+  }
+  if (stat(path.c_str(), &info) != 0) throw SystemError(path, "open", errno);
+  return {static_cast<uint64_t>(info.st_size),
+          info.st_mtim.tv_sec * INT64_C(1000000000) + info.st_mtim.tv_nsec};
+}
+
+/// All that decides what is in an input's stream.
+/// \param settings of all streams
+std::string KeyOf(const std::string& settings, const DocumentInput& input, const FileState& state) {
+  const std::string text = settings + "\n" + NameOf(input.format) + "\n" + std::to_string(state.size_bytes) +
+                           "\n" + std::to_string(state.changed_ns) + "\n" + input.path;
+  return HexEncode(Sha256Of(AsBytes(text)));
+}
+
+/// The header of a stream says how it was made. A stream that was verified in another way is made again.
+std::string SettingsOf(const TokenStreamHeader& header, uint64_t verify_every) {
+  MemorySink sink;
+  const TokenStreamWriter writer(&sink, header);
+  return HexEncode(Sha256Of(sink.bytes())) + " " + std::to_string(verify_every);
+}
+
+}  // namespace
+
+PretokenizeReport RunPretokenizeToFolder(const PretokenizeJobOptions& asked, ProgressMode progress_mode) {
+  const auto start = std::chrono::steady_clock::now();
+  RefuseWhatAFolderCannotHold(asked);
+  PretokenizeJobOptions options = asked;
+  options.inputs = WithoutOwnFiles(asked.inputs, asked.output);
+  options.formats.clear();
+  for (const DocumentInput& input : options.inputs) options.formats.insert(input.format);
+  std::vector<FileState> states;
+  for (const DocumentInput& input : options.inputs) states.push_back(StateOf(input.path));
+
+  Pretokenizer pretokenizer(options);
+  const std::string settings = SettingsOf(pretokenizer.header(), options.verify_every);
+  std::vector<std::string> keys;
+  for (size_t i = 0; i < states.size(); ++i) keys.push_back(KeyOf(settings, options.inputs[i], states[i]));
+  TokenStreamFolderWriter folder(options.output);
+  folder.Plan(keys);
+
+  PretokenizeReport report = pretokenizer.EmptyReport();
+  report.streams = keys.size();
+  uint64_t stored_bytes = 0, stored_bytes_total = 0;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!folder.entry(i)) {
+      stored_bytes_total += states[i].size_bytes;
+      continue;
+    }
+    PretokenizeReport alone;
+    AddCounts(folder.entry(i)->counts, folder.PathOf(i), &alone);
+    ++report.streams_taken_over;
+    report.tokens_taken_over += folder.entry(i)->counts.at("tokens").get<uint64_t>();
+  }
+  Progress progress(progress_mode, "pretokenize", stored_bytes_total, "bytes");
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!folder.entry(i)) {
+      const DocumentInput& input = options.inputs[i];
+      DocumentReader reader({input}, options.max_document_bytes, options.keys);
+      const PretokenizeReport made = pretokenizer.Run(&reader, folder.PathOf(i), &progress, stored_bytes);
+      if (StateOf(input.path) != states[i]) {
+        throw Error(ErrorCode::kBadInput, input.path, "changed while this run read its inputs", "",
+                    "run the same command again: it keeps the finished streams of the others");
+      }
+      folder.Add(i, ReplaceInvalidUtf8(input.path), CountsOf(made));
+      stored_bytes += states[i].size_bytes;
+    }
+    AddCounts(folder.entry(i)->counts, folder.PathOf(i), &report);
+  }
+  folder.Seal();
+  report.time_s = SecondsSince(start);
+  return report;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,30 @@
+#include "lib/loading/contrastive_parts.h"
+
+#include "lib/formats/document_parts.h"
+
+namespace trainwright {
+
+std::vector<ContrastiveRecord> ContrastiveRecordsOf(const Chunk& chunk) {
+  std::vector<ContrastiveRecord> records;
+  for (const DocumentPart& part : PartsOf(chunk)) {
+    ContrastiveText text = {.tokens = part.tokens};
+    for (const Segment& segment : part.segments) {
+      if ((segment.flags & kSegmentNoLoss) != 0) text.instruction_tokens += segment.tokens;
+      text.source_bytes += segment.source_bytes;
+    }
+    switch (RoleOf(part.segments.front())) {
+      case TextRole::kQuery:
+        records.push_back({.query = text});
+        break;
+      case TextRole::kPositive:
+        records.back().positives.push_back(text);
+        break;
+      case TextRole::kNegative:
+        records.back().negatives.push_back(text);
+        break;
+    }
+  }
+  return records;
+}
+
+}  // namespace trainwright

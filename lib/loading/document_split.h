@@ -1,0 +1,62 @@
+/// Which documents of a shard set are held out for evaluation: a pure function of a seed and of the
+/// document's own tokens, so neither the order of the data, nor how it is packed beside others, nor data that
+/// is added moves a document from one side to the other, and equal documents are on one side.
+///
+/// A document is held out when its key, XXH3-64 of its ids as little-endian 32-bit numbers, seeded by the
+/// stream "eval split" of the seed (lib/base/rng.h), is below a bound. Of a share p the bound is p * 2^64. Of
+/// a number of documents it is what lets so many of this set pass; it is then part of the run, so that data
+/// that is added later is divided by the same bound.
+///
+/// What pack cut is divided as it lies there: each part of a document that went into several chunks counts as
+/// a document of its own. The label behind a part's end is left out on both sides, because that token may be
+/// on the other one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/formats/document_parts.h"
+#include "lib/formats/shard_set.h"
+
+namespace trainwright {
+
+/// Immutable and thread-safe.
+struct DocumentSplit {
+  std::string asked;  ///< "0.05" or "200": for messages, and to compare runs
+  uint64_t seed = 0;
+  uint64_t bound = 0;  ///< of the keys that are held out: below it
+
+  uint64_t KeyOf(std::span<const uint32_t> tokens) const;
+  bool HoldsOut(const DocumentPart& part) const { return KeyOf(part.tokens) < bound; }
+  bool operator==(const DocumentSplit&) const = default;
+};
+
+/// What the sides of a split hold. Empty documents are on neither.
+struct SplitCounts {
+  uint64_t documents = 0, tokens = 0;                    ///< of the set
+  uint64_t held_out_documents = 0, held_out_tokens = 0;  ///< of these
+  uint64_t held_out_labels = 0;                          ///< tokens to predict among them
+};
+
+/// The split that `asked` describes: a share above 0 and below 1, or a whole number of documents.
+/// \param set read once where a number is asked for; null: a number is refused
+/// \param skip_bad whether chunks that cannot be read count as empty
+/// \throws Error{kUsage} naming --eval-split; what reading the shards throws; Error{kInterrupted,
+/// kTerminated}
+DocumentSplit ParseDocumentSplit(const std::string& asked, uint64_t seed, const ShardSet* set,
+                                 bool skip_bad = false);
+
+/// Reads the whole set once.
+/// \param masked whether the segments say what is predicted
+/// \param skip_bad as above
+/// \throws what reading the shards throws; Error{kInterrupted, kTerminated} after a stop signal
+SplitCounts CountSplit(const DocumentSplit& split, const ShardSet& set, bool masked, bool skip_bad = false);
+
+/// The parts of a chunk on one side of a split; all of them without one.
+std::vector<DocumentPart> PartsOf(const Chunk& chunk, const std::optional<DocumentSplit>& split,
+                                  bool held_out);
+
+}  // namespace trainwright

@@ -1,0 +1,95 @@
+#include "lib/loading/joined_shard_set.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/checksum.h"
+#include "lib/base/error.h"
+
+namespace trainwright {
+namespace {
+
+void RequireAlike(const NamedShardSet& first, const NamedShardSet& other) {
+  const ShardSetHeader &wanted = first.set->header(), &found = other.set->header();
+  const auto refuse = [&](const std::string& problem, const std::string& hint) {
+    throw Error(ErrorCode::kBadInput, other.name, problem, "", hint);
+  };
+  if (found.tokenizer.sha256 != wanted.tokenizer.sha256) {
+    refuse("was made with another tokenizer than " + first.name + " (sha256 " +
+               HexEncode(found.tokenizer.sha256).substr(0, 12) + ", not " +
+               HexEncode(wanted.tokenizer.sha256).substr(0, 12) + ")",
+           "pretokenize both with the same --tokenizer");
+  }
+  if (found.record_kind != wanted.record_kind) {
+    refuse(std::string("holds ") + RecordKindName(found.record_kind) + " records, " + first.name + " " +
+               RecordKindName(wanted.record_kind),
+           "mix sets of one kind of records");
+  }
+  if (found.chunk_tokens != wanted.chunk_tokens) {
+    refuse("has chunks of " + std::to_string(found.chunk_tokens) + " tokens, " + first.name + " of " +
+               std::to_string(wanted.chunk_tokens) + ", so shares of chunks would not be shares of tokens",
+           "pack both with the same --chunk");
+  }
+}
+
+class JoinedShardSet final : public ShardSet {
+ public:
+  explicit JoinedShardSet(std::vector<NamedShardSet> sets) : sets_(std::move(sets)) {
+    Sha256 content;
+    header_ = sets_[0].set->header();
+    header_.provenance_json = "[";
+    for (const NamedShardSet& named : sets_) {
+      RequireAlike(sets_[0], named);
+      const ShardSet& set = *named.set;
+      header_.provenance_json += (&named == sets_.data() ? "" : ",") + set.header().provenance_json;
+      begins_.push_back(totals_.chunks);
+      for (ShardInfo shard : set.shards()) {
+        shard.shard_number = static_cast<uint32_t>(shards_.size());
+        shard.first_chunk += begins_.back();
+        shard.last = false;
+        for (FrameEntry& frame : shard.frames) frame.first_chunk += begins_.back();
+        shards_.push_back(std::move(shard));
+      }
+      totals_ += set.totals();
+      content.Update(set.content_sha256());
+    }
+    header_.provenance_json += "]";
+    if (!shards_.empty()) shards_.back().last = true;
+    content_sha256_ = content.Digest();
+  }
+  const ShardSetHeader& header() const override { return header_; }
+  const ShardTotals& totals() const override { return totals_; }
+  const std::vector<ShardInfo>& shards() const override { return shards_; }
+  uint64_t chunks() const override { return totals_.chunks; }
+  const Sha256Digest& content_sha256() const override { return content_sha256_; }
+  std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const override {
+    TRAINWRIGHT_CHECK(chunk < totals_.chunks);
+    // The last set that begins at or before it; empty sets begin where the next one does.
+    const auto set =
+        static_cast<size_t>(std::upper_bound(begins_.begin(), begins_.end(), chunk) - begins_.begin()) - 1;
+    std::vector<Chunk> chunks = sets_[set].set->ReadFrameOf(chunk - begins_[set], first_chunk);
+    *first_chunk += begins_[set];
+    return chunks;
+  }
+  void VerifyAll() const override {
+    for (const NamedShardSet& named : sets_) named.set->VerifyAll();
+  }
+
+ private:
+  std::vector<NamedShardSet> sets_;
+  std::vector<uint64_t> begins_;  // the first chunk of each set
+  ShardSetHeader header_;
+  ShardTotals totals_;
+  std::vector<ShardInfo> shards_;
+  Sha256Digest content_sha256_{};
+};
+
+}  // namespace
+
+std::unique_ptr<ShardSet> JoinShardSets(std::vector<NamedShardSet> sets) {
+  TRAINWRIGHT_CHECK(!sets.empty());
+  if (sets.size() == 1) return std::move(sets[0].set);
+  return std::make_unique<JoinedShardSet>(std::move(sets));
+}
+
+}  // namespace trainwright

@@ -1,0 +1,74 @@
+/// A window of the order of training: the samples cut from some chunks, with ids as narrow as they can be.
+/// They are widened when they go into a micro-batch.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/loading/packed_batch.h"
+#include "lib/loading/token_run.h"
+
+namespace trainwright {
+
+/// One span of a sample: tokens of one document and the label of the last of them.
+struct SampleSpan {
+  uint64_t begin = 0;  ///< in the window's tokens
+  uint32_t tokens = 0;
+  uint32_t next_token = 0;  ///< or kNoId
+  uint64_t source_bytes = 0;
+  bool starts_document = false;
+};
+
+/// A chunk that could not be read, and why.
+struct BadChunk {
+  uint64_t chunk = 0;
+  Error error;
+};
+
+struct SampleWindow {
+  struct Entry {
+    uint32_t span_begin = 0, span_end = 0;
+    uint32_t tokens = 0;
+    uint32_t set = 0;  ///< that it was drawn from
+  };
+  TokenRun tokens;
+  std::vector<uint8_t> predicted;  ///< of each token, whether it is a label (1) or not (0); empty: all are
+  std::vector<SampleSpan> spans;
+  std::vector<Entry> samples;    ///< in the order of the stream
+  std::vector<BadChunk> bad;     ///< chunks that others took the place of, in the order they were found
+  std::vector<uint64_t> chunks;  ///< that it was cut from
+
+  size_t size_bytes() const {
+    return tokens.capacity_bytes() + predicted.capacity() + spans.capacity() * sizeof(SampleSpan) +
+           samples.capacity() * sizeof(Entry) + chunks.capacity() * sizeof(uint64_t);
+  }
+};
+
+/// One sample of a window, which it keeps alive. Immutable, cheap to copy.
+class Sample {
+ public:
+  Sample(std::shared_ptr<const SampleWindow> window, size_t number)
+      : window_(std::move(window)), entry_(window_->samples[number]) {}
+  int64_t tokens() const { return entry_.tokens; }
+  int64_t num_labels() const;
+  /// Which of the stream's sets it was drawn from.
+  uint32_t set() const { return entry_.set; }
+  std::span<const SampleSpan> spans() const {
+    return std::span(window_->spans).subspan(entry_.span_begin, entry_.span_end - entry_.span_begin);
+  }
+  /// Appends it, widened.
+  void AppendTo(PackedBatch* batch) const;
+
+ private:
+  std::shared_ptr<const SampleWindow> window_;
+  SampleWindow::Entry entry_;
+};
+
+/// Labels of a sample with these spans.
+/// \param predicted as in SampleWindow
+int64_t CountLabels(std::span<const SampleSpan> spans, std::span<const uint8_t> predicted);
+
+}  // namespace trainwright

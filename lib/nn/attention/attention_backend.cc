@@ -1,0 +1,70 @@
+#include "lib/nn/attention/attention_backend.h"
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+namespace {
+
+constexpr AttentionBackend kAll[] = {AttentionBackend::kAuto, AttentionBackend::kFlash,
+                                     AttentionBackend::kCudnn, AttentionBackend::kEfficient,
+                                     AttentionBackend::kMath};
+
+/// Why a backend cannot run; empty when it can. Its limits are those of torch 2.11's checks.
+std::string Refusal(AttentionBackend backend, int64_t head_dim, at::ScalarType dtype, at::Device device) {
+  const bool is_short = dtype == at::kBFloat16 || dtype == at::kHalf;
+  const auto heads_of = [&](int64_t multiple, int64_t largest) -> std::string {
+    if (head_dim % multiple == 0 && head_dim <= largest) return "";
+    return "takes heads of a multiple of " + std::to_string(multiple) + " elements up to " +
+           std::to_string(largest) + ", not " + std::to_string(head_dim);
+  };
+  if (backend == AttentionBackend::kMath || backend == AttentionBackend::kAuto) return "";
+  if (device.is_cpu()) return "runs on a GPU only";
+  if (backend == AttentionBackend::kEfficient) return heads_of(is_short ? 8 : 4, 65536);
+  if (!is_short) return "takes bf16 and fp16 only, not fp32";
+  return heads_of(8, backend == AttentionBackend::kFlash ? 256 : 128);
+}
+
+}  // namespace
+
+AttentionBackend ParseAttentionBackend(const std::string& name, const std::string& flag) {
+  for (const AttentionBackend backend : kAll) {
+    if (name == AttentionBackendName(backend)) return backend;
+  }
+  throw Error(ErrorCode::kUsage, flag, "unknown attention backend '" + name + "'", "",
+              "use auto, flash, cudnn, efficient or math");
+}
+
+std::string AttentionBackendName(AttentionBackend backend) {
+  switch (backend) {
+    case AttentionBackend::kAuto:
+      return "auto";
+    case AttentionBackend::kFlash:
+      return "flash";
+    case AttentionBackend::kCudnn:
+      return "cudnn";
+    case AttentionBackend::kEfficient:
+      return "efficient";
+    case AttentionBackend::kMath:
+      return "math";
+  }
+  return "";
+}
+
+AttentionBackend ResolveAttentionBackend(AttentionBackend asked, int64_t head_dim, at::ScalarType dtype,
+                                         at::Device device) {
+  if (asked == AttentionBackend::kAuto) {
+    if (device.is_cpu()) return AttentionBackend::kAuto;
+    for (const AttentionBackend backend : {AttentionBackend::kFlash, AttentionBackend::kEfficient}) {
+      if (Refusal(backend, head_dim, dtype, device).empty()) return backend;
+    }
+    return AttentionBackend::kMath;
+  }
+  const std::string refusal = Refusal(asked, head_dim, dtype, device);
+  if (!refusal.empty()) {
+    throw Error(ErrorCode::kUsage, "--attn-backend", AttentionBackendName(asked) + " " + refusal, "",
+                "use --attn-backend auto");
+  }
+  return asked;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,34 @@
+/// Packed attention by torch's kernels for GPUs; all of it is torch's operators, so nothing here needs nvcc.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "lib/nn/attention/attention_backend.h"
+#include "lib/nn/attention/span_table.h"
+#include "lib/nn/position/rope.h"
+
+namespace trainwright {
+
+/// As PackedAttention. A span that is longer than the shape's window is computed by math under the backends
+/// that know no windows, efficient and cudnn.
+/// \param backend resolved: not kAuto
+/// \param qkv any device that has the backend
+void TorchAttention(AttentionBackend backend, const AttentionShape& shape, const at::Tensor& qkv,
+                    const SpanTable& spans, at::Tensor& out_nhk, at::Tensor& lse_hn);
+
+/// As PackedAttentionBackward, from what the same backend's forward pass left. Flash's sums have a fixed
+/// order only under at::globalContext().deterministicAlgorithms().
+void TorchAttentionBackward(AttentionBackend backend, const AttentionShape& shape,
+                            const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
+                            const at::Tensor& lse_hn, const SpanTable& spans, at::Tensor& d_qkv);
+
+/// Memory that the passes take at most besides their arguments: what torch's kernels return, which is copied,
+/// and their scratch. An estimate: of flash what FlashAttention 2 allocates in its backward pass
+/// (mha_varlen_bwd, without deterministic algorithms), of the others the backward pass of the longest span
+/// without the workspaces of the libraries, which only a GPU tells.
+/// \param backend resolved; kAuto, our own on a CPU: 0
+/// \param dtype of qkv
+int64_t AttentionWorkspaceBytes(AttentionBackend backend, const AttentionShape& shape, at::ScalarType dtype,
+                                const SpanTable& spans);
+
+}  // namespace trainwright

@@ -1,2 +1,0 @@
-#define TRAINWRIGHT_UPDATE UpdateBf16MomentsBaseline
-#include "lib/nn/cpu/bf16_moments_body.h"

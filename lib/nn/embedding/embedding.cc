@@ -1,0 +1,49 @@
+#include "lib/nn/embedding/embedding.h"
+
+#include <ATen/ops/index_select.h>
+
+#include <algorithm>
+
+#include "lib/nn/cpu/parallel.h"
+#include "lib/nn/ops.h"
+
+namespace trainwright {
+
+void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd) {
+  if (table_vd.scalar_type() != out_nd.scalar_type()) {
+    out_nd.copy_(at::index_select(table_vd, 0, tokens_n));
+    return;
+  }
+  if (!table_vd.is_cpu()) return ops::Embed(table_vd, tokens_n, out_nd);
+  at::index_select_out(out_nd, table_vd, 0, tokens_n);
+}
+
+void AddEmbedding(const at::Tensor& table_vd, const at::Tensor& indices_n, at::Tensor& out_nd) {
+  if (table_vd.scalar_type() != out_nd.scalar_type()) {
+    out_nd.add_(at::index_select(table_vd, 0, indices_n));
+    return;
+  }
+  const int64_t width = table_vd.size(1);
+  const float* table = table_vd.const_data_ptr<float>();
+  const int64_t* indices = indices_n.const_data_ptr<int64_t>();
+  float* out = out_nd.mutable_data_ptr<float>();
+  cpu::ParallelRows(out_nd.size(0), width, [&](int64_t begin, int64_t end) {
+    cpu::BestKernels().add_embedding(table, indices, width, out, begin, end);
+  });
+}
+
+void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd) {
+  if (!d_out_nd.is_cpu()) return ops::EmbedBackward(d_out_nd, tokens_n, d_table_vd);
+  const int64_t rows = d_out_nd.size(0), width = d_out_nd.size(1);
+  const float* d_out = d_out_nd.const_data_ptr<float>();
+  const int64_t* tokens = tokens_n.const_data_ptr<int64_t>();
+  float* d_table = d_table_vd.mutable_data_ptr<float>();
+  // A thread owns columns, not rows: equal tokens meet in one thread, in order. A cache line has 16 columns.
+  const int64_t strips = (width + 15) / 16;
+  at::parallel_for(0, strips, 1, [&](int64_t begin, int64_t end) {
+    cpu::BestKernels().embedding_backward(d_out, tokens, rows, width, d_table, begin * 16,
+                                          std::min(width, end * 16));
+  });
+}
+
+}  // namespace trainwright

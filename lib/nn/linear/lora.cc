@@ -1,0 +1,268 @@
+#include "lib/nn/linear/lora.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <set>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/rng.h"
+#include "lib/nn/activation/dropout.h"
+#include "lib/nn/activation/elementwise.h"
+#include "lib/nn/linear/linear.h"
+#include "lib/nn/linear/matmul.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kWeightSuffix[] = ".weight", kASuffix[] = ".lora_A.weight", kBSuffix[] = ".lora_B.weight";
+
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  for (size_t end = text.find(separator); end != std::string::npos; end = text.find(separator, begin)) {
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  parts.push_back(text.substr(begin));
+  return parts;
+}
+
+bool IsNumber(const std::string& text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
+}
+
+/// "model.layers.3.self_attn.q_proj" of "model.layers.3.self_attn.q_proj.weight".
+std::string ModuleName(const std::string& weight) {
+  return weight.ends_with(kWeightSuffix) ? weight.substr(0, weight.size() - sizeof(kWeightSuffix) + 1)
+                                         : weight;
+}
+
+bool Matches(const std::string& target, const std::string& module) {
+  const std::string name = NameInLayer(module);
+  if (target == "all-linear") return true;
+  const std::vector<std::string> parts = Split(name, '.');
+  const auto within = [&](std::initializer_list<const char*> blocks) {
+    return std::any_of(blocks.begin(), blocks.end(),
+                       [&](const char* block) { return parts.front() == block; });
+  };
+  if (target == "attention") return within({"self_attn", "attn", "attention"});
+  if (target == "mlp") return within({"mlp"});
+  return module == target || module.ends_with("." + target);
+}
+
+void Require(bool holds, const char* flag, double value, const std::string& problem) {
+  if (holds) return;
+  std::string text = std::to_string(value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  throw Error(ErrorCode::kUsage, flag, text + " " + problem);
+}
+
+}  // namespace
+
+bool IsAdapterParameter(const Parameter& parameter) {
+  return parameter.name.ends_with(kASuffix) || parameter.name.ends_with(kBSuffix);
+}
+
+std::string NameInLayer(const std::string& module) {
+  const std::vector<std::string> parts = Split(module, '.');
+  size_t after = parts.size();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (IsNumber(parts[i])) after = i + 1;
+  }
+  std::string name;
+  for (size_t i = after; i < parts.size(); ++i) name += (name.empty() ? "" : ".") + parts[i];
+  return name;
+}
+
+std::vector<size_t> LayerMatrices(const FlatParameters& parameters) {
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < parameters.all().size(); ++i) {
+    const Parameter& parameter = parameters.all()[i];
+    if (parameter.shape.size() == 2 && !NameInLayer(ModuleName(parameter.name)).empty()) indices.push_back(i);
+  }
+  return indices;
+}
+
+std::vector<size_t> LoraTargets(const std::string& targets, const FlatParameters& parameters) {
+  const std::vector<size_t> matrices = LayerMatrices(parameters);
+  std::set<size_t> chosen;
+  for (const std::string& target : Split(targets, ',')) {
+    bool known = false;
+    for (const size_t index : matrices) {
+      if (target.empty() || !Matches(target, ModuleName(parameters.all()[index].name))) continue;
+      known = true;
+      chosen.insert(index);
+    }
+    if (known) continue;
+    std::vector<std::string> names;
+    for (const size_t index : matrices) {
+      const std::string name = Split(ModuleName(parameters.all()[index].name), '.').back();
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    }
+    std::string list;
+    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+    throw Error(ErrorCode::kUsage, "--lora-targets", "no module of the model is called '" + target + "'", "",
+                "choose among all-linear, attention, mlp, " + list);
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+LoraAdapters::LoraAdapters(const LoraOptions& options, FlatParameters* parameters) : options_(options) {
+  Require(options.rank >= 1 && options.rank <= 65536, "--lora", static_cast<double>(options.rank),
+          "is no rank: at least 1");
+  Require(options.alpha > 0 && std::isfinite(options.alpha), "--lora-alpha", options.alpha,
+          "must be a number above 0");
+  Require(options.dropout >= 0 && options.dropout < 1, "--lora-dropout", options.dropout,
+          "must be at least 0 and below 1");
+  const std::vector<size_t> targets = LoraTargets(options.targets, *parameters);
+  for (size_t i = 0; i < parameters->all().size(); ++i) parameters->Freeze(i);
+  // All A before all B: those that read one input lie side by side, and are one product.
+  for (const size_t weight : targets) {
+    const Parameter& base = parameters->all()[weight];
+    LoraModule module{.name = ModuleName(base.name), .weight = weight};
+    module.a = parameters->Add(module.name + kASuffix, {options.rank, base.shape[1]}, true);
+    modules_.push_back(std::move(module));
+  }
+  for (LoraModule& module : modules_) {
+    const Parameter base = parameters->all()[module.weight];
+    module.b = parameters->Add(module.name + kBSuffix, {base.shape[0], options.rank}, true);
+    if (base.file_order != FileOrder::kHeadsOutside) continue;
+    (*parameters)[module.b].file_order = base.file_order;  // the rows of B are those of the weights
+    (*parameters)[module.b].num_heads = base.num_heads;
+  }
+}
+
+std::optional<size_t> LoraAdapters::ModuleOf(size_t weight) const {
+  for (size_t i = 0; i < modules_.size(); ++i) {
+    if (modules_[i].weight == weight) return i;
+  }
+  return std::nullopt;
+}
+
+void LoraAdapters::Initialize(uint64_t seed, FlatParameters* parameters) const {
+  for (const LoraModule& module : modules_) {
+    const Parameter& a = (*parameters)[module.a];
+    const Rng rng(seed, "lora/" + module.name);
+    const double bound = 1.0 / std::sqrt(static_cast<double>(a.shape[1]));
+    at::Tensor values = at::empty(a.shape, at::kFloat);
+    auto* data = values.mutable_data_ptr<float>();
+    for (int64_t i = 0; i < a.size; ++i) {
+      data[i] = static_cast<float>((2 * rng.Uniform(static_cast<uint64_t>(i)) - 1) * bound);
+    }
+    parameters->Assign(module.a, values);
+    at::Tensor b = (*parameters)[module.b].value;
+    b.zero_();
+  }
+  parameters->RefreshCompute();
+}
+
+void LoraAdapters::set_dropout(const std::optional<DropoutPosition>& position) {
+  position_ = position;
+}
+
+std::vector<LoraAdapters::Group> LoraAdapters::GroupsOf(const FlatParameters& parameters,
+                                                        const std::vector<LoraColumns>& columns) const {
+  std::vector<Group> groups;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const bool joins = i > 0 && !drops() &&
+                       parameters.Adjoin(modules_[columns[i - 1].module].a, modules_[columns[i].module].a);
+    if (joins) {
+      ++groups.back().count;
+    } else {
+      groups.push_back({i, 1});
+    }
+  }
+  return groups;
+}
+
+void LoraAdapters::Drop(const FlatParameters& parameters, const LoraModule& module, const at::Tensor& x,
+                        at::Tensor& out) const {
+  const Rng rng(position_->seed, "lora/dropout/" + module.name, static_cast<uint64_t>(position_->step));
+  Dropout(parameters.numerics(), rng.key(), position_->first_token, options_.dropout, x, out);
+}
+
+at::Tensor LoraAdapters::InputOf(const FlatParameters& parameters, const LoraModule& module,
+                                 const at::Tensor& x) {
+  if (!drops()) return x;
+  at::Tensor dropped = dropped_.Get({x.size(0), x.size(1)}, x.scalar_type(), x.device());
+  Drop(parameters, module, x, dropped);
+  return dropped;
+}
+
+at::Tensor LoraAdapters::Scaled(const FlatParameters& parameters, at::Tensor& product, Buffer& buffer) {
+  product.mul_(options_.scaling());
+  if (parameters.numerics().precision == Precision::kFp32) return product;
+  at::Tensor rounded =
+      buffer.Get({product.size(0), product.size(1)}, parameters.numerics().storage, product.device());
+  RoundInto(parameters.numerics(), product, rounded);
+  return rounded;
+}
+
+void LoraAdapters::Forward(FlatParameters& parameters, const std::vector<LoraColumns>& columns,
+                           const at::Tensor& x, at::Tensor& y) {
+  const int64_t rank = options_.rank, tokens = x.size(0), in = x.size(1);
+  for (const Group& group : GroupsOf(parameters, columns)) {
+    const LoraModule& first = modules_[columns[group.first].module];
+    const int64_t rows = rank * static_cast<int64_t>(group.count);
+    at::Tensor product = product_.Get({tokens, rows}, at::kFloat, x.device());
+    Matmul(InputOf(parameters, first, x), parameters.ComputeMatrix(first.a, rows, in).t(), product);
+    const at::Tensor down = Scaled(parameters, product, down_);
+    for (size_t i = 0; i < group.count; ++i) {
+      const LoraColumns& own = columns[group.first + i];
+      at::Tensor out = y.narrow(1, own.begin, own.size);
+      const at::Tensor up = parameters.ComputeMatrix(modules_[own.module].b, own.size, rank);
+      Matmul(down.narrow(1, rank * static_cast<int64_t>(i), rank), up.t(), out, /*accumulate=*/true);
+    }
+  }
+}
+
+void LoraAdapters::Backward(FlatParameters& parameters, const std::vector<LoraColumns>& columns,
+                            const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) {
+  const int64_t rank = options_.rank, tokens = x.size(0), in = x.size(1);
+  const Numerics& numerics = parameters.numerics();
+  for (const Group& group : GroupsOf(parameters, columns)) {
+    const LoraModule& first = modules_[columns[group.first].module];
+    const int64_t rows = rank * static_cast<int64_t>(group.count);
+    const at::Tensor input = InputOf(parameters, first, x);
+    const at::Tensor a = parameters.ComputeMatrix(first.a, rows, in);
+    at::Tensor product = product_.Get({tokens, rows}, at::kFloat, x.device());
+    Matmul(input, a.t(), product);
+    at::Tensor down = Scaled(parameters, product, down_);
+    if (numerics.precision == Precision::kFp32) {  // the products below reuse its memory
+      at::Tensor kept = down_.Get({tokens, rows}, at::kFloat, x.device());
+      kept.copy_(down);
+      down = kept;
+    }
+    for (size_t i = 0; i < group.count; ++i) {
+      const LoraColumns& own = columns[group.first + i];
+      const LoraModule& module = modules_[own.module];
+      const int64_t begin = rank * static_cast<int64_t>(i);
+      const at::Tensor d_out = dy.narrow(1, own.begin, own.size);
+      AccumulateWeightGradient(d_out, down.narrow(1, begin, rank),
+                               parameters.GradientMatrix(module.b, own.size, rank));
+      at::Tensor d_down = product.narrow(1, begin, rank);
+      Matmul(d_out, parameters.ComputeMatrix(module.b, own.size, rank), d_down);
+    }
+    const at::Tensor d_down = Scaled(parameters, product, d_down_);
+    AccumulateWeightGradient(d_down, input, parameters.GradientMatrix(first.a, rows, in));
+    if (!d_x.defined()) continue;
+    if (!drops()) {
+      Matmul(d_down, a, d_x, /*accumulate=*/true);
+      continue;
+    }
+    at::Tensor d_input = d_dropped_.Get({tokens, in}, x.scalar_type(), x.device());
+    Matmul(d_down, a, d_input);
+    Drop(parameters, first, d_input, d_input);
+    d_x.add_(d_input);
+  }
+}
+
+int64_t LoraAdapters::workspace_bytes() const {
+  return product_.bytes() + down_.bytes() + d_down_.bytes() + dropped_.bytes() + d_dropped_.bytes();
+}
+
+}  // namespace trainwright

@@ -1,0 +1,109 @@
+/// Low-rank adapters beside frozen weights: y += s B (A dropout(x)), s = alpha / r.
+///
+/// A [r, in] and B [out, r] are trainable parameters of the model's flat buffer; all that was there before
+/// them is frozen. A starts Kaiming-uniform with a = sqrt 5, which is uniform in +-1/sqrt(in), and B zero, so
+/// that the first forward pass is the base's. The products run in the storage type with fp32 sums; A x and
+/// B^T dy are scaled in fp32 and rounded once. Nothing is kept for the backward pass: A x is computed again.
+/// \source Hu et al. 2021, arXiv:2106.09685; the start of A and the names are peft's
+///
+/// Dropout is a pure function of seed, step, token, module and column (lib/base/rng.h), so neither a resumed
+/// run nor threads nor the split into micro-batches change it. Scratch is shared by all modules. Not
+/// thread-safe.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/nn/buffer.h"
+#include "lib/nn/parameters/flat_parameters.h"
+#include "lib/spec/lora_options.h"
+
+namespace trainwright {
+
+/// Which tokens a pass holds, for the dropout.
+struct DropoutPosition {
+  uint64_t seed = 0;
+  int64_t step = 0;
+  int64_t first_token = 0;  ///< of the step
+};
+
+/// A weight's adapter.
+struct LoraModule {
+  std::string name;  ///< the weight's, without ".weight"
+  size_t weight = 0, a = 0, b = 0;
+};
+
+/// Whether a parameter is a matrix of an adapter, by its name.
+bool IsAdapterParameter(const Parameter& parameter);
+
+/// The columns of a fused product's output that belong to one module.
+struct LoraColumns {
+  size_t module = 0;  ///< of LoraAdapters::modules
+  int64_t begin = 0, size = 0;
+};
+
+/// "self_attn.q_proj" of "model.layers.3.self_attn.q_proj": what follows the layer's number; empty where
+/// there is none.
+std::string NameInLayer(const std::string& module);
+/// The matrices of a model's layers: what adapters can stand beside.
+std::vector<size_t> LayerMatrices(const FlatParameters& parameters);
+/// Those that `targets` of LoraOptions names.
+/// \throws Error{kUsage} listing the names there are
+std::vector<size_t> LoraTargets(const std::string& targets, const FlatParameters& parameters);
+
+class LoraAdapters {
+ public:
+  /// Freezes all of `parameters`, and adds A and B of every target. Before Allocate.
+  /// Their names are those of the weights with ".lora_A.weight" and ".lora_B.weight" for ".weight".
+  /// \throws Error{kUsage} on unknown targets, or options out of range
+  LoraAdapters(const LoraOptions& options, FlatParameters* parameters);
+  LoraAdapters(const LoraAdapters&) = delete;
+  LoraAdapters& operator=(const LoraAdapters&) = delete;
+
+  const LoraOptions& options() const { return options_; }
+  const std::vector<LoraModule>& modules() const { return modules_; }
+  /// The module of a weight, if it has an adapter.
+  std::optional<size_t> ModuleOf(size_t weight) const;
+  /// A pure function of seed and module name.
+  void Initialize(uint64_t seed, FlatParameters* parameters) const;
+  /// Switches dropout on for the passes that follow, or off.
+  void set_dropout(const std::optional<DropoutPosition>& position);
+
+  /// Adds the adapters' part to y.
+  /// \param x, y storage type [N, in], [N, out]
+  /// \param columns of y, in order
+  /// \param parameters those of the constructor, allocated
+  void Forward(FlatParameters& parameters, const std::vector<LoraColumns>& columns, const at::Tensor& x,
+               at::Tensor& y);
+  /// Adds the gradients of A and B, and the adapters' part to d_x unless that is undefined.
+  void Backward(FlatParameters& parameters, const std::vector<LoraColumns>& columns, const at::Tensor& dy,
+                const at::Tensor& x, at::Tensor& d_x);
+  /// What the scratch has grown to.
+  int64_t workspace_bytes() const;
+
+ private:
+  /// Columns whose A read the same input and lie side by side: one product.
+  struct Group {
+    size_t first, count;  ///< of the columns
+  };
+  std::vector<Group> GroupsOf(const FlatParameters& parameters,
+                              const std::vector<LoraColumns>& columns) const;
+  bool drops() const { return position_.has_value() && options_.dropout > 0; }
+  /// The input as a module sees it: x itself, or with elements dropped.
+  at::Tensor InputOf(const FlatParameters& parameters, const LoraModule& module, const at::Tensor& x);
+  /// s * product, rounded to the storage type.
+  at::Tensor Scaled(const FlatParameters& parameters, at::Tensor& product, Buffer& buffer);
+  void Drop(const FlatParameters& parameters, const LoraModule& module, const at::Tensor& x,
+            at::Tensor& out) const;
+
+  LoraOptions options_;
+  std::vector<LoraModule> modules_;
+  std::optional<DropoutPosition> position_;
+  Buffer product_, down_, d_down_, dropped_, d_dropped_;
+};
+
+}  // namespace trainwright

@@ -1,0 +1,198 @@
+#include "lib/nn/linear/nf4.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/nn/activation/elementwise.h"
+#include "lib/nn/cpu/parallel.h"
+#include "lib/nn/linear/nf4_block.h"
+
+namespace trainwright {
+namespace {
+
+constexpr std::array<float, 16> kCodeBook = {-1.0f,
+                                             -0.6961928009986877f,
+                                             -0.5250730514526367f,
+                                             -0.39491748809814453f,
+                                             -0.28444138169288635f,
+                                             -0.18477343022823334f,
+                                             -0.09105003625154495f,
+                                             0.0f,
+                                             0.07958029955625534f,
+                                             0.16093020141124725f,
+                                             0.24611230194568634f,
+                                             0.33791524171829224f,
+                                             0.44070982933044434f,
+                                             0.5626170039176941f,
+                                             0.7229568362236023f,
+                                             1.0f};
+constexpr int64_t kPiece = 16 * kNf4Block;  // elements dequantised at once, on the stack
+
+/// Sign, 0 to 6 zeros that choose a power of ten, and a fraction of as many bits as are left, whose values
+/// are the middles of equal parts of [0.1, 1]; besides 0 and 1.
+std::array<float, 256> MakeDynamicMap() {
+  std::array<float, 256> map{};
+  size_t size = 0;
+  for (int exponent = 0; exponent < 7; ++exponent) {
+    const int parts = 1 << exponent;
+    for (int part = 0; part < parts; ++part) {
+      const float step = (1.0f - 0.1f) / static_cast<float>(parts);
+      const auto boundary = [&](int i) {  // counted from the nearer end, as torch.linspace does
+        return i < (parts + 1) / 2 ? 0.1f + step * static_cast<float>(i)
+                                   : 1.0f - step * static_cast<float>(parts - i);
+      };
+      const float middle = (boundary(part) + boundary(part + 1)) / 2.0f;
+      const float value = static_cast<float>(std::pow(10.0, exponent - 6)) * middle;
+      map[size++] = value;
+      map[size++] = -value;
+    }
+  }
+  map[size++] = 0.0f;
+  map[size++] = 1.0f;
+  TRAINWRIGHT_CHECK(size == map.size());
+  std::sort(map.begin(), map.end());
+  return map;
+}
+
+/// Index of the nearest value; of two as near, the smaller.
+/// \param book ascending
+template <size_t kSize>
+uint8_t Nearest(std::span<const float, kSize> book, float value) {
+  const auto above = std::upper_bound(book.begin(), book.end(), value);
+  if (above == book.begin()) return 0;
+  if (above == book.end()) return static_cast<uint8_t>(book.size() - 1);
+  const auto index = static_cast<size_t>(above - book.begin());
+  return static_cast<uint8_t>(value <= (book[index - 1] + book[index]) / 2 ? index - 1 : index);
+}
+
+float LargestMagnitude(const float* values, int64_t size) {
+  float largest = 0;
+  for (int64_t i = 0; i < size; ++i) largest = std::max(largest, std::fabs(values[i]));
+  return largest;
+}
+
+int64_t Blocks(int64_t size, int64_t block) {
+  return (size + block - 1) / block;
+}
+
+}  // namespace
+
+std::span<const float, 16> Nf4CodeBook() {
+  return kCodeBook;
+}
+
+std::span<const float, 256> DynamicMap() {
+  static const std::array<float, 256> map = MakeDynamicMap();
+  return map;
+}
+
+Nf4Tensor::Nf4Tensor(int64_t size, at::Device device) : size_(size) {
+  const int64_t blocks = Blocks(size, kNf4Block);
+  const auto bytes = at::TensorOptions().dtype(at::kByte).device(device);
+  const auto floats = at::TensorOptions().dtype(at::kFloat).device(device);
+  codes_ = at::full({Blocks(size, 2)}, 0x77, bytes);
+  scales_ = at::zeros({blocks}, bytes);
+  scale_magnitudes_ = at::zeros({Blocks(blocks, kNf4ScaleBlock)}, floats);
+  mean_ = at::zeros({1}, floats);
+}
+
+int64_t Nf4Tensor::bytes() const {
+  return static_cast<int64_t>(codes_.nbytes() + scales_.nbytes() + scale_magnitudes_.nbytes() +
+                              mean_.nbytes());
+}
+
+void Nf4Tensor::Quantize(const at::Tensor& values) {
+  TRAINWRIGHT_CHECK(values.numel() == size_);
+  const at::Tensor host = values.to(at::kCPU, at::kFloat).contiguous();
+  const float* data = host.const_data_ptr<float>();
+  const int64_t blocks = scales_.numel();
+  std::vector<float> magnitudes(static_cast<size_t>(blocks));
+  std::vector<uint8_t> codes(static_cast<size_t>(codes_.numel()), 0), scales(static_cast<size_t>(blocks));
+  at::parallel_for(0, blocks, 64, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) {
+      const int64_t first = block * kNf4Block, size = std::min(kNf4Block, size_ - first);
+      const float magnitude = LargestMagnitude(data + first, size);
+      magnitudes[static_cast<size_t>(block)] = magnitude;
+      const float inverse = 1.0f / std::max(magnitude, 1e-38f);
+      for (int64_t i = 0; i < size; ++i) {
+        const uint8_t code = Nearest(Nf4CodeBook(), data[first + i] * inverse);
+        codes[static_cast<size_t>((first + i) / 2)] |= (first + i) % 2 == 0 ? code << 4 : code;
+      }
+    }
+  });
+  double sum = 0;
+  for (const float magnitude : magnitudes) sum += magnitude;
+  const auto mean = static_cast<float>(sum / static_cast<double>(blocks));
+  std::vector<float> scale_magnitudes;
+  for (int64_t begin = 0; begin < blocks; begin += kNf4ScaleBlock) {
+    const int64_t size = std::min(kNf4ScaleBlock, blocks - begin);
+    float* block = &magnitudes[static_cast<size_t>(begin)];
+    for (int64_t i = 0; i < size; ++i) block[i] -= mean;
+    const float magnitude = LargestMagnitude(block, size);
+    scale_magnitudes.push_back(magnitude);
+    const float inverse = 1.0f / std::max(magnitude, 1e-38f);
+    for (int64_t i = 0; i < size; ++i) {
+      scales[static_cast<size_t>(begin + i)] = Nearest(DynamicMap(), block[i] * inverse);
+    }
+  }
+  const auto copy = [](at::Tensor& to, void* from, at::ScalarType type) {
+    to.copy_(at::from_blob(from, to.sizes(), type));
+  };
+  copy(codes_, codes.data(), at::kByte);
+  copy(scales_, scales.data(), at::kByte);
+  copy(scale_magnitudes_, scale_magnitudes.data(), at::kFloat);
+  mean_.fill_(mean);
+}
+
+void Nf4Tensor::Dequantize(const Numerics& numerics, at::Tensor& out) const {
+  TRAINWRIGHT_CHECK(out.numel() == size_ && out.is_contiguous() && out.scalar_type() == numerics.storage);
+  if (out.is_meta()) return;
+  if (!out.is_cpu()) {  // no kernel of ours there: torch's operators
+    const auto book = [&](std::span<const float> values) {
+      return at::from_blob(const_cast<float*>(values.data()), {static_cast<int64_t>(values.size())},
+                           at::kFloat)
+          .to(out.device());
+    };
+    const at::Tensor magnitudes =
+        book(DynamicMap())
+            .index_select(0, scales_.to(at::kInt))
+            .mul_(scale_magnitudes_.repeat_interleave(kNf4ScaleBlock).narrow(0, 0, scales_.numel()))
+            .add_(mean_);
+    const at::Tensor halves = at::stack({codes_.__rshift__(4), codes_.__and__(15)}, 1).flatten();
+    const at::Tensor values = book(Nf4CodeBook()).index_select(0, halves.narrow(0, 0, size_).to(at::kInt));
+    at::Tensor flat = out.view({size_});
+    flat.copy_(values.mul(magnitudes.repeat_interleave(kNf4Block).narrow(0, 0, size_)));
+    return;
+  }
+  const uint8_t *codes = codes_.const_data_ptr<uint8_t>(), *scales = scales_.const_data_ptr<uint8_t>();
+  const float *scale_magnitudes = scale_magnitudes_.const_data_ptr<float>(),
+              mean = *mean_.const_data_ptr<float>();
+  const std::span<const float, 256> map = DynamicMap();
+  const cpu::Codec codec = cpu::CodecOf(numerics);
+  auto* to = static_cast<uint8_t*>(out.mutable_data_ptr());
+  const auto element_size = static_cast<int64_t>(out.element_size());
+  cpu::ParallelRows(Blocks(size_, kPiece), kPiece, [&](int64_t begin, int64_t end) {
+    float values[kPiece];
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const int64_t first = piece * kPiece, size = std::min(kPiece, size_ - first);
+      for (int64_t i = 0; i < size; i += kNf4Block) {
+        const int64_t block = (first + i) / kNf4Block;
+        const float scaled = map[scales[block]] * scale_magnitudes[block / kNf4ScaleBlock];
+        cpu::DequantizeNf4Block(codes + (first + i) / 2, std::min(kNf4Block, size - i), kCodeBook.data(),
+                                scaled + mean, values + i);
+      }
+      cpu::BestKernels().round(codec, values, to + first * element_size, 0, size);
+    }
+  });
+}
+
+}  // namespace trainwright

@@ -1,0 +1,101 @@
+#include "lib/nn/loss/linear_cross_entropy.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/tensor.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "lib/device/upload.h"
+#include "lib/nn/embedding/embedding.h"
+#include "lib/nn/linear/linear.h"
+#include "lib/nn/linear/matmul.h"
+
+namespace trainwright {
+namespace {
+
+/// Rows of a slice: about 32M logits, and enough rows for the products to be efficient.
+int64_t SliceRows(int64_t vocabulary) {
+  return std::clamp<int64_t>((int64_t{1} << 25) / vocabulary, 64, 4096);
+}
+
+}  // namespace
+
+LossSum LinearCrossEntropy::Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
+                                 const at::Tensor& labels_n, bool pin) {
+  return Run(hidden_nd, weight_vd, labels_n, {}, 0.0, nullptr, {}, pin);
+}
+
+LossSum LinearCrossEntropy::LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
+                                             const at::Tensor& labels_n, const LossTerms& terms,
+                                             const GradientScale& scale, at::Tensor& d_hidden_nd,
+                                             at::Tensor d_weight_vd, bool pin) {
+  return Run(hidden_nd, weight_vd, labels_n, terms, scale, &d_hidden_nd, d_weight_vd, pin);
+}
+
+LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
+                                const at::Tensor& labels_n, const LossTerms& terms,
+                                const GradientScale& scale, at::Tensor* d_hidden_nd,
+                                const at::Tensor& d_weight_vd, bool pin) {
+  const int64_t vocabulary = weight_vd.size(0), width = weight_vd.size(1);
+  const int64_t* labels = labels_n.const_data_ptr<int64_t>();
+  std::vector<int64_t> labelled, targets;
+  for (int64_t row = 0; row < labels_n.numel(); ++row) {
+    if (labels[row] < 0) continue;
+    labelled.push_back(row);
+    targets.push_back(labels[row]);
+  }
+  const auto count = static_cast<int64_t>(labelled.size());
+  if (d_hidden_nd != nullptr) d_hidden_nd->zero_();
+  LossSum sum;
+  sum.num_labels = count;
+  if (count == 0) return sum;
+  const at::Device device = hidden_nd.device();
+  const bool all_rows = count == labels_n.numel();
+  const auto longs = at::TensorOptions().dtype(at::kLong);
+  const at::Tensor indices = all_rows ? at::Tensor() : Upload(at::tensor(labelled, longs), device, pin);
+  const at::Tensor labels_of_rows = Upload(at::tensor(targets, longs), device, pin);
+  at::Tensor losses_n3 = at::empty({count, 3}, at::TensorOptions().dtype(at::kDouble).device(device));
+  const int64_t slice_rows = SliceRows(vocabulary);
+  for (int64_t begin = 0; begin < count; begin += slice_rows) {
+    const int64_t rows = std::min(slice_rows, count - begin);
+    at::Tensor x = hidden_nd.narrow(0, begin, rows);
+    if (!all_rows) {
+      x = rows_.Get({rows, width}, hidden_nd.scalar_type(), device);
+      Embed(hidden_nd, indices.narrow(0, begin, rows), x);
+    }
+    at::Tensor logits = logits_.Get({rows, vocabulary}, hidden_nd.scalar_type(), device);
+    Matmul(x, weight_vd.t(), logits);
+    at::Tensor losses = losses_n3.narrow(0, begin, rows);
+    SoftmaxCrossEntropy(numerics_, logits, labels_of_rows.narrow(0, begin, rows), terms, scale,
+                        d_hidden_nd != nullptr, losses);
+    if (d_hidden_nd == nullptr) continue;
+    if (d_weight_vd.defined()) AccumulateWeightGradient(logits, x, d_weight_vd);
+    if (all_rows) {
+      at::Tensor d_x = d_hidden_nd->narrow(0, begin, rows);
+      Matmul(logits, weight_vd, d_x);
+    } else {
+      at::Tensor d_x = d_rows_.Get({rows, width}, hidden_nd.scalar_type(), device);
+      Matmul(logits, weight_vd, d_x);
+      d_hidden_nd->index_copy_(0, indices.narrow(0, begin, rows), d_x);
+    }
+  }
+  at::Tensor sums = losses_n3;
+  if (!device.is_cpu()) {
+    sums = losses_n3.sum(0, /*keepdim=*/true);
+    if (d_hidden_nd != nullptr) {
+      sum.on_device = sums.squeeze(0);
+      return sum;
+    }
+    sums = sums.cpu();
+  }
+  const double* losses = sums.const_data_ptr<double>();
+  for (int64_t row = 0; row < sums.size(0); ++row) {
+    sum.loss_nats += losses[3 * row];
+    sum.smoothing_nats += losses[3 * row + 1];
+    sum.z_loss_nats += losses[3 * row + 2];
+  }
+  return sum;
+}
+
+}  // namespace trainwright

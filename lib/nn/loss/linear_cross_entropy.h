@@ -1,0 +1,59 @@
+/// The language-model head and its loss in one pass over slices of rows: the logits of all rows never exist
+/// at once.
+///
+/// Rows without a label cost nothing. The softmax is computed in fp32, the loss summed in fp64 in the order
+/// of rows.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "lib/nn/buffer.h"
+#include "lib/nn/loss/cross_entropy.h"
+#include "lib/nn/precision.h"
+
+namespace trainwright {
+
+/// Sums over labels, softmax in fp32, summed in fp64. The training objective is the sum of the three losses.
+struct LossSum {
+  double loss_nats = 0;  ///< cross-entropy, -log p(label)
+  int64_t num_labels = 0;
+  double smoothing_nats = 0;  ///< what label smoothing adds; may be negative
+  double z_loss_nats = 0;
+  /// The three losses in this order, fp64 [3], where a GPU computed them and nothing waited for it: the
+  /// numbers above are then 0. Undefined when they are the result.
+  at::Tensor on_device;
+};
+
+class LinearCrossEntropy {
+ public:
+  explicit LinearCrossEntropy(const Numerics& numerics) : numerics_(numerics) {}
+
+  /// Loss alone; waits for a GPU.
+  /// \param hidden_nd storage type, rounded
+  /// \param weight_vd the compute copy
+  /// \param labels_n int64 on the host, each in [0, V) or negative: none
+  /// \param pin as of Upload
+  LossSum Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
+               bool pin = true);
+  /// Losses, and the gradients of scale * objective: added to d_weight_vd (fp32), unless it is
+  /// undefined, and written to d_hidden_nd (storage type, unrounded under emulation). On a GPU the losses
+  /// stay there.
+  LossSum LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
+                           const at::Tensor& labels_n, const LossTerms& terms, const GradientScale& scale,
+                           at::Tensor& d_hidden_nd, at::Tensor d_weight_vd, bool pin = true);
+
+  /// Memory of the slices, grown to the largest so far.
+  int64_t workspace_bytes() const { return rows_.bytes() + logits_.bytes() + d_rows_.bytes(); }
+
+ private:
+  LossSum Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
+              const LossTerms& terms, const GradientScale& scale, at::Tensor* d_hidden_nd,
+              const at::Tensor& d_weight_vd, bool pin);
+
+  Numerics numerics_;
+  Buffer rows_, logits_, d_rows_;
+};
+
+}  // namespace trainwright

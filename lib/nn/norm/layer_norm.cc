@@ -1,0 +1,62 @@
+#include "lib/nn/norm/layer_norm.h"
+
+#include "lib/nn/cpu/parallel.h"
+
+namespace trainwright {
+
+void AddLayerNorm(const Numerics& numerics, const at::Tensor& residual_nd, const at::Tensor& update_nd,
+                  const at::Tensor& update_bias_d, const LayerNormWeights& weights, double epsilon,
+                  at::Tensor& sum_nd, at::Tensor& normed_nd, LayerNormStatistics& statistics) {
+  const int64_t width = residual_nd.size(1);
+  const cpu::Codec codec = cpu::CodecOf(numerics);
+  const float* residual = residual_nd.const_data_ptr<float>();
+  const void* update = update_nd.defined() ? update_nd.const_data_ptr() : nullptr;
+  const float *update_bias = cpu::DataOrNull(update_bias_d),
+              *weight = weights.weight_d.const_data_ptr<float>(), *bias = cpu::DataOrNull(weights.bias_d);
+  float* sum = update_nd.defined() ? sum_nd.mutable_data_ptr<float>() : nullptr;
+  void* normed = normed_nd.mutable_data_ptr();
+  float *mean = statistics.mean_n.mutable_data_ptr<float>(),
+        *rstd = statistics.rstd_n.mutable_data_ptr<float>();
+  cpu::ParallelRows(residual_nd.size(0), 4 * width, [&](int64_t begin, int64_t end) {
+    cpu::BestKernels().add_layer_norm(codec, residual, update, update_bias, weight, bias, epsilon, width, sum,
+                                      normed, mean, rstd, begin, end);
+  });
+}
+
+void LayerNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const LayerNormStatistics& statistics,
+                    const LayerNormWeights& weights, at::Tensor& normed_nd) {
+  const int64_t width = x_nd.size(1);
+  const cpu::Codec codec = cpu::CodecOf(numerics);
+  const float *x = x_nd.const_data_ptr<float>(), *mean = statistics.mean_n.const_data_ptr<float>(),
+              *rstd = statistics.rstd_n.const_data_ptr<float>(),
+              *weight = weights.weight_d.const_data_ptr<float>(), *bias = cpu::DataOrNull(weights.bias_d);
+  void* normed = normed_nd.mutable_data_ptr();
+  cpu::ParallelRows(x_nd.size(0), 2 * width, [&](int64_t begin, int64_t end) {
+    cpu::BestKernels().layer_norm_again(codec, x, mean, rstd, weight, bias, width, normed, begin, end);
+  });
+}
+
+void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
+                       const LayerNormStatistics& statistics, const at::Tensor& weight_d, at::Tensor& d_x_nd,
+                       at::Tensor& d_weight_d, at::Tensor& d_bias_d) {
+  const int64_t width = x_nd.size(1);
+  const cpu::Codec codec = cpu::CodecOf(numerics);
+  const void* d_normed = d_normed_nd.const_data_ptr();
+  const float *x = x_nd.const_data_ptr<float>(), *mean = statistics.mean_n.const_data_ptr<float>(),
+              *rstd = statistics.rstd_n.const_data_ptr<float>(), *weight = weight_d.const_data_ptr<float>();
+  float* d_x = d_x_nd.mutable_data_ptr<float>();
+  float* d_weight = d_weight_d.defined() ? d_weight_d.mutable_data_ptr<float>() : nullptr;
+  float* d_bias = d_bias_d.defined() ? d_bias_d.mutable_data_ptr<float>() : nullptr;
+  cpu::SumOverRowBlocks(
+      x_nd.size(0), d_bias == nullptr ? width : 2 * width,
+      [&](float* sums, int64_t begin, int64_t end) {
+        cpu::BestKernels().layer_norm_backward(codec, d_normed, x, mean, rstd, weight, width, d_x, sums,
+                                               d_bias == nullptr ? nullptr : sums + width, begin, end);
+      },
+      [&](const float* sums) {
+        for (int64_t i = 0; d_weight != nullptr && i < width; ++i) d_weight[i] += sums[i];
+        for (int64_t i = 0; d_bias != nullptr && i < width; ++i) d_bias[i] += sums[width + i];
+      });
+}
+
+}  // namespace trainwright

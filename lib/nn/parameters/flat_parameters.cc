@@ -1,0 +1,199 @@
+#include "lib/nn/parameters/flat_parameters.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <functional>
+#include <numeric>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/nn/activation/elementwise.h"
+
+namespace trainwright {
+namespace {
+
+constexpr int64_t kAlignment = 16;  // elements: 64 bytes of fp32
+
+int64_t Padded(int64_t size) {
+  return (size + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+bool IsMatrix(const Parameter& parameter) {
+  return parameter.shape.size() == 2;
+}
+
+/// Of the trainable parameters, which lie in their order.
+std::vector<GradientBuffer::Segment> GradientSegments(const std::vector<Parameter>& parameters) {
+  std::vector<GradientBuffer::Segment> segments;
+  const Parameter* previous = nullptr;
+  for (const Parameter& parameter : parameters) {
+    if (!parameter.trainable) continue;
+    if (previous == nullptr || previous->segment != parameter.segment) {
+      segments.push_back({parameter.offset, parameter.offset});
+    }
+    segments.back().end = parameter.offset + Padded(parameter.size);
+    previous = &parameter;
+  }
+  return segments;
+}
+
+}  // namespace
+
+size_t FlatParameters::Add(std::string name, std::vector<int64_t> shape, bool decay) {
+  TRAINWRIGHT_CHECK(!values_.defined());
+  Parameter parameter;
+  parameter.name = std::move(name);
+  parameter.size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+  parameter.shape = std::move(shape);
+  parameter.decay = decay;
+  parameter.segment = segment_;
+  count_ += parameter.size;
+  parameters_.push_back(std::move(parameter));
+  return parameters_.size() - 1;
+}
+
+void FlatParameters::AddZeros(std::string name, std::vector<int64_t> shape) {
+  zeros_.push_back({std::move(name), std::move(shape)});
+}
+
+void FlatParameters::AddAlias(std::string name, size_t index) {
+  aliases_.push_back({std::move(name), index});
+}
+
+void FlatParameters::Freeze(size_t index) {
+  TRAINWRIGHT_CHECK(!values_.defined());
+  parameters_[index].trainable = false;
+}
+
+void FlatParameters::Quantize(size_t index) {
+  Freeze(index);
+  TRAINWRIGHT_CHECK(IsMatrix(parameters_[index]));
+  parameters_[index].quantized = true;
+}
+
+void FlatParameters::Allocate(const Numerics& numerics, at::Device device) {
+  numerics_ = numerics;
+  int64_t trainable = 0, frozen_matrices = 0, frozen_vectors = 0;
+  for (Parameter& parameter : parameters_) {
+    if (parameter.quantized) continue;
+    int64_t& end = parameter.trainable ? trainable : IsMatrix(parameter) ? frozen_matrices : frozen_vectors;
+    parameter.offset = end;
+    end += Padded(parameter.size);
+  }
+  const auto zeros = [&](int64_t size, at::ScalarType type) {
+    return at::zeros({size}, at::TensorOptions().dtype(type).device(device));
+  };
+  values_ = zeros(trainable, at::kFloat);
+  compute_ = numerics.precision != Precision::kFp32 ? zeros(trainable, numerics.storage) : values_;
+  gradients_.SetLayout(GradientSegments(parameters_), values_.options());
+  frozen_matrices_ = zeros(frozen_matrices, numerics.storage);
+  frozen_vectors_ = zeros(frozen_vectors, at::kFloat);
+  for (Parameter& parameter : parameters_) {
+    if (parameter.quantized) {
+      parameter.nf4 = Nf4Tensor(parameter.size, device);
+      continue;
+    }
+    const auto view = [&](const at::Tensor& buffer) {
+      return buffer.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
+    };
+    parameter.compute = view(ComputeBuffer(parameter));
+    parameter.value = parameter.trainable ? view(values_) : parameter.compute;
+  }
+}
+
+const at::Tensor& FlatParameters::ComputeBuffer(const Parameter& parameter) const {
+  if (parameter.trainable) return compute_;
+  return IsMatrix(parameter) ? frozen_matrices_ : frozen_vectors_;
+}
+
+const Parameter* FlatParameters::Find(const std::string& name) const {
+  for (const Parameter& parameter : parameters_) {
+    if (parameter.name == name) return &parameter;
+  }
+  return nullptr;
+}
+
+at::Tensor& FlatParameters::gradients() {
+  const bool first_use = !gradients_.allocated();
+  at::Tensor& whole = gradients_.Whole();
+  if (!first_use) return whole;
+  for (Parameter& parameter : parameters_) {
+    if (!parameter.trainable) continue;
+    parameter.gradient = whole.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
+  }
+  return whole;
+}
+
+at::Tensor FlatParameters::GradientView(int64_t offset, int64_t size) {
+  return offloaded() ? gradients_.View(offset, size) : gradients().narrow(0, offset, size);
+}
+
+at::Tensor FlatParameters::Gradient(size_t index) {
+  const Parameter& parameter = parameters_[index];
+  if (!parameter.trainable) return {};
+  return GradientView(parameter.offset, parameter.size).view(parameter.shape);
+}
+
+void FlatParameters::ForEachGradientPart(const std::function<void(int64_t, at::Tensor&)>& visit) {
+  if (!offloaded()) return visit(0, gradients());
+  gradients_.ForEachPart(visit);
+}
+
+bool FlatParameters::Adjoin(size_t first, size_t second) const {
+  const Parameter &before = parameters_[first], &after = parameters_[second];
+  if (before.quantized || after.quantized) return before.quantized && after.quantized && first + 1 == second;
+  return before.trainable == after.trainable && IsMatrix(before) == IsMatrix(after) &&
+         before.offset + before.size == after.offset;
+}
+
+at::Tensor FlatParameters::ComputeMatrix(size_t index, int64_t rows, int64_t columns) {
+  const Parameter& parameter = parameters_[index];
+  if (parameter.quantized) {
+    at::Tensor scratch = scratch_.Get({rows, columns}, numerics_.storage, values_.device());
+    for (int64_t row = 0; row < rows; row += parameters_[index++].shape[0]) {
+      const Parameter& part = parameters_[index];
+      TRAINWRIGHT_CHECK(part.quantized && part.shape[1] == columns && row + part.shape[0] <= rows);
+      at::Tensor own = scratch.narrow(0, row, part.shape[0]);
+      part.nf4.Dequantize(numerics_, own);
+    }
+    return scratch;
+  }
+  return ComputeBuffer(parameter).narrow(0, parameter.offset, rows * columns).view({rows, columns});
+}
+
+at::Tensor FlatParameters::GradientMatrix(size_t index, int64_t rows, int64_t columns) {
+  TRAINWRIGHT_CHECK(parameters_[index].trainable);
+  return GradientView(parameters_[index].offset, rows * columns).view({rows, columns});
+}
+
+int64_t FlatParameters::trainable_count() const {
+  int64_t count = 0;
+  for (const Parameter& parameter : parameters_) count += parameter.trainable ? parameter.size : 0;
+  return count;
+}
+
+int64_t FlatParameters::frozen_bytes() const {
+  auto bytes = static_cast<int64_t>(frozen_matrices_.nbytes() + frozen_vectors_.nbytes());
+  for (const Parameter& parameter : parameters_) bytes += parameter.quantized ? parameter.nf4.bytes() : 0;
+  return bytes;
+}
+
+void FlatParameters::Assign(size_t index, const at::Tensor& value) {
+  const Parameter& parameter = parameters_[index];
+  TRAINWRIGHT_CHECK(value.sizes() == at::IntArrayRef(parameter.shape));
+  if (parameter.quantized) return parameters_[index].nf4.Quantize(value);
+  at::Tensor own = parameter.value;
+  own.copy_(value);
+  if (!parameter.trainable && IsMatrix(parameter) && numerics_.emulated()) RoundInto(numerics_, own, own);
+}
+
+void FlatParameters::ZeroGradients() {
+  if (!offloaded()) gradients();
+  gradients_.Zero();
+}
+
+void FlatParameters::RefreshCompute() {
+  if (numerics_.precision != Precision::kFp32) RoundInto(numerics_, values_, compute_);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,2 @@
+#define TRAINWRIGHT_UPDATE UpdateBf16MomentsBaseline
+#include "lib/nn/update/bf16_moments_body.h"

@@ -1,0 +1,62 @@
+// The end of a step: the gradients' norm and what it decides, without the host.
+#include "lib/nn/cuda/device_code.cuh"
+#include "lib/nn/update/step_decision.h"
+
+namespace trainwright::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int64_t kBlockElements = 65536;
+
+__global__ void __launch_bounds__(kThreads)
+    SquaresKernel(const float* __restrict__ values, int64_t size, double* __restrict__ partial) {
+  __shared__ double shared[32];
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * kBlockElements;
+  const int64_t end = begin + kBlockElements < size ? begin + kBlockElements : size;
+  double sum = 0;
+  for (int64_t i = begin + threadIdx.x; i < end; i += kThreads) {
+    const double value = values[i];
+    sum += value * value;
+  }
+  sum = CombineBlock(sum, shared, Plus());
+  if (threadIdx.x == 0) partial[blockIdx.x] = sum;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    AddUpKernel(const double* __restrict__ partial, int64_t count, double* out) {
+  __shared__ double shared[32];
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < count; i += kThreads) sum += partial[i];
+  sum = CombineBlock(sum, shared, Plus());
+  if (threadIdx.x == 0) *out = sum;
+}
+
+__global__ void FinishStepKernel(const double* sum_of_squares, double step, double labels, double max_norm,
+                                 bool scaled, StepState* state, StepOutputs* outputs) {
+  trainwright::FinishStep(*sum_of_squares, step, labels, max_norm, scaled, state, outputs);
+}
+
+}  // namespace
+
+int64_t SumOfSquaresBlocks(int64_t size) {
+  return (size + kBlockElements - 1) / kBlockElements;
+}
+
+cudaError_t SumOfSquares(const float* values, int64_t size, double* partial, double* out,
+                         cudaStream_t stream) {
+  const int64_t blocks = SumOfSquaresBlocks(size);
+  if (blocks > 0)
+    SquaresKernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(values, size, partial);
+  AddUpKernel<<<1, kThreads, 0, stream>>>(partial, blocks, out);
+  return cudaGetLastError();
+}
+
+cudaError_t FinishStep(const double* sum_of_squares, double step, double labels, double max_norm, bool scaled,
+                       double* state, float* outputs, cudaStream_t stream) {
+  FinishStepKernel<<<1, 1, 0, stream>>>(sum_of_squares, step, labels, max_norm, scaled,
+                                        reinterpret_cast<StepState*>(state),
+                                        reinterpret_cast<StepOutputs*>(outputs));
+  return cudaGetLastError();
+}
+
+}  // namespace trainwright::cuda

@@ -1,0 +1,656 @@
+#include "lib/packing/foreign_documents.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/signals.h"
+#include "lib/formats/bad_input.h"
+#include "lib/formats/id_array.h"
+#include "lib/formats/torch_file.h"
+#include "lib/formats/zip_archive.h"
+#include "lib/io/byte_source.h"
+#include "lib/tok/tokenizer.h"
+
+namespace trainwright {
+
+// The ids of one file, row by row; a row is a document, or several with the end-of-text id between them.
+class ForeignDocuments::Rows {
+ public:
+  virtual ~Rows() = default;
+  /// Some of the ids of a row, which may be none.
+  /// \returns false at the end
+  [[nodiscard]] virtual bool Next(std::vector<uint32_t>* run, bool* row_ends) = 0;
+};
+
+namespace {
+
+using Rows = ForeignDocuments::Rows;
+
+constexpr size_t kRunIds = 1 << 16;
+constexpr uint32_t kLlmCMagic16 = 20240520, kLlmCMagic32 = 20240801;
+constexpr size_t kLlmCHeaderBytes = 1024;
+constexpr char kMegatronMagic[] = "MMIDIDX";  // and two zeros
+constexpr size_t kMegatronHeaderBytes = 34;
+constexpr uint32_t kGpt2Vocabulary = 50257, kGpt2EndOfText = 50256;
+constexpr uint32_t kLlama3Vocabulary = 128256, kLlama3BeginOfText = 128000;
+
+// One row of `count` integers.
+class FlatRow final : public Rows {
+ public:
+  FlatRow(std::unique_ptr<ByteSource> source, IntegerType type, uint64_t count)
+      : reader_(std::move(source)), type_(type), left_(count) {}
+  bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
+    if (left_ == 0) return false;
+    const size_t count = static_cast<size_t>(std::min<uint64_t>(left_, kRunIds));
+    ReadIds(type_, count, &reader_, run);
+    left_ -= count;
+    *row_ends = left_ == 0;
+    return true;
+  }
+
+ private:
+  BufferedReader reader_;
+  const IntegerType type_;
+  uint64_t left_;
+};
+
+// What tells the ids of a padded row from its padding.
+struct Padding {
+  std::unique_ptr<BufferedReader> lengths, mask;  // at most one
+  IntegerType type;
+};
+
+class MatrixRows final : public Rows {
+ public:
+  MatrixRows(std::unique_ptr<BufferedReader> ids, IntegerType type, uint64_t rows, uint64_t columns,
+             Padding padding)
+      : ids_(std::move(ids)), type_(type), rows_(rows), columns_(columns), padding_(std::move(padding)) {}
+
+  bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
+    if (row_ == rows_) return false;
+    if (column_ == 0 && padding_.lengths) {
+      ReadIds(padding_.type, 1, padding_.lengths.get(), &scratch_);
+      length_ = scratch_[0];
+      if (length_ > columns_) {
+        throw Error(ErrorCode::kBadInput, padding_.lengths->name(),
+                    "says that row " + std::to_string(row_) + " has " + std::to_string(length_) +
+                        " ids, and rows have " + std::to_string(columns_));
+      }
+    }
+    const size_t count = static_cast<size_t>(std::min<uint64_t>(columns_ - column_, kRunIds));
+    ReadIds(type_, count, ids_.get(), run);
+    if (padding_.lengths) run->resize(std::min<uint64_t>(count, length_ - std::min(length_, column_)));
+    if (padding_.mask) {
+      ReadIds(padding_.type, count, padding_.mask.get(), &scratch_);
+      size_t kept = 0;
+      for (size_t i = 0; i < count; ++i) {
+        if (scratch_[i] != 0) (*run)[kept++] = (*run)[i];
+      }
+      run->resize(kept);
+    }
+    column_ += count;
+    *row_ends = column_ == columns_;
+    if (*row_ends) {
+      column_ = 0;
+      ++row_;
+    }
+    return true;
+  }
+
+ private:
+  std::unique_ptr<BufferedReader> ids_;
+  const IntegerType type_;
+  const uint64_t rows_, columns_;
+  Padding padding_;
+  uint64_t row_ = 0, column_ = 0, length_ = 0;
+  std::vector<uint32_t> scratch_;
+};
+
+std::unique_ptr<Rows> RowsOfArray(std::unique_ptr<BufferedReader> ids, const NpyHeader& header,
+                                  Padding padding) {
+  const std::vector<uint64_t>& shape = header.shape;
+  if (header.is_truth) throw Error(ErrorCode::kBadInput, ids->name(), "holds truth values, which are no ids");
+  if (shape.empty() || shape.size() > 2) {
+    throw Error(ErrorCode::kBadInput, ids->name(),
+                "has " + std::to_string(shape.size()) + " dimensions; ids have one, or two: rows of ids");
+  }
+  const uint64_t rows = shape.size() == 1 ? 1 : shape[0];
+  const uint64_t columns = shape.back();
+  return std::make_unique<MatrixRows>(std::move(ids), header.type, columns == 0 ? 0 : rows, columns,
+                                      std::move(padding));
+}
+
+class LlmCRows final : public Rows {
+ public:
+  explicit LlmCRows(const std::string& path) : file_(path) {
+    const ByteSpan bytes = file_.bytes();
+    if (bytes.size() < kLlmCHeaderBytes) throw CutShortAt(bytes.size(), path, "llm.c file");
+    ByteParser parser(bytes);
+    const auto magic = parser.Read<uint32_t>();
+    const auto version = parser.Read<uint32_t>();
+    const auto count = parser.Read<uint32_t>();
+    wide_ = magic == kLlmCMagic32;
+    if (!wide_ && magic != kLlmCMagic16)
+      throw BadInputAt(0, path, "is no llm.c file: its magic number is another");
+    if (version != (wide_ ? 7u : 1u)) {
+      throw BadInputAt(4, path,
+                       "is an llm.c file of version " + std::to_string(version) +
+                           "; this program reads 1 (16-bit ids) and 7 (32-bit ids)");
+    }
+    const uint64_t expected = kLlmCHeaderBytes + uint64_t{count} * (wide_ ? 4 : 2);
+    if (bytes.size() != expected) {
+      throw BadInputAt(8, path,
+                       "is corrupt or cut: its header promises " + std::to_string(expected) +
+                           " bytes, and it has " + std::to_string(bytes.size()));
+    }
+    rows_ = std::make_unique<FlatRow>(MemorySource(bytes.subspan(kLlmCHeaderBytes), path),
+                                      IntegerType{wide_ ? 4 : 2, false}, count);
+  }
+  bool wide() const { return wide_; }
+  bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
+
+ private:
+  MappedFile file_;
+  bool wide_ = false;
+  std::unique_ptr<Rows> rows_;
+};
+
+class NanoGptRows final : public Rows {
+ public:
+  explicit NanoGptRows(const std::string& path) : file_(path) {
+    const uint64_t size = file_.bytes().size();
+    if (size % 2 != 0) throw CutShortAt(size, path, "file of 16-bit ids");
+    rows_ = std::make_unique<FlatRow>(MemorySource(file_.bytes(), path), IntegerType{2, false}, size / 2);
+  }
+  bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
+
+ private:
+  MappedFile file_;
+  std::unique_ptr<Rows> rows_;
+};
+
+// A path with another ending.
+std::string WithEnding(const std::string& path, const std::string& ending) {
+  return path.substr(0, path.size() - 4) + ending;
+}
+
+class MegatronRows final : public Rows {
+ public:
+  explicit MegatronRows(const std::string& path)
+      : index_file_(WithEnding(path, ".idx")), ids_file_(WithEnding(path, ".bin")) {
+    const ByteSpan index = index_file_.bytes();
+    if (index.size() < kMegatronHeaderBytes)
+      throw CutShortAt(index.size(), index_file_.path(), "Megatron index");
+    ByteParser parser(index);
+    const ByteSpan magic = parser.ReadBytes(9);
+    const auto version = parser.Read<uint64_t>();
+    const auto type = parser.Read<uint8_t>();
+    sequences_ = parser.Read<uint64_t>();
+    const auto boundaries = parser.Read<uint64_t>();
+    if (AsText(magic) != std::string(kMegatronMagic) + std::string(2, '\0') || version != 1) {
+      throw Refuse(0, "is no Megatron index of version 1");
+    }
+    switch (type) {
+      case 1:
+        type_ = {1, false};
+        break;
+      case 2:
+        type_ = {1, true};
+        break;
+      case 3:
+        type_ = {2, true};
+        break;
+      case 4:
+        type_ = {4, true};
+        break;
+      case 5:
+        type_ = {8, true};
+        break;
+      case 8:
+        type_ = {2, false};
+        break;
+      default:
+        throw Refuse(17, "has elements of type " + std::to_string(type) + ", which is none of integers");
+    }
+    const uint64_t left = index.size() - kMegatronHeaderBytes;
+    if (boundaries == 0 || sequences_ > left / 12 || boundaries > (left - sequences_ * 12) / 8) {
+      throw Refuse(18, "is corrupt or cut: " + std::to_string(sequences_) + " sequences and " +
+                           std::to_string(boundaries) + " boundaries do not fit into it");
+    }
+    documents_ = boundaries - 1;
+    lengths_ = index.subspan(kMegatronHeaderBytes, sequences_ * 4);
+    offsets_ = index.subspan(kMegatronHeaderBytes + sequences_ * 4, sequences_ * 8);
+    boundaries_ = index.subspan(kMegatronHeaderBytes + sequences_ * 12, boundaries * 8);
+    if (At<uint64_t>(boundaries_, 0) != 0 || At<uint64_t>(boundaries_, documents_) != sequences_) {
+      throw Refuse(kMegatronHeaderBytes + sequences_ * 12,
+                   "is corrupt: its documents do not cover its sequences");
+    }
+  }
+
+  bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
+    if (document_ == documents_) return false;
+    const auto begin = At<uint64_t>(boundaries_, document_), end = At<uint64_t>(boundaries_, document_ + 1);
+    if (begin > end || end > sequences_)
+      throw Refuse(0, "is corrupt: document " + std::to_string(document_) + " ends before it begins");
+    run->clear();
+    if (!reader_ && sequence_ < end) OpenSequence();
+    if (reader_) {
+      const size_t count = static_cast<size_t>(std::min<uint64_t>(left_, kRunIds));
+      ReadIds(type_, count, reader_.get(), run);
+      left_ -= count;
+      if (left_ == 0) {
+        reader_.reset();
+        ++sequence_;
+      }
+    }
+    *row_ends = !reader_ && sequence_ == end;
+    if (*row_ends) ++document_;
+    return true;
+  }
+
+ private:
+  template <typename Integer>
+  static Integer At(ByteSpan array, uint64_t i) {
+    Integer value;
+    std::memcpy(&value, array.data() + i * sizeof(Integer), sizeof(Integer));
+    return value;
+  }
+  Error Refuse(uint64_t offset, const std::string& why) const {
+    return BadInputAt(offset, index_file_.path(), why);
+  }
+
+  void OpenSequence() {
+    const auto length = At<int32_t>(lengths_, sequence_);
+    const auto offset = At<uint64_t>(offsets_, sequence_);
+    const ByteSpan ids = ids_file_.bytes();
+    const uint64_t bytes =
+        length < 0 ? UINT64_MAX : static_cast<uint64_t>(length) * static_cast<uint64_t>(type_.bytes);
+    if (offset > ids.size() || bytes > ids.size() - offset) {
+      throw Refuse(kMegatronHeaderBytes + sequences_ * 4 + sequence_ * 8,
+                   "is corrupt, or its .bin is cut: sequence " + std::to_string(sequence_) +
+                       " ends behind byte " + std::to_string(ids.size()) + ", where " + ids_file_.path() +
+                       " ends");
+    }
+    reader_ = std::make_unique<BufferedReader>(MemorySource(ids.subspan(offset, bytes), ids_file_.path()));
+    left_ = static_cast<uint64_t>(length);
+  }
+
+  MappedFile index_file_, ids_file_;
+  IntegerType type_;
+  uint64_t sequences_ = 0, documents_ = 0;
+  ByteSpan lengths_, offsets_, boundaries_;
+  uint64_t document_ = 0, sequence_ = 0, left_ = 0;
+  std::unique_ptr<BufferedReader> reader_;
+};
+
+constexpr const char* kIdNames[] = {"input_ids", "tokens", "ids"};
+constexpr const char* kLengthNames[] = {"sequence_lengths", "lengths"};
+constexpr char kMaskName[] = "attention_mask";
+
+template <typename Names>
+std::string Listed(const Names& names) {
+  std::string list;
+  for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+  return list.empty() ? "nothing" : list;
+}
+
+class NpzRows final : public Rows {
+ public:
+  explicit NpzRows(const std::string& path) : file_(path), archive_(file_.bytes(), path) {
+    const ZipEntry* ids = nullptr;
+    for (const char* name : kIdNames) ids = ids != nullptr ? ids : archive_.Find(std::string(name) + ".npy");
+    if (ids == nullptr && archive_.entries().size() == 1) ids = &archive_.entries()[0];
+    if (ids == nullptr) {
+      std::vector<std::string> names;
+      for (const ZipEntry& entry : archive_.entries()) names.push_back(entry.name);
+      throw Error(ErrorCode::kBadInput, path, "holds no array of ids: it has " + Listed(names), "",
+                  "name it input_ids, tokens or ids");
+    }
+    auto reader = std::make_unique<BufferedReader>(archive_.Open(*ids));
+    const NpyHeader header = ReadNpyHeader(reader.get());
+    Padding padding;
+    if (header.shape.size() == 2) {
+      for (const char* name : kLengthNames) {
+        if (!padding.lengths) padding.lengths = OpenArray(name, {header.shape[0]}, &padding.type);
+      }
+    }
+    if (!padding.lengths) padding.mask = OpenArray(kMaskName, header.shape, &padding.type);
+    rows_ = RowsOfArray(std::move(reader), header, std::move(padding));
+  }
+  bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
+
+ private:
+  std::unique_ptr<BufferedReader> OpenArray(const std::string& name, const std::vector<uint64_t>& shape,
+                                            IntegerType* type) {
+    const ZipEntry* entry = archive_.Find(name + ".npy");
+    if (entry == nullptr) return nullptr;
+    auto reader = std::make_unique<BufferedReader>(archive_.Open(*entry));
+    const NpyHeader header = ReadNpyHeader(reader.get());
+    if (header.shape != shape)
+      throw Error(ErrorCode::kBadInput, reader->name(), "has another shape than the ids");
+    *type = header.type;
+    return reader;
+  }
+
+  MappedFile file_;
+  ZipArchive archive_;
+  std::unique_ptr<Rows> rows_;
+};
+
+// Ids that a pickle holds one by one.
+class ListedIds final : public Rows {
+ public:
+  /// \param mask of as many numbers, 0 for padding; or nullptr
+  ListedIds(const TorchValue* list, const TorchValue* mask, std::string name)
+      : list_(list), mask_(mask), name_(std::move(name)) {
+    if (mask_ == nullptr) return;
+    if (mask_->kind != TorchValue::Kind::kList || mask_->items.size() != list_->items.size()) {
+      throw Error(ErrorCode::kBadInput, name_,
+                  "has a mask that is no list of as many numbers as there are ids");
+    }
+  }
+  bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
+    if (done_) return false;
+    run->clear();
+    for (size_t i = 0; i < list_->items.size(); ++i) {
+      const uint32_t id = NumberOf(list_->items[i]);
+      if (mask_ == nullptr || NumberOf(mask_->items[i]) != 0) run->push_back(id);
+    }
+    *row_ends = done_ = true;
+    return true;
+  }
+
+ private:
+  uint32_t NumberOf(const TorchValue* item) const {
+    if (item->kind != TorchValue::Kind::kInteger || item->integer < 0 || item->integer >= kNoId) {
+      throw Error(ErrorCode::kBadInput, name_, "holds a list of ids with something else in it");
+    }
+    return static_cast<uint32_t>(item->integer);
+  }
+
+  const TorchValue *list_, *mask_;
+  const std::string name_;
+  bool done_ = false;
+};
+
+class TorchRows final : public Rows {
+ public:
+  explicit TorchRows(const std::string& path)
+      : file_(path), archive_(file_.bytes(), path), tree_(ReadTorchFile(archive_)) {
+    const TorchValue* root = tree_.root;
+    const bool list_of_parts = root->kind == TorchValue::Kind::kList && !root->items.empty() &&
+                               root->items[0]->kind != TorchValue::Kind::kInteger;
+    if (list_of_parts) {
+      parts_ = root->items;
+    } else {
+      parts_ = {root};
+    }
+  }
+  bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
+    while (true) {
+      if (rows_ && rows_->Next(run, row_ends)) return true;
+      if (part_ == parts_.size()) return false;
+      rows_ = RowsOf(*parts_[part_++]);
+    }
+  }
+
+ private:
+  using Kind = TorchValue::Kind;
+
+  std::unique_ptr<Rows> RowsOf(const TorchValue& value) const {
+    if (value.kind == Kind::kTensor) return RowsOfTensor(value, {});
+    if (value.kind == Kind::kList && (value.items.empty() || value.items[0]->kind == Kind::kInteger)) {
+      return std::make_unique<ListedIds>(&value, nullptr, archive_.name());
+    }
+    if (value.kind == Kind::kList) {
+      throw Error(ErrorCode::kBadInput, archive_.name(),
+                  "nests lists of ids too deep: a list of tensors is read");
+    }
+    if (value.kind != Kind::kDictionary) {
+      throw Error(ErrorCode::kBadInput, archive_.name(),
+                  "holds neither tensors nor lists or dictionaries of them");
+    }
+    const TorchValue* ids = nullptr;
+    for (const char* name : kIdNames) ids = ids != nullptr ? ids : value.Find(name);
+    if (ids == nullptr) {
+      throw Error(ErrorCode::kBadInput, archive_.name(),
+                  "holds no ids: its dictionary has " + Listed(value.keys), "",
+                  "name them input_ids, tokens or ids");
+    }
+    if (ids->kind != Kind::kTensor) {
+      if (ids->kind == Kind::kDictionary)
+        throw Error(ErrorCode::kBadInput, archive_.name(), "nests dictionaries");
+      if (ids->kind == Kind::kList)
+        return std::make_unique<ListedIds>(ids, value.Find(kMaskName), archive_.name());
+      return RowsOf(*ids);
+    }
+    Padding padding;
+    if (ids->tensor->shape.size() == 2) {
+      for (const char* name : kLengthNames) {
+        if (!padding.lengths)
+          padding.lengths = OpenTensor(value.Find(name), {ids->tensor->shape[0]}, &padding.type);
+      }
+    }
+    if (!padding.lengths) padding.mask = OpenTensor(value.Find(kMaskName), ids->tensor->shape, &padding.type);
+    return RowsOfTensor(*ids, std::move(padding));
+  }
+
+  std::unique_ptr<BufferedReader> Open(const TorchTensor& tensor) const {
+    const ZipEntry* entry = archive_.Find(tensor.storage);
+    uint64_t bytes = static_cast<uint64_t>(tensor.type.bytes);
+    for (const uint64_t size : tensor.shape) bytes *= size;
+    if (entry->deflated)
+      throw BadInputAt(entry->offset, archive_.name(), "entry " + entry->name + " is compressed");
+    return std::make_unique<BufferedReader>(
+        MemorySource(file_.bytes().subspan(entry->offset + tensor.offset_bytes, bytes),
+                     archive_.name() + ", " + entry->name));
+  }
+  std::unique_ptr<BufferedReader> OpenTensor(const TorchValue* value, const std::vector<uint64_t>& shape,
+                                             IntegerType* type) const {
+    if (value == nullptr) return nullptr;
+    if (value->kind != Kind::kTensor) {
+      throw Error(ErrorCode::kBadInput, archive_.name(),
+                  "has a tensor of ids and lengths or a mask that are none");
+    }
+    if (value->tensor->shape != shape)
+      throw Error(ErrorCode::kBadInput, archive_.name(),
+                  "has lengths or a mask of another shape than the ids");
+    *type = value->tensor->type;
+    return Open(*value->tensor);
+  }
+  std::unique_ptr<Rows> RowsOfTensor(const TorchValue& value, Padding padding) const {
+    return RowsOfArray(Open(*value.tensor), {value.tensor->type, value.tensor->shape}, std::move(padding));
+  }
+
+  MappedFile file_;
+  ZipArchive archive_;
+  const TorchTree tree_;
+  std::vector<const TorchValue*> parts_;
+  size_t part_ = 0;
+  std::unique_ptr<Rows> rows_;
+};
+
+std::unique_ptr<Rows> OpenRows(const std::string& path, ForeignFormat format) {
+  switch (format) {
+    case ForeignFormat::kLlmC:
+      return std::make_unique<LlmCRows>(path);
+    case ForeignFormat::kNanoGpt:
+      return std::make_unique<NanoGptRows>(path);
+    case ForeignFormat::kMegatron:
+      return std::make_unique<MegatronRows>(path);
+    case ForeignFormat::kNpz:
+      return std::make_unique<NpzRows>(path);
+    case ForeignFormat::kTorch:
+      return std::make_unique<TorchRows>(path);
+    case ForeignFormat::kTokens:
+      break;
+  }
+  throw Error(ErrorCode::kInternal, path, "is no foreign file");
+}
+
+TokenizerIdentity UnknownTokenizer(uint32_t vocab_size) {
+  TokenizerIdentity tokenizer;
+  tokenizer.kind = "unknown";
+  tokenizer.sha256 = Sha256Of(AsBytes("unknown tokenizer of " + std::to_string(vocab_size) + " ids"));
+  tokenizer.vocab_size = vocab_size;
+  return tokenizer;
+}
+
+const char* NameOfFormat(ForeignFormat format) {
+  constexpr const char* kNames[] = {"tokens", "llmc", "nanogpt", "megatron", "npz", "pt"};
+  return kNames[static_cast<int>(format)];
+}
+
+}  // namespace
+
+ForeignFormat FormatOf(const std::string& path, const ImportOptions& options) {
+  if (options.format) {
+    if (*options.format != ForeignFormat::kTokens &&
+        (path == "-" || !std::filesystem::is_regular_file(path))) {
+      throw Error(ErrorCode::kUsage, path == "-" ? "standard input" : path,
+                  std::string("is no file, and --from ") + NameOfFormat(*options.format) + " reads files");
+    }
+    if (*options.format == ForeignFormat::kMegatron && !path.ends_with(".idx") && !path.ends_with(".bin")) {
+      throw Error(ErrorCode::kUsage, path, "is neither the .idx nor the .bin of Megatron");
+    }
+    return *options.format;
+  }
+  if (path == "-" || !std::filesystem::is_regular_file(path)) return ForeignFormat::kTokens;
+  BufferedReader reader(OpenSource(path));
+  const ByteSpan head = reader.Peek(9);
+  const uint32_t magic = head.size() < 4 ? 0 : ByteParser(head).Read<uint32_t>();
+  if (magic == kLlmCMagic16 || magic == kLlmCMagic32) return ForeignFormat::kLlmC;
+  if (AsText(head).starts_with(kMegatronMagic) && path.ends_with(".idx")) return ForeignFormat::kMegatron;
+  if (magic == 0x04034B50) {
+    const MappedFile file(path);
+    const ZipArchive archive(file.bytes(), path);
+    for (const ZipEntry& entry : archive.entries()) {
+      if (entry.name.ends_with("/data.pkl")) return ForeignFormat::kTorch;
+    }
+    return ForeignFormat::kNpz;
+  }
+  if (path.ends_with(".bin") && std::filesystem::is_regular_file(WithEnding(path, ".idx"))) {
+    BufferedReader index(OpenSource(WithEnding(path, ".idx")));
+    if (AsText(index.Peek(7)) == kMegatronMagic) return ForeignFormat::kMegatron;
+  }
+  return ForeignFormat::kTokens;
+}
+
+void RefuseImportOptions(const ImportOptions& options) {
+  const char* flag = !options.tokenizer.empty() ? "--tokenizer"
+                     : options.vocab_size       ? "--vocab"
+                     : options.end_of_text      ? "--eot"
+                     : options.one_document     ? "--eot"
+                                                : nullptr;
+  if (flag == nullptr) return;
+  throw Error(ErrorCode::kUsage, flag, "is for files of other programs, and the input is a token stream", "",
+              "name the format of headerless files: --from nanogpt");
+}
+
+ForeignDocuments::ForeignDocuments(std::vector<std::string> paths, ForeignFormat format,
+                                   const ImportOptions& options)
+    : paths_(std::move(paths)), format_(format), end_of_text_(options.end_of_text) {
+  nlohmann::json shaping = {{"from", NameOfFormat(format)}};
+  bool wide = false;
+  std::set<std::string> pairs;  // of Megatron: an .idx and its .bin are one
+  for (const std::string& path : paths_) {
+    if (format == ForeignFormat::kMegatron && !pairs.insert(WithEnding(path, ".idx")).second) {
+      throw Error(ErrorCode::kUsage, path, "is named twice: an .idx and its .bin are one data set", "",
+                  "name either of them");
+    }
+    if (FormatOf(path, options) != format)
+      throw Error(ErrorCode::kUsage, path, "is in another format than " + paths_[0], "",
+                  "pack them one by one, with --append");
+    if (format == ForeignFormat::kLlmC) {
+      const bool is_wide = LlmCRows(path).wide();
+      if (&path != &paths_[0] && is_wide != wide)
+        throw Error(ErrorCode::kBadInput, path, "has ids of another width than " + paths_[0]);
+      wide = is_wide;
+    }
+  }
+  std::optional<uint32_t> vocab_size = options.vocab_size;
+  if (!options.tokenizer.empty()) {
+    header_.tokenizer = LoadTokenizer(options.tokenizer)->identity();
+    if (vocab_size && *vocab_size != header_.tokenizer.vocab_size) {
+      throw Error(ErrorCode::kUsage, "--vocab",
+                  "is not that of --tokenizer: " + std::to_string(header_.tokenizer.vocab_size));
+    }
+  } else {
+    if (format == ForeignFormat::kLlmC && !vocab_size)
+      vocab_size = wide ? kLlama3Vocabulary : kGpt2Vocabulary;
+    if (!vocab_size || *vocab_size == 0 || *vocab_size == kNoId) {
+      throw Error(ErrorCode::kUsage, "--vocab",
+                  "is needed: " + paths_[0] + " does not say how many ids its vocabulary has", "",
+                  "give --vocab N, or --tokenizer FILE");
+    }
+    header_.tokenizer = UnknownTokenizer(*vocab_size);
+  }
+  end_of_text_begins_ = format == ForeignFormat::kLlmC;
+  if (!end_of_text_ && !options.one_document) {
+    if (format == ForeignFormat::kLlmC) end_of_text_ = wide ? kLlama3BeginOfText : kGpt2EndOfText;
+    if (format == ForeignFormat::kNanoGpt) {
+      throw Error(ErrorCode::kUsage, "--eot", "is needed: the file does not say where documents end", "",
+                  "give the id behind each document, 50256 for GPT-2's tokenizer, or --eot none");
+    }
+  }
+  if (end_of_text_) {
+    shaping["eot"] = *end_of_text_;
+    if (*end_of_text_ >= header_.tokenizer.vocab_size) {
+      throw Error(ErrorCode::kUsage, "--eot",
+                  std::to_string(*end_of_text_) + " is outside the vocabulary of " +
+                      std::to_string(header_.tokenizer.vocab_size) + " ids");
+    }
+  }
+  header_.provenance_json = MakeProvenance("pack", shaping, {});
+  provenance_.push_back({.hash = "", .provenance_json = header_.provenance_json});
+}
+
+ForeignDocuments::~ForeignDocuments() = default;
+
+bool ForeignDocuments::NextRun() {
+  ThrowIfStopped();
+  while (true) {
+    if (rows_ && rows_->Next(&run_, &row_ends_)) break;
+    if (next_path_ == paths_.size()) return false;
+    rows_ = OpenRows(paths_[next_path_++], format_);
+  }
+  used_ = 0;
+  const uint32_t vocab_size = header_.tokenizer.vocab_size;
+  const auto outside = std::find_if(run_.begin(), run_.end(), [&](uint32_t id) { return id >= vocab_size; });
+  if (outside != run_.end()) {
+    throw Error(
+        ErrorCode::kBadInput, paths_[next_path_ - 1],
+        "holds id " + std::to_string(*outside) + ", and the vocabulary has " + std::to_string(vocab_size), "",
+        "it was made with another tokenizer: see --vocab and --tokenizer");
+  }
+  return true;
+}
+
+bool ForeignDocuments::Next(DocumentPiece* piece) {
+  // A run that is used up and ends its row has ended its document, too.
+  while (used_ == run_.size() && !(in_document_ && row_ends_)) {
+    if (!NextRun()) return false;
+  }
+  const std::span<const uint32_t> left = std::span<const uint32_t>(run_).subspan(used_);
+  size_t count = left.size();
+  bool ends = row_ends_;
+  if (end_of_text_) {
+    // Where it begins documents, the one that a document begins with does not end it.
+    const size_t from = end_of_text_begins_ && !in_document_ ? 1 : 0;
+    const auto mark = std::find(left.begin() + static_cast<ptrdiff_t>(std::min(from, left.size())),
+                                left.end(), *end_of_text_);
+    if (mark != left.end()) {
+      count = static_cast<size_t>(mark - left.begin()) + (end_of_text_begins_ ? 0 : 1);
+      ends = true;
+    }
+  }
+  *piece = {.tokens = left.first(count), .begins = !in_document_, .ends = ends, .source_bytes = 0};
+  used_ += count;
+  in_document_ = !ends;
+  return true;
+}
+
+}  // namespace trainwright

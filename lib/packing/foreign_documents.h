@@ -1,0 +1,73 @@
+/// Token ids in the files of other programs, as documents to pack.
+///
+///   kLlmC      llm.c .bin: 256 x i32 header (magic 20240520: u16 ids; 20240801: u32 ids), then the ids
+///   kNanoGpt   nanoGPT .bin: u16 ids and nothing else
+///   kMegatron  Megatron-LM .bin and .idx: an index of sequences and documents beside the bare ids
+///   kNpz       NumPy .npz: an array of ids, with sequence_lengths or attention_mask where rows are padded
+///   kTorch     what torch.save wrote of tensors, lists and dictionaries of them; never run as a pickle
+/// All are untrusted: what does not fit together is refused.
+/// \source karpathy/llm.c llmc/dataloader.h and dev/data/data_common.py; karpathy/nanoGPT data/*/prepare.py;
+/// NVIDIA/Megatron-LM megatron/core/datasets/indexed_dataset.py
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/packing/token_documents.h"
+
+namespace trainwright {
+
+enum class ForeignFormat { kTokens, kLlmC, kNanoGpt, kMegatron, kNpz, kTorch };
+
+struct ImportOptions {
+  std::optional<ForeignFormat> format;  ///< nullopt: what the first input looks like
+  std::string tokenizer;                ///< as in LoadTokenizer; empty: not known
+  std::optional<uint32_t> vocab_size;   ///< where neither tokenizer nor format tells it
+  /// The id between documents: behind each in nanoGPT's files, before each in llm.c's.
+  std::optional<uint32_t> end_of_text;
+  bool one_document = false;  ///< nothing stands between documents: a file, or row, is one
+};
+
+/// What `path` holds; kTokens when it is none of the others, or no file (a pipe).
+/// \throws Error{kIo}
+ForeignFormat FormatOf(const std::string& path, const ImportOptions& options);
+
+/// Token streams say all this themselves.
+/// \throws Error{kUsage} when something is set
+void RefuseImportOptions(const ImportOptions& options);
+
+/// Memory: constant but for the structure of .pt files (ReadTorchFile). Files are mapped: they must not be
+/// cut while this reads.
+class ForeignDocuments final : public TokenDocuments {
+ public:
+  /// \throws Error{kUsage} when something is missing or contradicts itself, Error{kBadInput, kIo}
+  ForeignDocuments(std::vector<std::string> paths, ForeignFormat format, const ImportOptions& options);
+  ~ForeignDocuments() override;
+  const TokenStreamHeader& header() const override { return header_; }
+  const std::vector<ProvenanceInput>& provenance() const override { return provenance_; }
+  /// \throws Error{kBadInput} also on an id outside the vocabulary
+  [[nodiscard]] bool Next(DocumentPiece* piece) override;
+
+  class Rows;
+
+ private:
+  bool NextRun();
+
+  const std::vector<std::string> paths_;
+  const ForeignFormat format_;
+  std::optional<uint32_t> end_of_text_;
+  bool end_of_text_begins_ = false;
+  TokenStreamHeader header_;
+  std::vector<ProvenanceInput> provenance_;
+  size_t next_path_ = 0;
+  std::unique_ptr<Rows> rows_;  // of the file at hand
+  std::vector<uint32_t> run_;   // ids of one row
+  bool row_ends_ = true;        // behind run_
+  size_t used_ = 0;             // of run_
+  bool in_document_ = false;
+};
+
+}  // namespace trainwright

@@ -1,0 +1,48 @@
+#include "lib/run/checkpoint_metadata.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "lib/base/checksum.h"
+#include "lib/base/error.h"
+#include "lib/io/byte_source.h"
+
+namespace trainwright {
+
+bool VerifyCheckpointFiles(const std::string& folder) {
+  const std::string path = folder + "/" + kCheckpointMetadataFile;
+  if (!std::filesystem::exists(path)) return false;
+  const std::vector<uint8_t> text = ReadWholeFile(path, uint64_t{64} << 20);
+  const auto metadata = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!metadata.is_object() || !metadata.contains("files") || !metadata["files"].is_object()) {
+    throw Error(ErrorCode::kBadInput, path, "lists no files");
+  }
+  for (const auto& [name, entry] : metadata["files"].items()) {
+    const bool usable = name.find('/') == std::string::npos && entry.is_object() &&
+                        entry.contains("sha256") && entry["sha256"].is_string();
+    if (!usable) throw Error(ErrorCode::kBadInput, path, "the entry of file '" + name + "' is malformed");
+    const std::string file_path = folder + "/" + name;
+    if (!std::filesystem::exists(file_path)) {
+      throw Error(ErrorCode::kBadInput, file_path, "is missing, though metadata.json lists it");
+    }
+    const MappedFile file(file_path);
+    if (HexEncode(Sha256Of(file.bytes())) != entry["sha256"].get<std::string>()) {
+      throw Error(ErrorCode::kBadInput, file_path, "does not match its sha256 in metadata.json");
+    }
+  }
+  return true;
+}
+
+nlohmann::ordered_json ReadCheckpointProvenance(const std::string& folder, const std::string& field) {
+  const std::string path = folder + "/" + kCheckpointMetadataFile;
+  if (!std::filesystem::exists(path)) return nullptr;
+  const std::vector<uint8_t> text = ReadWholeFile(path, uint64_t{64} << 20);
+  const auto metadata = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto at = [](const nlohmann::ordered_json& object, const std::string& key) {
+    return object.is_object() && object.contains(key) ? object[key] : nlohmann::ordered_json();
+  };
+  return at(at(metadata, "provenance"), field);
+}
+
+}  // namespace trainwright

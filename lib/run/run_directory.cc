@@ -1,0 +1,200 @@
+#include "lib/run/run_directory.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kStepPrefix[] = "step-";
+/// What a hidden folder ends with: one that makes way for another of its step, and one that goes for good.
+constexpr char kReplacedMark[] = ".replaced", kDeletedMark[] = ".deleted";
+
+std::string StepName(int64_t step) {
+  char name[32];
+  std::snprintf(name, sizeof(name), "%s%08lld", kStepPrefix, static_cast<long long>(step));
+  return name;
+}
+
+/// The step of "step-00000100"; nullopt for other names.
+std::optional<int64_t> StepOf(const std::string& name) {
+  const size_t prefix = sizeof(kStepPrefix) - 1;
+  if (name.compare(0, prefix, kStepPrefix) != 0 || name.size() < prefix + 8 || name.size() > prefix + 18)
+    return {};
+  if (name.find_first_not_of("0123456789", prefix) != std::string::npos) return {};
+  return std::stoll(name.substr(prefix));
+}
+
+/// Creates a folder and its parents.
+/// \throws Error{kIo}
+void MakeFolders(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) throw SystemError(path, "create the folder", error.value(), "choose another place with --out");
+}
+
+void RemoveTree(const fs::path& path) {
+  std::error_code error;
+  fs::remove_all(path, error);
+  if (error) throw SystemError(path.string(), "delete", error.value());
+}
+
+void Rename(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) != 0) throw SystemError(to, "rename of " + from, errno);
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
+  while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
+  MakeFolders(checkpoints_path());
+  lock_ = std::make_unique<FolderLock>(path_);
+  RemoveStaleTemporaries(path_);
+  // The lock says that nobody else writes here, so every hidden folder is a dead process's.
+  std::vector<std::string> hidden;
+  for (const auto& entry : fs::directory_iterator(checkpoints_path())) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(std::string(".") + kStepPrefix)) hidden.push_back(name);
+  }
+  for (const std::string& name : hidden) {
+    const std::string path = checkpoints_path() + "/" + name;
+    const std::string replaced_path =
+        checkpoints_path() + "/" + name.substr(1, name.size() - 1 - (sizeof(kReplacedMark) - 1));
+    if (name.ends_with(kReplacedMark) && !fs::exists(replaced_path)) {
+      Rename(path, replaced_path);  // its successor did not arrive
+    } else {
+      RemoveTree(path);
+    }
+  }
+}
+
+RunDirectory RunDirectory::CreateNumbered(const std::string& parent, const std::string& stem) {
+  MakeFolders(parent);
+  for (int number = 1;; ++number) {
+    char suffix[16];
+    std::snprintf(suffix, sizeof(suffix), "-%03d", number);
+    const std::string path = parent + "/" + stem + suffix;
+    if (mkdir(path.c_str(), 0777) == 0) return RunDirectory(path);
+    if (errno != EEXIST)
+      throw SystemError(path, "create the folder", errno, "choose another place with --out");
+  }
+}
+
+std::optional<std::string> RunDirectory::Newest(const std::string& parent) {
+  std::optional<std::string> newest;
+  fs::file_time_type newest_time;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(parent, ignored)) {
+    const auto time = fs::last_write_time(entry.path() / "metrics.jsonl", ignored);
+    if (ignored) continue;
+    if (!newest || time > newest_time || (time == newest_time && entry.path().string() > *newest)) {
+      newest = entry.path().string();
+      newest_time = time;
+    }
+  }
+  return newest;
+}
+
+std::string RunDirectory::CheckpointPath(int64_t step) const {
+  return checkpoints_path() + "/" + StepName(step);
+}
+
+std::vector<int64_t> RunDirectory::CheckpointSteps() const {
+  std::vector<int64_t> steps;
+  for (const auto& entry : fs::directory_iterator(checkpoints_path())) {
+    if (const auto step = StepOf(entry.path().filename().string())) steps.push_back(*step);
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::string RunDirectory::BeginCheckpoint(int64_t step) {
+  AbandonCheckpoint();
+  const std::string folder = checkpoints_path() + "/." + StepName(step) + ".tmp-" + std::to_string(getpid());
+  if (mkdir(folder.c_str(), 0777) != 0) throw SystemError(folder, "create the folder", errno);
+  begun_ = folder;
+  return folder;
+}
+
+void RunDirectory::CommitCheckpoint(int64_t step) {
+  SyncFolder(begun_);
+  const std::string final_path = CheckpointPath(step);
+  const std::string replaced = checkpoints_path() + "/." + StepName(step) + kReplacedMark;
+  struct stat status;
+  const bool exists = lstat(final_path.c_str(), &status) == 0;
+  if (exists) Rename(final_path, replaced);
+  try {
+    Rename(begun_, final_path);
+  } catch (const Error&) {
+    if (exists) Rename(replaced, final_path);
+    throw;
+  }
+  begun_.clear();
+  try {
+    SyncFolder(checkpoints_path());
+    Point("latest", step);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kIo, final_path,
+                "is in place but may not survive a power loss: " + error.object() + ": " + error.problem());
+  }
+  if (exists) RemoveTree(replaced);
+}
+
+void RunDirectory::AbandonCheckpoint() noexcept {
+  if (begun_.empty()) return;
+  std::error_code ignored;
+  fs::remove_all(begun_, ignored);
+  begun_.clear();
+}
+
+void RunDirectory::RotateCheckpoints(int64_t keep, int64_t newest_step, const std::set<int64_t>& spared) {
+  if (keep <= 0) return;
+  std::vector<int64_t> steps = CheckpointSteps();
+  std::erase_if(steps, [&](int64_t step) { return step > newest_step; });
+  for (int64_t i = 0; i + keep < static_cast<int64_t>(steps.size()); ++i) {
+    const int64_t step = steps[static_cast<size_t>(i)];
+    if (!spared.contains(step)) DeleteCheckpoint(step);
+  }
+}
+
+void RunDirectory::DeleteCheckpoint(int64_t step) {
+  // A folder loses its name before its files, so that no half-deleted checkpoint is ever seen.
+  const std::string doomed = checkpoints_path() + "/." + StepName(step) + kDeletedMark;
+  Rename(CheckpointPath(step), doomed);
+  RemoveTree(doomed);
+}
+
+void RunDirectory::PointBestAt(std::optional<int64_t> step) {
+  if (step) {
+    Point("best", *step);
+  } else if (unlink((path_ + "/best").c_str()) != 0 && errno != ENOENT) {
+    throw SystemError(path_ + "/best", "delete", errno);
+  }
+}
+
+void RunDirectory::Point(const std::string& link, int64_t step) {
+  const std::string temporary = path_ + "/." + link + ".tmp-" + std::to_string(getpid());
+  unlink(temporary.c_str());
+  if (symlink(("checkpoints/" + StepName(step)).c_str(), temporary.c_str()) != 0) {
+    throw SystemError(temporary, "create the link", errno);
+  }
+  try {
+    Rename(temporary, path_ + "/" + link);
+  } catch (const Error&) {
+    unlink(temporary.c_str());
+    throw;
+  }
+  SyncFolder(path_);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,214 @@
+#include "lib/run/run_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "lib/base/error.h"
+#include "lib/base/units.h"
+#include "lib/run/metrics_log.h"
+
+namespace trainwright {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr size_t kWideBuckets = 1000, kBuckets = 500;  // about one a px of the panel
+constexpr size_t kEvaluationBuckets = 400;
+constexpr size_t kMostMarkers = 200;
+constexpr uint64_t kFewSteps = 20;        // too few to smooth
+constexpr double kSmoothingShare = 0.02;  // of the whole curve
+constexpr double kLeastSmoothing = 5;
+constexpr double kMostSteps = 0x1p53, kMostTokens = 0x1p53;  // whole numbers up to here are exact
+
+/// A record's number; NaN where it is missing or null.
+double Number(const ordered_json& record, const char* name) {
+  const auto field = record.is_null() ? record.end() : record.find(name);
+  return field != record.end() && field->is_number() ? field->get<double>() : NAN;
+}
+
+/// A record's object; an empty one where it is missing.
+ordered_json ObjectOf(const ordered_json& record, const char* name) {
+  const auto field = record.find(name);
+  return field != record.end() && field->is_object() ? *field : ordered_json::object();
+}
+
+std::string TextOf(const ordered_json& record, const char* name) {
+  const auto field = record.find(name);
+  return field != record.end() && field->is_string() ? field->get<std::string>() : "";
+}
+
+std::string Whole(double value) {
+  std::string digits = FormatFixed(value, 0);
+  for (size_t end = digits.size(); end > 3; end -= 3) digits.insert(end - 3, ",");
+  return digits;
+}
+
+/// The series as measured, pale behind its smooth course; alone where it is short.
+std::vector<PlotSeries> Smooth(const BoundedSeries& series, const std::string& name) {
+  std::vector<PlotPoint> points = series.Points();
+  if (series.count() < kFewSteps) return {{name, SeriesStyle::kLine, std::move(points)}};
+  const double buckets = static_cast<double>(series.buckets());
+  return {{"", SeriesStyle::kFaint, std::move(points)},
+          {name, SeriesStyle::kLine, series.Smoothed(std::max(kLeastSmoothing, kSmoothingShare * buckets))}};
+}
+
+}  // namespace
+
+RunReport::RunReport()
+    : loss_(kWideBuckets),
+      evaluation_loss_(kEvaluationBuckets),
+      learning_rate_(kBuckets),
+      tokens_per_s_(kBuckets),
+      resident_(kBuckets),
+      peak_(kBuckets),
+      wait_percent_(kBuckets),
+      cpu_cores_(kBuckets) {}
+
+void RunReport::Mark(MarkerKind kind, double step, const std::string& text) {
+  if (markers_.size() == kMostMarkers) {
+    // Every other note or warning goes; what ended a run stays.
+    std::vector<PlotMarker> kept;
+    for (size_t i = 0; i < markers_.size(); ++i) {
+      if (i % 2 == 0 || markers_[i].kind == MarkerKind::kError) kept.push_back(std::move(markers_[i]));
+    }
+    markers_ = std::move(kept);
+  }
+  markers_.push_back({step, kind, "step " + Whole(step) + ": " + text});
+}
+
+void RunReport::Add(const ordered_json& record) {
+  const std::string type = TextOf(record, "type");
+  const double step = Number(record, "step"), time_s = Number(record, "time_unix_s");
+  if (!(step >= 0 && step <= kMostSteps)) return;
+  if (type == "run_begin") {
+    if (!begin_.is_null()) {
+      Mark(MarkerKind::kNote, step, "resumed");
+      earlier_s_ += last_time_s_ - begin_time_s_;
+    }
+    begin_ = record;
+    begin_time_s_ = time_s;
+    end_reason_.reset();
+  } else if (type == "step") {
+    logged_tokens_ += Number(record, "tokens");
+    logged_s_ += Number(record, "step_time_s");
+    if (const double mfu = Number(record, "mfu"); std::isfinite(mfu)) {
+      mfu_times_s_ += mfu * Number(record, "step_time_s");
+      mfu_s_ += Number(record, "step_time_s");
+    }
+    loss_.Add(step, Number(record, "loss_nats"));
+    learning_rate_.Add(step, Number(record, "lr"));
+    tokens_per_s_.Add(step, Number(record, "tokens_per_s"));
+    peak_.Add(step, Number(record, "max_memory_bytes") / 0x1p30);
+    resident_.Add(step, Number(record, "resident_bytes") / 0x1p30);
+    cpu_cores_.Add(step, Number(record, "cpu_cores"));
+    wait_percent_.Add(step, 100 * Number(record, "data_wait_s") / Number(record, "step_time_s"));
+  } else if (type == "eval") {
+    evaluation_loss_.Add(step, Number(record, "loss_nats"));
+    evaluation_ = record;
+  } else if (type == "warning") {
+    Mark(MarkerKind::kWarning, step, TextOf(record, "message"));
+  } else if (type == "run_end") {
+    end_reason_ = TextOf(record, "reason");
+    if (Number(record, "exit_status") != 0 && end_reason_ != "signal") {
+      Mark(MarkerKind::kError, step, *end_reason_);
+    }
+  }
+  step_ = std::max(step_, static_cast<int64_t>(step));
+  const double tokens_seen = Number(record, "tokens_seen");
+  if (tokens_seen >= 0 && tokens_seen <= kMostTokens) tokens_seen_ = static_cast<int64_t>(tokens_seen);
+  last_time_s_ = time_s;
+}
+
+void RunReport::AddFile(const std::string& metrics_path) {
+  ForEachMetricsRecord(metrics_path, [&](const ordered_json& record) { Add(record); });
+}
+
+std::string RunReport::DescribeModel() const {
+  const ordered_json model = ObjectOf(begin_, "model");
+  std::string text = TextOf(model, "model_type") + ", " + Whole(Number(model, "num_hidden_layers")) +
+                     " layers of " + Whole(Number(model, "hidden_size")) + ", vocabulary of " +
+                     Whole(Number(model, "vocab_size")) + ", " + FormatCount(Number(begin_, "parameters")) +
+                     " parameters; " + TextOf(ObjectOf(begin_, "plan"), "precision") + " on " +
+                     TextOf(begin_, "device");
+  if (TextOf(begin_, "device") == "cpu") {
+    const double threads = Number(begin_, "threads");
+    text += " with " + Whole(threads) + (threads == 1 ? " thread" : " threads");
+  }
+  return text;
+}
+
+std::string RunReport::DescribeProgress() const {
+  std::string text = Whole(static_cast<double>(step_)) + " of " +
+                     Whole(Number(ObjectOf(begin_, "plan"), "total_steps")) + " steps, " +
+                     FormatCount(static_cast<double>(tokens_seen_)) + " tokens in " +
+                     FormatDuration(earlier_s_ + last_time_s_ - begin_time_s_);
+  if (logged_s_ > 0) text += ", " + Whole(logged_tokens_ / logged_s_) + " tokens/s";
+  if (mfu_s_ > 0) text += ", " + FormatFixed(100 * mfu_times_s_ / mfu_s_, 1) + " % MFU";
+  if (const auto spent = cost()) text += ", cost " + FormatFixed(*spent, 2);
+  if (end_reason_) text += "; " + (*end_reason_ == "complete" ? "complete" : "ended: " + *end_reason_);
+  return text;
+}
+
+std::string RunReport::DescribeResult() const {
+  if (evaluation_.is_null()) return "";
+  std::string text = "evaluation at step " + Whole(Number(evaluation_, "step")) + ": " +
+                     FormatFixed(Number(evaluation_, "loss_nats"), 4) + " nats a token, perplexity " +
+                     FormatFixed(Number(evaluation_, "perplexity"), 2);
+  if (const double bits = Number(evaluation_, "bits_per_byte"); std::isfinite(bits)) {
+    text += ", " + FormatFixed(bits, 4) + " bits per byte";
+  }
+  return text;
+}
+
+PlotFigure RunReport::Figure() const {
+  PlotFigure figure;
+  figure.title = "training run";
+  if (!begin_.is_null()) {
+    const std::string name = std::filesystem::path(TextOf(begin_, "run")).filename().string();
+    if (!name.empty()) figure.title = name;
+    figure.subtitles = {DescribeModel(), DescribeProgress()};
+  }
+  if (const std::string result = DescribeResult(); !result.empty()) figure.subtitles.push_back(result);
+  figure.x_label = "optimizer step";
+  figure.x_high = static_cast<double>(std::max<int64_t>(step_, 1));
+  figure.markers = markers_;
+
+  PlotPanel loss = {.title = "Loss", .unit = "nats a token", .series = Smooth(loss_, "training")};
+  loss.may_be_log = true;
+  if (!evaluation_loss_.empty()) {
+    loss.series.push_back({"evaluation", SeriesStyle::kPoints, evaluation_loss_.Points()});
+  }
+  figure.panels.push_back(std::move(loss));
+  figure.panels.push_back({.title = "Learning rate",
+                           .series = {{"", SeriesStyle::kLine, learning_rate_.Points()}},
+                           .from_zero = true});
+  figure.panels.push_back(
+      {.title = "Throughput", .unit = "tokens/s", .series = Smooth(tokens_per_s_, "now"), .from_zero = true});
+  PlotPanel memory = {.title = "Memory", .unit = "GiB", .from_zero = true};
+  const SeriesStyle peak_style = resident_.empty() ? SeriesStyle::kLine : SeriesStyle::kFaint;
+  memory.series.push_back({"peak", peak_style, peak_.Points()});
+  if (!resident_.empty()) memory.series.push_back({"resident", SeriesStyle::kLine, resident_.Points()});
+  figure.panels.push_back(std::move(memory));
+  figure.panels.push_back({.title = "Waiting for data",
+                           .unit = "% of step time",
+                           .series = Smooth(wait_percent_, "now"),
+                           .from_zero = true,
+                           .least_high = 1});
+  if (!cpu_cores_.empty()) {
+    figure.panels.push_back({.title = "Processor",
+                             .unit = "cores busy",
+                             .series = Smooth(cpu_cores_, "now"),
+                             .from_zero = true,
+                             .least_high = 1});
+  }
+  return figure;
+}
+
+std::optional<double> RunReport::cost() const {
+  const double cost_per_hour = Number(begin_, "cost_per_hour");
+  if (!std::isfinite(cost_per_hour)) return std::nullopt;
+  return cost_per_hour * time_s() / 3600;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,38 @@
+/// Settings that are allowed each, and together make a run that is not what was meant: told when it starts.
+///
+/// A pure function of numbers, free of torch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/run/save_interval.h"
+
+namespace trainwright {
+
+struct RunSetup {
+  int64_t total_steps = 1;
+  double warmup_steps = 0, peak_lr = 0;
+  bool warmup_is_wanted = false;  ///< somebody chose it
+  int64_t batch = 1, accum = 1;
+  int64_t log_every = 1;
+  SaveInterval save_every;
+  std::optional<int64_t> eval_every;  ///< what somebody chose; 0: at start and end only
+  bool has_eval_data = false;
+  bool resume = false, save_model_only = false;
+  bool fp16_on_cpu = false;
+  double passes = 0;          ///< over the data; 0: not known
+  int64_t epoch_samples = 0;  ///< 0: not known
+  uint64_t data_tokens = 0;   ///< of the shards
+  uint64_t epoch_tokens = 0;  ///< of them in the samples of one pass; 0: not known
+  int64_t sequence_tokens = 0;
+  std::string preset;                          ///< empty: none
+  int64_t preset_batch = 0, preset_accum = 0;  ///< as the preset has them; 0: it does not say
+};
+
+/// One sentence a trap, in a fixed order.
+std::vector<std::string> FindTraps(const RunSetup& setup);
+
+}  // namespace trainwright

@@ -1,0 +1,24 @@
+/// config.json of Hugging Face's transformers, in and out, for the families that this build computes.
+#pragma once
+
+#include <string>
+
+#include "lib/spec/model_config.h"
+
+namespace trainwright {
+
+/// config.json as transformers 4.x and 5.x read it. A GPT-2 without biases says so by nanoGPT's field `bias`;
+/// transformers ignores it and finds zero biases in the weights.
+std::string EncodeConfigJson(const ModelConfig& config);
+
+/// Reads transformers' config.json, the 4.x and 5.x spellings (rope_theta and rope_scaling / rope_parameters,
+/// rotary_pct / partial_rotary_factor, torch_dtype / dtype). A field that is absent has the value that
+/// transformers gives it.
+///
+/// A field that is known not to change what a model computes is ignored: the dropout of GPT-2 and NeoX too,
+/// because evaluation does not use it and published files have it (training here is without dropout). Every
+/// other field that this build does not compute is refused by name, unless it is null, false, zero or empty.
+/// \throws Error{kBadInput} naming `path` and the field
+ModelConfig DecodeConfigJson(const std::string& text, const std::string& path);
+
+}  // namespace trainwright

@@ -1,0 +1,177 @@
+#include "lib/documents/document_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using test::TemporaryFolder;
+using test::WriteFile;
+
+constexpr uint64_t kNoLimit = uint64_t{1} << 40;
+
+struct ReadRecord {
+  std::string source, text;
+  uint64_t number = 0;
+  bool too_long = false;
+  bool operator==(const ReadRecord&) const = default;
+};
+
+std::vector<ReadRecord> ReadAll(const std::vector<DocumentInput>& inputs,
+                                uint64_t max_document_bytes = kNoLimit) {
+  DocumentReader reader(inputs, max_document_bytes);
+  std::vector<ReadRecord> all;
+  RecordBatch batch;
+  while (reader.Next(&batch)) {
+    EXPECT_FALSE(batch.records.empty());
+    for (size_t i = 0; i < batch.records.size(); ++i) {
+      const Record& record = batch.records[i];
+      all.push_back({batch.source,
+                     record.too_long ? "" : batch.bytes.substr(record.begin, record.end - record.begin),
+                     batch.first_record + i, record.too_long});
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> TextsOf(const std::string& content, InputFormat format) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("input"), content);
+  std::vector<std::string> texts;
+  for (const ReadRecord& record : ReadAll({{folder.path("input"), format}})) texts.push_back(record.text);
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(DocumentReaderTest, ALastLineNeedsNoNewlineAndAnEmptyLineIsARecord) {
+  EXPECT_EQ(TextsOf("a\n\nb", InputFormat::kLines), (Texts{"a", "", "b"}));
+  EXPECT_EQ(TextsOf("a\nb\n", InputFormat::kLines), (Texts{"a", "b"}));
+  EXPECT_EQ(TextsOf("\n", InputFormat::kLines), (Texts{""}));
+  EXPECT_EQ(TextsOf("", InputFormat::kLines), Texts{});
+}
+
+TEST(DocumentReaderTest, CarriageReturnsAreText) {
+  EXPECT_EQ(TextsOf("a\r\nb\r", InputFormat::kLines), (Texts{"a\r", "b\r"}));
+}
+
+TEST(DocumentReaderTest, NulEndedRecordsKeepTheirNewlines) {
+  EXPECT_EQ(TextsOf(std::string("a\nb\0c\n\0", 7), InputFormat::kNul), (Texts{"a\nb", "c\n"}));
+}
+
+TEST(DocumentReaderTest, AFileIsOneRecordEvenWhenEmpty) {
+  EXPECT_EQ(TextsOf(std::string("a\nb\0c", 5), InputFormat::kFile), (Texts{std::string("a\nb\0c", 5)}));
+  EXPECT_EQ(TextsOf("", InputFormat::kFile), (Texts{""}));
+}
+
+TEST(DocumentReaderTest, RecordsAreNumberedInEachFileAndNeverSpanTwo) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("a"), "1\n2");
+  WriteFile(folder.path("b"), "3\n");
+  const std::vector<ReadRecord> expected = {
+      {folder.path("a"), "1", 1}, {folder.path("a"), "2", 2}, {folder.path("b"), "3", 1}};
+  EXPECT_EQ(ReadAll({{folder.path("a"), InputFormat::kLines}, {folder.path("b"), InputFormat::kLines}}),
+            expected);
+}
+
+// The oracle cuts the whole text at its newlines. Lines are short, empty, or longer than a batch.
+TEST(DocumentReaderTest, GivesTheLinesOfRandomTextsWhateverTheirLength) {
+  SCOPED_TRACE(test::TestSeed());
+  std::mt19937_64 random(test::TestSeed());
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::string> expected;
+    std::string content;
+    for (int line = 0; line < 300; ++line) {
+      const size_t size = random() % 50 == 0 ? random() % 700000 : random() % 4000;
+      expected.push_back(std::string(random() % 7 == 0 ? 0 : size, static_cast<char>('a' + random() % 26)));
+      content += expected.back() + "\n";
+    }
+    ASSERT_EQ(TextsOf(content, InputFormat::kLines), expected) << "round " << round;
+  }
+}
+
+TEST(DocumentReaderTest, LongRecordsAreMarkedAndTheOthersKeepTheirNumbers) {
+  const TemporaryFolder folder;
+  const std::string exact(100, 'x'), longer(101, 'y'), huge(1000000, 'z');
+  WriteFile(folder.path("a"), exact + "\n" + longer + "\n" + huge + "\nshort\n" + huge);
+  const std::string name = folder.path("a");
+  const std::vector<ReadRecord> expected = {{name, exact, 1, false},
+                                            {name, "", 2, true},
+                                            {name, "", 3, true},
+                                            {name, "short", 4, false},
+                                            {name, "", 5, true}};
+  EXPECT_EQ(ReadAll({{name, InputFormat::kLines}}, 100), expected);
+}
+
+TEST(DocumentReaderTest, AFileAboveTheLimitIsOneLongRecord) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("a"), std::string(1000000, 'z'));
+  EXPECT_EQ(ReadAll({{folder.path("a"), InputFormat::kFile}}, 100),
+            (std::vector<ReadRecord>{{folder.path("a"), "", 1, true}}));
+}
+
+// The gzip and zstd programs are the oracle.
+TEST(DocumentReaderTest, CompressedFilesGiveThePlainFilesRecordsAndHash) {
+  const TemporaryFolder folder;
+  std::string content;
+  for (int i = 0; i < 100000; ++i) content += "line " + std::to_string(i) + "\n";
+  WriteFile(folder.path("a"), content);
+  ASSERT_EQ(test::RunShell("cd '" + folder.path() + "' && gzip -k a && zstd -q a").exit_status, 0);
+  DocumentReader plain({{folder.path("a"), InputFormat::kLines}}, kNoLimit);
+  RecordBatch ignored;
+  while (plain.Next(&ignored)) {
+  }
+  EXPECT_EQ(plain.input_bytes(), content.size());
+  EXPECT_EQ(plain.input_hash(), Xxh3(AsBytes(content)));
+  for (const std::string suffix : {".gz", ".zst"}) {
+    SCOPED_TRACE(suffix);
+    DocumentReader reader({{folder.path("a" + suffix), InputFormat::kLines}}, kNoLimit);
+    std::string read;
+    RecordBatch batch;
+    while (reader.Next(&batch)) read += batch.bytes;
+    EXPECT_EQ(read, content);
+    EXPECT_EQ(reader.input_hash(), plain.input_hash());
+    EXPECT_EQ(reader.stored_bytes_read(), reader.stored_bytes_total());
+    EXPECT_LT(reader.stored_bytes_total(), content.size());
+  }
+}
+
+TEST(DocumentReaderTest, ACutCompressedFileIsBadInput) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("a"), std::string(100000, 'a') + "\n");
+  ASSERT_EQ(
+      test::RunShell("cd '" + folder.path() + "' && zstd -q a && head -c 15 a.zst > cut.zst").exit_status, 0);
+  EXPECT_EQ(test::CodeOf([&] {
+              ReadAll({{folder.path("cut.zst"), InputFormat::kLines}});
+            }),
+            ErrorCode::kBadInput);
+}
+
+TEST(DocumentReaderTest, AMissingFileIsAnIoError) {
+  EXPECT_EQ(test::CodeOf([] { ReadAll({{"/nonexistent/a", InputFormat::kLines}}); }), ErrorCode::kIo);
+}
+
+TEST(InputFormatTest, IsGuessedFromTheNameAndTheKeys) {
+  for (const char* name : {"a.jsonl", "a.json", "dir/a.ndjson", "a.jsonl.gz", "a.jsonl.zst"}) {
+    EXPECT_EQ(GuessInputFormat(name, false), InputFormat::kJsonl) << name;
+  }
+  for (const char* name : {"-", "a.txt", "a.txt.gz", "jsonl", "a.jsonl.bak"}) {
+    EXPECT_EQ(GuessInputFormat(name, false), InputFormat::kLines) << name;
+    EXPECT_EQ(GuessInputFormat(name, true), InputFormat::kJsonl) << name;
+  }
+}
+
+TEST(InputFormatTest, EveryFormatIsParsedByItsName) {
+  for (const InputFormat format : {InputFormat::kLines, InputFormat::kJsonl, InputFormat::kNul,
+                                   InputFormat::kFile, InputFormat::kParquet}) {
+    EXPECT_EQ(ParseInputFormat(NameOf(format)), format);
+  }
+  EXPECT_EQ(test::CodeOf([] { ParseInputFormat("csv"); }), ErrorCode::kUsage);
+}
+
+}  // namespace
+}  // namespace trainwright

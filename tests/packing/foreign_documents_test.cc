@@ -1,0 +1,243 @@
+#include "lib/packing/foreign_documents.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "lib/packing/pack_job.h"
+#include "lib/packing/shard_inspection.h"
+#include "lib/tok/tokenizer.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using test::CodeOf;
+using test::MessageOf;
+using test::ReadFile;
+using test::TemporaryFolder;
+using test::WriteFile;
+using testing::HasSubstr;
+
+using Document = std::vector<uint32_t>;
+
+std::string Foreign(const std::string& name) {
+  return test::Fixture("packing/fixtures/foreign/" + name);
+}
+
+std::vector<Document> Read(const std::string& path, ImportOptions options = {.vocab_size = 200'000}) {
+  ForeignDocuments source({path}, FormatOf(path, options), options);
+  std::vector<Document> documents;
+  DocumentPiece piece;
+  bool open = false;
+  while (source.Next(&piece)) {
+    EXPECT_EQ(piece.begins, !open);
+    if (piece.begins) documents.emplace_back();
+    documents.back().insert(documents.back().end(), piece.tokens.begin(), piece.tokens.end());
+    open = !piece.ends;
+  }
+  EXPECT_FALSE(open);
+  return documents;
+}
+
+// numpy, torch and restated writers made the files (make_foreign_fixtures.py).
+TEST(ForeignDocumentsTest, GivesTheDocumentsThatTheOtherProgramWrote) {
+  const auto expected = nlohmann::json::parse(ReadFile(Foreign("expected.json")));
+  ASSERT_GE(expected.size(), 15u);
+  for (const auto& [name, documents] : expected.items()) {
+    SCOPED_TRACE(name);
+    ImportOptions options{.vocab_size = 200'000};
+    if (name.starts_with("nanogpt")) options = {ForeignFormat::kNanoGpt, "", 50'257, 50'256};
+    EXPECT_EQ(Read(Foreign(name), options), documents.get<std::vector<Document>>());
+  }
+}
+
+TEST(ForeignDocumentsTest, KnowsEveryFormatThatSaysWhatItIs) {
+  const std::map<std::string, ForeignFormat> formats = {
+      {"gpt2.bin", ForeignFormat::kLlmC},          {"llama3.bin", ForeignFormat::kLlmC},
+      {"short.idx", ForeignFormat::kMegatron},     {"short.bin", ForeignFormat::kMegatron},
+      {"deflated.npz", ForeignFormat::kNpz},       {"list.pt", ForeignFormat::kTorch},
+      {"nanogpt.bin.u16", ForeignFormat::kTokens}, {"expected.json", ForeignFormat::kTokens}};
+  for (const auto& [name, format] : formats) EXPECT_EQ(FormatOf(Foreign(name), {}), format) << name;
+}
+
+TEST(ForeignDocumentsTest, APickleIsNeverRunAndWhatItNamesIsRefusedByName) {
+  EXPECT_THAT(MessageOf([] { Read(Foreign("evil.pt")); }), HasSubstr("exec"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("numpy.pt")); }), HasSubstr("_reconstruct"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("float.pt")); }), HasSubstr("torch.FloatStorage"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("strided.pt")); }), HasSubstr("not contiguous"));
+}
+
+TEST(ForeignDocumentsTest, APickleThatWouldTakeTheStackOrTheMemoryIsRefused) {
+  EXPECT_THAT(MessageOf([] { Read(Foreign("nested.pt")); }), HasSubstr("too deep"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("long_key.pt")); }), HasSubstr("1000 bytes"));
+}
+
+TEST(ForeignDocumentsTest, PaddingThatIsToldInAnotherWayThanTheIdsIsRefused) {
+  EXPECT_THAT(MessageOf([] { Read(Foreign("list_lengths.pt")); }), HasSubstr("lengths or a mask"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("short_mask.pt")); }), HasSubstr("as many numbers"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("truth.npz")); }), HasSubstr("truth values"));
+}
+
+TEST(ForeignDocumentsTest, BothFilesOfAMegatronPairAreRefused) {
+  const auto open = [](const std::string& first, const std::string& second) {
+    return CodeOf([&] {
+      ForeignDocuments({Foreign(first), Foreign(second)}, ForeignFormat::kMegatron, {.vocab_size = 200'000});
+    });
+  };
+  EXPECT_EQ(open("short.bin", "short.idx"), ErrorCode::kUsage);
+  EXPECT_EQ(open("wide.idx", "wide.idx"), ErrorCode::kUsage);
+}
+
+TEST(ForeignDocumentsTest, ArraysThatHoldNoIdsAreRefusedWithTheReason) {
+  EXPECT_THAT(MessageOf([] { Read(Foreign("float.npz")); }), HasSubstr("<f8"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("fortran.npz")); }), HasSubstr("column by column"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("negative.npz")); }), HasSubstr("-1"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("lengths.npz")); }), HasSubstr("row 0 has"));
+  EXPECT_THAT(MessageOf([] { Read(Foreign("names.npz")); }), HasSubstr("first.npy, second.npy"));
+}
+
+TEST(ForeignDocumentsTest, AnIdOutsideTheVocabularyIsRefused) {
+  for (const std::string name : {"gpt2.bin", "short.idx", "stored.npz", "list.pt"}) {
+    EXPECT_THAT(MessageOf([&] { Read(Foreign(name), {.vocab_size = 100, .end_of_text = 99}); }),
+                HasSubstr("the vocabulary has 100"))
+        << name;
+  }
+}
+
+TEST(ForeignDocumentsTest, WhatNothingTellsMustBeSaid) {
+  const auto refusal = [](const std::string& name, const ImportOptions& options) {
+    EXPECT_EQ(CodeOf([&] { Read(Foreign(name), options); }), ErrorCode::kUsage);
+    return MessageOf([&] { Read(Foreign(name), options); });
+  };
+  EXPECT_THAT(refusal("stored.npz", {}), HasSubstr("--vocab"));
+  EXPECT_THAT(refusal("nanogpt.bin.u16", {.format = ForeignFormat::kNanoGpt, .vocab_size = 50'257}),
+              HasSubstr("--eot"));
+  EXPECT_THAT(refusal("stored.npz", {.vocab_size = 10, .end_of_text = 10}), HasSubstr("--eot"));
+  EXPECT_THAT(refusal("stored.npz", {.tokenizer = "bytes", .vocab_size = 10}), HasSubstr("--vocab"));
+}
+
+TEST(ForeignDocumentsTest, EndOfTextDividesAFileOfManyRunsAnywhere) {
+  // Documents end before, at and behind the places where the reader pauses.
+  for (const size_t length : {65'535u, 65'536u, 65'537u}) {
+    SCOPED_TRACE(length);
+    const TemporaryFolder folder;
+    std::vector<uint16_t> ids(3 * length, 5);
+    for (size_t i = length - 1; i < ids.size(); i += length) ids[i] = 7;
+    WriteFile(folder.path("ids"), std::string(reinterpret_cast<const char*>(ids.data()), ids.size() * 2));
+    const auto documents = Read(folder.path("ids"), {ForeignFormat::kNanoGpt, "", 10, 7});
+    ASSERT_EQ(documents.size(), 3u);
+    for (const Document& document : documents) {
+      EXPECT_EQ(document.size(), length);
+      EXPECT_EQ(document.back(), 7u);
+    }
+    EXPECT_EQ(Read(folder.path("ids"), {ForeignFormat::kNanoGpt, "", 10, {}, true}).size(), 1u);
+    // The same with the id before each document.
+    std::vector<uint32_t> header(256, 0);
+    header[0] = 20240520, header[1] = 1, header[2] = static_cast<uint32_t>(ids.size());
+    std::rotate(ids.begin(), ids.end() - 1, ids.end());
+    WriteFile(folder.path("llmc"),
+              std::string(reinterpret_cast<const char*>(header.data()), 1024) +
+                  std::string(reinterpret_cast<const char*>(ids.data()), ids.size() * 2));
+    const auto begun = Read(folder.path("llmc"), {.end_of_text = 7});
+    ASSERT_EQ(begun.size(), 3u);
+    for (const Document& document : begun) {
+      EXPECT_EQ(document.size(), length);
+      EXPECT_EQ(document.front(), 7u);
+    }
+  }
+}
+
+TEST(ForeignDocumentsTest, CutFilesAreRefused) {
+  const TemporaryFolder folder;
+  for (const std::string name :
+       {"gpt2.bin", "llama3.bin", "stored.npz", "deflated.npz", "list.pt", "dict.pt"}) {
+    SCOPED_TRACE(name);
+    const std::string whole = ReadFile(Foreign(name));
+    for (size_t size = 4; size < whole.size(); size += 7) {
+      WriteFile(folder.path(name), whole.substr(0, size));
+      EXPECT_EQ(CodeOf([&] { Read(folder.path(name)); }), ErrorCode::kBadInput) << size;
+    }
+  }
+  WriteFile(folder.path("short.idx"), ReadFile(Foreign("short.idx")));
+  WriteFile(folder.path("short.bin"), ReadFile(Foreign("short.bin")).substr(0, 100));
+  EXPECT_EQ(CodeOf([&] { Read(folder.path("short.idx")); }), ErrorCode::kBadInput);
+  WriteFile(folder.path("short.idx"), ReadFile(Foreign("short.idx")).substr(0, 150));
+  EXPECT_EQ(CodeOf([&] { Read(folder.path("short.idx")); }), ErrorCode::kBadInput);
+}
+
+TEST(ForeignDocumentsTest, FlippedBytesAreRefusedOrGiveSomeIdsAndNothingWorse) {
+  const TemporaryFolder folder;
+  std::mt19937_64 random(test::TestSeed());
+  SCOPED_TRACE(test::TestSeed());
+  for (const std::string name :
+       {"gpt2.bin", "stored.npz", "deflated.npz", "records.pt", "protocol4.pt", "short.idx"}) {
+    const ImportOptions options{.format = FormatOf(Foreign(name), {}), .vocab_size = 200'000};
+    const std::string whole = ReadFile(Foreign(name));
+    WriteFile(folder.path("short.bin"), ReadFile(Foreign("short.bin")));
+    for (int i = 0; i < 300; ++i) {
+      std::string flipped = whole;
+      for (int k = 0; k < 1 + i % 3; ++k)
+        flipped[random() % flipped.size()] ^= static_cast<char>(1 << random() % 8);
+      WriteFile(folder.path(name), flipped);
+      try {
+        Read(folder.path(name), options);
+      } catch (const Error& error) {
+        EXPECT_TRUE(error.code() == ErrorCode::kBadInput || error.code() == ErrorCode::kUsage)
+            << error.what();
+      }
+    }
+  }
+}
+
+TEST(ForeignDocumentsTest, PackedWithItsTokenizerTheTextIsThere) {
+  const TemporaryFolder folder;
+  const TokenizerIdentity bytes = LoadTokenizer("bytes")->identity();
+  std::string ids;
+  for (const char letter : std::string("one\ntwo\n")) ids += letter, ids += '\0';
+  WriteFile(folder.path("ids.bin"), ids);
+  PackJobOptions options;
+  options.inputs = {folder.path("ids.bin")};
+  options.output = folder.path("out.tws");
+  options.import = {ForeignFormat::kNanoGpt, "bytes", {}, '\n'};
+  options.packer.chunk_tokens = 16;
+  RunPack(options, ProgressMode::kNever);
+  MemorySink text;
+  CatShardsAsText(folder.path("out.tws"), &text);
+  EXPECT_EQ(AsText(text.bytes()), "one\n\ntwo\n\n");
+  EXPECT_EQ(InspectShards(folder.path("out.tws")).header.tokenizer.sha256, bytes.sha256);
+
+  MemorySink exported;
+  ExportAsNanoGpt(folder.path("out.tws"), &exported);
+  EXPECT_EQ(AsText(exported.bytes()), ids);
+}
+
+TEST(ForeignDocumentsTest, WithoutATokenizerTheShardsSayThatItIsUnknown) {
+  const TemporaryFolder folder;
+  PackJobOptions options;
+  options.inputs = {Foreign("llama3.bin")};
+  options.output = folder.path("out.tws");
+  options.packer.chunk_tokens = 32;
+  RunPack(options, ProgressMode::kNever);
+  EXPECT_EQ(InspectShards(folder.path("out.tws")).header.tokenizer.kind, "unknown");
+  MemorySink sink;
+  EXPECT_EQ(CodeOf([&] { CatShardsAsText(folder.path("out.tws"), &sink); }), ErrorCode::kBadInput);
+  EXPECT_THAT(MessageOf([&] { ExportAsNanoGpt(folder.path("out.tws"), &sink); }), HasSubstr("128256"));
+}
+
+TEST(ForeignDocumentsTest, TokenStreamsRefuseWhatOnlyOtherFilesNeed) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("in"), "no token stream");
+  PackJobOptions options;
+  options.inputs = {folder.path("in")};
+  options.output = folder.path("out.tws");
+  options.import.vocab_size = 7;
+  EXPECT_EQ(CodeOf([&] { RunPack(options, ProgressMode::kNever); }), ErrorCode::kUsage);
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,136 @@
+#include "lib/run/run_directory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/support/support.h"
+#include "tests/support/syscall_faults/syscall_faults.h"
+
+namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+using test::CodeOf;
+using test::TemporaryFolder;
+
+void MakeCheckpoint(RunDirectory* run, int64_t step, const std::string& content) {
+  test::WriteFile(run->BeginCheckpoint(step) + "/file", content);
+  run->CommitCheckpoint(step);
+}
+
+TEST(RunDirectory, NumbersRunsFromTheFirstFreeName) {
+  const TemporaryFolder folder;
+  const std::string parent = folder.path("runs");
+  const RunDirectory first = RunDirectory::CreateNumbered(parent, "llama-1m");
+  const RunDirectory second = RunDirectory::CreateNumbered(parent, "llama-1m");
+  const RunDirectory other = RunDirectory::CreateNumbered(parent, "custom");
+  EXPECT_EQ(first.path(), parent + "/llama-1m-001");
+  EXPECT_EQ(second.path(), parent + "/llama-1m-002");
+  EXPECT_EQ(other.path(), parent + "/custom-001");
+}
+
+TEST(RunDirectory, RefusesASecondProcess) {
+  const TemporaryFolder folder;
+  const RunDirectory run(folder.path("run"));
+  // flock belongs to the open file, so a second opening in this process stands for another process.
+  EXPECT_EQ(CodeOf([&] { RunDirectory(folder.path("run")); }), ErrorCode::kUsage);
+}
+
+TEST(RunDirectory, PointsLatestAtTheCommittedCheckpoint) {
+  const TemporaryFolder folder;
+  RunDirectory run(folder.path("run"));
+  MakeCheckpoint(&run, 5, "five");
+  EXPECT_EQ(test::ReadFile(run.path() + "/latest/file"), "five");
+  MakeCheckpoint(&run, 12, "twelve");
+  EXPECT_EQ(test::ReadFile(run.path() + "/latest/file"), "twelve");
+  EXPECT_EQ(fs::read_symlink(run.path() + "/latest"), "checkpoints/step-00000012")
+      << "relative, so that the run can be moved";
+}
+
+TEST(RunDirectory, ShowsNothingOfAnUncommittedCheckpoint) {
+  const TemporaryFolder folder;
+  RunDirectory run(folder.path("run"));
+  MakeCheckpoint(&run, 5, "five");
+  test::WriteFile(run.BeginCheckpoint(9) + "/file", "nine");
+  EXPECT_THAT(run.CheckpointSteps(), testing::ElementsAre(5));
+  EXPECT_EQ(test::ReadFile(run.path() + "/latest/file"), "five");
+}
+
+TEST(RunDirectory, RemovesWhatAKilledProcessLeft) {
+  const TemporaryFolder folder;
+  {
+    RunDirectory run(folder.path("run"));
+    MakeCheckpoint(&run, 5, "five");
+    test::WriteFile(run.BeginCheckpoint(9) + "/file", "nine");
+  }
+  const RunDirectory run(folder.path("run"));
+  int entries = 0;
+  for (const auto& entry : fs::directory_iterator(run.checkpoints_path())) {
+    EXPECT_EQ(entry.path().filename(), "step-00000005");
+    ++entries;
+  }
+  EXPECT_EQ(entries, 1);
+}
+
+TEST(RunDirectory, ReplacesACheckpointOfTheSameStep) {
+  const TemporaryFolder folder;
+  RunDirectory run(folder.path("run"));
+  MakeCheckpoint(&run, 5, "broken");
+  MakeCheckpoint(&run, 5, "whole");
+  EXPECT_EQ(test::ReadFile(run.CheckpointPath(5) + "/file"), "whole");
+  EXPECT_THAT(run.CheckpointSteps(), testing::ElementsAre(5));
+}
+
+TEST(RunDirectory, BringsBackACheckpointWhoseSuccessorDidNotArrive) {
+  const TemporaryFolder folder;
+  {
+    RunDirectory run(folder.path("run"));
+    MakeCheckpoint(&run, 5, "old");
+    test::WriteFile(run.BeginCheckpoint(5) + "/file", "new");
+    test::SetSyscallFault("rename checkpoints/step-00000005 1 EIO...");
+    EXPECT_EQ(CodeOf([&] { run.CommitCheckpoint(5); }), ErrorCode::kIo);
+    test::SetSyscallFault("");
+    EXPECT_FALSE(fs::exists(run.CheckpointPath(5))) << "neither rename worked";
+  }
+  const RunDirectory run(folder.path("run"));
+  EXPECT_EQ(test::ReadFile(run.CheckpointPath(5) + "/file"), "old");
+}
+
+TEST(RunDirectory, KeepsTheNewestCheckpoints) {
+  const TemporaryFolder folder;
+  RunDirectory run(folder.path("run"));
+  for (const int64_t step : {1, 2, 10, 30}) MakeCheckpoint(&run, step, "x");
+  run.RotateCheckpoints(0, 30);
+  EXPECT_THAT(run.CheckpointSteps(), testing::ElementsAre(1, 2, 10, 30));
+  run.RotateCheckpoints(2, 30);
+  EXPECT_THAT(run.CheckpointSteps(), testing::ElementsAre(10, 30));
+}
+
+TEST(RunDirectory, RotationSparesTheCheckpointJustWrittenBelowLaterOnes) {
+  const TemporaryFolder folder;
+  RunDirectory run(folder.path("run"));
+  // The run fell back from broken checkpoints 20 and 30 to 10, and was saved at 15.
+  for (const int64_t step : {10, 20, 30, 15}) MakeCheckpoint(&run, step, "x");
+  run.RotateCheckpoints(1, 15);
+  EXPECT_THAT(run.CheckpointSteps(), testing::ElementsAre(15, 20, 30));
+  EXPECT_EQ(test::ReadFile(run.path() + "/latest/file"), "x");
+}
+
+TEST(RunDirectory, FindsTheRunWrittenToLast) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(RunDirectory::Newest(folder.path("runs")), std::nullopt);
+  const auto now = fs::file_time_type::clock::now();
+  int age_s = 0;
+  for (const char* name : {"b", "a", "c"}) {
+    const RunDirectory run(folder.path("runs") + "/" + name);
+    test::WriteFile(run.metrics_path(), "{}\n");
+    fs::last_write_time(run.metrics_path(),
+                        now - std::chrono::seconds(name == std::string("a") ? 0 : ++age_s));
+  }
+  EXPECT_EQ(RunDirectory::Newest(folder.path("runs")), folder.path("runs") + "/a");
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,84 @@
+#include "lib/run/training_history.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+TEST(TrainingHistory, TellsWhatAListOfAllLossesTells) {
+  SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
+  std::mt19937_64 random(test::TestSeed());
+  std::vector<double> losses;
+  TrainingHistory history;
+  for (int64_t step = 1; step <= 250; ++step) {
+    losses.push_back(std::uniform_real_distribution<double>(1, 5)(random));
+    history.AddStep(step, losses.back(), 0.001 * static_cast<double>(step));
+  }
+  double sum = 0, squares = 0, lowest = losses[0];
+  int64_t lowest_step = 1;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    sum += losses[i];
+    if (losses[i] < lowest) {
+      lowest = losses[i];
+      lowest_step = static_cast<int64_t>(i) + 1;
+    }
+  }
+  const double mean = sum / 250;
+  for (const double loss : losses) squares += (loss - mean) * (loss - mean);
+  EXPECT_NEAR(history.mean_loss_nats(), mean, 1e-12);
+  EXPECT_NEAR(history.loss_deviation_nats(), std::sqrt(squares / 250), 1e-12);
+
+  const nlohmann::ordered_json json = history.Encode(250);
+  EXPECT_EQ(json.at("current_loss"), losses.back());
+  EXPECT_EQ(json.at("best_loss"), lowest);
+  EXPECT_EQ(json.at("validation_metrics").at("steps_since_best"), 250 - lowest_step);
+  EXPECT_EQ(json.at("loss_history"), std::vector<double>(losses.begin() + 150, losses.end()));
+  EXPECT_EQ(json.at("learning_rates").size(), TrainingHistory::kMostKept);
+}
+
+TEST(TrainingHistory, GoesOnFromItsEncodingAsIfItHadNotStopped) {
+  const auto loss = [](int64_t step) { return 3 + std::sin(static_cast<double>(step) * 0.7); };
+  TrainingHistory whole, half;
+  for (int64_t step = 1; step <= 300; ++step) {
+    whole.AddStep(step, loss(step), 1e-3);
+    half.AddStep(step, loss(step), 1e-3);
+    if (step % 50 == 0) {
+      whole.AddEvaluation(step, loss(step) + 1);
+      half.AddEvaluation(step, loss(step) + 1);
+    }
+    if (step % 70 != 0) continue;
+    TrainingHistory again;
+    again.Restore(nlohmann::json::parse(half.Encode(step).dump()));
+    half = again;
+  }
+  EXPECT_EQ(whole.Encode(300), half.Encode(300));
+}
+
+TEST(TrainingHistory, KnowsTheBestEvaluationAndWhetherACheckpointHasIt) {
+  TrainingHistory history;
+  history.AddEvaluation(10, 3.0);
+  history.AddEvaluation(20, 2.0);
+  EXPECT_EQ(history.Encode(20).at("validation_metrics").at("is_best"), true);
+  history.AddEvaluation(30, 2.5);
+  const nlohmann::ordered_json later = history.Encode(30).at("validation_metrics");
+  EXPECT_EQ(later.at("is_best"), false);
+  EXPECT_EQ(later.at("eval_loss"), 2.5);
+  EXPECT_EQ(later.at("best_eval_step"), 20);
+  EXPECT_TRUE(history.Encode(35).at("validation_metrics").at("eval_loss").is_null()) << "not evaluated there";
+}
+
+TEST(TrainingHistory, TakesNothingFromMetadataOfOlderVersions) {
+  TrainingHistory history;
+  history.AddStep(1, 2, 3);
+  history.Restore({{"schema", "trainwright.checkpoint/1"}, {"step", 5}});
+  EXPECT_TRUE(history.Encode(5).at("current_loss").is_null());
+}
+
+}  // namespace
+}  // namespace trainwright
