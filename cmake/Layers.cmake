@@ -19,6 +19,7 @@ set(trainwright_packing_uses PRIVATE PkgConfig::ZSTD)
 set(trainwright_machine_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_spec_uses PRIVATE nlohmann_json::nlohmann_json)
 set(trainwright_run_uses PUBLIC nlohmann_json::nlohmann_json)
+set(trainwright_checkpoint_uses PUBLIC nlohmann_json::nlohmann_json)
 
 # Without these, loops with exp or a comparison of floats are not vectorised (measured: five times slower). They
 # change no value: only traps and errno, which nothing reads.

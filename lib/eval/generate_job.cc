@@ -13,9 +13,9 @@
 #include "lib/device/device.h"
 #include "lib/device/memory_error.h"
 #include "lib/documents/chat_encoder.h"
-#include "lib/eval/checkpoint.h"
 #include "lib/eval/generate.h"
 #include "lib/eval/prompt_reader.h"
+#include "lib/model/open_model.h"
 #include "lib/score/sample_filter.h"
 
 namespace trainwright {

@@ -15,6 +15,7 @@
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/weights_io.h"
+#include "lib/spec/model_files.h"
 
 namespace trainwright {
 namespace {
@@ -133,7 +134,7 @@ std::string EncodePeftConfig(const LanguageModel& model, const std::string& base
 /// Hands each tensor of a folder's adapter to `take` with its name, less the prefix.
 template <typename Take>
 void ForEachTensor(const std::string& folder, const Take& take) {
-  const MappedFile mapped(folder + "/" + kAdapterWeightsName);
+  const MappedFile mapped(folder + "/" + kAdapterWeightsFileName);
   const SafetensorsHeader header = ParseSafetensors(mapped.bytes(), mapped.path());
   for (const SafetensorsEntry& entry : header.entries) {
     if (!entry.name.starts_with(kTensorPrefix)) {
@@ -147,7 +148,7 @@ void ForEachTensor(const std::string& folder, const Take& take) {
 }  // namespace
 
 bool IsPeftFolder(const std::string& folder) {
-  return std::filesystem::exists(folder + "/" + kAdapterConfigName);
+  return std::filesystem::exists(folder + "/" + kAdapterConfigFileName);
 }
 
 PeftConfig DecodePeftConfig(const std::string& text, const std::string& path) {
@@ -196,7 +197,7 @@ PeftConfig DecodePeftConfig(const std::string& text, const std::string& path) {
 }
 
 PeftConfig ReadPeftConfig(const std::string& folder) {
-  const std::string path = folder + "/" + kAdapterConfigName;
+  const std::string path = folder + "/" + kAdapterConfigFileName;
   const std::vector<uint8_t> text = ReadWholeFile(path, kMostConfigBytes);
   return DecodePeftConfig(std::string(AsText(text)), path);
 }
@@ -205,7 +206,7 @@ void WritePeftFolder(const std::string& folder, const LanguageModel& model, cons
                      const at::Tensor& values) {
   const FlatParameters& parameters = model.parameters();
   TRAINWRIGHT_CHECK(parameters.adapters() != nullptr);
-  WriteFileAtomically(folder + "/" + kAdapterConfigName, AsBytes(EncodePeftConfig(model, base_model)));
+  WriteFileAtomically(folder + "/" + kAdapterConfigFileName, AsBytes(EncodePeftConfig(model, base_model)));
   const at::Tensor flat = (values.defined() ? values : parameters.values()).cpu();
   std::vector<at::Tensor> kept;  // while the file is written
   std::vector<SafetensorsTensor> tensors;
@@ -220,7 +221,7 @@ void WritePeftFolder(const std::string& folder, const LanguageModel& model, cons
                        {data, static_cast<size_t>(parameter.size) * 4}});
   }
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  AtomicFileSink sink(folder + "/" + kAdapterWeightsName);
+  AtomicFileSink sink(folder + "/" + kAdapterWeightsFileName);
   WriteSafetensors(&sink, tensors, {{"format", "pt"}});
   sink.Commit();
 }
@@ -242,7 +243,7 @@ void LoadPeftWeights(const std::string& folder, FlatParameters* parameters) {
     missing.erase(found);
   });
   if (!missing.empty()) {
-    throw Error(ErrorCode::kBadInput, folder + "/" + kAdapterWeightsName, "lacks a tensor",
+    throw Error(ErrorCode::kBadInput, folder + "/" + kAdapterWeightsFileName, "lacks a tensor",
                 "tensor " + (kTensorPrefix + missing.begin()->first));
   }
   parameters->RefreshCompute();

@@ -13,9 +13,6 @@
 
 namespace trainwright {
 
-inline constexpr char kAdapterConfigName[] = "adapter_config.json",
-                      kAdapterWeightsName[] = "adapter_model.safetensors";
-
 struct PeftConfig {
   LoraOptions lora;
   std::string base_model;  ///< a path or a name of the hub; empty: not said

@@ -11,6 +11,7 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/units.h"
+#include "lib/checkpoint/async_save.h"
 #include "lib/device/device_memory.h"
 #include "lib/device/host_read.h"
 #include "lib/eval/perplexity.h"
@@ -22,7 +23,6 @@
 #include "lib/optim/clip.h"
 #include "lib/optim/device_step.h"
 #include "lib/report/table.h"
-#include "lib/run/async_save.h"
 
 namespace trainwright {
 namespace {

@@ -6,14 +6,15 @@
 #include <optional>
 
 #include "lib/base/error.h"
-#include "lib/eval/checkpoint.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/hf_folder.h"
+#include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
-#include "lib/run/checkpoint_metadata.h"
 #include "lib/spec/config_json.h"
+#include "lib/spec/model_files.h"
 
 namespace trainwright {
 namespace {
@@ -45,7 +46,7 @@ nlohmann::ordered_json MergeAdapter(const std::string& adapter, const std::strin
   const std::string adapter_folder = ResolveCheckpoint(adapter);
   if (!IsPeftFolder(adapter_folder)) {
     throw Error(ErrorCode::kBadInput, adapter,
-                std::string("is no adapter: it holds no ") + kAdapterConfigName);
+                std::string("is no adapter: it holds no ") + kAdapterConfigFileName);
   }
   const std::string base_folder = base.empty() ? BaseOfAdapter(adapter_folder) : ResolveCheckpoint(base);
   VerifyCheckpointFiles(adapter_folder);

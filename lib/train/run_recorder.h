@@ -14,6 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/checkpoint/checkpoint_copier.h"
+#include "lib/checkpoint/checkpoint_writer.h"
 #include "lib/device/offload_stack.h"
 #include "lib/eval/perplexity.h"
 #include "lib/formats/tensorboard.h"
@@ -22,11 +25,10 @@
 #include "lib/run/run_directory.h"
 #include "lib/run/run_report.h"
 #include "lib/run/watchdog.h"
-#include "lib/train/checkpoint_writer.h"
-#include "lib/train/checkpointer.h"
 #include "lib/train/memory_breakdown.h"
 #include "lib/train/model_flops.h"
 #include "lib/train/train_plan.h"
+#include "lib/train/train_state.h"
 #include "lib/train/trainer.h"
 
 namespace trainwright {

@@ -5,12 +5,12 @@
 
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
-#include "lib/eval/checkpoint.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/hf_folder.h"
+#include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
-#include "lib/run/checkpoint_metadata.h"
 #include "lib/tok/tokenizer.h"
 
 namespace trainwright {

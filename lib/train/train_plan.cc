@@ -5,7 +5,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/units.h"
-#include "lib/eval/checkpoint.h"
+#include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
 
 namespace trainwright {

@@ -12,8 +12,6 @@
 
 namespace trainwright {
 
-inline constexpr char kStateFileName[] = "trainwright_state.safetensors";
-
 /// What besides plan, data and weights decides the bits of a run. A resumed run on other values is the same
 /// run up to rounding only.
 struct ComputeIdentity {

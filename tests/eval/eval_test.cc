@@ -12,12 +12,12 @@
 #include <thread>
 
 #include "lib/base/rng.h"
-#include "lib/eval/checkpoint.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/eval/evaluate_job.h"
 #include "lib/eval/perplexity.h"
 #include "lib/formats/shard.h"
 #include "lib/model/hf_folder.h"
-#include "lib/run/checkpoint_metadata.h"
+#include "lib/model/open_model.h"
 #include "tests/eval/bytes_model.h"
 #include "tests/support/support.h"
 

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lib/eval/checkpoint.h"
 #include "lib/model/hf_folder.h"
+#include "lib/model/open_model.h"
 #include "lib/tok/tokenizer.h"
 #include "tests/support/support.h"
 

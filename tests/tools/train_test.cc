@@ -671,7 +671,7 @@ TEST_F(TrainToolTest, ACompressedStateEndsInTheSameRun) {
 // Who writes changes no byte; what depends on time is listed as volatile.
 TEST_F(TrainToolTest, TheBackgroundWritesTheSameFiles) {
   const ProcessResult result = Shell("STABLE='" + Fixture("train/check_metadata.py") + "' SCHEMA='" +
-                                     Fixture("../lib/run/checkpoint_metadata.schema.json") + R"sh('
+                                     Fixture("../lib/checkpoint/checkpoint_metadata.schema.json") + R"sh('
     for form in '' --compress-state '--compress-state --compress-model' --save-model-only; do
       for async in on off; do
         train -q --steps 9 --save-every 3 --keep 0 --keep-best 1 --eval-data other --eval-tokens 300 \

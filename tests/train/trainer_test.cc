@@ -11,11 +11,13 @@
 #include <limits>
 #include <optional>
 
+#include "lib/checkpoint/checkpoint.h"
 #include "lib/device/determinism.h"
 #include "lib/eval/perplexity.h"
 #include "lib/io/process_memory.h"
 #include "lib/model/weights_io.h"
-#include "lib/train/checkpointer.h"
+#include "lib/train/checkpoint_parts.h"
+#include "lib/train/train_state.h"
 #include "tests/support/memory_shard_set.h"
 #include "tests/support/print_precision.h"
 #include "tests/support/support.h"

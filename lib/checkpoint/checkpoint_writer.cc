@@ -1,6 +1,5 @@
-#include "lib/train/checkpoint_writer.h"
+#include "lib/checkpoint/checkpoint_writer.h"
 
-#include <ATen/ops/empty.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -37,29 +36,6 @@ FinishedSave Run(const CheckpointWriter::Write& write, SaveTimes times, Clock::t
 }
 
 }  // namespace
-
-void SnapshotBuffers::Allocate(size_t slot, const at::Tensor& live) {
-  if (buffers_.size() <= slot) buffers_.resize(slot + 1);
-  at::Tensor& buffer = buffers_[slot];
-  if (!buffer.defined() || buffer.sizes() != live.sizes() || buffer.scalar_type() != live.scalar_type()) {
-    // Pinned memory is what a GPU copies to at its full rate.
-    buffer =
-        at::empty(live.sizes(), at::TensorOptions().dtype(live.scalar_type()).pinned_memory(live.is_cuda()));
-    buffer.zero_();  // on the compute threads; a page that the first save touches would cost it a fault
-  }
-}
-
-int64_t SnapshotBuffers::size_bytes() const {
-  int64_t size = 0;
-  for (const at::Tensor& buffer : buffers_)
-    size += buffer.defined() ? static_cast<int64_t>(buffer.nbytes()) : 0;
-  return size;
-}
-
-at::Tensor SnapshotBuffers::Copy(size_t slot, const at::Tensor& live) {
-  Allocate(slot, live);
-  return buffers_[slot].copy_(live);
-}
 
 void CheckpointWriter::Begin(bool background, Clock::time_point waited,
                              const std::function<Write()>& snapshot) {

@@ -1,4 +1,4 @@
-#include "lib/run/checkpoint_copier.h"
+#include "lib/checkpoint/checkpoint_copier.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,17 +2,19 @@
 ///
 ///   config.json, model.safetensors, tokenizer files   as Hugging Face transformers reads them, fp32 weights
 ///   adapter_config.json, adapter_model.safetensors    instead of these, of a run that trains adapters: as
-///   peft
-///                                                     reads them
-///   trainwright_state.safetensors                     what else the next step depends on; no clock or path;
-///   plain,
-///                                                     or as lib/codec/compressed_file.h
+///                                                     peft reads them
+///   trainwright_state.safetensors                     what else the next step depends on; no clock or
+///                                                     path; plain, or as lib/codec/compressed_file.h
 ///   metadata.json                                     sha256 of every file, provenance, volatile facts
 ///
 /// Checkpoints are made between optimizer steps only, so no gradients are kept, and the state says so
 /// (accumulation phase 0). Random numbers have no state but the plan's seed and the cursor (lib/base/rng.h).
 /// metadata.json is written last, so a folder without it, or one whose files do not match it, is no
 /// checkpoint.
+///
+/// Here is what a checkpoint is and how it is written and found, free of torch: what its files hold comes in
+/// as the parts of a CheckpointContent (lib/train/checkpoint_parts.h). Beside it: the background
+/// (checkpoint_writer.h), which ones stay (retention.h), copies (checkpoint_copier.h, checkpoint_restore.h).
 #pragma once
 
 #include <cstdint>
@@ -21,21 +23,12 @@
 #include <string>
 #include <vector>
 
-#include "lib/formats/tokenizer_identity.h"
-#include "lib/model/language_model.h"
-#include "lib/model/weights_io.h"
-#include "lib/run/checkpoint_copier.h"
 #include "lib/run/run_directory.h"
-#include "lib/train/train_state.h"
 
 namespace trainwright {
 
-inline constexpr char kCheckpointMetadataName[] = "metadata.json";
-
-/// The layout text of a model.
-std::string DescribeLayout(const FlatParameters& parameters);
-/// TrainState::matrices of a model: its two-dimensional parameters.
-std::string DescribeMatrices(const FlatParameters& parameters);
+/// What a run resumes from; the model's own files are named in lib/spec/model_files.h.
+inline constexpr char kStateFileName[] = "trainwright_state.safetensors";
 
 struct SavedCheckpoint {
   int64_t step = 0;
@@ -53,41 +46,10 @@ struct CheckpointContent {
   nlohmann::ordered_json metadata;  ///< fields of metadata.json besides those of every checkpoint
 };
 
-/// Which checkpoints of a run stay.
-struct Retention {
-  int64_t newest = 3;  ///< 0: all
-  int64_t best =
-      0;  ///< besides these, of the lowest evaluation loss of their own; `best` points at the first
-  /// Whether those that have a copy go, but for the best and the newest that a run resumes from.
-  bool delete_copied = false;
-};
-
 /// Writes a checkpoint into the run and points `latest` at it. A crash or a failure at any moment leaves the
 /// checkpoints that were there.
 /// \throws Error{kIo} naming the file, and the checkpoint that is left
 SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& content);
-
-/// Deletes the checkpoints that do not stay.
-/// \param newest_step the one just written
-/// \param copier null: no copies are made. What waits for its copy stays.
-/// \throws Error{kIo}
-void ApplyRetention(RunDirectory* run, const Retention& retention, int64_t newest_step,
-                    const CheckpointCopier* copier = nullptr);
-
-struct CheckpointOptions {
-  StateCompression state;
-  bool model_only = false;  ///< without the state: no run resumes from it
-  /// Of a model with adapters: the folder of its base, which adapter_config.json names.
-  std::string base_model = {};
-};
-
-/// The content of a run's checkpoint after state.trainer.step. What it refers to must outlive its writing.
-/// \param weights where it has values, another thread may train the model meanwhile
-/// \param provenance goes into metadata.json
-CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOutput& weights,
-                                     const TokenizerIdentity& tokenizer, TrainState state,
-                                     const nlohmann::ordered_json& provenance,
-                                     const CheckpointOptions& options = {});
 
 /// Checks every file of a checkpoint folder against its metadata.json.
 /// \returns whether a run can resume from it: false for a model alone

@@ -1,4 +1,4 @@
-#include "lib/eval/checkpoint.h"
+#include "lib/model/open_model.h"
 
 #include <filesystem>
 #include <optional>
@@ -7,11 +7,12 @@
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
-#include "lib/run/checkpoint_metadata.h"
+#include "lib/spec/model_files.h"
 
 namespace trainwright {
 
@@ -53,7 +54,7 @@ std::string ResolveCheckpoint(const std::string& path) {
 std::string BaseOfAdapter(const std::string& folder) {
   const std::string base = ReadPeftConfig(folder).base_model;
   if (base.empty() || !std::filesystem::exists(base)) {
-    throw Error(ErrorCode::kBadInput, folder + "/" + kAdapterConfigName,
+    throw Error(ErrorCode::kBadInput, folder + "/" + kAdapterConfigFileName,
                 base.empty() ? "names no base model" : "names a base model that is no folder here: " + base,
                 "", "name the base model yourself, and this adapter with --adapter");
   }

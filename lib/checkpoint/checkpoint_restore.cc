@@ -1,4 +1,4 @@
-#include "lib/train/checkpoint_restore.h"
+#include "lib/checkpoint/checkpoint_restore.h"
 
 #include <exception>
 #include <filesystem>
@@ -7,9 +7,9 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/run/checkpoint_copier.h"
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/checkpoint/checkpoint_copier.h"
 #include "lib/run/metrics_log.h"
-#include "lib/train/checkpointer.h"
 
 namespace trainwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/run/checkpoint_copier.h"
+#include "lib/checkpoint/checkpoint_copier.h"
 
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -18,6 +18,7 @@
 #include "lib/base/checksum.h"
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/codec/checkpoint_decoder.h"
 #include "lib/codec/checkpoint_encoder.h"
 #include "lib/codec/checkpoint_folder.h"
@@ -26,7 +27,6 @@
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/io/command.h"
-#include "lib/run/checkpoint_metadata.h"
 
 namespace trainwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/run/checkpoint_metadata.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>

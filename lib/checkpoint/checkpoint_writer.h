@@ -5,35 +5,15 @@
 /// on the thread that writes. Not thread-safe: one caller.
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <future>
 #include <optional>
-#include <vector>
 
-#include "lib/train/checkpointer.h"
+#include "lib/checkpoint/checkpoint.h"
 
 namespace trainwright {
-
-/// Host copies of tensors that training changes in place, in buffers that are used again.
-class SnapshotBuffers {
- public:
-  /// Makes the buffer of a slot, counted from 0, fit a tensor, with its pages in place, so that a copy into
-  /// it is a copy alone.
-  /// \throws std::exception without the memory
-  void Allocate(size_t slot, const at::Tensor& live);
-  /// \returns the slot's buffer, valid until its next copy
-  at::Tensor Copy(size_t slot, const at::Tensor& live);
-  int64_t size_bytes() const;
-  /// Gives the memory back.
-  void Release() { buffers_.clear(); }
-
- private:
-  std::vector<at::Tensor> buffers_;
-};
 
 /// What a save cost.
 struct SaveTimes {

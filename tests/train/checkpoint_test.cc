@@ -1,4 +1,4 @@
-#include "lib/train/checkpointer.h"
+#include "lib/checkpoint/checkpoint.h"
 
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
@@ -14,7 +14,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "lib/train/checkpoint_writer.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
+#include "lib/checkpoint/checkpoint_writer.h"
+#include "lib/checkpoint/retention.h"
+#include "lib/train/checkpoint_parts.h"
+#include "lib/train/train_state.h"
 #include "tests/support/support.h"
 #include "tests/support/syscall_faults/syscall_faults.h"
 
@@ -126,7 +130,7 @@ TEST_F(CheckpointTest, PayloadsOfTwoSavesAreEqual) {
   int compared = 0;
   for (const auto& entry : fs::directory_iterator(one)) {
     const std::string name = entry.path().filename().string();
-    if (name == kCheckpointMetadataName) continue;  // it holds the time
+    if (name == kCheckpointMetadataFile) continue;  // it holds the time
     EXPECT_EQ(test::ReadFile(one + "/" + name), test::ReadFile(two + "/" + name)) << name;
     ++compared;
   }
@@ -249,7 +253,7 @@ TEST_F(CheckpointTest, EveryFileIsCoveredByTheMetadata) {
   VerifyCheckpoint(path);
   for (const auto& entry : fs::directory_iterator(path)) {
     const std::string file = entry.path().string();
-    if (entry.path().filename() == kCheckpointMetadataName) continue;
+    if (entry.path().filename() == kCheckpointMetadataFile) continue;
     const std::string whole = test::ReadFile(file);
     std::string flipped = whole;
     flipped[flipped.size() / 2] ^= 1;
@@ -273,7 +277,7 @@ TEST_F(CheckpointTest, FallsBackToTheNewestThatVerifies) {
   EXPECT_EQ(NewestGoodCheckpoint(run), middle);
   fs::remove_all(newest);
   EXPECT_EQ(NewestGoodCheckpoint(run), middle) << "latest dangles";
-  fs::remove(middle + "/" + kCheckpointMetadataName);
+  fs::remove(middle + "/" + kCheckpointMetadataFile);
   EXPECT_EQ(NewestGoodCheckpoint(run), old);
   fs::remove(old + "/config.json");
   EXPECT_EQ(CodeOf([&] { NewestGoodCheckpoint(run); }), ErrorCode::kBadInput);

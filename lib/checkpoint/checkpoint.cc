@@ -1,15 +1,12 @@
-#include "lib/train/checkpointer.h"
+#include "lib/checkpoint/checkpoint.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -18,11 +15,10 @@
 #include "lib/base/log.h"
 #include "lib/base/utc_time.h"
 #include "lib/base/version.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
-#include "lib/model/hf_folder.h"
-#include "lib/model/peft_folder.h"
-#include "lib/run/checkpoint_metadata.h"
+#include "lib/spec/model_files.h"
 
 namespace trainwright {
 namespace {
@@ -30,7 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMetadataSchema[] = "trainwright.checkpoint/1";
-constexpr char kWeightsName[] = "model.safetensors";
 
 /// Reads in pieces: the pages of a mapped checkpoint would count as this process's memory.
 std::string Sha256OfFile(const std::string& path) {
@@ -51,50 +46,6 @@ std::string HostName() {
 
 }  // namespace
 
-std::string DescribeLayout(const FlatParameters& parameters) {
-  nlohmann::json layout = nlohmann::json::array();
-  for (const Parameter& parameter : parameters.all()) {
-    if (parameter.trainable) layout.push_back({parameter.name, parameter.offset, parameter.size});
-  }
-  return layout.dump();
-}
-
-std::string DescribeMatrices(const FlatParameters& parameters) {
-  nlohmann::json matrices = nlohmann::json::array();
-  for (const Parameter& parameter : parameters.all()) {
-    if (parameter.trainable && parameter.shape.size() == 2)
-      matrices.push_back({parameter.offset, parameter.shape[0], parameter.shape[1]});
-  }
-  return nlohmann::json{{"exp_avg", matrices}, {"exp_avg_sq", matrices}}.dump();
-}
-
-CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOutput& weights,
-                                     const TokenizerIdentity& tokenizer, TrainState state,
-                                     const nlohmann::ordered_json& provenance,
-                                     const CheckpointOptions& options) {
-  CheckpointContent content;
-  content.step = state.trainer.step;
-  content.metadata = {{"resumable", !options.model_only}, {"provenance", provenance}};
-  std::vector<std::string> compressed;
-  const bool adapters = model.parameters().adapters() != nullptr;
-  if (weights.compress && !adapters) compressed.push_back(kWeightsName);
-  if (options.state.on && !options.model_only) compressed.push_back(kStateFileName);
-  if (!compressed.empty()) content.metadata["compressed_files"] = compressed;
-  content.parts.push_back(
-      [&model, weights, &tokenizer, adapters, base_model = options.base_model](const std::string& folder) {
-        if (adapters) {
-          WritePeftFolder(folder, model, base_model, weights.values);
-        } else {
-          WriteHfFolder(folder, model, tokenizer, weights);
-        }
-      });
-  if (options.model_only) return content;
-  content.parts.push_back([state = std::move(state), compression = options.state](const std::string& folder) {
-    WriteTrainState(folder + "/" + kStateFileName, state, compression);
-  });
-  return content;
-}
-
 SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& content) {
   SavedCheckpoint saved;
   saved.step = content.step;
@@ -109,7 +60,7 @@ SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& cont
       const uint64_t size_bytes = fs::file_size(entry.path());
       files[name] = {{"size_bytes", size_bytes}, {"sha256", sha256}};
       saved.size_bytes += size_bytes;
-      if (name == kWeightsName || name == kAdapterWeightsName) saved.weights_sha256 = sha256;
+      if (name == kWeightsFileName || name == kAdapterWeightsFileName) saved.weights_sha256 = sha256;
     }
     nlohmann::ordered_json metadata = {
         {"schema", kMetadataSchema}, {"tool", "train"}, {"version", TRAINWRIGHT_VERSION},
@@ -120,7 +71,7 @@ SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& cont
     metadata["volatile"].push_back("host");
     metadata["saved_at"] = Rfc3339Now();
     metadata["host"] = HostName();
-    WriteFileAtomically(folder + "/" + kCheckpointMetadataName, AsBytes(metadata.dump(2) + "\n"));
+    WriteFileAtomically(folder + "/" + kCheckpointMetadataFile, AsBytes(metadata.dump(2) + "\n"));
     written = true;
     run->CommitCheckpoint(content.step);
   } catch (const Error& error) {
@@ -141,45 +92,8 @@ SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& cont
   return saved;
 }
 
-void ApplyRetention(RunDirectory* run, const Retention& retention, int64_t newest_step,
-                    const CheckpointCopier* copier) {
-  std::set<int64_t> spared = copier != nullptr ? copier->pinned() : std::set<int64_t>();
-  // A copy that ends after this counts next time.
-  const std::set<int64_t> copied =
-      copier != nullptr && retention.delete_copied ? copier->copied() : std::set<int64_t>();
-  std::vector<std::pair<double, int64_t>> evaluated;
-  std::optional<int64_t> newest_resumable;
-  for (const int64_t step : run->CheckpointSteps()) {
-    if (step > newest_step) continue;
-    const std::string path = run->CheckpointPath(step);
-    if (fs::exists(path + "/" + kStateFileName)) newest_resumable = step;
-    if (retention.best == 0) continue;
-    try {
-      const nlohmann::json metadata = ReadCheckpointMetadata(path);
-      const auto validation = metadata.find("validation_metrics");
-      if (validation == metadata.end() || !validation->is_object()) continue;
-      const nlohmann::json loss = validation->value("eval_loss", nlohmann::json());
-      if (loss.is_number()) evaluated.emplace_back(loss.get<double>(), step);
-    } catch (const Error& error) {
-      LogWarning(error.what());  // a broken one is none of the best
-    }
-  }
-  if (retention.best > 0) {
-    std::sort(evaluated.begin(), evaluated.end());
-    for (size_t i = 0; i < evaluated.size() && i < static_cast<size_t>(retention.best); ++i) {
-      spared.insert(evaluated[i].second);
-    }
-    run->PointBestAt(evaluated.empty() ? std::nullopt : std::optional(evaluated[0].second));
-  }
-  if (newest_resumable) spared.insert(*newest_resumable);
-  run->RotateCheckpoints(retention.newest, newest_step, spared);
-  for (const int64_t step : run->CheckpointSteps()) {
-    if (step < newest_step && copied.contains(step) && !spared.contains(step)) run->DeleteCheckpoint(step);
-  }
-}
-
 nlohmann::json ReadCheckpointMetadata(const std::string& path) {
-  const std::string metadata_path = path + "/" + kCheckpointMetadataName;
+  const std::string metadata_path = path + "/" + kCheckpointMetadataFile;
   const std::vector<uint8_t> text = ReadWholeFile(metadata_path, uint64_t{64} << 20);
   try {
     nlohmann::json metadata = nlohmann::json::parse(text.begin(), text.end());
@@ -199,14 +113,14 @@ bool VerifyCheckpoint(const std::string& path) {
   try {
     if (const auto field = metadata.find("resumable"); field != metadata.end()) field->get_to(resumable);
     const nlohmann::json& files = metadata.at("files");
-    if (files.contains(kAdapterWeightsName)) {
-      files.at(kAdapterConfigName);
+    if (files.contains(kAdapterWeightsFileName)) {
+      files.at(kAdapterConfigFileName);
     } else {
-      for (const char* needed : {kWeightsName, "config.json"}) files.at(needed);
+      for (const char* needed : {kWeightsFileName, "config.json"}) files.at(needed);
     }
     if (resumable) metadata.at("files").at(kStateFileName);
   } catch (const nlohmann::json::exception& error) {
-    throw Error(ErrorCode::kBadInput, path + "/" + kCheckpointMetadataName,
+    throw Error(ErrorCode::kBadInput, path + "/" + kCheckpointMetadataFile,
                 std::string("cannot be read: ") + error.what());
   }
   VerifyCheckpointFiles(path);

@@ -1,4 +1,4 @@
-#include "lib/run/async_save.h"
+#include "lib/checkpoint/async_save.h"
 
 #include "lib/base/units.h"
 

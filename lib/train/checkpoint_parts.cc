@@ -1,0 +1,56 @@
+#include "lib/train/checkpoint_parts.h"
+
+#include <utility>
+#include <vector>
+
+#include "lib/model/hf_folder.h"
+#include "lib/model/peft_folder.h"
+#include "lib/spec/model_files.h"
+
+namespace trainwright {
+
+std::string DescribeLayout(const FlatParameters& parameters) {
+  nlohmann::json layout = nlohmann::json::array();
+  for (const Parameter& parameter : parameters.all()) {
+    if (parameter.trainable) layout.push_back({parameter.name, parameter.offset, parameter.size});
+  }
+  return layout.dump();
+}
+
+std::string DescribeMatrices(const FlatParameters& parameters) {
+  nlohmann::json matrices = nlohmann::json::array();
+  for (const Parameter& parameter : parameters.all()) {
+    if (parameter.trainable && parameter.shape.size() == 2)
+      matrices.push_back({parameter.offset, parameter.shape[0], parameter.shape[1]});
+  }
+  return nlohmann::json{{"exp_avg", matrices}, {"exp_avg_sq", matrices}}.dump();
+}
+
+CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOutput& weights,
+                                     const TokenizerIdentity& tokenizer, TrainState state,
+                                     const nlohmann::ordered_json& provenance,
+                                     const CheckpointOptions& options) {
+  CheckpointContent content;
+  content.step = state.trainer.step;
+  content.metadata = {{"resumable", !options.model_only}, {"provenance", provenance}};
+  std::vector<std::string> compressed;
+  const bool adapters = model.parameters().adapters() != nullptr;
+  if (weights.compress && !adapters) compressed.push_back(kWeightsFileName);
+  if (options.state.on && !options.model_only) compressed.push_back(kStateFileName);
+  if (!compressed.empty()) content.metadata["compressed_files"] = compressed;
+  content.parts.push_back(
+      [&model, weights, &tokenizer, adapters, base_model = options.base_model](const std::string& folder) {
+        if (adapters) {
+          WritePeftFolder(folder, model, base_model, weights.values);
+        } else {
+          WriteHfFolder(folder, model, tokenizer, weights);
+        }
+      });
+  if (options.model_only) return content;
+  content.parts.push_back([state = std::move(state), compression = options.state](const std::string& folder) {
+    WriteTrainState(folder + "/" + kStateFileName, state, compression);
+  });
+  return content;
+}
+
+}  // namespace trainwright
