@@ -27,18 +27,13 @@
 #include "lib/run/watchdog.h"
 #include "lib/train/memory_breakdown.h"
 #include "lib/train/model_flops.h"
+#include "lib/train/run_listener.h"
 #include "lib/train/train_plan.h"
 #include "lib/train/train_state.h"
 #include "lib/train/trainer.h"
+#include "lib/train/training_data.h"
 
 namespace trainwright {
-
-/// A set of shards that a run reads.
-struct DataSource {
-  std::string path;
-  double share = 1;  ///< of the chunks drawn
-  uint64_t chunks = 0, tokens = 0;
-};
 
 /// What is fixed while one process works on a run.
 struct RunFacts {
@@ -67,14 +62,8 @@ struct RunRecorderOptions {
   std::optional<double> cost_per_hour;          ///< of the machine, in any currency
 };
 
-class RunRecorder {
+class RunRecorder final : public RunListener {
  public:
-  /// What the end of the run tells of its memory.
-  void set_memory(const MemoryBreakdown& memory, int64_t peak_bytes) { memory_ = {memory, peak_bytes}; }
-  /// What went out of the device's memory and in again in this process.
-  void set_offload(const OffloadCounts& counts) { offload_ = counts; }
-  /// Another split of the same steps into micro-batches.
-  void set_plan(const TrainPlan& plan) { facts_.plan = plan; }
   /// Removes what a run directory tells about steps above `step`, so that a run that goes on from a
   /// checkpoint of that step reads as one; -1 removes everything.
   /// \throws Error{kIo, kBadInput}
@@ -87,25 +76,23 @@ class RunRecorder {
 
   /// Whether the step of that number gets a record.
   bool Logs(int64_t step) const;
-  /// Called once for every step, in order.
-  /// \param epochs passes over the data so far
-  /// \param saving whether a checkpoint was being written meanwhile
-  void RecordStep(const StepReport& report, double epochs, bool saving = false);
-  /// Why the watchdog wants the run to save and stop; absent while it does not.
-  const std::optional<std::string>& stop_reason() const { return stop_reason_; }
+  void RecordStep(const StepReport& report, double epochs, bool saving) override;
   /// Watches over the losses that get a record; its state goes into checkpoints.
   LossWatchdog& loss_watchdog() { return loss_watchdog_; }
-  void RecordEvaluation(const PerplexitySums& sums, double eval_time_s);
-  /// Called when a save has ended, perhaps some steps later.
-  void RecordCheckpoint(const FinishedSave& save);
-  void RecordCopy(const CopyResult& result);
-  /// The report of the records so far, to be drawn and written while training goes on.
-  const RunReport& report() const { return report_; }
-  /// A message to the user, on the console and in the records.
-  void Warn(const std::string& message);
-  /// The last record of the process.
-  /// \param reason "complete", "time limit", "signal", or an error's text
-  void RecordEnd(int exit_status, const std::string& reason);
+  void RecordEvaluation(const PerplexitySums& sums, double eval_time_s) override;
+  void RecordCheckpoint(const FinishedSave& save) override;
+  void RecordCopy(const CopyResult& result) override;
+  /// On the console and in the records.
+  void Warn(const std::string& message) override;
+  void RecordEnd(int exit_status, const std::string& reason) override;
+  void set_plan(const TrainPlan& plan) override { facts_.plan = plan; }
+  void set_memory(const MemoryBreakdown& memory, int64_t peak_bytes) override {
+    memory_ = {memory, peak_bytes};
+  }
+  void set_offload(const OffloadCounts& counts) override { offload_ = counts; }
+  std::optional<std::string> stop_reason() const override { return stop_reason_; }
+  nlohmann::json watchdog_state() const override { return loss_watchdog_.state(); }
+  RunReport report() const override { return report_; }
 
   /// Tells how the run went and what to do next.
   /// \param saved the newest checkpoint

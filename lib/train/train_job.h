@@ -1,6 +1,8 @@
 /// `train`, from settings to exit status: opens the data, plans, resumes, steps, evaluates, saves, reports.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -16,6 +18,7 @@ struct TrainJobContext {
   std::vector<std::string> argv;               ///< for the metrics
   std::vector<OptionValue> options;            ///< for --explain
   int64_t preset_batch = 0, preset_accum = 0;  ///< as --preset has them; 0: it does not say
+  std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();  ///< of the process
 };
 
 /// Runs (or continues) a training run.

@@ -1,0 +1,39 @@
+/// The processes ("ranks") that train one run together.
+///
+/// Everything that only one process can know (its clock, its signals, its memory) and everything that only
+/// one may do (write the run's files) passes through here, so that all ranks take the same path. Not
+/// thread-safe: the training thread's.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace trainwright {
+
+class World {
+ public:
+  virtual ~World() = default;
+  /// From 0 to size() - 1.
+  virtual int64_t rank() const = 0;
+  virtual int64_t size() const = 0;
+  /// Whether this rank writes the run's files and speaks for the run; one does.
+  bool is_writer() const { return rank() == 0; }
+  /// Adds up each count over all ranks; all get the sums.
+  /// \param counts as many in all ranks
+  virtual void Reduce(std::vector<int64_t>* counts) = 0;
+  /// What all ranks answer together: of each question the largest answer that any rank gives, so that one
+  /// that must stop stops all. Ranks wait for each other here.
+  /// \param answers as many in all ranks, 0 where a rank wants nothing
+  virtual std::vector<int64_t> Agree(const std::vector<int64_t>& answers) = 0;
+};
+
+/// One process alone.
+class SoloWorld final : public World {
+ public:
+  int64_t rank() const override { return 0; }
+  int64_t size() const override { return 1; }
+  void Reduce(std::vector<int64_t>* counts) override;
+  std::vector<int64_t> Agree(const std::vector<int64_t>& answers) override;
+};
+
+}  // namespace trainwright

@@ -1,0 +1,29 @@
+/// What was chosen for the user, told on the console as it is decided and kept for --explain.
+#pragma once
+
+#include <vector>
+
+#include "lib/base/log.h"
+#include "lib/train/train_plan.h"
+
+namespace trainwright {
+
+class ChoiceLog {
+ public:
+  /// \param quiet nothing goes to the console: --explain tells it all at the end
+  explicit ChoiceLog(bool quiet = false) : quiet_(quiet) {}
+  /// Keeps the reasons and tells those that have a headline.
+  void Announce(const std::vector<ChoiceReason>& reasons) {
+    for (const ChoiceReason& reason : reasons) {
+      reasons_.push_back(reason);
+      if (!reason.headline.empty() && !quiet_) LogInfo(reason.line());
+    }
+  }
+  const std::vector<ChoiceReason>& reasons() const { return reasons_; }
+
+ private:
+  bool quiet_;
+  std::vector<ChoiceReason> reasons_;
+};
+
+}  // namespace trainwright

@@ -1,0 +1,57 @@
+#include "lib/train/compute_choice.h"
+
+#include "lib/base/log.h"
+#include "lib/device/determinism.h"
+#include "lib/device/device.h"
+#include "lib/device/device_memory.h"
+#include "lib/device/memory_cap.h"
+#include "lib/device/offload_stack.h"
+#include "lib/nn/peak_rate.h"
+#include "lib/train/loader_plan.h"
+#include "lib/train/training_data.h"
+
+namespace trainwright {
+
+ComputeChoice ChooseCompute(const TrainSettings& settings, ChoiceLog* log) {
+  ComputeChoice choice;
+  const int threads = SetComputeThreads(settings.threads);
+  choice.device = ChooseDevice(settings.device);
+  choice.identity = {.device = choice.device.str(),
+                     .cpu_capability = CpuCapability(),
+                     .torch_build = TorchBuild(),
+                     .threads = threads,
+                     .attention = settings.attn_backend};
+  LogInfo("device " + choice.identity.device + ", " + std::to_string(threads) + " thread" +
+          (threads == 1 ? "" : "s"));
+  const PlannedLoader loader = PlanLoader(settings, choice.device, UsablePhysicalCores());
+  choice.loader = loader.options;
+  choice.pin = loader.pin;
+  choice.attention = ParseAttentionBackend(settings.attn_backend, "--attn-backend");
+  if (settings.mem_fraction) {
+    choice.memory_cap_bytes = choice.device.is_cuda() ? CapDeviceMemory(choice.device, *settings.mem_fraction)
+                                                      : CapHostMemory(*settings.mem_fraction);
+  }
+  KeepRoomForLibraries();
+  choice.checkpointing =
+      ParseActivationCheckpointing(settings.checkpoint_activations, "--checkpoint-activations");
+  choice.offload = ParseOffloadChoice(settings.offload, "--offload");
+  choice.offload_folder = settings.offload_dir.empty() ? TemporaryFolder() : settings.offload_dir;
+  if (choice.offload.any() && choice.device.is_cpu()) {
+    MakeOffloadStack(choice.device, choice.offload_folder);  // a folder that cannot have the file is told now
+    if (IsInMemory(choice.offload_folder)) {
+      LogWarning(choice.offload_folder +
+                 " lies in memory (tmpfs), so --offload gains nothing: name a folder on a disk by "
+                 "--offload-dir");
+    }
+  }
+  log->Announce(loader.reasons);
+  return choice;
+}
+
+std::optional<double> PeakTflops(const TrainSettings& settings, at::Device device, Precision precision) {
+  if (settings.peak_tflops) return settings.peak_tflops;
+  const auto published = PublishedPeakRate(GpuName(device), precision);
+  return published ? std::optional(published->tflops) : std::nullopt;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,43 @@
+/// The evaluations of a training run: once a step at most, told to the run's listener and its history.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lib/formats/shard_set.h"
+#include "lib/model/language_model.h"
+#include "lib/run/training_history.h"
+#include "lib/train/run_listener.h"
+#include "lib/train/train_plan.h"
+
+namespace trainwright {
+
+struct EvaluatorOptions {
+  int64_t most_tokens = 0;       ///< of the set, about; 0: all
+  bool skip_bad_chunks = false;  ///< where what is held out lies in chunks of training that may be left out
+};
+
+/// Not thread-safe.
+class Evaluator {
+ public:
+  /// \param model, set, listener, history outlive it
+  /// \param set null: nothing is ever evaluated
+  Evaluator(LanguageModel* model, const ShardSet* set, const EvaluatorOptions& options, RunListener* listener,
+            TrainingHistory* history);
+  /// Whether there is anything to evaluate on that was not, after this step.
+  bool due(int64_t step) const { return set_ != nullptr && evaluated_step_ != step; }
+  /// Evaluates the model as it is after a step. A signal ends it without a result: the run sees it, too.
+  /// \param plan as it is now: its micro-batches may have become smaller
+  /// \throws Error{kNonFinite, kBadInput, kIo}
+  void Evaluate(int64_t step, const TrainPlan& plan);
+
+ private:
+  LanguageModel* model_;
+  const ShardSet* set_;
+  EvaluatorOptions options_;
+  RunListener* listener_;
+  TrainingHistory* history_;
+  std::optional<int64_t> evaluated_step_;
+};
+
+}  // namespace trainwright

@@ -1,0 +1,90 @@
+#include "lib/train/model_choice.h"
+
+#include <filesystem>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/io/byte_source.h"
+#include "lib/model/open_model.h"
+#include "lib/spec/config_json.h"
+
+namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kCpuPreset[] = "llama-1m", kGpuPreset[] = "llama-125m";
+
+bool IsConfigPath(const std::string& model) {
+  return model.find('/') != std::string::npos || model.ends_with(".json") || fs::is_directory(model);
+}
+
+ModelChoice ConfiguredModel(const std::string& model, const TokenizerIdentity& tokenizer) {
+  const std::string path = fs::is_directory(model) ? model + "/config.json" : model;
+  const std::vector<uint8_t> text = ReadWholeFile(path, 1 << 20);
+  ModelChoice chosen = {.config = DecodeConfigJson(std::string(AsText(text)), path), .name = "custom"};
+  if (chosen.config.vocab_size < tokenizer.vocab_size) {
+    throw Error(ErrorCode::kBadInput, path,
+                "vocab_size " + std::to_string(chosen.config.vocab_size) + " is smaller than the " +
+                    std::to_string(tokenizer.vocab_size) + " ids of the data's tokenizer",
+                "", "raise vocab_size, or pack data of the model's own tokenizer");
+  }
+  return chosen;
+}
+
+ModelChoice PresetModel(const std::string& asked, const TokenizerIdentity& tokenizer, bool gpu) {
+  const std::string preset = !asked.empty() ? asked : gpu ? kGpuPreset : kCpuPreset;
+  ModelChoice chosen = {.config = PresetConfig(preset, tokenizer.vocab_size), .name = preset};
+  if (asked.empty()) {
+    chosen.reason = {"model",
+                     std::string("it learns within minutes on ") + (gpu ? "a GPU" : "a CPU") +
+                         "; --model takes another preset or a config.json",
+                     "model " + preset};
+  }
+  return chosen;
+}
+
+ModelChoice StartedModel(const std::string& path, const TokenizerIdentity& tokenizer) {
+  const StartModel start = OpenStartModel(path, tokenizer);
+  return {.config = start.config, .name = "tuned", .start = start};
+}
+
+}  // namespace
+
+ModelChoice ChooseModel(const TrainSettings& settings, const TokenizerIdentity& tokenizer, bool gpu) {
+  ModelChoice chosen;
+  if (settings.model.empty() && (!settings.init.empty() || !settings.adapter.empty())) {
+    chosen = StartedModel(
+        settings.init.empty() ? BaseOfAdapter(ResolveCheckpoint(settings.adapter)) : settings.init,
+        tokenizer);
+  } else if (!settings.model.empty() && IsConfigPath(settings.model)) {
+    chosen = ConfiguredModel(settings.model, tokenizer);
+  } else {
+    chosen = PresetModel(settings.model, tokenizer, gpu);
+  }
+  const auto id_or_none = [](uint32_t id) { return id == kNoId ? int64_t{-1} : static_cast<int64_t>(id); };
+  const auto take = [&](uint32_t id, int64_t* config_id) {
+    if (!chosen.start || id != kNoId) *config_id = id_or_none(id);
+  };
+  take(tokenizer.bos_id, &chosen.config.bos_id);
+  take(tokenizer.eos_id, &chosen.config.eos_id);
+  take(tokenizer.pad_id, &chosen.config.pad_id);
+  return chosen;
+}
+
+ModelChoice ChooseBase(const TrainSettings& settings, const std::string& checkpoint,
+                       const TokenizerIdentity& tokenizer, bool gpu) {
+  TrainSettings with_base = settings;
+  with_base.model.clear();
+  if (with_base.init.empty()) with_base.init = BaseOfAdapter(checkpoint);
+  ModelChoice chosen = ChooseModel(with_base, tokenizer, gpu);
+  RequireBaseOfAdapter(checkpoint, chosen.start->folder, "name the run's base with --init",
+                       chosen.start->provenance.at("files"));
+  return chosen;
+}
+
+std::string BaseFolder(const StartModel& start) {
+  return fs::absolute(start.folder).lexically_normal().string();
+}
+
+}  // namespace trainwright

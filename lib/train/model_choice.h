@@ -1,0 +1,34 @@
+/// Which model a run trains, by its settings: a preset, a config.json, or one to start from.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lib/formats/tokenizer_identity.h"
+#include "lib/run/train_settings.h"
+#include "lib/spec/model_config.h"
+#include "lib/train/start_model.h"
+#include "lib/train/train_plan.h"
+
+namespace trainwright {
+
+struct ModelChoice {
+  ModelConfig config;
+  std::string name;                    ///< for the run's folder
+  std::optional<ChoiceReason> reason;  ///< when the user did not say
+  std::optional<StartModel> start;     ///< whose weights a new run starts from
+};
+
+/// \param gpu whether the run is on one: the default model is larger
+/// \throws Error{kUsage, kBadInput, kIo}
+ModelChoice ChooseModel(const TrainSettings& settings, const TokenizerIdentity& tokenizer, bool gpu);
+
+/// The base that a checkpoint's adapters were trained on.
+/// \throws Error{kBadInput} on another one
+ModelChoice ChooseBase(const TrainSettings& settings, const std::string& checkpoint,
+                       const TokenizerIdentity& tokenizer, bool gpu);
+
+/// Where the base of adapters lies, as checkpoints name it.
+std::string BaseFolder(const StartModel& start);
+
+}  // namespace trainwright

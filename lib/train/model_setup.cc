@@ -1,0 +1,99 @@
+#include "lib/train/model_setup.h"
+
+#include <filesystem>
+#include <optional>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
+#include "lib/io/process_memory.h"
+#include "lib/model/hf_folder.h"
+#include "lib/model/open_model.h"
+#include "lib/model/peft_folder.h"
+#include "lib/model/weights_io.h"
+#include "lib/train/checkpoint_parts.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kBaseFolder[] = "base";  // in a run: of adapters on random weights
+
+/// Random weights as the base of adapters, in the run.
+StartModel MakeBase(const RunDirectory& directory, const ResolvedRun& run) {
+  const std::string folder = directory.path() + "/" + kBaseFolder;
+  LogWarning(
+      "--lora without --init: adapters on a base of random weights, which stays random; it is saved as " +
+      folder);
+  std::filesystem::create_directories(folder);
+  const auto base = MakeModel(run.model.config, Precision::kFp32, at::Device(at::kCPU), run.plan.seed);
+  const TokenizerIdentity& tokenizer = run.data->set().header().tokenizer;
+  WriteHfFolder(folder, *base, tokenizer);
+  return OpenStartModel(folder, tokenizer);
+}
+
+/// The first values of the adapters.
+void StartAdapters(const TrainSettings& settings, const TrainPlan& plan, FlatParameters* parameters) {
+  if (settings.adapter.empty()) {
+    parameters->adapters()->Initialize(plan.seed, parameters);
+  } else {
+    const std::string adapter = ResolveCheckpoint(settings.adapter);
+    VerifyCheckpointFiles(adapter);
+    LoadPeftWeights(adapter, parameters);
+    LogInfo("going on with the adapter " + adapter);
+  }
+  LogInfo("training " + std::to_string(parameters->trainable_count()) + " of " +
+          std::to_string(parameters->count()) + " parameters");
+}
+
+int64_t BytesBeforeTheModel() {
+  return ResidentAnonymousBytes() - FreeHeapBytes();
+}
+
+}  // namespace
+
+ModelSetup SetUpNewModel(const TrainSettings& settings, const RunDirectory* directory, ResolvedRun* run) {
+  const TrainPlan& plan = run->plan;
+  std::optional<StartModel>& start = run->model.start;
+  if (plan.tuning.lora && !start && directory != nullptr) start = MakeBase(*directory, *run);
+  ModelSetup setup;
+  setup.runtime_bytes = BytesBeforeTheModel();
+  setup.model =
+      MakeModel(run->model.config, plan.precision, run->compute.device,
+                start ? std::nullopt : std::optional(plan.seed), run->compute.attention, plan.tuning);
+  FlatParameters& parameters = setup.model->parameters();
+  if (start) {
+    LoadWeights(start->folder, &parameters);
+    setup.init_provenance = start->provenance;
+    LogInfo("starting from the weights of " + start->folder);
+  }
+  if (plan.tuning.lora) {
+    if (start) setup.base_folder = BaseFolder(*start);
+    StartAdapters(settings, plan, &parameters);
+  }
+  return setup;
+}
+
+ModelSetup SetUpResumedModel(const ResolvedRun& run) {
+  const TrainPlan& plan = run.plan;
+  const ResumePoint& resume = *run.resume;
+  ModelSetup setup;
+  setup.runtime_bytes = BytesBeforeTheModel();
+  if (plan.tuning.lora) {
+    setup.base_folder = BaseFolder(*run.model.start);
+    setup.model = MakeModel(run.model.config, plan.precision, run.compute.device, std::nullopt,
+                            run.compute.attention, plan.tuning);
+    LoadWeights(setup.base_folder, &setup.model->parameters());
+    LoadPeftWeights(resume.checkpoint, &setup.model->parameters());
+  } else {
+    setup.model = LoadHfModel(resume.checkpoint, plan.precision, run.compute.device, run.compute.attention);
+  }
+  if (DescribeLayout(setup.model->parameters()) != resume.state.layout) {
+    throw Error(ErrorCode::kBadInput, resume.checkpoint,
+                "lays its parameters out in an order that this build does not use", "",
+                "resume with the version that wrote it (see version in its metadata.json)");
+  }
+  setup.init_provenance = ReadCheckpointProvenance(resume.checkpoint, "init");
+  return setup;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,239 @@
+#include "lib/train/resolved_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/units.h"
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/device/device_memory.h"
+#include "lib/eval/perplexity.h"
+#include "lib/io/process_memory.h"
+#include "lib/model/hf_folder.h"
+#include "lib/model/language_model.h"
+#include "lib/model/open_model.h"
+#include "lib/probe/batch_search.h"
+#include "lib/run/run_traps.h"
+#include "lib/spec/config_json.h"
+#include "lib/train/loader_plan.h"
+#include "lib/train/settings_check.h"
+
+namespace trainwright {
+namespace {
+
+constexpr double kManyPasses = 16;  // over the data
+constexpr double kFindBatchTimeS = 20;
+
+SampleStreamOptions StreamOptions(const ResolvedRun& run) {
+  SampleStreamOptions options = run.plan.stream_options();
+  options.sets = run.data->sets();
+  return options;
+}
+
+/// A loader that reads the data once.
+LoaderOptions CountingLoader(const ResolvedRun& run) {
+  return {.workers = 0, .skip_bad_chunks = run.compute.loader.skip_bad_chunks};
+}
+
+void OpenStream(const TrainSettings& settings, ChoiceLog* log, ResolvedRun* run) {
+  PlannedLoader cache;
+  PlanDataCache(settings, run->data->set().header().chunks_per_frame, run->plan.block_chunks, &cache);
+  run->compute.loader.cache_bytes = cache.options.cache_bytes;
+  log->Announce(cache.reasons);
+  run->stream = std::make_unique<SampleStream>(&run->data->set(), StreamOptions(*run), run->compute.loader);
+}
+
+PlannedRun Plan(const TrainSettings& settings, const std::optional<DocumentSplit>& split,
+                const ResolvedRun& run) {
+  return PlanRun(
+      settings, run.model.config, run.compute.device,
+      [&](SampleStreamOptions options) {
+        options.sets = run.data->sets();
+        return SampleStream(&run.data->set(), options, CountingLoader(run)).CountEpoch();
+      },
+      run.data->set().header().record_kind, split);
+}
+
+std::string WhyThisBatch(const BatchSearch& search) {
+  if (search.chosen && search.stop == BatchStop::kMemory) return "the fastest of those that fit";
+  if (search.chosen) return "larger ones are no faster";
+  return search.stop == BatchStop::kMemory ? "larger ones do not fit" : "the largest that was tried in time";
+}
+
+/// --find-batch: the settings with the micro-batch that was found.
+TrainSettings FindBatch(const TrainSettings& asked, const TrainPlan& plan, const ResolvedRun& run,
+                        ChoiceLog* log) {
+  const ComputeChoice& compute = run.compute;
+  int64_t memory_bytes = compute.device.is_cpu() ? AvailableMemoryBytes() : FreeDeviceBytes(compute.device);
+  if (compute.memory_cap_bytes) memory_bytes = *compute.memory_cap_bytes;
+  const BatchSearch search = SearchBatch({.model = run.model.config,
+                                          .precision = plan.precision,
+                                          .device = compute.device,
+                                          .sequence_tokens = plan.sequence_tokens,
+                                          .time_s = kFindBatchTimeS,
+                                          .memory_bytes = memory_bytes,
+                                          .tuning = plan.tuning,
+                                          .checkpointing = compute.checkpointing,
+                                          .offload = compute.offload,
+                                          .offload_folder = compute.offload_folder});
+  TrainSettings settings = asked;
+  if (search.points.empty()) {
+    LogWarning("--find-batch: not one sample could be tried; batch " + std::to_string(plan.batch) + " stays");
+    return settings;
+  }
+  const BatchPoint& found = search.chosen ? *search.chosen : search.points.back();
+  int64_t batch = found.batch;
+  std::string reason = FormatCount(found.tokens.median) + " tokens/s, " + WhyThisBatch(search);
+  if (asked.batch || asked.accum) {
+    // The step keeps its size.
+    const int64_t samples = plan.samples_per_step();
+    batch = std::min(batch, samples);
+    while (samples % batch != 0) --batch;
+    settings.accum = samples / batch;
+    reason += "; --accum " + std::to_string(*settings.accum) + " keeps the " + std::to_string(samples) +
+              " samples a step";
+  }
+  settings.batch = batch;
+  log->Announce({{"batch", reason, "batch " + std::to_string(batch)}});
+  return settings;
+}
+
+/// Adapters that cannot be are refused before anything is written.
+void CheckAdapters(const TrainSettings& settings, const ResolvedRun& run) {
+  const std::optional<StartModel>& start = run.model.start;
+  if (!settings.adapter.empty() && !settings.allow_other_base && start) {
+    RequireBaseOfAdapter(ResolveCheckpoint(settings.adapter), start->folder,
+                         "name the adapter's base with --init, or take this base by --allow-other-base",
+                         start->provenance.at("files"));
+  }
+  if (run.plan.tuning.lora) {
+    MakeModel(run.model.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
+              AttentionBackend::kAuto, run.plan.tuning);
+  }
+}
+
+void CountHeldOut(const TrainSettings& settings, ResolvedRun* run) {
+  if (!run->plan.eval_split) return;
+  run->held_out = run->data->CountHeldOut(*run->plan.eval_split,
+                                          IsMasked(run->data->set().header(), run->plan.labels_on()),
+                                          settings.skip_bad_chunks > 0);
+}
+
+/// \throws Error{kUsage} where the settings name another model than the run's
+void CheckSameModel(const TrainSettings& settings, const ResolvedRun& run) {
+  if (settings.model.empty()) return;
+  const ModelConfig asked =
+      ChooseModel(settings, run.data->set().header().tokenizer, run.compute.device.is_cuda()).config;
+  if (EncodeConfigJson(asked) != EncodeConfigJson(run.model.config)) {
+    throw Error(ErrorCode::kUsage, "--model", settings.model + " is another model than the run's", "",
+                "leave out --model to continue the run, or start another with --out");
+  }
+}
+
+/// \throws Error{kBadInput} on other data than the run's, unless that is allowed
+void CheckSameData(const TrainSettings& settings, ResolvedRun* run) {
+  ResumePoint& resume = *run->resume;
+  if (run->stream->fingerprint() == resume.state.order_fingerprint) return;
+  if (!settings.allow_data_change) {
+    throw Error(
+        ErrorCode::kBadInput, DataNames(settings), "is not the data that the run was started on",
+        "content " + HexEncode(run->data->set().content_sha256()).substr(0, 12) + ", the run's " +
+            resume.state.data_sha256.substr(0, 12),
+        "give the run's data by --data, or go on with this data from its beginning by --allow-data-change");
+  }
+  resume.data_changed = true;
+  resume.state.trainer.cursor = {};
+  resume.state.trainer.bad_chunks = {};
+}
+
+}  // namespace
+
+void ResolveNewRun(const TrainSettings& settings, ChoiceLog* log, ResolvedRun* run) {
+  const ShardSet& set = run->data->set();
+  run->model = ChooseModel(settings, set.header().tokenizer, run->compute.device.is_cuda());
+  log->Announce(run->data->WeighSets(settings.data_weights));
+  std::optional<DocumentSplit> split;
+  if (!settings.eval_split.empty()) {
+    split = ParseDocumentSplit(settings.eval_split, settings.eval_split_seed.value_or(0), &set,
+                               settings.skip_bad_chunks > 0);
+  }
+  PlannedRun planned = Plan(settings, split, *run);
+  if (settings.find_batch) planned = Plan(FindBatch(settings, planned.plan, *run, log), split, *run);
+  run->plan = planned.plan;
+  run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
+  CountHeldOut(settings, run);
+  run->epoch = planned.epoch;
+  // Where the data is read many times, reading it once more to say so is cheap.
+  const double most_tokens = static_cast<double>(run->plan.schedule.total_steps) *
+                             static_cast<double>(run->plan.samples_per_step()) *
+                             static_cast<double>(run->plan.sequence_tokens);
+  if (!run->epoch && most_tokens > kManyPasses * static_cast<double>(set.totals().tokens)) {
+    run->epoch = SampleStream(&set, StreamOptions(*run), CountingLoader(*run)).CountEpoch();
+  }
+  CheckAdapters(settings, *run);
+  if (run->plan.objective == RecordKind::kLm && set.header().record_kind == RecordKind::kSft) {
+    LogWarning(DataNames(settings) +
+               ": holds conversations (sft records), and --objective lm trains on their prompts too");
+  }
+  OpenStream(settings, log, run);
+  if (run->model.reason) run->opening_reasons.push_back(*run->model.reason);
+  run->opening_reasons.insert(run->opening_reasons.end(), planned.reasons.begin(), planned.reasons.end());
+}
+
+void ResolveResumedRun(const TrainSettings& settings, const std::string& checkpoint, bool eval_every_is_asked,
+                       ChoiceLog* log, ResolvedRun* run) {
+  ResumePoint& resume = run->resume.emplace();
+  resume.checkpoint = checkpoint;
+  resume.state = ReadTrainState(checkpoint + "/" + kStateFileName);
+  run->plan = resume.state.plan;
+  resume.stored_options = PlanAsOptions(run->plan);
+  resume.warnings = ReconcilePlan(settings, &run->plan);
+  run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
+  log->Announce(run->data->WeighSets(run->plan.data_weights));
+  CheckEvaluations(settings, run->data->evaluated(run->plan.eval_split) != nullptr, eval_every_is_asked);
+  if (run->plan.tuning.lora) {
+    run->model =
+        ChooseBase(settings, checkpoint, run->data->set().header().tokenizer, run->compute.device.is_cuda());
+  } else {
+    run->model.config = ReadHfConfig(checkpoint);
+  }
+  CheckSameModel(settings, *run);
+  OpenStream(settings, log, run);
+  CheckSameData(settings, run);
+  CountHeldOut(settings, run);
+}
+
+std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRun& run, int64_t preset_batch,
+                                 int64_t preset_accum) {
+  const TrainPlan& plan = run.plan;
+  RunSetup setup = {.total_steps = plan.schedule.total_steps,
+                    .warmup_steps = plan.schedule.warmup_steps,
+                    .peak_lr = plan.schedule.peak_lr,
+                    .warmup_is_wanted = settings.warmup || settings.warmup_ratio,
+                    .batch = plan.batch,
+                    .accum = plan.accum,
+                    .log_every = settings.log_every,
+                    .save_every = run.cadence.save_every,
+                    .eval_every = settings.eval_every,
+                    .has_eval_data = run.data->evaluated(plan.eval_split) != nullptr,
+                    .resume = run.resume && run.resume->state.trainer.step > 0,
+                    .save_model_only = settings.save_model_only,
+                    .fp16_on_cpu = plan.precision == Precision::kFp16 && run.compute.device.is_cpu(),
+                    .data_tokens = run.data->set().totals().tokens,
+                    .sequence_tokens = plan.sequence_tokens,
+                    .preset = settings.preset,
+                    .preset_batch = preset_batch,
+                    .preset_accum = preset_accum};
+  // A tenth of the run is nobody's choice, and short runs have none.
+  if (settings.save_every.empty()) setup.save_every = {};
+  if (run.epoch) {
+    setup.epoch_samples = static_cast<int64_t>(run.epoch->samples);
+    setup.epoch_tokens = run.epoch->tokens;
+    setup.passes = static_cast<double>(plan.schedule.total_steps) *
+                   static_cast<double>(plan.samples_per_step()) / static_cast<double>(run.epoch->samples);
+  }
+  return FindTraps(setup);
+}
+
+}  // namespace trainwright

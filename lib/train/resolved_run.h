@@ -1,0 +1,62 @@
+/// A training run with everything decided and nothing written: what --dry-run and --explain print, and what a
+/// session trains.
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/loading/sample_stream.h"
+#include "lib/run/train_settings.h"
+#include "lib/train/cadence.h"
+#include "lib/train/choice_log.h"
+#include "lib/train/compute_choice.h"
+#include "lib/train/model_choice.h"
+#include "lib/train/train_plan.h"
+#include "lib/train/train_state.h"
+#include "lib/train/training_data.h"
+
+namespace trainwright {
+
+/// Where a run goes on.
+struct ResumePoint {
+  std::string checkpoint;                 ///< its folder
+  TrainState state;                       ///< with the place in the data that the run goes on at
+  nlohmann::ordered_json stored_options;  ///< of the plan as it was stored
+  std::vector<std::string> warnings;      ///< of what differs from the settings
+  bool data_changed = false;              ///< another data set, which is read from its beginning
+};
+
+/// Filled part by part, in this order.
+struct ResolvedRun {
+  ComputeChoice compute;
+  std::unique_ptr<TrainingData> data;
+  std::optional<ResumePoint> resume;  ///< nullopt: a new run
+  ModelChoice model;
+  TrainPlan plan;
+  Cadence cadence;
+  std::optional<EpochCounts> epoch;      ///< of the data, where the plan needed it
+  SplitCounts held_out;                  ///< of the data; zeros without a split
+  std::unique_ptr<SampleStream> stream;  ///< at the run's first sample; reads `data`
+  /// Why model and plan are as they are; the first lines of a new run tell it.
+  std::vector<ChoiceReason> opening_reasons;
+};
+
+/// What asks for another run than the stored one, or cannot be, is refused here, before anything is written.
+/// \param run with compute and data
+/// \throws Error{kUsage, kBadInput, kIo}
+void ResolveNewRun(const TrainSettings& settings, ChoiceLog* log, ResolvedRun* run);
+
+/// The same of a run that goes on from a checkpoint.
+/// \param eval_every_is_asked see CheckEvaluations
+void ResolveResumedRun(const TrainSettings& settings, const std::string& checkpoint, bool eval_every_is_asked,
+                       ChoiceLog* log, ResolvedRun* run);
+
+/// What of the settings together makes another run than was meant.
+/// \param preset_batch, preset_accum as --preset has them; 0: it does not say
+std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRun& run, int64_t preset_batch,
+                                 int64_t preset_accum);
+
+}  // namespace trainwright

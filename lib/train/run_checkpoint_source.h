@@ -1,0 +1,49 @@
+/// What a session's checkpoints hold: weights, training state, and how the run goes for metadata.json.
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/model/language_model.h"
+#include "lib/run/training_history.h"
+#include "lib/train/resolved_run.h"
+#include "lib/train/run_listener.h"
+#include "lib/train/saver.h"
+#include "lib/train/trainer.h"
+
+namespace trainwright {
+
+/// What of a checkpoint is fixed while one process works on a run.
+struct CheckpointFacts {
+  nlohmann::ordered_json provenance;  ///< goes into metadata.json
+  std::string base_folder;            ///< of adapters
+  bool compress_state = false, compress_model = false, model_only = false;
+  std::chrono::steady_clock::time_point start;  ///< of the process
+  int64_t first_step = 0, tokens_before = 0;    ///< of the run when the process began
+};
+
+class RunCheckpointSource final : public CheckpointSource {
+ public:
+  /// All that is pointed to outlives it.
+  RunCheckpointSource(const ResolvedRun* run, LanguageModel* model, Trainer* trainer,
+                      const TrainingHistory* history, const RunListener* listener, CheckpointFacts facts);
+  std::vector<at::Tensor> LiveTensors() override;
+  CheckpointContent Describe(const std::vector<at::Tensor>& tensors, bool are_copies) override;
+
+ private:
+  /// Fields of metadata.json that tell how the run goes, with what is volatile of them.
+  nlohmann::ordered_json DescribeRun() const;
+  void DescribeEnd(nlohmann::ordered_json* metadata) const;
+
+  const ResolvedRun* run_;
+  LanguageModel* model_;
+  Trainer* trainer_;
+  const TrainingHistory* history_;
+  const RunListener* listener_;
+  CheckpointFacts facts_;
+  std::string layout_, matrices_;  // of the state
+};
+
+}  // namespace trainwright

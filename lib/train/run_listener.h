@@ -1,0 +1,67 @@
+/// What happens in a training run, told to whoever listens: the writer's rank records it (RunRecorder), the
+/// others are silent (SilentListener).
+///
+/// Nothing here decides what is computed. Not thread-safe: the training thread's.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "lib/checkpoint/checkpoint_copier.h"
+#include "lib/checkpoint/checkpoint_writer.h"
+#include "lib/device/offload_stack.h"
+#include "lib/eval/perplexity.h"
+#include "lib/run/run_report.h"
+#include "lib/train/memory_breakdown.h"
+#include "lib/train/train_plan.h"
+#include "lib/train/trainer.h"
+
+namespace trainwright {
+
+class RunListener {
+ public:
+  virtual ~RunListener() = default;
+  /// Called once for every step, in order.
+  /// \param epochs passes over the data so far
+  /// \param saving whether a checkpoint was being written meanwhile
+  virtual void RecordStep(const StepReport& report, double epochs, bool saving) = 0;
+  virtual void RecordEvaluation(const PerplexitySums& sums, double eval_time_s) = 0;
+  /// Called when a save has ended, perhaps some steps later.
+  virtual void RecordCheckpoint(const FinishedSave& save) = 0;
+  virtual void RecordCopy(const CopyResult& result) = 0;
+  /// A message to the user.
+  virtual void Warn(const std::string& message) = 0;
+  /// The last happening of the process.
+  /// \param reason "complete", "time limit", "signal", or an error's text
+  virtual void RecordEnd(int exit_status, const std::string& reason) = 0;
+  /// Another split of the same steps into micro-batches.
+  virtual void set_plan(const TrainPlan& plan) = 0;
+  /// What the end of the run tells of its memory.
+  virtual void set_memory(const MemoryBreakdown& memory, int64_t peak_bytes) = 0;
+  /// What went out of the device's memory and in again in this process.
+  virtual void set_offload(const OffloadCounts& counts) = 0;
+  /// Why the watchdog wants the run to save and stop; absent while it does not.
+  virtual std::optional<std::string> stop_reason() const { return std::nullopt; }
+  /// The watchdog's part of a checkpoint; or null.
+  virtual nlohmann::json watchdog_state() const { return nullptr; }
+  /// The report of the records so far, to be drawn and written while training goes on.
+  virtual RunReport report() const { return {}; }
+};
+
+/// Hears nothing: of the ranks that write no files.
+class SilentListener final : public RunListener {
+ public:
+  void RecordStep(const StepReport&, double, bool) override {}
+  void RecordEvaluation(const PerplexitySums&, double) override {}
+  void RecordCheckpoint(const FinishedSave&) override {}
+  void RecordCopy(const CopyResult&) override {}
+  void Warn(const std::string&) override {}
+  void RecordEnd(int, const std::string&) override {}
+  void set_plan(const TrainPlan&) override {}
+  void set_memory(const MemoryBreakdown&, int64_t) override {}
+  void set_offload(const OffloadCounts&) override {}
+};
+
+}  // namespace trainwright

@@ -1,0 +1,159 @@
+#include "lib/train/run_preview.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "lib/checkpoint/async_save.h"
+#include "lib/io/process_memory.h"
+#include "lib/nn/peak_rate.h"
+#include "lib/train/dry_run.h"
+#include "lib/train/explanation.h"
+
+namespace trainwright {
+namespace {
+
+constexpr int kDoesNotFit = 1;  // the exit status of an answer that is no
+
+int64_t StepsTaken(const ResolvedRun& run) {
+  return run.resume ? run.resume->state.trainer.step : 0;
+}
+
+/// Values in effect by option, and why they are: what PlanAsOptions does not tell.
+struct Effective {
+  nlohmann::ordered_json values;
+  std::vector<ChoiceReason> reasons;
+  void Because(const char* option, const std::string& reason) { reasons.push_back({option, reason, ""}); }
+};
+
+void ExplainCadence(const TrainSettings& settings, const ResolvedRun& run, Effective* effective) {
+  const SaveInterval& save_every = run.cadence.save_every;
+  if (save_every.time_s > 0 || save_every.epochs) {
+    effective->values["save-every"] = settings.save_every;
+  } else {
+    effective->values["save-every"] = save_every.steps;
+  }
+  if (run.data->evaluated(run.plan.eval_split) == nullptr) return;
+  effective->values["eval-every"] = run.cadence.eval_every;
+}
+
+void ExplainPeakRate(const TrainSettings& settings, const ResolvedRun& run, Effective* effective) {
+  const at::Device device = run.compute.device;
+  const Precision precision = run.plan.precision;
+  if (const auto peak_tflops = PeakTflops(settings, device, precision)) {
+    effective->values["peak-tflops"] = *peak_tflops;
+  }
+  if (settings.peak_tflops) return;
+  const std::string gpu = GpuName(device);
+  const auto published = PublishedPeakRate(gpu, precision);
+  effective->Because("peak-tflops", published
+                                        ? PrecisionName(precision) + " of " + gpu + ": " + published->source
+                                        : "not known for this device, so mfu is null");
+}
+
+void ExplainAsyncSave(const TrainSettings& settings, const ResolvedRun& run, Effective* effective) {
+  if (settings.async_save != "auto") {
+    effective->values["async-save"] = settings.async_save;
+    return;
+  }
+  // What the steps themselves will take is not known here: what weights, gradients and moments take is.
+  const int64_t elements = CountParameters(run.model.config);
+  const int64_t moments_bytes = OptimizerStateBytes(run.plan.optimizer.states, elements);
+  const int64_t trainer_bytes =
+      run.compute.device.is_cpu() ? 2 * elements * int64_t{sizeof(float)} + moments_bytes : 0;
+  const AsyncSaveChoice choice = ChooseAsyncSave(
+      SnapshotBytes(elements, moments_bytes), std::max<int64_t>(1, AvailableMemoryBytes() - trainer_bytes));
+  effective->values["async-save"] = choice.background ? "on" : "off";
+  effective->Because("async-save", choice.reason);
+}
+
+void ExplainDefaults(const TrainSettings& settings, const ResolvedRun& run, const std::string& run_folder,
+                     Effective* effective) {
+  constexpr char kTenth[] = "a tenth of the run, 10 to 500 steps";
+  if (settings.device == "auto") effective->Because("device", "auto takes the GPU if there is one");
+  if (settings.threads == 0) effective->Because("threads", "the physical cores this process may use");
+  if (settings.save_every.empty()) effective->Because("save-every", kTenth);
+  if (run.data->evaluated(run.plan.eval_split) != nullptr && !settings.eval_every) {
+    effective->Because("eval-every", kTenth);
+  }
+  if (settings.out.empty()) {
+    effective->Because("out", !run_folder.empty() ? "the newest run in runs/"
+                                                  : "the first free runs/MODEL-NNN when training starts");
+  }
+  if (settings.cache_dir.empty()) effective->Because("cache-dir", "$TMPDIR, or /var/tmp");
+}
+
+Effective ExplainRun(const TrainSettings& settings, const ResolvedRun& run, const std::string& run_folder) {
+  const LoaderOptions& loader = run.compute.loader;
+  Effective effective = {.values = PlanAsOptions(run.plan)};
+  effective.values.update({{"model", settings.model.empty() ? run.model.name : settings.model},
+                           {"device", run.compute.identity.device},
+                           {"threads", run.compute.identity.threads},
+                           {"workers", loader.workers},
+                           {"prefetch", loader.prefetch},
+                           {"pin", run.compute.pin ? "on" : "off"},
+                           {"data-cache", loader.cache_bytes},
+                           {"shuffle-block", run.plan.block_chunks},
+                           {"data", DataNames(settings)},
+                           {"attn-backend", AttentionBackendName(run.compute.attention)},
+                           {"cache-dir", SpoolFolder(settings)}});
+  ExplainCadence(settings, run, &effective);
+  if (!run_folder.empty()) effective.values["out"] = run_folder;
+  ExplainPeakRate(settings, run, &effective);
+  ExplainDefaults(settings, run, run_folder, &effective);
+  ExplainAsyncSave(settings, run, &effective);
+  if (!settings.prefetch) effective.Because("prefetch", "1 on a CPU, 2 on a GPU");
+  return effective;
+}
+
+DryRunReport MeasureRun(const TrainSettings& settings, const ResolvedRun& run) {
+  const SaveInterval& save_every = run.cadence.save_every;
+  const int64_t steps = run.plan.schedule.total_steps - StepsTaken(run);
+  // How many checkpoints a time or epochs make is not known before the run: at most one a step.
+  const int64_t interval_steps = save_every.time_s > 0 || save_every.epochs ? 1 : save_every.steps;
+  const int64_t checkpoints = interval_steps > 0 ? (steps + interval_steps - 1) / interval_steps : 1;
+  const bool saves_between = run.cadence.SavesBetween(StepsTaken(run), run.plan.schedule.total_steps);
+  return DryRun({.model = run.model.config,
+                 .plan = run.plan,
+                 .device = run.compute.device,
+                 .steps = steps,
+                 .checkpoints_kept = settings.keep > 0 ? std::min(settings.keep, checkpoints) : checkpoints,
+                 .step_records = steps / settings.log_every,
+                 .attention = run.compute.attention,
+                 .snapshot = settings.async_save == "on"                      ? Snapshot::kYes
+                             : settings.async_save == "off" || !saves_between ? Snapshot::kNo
+                                                                              : Snapshot::kWhereItFits,
+                 .checkpointing = run.compute.checkpointing,
+                 .offload = run.compute.offload,
+                 .offload_folder = run.compute.offload_folder},
+                run.stream.get());
+}
+
+}  // namespace
+
+int PreviewRun(const TrainSettings& settings, const TrainJobContext& context, const ChoiceLog& log,
+               const std::string& run_folder, const ResolvedRun& run, nlohmann::ordered_json* summary) {
+  std::string text;
+  int status = 0;
+  if (settings.explain) {
+    const Effective effective = ExplainRun(settings, run, run_folder);
+    std::vector<ChoiceReason> reasons = log.reasons();
+    reasons.insert(reasons.end(), effective.reasons.begin(), effective.reasons.end());
+    nlohmann::ordered_json stored = run.resume ? run.resume->stored_options : nlohmann::ordered_json();
+    if (!stored.is_null()) stored["model"] = "the checkpoint's";
+    const std::vector<ExplainedOption> options =
+        ExplainOptions(context.options, effective.values, reasons, stored);
+    text += FormatExplanation(options);
+    (*summary)["options"] = EncodeExplanation(options);
+  }
+  if (settings.dry_run) {
+    const DryRunReport report = MeasureRun(settings, run);
+    text += (text.empty() ? "" : "\n") + FormatDryRun(report) + run.data->FormatSources(run.plan);
+    summary->update(EncodeDryRun(report));
+    status = report.fits() ? 0 : kDoesNotFit;
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return status;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,382 @@
+#include "lib/train/session.h"
+
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "lib/base/elapsed.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/signals.h"
+#include "lib/base/units.h"
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/device/device_memory.h"
+#include "lib/io/byte_sink.h"
+#include "lib/io/process_memory.h"
+#include "lib/spec/config_json.h"
+
+namespace trainwright {
+namespace {
+
+/// The effective settings as YAML that --config reloads. Strings are written as JSON, which is YAML.
+std::string ConfigYaml(const TrainSettings& settings, const TrainPlan& plan, const std::string& model) {
+  const std::vector<std::string> data = DataPaths(settings);
+  nlohmann::ordered_json values;
+  if (data.size() == 1) {
+    values["data"] = data[0];
+  } else {
+    values["data"] = data;
+  }
+  if (settings.init.empty()) {
+    values["model"] = model;
+  } else {
+    values["init"] = settings.init;
+  }
+  if (!settings.adapter.empty()) values["adapter"] = settings.adapter;
+  values.update(PlanAsOptions(plan));
+  if (!settings.eval_data.empty()) values["eval-data"] = settings.eval_data;
+  std::string yaml;
+  for (const auto& [key, value] : values.items()) yaml += key + ": " + value.dump() + "\n";
+  return yaml;
+}
+
+}  // namespace
+
+Session::Session(const TrainSettings& settings, const TrainJobContext& context, World* world,
+                 ResolvedRun* run, std::unique_ptr<RunDirectory> directory)
+    : settings_(settings),
+      world_(world),
+      run_(run),
+      start_(context.start),
+      directory_(std::move(directory)),
+      setup_(run->resume ? SetUpResumedModel(*run) : SetUpNewModel(settings, directory_.get(), run)) {
+  TRAINWRIGHT_CHECK((directory_ != nullptr) == world->is_writer());
+  MakeTrainer();
+  if (run->resume) {
+    trainer_->Restore(run->resume->state.trainer);
+    history_.Restore(ReadCheckpointMetadata(run->resume->checkpoint));
+    first_step_ = trainer_->step();
+  } else if (directory_) {
+    WriteFileAtomically(
+        directory_->config_path(),
+        AsBytes(ConfigYaml(settings, run->plan, settings.model.empty() ? run->model.name : settings.model)));
+  }
+  OpenRecorder(context);
+  const ShardSet* evaluated = run->data->evaluated(run->plan.eval_split);
+  evaluator_ = std::make_unique<Evaluator>(setup_.model.get(), evaluated,
+                                           EvaluatorOptions{.most_tokens = settings.eval_tokens.value_or(0),
+                                                            .skip_bad_chunks = settings.skip_bad_chunks > 0},
+                                           listener_.get(), &history_);
+  if (run->resume) WarnOfChanges();
+  if (run->model.start && !run->resume && !run->model.start->tokenizer_known) {
+    listener_->Warn(
+        "the tokenizer of " + settings.init +
+        " is of a kind that train cannot read: that the data's ids are the model's is not checked");
+  }
+}
+
+Session::~Session() = default;
+
+void Session::MakeTrainer() {
+  const ComputeChoice& compute = run_->compute;
+  LanguageModel* model = setup_.model.get();
+  trainer_ = std::make_unique<Trainer>(model, run_->stream.get(), run_->plan, compute.device);
+  trainer_->set_pin(compute.pin);
+  model->set_activation_checkpointing(compute.checkpointing);
+  model->Offload(compute.offload, compute.offload_folder);
+  const GradientBuffer& gradients = model->parameters().gradient_buffer();
+  if (compute.offload.gradients && gradients.memory_bytes() == gradients.size_bytes()) {
+    LogWarning(
+        "--offload gradients gains nothing here: what is trained is one part, whose gradients are needed "
+        "together");
+  }
+}
+
+nlohmann::ordered_json Session::Provenance() const {
+  const ShardSetHeader& header = run_->data->set().header();
+  nlohmann::ordered_json provenance = {
+      {"model", nlohmann::ordered_json::parse(EncodeConfigJson(run_->model.config))},
+      {"plan", EncodePlan(run_->plan)},
+      {"data_sha256", HexEncode(run_->data->set().content_sha256())},
+      {"tokenizer_sha256", HexEncode(header.tokenizer.sha256)},
+      {"data_provenance", nlohmann::ordered_json::parse(header.provenance_json, nullptr, false)},
+  };
+  if (!setup_.init_provenance.is_null()) provenance["init"] = setup_.init_provenance;
+  return provenance;
+}
+
+void Session::OpenRecorder(const TrainJobContext& context) {
+  if (!directory_) {
+    listener_ = std::make_unique<SilentListener>();
+    return;
+  }
+  const TrainingData& data = *run_->data;
+  const ShardTotals& totals = data.set().totals();
+  const std::vector<std::string> paths = DataPaths(settings_);
+  const std::string evaluated =
+      run_->plan.eval_split ? (paths.size() == 1 ? paths[0] : "") : settings_.eval_data;
+  auto recorder = std::make_unique<RunRecorder>(
+      directory_.get(),
+      RunFacts{.plan = run_->plan,
+               .model = run_->model.config,
+               .flops = CountStepFlops(*setup_.model),
+               .parameters = setup_.model->parameters().count(),
+               .compute = run_->compute.identity,
+               .peak_tflops = PeakTflops(settings_, run_->compute.device, run_->plan.precision),
+               .data_tokens = totals.tokens,
+               .data_documents = totals.documents,
+               .held_out = run_->held_out,
+               .data_sha256 = HexEncode(data.set().content_sha256()),
+               .tokenizer_sha256 = HexEncode(data.set().header().tokenizer.sha256),
+               .sources = data.sources(),
+               .data_path = DataOptions(settings_),
+               .eval_data_path = evaluated,
+               .argv = context.argv,
+               .start = start_,
+               .first_step = trainer_->step(),
+               .tokens_before = trainer_->tokens_seen()},
+      RunRecorderOptions{.log_every = settings_.log_every,
+                         .progress = context.progress,
+                         .watchdog = ParseWatchdogMode(settings_.watchdog, "--watchdog"),
+                         .watchdog_ratio = settings_.watchdog_ratio,
+                         .cost_per_hour = settings_.cost_per_hour});
+  recorder_ = recorder.get();
+  listener_ = std::move(recorder);
+  source_ = std::make_unique<RunCheckpointSource>(run_, setup_.model.get(), trainer_.get(), &history_,
+                                                  listener_.get(),
+                                                  CheckpointFacts{.provenance = Provenance(),
+                                                                  .base_folder = setup_.base_folder,
+                                                                  .compress_state = settings_.compress_state,
+                                                                  .compress_model = settings_.compress_model,
+                                                                  .model_only = settings_.save_model_only,
+                                                                  .start = start_,
+                                                                  .first_step = trainer_->step(),
+                                                                  .tokens_before = trainer_->tokens_seen()});
+  saver_ = std::make_unique<Saver>(
+      settings_, start_, run_->cadence.SavesBetween(trainer_->step(), run_->plan.schedule.total_steps),
+      directory_.get(), source_.get(), listener_.get());
+  for (const std::string& trap : TrapsOf(settings_, *run_, context.preset_batch, context.preset_accum)) {
+    listener_->Warn(trap);
+  }
+}
+
+void Session::WarnOfChanges() {
+  const ResumePoint& resume = *run_->resume;
+  if (recorder_ != nullptr && !resume.state.watchdog.is_null()) {
+    recorder_->loss_watchdog().set_state(resume.state.watchdog, resume.checkpoint);
+  }
+  for (const std::string& warning : resume.warnings) listener_->Warn(warning);
+  if (saver_) saver_->GoOnFrom(trainer_->step(), resume.checkpoint);
+  if (resume.data_changed) {
+    listener_->Warn("the data changed: reading " + DataNames(settings_) + " from its beginning");
+  }
+  const auto compare = [&](const std::string& what, const std::string& before, const std::string& now) {
+    if (before == now) return;
+    listener_->Warn(what + " " + now + " instead of the run's " + before +
+                    ": results differ by rounding from those of the uninterrupted run");
+  };
+  const ComputeIdentity &stored = resume.state.compute, &compute = run_->compute.identity;
+  compare("device", stored.device, compute.device);
+  compare("threads", std::to_string(stored.threads), std::to_string(compute.threads));
+  compare("instruction set", stored.cpu_capability, compute.cpu_capability);
+  compare("torch build", stored.torch_build, compute.torch_build);
+  compare("attention", stored.attention, compute.attention);
+}
+
+int Session::Run() {
+  int status = 0;
+  try {
+    status =
+        WithMemoryErrors([&] { return DescribeMemoryUser(settings_, *run_, this); }, [&] { return Loop(); });
+  } catch (const Error& error) {
+    RecordFailure(error);
+    throw;
+  }
+  if (!saver_) return status;
+  recorder_->PrintReport(status, saver_->saved());
+  if (const std::set<int64_t> missing = saver_->MissingCopies(); !missing.empty()) {
+    LogError(std::to_string(missing.size()) + " of the checkpoints that were saved " +
+             (missing.size() == 1 ? "has" : "have") + " no copy, the first is step " +
+             std::to_string(*missing.begin()) + "; see the warnings");
+  }
+  return status;
+}
+
+void Session::RecordFailure(const Error& error) {
+  // The record of a failed run says why; a failing disk must not hide the first error.
+  if (saver_) {
+    try {
+      saver_->FinishSave(/*wait=*/true);
+    } catch (const Error& save_error) {
+      LogWarning(save_error.what());
+    }
+    try {
+      saver_->FinishCopies(/*wait=*/true);
+    } catch (const Error&) {
+    }
+  }
+  try {
+    listener_->RecordEnd(static_cast<int>(error.code()), error.what());
+  } catch (const Error&) {
+  }
+}
+
+nlohmann::ordered_json Session::Summary() const {
+  return recorder_->Summary(saver_->saved());
+}
+
+template <typename Work>
+auto Session::InWhatMemoryThereIs(const Work& work) {
+  for (;;) {
+    std::optional<Error> problem;
+    try {
+      return work();
+    } catch (const std::exception& exception) {
+      if (settings_.auto_oom) problem = AsMemoryError(exception, DescribeMemoryUser(settings_, *run_, this));
+      if (!problem || !trainer_->HalveMicroBatches()) throw;
+    }
+    const TrainPlan& plan = trainer_->plan();
+    listener_->set_plan(plan);
+    listener_->Warn("out of memory, " + std::string(problem->what()) + ": going on with --batch " +
+                    std::to_string(plan.batch) + " --accum " + std::to_string(plan.accum) +
+                    ", as many samples a step");
+  }
+}
+
+MemoryBreakdown Session::HeldMemory() const {
+  const bool on_cpu = run_->compute.device.is_cpu();
+  MemoryBreakdown memory = HeldByModel(*setup_.model);
+  memory.optimizer = trainer_->optimizer_bytes();
+  memory.loader = run_->stream->loader_counts().most_held_bytes;
+  memory.snapshot = snapshot_bytes();
+  if (on_cpu) memory.heap = FreeHeapBytes();
+  // A GPU's libraries take host memory that came after the model.
+  memory.runtime =
+      on_cpu ? setup_.runtime_bytes + ResidentFileBytes() : ResidentBytes() - memory.loader - memory.snapshot;
+  return memory;
+}
+
+void Session::EvaluateIfDue() {
+  if (!evaluator_->due(trainer_->step())) return;
+  InWhatMemoryThereIs([&] { evaluator_->Evaluate(trainer_->step(), trainer_->plan()); });
+}
+
+bool Session::StoppedEarly() const {
+  return settings_.early_stop && history_.steps_since_best_evaluation() >=
+                                     *settings_.early_stop * std::max<int64_t>(1, run_->cadence.eval_every);
+}
+
+void Session::FinishFiles(bool wait) {
+  if (!saver_) return;
+  saver_->FinishSave(wait);
+  saver_->FinishCopies(wait);
+}
+
+int Session::AgreedSignal() {
+  return static_cast<int>(world_->Agree({StopSignal()})[0]);
+}
+
+bool Session::StepAndSave(bool time_to_save) {
+  const SaveInterval& save_every = run_->cadence.save_every;
+  const int64_t eval_every = run_->cadence.eval_every;
+  // On a GPU a look at the step's numbers waits for all queued work, so it is taken only where they are used.
+  const int64_t next = trainer_->step() + 1;
+  const auto due = [&](int64_t every) { return every > 0 && next % every == 0; };
+  const bool read = next == trainer_->plan().schedule.total_steps || next <= first_step_ + 2 ||
+                    due(settings_.log_every) || due(eval_every) || due(save_every.steps) || time_to_save;
+  const double epochs_before = run_->stream->epochs();
+  if (saver_) saver_->FinishSave(/*wait=*/false);
+  const bool saving = saver_ && saver_->busy();
+  const StepReport report = InWhatMemoryThereIs([&] { return trainer_->Step(read); });
+  listener_->RecordStep(report, run_->stream->epochs(), saving);
+  if (saver_ && next == first_step_ + 1) saver_->SavesInBackground();
+  if (report.read && report.labels > 0) history_.AddStep(report.step, report.loss_nats, report.lr);
+  if (saver_) saver_->FinishCopies(/*wait=*/false);
+
+  const double limit_s = settings_.max_minutes * 60;
+  const bool time_is_up = limit_s > 0 && SecondsSince(start_) > limit_s;
+  const std::vector<int64_t> stops =
+      world_->Agree({StopSignal(), time_is_up ? 1 : 0, listener_->stop_reason() ? 1 : 0});
+  signal_ = static_cast<int>(stops[0]);
+  const bool stopping = signal_ != 0 || stops[1] != 0 || stops[2] != 0;
+  const bool epoch_ended =
+      save_every.epochs && std::floor(run_->stream->epochs()) > std::floor(epochs_before);
+  const bool saves = stopping || due(save_every.steps) || time_to_save || epoch_ended || trainer_->done();
+  if (!stopping && (due(eval_every) || trainer_->done() || (saves && settings_.keep_best > 0))) {
+    EvaluateIfDue();
+  }
+  if (saver_ && (saves || StoppedEarly())) saver_->Save(trainer_->step());
+  return stopping;
+}
+
+int Session::Loop() {
+  const double save_every_s = run_->cadence.save_every.time_s;
+  if (trainer_->step() == 0) EvaluateIfDue();
+  bool stopping = false;
+  while (!stopping && !trainer_->done() && !StoppedEarly()) {
+    const bool time_to_save = saver_ && save_every_s > 0 && SecondsSince(saver_->saved_at()) >= save_every_s;
+    const std::vector<int64_t> agreed = world_->Agree({StopSignal(), time_to_save ? 1 : 0});
+    signal_ = static_cast<int>(agreed[0]);
+    if (signal_ != 0) break;
+    stopping = StepAndSave(agreed[1] != 0);
+  }
+  return End();
+}
+
+int Session::End() {
+  if (saver_) saver_->Save(trainer_->step());
+  FinishFiles(/*wait=*/true);
+  if (signal_ == 0) signal_ = AgreedSignal();
+  int status = 0;
+  std::string reason = "complete";
+  if (const auto stop_reason = listener_->stop_reason()) {
+    status = static_cast<int>(ErrorCode::kNonFinite);
+    reason = *stop_reason;
+  } else if (!trainer_->done() && StoppedEarly()) {
+    reason = "early stop";
+    LogInfo("stopped early: the last " + std::to_string(*settings_.early_stop) +
+            " evaluations were no better than that after step " +
+            std::to_string(trainer_->step() - history_.steps_since_best_evaluation()));
+  } else if (!trainer_->done()) {
+    status = signal_ == 0 ? 0 : 128 + signal_;
+    reason = signal_ != 0 ? "signal" : "time limit";
+  }
+  if (saver_) saver_->DeleteCopied(trainer_->step());
+  if (status == 0 && saver_ && !saver_->MissingCopies().empty()) {
+    status = static_cast<int>(ErrorCode::kIo);
+    reason += ", but copies of checkpoints are missing";
+  }
+  listener_->set_memory(HeldMemory(), PeakResidentBytes() + PeakDeviceBytes(run_->compute.device));
+  if (run_->compute.offload.any()) listener_->set_offload(setup_.model->offload_counts());
+  listener_->RecordEnd(status, reason);
+  return status;
+}
+
+MemoryUser DescribeMemoryUser(const TrainSettings& settings, const ResolvedRun& run, const Session* session) {
+  const TrainPlan& plan = session != nullptr ? session->plan() : run.plan;
+  const ComputeChoice& compute = run.compute;
+  const std::string sizes = "micro-batches of " + std::to_string(plan.batch) + " samples of up to " +
+                            std::to_string(plan.sequence_tokens) + " tokens";
+  const std::string cap = compute.memory_cap_bytes
+                              ? "--mem-fraction " + nlohmann::json(*settings.mem_fraction).dump() + ", " +
+                                    FormatBytes(static_cast<uint64_t>(*compute.memory_cap_bytes))
+                              : "";
+  if (!run.stream) return {"before the first step", "take a smaller --model", cap};
+  // What is held tells too little: it is what did not get its memory that is missing there.
+  MemoryBreakdown memory =
+      NeededByModel(run.model.config, plan.precision, plan.tuning, plan.optimizer.states,
+                    compute.checkpointing, compute.offload, plan.batch, plan.sequence_tokens);
+  if (session != nullptr) memory.snapshot = session->snapshot_bytes();
+  memory.loader = run.stream->loader_counts().most_held_bytes;
+  const auto shapes = MakeModel(run.model.config, plan.precision, at::Device(at::kMeta), std::nullopt,
+                                AttentionBackend::kAuto, plan.tuning);
+  const std::string hint =
+      "in this order: " + MemoryAdvice(memory, shapes->parameters(), plan.optimizer.states,
+                                       compute.checkpointing, compute.offload, settings.auto_oom);
+  const std::string when = settings.dry_run     ? "dry run, "
+                           : session != nullptr ? "step " + std::to_string(session->step() + 1) + ", "
+                                                : "before the first step, ";
+  return {when + sizes, hint, cap};
+}
+
+}  // namespace trainwright

@@ -1,0 +1,95 @@
+/// One process's work on a training run: steps, evaluations and checkpoints until the run is complete, its
+/// time is up, a signal or the watchdog stops it, or an error ends it.
+///
+/// What only this process knows (signals, the clock, the watchdog, memory that ran out) is agreed on with the
+/// other ranks before anything follows from it; only the writer's rank has files. Not thread-safe.
+#pragma once
+
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "lib/device/memory_error.h"
+#include "lib/dist/world.h"
+#include "lib/run/run_directory.h"
+#include "lib/run/train_settings.h"
+#include "lib/run/training_history.h"
+#include "lib/train/evaluator.h"
+#include "lib/train/model_setup.h"
+#include "lib/train/resolved_run.h"
+#include "lib/train/run_checkpoint_source.h"
+#include "lib/train/run_recorder.h"
+#include "lib/train/saver.h"
+#include "lib/train/train_job.h"
+#include "lib/train/trainer.h"
+
+namespace trainwright {
+
+class Session {
+ public:
+  /// Makes model and trainer, and on the writer's rank the records of the run.
+  /// \param world, run outlive the session
+  /// \param directory of the run; null on the other ranks
+  /// \throws Error{kUsage, kBadInput, kIo}
+  Session(const TrainSettings& settings, const TrainJobContext& context, World* world, ResolvedRun* run,
+          std::unique_ptr<RunDirectory> directory);
+  ~Session();
+  /// Trains to the end of this process's part.
+  /// \returns the exit status
+  /// \throws Error, recorded
+  int Run();
+  /// The counts of the run for --summary; on the writer's rank.
+  nlohmann::ordered_json Summary() const;
+  int64_t step() const { return trainer_->step(); }
+  const TrainPlan& plan() const { return trainer_->plan(); }
+  int64_t snapshot_bytes() const { return saver_ ? saver_->snapshot_bytes() : 0; }
+
+ private:
+  void MakeTrainer();
+  /// Opens the records of this process, once model, stream and trainer stand at its first step.
+  void OpenRecorder(const TrainJobContext& context);
+  nlohmann::ordered_json Provenance() const;
+  /// Tells what a resumed run does otherwise than the run before.
+  void WarnOfChanges();
+  int Loop();
+  /// One step and what is due after it.
+  /// \returns whether the process is to stop
+  bool StepAndSave(bool time_to_save);
+  /// Whether --early-stop ends the run here: a function of its evaluations, so a resumed run ends there, too.
+  bool StoppedEarly() const;
+  void EvaluateIfDue();
+  int End();
+  void RecordFailure(const Error& error);
+  void FinishFiles(bool wait);
+  /// The largest signal that any rank got.
+  int AgreedSignal();
+  /// Does what may run out of memory; under --auto-oom again, in halved micro-batches, until it has room.
+  template <typename Work>
+  auto InWhatMemoryThereIs(const Work& work);
+  MemoryBreakdown HeldMemory() const;
+
+  const TrainSettings& settings_;
+  World* world_;
+  ResolvedRun* run_;
+  std::chrono::steady_clock::time_point start_;
+  std::unique_ptr<RunDirectory> directory_;  // null where this rank writes nothing
+  ModelSetup setup_;
+  std::unique_ptr<Trainer> trainer_;
+  int64_t first_step_ = 0;
+  TrainingHistory history_;
+  std::unique_ptr<RunListener> listener_;
+  RunRecorder* recorder_ = nullptr;  // the listener where this rank writes; else null
+  std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<RunCheckpointSource> source_;
+  std::unique_ptr<Saver> saver_;  // last: its thread uses the others; null where this rank writes nothing
+  int signal_ = 0;                // that ended the loop
+};
+
+/// What the run is at, for when memory runs out.
+/// \param session null before there is one
+MemoryUser DescribeMemoryUser(const TrainSettings& settings, const ResolvedRun& run, const Session* session);
+
+}  // namespace trainwright

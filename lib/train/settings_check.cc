@@ -1,0 +1,89 @@
+#include "lib/train/settings_check.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/loading/mixture_weights.h"
+#include "lib/run/save_interval.h"
+#include "lib/train/training_data.h"
+
+namespace trainwright {
+namespace {
+
+void Require(bool holds, const char* flag, const char* problem) {
+  if (!holds) throw Error(ErrorCode::kUsage, flag, problem);
+}
+
+void CheckSaving(const TrainSettings& settings) {
+  Require(settings.log_every >= 1, "--log-every", "must be at least 1 step");
+  Require(settings.keep >= 0, "--keep", "must be at least 0 checkpoints");
+  Require(settings.keep_best >= 0, "--keep-best", "must be at least 0 checkpoints");
+  const bool copies = !settings.copy_to.empty() || !settings.copy_command.empty();
+  Require(!settings.copy_compress || !settings.copy_to.empty(), "--copy-compress", "needs --copy-to");
+  Require(!settings.delete_after_copy || copies, "--delete-after-copy", "needs --copy-to or --copy-command");
+  Require(settings.copy_retries >= 0, "--copy-retries", "must be at least 0");
+  Require(settings.copy_queue >= 1, "--copy-queue", "must be at least 1 checkpoint");
+  Require(ParseSaveInterval(settings.copy_timeout, "--copy-timeout").time_s > 0, "--copy-timeout",
+          "must be a time with its unit: 90s, 10m, 1.5h");
+}
+
+void CheckNumbers(const TrainSettings& settings) {
+  Require(settings.peak_tflops.value_or(1) > 0 && std::isfinite(settings.peak_tflops.value_or(1)),
+          "--peak-tflops", "must be a number above 0");
+  Require(settings.cost_per_hour.value_or(0) >= 0 && std::isfinite(settings.cost_per_hour.value_or(0)),
+          "--cost-per-hour", "must be a number of at least 0");
+  Require(settings.max_minutes >= 0, "--max-minutes", "must be at least 0");
+  Require(settings.watchdog_ratio > 1, "--watchdog-ratio", "must be more than 1");
+  if (!settings.save_every.empty()) ParseSaveInterval(settings.save_every, "--save-every");
+  Require(settings.eval_every.value_or(0) >= 0, "--eval-every", "must be at least 0 steps");
+  Require(settings.early_stop.value_or(1) >= 1, "--early-stop", "must be at least 1 evaluation");
+  Require(settings.eval_tokens.value_or(1) >= 1, "--eval-tokens", "must be at least 1");
+}
+
+void CheckData(const TrainSettings& settings) {
+  const std::vector<std::string> data = DataPaths(settings);
+  const auto pipes = std::count(data.begin(), data.end(), "-");
+  if (pipes > 1 || (pipes == 1 && settings.eval_data == "-")) {
+    throw Error(ErrorCode::kUsage, pipes > 1 ? "--data" : "--data, --eval-data",
+                "cannot both be standard input");
+  }
+  if (!settings.data_weights.empty()) ParseMixtureWeights(settings.data_weights, data.size());
+  Require(settings.eval_data.empty() || settings.eval_split.empty(), "--eval-data, --eval-split",
+          "cannot both be given: one says what to evaluate on, the other holds it out of --data");
+  Require(!settings.eval_split_seed || !settings.eval_split.empty() || settings.resume, "--eval-split-seed",
+          "has a meaning only with --eval-split");
+}
+
+}  // namespace
+
+void CheckTrainSettings(const TrainSettings& settings) {
+  if (!settings.init.empty() && !settings.model.empty()) {
+    throw Error(ErrorCode::kUsage, "--init, --model",
+                "cannot both be given: the model of --init has its shape", "", "leave out --model");
+  }
+  Require(!settings.find_batch || !settings.resume, "--find-batch",
+          "has no meaning with --resume: --batch and --accum split the run's steps otherwise");
+  CheckSaving(settings);
+  CheckNumbers(settings);
+  CheckData(settings);
+}
+
+void CheckEvaluations(const TrainSettings& settings, bool evaluates, bool eval_every_is_asked) {
+  constexpr char kHint[] = "name it with --eval-data, or hold some of the data out with --eval-split 0.05";
+  if (settings.keep_best > 0 && !evaluates) {
+    throw Error(ErrorCode::kUsage, "--keep-best", "needs data to evaluate on", "", kHint);
+  }
+  if (settings.early_stop && (!evaluates || settings.eval_every == 0)) {
+    throw Error(
+        ErrorCode::kUsage, "--early-stop", "needs evaluations within the run", "",
+        "name data with --eval-data, or hold some out with --eval-split 0.05, and leave out --eval-every 0");
+  }
+  if (settings.eval_every && !evaluates && eval_every_is_asked) {
+    throw Error(ErrorCode::kUsage, "--eval-every", "needs data to evaluate on", "", kHint);
+  }
+}
+
+}  // namespace trainwright

@@ -1,0 +1,143 @@
+#include "lib/train/training_data.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/units.h"
+#include "lib/io/byte_source.h"
+#include "lib/loading/joined_shard_set.h"
+#include "lib/loading/mixture_weights.h"
+#include "lib/loading/spooled_shard_set.h"
+
+namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kMakeShardsHint[] =
+    "make shards first: pretokenize FILE... | pack --chunk 32768 -o shards/   (train reads shards/ unless "
+    "--data names "
+    "another place)";
+
+std::unique_ptr<ShardSet> OpenShards(const TrainSettings& settings, const std::string& path,
+                                     const char* flag) {
+  if (path == "-") return SpoolShardSet(OpenSource("-"), SpoolFolder(settings));
+  if (!fs::exists(path)) {
+    throw Error(ErrorCode::kIo, path, std::string("no such shards (") + flag + ")", "", kMakeShardsHint);
+  }
+  return ShardSet::Open(path);
+}
+
+}  // namespace
+
+std::string TemporaryFolder() {
+  const char* temporary = std::getenv("TMPDIR");
+  return temporary != nullptr && *temporary != '\0' ? temporary : "/var/tmp";
+}
+
+std::string SpoolFolder(const TrainSettings& settings) {
+  return settings.cache_dir.empty() ? TemporaryFolder() : settings.cache_dir;
+}
+
+std::vector<std::string> DataPaths(const TrainSettings& settings) {
+  return settings.data.empty() ? std::vector<std::string>{"shards"} : settings.data;
+}
+
+std::string DataNames(const TrainSettings& settings) {
+  std::string names;
+  for (const std::string& path : DataPaths(settings)) names += (names.empty() ? "" : ", ") + path;
+  return names;
+}
+
+std::string DataOptions(const TrainSettings& settings) {
+  std::string options;
+  for (const std::string& path : DataPaths(settings)) options += (options.empty() ? "" : " --data ") + path;
+  return options;
+}
+
+TrainingData::TrainingData(const TrainSettings& settings) {
+  std::vector<NamedShardSet> named;
+  uint64_t first_chunk = 0;
+  const std::vector<std::string> paths = DataPaths(settings);
+  for (const std::string& path : paths) {
+    named.push_back({path, OpenShards(settings, path, "--data")});
+    const ShardTotals& totals = named.back().set->totals();
+    sets_.push_back({.first_chunk = first_chunk, .chunks = totals.chunks, .weight = totals.chunks});
+    sources_.push_back({.path = path, .chunks = totals.chunks, .tokens = totals.tokens});
+    first_chunk += totals.chunks;
+    if (totals.chunks == 0 && paths.size() > 1) {
+      throw Error(ErrorCode::kBadInput, path, "holds no chunk, so nothing can be mixed in from it", "",
+                  "leave out --data " + path);
+    }
+  }
+  if (sets_.size() == 1) sets_.clear();
+  data_ = JoinShardSets(std::move(named));
+  if (settings.eval_data.empty()) return;
+  eval_data_ = OpenShards(settings, settings.eval_data, "--eval-data");
+  if (eval_data_->header().tokenizer.sha256 != data_->header().tokenizer.sha256) {
+    throw Error(ErrorCode::kBadInput, settings.eval_data,
+                "was made with another tokenizer than " + DataNames(settings), "",
+                "pretokenize both with the same --tokenizer");
+  }
+}
+
+std::vector<ChoiceReason> TrainingData::WeighSets(const std::string& weights) {
+  if (sets_.empty()) return {};
+  if (!weights.empty()) {
+    const std::vector<uint64_t> parsed = ParseMixtureWeights(weights, sets_.size());
+    for (size_t i = 0; i < sets_.size(); ++i) sets_[i].weight = parsed[i];
+  }
+  double sum = 0;
+  for (const OrderedSet& set : sets_) sum += static_cast<double>(set.weight);
+  std::string text;
+  for (size_t i = 0; i < sets_.size(); ++i) {
+    sources_[i].share = static_cast<double>(sets_[i].weight) / sum;
+    text += (i == 0 ? "" : ", ") + FormatFixed(100 * sources_[i].share, 2) + " % " + sources_[i].path;
+  }
+  return {{"data-weights",
+           (weights.empty() ? "by their chunks, each once an epoch: " : "of the chunks drawn: ") + text,
+           "mixing " + std::to_string(sets_.size()) + " sets"}};
+}
+
+SplitCounts TrainingData::CountHeldOut(const DocumentSplit& split, bool masked, bool skip_bad_chunks) const {
+  const SplitCounts counts = CountSplit(split, *data_, masked, skip_bad_chunks);
+  if (counts.held_out_labels == 0 || counts.held_out_documents == counts.documents) {
+    throw Error(
+        ErrorCode::kUsage, "--eval-split",
+        split.asked + " holds out " + std::to_string(counts.held_out_documents) + " of the data's " +
+            std::to_string(counts.documents) + " documents, " +
+            (counts.held_out_labels == 0 ? "with nothing to predict" : "which leaves nothing to train on"),
+        "",
+        "their hashes decide: give another share, a number of documents (--eval-split 1), or another "
+        "--eval-split-seed; a document longer than pack's --chunk counts once a chunk");
+  }
+  LogInfo("holding out " + std::to_string(counts.held_out_documents) + " of " +
+          std::to_string(counts.documents) + " documents, " +
+          FormatCount(static_cast<double>(counts.held_out_tokens)) + " tokens, to evaluate on");
+  if (const uint64_t cut = data_->totals().documents_cut; cut > 0) {
+    LogWarning(
+        "--eval-split: pack cut " + std::to_string(cut) +
+        " documents into parts, and parts of one may be on both sides; a longer --chunk keeps them whole");
+  }
+  return counts;
+}
+
+std::string TrainingData::FormatSources(const TrainPlan& plan) const {
+  if (sets_.empty()) return "";
+  const int64_t samples = plan.schedule.total_steps * plan.samples_per_step();
+  // Samples of an epoch are not known in all runs; tokens of a whole sample bound them from above.
+  const double run_tokens = static_cast<double>(samples) * static_cast<double>(plan.sequence_tokens);
+  std::string text = "\n";
+  for (const DataSource& source : sources_) {
+    text += "data  " + FormatFixed(100 * source.share, 2) + " % " + source.path + ": " +
+            FormatCount(static_cast<double>(source.tokens)) + " tokens, read at most " +
+            FormatFixed(source.share * run_tokens / static_cast<double>(source.tokens), 2) +
+            " times in the run\n";
+  }
+  return text;
+}
+
+}  // namespace trainwright

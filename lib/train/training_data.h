@@ -1,0 +1,71 @@
+/// The shard sets that a training run reads: those of --data as one, and what it is evaluated on.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/formats/shard_set.h"
+#include "lib/loading/chunk_order.h"
+#include "lib/loading/document_split.h"
+#include "lib/run/train_settings.h"
+#include "lib/train/train_plan.h"
+
+namespace trainwright {
+
+/// A set of shards that a run reads.
+struct DataSource {
+  std::string path;
+  double share = 1;  ///< of the chunks drawn
+  uint64_t chunks = 0, tokens = 0;
+};
+
+/// The paths of --data, or the default.
+std::vector<std::string> DataPaths(const TrainSettings& settings);
+/// The same for messages.
+std::string DataNames(const TrainSettings& settings);
+/// The --data options of a run as a command line has them.
+std::string DataOptions(const TrainSettings& settings);
+/// $TMPDIR, or /var/tmp.
+std::string TemporaryFolder();
+/// Where data that came through a pipe is kept.
+std::string SpoolFolder(const TrainSettings& settings);
+
+/// Not thread-safe; the sets live as long as it does.
+class TrainingData {
+ public:
+  /// Opens the sets of --data as one, and that of --eval-data.
+  /// \throws Error{kIo, kBadInput} on sets that cannot be read, or were made with different tokenizers
+  explicit TrainingData(const TrainSettings& settings);
+
+  const ShardSet& set() const { return *data_; }
+  /// The sets that are mixed; empty: one.
+  const std::vector<OrderedSet>& sets() const { return sets_; }
+  /// The same for the records, one too.
+  const std::vector<DataSource>& sources() const { return sources_; }
+  /// Of --eval-data; null: none.
+  const ShardSet* eval_set() const { return eval_data_.get(); }
+  /// What a run is evaluated on: documents that it holds out of the data, --eval-data, or null.
+  const ShardSet* evaluated(const std::optional<DocumentSplit>& split) const {
+    return split ? data_.get() : eval_data_.get();
+  }
+  /// Gives the sets their weights.
+  /// \param weights as --data-weights has them
+  /// \returns what was chosen; empty for one set
+  std::vector<ChoiceReason> WeighSets(const std::string& weights);
+  /// What a split holds out, counted and told.
+  /// \param masked whether only some tokens are predicted
+  /// \throws Error{kUsage} when a side of it has nothing to predict
+  SplitCounts CountHeldOut(const DocumentSplit& split, bool masked, bool skip_bad_chunks) const;
+  /// What of the data has which share of a run, for --dry-run; empty for one set.
+  std::string FormatSources(const TrainPlan& plan) const;
+
+ private:
+  std::unique_ptr<ShardSet> data_, eval_data_;
+  std::vector<OrderedSet> sets_;
+  std::vector<DataSource> sources_;
+};
+
+}  // namespace trainwright
