@@ -16,7 +16,9 @@ bool AsksAboutCommandLine(const std::vector<std::string>& arguments);
 /// The engine of the program at `program` (an absolute path): ../libexec/trainwright/<its name>-engine.
 std::string EnginePath(const std::string& program);
 
-/// Becomes the engine of this program.
+/// Becomes the engine of this program, whose environment gets what its libraries read before main: unless the
+/// user says otherwise, MKL_CBWR=AUTO,STRICT (results that do not depend on the alignment of operands), and
+/// GOMP_SPINCOUNT=1000 where there is no OMP_WAIT_POLICY (idle threads leave the cores to others).
 /// \param argv as main got it
 /// \returns only when that fails: the exit status, with the error said
 int BecomeEngine(const std::string& tool, char** argv);

@@ -4,7 +4,6 @@
 #include <ATen/Version.h>
 #include <sched.h>
 #include <torch/headeronly/version.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,53 +12,6 @@
 #include <string>
 
 namespace trainwright {
-namespace {
-
-constexpr char kMkl[] = "MKL_CBWR=AUTO,STRICT";
-/// libgomp's threads spin for milliseconds before they sleep; next to other work that takes the very cores
-/// that the awaited thread needs (measured on two busy cores: four times the time). 1000 turns are some 15
-/// microseconds.
-constexpr char kSpin[] = "GOMP_SPINCOUNT=1000";
-
-bool IsSet(char** environment, const char* name) {
-  for (; *environment != nullptr; ++environment) {
-    const char *a = *environment, *b = name;
-    while (*b != '\0' && *b != '=' && *a == *b) ++a, ++b;
-    if ((*b == '\0' || *b == '=') && *a == '=') return true;
-  }
-  return false;
-}
-
-/// Starts the program again with the variables above, unless the user set them. libgomp reads its own before
-/// main, so this runs before the constructors of all libraries, which are what makes torch slow to start: it
-/// costs some milliseconds. Nothing but system calls may be used here. When it fails the program goes on
-/// without.
-void RestartWithEnvironment(int, char** argv, char** environment) {
-  const char* added[2];
-  int count = 0;
-  if (!IsSet(environment, kMkl)) added[count++] = kMkl;
-  if (!IsSet(environment, kSpin) && !IsSet(environment, "OMP_WAIT_POLICY")) added[count++] = kSpin;
-  if (count == 0) return;
-  constexpr int kMostVariables = 4096;
-  char* variables[kMostVariables];
-  int size = 0;
-  for (; environment[size] != nullptr; ++size) {
-    if (size + 3 >= kMostVariables) return;
-    variables[size] = environment[size];
-  }
-  for (int i = 0; i < count; ++i) variables[size++] = const_cast<char*>(added[i]);
-  variables[size] = nullptr;
-  char path[4096];  // the name itself: a process that runs /proc/self/exe is called "exe"
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-  if (length <= 0) return;
-  path[length] = '\0';
-  execve(path, argv, variables);
-}
-
-[[gnu::section(".preinit_array"), gnu::used]] void (*const kRestart)(int, char**,
-                                                                     char**) = RestartWithEnvironment;
-
-}  // namespace
 
 void PrepareDeterminism() {
   setenv("MKL_CBWR", "AUTO,STRICT", /*overwrite=*/0);

@@ -11,8 +11,8 @@
 namespace trainwright {
 
 /// Call first thing in main, before any work of torch: tells MKL to give results that do not depend on the
-/// alignment of its operands (a value of MKL_CBWR that the user set is kept). Programs that link this also
-/// restart themselves once, before main, with MKL_CBWR and a short GOMP_SPINCOUNT in their environment.
+/// alignment of its operands (a value of MKL_CBWR that the user set is kept). How long idle threads spin is
+/// read by libgomp before main, so the launcher of an engine says it (lib/cli/engine.h).
 void PrepareDeterminism();
 
 /// Threads of matrix products and element-wise kernels.

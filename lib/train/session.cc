@@ -298,7 +298,8 @@ bool Session::StepAndSave(bool time_to_save) {
   const std::vector<int64_t> stops =
       world_->Agree({StopSignal(), time_is_up ? 1 : 0, listener_->stop_reason() ? 1 : 0});
   signal_ = static_cast<int>(stops[0]);
-  const bool stopping = signal_ != 0 || stops[1] != 0 || stops[2] != 0;
+  watchdog_stops_ = stops[2] != 0;
+  const bool stopping = signal_ != 0 || stops[1] != 0 || watchdog_stops_;
   const bool epoch_ended =
       save_every.epochs && std::floor(run_->stream->epochs()) > std::floor(epochs_before);
   const bool saves = stopping || due(save_every.steps) || time_to_save || epoch_ended || trainer_->done();
@@ -329,9 +330,9 @@ int Session::End() {
   if (signal_ == 0) signal_ = AgreedSignal();
   int status = 0;
   std::string reason = "complete";
-  if (const auto stop_reason = listener_->stop_reason()) {
+  if (watchdog_stops_) {
     status = static_cast<int>(ErrorCode::kNonFinite);
-    reason = *stop_reason;
+    reason = listener_->stop_reason().value_or("watchdog of another rank");
   } else if (!trainer_->done() && StoppedEarly()) {
     reason = "early stop";
     LogInfo("stopped early: the last " + std::to_string(*settings_.early_stop) +

@@ -86,6 +86,7 @@ class Session {
   std::unique_ptr<RunCheckpointSource> source_;
   std::unique_ptr<Saver> saver_;  // last: its thread uses the others; null where this rank writes nothing
   int signal_ = 0;                // that ended the loop
+  bool watchdog_stops_ = false;   // of any rank
 };
 
 /// What the run is at, for when memory runs out.

@@ -31,6 +31,14 @@ std::unique_ptr<ShardSet> OpenShards(const TrainSettings& settings, const std::s
   return ShardSet::Open(path);
 }
 
+std::vector<NamedShardSet> OpenSets(const TrainSettings& settings) {
+  std::vector<NamedShardSet> sets;
+  for (const std::string& path : DataPaths(settings)) {
+    sets.push_back({path, OpenShards(settings, path, "--data")});
+  }
+  return sets;
+}
+
 }  // namespace
 
 std::string TemporaryFolder() {
@@ -58,30 +66,32 @@ std::string DataOptions(const TrainSettings& settings) {
   return options;
 }
 
-TrainingData::TrainingData(const TrainSettings& settings) {
-  std::vector<NamedShardSet> named;
-  uint64_t first_chunk = 0;
-  const std::vector<std::string> paths = DataPaths(settings);
-  for (const std::string& path : paths) {
-    named.push_back({path, OpenShards(settings, path, "--data")});
-    const ShardTotals& totals = named.back().set->totals();
-    sets_.push_back({.first_chunk = first_chunk, .chunks = totals.chunks, .weight = totals.chunks});
-    sources_.push_back({.path = path, .chunks = totals.chunks, .tokens = totals.tokens});
-    first_chunk += totals.chunks;
-    if (totals.chunks == 0 && paths.size() > 1) {
-      throw Error(ErrorCode::kBadInput, path, "holds no chunk, so nothing can be mixed in from it", "",
-                  "leave out --data " + path);
-    }
-  }
-  if (sets_.size() == 1) sets_.clear();
-  data_ = JoinShardSets(std::move(named));
-  if (settings.eval_data.empty()) return;
-  eval_data_ = OpenShards(settings, settings.eval_data, "--eval-data");
-  if (eval_data_->header().tokenizer.sha256 != data_->header().tokenizer.sha256) {
+TrainingData::TrainingData(const TrainSettings& settings)
+    : TrainingData(OpenSets(settings), settings.eval_data.empty()
+                                           ? nullptr
+                                           : OpenShards(settings, settings.eval_data, "--eval-data")) {
+  if (eval_data_ && eval_data_->header().tokenizer.sha256 != data_->header().tokenizer.sha256) {
     throw Error(ErrorCode::kBadInput, settings.eval_data,
                 "was made with another tokenizer than " + DataNames(settings), "",
                 "pretokenize both with the same --tokenizer");
   }
+}
+
+TrainingData::TrainingData(std::vector<NamedShardSet> sets, std::unique_ptr<ShardSet> eval_set)
+    : eval_data_(std::move(eval_set)) {
+  uint64_t first_chunk = 0;
+  for (const NamedShardSet& set : sets) {
+    const ShardTotals& totals = set.set->totals();
+    sets_.push_back({.first_chunk = first_chunk, .chunks = totals.chunks, .weight = totals.chunks});
+    sources_.push_back({.path = set.name, .chunks = totals.chunks, .tokens = totals.tokens});
+    first_chunk += totals.chunks;
+    if (totals.chunks == 0 && sets.size() > 1) {
+      throw Error(ErrorCode::kBadInput, set.name, "holds no chunk, so nothing can be mixed in from it", "",
+                  "leave out --data " + set.name);
+    }
+  }
+  if (sets_.size() == 1) sets_.clear();
+  data_ = JoinShardSets(std::move(sets));
 }
 
 std::vector<ChoiceReason> TrainingData::WeighSets(const std::string& weights) {

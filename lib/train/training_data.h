@@ -10,6 +10,7 @@
 #include "lib/formats/shard_set.h"
 #include "lib/loading/chunk_order.h"
 #include "lib/loading/document_split.h"
+#include "lib/loading/joined_shard_set.h"
 #include "lib/run/train_settings.h"
 #include "lib/train/train_plan.h"
 
@@ -39,6 +40,10 @@ class TrainingData {
   /// Opens the sets of --data as one, and that of --eval-data.
   /// \throws Error{kIo, kBadInput} on sets that cannot be read, or were made with different tokenizers
   explicit TrainingData(const TrainSettings& settings);
+  /// The same of sets that are open.
+  /// \param sets at least one
+  /// \param eval_set null: none
+  explicit TrainingData(std::vector<NamedShardSet> sets, std::unique_ptr<ShardSet> eval_set = nullptr);
 
   const ShardSet& set() const { return *data_; }
   /// The sets that are mixed; empty: one.
