@@ -4,7 +4,9 @@
 usage: format_test.py SOURCE_DIR [CLANG_FORMAT]
 
 Refuses: a file that clang-format would change; another version than 14, whose layout differs; \\param, \\returns and
-\\throws behind other words on their line; comments wider than the column limit, which clang-format leaves alone.
+\\throws behind other words on their line; lines wider than the column limit, which clang-format leaves where they are
+comments or literals, but for lines of raw literals outside tools/; and prose in literals of tools/, which has its place
+in tools/text.
 """
 import concurrent.futures
 import os
@@ -13,11 +15,14 @@ import re
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "scripts"))
+import cpp_scan  # noqa: E402
+
 VERSION = "14."
 COLUMN_LIMIT = 110
 TAG_BEHIND_WORDS = re.compile(r"//.*\S.*\\(param|returns|throws)\b")
 TAG_FIRST = re.compile(r"\s*///\s*\\(param|returns|throws)\b")
-COMMENT = re.compile(r"\s*//")
+LONGEST_LITERAL = 550  # characters, pieces that the compiler joins together: the help of an option is shorter
 
 
 def files_of(source_dir):
@@ -29,14 +34,35 @@ def files_of(source_dir):
     ]
 
 
-def comment_problems(path, name):
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+def line_problems(path, name):
+    text = path.read_text()
+    tokens = cpp_scan.tokens_of(text)
+    is_tool = name.startswith("tools/")
+    raw_lines = {number for token in tokens if token.kind == "raw" for number in range(token.line, token.end_line + 1)}
+    for number, line in enumerate(text.splitlines(), 1):
         first = TAG_FIRST.match(line)
         rest = line[first.end():] if first else line
         if TAG_BEHIND_WORDS.search(line if not first else "//x" + rest):
             yield f"{name}:{number}: \\param, \\returns and \\throws begin a line of their own"
-        if COMMENT.match(line) and len(line) > COLUMN_LIMIT:
-            yield f"{name}:{number}: a comment of more than {COLUMN_LIMIT} columns"
+        if len(line) > COLUMN_LIMIT and (is_tool or number not in raw_lines):
+            yield f"{name}:{number}: more than {COLUMN_LIMIT} columns"
+    if is_tool:
+        for number, size in literals_of(tokens):
+            if size > LONGEST_LITERAL:
+                yield f"{name}:{number}: a literal of {size} characters: prose has its place in tools/text"
+
+
+def literals_of(tokens):
+    """Line and length of each string literal, the pieces of one together."""
+    before = None
+    for token in [*tokens, None]:
+        is_literal = token is not None and token.kind in ("string", "raw")
+        if is_literal:
+            size = len(token.text) - 2
+            before = (before[0], before[1] + size) if before else (token.line, size)
+        elif before:
+            yield before
+            before = None
 
 
 def layout_problem(clang_format, path, name):
@@ -55,7 +81,7 @@ def main():
         return 1
     files = files_of(source_dir)
     names = [str(path.relative_to(source_dir)) for path in files]
-    problems = [problem for path, name in zip(files, names) for problem in comment_problems(path, name)]
+    problems = [problem for path, name in zip(files, names) for problem in line_problems(path, name)]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         problems += filter(None, pool.map(layout_problem, [clang_format] * len(files), files, names))
     if not files:

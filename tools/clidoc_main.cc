@@ -23,10 +23,10 @@ const ToolInfo& ClidocInfo() {
   static const ToolInfo info = {
       .name = "clidoc",
       .summary = "write documentation from the tools' command lines",
-      .description =
-          "Writes one form of documentation of one tool to standard output. `list` names the tools; `json` "
-          "and `lint` cover all of them when no tool is named.",
-      .examples = {{"clidoc bash pack", "The completions of pack for bash."}},
+      .text = {.description =
+                   "Writes one form of documentation of one tool to standard output. `list` names the "
+                   "tools; `json` and `lint` cover all of them when no tool is named.",
+               .examples = {{"clidoc bash pack", "The completions of pack for bash."}}},
       .see_also = {"pretokenize(1)"}};
   return info;
 }

@@ -3,10 +3,9 @@
 namespace trainwright {
 
 void AddAdapterOption(CLI::App& app, std::string* adapter, bool* allow_other_base) {
-  app.add_option(
-         "--adapter", *adapter,
-         "LoRA adapter in peft's layout to put beside the model of --checkpoint. A --checkpoint that is "
-         "an adapter itself is put beside the base that its adapter_config.json names")
+  app.add_option("--adapter", *adapter,
+                 "LoRA adapter in peft's layout to put beside the model of --checkpoint. A --checkpoint that "
+                 "is an adapter itself is put beside the base that its adapter_config.json names")
       ->group("Input and output");
   app.add_flag("--allow-other-base", *allow_other_base,
                "take an adapter although its metadata.json records the sha256 of another base")
@@ -30,10 +29,9 @@ void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* devi
   CLI::Option* const options[] = {
       app.add_option("--device", *device, "where to compute; auto takes the GPU if there is one")
           ->check(CLI::IsMember({"auto", "cpu", "cuda"})),
-      app.add_option(
-             "--attn-backend", *attn_backend,
-             "attention: flash, cudnn, efficient (GPU only), math (plain products, anywhere) or auto, "
-             "the fastest that takes the model's heads")
+      app.add_option("--attn-backend", *attn_backend,
+                     "attention: flash, cudnn, efficient (GPU only), math (plain products, anywhere) or "
+                     "auto, the fastest that takes the model's heads")
           ->check(CLI::IsMember({"auto", "flash", "cudnn", "efficient", "math"})),
       app.add_option("--threads", *threads, "compute threads; 0: the physical cores this process may use")
           ->check(CLI::NonNegativeNumber),

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/compute_options.h"
+#include "tools/tool_texts.h"
 
 namespace trainwright {
 
@@ -10,59 +11,7 @@ const ToolInfo& GenerateInfo() {
   static const ToolInfo info = {
       .name = "generate",
       .summary = "continue prompts with a model",
-      .description =
-          "Continues prompts and prints one JSON line a sample: prompt, text (the continuation), ids (its "
-          "tokens), sample (its number among the prompt's samples), finish (eos, length, context or stop) "
-          "and, "
-          "where the prompt's line has one, id. Lines come in the order of the prompts.\n"
-          "\n"
-          "Without --prompt, prompts are read as JSON lines {\"prompt\": \"...\"} from a file or standard "
-          "input.",
-      .sections =
-          {{"CHECKPOINTS",
-            "--checkpoint takes a checkpoint folder of train(1), a run directory (its latest checkpoint is "
-            "used), or any Llama, Mistral, Qwen2, GPT-2 or GPT-NeoX model folder as Hugging Face "
-            "transformers writes it, with its "
-            "tokenizer."},
-           {"CONVERSATIONS",
-            "With --template, a prompt is a conversation: {\"messages\": [...]} that ends with the user's "
-            "turn, "
-            "{\"prompt\"}, {\"question\"} or {\"instruction\", \"input\"}; what else a line has is not "
-            "looked at. The "
-            "ids are those that pretokenize --records sft gives before an answer, and what ends an answer "
-            "there ends "
-            "the sample. In the output prompt is what the user said last."},
-           {"REJECTION",
-            "--keep-if looks at samples when they are made, and changes none: answered keeps those with a "
-            "number as "
-            "their answer (a tag that is opened must be closed), valid those within 5 % of the gold answer, "
-            "strict "
-            "those within 0.1 %. What is written can be given to pretokenize --records sft. The counts go to "
-            "--summary."},
-           {"SAMPLING",
-            "--temperature 0, the default, takes the most probable token each time. Otherwise tokens are "
-            "drawn "
-            "from the probabilities of the logits over the temperature, of those the --top-k largest, of "
-            "those the "
-            "most probable that hold --top-p of the whole, in this order.\n"
-            "\n"
-            "A sample is a function of --seed, the prompt's number and its own number: neither of the "
-            "samples "
-            "around it nor of when it was made. Logits computed for another number of sequences can differ "
-            "in the "
-            "last bits, though, and then so can a choice between tokens that are all but equal. With "
-            "--batch-invariant they do not: prompts are computed one by one and steps in rows of a fixed "
-            "number, so "
-            "that any --batch gives the same bytes on the same machine."}},
-      .examples = {{"pretokenize tinyshakespeare.txt | pack --chunk 1024 -o shards/ && train --steps 2 "
-                    "--batch 1 --seq 64 --out runs/tiny && generate "
-                    "--checkpoint runs/tiny --prompt 'O Romeo' --max-tokens 8",
-                    "One continuation by a model that has hardly begun to learn."},
-                   {"echo '{\"prompt\": \"O Romeo\"}' | generate --checkpoint runs/tiny --max-tokens 8",
-                    "Prompts from a pipe."},
-                   {"generate --checkpoint runs/tiny --prompt 'O Romeo' --max-tokens 8 --samples 3 "
-                    "--temperature 0.7 --top-p 0.9 --seed 1",
-                    "Three samples."}},
+      .text = ParseToolText(kGenerateText),
       .see_also = {"train(1)", "evaluate(1)"},
   };
   return info;

@@ -53,8 +53,7 @@ Values RftOptimised() {
 
 constexpr char kNotOptions[] =
     "torch.compile, the fused AdamW and TF32 of its sources are no options here: the step is compiled code, "
-    "AdamW is "
-    "one pass, and fp32 is fp32.";
+    "AdamW is one pass, and fp32 is fp32.";
 
 }  // namespace
 
@@ -63,10 +62,9 @@ const std::vector<OptionPreset>& TrainPresets() {
       {.name = "refocused-test",
        .summary = "pretraining, quick look: 1,000 steps of 2 x 2 samples of 1024 tokens, on a tiny GPT-NeoX",
        .notes = "Of the sources that disagree, batch, accumulation, saves (200) and workers (4) are the "
-                "guide's, length, "
-                "records and warm-up those of the guide's commit, which has 2 workers. The model there is "
-                "the one of 1.4 "
-                "billion parameters (--model neox-1.4b); here it is neox-tiny, which has the same blocks.",
+                "guide's, length, records and warm-up those of the guide's commit, which has 2 workers. The "
+                "model there is the one of 1.4 billion parameters (--model neox-1.4b); here it is neox-tiny, "
+                "which has the same blocks.",
        .values = With(Refocused(), {{"model", "neox-tiny"},
                                     {"batch", "2"},
                                     {"accum", "2"},
@@ -76,11 +74,10 @@ const std::vector<OptionPreset>& TrainPresets() {
       {.name = "refocused-production",
        .summary =
            "pretraining, GPT-NeoX of 1.4 billion parameters: 10,000 steps of 4 x 8 samples of 1024 tokens",
-       .notes = "Batch, accumulation (8), saves (500) and workers (4) are the guide's, length (10,000), "
-                "records (100) and "
-                "warm-up (10) those of its commit, which accumulates 4. The sources' newest state has "
-                "accumulation 4, "
-                "25,000 steps, saves every 1,250, records every 250 and a warm-up of 500.",
+       .notes =
+           "Batch, accumulation (8), saves (500) and workers (4) are the guide's, length (10,000), records "
+           "(100) and warm-up (10) those of its commit, which accumulates 4. The sources' newest state has "
+           "accumulation 4, 25,000 steps, saves every 1,250, records every 250 and a warm-up of 500.",
        .values = With(Refocused(), {{"batch", "4"},
                                     {"accum", "8"},
                                     {"steps", "10000"},
@@ -88,9 +85,8 @@ const std::vector<OptionPreset>& TrainPresets() {
                                     {"log-every", "100"}})},
       {.name = "refocused-low-memory",
        .summary = "refocused-production in little memory: the same 32 samples a step, one at a time",
-       .notes =
-           "The sources give a recipe without numbers (halve the batch, raise accumulation, bf16, checkpoint "
-           "activations): here it is followed to the end at production's effective batch.",
+       .notes = "The sources give a recipe without numbers (halve the batch, raise accumulation, bf16, "
+                "checkpoint activations): here it is followed to the end at production's effective batch.",
        .values = With(Refocused(), {{"batch", "1"},
                                     {"accum", "32"},
                                     {"steps", "10000"},
@@ -124,12 +120,10 @@ const std::vector<OptionPreset>& TrainPresets() {
       {.name = "rft-fast",
        .summary = "rejection fine-tuning, the guide's optimised configuration: fp16, 16 x 4, cosine, "
                   "model-only saves",
-       .notes =
-           std::string(
-               "Its 64 samples a step are twice the baseline's 32, so compare the two at equal samples. On "
-               "some 900 examples 3 epochs are 43 steps: the warm-up of 50 does not end within them, which "
-               "train tells. ") +
-           kNotOptions,
+       .notes = std::string("Its 64 samples a step are twice the baseline's 32, so compare the two at equal "
+                            "samples. On some 900 examples 3 epochs are 43 steps: the warm-up of 50 does not "
+                            "end within them, which train tells. ") +
+                kNotOptions,
        .values = RftOptimised()},
       {.name = "rft-conservative",
        .summary = "rft-fast with checkpointed activations",
@@ -149,12 +143,10 @@ const std::vector<OptionPreset>& TrainPresets() {
       {.name = "lora-fast",
        .summary = "QLoRA fine-tuning of a chat model (--init): rank 16, nf4, 4 x 2, 4 epochs, lr 4e-4",
        .notes = "Batch, accumulation, epochs, lr, records (5), evaluation (20), saves (100) and the one kept "
-                "checkpoint are "
-                "the guide's; its code has 2 x 8, 2 epochs, 2e-4, 10, 100, 200 and 2. Pinned memory is the "
-                "guide's on, not "
-                "the code's off. The loss is on answers; the sources' is --loss-on all. Evaluation needs "
-                "--eval-split 0.05, which that code always does, or --eval-data. A "
-                "GPU without bf16 needs --mixed-precision fp16.",
+                "checkpoint are the guide's; its code has 2 x 8, 2 epochs, 2e-4, 10, 100, 200 and 2. Pinned "
+                "memory is the guide's on, not the code's off. The loss is on answers; the sources' is "
+                "--loss-on all. Evaluation needs --eval-split 0.05, which that code always does, or "
+                "--eval-data. A GPU without bf16 needs --mixed-precision fp16.",
        .values = {{"lora", "16"},
                   {"lora-alpha", "32"},
                   {"lora-dropout", "0.05"},

@@ -25,7 +25,7 @@ nlohmann::ordered_json CliJson(const ToolDoc& doc) {
     options.push_back(std::move(entry));
   }
   nlohmann::ordered_json examples = nlohmann::ordered_json::array();
-  for (const ToolExample& example : doc.info.examples) examples.push_back(example.command);
+  for (const ToolExample& example : doc.info.text.examples) examples.push_back(example.command);
   return {{"tool", doc.info.name},         {"summary", doc.info.summary},
           {"filter", doc.info.filter},     {"stdout_is_data", doc.info.stdout_is_data},
           {"options", std::move(options)}, {"examples", std::move(examples)}};
@@ -63,8 +63,8 @@ std::vector<std::string> LintTool(const ToolDoc& doc) {
   const ToolInfo& info = doc.info;
   if (info.summary.empty() || info.summary.ends_with('.'))
     report("summary", "is one line without a full stop");
-  if (info.description.empty()) report("description", "is missing");
-  if (info.examples.empty()) report("examples", "are missing");
+  if (info.text.description.empty()) report("description", "is missing");
+  if (info.text.examples.empty()) report("examples", "are missing");
   if (info.see_also.empty()) report("see also", "is missing");
   return problems;
 }

@@ -116,7 +116,7 @@ std::string ShortHelp(const ToolDoc& doc) {
 
 std::string LongHelp(const ToolDoc& doc) {
   std::string text = doc.info.name + " - " + WithoutBackticks(doc.info.summary) + "\n\nSYNOPSIS\n  " +
-                     UsageLine(doc) + "\n\nDESCRIPTION\n" + Paragraphs(doc.info.description, 2);
+                     UsageLine(doc) + "\n\nDESCRIPTION\n" + Paragraphs(doc.info.text.description, 2);
   const auto add = [&](const OptionDoc& option) {
     text += "  " + option.Usage() + "\n" + Paragraphs(option.help, 6);
     const std::string notes = OptionNotes(option);
@@ -142,11 +142,11 @@ std::string LongHelp(const ToolDoc& doc) {
   const auto section = [&](const std::string& title, const std::string& body) {
     text += title + "\n" + body + (body.ends_with("\n\n") ? "" : "\n");
   };
-  for (const ToolSection& extra : doc.info.sections) section(extra.title, Paragraphs(extra.text, 2));
+  for (const ToolSection& extra : doc.info.text.sections) section(extra.title, Paragraphs(extra.text, 2));
   section("CONFIGURATION", Paragraphs(ConfigurationText(), 2));
-  if (!doc.info.examples.empty()) {
+  if (!doc.info.text.examples.empty()) {
     std::string body;
-    for (const ToolExample& example : doc.info.examples) {
+    for (const ToolExample& example : doc.info.text.examples) {
       body += Fold(WithoutBackticks(example.explanation), 2, kWidth) + "    " + example.command + "\n\n";
     }
     section("EXAMPLES", body);
@@ -191,17 +191,13 @@ std::vector<std::pair<std::string, std::string>> ExitStatusTable(bool filter) {
 
 std::string ConfigurationText() {
   return "Every option can also come from the environment or from a configuration file. A flag on the "
-         "command line "
-         "comes first, then the variable `TRAINWRIGHT_` followed by the long name in capitals with `_` for "
-         "`-`, then "
-         "the file that --config names, then the built-in default. An empty variable counts as unset.\n\n"
+         "command line comes first, then the variable `TRAINWRIGHT_` followed by the long name in capitals "
+         "with `_` for `-`, then the file that --config names, then the built-in default. An empty variable "
+         "counts as unset.\n\n"
          "The file is flat YAML: one `name: value` a line, the names as above without the dashes, flags as "
-         "`true` or "
-         "`false`, and a list `[a, b]` for an option that may be repeated. A name that does not exist is an "
-         "error. "
-         "--print-config writes the effective configuration in this form; read back with --config it gives "
-         "the same "
-         "values.";
+         "`true` or `false`, and a list `[a, b]` for an option that may be repeated. A name that does not "
+         "exist is an error. --print-config writes the effective configuration in this form; read back with "
+         "--config it gives the same values.";
 }
 
 }  // namespace trainwright

@@ -213,7 +213,7 @@ std::string ManPage(const ToolDoc& doc, const std::string& date) {
           " \"Trainwright " TRAINWRIGHT_VERSION "\" \"User Commands\"\n";
   text += ".SH NAME\n" + EscapeLiteral(info.name) + " \\- " + EscapeRoff(info.summary) + "\n";
   text += ".SH SYNOPSIS\n" + Synopsis(doc);
-  text += ".SH DESCRIPTION\n" + Paragraphs(info.description, ".PP");
+  text += ".SH DESCRIPTION\n" + Paragraphs(info.text.description, ".PP");
   text += ".SH OPTIONS\n";
   for (const OptionDoc& option : doc.options) {
     if (option.is_positional()) text += OptionEntry(option);
@@ -228,14 +228,14 @@ std::string ManPage(const ToolDoc& doc, const std::string& date) {
     text += ".SH " + Upper(EscapeRoff(section.title)) + "\n" + Paragraphs(section.text, ".PP");
   };
   const auto is_files = [](const ToolSection& section) { return Upper(section.title) == "FILES"; };
-  for (const ToolSection& section : info.sections) {
+  for (const ToolSection& section : info.text.sections) {
     if (!is_files(section)) extra_section(section);
   }
   text += ".SH CONFIGURATION\n" + Paragraphs(ConfigurationText(), ".PP");
-  if (!info.examples.empty()) {
+  if (!info.text.examples.empty()) {
     text += ".SH EXAMPLES\n";
     bool first = true;
-    for (const ToolExample& example : info.examples) {
+    for (const ToolExample& example : info.text.examples) {
       if (!first) text += ".PP\n";
       first = false;
       text += FillSource(EscapeRoff(example.explanation)) + ".PP\n.in +4n\n.EX\n" +
@@ -256,7 +256,7 @@ std::string ManPage(const ToolDoc& doc, const std::string& date) {
   text += ".TP\n.B NO_COLOR\n" + FillSource("When not empty, the progress bar has no colour.");
   text += ".TP\n.B TERM\n" + FillSource("No progress bar is drawn when it is unset or " + Bold("dumb") + ".");
   text += ".TP\n.B COLUMNS\n" + FillSource("Width of the progress bar where the terminal does not tell it.");
-  for (const ToolSection& section : info.sections) {
+  for (const ToolSection& section : info.text.sections) {
     if (is_files(section)) extra_section(section);
   }
   if (!info.see_also.empty()) {

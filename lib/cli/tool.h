@@ -13,31 +13,18 @@
 #include <vector>
 
 #include "lib/cli/option_preset.h"
+#include "lib/cli/tool_text.h"
 #include "lib/report/option_value.h"
 #include "lib/report/progress.h"
 
 namespace trainwright {
-
-struct ToolExample {
-  std::string command;  ///< a shell line that works as written in a folder with the example data; tested
-  std::string explanation;
-};
-
-/// A titled section of the man page; paragraphs are separated by blank lines, lines that start with two
-/// spaces are shown as they are.
-struct ToolSection {
-  std::string title;
-  std::string text;
-};
 
 struct ForeignConfig;
 
 struct ToolInfo {
   std::string name;
   std::string summary;                ///< one line, lower case, no full stop
-  std::string description;            ///< paragraphs
-  std::vector<ToolSection> sections;  ///< extra man page sections: FILES, INPUT FORMATS, ...
-  std::vector<ToolExample> examples;
+  ToolText text;                      ///< description, sections, examples
   std::vector<std::string> see_also;  ///< "pack(1)", "trainwright-shard(5)"
   bool filter = true;                 ///< dies of SIGPIPE like a filter; false: ignores it (train)
   bool stdout_is_data = true;         ///< then the JSON summary goes to --summary FILE only

@@ -54,112 +54,152 @@ int64_t MeanInEighths(uint64_t sum, uint64_t count, int64_t otherwise) {
 
 }  // namespace
 
-bool RankOnePredictor::FitPart(const Kernels& kernels, const TensorView& tensor, bool thorough, int threads,
-                               Part* part, int64_t* mean_eighths) {
-  const MatrixPart& matrix = part->matrix;
-  const uint64_t rows = matrix.rows, columns = matrix.columns;
-  const size_t width = ElementBytes(tensor.type);
-  std::mutex mutex;
-  // Calls function(strip range) for equal shares of the strips, one a thread.
-  const auto share = [&](const std::vector<Strip>& strips, auto&& function) {
-    const size_t shares = rows * columns < kParallelElements
-                              ? 1
-                              : std::min<size_t>(strips.size(), static_cast<size_t>(std::max(threads, 1)));
-    ParallelFor(shares, threads, [&](size_t i) {
+/// Fits rows and columns of one part; its codes then lie around the mean exponent.
+class RankOnePredictor::PartFit {
+ public:
+  PartFit(const Kernels& kernels, const TensorView& tensor, int threads, Part* part)
+      : kernels_(kernels), tensor_(tensor), threads_(threads), part_(part) {}
+
+  /// \returns whether the part pays
+  bool Run(bool thorough) {
+    const std::vector<Strip> all = StripsOf(part_->matrix, true);
+    if (!thorough) {
+      const std::vector<Strip> sample = StripsOf(part_->matrix, false);
+      Fit(sample);
+      if (!Gains(sample)) return false;
+      if (sample.size() == all.size()) return true;
+    }
+    Fit(all);
+    return !thorough || Gains(all);
+  }
+
+  /// Of all exponents of the last fit, in eighths.
+  int64_t mean_eighths() const { return mean_eighths_; }
+
+ private:
+  struct Sums {
+    explicit Sums(uint64_t columns) : column_sums(columns), column_counts(columns) {}
+
+    ExponentSum all;
+    std::vector<uint64_t> column_sums, column_counts;
+  };
+
+  /// Calls function(strip range) for equal shares of the strips, one a thread.
+  template <typename Function>
+  void Share(const std::vector<Strip>& strips, const Function& function) const {
+    const bool is_small = part_->matrix.rows * part_->matrix.columns < kParallelElements;
+    const size_t most = static_cast<size_t>(std::max(threads_, 1));
+    const size_t shares = is_small ? 1 : std::min<size_t>(strips.size(), most);
+    ParallelFor(shares, threads_, [&](size_t i) {
       const size_t begin = i * strips.size() / shares, end = (i + 1) * strips.size() / shares;
       function(std::span(strips).subspan(begin, end - begin));
     });
-  };
-  const auto read_rows = [&](uint64_t row, size_t n, uint8_t* out) {
-    kernels.exponents(tensor.type, tensor.bytes.data() + (matrix.first + row * columns) * width, n, out);
-  };
-  // Means over rows of one strip after another; sums of 32 bits hold 2^24 rows.
-  const auto fit = [&](const std::vector<Strip>& strips) {
-    std::vector<uint64_t> column_sums(columns), column_counts(columns);
-    std::vector<int64_t> row_means(rows, -1);
-    uint64_t sum = 0, count = 0;
-    share(strips, [&](std::span<const Strip> own) {
-      std::vector<uint8_t> exponents(columns);
-      std::vector<uint32_t> sums(columns), counts(columns);
-      std::vector<uint64_t> own_column_sums(columns), own_column_counts(columns);
-      ExponentSum own_sum;
-      for (const Strip& strip : own) {
-        std::fill(sums.begin(), sums.end(), 0);
-        std::fill(counts.begin(), counts.end(), 0);
-        for (uint64_t row = strip.begin; row < strip.end; ++row) {
-          read_rows(row, columns, exponents.data());
-          const ExponentSum row_sum =
-              kernels.add_exponents(exponents.data(), columns, sums.data(), counts.data());
-          row_means[row] = MeanInEighths(row_sum.sum, row_sum.count, -1);
-          own_sum.sum += row_sum.sum;
-          own_sum.count += row_sum.count;
-        }
-        for (uint64_t c = 0; c < columns; ++c) {
-          own_column_sums[c] += sums[c];
-          own_column_counts[c] += counts[c];
-        }
-      }
-      const std::lock_guard lock(mutex);
-      sum += own_sum.sum;
-      count += own_sum.count;
-      for (uint64_t c = 0; c < columns; ++c) {
-        column_sums[c] += own_column_sums[c];
-        column_counts[c] += own_column_counts[c];
-      }
-    });
-    const int64_t mean = MeanInEighths(sum, count, 0);
-    *mean_eighths = mean;
-    part->centre = kHalf;
-    part->rows.assign(rows, 0);
-    part->columns.resize(columns);
-    for (uint64_t row = 0; row < rows; ++row) {
-      const int64_t deviation = row_means[row] < 0 ? 0 : row_means[row] - mean;
-      part->rows[row] = static_cast<int16_t>(Clamp(deviation, -128, 127));
+  }
+
+  void ReadRows(uint64_t row, size_t n, uint8_t* out) const {
+    const uint64_t first = part_->matrix.first + row * part_->matrix.columns;
+    kernels_.exponents(tensor_.type, tensor_.bytes.data() + first * ElementBytes(tensor_.type), n, out);
+  }
+
+  void Fit(const std::vector<Strip>& strips);
+  Sums SumStrips(std::span<const Strip> strips, std::vector<int64_t>* row_means) const;
+  bool Gains(const std::vector<Strip>& strips) const;
+
+  const Kernels& kernels_;
+  const TensorView& tensor_;
+  const int threads_;
+  Part* const part_;
+  int64_t mean_eighths_ = 0;
+};
+
+/// Sums of the strips, one strip after another; sums of 32 bits hold 2^24 rows.
+RankOnePredictor::PartFit::Sums RankOnePredictor::PartFit::SumStrips(std::span<const Strip> strips,
+                                                                     std::vector<int64_t>* row_means) const {
+  const uint64_t columns = part_->matrix.columns;
+  std::vector<uint8_t> exponents(columns);
+  std::vector<uint32_t> sums(columns), counts(columns);
+  Sums total(columns);
+  for (const Strip& strip : strips) {
+    std::fill(sums.begin(), sums.end(), 0);
+    std::fill(counts.begin(), counts.end(), 0);
+    for (uint64_t row = strip.begin; row < strip.end; ++row) {
+      ReadRows(row, columns, exponents.data());
+      const ExponentSum row_sum =
+          kernels_.add_exponents(exponents.data(), columns, sums.data(), counts.data());
+      (*row_means)[row] = MeanInEighths(row_sum.sum, row_sum.count, -1);
+      total.all.sum += row_sum.sum;
+      total.all.count += row_sum.count;
     }
     for (uint64_t c = 0; c < columns; ++c) {
-      const int64_t column_mean = MeanInEighths(column_sums[c], column_counts[c], mean);
-      part->columns[c] = static_cast<int16_t>(part->centre + Clamp(column_mean - mean, -128, 127));
+      total.column_sums[c] += sums[c];
+      total.column_counts[c] += counts[c];
     }
-  };
-  const auto gains = [&](const std::vector<Strip>& strips) {
-    uint64_t plain = 0, predicted = 0, elements = 0;
-    share(strips, [&](std::span<const Strip> own) {
-      std::vector<uint8_t> exponents;
-      std::array<uint32_t, 256> counts;
-      uint64_t own_plain = 0, own_predicted = 0, own_elements = 0;
-      for (const Strip& strip : own) {
-        const size_t n = (strip.end - strip.begin) * columns;
-        exponents.resize(n);
-        read_rows(strip.begin, n, exponents.data());
-        kernels.histogram(exponents.data(), n, counts.data());
-        own_plain += EntropyCost(counts.data());
-        for (uint64_t row = strip.begin; row < strip.end; ++row) {
-          kernels.predict(exponents.data() + (row - strip.begin) * columns, part->columns.data(),
-                          part->rows[row], columns);
-        }
-        kernels.histogram(exponents.data(), n, counts.data());
-        own_predicted += EntropyCost(counts.data());
-        own_elements += n;
-      }
-      const std::lock_guard lock(mutex);
-      plain += own_plain;
-      predicted += own_predicted;
-      elements += own_elements;
-    });
-    // Deviations take about six bits each; the gain must be a hundredth.
-    const uint64_t side = (rows + columns) * 6 * elements / (rows * columns) << kLog2FractionBits;
-    return predicted + side < plain - plain / 100;
-  };
-
-  const std::vector<Strip> all = StripsOf(matrix, true);
-  if (!thorough) {
-    const std::vector<Strip> sample = StripsOf(matrix, false);
-    fit(sample);
-    if (!gains(sample)) return false;
-    if (sample.size() == all.size()) return true;
   }
-  fit(all);
-  return !thorough || gains(all);
+  return total;
+}
+
+/// Means over rows and columns of the strips; rows outside them have the mean of all.
+void RankOnePredictor::PartFit::Fit(const std::vector<Strip>& strips) {
+  const uint64_t rows = part_->matrix.rows, columns = part_->matrix.columns;
+  std::mutex mutex;
+  std::vector<int64_t> row_means(rows, -1);
+  Sums total(columns);
+  Share(strips, [&](std::span<const Strip> own) {
+    const Sums sums = SumStrips(own, &row_means);
+    const std::lock_guard lock(mutex);
+    total.all.sum += sums.all.sum;
+    total.all.count += sums.all.count;
+    for (uint64_t c = 0; c < columns; ++c) {
+      total.column_sums[c] += sums.column_sums[c];
+      total.column_counts[c] += sums.column_counts[c];
+    }
+  });
+  const int64_t mean = MeanInEighths(total.all.sum, total.all.count, 0);
+  mean_eighths_ = mean;
+  part_->centre = kHalf;
+  part_->rows.assign(rows, 0);
+  part_->columns.resize(columns);
+  for (uint64_t row = 0; row < rows; ++row) {
+    const int64_t deviation = row_means[row] < 0 ? 0 : row_means[row] - mean;
+    part_->rows[row] = static_cast<int16_t>(Clamp(deviation, -128, 127));
+  }
+  for (uint64_t c = 0; c < columns; ++c) {
+    const int64_t column_mean = MeanInEighths(total.column_sums[c], total.column_counts[c], mean);
+    part_->columns[c] = static_cast<int16_t>(part_->centre + Clamp(column_mean - mean, -128, 127));
+  }
+}
+
+/// Whether the predictor saves more than a hundredth of the strips, its own bytes counted.
+bool RankOnePredictor::PartFit::Gains(const std::vector<Strip>& strips) const {
+  const uint64_t rows = part_->matrix.rows, columns = part_->matrix.columns;
+  std::mutex mutex;
+  uint64_t plain = 0, predicted = 0, elements = 0;
+  Share(strips, [&](std::span<const Strip> own) {
+    std::vector<uint8_t> exponents;
+    std::array<uint32_t, 256> counts;
+    uint64_t own_plain = 0, own_predicted = 0, own_elements = 0;
+    for (const Strip& strip : own) {
+      const size_t n = (strip.end - strip.begin) * columns;
+      exponents.resize(n);
+      ReadRows(strip.begin, n, exponents.data());
+      kernels_.histogram(exponents.data(), n, counts.data());
+      own_plain += EntropyCost(counts.data());
+      for (uint64_t row = strip.begin; row < strip.end; ++row) {
+        kernels_.predict(exponents.data() + (row - strip.begin) * columns, part_->columns.data(),
+                         part_->rows[row], columns);
+      }
+      kernels_.histogram(exponents.data(), n, counts.data());
+      own_predicted += EntropyCost(counts.data());
+      own_elements += n;
+    }
+    const std::lock_guard lock(mutex);
+    plain += own_plain;
+    predicted += own_predicted;
+    elements += own_elements;
+  });
+  // Deviations take about six bits each.
+  const uint64_t side = (rows + columns) * 6 * elements / (rows * columns) << kLog2FractionBits;
+  return predicted + side < plain - plain / 100;
 }
 
 void RankOnePredictor::Recentre(int centre, Part* part) {
@@ -186,7 +226,9 @@ std::optional<RankOnePredictor> RankOnePredictor::Fit(const Kernels& kernels, co
   }
   ParallelFor(candidates.size(), threads, [&](size_t i) {
     Candidate& candidate = candidates[i];
-    candidate.pays = FitPart(kernels, tensor, thorough, threads, &candidate.part, &candidate.mean);
+    PartFit fit(kernels, tensor, threads, &candidate.part);
+    candidate.pays = fit.Run(thorough);
+    candidate.mean = fit.mean_eighths();
   });
   RankOnePredictor predictor;
   uint64_t plain_elements = 0;

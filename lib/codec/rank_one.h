@@ -44,10 +44,8 @@ class RankOnePredictor {
   };
   using RowKernel = void (*)(uint8_t*, const int16_t*, int16_t, size_t);
 
-  /// Fits rows and columns; codes then lie around the mean exponent.
-  /// \returns whether it pays
-  static bool FitPart(const Kernels& kernels, const TensorView& tensor, bool thorough, int threads,
-                      Part* part, int64_t* mean_eighths);
+  class PartFit;
+
   /// Moves what the predictions are centred on.
   static void Recentre(int centre, Part* part);
   void ForRows(RowKernel kernel, uint64_t first, size_t n, uint8_t* exponents) const;

@@ -3,11 +3,11 @@
 ///
 /// A sample is at most `sequence_tokens` tokens: the segments of a chunk, cut where they exceed it, laid end
 /// to end as long as they fit (next-fit in stored order). Epoch e visits the chunks in the order of
-/// lib/loading/chunk_order.h; a window of `window_chunks` consecutive chunks of that order is cut into samples,
-/// and the samples of the window are permuted by a second key. Of sft records under LossOn::kAssistant,
-/// samples without a label (a long prompt that was cut) are left out. So sample i of the stream is a pure
-/// function of (set, options), the state is one cursor, and of a set that is not mixed with others every
-/// position of every document is seen once an epoch. The definition, with test vectors:
+/// lib/loading/chunk_order.h; a window of `window_chunks` consecutive chunks of that order is cut into
+/// samples, and the samples of the window are permuted by a second key. Of sft records under
+/// LossOn::kAssistant, samples without a label (a long prompt that was cut) are left out. So sample i of the
+/// stream is a pure function of (set, options), the state is one cursor, and of a set that is not mixed with
+/// others every position of every document is seen once an epoch. The definition, with test vectors:
 /// man/trainwright-sample-order.5. One user thread; windows are decoded and cut ahead by worker threads,
 /// which live as long as the stream and change nothing but when a sample is ready.
 #pragma once

@@ -27,8 +27,8 @@
 
 namespace trainwright {
 
-/// A micro-batch on the host, whatever the model's device; see lib/loading/packed_batch.h for the meaning (this
-/// side stays free of lib/loading). The model checks it and copies what its layers need.
+/// A micro-batch on the host, whatever the model's device; see lib/loading/packed_batch.h for the meaning
+/// (this side stays free of lib/loading). The model checks it and copies what its layers need.
 struct ModelInput {
   at::Tensor tokens_n;               ///< int64 [N]
   at::Tensor positions_n;            ///< int64 [N]

@@ -1,7 +1,7 @@
 /// The end of a step decided where its gradients are, so that a GPU's queue never runs empty: norm, clipping,
-/// loss scale and the reaction to numbers that are not finite (see lib/nn/update/step_decision.h), read by the host
-/// only now and then. On any device; the numbers are those of DecideClip and LossScaler up to rounding.
-/// Not thread-safe.
+/// loss scale and the reaction to numbers that are not finite (see lib/nn/update/step_decision.h), read by
+/// the host only now and then. On any device; the numbers are those of DecideClip and LossScaler up to
+/// rounding. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>

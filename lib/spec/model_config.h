@@ -20,7 +20,8 @@ namespace trainwright {
 /// Black et al. 2022, arXiv:2204.06745. Trained without dropout.
 enum class ModelFamily { kLlama, kMistral, kQwen2, kGpt2, kNeox };
 
-/// Between the MLP's matrices: gated SiLU (Llama), or GELU exact or by tanh (GPT-2, NeoX; see lib/nn/activation/gelu.h).
+/// Between the MLP's matrices: gated SiLU (Llama), or GELU exact or by tanh (GPT-2, NeoX; see
+/// lib/nn/activation/gelu.h).
 enum class Activation { kSwiglu, kGelu, kGeluTanh };
 
 /// Which layers of a model have biases.

@@ -1,5 +1,5 @@
-/// Matrix products in cache-sized blocks around oneDNN's micro-kernels; lib/nn/linear/matmul.h says why and how
-/// exactly.
+/// Matrix products in cache-sized blocks around oneDNN's micro-kernels; lib/nn/linear/matmul.h says why and
+/// how exactly.
 #pragma once
 
 #include <cstdint>

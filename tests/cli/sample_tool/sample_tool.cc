@@ -5,11 +5,11 @@ namespace trainwright::test {
 ToolInfo SampleInfo(bool filter) {
   return {.name = "sample",
           .summary = "print what the command line says",
-          .description =
-              "Prints its options, one `name=value` a line.\n\nA second paragraph: --steps isn't a "
-              "well-known flag.",
-          .sections = {{"FILES", "  sample.yaml\n  .hidden\n\nA configuration."}},
-          .examples = {{"sample --steps 3 -t 'two words' one two", "Three steps."}},
+          .text = {.description =
+                       "Prints its options, one `name=value` a line.\n\nA second paragraph: --steps isn't "
+                       "a well-known flag.",
+                   .sections = {{"FILES", "  sample.yaml\n  .hidden\n\nA configuration."}},
+                   .examples = {{"sample --steps 3 -t 'two words' one two", "Three steps."}}},
           .see_also = {"pack(1)", "trainwright-shard(5)"},
           .filter = filter,
           .stdout_is_data = filter,

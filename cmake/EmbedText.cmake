@@ -1,0 +1,16 @@
+# Writes a C++ source that holds a text file as a constant: cmake -DINPUT=FILE -DOUTPUT=FILE -DNAME=kName
+# -P EmbedText.cmake. The text goes into a raw string literal, which the C++ standard lets be 65,536 characters long.
+file(READ ${INPUT} text)
+string(LENGTH "${text}" size)
+string(FIND "${text}" ")text\"" end_of_literal)
+if(size GREATER 65000 OR NOT end_of_literal EQUAL -1)
+  message(FATAL_ERROR "${INPUT}: longer than a string literal may be, or holds )text\": divide it")
+endif()
+get_filename_component(file_name ${INPUT} NAME)
+file(WRITE ${OUTPUT} "// Written by the build from ${file_name}.
+#include \"tools/tool_texts.h\"
+
+namespace trainwright {
+constinit const std::string_view ${NAME} = R\"text(${text})text\";
+}  // namespace trainwright
+")
