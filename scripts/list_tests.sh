@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Prints the name of every test case of a build, one a line, sorted: what a change must not lose.
+#
+# usage: scripts/list_tests.sh [BUILD_DIR]
+#
+# BUILD_DIR (default: build/release) has been built with its tests. A GoogleTest case is BINARY/SUITE.CASE, BINARY without
+# its _test, as the binary itself lists it, so that the list does not depend on how CTest runs the cases; other CTest
+# tests have their own names. tests/golden/test_names.txt is the list of the release build; compare with
+#
+#   scripts/list_tests.sh | comm -3 tests/golden/test_names.txt -
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+# shellcheck source=scripts/common.sh
+source scripts/common.sh
+
+build=build/release
+while (($#)); do
+  case $1 in
+    -h | --help) print_usage; exit 0 ;;
+    -*) die "unknown argument $1" "scripts/list_tests.sh --help" ;;
+    *) build=$1 ;;
+  esac
+  shift
+done
+[[ -e $build/CTestTestfile.cmake ]] || die "$build is no build folder with tests"
+
+# list_cases BINARY: its cases, without the values that follow the names.
+list_cases() {
+  local name
+  name=$(basename "$1")
+  "$1" --gtest_list_tests | awk -v binary="${name%_test}" '
+    /^[^ ].*\.( |$)/ {suite = $1}
+    /^  [^ ]/ {print binary "/" suite $1}'
+}
+
+# list_others: CTest tests that do not run cases of a GoogleTest binary.
+list_others() {
+  (cd "$build" && ctest --show-only=json-v1) | python3 -c '
+import json, sys
+for test in json.load(sys.stdin)["tests"]:
+    if not any(argument.startswith("--gtest_filter=") for argument in test.get("command", [])):
+        print(test["name"])'
+}
+
+{
+  while IFS= read -r binary; do list_cases "$binary"; done < <(find "$build/tests" -name '*_test' -type f -perm -u+x)
+  list_others
+} | LC_ALL=C sort
