@@ -4,10 +4,11 @@
 usage: goldens.py [--bin BUILD_DIR] COMMAND [OPTION]...    what scripts/goldens.sh calls; see there and
                                                            tests/golden/weights/README.md
 
-  check    compares with the record of this machine's key; status 77 without one (then runs must only resume)
+  check    compares with the record of this machine's key; without one, old states must only resume, and the status is 77
+           if more was to be compared
   write    writes that record
   compare  OTHER_BUILD_DIR: runs both builds and compares them, whatever is recorded
-  full     OUT.tsv: the full product, one line a run
+  full     OUT.tsv: the full product, one line a run; goes on where OUT.tsv ends
   list     prints the runs by name
   states   makes the run directories in tests/golden/resume; once for a version, with the build of that version
 
@@ -24,10 +25,12 @@ import concurrent.futures
 import hashlib
 import itertools
 import json
+import math
 import os
 import pathlib
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -374,6 +377,11 @@ def processor():
     return " ".join(fields.get(name, "?") for name in ("vendor_id", "cpu family", "model", "stepping"))
 
 
+def shorten(value):
+    """A hash needs no more than its first digits to be told from another."""
+    return value[:12] if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) else str(value)
+
+
 def differences(expected, found):
     """Lines that tell what differs between two records of a group."""
     lines = []
@@ -381,7 +389,7 @@ def differences(expected, found):
         if name not in found or name not in expected:
             lines.append(f"{name}: {'is not run any more' if name in expected else 'has no record'}")
             continue
-        changed = [f"{field} {str(expected[name].get(field))[:80]} -> {str(found[name].get(field))[:80]}"
+        changed = [f"{field} {shorten(expected[name].get(field))} -> {shorten(found[name].get(field))}"
                    for field in sorted(expected[name].keys() | found[name].keys())
                    if expected[name].get(field) != found[name].get(field)]
         if changed:
@@ -400,14 +408,15 @@ def report(group, expected, found, against):
 
 def check(session, options):
     """Compares with the record. Returns the exit status."""
-    found = {group: session.group(group) for group in options.group}
+    session.rows([{}])  # tells the key
     path = record_path(session.key)
     if not path.exists():
-        print(f"goldens: no record for this machine: {path.relative_to(SOURCE)} is not there, so nothing was compared; "
-              f"{len(found.get('resume', {}))} states were resumed. scripts/goldens.sh --check builds the base commit "
-              "and compares with that")
-        return NO_RECORD
+        resumed = len(session.resumed()) if "resume" in options.group else 0
+        print(f"goldens: no record of this machine's key: {path.relative_to(SOURCE)} is not there; {resumed} states were "
+              "resumed, nothing was compared. scripts/goldens.sh --check builds the base commit and compares with that")
+        return 0 if options.group == ["resume"] else NO_RECORD
     record = json.loads(path.read_text())
+    found = {group: session.group(group) for group in options.group}
     if record["data"] != session.data:
         print("goldens: the data differs: pretokenize, pack or examples/data changed, so the weights must, too")
     count = sum(report(group, record.get(group, {}), found[group], f"recorded in {path.name}")
@@ -431,18 +440,31 @@ def write(session, options):
 
 
 def full(session, out):
-    rows = [dict(zip(FULL, values)) for values in itertools.product(*FULL.values())]
-    with open(out, "w", encoding="utf-8") as file:
-        file.write("\t".join([*FULL, "weights", "states", "base", "loss_nats"]) + "\n")
-
-        def done(name, record):
+    """Runs of the full product that `out` does not hold yet, spread over it, so that a part of them is a fair sample."""
+    product = [dict(zip(FULL, values)) for values in itertools.product(*FULL.values())]
+    stride = 1009
+    assert math.gcd(stride, len(product)) == 1
+    rows = [product[i * stride % len(product)] for i in range(len(product))]
+    columns = [*FULL, "weights", "states", "base", "loss_nats"]
+    path = pathlib.Path(out)
+    if not path.exists():
+        path.write_text("\t".join(columns) + "\n")
+    done = {tuple(line.split("\t")[:len(FULL)]) for line in path.read_text().splitlines()}
+    with open(path, "a", encoding="utf-8") as file:
+        def add(name, record):
             values = [pair.split("=")[1] for pair in name.split(" ")]
-            hashes = [record.get(field, "")[:16] for field in ("weights", "states", "base")]
+            hashes = [record.get(field, "")[:16] for field in columns[-4:-1]]
             file.write("\t".join([*values, *hashes, repr(record["loss_nats"])]) + "\n")
             file.flush()
-        records = session.rows(rows, done=done)
-    print(f"{len(records)} runs, {len({record['weights'] for record in records.values()})} distinct weights, "
-          f"{len({record['states'] for record in records.values()})} distinct states; {session.key}")
+        session.rows([row for row in rows if tuple(row.values()) not in done], done=add)
+    found = [dict(zip(columns, line.split("\t"))) for line in path.read_text().splitlines()[1:]]
+    alike = {}  # runs that differ in what must change no bit
+    for run in found:
+        alike.setdefault(tuple(run[name] for name in FULL if name not in ("recompute", "offload")), set()).add(
+            tuple(run[column] for column in columns[-4:]))
+    print(f"{len(found)} of {len(product)} runs, {len({run['weights'] for run in found})} distinct weights, "
+          f"{len({run['states'] for run in found})} distinct states; of {len(alike)} groups that differ in recomputation and "
+          f"offloading alone {sum(len(records) > 1 for records in alike.values())} end in more than one record")
     return 0
 
 
@@ -470,6 +492,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the temporary folder goes
     options.group = options.group or ["pairwise", "dropout", "resume"]
     if options.command == "list":
         for group, rows in (("pairwise", pairwise_rows()), ("dropout", all_pairs(DROPOUT))):

@@ -4,11 +4,12 @@
 # usage: scripts/goldens.sh [--bin BUILD_DIR] [MODE] [--group NAME]... [--seed N]
 #
 #   --check          compare with the record of this machine's key (default); status 1 when a run differs, with a list.
-#                    Without a record: build the base commit from this repository's history, and compare with that
+#                    Without a record: build the base commit from this repository's history (some 20 minutes), and compare
 #   --check --base   compare with a build of the base commit even where there is a record
 #   --check --against OTHER_BUILD_DIR   compare with a build that there is
 #   --write          record what the build gives under this machine's key
-#   --full OUT.tsv   run the full product, one line a run, and compare nothing; some 20 minutes on two processors
+#   --full OUT.tsv   run the full product, one line a run, and compare nothing; 20 minutes of processor time, and may be
+#                    stopped and run again
 #   --list           print the runs
 #   --states         make the run directories of tests/golden/resume anew: with the build of the version they stand for
 #   --bin BUILD_DIR  build folder with bin/train (default: build/release)
@@ -49,9 +50,10 @@ build_of() {
   git cat-file -e "$commit^{commit}" 2> /dev/null ||
     die "the base commit $commit is not in this repository" \
       "fetch its history (git fetch --unshallow), or name a build of it by --against"
-  if [[ ! -e $folder/.git ]]; then
-    run git worktree prune >&2
-    run git worktree add --detach "$folder" "$commit" >&2
+  if [[ ! -d $folder ]]; then
+    mkdir -p "$folder.part"
+    git archive "$commit" | tar -x -C "$folder.part"
+    mv "$folder.part" "$folder"
   fi
   {
     run cmake -S "$folder" -B "$folder/build/release" -G Ninja -DCMAKE_BUILD_TYPE=Release -DTRAINWRIGHT_TESTS=OFF
