@@ -38,6 +38,8 @@ list_others() {
   (cd "$build" && ctest --show-only=json-v1) | python3 -c '
 import json, sys
 for test in json.load(sys.stdin)["tests"]:
+    if test["name"].endswith("_NOT_BUILT"):
+        sys.exit("list_tests: error: " + test["name"][:-len("_NOT_BUILT")] + " has not been built")
     if not any(argument.startswith("--gtest_filter=") for argument in test.get("command", [])):
         print(test["name"])'
 }
