@@ -1,9 +1,9 @@
 /// Cuts text and conversations for the prediction of the next token: lm records, of which every token is
 /// predicted, and sft records, of which the records may say what is.
 ///
-/// A sample is at most `sequence_tokens` tokens: the segments of a chunk, cut where they exceed it, laid end to
-/// end as long as they fit (next-fit in stored order). Of sft records under LossOn::kAssistant, samples without
-/// a label (a long prompt that was cut) are left out.
+/// A sample is at most `sequence_tokens` tokens: the segments of a chunk, cut where they exceed it, laid end
+/// to end as long as they fit (next-fit in stored order). Of sft records under LossOn::kAssistant, samples
+/// without a label (a long prompt that was cut) are left out.
 #pragma once
 
 #include <cstdint>

@@ -24,8 +24,8 @@ struct LoaderState {
   bool operator==(const LoaderState&) const = default;
 };
 
-/// The loaders of a run by name. Every run has kMainLoader; others read other sets, or the same ones in another
-/// order, each at its own pace.
+/// The loaders of a run by name. Every run has kMainLoader; others read other sets, or the same ones in
+/// another order, each at its own pace.
 using LoaderStates = std::map<std::string, LoaderState>;
 inline constexpr char kMainLoader[] = "data";
 

@@ -1,5 +1,5 @@
-/// How the records of a chunk become samples. The loader asks a cutter for nothing else, so an objective brings
-/// its own way of cutting, and its own kind of records, without an edit there.
+/// How the records of a chunk become samples. The loader asks a cutter for nothing else, so an objective
+/// brings its own way of cutting, and its own kind of records, without an edit there.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace trainwright {
 
-/// A cutter is made for the records of one set, and its constructor refuses records that it does not know with
-/// Error{kBadInput}. Immutable; its functions are thread-safe and pure.
+/// A cutter is made for the records of one set, and its constructor refuses records that it does not know
+/// with Error{kBadInput}. Immutable; its functions are thread-safe and pure.
 class SampleCutter {
  public:
   virtual ~SampleCutter() = default;
@@ -25,7 +25,8 @@ class SampleCutter {
   /// The rest of what the samples depend on besides the chunks: lines for the order's identity, each with its
   /// line feed. Two cutters that cut differently say different things.
   virtual std::string Identity() const = 0;
-  /// Whether these totals alone show that some sample has a label; otherwise the chunks are read until one has.
+  /// Whether these totals alone show that some sample has a label; otherwise the chunks are read until one
+  /// has.
   /// \param totals of the set that is cut
   virtual bool HasLabel(const ShardTotals& totals) const = 0;
   /// What is wrong with shards of which no sample has a label: "hold no ..., so there is nothing to learn".

@@ -71,7 +71,7 @@ Sample SampleLoader::Next() {
     if (sample) return std::move(*sample);
   }
   throw Error(ErrorCode::kBadInput, "shards",
-              "hold no sample with a token to predict in the chunks that can be read", "",
+              "hold no sample in the chunks that can be read", "",
               "restore the chunks that --skip-bad-chunks leaves out");
 }
 

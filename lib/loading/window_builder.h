@@ -36,8 +36,8 @@ class WindowBuilder {
   WindowBuilder(const ShardSet* set, const SampleCutter* cutter, const SampleOrder* order,
                 int64_t cache_bytes, uint64_t most_bad);
   /// \param bad chunks that stay out although they may be readable by now
-  /// \throws what reading the shards throws; of a chunk that cannot be read Error{kBadInput} with shard, frame
-  ///     and byte where none may be skipped
+  /// \throws what reading the shards throws; of a chunk that cannot be read Error{kBadInput} with shard,
+  ///     frame and byte where none may be skipped
   BuiltWindow Build(WindowId id, const std::set<uint64_t>& bad, ReadingMark* reading);
   /// Takes back the memory of a window that nobody wants.
   void Discard(BuiltWindow built) { pool_->GiveBack(std::move(built.samples.tokens)); }

@@ -29,7 +29,8 @@ class WindowPrefetcher {
   /// Chunks that stay out from the first window on; before the first Take.
   void set_known_bad(const std::set<uint64_t>& chunks);
   /// The window, when it is there; those before it that were built ahead are thrown away.
-  /// \param skipped chunks that stay out, where the window is built now. One that was built ahead may hold them
+  /// \param skipped chunks that stay out, where the window is built now; one that was built ahead may hold
+  ///     them
   /// \throws as WindowBuilder::Build
   BuiltWindow Take(WindowId wanted, const std::set<uint64_t>& skipped);
   /// Keeps as many windows under way as may be, from `next` on when there are none.
