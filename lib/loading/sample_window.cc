@@ -22,10 +22,6 @@ int64_t CountLabels(std::span<const SampleSpan> spans, std::span<const uint8_t> 
   return labels;
 }
 
-int64_t Sample::num_labels() const {
-  return CountLabels(spans(), window_->predicted);
-}
-
 void Sample::AppendTo(PackedBatch* batch) const {
   for (const SampleSpan& span : spans()) {
     const std::span<const uint8_t> predicted =

@@ -5,7 +5,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/units.h"
-#include "lib/run/json_fields.h"
+#include "lib/formats/json_fields.h"
 
 namespace trainwright {
 

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "lib/base/error.h"
-#include "lib/run/json_fields.h"
+#include "lib/formats/json_fields.h"
 #include "lib/train/train_plan.h"
 
 namespace trainwright {

@@ -13,7 +13,7 @@
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
-#include "lib/run/json_fields.h"
+#include "lib/formats/json_fields.h"
 
 namespace trainwright {
 namespace {

@@ -1,7 +1,7 @@
 """The order in which `train` takes its samples, worked out again from its definition.
 
-Written from the comments of lib/loading/sample_stream.h and lib/base/rng.h, in the plainest way, so that the comparisons
-in this folder do not rest on the code that they check.
+Written from the comments of lib/loading/lm_cutter.h, sample_order.h and lib/base/rng.h, in the plainest way, so that
+the comparisons in this folder do not rest on the code that they check.
 """
 import itertools
 import json

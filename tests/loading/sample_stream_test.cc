@@ -427,6 +427,31 @@ TEST(SampleStream, FingerprintChangesWithDataSeedAndCutting) {
   EXPECT_EQ(SampleStream(&set, options).fingerprint(), SampleStream(&set, options).fingerprint());
 }
 
+TEST(SampleStream, FingerprintsOfStoredStatesStay) {
+  // Written by the loader as it was when states with them were made: a state of then resumes by them.
+  const Chunk lines{.segments = {{.tokens = 4}}, .tokens = {1, 2, 3, 4}};
+  const Chunk talk{
+      .segments = {{.tokens = 2, .flags = kSegmentNoLoss}, {.tokens = 2, .flags = kSegmentContinuesPrevious}},
+      .tokens = {1, 2, 3, 4}};
+  const MemoryShardSet text({lines, lines, lines}, 1),
+      talks({talk, talk, talk}, 1, 1u << 30, RecordKind::kSft);
+  EXPECT_EQ(SampleStream(&text, {}).fingerprint(),
+            "363f6c7c2783bfe98d818d4359b3e7d18ce08e777afc242dbf31c85f347f0203");
+  SampleStreamOptions options{
+      .sequence_tokens = 3,
+      .seed = 7,
+      .window_chunks = 5,
+      .block_chunks = 2,
+      .sets = {{.chunks = 1, .weight = 3}, {.first_chunk = 1, .chunks = 2, .weight = 4}},
+      .shuffle = false,
+      .split = DocumentSplit{.asked = "0.5", .seed = 9, .bound = 11}};
+  EXPECT_EQ(SampleStream(&talks, options).fingerprint(),
+            "fbefbb7cc730ca5103b024b58594073eae3e2e9d605870d994f67b5bdda6c4aa");
+  options.loss_on = LossOn::kAll;
+  EXPECT_EQ(SampleStream(&talks, options).fingerprint(),
+            "b7192fc45b78bde8f80189f66dc132ede342ec8acedb2c002af799adf9369eb1");
+}
+
 TEST(SampleStream, KeepsSamplesWithoutLabels) {
   const Chunk single{.segments = {{.tokens = 1}}, .tokens = {7}};
   const Chunk pair{.segments = {{.tokens = 2}}, .tokens = {8, 9}};

@@ -1,0 +1,233 @@
+#include "lib/loading/sample_loader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "lib/base/elapsed.h"
+#include "lib/base/error.h"
+#include "lib/base/signals.h"
+#include "lib/loading/window_builder.h"
+#include "lib/loading/window_prefetcher.h"
+
+namespace trainwright {
+namespace {
+
+Error NothingToLearn(const SampleCutter& cutter) {
+  return {ErrorCode::kBadInput, "shards", cutter.NothingToLearn(), "", "look at the set with pack --info"};
+}
+
+/// \throws Error{kBadInput} without chunks
+SampleOrder OrderOf(const ShardSet& set, const SampleCutter& cutter, const SampleOrderOptions& options) {
+  if (set.chunks() == 0) throw NothingToLearn(cutter);
+  return {options, set.chunks()};
+}
+
+SampleWindow EmptyWindow(const ShardSet& set) {
+  SampleWindow window;
+  window.tokens = TokenRun(set.header().tokenizer.vocab_size);
+  return window;
+}
+
+}  // namespace
+
+SampleLoader::SampleLoader(const ShardSet* set, std::unique_ptr<const SampleCutter> cutter,
+                           const SampleOrderOptions& order, const LoaderOptions& loader)
+    : set_(set),
+      cutter_(std::move(cutter)),
+      order_(OrderOf(*set, *cutter_, order)),
+      options_(loader),
+      skipped_(loader.skip_bad_chunks),
+      builder_(std::make_unique<WindowBuilder>(set, cutter_.get(), &order_, loader.cache_bytes,
+                                               loader.skip_bad_chunks)),
+      prefetcher_(std::make_unique<WindowPrefetcher>(set, &order_, builder_.get(), loader)) {
+  if (!HasLabel()) throw NothingToLearn(*cutter_);
+}
+
+SampleLoader::~SampleLoader() = default;
+
+Sample SampleLoader::Next() {
+  for (uint64_t empty_windows = 0; empty_windows <= order_.windows(); ++empty_windows) {
+    if (loaded_ != WindowOfCursor()) {
+      LoadWindow();
+      if (cursor_.sample > window_->samples.size()) {
+        throw Error(ErrorCode::kBadInput, "data position",
+                    "sample " + std::to_string(cursor_.sample) + " lies beyond its window of " +
+                        std::to_string(window_->samples.size()) + " samples",
+                    "epoch " + std::to_string(cursor_.epoch) + ", window " + std::to_string(cursor_.window));
+      }
+    }
+    const uint64_t count = window_->samples.size();
+    std::optional<Sample> sample;
+    if (cursor_.sample < count) {
+      sample.emplace(window_, cursor_.sample++);
+      epoch_of_last_ = cursor_.epoch;
+    }
+    if (cursor_.sample >= count) {
+      const WindowId next = order_.After(WindowOfCursor());
+      cursor_ = {next.epoch, next.window, 0};
+    }
+    if (sample) return std::move(*sample);
+  }
+  throw Error(ErrorCode::kBadInput, "shards",
+              "hold no sample in the chunks that can be read", "",
+              "restore the chunks that --skip-bad-chunks leaves out");
+}
+
+void SampleLoader::LoadWindow() {
+  const WindowId wanted = WindowOfCursor();
+  const auto start = std::chrono::steady_clock::now();
+  loaded_.reset();
+  window_.reset();
+  BuiltWindow built = prefetcher_->Take(wanted, skipped_.chunks());
+  // What was bad in an earlier window stays out although this one could read it: a run that is resumed
+  // between the two knows no better.
+  if (skipped_.HoldsAny(built.chunks)) {
+    builder_->Discard(std::move(built));
+    ReadingMark own_reading = 0;
+    built = builder_->Build(wanted, skipped_.chunks(), &own_reading);
+  }
+  skipped_.TakeOver(built.bad);
+  window_ = builder_->Share(std::move(built.samples));
+  loaded_ = wanted;
+  counts_.wait_s += SecondsSince(start);
+  ++counts_.windows;
+  prefetcher_->BuildAhead(order_.After(wanted));
+  const auto ahead = static_cast<int64_t>(prefetcher_->windows_ahead());
+  const auto window_bytes = static_cast<int64_t>(window_->size_bytes());
+  counts_.most_windows_ahead = std::max(counts_.most_windows_ahead, ahead);
+  counts_.most_held_bytes = std::max(counts_.most_held_bytes, builder_->held_bytes() + window_bytes * ahead);
+}
+
+std::vector<Sample> SampleLoader::NextStep(int64_t count, bool drop_last) {
+  const SampleCursor begin = cursor_;
+  try {
+    return TakeStep(count, drop_last);
+  } catch (...) {
+    cursor_ = begin;  // a step that could not be read whole was not taken
+    throw;
+  }
+}
+
+std::vector<Sample> SampleLoader::TakeStep(int64_t count, bool drop_last) {
+  std::vector<Sample> step;
+  uint64_t first_epoch = 0;
+  bool skipped = false;
+  while (static_cast<int64_t>(step.size()) < count) {
+    Sample sample = Next();
+    const uint64_t epoch = epoch_of_last_;
+    if (step.empty()) first_epoch = epoch;
+    if (drop_last && epoch != first_epoch) {
+      if (skipped) {
+        throw Error(ErrorCode::kBadInput, "--drop-last",
+                    "skips everything: an epoch has " + std::to_string(step.size()) +
+                        " samples, a step takes " + std::to_string(count),
+                    "", "lower --batch or --accum, or leave out --drop-last");
+      }
+      step.clear();
+      first_epoch = epoch;
+      skipped = true;
+    }
+    step.push_back(std::move(sample));
+  }
+  return step;
+}
+
+std::vector<Sample> SampleLoader::NextShare(int64_t count, bool drop_last, int64_t rank, int64_t world) {
+  TRAINWRIGHT_CHECK(0 <= rank && rank < world);
+  std::vector<Sample> step = NextStep(count, drop_last), share;
+  for (auto i = static_cast<size_t>(rank); i < step.size(); i += static_cast<size_t>(world)) {
+    share.push_back(std::move(step[i]));
+  }
+  return share;
+}
+
+void SampleLoader::Seek(const SampleCursor& cursor) {
+  if (cursor.window >= order_.windows()) {
+    throw Error(
+        ErrorCode::kBadInput, "data position",
+        "window " + std::to_string(cursor.window) + " of a set of " + std::to_string(order_.windows()));
+  }
+  cursor_ = cursor;
+}
+
+double SampleLoader::epochs() const {
+  double in_window = 0;
+  if (loaded_ == WindowOfCursor()) {
+    const size_t samples = std::max<size_t>(1, window_->samples.size());
+    in_window = static_cast<double>(cursor_.sample) / static_cast<double>(samples);
+  }
+  return static_cast<double>(cursor_.epoch) +
+         (static_cast<double>(cursor_.window) + in_window) / static_cast<double>(order_.windows());
+}
+
+EpochCounts SampleLoader::CountEpoch() const {
+  const std::vector<OrderedSet>& sets = order().sets();
+  // An epoch has as many slots of each set as the first one, on average.
+  const std::vector<uint64_t> slots = order().CountsOf(order().slots());
+  EpochCounts counts;
+  for (size_t set = 0; set < sets.size(); ++set) {
+    EpochCounts pass;
+    const uint64_t end = sets[set].first_chunk + sets[set].chunks;
+    for (uint64_t chunk = sets[set].first_chunk; chunk < end;) {
+      ThrowIfStopped();
+      SampleWindow some = EmptyWindow(*set_);
+      chunk = CutFrame(chunk, &some);
+      pass.samples += some.samples.size();
+      for (const SampleWindow::Entry& sample : some.samples) {
+        pass.tokens += sample.tokens;
+        pass.labels += sample.labels;
+      }
+    }
+    const auto share = [&](uint64_t of_pass) {
+      return static_cast<uint64_t>(static_cast<unsigned __int128>(of_pass) * slots[set] / sets[set].chunks);
+    };
+    counts.samples += share(pass.samples);
+    counts.tokens += share(pass.tokens);
+    counts.labels += share(pass.labels);
+  }
+  return counts;
+}
+
+bool SampleLoader::HasLabel() const {
+  if (cutter_->HasLabel(set_->totals())) return true;
+  for (uint64_t chunk = 0; chunk < set_->chunks();) {
+    SampleWindow some = EmptyWindow(*set_);
+    chunk = CutFrame(chunk, &some);
+    for (const SampleWindow::Entry& sample : some.samples) {
+      if (sample.labels > 0) return true;
+    }
+  }
+  return false;
+}
+
+uint64_t SampleLoader::CutFrame(uint64_t chunk, SampleWindow* window) const {
+  const PassFrame frame = ReadPassFrame(*set_, chunk, options_.skip_bad_chunks > 0);
+  for (const Chunk& content : frame.chunks) cutter_->Cut(content, window);
+  return frame.next_chunk;
+}
+
+std::vector<uint64_t> SampleLoader::bad_chunks() const {
+  return {skipped_.chunks().begin(), skipped_.chunks().end()};
+}
+
+void SampleLoader::set_bad_chunks(const std::vector<uint64_t>& chunks) {
+  TRAINWRIGHT_CHECK(!loaded_);
+  skipped_.Restore(chunks);
+  prefetcher_->set_known_bad(skipped_.chunks());
+}
+
+LoaderState SampleLoader::state() const {
+  return {.cursor = cursor_, .bad_chunks = bad_chunks(), .order_fingerprint = fingerprint()};
+}
+
+void SampleLoader::Restore(const LoaderState& state) {
+  if (state.order_fingerprint != fingerprint()) {
+    throw Error(ErrorCode::kBadInput, "data position", "is one in other data, or in another order of it");
+  }
+  set_bad_chunks(state.bad_chunks);
+  Seek(state.cursor);
+}
+
+}  // namespace trainwright

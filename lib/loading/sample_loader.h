@@ -1,0 +1,109 @@
+/// An endless stream of samples from a shard set, the same for every thread count, batch size and world size.
+///
+/// Sample i of the stream is a pure function of (set, order, cutter), the state is one cursor and the chunks
+/// that were left out, and of a set that is not mixed with others every record is seen once an epoch. What a
+/// sample is, the cutter says; the loader knows chunks, windows and their order (lib/loading/sample_order.h).
+/// A run may have several loaders. One user thread each; windows are decoded and cut ahead by worker threads,
+/// which live as long as the loader and change nothing but when a sample is ready.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/formats/shard_set.h"
+#include "lib/loading/chunk_order.h"
+#include "lib/loading/loader_options.h"
+#include "lib/loading/loader_state.h"
+#include "lib/loading/sample_cutter.h"
+#include "lib/loading/sample_order.h"
+#include "lib/loading/sample_window.h"
+#include "lib/loading/skipped_chunks.h"
+
+namespace trainwright {
+
+class WindowBuilder;
+class WindowPrefetcher;
+
+/// What one epoch of a loader holds.
+struct EpochCounts {
+  uint64_t samples = 0, tokens = 0, labels = 0;
+};
+
+class SampleLoader {
+ public:
+  /// \param set outlives the loader
+  /// \param cutter made for the set's records
+  /// \throws Error{kBadInput} when no sample holds a label; Error{kUsage} on options < 1
+  SampleLoader(const ShardSet* set, std::unique_ptr<const SampleCutter> cutter,
+               const SampleOrderOptions& order, const LoaderOptions& loader = {});
+  virtual ~SampleLoader();
+  /// The next sample; the stream never ends.
+  /// \throws what reading the shards throws; of a chunk that cannot be read Error{kBadInput} with shard,
+  ///     frame and byte, or a warning where it may be skipped
+  Sample Next();
+  /// The next `count` samples, for an optimizer step. With `drop_last` all are of one epoch: when fewer than
+  /// `count` are left of an epoch they are skipped, and the step begins the next one.
+  /// \throws Error{kBadInput} when a whole epoch has fewer; after any error the cursor is where it was
+  std::vector<Sample> NextStep(int64_t count, bool drop_last);
+  /// The share of process `rank` of `world` in a step of `count` samples: those whose number in the step is
+  /// `rank` modulo `world`. The cursor moves by the whole step, so it is the same in all processes and says
+  /// nothing of their number.
+  /// \throws as NextStep
+  std::vector<Sample> NextShare(int64_t count, bool drop_last, int64_t rank, int64_t world);
+  /// Where Next() will read. Consumed, not prefetched.
+  SampleCursor cursor() const { return cursor_; }
+  /// \throws Error{kBadInput} when the set has no such window; a sample beyond its window is reported by
+  /// Next()
+  void Seek(const SampleCursor& cursor);
+  /// How far the cursor is, in epochs; whole numbers are exact, between them windows and samples count
+  /// evenly.
+  double epochs() const;
+  /// Counts an epoch by decoding the whole set once.
+  /// \throws Error{kInterrupted, kTerminated} after a stop signal
+  EpochCounts CountEpoch() const;
+  LoaderCounts loader_counts() const { return counts_; }
+  /// The chunks that others took the places of so far, for the checkpoint: in a resumed run they stay out
+  /// even if they can be read again.
+  std::vector<uint64_t> bad_chunks() const;
+  /// Before the first sample is read.
+  /// \throws Error{kUsage} when there are more than may be
+  void set_bad_chunks(const std::vector<uint64_t>& chunks);
+  const ChunkOrder& order() const { return order_.chunk_order(); }
+  /// Identity of the order: changes whenever the data, seed or cutting does. For the checkpoint.
+  std::string fingerprint() const { return order_.Fingerprint(*set_, *cutter_); }
+  /// Cursor, bad chunks and fingerprint.
+  LoaderState state() const;
+  /// Takes over cursor and bad chunks, before the first sample is read.
+  /// \throws as Seek and set_bad_chunks; Error{kBadInput} when the state is one of another order
+  void Restore(const LoaderState& state);
+
+ private:
+  /// Makes the window of the cursor the loaded one and lets the workers go on behind it.
+  void LoadWindow();
+  /// What NextStep returns; an error leaves the cursor somewhere.
+  std::vector<Sample> TakeStep(int64_t count, bool drop_last);
+  WindowId WindowOfCursor() const { return {cursor_.epoch, cursor_.window}; }
+  bool HasLabel() const;
+  /// Cuts the chunks of the frame that begins with `chunk`. What cannot be read counts as empty where it may
+  /// be skipped.
+  /// \returns the chunk behind the frame
+  uint64_t CutFrame(uint64_t chunk, SampleWindow* window) const;
+
+  const ShardSet* set_;
+  const std::unique_ptr<const SampleCutter> cutter_;
+  const SampleOrder order_;
+  const LoaderOptions options_;
+  SampleCursor cursor_;
+  SkippedChunks skipped_;                       // of the windows in use so far
+  std::shared_ptr<const SampleWindow> window_;  // null until one was loaded
+  std::optional<WindowId> loaded_;              // which one it is
+  uint64_t epoch_of_last_ = 0;                  // of the sample handed out last
+  LoaderCounts counts_;
+  std::unique_ptr<WindowBuilder> builder_;
+  std::unique_ptr<WindowPrefetcher> prefetcher_;  // last: its workers use the other members
+};
+
+}  // namespace trainwright

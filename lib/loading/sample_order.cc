@@ -1,0 +1,69 @@
+#include "lib/loading/sample_order.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/checksum.h"
+#include "lib/base/error.h"
+#include "lib/base/rng.h"
+#include "lib/loading/sample_cutter.h"
+
+namespace trainwright {
+namespace {
+
+std::vector<OrderedSet> SetsOf(const SampleOrderOptions& options, uint64_t chunks) {
+  if (!options.sets.empty()) return options.sets;
+  return {{.chunks = chunks, .weight = 1}};
+}
+
+}  // namespace
+
+SampleOrder::SampleOrder(const SampleOrderOptions& options, uint64_t chunks)
+    : options_(options),
+      chunk_order_(SetsOf(options, chunks),
+                   {.seed = options.seed, .shuffle = options.shuffle, .block_chunks = options.block_chunks}) {
+  if (options_.window_chunks < 1) throw Error(ErrorCode::kUsage, "window", "must be at least 1 chunk");
+}
+
+uint64_t SampleOrder::windows() const {
+  return (chunk_order_.slots() + options_.window_chunks - 1) / options_.window_chunks;
+}
+
+WindowId SampleOrder::After(WindowId id) const {
+  return id.window + 1 < windows() ? WindowId{id.epoch, id.window + 1} : WindowId{id.epoch + 1, 0};
+}
+
+std::vector<ChunkDraw> SampleOrder::DrawsOf(WindowId id) const {
+  const uint64_t begin = id.window * options_.window_chunks;
+  const uint64_t end = std::min(begin + options_.window_chunks, chunk_order_.slots());
+  std::vector<ChunkDraw> draws;
+  draws.reserve(end - begin);
+  for (uint64_t slot = begin; slot < end; ++slot) draws.push_back(chunk_order_.At(id.epoch, slot));
+  return draws;
+}
+
+void SampleOrder::Permute(WindowId id, std::vector<SampleWindow::Entry>* samples) const {
+  if (!options_.shuffle || samples->empty()) return;
+  const std::vector<SampleWindow::Entry> stored = std::move(*samples);
+  const KeyedPermutation order(stored.size(), Rng(options_.seed, "sample order", id.epoch).Bits(id.window));
+  samples->clear();
+  samples->reserve(stored.size());
+  for (uint64_t i = 0; i < stored.size(); ++i) samples->push_back(stored[order(i)]);
+}
+
+std::string SampleOrder::Fingerprint(const ShardSet& set, const SampleCutter& cutter) const {
+  std::string identity = "trainwright sample order 1\ncontent " + HexEncode(set.content_sha256()) +
+                         "\nseed " + std::to_string(options_.seed) + "\nsequence_tokens " +
+                         std::to_string(cutter.sequence_tokens()) + "\nwindow_chunks " +
+                         std::to_string(options_.window_chunks) + "\nshuffle " +
+                         (options_.shuffle ? "1" : "0") + "\n" + cutter.Identity();
+  if (options_.block_chunks > 1) {
+    identity += "block_chunks " + std::to_string(options_.block_chunks) + "\n";
+  }
+  for (const OrderedSet& part : options_.sets) {
+    identity += "set of " + std::to_string(part.chunks) + " weight " + std::to_string(part.weight) + "\n";
+  }
+  return HexEncode(Sha256Of(AsBytes(identity)));
+}
+
+}  // namespace trainwright

@@ -1,0 +1,57 @@
+/// The order of training apart from what is cut: epochs of windows of chunks, and the samples of a window in
+/// an order of their own. Epoch e visits the chunks in the order of lib/loading/chunk_order.h; a window of
+/// `window_chunks` consecutive slots of that order is cut into samples, and the samples of the window are
+/// permuted by a second key. The definition, with test vectors: man/trainwright-sample-order.5.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/formats/shard_set.h"
+#include "lib/loading/chunk_order.h"
+#include "lib/loading/sample_window.h"
+
+namespace trainwright {
+
+class SampleCutter;
+
+struct SampleOrderOptions {
+  uint64_t seed = 0;
+  uint64_t window_chunks = 64;        ///< part of the order's definition
+  uint64_t block_chunks = 1;          ///< chunks that stay together, see ChunkOrderOptions
+  std::vector<OrderedSet> sets = {};  ///< what of the shard set is mixed how; empty: all of it, as one
+  bool shuffle = true;                ///< false: stored order (evaluation), still endless
+};
+
+struct WindowId {
+  uint64_t epoch = 0;
+  uint64_t window = 0;  ///< within the epoch
+  bool operator==(const WindowId&) const = default;
+};
+
+/// Immutable and thread-safe.
+class SampleOrder {
+ public:
+  /// \param chunks of the shard set, >= 1
+  /// \throws Error{kUsage} on options < 1
+  SampleOrder(const SampleOrderOptions& options, uint64_t chunks);
+  const ChunkOrder& chunk_order() const { return chunk_order_; }
+  /// Of an epoch.
+  uint64_t windows() const;
+  WindowId After(WindowId id) const;
+  /// How many windows of the endless stream come before it.
+  uint64_t NumberOf(WindowId id) const { return id.epoch * windows() + id.window; }
+  /// Where the window's slots lead, in the order of the slots.
+  std::vector<ChunkDraw> DrawsOf(WindowId id) const;
+  /// Puts samples that stand in the order of the slots into the order of the stream.
+  void Permute(WindowId id, std::vector<SampleWindow::Entry>* samples) const;
+  /// Identity of the order: changes whenever the data, seed or cutting does.
+  std::string Fingerprint(const ShardSet& set, const SampleCutter& cutter) const;
+
+ private:
+  SampleOrderOptions options_;
+  ChunkOrder chunk_order_;
+};
+
+}  // namespace trainwright
