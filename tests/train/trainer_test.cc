@@ -45,25 +45,16 @@ class OneThread final : public testing::Environment {
 class OverflowingModel final : public LanguageModel {
  public:
   OverflowingModel(LanguageModel* model, double largest_gradient_scale)
-      : model_(model), largest_gradient_scale_(largest_gradient_scale) {}
-  const ModelConfig& config() const override { return model_->config(); }
-  FlatParameters& parameters() override { return model_->parameters(); }
-  const FlatParameters& parameters() const override { return std::as_const(*model_).parameters(); }
-  LossSum Loss(const ModelInput& input) override { return model_->Loss(input); }
+      : LanguageModel(model->shared_body()), largest_gradient_scale_(largest_gradient_scale) {}
   LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
-    const LossSum loss = model_->LossAndGradients(input, scale);
+    const LossSum loss = LanguageModel::LossAndGradients(input, scale);
     if (scale.factor > largest_gradient_scale_) {
       parameters().gradients()[0] = std::numeric_limits<float>::infinity();
     }
     return loss;
   }
-  at::Tensor Logits(const ModelInput& input) override { return model_->Logits(input); }
-  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences) override {
-    return model_->NewDecoder(max_tokens, sequences);
-  }
 
  private:
-  LanguageModel* model_;
   double largest_gradient_scale_;
 };
 
@@ -71,26 +62,16 @@ class OverflowingModel final : public LanguageModel {
 /// more than some tokens.
 class CrampedModel final : public LanguageModel {
  public:
-  CrampedModel(LanguageModel* model, int64_t most_tokens) : model_(model), most_tokens_(most_tokens) {}
-  const ModelConfig& config() const override { return model_->config(); }
-  FlatParameters& parameters() override { return model_->parameters(); }
-  const FlatParameters& parameters() const override { return std::as_const(*model_).parameters(); }
-  LossSum Loss(const ModelInput& input) override { return model_->Loss(input); }
+  CrampedModel(LanguageModel* model, int64_t most_tokens)
+      : LanguageModel(model->shared_body()), most_tokens_(most_tokens) {}
   LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
-    const LossSum loss = model_->LossAndGradients(input, scale);  // leaves gradients behind
+    const LossSum loss = LanguageModel::LossAndGradients(input, scale);  // leaves gradients behind
     if (++passes > 1 && input.tokens_n.numel() > most_tokens_) throw std::bad_alloc();
     return loss;
   }
-  at::Tensor Logits(const ModelInput& input) override { return model_->Logits(input); }
-  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences) override {
-    return model_->NewDecoder(max_tokens, sequences);
-  }
-  ModelMemory memory() const override { return model_->memory(); }
-  void ReleaseActivations() override { model_->ReleaseActivations(); }
   int64_t passes = 0;
 
  private:
-  LanguageModel* model_;
   int64_t most_tokens_;
 };
 
@@ -343,22 +324,13 @@ TEST(Trainer, LeavesTheWeightsWhenAStepHoldsNoLabel) {
 /// Passes everything on to a model, and forgets to free a little at each step.
 class LeakingModel final : public LanguageModel {
  public:
-  explicit LeakingModel(LanguageModel* model) : model_(model) {}
-  const ModelConfig& config() const override { return model_->config(); }
-  FlatParameters& parameters() override { return model_->parameters(); }
-  const FlatParameters& parameters() const override { return std::as_const(*model_).parameters(); }
-  LossSum Loss(const ModelInput& input) override { return model_->Loss(input); }
+  explicit LeakingModel(LanguageModel* model) : LanguageModel(model->shared_body()) {}
   LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
     leaked_.push_back(at::zeros({4096}));
-    return model_->LossAndGradients(input, scale);
-  }
-  at::Tensor Logits(const ModelInput& input) override { return model_->Logits(input); }
-  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences) override {
-    return model_->NewDecoder(max_tokens, sequences);
+    return LanguageModel::LossAndGradients(input, scale);
   }
 
  private:
-  LanguageModel* model_;
   std::vector<at::Tensor> leaked_;
 };
 
