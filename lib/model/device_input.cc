@@ -49,7 +49,7 @@ void CheckLabels(const at::Tensor& labels_n, int64_t num_tokens, int64_t vocab_s
 DeviceInput ToDevice(const BodyInput& input, int64_t vocab_size, at::Device device) {
   return {UploadIds(input.tokens_n, vocab_size, device, input.pin),
           UploadIds(input.positions_n, input.positions_n.numel(), device, input.pin), input.positions_n,
-          SpanTable(input.span_starts, device, input.pin)};
+          SpanTable(input.span_starts, device, input.pin), input.mask};
 }
 
 }  // namespace trainwright

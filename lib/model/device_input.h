@@ -15,6 +15,7 @@ struct DeviceInput {
   at::Tensor positions_n;       ///< int64 [N]
   at::Tensor host_positions_n;  ///< the same on the host
   SpanTable spans;
+  AttentionMask mask = AttentionMask::kCausal;
 
   int64_t num_tokens() const { return tokens_n.numel(); }
 };

@@ -201,7 +201,7 @@ class GeluTransformer::Pass final : public LayerPass {
 
   void AttentionBackward(size_t index, Views& views, bool below) {
     const Layer& layer = model_.parts_.layers[index];
-    const AttentionShape shape = model_.ShapeOf(input_.num_tokens(), index);
+    const AttentionShape shape = model_.ShapeOf(input_.num_tokens(), index, input_.mask);
     at::Tensor unwanted;
     if (numerics_.emulated()) RoundInto(numerics_, backward_.d_attention, backward_.d_attention);
     PackedAttentionBackward(numerics_, shape, backward_.d_attention, views.qkv, views.attention, views.lse_hn,

@@ -23,12 +23,13 @@ struct ModelInput : BodyInput {
   at::Tensor labels_n;  ///< int64 [N], negative where there is none
 };
 
-/// Continues sequences: a BodyDecoder and the head. The model outlives it. Not thread-safe.
+class LanguageModel;
+
+/// Continues sequences: a BodyDecoder and the head. Not thread-safe.
 class Decoder {
  public:
   /// \param model outlives it
-  Decoder(class LanguageModel* model, std::unique_ptr<BodyDecoder> body)
-      : model_(model), body_(std::move(body)) {}
+  Decoder(LanguageModel* model, std::unique_ptr<BodyDecoder> body) : model_(model), body_(std::move(body)) {}
   /// As BodyDecoder::AppendToEach.
   /// \returns fp32 logits [sequences of `next`, V] of the position after the last of each
   /// \throws Error{kBadInput} on an id that is not in the vocabulary
@@ -41,7 +42,7 @@ class Decoder {
   int64_t length(int64_t sequence = 0) const { return body_->length(sequence); }
 
  private:
-  class LanguageModel* model_;
+  LanguageModel* model_;
   std::unique_ptr<BodyDecoder> body_;
 };
 

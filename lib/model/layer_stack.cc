@@ -24,8 +24,8 @@ class DropoutPass {
   LoraAdapters* adapters_;
 };
 
-/// Of each parameter the part of the model that adds to its gradient: its segment, or that of the weight beside
-/// which it is an adapter.
+/// Of each parameter the part of the model that adds to its gradient: its segment, or that of the weight
+/// beside which it is an adapter.
 std::vector<size_t> PartsOf(const FlatParameters& parameters) {
   std::vector<size_t> parts;
   for (const Parameter& parameter : parameters.all()) parts.push_back(parameter.segment);

@@ -1,10 +1,10 @@
-/// A body made of layers one above the other, on a stream of residuals: owns the loops over the layers, what they
-/// keep for the backward pass, its recomputation and offload, and the end of the backward pass below the lowest
-/// parameter that is trained.
+/// A body made of layers one above the other, on a stream of residuals: owns the loops over the layers, what
+/// they keep for the backward pass, its recomputation and offload, and the end of the backward pass below the
+/// lowest parameter that is trained.
 ///
-/// A family derives from it, registers its parameters (FlatParameters::StartSegment before each layer and once
-/// after the last) and supplies a LayerPass: one layer forward, forward again and backward, and what comes below
-/// the first layer and above the last.
+/// A family derives from it, registers its parameters (FlatParameters::StartSegment before each layer and
+/// once after the last) and supplies a LayerPass: one layer forward, forward again and backward, and what
+/// comes below the first layer and above the last.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@
 
 namespace trainwright {
 
-/// Under which kinds of recomputation a layer's backward pass finds what its forward pass kept: else layers share
-/// its memory, and LayerPass::ForwardAgain writes it. That of the last layer always stays.
+/// Under which kinds of recomputation a layer's backward pass finds what its forward pass kept: else layers
+/// share its memory, and LayerPass::ForwardAgain writes it. That of the last layer always stays.
 enum class Stays { kAlways, kUnlessFull, kUnlessSelectiveOrFull };
 
 /// A tensor that each layer keeps, cut to the length of the micro-batch.
@@ -37,8 +37,8 @@ struct KeptTensor {
 /// What a layer keeps, in the order of the family's KeptTensors.
 using LayerViews = std::vector<at::Tensor>;
 
-/// The sum that layers add to: `stream_nd`, fp32 [N, D], and what the last layer added, which the next one's first
-/// norm adds to it.
+/// The sum that layers add to: `stream_nd`, fp32 [N, D], and what the last layer added, which the next one's
+/// first norm adds to it.
 struct Residual {
   at::Tensor stream_nd;
   at::Tensor update_nd, update_bias;  ///< storage type [N, D], fp32 [D]; undefined where there is none
@@ -88,7 +88,8 @@ class LayerStack : public Body {
 
  protected:
   /// \param config of sizes that are positive
-  /// \param kept what each layer keeps: first its input, fp32 [N, D], where the first layer's stream is embedded
+  /// \param kept what each layer keeps: first its input, fp32 [N, D], where the first layer's stream is
+  /// embedded
   LayerStack(const ModelConfig& config, const Numerics& numerics, at::Device device,
              std::vector<KeptTensor> kept, const FineTuning& tuning);
   /// Registers the matrix of the logits, or its name as another one of the tied embeddings.
@@ -150,8 +151,8 @@ class LayerStack : public Body {
   ActivationCheckpointing checkpointing_ = ActivationCheckpointing::kNo;
   OffloadStack* offload_ = nullptr;
   SegmentListener on_segment_done_;
-  /// Parts are the embeddings (0), the layers from the lowest on, and what is above them. Of each segment of the
-  /// gradients, the lowest part that adds to it.
+  /// Parts are the embeddings (0), the layers from the lowest on, and what is above them. Of each segment of
+  /// the gradients, the lowest part that adds to it.
   std::vector<size_t> lowest_part_of_segment_;
   size_t lowest_part_ = 0;  ///< that is trained
 };

@@ -175,7 +175,7 @@ class Llama::Pass final : public LayerPass {
                                  below_attention ? backward_.d_attention : unwanted);
     if (!below_attention) return;
     if (numerics_.emulated()) RoundInto(numerics_, backward_.d_attention, backward_.d_attention);
-    const AttentionShape shape = model_.ShapeOf(input_.num_tokens(), index);
+    const AttentionShape shape = model_.ShapeOf(input_.num_tokens(), index, input_.mask);
     PackedAttentionBackward(numerics_, shape, backward_.d_attention, views.qkv, views.attention, views.lse_hn,
                             input_.spans, backward_.d_qkv);
     ApplyRope(numerics_, rope_, shape, /*backward=*/true, backward_.d_qkv);

@@ -37,9 +37,13 @@ Transformer::Views Transformer::Named(const LayerViews& views) {
           views[4], views[5], views[6], views.size() > 7 ? views[7] : at::Tensor()};
 }
 
-AttentionShape Transformer::ShapeOf(int64_t num_tokens, size_t layer) const {
-  return {num_tokens, config().num_heads, config().num_kv_heads, config().head_dim,
-          config().window(static_cast<int64_t>(layer))};
+AttentionShape Transformer::ShapeOf(int64_t num_tokens, size_t layer, AttentionMask mask) const {
+  return {num_tokens,
+          config().num_heads,
+          config().num_kv_heads,
+          config().head_dim,
+          config().window(static_cast<int64_t>(layer)),
+          mask};
 }
 
 Transformer::ForwardScratch Transformer::NewForwardScratch(int64_t num_tokens) {
@@ -73,8 +77,8 @@ void Transformer::RefreshShort(BackwardScratch& scratch) const {
 
 Transformer::Attend Transformer::PackedAttend(const DeviceInput& input) const {
   return [this, &input](size_t layer, Views& views) {
-    PackedAttention(numerics(), ShapeOf(input.num_tokens(), layer), views.qkv, input.spans, views.attention,
-                    views.lse_hn);
+    PackedAttention(numerics(), ShapeOf(input.num_tokens(), layer, input.mask), views.qkv, input.spans,
+                    views.attention, views.lse_hn);
   };
 }
 

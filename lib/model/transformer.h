@@ -1,8 +1,8 @@
-/// What the decoder-only families of attention and MLP share: the activations that a layer keeps for its backward
-/// pass, the temporaries of a pass, and decoding with a cache of keys and values.
+/// What the decoder-only families of attention and MLP share: the activations that a layer keeps for its
+/// backward pass, the temporaries of a pass, and decoding with a cache of keys and values.
 ///
-/// A family derives from it, registers its parameters, and supplies its LayerPass. The pass calls the attention that
-/// it is given, so that one forward pass serves packed batches and decoding.
+/// A family derives from it, registers its parameters, and supplies its LayerPass. The pass calls the
+/// attention that it is given, so that one forward pass serves packed batches and decoding.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class Transformer : public LayerStack {
   at::Tensor ForwardWith(const DeviceInput& input, const Attend& attend);
   /// The rotary positions of a family that has them, or null.
   virtual const RopeTable* rope() const { return nullptr; }
-  AttentionShape ShapeOf(int64_t num_tokens, size_t layer) const;
+  AttentionShape ShapeOf(int64_t num_tokens, size_t layer, AttentionMask mask = AttentionMask::kCausal) const;
 
   at::Tensor HiddenGradient(int64_t num_tokens) final {
     return Temporary(d_normed_, num_tokens, config().hidden_size);

@@ -1,5 +1,5 @@
-// What the layer stack does for every family: it tells when a segment's gradients are done, and ends the backward
-// pass below the lowest adapter.
+// What the layer stack does for every family: it tells when a segment's gradients are done, and ends the
+// backward pass below the lowest adapter.
 #include "lib/model/layer_stack.h"
 
 #include <ATen/ops/equal.h>

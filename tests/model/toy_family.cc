@@ -246,6 +246,9 @@ ToyBody::ToyBody(const ModelConfig& config, const Numerics& numerics, at::Device
 }
 
 std::unique_ptr<LayerPass> ToyBody::NewPass(const DeviceInput& input) {
+  if (input.mask != AttentionMask::kCausal) {
+    throw Error(ErrorCode::kUsage, "model", "a recurrence reads what comes before a token alone");
+  }
   return std::make_unique<Pass>(this, input, std::vector<State*>());
 }
 

@@ -1,5 +1,5 @@
-// A recurrent body: what the layer stack gives to a family without attention, and a decoder whose state is no cache
-// of keys and values.
+// A recurrent body: what the layer stack gives to a family without attention, and a decoder whose state is no
+// cache of keys and values.
 #include "tests/model/toy_family.h"
 
 #include <ATen/ops/equal.h>

@@ -1,5 +1,5 @@
-// A step in two passes with the public calls, as losses over several micro-batches need it: the gradients of the
-// hidden states come from outside.
+// A step in two passes with the public calls, as losses over several micro-batches need it: the gradients of
+// the hidden states come from outside.
 #include <ATen/ops/equal.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros_like.h>
@@ -16,8 +16,9 @@ namespace {
 
 const at::Device kCpu(at::kCPU);
 
-/// InfoNCE over pairs of neighbouring spans, in double: the state of a span is that of its last token, each first
-/// of a pair is to find its second among all seconds. \source van den Oord et al. 2018, arXiv:1807.03748
+/// InfoNCE over pairs of neighbouring spans, in double: the state of a span is that of its last token, each
+/// first of a pair is to find its second among all seconds. \source van den Oord et al. 2018,
+/// arXiv:1807.03748
 struct Contrastive {
   double loss = 0;
   at::Tensor d_hidden_nd;  ///< fp32
@@ -116,23 +117,43 @@ TEST_P(TwoPassTest, ItsGradientsAreThoseOfOnePass) {
 }
 
 TEST_P(TwoPassTest, ItsGradientsEqualFiniteDifferences) {
-  const BodyInput input = Input();
+  for (const AttentionMask mask : {AttentionMask::kCausal, AttentionMask::kBidirectional}) {
+    BodyInput input = Input();
+    input.mask = mask;
+    const std::shared_ptr<Body> body = Make();
+    const auto loss = [&] {
+      body->parameters().RefreshCompute();
+      return ContrastiveLoss(body->Forward(input, Keep::kNothing), input.span_starts);
+    };
+    const at::Tensor d_hidden_nd = loss().d_hidden_nd;
+    body->Forward(input, Keep::kForBackward);
+    body->Backward(input, d_hidden_nd);
+    const at::Tensor gradients = body->parameters().gradients().clone();
+    const at::Tensor direction = gradients.div(gradients.norm()),
+                     before = body->parameters().values().clone();
+    constexpr double kStep = 1e-3;
+    body->parameters().values().copy_(before).add_(direction, kStep);
+    const double above = loss().loss;
+    body->parameters().values().copy_(before).add_(direction, -kStep);
+    const double slope = (above - loss().loss) / (2 * kStep), expected = gradients.norm().item<double>();
+    EXPECT_NEAR(slope, expected, 1e-2 * expected)
+        << (mask == AttentionMask::kCausal ? "causal" : "bidirectional");
+  }
+}
+
+TEST_P(TwoPassTest, UnderTheBidirectionalMaskATokenSeesWhatFollowsInItsSpanAlone) {
   const std::shared_ptr<Body> body = Make();
-  const auto loss = [&] {
-    body->parameters().RefreshCompute();
-    return ContrastiveLoss(body->Forward(input, Keep::kNothing), input.span_starts);
-  };
-  const at::Tensor d_hidden_nd = loss().d_hidden_nd;
-  body->Forward(input, Keep::kForBackward);
-  body->Backward(input, d_hidden_nd);
-  const at::Tensor gradients = body->parameters().gradients().clone();
-  const at::Tensor direction = gradients.div(gradients.norm()), before = body->parameters().values().clone();
-  constexpr double kStep = 1e-3;
-  body->parameters().values().copy_(before).add_(direction, kStep);
-  const double above = loss().loss;
-  body->parameters().values().copy_(before).add_(direction, -kStep);
-  const double slope = (above - loss().loss) / (2 * kStep), expected = gradients.norm().item<double>();
-  EXPECT_NEAR(slope, expected, 1e-2 * expected);
+  BodyInput input = Input(), changed = Input();
+  changed.tokens_n = input.tokens_n.clone();
+  changed.tokens_n[21].add_(1).remainder_(config().vocab_size);  // the last of the second span
+  for (const AttentionMask mask : {AttentionMask::kCausal, AttentionMask::kBidirectional}) {
+    input.mask = changed.mask = mask;
+    const at::Tensor before = body->Forward(input, Keep::kNothing).clone(),
+                     after = body->Forward(changed, Keep::kNothing);
+    EXPECT_EQ(at::equal(before.narrow(0, 17, 4), after.narrow(0, 17, 4)), mask == AttentionMask::kCausal);
+    EXPECT_TRUE(at::equal(before.narrow(0, 0, 17), after.narrow(0, 0, 17)));
+    EXPECT_TRUE(at::equal(before.narrow(0, 22, 99), after.narrow(0, 22, 99)));
+  }
 }
 
 }  // namespace
