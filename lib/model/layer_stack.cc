@@ -11,11 +11,13 @@ namespace {
 /// Drops elements of the adapters' inputs while it lives.
 class DropoutPass {
  public:
-  DropoutPass(LoraAdapters* adapters, const std::optional<DropoutPosition>& position) : adapters_(adapters) {
-    if (adapters_ != nullptr) adapters_->set_dropout(position);
+  DropoutPass(LoraAdapters* adapters, const BodyInput& input, at::Device device)
+      : adapters_(input.dropout ? adapters : nullptr) {
+    if (adapters_ == nullptr) return;
+    adapters_->StartDropout(*input.dropout, input.tokens_n.numel(), device, input.pin);
   }
   ~DropoutPass() {
-    if (adapters_ != nullptr) adapters_->set_dropout(std::nullopt);
+    if (adapters_ != nullptr) adapters_->StopDropout();
   }
   DropoutPass(const DropoutPass&) = delete;
   DropoutPass& operator=(const DropoutPass&) = delete;
@@ -158,7 +160,7 @@ at::Tensor LayerStack::Forward(const BodyInput& input, Keep keep) {
   CheckInput(input, config_.vocab_size, positions_limit());
   kept_.reset();
   DeviceInput on_device = ToDevice(input, config_.vocab_size, device_);
-  const DropoutPass dropping(parameters_.adapters(), input.dropout);
+  const DropoutPass dropping(parameters_.adapters(), input, device_);
   const at::Tensor hidden_nd = RunForward(*NewPass(on_device), on_device.num_tokens(), keep);
   if (keep == Keep::kForBackward) kept_.emplace(Kept{input.tokens_n, std::move(on_device)});
   return hidden_nd;
@@ -167,7 +169,7 @@ at::Tensor LayerStack::Forward(const BodyInput& input, Keep keep) {
 void LayerStack::Backward(const BodyInput& input, const at::Tensor& d_hidden_nd) {
   TRAINWRIGHT_CHECK(kept_ && kept_->tokens_n.is_same(input.tokens_n));
   const Kept kept = *std::exchange(kept_, std::nullopt);
-  const DropoutPass dropping(parameters_.adapters(), input.dropout);
+  const DropoutPass dropping(parameters_.adapters(), input, device_);
   RunBackward(*NewPass(kept.input), kept.input.num_tokens(), d_hidden_nd);
 }
 

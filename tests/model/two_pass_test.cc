@@ -75,7 +75,7 @@ class TwoPassTest : public testing::TestWithParam<std::tuple<Case, double /*drop
   }
   BodyInput Input() const {
     BodyInput input = test::RandomInput(config(), {17, 5, 66, 9, 3, 21});
-    if (dropout() > 0) input.dropout = DropoutPosition{9, 1, 0};
+    if (dropout() > 0) input.dropout = DropoutPosition{9, 1, {{4, 0}, {2, 22}}};
     return input;
   }
 };
