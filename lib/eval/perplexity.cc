@@ -36,8 +36,8 @@ bool IsMasked(const ShardSetHeader& header, LossOn loss_on) {
 
 ModelInput ToModelInput(const PackedBatch& batch) {
   const auto options = at::TensorOptions().dtype(at::kLong);
-  return {at::tensor(batch.tokens, options), at::tensor(batch.positions, options),
-          at::tensor(batch.labels, options), batch.span_starts};
+  return {{at::tensor(batch.tokens, options), at::tensor(batch.positions, options), batch.span_starts},
+          at::tensor(batch.labels, options)};
 }
 
 PerplexityMeter::PerplexityMeter(LanguageModel* model, int64_t sequence_tokens, int64_t batch_tokens)

@@ -12,13 +12,13 @@
 
 namespace trainwright {
 
-CachedDecoder::CachedDecoder(Transformer* model, int64_t max_tokens, int64_t sequences)
-    : model_(*model), max_tokens_(max_tokens), lengths_(static_cast<size_t>(sequences), 0) {
+CachedDecoder::CachedDecoder(Transformer* body, int64_t max_tokens, int64_t sequences)
+    : body_(*body), max_tokens_(max_tokens), lengths_(static_cast<size_t>(sequences), 0) {
   seen_.resize(lengths_.size());
   length_classes_.resize(lengths_.size());
-  TRAINWRIGHT_CHECK(max_tokens <= model_.positions_limit() && sequences >= 1);
-  const ModelConfig& config = model_.config();
-  const auto options = at::TensorOptions().dtype(model_.numerics_.storage).device(model_.device_);
+  TRAINWRIGHT_CHECK(max_tokens <= body_.positions_limit() && sequences >= 1);
+  const ModelConfig& config = body_.config();
+  const auto options = at::TensorOptions().dtype(body_.numerics().storage).device(body_.device());
   const std::vector<int64_t> shape = {sequences, config.num_kv_heads, max_tokens, config.head_dim};
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
     keys_bgmk_.push_back(at::empty(shape, options));
@@ -35,7 +35,7 @@ DeviceInput CachedDecoder::InputOf(const std::vector<Continuation>& next, int64_
   for (const auto& [sequence, appended] : next) {
     int64_t position = length(sequence);
     for (const int64_t token : appended) {
-      if (token < 0 || token >= model_.config().vocab_size) {
+      if (token < 0 || token >= body_.config().vocab_size) {
         throw Error(ErrorCode::kBadInput, "prompt",
                     "id " + std::to_string(token) + " is outside the model's vocabulary");
       }
@@ -45,12 +45,12 @@ DeviceInput CachedDecoder::InputOf(const std::vector<Continuation>& next, int64_
     starts.push_back(static_cast<int32_t>(row));
   }
   for (; row < rows; ++row) starts.push_back(static_cast<int32_t>(row + 1));
-  return {Upload(tokens_n, model_.device_), Upload(positions_n, model_.device_), positions_n,
-          SpanTable(starts, model_.device_)};
+  return {Upload(tokens_n, body_.device()), Upload(positions_n, body_.device()), positions_n,
+          SpanTable(starts, body_.device())};
 }
 
 at::Tensor CachedDecoder::AppendToEach(const std::vector<Continuation>& next, int64_t rows) {
-  const RopeTable* rope = model_.rope();
+  const RopeTable* rope = body_.rope();
   if (rope == nullptr || !rope->rope().depends_on_length()) return AppendToCache(next, rows);
   std::vector<Continuation> turned = next;
   for (Continuation& continuation : turned) {
@@ -80,9 +80,9 @@ at::Tensor CachedDecoder::AppendToCache(const std::vector<Continuation>& next, i
   TRAINWRIGHT_CHECK(!places.empty());
   rows = std::max(rows, static_cast<int64_t>(places.size()));
   const DeviceInput input = InputOf(next, rows);
-  const Numerics& numerics = model_.numerics_;
-  const auto attend = [&](size_t layer, Transformer::LayerViews& views) {
-    const AttentionShape shape = model_.ShapeOf(rows, layer);
+  const Numerics& numerics = body_.numerics();
+  const auto attend = [&](size_t layer, Transformer::Views& views) {
+    const AttentionShape shape = body_.ShapeOf(rows, layer);
     FillCache(shape, views.qkv, places, keys_bgmk_[layer], values_bgmk_[layer]);
     if (all_new) {
       PackedAttention(numerics, shape, views.qkv, input.spans, views.attention, views.lse_hn);
@@ -91,17 +91,15 @@ at::Tensor CachedDecoder::AppendToCache(const std::vector<Continuation>& next, i
                       views.attention);
     }
   };
-  const at::Tensor hidden_nd = model_.Forward(input, /*keep=*/false, attend);
+  const at::Tensor hidden_nd = body_.ForwardWith(input, attend);
   for (const auto& [sequence, tokens] : next) {
     lengths_[static_cast<size_t>(sequence)] += static_cast<int64_t>(tokens.size());
   }
-  if (last_rows.size() == places.size()) {  // a token each
-    return model_.LogitsOf(hidden_nd).narrow(0, 0, static_cast<int64_t>(places.size()));
-  }
+  if (last_rows.size() == places.size()) return hidden_nd;  // a token each
   const at::Tensor wanted =
       at::empty({static_cast<int64_t>(last_rows.size())}, at::TensorOptions().dtype(at::kLong));
   std::copy(last_rows.begin(), last_rows.end(), wanted.mutable_data_ptr<int64_t>());
-  return model_.LogitsOf(at::index_select(hidden_nd, 0, Upload(wanted, model_.device_)));
+  return at::index_select(hidden_nd, 0, Upload(wanted, body_.device()));
 }
 
 void CachedDecoder::Fork(int64_t from, int64_t to, int64_t length) {

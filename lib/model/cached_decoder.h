@@ -1,5 +1,7 @@
-/// The Decoder of a Transformer: appends through the model's layers; only the attention differs, which reads
-/// the cache of keys and values. Shapes as in language_model.h; M positions of the cache, B sequences.
+/// The decoder of a Transformer: appends through the body's layers; only the attention differs, which reads
+/// the cache of keys and values. Shapes as in body.h; M positions of the cache, B sequences.
+/// Where rotary frequencies depend on the length (RopeParameters::LengthClass), a call that changes those of
+/// a sequence computes all of it again.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,10 +13,10 @@
 
 namespace trainwright {
 
-class CachedDecoder final : public Decoder {
+class CachedDecoder final : public BodyDecoder {
  public:
-  /// \param model outlives it
-  CachedDecoder(Transformer* model, int64_t max_tokens, int64_t sequences);
+  /// \param body outlives it
+  CachedDecoder(Transformer* body, int64_t max_tokens, int64_t sequences);
 
   at::Tensor AppendToEach(const std::vector<Continuation>& next, int64_t rows) override;
   void Fork(int64_t from, int64_t to, int64_t length) override;
@@ -24,7 +26,7 @@ class CachedDecoder final : public Decoder {
   at::Tensor AppendToCache(const std::vector<Continuation>& next, int64_t rows);
   DeviceInput InputOf(const std::vector<Continuation>& next, int64_t rows) const;
 
-  Transformer& model_;
+  Transformer& body_;
   int64_t max_tokens_;
   std::vector<int64_t> lengths_;
   // Where frequencies depend on the length: the tokens of each sequence, and whose frequencies turned its

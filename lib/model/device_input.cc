@@ -7,25 +7,27 @@
 #include "lib/device/upload.h"
 
 namespace trainwright {
+namespace {
 
-void CheckInput(const ModelInput& input, int64_t vocab_size, int64_t positions_limit) {
+[[noreturn]] void RefuseId(int64_t id, int64_t position, int64_t vocab_size) {
+  throw Error(
+      ErrorCode::kBadInput, "tokens",
+      "id " + std::to_string(id) + " is outside the model's vocabulary of " + std::to_string(vocab_size),
+      "position " + std::to_string(position), "the data and the model must use the same tokenizer");
+}
+
+}  // namespace
+
+void CheckInput(const BodyInput& input, int64_t vocab_size, int64_t positions_limit) {
   const int64_t num_tokens = input.tokens_n.numel();
-  TRAINWRIGHT_CHECK(num_tokens > 0 && input.positions_n.numel() == num_tokens &&
-                    input.labels_n.numel() == num_tokens);
+  TRAINWRIGHT_CHECK(num_tokens > 0 && input.positions_n.numel() == num_tokens);
   TRAINWRIGHT_CHECK(input.span_starts.size() >= 2 && input.span_starts.front() == 0 &&
                     input.span_starts.back() == num_tokens);
   TRAINWRIGHT_CHECK(std::is_sorted(input.span_starts.begin(), input.span_starts.end()));
   const auto *tokens = input.tokens_n.const_data_ptr<int64_t>(),
-             *labels = input.labels_n.const_data_ptr<int64_t>(),
              *positions = input.positions_n.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < num_tokens; ++i) {
-    const int64_t id = tokens[i] < 0 || tokens[i] >= vocab_size ? tokens[i] : labels[i];
-    if (tokens[i] < 0 || id >= vocab_size) {
-      throw Error(
-          ErrorCode::kBadInput, "tokens",
-          "id " + std::to_string(id) + " is outside the model's vocabulary of " + std::to_string(vocab_size),
-          "position " + std::to_string(i), "the data and the model must use the same tokenizer");
-    }
+    if (tokens[i] < 0 || tokens[i] >= vocab_size) RefuseId(tokens[i], i, vocab_size);
     if (positions[i] >= positions_limit) {
       throw Error(ErrorCode::kBadInput, "tokens",
                   "a sample is longer than the " + std::to_string(positions_limit) +
@@ -36,10 +38,18 @@ void CheckInput(const ModelInput& input, int64_t vocab_size, int64_t positions_l
   }
 }
 
-DeviceInput ToDevice(const ModelInput& input, int64_t vocab_size, at::Device device) {
+void CheckLabels(const at::Tensor& labels_n, int64_t num_tokens, int64_t vocab_size) {
+  TRAINWRIGHT_CHECK(labels_n.numel() == num_tokens);
+  const auto* labels = labels_n.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < num_tokens; ++i) {
+    if (labels[i] >= vocab_size) RefuseId(labels[i], i, vocab_size);
+  }
+}
+
+DeviceInput ToDevice(const BodyInput& input, int64_t vocab_size, at::Device device) {
   return {UploadIds(input.tokens_n, vocab_size, device, input.pin),
           UploadIds(input.positions_n, input.positions_n.numel(), device, input.pin), input.positions_n,
-          SpanTable(input.span_starts, device, input.pin)};
+          SpanTable(input.span_starts, device, input.pin), input.mask};
 }
 
 }  // namespace trainwright

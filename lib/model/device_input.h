@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "lib/model/language_model.h"
+#include "lib/model/body.h"
 #include "lib/nn/attention/span_table.h"
 
 namespace trainwright {
@@ -15,6 +15,7 @@ struct DeviceInput {
   at::Tensor positions_n;       ///< int64 [N]
   at::Tensor host_positions_n;  ///< the same on the host
   SpanTable spans;
+  AttentionMask mask = AttentionMask::kCausal;
 
   int64_t num_tokens() const { return tokens_n.numel(); }
 };
@@ -22,10 +23,14 @@ struct DeviceInput {
 /// Checks a micro-batch on the host, before any of it leaves: sizes, ids, positions, spans.
 /// \throws Error{kBadInput} naming an id outside the vocabulary, or a position that is not below
 /// `positions_limit`
-void CheckInput(const ModelInput& input, int64_t vocab_size, int64_t positions_limit);
+void CheckInput(const BodyInput& input, int64_t vocab_size, int64_t positions_limit);
+
+/// The same of labels, which the head reads.
+/// \throws Error{kBadInput} naming an id outside the vocabulary
+void CheckLabels(const at::Tensor& labels_n, int64_t num_tokens, int64_t vocab_size);
 
 /// Copies what the layers read, after CheckInput; a GPU is waited for without `input.pin` only. On the CPU
 /// the tensors are the input's own.
-DeviceInput ToDevice(const ModelInput& input, int64_t vocab_size, at::Device device);
+DeviceInput ToDevice(const BodyInput& input, int64_t vocab_size, at::Device device);
 
 }  // namespace trainwright

@@ -55,154 +55,193 @@ Linear GeluTransformer::LinearOf(const Pair& projection) {
   return Linear(&parameters(), {projection.weight}, biases);
 }
 
-RopeRows GeluTransformer::RopeRowsOf(const DeviceInput& input) {
-  if (!parts_.rope) return {};
-  return parts_.rope->RowsOf(input.positions_n, input.host_positions_n, input.spans.starts);
-}
-
-void GeluTransformer::ForwardAttention(size_t index, const RopeRows& rope, const Attend& attend,
-                                       const at::Tensor& normed_nd, LayerViews& views) {
-  parts_.layers[index].qkv.Forward(normed_nd, views.qkv);
-  if (parts_.rope) {
-    ApplyRope(numerics(), rope, ShapeOf(normed_nd.size(0), index), /*backward=*/false, views.qkv);
-  } else if (numerics().emulated() && !config().biases.qkv) {
-    RoundInto(numerics(), views.qkv, views.qkv);
+class GeluTransformer::Pass final : public LayerPass {
+ public:
+  Pass(GeluTransformer* model, const DeviceInput& input, const Attend& attend)
+      : model_(*model),
+        numerics_(model->numerics()),
+        parallel_(model->config().parallel_residual),
+        epsilon_(model->config().rms_norm_eps),
+        input_(input),
+        attend_(attend) {
+    if (model_.parts_.rope) {
+      rope_ = model_.parts_.rope->RowsOf(input.positions_n, input.host_positions_n, input.spans.starts);
+    }
   }
-  attend(index, views);
-}
 
-void GeluTransformer::ForwardAgain(size_t index, const DeviceInput& input, const RopeRows& rope,
-                                   LayerViews& views, BackwardScratch& scratch) {
-  if (KeepsMlp(index)) return;
-  const Layer& layer = parts_.layers[index];
-  const bool parallel = config().parallel_residual;
-  LayerNormStatistics middle_statistics = StatisticsOf(views.middle_statistics_sn);
-  if (!KeepsAttention(index)) {
-    LayerNormAgain(numerics(), views.input_nd, StatisticsOf(views.input_statistics_sn),
-                   WeightsOf(layer.attention_norm), scratch.normed_nd);
-    ForwardAttention(index, rope, PackedAttend(input), scratch.normed_nd, views);
+  void Embed(at::Tensor& stream_nd) override {
+    const Parts& parts = model_.parts_;
+    forward_ = model_.NewForwardScratch(input_.num_tokens());
+    trainwright::Embed(model_.Value(parts.tokens), input_.tokens_n, stream_nd);
+    if (parts.positions) AddEmbedding(model_.Value(*parts.positions), input_.positions_n, stream_nd);
   }
-  if (KeepsAttention(index) || parallel) {
-    LayerNormAgain(numerics(), parallel ? views.input_nd : views.middle_nd, middle_statistics,
-                   WeightsOf(layer.mlp_norm), scratch.normed_nd);
-  } else {
-    layer.attention_out.ForwardWithoutBias(views.attention, scratch.d_normed_nd);
-    AddLayerNorm(numerics(), views.input_nd, scratch.d_normed_nd, layer.attention_out.bias(),
-                 WeightsOf(layer.mlp_norm), config().rms_norm_eps, views.middle_nd, scratch.normed_nd,
-                 middle_statistics);
-  }
-  layer.up.ForwardWithoutBias(scratch.normed_nd, views.mlp_nf);
-}
 
-at::Tensor GeluTransformer::Forward(const DeviceInput& input, bool keep, const Attend& attend) {
-  const int64_t num_tokens = input.num_tokens();
-  const double epsilon = config().rms_norm_eps;
-  const bool parallel = config().parallel_residual;
-  const RopeRows rope = RopeRowsOf(input);
-  ForwardScratch scratch = NewForwardScratch(num_tokens);
-  at::Tensor stream = ViewsOf(0, num_tokens).input_nd, pending, pending_bias;
-  Embed(Value(parts_.tokens), input.tokens_n, stream);
-  if (parts_.positions) AddEmbedding(Value(*parts_.positions), input.positions_n, stream);
-  for (size_t i = 0; i < parts_.layers.size(); ++i) {
-    const Layer& layer = parts_.layers[i];
-    LayerViews views = ViewsOf(keep ? i : 0, num_tokens);
+  void Forward(size_t index, LayerViews& kept, Residual& residual) override {
+    const Layer& layer = model_.parts_.layers[index];
+    Views views = Named(kept);
     LayerNormStatistics input_statistics = StatisticsOf(views.input_statistics_sn),
                         middle_statistics = StatisticsOf(views.middle_statistics_sn);
-    AddLayerNorm(numerics(), stream, pending, pending_bias, WeightsOf(layer.attention_norm), epsilon,
-                 views.input_nd, scratch.normed_nd, input_statistics);
-    ForwardAttention(i, rope, attend, scratch.normed_nd, views);
-    at::Tensor attended = parallel ? scratch.parallel_update_nd : scratch.update_nd;
-    if (parallel) {
+    at::Tensor& normed_nd = forward_.normed_nd;
+    AddLayerNorm(numerics_, residual.stream_nd, residual.update_nd, residual.update_bias,
+                 model_.WeightsOf(layer.attention_norm), epsilon_, views.input_nd, normed_nd,
+                 input_statistics);
+    ForwardAttention(index, normed_nd, views);
+    at::Tensor attended = parallel_ ? forward_.parallel_update_nd : forward_.update_nd;
+    if (parallel_) {
       layer.attention_out.Forward(views.attention, attended);
-      AddLayerNorm(numerics(), views.input_nd, {}, {}, WeightsOf(layer.mlp_norm), epsilon, views.middle_nd,
-                   scratch.normed_nd, middle_statistics);
+      AddLayerNorm(numerics_, views.input_nd, {}, {}, model_.WeightsOf(layer.mlp_norm), epsilon_,
+                   views.middle_nd, normed_nd, middle_statistics);
     } else {
       layer.attention_out.ForwardWithoutBias(views.attention, attended);
-      AddLayerNorm(numerics(), views.input_nd, attended, layer.attention_out.bias(),
-                   WeightsOf(layer.mlp_norm), epsilon, views.middle_nd, scratch.normed_nd, middle_statistics);
+      AddLayerNorm(numerics_, views.input_nd, attended, layer.attention_out.bias(),
+                   model_.WeightsOf(layer.mlp_norm), epsilon_, views.middle_nd, normed_nd, middle_statistics);
     }
-    layer.up.ForwardWithoutBias(scratch.normed_nd, views.mlp_nf);  // keeps it without its bias
-    Gelu(numerics(), gelu_kind(), views.mlp_nf, layer.up.bias(), scratch.activation_nf);
-    pending = scratch.update_nd;
-    layer.down.ForwardWithoutBias(scratch.activation_nf, pending);
-    if (parallel) pending.add_(attended);
-    pending_bias = layer.down.bias();
-    if (keep) PutAway(i, views);
-    stream = parallel ? views.input_nd : views.middle_nd;
+    layer.up.ForwardWithoutBias(normed_nd, views.mlp_nf);  // keeps it without its bias
+    Gelu(numerics_, model_.gelu_kind(), views.mlp_nf, layer.up.bias(), forward_.activation_nf);
+    layer.down.ForwardWithoutBias(forward_.activation_nf, forward_.update_nd);
+    if (parallel_) forward_.update_nd.add_(attended);
+    residual = {parallel_ ? views.input_nd : views.middle_nd, forward_.update_nd, layer.down.bias()};
   }
-  at::Tensor output = OutputOf(num_tokens);
-  LayerNormStatistics statistics = StatisticsOf(OutputStatisticsOf(num_tokens));
-  AddLayerNorm(numerics(), stream, pending, pending_bias, WeightsOf(parts_.final_norm), epsilon, output,
-               scratch.normed_nd, statistics);
-  return scratch.normed_nd;
-}
 
-void GeluTransformer::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
-  const int64_t num_tokens = input.num_tokens();
-  const AttentionShape shape = ShapeOf(num_tokens, 0);
-  const bool parallel = config().parallel_residual;
-  const RopeRows rope = RopeRowsOf(input);
-  BackwardScratch scratch = NewBackwardScratch(num_tokens);
-  const auto norm_backward = [&](const at::Tensor& d_out, const at::Tensor& x,
-                                 const at::Tensor& statistics_sn, const Pair& norm) {
-    at::Tensor d_weight = Gradient(norm.weight), d_bias = Gradient(norm.bias);
-    LayerNormBackward(numerics(), d_out, x, StatisticsOf(statistics_sn), Value(norm.weight),
-                      scratch.d_stream_nd, d_weight, d_bias);
-  };
-  norm_backward(d_hidden_nd, OutputOf(num_tokens), OutputStatisticsOf(num_tokens), parts_.final_norm);
-  at::Tensor unwanted;
-  for (size_t i = parts_.layers.size(); i-- > 0;) {
-    const Layer& layer = parts_.layers[i];
-    LayerViews views = BringBack(i, num_tokens);
-    // Below the lowest adapter nothing is trained, so no gradient goes there. In a parallel layer the MLP
-    // does not lie above attention.
-    const bool below_layer = trains_base() || i > 0, below_attention = below_layer || layer.qkv.trains(),
-               below_mlp = parallel ? below_layer : below_attention || layer.attention_out.trains(),
-               below_down = below_mlp || layer.up.trains();
-    const auto attention_out_backward = [&] {
-      layer.attention_out.Backward(scratch.d_short_nd, views.attention,
-                                   below_attention ? scratch.d_attention : unwanted);
-    };
-
-    ForwardAgain(i, input, rope, views, scratch);
-    RefreshShort(scratch);
-    if (parallel) attention_out_backward();  // the norms below add to what it reads
-    Gelu(numerics(), gelu_kind(), views.mlp_nf, layer.up.bias(), scratch.activation_nf);
-    layer.down.Backward(scratch.d_short_nd, scratch.activation_nf,
-                        below_down ? scratch.d_activation_nf : unwanted);
-    if (below_down) {
-      GeluBackward(numerics(), gelu_kind(), scratch.d_activation_nf, layer.up.bias(), views.mlp_nf);
-      const at::Tensor& mlp_input = parallel ? views.input_nd : views.middle_nd;
-      LayerNormAgain(numerics(), mlp_input, StatisticsOf(views.middle_statistics_sn),
-                     WeightsOf(layer.mlp_norm), scratch.normed_nd);
-      layer.up.Backward(views.mlp_nf, scratch.normed_nd, below_mlp ? scratch.d_normed_nd : unwanted);
-      if (below_mlp)
-        norm_backward(scratch.d_normed_nd, mlp_input, views.middle_statistics_sn, layer.mlp_norm);
-    }
-    if (!parallel && !below_mlp) return;
-
-    if (!parallel) {
-      RefreshShort(scratch);
-      attention_out_backward();
-    }
-    if (!below_attention) return;
-    if (numerics().emulated()) RoundInto(numerics(), scratch.d_attention, scratch.d_attention);
-    PackedAttentionBackward(numerics(), shape, scratch.d_attention, views.qkv, views.attention, views.lse_hn,
-                            input.spans, scratch.d_qkv);
-    if (parts_.rope) {
-      ApplyRope(numerics(), rope, shape, /*backward=*/true, scratch.d_qkv);
-    } else if (numerics().emulated()) {
-      RoundInto(numerics(), scratch.d_qkv, scratch.d_qkv);
-    }
-    LayerNormAgain(numerics(), views.input_nd, StatisticsOf(views.input_statistics_sn),
-                   WeightsOf(layer.attention_norm), scratch.normed_nd);
-    layer.qkv.Backward(scratch.d_qkv, scratch.normed_nd, below_layer ? scratch.d_normed_nd : unwanted);
-    if (!below_layer) return;
-    norm_backward(scratch.d_normed_nd, views.input_nd, views.input_statistics_sn, layer.attention_norm);
+  at::Tensor Finish(const Residual& residual) override {
+    at::Tensor output = model_.OutputOf(input_.num_tokens());
+    LayerNormStatistics statistics = StatisticsOf(model_.OutputStatisticsOf(input_.num_tokens()));
+    AddLayerNorm(numerics_, residual.stream_nd, residual.update_nd, residual.update_bias,
+                 model_.WeightsOf(model_.parts_.final_norm), epsilon_, output, forward_.normed_nd,
+                 statistics);
+    return forward_.normed_nd;
   }
-  at::Tensor d_tokens = Gradient(parts_.tokens), d_positions = Gradient(parts_.positions);
-  if (d_tokens.defined()) EmbedBackward(scratch.d_stream_nd, input.tokens_n, d_tokens);
-  if (d_positions.defined()) EmbedBackward(scratch.d_stream_nd, input.positions_n, d_positions);
+
+  void BeginBackward(const at::Tensor& d_hidden_nd) override {
+    const int64_t num_tokens = input_.num_tokens();
+    backward_ = model_.NewBackwardScratch(num_tokens);
+    NormBackward(d_hidden_nd, model_.OutputOf(num_tokens), model_.OutputStatisticsOf(num_tokens),
+                 model_.parts_.final_norm);
+  }
+
+  void ForwardAgain(size_t index, LayerViews& kept) override {
+    if (model_.KeepsMlp(index)) return;
+    const Layer& layer = model_.parts_.layers[index];
+    const bool keeps_attention = model_.KeepsAttention(index);
+    Views views = Named(kept);
+    LayerNormStatistics middle_statistics = StatisticsOf(views.middle_statistics_sn);
+    if (!keeps_attention) {
+      NormAgain(views.input_nd, views.input_statistics_sn, layer.attention_norm);
+      ForwardAttention(index, backward_.normed_nd, views);
+    }
+    if (keeps_attention || parallel_) {
+      NormAgain(parallel_ ? views.input_nd : views.middle_nd, views.middle_statistics_sn, layer.mlp_norm);
+    } else {
+      layer.attention_out.ForwardWithoutBias(views.attention, backward_.d_normed_nd);
+      AddLayerNorm(numerics_, views.input_nd, backward_.d_normed_nd, layer.attention_out.bias(),
+                   model_.WeightsOf(layer.mlp_norm), epsilon_, views.middle_nd, backward_.normed_nd,
+                   middle_statistics);
+    }
+    layer.up.ForwardWithoutBias(backward_.normed_nd, views.mlp_nf);
+  }
+
+  void Backward(size_t index, LayerViews& kept, bool below) override {
+    const Layer& layer = model_.parts_.layers[index];
+    Views views = Named(kept);
+    // In a parallel layer the MLP does not lie above attention.
+    const bool below_attention = below || layer.qkv.trains(),
+               below_mlp = parallel_ ? below : below_attention || layer.attention_out.trains();
+    model_.RefreshShort(backward_);
+    if (parallel_)
+      AttentionOutBackward(layer, views, below_attention);  // the norms below add to what it reads
+    MlpBackward(layer, views, below_mlp);
+    if (!parallel_) {
+      if (!below_mlp) return;
+      model_.RefreshShort(backward_);
+      AttentionOutBackward(layer, views, below_attention);
+    }
+    if (below_attention) AttentionBackward(index, views, below);
+  }
+
+  void EmbedBackward() override {
+    at::Tensor d_tokens = model_.Gradient(model_.parts_.tokens),
+               d_positions = model_.Gradient(model_.parts_.positions);
+    if (d_tokens.defined()) trainwright::EmbedBackward(backward_.d_stream_nd, input_.tokens_n, d_tokens);
+    if (d_positions.defined())
+      trainwright::EmbedBackward(backward_.d_stream_nd, input_.positions_n, d_positions);
+  }
+
+ private:
+  /// A layer's qkv, attention and lse_hn.
+  /// \param normed_nd the normalised input
+  void ForwardAttention(size_t index, const at::Tensor& normed_nd, Views& views) {
+    model_.parts_.layers[index].qkv.Forward(normed_nd, views.qkv);
+    if (model_.parts_.rope) {
+      ApplyRope(numerics_, rope_, model_.ShapeOf(normed_nd.size(0), index), /*backward=*/false, views.qkv);
+    } else if (numerics_.emulated() && !model_.config().biases.qkv) {
+      RoundInto(numerics_, views.qkv, views.qkv);
+    }
+    attend_(index, views);
+  }
+
+  void MlpBackward(const Layer& layer, Views& views, bool below) {
+    at::Tensor unwanted;
+    const bool below_down = below || layer.up.trains();
+    Gelu(numerics_, model_.gelu_kind(), views.mlp_nf, layer.up.bias(), backward_.activation_nf);
+    layer.down.Backward(backward_.d_short_nd, backward_.activation_nf,
+                        below_down ? backward_.d_activation_nf : unwanted);
+    if (!below_down) return;
+    GeluBackward(numerics_, model_.gelu_kind(), backward_.d_activation_nf, layer.up.bias(), views.mlp_nf);
+    const at::Tensor& mlp_input = parallel_ ? views.input_nd : views.middle_nd;
+    NormAgain(mlp_input, views.middle_statistics_sn, layer.mlp_norm);
+    layer.up.Backward(views.mlp_nf, backward_.normed_nd, below ? backward_.d_normed_nd : unwanted);
+    if (below) NormBackward(backward_.d_normed_nd, mlp_input, views.middle_statistics_sn, layer.mlp_norm);
+  }
+
+  void AttentionOutBackward(const Layer& layer, const Views& views, bool below) {
+    at::Tensor unwanted;
+    layer.attention_out.Backward(backward_.d_short_nd, views.attention,
+                                 below ? backward_.d_attention : unwanted);
+  }
+
+  void AttentionBackward(size_t index, Views& views, bool below) {
+    const Layer& layer = model_.parts_.layers[index];
+    const AttentionShape shape = model_.ShapeOf(input_.num_tokens(), index, input_.mask);
+    at::Tensor unwanted;
+    if (numerics_.emulated()) RoundInto(numerics_, backward_.d_attention, backward_.d_attention);
+    PackedAttentionBackward(numerics_, shape, backward_.d_attention, views.qkv, views.attention, views.lse_hn,
+                            input_.spans, backward_.d_qkv);
+    if (model_.parts_.rope) {
+      ApplyRope(numerics_, rope_, shape, /*backward=*/true, backward_.d_qkv);
+    } else if (numerics_.emulated()) {
+      RoundInto(numerics_, backward_.d_qkv, backward_.d_qkv);
+    }
+    NormAgain(views.input_nd, views.input_statistics_sn, layer.attention_norm);
+    layer.qkv.Backward(backward_.d_qkv, backward_.normed_nd, below ? backward_.d_normed_nd : unwanted);
+    if (!below) return;
+    NormBackward(backward_.d_normed_nd, views.input_nd, views.input_statistics_sn, layer.attention_norm);
+  }
+
+  /// Normalises again, into the scratch.
+  void NormAgain(const at::Tensor& x, const at::Tensor& statistics_sn, const Pair& norm) {
+    LayerNormAgain(numerics_, x, StatisticsOf(statistics_sn), model_.WeightsOf(norm), backward_.normed_nd);
+  }
+  /// Adds to the gradient of the stream.
+  void NormBackward(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& statistics_sn,
+                    const Pair& norm) {
+    at::Tensor d_weight = model_.Gradient(norm.weight), d_bias = model_.Gradient(norm.bias);
+    LayerNormBackward(numerics_, d_out, x, StatisticsOf(statistics_sn), model_.Value(norm.weight),
+                      backward_.d_stream_nd, d_weight, d_bias);
+  }
+
+  GeluTransformer& model_;
+  const Numerics& numerics_;
+  const bool parallel_;
+  const double epsilon_;
+  const DeviceInput& input_;
+  const Attend attend_;
+  RopeRows rope_;
+  ForwardScratch forward_;
+  BackwardScratch backward_;
+};
+
+std::unique_ptr<LayerPass> GeluTransformer::NewPass(const DeviceInput& input, const Attend& attend) {
+  return std::make_unique<Pass>(this, input, attend);
 }
 
 }  // namespace trainwright

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,10 @@ namespace trainwright {
 
 /// Runs on the CPU. Learned positions end at config().max_positions: every call that computes refuses others.
 class GeluTransformer : public Transformer {
+ public:
+  const RopeTable* rope() const final { return parts_.rope ? &*parts_.rope : nullptr; }
+  int64_t positions_limit() const final;
+
  protected:
   /// Indices of a norm's or a projection's weight, and of its bias if there is one.
   struct Pair {
@@ -33,7 +38,6 @@ class GeluTransformer : public Transformer {
     std::optional<size_t> positions;  ///< learned ones
     std::vector<Layer> layers;
     Pair final_norm;
-    size_t head = 0;
     std::optional<RopeTable> rope;
   };
 
@@ -41,33 +45,22 @@ class GeluTransformer : public Transformer {
   GeluTransformer(const ModelConfig& config, const Numerics& numerics, at::Device device,
                   const FineTuning& tuning);
 
-  at::Tensor Forward(const DeviceInput& input, bool keep, const Attend& attend) final;
-  void Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) final;
-  size_t head() const final { return parts_.head; }
-  const RopeTable* rope() const final { return parts_.rope ? &*parts_.rope : nullptr; }
-  int64_t positions_limit() const final;
-
   /// Of allocated parameters.
   Linear LinearOf(const Pair& projection);
 
   Parts parts_;  ///< filled by the family's constructor
 
  private:
+  class Pass;
+
   static const ModelConfig& CheckedConfig(const ModelConfig& config, at::Device device);
+  std::unique_ptr<LayerPass> NewPass(const DeviceInput& input, const Attend& attend) final;
   GeluKind gelu_kind() const;
   using Transformer::Gradient;
   using Transformer::Value;
   at::Tensor Value(std::optional<size_t> index) const { return index ? Value(*index) : at::Tensor(); }
   at::Tensor Gradient(std::optional<size_t> index) { return index ? Gradient(*index) : at::Tensor(); }
   LayerNormWeights WeightsOf(const Pair& norm) const { return {Value(norm.weight), Value(norm.bias)}; }
-  RopeRows RopeRowsOf(const DeviceInput& input);
-  /// A layer's qkv, attention and lse_hn.
-  /// \param normed_nd the normalised input
-  void ForwardAttention(size_t index, const RopeRows& rope, const Attend& attend, const at::Tensor& normed_nd,
-                        LayerViews& views);
-  /// Computes again what the views of a layer have lost. Uses normed_nd and d_normed_nd of the scratch.
-  void ForwardAgain(size_t index, const DeviceInput& input, const RopeRows& rope, LayerViews& views,
-                    BackwardScratch& scratch);
 };
 
 }  // namespace trainwright

@@ -49,7 +49,7 @@ Gpt2::Gpt2(const ModelConfig& config, const Numerics& numerics, at::Device devic
   }
   parameters.StartSegment();
   parts_.final_norm = norm("transformer.ln_f");
-  parts_.head = AddHead("lm_head.weight", parts_.tokens);
+  AddHead("lm_head.weight", parts_.tokens);
   AllocateParameters();
   for (const Indices& i : indices) {
     parts_.layers.push_back({i.attention_norm, i.mlp_norm, LinearOf(i.qkv), LinearOf(i.attention_out),

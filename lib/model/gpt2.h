@@ -12,7 +12,7 @@ namespace trainwright {
 
 class Gpt2 final : public GeluTransformer {
  public:
-  /// As MakeModel, with the storage chosen by the caller.
+  /// As MakeBody.
   Gpt2(const ModelConfig& config, const Numerics& numerics, at::Device device, std::optional<uint64_t> seed,
        const FineTuning& tuning = {});
 };

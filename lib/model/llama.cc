@@ -80,7 +80,7 @@ Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device dev
   }
   parameters.StartSegment();
   final_norm_ = parameters.Add("model.norm.weight", {width}, false);
-  head_ = AddHead("lm_head.weight", embedding_);
+  AddHead("lm_head.weight", embedding_);
   AllocateParameters();
   for (const Indices& i : indices) {
     layers_.push_back({i.attention_norm, i.mlp_norm, Linear(&parameters, i.qkv, i.qkv_biases),
@@ -96,112 +96,137 @@ Llama::Llama(const ModelConfig& config, const Numerics& numerics, at::Device dev
   }
 }
 
-RopeRows Llama::RowsOf(const DeviceInput& input) {
-  return rope_.RowsOf(input.positions_n, input.host_positions_n, input.spans.starts);
-}
+class Llama::Pass final : public LayerPass {
+ public:
+  Pass(Llama* model, const DeviceInput& input, const Attend& attend)
+      : model_(*model),
+        numerics_(model->numerics()),
+        input_(input),
+        attend_(attend),
+        rope_(model->rope_.RowsOf(input.positions_n, input.host_positions_n, input.spans.starts)) {}
 
-void Llama::ForwardAttention(size_t index, const RopeRows& rope, const Attend& attend, at::Tensor& normed_nd,
-                             LayerViews& views, at::Tensor& update_nd) {
-  const Layer& layer = layers_[index];
-  at::Tensor middle_rstd = views.middle_statistics_sn[0];
-  layer.qkv.Forward(normed_nd, views.qkv);
-  ApplyRope(numerics(), rope, ShapeOf(normed_nd.size(0), index), /*backward=*/false, views.qkv);
-  attend(index, views);
-  layer.attention_out.Forward(views.attention, update_nd);
-  AddRmsNorm(numerics(), views.input_nd, update_nd, Value(layer.mlp_norm), config().rms_norm_eps,
-             views.middle_nd, normed_nd, middle_rstd);
-}
-
-void Llama::ForwardAgain(size_t index, const DeviceInput& input, const RopeRows& rope, LayerViews& views,
-                         BackwardScratch& scratch) {
-  if (KeepsMlp(index)) return;
-  const Layer& layer = layers_[index];
-  if (KeepsAttention(index)) {
-    RmsNormAgain(numerics(), views.middle_nd, views.middle_statistics_sn[0], Value(layer.mlp_norm),
-                 scratch.normed_nd);
-  } else {
-    RmsNormAgain(numerics(), views.input_nd, views.input_statistics_sn[0], Value(layer.attention_norm),
-                 scratch.normed_nd);
-    ForwardAttention(index, rope, PackedAttend(input), scratch.normed_nd, views, scratch.d_normed_nd);
+  void Embed(at::Tensor& stream_nd) override {
+    forward_ = model_.NewForwardScratch(input_.num_tokens());
+    trainwright::Embed(model_.Value(model_.embedding_), input_.tokens_n, stream_nd);
   }
-  layer.gate_up.Forward(scratch.normed_nd, views.mlp_nf);
-}
 
-at::Tensor Llama::Forward(const DeviceInput& input, bool keep, const Attend& attend) {
-  const int64_t num_tokens = input.num_tokens();
-  const double epsilon = config().rms_norm_eps;
-  const RopeRows rope = RowsOf(input);
-  auto [normed, update, activation, unused] = NewForwardScratch(num_tokens);
-  at::Tensor stream = ViewsOf(0, num_tokens).input_nd, pending;
-  Embed(Value(embedding_), input.tokens_n, stream);
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const Layer& layer = layers_[i];
-    LayerViews views = ViewsOf(keep ? i : 0, num_tokens);
+  void Forward(size_t index, LayerViews& kept, Residual& residual) override {
+    const Layer& layer = model_.layers_[index];
+    Views views = Named(kept);
     at::Tensor input_rstd = views.input_statistics_sn[0];
-    AddRmsNorm(numerics(), stream, pending, Value(layer.attention_norm), epsilon, views.input_nd, normed,
-               input_rstd);
-    ForwardAttention(i, rope, attend, normed, views, update);
-    layer.gate_up.Forward(normed, views.mlp_nf);
-    Swiglu(numerics(), views.mlp_nf, activation);
-    layer.down.Forward(activation, update);
-    if (keep) PutAway(i, views);
-    stream = views.middle_nd;
-    pending = update;
+    AddRmsNorm(numerics_, residual.stream_nd, residual.update_nd, model_.Value(layer.attention_norm),
+               model_.config().rms_norm_eps, views.input_nd, forward_.normed_nd, input_rstd);
+    ForwardAttention(index, forward_.normed_nd, views, forward_.update_nd);
+    layer.gate_up.Forward(forward_.normed_nd, views.mlp_nf);
+    Swiglu(numerics_, views.mlp_nf, forward_.activation_nf);
+    layer.down.Forward(forward_.activation_nf, forward_.update_nd);
+    residual = {.stream_nd = views.middle_nd, .update_nd = forward_.update_nd};
   }
-  at::Tensor output = OutputOf(num_tokens), output_rstd = OutputStatisticsOf(num_tokens)[0];
-  AddRmsNorm(numerics(), stream, pending, Value(final_norm_), epsilon, output, normed, output_rstd);
-  return normed;
-}
 
-void Llama::Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) {
-  const int64_t num_tokens = input.num_tokens();
-  const AttentionShape shape = ShapeOf(num_tokens, 0);
-  const RopeRows rope = RowsOf(input);
-  BackwardScratch scratch = NewBackwardScratch(num_tokens);
-  const auto norm_backward = [&](const at::Tensor& d_out, const at::Tensor& x,
-                                 const at::Tensor& statistics_sn, size_t weight) {
-    at::Tensor d_weight = Gradient(weight);
-    RmsNormBackward(numerics(), d_out, x, statistics_sn[0], Value(weight), scratch.d_stream_nd, d_weight);
-  };
-  norm_backward(d_hidden_nd, OutputOf(num_tokens), OutputStatisticsOf(num_tokens), final_norm_);
-  at::Tensor unwanted;
-  for (size_t i = layers_.size(); i-- > 0;) {
-    const Layer& layer = layers_[i];
-    LayerViews views = BringBack(i, num_tokens);
-    // Below the lowest adapter nothing is trained, so no gradient goes there.
-    const bool below_qkv = trains_base() || i > 0, below_attention = below_qkv || layer.qkv.trains(),
+  at::Tensor Finish(const Residual& residual) override {
+    at::Tensor output = model_.OutputOf(input_.num_tokens()),
+               output_rstd = model_.OutputStatisticsOf(input_.num_tokens())[0];
+    AddRmsNorm(numerics_, residual.stream_nd, residual.update_nd, model_.Value(model_.final_norm_),
+               model_.config().rms_norm_eps, output, forward_.normed_nd, output_rstd);
+    return forward_.normed_nd;
+  }
+
+  void BeginBackward(const at::Tensor& d_hidden_nd) override {
+    const int64_t num_tokens = input_.num_tokens();
+    backward_ = model_.NewBackwardScratch(num_tokens);
+    NormBackward(d_hidden_nd, model_.OutputOf(num_tokens), model_.OutputStatisticsOf(num_tokens),
+                 model_.final_norm_);
+  }
+
+  void ForwardAgain(size_t index, LayerViews& kept) override {
+    if (model_.KeepsMlp(index)) return;
+    const Layer& layer = model_.layers_[index];
+    Views views = Named(kept);
+    if (model_.KeepsAttention(index)) {
+      NormAgain(views.middle_nd, views.middle_statistics_sn, layer.mlp_norm);
+    } else {
+      NormAgain(views.input_nd, views.input_statistics_sn, layer.attention_norm);
+      ForwardAttention(index, backward_.normed_nd, views, backward_.d_normed_nd);
+    }
+    layer.gate_up.Forward(backward_.normed_nd, views.mlp_nf);
+  }
+
+  void Backward(size_t index, LayerViews& kept, bool below) override {
+    const Layer& layer = model_.layers_[index];
+    Views views = Named(kept);
+    const bool below_attention = below || layer.qkv.trains(),
                below_mlp = below_attention || layer.attention_out.trains(),
                below_down = below_mlp || layer.gate_up.trains();
+    at::Tensor unwanted;
 
-    ForwardAgain(i, input, rope, views, scratch);
-    RefreshShort(scratch);
-    Swiglu(numerics(), views.mlp_nf, scratch.activation_nf);
-    layer.down.Backward(scratch.d_short_nd, scratch.activation_nf,
-                        below_down ? scratch.d_activation_nf : unwanted);
+    model_.RefreshShort(backward_);
+    Swiglu(numerics_, views.mlp_nf, backward_.activation_nf);
+    layer.down.Backward(backward_.d_short_nd, backward_.activation_nf,
+                        below_down ? backward_.d_activation_nf : unwanted);
     if (!below_down) return;
-    SwigluBackward(numerics(), scratch.d_activation_nf, views.mlp_nf);
-    RmsNormAgain(numerics(), views.middle_nd, views.middle_statistics_sn[0], Value(layer.mlp_norm),
-                 scratch.normed_nd);
-    layer.gate_up.Backward(views.mlp_nf, scratch.normed_nd, below_mlp ? scratch.d_normed_nd : unwanted);
+    SwigluBackward(numerics_, backward_.d_activation_nf, views.mlp_nf);
+    NormAgain(views.middle_nd, views.middle_statistics_sn, layer.mlp_norm);
+    layer.gate_up.Backward(views.mlp_nf, backward_.normed_nd, below_mlp ? backward_.d_normed_nd : unwanted);
     if (!below_mlp) return;
-    norm_backward(scratch.d_normed_nd, views.middle_nd, views.middle_statistics_sn, layer.mlp_norm);
+    NormBackward(backward_.d_normed_nd, views.middle_nd, views.middle_statistics_sn, layer.mlp_norm);
 
-    RefreshShort(scratch);
-    layer.attention_out.Backward(scratch.d_short_nd, views.attention,
-                                 below_attention ? scratch.d_attention : unwanted);
+    model_.RefreshShort(backward_);
+    layer.attention_out.Backward(backward_.d_short_nd, views.attention,
+                                 below_attention ? backward_.d_attention : unwanted);
     if (!below_attention) return;
-    if (numerics().emulated()) RoundInto(numerics(), scratch.d_attention, scratch.d_attention);
-    PackedAttentionBackward(numerics(), ShapeOf(num_tokens, i), scratch.d_attention, views.qkv,
-                            views.attention, views.lse_hn, input.spans, scratch.d_qkv);
-    ApplyRope(numerics(), rope, shape, /*backward=*/true, scratch.d_qkv);
-    RmsNormAgain(numerics(), views.input_nd, views.input_statistics_sn[0], Value(layer.attention_norm),
-                 scratch.normed_nd);
-    layer.qkv.Backward(scratch.d_qkv, scratch.normed_nd, below_qkv ? scratch.d_normed_nd : unwanted);
-    if (!below_qkv) return;
-    norm_backward(scratch.d_normed_nd, views.input_nd, views.input_statistics_sn, layer.attention_norm);
+    if (numerics_.emulated()) RoundInto(numerics_, backward_.d_attention, backward_.d_attention);
+    const AttentionShape shape = model_.ShapeOf(input_.num_tokens(), index, input_.mask);
+    PackedAttentionBackward(numerics_, shape, backward_.d_attention, views.qkv, views.attention, views.lse_hn,
+                            input_.spans, backward_.d_qkv);
+    ApplyRope(numerics_, rope_, shape, /*backward=*/true, backward_.d_qkv);
+    NormAgain(views.input_nd, views.input_statistics_sn, layer.attention_norm);
+    layer.qkv.Backward(backward_.d_qkv, backward_.normed_nd, below ? backward_.d_normed_nd : unwanted);
+    if (!below) return;
+    NormBackward(backward_.d_normed_nd, views.input_nd, views.input_statistics_sn, layer.attention_norm);
   }
-  at::Tensor d_table = Gradient(embedding_);
-  if (d_table.defined()) EmbedBackward(scratch.d_stream_nd, input.tokens_n, d_table);
+
+  void EmbedBackward() override {
+    at::Tensor d_table = model_.Gradient(model_.embedding_);
+    if (d_table.defined()) trainwright::EmbedBackward(backward_.d_stream_nd, input_.tokens_n, d_table);
+  }
+
+ private:
+  /// The first half of a layer's forward pass, to its middle.
+  /// \param normed_nd the normalised input, becomes the normalised middle
+  /// \param update_nd scratch
+  void ForwardAttention(size_t index, at::Tensor& normed_nd, Views& views, at::Tensor& update_nd) {
+    const Layer& layer = model_.layers_[index];
+    at::Tensor middle_rstd = views.middle_statistics_sn[0];
+    layer.qkv.Forward(normed_nd, views.qkv);
+    ApplyRope(numerics_, rope_, model_.ShapeOf(normed_nd.size(0), index), /*backward=*/false, views.qkv);
+    attend_(index, views);
+    layer.attention_out.Forward(views.attention, update_nd);
+    AddRmsNorm(numerics_, views.input_nd, update_nd, model_.Value(layer.mlp_norm),
+               model_.config().rms_norm_eps, views.middle_nd, normed_nd, middle_rstd);
+  }
+  /// Normalises again, into the scratch.
+  void NormAgain(const at::Tensor& x, const at::Tensor& statistics_sn, size_t weight) {
+    RmsNormAgain(numerics_, x, statistics_sn[0], model_.Value(weight), backward_.normed_nd);
+  }
+  /// Adds to the gradient of the stream.
+  void NormBackward(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& statistics_sn,
+                    size_t weight) {
+    at::Tensor d_weight = model_.Gradient(weight);
+    RmsNormBackward(numerics_, d_out, x, statistics_sn[0], model_.Value(weight), backward_.d_stream_nd,
+                    d_weight);
+  }
+
+  Llama& model_;
+  const Numerics& numerics_;
+  const DeviceInput& input_;
+  const Attend attend_;
+  const RopeRows rope_;
+  ForwardScratch forward_;
+  BackwardScratch backward_;
+};
+
+std::unique_ptr<LayerPass> Llama::NewPass(const DeviceInput& input, const Attend& attend) {
+  return std::make_unique<Pass>(this, input, attend);
 }
 
 }  // namespace trainwright

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -14,34 +15,24 @@ namespace trainwright {
 
 class Llama final : public Transformer {
  public:
-  /// As MakeModel, with the storage chosen by the caller.
+  /// As MakeBody.
   Llama(const ModelConfig& config, const Numerics& numerics, at::Device device, std::optional<uint64_t> seed,
         const FineTuning& tuning = {});
-
- protected:
-  at::Tensor Forward(const DeviceInput& input, bool keep, const Attend& attend) override;
-  void Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) override;
-  size_t head() const override { return head_; }
   const RopeTable* rope() const override { return &rope_; }
 
+ protected:
+  std::unique_ptr<LayerPass> NewPass(const DeviceInput& input, const Attend& attend) override;
+
  private:
+  class Pass;
   struct Layer {
     size_t attention_norm, mlp_norm;
     Linear qkv, attention_out, gate_up, down;
   };
 
   static const ModelConfig& CheckedConfig(const ModelConfig& config);
-  RopeRows RowsOf(const DeviceInput& input);
-  /// The first half of a layer's forward pass, to its middle.
-  /// \param normed_nd the normalised input, becomes the normalised middle
-  /// \param update_nd scratch
-  void ForwardAttention(size_t index, const RopeRows& rope, const Attend& attend, at::Tensor& normed_nd,
-                        LayerViews& views, at::Tensor& update_nd);
-  /// Computes again what the views of a layer have lost. Uses normed_nd and d_normed_nd of the scratch.
-  void ForwardAgain(size_t index, const DeviceInput& input, const RopeRows& rope, LayerViews& views,
-                    BackwardScratch& scratch);
 
-  size_t embedding_ = 0, final_norm_ = 0, head_ = 0;
+  size_t embedding_ = 0, final_norm_ = 0;
   std::vector<Layer> layers_;
   RopeTable rope_;
 };

@@ -49,7 +49,7 @@ Neox::Neox(const ModelConfig& config, const Numerics& numerics, at::Device devic
   }
   parameters.StartSegment();
   parts_.final_norm = norm("gpt_neox.final_layer_norm");
-  parts_.head = AddHead("embed_out.weight", parts_.tokens);
+  AddHead("embed_out.weight", parts_.tokens);
   parts_.rope.emplace(config.rope, config.head_dim, device);
   AllocateParameters();
   for (const Indices& i : indices) {

@@ -13,7 +13,7 @@ namespace trainwright {
 
 class Neox final : public GeluTransformer {
  public:
-  /// As MakeModel, with the storage chosen by the caller.
+  /// As MakeBody.
   Neox(const ModelConfig& config, const Numerics& numerics, at::Device device, std::optional<uint64_t> seed,
        const FineTuning& tuning = {});
 };

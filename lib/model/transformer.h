@@ -1,54 +1,51 @@
-/// What the decoder-only families share: the passes of LanguageModel around a family's own layers, the
-/// activations that a layer keeps for its backward pass, and decoding with a cache of keys and values.
+/// What the decoder-only families of attention and MLP share: the activations that a layer keeps for its
+/// backward pass, the temporaries of a pass, and decoding with a cache of keys and values.
 ///
-/// A family derives from it, registers its parameters, and runs its layers forward and backward. Its layers
-/// call the attention that they are given, so that one forward pass serves packed batches and decoding.
+/// A family derives from it, registers its parameters, and supplies its LayerPass. The pass calls the
+/// attention that it is given, so that one forward pass serves packed batches and decoding.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <initializer_list>
-#include <limits>
 #include <memory>
-#include <string>
-#include <utility>
-#include <vector>
 
-#include "lib/model/device_input.h"
-#include "lib/model/language_model.h"
+#include "lib/model/layer_stack.h"
 #include "lib/nn/attention/attention.h"
-#include "lib/nn/buffer.h"
 #include "lib/nn/position/rope.h"
 
 namespace trainwright {
 
-class Transformer : public LanguageModel {
+class Transformer : public LayerStack {
  public:
-  const ModelConfig& config() const final { return config_; }
-  FlatParameters& parameters() final { return parameters_; }
-  const FlatParameters& parameters() const final { return parameters_; }
-  LossSum Loss(const ModelInput& input) final;
-  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) final;
-  at::Tensor Logits(const ModelInput& input) final;
-  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences) final;
-  ModelMemory memory() const final;
+  /// What the backward pass of a layer needs, cut to the length of the micro-batch; normalised inputs and
+  /// the MLP's activation are computed again from it. Statistics and the stream (input, middle) are fp32.
+  /// With a parallel residual there is no middle.
+  struct Views {
+    at::Tensor input_nd, input_statistics_sn, middle_statistics_sn, qkv, attention, lse_hn, mlp_nf, middle_nd;
+  };
+  /// Writes attention and lse_hn of a layer from its qkv.
+  using Attend = std::function<void(size_t layer, Views& views)>;
+
+  /// Forward, keeping nothing, with another attention than that within packed spans.
+  at::Tensor ForwardWith(const DeviceInput& input, const Attend& attend);
+  /// The rotary positions of a family that has them, or null.
+  virtual const RopeTable* rope() const { return nullptr; }
+  AttentionShape ShapeOf(int64_t num_tokens, size_t layer, AttentionMask mask = AttentionMask::kCausal) const;
+
+  at::Tensor HiddenGradient(int64_t num_tokens) final {
+    return Temporary(d_normed_, num_tokens, config().hidden_size);
+  }
+  std::unique_ptr<BodyDecoder> NewDecoder(int64_t max_tokens, int64_t sequences) final;
+  int64_t activation_bytes() const final;
   void ReleaseActivations() final;
 
  protected:
   /// What a family's layers keep, beside what all do.
   struct Sizes {
     int64_t norm_statistics = 1;     ///< values a row that a norm keeps
-    int64_t mlp_inner = 0;           ///< columns of `mlp_nf` in LayerViews
+    int64_t mlp_inner = 0;           ///< columns of `mlp_nf` in Views
     bool parallel_residual = false;  ///< attention and MLP read the same input
   };
-  /// What the backward pass of a layer needs, cut to the length of the micro-batch; normalised inputs and
-  /// the MLP's activation are computed again from it. Statistics and the stream (input, middle) are fp32.
-  /// With a parallel residual there is no middle.
-  struct LayerViews {
-    at::Tensor input_nd, middle_nd, input_statistics_sn, middle_statistics_sn, qkv, attention, lse_hn, mlp_nf;
-  };
-  /// Writes attention and lse_hn of a layer from its qkv.
-  using Attend = std::function<void(size_t layer, LayerViews& views)>;
   /// Temporaries of a forward pass, storage type: [N, D], [N, D], [N, F], and with a parallel residual [N,
   /// D].
   struct ForwardScratch {
@@ -65,54 +62,19 @@ class Transformer : public LanguageModel {
   /// \throws Error{kUsage} on an attention backend that cannot run
   Transformer(const ModelConfig& config, const Numerics& numerics, at::Device device, const Sizes& sizes,
               const FineTuning& tuning);
-  /// Allocates what the family registered: with adapters, and frozen beside them, as the tuning says.
-  /// \throws Error{kUsage} on adapters that the family cannot have
-  void AllocateParameters();
-  /// Whether the family's own parameters are trained; else the backward pass may end at the lowest adapter.
-  bool trains_base() const { return parameters_.adapters() == nullptr; }
+  /// \param input outlives it
+  virtual std::unique_ptr<LayerPass> NewPass(const DeviceInput& input, const Attend& attend) = 0;
+  std::unique_ptr<LayerPass> NewPass(const DeviceInput& input) final {
+    return NewPass(input, PackedAttend(input));
+  }
 
-  [[noreturn]] static void RefuseConfig(const std::string& field, const std::string& problem);
-  /// \throws Error{kUsage} naming the first field that is not positive
-  static void RequirePositive(std::initializer_list<std::pair<const char*, int64_t>> fields);
-
-  /// Runs all layers; the result is the normalised output of the last, storage type [N, D].
-  /// \param keep whether each layer's activations stay for Backward
-  virtual at::Tensor Forward(const DeviceInput& input, bool keep, const Attend& attend) = 0;
-  /// Adds the gradients of all parameters below the head.
-  /// \param d_hidden_nd gradient of Forward's result
-  virtual void Backward(const DeviceInput& input, const at::Tensor& d_hidden_nd) = 0;
-  /// The index of the matrix of the logits.
-  virtual size_t head() const = 0;
-  const at::Tensor& HeadMatrix() const { return parameters_.all()[head()].compute; }
-  /// One past the largest position that the model can compute.
-  virtual int64_t positions_limit() const { return std::numeric_limits<int64_t>::max(); }
-
-  const Numerics& numerics() const { return numerics_; }
-  at::Device device() const { return device_; }
-  /// The rotary positions of a family that has them, or null.
-  virtual const RopeTable* rope() const { return nullptr; }
-  /// Registers the matrix of the logits, or its name as another one of the tied embeddings.
-  size_t AddHead(const std::string& name, size_t embeddings);
-  AttentionShape ShapeOf(int64_t num_tokens, size_t layer) const;
-  const at::Tensor& Value(size_t index) const { return parameters_.all()[index].value; }
-  at::Tensor Gradient(size_t index) { return parameters_.Gradient(index); }
-  /// With activation checkpointing layers share the buffers of what does not stay, and with offload all.
-  LayerViews ViewsOf(size_t layer, int64_t num_tokens);
-  /// With offload: puts away what stays of a layer, once its forward pass is over and before the next one's.
-  /// The last layer's stays.
-  void PutAway(size_t layer, const LayerViews& views);
-  /// Brings it back, from the layer before the last to the first.
-  /// \returns the layer's views
-  LayerViews BringBack(size_t layer, int64_t num_tokens);
+  static Views Named(const LayerViews& views);
   /// Whether the backward pass finds in the views of a layer what the forward pass wrote: qkv, attention,
   /// lse_hn and middle_nd; or mlp_nf. Inputs and statistics always stay, and of the last layer all.
-  bool KeepsAttention(size_t layer) const;
-  bool KeepsMlp(size_t layer) const;
-  /// The attention of training: within the spans of a packed micro-batch.
-  /// \param input outlives it
-  Attend PackedAttend(const DeviceInput& input) const;
+  bool KeepsAttention(size_t layer) const { return Keeps(Stays::kUnlessFull, layer); }
+  bool KeepsMlp(size_t layer) const { return Keeps(Stays::kUnlessSelectiveOrFull, layer); }
   /// Where the last norm keeps its input [N, D] and statistics [S, N], both fp32.
-  at::Tensor OutputOf(int64_t num_tokens) { return TemporaryFp32(output_, num_tokens, config_.hidden_size); }
+  at::Tensor OutputOf(int64_t num_tokens) { return TemporaryFp32(output_, num_tokens, config().hidden_size); }
   at::Tensor OutputStatisticsOf(int64_t num_tokens) {
     return TemporaryFp32(output_statistics_, sizes_.norm_statistics, num_tokens);
   }
@@ -121,28 +83,13 @@ class Transformer : public LanguageModel {
   void RefreshShort(BackwardScratch& scratch) const;
 
  private:
-  friend class CachedDecoder;
+  static std::vector<KeptTensor> KeptTensors(const ModelConfig& config, const Numerics& numerics,
+                                             const Sizes& sizes);
+  /// The attention of training: within the spans of a packed micro-batch.
+  /// \param input outlives it
+  Attend PackedAttend(const DeviceInput& input) const;
 
-  struct Saved {
-    Buffer input, middle, input_statistics, middle_statistics, qkv, attention, lse, mlp;
-  };
-
-  /// What of a layer's views is there until the backward pass.
-  std::vector<at::Tensor> WhatStays(const LayerViews& views) const;
-  DeviceInput Checked(const ModelInput& input) const;
-  at::Tensor ForwardPacked(const DeviceInput& input, bool keep);
-  at::Tensor LogitsOf(const at::Tensor& hidden_nd) const;
-  at::Tensor Temporary(Buffer& buffer, int64_t rows, int64_t columns);
-  at::Tensor TemporaryFp32(Buffer& buffer, int64_t rows, int64_t columns);
-
-  ModelConfig config_;
-  Numerics numerics_;
-  at::Device device_;
   Sizes sizes_;
-  FineTuning tuning_;
-  FlatParameters parameters_;
-  LinearCrossEntropy loss_;
-  std::vector<Saved> saved_;
   Buffer output_, output_statistics_, normed_, update_, parallel_update_, activation_, d_stream_, d_short_,
       d_normed_, d_activation_, d_attention_, d_qkv_;
 };

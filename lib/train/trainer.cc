@@ -45,12 +45,16 @@ StepReport Trainer::Step(bool read) {
   report.loss_scale = scaler_.scale();
 
   std::vector<PackedBatch> micro_batches(static_cast<size_t>(plan_.accum));
+  std::vector<DropoutPosition> positions(micro_batches.size(), {.seed = plan_.seed, .step = report.step});
   if (samples_.empty()) samples_ = stream_->NextStep(plan_.samples_per_step(), plan_.drop_last);
   if (const size_t sources = stream_->order().sets().size(); sources > 1)
     report.source_tokens.resize(sources);
   for (size_t i = 0; i < samples_.size(); ++i) {
     if (!report.source_tokens.empty()) report.source_tokens[samples_[i].set()] += samples_[i].tokens();
-    samples_[i].AppendTo(&micro_batches[i / static_cast<size_t>(plan_.batch)]);
+    const size_t micro_batch = i / static_cast<size_t>(plan_.batch);
+    positions[micro_batch].samples.push_back(
+        {.index = static_cast<int64_t>(i), .row = micro_batches[micro_batch].num_tokens()});
+    samples_[i].AppendTo(&micro_batches[micro_batch]);
   }
   for (const PackedBatch& micro_batch : micro_batches) {
     report.tokens += micro_batch.num_tokens();
@@ -61,16 +65,14 @@ StepReport Trainer::Step(bool read) {
 
   model_->parameters().ZeroGradients();
   LossSum sum;
-  int64_t tokens_before = 0;
-  for (const PackedBatch& micro_batch : micro_batches) {
-    const DropoutPosition position{plan_.seed, report.step, tokens_before};
-    tokens_before += micro_batch.num_tokens();
+  for (size_t i = 0; i < micro_batches.size(); ++i) {
+    const PackedBatch& micro_batch = micro_batches[i];
     if (micro_batch.num_labels == 0) continue;
     const GradientScale scale = device_step_ ? device_step_->Scale(report.labels)
                                              : report.loss_scale / static_cast<double>(report.labels);
     ModelInput input = ToModelInput(micro_batch);
     input.pin = pin_;
-    input.dropout = position;
+    input.dropout = std::move(positions[i]);
     const LossSum loss = model_->LossAndGradients(input, scale);
     if (device_step_) {
       device_step_->AddLoss(loss);

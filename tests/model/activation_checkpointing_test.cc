@@ -139,7 +139,7 @@ TEST_P(CheckpointedModelTest, APassThatEndedEarlyLeavesNothingForTheNext) {
 TEST_P(CheckpointedModelTest, AdaptersBesideFrozenWeightsGetTheSameGradients) {
   const ModelConfig& config = GetParam().config;
   ModelInput input = RandomInput(config, {40, 33});
-  input.dropout = DropoutPosition{9, 1, 0};
+  input.dropout = DropoutPosition{9, 1, {{0, 0}}};
   for (const WeightFormat format : {WeightFormat::kPlain, WeightFormat::kNf4}) {
     const auto run = [&](ActivationCheckpointing kind, bool offload = false) {
       const auto stack = offload ? MakeOffloadStack(at::Device(at::kCPU), folder_.path()) : nullptr;

@@ -41,19 +41,17 @@ inline ModelInput RandomInput(const ModelConfig& config, const std::vector<int64
 /// Document `k` of a packed input, alone.
 inline ModelInput Document(const ModelInput& packed, size_t k) {
   const int64_t begin = packed.span_starts[k], length = packed.span_starts[k + 1] - begin;
-  return {packed.tokens_n.narrow(0, begin, length).clone(),
-          packed.positions_n.narrow(0, begin, length).clone(),
-          packed.labels_n.narrow(0, begin, length).clone(),
-          {0, static_cast<int32_t>(length)}};
+  return {{packed.tokens_n.narrow(0, begin, length).clone(),
+           packed.positions_n.narrow(0, begin, length).clone(),
+           {0, static_cast<int32_t>(length)}},
+          packed.labels_n.narrow(0, begin, length).clone()};
 }
 
 /// One document; every id but the first is a label.
 inline ModelInput OneDocument(const at::Tensor& ids) {
   const int64_t length = ids.numel();
-  return {ids,
-          at::arange(length, at::kLong),
-          at::cat({ids.slice(0, 1), at::full({1}, -100, at::kLong)}),
-          {0, static_cast<int32_t>(length)}};
+  return {{ids, at::arange(length, at::kLong), {0, static_cast<int32_t>(length)}},
+          at::cat({ids.slice(0, 1), at::full({1}, -100, at::kLong)})};
 }
 
 inline double MaxDifference(const at::Tensor& a, const at::Tensor& b) {

@@ -227,29 +227,29 @@ TEST_P(LoraModelTest, TheBackwardPassMayEndAtTheLowestAdapter) {
 TEST_P(LoraModelTest, DropoutFollowsTokensAndNotMicroBatches) {
   const LoraOptions options{.rank = 2, .alpha = 4, .dropout = 0.4};
   const ModelInput input = test::RandomInput(config(), {20, 13});
-  const auto gradients = [&](const std::vector<std::pair<ModelInput, int64_t>>& parts, int64_t step) {
+  const ModelInput first = test::Document(input, 0), second = test::Document(input, 1);
+  using Samples = std::vector<DropoutPosition::Sample>;
+  const auto gradients = [&](const std::vector<std::pair<ModelInput, Samples>>& parts, int64_t step) {
     const auto model = Make(options);
-    for (auto [part, first_token] : parts) {
-      part.dropout = DropoutPosition{9, step, first_token};
+    for (auto [part, samples] : parts) {
+      part.dropout = DropoutPosition{9, step, samples};
       model->LossAndGradients(part, 1.0);
     }
     return model->parameters().gradients().clone();
   };
-  const at::Tensor whole = gradients({{input, 0}}, 3);
-  EXPECT_LT(test::RelativeDifference(
-                gradients({{test::Document(input, 0), 0}, {test::Document(input, 1), 20}}, 3), whole),
-            1e-5);
-  EXPECT_GT(test::RelativeDifference(
-                gradients({{test::Document(input, 0), 0}, {test::Document(input, 1), 21}}, 3), whole),
-            1e-2);
-  EXPECT_GT(test::RelativeDifference(gradients({{input, 0}}, 4), whole), 1e-2);
+  const at::Tensor whole = gradients({{input, {{0, 0}, {1, 20}}}}, 3);
+  EXPECT_LT(test::RelativeDifference(gradients({{first, {{0, 0}}}, {second, {{1, 0}}}}, 3), whole), 1e-5);
+  EXPECT_LT(test::RelativeDifference(gradients({{second, {{1, 0}}}, {first, {{0, 0}}}}, 3), whole), 1e-5);
+  EXPECT_GT(test::RelativeDifference(gradients({{first, {{0, 0}}}, {second, {{2, 0}}}}, 3), whole), 1e-2);
+  EXPECT_GT(test::RelativeDifference(gradients({{input, {{0, 0}}}}, 3), whole), 1e-2);
+  EXPECT_GT(test::RelativeDifference(gradients({{input, {{0, 0}, {1, 20}}}}, 4), whole), 1e-2);
 }
 
 TEST_P(LoraModelTest, EvaluationDropsNothing) {
   const ModelInput input = test::RandomInput(config(), {20, 13});
   const auto with = Make({.rank = 2, .alpha = 4, .dropout = 0.5}), without = Make({.rank = 2, .alpha = 4});
   ModelInput dropping = input;
-  dropping.dropout = DropoutPosition{9, 1, 0};
+  dropping.dropout = DropoutPosition{9, 1, {{0, 0}}};
   const double trained = with->LossAndGradients(dropping, 1.0).loss_nats;
   EXPECT_NE(trained, without->Loss(input).loss_nats);
   EXPECT_EQ(with->Loss(dropping).loss_nats, without->Loss(input).loss_nats);
@@ -258,7 +258,7 @@ TEST_P(LoraModelTest, EvaluationDropsNothing) {
 
 TEST_P(LoraModelTest, ThreadsChangeNoBit) {
   ModelInput input = test::RandomInput(config(), {40, 33});
-  input.dropout = DropoutPosition{9, 1, 0};
+  input.dropout = DropoutPosition{9, 1, {{0, 0}}};
   const int before = at::get_num_threads();
   std::vector<at::Tensor> gradients;
   for (const int threads : {1, 2}) {

@@ -3,11 +3,10 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "lib/base/rng.h"
-#include "lib/model/gpt2.h"
-#include "lib/model/llama.h"
-#include "lib/model/neox.h"
+#include "lib/model/language_model.h"
 
 namespace trainwright::test {
 
@@ -85,16 +84,8 @@ inline ModelConfig SmallNeox(bool parallel = true) {
 
 /// A model on the CPU whose weights are large enough that every term of the maths shows, norms and biases
 /// too.
-inline std::unique_ptr<LanguageModel> LivelyModel(const ModelConfig& config, const Numerics& numerics) {
-  const at::Device cpu(at::kCPU);
-  std::unique_ptr<LanguageModel> model;
-  if (config.family == ModelFamily::kGpt2) {
-    model = std::make_unique<Gpt2>(config, numerics, cpu, 5);
-  } else if (config.family == ModelFamily::kNeox) {
-    model = std::make_unique<Neox>(config, numerics, cpu, 5);
-  } else {
-    model = std::make_unique<Llama>(config, numerics, cpu, 5);
-  }
+inline std::unique_ptr<LanguageModel> Lively(std::shared_ptr<Body> body) {
+  auto model = std::make_unique<LanguageModel>(std::move(body));
   for (const Parameter& parameter : model->parameters().all()) {
     at::Tensor value = parameter.value;
     const Rng rng(5, "lively/" + parameter.name);
@@ -109,6 +100,10 @@ inline std::unique_ptr<LanguageModel> LivelyModel(const ModelConfig& config, con
   }
   model->parameters().RefreshCompute();
   return model;
+}
+
+inline std::unique_ptr<LanguageModel> LivelyModel(const ModelConfig& config, const Numerics& numerics) {
+  return Lively(MakeBody(config, numerics, at::Device(at::kCPU), 5));
 }
 
 }  // namespace trainwright::test

@@ -16,6 +16,12 @@
 
 namespace trainwright::test {
 
+/// The masks that attention takes.
+inline constexpr AttentionMask kMasks[] = {AttentionMask::kCausal, AttentionMask::kBidirectional};
+inline const char* MaskName(AttentionMask mask) {
+  return mask == AttentionMask::kCausal ? "causal" : "bidirectional";
+}
+
 /// Calls function(rows, head, key, value) for each query head of each span. `rows(tensor, column)` is the
 /// span's part of the head-wide column of a packed tensor; `key` and `value` are columns of qkv.
 template <typename Function>
@@ -33,11 +39,13 @@ void ForSpanHeads(const AttentionShape& shape, const std::vector<int32_t>& spans
   }
 }
 
-/// q k^T / sqrt(K), -infinity above the diagonal and, with a window W, from W places below it on.
-inline at::Tensor CausalScores(const AttentionShape& shape, const at::Tensor& q_tk, const at::Tensor& k_tk) {
+/// q k^T / sqrt(K), -infinity above the diagonal if causal and, with a window W, from W places off it on.
+inline at::Tensor MaskedScores(const AttentionShape& shape, const at::Tensor& q_tk, const at::Tensor& k_tk) {
   const int64_t length = q_tk.size(0);
-  at::Tensor unseen = at::ones({length, length}, at::kBool).triu(1);
-  if (shape.window > 0) unseen = unseen.logical_or(at::ones({length, length}, at::kBool).tril(-shape.window));
+  const at::Tensor all = at::ones({length, length}, at::kBool);
+  at::Tensor unseen = shape.mask == AttentionMask::kCausal ? all.triu(1) : all.logical_not();
+  if (shape.window > 0)
+    unseen = unseen.logical_or(all.tril(-shape.window)).logical_or(all.triu(shape.window));
   const at::Tensor scores = q_tk.matmul(k_tk.t()).div(std::sqrt(static_cast<double>(q_tk.size(1))));
   return scores.masked_fill(unseen, -INFINITY);
 }
@@ -48,7 +56,7 @@ inline at::Tensor Attention(const at::Tensor& qkv_input, const AttentionShape& s
   const at::Tensor qkv = qkv_input.to(at::kDouble);
   at::Tensor out = at::zeros({shape.num_tokens, shape.num_heads * shape.head_dim}, at::kDouble);
   ForSpanHeads(shape, spans, [&](const auto& rows, int64_t head, int64_t key, int64_t value) {
-    const at::Tensor weights = at::softmax(CausalScores(shape, rows(qkv, head), rows(qkv, key)), 1);
+    const at::Tensor weights = at::softmax(MaskedScores(shape, rows(qkv, head), rows(qkv, key)), 1);
     rows(out, head).copy_(weights.matmul(rows(qkv, value)));
   });
   return out;
@@ -61,7 +69,7 @@ inline at::Tensor AttentionLse(const at::Tensor& qkv_input, const AttentionShape
   at::Tensor lse = at::zeros({shape.num_tokens, shape.num_heads * shape.head_dim}, at::kDouble);
   ForSpanHeads(shape, spans, [&](const auto& rows, int64_t head, int64_t key, int64_t) {
     rows(lse, head).copy_(
-        CausalScores(shape, rows(qkv, head), rows(qkv, key)).logsumexp({1}, /*keepdim=*/true));
+        MaskedScores(shape, rows(qkv, head), rows(qkv, key)).logsumexp({1}, /*keepdim=*/true));
   });
   return lse.view({shape.num_tokens, shape.num_heads, shape.head_dim}).select(2, 0);
 }
@@ -74,7 +82,7 @@ inline at::Tensor AttentionGradient(const at::Tensor& d_out_input, const at::Ten
   at::Tensor d_qkv = at::zeros_like(qkv);
   ForSpanHeads(shape, spans, [&](const auto& rows, int64_t head, int64_t key, int64_t value) {
     const at::Tensor q = rows(qkv, head), k = rows(qkv, key), d = rows(d_out, head);
-    const at::Tensor weights = at::softmax(CausalScores(shape, q, k), 1),
+    const at::Tensor weights = at::softmax(MaskedScores(shape, q, k), 1),
                      d_weights = d.matmul(rows(qkv, value).t());
     const at::Tensor d_scores = weights.mul(d_weights.sub(d_weights.mul(weights).sum(1, true))).mul(scale);
     rows(d_qkv, head).add_(d_scores.matmul(k));

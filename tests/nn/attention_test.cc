@@ -33,16 +33,21 @@ void PrintTo(const Case& attention_case, std::ostream* out) {
 
 class PackedAttentionTest : public testing::TestWithParam<Case> {};
 
-/// The backends that a CPU has: our kernels with torch's flash, and plain products.
-constexpr AttentionBackend kCpuBackends[] = {AttentionBackend::kAuto, AttentionBackend::kMath};
+/// Both masks on the backends that a CPU has: our kernels with torch's flash, and plain products.
+constexpr std::pair<AttentionMask, AttentionBackend> kMasksAndBackends[] = {
+    {AttentionMask::kCausal, AttentionBackend::kAuto},
+    {AttentionMask::kCausal, AttentionBackend::kMath},
+    {AttentionMask::kBidirectional, AttentionBackend::kAuto},
+    {AttentionMask::kBidirectional, AttentionBackend::kMath}};
 
 TEST_P(PackedAttentionTest, ForwardAndBackwardEqualTheFormula) {
-  const auto& [name, shape, spans] = GetParam();
-  const at::Tensor qkv = RandomTensor({shape.num_tokens, shape.row()}, 1);
-  const at::Tensor d_out = RandomTensor({shape.num_tokens, shape.num_heads * shape.head_dim}, 2);
-  const at::Tensor expected = test::AttentionGradient(d_out, qkv, shape, spans);
-  for (const AttentionBackend backend : kCpuBackends) {
-    SCOPED_TRACE(AttentionBackendName(backend));
+  const std::vector<int32_t>& spans = GetParam().spans;
+  for (const auto& [mask, backend] : kMasksAndBackends) {
+    SCOPED_TRACE(AttentionBackendName(backend) + " " + test::MaskName(mask));
+    AttentionShape shape = GetParam().shape;
+    shape.mask = mask;
+    const at::Tensor qkv = RandomTensor({shape.num_tokens, shape.row()}, 1);
+    const at::Tensor d_out = RandomTensor({shape.num_tokens, shape.num_heads * shape.head_dim}, 2);
     const Numerics numerics{Precision::kFp32, at::kFloat, backend};
     at::Tensor out = at::full_like(d_out, NAN), lse = at::full({shape.num_heads, shape.num_tokens}, NAN);
     PackedAttention(numerics, shape, qkv, spans, out, lse);
@@ -50,35 +55,82 @@ TEST_P(PackedAttentionTest, ForwardAndBackwardEqualTheFormula) {
 
     at::Tensor d_qkv = at::full_like(qkv, NAN);
     PackedAttentionBackward(numerics, shape, d_out, qkv, out, lse, spans, d_qkv);
-    EXPECT_LT(test::RelativeDifference(d_qkv, expected), 1e-5);
+    EXPECT_LT(test::RelativeDifference(d_qkv, test::AttentionGradient(d_out, qkv, shape, spans)), 1e-5);
   }
 }
 
 TEST(AttentionReferenceTest, ItsGradientEqualsFiniteDifferences) {
-  const AttentionShape shape{9, 4, 2, 4};
   const std::vector<int32_t> spans = {0, 2, 9};
-  const at::Tensor qkv = RandomTensor({9, shape.row()}, 1), d_out = RandomTensor({9, 16}, 2);
-  const at::Tensor expected = test::NumericalGradient(
-      [&](const at::Tensor& x) { return test::Attention(x, shape, spans).mul(d_out).sum().item<double>(); },
-      qkv);
-  EXPECT_LT(test::RelativeDifference(test::AttentionGradient(d_out, qkv, shape, spans), expected), 1e-6);
+  for (const AttentionMask mask : test::kMasks) {
+    for (const int64_t window : {0, 3}) {
+      const AttentionShape shape{9, 4, 2, 4, window, mask};
+      const at::Tensor qkv = RandomTensor({9, shape.row()}, 1), d_out = RandomTensor({9, 16}, 2);
+      const at::Tensor expected = test::NumericalGradient(
+          [&](const at::Tensor& x) {
+            return test::Attention(x, shape, spans).mul(d_out).sum().item<double>();
+          },
+          qkv);
+      EXPECT_LT(test::RelativeDifference(test::AttentionGradient(d_out, qkv, shape, spans), expected), 1e-6)
+          << test::MaskName(mask) << " window " << window;
+    }
+  }
+}
+
+TEST(AttentionReferenceTest, ATokenSeesWhatTheMaskAndTheWindowSay) {
+  // With equal scores a token's result is the mean of the values that it sees: those of its place number.
+  const auto means = [](int64_t window, AttentionMask mask) {
+    const AttentionShape shape{5, 1, 1, 1, window, mask};
+    at::Tensor qkv = at::zeros({5, 3});
+    for (int64_t i = 0; i < 5; ++i) qkv[i][2] = static_cast<double>(i);
+    const at::Tensor out = test::Attention(qkv, shape, {0, 5});
+    return std::vector<double>(out.const_data_ptr<double>(), out.const_data_ptr<double>() + 5);
+  };
+  const auto causal = AttentionMask::kCausal, bidirectional = AttentionMask::kBidirectional;
+  EXPECT_THAT(means(0, causal), testing::Pointwise(testing::DoubleNear(1e-12), {0.0, 0.5, 1.0, 1.5, 2.0}));
+  EXPECT_THAT(means(2, causal), testing::Pointwise(testing::DoubleNear(1e-12), {0.0, 0.5, 1.5, 2.5, 3.5}));
+  EXPECT_THAT(means(0, bidirectional),
+              testing::Pointwise(testing::DoubleNear(1e-12), {2.0, 2.0, 2.0, 2.0, 2.0}));
+  EXPECT_THAT(means(2, bidirectional),
+              testing::Pointwise(testing::DoubleNear(1e-12), {0.5, 1.0, 2.0, 3.0, 3.5}));
 }
 
 class LongSpanTest : public testing::TestWithParam<std::tuple<Case, at::ScalarType>> {};
 
 TEST_P(LongSpanTest, ForwardAndBackwardEqualTheFormula) {
   const auto& [params, dtype] = GetParam();
-  const auto& [name, shape, spans] = params;
+  const std::vector<int32_t>& spans = params.spans;
   const Numerics numerics{dtype == at::kFloat ? Precision::kFp32 : Precision::kBf16, dtype};
   const double tolerance = dtype == at::kFloat ? 2e-6 : 1e-2;
-  const at::Tensor qkv = RandomTensor({shape.num_tokens, shape.row()}, 1).to(dtype);
-  const at::Tensor d_out = RandomTensor({shape.num_tokens, shape.num_heads * shape.head_dim}, 2).to(dtype);
-  at::Tensor out = at::full_like(d_out, NAN), lse = at::full({shape.num_heads, shape.num_tokens}, NAN);
-  PackedAttention(numerics, shape, qkv, spans, out, lse);
-  EXPECT_LT(test::RelativeDifference(out, test::Attention(qkv, shape, spans)), tolerance);
-  at::Tensor d_qkv = at::full_like(qkv, NAN);
-  PackedAttentionBackward(numerics, shape, d_out, qkv, out, lse, spans, d_qkv);
-  EXPECT_LT(test::RelativeDifference(d_qkv, test::AttentionGradient(d_out, qkv, shape, spans)), tolerance);
+  for (const AttentionMask mask : test::kMasks) {
+    SCOPED_TRACE(test::MaskName(mask));
+    AttentionShape shape = params.shape;
+    shape.mask = mask;
+    const at::Tensor qkv = RandomTensor({shape.num_tokens, shape.row()}, 1).to(dtype);
+    const at::Tensor d_out = RandomTensor({shape.num_tokens, shape.num_heads * shape.head_dim}, 2).to(dtype);
+    at::Tensor out = at::full_like(d_out, NAN), lse = at::full({shape.num_heads, shape.num_tokens}, NAN);
+    PackedAttention(numerics, shape, qkv, spans, out, lse);
+    EXPECT_LT(test::RelativeDifference(out, test::Attention(qkv, shape, spans)), tolerance);
+    at::Tensor d_qkv = at::full_like(qkv, NAN);
+    PackedAttentionBackward(numerics, shape, d_out, qkv, out, lse, spans, d_qkv);
+    EXPECT_LT(test::RelativeDifference(d_qkv, test::AttentionGradient(d_out, qkv, shape, spans)), tolerance);
+  }
+}
+
+TEST(LongSpanPaddingTest, LargeScoresOfPaddingReachNoGradient) {
+  // A logsumexp far below zero would make e^(0 - lse) of the rows that fill up a block overflow.
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const Numerics numerics{dtype == at::kFloat ? Precision::kFp32 : Precision::kBf16, dtype};
+    const AttentionShape shape{70, 1, 1, 32, 0, AttentionMask::kBidirectional};
+    at::Tensor qkv = at::full({70, shape.row()}, 10.0, dtype);
+    qkv.narrow(1, 32, 32).fill_(-10.0);  // scores of -566
+    qkv.narrow(1, 64, 32).copy_(RandomTensor({70, 32}, 1));
+    const at::Tensor d_out = RandomTensor({70, 32}, 2).to(dtype);
+    at::Tensor out = at::full_like(d_out, NAN), lse = at::full({1, 70}, NAN), d_qkv = at::full_like(qkv, NAN);
+    PackedAttention(numerics, shape, qkv, {{0, 70}}, out, lse);
+    PackedAttentionBackward(numerics, shape, d_out, qkv, out, lse, {{0, 70}}, d_qkv);
+    EXPECT_LT(test::RelativeDifference(out, test::Attention(qkv, shape, {0, 70})), 1e-2);
+    EXPECT_TRUE(d_qkv.isfinite().all().item<bool>());
+  }
 }
 
 // Heads of a multiple of 32 elements are computed in blocks of 64 positions that meet up to 512 others at

@@ -1,6 +1,8 @@
 // Low-rank adapters and dropout against their definitions in double precision.
+#include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
@@ -62,8 +64,12 @@ at::Tensor MaskOf(const std::string& module, const DropoutPosition& position, do
   at::Tensor mask = at::empty({rows, width}, at::kDouble);
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t column = 0; column < width; ++column) {
-      const int64_t counter = (position.first_token + row) * ((width + 1) / 2) + column / 2;
-      const uint64_t bits = rng.Bits(static_cast<uint64_t>(counter));
+      size_t sample = position.samples.size() - 1;
+      while (position.samples[sample].row > row) --sample;
+      const auto [index, first_row] = position.samples[sample];
+      const uint64_t number = (static_cast<uint64_t>(index) << 26) + static_cast<uint64_t>(row - first_row);
+      const uint64_t pairs = static_cast<uint64_t>(width + 1) / 2;
+      const uint64_t bits = rng.Bits(number * pairs + static_cast<uint64_t>(column) / 2);
       const auto half = static_cast<uint32_t>(column % 2 == 0 ? bits : bits >> 32);
       mask.mutable_data_ptr<double>()[row * width + column] =
           half < probability * 4294967296.0 ? 0.0 : 1 / (1 - probability);
@@ -75,10 +81,10 @@ at::Tensor MaskOf(const std::string& module, const DropoutPosition& position, do
 TEST_P(LoraTest, ForwardAndBackwardAreTheDefinitions) {
   const LoraCase c = GetParam();
   Adapted adapted({.rank = 3, .alpha = 5, .dropout = c.dropout, .targets = c.targets}, c.in, c.rows);
-  const DropoutPosition position{7, 11, 13};
-  adapted.adapters->set_dropout(position);
-  const Linear linear(&adapted.parameters, {0, 1, 2});
   const int64_t tokens = 9;
+  const DropoutPosition position{.seed = 7, .step = 11, .samples = {{5, 0}, {3, 4}, {3000000000, 7}}};
+  adapted.adapters->StartDropout(position, tokens, at::Device(at::kCPU));
+  const Linear linear(&adapted.parameters, {0, 1, 2});
   const at::Tensor x = RandomTensor({tokens, c.in}, 1), dy = RandomTensor({tokens, 3 * c.rows}, 2);
   at::Tensor y = at::empty({tokens, 3 * c.rows}), d_x = at::full({tokens, c.in}, NAN);
   linear.Forward(x, y);
@@ -230,7 +236,7 @@ TEST(LoraTargetsTest, GroupsAndNamesChooseMatricesOfLayersAlone) {
 TEST(DropoutTest, KeepsTheShareAndTheMean) {
   const at::Tensor x = at::full({200, 333}, 1.0f);
   at::Tensor out = at::empty({200, 333});
-  Dropout(test::kFp32, 77, 0, 0.25, x, out);
+  Dropout(test::kFp32, 77, at::arange(200, at::kLong), 0.25, x, out);
   // 66600 draws: five deviations of the share are 0.0084.
   EXPECT_NEAR(out.eq(0).to(at::kDouble).mean().item<double>(), 0.25, 0.0084);
   EXPECT_TRUE(out.ne(0).logical_and(out.sub(1 / 0.75f).abs().gt(1e-6)).any().item<bool>() == false);
@@ -240,11 +246,38 @@ TEST(DropoutTest, ARowsPatternIsThatOfItsNumberWhereverABatchBegins) {
   for (const int64_t width : {7, 64, 1025, 2100}) {
     const at::Tensor x = RandomTensor({10, width}, 1);
     at::Tensor whole = at::empty({10, width}), part = at::empty({4, width});
-    Dropout(test::kFp32, 77, 20, 0.5, x, whole);
-    Dropout(test::kFp32, 77, 26, 0.5, x.narrow(0, 6, 4), part);
+    Dropout(test::kFp32, 77, at::arange(20, 30, at::kLong), 0.5, x, whole);
+    Dropout(test::kFp32, 77, at::arange(26, 30, at::kLong), 0.5, x.narrow(0, 6, 4), part);
     EXPECT_TRUE(at::equal(whole.narrow(0, 6, 4), part)) << width;
     EXPECT_FALSE(at::equal(whole[0].ne(0), whole[1].ne(0))) << width;
   }
+}
+
+TEST(DropoutTest, TorchsOperatorsDropTheSame) {
+  const at::Tensor rows_n = at::arange(5, at::kLong).mul(int64_t{1} << 60).add(7);  // counters wrap
+  for (const int64_t width : {7, 64}) {
+    for (const Numerics& numerics :
+         {test::kFp32, Numerics{Precision::kBf16, at::kBFloat16}, Numerics{Precision::kBf16, at::kFloat}}) {
+      const at::Tensor x = RandomTensor({5, width}, 1).to(at::kBFloat16).to(numerics.storage);
+      at::Tensor own = at::empty_like(x), by_torch = at::empty_like(x);
+      Dropout(numerics, 77, rows_n, 0.3, x, own);
+      DropoutByTorch(numerics, 77, rows_n, 0.3, x, by_torch);
+      EXPECT_TRUE(at::equal(own, by_torch)) << width;
+    }
+  }
+}
+
+TEST(DropoutPositionTest, ARowsNumberIsThatOfItsSampleInTheStepAndItsTokenInTheSample) {
+  const auto numbers = [](std::vector<DropoutPosition::Sample> samples, int64_t tokens) {
+    const at::Tensor rows_n = DropoutPosition{.samples = std::move(samples)}.RowNumbers(tokens);
+    const auto* rows = rows_n.const_data_ptr<int64_t>();
+    return std::vector<int64_t>(rows, rows + tokens);
+  };
+  const int64_t sample = int64_t{1} << 26;
+  EXPECT_EQ(numbers({{0, 0}}, 3), (std::vector<int64_t>{0, 1, 2}));
+  // An empty sample takes no row.
+  EXPECT_EQ(numbers({{4, 0}, {2, 2}, {7, 2}}, 4),
+            (std::vector<int64_t>{4 * sample, 4 * sample + 1, 7 * sample, 7 * sample + 1}));
 }
 
 }  // namespace

@@ -30,8 +30,7 @@ constexpr uint64_t kSeed = 5;
 ModelInput PackedDocuments() {
   const std::vector<int32_t> spans = {0, 70, 75, 240};
   const auto numbers = [&] { return at::empty({spans.back()}, at::kLong); };
-  ModelInput input{
-      .tokens_n = numbers(), .positions_n = numbers(), .labels_n = numbers(), .span_starts = spans};
+  ModelInput input{{.tokens_n = numbers(), .positions_n = numbers(), .span_starts = spans}, numbers()};
   const Rng rng(test::TestSeed(), "tokens");
   const auto token = [&](int64_t i) {
     return static_cast<int64_t>(rng.Bits(static_cast<uint64_t>(i)) %

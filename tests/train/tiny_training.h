@@ -58,7 +58,8 @@ inline TrainPlan TinyPlan(Precision precision = Precision::kFp32) {
 struct TrainingRun {
   /// \param defer as of Trainer
   TrainingRun(const ShardSet& set, const TrainPlan& plan, bool defer = false)
-      : model(MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
+      : model(MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed, AttentionBackend::kAuto,
+                        plan.tuning)),
         stream(&set, plan.stream_options()),
         trainer(model.get(), &stream, plan, at::Device(at::kCPU), defer) {}
 

@@ -47,25 +47,16 @@ class OneThread final : public testing::Environment {
 class OverflowingModel final : public LanguageModel {
  public:
   OverflowingModel(LanguageModel* model, double largest_gradient_scale)
-      : model_(model), largest_gradient_scale_(largest_gradient_scale) {}
-  const ModelConfig& config() const override { return model_->config(); }
-  FlatParameters& parameters() override { return model_->parameters(); }
-  const FlatParameters& parameters() const override { return std::as_const(*model_).parameters(); }
-  LossSum Loss(const ModelInput& input) override { return model_->Loss(input); }
+      : LanguageModel(model->shared_body()), largest_gradient_scale_(largest_gradient_scale) {}
   LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
-    const LossSum loss = model_->LossAndGradients(input, scale);
+    const LossSum loss = LanguageModel::LossAndGradients(input, scale);
     if (scale.factor > largest_gradient_scale_) {
       parameters().gradients()[0] = std::numeric_limits<float>::infinity();
     }
     return loss;
   }
-  at::Tensor Logits(const ModelInput& input) override { return model_->Logits(input); }
-  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences) override {
-    return model_->NewDecoder(max_tokens, sequences);
-  }
 
  private:
-  LanguageModel* model_;
   double largest_gradient_scale_;
 };
 
@@ -73,26 +64,16 @@ class OverflowingModel final : public LanguageModel {
 /// more than some tokens.
 class CrampedModel final : public LanguageModel {
  public:
-  CrampedModel(LanguageModel* model, int64_t most_tokens) : model_(model), most_tokens_(most_tokens) {}
-  const ModelConfig& config() const override { return model_->config(); }
-  FlatParameters& parameters() override { return model_->parameters(); }
-  const FlatParameters& parameters() const override { return std::as_const(*model_).parameters(); }
-  LossSum Loss(const ModelInput& input) override { return model_->Loss(input); }
+  CrampedModel(LanguageModel* model, int64_t most_tokens)
+      : LanguageModel(model->shared_body()), most_tokens_(most_tokens) {}
   LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
-    const LossSum loss = model_->LossAndGradients(input, scale);  // leaves gradients behind
+    const LossSum loss = LanguageModel::LossAndGradients(input, scale);  // leaves gradients behind
     if (++passes > 1 && input.tokens_n.numel() > most_tokens_) throw std::bad_alloc();
     return loss;
   }
-  at::Tensor Logits(const ModelInput& input) override { return model_->Logits(input); }
-  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences) override {
-    return model_->NewDecoder(max_tokens, sequences);
-  }
-  ModelMemory memory() const override { return model_->memory(); }
-  void ReleaseActivations() override { model_->ReleaseActivations(); }
   int64_t passes = 0;
 
  private:
-  LanguageModel* model_;
   int64_t most_tokens_;
 };
 
@@ -269,6 +250,77 @@ TEST(Trainer, AccumulatedMicroBatchesAreOneLargeBatch) {
   }
 }
 
+/// Keeps what its passes get, and the gradients that they add.
+class RecordingModel final : public LanguageModel {
+ public:
+  explicit RecordingModel(LanguageModel* model) : LanguageModel(model->shared_body()) {}
+  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
+    inputs.push_back(input);
+    return LanguageModel::LossAndGradients(input, scale);
+  }
+  std::vector<ModelInput> inputs;
+};
+
+TEST(Trainer, AStepDropsTheSameHoweverItIsSplit) {
+  const MemoryShardSet set = CountingDocuments();
+  TrainPlan plan = TinyPlan();
+  plan.tuning.lora = LoraOptions{.rank = 2, .alpha = 4, .dropout = 0.4};
+  /// Of the second step, by the ids of a sample's tokens and its place: the numbers of its rows.
+  struct Step {
+    std::vector<std::vector<int64_t>> rows_of_samples;
+    at::Tensor gradients;
+    std::vector<ModelInput> inputs;
+  };
+  const auto step = [&](int64_t batch, int64_t accum) {
+    plan.batch = batch;
+    plan.accum = accum;
+    TrainingRun inner(set, plan);
+    for (const Parameter& parameter : inner.model->parameters().all()) {
+      if (parameter.name.ends_with("lora_B.weight")) at::Tensor(parameter.value).fill_(0.03);
+    }
+    inner.model->parameters().RefreshCompute();
+    RecordingModel model(inner.model.get());
+    SampleStream stream(&set, plan.stream_options());
+    Trainer trainer(&model, &stream, plan, at::Device(at::kCPU));
+    trainer.Step();
+    Step result;
+    result.gradients = model.parameters().gradients().clone();
+    for (const ModelInput& input : model.inputs) {
+      const at::Tensor numbers = input.dropout->RowNumbers(input.tokens_n.numel());
+      const auto* row = numbers.const_data_ptr<int64_t>();
+      for (size_t i = 0; i < input.dropout->samples.size(); ++i) {
+        const int64_t begin = input.dropout->samples[i].row, end = i + 1 < input.dropout->samples.size()
+                                                                       ? input.dropout->samples[i + 1].row
+                                                                       : input.tokens_n.numel();
+        result.rows_of_samples.emplace_back(row + begin, row + end);
+      }
+    }
+    result.inputs = std::move(model.inputs);
+    return result;
+  };
+  const Step whole = step(8, 1);
+  ASSERT_EQ(whole.rows_of_samples.size(), 8u);
+  for (const auto& [batch, accum] : {std::pair(4, 2), std::pair(2, 4), std::pair(1, 8)}) {
+    const Step split = step(batch, accum);
+    EXPECT_EQ(split.rows_of_samples, whole.rows_of_samples) << accum << " micro-batches";
+    EXPECT_LT(LargestDifference(split.gradients, whole.gradients), 1e-6) << accum << " micro-batches";
+  }
+
+  // As ranks that each take some of the micro-batches, and are added up in any order.
+  const Step parts = step(2, 4);
+  TrainingRun ranks(set, plan);
+  for (const Parameter& parameter : ranks.model->parameters().all()) {
+    if (parameter.name.ends_with("lora_B.weight")) at::Tensor(parameter.value).fill_(0.03);
+  }
+  ranks.model->parameters().RefreshCompute();
+  int64_t labels = 0;
+  for (const ModelInput& input : parts.inputs) labels += input.labels_n.ge(0).sum().item<int64_t>();
+  for (const size_t part : {3, 1, 0, 2}) {
+    ranks.model->LossAndGradients(parts.inputs[part], 1.0 / static_cast<double>(labels));
+  }
+  EXPECT_LT(LargestDifference(ranks.model->parameters().gradients(), whole.gradients), 1e-6);
+}
+
 TEST(Trainer, StopsAtANonFiniteLossWithTheWeightsOfTheStepBefore) {
   const MemoryShardSet set = CountingDocuments();
   const TrainPlan plan = TinyPlan();
@@ -345,22 +397,13 @@ TEST(Trainer, LeavesTheWeightsWhenAStepHoldsNoLabel) {
 /// Passes everything on to a model, and forgets to free a little at each step.
 class LeakingModel final : public LanguageModel {
  public:
-  explicit LeakingModel(LanguageModel* model) : model_(model) {}
-  const ModelConfig& config() const override { return model_->config(); }
-  FlatParameters& parameters() override { return model_->parameters(); }
-  const FlatParameters& parameters() const override { return std::as_const(*model_).parameters(); }
-  LossSum Loss(const ModelInput& input) override { return model_->Loss(input); }
+  explicit LeakingModel(LanguageModel* model) : LanguageModel(model->shared_body()) {}
   LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
     leaked_.push_back(at::zeros({4096}));
-    return model_->LossAndGradients(input, scale);
-  }
-  at::Tensor Logits(const ModelInput& input) override { return model_->Logits(input); }
-  std::unique_ptr<Decoder> NewDecoder(int64_t max_tokens, int64_t sequences) override {
-    return model_->NewDecoder(max_tokens, sequences);
+    return LanguageModel::LossAndGradients(input, scale);
   }
 
  private:
-  LanguageModel* model_;
   std::vector<at::Tensor> leaked_;
 };
 

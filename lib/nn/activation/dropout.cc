@@ -33,12 +33,19 @@ at::Tensor Mix(at::Tensor bits) {
   return bits.__xor__(ShiftRight(bits, 31));
 }
 
-/// The same pattern by torch's operators, for devices without a kernel of ours.
-void DropoutByTorch(const Numerics& numerics, uint64_t key, int64_t first_row, double probability,
-                    uint32_t threshold, const at::Tensor& x, at::Tensor& out) {
+/// Bits below it drop an element.
+uint32_t ThresholdOf(double probability) {
+  return static_cast<uint32_t>(probability * 0x1p32);
+}
+
+}  // namespace
+
+void DropoutByTorch(const Numerics& numerics, uint64_t key, const at::Tensor& rows_n, double probability,
+                    const at::Tensor& x, at::Tensor& out) {
+  const uint32_t threshold = ThresholdOf(probability);
   const int64_t rows = x.size(0), width = x.size(1), pairs = (width + 1) / 2;
-  const at::Tensor counters = at::arange(first_row * pairs, (first_row + rows) * pairs,
-                                         at::TensorOptions().dtype(at::kLong).device(x.device()));
+  const at::Tensor counters =
+      rows_n.mul(pairs).unsqueeze(1).add(at::arange(pairs, rows_n.options())).flatten();
   const at::Tensor bits =
       Mix(Mix(counters.mul(Signed(0x9E3779B97F4A7C15u)).add(Signed(key))).__xor__(Signed(key)));
   const at::Tensor halves = at::stack({bits.__and__(0xFFFFFFFF), ShiftRight(bits, 32)}, 1)
@@ -53,18 +60,18 @@ void DropoutByTorch(const Numerics& numerics, uint64_t key, int64_t first_row, d
   }
 }
 
-}  // namespace
-
-void Dropout(const Numerics& numerics, uint64_t key, int64_t first_row, double probability,
+void Dropout(const Numerics& numerics, uint64_t key, const at::Tensor& rows_n, double probability,
              const at::Tensor& x, at::Tensor& out) {
   TRAINWRIGHT_CHECK(x.is_contiguous() && out.is_contiguous() && x.sizes() == out.sizes());
+  TRAINWRIGHT_CHECK(rows_n.is_contiguous() && rows_n.numel() == x.size(0));
   if (x.is_meta()) return;
-  const auto threshold = static_cast<uint32_t>(probability * 0x1p32);
-  if (!x.is_cpu()) return DropoutByTorch(numerics, key, first_row, probability, threshold, x, out);
+  if (!x.is_cpu()) return DropoutByTorch(numerics, key, rows_n, probability, x, out);
+  const uint32_t threshold = ThresholdOf(probability);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const bool bf16 = codec == cpu::Codec::kBf16;
   const int64_t width = x.size(1), pairs = (width + 1) / 2;
   const auto scale = static_cast<float>(1.0 / (1.0 - probability));
+  const auto* rows = rows_n.const_data_ptr<int64_t>();
   const void* in = x.const_data_ptr();
   void* to = out.mutable_data_ptr();
   cpu::ParallelRows(x.size(0), 4 * width, [&](int64_t begin, int64_t end) {
@@ -72,8 +79,9 @@ void Dropout(const Numerics& numerics, uint64_t key, int64_t first_row, double p
     for (int64_t row = begin; row < end; ++row) {
       for (int64_t column = 0; column < width; column += kPiece) {
         const int64_t size = std::min(kPiece, width - column), at = row * width + column;
-        cpu::DropoutFactors(key, static_cast<uint64_t>((first_row + row) * pairs + column / 2),
-                            (size + 1) / 2, threshold, scale, factors);
+        const uint64_t first = static_cast<uint64_t>(rows[row]) * static_cast<uint64_t>(pairs);
+        cpu::DropoutFactors(key, first + static_cast<uint64_t>(column / 2), (size + 1) / 2, threshold, scale,
+                            factors);
         if (bf16) {
           const uint16_t* stored = static_cast<const uint16_t*>(in) + at;
           for (int64_t i = 0; i < size; ++i) {

@@ -1,4 +1,4 @@
-/// Dropout whose pattern is a pure function of a key and an element's row and column.
+/// Dropout whose pattern is a pure function of a key, the number of an element's row and its column.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,11 +12,15 @@ namespace trainwright {
 /// out = x / (1 - probability) where an element is kept, else 0; rounded to the storage type.
 ///
 /// Element (row, column) is dropped when its 32 bits, a half of Rng::Bits of the counter
-/// row * ceil(width / 2) + column / 2 (the low one for even columns), are below probability * 2^32.
+/// row * ceil(width / 2) + column / 2 modulo 2^64 (the low one for even columns), are below
+/// probability * 2^32.
 /// \param key of an Rng
-/// \param first_row number of x's first row
+/// \param rows_n int64 [N] where x is: the number of each row
 /// \param x, out storage type [N, width], rows contiguous; may be the same
-void Dropout(const Numerics& numerics, uint64_t key, int64_t first_row, double probability,
+void Dropout(const Numerics& numerics, uint64_t key, const at::Tensor& rows_n, double probability,
              const at::Tensor& x, at::Tensor& out);
+/// The same by torch's operators, as devices without a kernel of ours compute it.
+void DropoutByTorch(const Numerics& numerics, uint64_t key, const at::Tensor& rows_n, double probability,
+                    const at::Tensor& x, at::Tensor& out);
 
 }  // namespace trainwright

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "lib/base/error.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/attention/block_attention.h"
 #include "lib/nn/attention/torch_attention.h"
@@ -121,9 +122,9 @@ void PackedAttention(const Numerics& numerics, const AttentionShape& shape, cons
   const Spans spans = Classify(numerics, shape, table.starts);
   for (const cpu::AttentionTask& span : spans.torch_spans) {
     const SpanViews views = ViewSpan(shape, qkv, span);
-    const auto [out, lse] =
-        at::_scaled_dot_product_flash_attention_for_cpu(views.q_grtk, views.k_grtk, views.v_grtk,
-                                                        /*dropout_p=*/0.0, /*is_causal=*/true);
+    const auto [out, lse] = at::_scaled_dot_product_flash_attention_for_cpu(
+        views.q_grtk, views.k_grtk, views.v_grtk,
+        /*dropout_p=*/0.0, shape.mask == AttentionMask::kCausal);
     ViewHeads(shape, out_nhk, span).copy_(out);
     ViewLse(shape, lse_hn, span).copy_(lse);
   }
@@ -155,7 +156,8 @@ void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& sha
     const SpanViews views = ViewSpan(shape, qkv, span);
     const auto [d_q, d_k, d_v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
         ViewHeads(shape, d_out_nhk, span), views.q_grtk, views.k_grtk, views.v_grtk,
-        ViewHeads(shape, out_nhk, span), ViewLse(shape, lse_hn, span), /*dropout_p=*/0.0, /*is_causal=*/true);
+        ViewHeads(shape, out_nhk, span), ViewLse(shape, lse_hn, span), /*dropout_p=*/0.0,
+        shape.mask == AttentionMask::kCausal);
     ViewSpan(shape, d_qkv, span).q_grtk.copy_(d_q);
     const std::vector<int64_t> sizes = {groups, span.end - span.begin, size};
     const int64_t keys = span.begin * row + shape.num_heads * size;
@@ -215,6 +217,7 @@ void FillCache(const AttentionShape& shape, const at::Tensor& qkv, const std::ve
 void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
                      const std::vector<CachePlace>& places, const at::Tensor& keys_bgmk,
                      const at::Tensor& values_bgmk, at::Tensor& out_nhk) {
+  TRAINWRIGHT_CHECK(shape.mask == AttentionMask::kCausal);  // what follows is not there yet
   const auto rows = static_cast<int64_t>(places.size());
   if (rows < out_nhk.size(0)) out_nhk.narrow(0, rows, out_nhk.size(0) - rows).zero_();
   const auto seen = [&](const CachePlace& place) {

@@ -1,7 +1,7 @@
-/// Causal self-attention inside each span of a packed batch, with grouped query heads, over all that came
-/// before or over a sliding window (AttentionShape::window; Child et al. 2019, arXiv:1904.10509; Jiang et al.
-/// 2023, arXiv:2310.06825). \source Dao et al. 2022, arXiv:2205.14135 (the passes of long spans, torch's
-/// kernel)
+/// Self-attention inside each span of a packed batch, with grouped query heads, causal or in both directions
+/// (AttentionShape::mask), whole or over a sliding window (AttentionShape::window; Child et al. 2019,
+/// arXiv:1904.10509; Jiang et al. 2023, arXiv:2310.06825). \source Dao et al. 2022, arXiv:2205.14135 (the
+/// passes of long spans, torch's kernel)
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,7 +40,7 @@ void FillCache(const AttentionShape& shape, const at::Tensor& qkv, const std::ve
                at::Tensor& keys_bgmk, at::Tensor& values_bgmk);
 
 /// The first rows of `qkv`, each against the keys and values of its sequence up to its own place, which the
-/// cache holds already. Rows without a place get zeros. A row's bits do not depend on the others.
+/// cache holds already: causal. Rows without a place get zeros. A row's bits do not depend on the others.
 /// \param out_nhk storage type [N, H K]
 void DecodeAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
                      const std::vector<CachePlace>& places, const at::Tensor& keys_bgmk,

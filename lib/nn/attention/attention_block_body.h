@@ -2,14 +2,14 @@
 /// instruction set inside its namespace.
 
 void AttentionSoftmax(Codec codec, const float* scores, int64_t stride, int64_t rows, int64_t columns,
-                      int64_t valid, int64_t window, float scale, float* largest, float* total, float* sums,
-                      int64_t sum_columns, void* probabilities) {
+                      int64_t first_column, int64_t seen_columns, int64_t end, float scale, float* largest,
+                      float* total, float* sums, int64_t sum_columns, void* probabilities) {
   WithCodec(codec, [&]<typename C>() {
     for (int64_t r = 0; r < rows; ++r) {
       const float* x = scores + r * stride;
       auto* p = static_cast<typename C::Element*>(probabilities) + r * stride;
-      const int64_t seen = Smaller(columns, valid + r);
-      const int64_t first = window == 0 ? 0 : Smaller(columns, Larger(int64_t{0}, valid + r - window));
+      const int64_t seen = Smaller(end, seen_columns + r);
+      const int64_t first = Smaller(columns, Larger(int64_t{0}, first_column + r));
 #pragma omp simd
       for (int64_t c = 0; c < first; ++c) p[c] = C::Store(0.0f);
       if (first >= seen) {
@@ -42,7 +42,7 @@ void AttentionSoftmax(Codec codec, const float* scores, int64_t stride, int64_t 
 }
 
 void AttentionGradient(Codec codec, const float* scores, const float* d_probabilities, int64_t stride,
-                       int64_t rows, int64_t columns, int64_t masked, int64_t window, float scale,
+                       int64_t rows, int64_t columns, int64_t first_column, int64_t end, float scale,
                        const float* lse, const float* delta, void* probabilities, void* d_scores) {
   WithCodec(codec, [&]<typename C>() {
     using Element = typename C::Element;
@@ -50,8 +50,8 @@ void AttentionGradient(Codec codec, const float* scores, const float* d_probabil
       const float *x = scores + r * stride, *d = d_probabilities + r * stride;
       Element *p = static_cast<Element*>(probabilities) + r * stride,
               *g = static_cast<Element*>(d_scores) + r * stride;
-      const int64_t first = Smaller(columns, Larger(int64_t{0}, masked + r));
-      const int64_t last = window == 0 ? columns : Larger(first, Smaller(columns, masked + r + window));
+      const int64_t first = Smaller(columns, Larger(int64_t{0}, first_column + r));
+      const int64_t last = Larger(first, Smaller(columns, end + r));
 #pragma omp simd
       for (int64_t c = 0; c < first; ++c) {
         p[c] = C::Store(0.0f);

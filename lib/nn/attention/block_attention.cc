@@ -31,6 +31,7 @@ class SpanTask {
         padded_(RoundUp(length_, kBlock)),
         size_(shape.head_dim),
         window_(shape.window),
+        causal_(shape.mask == AttentionMask::kCausal),
         scale_(1.0f / std::sqrt(static_cast<float>(size_))) {}
 
  protected:
@@ -46,6 +47,13 @@ class SpanTask {
   int64_t FirstKey(int64_t query) const {
     return window_ == 0 ? 0 : std::max(int64_t{0}, query + 1 - window_) / kBlock * kBlock;
   }
+  /// One past the last block of keys that it sees any of.
+  int64_t EndOfKeys(int64_t query) const {
+    if (causal_) return query + kBlock;
+    return window_ == 0 ? padded_ : std::min(padded_, RoundUp(query + kBlock - 1 + window_, kBlock));
+  }
+  /// The first block of queries that sees any of the block of keys from `key` on.
+  int64_t FirstQuery(int64_t key) const { return causal_ ? key : FirstKey(key); }
   /// One past the last block of queries that sees any of the block of keys from `key` on.
   int64_t EndOfQueries(int64_t key) const {
     return window_ == 0 ? padded_ : std::min(padded_, RoundUp(key + kBlock - 1 + window_, kBlock));
@@ -128,6 +136,7 @@ class SpanTask {
   const int64_t element_bytes_;
   const AttentionShape shape_;
   const int64_t begin_, length_, padded_, size_, window_;
+  const bool causal_;
   const float scale_;
 
  private:
@@ -153,10 +162,17 @@ class ForwardTask : SpanTask {
       for (int64_t query = 0; query < padded_; query += kBlock) {
         float largest[kBlock], total[kBlock] = {}, *block_sums = sums + query * size_;
         std::fill_n(largest, kBlock, -1e30f);
-        for (int64_t key = FirstKey(query); key < query + kBlock; key += kReach) {
-          const int64_t columns = std::min(kReach, query + kBlock - key);
+        const int64_t end = EndOfKeys(query);
+        for (int64_t key = FirstKey(query); key < end; key += kReach) {
+          const int64_t columns = std::min(kReach, end - key), diagonal = query - key;
+          // Padding comes after all that a query under a causal mask sees.
+          const int64_t first = window_ == 0 ? -kBlock : diagonal + 1 - window_,
+                        seen = causal_        ? diagonal + 1
+                               : window_ == 0 ? columns
+                                              : diagonal + window_,
+                        seen_end = causal_ ? columns : std::min(columns, length_ - key);
           Scores(rows + query * size_ * element_bytes_, keys, key, columns, scores);
-          BestKernels().attention_softmax(codec_, scores, kReach, kBlock, columns, query + 1 - key, window_,
+          BestKernels().attention_softmax(codec_, scores, kReach, kBlock, columns, first, seen, seen_end,
                                           scale_, largest, total, block_sums, size_, weights);
           AddWeighted(weights, kReach, values, key, columns, block_sums);
         }
@@ -204,12 +220,11 @@ class BackwardTask : SpanTask {
       std::fill_n(d_queries, elements, 0.0f);
       for (int64_t key = 0; key < padded_; key += kBlock) {
         const int64_t end = EndOfQueries(key);
-        for (int64_t query = key; query < end; query += kReach) {
+        for (int64_t query = FirstQuery(key); query < end; query += kReach) {
           const int64_t columns = std::min(kReach, end - query);
           Scores(keys + key * size_ * element_bytes_, queries_t, query, columns, scores_);
           Scores(values + key * size_ * element_bytes_, d_out_t, query, columns, d_weights_);
-          BestKernels().attention_gradient(codec_, scores_, d_weights_, kReach, kBlock, columns, key - query,
-                                           window_, scale_, lse + query, delta + query, weights_, d_scores_);
+          ScoreGradients(key, query, columns, lse + query, delta + query);
           AddWeighted(weights_, kReach, packed_d_out, query, columns, d_values + key * size_);
           AddWeighted(d_scores_, kReach, packed_queries, query, columns, d_keys + key * size_);
           for (int64_t c = 0; c < columns; c += kBlock) {
@@ -225,6 +240,24 @@ class BackwardTask : SpanTask {
   }
 
  private:
+  /// weights_ and d_scores_ of a block of keys and the queries from `query` on.
+  void ScoreGradients(int64_t key, int64_t query, int64_t columns, const float* lse, const float* delta) {
+    const int64_t diagonal = key - query;
+    const int64_t first = causal_        ? diagonal
+                          : window_ == 0 ? -kBlock
+                                         : diagonal + 1 - window_,
+                  end = window_ == 0 ? columns : diagonal + window_;
+    // Padding comes after all queries, which see none of it under a causal mask.
+    const int64_t rows = causal_ ? kBlock : std::min(kBlock, length_ - key);
+    const auto run = [&](int64_t row, int64_t count, int64_t first_column, int64_t end_column) {
+      BestKernels().attention_gradient(codec_, scores_ + row * kReach, d_weights_ + row * kReach, kReach,
+                                       count, columns, first_column, end_column, scale_, lse, delta,
+                                       weights_ + row * kReach * element_bytes_,
+                                       d_scores_ + row * kReach * element_bytes_);
+    };
+    run(0, rows, first, end);
+    if (rows < kBlock) run(rows, kBlock - rows, -kBlock, -kBlock);
+  }
   /// A block of d_scores_, whose rows are keys, with queries as rows.
   void TransposeBlock(const uint8_t* block) {
     if (bf16_) {

@@ -1,4 +1,4 @@
-/// Causal attention of one span, inside the shape's window, in blocks that stay in the cache, with the
+/// Attention of one span under the shape's mask and window, in blocks that stay in the cache, with the
 /// products by micro-kernels and a running softmax: the scores of a whole span never exist.
 ///
 /// Numerics: scores, softmax and sums in fp32; probabilities and score gradients are rounded to the stored

@@ -23,8 +23,8 @@
 namespace trainwright {
 namespace {
 
-/// efficient's mask of a lower triangle that starts at the upper left corner.
-constexpr int64_t kCausalFromTopLeft = 1;
+/// efficient's masks: none, and a lower triangle that starts at the upper left corner.
+constexpr int64_t kNoMask = 0, kCausalFromTopLeft = 1;
 /// efficient pads the rows of its logsumexp to this.
 constexpr int64_t kEfficientLseRows = 32;
 
@@ -77,16 +77,29 @@ at::Tensor NoState(const at::Tensor& like) {
   return at::empty({}, like.options().dtype(at::kLong));
 }
 
-/// [T, T] bool: what a token of a span does not attend to.
-at::Tensor Unseen(const AttentionShape& shape, int64_t length, const at::TensorOptions& options) {
-  const at::Tensor all = at::ones({length, length}, options.dtype(at::kBool));
-  const at::Tensor future = all.triu(1);
-  return shape.window == 0 ? future : future.logical_or_(all.tril(-shape.window));
+bool IsCausal(const AttentionShape& shape) {
+  return shape.mask == AttentionMask::kCausal;
 }
 
-/// The window as flash takes it: how many tokens before its own a token sees.
-std::optional<int64_t> FlashWindow(const AttentionShape& shape) {
+int64_t EfficientMask(const AttentionShape& shape) {
+  return IsCausal(shape) ? kCausalFromTopLeft : kNoMask;
+}
+
+/// Sets to minus infinity the scores [H, T, T] of what a token of a span does not attend to.
+void MaskUnseen(const AttentionShape& shape, at::Tensor& scores) {
+  const int64_t length = scores.size(1), window = shape.window == 0 ? length : shape.window;
+  const at::Tensor all = at::ones({length, length}, scores.options().dtype(at::kBool));
+  const at::Tensor unseen = all.triu(IsCausal(shape) ? 1 : window).logical_or_(all.tril(-window));
+  scores.masked_fill_(unseen, -std::numeric_limits<double>::infinity());
+}
+
+/// The window as flash takes it: how many tokens before its own a token sees, and how many after.
+std::optional<int64_t> FlashLeft(const AttentionShape& shape) {
   return shape.window == 0 ? std::nullopt : std::make_optional(shape.window - 1);
+}
+std::optional<int64_t> FlashRight(const AttentionShape& shape) {
+  if (shape.window == 0) return std::nullopt;
+  return IsCausal(shape) ? 0 : shape.window - 1;
 }
 
 /// The kernel of one span: efficient and cudnn know no window, so a span that is longer goes to math.
@@ -96,12 +109,11 @@ AttentionBackend BackendOf(AttentionBackend backend, const AttentionShape& shape
 
 /// One span: out [T, H, K] and lse [H, T] are written.
 void ForwardMath(const AttentionShape& shape, const Heads& in, at::Tensor out_thk, at::Tensor lse_ht) {
-  const int64_t length = in.q_thk.size(0);
   const at::Tensor q_htk = in.q_thk.transpose(0, 1).to(at::kFloat),
                    k_htk = Repeat(shape, in.k_tgk).transpose(0, 1).to(at::kFloat),
                    v_htk = Repeat(shape, in.v_tgk).transpose(0, 1).to(at::kFloat);
   at::Tensor scores = at::matmul(q_htk, k_htk.transpose(1, 2)).mul_(ScaleOf(shape));
-  scores.masked_fill_(Unseen(shape, length, q_htk.options()), -std::numeric_limits<double>::infinity());
+  MaskUnseen(shape, scores);
   const at::Tensor lse = at::logsumexp(scores, {2}, /*keepdim=*/true);
   out_thk.copy_(at::matmul(scores.sub_(lse).exp_(), v_htk).transpose(0, 1));
   lse_ht.copy_(lse.squeeze(2));
@@ -113,16 +125,14 @@ struct Gradients {
 
 Gradients BackwardMath(const AttentionShape& shape, const Heads& in, const at::Tensor& d_out_thk,
                        const at::Tensor& out_thk, const at::Tensor& lse_ht) {
-  const int64_t length = in.q_thk.size(0);
   const at::Tensor q_htk = in.q_thk.transpose(0, 1).to(at::kFloat),
                    k_htk = Repeat(shape, in.k_tgk).transpose(0, 1).to(at::kFloat),
                    v_htk = Repeat(shape, in.v_tgk).transpose(0, 1).to(at::kFloat),
                    d_out_htk = d_out_thk.transpose(0, 1).to(at::kFloat),
                    out_htk = out_thk.transpose(0, 1).to(at::kFloat);
   at::Tensor p = at::matmul(q_htk, k_htk.transpose(1, 2)).mul_(ScaleOf(shape));
-  p.masked_fill_(Unseen(shape, length, q_htk.options()), -std::numeric_limits<double>::infinity())
-      .sub_(lse_ht.unsqueeze(2))
-      .exp_();
+  MaskUnseen(shape, p);
+  p.sub_(lse_ht.unsqueeze(2)).exp_();
   const at::Tensor delta = d_out_htk.mul(out_htk).sum(2, /*keepdim=*/true);
   const at::Tensor d_v = at::matmul(p.transpose(1, 2), d_out_htk);
   const at::Tensor d_scores =
@@ -135,7 +145,7 @@ void ForwardEfficient(const AttentionShape& shape, const Heads& in, at::Tensor o
   const auto result = at::_efficient_attention_forward(
       in.q_thk.unsqueeze(0), Repeat(shape, in.k_tgk).unsqueeze(0), Repeat(shape, in.v_tgk).unsqueeze(0),
       /*bias=*/{}, /*cu_seqlens_q=*/{}, /*cu_seqlens_k=*/{}, /*max_seqlen_q=*/{}, /*max_seqlen_k=*/{},
-      /*dropout_p=*/0.0, kCausalFromTopLeft, /*compute_log_sumexp=*/true, ScaleOf(shape));
+      /*dropout_p=*/0.0, EfficientMask(shape), /*compute_log_sumexp=*/true, ScaleOf(shape));
   out_thk.copy_(std::get<0>(result).squeeze(0));
   lse_ht.copy_(std::get<1>(result).squeeze(0).narrow(1, 0, lse_ht.size(1)));
 }
@@ -151,7 +161,7 @@ Gradients BackwardEfficient(const AttentionShape& shape, const Heads& in, const 
       d_out_thk.unsqueeze(0), in.q_thk.unsqueeze(0), Repeat(shape, in.k_tgk).unsqueeze(0),
       Repeat(shape, in.v_tgk).unsqueeze(0), /*bias=*/{}, out_thk.unsqueeze(0), /*cu_seqlens_q=*/{},
       /*cu_seqlens_k=*/{}, length, length, lse, /*dropout_p=*/0.0, NoState(lse), NoState(lse),
-      kCausalFromTopLeft,
+      EfficientMask(shape),
       /*bias_requires_grad=*/false, ScaleOf(shape));
   return {std::get<0>(result).squeeze(0), std::get<1>(result).squeeze(0), std::get<2>(result).squeeze(0)};
 }
@@ -159,7 +169,7 @@ Gradients BackwardEfficient(const AttentionShape& shape, const Heads& in, const 
 void ForwardCudnn(const AttentionShape& shape, const Heads& in, at::Tensor out_thk, at::Tensor lse_ht) {
   const auto result = at::_scaled_dot_product_cudnn_attention(
       HeadsFirst(in.q_thk), HeadsFirst(Repeat(shape, in.k_tgk)), HeadsFirst(Repeat(shape, in.v_tgk)),
-      /*attn_bias=*/{}, /*compute_log_sumexp=*/true, /*dropout_p=*/0.0, /*is_causal=*/true,
+      /*attn_bias=*/{}, /*compute_log_sumexp=*/true, /*dropout_p=*/0.0, IsCausal(shape),
       /*return_debug_mask=*/false, ScaleOf(shape));
   out_thk.copy_(HeadsLast(std::get<0>(result)));
   lse_ht.copy_(std::get<1>(result).reshape(lse_ht.sizes()));
@@ -172,8 +182,7 @@ Gradients BackwardCudnn(const AttentionShape& shape, const Heads& in, const at::
       HeadsFirst(d_out_thk), HeadsFirst(in.q_thk), HeadsFirst(Repeat(shape, in.k_tgk)),
       HeadsFirst(Repeat(shape, in.v_tgk)), HeadsFirst(out_thk), lse_ht.contiguous().unsqueeze(0),
       NoState(lse_ht), NoState(lse_ht), /*attn_bias=*/{}, /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, length, length,
-      /*dropout_p=*/0.0,
-      /*is_causal=*/true, ScaleOf(shape));
+      /*dropout_p=*/0.0, IsCausal(shape), ScaleOf(shape));
   return {HeadsLast(std::get<0>(result)), HeadsLast(std::get<1>(result)), HeadsLast(std::get<2>(result))};
 }
 
@@ -216,8 +225,8 @@ void TorchAttention(AttentionBackend backend, const AttentionShape& shape, const
     const Heads in = HeadsOf(shape, qkv);
     const auto result = at::_flash_attention_forward(
         in.q_thk, in.k_tgk, in.v_tgk, spans.starts_on_device, spans.starts_on_device, spans.longest(),
-        spans.longest(), /*dropout_p=*/0.0, /*is_causal=*/true, /*return_debug_mask=*/false, ScaleOf(shape),
-        FlashWindow(shape), FlashWindow(shape) ? std::make_optional<int64_t>(0) : std::nullopt);
+        spans.longest(), /*dropout_p=*/0.0, IsCausal(shape), /*return_debug_mask=*/false, ScaleOf(shape),
+        FlashLeft(shape), FlashRight(shape));
     TRAINWRIGHT_CHECK(std::get<1>(result).sizes() == lse_hn.sizes());
     out.copy_(std::get<0>(result));
     lse_hn.copy_(std::get<1>(result));
@@ -244,9 +253,8 @@ void TorchAttentionBackward(AttentionBackend backend, const AttentionShape& shap
     const Heads in = HeadsOf(shape, qkv), gradients = HeadsOf(shape, d_qkv);
     const auto result = at::_flash_attention_backward(
         d_out, in.q_thk, in.k_tgk, in.v_tgk, out, lse_hn, spans.starts_on_device, spans.starts_on_device,
-        spans.longest(), spans.longest(), /*dropout_p=*/0.0, /*is_causal=*/true, NoState(qkv), NoState(qkv),
-        ScaleOf(shape), FlashWindow(shape),
-        FlashWindow(shape) ? std::make_optional<int64_t>(0) : std::nullopt);
+        spans.longest(), spans.longest(), /*dropout_p=*/0.0, IsCausal(shape), NoState(qkv), NoState(qkv),
+        ScaleOf(shape), FlashLeft(shape), FlashRight(shape));
     gradients.q_thk.copy_(std::get<0>(result));
     gradients.k_tgk.copy_(std::get<1>(result));
     gradients.v_tgk.copy_(std::get<2>(result));

@@ -23,10 +23,15 @@ struct AttentionTask {
   int64_t group = 0;
 };
 
+/// What a token of a span attends to: itself and what came before it, or all of the span. A window of W
+/// narrows either to the tokens less than W places away.
+enum class AttentionMask { kCausal, kBidirectional };
+
 /// Layout of packed projections: a row holds H query heads, G key heads, G value heads of K elements each.
 struct AttentionShape {
   int64_t num_tokens = 0, num_heads = 0, num_kv_heads = 0, head_dim = 0;
-  int64_t window = 0;  ///< a token attends to itself and the `window` - 1 before it; 0: to all before it
+  int64_t window = 0;  ///< see AttentionMask; 0: none
+  AttentionMask mask = AttentionMask::kCausal;
   int64_t row() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
 };
 
@@ -91,8 +96,7 @@ struct Kernels {
   double (*exp_weights)(const float* x, float largest, float factor, float* weights, int64_t begin,
                         int64_t end);
   double (*sum_of_squares)(const float* values, int64_t begin, int64_t end);
-  /// Causal attention inside one span, and inside the shape's window, for the heads of one group. lse is
-  /// [H, N].
+  /// Attention inside one span under the shape's mask and window, for the heads of one group. lse is [H, N].
   /// \param scratch AttentionScratch(...) elements
   void (*attention)(Codec, const void* qkv, const AttentionShape& shape, const AttentionTask& task,
                     void* out_nhk, float* lse_hn, float* scratch);
@@ -148,20 +152,19 @@ struct Kernels {
   /// out = tile, or out += tile, rounded to the codec.
   void (*store_tile)(Codec, const float* tile, int64_t tile_stride, int64_t rows, int64_t columns, void* out,
                      int64_t out_stride, bool accumulate);
-  /// A block of a running softmax over the columns of `scores`, of which row r sees the first `valid` + r, of
-  /// those the last `window` alone (0: all):
-  /// raises largest[r] to their scaled maximum, multiplies total[r] and the row of `sums` by what that takes
-  /// off, writes e^(scale score - largest) (0 where not seen) and adds it to total[r].
+  /// A block of a running softmax over the columns of `scores`, of which row r sees those from first + r to
+  /// before seen + r, and none from `end` on: raises largest[r] to their scaled maximum, multiplies total[r]
+  /// and the row of `sums` by what that takes off, writes e^(scale score - largest) (0 where not seen) and
+  /// adds it to total[r].
   /// \param stride of scores and probabilities
   void (*attention_softmax)(Codec, const float* scores, int64_t stride, int64_t rows, int64_t columns,
-                            int64_t valid, int64_t window, float scale, float* largest, float* total,
-                            float* sums, int64_t sum_columns, void* probabilities);
+                            int64_t first, int64_t seen, int64_t end, float scale, float* largest,
+                            float* total, float* sums, int64_t sum_columns, void* probabilities);
   /// Backward of a block of transposed scores (a row is a key, a column a query): probabilities =
-  /// e^(scale score - lse[column]), d_scores = scale probability (d_probability - delta[column]); zeros in
-  /// the first `masked` + r columns of row r, whose queries come before the key, and after the `window`
-  /// columns that follow them (0: none).
+  /// e^(scale score - lse[column]), d_scores = scale probability (d_probability - delta[column]) for the
+  /// queries that see the key, those of columns from first + r to before end + r of row r; zeros elsewhere.
   void (*attention_gradient)(Codec, const float* scores, const float* d_probabilities, int64_t stride,
-                             int64_t rows, int64_t columns, int64_t masked, int64_t window, float scale,
+                             int64_t rows, int64_t columns, int64_t first, int64_t end, float scale,
                              const float* lse, const float* delta, void* probabilities, void* d_scores);
   /// dots[r] = sum over c of a[r][c] b[r][c].
   void (*row_dots)(Codec, const void* a, const void* b, int64_t stride, int64_t columns, int64_t rows,

@@ -388,6 +388,11 @@ inline void StoreRow(const float* from, typename C::Element* to, int64_t size) {
 inline int64_t FirstSeen(const AttentionShape& shape, int64_t i) {
   return shape.window == 0 ? 0 : Larger(int64_t{0}, i + 1 - shape.window);
 }
+/// The last one.
+inline int64_t LastSeen(const AttentionShape& shape, int64_t i, int64_t length) {
+  if (shape.mask == AttentionMask::kCausal) return i;
+  return shape.window == 0 ? length - 1 : Smaller(length - 1, i + shape.window - 1);
+}
 
 void Attention(Codec codec, const void* qkv, const AttentionShape& shape, const AttentionTask& task,
                void* out_nhk, float* lse_hn, float* scratch) {
@@ -406,20 +411,20 @@ void Attention(Codec codec, const void* qkv, const AttentionShape& shape, const 
     for (int64_t head = task.group * heads_a_group; head < (task.group + 1) * heads_a_group; ++head) {
       for (int64_t i = 0; i < length; ++i) {
         LoadRow<C>(base + i * row + head * size, query, size);
-        const int64_t first = FirstSeen(shape, i);
+        const int64_t first = FirstSeen(shape, i), last = LastSeen(shape, i, length);
         float largest = -HUGE_VALF;
-        for (int64_t j = first; j <= i; ++j) {
+        for (int64_t j = first; j <= last; ++j) {
           scores[j] = scale * Dot(query, &keys[j * size], size);
           largest = Larger(largest, scores[j]);
         }
         float total = 0;
 #pragma omp simd reduction(+ : total)
-        for (int64_t j = first; j <= i; ++j) {
+        for (int64_t j = first; j <= last; ++j) {
           scores[j] = Exp(scores[j] - largest);
           total += scores[j];
         }
         Clear(sum, size);
-        for (int64_t j = first; j <= i; ++j) AddScaled(scores[j] / total, &values[j * size], sum, size);
+        for (int64_t j = first; j <= last; ++j) AddScaled(scores[j] / total, &values[j * size], sum, size);
         StoreRow<C>(
             sum,
             static_cast<typename C::Element*>(out_nhk) + ((task.begin + i) * shape.num_heads + head) * size,
@@ -459,7 +464,8 @@ void AttentionBackward(Codec codec, const void* d_out_nhk, const void* qkv, cons
         const float lse = lse_hn[head * shape.num_tokens + task.begin + i];
         const float delta = Dot(d_out, out, size);
         Clear(d_query, size);
-        for (int64_t j = FirstSeen(shape, i); j <= i; ++j) {
+        const int64_t last = LastSeen(shape, i, length);
+        for (int64_t j = FirstSeen(shape, i); j <= last; ++j) {
           const float probability = Exp(scale * Dot(query, &keys[j * size], size) - lse);
           const float d_score = scale * probability * (Dot(d_out, &values[j * size], size) - delta);
           AddScaled(probability, d_out, &d_values[j * size], size);

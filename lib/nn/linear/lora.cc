@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
+#include "lib/device/upload.h"
 #include "lib/nn/activation/dropout.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/linear/linear.h"
@@ -160,8 +161,24 @@ void LoraAdapters::Initialize(uint64_t seed, FlatParameters* parameters) const {
   parameters->RefreshCompute();
 }
 
-void LoraAdapters::set_dropout(const std::optional<DropoutPosition>& position) {
-  position_ = position;
+at::Tensor DropoutPosition::RowNumbers(int64_t num_tokens) const {
+  constexpr int64_t kMostTokens = int64_t{1} << 26;  // of a sample
+  TRAINWRIGHT_CHECK(!samples.empty() && samples[0].row == 0);
+  const at::Tensor rows_n = at::empty({num_tokens}, at::kLong);
+  auto* rows = rows_n.mutable_data_ptr<int64_t>();
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const int64_t begin = samples[i].row, end = i + 1 < samples.size() ? samples[i + 1].row : num_tokens;
+    TRAINWRIGHT_CHECK(begin <= end && end <= num_tokens && end - begin < kMostTokens);
+    for (int64_t row = begin; row < end; ++row) rows[row] = samples[i].index * kMostTokens + row - begin;
+  }
+  return rows_n;
+}
+
+void LoraAdapters::StartDropout(const DropoutPosition& position, int64_t num_tokens, at::Device device,
+                                bool pin) {
+  dropout_.reset();
+  if (options_.dropout == 0) return;
+  dropout_ = {position.seed, position.step, Upload(position.RowNumbers(num_tokens), device, pin)};
 }
 
 std::vector<LoraAdapters::Group> LoraAdapters::GroupsOf(const FlatParameters& parameters,
@@ -181,8 +198,8 @@ std::vector<LoraAdapters::Group> LoraAdapters::GroupsOf(const FlatParameters& pa
 
 void LoraAdapters::Drop(const FlatParameters& parameters, const LoraModule& module, const at::Tensor& x,
                         at::Tensor& out) const {
-  const Rng rng(position_->seed, "lora/dropout/" + module.name, static_cast<uint64_t>(position_->step));
-  Dropout(parameters.numerics(), rng.key(), position_->first_token, options_.dropout, x, out);
+  const Rng rng(dropout_->seed, "lora/dropout/" + module.name, static_cast<uint64_t>(dropout_->step));
+  Dropout(parameters.numerics(), rng.key(), dropout_->rows_n, options_.dropout, x, out);
 }
 
 at::Tensor LoraAdapters::InputOf(const FlatParameters& parameters, const LoraModule& module,

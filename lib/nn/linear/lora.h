@@ -6,9 +6,9 @@
 /// B^T dy are scaled in fp32 and rounded once. Nothing is kept for the backward pass: A x is computed again.
 /// \source Hu et al. 2021, arXiv:2106.09685; the start of A and the names are peft's
 ///
-/// Dropout is a pure function of seed, step, token, module and column (lib/base/rng.h), so neither a resumed
-/// run nor threads nor the split into micro-batches change it. Scratch is shared by all modules. Not
-/// thread-safe.
+/// Dropout is a pure function of seed, step, the token's place in the step, module and column
+/// (lib/base/rng.h), so neither a resumed run nor threads nor the split of a step into micro-batches and
+/// processes change it. Scratch is shared by all modules. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,11 +24,21 @@
 
 namespace trainwright {
 
-/// Which tokens a pass holds, for the dropout.
+/// Where the tokens of a micro-batch lie in their optimizer step, for the dropout.
 struct DropoutPosition {
+  /// From a row of the micro-batch on, and to that of the next one, the rows are the tokens of one sample.
+  struct Sample {
+    int64_t index = 0;  ///< among all samples of the step
+    int64_t row = 0;    ///< of its first token
+  };
   uint64_t seed = 0;
   int64_t step = 0;
-  int64_t first_token = 0;  ///< of the step
+  std::vector<Sample> samples;  ///< by rows, the first at row 0
+
+  /// The number of each row as Dropout takes it: 2^26 for each sample before it in the step, and the tokens
+  /// before it in its own.
+  /// \returns int64 [N] on the host
+  at::Tensor RowNumbers(int64_t num_tokens) const;
 };
 
 /// A weight's adapter.
@@ -70,8 +80,11 @@ class LoraAdapters {
   std::optional<size_t> ModuleOf(size_t weight) const;
   /// A pure function of seed and module name.
   void Initialize(uint64_t seed, FlatParameters* parameters) const;
-  /// Switches dropout on for the passes that follow, or off.
-  void set_dropout(const std::optional<DropoutPosition>& position);
+  /// Switches dropout on for the passes that follow.
+  /// \param num_tokens, device of their micro-batch
+  /// \param pin as of Upload
+  void StartDropout(const DropoutPosition& position, int64_t num_tokens, at::Device device, bool pin = true);
+  void StopDropout() { dropout_.reset(); }
 
   /// Adds the adapters' part to y.
   /// \param x, y storage type [N, in], [N, out]
@@ -92,7 +105,7 @@ class LoraAdapters {
   };
   std::vector<Group> GroupsOf(const FlatParameters& parameters,
                               const std::vector<LoraColumns>& columns) const;
-  bool drops() const { return position_.has_value() && options_.dropout > 0; }
+  bool drops() const { return dropout_.has_value(); }
   /// The input as a module sees it: x itself, or with elements dropped.
   at::Tensor InputOf(const FlatParameters& parameters, const LoraModule& module, const at::Tensor& x);
   /// s * product, rounded to the storage type.
@@ -102,7 +115,12 @@ class LoraAdapters {
 
   LoraOptions options_;
   std::vector<LoraModule> modules_;
-  std::optional<DropoutPosition> position_;
+  struct DropoutPass {
+    uint64_t seed;
+    int64_t step;
+    at::Tensor rows_n;
+  };
+  std::optional<DropoutPass> dropout_;
   Buffer product_, down_, d_down_, dropped_, d_dropped_;
 };
 

@@ -31,6 +31,7 @@ class GradientBuffer {
   /// Puts the segments that are not worked on into a store of size_bytes(). Before the first use.
   void Offload(std::unique_ptr<OffloadStore> store);
   const OffloadStore* store() const { return store_.get(); }
+  const std::vector<Segment>& segments() const { return segments_; }
 
   /// The gradients of elements that lie in one segment; offloaded, good until another segment is asked for.
   /// \throws Error{kIo} offloaded

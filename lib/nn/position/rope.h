@@ -14,6 +14,7 @@
 
 namespace trainwright {
 
+using AttentionMask = cpu::AttentionMask;
 using AttentionShape = cpu::AttentionShape;
 
 /// Cosines and sines, times the attention factor, and which row of them each token takes.

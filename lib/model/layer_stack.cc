@@ -1,0 +1,224 @@
+#include "lib/model/layer_stack.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+namespace {
+
+/// Drops elements of the adapters' inputs while it lives.
+class DropoutPass {
+ public:
+  DropoutPass(LoraAdapters* adapters, const BodyInput& input, at::Device device)
+      : adapters_(input.dropout ? adapters : nullptr) {
+    if (adapters_ == nullptr) return;
+    adapters_->StartDropout(*input.dropout, input.tokens_n.numel(), device, input.pin);
+  }
+  ~DropoutPass() {
+    if (adapters_ != nullptr) adapters_->StopDropout();
+  }
+  DropoutPass(const DropoutPass&) = delete;
+  DropoutPass& operator=(const DropoutPass&) = delete;
+
+ private:
+  LoraAdapters* adapters_;
+};
+
+/// Of each parameter the part of the model that adds to its gradient: its segment, or that of the weight
+/// beside which it is an adapter.
+std::vector<size_t> PartsOf(const FlatParameters& parameters) {
+  std::vector<size_t> parts;
+  for (const Parameter& parameter : parameters.all()) parts.push_back(parameter.segment);
+  if (parameters.adapters() == nullptr) return parts;
+  for (const LoraModule& module : parameters.adapters()->modules()) {
+    parts[module.a] = parts[module.b] = parts[module.weight];
+  }
+  return parts;
+}
+
+}  // namespace
+
+LayerStack::LayerStack(const ModelConfig& config, const Numerics& numerics, at::Device device,
+                       std::vector<KeptTensor> kept, const FineTuning& tuning)
+    : config_(config),
+      numerics_(numerics),
+      device_(device),
+      tuning_(tuning),
+      kept_tensors_(std::move(kept)),
+      saved_(static_cast<size_t>(config.num_layers), std::vector<Buffer>(kept_tensors_.size())) {}
+
+void LayerStack::AddHead(const std::string& name, size_t embeddings) {
+  if (config_.tie_embeddings) {
+    parameters_.AddAlias(name, embeddings);
+    head_ = embeddings;
+  } else {
+    head_ = parameters_.Add(name, {config_.vocab_size, config_.hidden_size}, true);
+  }
+}
+
+void LayerStack::AllocateParameters() {
+  TRAINWRIGHT_CHECK(tuning_.lora || tuning_.frozen_format == WeightFormat::kPlain);
+  if (tuning_.lora) {
+    const std::vector<size_t> matrices = LayerMatrices(parameters_);
+    parameters_.set_adapters(std::make_shared<LoraAdapters>(*tuning_.lora, &parameters_));
+    if (tuning_.frozen_format == WeightFormat::kNf4) {
+      for (const size_t index : matrices) parameters_.Quantize(index);
+    }
+  }
+  parameters_.Allocate(numerics_, device_);
+  const std::vector<size_t> parts = PartsOf(parameters_);
+  const std::vector<GradientBuffer::Segment>& segments = parameters_.gradient_buffer().segments();
+  lowest_part_of_segment_.assign(segments.size(), std::numeric_limits<size_t>::max());
+  lowest_part_ = std::numeric_limits<size_t>::max();
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const Parameter& parameter = parameters_.all()[i];
+    if (!parameter.trainable) continue;
+    lowest_part_ = std::min(lowest_part_, parts[i]);
+    for (size_t s = 0; s < segments.size(); ++s) {
+      if (parameter.offset < segments[s].begin || parameter.offset >= segments[s].end) continue;
+      lowest_part_of_segment_[s] = std::min(lowest_part_of_segment_[s], parts[i]);
+    }
+  }
+}
+
+int64_t LayerStack::positions_limit() const {
+  return std::numeric_limits<int64_t>::max();
+}
+
+void LayerStack::RefuseConfig(const std::string& field, const std::string& problem) {
+  throw Error(ErrorCode::kUsage, "model config", field + " " + problem);
+}
+
+void LayerStack::RequirePositive(std::initializer_list<std::pair<const char*, int64_t>> fields) {
+  for (const auto& [field, value] : fields) {
+    if (value <= 0) RefuseConfig(field, "must be positive, not " + std::to_string(value));
+  }
+}
+
+at::Tensor LayerStack::Temporary(Buffer& buffer, int64_t rows, int64_t columns) {
+  return buffer.Get({rows, columns}, numerics_.storage, device_);
+}
+
+at::Tensor LayerStack::TemporaryFp32(Buffer& buffer, int64_t rows, int64_t columns) {
+  return buffer.Get({rows, columns}, at::kFloat, device_);
+}
+
+bool LayerStack::StaysOfAll(Stays stays) const {
+  switch (stays) {
+    case Stays::kAlways:
+      return true;
+    case Stays::kUnlessFull:
+      return checkpointing_ != ActivationCheckpointing::kFull;
+    case Stays::kUnlessSelectiveOrFull:
+      return checkpointing_ == ActivationCheckpointing::kNo;
+  }
+  return true;
+}
+
+bool LayerStack::Keeps(Stays stays, size_t layer) const {
+  return StaysOfAll(stays) || layer + 1 == saved_.size();
+}
+
+LayerViews LayerStack::ViewsOf(size_t layer, int64_t num_tokens) {
+  LayerViews views;
+  for (size_t i = 0; i < kept_tensors_.size(); ++i) {
+    const KeptTensor& kept = kept_tensors_[i];
+    const bool shared = offload_ != nullptr || !StaysOfAll(kept.stays);
+    Buffer& buffer = saved_[shared ? 0 : layer][i];
+    const std::vector<int64_t> shape = kept.tokens_last ? std::vector<int64_t>{kept.width, num_tokens}
+                                                        : std::vector<int64_t>{num_tokens, kept.width};
+    views.push_back(buffer.Get(shape, kept.dtype, device_));
+  }
+  return views;
+}
+
+std::vector<at::Tensor> LayerStack::WhatStays(const LayerViews& views) const {
+  std::vector<at::Tensor> tensors;
+  for (size_t i = 0; i < views.size(); ++i) {
+    if (StaysOfAll(kept_tensors_[i].stays)) tensors.push_back(views[i]);
+  }
+  return tensors;
+}
+
+void LayerStack::PutAway(size_t layer, const LayerViews& views) {
+  if (offload_ == nullptr || layer + 1 == saved_.size()) return;
+  if (layer == 0) offload_->Clear();  // what a pass left that did not come to its end
+  for (const at::Tensor& tensor : WhatStays(views)) offload_->Push(tensor);
+}
+
+LayerViews LayerStack::BringBack(size_t layer, int64_t num_tokens) {
+  LayerViews views = ViewsOf(layer, num_tokens);
+  if (offload_ == nullptr || layer + 1 == saved_.size()) return views;
+  std::vector<at::Tensor> tensors = WhatStays(views);
+  for (size_t i = tensors.size(); i-- > 0;) offload_->Pop(tensors[i]);
+  return views;
+}
+
+at::Tensor LayerStack::Forward(const BodyInput& input, Keep keep) {
+  CheckInput(input, config_.vocab_size, positions_limit());
+  kept_.reset();
+  DeviceInput on_device = ToDevice(input, config_.vocab_size, device_);
+  const DropoutPass dropping(parameters_.adapters(), input, device_);
+  const at::Tensor hidden_nd = RunForward(*NewPass(on_device), on_device.num_tokens(), keep);
+  if (keep == Keep::kForBackward) kept_.emplace(Kept{input.tokens_n, std::move(on_device)});
+  return hidden_nd;
+}
+
+void LayerStack::Backward(const BodyInput& input, const at::Tensor& d_hidden_nd) {
+  TRAINWRIGHT_CHECK(kept_ && kept_->tokens_n.is_same(input.tokens_n));
+  const Kept kept = *std::exchange(kept_, std::nullopt);
+  const DropoutPass dropping(parameters_.adapters(), input, device_);
+  RunBackward(*NewPass(kept.input), kept.input.num_tokens(), d_hidden_nd);
+}
+
+at::Tensor LayerStack::RunForward(LayerPass& pass, int64_t num_tokens, Keep keep) {
+  kept_.reset();
+  Residual residual{.stream_nd = ViewsOf(0, num_tokens)[0]};
+  pass.Embed(residual.stream_nd);
+  for (size_t i = 0; i < saved_.size(); ++i) {
+    LayerViews views = ViewsOf(keep == Keep::kForBackward ? i : 0, num_tokens);
+    pass.Forward(i, views, residual);
+    if (keep == Keep::kForBackward) PutAway(i, views);
+  }
+  return pass.Finish(residual);
+}
+
+void LayerStack::RunBackward(LayerPass& pass, int64_t num_tokens, const at::Tensor& d_hidden_nd) {
+  pass.BeginBackward(d_hidden_nd);
+  PartDone(saved_.size() + 1);
+  for (size_t i = saved_.size(); i-- > 0;) {
+    const size_t part = i + 1;
+    if (part < lowest_part_) return;
+    LayerViews views = BringBack(i, num_tokens);
+    pass.ForwardAgain(i, views);
+    pass.Backward(i, views, /*below=*/lowest_part_ < part);
+    PartDone(part);
+  }
+  if (lowest_part_ > 0) return;
+  pass.EmbedBackward();
+  PartDone(0);
+}
+
+void LayerStack::PartDone(size_t part) const {
+  if (!on_segment_done_) return;
+  for (size_t segment = 0; segment < lowest_part_of_segment_.size(); ++segment) {
+    if (lowest_part_of_segment_[segment] == part) on_segment_done_(segment);
+  }
+}
+
+int64_t LayerStack::activation_bytes() const {
+  int64_t bytes = parameters_.scratch_bytes();
+  for (const std::vector<Buffer>& buffers : saved_) {
+    for (const Buffer& buffer : buffers) bytes += buffer.bytes();
+  }
+  return bytes + (parameters_.adapters() != nullptr ? parameters_.adapters()->workspace_bytes() : 0);
+}
+
+void LayerStack::ReleaseActivations() {
+  kept_.reset();
+  for (std::vector<Buffer>& buffers : saved_) buffers.assign(buffers.size(), Buffer());
+}
+
+}  // namespace trainwright
