@@ -8,9 +8,30 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
+# __FILE__ and debug information name files as the source tree does, wherever the tree lies; the second spelling is the one
+# that ccache passes on.
+file(RELATIVE_PATH _source_from_build ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/)
+add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=;-ffile-prefix-map=${_source_from_build}=>")
+
+# A clone at another path finds what this one compiled. What the user has set for ccache stays.
 find_program(CCACHE_PROGRAM ccache)
+find_program(ENV_PROGRAM env)
+mark_as_advanced(CCACHE_PROGRAM ENV_PROGRAM)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  if(ENV_PROGRAM)
+    set(_ccache_environment "")
+    foreach(_setting BASEDIR=${CMAKE_SOURCE_DIR} NOHASHDIR=1
+            SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
+      string(REGEX MATCH "^[A-Z]+" _name ${_setting})
+      if(NOT DEFINED ENV{CCACHE_${_name}})
+        list(APPEND _ccache_environment CCACHE_${_setting})
+      endif()
+    endforeach()
+    if(_ccache_environment)
+      list(PREPEND CMAKE_CXX_COMPILER_LAUNCHER ${ENV_PROGRAM} ${_ccache_environment})
+    endif()
+  endif()
 endif()
 
 add_library(trainwright_settings INTERFACE)
