@@ -49,3 +49,8 @@ if(TRAINWRIGHT_SANITIZE)
     -fsanitize=${TRAINWRIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(trainwright_settings INTERFACE -fsanitize=${TRAINWRIGHT_SANITIZE})
 endif()
+
+# trainwright_optimize_lightly(<target>): for code that takes longer to optimise than it ever runs.
+function(trainwright_optimize_lightly target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
