@@ -40,6 +40,9 @@ target_compile_options(trainwright_settings INTERFACE -Wall -Wextra -Wno-missing
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 warns wrongly about std::string operator+ (GCC bug 105651).
   target_compile_options(trainwright_settings INTERFACE -Wno-restrict)
+  if(TRAINWRIGHT_PCH)  # and from precompiled headers by these names, too
+    target_compile_options(trainwright_settings INTERFACE -Wno-stringop-overflow -Wno-array-bounds)
+  endif()
 endif()
 if(TRAINWRIGHT_WERROR)
   target_compile_options(trainwright_settings INTERFACE -Werror)

@@ -30,6 +30,9 @@ file(GLOB same_bits_sources ${CMAKE_SOURCE_DIR}/lib/nn/update/bf16_moments_*.cc)
 set_source_files_properties(${same_bits_sources} PROPERTIES COMPILE_OPTIONS
   "-fno-trapping-math;-fno-math-errno;-ffp-contract=off")
 
+# With options of their own these cannot share precompiled headers.
+set_source_files_properties(${kernel_sources} ${same_bits_sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+
 function(trainwright_add_layers)
   set(torch_layers "")
   set(layers "")
@@ -68,6 +71,13 @@ function(trainwright_add_layers)
     endif()
     if(layer STREQUAL "cli")
       trainwright_optimize_lightly(trainwright_cli)
+      trainwright_precompile(trainwright_cli cli)
+    elseif(NOT torch)
+      trainwright_precompile(trainwright_${layer} layer)
+    elseif("trainwright_openmp" IN_LIST trainwright_${layer}_uses)
+      trainwright_precompile(trainwright_${layer} openmp_layer)
+    else()
+      trainwright_precompile(trainwright_${layer} torch_layer)
     endif()
     list(APPEND layers ${layer})
   endforeach()
