@@ -27,30 +27,26 @@ done
 ((${#suites[@]})) || suites=(release cuda asan tsan)
 
 jobs=$(build_jobs)
-passed=0 failed=0 gpu_not_run=0
+passed=0 failed=0 gpu_not_run=0 failed_suites=()
 
-# test_suite PRESET [CTEST_ARGUMENT...]: runs the tests of a build and adds them to the totals.
+# test_suite PRESET [CTEST_ARGUMENT...]: runs the tests of a build and adds their cases to the totals.
 test_suite() {
-  local preset=$1
+  local preset=$1 build_dir=$PWD/build/$1 status=0 counts
   shift
-  local report=$PWD/build/$preset/junit.xml status=0
   local selection=("$@")
   [[ -n ${TRAINWRIGHT_TEST_DATA:-} ]] || selection+=(--label-exclude '^data$')
-  rm -f "$report"
-  run ctest --preset "$preset" --parallel "$(nproc)" --timeout 900 --no-tests=error --output-junit "$report" \
+  rm -f "$build_dir"/junit.xml "$build_dir"/tests/suites/*/*.log
+  run ctest --preset "$preset" --parallel "$(nproc)" --timeout 900 --no-tests=error --output-junit "$build_dir/junit.xml" \
     "${selection[@]}" < /dev/null || status=$?
-  if [[ -s $report ]]; then
-    local total failures
-    total=$(grep -om1 '[[:space:]]tests="[0-9]*"' "$report" | tr -dc 0-9)
-    failures=$(grep -om1 '[[:space:]]failures="[0-9]*"' "$report" | tr -dc 0-9)
-    local skipped
-    skipped=$(grep -c '<skipped ' "$report" || true)
-    gpu_not_run=$((gpu_not_run + $(grep -B1 '<skipped ' "$report" | grep -c '<testcase name="[^"]*/cuda_' || true)))
-    passed=$((passed + total - failures - skipped)) failed=$((failed + failures))
+  if [[ -s $build_dir/junit.xml ]]; then
+    counts=$(scripts/test_report.py "$build_dir")
+    head -n -1 <<< "$counts"
+    read -r -a counts <<< "${counts##*$'\n'}"
+    passed=$((passed + counts[0])) failed=$((failed + counts[1])) gpu_not_run=$((gpu_not_run + counts[2]))
+    ((counts[1] == 0)) || status=1
   fi
   ((status == 0)) || failed_suites+=("$preset")
 }
-failed_suites=()
 
 heading "Set-up"
 scripts/setup.sh --tests
