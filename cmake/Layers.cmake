@@ -30,6 +30,11 @@ file(GLOB same_bits_sources ${CMAKE_SOURCE_DIR}/lib/nn/update/bf16_moments_*.cc)
 set_source_files_properties(${same_bits_sources} PROPERTIES COMPILE_OPTIONS
   "-fno-trapping-math;-fno-math-errno;-ffp-contract=off")
 
+# g++ 12 takes the undefined values of its own AVX-512 headers for mistakes (GCC bug 105593).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/lib/nn/linear/nf4_block.cc ${CMAKE_SOURCE_DIR}/lib/nn/linear/thin_product.cc
+    PROPERTIES COMPILE_OPTIONS "-Wno-uninitialized;-Wno-maybe-uninitialized")
+endif()
 # With options of their own these cannot share precompiled headers.
 set_source_files_properties(${kernel_sources} ${same_bits_sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 
