@@ -8,9 +8,30 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
 endif()
 
+# __FILE__ and debug information name files as the source tree does, wherever the tree lies; the second spelling is the one
+# that ccache passes on.
+file(RELATIVE_PATH _source_from_build ${CMAKE_BINARY_DIR} ${CMAKE_SOURCE_DIR}/)
+add_compile_options("$<$<COMPILE_LANGUAGE:C,CXX>:-ffile-prefix-map=${CMAKE_SOURCE_DIR}/=;-ffile-prefix-map=${_source_from_build}=>")
+
+# A clone at another path finds what this one compiled. What the user has set for ccache stays.
 find_program(CCACHE_PROGRAM ccache)
+find_program(ENV_PROGRAM env)
+mark_as_advanced(CCACHE_PROGRAM ENV_PROGRAM)
 if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+  if(ENV_PROGRAM)
+    set(_ccache_environment "")
+    foreach(_setting BASEDIR=${CMAKE_SOURCE_DIR} NOHASHDIR=1
+            SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime)
+      string(REGEX MATCH "^[A-Z]+" _name ${_setting})
+      if(NOT DEFINED ENV{CCACHE_${_name}})
+        list(APPEND _ccache_environment CCACHE_${_setting})
+      endif()
+    endforeach()
+    if(_ccache_environment)
+      list(PREPEND CMAKE_CXX_COMPILER_LAUNCHER ${ENV_PROGRAM} ${_ccache_environment})
+    endif()
+  endif()
 endif()
 
 add_library(trainwright_settings INTERFACE)
@@ -19,6 +40,9 @@ target_compile_options(trainwright_settings INTERFACE -Wall -Wextra -Wno-missing
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # g++ 12 warns wrongly about std::string operator+ (GCC bug 105651).
   target_compile_options(trainwright_settings INTERFACE -Wno-restrict)
+  if(TRAINWRIGHT_PCH)  # and from precompiled headers by these names, too
+    target_compile_options(trainwright_settings INTERFACE -Wno-stringop-overflow -Wno-array-bounds)
+  endif()
 endif()
 if(TRAINWRIGHT_WERROR)
   target_compile_options(trainwright_settings INTERFACE -Werror)
@@ -27,4 +51,28 @@ if(TRAINWRIGHT_SANITIZE)
   target_compile_options(trainwright_settings INTERFACE
     -fsanitize=${TRAINWRIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(trainwright_settings INTERFACE -fsanitize=${TRAINWRIGHT_SANITIZE})
+endif()
+
+# trainwright_optimize_lightly(<target>): for code that takes longer to optimise than it ever runs.
+function(trainwright_optimize_lightly target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
+endfunction()
+
+# A linker that is much faster than the compiler's own, where the system has one.
+set(TRAINWRIGHT_LINKER "AUTO" CACHE STRING
+    "What -fuse-ld= takes: mold, lld, gold, bfd; AUTO: the first of mold and lld that is installed; DEFAULT: the compiler's own")
+if(TRAINWRIGHT_LINKER STREQUAL "AUTO")
+  find_program(MOLD_PROGRAM NAMES ld.mold)
+  find_program(LLD_PROGRAM NAMES ld.lld)
+  mark_as_advanced(MOLD_PROGRAM LLD_PROGRAM)
+  if(MOLD_PROGRAM)
+    set(_linker mold)
+  elseif(LLD_PROGRAM)
+    set(_linker lld)
+  endif()
+elseif(NOT TRAINWRIGHT_LINKER STREQUAL "DEFAULT")
+  set(_linker ${TRAINWRIGHT_LINKER})
+endif()
+if(_linker)
+  add_link_options(-fuse-ld=${_linker})
 endif()

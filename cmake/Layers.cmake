@@ -30,6 +30,14 @@ file(GLOB same_bits_sources ${CMAKE_SOURCE_DIR}/lib/nn/update/bf16_moments_*.cc)
 set_source_files_properties(${same_bits_sources} PROPERTIES COMPILE_OPTIONS
   "-fno-trapping-math;-fno-math-errno;-ffp-contract=off")
 
+# g++ 12 takes the undefined values of its own AVX-512 headers for mistakes (GCC bug 105593).
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/lib/nn/linear/nf4_block.cc ${CMAKE_SOURCE_DIR}/lib/nn/linear/thin_product.cc
+    PROPERTIES COMPILE_OPTIONS "-Wno-uninitialized;-Wno-maybe-uninitialized")
+endif()
+# With options of their own these cannot share precompiled headers.
+set_source_files_properties(${kernel_sources} ${same_bits_sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+
 function(trainwright_add_layers)
   set(torch_layers "")
   set(layers "")
@@ -65,6 +73,16 @@ function(trainwright_add_layers)
     if(torch)
       target_link_libraries(trainwright_${layer} PUBLIC trainwright_torch)
       list(APPEND torch_layers ${layer})
+    endif()
+    if(layer STREQUAL "cli")
+      trainwright_optimize_lightly(trainwright_cli)
+      trainwright_precompile(trainwright_cli cli)
+    elseif(NOT torch)
+      trainwright_precompile(trainwright_${layer} layer)
+    elseif("trainwright_openmp" IN_LIST trainwright_${layer}_uses)
+      trainwright_precompile(trainwright_${layer} openmp_layer)
+    else()
+      trainwright_precompile(trainwright_${layer} torch_layer)
     endif()
     list(APPEND layers ${layer})
   endforeach()

@@ -69,3 +69,71 @@ build_jobs() {
   ((fit >= 1)) || fit=1
   echo $((cores < fit ? cores : fit))
 }
+
+# configure PRESET [ARGUMENT...]: cmake, whose output goes to build/PRESET/configure.log.
+configure() {
+  local preset=$1 log=build/$1/configure.log
+  shift
+  mkdir -p "${log%/*}"
+  show cmake --preset "$preset" "$@"
+  cmake --preset "$preset" "$@" > "$log" 2>&1 || {
+    cat "$log" >&2
+    die "cmake could not configure the build" "its output is in $log"
+  }
+}
+
+# build PRESET [TARGET...]: compiles with one line of progress; what the compiler says goes to build/PRESET/build.log, and
+# if it fails, here, too.
+build() {
+  local preset=$1 log=build/$1/build.log
+  shift
+  local command=(cmake --build --preset "$preset" --parallel "$(build_jobs)")
+  (($# == 0)) || command+=(--target "$@")
+  show "${command[@]}"
+  NINJA_STATUS='[%f/%t] ' "${command[@]}" < /dev/null 2>&1 | tee "$log" | show_progress || {
+    # ninja writes "FAILED: <file>", the command, and what it said, up to the next step.
+    awk '/^FAILED: /{on = 1; print; getline; next} /^\[[0-9]+\/[0-9]+\] |^ninja: /{on = 0} on' "$log" >&2
+    grep -q '^FAILED: ' "$log" || tail -n 20 "$log" >&2
+    die "the build failed" "its whole output is in $log"
+  }
+}
+
+# show_progress: reads ninja's output and counts its steps: on a terminal in one line, elsewhere every fifth of them.
+show_progress() {
+  local line step='' total=0 fifth=0 warnings=0
+  while IFS= read -r line; do
+    [[ $line != *': warning: '* ]] || warnings=$((warnings + 1))
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\ (.*) ]] || continue
+    step=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]}
+    if [[ -t 1 ]]; then
+      printf '\r\e[K%s of %s  %.60s' "$step" "$total" "${BASH_REMATCH[3]##*/}"
+    elif ((step * 5 / total > fifth)); then
+      fifth=$((step * 5 / total))
+      printf '%s of %s\n' "$step" "$total"
+    fi
+  done
+  [[ -z $step || ! -t 1 ]] || printf '\r\e[K%s of %s\n' "$step" "$total"
+  [[ -n $step ]] || say "nothing to build"
+  ((warnings == 0)) || say "the compiler warned $warnings times (see the log)"
+}
+
+# part NAME COMMAND...: runs a command and remembers what it took for show_parts.
+parts=()
+part() {
+  local name=$1 took
+  shift
+  took=$(mktemp)
+  local TIMEFORMAT='%R %U %S'
+  { time "$@" 2>&3; } 3>&2 2> "$took"
+  parts+=("$(tail -n 1 "$took") $name")
+  rm -f "$took"
+}
+
+# show_parts: minutes by part, as the clock and as the processors count them.
+show_parts() {
+  printf '%s\n' "${parts[@]}" | awk '
+    BEGIN {printf "%8s %8s\n", "minutes", "CPU min"}
+    {wall = $1 / 60; cpu = ($2 + $3) / 60; walls += wall; cpus += cpu; sub(/^[^ ]+ [^ ]+ [^ ]+ /, "");
+     printf "%8.1f %8.1f  %s\n", wall, cpu, $0}
+    END {printf "%8.1f %8.1f  in all\n", walls, cpus}'
+}

@@ -30,14 +30,10 @@ scripts/setup.sh
 scripts/fetch_libtorch.sh
 
 heading "2/5 Build"
-configure=(cmake --preset release)
-[[ -e build/release/CMakeCache.txt ]] || configure+=(-DTRAINWRIGHT_TESTS=OFF)  # a folder with tests keeps them
-quiet=()
-[[ -t 1 ]] || quiet=(-- --quiet)
-show "${configure[@]}"
-"${configure[@]}" > "$work/configure.log" 2>&1 || { cat "$work/configure.log" >&2; die "cmake could not configure"; }
-run cmake --build --preset release --parallel "$(build_jobs)" \
-  --target pretokenize pack train evaluate generate ckpt-compress gpu-probe bench "${quiet[@]}"
+tests=()
+[[ -e build/release/CMakeCache.txt ]] || tests=(-DTRAINWRIGHT_TESTS=OFF)  # a folder with tests keeps them
+configure release "${tests[@]}"
+build release pretokenize pack train evaluate generate ckpt-compress gpu-probe bench
 
 # What follows is what a user would type, in this folder and with these tools in PATH.
 cd "$work"

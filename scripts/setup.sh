@@ -19,7 +19,7 @@ build_packages=(
   zlib1g-dev libzstd-dev libxxhash-dev libssl-dev libsentencepiece-dev
   python3 python3-pip ca-certificates unzip  # to fetch LibTorch
 )
-test_packages=(libgtest-dev libgmock-dev make mandoc zstd clang-format-14)
+test_packages=(libgtest-dev libgmock-dev make mandoc zstd clang-format-14 lld)
 
 packages=("${build_packages[@]}")
 for argument in "$@"; do

@@ -25,51 +25,48 @@ for argument in "$@"; do
   esac
 done
 ((${#suites[@]})) || suites=(release cuda asan tsan)
+werror=-DTRAINWRIGHT_WERROR=${TRAINWRIGHT_WERROR:-OFF}
+threaded_layers=(io tok documents packing loading run)
 
-jobs=$(build_jobs)
-passed=0 failed=0 gpu_not_run=0
+passed=0 failed=0 gpu_not_run=0 failed_suites=()
 
-# test_suite PRESET [CTEST_ARGUMENT...]: runs the tests of a build and adds them to the totals.
+# test_suite PRESET [CTEST_ARGUMENT...]: runs the tests of a build and adds their cases to the totals.
 test_suite() {
-  local preset=$1
+  local preset=$1 build_dir=$PWD/build/$1 status=0 counts
   shift
-  local report=$PWD/build/$preset/junit.xml status=0
   local selection=("$@")
   [[ -n ${TRAINWRIGHT_TEST_DATA:-} ]] || selection+=(--label-exclude '^data$')
-  rm -f "$report"
-  run ctest --preset "$preset" --parallel "$(nproc)" --timeout 900 --no-tests=error --output-junit "$report" \
+  rm -f "$build_dir"/junit.xml "$build_dir"/tests/suites/*/*.log
+  run ctest --preset "$preset" --parallel "$(nproc)" --timeout 900 --no-tests=error --output-junit "$build_dir/junit.xml" \
     "${selection[@]}" < /dev/null || status=$?
-  if [[ -s $report ]]; then
-    local total failures
-    total=$(grep -om1 '[[:space:]]tests="[0-9]*"' "$report" | tr -dc 0-9)
-    failures=$(grep -om1 '[[:space:]]failures="[0-9]*"' "$report" | tr -dc 0-9)
-    local skipped
-    skipped=$(grep -c '<skipped ' "$report" || true)
-    gpu_not_run=$((gpu_not_run + $(grep -B1 '<skipped ' "$report" | grep -c '<testcase name="[^"]*/cuda_' || true)))
-    passed=$((passed + total - failures - skipped)) failed=$((failed + failures))
+  if [[ -s $build_dir/junit.xml ]]; then
+    counts=$(scripts/test_report.py "$build_dir")
+    head -n -1 <<< "$counts"
+    read -r -a counts <<< "${counts##*$'\n'}"
+    passed=$((passed + counts[0])) failed=$((failed + counts[1])) gpu_not_run=$((gpu_not_run + counts[2]))
+    ((counts[1] == 0)) || status=1
   fi
   ((status == 0)) || failed_suites+=("$preset")
 }
-failed_suites=()
 
 heading "Set-up"
-scripts/setup.sh --tests
-[[ ! " ${suites[*]} " =~ ' '(release|cuda)' ' ]] || scripts/fetch_libtorch.sh
+part "set-up" scripts/setup.sh --tests
+[[ ! " ${suites[*]} " =~ ' '(release|cuda)' ' ]] || part "LibTorch" scripts/fetch_libtorch.sh
 
 for suite in "${suites[@]}"; do
   case $suite in
     release)
       heading "Release build"
-      run cmake --preset release -DTRAINWRIGHT_TESTS=ON
-      run cmake --build --preset release --parallel "$jobs"
+      part "release: configure" configure release -DTRAINWRIGHT_TESTS=ON "$werror"
+      part "release: build" build release
       heading "All tests"
-      test_suite release
+      part "release: tests" test_suite release
       ;;
     cuda)
       heading "CUDA plugin"
       if command -v nvcc > /dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
-        run cmake --preset cuda -DTRAINWRIGHT_TESTS=OFF
-        run cmake --build --preset cuda --parallel "$jobs" --target trainwright_cuda
+        part "cuda: configure" configure cuda -DTRAINWRIGHT_TESTS=OFF
+        part "cuda: build" build cuda trainwright_cuda
         cuda_plugin=compiled
       else
         cuda_plugin='left out: there is no nvcc'
@@ -77,20 +74,23 @@ for suite in "${suites[@]}"; do
       ;;
     asan)
       heading "Build with AddressSanitizer and UndefinedBehaviorSanitizer, without torch"
-      run cmake --preset asan
-      run cmake --build --preset asan --parallel "$jobs"
+      part "asan: configure" configure asan "$werror"
+      part "asan: build" build asan
       heading "Tests under AddressSanitizer and UndefinedBehaviorSanitizer"
-      test_suite asan
+      part "asan: tests" test_suite asan
       ;;
     tsan)
       heading "Build with ThreadSanitizer: the multi-threaded layers without torch"
-      run cmake --preset tsan
-      run cmake --build --preset tsan --parallel "$jobs" --target io_test tok_test documents_test packing_test loading_test run_test
+      part "tsan: configure" configure tsan "$werror"
+      part "tsan: build" build tsan "${threaded_layers[@]/%/_test}"
       heading "Tests under ThreadSanitizer"
-      test_suite tsan --tests-regex '^(io|tok|documents|packing|loading|run)/'
+      part "tsan: tests" test_suite tsan --tests-regex "^($(IFS='|'; printf '%s' "${threaded_layers[*]}"))/"
       ;;
   esac
 done
+
+heading "Minutes by part"
+show_parts
 
 heading "Result"
 [[ -z ${cuda_plugin:-} ]] || say "CUDA plugin: $cuda_plugin"

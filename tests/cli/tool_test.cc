@@ -9,6 +9,7 @@
 #include <ostream>
 #include <string>
 
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace trainwright::test {

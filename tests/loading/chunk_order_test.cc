@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "lib/base/rng.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace trainwright {

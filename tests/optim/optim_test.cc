@@ -13,6 +13,7 @@
 #include "lib/optim/clip.h"
 #include "lib/optim/loss_scaler.h"
 #include "lib/spec/schedule.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace trainwright {

@@ -1,4 +1,5 @@
 #include "lib/spec/schedule.h"
+#include "tests/support/paths.h"
 
 #include <gtest/gtest.h>
 

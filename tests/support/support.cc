@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/paths.h"
+
 namespace trainwright::test {
 
 TemporaryFolder::TemporaryFolder() {

@@ -9,6 +9,7 @@
 #include <random>
 #include <sstream>
 
+#include "tests/support/paths.h"
 #include "tests/support/tool_test.h"
 
 namespace trainwright::test {
