@@ -448,7 +448,8 @@ def full(session, out):
     stride = 1009
     assert math.gcd(stride, len(product)) == 1
     rows = [product[i * stride % len(product)] for i in range(len(product))]
-    columns = [*FULL, "weights", "states", "base", "loss_nats"]
+    hashed = ("weights", "states", "base")
+    columns = [*FULL, *(f"{field}_sha256" for field in hashed), "loss_nats"]
     path = pathlib.Path(out)
     if not path.exists():
         path.write_text("\t".join(columns) + "\n")
@@ -456,7 +457,7 @@ def full(session, out):
     with open(path, "a", encoding="utf-8") as file:
         def add(name, record):
             values = [pair.split("=")[1] for pair in name.split(" ")]
-            hashes = [record.get(field, "")[:16] for field in columns[-4:-1]]
+            hashes = [record.get(field, "")[:16] for field in hashed]
             file.write("\t".join([*values, *hashes, repr(record["loss_nats"])]) + "\n")
             file.flush()
         session.rows([row for row in rows if tuple(row.values()) not in done], done=add)
@@ -465,8 +466,8 @@ def full(session, out):
     for run in found:
         alike.setdefault(tuple(run[name] for name in FULL if name not in ("recompute", "offload")), set()).add(
             tuple(run[column] for column in columns[-4:]))
-    print(f"{len(found)} of {len(product)} runs, {len({run['weights'] for run in found})} distinct weights, "
-          f"{len({run['states'] for run in found})} distinct states; of {len(alike)} groups that differ in recomputation and "
+    print(f"{len(found)} of {len(product)} runs, {len({run['weights_sha256'] for run in found})} distinct weights, "
+          f"{len({run['states_sha256'] for run in found})} distinct states; of {len(alike)} groups that differ in recomputation and "
           f"offloading alone {sum(len(records) > 1 for records in alike.values())} end in more than one record")
     return 0
 
