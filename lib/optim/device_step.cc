@@ -45,7 +45,7 @@ void DeviceStep::AddLoss(const LossSum& sum) {
 }
 
 void DeviceStep::Finish(int64_t step, int64_t labels, double max_norm, bool scaled, double learning_rate,
-                        double beta1, AdamW* optimizer) {
+                        double beta1, Optimizer* optimizer) {
   squares_.zero_();
   optimizer->parameters()->ForEachGradientPart([&](int64_t, const at::Tensor& gradients) {
     ops::SumOfSquares(gradients, part_squares_);

@@ -11,8 +11,8 @@
 #include "lib/device/host_read.h"
 #include "lib/nn/loss/linear_cross_entropy.h"
 #include "lib/nn/update/step_decision.h"
-#include "lib/optim/adamw.h"
 #include "lib/optim/loss_scaler.h"
+#include "lib/optim/optimizer.h"
 
 namespace trainwright {
 
@@ -26,7 +26,7 @@ class DeviceStep {
   void AddLoss(const LossSum& sum);
   /// Decides step `step` and updates the weights, or not.
   void Finish(int64_t step, int64_t labels, double max_norm, bool scaled, double learning_rate, double beta1,
-              AdamW* optimizer);
+              Optimizer* optimizer);
   /// What the host sees of it; waits for a GPU.
   StepState Read(HostReader* reader) const;
   /// For a restored run.

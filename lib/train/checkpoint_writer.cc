@@ -61,6 +61,16 @@ at::Tensor SnapshotBuffers::Copy(size_t slot, const at::Tensor& live) {
   return buffers_[slot].copy_(live);
 }
 
+void SnapshotBuffers::Allocate(size_t first, const std::vector<OptimizerState>& live) {
+  for (const OptimizerState& state : live) Allocate(first++, state.value);
+}
+
+std::vector<OptimizerState> SnapshotBuffers::Copy(size_t first, const std::vector<OptimizerState>& live) {
+  std::vector<OptimizerState> copies;
+  for (const OptimizerState& state : live) copies.push_back({state.name, Copy(first++, state.value)});
+  return copies;
+}
+
 void CheckpointWriter::Begin(bool background, Clock::time_point waited,
                              const std::function<Write()>& snapshot) {
   TRAINWRIGHT_CHECK(!busy());

@@ -27,6 +27,9 @@ class SnapshotBuffers {
   void Allocate(size_t slot, const at::Tensor& live);
   /// \returns the slot's buffer, valid until its next copy
   at::Tensor Copy(size_t slot, const at::Tensor& live);
+  /// As Allocate and Copy, of all of an optimizer's states in slots from `first` on.
+  void Allocate(size_t first, const std::vector<OptimizerState>& live);
+  std::vector<OptimizerState> Copy(size_t first, const std::vector<OptimizerState>& live);
   int64_t size_bytes() const;
   /// Gives the memory back.
   void Release() { buffers_.clear(); }

@@ -34,8 +34,8 @@ inline constexpr char kCheckpointMetadataName[] = "metadata.json";
 
 /// The layout text of a model.
 std::string DescribeLayout(const FlatParameters& parameters);
-/// TrainState::matrices of a model: its two-dimensional parameters.
-std::string DescribeMatrices(const FlatParameters& parameters);
+/// TrainState::matrices of a model: its two-dimensional parameters, in each state that is laid out as they are.
+std::string DescribeMatrices(const FlatParameters& parameters, const std::vector<OptimizerState>& states);
 
 struct SavedCheckpoint {
   int64_t step = 0;

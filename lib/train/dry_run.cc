@@ -18,7 +18,6 @@
 #include "lib/model/language_model.h"
 #include "lib/nn/attention/torch_attention.h"
 #include "lib/nn/precision.h"
-#include "lib/optim/adamw.h"
 #include "lib/optim/clip.h"
 #include "lib/optim/device_step.h"
 #include "lib/report/table.h"
@@ -72,14 +71,17 @@ std::unique_ptr<LanguageModel> ShapesOf(const DryRunRequest& request) {
   return shapes;
 }
 
+std::unique_ptr<Optimizer> OptimizerOf(const DryRunRequest& request, FlatParameters* parameters) {
+  return MakeOptimizer(request.optimizers, parameters, request.plan.optimizer, request.plan.seed);
+}
+
 /// What the weights and the state that goes with them take, without allocating it.
 MemoryNeeds StateNeeds(const DryRunRequest& request, LanguageModel* shapes) {
   FlatParameters& parameters = shapes->parameters();
-  AdamW optimizer(&parameters, request.plan.optimizer);
   MemoryNeeds needs;
   needs.parameters = static_cast<int64_t>(parameters.values().nbytes());
   needs.gradients = parameters.gradient_buffer().memory_bytes();
-  needs.optimizer = optimizer.state_bytes();
+  needs.optimizer = OptimizerOf(request, &parameters)->state_bytes();
   if (!parameters.compute().is_same(parameters.values())) {
     const Numerics numerics = ChooseNumerics(request.plan.precision, request.device);
     needs.compute_copy =
@@ -108,7 +110,7 @@ void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, 
   const auto model =
       MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
   model->Offload(request.offload, request.offload_folder);
-  AdamW optimizer(&model->parameters(), plan.optimizer);
+  const auto optimizer = OptimizerOf(request, &model->parameters());
   model->set_loss_terms(plan.loss_terms());
   model->set_activation_checkpointing(request.checkpointing);
   model->parameters().ZeroGradients();
@@ -127,7 +129,7 @@ void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, 
   report->micro_batch_tokens = micro_batch.num_tokens();
   report->update_s = seconds([&] {
     step.Finish(/*step=*/1, std::max<int64_t>(1, micro_batch.num_labels), plan.clip, /*scaled=*/false,
-                /*learning_rate=*/0.0, plan.optimizer.beta1, &optimizer);
+                /*learning_rate=*/0.0, plan.optimizer.beta1, optimizer.get());
   });
   report->measurement = Measurement::kFullMicroBatch;
   report->memory.products = std::max<int64_t>(0, PeakDeviceBytes(request.device) - report->memory.of_model());
@@ -204,7 +206,7 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
     const auto model =
         MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
     model->Offload(request.offload, request.offload_folder);
-    AdamW optimizer(&model->parameters(), plan.optimizer);
+    const auto optimizer = OptimizerOf(request, &model->parameters());
     model->set_loss_terms(plan.loss_terms());
     model->set_activation_checkpointing(request.checkpointing);
     model->parameters().ZeroGradients();
@@ -223,7 +225,7 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
     report.micro_batch_tokens = measured.num_tokens();
     start = std::chrono::steady_clock::now();
     const ClipResult clipped = DecideClip(&model->parameters(), 1.0, plan.clip);
-    optimizer.Step(0.0, plan.optimizer.beta1, clipped.factor);
+    optimizer->Step(0.0, plan.optimizer.beta1, clipped.factor);
     report.update_s = SecondsSince(start);
     report.measurement = whole ? Measurement::kFullMicroBatch : Measurement::kOneSample;
     if (whole) {

@@ -106,6 +106,8 @@ nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
                                  {"quant", plan.tuning.frozen_format == WeightFormat::kNf4 ? kNf4 : kPlain}};
   if (plan.block_chunks > 1) json["block_chunks"] = plan.block_chunks;
   if (!plan.data_weights.empty()) json["data_weights"] = plan.data_weights;
+  if (plan.optimizer.name != kDefaultOptimizer) json["optimizer"] = plan.optimizer.name;
+  if (!plan.optimizer.own.empty()) json["optimizer_options"] = plan.optimizer.own;
   return json;
 }
 
@@ -142,6 +144,10 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
     plan.tuning = DecodeTuning(json, path);
     if (json.contains("block_chunks")) ReadField(json, "block_chunks", path, &plan.block_chunks);
     if (json.contains("data_weights")) ReadField(json, "data_weights", path, &plan.data_weights);
+    if (json.contains("optimizer")) ReadField(json, "optimizer", path, &plan.optimizer.name);
+    if (json.contains("optimizer_options")) {
+      plan.optimizer.own = json.at("optimizer_options").get<std::map<std::string, double>>();
+    }
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path, std::string("its training plan cannot be read: ") + error.what());
   } catch (const Error& error) {

@@ -535,8 +535,7 @@ MemoryUser TrainJob::memory_user() const {
   if (!stream_) return {"before the first step", "take a smaller --model", cap};
   // What is held tells too little: it is what did not get its memory that is missing there.
   MemoryBreakdown memory =
-      NeededByModel(model_choice_.config, plan_.precision, plan_.tuning, plan_.optimizer.states,
-                    checkpointing_, offload_, plan_.batch, plan_.sequence_tokens);
+      NeededByModel(model_choice_.config, plan_, context_.optimizers, checkpointing_, offload_);
   memory.snapshot = snapshot_.size_bytes();
   if (stream_) memory.loader = stream_->loader_counts().most_held_bytes;
   const auto shapes = MakeModel(model_choice_.config, plan_.precision, at::Device(at::kMeta), std::nullopt,
@@ -553,7 +552,7 @@ MemoryUser TrainJob::memory_user() const {
 
 MemoryBreakdown TrainJob::HeldMemory() const {
   MemoryBreakdown memory = HeldByModel(*model_);
-  memory.optimizer = trainer_->optimizer_bytes();
+  memory.optimizer = trainer_->optimizer().state_bytes();
   memory.loader = stream_->loader_counts().most_held_bytes;
   memory.snapshot = snapshot_.size_bytes();
   if (device_.is_cpu()) memory.heap = FreeHeapBytes();
@@ -627,7 +626,8 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
     if (settings_.async_save == "auto") {
       // What the steps themselves will take is not known here: what weights, gradients and moments take is.
       const int64_t elements = CountParameters(model_choice_.config);
-      const int64_t moments_bytes = OptimizerStateBytes(plan_.optimizer.states, elements);
+      const int64_t moments_bytes = context_.optimizers.Find(plan_.optimizer.name)
+                                        .description.state_bytes(plan_.optimizer, {.elements = elements});
       const int64_t trainer_bytes =
           device_.is_cpu() ? 2 * elements * int64_t{sizeof(float)} + moments_bytes : 0;
       const AsyncSaveChoice choice =
@@ -663,7 +663,8 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
                                                                                      : Snapshot::kWhereItFits,
                 .checkpointing = checkpointing_,
                 .offload = offload_,
-                .offload_folder = OffloadFolder()},
+                .offload_folder = OffloadFolder(),
+                .optimizers = context_.optimizers},
                stream_.get());
     text += (text.empty() ? "" : "\n") + FormatDryRun(report) + FormatSources();
     summary->update(EncodeDryRun(report));
@@ -1027,7 +1028,12 @@ void TrainJob::WarnOfOtherMachine(const ComputeIdentity& stored) {
 }
 
 void TrainJob::MakeTrainer() {
-  trainer_ = std::make_unique<Trainer>(model_.get(), stream_.get(), plan_, device_);
+  trainer_ = std::make_unique<Trainer>(
+      TrainerParts{.model = model_.get(),
+                   .stream = stream_.get(),
+                   .optimizer = MakeOptimizer(context_.optimizers, &model_->parameters(), plan_.optimizer,
+                                              plan_.seed)},
+      plan_, device_);
   trainer_->set_pin(pin_);
   model_->set_activation_checkpointing(checkpointing_);
   model_->Offload(offload_, OffloadFolder());
@@ -1038,7 +1044,7 @@ void TrainJob::MakeTrainer() {
         "together");
   }
   layout_ = DescribeLayout(model_->parameters());
-  matrices_ = DescribeMatrices(model_->parameters());
+  matrices_ = DescribeMatrices(model_->parameters(), trainer_->optimizer().States());
 }
 
 std::optional<double> TrainJob::PeakTflops() const {
@@ -1260,13 +1266,13 @@ bool TrainJob::SavesInBackground() {
   const at::Tensor& values = model_->parameters().values();
   const auto allocate = [&] {
     snapshot_.Allocate(0, values);
-    for (const size_t slot : {1, 2}) snapshot_.Allocate(slot, trainer_->exp_avg());
+    snapshot_.Allocate(1, trainer_->optimizer().States());
   };
   if (settings_.async_save == "on") allocate();
   if (settings_.async_save == "auto") {
     // By now the steps have what they need.
-    AsyncSaveChoice choice =
-        ChooseAsyncSave(SnapshotBytes(values.numel(), trainer_->optimizer_bytes()), AvailableMemoryBytes());
+    AsyncSaveChoice choice = ChooseAsyncSave(
+        SnapshotBytes(values.numel(), trainer_->optimizer().state_bytes()), AvailableMemoryBytes());
     try {
       if (choice.background) allocate();
     } catch (const std::exception&) {  // a limit that the system's free memory does not tell
@@ -1296,8 +1302,7 @@ void TrainJob::Save() {
     WeightsOutput weights;
     if (background) {
       weights.values = snapshot_.Copy(0, model_->parameters().values());
-      state.trainer.exp_avg = snapshot_.Copy(1, state.trainer.exp_avg);
-      state.trainer.exp_avg_sq = snapshot_.Copy(2, state.trainer.exp_avg_sq);
+      state.trainer.optimizer = snapshot_.Copy(1, state.trainer.optimizer);
     }
     // In the background one thread compresses: the others train.
     const int threads = background ? 1 : static_cast<int>(compute_.threads);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/optim/optimizer_registry.h"
 #include "lib/report/option_value.h"
 #include "lib/report/progress.h"
 #include "lib/run/train_settings.h"
@@ -16,6 +17,7 @@ struct TrainJobContext {
   std::vector<std::string> argv;               ///< for the metrics
   std::vector<OptionValue> options;            ///< for --explain
   int64_t preset_batch = 0, preset_accum = 0;  ///< as --preset has them; 0: it does not say
+  OptimizerRegistry optimizers{"optimizer"};   ///< that plans may name
 };
 
 /// Runs (or continues) a training run.

@@ -220,7 +220,7 @@ void PlanSchedule(const TrainSettings& settings, const ModelConfig& model, Plann
 }
 
 void PlanOptimizer(const TrainSettings& settings, TrainPlan* plan) {
-  AdamWOptions& optimizer = plan->optimizer;
+  OptimizerOptions& optimizer = plan->optimizer;
   optimizer.beta1 = settings.beta1.value_or(optimizer.beta1);
   optimizer.beta2 = settings.beta2.value_or(optimizer.beta2);
   optimizer.epsilon = settings.adam_eps.value_or(optimizer.epsilon);

@@ -15,10 +15,10 @@
 #include "lib/loading/sample_stream.h"
 #include "lib/nn/loss/linear_cross_entropy.h"
 #include "lib/nn/precision.h"
-#include "lib/optim/adamw.h"
 #include "lib/run/train_settings.h"
 #include "lib/spec/fine_tuning.h"
 #include "lib/spec/model_config.h"
+#include "lib/spec/optimizer_options.h"
 #include "lib/spec/schedule.h"
 
 namespace trainwright {
@@ -31,7 +31,7 @@ struct TrainPlan {
   uint64_t seed = 0;
   Precision precision = Precision::kFp32;
   ScheduleOptions schedule;  ///< its total_steps is the length of the run
-  AdamWOptions optimizer;
+  OptimizerOptions optimizer;
   double clip = 1.0;  ///< largest gradient norm; 0: none
   /// What is predicted: kLm every token, kSft of the data's sft records what `loss_on` says.
   RecordKind objective = RecordKind::kLm;

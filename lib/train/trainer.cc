@@ -1,8 +1,10 @@
 #include "lib/train/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/elapsed.h"
@@ -22,15 +24,21 @@ namespace {
 
 }  // namespace
 
-Trainer::Trainer(LanguageModel* model, SampleStream* stream, const TrainPlan& plan, at::Device device,
-                 bool defer)
-    : model_(model),
-      stream_(stream),
+at::Tensor& TrainerState::optimizer_state(const std::string& name) {
+  const auto found = std::find_if(optimizer.begin(), optimizer.end(),
+                                  [&](const OptimizerState& state) { return state.name == name; });
+  TRAINWRIGHT_CHECK(found != optimizer.end());
+  return found->value;
+}
+
+Trainer::Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, bool defer)
+    : model_(parts.model),
+      stream_(parts.stream),
       plan_(plan),
       device_(device),
-      optimizer_(&model->parameters(), plan.optimizer, plan.seed),
+      optimizer_(std::move(parts.optimizer)),
       scaler_(plan.precision == Precision::kFp16) {
-  model->set_loss_terms(plan.loss_terms());
+  model_->set_loss_terms(plan.loss_terms());
   if (!defer && device.is_cpu()) return;
   device_step_.emplace(device);
   device_step_->Set(scaler_.state(), 0);
@@ -85,7 +93,7 @@ StepReport Trainer::Step(bool read) {
     report.skipped = true;
   } else if (device_step_) {
     device_step_->Finish(report.step, report.labels, plan_.clip, scaler_.enabled(), report.lr,
-                         CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), &optimizer_);
+                         CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), optimizer_.get());
     if (read) ReadDevice();
     report.read = read;
     report.loss_nats = last_read_.loss_nats;
@@ -110,7 +118,7 @@ StepReport Trainer::Step(bool read) {
     }
     report.skipped = !scaler_.Update(finite);
     if (!report.skipped) {
-      optimizer_.Step(report.lr, CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), clipped.factor);
+      optimizer_->Step(report.lr, CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), clipped.factor);
     }
   }
 
@@ -149,7 +157,7 @@ void Trainer::ReadDevice() {
   scaler_.set_state({.scale = state.loss_scale,
                      .good_steps = static_cast<int64_t>(state.good_steps),
                      .skipped_steps = static_cast<int64_t>(state.skipped_steps)});
-  optimizer_.set_steps(static_cast<int64_t>(state.updates));
+  optimizer_->set_steps(static_cast<int64_t>(state.updates));
   last_read_.loss_nats = state.last_loss_nats / state.labels;
   last_read_.smoothing_nats = state.last_smoothing_nats / state.labels;
   last_read_.z_loss_nats = state.last_z_loss_nats / state.labels;
@@ -166,29 +174,43 @@ void Trainer::ReadDevice() {
 TrainerState Trainer::state() {
   if (device_step_) ReadDevice();
   return {.step = step_,
-          .updates = optimizer_.steps(),
+          .updates = optimizer_->steps(),
           .tokens_seen = tokens_seen_,
           .labels_seen = labels_seen_,
           .cursor = stream_->cursor(),
           .bad_chunks = stream_->bad_chunks(),
           .scaler = scaler_.state(),
-          .exp_avg = optimizer_.exp_avg(),
-          .exp_avg_sq = optimizer_.exp_avg_sq()};
+          .optimizer = optimizer_->States()};
+}
+
+void Trainer::RestoreOptimizer(const TrainerState& state) {
+  const std::vector<OptimizerState> live = optimizer_->States();
+  const auto refuse = [&](const std::string& problem) {
+    throw Error(ErrorCode::kBadInput, state.origin, problem);
+  };
+  std::vector<const at::Tensor*> stored;
+  for (const OptimizerState& own : live) {
+    const auto found = std::find_if(state.optimizer.begin(), state.optimizer.end(),
+                                    [&](const OptimizerState& other) { return other.name == own.name; });
+    if (found == state.optimizer.end() || found->value.scalar_type() != own.value.scalar_type()) {
+      refuse(std::string("has no tensor '") + own.name + "' of type " +
+             c10::toString(own.value.scalar_type()));
+    }
+    if (found->value.sizes() != own.value.sizes()) {
+      refuse("its optimizer's state '" + own.name + "' belongs to a model of another size");
+    }
+    stored.push_back(&found->value);
+  }
+  if (state.optimizer.size() != live.size()) refuse("holds states of another optimizer");
+  for (size_t i = 0; i < live.size(); ++i) live[i].value.copy_(*stored[i]);
+  optimizer_->set_steps(state.updates);
 }
 
 void Trainer::Restore(const TrainerState& state) {
-  if (state.exp_avg.numel() != optimizer_.exp_avg().numel() ||
-      state.exp_avg_sq.numel() != optimizer_.exp_avg_sq().numel()) {
-    throw Error(ErrorCode::kBadInput, "training state", "its moments belong to a model of another size");
-  }
-  TRAINWRIGHT_CHECK(state.exp_avg.scalar_type() == optimizer_.exp_avg().scalar_type() &&
-                    state.exp_avg_sq.scalar_type() == optimizer_.exp_avg_sq().scalar_type());
   stream_->set_bad_chunks(state.bad_chunks);
   stream_->Seek(state.cursor);
   samples_.clear();
-  optimizer_.exp_avg().copy_(state.exp_avg);
-  optimizer_.exp_avg_sq().copy_(state.exp_avg_sq);
-  optimizer_.set_steps(state.updates);
+  RestoreOptimizer(state);
   scaler_.set_state(state.scaler);
   if (device_step_) device_step_->Set(state.scaler, state.updates);
   step_ = state.step;

@@ -9,14 +9,16 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lib/loading/sample_stream.h"
 #include "lib/model/language_model.h"
-#include "lib/optim/adamw.h"
 #include "lib/optim/device_step.h"
 #include "lib/optim/loss_scaler.h"
+#include "lib/optim/optimizer.h"
 #include "lib/train/model_flops.h"
 #include "lib/train/train_plan.h"
 
@@ -31,7 +33,11 @@ struct TrainerState {
   SampleCursor cursor;
   std::vector<uint64_t> bad_chunks = {};  ///< that others took the places of
   LossScaler::State scaler;
-  at::Tensor exp_avg, exp_avg_sq;  ///< as the plan's optimizer stores them, laid out as the flat parameters
+  std::vector<OptimizerState> optimizer = {};  ///< see Optimizer::States
+  std::string origin = "training state";       ///< the file it was read from, for messages
+
+  /// An optimizer's state by its name, which must be there.
+  at::Tensor& optimizer_state(const std::string& name);
 };
 
 struct StepReport {
@@ -58,13 +64,18 @@ struct StepReport {
   }
 };
 
+/// What a trainer works with. Model and stream outlive it; the stream is read from where it stands.
+struct TrainerParts {
+  LanguageModel* model = nullptr;
+  SampleStream* stream = nullptr;
+  std::unique_ptr<Optimizer> optimizer;  ///< of the model's parameters
+};
+
 class Trainer {
  public:
-  /// \param model, stream outlive the trainer; the stream is read from where it stands
   /// \param defer whether the numbers of a step stay on the device until they are read; on a GPU they always
   /// do
-  Trainer(LanguageModel* model, SampleStream* stream, const TrainPlan& plan, at::Device device,
-          bool defer = false);
+  Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, bool defer = false);
   /// Whether micro-batches go to a GPU through pinned memory: see Upload. Changes no result.
   void set_pin(bool pin) { pin_ = pin; }
 
@@ -83,16 +94,15 @@ class Trainer {
   int64_t step() const { return step_; }
   int64_t tokens_seen() const { return tokens_seen_; }
   const TrainPlan& plan() const { return plan_; }
-  /// Of the optimizer's moments.
-  int64_t optimizer_bytes() const { return optimizer_.state_bytes(); }
-  const at::Tensor& exp_avg() const { return optimizer_.exp_avg(); }
+  const Optimizer& optimizer() const { return *optimizer_; }
   /// The tensors are the live ones, on the trainer's device: use them before the next Step. Waits for a GPU.
   /// \throws Error{kNonFinite} as Step
   TrainerState state();
   /// How often the host has read numbers from the device.
   int64_t device_reads() const { return reader_.reads(); }
   /// Takes over a state; the weights are the caller's to restore, before or after.
-  /// \throws Error{kBadInput} when the moments do not fit the model or the cursor not the data
+  /// \throws Error{kBadInput} when the optimizer's states are not those of this one on this model, or the
+  ///     cursor does not fit the data
   void Restore(const TrainerState& state);
   LanguageModel& model() { return *model_; }
 
@@ -100,12 +110,14 @@ class Trainer {
   /// Takes over what the device decided since the last look.
   /// \throws Error{kNonFinite}
   void ReadDevice();
+  /// \throws Error{kBadInput}
+  void RestoreOptimizer(const TrainerState& state);
 
   LanguageModel* model_;
   SampleStream* stream_;
   TrainPlan plan_;
   at::Device device_;
-  AdamW optimizer_;
+  std::unique_ptr<Optimizer> optimizer_;
   LossScaler scaler_;
   std::optional<DeviceStep> device_step_;  ///< where numbers stay on the device
   HostReader reader_;

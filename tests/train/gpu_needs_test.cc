@@ -31,7 +31,8 @@ DryRunRequest OnGpu(Precision precision) {
   return {.model = test::TinyModel(),
           .plan = test::TinyPlan(precision),
           .device = at::Device(at::kCUDA),
-          .steps = 1};
+          .steps = 1,
+          .optimizers = BuiltInOptimizers()};
 }
 
 TEST(GpuNeedsTest, InFp32TheyAreWhatAModelOnTheCpuHolds) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/model/language_model.h"
+#include "lib/optim/optimizer_registry.h"
 #include "lib/train/trainer.h"
 #include "tests/support/memory_shard_set.h"
 
@@ -54,13 +55,20 @@ inline TrainPlan TinyPlan(Precision precision = Precision::kFp32) {
   return plan;
 }
 
+inline TrainerParts PartsOf(LanguageModel* model, SampleStream* stream, const TrainPlan& plan,
+                            const OptimizerRegistry& optimizers = BuiltInOptimizers()) {
+  return {.model = model,
+          .stream = stream,
+          .optimizer = MakeOptimizer(optimizers, &model->parameters(), plan.optimizer, plan.seed)};
+}
+
 /// A model, a stream and a trainer of one run on the CPU.
 struct TrainingRun {
   /// \param defer as of Trainer
   TrainingRun(const ShardSet& set, const TrainPlan& plan, bool defer = false)
       : model(MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
         stream(&set, plan.stream_options()),
-        trainer(model.get(), &stream, plan, at::Device(at::kCPU), defer) {}
+        trainer(PartsOf(model.get(), &stream, plan), plan, at::Device(at::kCPU), defer) {}
 
   std::unique_ptr<LanguageModel> model;
   SampleStream stream;
