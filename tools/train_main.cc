@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lib/device/determinism.h"
+#include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/run/html_report.h"
 #include "lib/train/merge_job.h"
@@ -43,7 +44,8 @@ int main(int argc, char** argv) {
                                          .options = run.options,
                                          .preset_batch = PresetNumber(run.preset, "batch"),
                                          .preset_accum = PresetNumber(run.preset, "accum"),
-                                         .optimizers = BuiltInOptimizers()};
+                                         .optimizers = BuiltInOptimizers(),
+                                         .objectives = BuiltInObjectives()};
         return RunTraining(settings, context, &run.summary);
       });
 }

@@ -15,8 +15,9 @@
 #include <vector>
 
 #include "lib/device/offload_stack.h"
-#include "lib/eval/perplexity.h"
 #include "lib/formats/tensorboard.h"
+#include "lib/objective/evaluation.h"
+#include "lib/objective/objective.h"
 #include "lib/report/progress.h"
 #include "lib/run/metrics_log.h"
 #include "lib/run/run_directory.h"
@@ -42,7 +43,8 @@ struct DataSource {
 struct RunFacts {
   TrainPlan plan;
   ModelConfig model;
-  StepFlops flops;         ///< of what the run trains
+  StepFlops flops;  ///< of what the run trains
+  std::vector<LossTerm> loss_terms;
   int64_t parameters = 0;  ///< tied ones once
   ComputeIdentity compute;
   std::optional<double> peak_tflops;             ///< of the device, for MFU; absent: unknown
@@ -93,7 +95,7 @@ class RunRecorder {
   const std::optional<std::string>& stop_reason() const { return stop_reason_; }
   /// Watches over the losses that get a record; its state goes into checkpoints.
   LossWatchdog& loss_watchdog() { return loss_watchdog_; }
-  void RecordEvaluation(const PerplexitySums& sums, double eval_time_s);
+  void RecordEvaluation(const Evaluation& evaluation, double eval_time_s);
   /// Called when a save has ended, perhaps some steps later.
   void RecordCheckpoint(const FinishedSave& save);
   void RecordCopy(const CopyResult& result);

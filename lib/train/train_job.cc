@@ -23,7 +23,6 @@
 #include "lib/device/memory_error.h"
 #include "lib/device/offload_stack.h"
 #include "lib/eval/checkpoint.h"
-#include "lib/eval/perplexity.h"
 #include "lib/formats/shard_set.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
@@ -37,6 +36,7 @@
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
 #include "lib/nn/peak_rate.h"
+#include "lib/objective/perplexity.h"
 #include "lib/probe/batch_search.h"
 #include "lib/run/async_save.h"
 #include "lib/run/checkpoint_copier.h"
@@ -53,6 +53,7 @@
 #include "lib/train/dry_run.h"
 #include "lib/train/explanation.h"
 #include "lib/train/loader_plan.h"
+#include "lib/train/plan_objective.h"
 #include "lib/train/run_recorder.h"
 #include "lib/train/start_model.h"
 #include "lib/train/train_plan.h"
@@ -664,7 +665,8 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
                 .checkpointing = checkpointing_,
                 .offload = offload_,
                 .offload_folder = OffloadFolder(),
-                .optimizers = context_.optimizers},
+                .optimizers = context_.optimizers,
+                .objectives = context_.objectives},
                stream_.get());
     text += (text.empty() ? "" : "\n") + FormatDryRun(report) + FormatSources();
     summary->update(EncodeDryRun(report));
@@ -733,7 +735,7 @@ void TrainJob::WeighSets(const std::string& weights) {
 SampleStreamOptions TrainJob::StreamOptions() const {
   SampleStreamOptions options = plan_.stream_options();
   options.sets = sets_;
-  return options;
+  return ObjectiveOf(plan_, context_.objectives)->Cutting(options);
 }
 
 std::unique_ptr<SampleStream> TrainJob::OpenStream() {
@@ -850,7 +852,7 @@ void TrainJob::StartNew(bool gpu) {
     MakeModel(model_choice_.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
               AttentionBackend::kAuto, plan_.tuning);
   }
-  if (plan_.objective == RecordKind::kLm && data_->header().record_kind == RecordKind::kSft) {
+  if (plan_.objective == kLmObjective && data_->header().record_kind == RecordKind::kSft) {
     LogWarning(DataNames(settings_) +
                ": holds conversations (sft records), and --objective lm trains on their prompts too");
   }
@@ -1031,6 +1033,7 @@ void TrainJob::MakeTrainer() {
   trainer_ = std::make_unique<Trainer>(
       TrainerParts{.model = model_.get(),
                    .stream = stream_.get(),
+                   .objective = ObjectiveOf(plan_, context_.objectives, data_->header().record_kind),
                    .optimizer = MakeOptimizer(context_.optimizers, &model_->parameters(), plan_.optimizer,
                                               plan_.seed)},
       plan_, device_);
@@ -1070,6 +1073,7 @@ void TrainJob::OpenRecorder() {
       RunFacts{.plan = plan_,
                .model = model_choice_.config,
                .flops = CountStepFlops(*model_),
+               .loss_terms = trainer_->objective().terms(),
                .parameters = model_->parameters().count(),
                .compute = compute_,
                .peak_tflops = PeakTflops(),
@@ -1136,24 +1140,27 @@ void TrainJob::Evaluate() {
 
 void TrainJob::EvaluateOnce() {
   const auto start = std::chrono::steady_clock::now();
-  PerplexityMeter meter(model_.get(), plan_.sequence_tokens, plan_.batch * plan_.sequence_tokens);
-  meter.set_masked(IsMasked(evaluated()->header(), plan_.labels_on()));
-  meter.set_split(plan_.eval_split);
+  Evaluation evaluation;
   try {
-    // Documents that are held out lie in the chunks of training, of which some may be left out.
-    const bool skip_bad = plan_.eval_split && settings_.skip_bad_chunks > 0;
-    const uint64_t skipped =
-        meter.AddSet(*evaluated(), static_cast<uint64_t>(settings_.eval_tokens.value_or(0)), {}, skip_bad);
-    if (skipped > 0)
-      recorder_->Warn("evaluated without " + FormatNumberOf(skipped, "frame") + " that cannot be read");
-    meter.Finish();
+    evaluation = trainer_->objective().Evaluate(
+        model_.get(), *evaluated(),
+        {.sequence_tokens = plan_.sequence_tokens,
+         .batch_tokens = plan_.batch * plan_.sequence_tokens,
+         .max_tokens = static_cast<uint64_t>(settings_.eval_tokens.value_or(0)),
+         .split = plan_.eval_split,
+         // Documents that are held out lie in the chunks of training, of which some may be left out.
+         .skip_bad = plan_.eval_split && settings_.skip_bad_chunks > 0});
+    if (evaluation.frames_skipped > 0) {
+      recorder_->Warn("evaluated without " + FormatNumberOf(evaluation.frames_skipped, "frame") +
+                      " that cannot be read");
+    }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInterrupted && error.code() != ErrorCode::kTerminated) throw;
     return;  // the loop sees the signal and saves
   }
   evaluated_step_ = trainer_->step();
-  history_.AddEvaluation(trainer_->step(), meter.sums().mean_loss_nats());
-  recorder_->RecordEvaluation(meter.sums(), SecondsSince(start));
+  history_.AddEvaluation(trainer_->step(), evaluation.loss_nats);
+  recorder_->RecordEvaluation(evaluation, SecondsSince(start));
 }
 
 void TrainJob::FinishSave(bool wait) {

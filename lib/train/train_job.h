@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/report/option_value.h"
 #include "lib/report/progress.h"
@@ -18,6 +19,7 @@ struct TrainJobContext {
   std::vector<OptionValue> options;            ///< for --explain
   int64_t preset_batch = 0, preset_accum = 0;  ///< as --preset has them; 0: it does not say
   OptimizerRegistry optimizers{"optimizer"};   ///< that plans may name
+  ObjectiveRegistry objectives{"objective"};   ///< likewise
 };
 
 /// Runs (or continues) a training run.

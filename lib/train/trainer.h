@@ -1,13 +1,14 @@
 /// One training run's arithmetic: samples in, optimizer steps out. No files, no clock-dependent decisions.
 ///
-/// A step takes the next batch * accum samples of the stream, counts their labels first and minimises the
-/// mean objective over all of them, so k micro-batches of n samples are one micro-batch of k * n. The state
-/// is small and explicit: restoring it into a fresh Trainer continues bit for bit on the same threads,
-/// instruction set and torch build. Not thread-safe.
+/// A step takes the next batch * accum samples of the stream, has the objective count them first and
+/// minimises the mean of its loss over all of them, so k micro-batches of n samples are one micro-batch of
+/// k * n. The state is small and explicit: restoring it into a fresh Trainer continues bit for bit on the
+/// same threads, instruction set and torch build. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 
 #include "lib/loading/sample_stream.h"
 #include "lib/model/language_model.h"
+#include "lib/objective/objective.h"
 #include "lib/optim/device_step.h"
 #include "lib/optim/loss_scaler.h"
 #include "lib/optim/optimizer.h"
@@ -40,10 +42,16 @@ struct TrainerState {
   at::Tensor& optimizer_state(const std::string& name);
 };
 
+/// A term of the loss in a step.
+struct LossTermMean {
+  std::string name;
+  double mean = 0;  ///< over its denominator; 0 where that is 0
+};
+
 struct StepReport {
-  int64_t step = 0;      ///< steps taken, this one included: the first is 1
-  double loss_nats = 0;  ///< cross-entropy, mean over the step's labels, of the weights before the update
-  double smoothing_nats = 0, z_loss_nats = 0;  ///< what the plan's loss terms add to it in the objective
+  int64_t step = 0;                 ///< steps taken, this one included: the first is 1
+  double loss_nats = 0;             ///< the objective's Loss, of the weights before the update
+  std::vector<LossTermMean> terms;  ///< in the objective's order
   double lr = 0;
   double grad_norm = 0;   ///< before clipping
   double loss_scale = 1;  ///< the step ran with
@@ -59,6 +67,8 @@ struct StepReport {
   double step_time_s = 0;
   double data_wait_s = 0;  ///< the part of step_time_s spent waiting for samples
 
+  /// A term's mean; it must be one of the objective's.
+  double term(const std::string& name) const;
   TokenCounts counts() const {
     return {.tokens = tokens, .labels = labels, .attention_pairs = attention_pairs};
   }
@@ -68,6 +78,7 @@ struct StepReport {
 struct TrainerParts {
   LanguageModel* model = nullptr;
   SampleStream* stream = nullptr;
+  std::unique_ptr<Objective> objective;
   std::unique_ptr<Optimizer> optimizer;  ///< of the model's parameters
 };
 
@@ -94,6 +105,7 @@ class Trainer {
   int64_t step() const { return step_; }
   int64_t tokens_seen() const { return tokens_seen_; }
   const TrainPlan& plan() const { return plan_; }
+  const Objective& objective() const { return *objective_; }
   const Optimizer& optimizer() const { return *optimizer_; }
   /// The tensors are the live ones, on the trainer's device: use them before the next Step. Waits for a GPU.
   /// \throws Error{kNonFinite} as Step
@@ -107,6 +119,20 @@ class Trainer {
   LanguageModel& model() { return *model_; }
 
  private:
+  /// The samples of the next step, counted in the report.
+  StepBatches TakeBatches(StepReport* report);
+  /// Makes the gradients.
+  /// \param sums gets those of the terms, where numbers do not stay on the device
+  void RunPasses(const StepBatches& batches, const StepReport& report, HostLossSums* sums);
+  void SetLosses(const std::vector<double>& sums, const std::vector<double>& denominators,
+                 StepReport* report) const;
+  /// The end of a step, decided on the host.
+  /// \throws Error{kNonFinite}
+  void Update(const StepBatches& batches, const std::vector<double>& sums, StepReport* report);
+  void UpdateOnDevice(const StepBatches& batches, bool read, StepReport* report);
+  void EndStep(std::chrono::steady_clock::time_point start, StepReport* report);
+  /// \throws Error{kNonFinite}
+  [[noreturn]] void RefuseNonFinite(int64_t step, double loss_nats, double grad_norm) const;
   /// Takes over what the device decided since the last look.
   /// \throws Error{kNonFinite}
   void ReadDevice();
@@ -117,6 +143,7 @@ class Trainer {
   SampleStream* stream_;
   TrainPlan plan_;
   at::Device device_;
+  std::unique_ptr<Objective> objective_;
   std::unique_ptr<Optimizer> optimizer_;
   LossScaler scaler_;
   std::optional<DeviceStep> device_step_;  ///< where numbers stay on the device

@@ -112,8 +112,11 @@ TEST(ToyOptimizerTest, ItsStatesAreCountedInMemoryBeforeAndDuringTheRun) {
   const int64_t bytes = run.trainer.optimizer().state_bytes();
   EXPECT_EQ(bytes, 4 * sizes.elements + 8 * sizes.segments + 48);
   EXPECT_EQ(test::ToyOptimizerKind().description.state_bytes(ToyPlan().optimizer, sizes), bytes);
-  const DryRunRequest request = {
-      .model = test::TinyModel(), .plan = ToyPlan(), .steps = 1, .optimizers = WithToy()};
+  const DryRunRequest request = {.model = test::TinyModel(),
+                                 .plan = ToyPlan(),
+                                 .steps = 1,
+                                 .optimizers = WithToy(),
+                                 .objectives = BuiltInObjectives()};
   EXPECT_EQ(DryRun(request, &run.stream).memory.optimizer, bytes);
 }
 
