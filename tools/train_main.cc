@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "lib/device/determinism.h"
+#include "lib/objective/objective_registry.h"
+#include "lib/optim/optimizer_registry.h"
 #include "lib/run/html_report.h"
 #include "lib/train/merge_job.h"
 #include "lib/train/train_job.h"
@@ -41,7 +43,9 @@ int main(int argc, char** argv) {
                                          .argv = std::vector<std::string>(argv, argv + argc),
                                          .options = run.options,
                                          .preset_batch = PresetNumber(run.preset, "batch"),
-                                         .preset_accum = PresetNumber(run.preset, "accum")};
+                                         .preset_accum = PresetNumber(run.preset, "accum"),
+                                         .optimizers = BuiltInOptimizers(),
+                                         .objectives = BuiltInObjectives()};
         return RunTraining(settings, context, &run.summary);
       });
 }

@@ -13,11 +13,12 @@
 #include "lib/device/memory_error.h"
 #include "lib/documents/document_reader.h"
 #include "lib/documents/document_text.h"
-#include "lib/eval/perplexity.h"
 #include "lib/formats/safetensors.h"
 #include "lib/formats/shard_set.h"
 #include "lib/formats/zstd_frame.h"
 #include "lib/model/open_model.h"
+#include "lib/nn/precision_option.h"
+#include "lib/objective/perplexity.h"
 
 namespace trainwright {
 namespace {

@@ -16,6 +16,7 @@
 #include "lib/eval/generate.h"
 #include "lib/eval/prompt_reader.h"
 #include "lib/model/open_model.h"
+#include "lib/nn/precision_option.h"
 #include "lib/score/sample_filter.h"
 
 namespace trainwright {

@@ -9,10 +9,11 @@ namespace trainwright {
 
 enum class RecordKind : uint8_t { kLm = 0, kSft = 1, kContrastive = 2 };
 
-/// As --records and JSON name it: "lm", "sft", "contrastive".
+/// As --records and JSON name it: "lm", "sft", "contrastive". Kinds beyond these are those of one objective,
+/// of which no file tells: "other".
 inline const char* RecordKindName(RecordKind kind) {
   constexpr const char* kNames[] = {"lm", "sft", "contrastive"};
-  return kNames[static_cast<uint8_t>(kind)];
+  return kind <= RecordKind::kContrastive ? kNames[static_cast<uint8_t>(kind)] : "other";
 }
 
 }  // namespace trainwright

@@ -51,8 +51,4 @@ Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Devi
                           AttentionBackend attention = AttentionBackend::kAuto,
                           const std::string& adapter = "", bool allow_other_base = false);
 
-/// "no", "bf16", "fp16", or "auto": bf16 where the device is fast at it.
-/// \throws Error{kUsage}
-Precision ParsePrecision(const std::string& mixed_precision, at::Device device);
-
 }  // namespace trainwright

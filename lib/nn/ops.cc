@@ -85,10 +85,10 @@ void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, dou
   op.call(logits_nv, targets_n, z_loss, label_smoothing, scale, loss_scale, precision, gradients, losses_n3);
 }
 
-void FinishStep(const at::Tensor& sum_of_squares, int64_t step, int64_t labels, double max_norm, bool scaled,
-                at::Tensor& state, at::Tensor& outputs) {
+void FinishStep(const at::Tensor& sum_of_squares, int64_t step, const at::Tensor& denominators,
+                double max_norm, bool scaled, at::Tensor& state, at::Tensor& term_rows, at::Tensor& outputs) {
   static const auto op = Find<decltype(FinishStep)>("trainwright::finish_step");
-  op.call(sum_of_squares, step, labels, max_norm, scaled, state, outputs);
+  op.call(sum_of_squares, step, denominators, max_norm, scaled, state, term_rows, outputs);
 }
 
 void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
@@ -160,12 +160,14 @@ void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, dou
                                    {scale, loss_scale.value_or(at::Tensor())}, gradients, losses_n3);
 }
 
-void FinishStep(const at::Tensor& sum_of_squares, int64_t step, int64_t labels, double max_norm, bool scaled,
-                at::Tensor& state, at::Tensor& outputs) {
-  TRAINWRIGHT_CHECK(state.numel() == kStepStateFields && outputs.numel() == kStepOutputFields);
+void FinishStep(const at::Tensor& sum_of_squares, int64_t step, const at::Tensor& denominators,
+                double max_norm, bool scaled, at::Tensor& state, at::Tensor& term_rows, at::Tensor& outputs) {
+  TRAINWRIGHT_CHECK(state.numel() == kStepStateFields && outputs.numel() == kStepOutputFields &&
+                    term_rows.numel() == kStepTermRows * denominators.numel());
   trainwright::FinishStep(*sum_of_squares.const_data_ptr<double>(), static_cast<double>(step),
-                          static_cast<double>(labels), max_norm, scaled,
-                          reinterpret_cast<StepState*>(state.mutable_data_ptr<double>()),
+                          denominators.const_data_ptr<double>(), static_cast<int>(denominators.numel()),
+                          max_norm, scaled, reinterpret_cast<StepState*>(state.mutable_data_ptr<double>()),
+                          term_rows.mutable_data_ptr<double>(),
                           reinterpret_cast<StepOutputs*>(outputs.mutable_data_ptr<float>()));
 }
 
@@ -227,8 +229,8 @@ TORCH_LIBRARY(trainwright, library) {
       "softmax_cross_entropy(Tensor(a!) logits, Tensor targets, float z_loss, float label_smoothing, "
       "float scale, Tensor? loss_scale, int precision, bool gradients, Tensor(b!) losses) -> ()");
   library.def(
-      "finish_step(Tensor sum_of_squares, int step, int labels, float max_norm, bool scaled, "
-      "Tensor(a!) state, Tensor(b!) outputs) -> ()");
+      "finish_step(Tensor sum_of_squares, int step, Tensor denominators, float max_norm, bool scaled, "
+      "Tensor(a!) state, Tensor(b!) term_rows, Tensor(c!) outputs) -> ()");
   library.def("sum_of_squares(Tensor values, Tensor(a!) out) -> ()");
   library.def(
       "adamw_bf16_moments(Tensor(a!) values, Tensor gradients, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, "

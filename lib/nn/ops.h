@@ -41,10 +41,12 @@ void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, dou
 /// \param out fp64 [1]
 void SumOfSquares(const at::Tensor& values, at::Tensor& out);
 /// trainwright::FinishStep of step_decision.h.
+/// \param denominators fp64 [terms], of the terms of the loss
 /// \param state fp64 [kStepStateFields]
+/// \param term_rows fp64 [kStepTermRows, terms]
 /// \param outputs fp32 [kStepOutputFields]
-void FinishStep(const at::Tensor& sum_of_squares, int64_t step, int64_t labels, double max_norm, bool scaled,
-                at::Tensor& state, at::Tensor& outputs);
+void FinishStep(const at::Tensor& sum_of_squares, int64_t step, const at::Tensor& denominators,
+                double max_norm, bool scaled, at::Tensor& state, at::Tensor& term_rows, at::Tensor& outputs);
 /// Updates elements that lie side by side: see bf16_moments.h.
 /// \param values, gradients fp32, and the moments bf16, of the same elements
 /// \param first place of the first of them in the flat buffers

@@ -1,10 +1,10 @@
 #include "lib/optim/adamw.h"
 
 #include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "lib/base/error.h"
@@ -21,74 +21,76 @@ at::ScalarType TypeOf(OptimizerStates states) {
 
 }  // namespace
 
-AdamW::AdamW(FlatParameters* parameters, const AdamWOptions& options, uint64_t seed)
-    : parameters_(parameters), options_(options), rounding_key_(Rng(seed, "optimizer-states").key()) {
+AdamW::AdamW(FlatParameters* parameters, const OptimizerOptions& options, uint64_t seed)
+    : Optimizer(parameters), options_(options), rounding_key_(Rng(seed, "optimizer-states").key()) {
   exp_avg_ = at::zeros_like(parameters->values(), TypeOf(options.states));
   exp_avg_sq_ = at::zeros_like(exp_avg_);
-  step_count_ = at::full({}, 0.0, parameters->values().options());
   const Parameter* previous = nullptr;
   for (const Parameter& parameter : parameters->all()) {
     if (!parameter.trainable) continue;
-    std::vector<Range>& ranges = parameter.decay ? decayed_ : undecayed_;
+    std::vector<ParameterRange>& runs = parameter.decay ? decayed_ : undecayed_;
     if (previous != nullptr && previous->decay == parameter.decay) {
-      ranges.back().size = parameter.offset + parameter.size - ranges.back().offset;
+      runs.back().size = parameter.offset + parameter.size - runs.back().begin;
     } else {
-      ranges.push_back({parameter.offset, parameter.size});
+      runs.push_back({parameter.offset, parameter.size});
     }
     previous = &parameter;
   }
 }
 
-void AdamW::Step(double learning_rate, double beta1, double factor) {
-  step_count_.fill_(static_cast<double>(++steps_));
-  Update(learning_rate, beta1, factor, {.step = step_count_});
+std::vector<OptimizerState> AdamW::States() const {
+  return {{"exp_avg", exp_avg_}, {"exp_avg_sq", exp_avg_sq_}};
 }
 
-void AdamW::StepOnDevice(double learning_rate, double beta1, const DeviceInputs& inputs) {
-  Update(learning_rate, beta1, /*factor=*/1.0, inputs);
+void AdamW::Step(const ParameterRange& range, at::Tensor& gradients, const OptimizerUpdate& update) {
+  UpdateRuns(decayed_, range, gradients, options_.weight_decay, update);
+  UpdateRuns(undecayed_, range, gradients, 0.0, update);
 }
 
-void AdamW::Update(double learning_rate, double beta1, double factor, const DeviceInputs& inputs) {
-  parameters_->ForEachGradientPart([&](int64_t begin, at::Tensor& gradients) {
-    if (factor != 1.0) gradients.mul_(factor);
-    UpdateRanges(decayed_, begin, gradients, learning_rate, beta1, options_.weight_decay, inputs);
-    UpdateRanges(undecayed_, begin, gradients, learning_rate, beta1, 0.0, inputs);
-  });
-  parameters_->RefreshCompute();
-}
-
-void AdamW::UpdateRanges(const std::vector<Range>& ranges, int64_t begin, const at::Tensor& gradients,
-                         double learning_rate, double beta1, double weight_decay,
-                         const DeviceInputs& inputs) {
+void AdamW::UpdateRuns(const std::vector<ParameterRange>& runs, const ParameterRange& range,
+                       const at::Tensor& gradients, double weight_decay, const OptimizerUpdate& update) {
   std::vector<at::Tensor> values, own_gradients, first, second;
   std::vector<int64_t> places;
-  for (const Range& range : ranges) {
-    const int64_t from = std::max(range.offset, begin),
-                  size = std::min(range.offset + range.size, begin + gradients.numel()) - from;
+  for (const ParameterRange& run : runs) {
+    const int64_t from = std::max(run.begin, range.begin),
+                  size = std::min(run.begin + run.size, range.begin + range.size) - from;
     if (size <= 0) continue;
     places.push_back(from);
-    values.push_back(parameters_->values().narrow(0, from, size));
-    own_gradients.push_back(gradients.narrow(0, from - begin, size));
+    values.push_back(parameters()->values().narrow(0, from, size));
+    own_gradients.push_back(gradients.narrow(0, from - range.begin, size));
     first.push_back(exp_avg_.narrow(0, from, size));
     second.push_back(exp_avg_sq_.narrow(0, from, size));
   }
   if (values.empty()) return;
+  const DeviceInputs& inputs = update.inputs;
   const auto optional = [](const at::Tensor& tensor) {
     return tensor.defined() ? std::optional(tensor) : std::nullopt;
   };
   if (options_.states == OptimizerStates::kBf16) {
     for (size_t i = 0; i < values.size(); ++i) {
-      ops::AdamWBf16Moments(values[i], own_gradients[i], first[i], second[i], places[i], learning_rate, beta1,
-                            options_.beta2, weight_decay, options_.epsilon,
+      ops::AdamWBf16Moments(values[i], own_gradients[i], first[i], second[i], places[i], update.learning_rate,
+                            update.beta1, options_.beta2, weight_decay, options_.epsilon,
                             static_cast<int64_t>(rounding_key_), inputs.step, optional(inputs.divisor),
                             optional(inputs.found_inf));
     }
     return;
   }
   const std::vector<at::Tensor> steps(values.size(), inputs.step);
-  at::_fused_adamw_(values, own_gradients, first, second, {}, steps, learning_rate, beta1, options_.beta2,
-                    weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false,
+  at::_fused_adamw_(values, own_gradients, first, second, {}, steps, update.learning_rate, update.beta1,
+                    options_.beta2, weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false,
                     optional(inputs.divisor), optional(inputs.found_inf));
+}
+
+OptimizerKind AdamWKind() {
+  return {.description = {.name = kDefaultOptimizer,
+                          .defaults = {},
+                          .state_bytes =
+                              [](const OptimizerOptions& options, const TrainedSizes& sizes) {
+                                return OptimizerStateBytes(options.states, sizes.elements);
+                              }},
+          .make = [](FlatParameters* parameters, const OptimizerOptions& options, uint64_t seed) {
+            return std::make_unique<AdamW>(parameters, options, seed);
+          }};
 }
 
 }  // namespace trainwright

@@ -11,66 +11,37 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/nn/parameters/flat_parameters.h"
-#include "lib/spec/optimizer_states.h"
+#include "lib/optim/optimizer.h"
+#include "lib/optim/optimizer_registry.h"
+#include "lib/spec/optimizer_options.h"
 
 namespace trainwright {
 
-struct AdamWOptions {
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double epsilon = 1e-8;
-  double weight_decay = 0.1;
-  OptimizerStates states = OptimizerStates::kFp32;
-};
-
-class AdamW {
+class AdamW final : public Optimizer {
  public:
-  /// \param parameters allocated; outlives the optimizer
   /// \param seed of the rounding of bf16 moments, which is a function of it, the number of the update and the
   ///     place in the flat buffers
-  AdamW(FlatParameters* parameters, const AdamWOptions& options, uint64_t seed = 0);
-  /// One update from the parameters' gradients, then refreshes the compute copy.
-  /// \param beta1 of this step, for schedules that cycle it; bias correction takes it as constant, as
-  ///     PyTorch's
-  /// \param factor the gradients are multiplied by it first: see ClipResult
-  /// \throws Error{kIo} where gradients are offloaded
-  void Step(double learning_rate, double beta1, double factor = 1.0);
-  /// What a step on the device reads there, fp32 scalars: the gradients are divided by `divisor`; nothing
-  /// changes where `found_inf` is 1; `step` is the number of this update.
-  struct DeviceInputs {
-    at::Tensor divisor, found_inf, step;
-  };
-  /// As Step, but the host knows neither whether nor which update it is: steps() is the caller's to set.
-  void StepOnDevice(double learning_rate, double beta1, const DeviceInputs& inputs);
-  FlatParameters* parameters() { return parameters_; }
+  AdamW(FlatParameters* parameters, const OptimizerOptions& options, uint64_t seed = 0);
+  using Optimizer::Step;
   void Step(double learning_rate) { Step(learning_rate, options_.beta1); }
-  const AdamWOptions& options() const { return options_; }
+  /// Bias correction takes the update's beta1 as constant, as PyTorch's.
+  void Step(const ParameterRange& range, at::Tensor& gradients, const OptimizerUpdate& update) override;
+  std::vector<OptimizerState> States() const override;
   /// First and second moment, laid out as parameters->values(). Restoring: copy into them.
   at::Tensor& exp_avg() { return exp_avg_; }
   at::Tensor& exp_avg_sq() { return exp_avg_sq_; }
-  const at::Tensor& exp_avg() const { return exp_avg_; }
-  int64_t state_bytes() const { return static_cast<int64_t>(exp_avg_.nbytes() + exp_avg_sq_.nbytes()); }
-  /// Updates made so far; bias correction depends on it.
-  int64_t steps() const { return steps_; }
-  void set_steps(int64_t steps) { steps_ = steps; }
 
  private:
-  struct Range {
-    int64_t offset, size;
-  };
-  void Update(double learning_rate, double beta1, double factor, const DeviceInputs& inputs);
-  /// The ranges' elements that are among those of `gradients`, of which `begin` is the place of the first.
-  void UpdateRanges(const std::vector<Range>& ranges, int64_t begin, const at::Tensor& gradients,
-                    double learning_rate, double beta1, double weight_decay, const DeviceInputs& inputs);
+  void UpdateRuns(const std::vector<ParameterRange>& runs, const ParameterRange& range,
+                  const at::Tensor& gradients, double weight_decay, const OptimizerUpdate& update);
 
-  FlatParameters* parameters_;
-  AdamWOptions options_;
+  OptimizerOptions options_;
   uint64_t rounding_key_;
-  std::vector<Range> decayed_, undecayed_;  // maximal runs of parameters of one kind
+  std::vector<ParameterRange> decayed_, undecayed_;  // maximal runs of parameters of one kind
   at::Tensor exp_avg_, exp_avg_sq_;
-  int64_t steps_ = 0;
-  at::Tensor step_count_;  // float of steps_, made once: an update that has begun asks for no memory
 };
+
+/// "adamw": takes every shared option and has none of its own.
+OptimizerKind AdamWKind();
 
 }  // namespace trainwright

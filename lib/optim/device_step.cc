@@ -3,9 +3,11 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
+#include "lib/base/error.h"
 #include "lib/device/upload.h"
 #include "lib/nn/ops.h"
 
@@ -21,47 +23,61 @@ at::Tensor Output(const at::Tensor& outputs, size_t offset) {
 
 }  // namespace
 
-DeviceStep::DeviceStep(at::Device device)
-    : state_(at::zeros({kStepStateFields}, at::TensorOptions().dtype(at::kDouble).device(device))),
+DeviceStep::DeviceStep(at::Device device, size_t terms)
+    : terms_(terms),
+      numbers_(at::zeros({kStepStateFields + kStepTermRows * static_cast<int64_t>(terms)},
+                         at::TensorOptions().dtype(at::kDouble).device(device))),
+      state_(numbers_.narrow(0, 0, kStepStateFields)),
+      term_rows_(numbers_.narrow(0, kStepStateFields, numbers_.numel() - kStepStateFields)
+                     .view({kStepTermRows, static_cast<int64_t>(terms)})),
       outputs_(at::zeros({kStepOutputFields}, at::TensorOptions().dtype(at::kFloat).device(device))),
-      squares_(at::zeros({1}, state_.options())),
-      part_squares_(at::zeros({1}, state_.options())) {
+      squares_(at::zeros({1}, numbers_.options())),
+      part_squares_(at::zeros({1}, numbers_.options())) {
   state_.select(0, kLossScale).fill_(1.0);
 }
 
-GradientScale DeviceStep::Scale(int64_t labels) const {
-  return {1.0 / static_cast<double>(labels), state_.narrow(0, kLossScale, 1)};
+at::Tensor DeviceStep::loss_scale() const {
+  return state_.narrow(0, kLossScale, 1);
 }
 
-void DeviceStep::AddLoss(const LossSum& sum) {
-  at::Tensor sums = sum.on_device;
-  if (!sums.defined()) {
-    at::Tensor host = at::empty({3}, at::kDouble);
-    double* values = host.mutable_data_ptr<double>();
-    values[0] = sum.loss_nats, values[1] = sum.smoothing_nats, values[2] = sum.z_loss_nats;
-    sums = Upload(host, state_.device());
-  }
-  state_.narrow(0, 0, 3).add_(sums);
+at::Tensor DeviceStep::Upload(const std::vector<double>& values) const {
+  TRAINWRIGHT_CHECK(values.size() == terms_);
+  at::Tensor host = at::empty({static_cast<int64_t>(terms_)}, at::kDouble);
+  std::copy(values.begin(), values.end(), host.mutable_data_ptr<double>());
+  return trainwright::Upload(host, numbers_.device());
 }
 
-void DeviceStep::Finish(int64_t step, int64_t labels, double max_norm, bool scaled, double learning_rate,
-                        double beta1, AdamW* optimizer) {
+void DeviceStep::Add(const std::vector<double>& sums) {
+  AddOnDevice(Upload(sums));
+}
+
+void DeviceStep::AddOnDevice(const at::Tensor& sums) {
+  term_rows_.select(0, 0).add_(sums);
+}
+
+void DeviceStep::Finish(int64_t step, const std::vector<int64_t>& denominators, double max_norm, bool scaled,
+                        double learning_rate, double beta1, Optimizer* optimizer) {
   squares_.zero_();
   optimizer->parameters()->ForEachGradientPart([&](int64_t, const at::Tensor& gradients) {
     ops::SumOfSquares(gradients, part_squares_);
     squares_.add_(part_squares_);
   });
-  ops::FinishStep(squares_, step, labels, max_norm, scaled, state_, outputs_);
+  const at::Tensor counts = Upload(std::vector<double>(denominators.begin(), denominators.end()));
+  ops::FinishStep(squares_, step, counts, max_norm, scaled, state_, term_rows_, outputs_);
   optimizer->StepOnDevice(learning_rate, beta1,
                           {.divisor = Output(outputs_, offsetof(StepOutputs, gradient_divisor)),
                            .found_inf = Output(outputs_, offsetof(StepOutputs, found_inf)),
                            .step = Output(outputs_, offsetof(StepOutputs, adam_step))});
 }
 
-StepState DeviceStep::Read(HostReader* reader) const {
-  StepState state;
-  std::memcpy(&state, reader->Read(state_).const_data_ptr<double>(), sizeof(state));
-  return state;
+DeviceStepNumbers DeviceStep::Read(HostReader* reader) const {
+  const at::Tensor host = reader->Read(numbers_);
+  DeviceStepNumbers numbers;
+  std::memcpy(&numbers.state, host.const_data_ptr<double>(), sizeof(numbers.state));
+  const double* sums = host.const_data_ptr<double>() + kStepStateFields + terms_;
+  numbers.sums.assign(sums, sums + terms_);
+  numbers.denominators.assign(sums + terms_, sums + 2 * terms_);
+  return numbers;
 }
 
 void DeviceStep::Set(const LossScaler::State& scaler, int64_t updates) {
@@ -70,9 +86,9 @@ void DeviceStep::Set(const LossScaler::State& scaler, int64_t updates) {
   state.good_steps = static_cast<double>(scaler.good_steps);
   state.skipped_steps = static_cast<double>(scaler.skipped_steps);
   state.updates = static_cast<double>(updates);
-  at::Tensor host = at::empty({kStepStateFields}, at::kDouble);
+  at::Tensor host = at::zeros({numbers_.numel()}, at::kDouble);
   std::memcpy(host.mutable_data_ptr<double>(), &state, sizeof(state));
-  state_.copy_(host);
+  numbers_.copy_(host);
 }
 
 }  // namespace trainwright

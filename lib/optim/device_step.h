@@ -6,34 +6,49 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "lib/device/host_read.h"
-#include "lib/nn/loss/linear_cross_entropy.h"
 #include "lib/nn/update/step_decision.h"
-#include "lib/optim/adamw.h"
 #include "lib/optim/loss_scaler.h"
+#include "lib/optim/loss_sums.h"
+#include "lib/optim/optimizer.h"
 
 namespace trainwright {
 
-class DeviceStep {
+/// What the host sees of the last finished step.
+struct DeviceStepNumbers {
+  StepState state{};
+  std::vector<double> sums, denominators;  ///< of each term of the loss
+};
+
+class DeviceStep final : public LossSums {
  public:
-  explicit DeviceStep(at::Device device);
-  /// What a step's gradients are multiplied by, the present loss scale included.
-  /// \param labels of the step
-  GradientScale Scale(int64_t labels) const;
-  /// Adds a micro-batch's losses to the running step's.
-  void AddLoss(const LossSum& sum);
+  /// \param terms of the loss
+  DeviceStep(at::Device device, size_t terms);
+  /// The present one, fp64 [1].
+  at::Tensor loss_scale() const;
+  /// Adds to the running step's.
+  void Add(const std::vector<double>& sums) override;
+  void AddOnDevice(const at::Tensor& sums) override;
   /// Decides step `step` and updates the weights, or not.
-  void Finish(int64_t step, int64_t labels, double max_norm, bool scaled, double learning_rate, double beta1,
-              AdamW* optimizer);
-  /// What the host sees of it; waits for a GPU.
-  StepState Read(HostReader* reader) const;
+  /// \param denominators of each term
+  void Finish(int64_t step, const std::vector<int64_t>& denominators, double max_norm, bool scaled,
+              double learning_rate, double beta1, Optimizer* optimizer);
+  /// Waits for a GPU.
+  DeviceStepNumbers Read(HostReader* reader) const;
   /// For a restored run.
   void Set(const LossScaler::State& scaler, int64_t updates);
 
  private:
-  at::Tensor state_, outputs_;         ///< fp64 [kStepStateFields], fp32 [kStepOutputFields]
+  at::Tensor Upload(const std::vector<double>& values) const;
+
+  size_t terms_;
+  at::Tensor numbers_;            ///< fp64: the two that follow side by side, so that one look reads both
+  at::Tensor state_, term_rows_;  ///< fp64 [kStepStateFields], [kStepTermRows, terms]
+  at::Tensor outputs_;            ///< fp32 [kStepOutputFields]
   at::Tensor squares_, part_squares_;  ///< fp64 [1]: of all gradients, of a part
 };
 

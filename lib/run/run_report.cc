@@ -16,6 +16,7 @@ using nlohmann::ordered_json;
 constexpr size_t kWideBuckets = 1000, kBuckets = 500;  // about one a px of the panel
 constexpr size_t kEvaluationBuckets = 400;
 constexpr size_t kMostMarkers = 200;
+constexpr size_t kMostLossTerms = 8;
 constexpr uint64_t kFewSteps = 20;        // too few to smooth
 constexpr double kSmoothingShare = 0.02;  // of the whole curve
 constexpr double kLeastSmoothing = 5;
@@ -97,6 +98,14 @@ void RunReport::Add(const ordered_json& record) {
       mfu_s_ += Number(record, "step_time_s");
     }
     loss_.Add(step, Number(record, "loss_nats"));
+    const ordered_json terms = ObjectOf(record, "loss_terms");
+    for (const auto& [name, mean] : terms.items()) {
+      auto series = loss_terms_.find(name);
+      if (series == loss_terms_.end() && loss_terms_.size() < kMostLossTerms) {
+        series = loss_terms_.emplace(name, kWideBuckets).first;
+      }
+      if (series != loss_terms_.end()) series->second.Add(step, mean.is_number() ? mean.get<double>() : NAN);
+    }
     learning_rate_.Add(step, Number(record, "lr"));
     tokens_per_s_.Add(step, Number(record, "tokens_per_s"));
     peak_.Add(step, Number(record, "max_memory_bytes") / 0x1p30);
@@ -153,8 +162,10 @@ std::string RunReport::DescribeProgress() const {
 std::string RunReport::DescribeResult() const {
   if (evaluation_.is_null()) return "";
   std::string text = "evaluation at step " + Whole(Number(evaluation_, "step")) + ": " +
-                     FormatFixed(Number(evaluation_, "loss_nats"), 4) + " nats a token, perplexity " +
-                     FormatFixed(Number(evaluation_, "perplexity"), 2);
+                     FormatFixed(Number(evaluation_, "loss_nats"), 4) + " nats a token";
+  if (evaluation_.contains("perplexity")) {
+    text += ", perplexity " + FormatFixed(Number(evaluation_, "perplexity"), 2);
+  }
   if (const double bits = Number(evaluation_, "bits_per_byte"); std::isfinite(bits)) {
     text += ", " + FormatFixed(bits, 4) + " bits per byte";
   }
@@ -176,6 +187,9 @@ PlotFigure RunReport::Figure() const {
 
   PlotPanel loss = {.title = "Loss", .unit = "nats a token", .series = Smooth(loss_, "training")};
   loss.may_be_log = true;
+  for (const auto& [name, series] : loss_terms_) {
+    loss.series.push_back({name, SeriesStyle::kLine, series.Points()});
+  }
   if (!evaluation_loss_.empty()) {
     loss.series.push_back({"evaluation", SeriesStyle::kPoints, evaluation_loss_.Points()});
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -51,6 +52,7 @@ class RunReport {
   double mfu_times_s_ = 0, mfu_s_ = 0;       // of those whose MFU is known
   BoundedSeries loss_, evaluation_loss_, learning_rate_, tokens_per_s_, resident_, peak_, wait_percent_,
       cpu_cores_;
+  std::map<std::string, BoundedSeries> loss_terms_;  // by name
   std::vector<PlotMarker> markers_;
 };
 

@@ -17,13 +17,17 @@ std::string DescribeLayout(const FlatParameters& parameters) {
   return layout.dump();
 }
 
-std::string DescribeMatrices(const FlatParameters& parameters) {
+std::string DescribeMatrices(const FlatParameters& parameters, const std::vector<OptimizerState>& states) {
   nlohmann::json matrices = nlohmann::json::array();
   for (const Parameter& parameter : parameters.all()) {
     if (parameter.trainable && parameter.shape.size() == 2)
       matrices.push_back({parameter.offset, parameter.shape[0], parameter.shape[1]});
   }
-  return nlohmann::json{{"exp_avg", matrices}, {"exp_avg_sq", matrices}}.dump();
+  nlohmann::json by_state = nlohmann::json::object();
+  for (const OptimizerState& state : states) {
+    if (state.value.sizes() == parameters.values().sizes()) by_state[state.name] = matrices;
+  }
+  return by_state.dump();
 }
 
 CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOutput& weights,

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/formats/tokenizer_identity.h"
@@ -15,8 +16,9 @@ namespace trainwright {
 
 /// The layout text of a model.
 std::string DescribeLayout(const FlatParameters& parameters);
-/// TrainState::matrices of a model: its two-dimensional parameters.
-std::string DescribeMatrices(const FlatParameters& parameters);
+/// TrainState::matrices of a model: its two-dimensional parameters, in each state that is laid out as they
+/// are.
+std::string DescribeMatrices(const FlatParameters& parameters, const std::vector<OptimizerState>& states);
 
 struct CheckpointOptions {
   StateCompression state;

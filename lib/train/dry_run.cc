@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -14,15 +15,14 @@
 #include "lib/checkpoint/async_save.h"
 #include "lib/device/device_memory.h"
 #include "lib/device/host_read.h"
-#include "lib/eval/perplexity.h"
 #include "lib/io/process_memory.h"
 #include "lib/model/language_model.h"
 #include "lib/nn/attention/torch_attention.h"
 #include "lib/nn/precision.h"
-#include "lib/optim/adamw.h"
 #include "lib/optim/clip.h"
 #include "lib/optim/device_step.h"
 #include "lib/report/table.h"
+#include "lib/train/plan_objective.h"
 
 namespace trainwright {
 namespace {
@@ -40,23 +40,21 @@ struct FirstSteps {
   int64_t steps = 0, tokens = 0;
 };
 
-FirstSteps ReadFirstSteps(const TrainPlan& plan, int64_t steps, SampleStream* stream) {
+FirstSteps ReadFirstSteps(const TrainPlan& plan, const Objective& objective, int64_t steps,
+                          SampleStream* stream) {
   FirstSteps first;
   while (first.steps < std::min(steps, kMostStepsRead) && first.tokens < kMostTokensRead) {
     const std::vector<Sample> samples = stream->NextStep(plan.samples_per_step(), plan.drop_last);
     for (int64_t begin = 0; begin < plan.samples_per_step(); begin += plan.batch) {
-      PackedBatch micro_batch;
-      size_t largest_sample = static_cast<size_t>(begin);
-      for (int64_t i = begin; i < begin + plan.batch; ++i) {
-        const auto at = static_cast<size_t>(i);
-        samples[at].AppendTo(&micro_batch);
-        if (samples[at].tokens() > samples[largest_sample].tokens()) largest_sample = at;
-      }
+      const auto own =
+          std::span(samples).subspan(static_cast<size_t>(begin), static_cast<size_t>(plan.batch));
+      PackedBatch micro_batch = objective.Pack(own);
       first.tokens += micro_batch.num_tokens();
       if (micro_batch.num_tokens() <= first.largest.num_tokens()) continue;
       first.largest = std::move(micro_batch);
-      first.one_sample = {};
-      samples[largest_sample].AppendTo(&first.one_sample);
+      const auto largest_sample = std::max_element(
+          own.begin(), own.end(), [](const Sample& a, const Sample& b) { return a.tokens() < b.tokens(); });
+      first.one_sample = objective.Pack({largest_sample, 1});
     }
     ++first.steps;
   }
@@ -72,14 +70,17 @@ std::unique_ptr<LanguageModel> ShapesOf(const DryRunRequest& request) {
   return shapes;
 }
 
+std::unique_ptr<Optimizer> OptimizerOf(const DryRunRequest& request, FlatParameters* parameters) {
+  return MakeOptimizer(request.optimizers, parameters, request.plan.optimizer, request.plan.seed);
+}
+
 /// What the weights and the state that goes with them take, without allocating it.
 MemoryNeeds StateNeeds(const DryRunRequest& request, LanguageModel* shapes) {
   FlatParameters& parameters = shapes->parameters();
-  AdamW optimizer(&parameters, request.plan.optimizer);
   MemoryNeeds needs;
   needs.parameters = static_cast<int64_t>(parameters.values().nbytes());
   needs.gradients = parameters.gradient_buffer().memory_bytes();
-  needs.optimizer = optimizer.state_bytes();
+  needs.optimizer = OptimizerOf(request, &parameters)->state_bytes();
   if (!parameters.compute().is_same(parameters.values())) {
     const Numerics numerics = ChooseNumerics(request.plan.precision, request.device);
     needs.compute_copy =
@@ -96,11 +97,23 @@ MemoryNeeds StateNeeds(const DryRunRequest& request, LanguageModel* shapes) {
   return needs;
 }
 
-LossSum RunMicroBatch(LanguageModel* model, const PackedBatch& batch, bool pin = true) {
-  ModelInput input = ToModelInput(batch);
-  input.pin = pin;
-  return model->LossAndGradients(input, 1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_labels)));
+StepBatches BatchesOf(const Objective& objective, const PackedBatch& batch) {
+  StepBatches batches = {.micro_batches = {batch}, .denominators = objective.Count(batch)};
+  for (int64_t& denominator : batches.denominators) denominator = std::max<int64_t>(1, denominator);
+  return batches;
 }
+
+void RunMicroBatch(const Objective& objective, LanguageModel* model, const StepBatches& batches,
+                   LossSums* sums, bool pin = true) {
+  objective.Run({.model = model, .batches = &batches, .pin = pin}, sums);
+}
+
+/// Of a pass whose loss nobody wants.
+class NoLossSums final : public LossSums {
+ public:
+  void Add(const std::vector<double>&) override {}
+  void AddOnDevice(const at::Tensor&) override {}
+};
 
 /// A GPU's numbers, from the run of a micro-batch and an update there.
 void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, DryRunReport* report) {
@@ -108,11 +121,12 @@ void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, 
   const auto model =
       MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
   model->Offload(request.offload, request.offload_folder);
-  AdamW optimizer(&model->parameters(), plan.optimizer);
-  model->set_loss_terms(plan.loss_terms());
+  const auto optimizer = OptimizerOf(request, &model->parameters());
   model->set_activation_checkpointing(request.checkpointing);
   model->parameters().ZeroGradients();
-  DeviceStep step(request.device);
+  const auto objective = ObjectiveOf(request.plan, request.objectives);
+  const StepBatches batches = BatchesOf(*objective, micro_batch);
+  DeviceStep step(request.device, objective->terms().size());
   step.Set({}, 0);
   HostReader reader;
   const auto seconds = [&](const auto& work) {
@@ -121,13 +135,13 @@ void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, 
     step.Read(&reader);  // waits for the GPU
     return SecondsSince(start);
   };
-  const auto run = [&] { step.AddLoss(RunMicroBatch(model.get(), micro_batch)); };
+  const auto run = [&] { RunMicroBatch(*objective, model.get(), batches, &step); };
   seconds(run);  // grows the buffers
   report->micro_batch_s = seconds(run);
   report->micro_batch_tokens = micro_batch.num_tokens();
   report->update_s = seconds([&] {
-    step.Finish(/*step=*/1, std::max<int64_t>(1, micro_batch.num_labels), plan.clip, /*scaled=*/false,
-                /*learning_rate=*/0.0, plan.optimizer.beta1, &optimizer);
+    step.Finish(/*step=*/1, batches.denominators, plan.clip, /*scaled=*/false, /*learning_rate=*/0.0,
+                plan.optimizer.beta1, optimizer.get());
   });
   report->measurement = Measurement::kFullMicroBatch;
   report->memory.products = std::max<int64_t>(0, PeakDeviceBytes(request.device) - report->memory.of_model());
@@ -156,9 +170,10 @@ MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batc
   }
   const auto shapes = ShapesOf(request);
   MemoryNeeds needs = StateNeeds(request, shapes.get());
-  shapes->set_loss_terms(request.plan.loss_terms());
   shapes->set_activation_checkpointing(request.checkpointing);
-  RunMicroBatch(shapes.get(), micro_batch, /*pin=*/false);
+  const auto objective = ObjectiveOf(request.plan, request.objectives);
+  NoLossSums sums;
+  RunMicroBatch(*objective, shapes.get(), BatchesOf(*objective, micro_batch), &sums, /*pin=*/false);
   const ModelMemory held = shapes->memory();
   needs.activations = held.activation_bytes;
   needs.logits = held.logits_bytes;
@@ -175,7 +190,8 @@ MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batc
 DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
   DryRunReport report;
   const TrainPlan& plan = request.plan;
-  const FirstSteps first = ReadFirstSteps(plan, request.steps, stream);
+  const auto objective = ObjectiveOf(request.plan, request.objectives);
+  const FirstSteps first = ReadFirstSteps(plan, *objective, request.steps, stream);
   report.steps = request.steps;
   report.tokens_per_step = first.tokens / std::max<int64_t>(1, first.steps);
 
@@ -204,11 +220,14 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
     const auto model =
         MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
     model->Offload(request.offload, request.offload_folder);
-    AdamW optimizer(&model->parameters(), plan.optimizer);
-    model->set_loss_terms(plan.loss_terms());
+    const auto optimizer = OptimizerOf(request, &model->parameters());
     model->set_activation_checkpointing(request.checkpointing);
     model->parameters().ZeroGradients();
-    RunMicroBatch(model.get(), first.one_sample);
+    NoLossSums sums;
+    const auto run = [&](const PackedBatch& batch) {
+      RunMicroBatch(*objective, model.get(), BatchesOf(*objective, batch), &sums);
+    };
+    run(first.one_sample);
     ModelMemory held = model->memory();
     const double scale =
         static_cast<double>(first.largest.num_tokens()) / static_cast<double>(first.one_sample.num_tokens());
@@ -216,14 +235,14 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
     needs.logits = static_cast<int64_t>(scale * static_cast<double>(held.logits_bytes));
     const bool whole = report.fits();
     const PackedBatch& measured = whole ? first.largest : first.one_sample;
-    if (whole) RunMicroBatch(model.get(), measured);  // grows the buffers
+    if (whole) run(measured);  // grows the buffers
     auto start = std::chrono::steady_clock::now();
-    RunMicroBatch(model.get(), measured);
+    run(measured);
     report.micro_batch_s = SecondsSince(start);
     report.micro_batch_tokens = measured.num_tokens();
     start = std::chrono::steady_clock::now();
     const ClipResult clipped = DecideClip(&model->parameters(), 1.0, plan.clip);
-    optimizer.Step(0.0, plan.optimizer.beta1, clipped.factor);
+    optimizer->Step(0.0, plan.optimizer.beta1, clipped.factor);
     report.update_s = SecondsSince(start);
     report.measurement = whole ? Measurement::kFullMicroBatch : Measurement::kOneSample;
     if (whole) {

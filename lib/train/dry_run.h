@@ -19,6 +19,8 @@
 #include "lib/loading/packed_batch.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/nn/attention/attention_backend.h"
+#include "lib/objective/objective_registry.h"
+#include "lib/optim/optimizer_registry.h"
 #include "lib/spec/activation_checkpointing.h"
 #include "lib/spec/model_config.h"
 #include "lib/spec/offload_choice.h"
@@ -71,7 +73,9 @@ struct DryRunRequest {
   Snapshot snapshot = Snapshot::kNo;
   ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
   OffloadChoice offload;
-  std::string offload_folder;  ///< of a CPU's
+  std::string offload_folder;                 ///< of a CPU's
+  OptimizerRegistry optimizers{"optimizer"};  ///< holds that of the plan
+  ObjectiveRegistry objectives{"objective"};  ///< holds that of the plan
 };
 
 struct DryRunReport {

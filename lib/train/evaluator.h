@@ -6,6 +6,7 @@
 
 #include "lib/formats/shard_set.h"
 #include "lib/model/language_model.h"
+#include "lib/objective/objective.h"
 #include "lib/run/training_history.h"
 #include "lib/train/run_listener.h"
 #include "lib/train/train_plan.h"
@@ -20,10 +21,10 @@ struct EvaluatorOptions {
 /// Not thread-safe.
 class Evaluator {
  public:
-  /// \param model, set, listener, history outlive it
+  /// \param objective, model, set, listener, history outlive it
   /// \param set null: nothing is ever evaluated
-  Evaluator(LanguageModel* model, const ShardSet* set, const EvaluatorOptions& options, RunListener* listener,
-            TrainingHistory* history);
+  Evaluator(const Objective* objective, LanguageModel* model, const ShardSet* set,
+            const EvaluatorOptions& options, RunListener* listener, TrainingHistory* history);
   /// Whether there is anything to evaluate on that was not, after this step.
   bool due(int64_t step) const { return set_ != nullptr && evaluated_step_ != step; }
   /// Evaluates the model as it is after a step. A signal ends it without a result: the run sees it, too.
@@ -32,6 +33,7 @@ class Evaluator {
   void Evaluate(int64_t step, const TrainPlan& plan);
 
  private:
+  const Objective* objective_;
   LanguageModel* model_;
   const ShardSet* set_;
   EvaluatorOptions options_;

@@ -52,24 +52,25 @@ MemoryBreakdown HeldByModel(LanguageModel& model) {
   return memory;
 }
 
-MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, const FineTuning& tuning,
-                              OptimizerStates states, ActivationCheckpointing checkpointing,
-                              const OffloadChoice& offload, int64_t samples, int64_t sequence_tokens) {
-  const auto shapes =
-      MakeModel(config, precision, at::Device(at::kMeta), std::nullopt, AttentionBackend::kAuto, tuning);
+MemoryBreakdown NeededByModel(const ModelConfig& config, const TrainPlan& plan,
+                              const OptimizerRegistry& optimizers, ActivationCheckpointing checkpointing,
+                              const OffloadChoice& offload) {
+  const auto shapes = MakeModel(config, plan.precision, at::Device(at::kMeta), std::nullopt,
+                                AttentionBackend::kAuto, plan.tuning);
   shapes->set_activation_checkpointing(checkpointing);
   shapes->Offload(offload, "");
   MemoryBreakdown memory = HeldByModel(*shapes);
-  memory.optimizer = OptimizerStateBytes(states, shapes->parameters().values().numel());
+  memory.optimizer =
+      MakeOptimizer(optimizers, &shapes->parameters(), plan.optimizer, plan.seed)->state_bytes();
   if (!config.llama_like()) return memory;
   ModelInput input;
-  const int64_t tokens = samples * sequence_tokens;
+  const int64_t tokens = plan.batch * plan.sequence_tokens;
   input.tokens_n = at::zeros({tokens}, at::kLong);
   input.positions_n = at::zeros({tokens}, at::kLong);
   input.labels_n = at::zeros({tokens}, at::kLong);
   input.pin = false;
-  for (int64_t i = 0; i <= samples; ++i)
-    input.span_starts.push_back(static_cast<int32_t>(i * sequence_tokens));
+  for (int64_t i = 0; i <= plan.batch; ++i)
+    input.span_starts.push_back(static_cast<int32_t>(i * plan.sequence_tokens));
   shapes->LossAndGradients(input, 1.0);
   memory.activations = HeldByModel(*shapes).activations;
   return memory;

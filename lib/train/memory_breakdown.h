@@ -10,7 +10,8 @@
 #include <string>
 
 #include "lib/model/language_model.h"
-#include "lib/optim/adamw.h"
+#include "lib/optim/optimizer_registry.h"
+#include "lib/train/train_plan.h"
 
 namespace trainwright {
 
@@ -18,7 +19,7 @@ namespace trainwright {
 struct MemoryBreakdown {
   int64_t params = 0;  ///< weights: masters, copies in the short type, frozen ones
   int64_t grads = 0;
-  int64_t optimizer = 0;    ///< moments
+  int64_t optimizer = 0;    ///< its state
   int64_t activations = 0;  ///< what the passes keep and their scratch, a slice of logits among it
   int64_t loader = 0;       ///< samples in use and ready
   int64_t snapshot = 0;     ///< the copy that checkpoints are written from
@@ -35,11 +36,10 @@ struct MemoryBreakdown {
 MemoryBreakdown HeldByModel(LanguageModel& model);
 /// What the passes of a micro-batch take, from shapes alone, beside what the model and its moments hold;
 /// nothing is allocated.
-/// \param samples of `sequence_tokens` each
 /// \returns what is known: of families that have no shapes to run on, without activations
-MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, const FineTuning& tuning,
-                              OptimizerStates states, ActivationCheckpointing checkpointing,
-                              const OffloadChoice& offload, int64_t samples, int64_t sequence_tokens);
+MemoryBreakdown NeededByModel(const ModelConfig& config, const TrainPlan& plan,
+                              const OptimizerRegistry& optimizers, ActivationCheckpointing checkpointing,
+                              const OffloadChoice& offload);
 
 /// The parts in order of size and what makes each smaller, the largest weights by name:
 /// "activations, 3.1 GB: ...; weights, 1.2 GB, the largest model.embed_tokens.weight [32000, 2048]: ...".

@@ -16,13 +16,6 @@ Precision PrecisionNamed(const std::string& name) {
   throw Error(ErrorCode::kBadInput, "precision", "unknown name '" + name + "'");
 }
 
-RecordKind ObjectiveNamed(const std::string& name) {
-  for (const RecordKind kind : {RecordKind::kLm, RecordKind::kSft}) {
-    if (RecordKindName(kind) == name) return kind;
-  }
-  throw Error(ErrorCode::kBadInput, "objective", "unknown name '" + name + "'");
-}
-
 /// 3 rather than 3.0 for what is a whole number but for one-cycle's default.
 nlohmann::ordered_json EncodeSteps(double steps) {
   if (steps == std::floor(steps)) return static_cast<int64_t>(steps);
@@ -96,7 +89,7 @@ nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
                                  {"weight_decay", plan.optimizer.weight_decay},
                                  {"optimizer_states", OptimizerStatesName(plan.optimizer.states)},
                                  {"clip", plan.clip},
-                                 {"objective", RecordKindName(plan.objective)},
+                                 {"objective", plan.objective},
                                  {"loss_on", NameOf(plan.loss_on)},
                                  {"z_loss", plan.z_loss},
                                  {"label_smoothing", plan.label_smoothing},
@@ -106,6 +99,9 @@ nlohmann::ordered_json EncodePlan(const TrainPlan& plan) {
                                  {"quant", plan.tuning.frozen_format == WeightFormat::kNf4 ? kNf4 : kPlain}};
   if (plan.block_chunks > 1) json["block_chunks"] = plan.block_chunks;
   if (!plan.data_weights.empty()) json["data_weights"] = plan.data_weights;
+  if (plan.optimizer.name != kDefaultOptimizer) json["optimizer"] = plan.optimizer.name;
+  if (!plan.optimizer.own.empty()) json["optimizer_options"] = plan.optimizer.own;
+  if (!plan.objective_own.empty()) json["objective_options"] = plan.objective_own;
   return json;
 }
 
@@ -133,7 +129,7 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
     ReadField(json, "clip", path, &plan.clip);
     ReadField(json, "decay_steps", path, &plan.schedule.decay_steps);
     ReadField(json, "cycle_momentum", path, &plan.schedule.cycle_beta1);
-    plan.objective = ObjectiveNamed(json.at("objective").get<std::string>());
+    ReadField(json, "objective", path, &plan.objective);
     plan.loss_on = ParseLossOn(json.at("loss_on").get<std::string>());
     ReadField(json, "z_loss", path, &plan.z_loss);
     ReadField(json, "label_smoothing", path, &plan.label_smoothing);
@@ -142,6 +138,13 @@ TrainPlan DecodePlan(const nlohmann::json& json, const std::string& path) {
     plan.tuning = DecodeTuning(json, path);
     if (json.contains("block_chunks")) ReadField(json, "block_chunks", path, &plan.block_chunks);
     if (json.contains("data_weights")) ReadField(json, "data_weights", path, &plan.data_weights);
+    if (json.contains("optimizer")) ReadField(json, "optimizer", path, &plan.optimizer.name);
+    if (json.contains("optimizer_options")) {
+      plan.optimizer.own = json.at("optimizer_options").get<std::map<std::string, double>>();
+    }
+    if (json.contains("objective_options")) {
+      plan.objective_own = json.at("objective_options").get<std::map<std::string, double>>();
+    }
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path, std::string("its training plan cannot be read: ") + error.what());
   } catch (const Error& error) {

@@ -8,15 +8,16 @@
 #include "lib/base/units.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/device/device_memory.h"
-#include "lib/eval/perplexity.h"
 #include "lib/io/process_memory.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/language_model.h"
 #include "lib/model/open_model.h"
+#include "lib/objective/perplexity.h"
 #include "lib/probe/batch_search.h"
 #include "lib/run/run_traps.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/loader_plan.h"
+#include "lib/train/plan_objective.h"
 #include "lib/train/settings_check.h"
 
 namespace trainwright {
@@ -25,10 +26,10 @@ namespace {
 constexpr double kManyPasses = 16;  // over the data
 constexpr double kFindBatchTimeS = 20;
 
-SampleStreamOptions StreamOptions(const ResolvedRun& run) {
+SampleStreamOptions StreamOptions(const TrainJobContext& context, const ResolvedRun& run) {
   SampleStreamOptions options = run.plan.stream_options();
   options.sets = run.data->sets();
-  return options;
+  return ObjectiveOf(run.plan, context.objectives)->Cutting(options);
 }
 
 /// A loader that reads the data once.
@@ -36,12 +37,14 @@ LoaderOptions CountingLoader(const ResolvedRun& run) {
   return {.workers = 0, .skip_bad_chunks = run.compute.loader.skip_bad_chunks};
 }
 
-void OpenStream(const TrainSettings& settings, ChoiceLog* log, ResolvedRun* run) {
+void OpenStream(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
+                ResolvedRun* run) {
   PlannedLoader cache;
   PlanDataCache(settings, run->data->set().header().chunks_per_frame, run->plan.block_chunks, &cache);
   run->compute.loader.cache_bytes = cache.options.cache_bytes;
   log->Announce(cache.reasons);
-  run->stream = std::make_unique<SampleStream>(&run->data->set(), StreamOptions(*run), run->compute.loader);
+  run->stream =
+      std::make_unique<SampleStream>(&run->data->set(), StreamOptions(context, *run), run->compute.loader);
 }
 
 PlannedRun Plan(const TrainSettings& settings, const std::optional<DocumentSplit>& split,
@@ -149,7 +152,8 @@ void CheckSameData(const TrainSettings& settings, ResolvedRun* run) {
 
 }  // namespace
 
-void ResolveNewRun(const TrainSettings& settings, ChoiceLog* log, ResolvedRun* run) {
+void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
+                   ResolvedRun* run) {
   const ShardSet& set = run->data->set();
   run->model = ChooseModel(settings, set.header().tokenizer, run->compute.device.is_cuda());
   log->Announce(run->data->WeighSets(settings.data_weights));
@@ -169,20 +173,21 @@ void ResolveNewRun(const TrainSettings& settings, ChoiceLog* log, ResolvedRun* r
                              static_cast<double>(run->plan.samples_per_step()) *
                              static_cast<double>(run->plan.sequence_tokens);
   if (!run->epoch && most_tokens > kManyPasses * static_cast<double>(set.totals().tokens)) {
-    run->epoch = SampleStream(&set, StreamOptions(*run), CountingLoader(*run)).CountEpoch();
+    run->epoch = SampleStream(&set, StreamOptions(context, *run), CountingLoader(*run)).CountEpoch();
   }
   CheckAdapters(settings, *run);
-  if (run->plan.objective == RecordKind::kLm && set.header().record_kind == RecordKind::kSft) {
+  if (run->plan.objective == kLmObjective && set.header().record_kind == RecordKind::kSft) {
     LogWarning(DataNames(settings) +
                ": holds conversations (sft records), and --objective lm trains on their prompts too");
   }
-  OpenStream(settings, log, run);
+  OpenStream(settings, context, log, run);
   if (run->model.reason) run->opening_reasons.push_back(*run->model.reason);
   run->opening_reasons.insert(run->opening_reasons.end(), planned.reasons.begin(), planned.reasons.end());
 }
 
-void ResolveResumedRun(const TrainSettings& settings, const std::string& checkpoint, bool eval_every_is_asked,
-                       ChoiceLog* log, ResolvedRun* run) {
+void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& context,
+                       const std::string& checkpoint, bool eval_every_is_asked, ChoiceLog* log,
+                       ResolvedRun* run) {
   ResumePoint& resume = run->resume.emplace();
   resume.checkpoint = checkpoint;
   resume.state = ReadTrainState(checkpoint + "/" + kStateFileName);
@@ -199,7 +204,7 @@ void ResolveResumedRun(const TrainSettings& settings, const std::string& checkpo
     run->model.config = ReadHfConfig(checkpoint);
   }
   CheckSameModel(settings, *run);
-  OpenStream(settings, log, run);
+  OpenStream(settings, context, log, run);
   CheckSameData(settings, run);
   CountHeldOut(settings, run);
 }

@@ -14,6 +14,7 @@
 #include "lib/train/choice_log.h"
 #include "lib/train/compute_choice.h"
 #include "lib/train/model_choice.h"
+#include "lib/train/train_job.h"
 #include "lib/train/train_plan.h"
 #include "lib/train/train_state.h"
 #include "lib/train/training_data.h"
@@ -47,12 +48,14 @@ struct ResolvedRun {
 /// What asks for another run than the stored one, or cannot be, is refused here, before anything is written.
 /// \param run with compute and data
 /// \throws Error{kUsage, kBadInput, kIo}
-void ResolveNewRun(const TrainSettings& settings, ChoiceLog* log, ResolvedRun* run);
+void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
+                   ResolvedRun* run);
 
 /// The same of a run that goes on from a checkpoint.
 /// \param eval_every_is_asked see CheckEvaluations
-void ResolveResumedRun(const TrainSettings& settings, const std::string& checkpoint, bool eval_every_is_asked,
-                       ChoiceLog* log, ResolvedRun* run);
+void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& context,
+                       const std::string& checkpoint, bool eval_every_is_asked, ChoiceLog* log,
+                       ResolvedRun* run);
 
 /// What of the settings together makes another run than was meant.
 /// \param preset_batch, preset_accum as --preset has them; 0: it does not say

@@ -17,11 +17,12 @@ RunCheckpointSource::RunCheckpointSource(const ResolvedRun* run, LanguageModel* 
       listener_(listener),
       facts_(std::move(facts)),
       layout_(DescribeLayout(model->parameters())),
-      matrices_(DescribeMatrices(model->parameters())) {}
+      matrices_(DescribeMatrices(model->parameters(), trainer->optimizer().States())) {}
 
 std::vector<at::Tensor> RunCheckpointSource::LiveTensors() {
-  const TrainerState state = trainer_->state();
-  return {model_->parameters().values(), state.exp_avg, state.exp_avg_sq};
+  std::vector<at::Tensor> tensors = {model_->parameters().values()};
+  for (const OptimizerState& state : trainer_->optimizer().States()) tensors.push_back(state.value);
+  return tensors;
 }
 
 CheckpointContent RunCheckpointSource::Describe(const std::vector<at::Tensor>& tensors, bool are_copies) {
@@ -33,8 +34,8 @@ CheckpointContent RunCheckpointSource::Describe(const std::vector<at::Tensor>& t
                       .layout = layout_,
                       .watchdog = listener_->watchdog_state(),
                       .matrices = matrices_};
-  state.trainer.exp_avg = tensors[1];
-  state.trainer.exp_avg_sq = tensors[2];
+  for (size_t i = 0; i < state.trainer.optimizer.size(); ++i)
+    state.trainer.optimizer[i].value = tensors[i + 1];
   // In the background one thread compresses: the others train.
   const int threads = are_copies ? 1 : static_cast<int>(run_->compute.identity.threads);
   WeightsOutput weights;

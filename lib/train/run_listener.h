@@ -12,7 +12,7 @@
 #include "lib/checkpoint/checkpoint_copier.h"
 #include "lib/checkpoint/checkpoint_writer.h"
 #include "lib/device/offload_stack.h"
-#include "lib/eval/perplexity.h"
+#include "lib/objective/evaluation.h"
 #include "lib/run/run_report.h"
 #include "lib/train/memory_breakdown.h"
 #include "lib/train/train_plan.h"
@@ -27,7 +27,7 @@ class RunListener {
   /// \param epochs passes over the data so far
   /// \param saving whether a checkpoint was being written meanwhile
   virtual void RecordStep(const StepReport& report, double epochs, bool saving) = 0;
-  virtual void RecordEvaluation(const PerplexitySums& sums, double eval_time_s) = 0;
+  virtual void RecordEvaluation(const Evaluation& evaluation, double eval_time_s) = 0;
   /// Called when a save has ended, perhaps some steps later.
   virtual void RecordCheckpoint(const FinishedSave& save) = 0;
   virtual void RecordCopy(const CopyResult& result) = 0;
@@ -54,7 +54,7 @@ class RunListener {
 class SilentListener final : public RunListener {
  public:
   void RecordStep(const StepReport&, double, bool) override {}
-  void RecordEvaluation(const PerplexitySums&, double) override {}
+  void RecordEvaluation(const Evaluation&, double) override {}
   void RecordCheckpoint(const FinishedSave&) override {}
   void RecordCopy(const CopyResult&) override {}
   void Warn(const std::string&) override {}

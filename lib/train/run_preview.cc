@@ -51,14 +51,16 @@ void ExplainPeakRate(const TrainSettings& settings, const ResolvedRun& run, Effe
                                         : "not known for this device, so mfu is null");
 }
 
-void ExplainAsyncSave(const TrainSettings& settings, const ResolvedRun& run, Effective* effective) {
+void ExplainAsyncSave(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run,
+                      Effective* effective) {
   if (settings.async_save != "auto") {
     effective->values["async-save"] = settings.async_save;
     return;
   }
   // What the steps themselves will take is not known here: what weights, gradients and moments take is.
   const int64_t elements = CountParameters(run.model.config);
-  const int64_t moments_bytes = OptimizerStateBytes(run.plan.optimizer.states, elements);
+  const int64_t moments_bytes = context.optimizers.Find(run.plan.optimizer.name)
+                                    .description.state_bytes(run.plan.optimizer, {.elements = elements});
   const int64_t trainer_bytes =
       run.compute.device.is_cpu() ? 2 * elements * int64_t{sizeof(float)} + moments_bytes : 0;
   const AsyncSaveChoice choice = ChooseAsyncSave(
@@ -83,7 +85,8 @@ void ExplainDefaults(const TrainSettings& settings, const ResolvedRun& run, cons
   if (settings.cache_dir.empty()) effective->Because("cache-dir", "$TMPDIR, or /var/tmp");
 }
 
-Effective ExplainRun(const TrainSettings& settings, const ResolvedRun& run, const std::string& run_folder) {
+Effective ExplainRun(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run,
+                     const std::string& run_folder) {
   const LoaderOptions& loader = run.compute.loader;
   Effective effective = {.values = PlanAsOptions(run.plan)};
   effective.values.update({{"model", settings.model.empty() ? run.model.name : settings.model},
@@ -101,12 +104,13 @@ Effective ExplainRun(const TrainSettings& settings, const ResolvedRun& run, cons
   if (!run_folder.empty()) effective.values["out"] = run_folder;
   ExplainPeakRate(settings, run, &effective);
   ExplainDefaults(settings, run, run_folder, &effective);
-  ExplainAsyncSave(settings, run, &effective);
+  ExplainAsyncSave(settings, context, run, &effective);
   if (!settings.prefetch) effective.Because("prefetch", "1 on a CPU, 2 on a GPU");
   return effective;
 }
 
-DryRunReport MeasureRun(const TrainSettings& settings, const ResolvedRun& run) {
+DryRunReport MeasureRun(const TrainSettings& settings, const TrainJobContext& context,
+                        const ResolvedRun& run) {
   const SaveInterval& save_every = run.cadence.save_every;
   const int64_t steps = run.plan.schedule.total_steps - StepsTaken(run);
   // How many checkpoints a time or epochs make is not known before the run: at most one a step.
@@ -125,7 +129,9 @@ DryRunReport MeasureRun(const TrainSettings& settings, const ResolvedRun& run) {
                                                                               : Snapshot::kWhereItFits,
                  .checkpointing = run.compute.checkpointing,
                  .offload = run.compute.offload,
-                 .offload_folder = run.compute.offload_folder},
+                 .offload_folder = run.compute.offload_folder,
+                 .optimizers = context.optimizers,
+                 .objectives = context.objectives},
                 run.stream.get());
 }
 
@@ -136,7 +142,7 @@ int PreviewRun(const TrainSettings& settings, const TrainJobContext& context, co
   std::string text;
   int status = 0;
   if (settings.explain) {
-    const Effective effective = ExplainRun(settings, run, run_folder);
+    const Effective effective = ExplainRun(settings, context, run, run_folder);
     std::vector<ChoiceReason> reasons = log.reasons();
     reasons.insert(reasons.end(), effective.reasons.begin(), effective.reasons.end());
     nlohmann::ordered_json stored = run.resume ? run.resume->stored_options : nlohmann::ordered_json();
@@ -147,7 +153,7 @@ int PreviewRun(const TrainSettings& settings, const TrainJobContext& context, co
     (*summary)["options"] = EncodeExplanation(options);
   }
   if (settings.dry_run) {
-    const DryRunReport report = MeasureRun(settings, run);
+    const DryRunReport report = MeasureRun(settings, context, run);
     text += (text.empty() ? "" : "\n") + FormatDryRun(report) + run.data->FormatSources(run.plan);
     summary->update(EncodeDryRun(report));
     status = report.fits() ? 0 : kDoesNotFit;

@@ -2,7 +2,6 @@
 
 #include <sys/resource.h>
 
-#include <array>
 #include <cmath>
 #include <filesystem>
 #include <utility>
@@ -173,8 +172,10 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
                                    {"max_memory_bytes", PeakResidentBytes()}};
   if (const auto cost = Cost()) fields["cost"] = *cost;
   if (!report.source_tokens.empty()) fields["source_tokens"] = report.source_tokens;
-  if (plan.label_smoothing > 0) fields["smoothing_nats"] = report.smoothing_nats;
-  if (plan.z_loss > 0) fields["z_loss_nats"] = report.z_loss_nats;
+  for (const LossTerm& term : facts_.loss_terms) {
+    if (!term.recorded || report.terms.empty()) continue;
+    (term.curve ? fields["loss_terms"] : fields)[term.name] = report.term(term.name);
+  }
   Write("step", fields);
   std::vector<TensorboardScalar> scalars = {
       {"loss/train", report.loss_nats},
@@ -186,6 +187,11 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
       {"cpu_cores", cpu_cores},
   };
   if (mfu) scalars.push_back({"throughput/mfu", *mfu});
+  for (const LossTerm& term : facts_.loss_terms) {
+    if (term.recorded && term.curve && !report.terms.empty()) {
+      scalars.push_back({"loss/" + term.name, report.term(term.name)});
+    }
+  }
   tensorboard_.WriteScalars(Now(), report.step, scalars);
   if (options_.watchdog != WatchdogMode::kOff) Watch(report, resident_bytes);
 }
@@ -242,28 +248,26 @@ void RunRecorder::PrintPace(const StepReport& report) const {
                : ""));
 }
 
-void RunRecorder::RecordEvaluation(const PerplexitySums& sums, double eval_time_s) {
-  const double loss_nats = sums.mean_loss_nats();
+void RunRecorder::RecordEvaluation(const Evaluation& evaluation, double eval_time_s) {
+  const double loss_nats = evaluation.loss_nats;
   if (!first_eval_nats_) first_eval_nats_ = loss_nats;
   last_eval_nats_ = loss_nats;
-  Write("eval", {{"step", step_},
-                 {"tokens_seen", tokens_seen_},
-                 {"loss_nats", loss_nats},
-                 {"perplexity", sums.perplexity()},
-                 {"bits_per_byte", sums.bits_per_byte()},
-                 {"tokens", sums.tokens},
-                 {"documents", sums.documents},
-                 {"eval_time_s", eval_time_s}});
-  const std::array<TensorboardScalar, 3> scalars = {{
-      {"loss/eval", loss_nats},
-      {"perplexity/eval", sums.perplexity()},
-      {"bits_per_byte/eval", sums.bits_per_byte()},
-  }};
+  nlohmann::ordered_json fields = {{"step", step_}, {"tokens_seen", tokens_seen_}, {"loss_nats", loss_nats}};
+  std::vector<TensorboardScalar> scalars = {{"loss/eval", loss_nats}};
+  std::string text;
+  for (const EvaluationMeasure& measure : evaluation.measures) {
+    fields[measure.name] = measure.value;
+    scalars.push_back({measure.name + "/eval", measure.value});
+    text += ", " + measure.text;
+  }
+  fields["tokens"] = evaluation.tokens;
+  fields["documents"] = evaluation.documents;
+  fields["eval_time_s"] = eval_time_s;
+  Write("eval", fields);
   tensorboard_.WriteScalars(Now(), step_, scalars);
   if (!std::exchange(evaluated_, true)) memory_monitor_.RaiseBaseline(ResidentBytes());
-  LogInfo("step " + std::to_string(step_) + ": evaluation loss " + FormatFixed(loss_nats, 4) +
-          " nats, perplexity " + FormatFixed(sums.perplexity(), 2) + ", " +
-          FormatFixed(sums.bits_per_byte(), 4) + " bits per byte");
+  LogInfo("step " + std::to_string(step_) + ": evaluation loss " + FormatFixed(loss_nats, 4) + " nats" +
+          text);
 }
 
 void RunRecorder::RecordCheckpoint(const FinishedSave& save) {

@@ -18,8 +18,9 @@
 #include "lib/checkpoint/checkpoint_copier.h"
 #include "lib/checkpoint/checkpoint_writer.h"
 #include "lib/device/offload_stack.h"
-#include "lib/eval/perplexity.h"
 #include "lib/formats/tensorboard.h"
+#include "lib/objective/evaluation.h"
+#include "lib/objective/objective.h"
 #include "lib/report/progress.h"
 #include "lib/run/metrics_log.h"
 #include "lib/run/run_directory.h"
@@ -39,7 +40,8 @@ namespace trainwright {
 struct RunFacts {
   TrainPlan plan;
   ModelConfig model;
-  StepFlops flops;         ///< of what the run trains
+  StepFlops flops;  ///< of what the run trains
+  std::vector<LossTerm> loss_terms;
   int64_t parameters = 0;  ///< tied ones once
   ComputeIdentity compute;
   std::optional<double> peak_tflops;             ///< of the device, for MFU; absent: unknown
@@ -79,7 +81,7 @@ class RunRecorder final : public RunListener {
   void RecordStep(const StepReport& report, double epochs, bool saving) override;
   /// Watches over the losses that get a record; its state goes into checkpoints.
   LossWatchdog& loss_watchdog() { return loss_watchdog_; }
-  void RecordEvaluation(const PerplexitySums& sums, double eval_time_s) override;
+  void RecordEvaluation(const Evaluation& evaluation, double eval_time_s) override;
   void RecordCheckpoint(const FinishedSave& save) override;
   void RecordCopy(const CopyResult& result) override;
   /// On the console and in the records.

@@ -14,6 +14,7 @@
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
 #include "lib/spec/config_json.h"
+#include "lib/train/plan_objective.h"
 
 namespace trainwright {
 namespace {
@@ -45,13 +46,14 @@ std::string ConfigYaml(const TrainSettings& settings, const TrainPlan& plan, con
 Session::Session(const TrainSettings& settings, const TrainJobContext& context, World* world,
                  ResolvedRun* run, std::unique_ptr<RunDirectory> directory)
     : settings_(settings),
+      context_(context),
       world_(world),
       run_(run),
       start_(context.start),
       directory_(std::move(directory)),
       setup_(run->resume ? SetUpResumedModel(*run) : SetUpNewModel(settings, directory_.get(), run)) {
   TRAINWRIGHT_CHECK((directory_ != nullptr) == world->is_writer());
-  MakeTrainer();
+  MakeTrainer(context);
   if (run->resume) {
     trainer_->Restore(run->resume->state.trainer);
     history_.Restore(ReadCheckpointMetadata(run->resume->checkpoint));
@@ -63,7 +65,7 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
   }
   OpenRecorder(context);
   const ShardSet* evaluated = run->data->evaluated(run->plan.eval_split);
-  evaluator_ = std::make_unique<Evaluator>(setup_.model.get(), evaluated,
+  evaluator_ = std::make_unique<Evaluator>(&trainer_->objective(), setup_.model.get(), evaluated,
                                            EvaluatorOptions{.most_tokens = settings.eval_tokens.value_or(0),
                                                             .skip_bad_chunks = settings.skip_bad_chunks > 0},
                                            listener_.get(), &history_);
@@ -77,10 +79,17 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
 
 Session::~Session() = default;
 
-void Session::MakeTrainer() {
+void Session::MakeTrainer(const TrainJobContext& context) {
   const ComputeChoice& compute = run_->compute;
   LanguageModel* model = setup_.model.get();
-  trainer_ = std::make_unique<Trainer>(model, run_->stream.get(), run_->plan, compute.device);
+  trainer_ = std::make_unique<Trainer>(
+      TrainerParts{
+          .model = model,
+          .stream = run_->stream.get(),
+          .objective = ObjectiveOf(run_->plan, context.objectives, run_->data->set().header().record_kind),
+          .optimizer =
+              MakeOptimizer(context.optimizers, &model->parameters(), run_->plan.optimizer, run_->plan.seed)},
+      run_->plan, compute.device);
   trainer_->set_pin(compute.pin);
   model->set_activation_checkpointing(compute.checkpointing);
   model->Offload(compute.offload, compute.offload_folder);
@@ -120,6 +129,7 @@ void Session::OpenRecorder(const TrainJobContext& context) {
       RunFacts{.plan = run_->plan,
                .model = run_->model.config,
                .flops = CountStepFlops(*setup_.model),
+               .loss_terms = trainer_->objective().terms(),
                .parameters = setup_.model->parameters().count(),
                .compute = run_->compute.identity,
                .peak_tflops = PeakTflops(settings_, run_->compute.device, run_->plan.precision),
@@ -186,8 +196,8 @@ void Session::WarnOfChanges() {
 int Session::Run() {
   int status = 0;
   try {
-    status =
-        WithMemoryErrors([&] { return DescribeMemoryUser(settings_, *run_, this); }, [&] { return Loop(); });
+    status = WithMemoryErrors([&] { return DescribeMemoryUser(settings_, context_, *run_, this); },
+                              [&] { return Loop(); });
   } catch (const Error& error) {
     RecordFailure(error);
     throw;
@@ -232,7 +242,8 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
     try {
       return work();
     } catch (const std::exception& exception) {
-      if (settings_.auto_oom) problem = AsMemoryError(exception, DescribeMemoryUser(settings_, *run_, this));
+      if (settings_.auto_oom)
+        problem = AsMemoryError(exception, DescribeMemoryUser(settings_, context_, *run_, this));
       if (!problem || !trainer_->HalveMicroBatches()) throw;
     }
     const TrainPlan& plan = trainer_->plan();
@@ -246,7 +257,7 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
 MemoryBreakdown Session::HeldMemory() const {
   const bool on_cpu = run_->compute.device.is_cpu();
   MemoryBreakdown memory = HeldByModel(*setup_.model);
-  memory.optimizer = trainer_->optimizer_bytes();
+  memory.optimizer = trainer_->optimizer().state_bytes();
   memory.loader = run_->stream->loader_counts().most_held_bytes;
   memory.snapshot = snapshot_bytes();
   if (on_cpu) memory.heap = FreeHeapBytes();
@@ -353,7 +364,8 @@ int Session::End() {
   return status;
 }
 
-MemoryUser DescribeMemoryUser(const TrainSettings& settings, const ResolvedRun& run, const Session* session) {
+MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobContext& context,
+                              const ResolvedRun& run, const Session* session) {
   const TrainPlan& plan = session != nullptr ? session->plan() : run.plan;
   const ComputeChoice& compute = run.compute;
   const std::string sizes = "micro-batches of " + std::to_string(plan.batch) + " samples of up to " +
@@ -365,8 +377,7 @@ MemoryUser DescribeMemoryUser(const TrainSettings& settings, const ResolvedRun& 
   if (!run.stream) return {"before the first step", "take a smaller --model", cap};
   // What is held tells too little: it is what did not get its memory that is missing there.
   MemoryBreakdown memory =
-      NeededByModel(run.model.config, plan.precision, plan.tuning, plan.optimizer.states,
-                    compute.checkpointing, compute.offload, plan.batch, plan.sequence_tokens);
+      NeededByModel(run.model.config, plan, context.optimizers, compute.checkpointing, compute.offload);
   if (session != nullptr) memory.snapshot = session->snapshot_bytes();
   memory.loader = run.stream->loader_counts().most_held_bytes;
   const auto shapes = MakeModel(run.model.config, plan.precision, at::Device(at::kMeta), std::nullopt,

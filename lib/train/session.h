@@ -31,7 +31,7 @@ namespace trainwright {
 class Session {
  public:
   /// Makes model and trainer, and on the writer's rank the records of the run.
-  /// \param world, run outlive the session
+  /// \param settings, context, world, run outlive the session
   /// \param directory of the run; null on the other ranks
   /// \throws Error{kUsage, kBadInput, kIo}
   Session(const TrainSettings& settings, const TrainJobContext& context, World* world, ResolvedRun* run,
@@ -48,7 +48,7 @@ class Session {
   int64_t snapshot_bytes() const { return saver_ ? saver_->snapshot_bytes() : 0; }
 
  private:
-  void MakeTrainer();
+  void MakeTrainer(const TrainJobContext& context);
   /// Opens the records of this process, once model, stream and trainer stand at its first step.
   void OpenRecorder(const TrainJobContext& context);
   nlohmann::ordered_json Provenance() const;
@@ -72,6 +72,7 @@ class Session {
   MemoryBreakdown HeldMemory() const;
 
   const TrainSettings& settings_;
+  const TrainJobContext& context_;
   World* world_;
   ResolvedRun* run_;
   std::chrono::steady_clock::time_point start_;
@@ -91,6 +92,7 @@ class Session {
 
 /// What the run is at, for when memory runs out.
 /// \param session null before there is one
-MemoryUser DescribeMemoryUser(const TrainSettings& settings, const ResolvedRun& run, const Session* session);
+MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobContext& context,
+                              const ResolvedRun& run, const Session* session);
 
 }  // namespace trainwright

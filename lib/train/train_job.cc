@@ -91,15 +91,15 @@ class TrainJob {
     const std::optional<std::string> folder = FolderToResume(settings_);
     run_.data = std::make_unique<TrainingData>(settings_);
     if (const std::string checkpoint = FindCheckpoint(folder); !checkpoint.empty()) {
-      ResolveResumedRun(settings_, checkpoint, AsksForEvalEvery(context_), &log_, &run_);
+      ResolveResumedRun(settings_, context_, checkpoint, AsksForEvalEvery(context_), &log_, &run_);
       return Resume(summary);
     }
     CheckEvaluations(run_.data->eval_set() != nullptr || !settings_.eval_split.empty());
-    ResolveNewRun(settings_, &log_, &run_);
+    ResolveNewRun(settings_, context_, &log_, &run_);
     return Start(summary);
   }
   /// What the job is at, for when memory runs out.
-  MemoryUser memory_user() const { return DescribeMemoryUser(settings_, run_, session_.get()); }
+  MemoryUser memory_user() const { return DescribeMemoryUser(settings_, context_, run_, session_.get()); }
 
  private:
   void CheckEvaluations(bool evaluates) const {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/objective/objective_registry.h"
+#include "lib/optim/optimizer_registry.h"
 #include "lib/report/option_value.h"
 #include "lib/report/progress.h"
 #include "lib/run/train_settings.h"
@@ -19,6 +21,8 @@ struct TrainJobContext {
   std::vector<OptionValue> options;            ///< for --explain
   int64_t preset_batch = 0, preset_accum = 0;  ///< as --preset has them; 0: it does not say
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();  ///< of the process
+  OptimizerRegistry optimizers{"optimizer"};                                       ///< that plans may name
+  ObjectiveRegistry objectives{"objective"};                                       ///< likewise
 };
 
 /// Runs (or continues) a training run.

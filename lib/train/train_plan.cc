@@ -7,6 +7,7 @@
 #include "lib/base/units.h"
 #include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
+#include "lib/nn/precision_option.h"
 
 namespace trainwright {
 namespace {
@@ -65,10 +66,6 @@ SampleStreamOptions TrainPlan::stream_options() const {
           .split = eval_split};
 }
 
-LossTerms TrainPlan::loss_terms() const {
-  return {.z_loss = static_cast<float>(z_loss), .label_smoothing = static_cast<float>(label_smoothing)};
-}
-
 nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan) {
   const ScheduleOptions& schedule = plan.schedule;
   nlohmann::ordered_json values = {
@@ -83,7 +80,7 @@ nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan) {
       {"weight-decay", plan.optimizer.weight_decay},
       {"optimizer-states", OptimizerStatesName(plan.optimizer.states)},
       {"clip", plan.clip},
-      {"objective", RecordKindName(plan.objective)},
+      {"objective", plan.objective},
       {"z-loss", plan.z_loss},
       {"label-smoothing", plan.label_smoothing},
       {"drop-last", plan.drop_last},
@@ -91,7 +88,7 @@ nlohmann::ordered_json PlanAsOptions(const TrainPlan& plan) {
       {"mixed-precision", plan.precision == Precision::kFp32 ? "no" : PrecisionName(plan.precision)}};
   if (plan.block_chunks > 1) values["shuffle-block"] = plan.block_chunks;
   if (!plan.data_weights.empty()) values["data-weights"] = plan.data_weights;
-  if (plan.objective == RecordKind::kSft) values["loss-on"] = NameOf(plan.loss_on);
+  if (plan.objective == kSftObjective) values["loss-on"] = NameOf(plan.loss_on);
   if (plan.eval_split) {
     values.update({{"eval-split", plan.eval_split->asked}, {"eval-split-seed", plan.eval_split->seed}});
   }
@@ -220,7 +217,7 @@ void PlanSchedule(const TrainSettings& settings, const ModelConfig& model, Plann
 }
 
 void PlanOptimizer(const TrainSettings& settings, TrainPlan* plan) {
-  AdamWOptions& optimizer = plan->optimizer;
+  OptimizerOptions& optimizer = plan->optimizer;
   optimizer.beta1 = settings.beta1.value_or(optimizer.beta1);
   optimizer.beta2 = settings.beta2.value_or(optimizer.beta2);
   optimizer.epsilon = settings.adam_eps.value_or(optimizer.epsilon);
@@ -259,22 +256,22 @@ void PlanObjective(const TrainSettings& settings, RecordKind records, PlannedRun
   }
   const bool data_is_sft = records == RecordKind::kSft;
   if (settings.objective == "auto") {
-    plan.objective = records;
+    plan.objective = RecordKindName(records);
     planned->reasons.push_back(
         {"objective",
          data_is_sft ? "the shards hold conversations (sft records); only their answers are predicted"
                      : "the shards hold text (lm records)",
          data_is_sft ? "objective sft" : ""});
   } else {
-    plan.objective = settings.objective == "sft" ? RecordKind::kSft : RecordKind::kLm;
+    plan.objective = settings.objective;
   }
-  if (plan.objective == RecordKind::kSft && !data_is_sft) {
+  if (plan.objective == kSftObjective && !data_is_sft) {
     throw Error(ErrorCode::kBadInput, "--objective sft",
                 "the shards hold text (lm records), which does not say what is an answer", "",
                 "make the stream with pretokenize --records sft, or train with --objective lm");
   }
   // "all" is what lm does anyway.
-  if (plan.objective == RecordKind::kLm && !settings.loss_on.empty() &&
+  if (plan.objective == kLmObjective && !settings.loss_on.empty() &&
       ParseLossOn(settings.loss_on) != LossOn::kAll) {
     throw Error(ErrorCode::kUsage, "--loss-on", "has a meaning only with --objective sft");
   }
@@ -448,8 +445,8 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
                  OptimizerStatesName(plan->optimizer.states));
   }
   RequireSame("--clip", settings.clip, plan->clip);
-  if (settings.objective != "auto" && settings.objective != RecordKindName(plan->objective)) {
-    RefuseChange("--objective", settings.objective, RecordKindName(plan->objective));
+  if (settings.objective != "auto" && settings.objective != plan->objective) {
+    RefuseChange("--objective", settings.objective, plan->objective);
   }
   if (!settings.loss_on.empty() && ParseLossOn(settings.loss_on) != plan->labels_on()) {
     RefuseChange("--loss-on", settings.loss_on, NameOf(plan->labels_on()));

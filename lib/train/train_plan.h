@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -13,12 +14,12 @@
 
 #include "lib/loading/document_split.h"
 #include "lib/loading/sample_stream.h"
-#include "lib/nn/loss/linear_cross_entropy.h"
 #include "lib/nn/precision.h"
-#include "lib/optim/adamw.h"
 #include "lib/run/train_settings.h"
 #include "lib/spec/fine_tuning.h"
 #include "lib/spec/model_config.h"
+#include "lib/spec/objective_names.h"
+#include "lib/spec/optimizer_options.h"
 #include "lib/spec/schedule.h"
 
 namespace trainwright {
@@ -31,13 +32,13 @@ struct TrainPlan {
   uint64_t seed = 0;
   Precision precision = Precision::kFp32;
   ScheduleOptions schedule;  ///< its total_steps is the length of the run
-  AdamWOptions optimizer;
-  double clip = 1.0;  ///< largest gradient norm; 0: none
-  /// What is predicted: kLm every token, kSft of the data's sft records what `loss_on` says.
-  RecordKind objective = RecordKind::kLm;
-  LossOn loss_on = LossOn::kAssistant;  ///< of kSft
+  OptimizerOptions optimizer;
+  double clip = 1.0;                     ///< largest gradient norm; 0: none
+  std::string objective = kLmObjective;  ///< its name in the registry
+  LossOn loss_on = LossOn::kAssistant;   ///< of sft
   double z_loss = 0, label_smoothing = 0;
-  FineTuning tuning;                        ///< what is trained
+  std::map<std::string, double> objective_own = {};  ///< options that only the objective has
+  FineTuning tuning;                                 ///< what is trained
   std::optional<DocumentSplit> eval_split;  ///< of the data, whose held-out documents are evaluated on
   bool drop_last = false;                   ///< skip the samples left of an epoch that do not fill a step
   uint64_t block_chunks = 1;                ///< of the data, that stay together
@@ -47,9 +48,8 @@ struct TrainPlan {
 
   int64_t samples_per_step() const { return batch * accum; }
   /// What of sft records the labels are, in training and in evaluation.
-  LossOn labels_on() const { return objective == RecordKind::kSft ? loss_on : LossOn::kAll; }
+  LossOn labels_on() const { return objective == kSftObjective ? loss_on : LossOn::kAll; }
   SampleStreamOptions stream_options() const;
-  LossTerms loss_terms() const;
 };
 
 nlohmann::ordered_json EncodePlan(const TrainPlan& plan);

@@ -2,18 +2,22 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/version.h"
 #include "lib/codec/checkpoint_encoder.h"
 #include "lib/codec/compressed_checkpoint.h"
+#include "lib/formats/json_fields.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
-#include "lib/formats/json_fields.h"
 
 namespace trainwright {
 namespace {
@@ -24,22 +28,38 @@ ByteSpan BytesOf(const at::Tensor& tensor) {
   return {static_cast<const uint8_t*>(tensor.const_data_ptr()), tensor.nbytes()};
 }
 
-const char* DtypeOf(OptimizerStates states) {
-  return states == OptimizerStates::kBf16 ? "BF16" : "F32";
+/// The types that an optimizer's states may have, by the names of files.
+constexpr std::pair<const char*, at::ScalarType> kStateTypes[] = {
+    {"F32", at::kFloat}, {"BF16", at::kBFloat16}, {"F16", at::kHalf},  {"F64", at::kDouble},
+    {"I64", at::kLong},  {"I32", at::kInt},       {"I16", at::kShort}, {"I8", at::kChar},
+    {"U8", at::kByte},   {"BOOL", at::kBool}};
+
+const char* NameOfType(at::ScalarType type) {
+  for (const auto& [name, known] : kStateTypes) {
+    if (known == type) return name;
+  }
+  throw Error(ErrorCode::kInternal, "optimizer", std::string("has a state of type ") + c10::toString(type));
 }
 
-at::Tensor ReadMoments(const SafetensorsHeader& header, ByteSpan file, const std::string& name,
-                       OptimizerStates states, const std::string& path) {
-  const SafetensorsEntry* entry = header.Find(name);
-  if (entry == nullptr || entry->dtype != DtypeOf(states) || entry->shape.size() != 1) {
-    throw Error(ErrorCode::kBadInput, path,
-                std::string("has no one-dimensional ") + DtypeOf(states) + " tensor '" + name + "'");
+/// Every tensor of a file: which of them an optimizer has is its own to say.
+std::vector<OptimizerState> ReadStates(const SafetensorsHeader& header, ByteSpan file,
+                                       const std::string& path) {
+  std::vector<OptimizerState> states;
+  for (const SafetensorsEntry& entry : header.entries) {
+    const auto type = std::find_if(std::begin(kStateTypes), std::end(kStateTypes),
+                                   [&](const auto& known) { return entry.dtype == known.first; });
+    if (type == std::end(kStateTypes)) {
+      throw Error(ErrorCode::kBadInput, path,
+                  "its tensor '" + entry.name + "' has the type " + entry.dtype + ", which no state has");
+    }
+    at::Tensor tensor = at::empty(entry.shape, at::TensorOptions().dtype(type->second));
+    if (entry.end > entry.begin) {
+      std::memcpy(tensor.mutable_data_ptr(), file.data() + header.data_offset + entry.begin,
+                  entry.end - entry.begin);
+    }
+    states.push_back({entry.name, tensor});
   }
-  at::Tensor tensor = at::empty(
-      entry->shape, at::TensorOptions().dtype(states == OptimizerStates::kBf16 ? at::kBFloat16 : at::kFloat));
-  std::memcpy(tensor.mutable_data_ptr(), file.data() + header.data_offset + entry->begin,
-              entry->end - entry->begin);
-  return tensor;
+  return states;
 }
 
 /// Refuses counts that no run can have.
@@ -61,7 +81,6 @@ void CheckCounts(const TrainState& state, const std::string& path) {
   require(
       trainer.labels_seen >= 0 && trainer.labels_seen <= trainer.tokens_seen,
       std::to_string(trainer.labels_seen) + " labels of " + std::to_string(trainer.tokens_seen) + " tokens");
-  require(trainer.exp_avg.numel() == trainer.exp_avg_sq.numel(), "moments of two sizes");
 }
 
 /// Adds what 0.1.0 did not write: it saved between steps only, and had none of the later levers.
@@ -107,12 +126,15 @@ void WriteTrainState(const std::string& path, const TrainState& state, const Sta
         {"attention", state.compute.attention}}},
   };
   if (!trainer.bad_chunks.empty()) json["bad_chunks"] = trainer.bad_chunks;
-  const at::Tensor exp_avg = trainer.exp_avg.cpu().contiguous(),
-                   exp_avg_sq = trainer.exp_avg_sq.cpu().contiguous();
-  const char* dtype = DtypeOf(state.plan.optimizer.states);
-  const std::vector<SafetensorsTensor> tensors = {
-      {.name = "exp_avg", .dtype = dtype, .shape = {exp_avg.numel()}, .data = BytesOf(exp_avg)},
-      {.name = "exp_avg_sq", .dtype = dtype, .shape = {exp_avg_sq.numel()}, .data = BytesOf(exp_avg_sq)}};
+  std::vector<at::Tensor> values;
+  std::vector<SafetensorsTensor> tensors;
+  for (const OptimizerState& own : trainer.optimizer) {
+    const at::Tensor& value = values.emplace_back(own.value.cpu().contiguous());
+    tensors.push_back({.name = own.name,
+                       .dtype = NameOfType(value.scalar_type()),
+                       .shape = value.sizes().vec(),
+                       .data = BytesOf(value)});
+  }
   std::map<std::string, std::string> metadata = {
       {"format", "trainwright"}, {"state", json.dump()}, {"layout", state.layout}};
   AtomicFileSink sink(path);
@@ -188,9 +210,8 @@ TrainState DecodeTrainState(ByteSpan file, const std::string& path) {
     throw Error(ErrorCode::kBadInput, path,
                 std::string("its training state cannot be read: ") + error.what());
   }
-  const OptimizerStates states = state.plan.optimizer.states;
-  state.trainer.exp_avg = ReadMoments(header, file, "exp_avg", states, path);
-  state.trainer.exp_avg_sq = ReadMoments(header, file, "exp_avg_sq", states, path);
+  state.trainer.optimizer = ReadStates(header, file, path);
+  state.trainer.origin = path;
   CheckCounts(state, path);
   return state;
 }

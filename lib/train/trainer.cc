@@ -1,38 +1,52 @@
 #include "lib/train/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/units.h"
-#include "lib/eval/perplexity.h"
 #include "lib/optim/clip.h"
 
 namespace trainwright {
 namespace {
 
-[[noreturn]] void ThrowNonFinite(const char* what, double value, int64_t step, const std::string& extra) {
-  throw Error(ErrorCode::kNonFinite, "training", std::string(what) + " is " + FormatFixed(value, 0) + extra,
-              "step " + std::to_string(step),
-              "lower --lr, lengthen --warmup, or resume from the last checkpoint with other settings");
+LossScaler::State ScalerOf(const StepState& state) {
+  return {.scale = state.loss_scale,
+          .good_steps = static_cast<int64_t>(state.good_steps),
+          .skipped_steps = static_cast<int64_t>(state.skipped_steps)};
 }
 
 }  // namespace
 
-Trainer::Trainer(LanguageModel* model, SampleStream* stream, const TrainPlan& plan, at::Device device,
-                 bool defer)
-    : model_(model),
-      stream_(stream),
+double StepReport::term(const std::string& name) const {
+  const auto found =
+      std::find_if(terms.begin(), terms.end(), [&](const LossTermMean& mean) { return mean.name == name; });
+  TRAINWRIGHT_CHECK(found != terms.end());
+  return found->mean;
+}
+
+at::Tensor& TrainerState::optimizer_state(const std::string& name) {
+  const auto found = std::find_if(optimizer.begin(), optimizer.end(),
+                                  [&](const OptimizerState& state) { return state.name == name; });
+  TRAINWRIGHT_CHECK(found != optimizer.end());
+  return found->value;
+}
+
+Trainer::Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, bool defer)
+    : model_(parts.model),
+      stream_(parts.stream),
       plan_(plan),
       device_(device),
-      optimizer_(&model->parameters(), plan.optimizer, plan.seed),
+      objective_(std::move(parts.objective)),
+      optimizer_(std::move(parts.optimizer)),
       scaler_(plan.precision == Precision::kFp16) {
-  model->set_loss_terms(plan.loss_terms());
   if (!defer && device.is_cpu()) return;
-  device_step_.emplace(device);
+  device_step_.emplace(device, objective_->terms().size());
   device_step_->Set(scaler_.state(), 0);
 }
 
@@ -43,89 +57,104 @@ StepReport Trainer::Step(bool read) {
   report.step = step_ + 1;
   report.lr = LearningRate(plan_.schedule, step_);
   report.loss_scale = scaler_.scale();
-
-  std::vector<PackedBatch> micro_batches(static_cast<size_t>(plan_.accum));
-  std::vector<DropoutPosition> positions(micro_batches.size(), {.seed = plan_.seed, .step = report.step});
-  if (samples_.empty()) samples_ = stream_->NextStep(plan_.samples_per_step(), plan_.drop_last);
-  if (const size_t sources = stream_->order().sets().size(); sources > 1)
-    report.source_tokens.resize(sources);
-  for (size_t i = 0; i < samples_.size(); ++i) {
-    if (!report.source_tokens.empty()) report.source_tokens[samples_[i].set()] += samples_[i].tokens();
-    const size_t micro_batch = i / static_cast<size_t>(plan_.batch);
-    positions[micro_batch].samples.push_back(
-        {.index = static_cast<int64_t>(i), .row = micro_batches[micro_batch].num_tokens()});
-    samples_[i].AppendTo(&micro_batches[micro_batch]);
-  }
-  for (const PackedBatch& micro_batch : micro_batches) {
-    report.tokens += micro_batch.num_tokens();
-    report.labels += micro_batch.num_labels;
-    report.attention_pairs += CountAttentionPairs(micro_batch.span_starts, model_->config());
-  }
+  const StepBatches batches = TakeBatches(&report);
   report.data_wait_s = stream_->loader_counts().wait_s - wait_before_s;
 
   model_->parameters().ZeroGradients();
-  LossSum sum;
-  for (size_t i = 0; i < micro_batches.size(); ++i) {
-    const PackedBatch& micro_batch = micro_batches[i];
-    if (micro_batch.num_labels == 0) continue;
-    const GradientScale scale = device_step_ ? device_step_->Scale(report.labels)
-                                             : report.loss_scale / static_cast<double>(report.labels);
-    ModelInput input = ToModelInput(micro_batch);
-    input.pin = pin_;
-    input.dropout = std::move(positions[i]);
-    const LossSum loss = model_->LossAndGradients(input, scale);
-    if (device_step_) {
-      device_step_->AddLoss(loss);
-      continue;
-    }
-    sum.loss_nats += loss.loss_nats;
-    sum.smoothing_nats += loss.smoothing_nats;
-    sum.z_loss_nats += loss.z_loss_nats;
-  }
-
-  if (report.labels == 0) {
+  HostLossSums sums(objective_->terms().size());
+  if (!batches.empty()) RunPasses(batches, report, &sums);
+  if (batches.empty()) {
     report.skipped = true;
+    SetLosses(sums.sums(), std::vector<double>(sums.sums().size()), &report);
   } else if (device_step_) {
-    device_step_->Finish(report.step, report.labels, plan_.clip, scaler_.enabled(), report.lr,
-                         CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), &optimizer_);
-    if (read) ReadDevice();
-    report.read = read;
-    report.loss_nats = last_read_.loss_nats;
-    report.smoothing_nats = last_read_.smoothing_nats;
-    report.z_loss_nats = last_read_.z_loss_nats;
-    report.grad_norm = last_read_.grad_norm;
-    report.loss_scale = last_read_.loss_scale;
-    report.skipped = last_read_.skipped;
+    UpdateOnDevice(batches, read, &report);
   } else {
-    const auto labels = static_cast<double>(report.labels);
-    report.loss_nats = sum.loss_nats / labels;
-    report.smoothing_nats = sum.smoothing_nats / labels;
-    report.z_loss_nats = sum.z_loss_nats / labels;
-    const ClipResult clipped = DecideClip(&model_->parameters(), report.loss_scale, plan_.clip);
-    report.grad_norm = clipped.norm;
-    const bool finite = std::isfinite(report.loss_nats) && clipped.finite;
-    if (!finite && (!scaler_.enabled() || report.loss_scale <= 1)) {
-      const bool loss_is_bad = !std::isfinite(report.loss_nats);
-      ThrowNonFinite(loss_is_bad ? "loss" : "gradient norm",
-                     loss_is_bad ? report.loss_nats : report.grad_norm, report.step,
-                     scaler_.enabled() ? " even at loss scale 1" : "");
-    }
-    report.skipped = !scaler_.Update(finite);
-    if (!report.skipped) {
-      optimizer_.Step(report.lr, CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), clipped.factor);
-    }
+    Update(batches, sums.sums(), &report);
   }
+  EndStep(start, &report);
+  return report;
+}
 
+StepBatches Trainer::TakeBatches(StepReport* report) {
+  if (samples_.empty()) samples_ = stream_->NextStep(plan_.samples_per_step(), plan_.drop_last);
+  if (const size_t sources = stream_->order().sets().size(); sources > 1) {
+    report->source_tokens.resize(sources);
+    for (const Sample& sample : samples_) report->source_tokens[sample.set()] += sample.tokens();
+  }
+  StepBatches batches = objective_->Cut(samples_, plan_.batch);
+  for (const PackedBatch& micro_batch : batches.micro_batches) {
+    report->tokens += micro_batch.num_tokens();
+    report->labels += micro_batch.num_labels;
+    report->attention_pairs += CountAttentionPairs(micro_batch.span_starts, model_->config());
+  }
+  return batches;
+}
+
+void Trainer::RunPasses(const StepBatches& batches, const StepReport& report, HostLossSums* sums) {
+  StepPass pass = {.model = model_,
+                   .batches = &batches,
+                   .loss_scale = report.loss_scale,
+                   .seed = plan_.seed,
+                   .step = report.step,
+                   .pin = pin_};
+  if (!device_step_) {
+    objective_->Run(pass, sums);
+    return;
+  }
+  pass.loss_scale = 1;
+  pass.loss_scale_on_device = device_step_->loss_scale();
+  objective_->Run(pass, &*device_step_);
+}
+
+void Trainer::SetLosses(const std::vector<double>& sums, const std::vector<double>& denominators,
+                        StepReport* report) const {
+  const std::vector<LossTerm>& terms = objective_->terms();
+  std::vector<double> means;
+  report->terms.clear();
+  for (size_t i = 0; i < terms.size(); ++i) {
+    means.push_back(denominators[i] > 0 ? sums[i] / denominators[i] : 0.0);
+    report->terms.push_back({terms[i].name, means[i]});
+  }
+  report->loss_nats = objective_->Loss(means);
+}
+
+void Trainer::UpdateOnDevice(const StepBatches& batches, bool read, StepReport* report) {
+  device_step_->Finish(report->step, batches.denominators, plan_.clip, scaler_.enabled(), report->lr,
+                       CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), optimizer_.get());
+  if (read) ReadDevice();
+  report->read = read;
+  report->loss_nats = last_read_.loss_nats;
+  report->terms = last_read_.terms;
+  report->grad_norm = last_read_.grad_norm;
+  report->loss_scale = last_read_.loss_scale;
+  report->skipped = last_read_.skipped;
+}
+
+void Trainer::Update(const StepBatches& batches, const std::vector<double>& sums, StepReport* report) {
+  const std::vector<double> denominators(batches.denominators.begin(), batches.denominators.end());
+  SetLosses(sums, denominators, report);
+  const double worst = WorstMean(sums.data(), denominators.data(), static_cast<int>(sums.size()));
+  const ClipResult clipped = DecideClip(&model_->parameters(), report->loss_scale, plan_.clip);
+  report->grad_norm = clipped.norm;
+  const bool finite = std::isfinite(worst) && clipped.finite;
+  if (!finite && (!scaler_.enabled() || report->loss_scale <= 1)) {
+    RefuseNonFinite(report->step, worst, clipped.norm);
+  }
+  report->skipped = !scaler_.Update(finite);
+  if (report->skipped) return;
+  optimizer_->Step(report->lr, CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), clipped.factor);
+}
+
+void Trainer::EndStep(std::chrono::steady_clock::time_point start, StepReport* report) {
   ++step_;
   samples_.clear();
-  tokens_seen_ += report.tokens;
-  labels_seen_ += report.labels;
-  report.host_time_s = SecondsSince(start);
-  unread_time_s_ += report.host_time_s;
+  tokens_seen_ += report->tokens;
+  labels_seen_ += report->labels;
+  report->host_time_s = SecondsSince(start);
+  unread_time_s_ += report->host_time_s;
   ++unread_steps_;
-  report.step_time_s = unread_time_s_ / static_cast<double>(unread_steps_);
-  if (report.read) unread_time_s_ = 0, unread_steps_ = 0;
-  return report;
+  report->step_time_s = unread_time_s_ / static_cast<double>(unread_steps_);
+  if (report->read) unread_time_s_ = 0, unread_steps_ = 0;
 }
 
 bool Trainer::HalveMicroBatches() {
@@ -137,60 +166,75 @@ bool Trainer::HalveMicroBatches() {
   plan_.accum = samples / batch;
   model_->ReleaseActivations();
   if (device_step_) {  // it holds losses of the step that failed
-    const StepState state = device_step_->Read(&reader_);
-    device_step_->Set({.scale = state.loss_scale,
-                       .good_steps = static_cast<int64_t>(state.good_steps),
-                       .skipped_steps = static_cast<int64_t>(state.skipped_steps)},
-                      static_cast<int64_t>(state.updates));
+    const StepState state = device_step_->Read(&reader_).state;
+    device_step_->Set(ScalerOf(state), static_cast<int64_t>(state.updates));
   }
   return true;
 }
 
 void Trainer::ReadDevice() {
-  const StepState state = device_step_->Read(&reader_);
-  scaler_.set_state({.scale = state.loss_scale,
-                     .good_steps = static_cast<int64_t>(state.good_steps),
-                     .skipped_steps = static_cast<int64_t>(state.skipped_steps)});
-  optimizer_.set_steps(static_cast<int64_t>(state.updates));
-  last_read_.loss_nats = state.last_loss_nats / state.labels;
-  last_read_.smoothing_nats = state.last_smoothing_nats / state.labels;
-  last_read_.z_loss_nats = state.last_z_loss_nats / state.labels;
+  const DeviceStepNumbers numbers = device_step_->Read(&reader_);
+  const StepState& state = numbers.state;
+  scaler_.set_state(ScalerOf(state));
+  optimizer_->set_steps(static_cast<int64_t>(state.updates));
+  SetLosses(numbers.sums, numbers.denominators, &last_read_);
   last_read_.grad_norm = state.grad_norm;
   last_read_.loss_scale = state.last_loss_scale;
   last_read_.skipped = state.skipped != 0;
   if (state.bad_step == 0) return;
-  const bool loss_is_bad = !std::isfinite(state.bad_loss_nats);
-  ThrowNonFinite(loss_is_bad ? "loss" : "gradient norm",
-                 loss_is_bad ? state.bad_loss_nats : state.bad_grad_norm,
-                 static_cast<int64_t>(state.bad_step), scaler_.enabled() ? " even at loss scale 1" : "");
+  RefuseNonFinite(static_cast<int64_t>(state.bad_step), state.bad_loss_nats, state.bad_grad_norm);
+}
+
+void Trainer::RefuseNonFinite(int64_t step, double loss_nats, double grad_norm) const {
+  const bool loss_is_bad = !std::isfinite(loss_nats);
+  throw Error(ErrorCode::kNonFinite, "training",
+              std::string(loss_is_bad ? "loss" : "gradient norm") + " is " +
+                  FormatFixed(loss_is_bad ? loss_nats : grad_norm, 0) +
+                  (scaler_.enabled() ? " even at loss scale 1" : ""),
+              "step " + std::to_string(step),
+              "lower --lr, lengthen --warmup, or resume from the last checkpoint with other settings");
 }
 
 TrainerState Trainer::state() {
   if (device_step_) ReadDevice();
   return {.step = step_,
-          .updates = optimizer_.steps(),
+          .updates = optimizer_->steps(),
           .tokens_seen = tokens_seen_,
           .labels_seen = labels_seen_,
           .cursor = stream_->cursor(),
           .bad_chunks = stream_->bad_chunks(),
           .scaler = scaler_.state(),
-          .exp_avg = optimizer_.exp_avg(),
-          .exp_avg_sq = optimizer_.exp_avg_sq()};
+          .optimizer = optimizer_->States()};
+}
+
+void Trainer::RestoreOptimizer(const TrainerState& state) {
+  const std::vector<OptimizerState> live = optimizer_->States();
+  const auto refuse = [&](const std::string& problem) {
+    throw Error(ErrorCode::kBadInput, state.origin, problem);
+  };
+  std::vector<const at::Tensor*> stored;
+  for (const OptimizerState& own : live) {
+    const auto found = std::find_if(state.optimizer.begin(), state.optimizer.end(),
+                                    [&](const OptimizerState& other) { return other.name == own.name; });
+    if (found == state.optimizer.end() || found->value.scalar_type() != own.value.scalar_type()) {
+      refuse(std::string("has no tensor '") + own.name + "' of type " +
+             c10::toString(own.value.scalar_type()));
+    }
+    if (found->value.sizes() != own.value.sizes()) {
+      refuse("its optimizer's state '" + own.name + "' belongs to a model of another size");
+    }
+    stored.push_back(&found->value);
+  }
+  if (state.optimizer.size() != live.size()) refuse("holds states of another optimizer");
+  for (size_t i = 0; i < live.size(); ++i) live[i].value.copy_(*stored[i]);
+  optimizer_->set_steps(state.updates);
 }
 
 void Trainer::Restore(const TrainerState& state) {
-  if (state.exp_avg.numel() != optimizer_.exp_avg().numel() ||
-      state.exp_avg_sq.numel() != optimizer_.exp_avg_sq().numel()) {
-    throw Error(ErrorCode::kBadInput, "training state", "its moments belong to a model of another size");
-  }
-  TRAINWRIGHT_CHECK(state.exp_avg.scalar_type() == optimizer_.exp_avg().scalar_type() &&
-                    state.exp_avg_sq.scalar_type() == optimizer_.exp_avg_sq().scalar_type());
   stream_->set_bad_chunks(state.bad_chunks);
   stream_->Seek(state.cursor);
   samples_.clear();
-  optimizer_.exp_avg().copy_(state.exp_avg);
-  optimizer_.exp_avg_sq().copy_(state.exp_avg_sq);
-  optimizer_.set_steps(state.updates);
+  RestoreOptimizer(state);
   scaler_.set_state(state.scaler);
   if (device_step_) device_step_->Set(state.scaler, state.updates);
   step_ = state.step;

@@ -1,22 +1,26 @@
 /// One training run's arithmetic: samples in, optimizer steps out. No files, no clock-dependent decisions.
 ///
-/// A step takes the next batch * accum samples of the stream, counts their labels first and minimises the
-/// mean objective over all of them, so k micro-batches of n samples are one micro-batch of k * n. The state
-/// is small and explicit: restoring it into a fresh Trainer continues bit for bit on the same threads,
-/// instruction set and torch build. Not thread-safe.
+/// A step takes the next batch * accum samples of the stream, has the objective count them first and
+/// minimises the mean of its loss over all of them, so k micro-batches of n samples are one micro-batch of
+/// k * n. The state is small and explicit: restoring it into a fresh Trainer continues bit for bit on the
+/// same threads, instruction set and torch build. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lib/loading/sample_stream.h"
 #include "lib/model/language_model.h"
-#include "lib/optim/adamw.h"
+#include "lib/objective/objective.h"
 #include "lib/optim/device_step.h"
 #include "lib/optim/loss_scaler.h"
+#include "lib/optim/optimizer.h"
 #include "lib/train/model_flops.h"
 #include "lib/train/train_plan.h"
 
@@ -31,13 +35,23 @@ struct TrainerState {
   SampleCursor cursor;
   std::vector<uint64_t> bad_chunks = {};  ///< that others took the places of
   LossScaler::State scaler;
-  at::Tensor exp_avg, exp_avg_sq;  ///< as the plan's optimizer stores them, laid out as the flat parameters
+  std::vector<OptimizerState> optimizer = {};  ///< see Optimizer::States
+  std::string origin = "training state";       ///< the file it was read from, for messages
+
+  /// An optimizer's state by its name, which must be there.
+  at::Tensor& optimizer_state(const std::string& name);
+};
+
+/// A term of the loss in a step.
+struct LossTermMean {
+  std::string name;
+  double mean = 0;  ///< over its denominator; 0 where that is 0
 };
 
 struct StepReport {
-  int64_t step = 0;      ///< steps taken, this one included: the first is 1
-  double loss_nats = 0;  ///< cross-entropy, mean over the step's labels, of the weights before the update
-  double smoothing_nats = 0, z_loss_nats = 0;  ///< what the plan's loss terms add to it in the objective
+  int64_t step = 0;                 ///< steps taken, this one included: the first is 1
+  double loss_nats = 0;             ///< the objective's Loss, of the weights before the update
+  std::vector<LossTermMean> terms;  ///< in the objective's order
   double lr = 0;
   double grad_norm = 0;   ///< before clipping
   double loss_scale = 1;  ///< the step ran with
@@ -53,18 +67,26 @@ struct StepReport {
   double step_time_s = 0;
   double data_wait_s = 0;  ///< the part of step_time_s spent waiting for samples
 
+  /// A term's mean; it must be one of the objective's.
+  double term(const std::string& name) const;
   TokenCounts counts() const {
     return {.tokens = tokens, .labels = labels, .attention_pairs = attention_pairs};
   }
 };
 
+/// What a trainer works with. Model and stream outlive it; the stream is read from where it stands.
+struct TrainerParts {
+  LanguageModel* model = nullptr;
+  SampleStream* stream = nullptr;
+  std::unique_ptr<Objective> objective;
+  std::unique_ptr<Optimizer> optimizer;  ///< of the model's parameters
+};
+
 class Trainer {
  public:
-  /// \param model, stream outlive the trainer; the stream is read from where it stands
   /// \param defer whether the numbers of a step stay on the device until they are read; on a GPU they always
   /// do
-  Trainer(LanguageModel* model, SampleStream* stream, const TrainPlan& plan, at::Device device,
-          bool defer = false);
+  Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, bool defer = false);
   /// Whether micro-batches go to a GPU through pinned memory: see Upload. Changes no result.
   void set_pin(bool pin) { pin_ = pin; }
 
@@ -83,29 +105,46 @@ class Trainer {
   int64_t step() const { return step_; }
   int64_t tokens_seen() const { return tokens_seen_; }
   const TrainPlan& plan() const { return plan_; }
-  /// Of the optimizer's moments.
-  int64_t optimizer_bytes() const { return optimizer_.state_bytes(); }
-  const at::Tensor& exp_avg() const { return optimizer_.exp_avg(); }
+  const Objective& objective() const { return *objective_; }
+  const Optimizer& optimizer() const { return *optimizer_; }
   /// The tensors are the live ones, on the trainer's device: use them before the next Step. Waits for a GPU.
   /// \throws Error{kNonFinite} as Step
   TrainerState state();
   /// How often the host has read numbers from the device.
   int64_t device_reads() const { return reader_.reads(); }
   /// Takes over a state; the weights are the caller's to restore, before or after.
-  /// \throws Error{kBadInput} when the moments do not fit the model or the cursor not the data
+  /// \throws Error{kBadInput} when the optimizer's states are not those of this one on this model, or the
+  ///     cursor does not fit the data
   void Restore(const TrainerState& state);
   LanguageModel& model() { return *model_; }
 
  private:
+  /// The samples of the next step, counted in the report.
+  StepBatches TakeBatches(StepReport* report);
+  /// Makes the gradients.
+  /// \param sums gets those of the terms, where numbers do not stay on the device
+  void RunPasses(const StepBatches& batches, const StepReport& report, HostLossSums* sums);
+  void SetLosses(const std::vector<double>& sums, const std::vector<double>& denominators,
+                 StepReport* report) const;
+  /// The end of a step, decided on the host.
+  /// \throws Error{kNonFinite}
+  void Update(const StepBatches& batches, const std::vector<double>& sums, StepReport* report);
+  void UpdateOnDevice(const StepBatches& batches, bool read, StepReport* report);
+  void EndStep(std::chrono::steady_clock::time_point start, StepReport* report);
+  /// \throws Error{kNonFinite}
+  [[noreturn]] void RefuseNonFinite(int64_t step, double loss_nats, double grad_norm) const;
   /// Takes over what the device decided since the last look.
   /// \throws Error{kNonFinite}
   void ReadDevice();
+  /// \throws Error{kBadInput}
+  void RestoreOptimizer(const TrainerState& state);
 
   LanguageModel* model_;
   SampleStream* stream_;
   TrainPlan plan_;
   at::Device device_;
-  AdamW optimizer_;
+  std::unique_ptr<Objective> objective_;
+  std::unique_ptr<Optimizer> optimizer_;
   LossScaler scaler_;
   std::optional<DeviceStep> device_step_;  ///< where numbers stay on the device
   HostReader reader_;

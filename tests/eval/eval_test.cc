@@ -14,10 +14,10 @@
 #include "lib/base/rng.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/eval/evaluate_job.h"
-#include "lib/eval/perplexity.h"
 #include "lib/formats/shard.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/open_model.h"
+#include "lib/objective/perplexity.h"
 #include "tests/eval/bytes_model.h"
 #include "tests/support/support.h"
 

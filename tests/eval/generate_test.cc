@@ -6,8 +6,8 @@
 #include <map>
 
 #include "lib/eval/generate_job.h"
-#include "lib/eval/perplexity.h"
 #include "lib/loading/packed_batch.h"
+#include "lib/objective/perplexity.h"
 #include "lib/score/answer.h"
 #include "tests/eval/bytes_model.h"
 #include "tests/support/support.h"

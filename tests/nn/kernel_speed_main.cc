@@ -307,12 +307,14 @@ class KernelSpeed {
   void FinishStep() {
     const at::Tensor squares = at::ones({1}, Type(at::kDouble));
     at::Tensor state = at::ones({kStepStateFields}, Type(at::kDouble)),
+               term_rows = at::ones({kStepTermRows, 3}, Type(at::kDouble)),
                outputs = at::empty({kStepOutputFields}, Type(at::kFloat));
+    const at::Tensor denominators = at::ones({3}, Type(at::kDouble));
     Measure(
-        "finish_step", kStepStateFields * 16 + kStepOutputFields * 4,
+        "finish_step", (kStepStateFields + 3 * kStepTermRows) * 16 + kStepOutputFields * 4,
         [&] {
-          ops::FinishStep(squares, /*step=*/1, /*labels=*/10, /*max_norm=*/1, /*scaled=*/false, state,
-                          outputs);
+          ops::FinishStep(squares, /*step=*/1, denominators, /*max_norm=*/1, /*scaled=*/false, state,
+                          term_rows, outputs);
           return outputs;
         },
         nullptr);

@@ -239,12 +239,13 @@ TEST_P(OpsTest, FinishStepClipsAndStopsAtTheFirstBadStep) {
   at::Tensor state = at::zeros({kStepStateFields}, at::kDouble), outputs = at::zeros({kStepOutputFields});
   auto* numbers = reinterpret_cast<StepState*>(state.mutable_data_ptr<double>());
   numbers->loss_scale = 1;
-  numbers->loss_nats = 20;
+  at::Tensor term_rows = OnDevice(at::tensor({20.0, 3.0, 0.0, 0.0, 0.0, 0.0}, at::kDouble).view({3, 2}));
+  const at::Tensor denominators = OnDevice(at::tensor({10.0, 4.0}, at::kDouble));
   state = OnDevice(state);
   outputs = OnDevice(outputs);
   const auto finish = [&](double sum_of_squares, int64_t step) {
     const at::Tensor squares = OnDevice(at::tensor({sum_of_squares}, at::kDouble));
-    ops::FinishStep(squares, step, /*labels=*/10, /*max_norm=*/2, /*scaled=*/false, state, outputs);
+    ops::FinishStep(squares, step, denominators, /*max_norm=*/2, /*scaled=*/false, state, term_rows, outputs);
     const at::Tensor host = outputs.cpu();
     return *reinterpret_cast<const StepOutputs*>(host.const_data_ptr<float>());
   };
@@ -252,12 +253,32 @@ TEST_P(OpsTest, FinishStepClipsAndStopsAtTheFirstBadStep) {
   EXPECT_NEAR(good.gradient_divisor, 2, 1e-5);
   EXPECT_EQ(good.found_inf, 0);
   EXPECT_EQ(good.adam_step, 1);
+  EXPECT_TRUE(term_rows.cpu().equal(at::tensor({0.0, 0.0, 20.0, 3.0, 10.0, 4.0}, at::kDouble).view({3, 2})));
   EXPECT_EQ(finish(INFINITY, 2).found_inf, 1);
   EXPECT_EQ(finish(16, 3).found_inf, 1) << "after a bad step nothing may change";
   const at::Tensor host = state.cpu();
   const auto* after = reinterpret_cast<const StepState*>(host.const_data_ptr<double>());
   EXPECT_EQ(after->bad_step, 2);
   EXPECT_EQ(after->updates, 1);
+}
+
+TEST_P(OpsTest, FinishStepStopsAtATermThatIsNotFinite) {
+  at::Tensor state = at::zeros({kStepStateFields}, at::kDouble);
+  reinterpret_cast<StepState*>(state.mutable_data_ptr<double>())->loss_scale = 1;
+  state = OnDevice(state);
+  at::Tensor outputs = OnDevice(at::zeros({kStepOutputFields}));
+  at::Tensor term_rows = OnDevice(at::zeros({3, 2}, at::kDouble));
+  term_rows[0][1].fill_(INFINITY);
+  const at::Tensor squares = OnDevice(at::ones({1}, at::kDouble));
+  const auto bad_step = [&](int64_t step, double second_denominator) {
+    const at::Tensor denominators = OnDevice(at::tensor({1.0, second_denominator}, at::kDouble));
+    ops::FinishStep(squares, step, denominators, /*max_norm=*/0, /*scaled=*/false, state, term_rows, outputs);
+    const at::Tensor host = state.cpu();
+    return reinterpret_cast<const StepState*>(host.const_data_ptr<double>())->bad_step;
+  };
+  EXPECT_EQ(bad_step(1, 0), 0) << "a term that the step says nothing of";
+  term_rows[0][1].fill_(INFINITY);
+  EXPECT_EQ(bad_step(2, 1), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, OpsTest,

@@ -46,7 +46,7 @@ void FillGradients(FlatParameters* parameters, uint64_t step) {
 TEST(AdamWTest, FollowsThePublishedAlgorithmAndDecaysMatricesAlone) {
   FlatParameters parameters;
   MakeParameters(&parameters);
-  const AdamWOptions options{.beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1};
+  const OptimizerOptions options{.beta1 = 0.9, .beta2 = 0.95, .epsilon = 1e-8, .weight_decay = 0.1};
   AdamW optimizer(&parameters, options);
   // Algorithm 2 of Loshchilov and Hutter 2019 in double, element by element.
   struct Element {

@@ -29,6 +29,15 @@ namespace fs = std::filesystem;
 using test::CodeOf;
 using test::TemporaryFolder;
 
+void ExpectSame(const std::vector<OptimizerState>& read, const std::vector<OptimizerState>& written) {
+  ASSERT_EQ(read.size(), written.size());
+  for (size_t i = 0; i < read.size(); ++i) {
+    EXPECT_EQ(read[i].name, written[i].name);
+    EXPECT_EQ(read[i].value.scalar_type(), written[i].value.scalar_type()) << read[i].name;
+    EXPECT_TRUE(read[i].value.equal(written[i].value)) << read[i].name;
+  }
+}
+
 class CheckpointTest : public testing::Test {
  protected:
   CheckpointTest() {
@@ -44,8 +53,8 @@ class CheckpointTest : public testing::Test {
     model_ = MakeModel(config, Precision::kFp32, at::Device(at::kCPU), 1);
     tokenizer_.kind = "bytes";
     tokenizer_.vocab_size = 32;
-    state_.trainer.exp_avg = model_->parameters().values().mul(2);
-    state_.trainer.exp_avg_sq = model_->parameters().values().mul(3);
+    const at::Tensor& values = model_->parameters().values();
+    state_.trainer.optimizer = {{"exp_avg", values.mul(2)}, {"exp_avg_sq", values.mul(3)}};
     state_.layout = DescribeLayout(model_->parameters());
     state_.plan.schedule.total_steps = 100;
   }
@@ -75,8 +84,7 @@ TEST_F(CheckpointTest, ReadsBackTheStateThatWasWritten) {
                     .labels_seen = 11,
                     .cursor = {.epoch = 2, .window = 3, .sample = 4},
                     .scaler = {.scale = 512, .good_steps = 5, .skipped_steps = 1},
-                    .exp_avg = state_.trainer.exp_avg,
-                    .exp_avg_sq = state_.trainer.exp_avg_sq};
+                    .optimizer = state_.trainer.optimizer};
   state_.plan.seed = 99;
   state_.order_fingerprint = "abc";
   state_.data_sha256 = "def";
@@ -94,18 +102,16 @@ TEST_F(CheckpointTest, ReadsBackTheStateThatWasWritten) {
   EXPECT_EQ(read.data_sha256, "def");
   EXPECT_EQ(read.compute, state_.compute);
   EXPECT_EQ(read.layout, state_.layout);
-  EXPECT_TRUE(read.trainer.exp_avg.equal(state_.trainer.exp_avg));
-  EXPECT_TRUE(read.trainer.exp_avg_sq.equal(state_.trainer.exp_avg_sq));
+  ExpectSame(read.trainer.optimizer, state_.trainer.optimizer);
 }
 
 TEST_F(CheckpointTest, ACompressedStateReadsBackTheSame) {
-  state_.matrices = DescribeMatrices(model_->parameters());
+  state_.matrices = DescribeMatrices(model_->parameters(), state_.trainer.optimizer);
   WriteTrainState(folder_.path("plain"), state_);
   WriteTrainState(folder_.path("small"), state_, {.on = true, .threads = 2});
   EXPECT_LT(fs::file_size(folder_.path("small")), fs::file_size(folder_.path("plain")));
   const TrainState read = ReadTrainState(folder_.path("small"));
-  EXPECT_TRUE(read.trainer.exp_avg.equal(state_.trainer.exp_avg));
-  EXPECT_TRUE(read.trainer.exp_avg_sq.equal(state_.trainer.exp_avg_sq));
+  ExpectSame(read.trainer.optimizer, state_.trainer.optimizer);
   EXPECT_EQ(read.layout, state_.layout);
   // What was read is written as if nothing had been compressed.
   WriteTrainState(folder_.path("again"), read);
@@ -147,22 +153,21 @@ TEST_F(CheckpointTest, TheBackgroundWritesTheSameBytesThoughTrainingGoesOn) {
     CheckpointWriter writer;
     writer.Begin(true, std::chrono::steady_clock::now(), [&]() -> CheckpointWriter::Write {
       TrainState state = state_;
-      state.trainer.exp_avg = buffers.Copy(0, state.trainer.exp_avg);
-      state.trainer.exp_avg_sq = buffers.Copy(1, state.trainer.exp_avg_sq);
+      state.trainer.optimizer = buffers.Copy(0, state.trainer.optimizer);
       const CheckpointContent content = DescribeCheckpoint(
           *model_, {.values = buffers.Copy(2, parameters.values())}, tokenizer_, state, {{"seed", 1}});
       return [&second, content] { return WriteCheckpoint(&second, content); };
     });
     parameters.values().fill_(7);
-    state_.trainer.exp_avg.fill_(8);
-    state_.trainer.exp_avg_sq.fill_(9);
+    state_.trainer.optimizer_state("exp_avg").fill_(8);
+    state_.trainer.optimizer_state("exp_avg_sq").fill_(9);
     const std::string two = writer.Wait()->saved.path;
     for (const char* name : {"model.safetensors", kStateFileName}) {
       EXPECT_EQ(test::ReadFile(one + "/" + name), test::ReadFile(two + "/" + name)) << name;
     }
     parameters.values().copy_(weights);
-    state_.trainer.exp_avg.copy_(weights.mul(2));
-    state_.trainer.exp_avg_sq.copy_(weights.mul(3));
+    state_.trainer.optimizer_state("exp_avg").copy_(weights.mul(2));
+    state_.trainer.optimizer_state("exp_avg_sq").copy_(weights.mul(3));
   }
 }
 

@@ -29,7 +29,11 @@ TEST_F(DryRunTest, NeverAllocatesAModelThatIsTooLarge) {
   petabytes.head_dim = 128;
   petabytes.num_layers = 100;
   const int64_t peak_before_bytes = PeakResidentBytes();
-  const DryRunReport report = Run({.model = petabytes, .plan = test::TinyPlan(), .steps = 60});
+  const DryRunReport report = Run({.model = petabytes,
+                                   .plan = test::TinyPlan(),
+                                   .steps = 60,
+                                   .optimizers = BuiltInOptimizers(),
+                                   .objectives = BuiltInObjectives()});
   EXPECT_LT(PeakResidentBytes() - peak_before_bytes, int64_t{100} << 20);
 
   EXPECT_EQ(report.measurement, Measurement::kNone);
@@ -49,7 +53,11 @@ TEST_F(DryRunTest, ScalesOneSampleWhereTheMicroBatchIsTooLarge) {
   TrainPlan plan = test::TinyPlan();
   plan.batch = 1024;
   plan.accum = 1;
-  const DryRunRequest request = {.model = test::TinyModel(), .plan = plan, .steps = 1};
+  const DryRunRequest request = {.model = test::TinyModel(),
+                                 .plan = plan,
+                                 .steps = 1,
+                                 .optimizers = BuiltInOptimizers(),
+                                 .objectives = BuiltInObjectives()};
   const DryRunReport whole = Run(request);
   ASSERT_EQ(whole.measurement, Measurement::kFullMicroBatch);
   ASSERT_STREQ(LargestPart(whole.memory).name, "activations");
@@ -68,7 +76,11 @@ TEST_F(DryRunTest, ScalesOneSampleWhereTheMicroBatchIsTooLarge) {
 }
 
 TEST_F(DryRunTest, FitsIntoTheMemoryThatItAsksFor) {
-  DryRunRequest request = {.model = test::TinyModel(), .plan = test::TinyPlan(), .steps = 60};
+  DryRunRequest request = {.model = test::TinyModel(),
+                           .plan = test::TinyPlan(),
+                           .steps = 60,
+                           .optimizers = BuiltInOptimizers(),
+                           .objectives = BuiltInObjectives()};
   request.available_bytes = int64_t{1} << 40;
   const DryRunReport report = Run(request);
   EXPECT_TRUE(report.fits());

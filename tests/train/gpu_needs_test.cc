@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "lib/eval/perplexity.h"
 #include "lib/loading/packed_batch.h"
 #include "lib/nn/attention/torch_attention.h"
+#include "lib/objective/perplexity.h"
 #include "lib/optim/adamw.h"
 #include "lib/train/dry_run.h"
 #include "tests/train/tiny_training.h"
@@ -31,7 +31,9 @@ DryRunRequest OnGpu(Precision precision) {
   return {.model = test::TinyModel(),
           .plan = test::TinyPlan(precision),
           .device = at::Device(at::kCUDA),
-          .steps = 1};
+          .steps = 1,
+          .optimizers = BuiltInOptimizers(),
+          .objectives = BuiltInObjectives()};
 }
 
 TEST(GpuNeedsTest, InFp32TheyAreWhatAModelOnTheCpuHolds) {

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "lib/model/language_model.h"
+#include "lib/objective/objective_registry.h"
+#include "lib/optim/optimizer_registry.h"
+#include "lib/train/plan_objective.h"
 #include "lib/train/trainer.h"
 #include "tests/support/memory_shard_set.h"
 
@@ -29,7 +32,7 @@ inline ModelConfig TinyModel() {
 
 /// Documents that count upwards modulo the vocabulary, from different starts and in different lengths: what
 /// follows a token is certain, so a model that learns brings the loss near zero.
-inline MemoryShardSet CountingDocuments(uint32_t chunks = 24) {
+inline MemoryShardSet CountingDocuments(uint32_t chunks = 24, RecordKind kind = RecordKind::kLm) {
   std::vector<Chunk> all;
   for (uint32_t c = 0; c < chunks; ++c) {
     Chunk chunk;
@@ -39,7 +42,7 @@ inline MemoryShardSet CountingDocuments(uint32_t chunks = 24) {
     }
     all.push_back(std::move(chunk));
   }
-  return MemoryShardSet(std::move(all), 4, kTinyVocab);
+  return MemoryShardSet(std::move(all), 4, kTinyVocab, kind);
 }
 
 inline TrainPlan TinyPlan(Precision precision = Precision::kFp32) {
@@ -54,6 +57,15 @@ inline TrainPlan TinyPlan(Precision precision = Precision::kFp32) {
   return plan;
 }
 
+inline TrainerParts PartsOf(LanguageModel* model, SampleStream* stream, const TrainPlan& plan,
+                            const OptimizerRegistry& optimizers = BuiltInOptimizers(),
+                            const ObjectiveRegistry& objectives = BuiltInObjectives()) {
+  return {.model = model,
+          .stream = stream,
+          .objective = ObjectiveOf(plan, objectives),
+          .optimizer = MakeOptimizer(optimizers, &model->parameters(), plan.optimizer, plan.seed)};
+}
+
 /// A model, a stream and a trainer of one run on the CPU.
 struct TrainingRun {
   /// \param defer as of Trainer
@@ -61,7 +73,7 @@ struct TrainingRun {
       : model(MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed, AttentionBackend::kAuto,
                         plan.tuning)),
         stream(&set, plan.stream_options()),
-        trainer(model.get(), &stream, plan, at::Device(at::kCPU), defer) {}
+        trainer(PartsOf(model.get(), &stream, plan), plan, at::Device(at::kCPU), defer) {}
 
   std::unique_ptr<LanguageModel> model;
   SampleStream stream;

@@ -13,9 +13,9 @@
 
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/device/determinism.h"
-#include "lib/eval/perplexity.h"
 #include "lib/io/process_memory.h"
 #include "lib/model/weights_io.h"
+#include "lib/objective/perplexity.h"
 #include "lib/train/checkpoint_parts.h"
 #include "lib/train/train_state.h"
 #include "tests/support/memory_shard_set.h"
@@ -30,6 +30,7 @@ using test::CodeOf;
 using test::CountingDocuments;
 using test::kTinyVocab;
 using test::MemoryShardSet;
+using test::PartsOf;
 using test::TemporaryFolder;
 using test::TinyModel;
 using test::TinyPlan;
@@ -118,8 +119,9 @@ TEST(Trainer, GradientsThatAreOffloadedEndInTheSameRunBitForBit) {
       const TrainerState state = offloaded.trainer.state(), expected = kept.trainer.state();
       EXPECT_TRUE(at::equal(WeightsOf(*offloaded.model), WeightsOf(*kept.model)))
           << PrecisionName(precision) << ", deferred " << defer;
-      EXPECT_TRUE(at::equal(state.exp_avg, expected.exp_avg) &&
-                  at::equal(state.exp_avg_sq, expected.exp_avg_sq));
+      for (size_t i = 0; i < expected.optimizer.size(); ++i) {
+        EXPECT_TRUE(at::equal(state.optimizer[i].value, expected.optimizer[i].value)) << i;
+      }
       EXPECT_GT(offloaded.model->offload_counts().out_bytes, 0);
     }
   }
@@ -134,11 +136,11 @@ TEST(Trainer, LossTermsSteerTheWeightsAndLeaveTheReportedLossAlone) {
   TrainingRun steered(set, plan);
   const StepReport without = plain.trainer.Step(), with = steered.trainer.Step();
   EXPECT_EQ(with.loss_nats, without.loss_nats);
-  EXPECT_EQ(without.smoothing_nats, 0);
-  EXPECT_EQ(without.z_loss_nats, 0);
+  EXPECT_EQ(without.term("smoothing_nats"), 0);
+  EXPECT_EQ(without.term("z_loss_nats"), 0);
   // An untrained model's logits are about 0, so that Z is about the vocabulary.
-  EXPECT_NEAR(with.z_loss_nats, 0.01 * std::pow(std::log(kTinyVocab), 2), 0.01);
-  EXPECT_NE(with.smoothing_nats, 0);
+  EXPECT_NEAR(with.term("z_loss_nats"), 0.01 * std::pow(std::log(kTinyVocab), 2), 0.01);
+  EXPECT_NE(with.term("smoothing_nats"), 0);
   EXPECT_GT(LargestDifference(WeightsOf(*plain.model), WeightsOf(*steered.model)), 0);
 }
 
@@ -155,7 +157,7 @@ TEST(Trainer, AStepThatRanOutOfMemoryIsTakenAgainInHalvedMicroBatchesFromTheSame
     const auto real = MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed);
     CrampedModel cramped(real.get(), plan.sequence_tokens);
     SampleStream stream(&set, plan.stream_options());
-    Trainer trainer(&cramped, &stream, plan, at::Device(at::kCPU), defer);
+    Trainer trainer(PartsOf(&cramped, &stream, plan), plan, at::Device(at::kCPU), defer);
     std::vector<int64_t> batches;
     for (int step = 0; step < 5; ++step) {
       StepReport report;
@@ -327,7 +329,7 @@ TEST(Trainer, StopsAtANonFiniteLossWithTheWeightsOfTheStepBefore) {
   TrainingRun inner(set, plan);
   OverflowingModel model(inner.model.get(), 0);
   SampleStream stream(&set, plan.stream_options());
-  Trainer trainer(&model, &stream, plan, at::Device(at::kCPU));
+  Trainer trainer(PartsOf(&model, &stream, plan), plan, at::Device(at::kCPU));
   const at::Tensor before = WeightsOf(model);
   const std::string message = test::MessageOf([&] { trainer.Step(); });
   EXPECT_EQ(CodeOf([&] { trainer.Step(); }), ErrorCode::kNonFinite);
@@ -342,7 +344,7 @@ TEST(Trainer, SkipsOverflowingStepsUnderFp16UntilTheScaleFits) {
   // A step has about 60 labels: gradient_scale = loss scale / labels, so scales of 2^10 and above overflow.
   OverflowingModel model(inner.model.get(), 1000.0 / 60);
   SampleStream stream(&set, plan.stream_options());
-  Trainer trainer(&model, &stream, plan, at::Device(at::kCPU));
+  Trainer trainer(PartsOf(&model, &stream, plan), plan, at::Device(at::kCPU));
   const at::Tensor before = WeightsOf(model);
   double expected_scale = LossScaler(true).scale();
   StepReport report = trainer.Step();
@@ -368,7 +370,7 @@ TEST(Trainer, GivesUpWhenFp16OverflowsAtScaleOne) {
   TrainingRun inner(set, plan);
   OverflowingModel model(inner.model.get(), 0);
   SampleStream stream(&set, plan.stream_options());
-  Trainer trainer(&model, &stream, plan, at::Device(at::kCPU));
+  Trainer trainer(PartsOf(&model, &stream, plan), plan, at::Device(at::kCPU));
   std::optional<ErrorCode> code;
   for (int step = 0; step < 100 && !code; ++step) code = CodeOf([&] { trainer.Step(); });
   EXPECT_EQ(code, ErrorCode::kNonFinite);
@@ -428,7 +430,7 @@ TEST(Trainer, StepsDoNotGrowMemory) {
   TrainingRun inner(set, plan);
   LeakingModel model(inner.model.get());
   SampleStream stream(&set, plan.stream_options());
-  Trainer leaking(&model, &stream, plan, at::Device(at::kCPU));
+  Trainer leaking(PartsOf(&model, &stream, plan), plan, at::Device(at::kCPU));
   EXPECT_GT(GrowthOverSteps(&leaking), kSlackBytes);
 }
 
@@ -446,7 +448,9 @@ TEST(Trainer, NothingRequiresGradientsSoNoAutogradGraphIsBuilt) {
     run.stream.Next().AppendTo(&batch);
     // What is computed from a tensor that requires gradients requires them, too.
     EXPECT_FALSE(run.model->Logits(ToModelInput(batch)).requires_grad());
-    EXPECT_FALSE(run.trainer.state().exp_avg.requires_grad());
+    for (const OptimizerState& state : run.trainer.state().optimizer) {
+      EXPECT_FALSE(state.value.requires_grad()) << state.name;
+    }
   }
 }
 
@@ -470,7 +474,7 @@ TEST(Trainer, MomentsInBf16LearnAsFp32OnesDoInHalfTheMemory) {
       if (run.trainer.step() > 40) sum += loss / 20;
     }
     mean_loss.push_back(sum);
-    bytes.push_back(run.trainer.optimizer_bytes());
+    bytes.push_back(run.trainer.optimizer().state_bytes());
   }
   EXPECT_NEAR(mean_loss[1], mean_loss[0], 0.03 * mean_loss[0]);
   EXPECT_EQ(2 * bytes[1], bytes[0]);
@@ -517,7 +521,7 @@ class ResumeTest : public testing::TestWithParam<Stored> {
     {
       Model model(plan);
       SampleStream stream(&set, plan.stream_options());
-      Trainer trainer(model.get(), &stream, plan, at::Device(at::kCPU));
+      Trainer trainer(PartsOf(model.get(), &stream, plan), plan, at::Device(at::kCPU));
       while (trainer.step() < kStop) trainer.Step();
       TrainState state;
       state.plan = plan;
@@ -535,7 +539,7 @@ class ResumeTest : public testing::TestWithParam<Stored> {
     tamper(&state, &weights);
     weights.RefreshCompute();
     SampleStream stream(&set, state.plan.stream_options());
-    Trainer trainer(model.get(), &stream, state.plan, at::Device(at::kCPU));
+    Trainer trainer(PartsOf(model.get(), &stream, state.plan), state.plan, at::Device(at::kCPU));
     trainer.Restore(state.trainer);
     while (trainer.step() < kSteps) trainer.Step();
     return HashOf(*model.get());
@@ -544,7 +548,7 @@ class ResumeTest : public testing::TestWithParam<Stored> {
   std::string HashWithoutAStop() {
     Model model(plan);
     SampleStream stream(&set, plan.stream_options());
-    Trainer trainer(model.get(), &stream, plan, at::Device(at::kCPU));
+    Trainer trainer(PartsOf(model.get(), &stream, plan), plan, at::Device(at::kCPU));
     while (trainer.step() < kSteps) trainer.Step();
     return HashOf(*model.get());
   }
@@ -571,12 +575,15 @@ TEST_P(ResumeTest, NoticesEachPartThatIsFalse) {
   };
   const Part parts[] = {
       {"weights of one tensor", false, [](auto*, auto* weights) { (*weights)[1].value.mul_(1.01); }},
-      {"first moments", false, [](auto* state, auto*) { state->trainer.exp_avg.zero_(); }},
+      {"first moments", false, [](auto* state, auto*) { state->trainer.optimizer_state("exp_avg").zero_(); }},
       {"first moments of one tensor", false,
        [](auto* state, auto* weights) {
-         state->trainer.exp_avg.narrow(0, (*weights)[1].offset, (*weights)[1].size).zero_();
+         state->trainer.optimizer_state("exp_avg")
+             .narrow(0, (*weights)[1].offset, (*weights)[1].size)
+             .zero_();
        }},
-      {"second moments", false, [](auto* state, auto*) { state->trainer.exp_avg_sq.fill_(1e-3); }},
+      {"second moments", false,
+       [](auto* state, auto*) { state->trainer.optimizer_state("exp_avg_sq").fill_(1e-3); }},
       {"step", false, [](auto* state, auto*) { state->trainer.step -= 1; }},
       {"updates", false, [](auto* state, auto*) { state->trainer.updates -= 1; }},
       {"cursor: epoch", false, [](auto* state, auto*) { state->trainer.cursor.epoch += 1; }},

@@ -74,10 +74,13 @@ cudaError_t SumOfSquares(const float* values, int64_t size, double* partial, dou
                          cudaStream_t stream);
 
 /// trainwright::FinishStep on the device.
+/// \param denominators fp64 [terms]
 /// \param state fp64 [kStepStateFields]
+/// \param term_rows fp64 [kStepTermRows, terms]
 /// \param outputs fp32 [kStepOutputFields]
-cudaError_t FinishStep(const double* sum_of_squares, double step, double labels, double max_norm, bool scaled,
-                       double* state, float* outputs, cudaStream_t stream);
+cudaError_t FinishStep(const double* sum_of_squares, double step, const double* denominators, int terms,
+                       double max_norm, bool scaled, double* state, double* term_rows, float* outputs,
+                       cudaStream_t stream);
 
 /// The update of lib/nn/update/bf16_moments.h; results are the CPU's up to rounding, the random bits are its.
 /// \param exp_avg, exp_avg_sq bf16

@@ -146,13 +146,16 @@ void SumOfSquares(const at::Tensor& values, at::Tensor& out) {
                                     out.mutable_data_ptr<double>(), launch.stream()));
 }
 
-void FinishStep(const at::Tensor& sum_of_squares, int64_t step, int64_t labels, double max_norm, bool scaled,
-                at::Tensor& state, at::Tensor& outputs) {
-  const Launch launch({sum_of_squares, state, outputs});
-  TORCH_CHECK(state.numel() == kStepStateFields && outputs.numel() == kStepOutputFields);
+void FinishStep(const at::Tensor& sum_of_squares, int64_t step, const at::Tensor& denominators,
+                double max_norm, bool scaled, at::Tensor& state, at::Tensor& term_rows, at::Tensor& outputs) {
+  const Launch launch({sum_of_squares, denominators, state, term_rows, outputs});
+  TORCH_CHECK(state.numel() == kStepStateFields && outputs.numel() == kStepOutputFields &&
+              term_rows.numel() == kStepTermRows * denominators.numel());
   C10_CUDA_CHECK(cuda::FinishStep(sum_of_squares.const_data_ptr<double>(), static_cast<double>(step),
-                                  static_cast<double>(labels), max_norm, scaled,
-                                  state.mutable_data_ptr<double>(), Floats(outputs), launch.stream()));
+                                  denominators.const_data_ptr<double>(),
+                                  static_cast<int>(denominators.numel()), max_norm, scaled,
+                                  state.mutable_data_ptr<double>(), term_rows.mutable_data_ptr<double>(),
+                                  Floats(outputs), launch.stream()));
 }
 
 void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tensor& exp_avg,

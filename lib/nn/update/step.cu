@@ -31,9 +31,11 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) *out = sum;
 }
 
-__global__ void FinishStepKernel(const double* sum_of_squares, double step, double labels, double max_norm,
-                                 bool scaled, StepState* state, StepOutputs* outputs) {
-  trainwright::FinishStep(*sum_of_squares, step, labels, max_norm, scaled, state, outputs);
+__global__ void FinishStepKernel(const double* sum_of_squares, double step, const double* denominators,
+                                 int terms, double max_norm, bool scaled, StepState* state, double* term_rows,
+                                 StepOutputs* outputs) {
+  trainwright::FinishStep(*sum_of_squares, step, denominators, terms, max_norm, scaled, state, term_rows,
+                          outputs);
 }
 
 }  // namespace
@@ -51,10 +53,11 @@ cudaError_t SumOfSquares(const float* values, int64_t size, double* partial, dou
   return cudaGetLastError();
 }
 
-cudaError_t FinishStep(const double* sum_of_squares, double step, double labels, double max_norm, bool scaled,
-                       double* state, float* outputs, cudaStream_t stream) {
-  FinishStepKernel<<<1, 1, 0, stream>>>(sum_of_squares, step, labels, max_norm, scaled,
-                                        reinterpret_cast<StepState*>(state),
+cudaError_t FinishStep(const double* sum_of_squares, double step, const double* denominators, int terms,
+                       double max_norm, bool scaled, double* state, double* term_rows, float* outputs,
+                       cudaStream_t stream) {
+  FinishStepKernel<<<1, 1, 0, stream>>>(sum_of_squares, step, denominators, terms, max_norm, scaled,
+                                        reinterpret_cast<StepState*>(state), term_rows,
                                         reinterpret_cast<StepOutputs*>(outputs));
   return cudaGetLastError();
 }

@@ -32,21 +32,22 @@ TRAINWRIGHT_HOST_DEVICE inline double ClipFactor(double norm, double max_norm) {
   return max_norm > 0 && factor < 1.0 ? factor : 1.0;
 }
 
-/// A training run's numbers that live on the device between two looks of the host. Only doubles, so that it
-/// is an fp64 tensor too.
+/// A training run's numbers that live on the device between two looks of the host, but for those of the terms
+/// of its loss. Only doubles, so that it is an fp64 tensor too.
 struct StepState {
-  double loss_nats, smoothing_nats, z_loss_nats;                 ///< sums of the running step, see LossSum
-  double last_loss_nats, last_smoothing_nats, last_z_loss_nats;  ///< of the last finished step
-  double labels;                                                 ///< of the last finished step
-  double grad_norm;                                              ///< of it, before clipping
-  double last_loss_scale;                                        ///< it ran with
-  double skipped;                                                ///< 1: it changed no weight
-  double loss_scale, good_steps, skipped_steps;                  ///< see UpdateLossScale
-  double updates;                                                ///< of the weights
-  double bad_step;                      ///< the first step that was not finite beyond help; 0: none
-  double bad_loss_nats, bad_grad_norm;  ///< its mean loss and norm
+  double grad_norm;                              ///< of the last finished step, before clipping
+  double last_loss_scale;                        ///< it ran with
+  double skipped;                                ///< 1: it changed no weight
+  double loss_scale, good_steps, skipped_steps;  ///< see UpdateLossScale
+  double updates;                                ///< of the weights
+  double bad_step;                               ///< the first step that was not finite beyond help; 0: none
+  double bad_loss_nats, bad_grad_norm;           ///< its norm, and a mean of its loss: see WorstMean
 };
 inline constexpr int kStepStateFields = sizeof(StepState) / sizeof(double);
+
+/// Rows of the fp64 tensor [kStepTermRows, terms] beside it: the sums of the running step, and of the last
+/// finished step the sums and what they are divided by.
+inline constexpr int kStepTermRows = 3;
 
 /// What the optimizer reads: fp32, as torch's fused AdamW wants them.
 struct StepOutputs {
@@ -56,22 +57,35 @@ struct StepOutputs {
 };
 inline constexpr int kStepOutputFields = sizeof(StepOutputs) / sizeof(float);
 
+/// The mean of a term that is not finite where there is such a one, else that of the first term.
+/// \param denominators 0: of a term that the step says nothing of, whose mean is 0
+TRAINWRIGHT_HOST_DEVICE inline double WorstMean(const double* sums, const double* denominators, int terms) {
+  double worst = 0;
+  for (int i = 0; i < terms; ++i) {
+    const double mean = denominators[i] > 0 ? sums[i] / denominators[i] : 0;
+    if (i == 0 || (worst - worst == 0 && mean - mean != 0)) worst = mean;
+  }
+  return worst;
+}
+
 /// Ends step `step`. After a bad step nothing changes any more: the weights stay those before it.
 /// \param sum_of_squares of the scaled gradients
+/// \param denominators of the terms of the loss
 /// \param scaled whether the loss scale is dynamic (fp16)
-TRAINWRIGHT_HOST_DEVICE inline void FinishStep(double sum_of_squares, double step, double labels,
-                                               double max_norm, bool scaled, StepState* state,
-                                               StepOutputs* outputs) {
+/// \param term_rows see kStepTermRows
+TRAINWRIGHT_HOST_DEVICE inline void FinishStep(double sum_of_squares, double step, const double* denominators,
+                                               int terms, double max_norm, bool scaled, StepState* state,
+                                               double* term_rows, StepOutputs* outputs) {
   const double scale = state->loss_scale, norm = sqrt(sum_of_squares) / scale;
-  const double loss = state->loss_nats / labels;
+  const double loss = WorstMean(term_rows, denominators, terms);
   const bool finite = norm - norm == 0 && loss - loss == 0;
-  state->last_loss_nats = state->loss_nats;
-  state->last_smoothing_nats = state->smoothing_nats;
-  state->last_z_loss_nats = state->z_loss_nats;
-  state->labels = labels;
+  for (int i = 0; i < terms; ++i) {
+    term_rows[terms + i] = term_rows[i];
+    term_rows[2 * terms + i] = denominators[i];
+    term_rows[i] = 0;
+  }
   state->grad_norm = norm;
   state->last_loss_scale = scale;
-  state->loss_nats = state->smoothing_nats = state->z_loss_nats = 0;
   const bool stopped = state->bad_step != 0;
   if (!finite && !stopped && (!scaled || scale <= 1)) {
     state->bad_step = step;

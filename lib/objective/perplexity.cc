@@ -1,6 +1,4 @@
-#include "lib/eval/perplexity.h"
-
-#include <ATen/ops/tensor.h>
+#include "lib/objective/perplexity.h"
 
 #include <algorithm>
 #include <cmath>
@@ -32,12 +30,6 @@ bool IsMasked(const ShardSetHeader& header, LossOn loss_on) {
                 "make the stream with pretokenize --records lm or sft");
   }
   return header.record_kind == RecordKind::kSft && loss_on == LossOn::kAssistant;
-}
-
-ModelInput ToModelInput(const PackedBatch& batch) {
-  const auto options = at::TensorOptions().dtype(at::kLong);
-  return {{at::tensor(batch.tokens, options), at::tensor(batch.positions, options), batch.span_starts},
-          at::tensor(batch.labels, options)};
 }
 
 PerplexityMeter::PerplexityMeter(LanguageModel* model, int64_t sequence_tokens, int64_t batch_tokens)

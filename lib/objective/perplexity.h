@@ -16,6 +16,7 @@
 #include "lib/loading/packed_batch.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/model/language_model.h"
+#include "lib/objective/model_input.h"
 
 namespace trainwright {
 
@@ -35,9 +36,6 @@ struct PerplexitySums {
 /// Whether records of such a set say which of their tokens are labels, and are to be believed.
 /// \throws Error{kBadInput} for contrastive records, which have no labels
 bool IsMasked(const ShardSetHeader& header, LossOn loss_on);
-
-/// The tensors of a batch on the CPU; they copy it.
-ModelInput ToModelInput(const PackedBatch& batch);
 
 /// Not thread-safe.
 class PerplexityMeter {

@@ -1,0 +1,14 @@
+/// The precision that a user asks for.
+#pragma once
+
+#include <string>
+
+#include "lib/nn/precision.h"
+
+namespace trainwright {
+
+/// "no", "bf16", "fp16", or "auto": bf16 where the device is fast at it.
+/// \throws Error{kUsage}
+Precision ParsePrecision(const std::string& mixed_precision, at::Device device);
+
+}  // namespace trainwright

@@ -1,0 +1,67 @@
+#include "lib/objective/objective.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "lib/objective/model_input.h"
+
+namespace trainwright {
+
+namespace {
+
+/// Where samples begin in their micro-batch.
+/// \param first the number of the first among the step's
+std::vector<DropoutPosition::Sample> PlacesOf(std::span<const Sample> samples, int64_t first,
+                                              const PackedBatch& micro_batch) {
+  std::vector<DropoutPosition::Sample> places;
+  int64_t row = 0;
+  for (const Sample& sample : samples) {
+    places.push_back({.index = first++, .row = row});
+    row += static_cast<int64_t>(sample.tokens());
+  }
+  if (row != micro_batch.num_tokens()) places.resize(1);
+  return places;
+}
+
+}  // namespace
+
+bool StepBatches::empty() const {
+  return std::all_of(denominators.begin(), denominators.end(), [](int64_t count) { return count == 0; });
+}
+
+GradientScale StepPass::ScaleOf(int64_t denominator) const {
+  return {loss_scale / static_cast<double>(denominator), loss_scale_on_device};
+}
+
+ModelInput StepPass::InputOf(size_t micro_batch) const {
+  ModelInput input = ToModelInput(batches->micro_batches[micro_batch]);
+  input.pin = pin;
+  input.dropout = DropoutPosition{.seed = seed, .step = step, .samples = batches->places[micro_batch]};
+  return input;
+}
+
+PackedBatch Objective::Pack(std::span<const Sample> samples) const {
+  PackedBatch micro_batch;
+  for (const Sample& sample : samples) sample.AppendTo(&micro_batch);
+  return micro_batch;
+}
+
+double Objective::Loss(const std::vector<double>& means) const {
+  return std::accumulate(means.begin(), means.end(), 0.0);
+}
+
+StepBatches Objective::Cut(std::span<const Sample> samples, int64_t batch) const {
+  StepBatches cut;
+  cut.denominators.resize(terms().size());
+  const auto size = static_cast<size_t>(batch);
+  for (size_t begin = 0; begin < samples.size(); begin += size) {
+    const auto taken = samples.subspan(begin, std::min(size, samples.size() - begin));
+    cut.micro_batches.push_back(Pack(taken));
+    cut.places.push_back(PlacesOf(taken, static_cast<int64_t>(begin), cut.micro_batches.back()));
+    const std::vector<int64_t> counts = Count(cut.micro_batches.back());
+    for (size_t i = 0; i < counts.size(); ++i) cut.denominators[i] += counts[i];
+  }
+  return cut;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,34 @@
+#include "lib/optim/optimizer.h"
+
+#include <ATen/ops/full.h>
+
+namespace trainwright {
+
+Optimizer::Optimizer(FlatParameters* parameters)
+    : parameters_(parameters), step_count_(at::full({}, 0.0, parameters->values().options())) {}
+
+void Optimizer::Step(double learning_rate, double beta1, double factor) {
+  step_count_.fill_(static_cast<double>(++steps_));
+  Update({.learning_rate = learning_rate, .beta1 = beta1, .inputs = {.step = step_count_}}, factor);
+}
+
+void Optimizer::StepOnDevice(double learning_rate, double beta1, const DeviceInputs& inputs) {
+  Update({.learning_rate = learning_rate, .beta1 = beta1, .inputs = inputs}, /*factor=*/1.0);
+}
+
+void Optimizer::Update(const OptimizerUpdate& update, double factor) {
+  Begin(update);
+  parameters_->ForEachGradientPart([&](int64_t begin, at::Tensor& gradients) {
+    if (factor != 1.0) gradients.mul_(factor);
+    Step({begin, gradients.numel()}, gradients, update);
+  });
+  parameters_->RefreshCompute();
+}
+
+int64_t Optimizer::state_bytes() const {
+  int64_t size = 0;
+  for (const OptimizerState& state : States()) size += static_cast<int64_t>(state.value.nbytes());
+  return size;
+}
+
+}  // namespace trainwright

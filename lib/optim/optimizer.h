@@ -1,0 +1,81 @@
+/// What changes a model's weights: an update of the flat buffers from their gradients.
+///
+/// The base class owns what all updates share: the walk over the gradients, which lie in parts where they are
+/// offloaded, the count of updates and the compute copy. An optimizer supplies its rule for a range of the
+/// buffers, and names its state. Not thread-safe.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lib/nn/parameters/flat_parameters.h"
+
+namespace trainwright {
+
+/// A tensor of an optimizer's state. It shares its storage with the optimizer: restoring copies into it.
+struct OptimizerState {
+  std::string name;  ///< in files too
+  at::Tensor value;  ///< any shape and type, where the parameters are
+};
+
+/// Elements of the flat buffers.
+struct ParameterRange {
+  int64_t begin = 0, size = 0;
+};
+
+/// What a step on the device reads there, fp32 scalars: the gradients are divided by `divisor`; nothing
+/// changes where `found_inf` is 1; `step` is the number of this update, from 1.
+struct DeviceInputs {
+  at::Tensor divisor, found_inf, step;
+};
+
+/// What the ranges of an update share.
+struct OptimizerUpdate {
+  double learning_rate = 0;
+  double beta1 = 0;     ///< of this update, for schedules that cycle it
+  DeviceInputs inputs;  ///< `step` always; of an update that the host decides, the others are undefined
+};
+
+class Optimizer {
+ public:
+  /// \param parameters allocated; outlives the optimizer
+  explicit Optimizer(FlatParameters* parameters);
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  /// One update from the parameters' gradients, then refreshes the compute copy.
+  /// \param factor the gradients are multiplied by it first: see ClipResult
+  /// \throws Error{kIo} where gradients are offloaded
+  void Step(double learning_rate, double beta1, double factor = 1.0);
+  /// As Step, but the host knows neither whether nor which update it is: steps() is the caller's to set.
+  void StepOnDevice(double learning_rate, double beta1, const DeviceInputs& inputs);
+  /// The update's rule for a range of the buffers. The ranges of an update cover the trained parameters once,
+  /// padding among them; how they are cut changes no result.
+  /// \param gradients fp32 [range.size]; may be overwritten
+  virtual void Step(const ParameterRange& range, at::Tensor& gradients, const OptimizerUpdate& update) = 0;
+  /// The live state, always in the same order and under the same names.
+  virtual std::vector<OptimizerState> States() const = 0;
+
+  int64_t state_bytes() const;
+  FlatParameters* parameters() const { return parameters_; }
+  /// Updates made so far; bias correction depends on it.
+  int64_t steps() const { return steps_; }
+  void set_steps(int64_t steps) { steps_ = steps; }
+
+ protected:
+  /// Called once before the ranges of an update.
+  virtual void Begin(const OptimizerUpdate&) {}
+
+ private:
+  void Update(const OptimizerUpdate& update, double factor);
+
+  FlatParameters* parameters_;
+  int64_t steps_ = 0;
+  at::Tensor step_count_;  // float of steps_, made once: an update that has begun asks for no memory
+};
+
+}  // namespace trainwright

@@ -1,0 +1,39 @@
+/// The optimizers that a program knows, by the names that plans use.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "lib/base/registry.h"
+#include "lib/nn/parameters/flat_parameters.h"
+#include "lib/optim/optimizer.h"
+#include "lib/spec/optimizer_options.h"
+
+namespace trainwright {
+
+struct OptimizerKind {
+  OptimizerDescription description;
+  /// \param parameters as of Optimizer; on torch's meta device, for sizes alone, too
+  /// \param seed of what the optimizer draws
+  std::function<std::unique_ptr<Optimizer>(FlatParameters* parameters, const OptimizerOptions& options,
+                                           uint64_t seed)>
+      make;
+
+  const std::string& name() const { return description.name; }
+};
+
+using OptimizerRegistry = Registry<OptimizerKind>;
+
+/// Makes the optimizer that a plan names.
+/// \throws Error{kUsage} on a name that the registry does not hold
+inline std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerRegistry& registry, FlatParameters* parameters,
+                                                const OptimizerOptions& options, uint64_t seed) {
+  return registry.Find(options.name).make(parameters, options, seed);
+}
+
+/// Those of this library: adamw.
+OptimizerRegistry BuiltInOptimizers();
+
+}  // namespace trainwright

@@ -1,0 +1,9 @@
+/// The objectives of this library, as plans, flags and files name them.
+#pragma once
+
+namespace trainwright {
+
+inline constexpr char kLmObjective[] = "lm";    ///< every token is predicted
+inline constexpr char kSftObjective[] = "sft";  ///< those that sft records say
+
+}  // namespace trainwright

@@ -1,0 +1,19 @@
+/// The objective that a plan names.
+#pragma once
+
+#include <memory>
+
+#include "lib/objective/objective_registry.h"
+#include "lib/train/train_plan.h"
+
+namespace trainwright {
+
+/// \throws Error{kUsage} on a name that the registry does not hold
+std::unique_ptr<Objective> ObjectiveOf(const TrainPlan& plan, const ObjectiveRegistry& registry);
+
+/// The same for records of that kind.
+/// \throws Error{kBadInput} on records that the objective does not take
+std::unique_ptr<Objective> ObjectiveOf(const TrainPlan& plan, const ObjectiveRegistry& registry,
+                                       RecordKind records);
+
+}  // namespace trainwright

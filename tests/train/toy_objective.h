@@ -1,0 +1,95 @@
+/// An objective that only the tests know: every token is predicted, and those at even positions a second
+/// time, as a term with a denominator of its own; on records of its own kind, which it cuts in its own way.
+/// It shows what adding one takes: this file, and a line of main that puts its kind into the registry.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/objective/objective_registry.h"
+#include "lib/objective/perplexity.h"
+
+namespace trainwright::test {
+
+inline constexpr char kToyObjective[] = "toy";
+inline constexpr RecordKind kToyRecords{7};
+inline constexpr int64_t kToySpanTokens = 6;
+
+class ToyObjective final : public Objective {
+ public:
+  /// \param weight of the second term
+  explicit ToyObjective(double weight)
+      : weight_(weight), terms_({{.name = "all_nats"}, {.name = "even_nats"}}) {}
+  const std::vector<LossTerm>& terms() const override { return terms_; }
+  SampleStreamOptions Cutting(const SampleStreamOptions& options) const override {
+    SampleStreamOptions cutting = options;
+    cutting.shuffle = false;
+    return cutting;
+  }
+  /// Spans of at most kToySpanTokens.
+  PackedBatch Pack(std::span<const Sample> samples) const override {
+    PackedBatch packed = Objective::Pack(samples);
+    std::vector<int32_t> starts;
+    for (int64_t i = 0; i < packed.num_tokens(); ++i) {
+      int64_t& position = packed.positions[static_cast<size_t>(i)];
+      position %= kToySpanTokens;
+      if (position == 0) starts.push_back(static_cast<int32_t>(i));
+    }
+    starts.push_back(static_cast<int32_t>(packed.num_tokens()));
+    packed.span_starts = starts;
+    return packed;
+  }
+  std::vector<int64_t> Count(const PackedBatch& micro_batch) const override {
+    const PackedBatch even = EvenOnly(micro_batch);
+    return {micro_batch.num_labels, even.num_labels};
+  }
+  void Run(const StepPass& pass, LossSums* sums) const override {
+    const StepBatches& batches = *pass.batches;
+    for (size_t i = 0; i < batches.micro_batches.size(); ++i) {
+      ModelInput input = pass.InputOf(i);
+      std::vector<double> own(2);
+      own[0] = pass.model->LossAndGradients(input, pass.ScaleOf(batches.denominators[0])).loss_nats;
+      input.labels_n = ToModelInput(EvenOnly(batches.micro_batches[i])).labels_n;
+      GradientScale scale = pass.ScaleOf(batches.denominators[1]);
+      scale.factor *= weight_;
+      own[1] = weight_ * pass.model->LossAndGradients(input, scale).loss_nats;
+      sums->Add(own);
+    }
+  }
+  Evaluation Evaluate(LanguageModel* model, const ShardSet& set,
+                      const EvaluationOptions& options) const override {
+    PerplexityMeter meter(model, kToySpanTokens, options.batch_tokens);
+    meter.AddSet(set, options.max_tokens, {});
+    const PerplexitySums& sums = meter.Finish();
+    return {.loss_nats = sums.mean_loss_nats(),
+            .measures = {{"toy_measure", 42, "toy measure 42"}},
+            .tokens = sums.tokens,
+            .documents = sums.documents};
+  }
+
+  /// The batch with the labels at even positions alone.
+  static PackedBatch EvenOnly(const PackedBatch& batch) {
+    PackedBatch even = batch;
+    for (size_t i = 0; i < even.labels.size(); ++i) {
+      if (even.positions[i] % 2 == 0 || even.labels[i] == kIgnoreLabel) continue;
+      even.labels[i] = kIgnoreLabel;
+      --even.num_labels;
+    }
+    return even;
+  }
+
+ private:
+  double weight_;
+  std::vector<LossTerm> terms_;
+};
+
+inline ObjectiveKind ToyObjectiveKind() {
+  return {.description = {.name = kToyObjective, .records = {kToyRecords}},
+          .make = [](const ObjectiveOptions& options) {
+            return std::make_unique<ToyObjective>(options.own.at("even_weight"));
+          }};
+}
+
+}  // namespace trainwright::test

@@ -1,0 +1,219 @@
+// What an objective promises whatever it learns, shown with one that the library does not know.
+#include "tests/train/toy_objective.h"
+
+#include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "lib/run/metrics_log.h"
+#include "lib/run/run_report.h"
+#include "lib/train/run_recorder.h"
+#include "lib/train/train_state.h"
+#include "tests/support/support.h"
+#include "tests/train/tiny_training.h"
+
+namespace trainwright {
+namespace {
+
+using test::CountingDocuments;
+using test::MemoryShardSet;
+using test::TemporaryFolder;
+using testing::Contains;
+using testing::Field;
+using testing::HasSubstr;
+
+constexpr double kWeight = 0.25;
+
+ObjectiveRegistry WithToy() {
+  ObjectiveRegistry registry = BuiltInObjectives();
+  registry.Add(test::ToyObjectiveKind());
+  return registry;
+}
+
+TrainPlan ToyPlan() {
+  TrainPlan plan = test::TinyPlan();
+  plan.objective = test::kToyObjective;
+  plan.objective_own = {{"even_weight", kWeight}};
+  return plan;
+}
+
+struct Run {
+  explicit Run(const TrainPlan& plan, bool defer = false)
+      : model(MakeModel(test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
+        stream(&set, ObjectiveOf(plan, WithToy(), test::kToyRecords)->Cutting(plan.stream_options())),
+        trainer(test::PartsOf(model.get(), &stream, plan, BuiltInOptimizers(), WithToy()), plan,
+                at::Device(at::kCPU), defer) {}
+  const MemoryShardSet set = CountingDocuments(24, test::kToyRecords);
+  std::unique_ptr<LanguageModel> model;
+  SampleStream stream;
+  Trainer trainer;
+};
+
+TEST(ToyObjectiveTest, TrainsThroughTheTrainerByBothTerms) {
+  Run run(ToyPlan());
+  const StepReport first = run.trainer.Step();
+  StepReport last = first;
+  while (!run.trainer.done()) last = run.trainer.Step();
+  for (const char* term : {"all_nats", "even_nats"}) EXPECT_LT(last.term(term), first.term(term) / 2) << term;
+  EXPECT_DOUBLE_EQ(last.loss_nats, last.term("all_nats") + last.term("even_nats"));
+}
+
+TEST(ToyObjectiveTest, EachTermIsAMeanOverItsOwnCountOfTheWholeStep) {
+  const TrainPlan plan = ToyPlan();
+  Run run(plan);
+  // The samples of the step in one batch, cut by hand.
+  Run other(plan);
+  PackedBatch batch;
+  for (const Sample& sample : other.stream.NextStep(plan.samples_per_step(), false)) sample.AppendTo(&batch);
+  batch.span_starts.clear();
+  double even = 0, all = 0;
+  for (size_t i = 0; i < batch.tokens.size(); ++i) {
+    batch.positions[i] %= test::kToySpanTokens;
+    if (batch.positions[i] == 0) batch.span_starts.push_back(static_cast<int32_t>(i));
+    if (batch.labels[i] == kIgnoreLabel) continue;
+    ++all;
+    if (batch.positions[i] % 2 == 0) ++even;
+  }
+  batch.span_starts.push_back(static_cast<int32_t>(batch.tokens.size()));
+  ASSERT_NE(even, all);
+  const double all_nats = other.model->Loss(ToModelInput(batch)).loss_nats;
+  for (size_t i = 0; i < batch.labels.size(); ++i) {
+    if (batch.positions[i] % 2 != 0) batch.labels[i] = kIgnoreLabel;
+  }
+  const double even_nats = other.model->Loss(ToModelInput(batch)).loss_nats;
+  const StepReport report = run.trainer.Step();
+  EXPECT_NEAR(report.term("all_nats"), all_nats / all, 1e-5);
+  EXPECT_NEAR(report.term("even_nats"), kWeight * even_nats / even, 1e-5);
+}
+
+TEST(ToyObjectiveTest, TheSplitIntoMicroBatchesChangesNothingButRounding) {
+  TrainPlan whole = ToyPlan();
+  whole.batch = 8;
+  whole.accum = 1;
+  TrainPlan split = whole;
+  split.batch = 1;
+  split.accum = 8;
+  Run one(whole), many(split);
+  const StepReport expected = one.trainer.Step(), report = many.trainer.Step();
+  EXPECT_NEAR(report.term("even_nats"), expected.term("even_nats"), 1e-6);
+  EXPECT_NEAR(report.grad_norm, expected.grad_norm, 1e-6);
+}
+
+TEST(ToyObjectiveTest, AStepThatIsDecidedOnTheDeviceTellsTheSameTerms) {
+  Run now(ToyPlan()), later(ToyPlan(), /*defer=*/true);
+  for (int step = 0; step < 5; ++step) {
+    const StepReport expected = now.trainer.Step(), report = later.trainer.Step();
+    for (const LossTermMean& term : expected.terms) {
+      EXPECT_NEAR(report.term(term.name), term.mean, 1e-3) << term.name << ", step " << step;
+    }
+  }
+  EXPECT_EQ(later.trainer.device_reads(), 5);
+}
+
+TEST(ToyObjectiveTest, IsResumedBitForBitFromAStateThatKeepsItsNameAndOptions) {
+  const TemporaryFolder folder;
+  const TrainPlan plan = ToyPlan();
+  Run whole(plan);
+  at::Tensor weights;
+  for (int step = 0; step < 20; ++step) {
+    if (step == 11) {
+      TrainState state;
+      state.plan = plan;
+      state.trainer = whole.trainer.state();
+      WriteTrainState(folder.path("state"), state);
+      weights = whole.model->parameters().values().clone();
+    }
+    whole.trainer.Step();
+  }
+  const TrainState state = ReadTrainState(folder.path("state"));
+  EXPECT_EQ(state.plan.objective, test::kToyObjective);
+  Run resumed(state.plan);
+  resumed.trainer.Restore(state.trainer);
+  resumed.model->parameters().values().copy_(weights);
+  resumed.model->parameters().RefreshCompute();
+  while (resumed.trainer.step() < 20) resumed.trainer.Step();
+  EXPECT_TRUE(at::equal(resumed.model->parameters().values(), whole.model->parameters().values()));
+}
+
+TEST(ToyObjectiveTest, TakesItsOwnRecordsAloneAndTheOthersDoNotTakeThem) {
+  EXPECT_EQ(test::CodeOf([] { ObjectiveOf(ToyPlan(), WithToy(), RecordKind::kLm); }), ErrorCode::kBadInput);
+  EXPECT_EQ(test::CodeOf([] { ObjectiveOf(test::TinyPlan(), WithToy(), test::kToyRecords); }),
+            ErrorCode::kBadInput);
+}
+
+/// A run of some steps and an evaluation with records in a folder.
+class ToyRecordsTest : public testing::Test {
+ protected:
+  void Train() {
+    Run run(ToyPlan());
+    const RunDirectory directory(folder_.path("run"));
+    RunRecorder recorder(&directory,
+                         {.plan = ToyPlan(),
+                          .model = test::TinyModel(),
+                          .loss_terms = run.trainer.objective().terms(),
+                          .start = std::chrono::steady_clock::now()},
+                         {.progress = ProgressMode::kNever});
+    for (int step = 0; step < 5; ++step) {
+      reports_.push_back(run.trainer.Step());
+      recorder.RecordStep(reports_.back(), 0);
+    }
+    recorder.RecordEvaluation(run.trainer.objective().Evaluate(run.model.get(), run.set, {}), 0.1);
+    metrics_path_ = directory.metrics_path();
+    tensorboard_path_ = directory.tensorboard_path();
+    figure_ = recorder.report().Figure();
+  }
+
+  TemporaryFolder folder_;
+  std::vector<StepReport> reports_;
+  std::string metrics_path_, tensorboard_path_;
+  PlotFigure figure_;
+};
+
+TEST_F(ToyRecordsTest, TheMetricsTellBothTermsOfEveryStep) {
+  Train();
+  size_t steps = 0;
+  ForEachMetricsRecord(metrics_path_, [&](const nlohmann::ordered_json& record) {
+    if (record.at("type") != "step") return;
+    const StepReport& report = reports_.at(steps++);
+    EXPECT_EQ(record.at("loss_nats"), report.loss_nats);
+    EXPECT_EQ(record.at("loss_terms").at("all_nats"), report.term("all_nats"));
+    EXPECT_EQ(record.at("loss_terms").at("even_nats"), report.term("even_nats"));
+  });
+  EXPECT_EQ(steps, 5u);
+}
+
+TEST_F(ToyRecordsTest, TheMetricsTellWhatItsEvaluationMeasures) {
+  Train();
+  int evaluations = 0;
+  ForEachMetricsRecord(metrics_path_, [&](const nlohmann::ordered_json& record) {
+    if (record.at("type") != "eval") return;
+    ++evaluations;
+    EXPECT_EQ(record.at("toy_measure"), 42);
+    EXPECT_FALSE(record.contains("perplexity"));
+  });
+  EXPECT_EQ(evaluations, 1);
+}
+
+TEST_F(ToyRecordsTest, TensorboardGetsACurveOfEachTerm) {
+  Train();
+  std::string events;
+  for (const auto& entry : std::filesystem::directory_iterator(tensorboard_path_)) {
+    events += test::ReadFile(entry.path().string());
+  }
+  EXPECT_THAT(events, HasSubstr("loss/all_nats"));
+  EXPECT_THAT(events, HasSubstr("loss/even_nats"));
+  EXPECT_THAT(events, HasSubstr("toy_measure/eval"));
+}
+
+TEST_F(ToyRecordsTest, TheReportDrawsACurveOfEachTerm) {
+  Train();
+  EXPECT_THAT(figure_.panels.at(0).series, Contains(Field(&PlotSeries::name, "all_nats")));
+  EXPECT_THAT(figure_.panels.at(0).series, Contains(Field(&PlotSeries::name, "even_nats")));
+}
+
+}  // namespace
+}  // namespace trainwright

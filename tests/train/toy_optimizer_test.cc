@@ -1,0 +1,162 @@
+// What an optimizer promises whatever it keeps, shown with one that the library does not know.
+#include "tests/train/toy_optimizer.h"
+
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "lib/train/checkpoint_writer.h"
+#include "lib/train/dry_run.h"
+#include "lib/train/train_state.h"
+#include "tests/support/support.h"
+#include "tests/train/tiny_training.h"
+
+namespace trainwright {
+namespace {
+
+using test::CountingDocuments;
+using test::MemoryShardSet;
+using test::PartsOf;
+using test::TemporaryFolder;
+
+constexpr int kSteps = 24, kStop = 15;
+
+OptimizerRegistry WithToy() {
+  OptimizerRegistry registry = BuiltInOptimizers();
+  registry.Add(test::ToyOptimizerKind());
+  return registry;
+}
+
+TrainPlan ToyPlan() {
+  TrainPlan plan = test::TinyPlan();
+  plan.optimizer = test::ToyOptimizerKind().description.defaults;
+  plan.schedule.peak_lr = 0.3;
+  return plan;
+}
+
+struct Run {
+  explicit Run(const TrainPlan& plan, bool defer = false)
+      : model(MakeModel(test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
+        stream(&set, plan.stream_options()),
+        trainer(PartsOf(model.get(), &stream, plan, WithToy()), plan, at::Device(at::kCPU), defer) {}
+  at::Tensor WeightsAt(int64_t step) {
+    while (trainer.step() < step) trainer.Step();
+    return model->parameters().values();
+  }
+  const MemoryShardSet set = CountingDocuments();
+  std::unique_ptr<LanguageModel> model;
+  SampleStream stream;
+  Trainer trainer;
+};
+
+/// Weights at kSteps of a run that is written at kStop, read and continued in new objects.
+at::Tensor WeightsWithAStop(const StateCompression& compression, const std::string& forgotten = "") {
+  const TemporaryFolder folder;
+  const TrainPlan plan = ToyPlan();
+  at::Tensor weights;
+  {
+    Run run(plan);
+    weights = run.WeightsAt(kStop).clone();
+    TrainState state;
+    state.plan = plan;
+    state.trainer = run.trainer.state();
+    WriteTrainState(folder.path("state"), state, compression);
+  }
+  TrainState state = ReadTrainState(folder.path("state"));
+  if (!forgotten.empty()) state.trainer.optimizer_state(forgotten).fill_(1);
+  Run run(state.plan);
+  run.trainer.Restore(state.trainer);
+  run.model->parameters().values().copy_(weights);
+  run.model->parameters().RefreshCompute();
+  return run.WeightsAt(kSteps).clone();
+}
+
+TEST(ToyOptimizerTest, TrainsThroughTheTrainer) {
+  for (const bool defer : {false, true}) {
+    Run run(ToyPlan(), defer);
+    const double first_nats = run.trainer.Step().loss_nats;
+    double last_nats = first_nats;
+    while (!run.trainer.done()) last_nats = run.trainer.Step().loss_nats;
+    EXPECT_LT(last_nats, first_nats / 3) << "deferred " << defer;
+  }
+}
+
+TEST(ToyOptimizerTest, ResumesBitForBitFromEitherForm) {
+  const at::Tensor expected = Run(ToyPlan()).WeightsAt(kSteps);
+  EXPECT_TRUE(at::equal(WeightsWithAStop({}), expected));
+  EXPECT_TRUE(at::equal(WeightsWithAStop({.on = true}), expected));
+}
+
+TEST(ToyOptimizerTest, NoneOfItsStatesMayBeForgotten) {
+  const at::Tensor expected = Run(ToyPlan()).WeightsAt(kSteps);
+  for (const char* name : {"momentum", "squares", "counts"}) {
+    EXPECT_FALSE(at::equal(WeightsWithAStop({}, name), expected)) << name;
+  }
+}
+
+TEST(ToyOptimizerTest, GradientsThatAreOffloadedEndInTheSameWeights) {
+  const TemporaryFolder folder;
+  Run kept(ToyPlan()), offloaded(ToyPlan());
+  offloaded.model->Offload({.gradients = true}, folder.path());
+  EXPECT_TRUE(at::equal(offloaded.WeightsAt(kSteps), kept.WeightsAt(kSteps)));
+  EXPECT_GT(offloaded.model->offload_counts().out_bytes, 0);
+}
+
+TEST(ToyOptimizerTest, ItsStatesAreCountedInMemoryBeforeAndDuringTheRun) {
+  Run run(ToyPlan());
+  const FlatParameters& parameters = run.model->parameters();
+  const TrainedSizes sizes = {.elements = parameters.values().numel(),
+                              .segments = static_cast<int64_t>(parameters.all().back().segment) + 1};
+  const int64_t bytes = run.trainer.optimizer().state_bytes();
+  EXPECT_EQ(bytes, 4 * sizes.elements + 8 * sizes.segments + 48);
+  EXPECT_EQ(test::ToyOptimizerKind().description.state_bytes(ToyPlan().optimizer, sizes), bytes);
+  const DryRunRequest request = {.model = test::TinyModel(),
+                                 .plan = ToyPlan(),
+                                 .steps = 1,
+                                 .optimizers = WithToy(),
+                                 .objectives = BuiltInObjectives()};
+  EXPECT_EQ(DryRun(request, &run.stream).memory.optimizer, bytes);
+}
+
+TEST(ToyOptimizerTest, ABackgroundSaveCopiesAllOfItsStates) {
+  Run run(ToyPlan());
+  run.WeightsAt(3);
+  SnapshotBuffers buffers;
+  const std::vector<OptimizerState> live = run.trainer.state().optimizer, copies = buffers.Copy(1, live);
+  ASSERT_EQ(copies.size(), 3u);
+  std::vector<at::Tensor> before;
+  for (const OptimizerState& state : live) before.push_back(state.value.clone());
+  run.WeightsAt(4);
+  for (size_t i = 0; i < copies.size(); ++i) {
+    EXPECT_EQ(copies[i].name, live[i].name);
+    EXPECT_TRUE(at::equal(copies[i].value, before[i])) << copies[i].name;
+    EXPECT_FALSE(at::equal(copies[i].value, live[i].value)) << copies[i].name;
+  }
+}
+
+TEST(ToyOptimizerTest, AStateOfAnotherOptimizerIsRefused) {
+  Run run(ToyPlan());
+  const TrainPlan other = test::TinyPlan();
+  test::TrainingRun adamw(run.set, other);
+  EXPECT_EQ(test::CodeOf([&] { run.trainer.Restore(adamw.trainer.state()); }), ErrorCode::kBadInput);
+  EXPECT_EQ(test::CodeOf([&] { adamw.trainer.Restore(run.trainer.state()); }), ErrorCode::kBadInput);
+}
+
+TEST(ToyOptimizerTest, ThePlanKeepsItsNameAndItsOwnOptions) {
+  TrainPlan plan = ToyPlan();
+  plan.optimizer.own["damping"] = 0.25;
+  const OptimizerOptions read = DecodePlan(nlohmann::json::parse(EncodePlan(plan).dump()), "plan").optimizer;
+  EXPECT_EQ(read.name, test::kToyOptimizer);
+  EXPECT_EQ(read.own, plan.optimizer.own);
+  EXPECT_FALSE(EncodePlan(test::TinyPlan()).contains("optimizer")) << "states of today stay as they are";
+}
+
+TEST(ToyOptimizerTest, ANameThatNobodyPutIntoTheRegistryIsRefusedWithThoseThatThereAre) {
+  const std::string message = test::MessageOf([&] { BuiltInOptimizers().Find(test::kToyOptimizer); });
+  EXPECT_NE(message.find("toy"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace trainwright
