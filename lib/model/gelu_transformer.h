@@ -37,7 +37,7 @@ class GeluTransformer : public Transformer {
     std::optional<RopeTable> rope;
   };
 
-  /// \throws Error{kUsage} on sizes that make no model; Error{kDevice} on a GPU
+  /// \throws Error{kUsage} on sizes that make no model
   GeluTransformer(const ModelConfig& config, const Numerics& numerics, at::Device device,
                   const FineTuning& tuning);
 
@@ -53,7 +53,7 @@ class GeluTransformer : public Transformer {
   Parts parts_;  ///< filled by the family's constructor
 
  private:
-  static const ModelConfig& CheckedConfig(const ModelConfig& config, at::Device device);
+  static const ModelConfig& CheckedConfig(const ModelConfig& config);
   GeluKind gelu_kind() const;
   using Transformer::Gradient;
   using Transformer::Value;

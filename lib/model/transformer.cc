@@ -7,6 +7,7 @@
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/linear/matmul.h"
+#include "lib/spec/family.h"
 
 namespace trainwright {
 namespace {
@@ -40,7 +41,8 @@ void Transformer::AllocateParameters() {
   TRAINWRIGHT_CHECK(tuning_.lora || tuning_.frozen_format == WeightFormat::kPlain);
   if (tuning_.lora) {
     const std::vector<size_t> matrices = LayerMatrices(parameters_);
-    parameters_.set_adapters(std::make_shared<LoraAdapters>(*tuning_.lora, &parameters_));
+    parameters_.set_adapters(
+        std::make_shared<LoraAdapters>(*tuning_.lora, FamilyOf(config_).lora_blocks(), &parameters_));
     if (tuning_.frozen_format == WeightFormat::kNf4) {
       for (const size_t index : matrices) parameters_.Quantize(index);
     }

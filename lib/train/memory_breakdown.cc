@@ -52,16 +52,17 @@ MemoryBreakdown HeldByModel(LanguageModel& model) {
   return memory;
 }
 
-MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, const FineTuning& tuning,
-                              OptimizerStates states, ActivationCheckpointing checkpointing,
-                              const OffloadChoice& offload, int64_t samples, int64_t sequence_tokens) {
-  const auto shapes =
-      MakeModel(config, precision, at::Device(at::kMeta), std::nullopt, AttentionBackend::kAuto, tuning);
+MemoryBreakdown NeededByModel(const ModelFamilies& families, const ModelConfig& config, Precision precision,
+                              const FineTuning& tuning, OptimizerStates states,
+                              ActivationCheckpointing checkpointing, const OffloadChoice& offload,
+                              int64_t samples, int64_t sequence_tokens) {
+  const auto shapes = MakeModel(families, config, precision, at::Device(at::kMeta), std::nullopt,
+                                AttentionBackend::kAuto, tuning);
   shapes->set_activation_checkpointing(checkpointing);
   shapes->Offload(offload, "");
   MemoryBreakdown memory = HeldByModel(*shapes);
   memory.optimizer = OptimizerStateBytes(states, shapes->parameters().values().numel());
-  if (!config.llama_like()) return memory;
+  if (!FamilyOf(config).runs_on_gpu()) return memory;
   ModelInput input;
   const int64_t tokens = samples * sequence_tokens;
   input.tokens_n = at::zeros({tokens}, at::kLong);

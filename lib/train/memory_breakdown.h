@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "lib/model/language_model.h"
+#include "lib/model/model_family.h"
 #include "lib/optim/adamw.h"
 
 namespace trainwright {
@@ -37,9 +37,10 @@ MemoryBreakdown HeldByModel(LanguageModel& model);
 /// nothing is allocated.
 /// \param samples of `sequence_tokens` each
 /// \returns what is known: of families that have no shapes to run on, without activations
-MemoryBreakdown NeededByModel(const ModelConfig& config, Precision precision, const FineTuning& tuning,
-                              OptimizerStates states, ActivationCheckpointing checkpointing,
-                              const OffloadChoice& offload, int64_t samples, int64_t sequence_tokens);
+MemoryBreakdown NeededByModel(const ModelFamilies& families, const ModelConfig& config, Precision precision,
+                              const FineTuning& tuning, OptimizerStates states,
+                              ActivationCheckpointing checkpointing, const OffloadChoice& offload,
+                              int64_t samples, int64_t sequence_tokens);
 
 /// The parts in order of size and what makes each smaller, the largest weights by name:
 /// "activations, 3.1 GB: ...; weights, 1.2 GB, the largest model.embed_tokens.weight [32000, 2048]: ...".

@@ -136,21 +136,22 @@ struct ChosenModel {
   std::optional<StartModel> start;     ///< whose weights a new run starts from
 };
 
-ChosenModel ChooseModel(const TrainSettings& settings, const TokenizerIdentity& tokenizer, bool gpu) {
+ChosenModel ChooseModel(const FamilyList& families, const TrainSettings& settings,
+                        const TokenizerIdentity& tokenizer, bool gpu) {
   ChosenModel chosen;
   if (settings.init.empty() && settings.model.empty() && !settings.adapter.empty()) {
-    chosen.start = OpenStartModel(BaseOfAdapter(ResolveCheckpoint(settings.adapter)), tokenizer);
+    chosen.start = OpenStartModel(families, BaseOfAdapter(ResolveCheckpoint(settings.adapter)), tokenizer);
     chosen.config = chosen.start->config;
     chosen.name = "tuned";
   } else if (!settings.init.empty() && settings.model.empty()) {
-    chosen.start = OpenStartModel(settings.init, tokenizer);
+    chosen.start = OpenStartModel(families, settings.init, tokenizer);
     chosen.config = chosen.start->config;
     chosen.name = "tuned";
   } else if (!settings.model.empty() && IsConfigPath(settings.model)) {
     const std::string path =
         fs::is_directory(settings.model) ? settings.model + "/config.json" : settings.model;
     const std::vector<uint8_t> text = ReadWholeFile(path, 1 << 20);
-    chosen.config = DecodeConfigJson(std::string(AsText(text)), path);
+    chosen.config = DecodeConfigJson(families, std::string(AsText(text)), path);
     chosen.name = "custom";
     if (chosen.config.vocab_size < tokenizer.vocab_size) {
       throw Error(ErrorCode::kBadInput, path,
@@ -160,7 +161,7 @@ ChosenModel ChooseModel(const TrainSettings& settings, const TokenizerIdentity& 
     }
   } else {
     const std::string preset = !settings.model.empty() ? settings.model : gpu ? kGpuPreset : kCpuPreset;
-    chosen.config = PresetConfig(preset, tokenizer.vocab_size);
+    chosen.config = families.PresetConfig(preset, tokenizer.vocab_size);
     chosen.name = preset;
     if (settings.model.empty()) {
       chosen.reason = {"model",
@@ -315,6 +316,8 @@ class TrainJob {
   std::vector<std::string> Traps(const std::optional<EpochCounts>& epoch) const;
   /// Opens the records of this process, once model, stream and trainer stand at its first step.
   void OpenRecorder();
+
+  const FamilyList& families() const { return context_.families.descriptions(); }
 
   const TrainSettings& settings_;
   const TrainJobContext& context_;
@@ -535,12 +538,12 @@ MemoryUser TrainJob::memory_user() const {
   if (!stream_) return {"before the first step", "take a smaller --model", cap};
   // What is held tells too little: it is what did not get its memory that is missing there.
   MemoryBreakdown memory =
-      NeededByModel(model_choice_.config, plan_.precision, plan_.tuning, plan_.optimizer.states,
-                    checkpointing_, offload_, plan_.batch, plan_.sequence_tokens);
+      NeededByModel(context_.families, model_choice_.config, plan_.precision, plan_.tuning,
+                    plan_.optimizer.states, checkpointing_, offload_, plan_.batch, plan_.sequence_tokens);
   memory.snapshot = snapshot_.size_bytes();
   if (stream_) memory.loader = stream_->loader_counts().most_held_bytes;
-  const auto shapes = MakeModel(model_choice_.config, plan_.precision, at::Device(at::kMeta), std::nullopt,
-                                AttentionBackend::kAuto, plan_.tuning);
+  const auto shapes = MakeModel(context_.families, model_choice_.config, plan_.precision,
+                                at::Device(at::kMeta), std::nullopt, AttentionBackend::kAuto, plan_.tuning);
   const std::string hint =
       "in this order: " + MemoryAdvice(memory, shapes->parameters(), plan_.optimizer.states, checkpointing_,
                                        offload_, settings_.auto_oom);
@@ -651,7 +654,8 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
     const int64_t interval_steps = save_every.time_s > 0 || save_every.epochs ? 1 : save_every.steps;
     const int64_t checkpoints = interval_steps > 0 ? (steps + interval_steps - 1) / interval_steps : 1;
     const DryRunReport report =
-        DryRun({.model = model_choice_.config,
+        DryRun(context_.families,
+               {.model = model_choice_.config,
                 .plan = plan_,
                 .device = device_,
                 .steps = steps,
@@ -769,16 +773,16 @@ std::string TrainJob::FormatSources() const {
 TrainSettings TrainJob::FindBatch(const TrainPlan& plan) {
   int64_t memory_bytes = device_.is_cpu() ? AvailableMemoryBytes() : FreeDeviceBytes(device_);
   if (memory_cap_bytes_) memory_bytes = *memory_cap_bytes_;
-  const BatchSearch search = SearchBatch({.model = model_choice_.config,
-                                          .precision = plan.precision,
-                                          .device = device_,
-                                          .sequence_tokens = plan.sequence_tokens,
-                                          .time_s = kFindBatchTimeS,
-                                          .memory_bytes = memory_bytes,
-                                          .tuning = plan.tuning,
-                                          .checkpointing = checkpointing_,
-                                          .offload = offload_,
-                                          .offload_folder = OffloadFolder()});
+  const BatchSearch search = SearchBatch(context_.families, {.model = model_choice_.config,
+                                                             .precision = plan.precision,
+                                                             .device = device_,
+                                                             .sequence_tokens = plan.sequence_tokens,
+                                                             .time_s = kFindBatchTimeS,
+                                                             .memory_bytes = memory_bytes,
+                                                             .tuning = plan.tuning,
+                                                             .checkpointing = checkpointing_,
+                                                             .offload = offload_,
+                                                             .offload_folder = OffloadFolder()});
   TrainSettings settings = settings_;
   if (search.points.empty()) {
     LogWarning("--find-batch: not one sample could be tried; batch " + std::to_string(plan.batch) + " stays");
@@ -824,7 +828,7 @@ auto TrainJob::InWhatMemoryThereIs(const Work& work) {
 }
 
 void TrainJob::StartNew(bool gpu) {
-  model_choice_ = ChooseModel(settings_, data_->header().tokenizer, gpu);
+  model_choice_ = ChooseModel(families(), settings_, data_->header().tokenizer, gpu);
   WeighSets(settings_.data_weights);
   const std::optional<DocumentSplit> split = SplitData();
   PlannedRun planned = Plan(settings_, split);
@@ -846,7 +850,7 @@ void TrainJob::StartNew(bool gpu) {
                          model_choice_.start->provenance.at("files"));
   }
   if (plan_.tuning.lora) {
-    MakeModel(model_choice_.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
+    MakeModel(context_.families, model_choice_.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
               AttentionBackend::kAuto, plan_.tuning);
   }
   if (plan_.objective == RecordKind::kLm && data_->header().record_kind == RecordKind::kSft) {
@@ -880,7 +884,8 @@ void TrainJob::StartNew(bool gpu) {
   const std::optional<StartModel>& start = model_choice_.start;
   runtime_bytes_ = ResidentAnonymousBytes() - FreeHeapBytes();
   const std::optional<uint64_t> weights_seed = start ? std::nullopt : std::optional(plan_.seed);
-  model_ = MakeModel(model_choice_.config, plan_.precision, device_, weights_seed, attention_, plan_.tuning);
+  model_ = MakeModel(context_.families, model_choice_.config, plan_.precision, device_, weights_seed,
+                     attention_, plan_.tuning);
   if (start) {
     LoadWeights(start->folder, &model_->parameters());
     init_provenance_ = start->provenance;
@@ -905,9 +910,10 @@ void TrainJob::MakeBase() {
       run_->path() + "/" + kBaseFolder);
   const std::string folder = run_->path() + "/" + kBaseFolder;
   fs::create_directories(folder);
-  const auto base = MakeModel(model_choice_.config, Precision::kFp32, at::Device(at::kCPU), plan_.seed);
+  const auto base =
+      MakeModel(context_.families, model_choice_.config, Precision::kFp32, at::Device(at::kCPU), plan_.seed);
   WriteHfFolder(folder, *base, data_->header().tokenizer);
-  model_choice_.start = OpenStartModel(folder, data_->header().tokenizer);
+  model_choice_.start = OpenStartModel(families(), folder, data_->header().tokenizer);
 }
 
 void TrainJob::StartAdapters() {
@@ -929,7 +935,7 @@ void TrainJob::OpenBase(const std::string& checkpoint) {
   TrainSettings with_base = settings_;
   with_base.model.clear();
   if (with_base.init.empty()) with_base.init = BaseOfAdapter(checkpoint);
-  model_choice_ = ChooseModel(with_base, data_->header().tokenizer, device_.is_cuda());
+  model_choice_ = ChooseModel(families(), with_base, data_->header().tokenizer, device_.is_cuda());
   base_folder_ = fs::absolute(model_choice_.start->folder).lexically_normal().string();
   RequireBaseOfAdapter(checkpoint, model_choice_.start->folder, "name the run's base with --init",
                        model_choice_.start->provenance.at("files"));
@@ -947,10 +953,11 @@ void TrainJob::Resume(const std::string& checkpoint) {
   if (plan_.tuning.lora) {
     OpenBase(checkpoint);
   } else {
-    model_choice_.config = ReadHfConfig(checkpoint);
+    model_choice_.config = ReadHfConfig(families(), checkpoint);
   }
   if (!settings_.model.empty()) {
-    const ModelConfig asked = ChooseModel(settings_, data_->header().tokenizer, device_.is_cuda()).config;
+    const ModelConfig asked =
+        ChooseModel(families(), settings_, data_->header().tokenizer, device_.is_cuda()).config;
     if (EncodeConfigJson(asked) != EncodeConfigJson(model_choice_.config)) {
       throw Error(ErrorCode::kUsage, "--model", settings_.model + " is another model than the run's", "",
                   "leave out --model to continue the run, or start another with --out");
@@ -979,12 +986,12 @@ void TrainJob::Resume(const std::string& checkpoint) {
   }
   runtime_bytes_ = ResidentAnonymousBytes() - FreeHeapBytes();
   if (plan_.tuning.lora) {
-    model_ =
-        MakeModel(model_choice_.config, plan_.precision, device_, std::nullopt, attention_, plan_.tuning);
+    model_ = MakeModel(context_.families, model_choice_.config, plan_.precision, device_, std::nullopt,
+                       attention_, plan_.tuning);
     LoadWeights(base_folder_, &model_->parameters());
     LoadPeftWeights(checkpoint, &model_->parameters());
   } else {
-    model_ = LoadHfModel(checkpoint, plan_.precision, device_, attention_);
+    model_ = LoadHfModel(context_.families, checkpoint, plan_.precision, device_, attention_);
   }
   if (DescribeLayout(model_->parameters()) != state.layout) {
     throw Error(ErrorCode::kBadInput, checkpoint,
@@ -1063,7 +1070,7 @@ void TrainJob::OpenRecorder() {
       run_.get(),
       RunFacts{.plan = plan_,
                .model = model_choice_.config,
-               .flops = CountStepFlops(*model_),
+               .flops = CountStepFlops(model_choice_.config, plan_.tuning),
                .parameters = model_->parameters().count(),
                .compute = compute_,
                .peak_tflops = PeakTflops(),

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/model/model_family.h"
 #include "lib/report/option_value.h"
 #include "lib/report/progress.h"
 #include "lib/run/train_settings.h"
@@ -12,6 +13,7 @@
 namespace trainwright {
 
 struct TrainJobContext {
+  const ModelFamilies& families;
   ProgressMode progress = ProgressMode::kAuto;
   std::vector<std::string> argv;               ///< for the metrics
   std::vector<OptionValue> options;            ///< for --explain

@@ -5,9 +5,12 @@
 #include <string>
 
 #include "lib/base/rng.h"
-#include "lib/model/gpt2.h"
-#include "lib/model/llama.h"
-#include "lib/model/neox.h"
+#include "lib/spec/gpt2_family.h"
+#include "lib/spec/llama_family.h"
+#include "lib/spec/mistral_family.h"
+#include "lib/spec/neox_family.h"
+#include "lib/spec/qwen2_family.h"
+#include "tests/model/families.h"
 
 namespace trainwright::test {
 
@@ -15,6 +18,7 @@ inline const Numerics kFp32Numerics{Precision::kFp32, at::kFloat};
 
 inline ModelConfig SmallConfig() {
   ModelConfig config;
+  config.family = &LlamaFamily();
   config.vocab_size = 300;
   config.hidden_size = 48;
   config.intermediate_size = 80;
@@ -34,7 +38,7 @@ inline ModelConfig SmallLlama() {
 
 inline ModelConfig SmallGpt2(bool bias = true) {
   ModelConfig config = SmallConfig();
-  config.family = ModelFamily::kGpt2;
+  config.family = &Gpt2Family();
   config.activation = bias ? Activation::kGeluTanh : Activation::kGelu;
   if (bias) config.biases = Biases::All();
   config.tie_embeddings = true;
@@ -44,7 +48,7 @@ inline ModelConfig SmallGpt2(bool bias = true) {
 /// Windows shorter than most documents of the tests.
 inline ModelConfig SmallMistral() {
   ModelConfig config = SmallLlama();
-  config.family = ModelFamily::kMistral;
+  config.family = &MistralFamily();
   config.layer_windows.assign(3, 13);
   return config;
 }
@@ -52,7 +56,7 @@ inline ModelConfig SmallMistral() {
 /// The last layer has a window.
 inline ModelConfig SmallQwen2() {
   ModelConfig config = SmallLlama();
-  config.family = ModelFamily::kQwen2;
+  config.family = &Qwen2Family();
   config.biases.qkv = true;
   config.layer_windows = {0, 0, 20};
   return config;
@@ -75,7 +79,7 @@ inline ModelConfig SmallDynamicLlama() {
 
 inline ModelConfig SmallNeox(bool parallel = true) {
   ModelConfig config = SmallConfig();
-  config.family = ModelFamily::kNeox;
+  config.family = &NeoxFamily();
   config.activation = Activation::kGelu;
   config.biases = Biases::All();
   config.parallel_residual = parallel;
@@ -86,15 +90,8 @@ inline ModelConfig SmallNeox(bool parallel = true) {
 /// A model on the CPU whose weights are large enough that every term of the maths shows, norms and biases
 /// too.
 inline std::unique_ptr<LanguageModel> LivelyModel(const ModelConfig& config, const Numerics& numerics) {
-  const at::Device cpu(at::kCPU);
-  std::unique_ptr<LanguageModel> model;
-  if (config.family == ModelFamily::kGpt2) {
-    model = std::make_unique<Gpt2>(config, numerics, cpu, 5);
-  } else if (config.family == ModelFamily::kNeox) {
-    model = std::make_unique<Neox>(config, numerics, cpu, 5);
-  } else {
-    model = std::make_unique<Llama>(config, numerics, cpu, 5);
-  }
+  std::unique_ptr<LanguageModel> model =
+      Families().Of(config).make(config, numerics, at::Device(at::kCPU), 5, {});
   for (const Parameter& parameter : model->parameters().all()) {
     at::Tensor value = parameter.value;
     const Rng rng(5, "lively/" + parameter.name);

@@ -14,7 +14,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "lib/spec/llama_family.h"
 #include "lib/train/checkpoint_writer.h"
+#include "tests/model/families.h"
 #include "tests/support/support.h"
 #include "tests/support/syscall_faults/syscall_faults.h"
 
@@ -29,6 +31,7 @@ class CheckpointTest : public testing::Test {
  protected:
   CheckpointTest() {
     ModelConfig config;
+    config.family = &LlamaFamily();
     config.vocab_size = 32;
     config.hidden_size = 32;
     config.intermediate_size = 32;
@@ -37,7 +40,7 @@ class CheckpointTest : public testing::Test {
     config.num_kv_heads = 1;
     config.head_dim = 16;
     config.max_positions = 8;
-    model_ = MakeModel(config, Precision::kFp32, at::Device(at::kCPU), 1);
+    model_ = MakeModel(test::Families(), config, Precision::kFp32, at::Device(at::kCPU), 1);
     tokenizer_.kind = "bytes";
     tokenizer_.vocab_size = 32;
     state_.trainer.exp_avg = model_->parameters().values().mul(2);

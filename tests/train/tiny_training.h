@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "lib/model/language_model.h"
+#include "lib/spec/llama_family.h"
 #include "lib/train/trainer.h"
+#include "tests/model/families.h"
 #include "tests/support/memory_shard_set.h"
 
 namespace trainwright::test {
@@ -16,6 +18,7 @@ inline constexpr uint32_t kTinyVocab = 17;
 
 inline ModelConfig TinyModel() {
   ModelConfig config;
+  config.family = &LlamaFamily();
   config.vocab_size = kTinyVocab;
   config.hidden_size = 32;
   config.intermediate_size = 48;
@@ -58,7 +61,7 @@ inline TrainPlan TinyPlan(Precision precision = Precision::kFp32) {
 struct TrainingRun {
   /// \param defer as of Trainer
   TrainingRun(const ShardSet& set, const TrainPlan& plan, bool defer = false)
-      : model(MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
+      : model(MakeModel(test::Families(), TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
         stream(&set, plan.stream_options()),
         trainer(model.get(), &stream, plan, at::Device(at::kCPU), defer) {}
 

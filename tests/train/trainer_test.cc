@@ -16,6 +16,7 @@
 #include "lib/io/process_memory.h"
 #include "lib/model/weights_io.h"
 #include "lib/train/checkpointer.h"
+#include "tests/model/families.h"
 #include "tests/support/memory_shard_set.h"
 #include "tests/support/print_precision.h"
 #include "tests/support/support.h"
@@ -169,7 +170,8 @@ TEST(Trainer, AStepThatRanOutOfMemoryIsTakenAgainInHalvedMicroBatchesFromTheSame
     small.batch = 1;
     small.accum = 12;
     TrainingRun expected(set, small, defer);
-    const auto real = MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed);
+    const auto real =
+        MakeModel(test::Families(), TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed);
     CrampedModel cramped(real.get(), plan.sequence_tokens);
     SampleStream stream(&set, plan.stream_options());
     Trainer trainer(&cramped, &stream, plan, at::Device(at::kCPU), defer);
@@ -454,7 +456,7 @@ class ResumeTest : public testing::TestWithParam<Stored> {
 
   struct Model {
     explicit Model(const TrainPlan& plan)
-        : real(MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
+        : real(MakeModel(test::Families(), TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
           overflowing(real.get(), 600.0 / 60) {}
     LanguageModel* get() { return real_scale ? &overflowing : real.get(); }
     std::unique_ptr<LanguageModel> real;
