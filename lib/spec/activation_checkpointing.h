@@ -2,8 +2,8 @@
 ///
 /// What does not stay is computed again layer by layer in the backward pass, by the same kernels in the same
 /// order on the same numbers: gradients are equal bit for bit, memory is traded for time. Nothing random has
-/// a state that would have to be kept: dropout is a function of its position (lib/nn/linear/lora.h). \source Chen et
-/// al. 2016, arXiv:1604.06174; selective: Korthikanti et al. 2022, arXiv:2205.05198
+/// a state that would have to be kept: dropout is a function of its position (lib/nn/linear/lora.h). \source
+/// Chen et al. 2016, arXiv:1604.06174; selective: Korthikanti et al. 2022, arXiv:2205.05198
 #pragma once
 
 #include <string>

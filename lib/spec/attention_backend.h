@@ -1,5 +1,5 @@
-/// Which attention kernel is asked for, by name. Free of torch; lib/nn/attention/attention_backend.h says which of
-/// them runs.
+/// Which attention kernel is asked for, by name. Free of torch; lib/nn/attention/attention_backend.h says
+/// which of them runs.
 #pragma once
 
 #include <string>

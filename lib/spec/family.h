@@ -40,8 +40,8 @@ class FamilyDescription {
 
   /// The family's name, as config.json spells it: "llama".
   virtual const char* model_type() const = 0;
-  /// Reads the fields of a config.json of this family, all that change what its model computes. Those that it does
-  /// not read are refused afterwards, but for what every family ignores.
+  /// Reads the fields of a config.json of this family, all that change what its model computes. Those that it
+  /// does not read are refused afterwards, but for what every family ignores.
   /// \param config of this family
   /// \throws Error{kBadInput} by ConfigFields
   virtual void Decode(const ConfigFields& fields, ModelConfig* config) const = 0;

@@ -7,7 +7,8 @@
 
 namespace trainwright {
 
-/// How frozen matrices of the layers are stored: in the type of the products, or in 4 bits (lib/nn/linear/nf4.h).
+/// How frozen matrices of the layers are stored: in the type of the products, or in 4 bits
+/// (lib/nn/linear/nf4.h).
 enum class WeightFormat { kPlain, kNf4 };
 
 /// Nothing said: all parameters are trained.

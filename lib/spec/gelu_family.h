@@ -1,5 +1,5 @@
-/// What the descriptions of GPT-2 and GPT-NeoX share: shapes of GELU and LayerNorm, with as many key heads as query
-/// heads.
+/// What the descriptions of GPT-2 and GPT-NeoX share: shapes of GELU and LayerNorm, with as many key heads as
+/// query heads.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-/// What Llama, Mistral and Qwen2 share: RMSNorm, rotary positions, grouped queries, a gated MLP, and their spelling in
-/// config.json.
+/// What Llama, Mistral and Qwen2 share: RMSNorm, rotary positions, grouped queries, a gated MLP, and their
+/// spelling in config.json.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ class LlamaLikeFamily : public TransformerFamily {
   LoraBlocks lora_blocks() const final { return {.attention = {"self_attn"}, .mlp = {"mlp"}}; }
 
  protected:
-  /// A shape, named by parameters without embeddings (llama-...), or a published one with the vocabulary of its own,
-  /// named by all.
+  /// A shape, named by parameters without embeddings (llama-...), or a published one with the vocabulary of
+  /// its own, named by all.
   struct Shape {
     const char* name;
     int64_t hidden, intermediate, layers, heads, kv_heads, head_dim, positions;

@@ -12,7 +12,8 @@ namespace trainwright {
 
 class FamilyDescription;
 
-/// Between the MLP's matrices: gated SiLU (Llama), or GELU exact or by tanh (GPT-2, NeoX; see lib/nn/activation/gelu.h).
+/// Between the MLP's matrices: gated SiLU (Llama), or GELU exact or by tanh (GPT-2, NeoX; see
+/// lib/nn/activation/gelu.h).
 enum class Activation { kSwiglu, kGelu, kGeluTanh };
 
 /// Which layers of a model have biases.

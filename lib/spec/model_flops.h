@@ -1,5 +1,5 @@
-/// The floating-point operations that a model's mathematics ask for, whatever is computed to get there. Free of
-/// torch.
+/// The floating-point operations that a model's mathematics ask for, whatever is computed to get there. Free
+/// of torch.
 ///
 /// Counted are the matrix products of the layers and of the head, and attention, at two operations a
 /// multiply-add; the backward pass is twice the forward pass. Embedding look-ups, norms, biases, activations,
@@ -11,8 +11,8 @@
 /// have no weight gradient, and below the lowest adapter there is no backward pass. A frozen matrix that is
 /// kept in 4 bits counts as the product that it is; reading it is none.
 ///
-/// What a layer computes is its family's business (lib/spec/family.h); lib/spec/transformer_family.h has the formula
-/// of the families with attention.
+/// What a layer computes is its family's business (lib/spec/family.h); lib/spec/transformer_family.h has the
+/// formula of the families with attention.
 #pragma once
 
 #include <cstdint>

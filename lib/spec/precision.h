@@ -1,5 +1,5 @@
-/// The floating-point types that a model is computed in, by name. Free of torch; lib/nn/precision.h computes with
-/// them.
+/// The floating-point types that a model is computed in, by name. Free of torch; lib/nn/precision.h computes
+/// with them.
 #pragma once
 
 #include <string>

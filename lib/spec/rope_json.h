@@ -1,6 +1,7 @@
 /// Rotary positions in a config.json.
 ///
-/// Both spellings: transformers 4.x reads rope_theta, rope_scaling and torch_dtype, 5.x rope_parameters and dtype.
+/// Both spellings: transformers 4.x reads rope_theta, rope_scaling and torch_dtype, 5.x rope_parameters and
+/// dtype.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -6,8 +6,8 @@
 /// With adapters of rank r beside matrices of [out, in]:
 ///   forward   2 in out for every matrix, 2 r (in + out) for every adapter, the head and attention as above
 ///   backward  4 r out + 2 r in for every adapter; 2 in out for every matrix and 2 r in for every adapter
-///   whose input leads down to an adapter; the head's 2 D V a label once; attention's twice the forward pass in
-///   the layers where an adapter lies at the queries, keys and values or in a layer below
+///   whose input leads down to an adapter; the head's 2 D V a label once; attention's twice the forward pass
+///   in the layers where an adapter lies at the queries, keys and values or in a layer below
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-/// A family that exists in tests alone: a linear recurrence without attention. A layer adds out * state to its input,
-/// state = decay * state + in * norm(input), with `in` [S, D], `out` [D, S] and `decay` [S].
+/// A family that exists in tests alone: a linear recurrence without attention. A layer adds out * state to
+/// its input, state = decay * state + in * norm(input), with `in` [S, D], `out` [D, S] and `decay` [S].
 #pragma once
 
 #include <nlohmann/json.hpp>
