@@ -1,5 +1,6 @@
 #include "lib/device/determinism.h"
 #include "lib/eval/generate_job.h"
+#include "lib/model/built_in_families.h"
 #include "tools/generate_options.h"
 
 int main(int argc, char** argv) {
@@ -10,7 +11,7 @@ int main(int argc, char** argv) {
       argc, argv, GenerateInfo(), [&](CLI::App& app) { DefineGenerateOptions(app, &settings); },
       [&](ToolRun& run) {
         StdoutSink out;
-        run.summary.update(RunGenerate(settings, &out));
+        run.summary.update(RunGenerate(BuiltInFamilies(), settings, &out));
         return 0;
       });
 }

@@ -7,6 +7,7 @@
 #include "lib/io/byte_sink.h"
 #include "lib/machine/disk_ceiling.h"
 #include "lib/machine/watch_job.h"
+#include "lib/model/built_in_families.h"
 #include "lib/probe/probe_job.h"
 #include "tools/gpu_probe_options.h"
 
@@ -44,7 +45,7 @@ int Run(const GpuProbeOptions& options, ToolRun* run) {
   if (probe.disk_bytes > 0 && probe.disk_bytes < kLeastDiskBytes) {
     throw Error(ErrorCode::kUsage, "--disk-size", "must be 0 or at least 256KiB");
   }
-  const ProbeReport report = RunProbe(probe);
+  const ProbeReport report = RunProbe(BuiltInFamilies(), probe);
   const nlohmann::ordered_json encoded = EncodeProbeReport(report);
   run->summary["gpu_state"] = encoded["gpu"]["state"];
   run->summary["recommendation"] = encoded["recommendation"]["options"];

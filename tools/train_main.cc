@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lib/device/determinism.h"
+#include "lib/model/built_in_families.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/run/html_report.h"
@@ -26,6 +27,7 @@ int64_t PresetNumber(const trainwright::OptionPreset* preset, const std::string&
 int main(int argc, char** argv) {
   using namespace trainwright;
   PrepareDeterminism();  // before torch's libraries first compute
+  const ModelFamilies families = BuiltInFamilies();
   TrainSettings settings;
   return RunTool(
       argc, argv, TrainInfo(), [&](CLI::App& app) { DefineTrainOptions(app, &settings); },
@@ -36,10 +38,11 @@ int main(int argc, char** argv) {
         }
         if (!settings.merge.empty()) {
           run.summary.update(
-              MergeAdapter(settings.merge, settings.init, settings.out, settings.allow_other_base));
+              MergeAdapter(families, settings.merge, settings.init, settings.out, settings.allow_other_base));
           return 0;
         }
-        const TrainJobContext context = {.progress = run.common.progress,
+        const TrainJobContext context = {.families = families,
+                                         .progress = run.common.progress,
                                          .argv = std::vector<std::string>(argv, argv + argc),
                                          .options = run.options,
                                          .preset_batch = PresetNumber(run.preset, "batch"),

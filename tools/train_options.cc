@@ -1,5 +1,6 @@
 #include "tools/train_options.h"
 
+#include "lib/spec/built_in_families.h"
 #include "tools/compute_options.h"
 #include "tools/tool_texts.h"
 #include "tools/train_presets.h"
@@ -171,13 +172,9 @@ void DefineReportOptions(CLI::App& app, TrainSettings* settings) {
 }
 
 void DefineModelOptions(CLI::App& app, TrainSettings* settings) {
-  app.add_option(
-         "--model", settings->model,
-         "llama-1m, llama-5m, llama-15m, llama-60m, llama-125m, llama-350m, llama-1b (parameters besides "
-         "embeddings); smollm2-135m, smollm2-360m, tinyllama-1.1b, mistral-7b, qwen2-0.5b, gpt2-124m, "
-         "gpt2-350m, gpt2-774m, gpt2-1558m (published shapes, without dropout); nanogpt-10m (6 layers, 384 "
-         "wide, no biases); neox-tiny, neox-1.4b (GPT-NeoX: a quarter of each head turns, parallel "
-         "residual); or the path of a config.json of one of these families (default: by device)")
+  app.add_option("--model", settings->model,
+                 BuiltInDescriptions().DescribePresets() +
+                     "; or the path of a config.json of one of these families (default: by device)")
       ->group("Model");
   app.add_option("--init", settings->init,
                  "start a new run from the weights and the shape of this model: a folder of Hugging Face "

@@ -149,11 +149,12 @@ void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, Pr
   }
 }
 
-nlohmann::ordered_json Evaluate(const EvaluateJobOptions& options, ProgressMode progress) {
+nlohmann::ordered_json Evaluate(const ModelFamilies& families, const EvaluateJobOptions& options,
+                                ProgressMode progress) {
   const int threads = SetComputeThreads(options.threads);
   const c10::Device device = ChooseDevice(options.device);
   const Precision precision = ParsePrecision(options.mixed_precision, device);
-  const Checkpoint checkpoint = LoadCheckpoint(options.checkpoint, precision, device,
+  const Checkpoint checkpoint = LoadCheckpoint(families, options.checkpoint, precision, device,
                                                ParseAttentionBackend(options.attn_backend, "--attn-backend"),
                                                options.adapter, options.allow_other_base);
   const int64_t sequence_tokens =
@@ -192,12 +193,13 @@ nlohmann::ordered_json Evaluate(const EvaluateJobOptions& options, ProgressMode 
 
 }  // namespace
 
-nlohmann::ordered_json RunEvaluate(const EvaluateJobOptions& options, ProgressMode progress) {
+nlohmann::ordered_json RunEvaluate(const ModelFamilies& families, const EvaluateJobOptions& options,
+                                   ProgressMode progress) {
   return WithMemoryErrors(
       [] {
         return MemoryUser{"evaluation", "lower --batch or --seq"};
       },
-      [&] { return Evaluate(options, progress); });
+      [&] { return Evaluate(families, options, progress); });
 }
 
 }  // namespace trainwright

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/loading/sample_stream.h"
+#include "lib/model/model_family.h"
 #include "lib/report/progress.h"
 
 namespace trainwright {
@@ -35,6 +36,7 @@ struct EvaluateJobOptions {
 /// \returns loss_nats, perplexity, bits_per_byte, bits_per_token, tokens, docs, and what they were measured
 ///     with
 /// \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage, kIo, kDevice, kNonFinite
-nlohmann::ordered_json RunEvaluate(const EvaluateJobOptions& options, ProgressMode progress);
+nlohmann::ordered_json RunEvaluate(const ModelFamilies& families, const EvaluateJobOptions& options,
+                                   ProgressMode progress);
 
 }  // namespace trainwright

@@ -40,16 +40,17 @@ std::optional<SampleFilter> FilterOf(const GenerateSettings& settings) {
 
 class Job {
  public:
-  Job(const GenerateSettings& settings, ByteSink* out)
+  Job(const ModelFamilies& families, const GenerateSettings& settings, ByteSink* out)
       : settings_(settings),
         out_(out),
         prompts_(settings.prompt, settings.input, !settings.chat_template.empty()) {
     filter_ = FilterOf(settings);  // its file is missed before anything is computed
     SetComputeThreads(settings.threads);
     const c10::Device device = ChooseDevice(settings.device);
-    checkpoint_ = LoadCheckpoint(settings.checkpoint, ParsePrecision(settings.mixed_precision, device),
-                                 device, ParseAttentionBackend(settings.attn_backend, "--attn-backend"),
-                                 settings.adapter, settings.allow_other_base);
+    checkpoint_ =
+        LoadCheckpoint(families, settings.checkpoint, ParsePrecision(settings.mixed_precision, device),
+                       device, ParseAttentionBackend(settings.attn_backend, "--attn-backend"),
+                       settings.adapter, settings.allow_other_base);
     if (checkpoint_.tokenizer == nullptr) {
       throw Error(ErrorCode::kBadInput, checkpoint_.folder, checkpoint_.tokenizer_problem, "",
                   "put its tokenizer.model or tokenizer.json there");
@@ -197,13 +198,14 @@ class Job {
 
 }  // namespace
 
-nlohmann::ordered_json RunGenerate(const GenerateSettings& settings, ByteSink* out) {
+nlohmann::ordered_json RunGenerate(const ModelFamilies& families, const GenerateSettings& settings,
+                                   ByteSink* out) {
   return WithMemoryErrors(
       [&] {
         return MemoryUser{"generation of " + std::to_string(settings.batch) + " sequences",
                           "lower --batch or --max-tokens, or shorten the prompts"};
       },
-      [&] { return Job(settings, out).Run(); });
+      [&] { return Job(families, settings, out).Run(); });
 }
 
 }  // namespace trainwright

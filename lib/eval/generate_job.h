@@ -5,6 +5,7 @@
 
 #include "lib/eval/generate_settings.h"
 #include "lib/io/byte_sink.h"
+#include "lib/model/model_family.h"
 
 namespace trainwright {
 
@@ -12,6 +13,7 @@ namespace trainwright {
 /// in the order of the prompts, as soon as those before it are done.
 /// \returns counts and rates for --summary
 /// \throws Error: kBadInput (checkpoint, prompt with its line), kUsage, kIo, kDevice, kNonFinite
-nlohmann::ordered_json RunGenerate(const GenerateSettings& settings, ByteSink* out);
+nlohmann::ordered_json RunGenerate(const ModelFamilies& families, const GenerateSettings& settings,
+                                   ByteSink* out);
 
 }  // namespace trainwright

@@ -15,7 +15,7 @@ LayerNormStatistics StatisticsOf(const at::Tensor& statistics_sn) {
 
 }  // namespace
 
-const ModelConfig& GeluTransformer::CheckedConfig(const ModelConfig& config, at::Device device) {
+const ModelConfig& GeluTransformer::CheckedConfig(const ModelConfig& config) {
   RequirePositive({{"vocab_size", config.vocab_size},
                    {"hidden size", config.hidden_size},
                    {"intermediate size", config.intermediate_size},
@@ -27,16 +27,12 @@ const ModelConfig& GeluTransformer::CheckedConfig(const ModelConfig& config, at:
   }
   TRAINWRIGHT_CHECK(!config.llama_like() && config.num_kv_heads == config.num_heads &&
                     config.head_dim * config.num_heads == config.hidden_size && config.layer_windows.empty());
-  if (device.is_cuda()) {
-    throw Error(ErrorCode::kDevice, "model", "the GPT-2 and GPT-NeoX families run on the CPU only so far", "",
-                "use --device cpu, or a model of the Llama family");
-  }
   return config;
 }
 
 GeluTransformer::GeluTransformer(const ModelConfig& config, const Numerics& numerics, at::Device device,
                                  const FineTuning& tuning)
-    : Transformer(CheckedConfig(config, device), numerics, device,
+    : Transformer(CheckedConfig(config), numerics, device,
                   {.norm_statistics = 2,
                    .mlp_inner = config.intermediate_size,
                    .parallel_residual = config.parallel_residual},

@@ -41,7 +41,7 @@ class GeluTransformer : public Transformer {
     std::optional<RopeTable> rope;
   };
 
-  /// \throws Error{kUsage} on sizes that make no model; Error{kDevice} on a GPU
+  /// \throws Error{kUsage} on sizes that make no model
   GeluTransformer(const ModelConfig& config, const Numerics& numerics, at::Device device,
                   const FineTuning& tuning);
 
@@ -53,7 +53,7 @@ class GeluTransformer : public Transformer {
  private:
   class Pass;
 
-  static const ModelConfig& CheckedConfig(const ModelConfig& config, at::Device device);
+  static const ModelConfig& CheckedConfig(const ModelConfig& config);
   std::unique_ptr<LayerPass> NewPass(const DeviceInput& input, const Attend& attend) final;
   GeluKind gelu_kind() const;
   using Transformer::Gradient;

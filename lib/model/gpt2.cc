@@ -11,8 +11,7 @@ namespace trainwright {
 Gpt2::Gpt2(const ModelConfig& config, const Numerics& numerics, at::Device device,
            std::optional<uint64_t> seed, const FineTuning& tuning)
     : GeluTransformer(config, numerics, device, tuning) {
-  TRAINWRIGHT_CHECK(config.family == ModelFamily::kGpt2 &&
-                    (config.biases == Biases::All() || config.biases == Biases()));
+  TRAINWRIGHT_CHECK(config.biases == Biases::All() || config.biases == Biases());
   FlatParameters& parameters = this->parameters();
   const int64_t width = config.hidden_size, wide = config.intermediate_size;
   const auto bias = [&](const std::string& name, int64_t size) -> std::optional<size_t> {

@@ -146,16 +146,17 @@ void WriteHfFolder(const std::string& folder, const LanguageModel& model, const 
   WriteText(folder + "/tokenizer_config.json", TokenizerConfig(tokenizer, model.config()));
 }
 
-ModelConfig ReadHfConfig(const std::string& folder) {
+ModelConfig ReadHfConfig(const FamilyList& families, const std::string& folder) {
   const std::string path = folder + "/config.json";
   const std::vector<uint8_t> text = ReadWholeFile(path, 1 << 24);
-  return DecodeConfigJson(std::string(AsText(text)), path);
+  return DecodeConfigJson(families, std::string(AsText(text)), path);
 }
 
-std::unique_ptr<LanguageModel> LoadHfModel(const std::string& folder, Precision precision, at::Device device,
+std::unique_ptr<LanguageModel> LoadHfModel(const ModelFamilies& families, const std::string& folder,
+                                           Precision precision, at::Device device,
                                            AttentionBackend attention) {
-  std::unique_ptr<LanguageModel> model =
-      MakeModel(ReadHfConfig(folder), precision, device, std::nullopt, attention);
+  std::unique_ptr<LanguageModel> model = MakeModel(families, ReadHfConfig(families.descriptions(), folder),
+                                                   precision, device, std::nullopt, attention);
   LoadWeights(folder, &model->parameters());
   return model;
 }

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "lib/formats/tokenizer_identity.h"
-#include "lib/model/language_model.h"
+#include "lib/model/model_family.h"
 #include "lib/model/weights_io.h"
 
 namespace trainwright {
@@ -22,11 +22,12 @@ void WriteHfFolder(const std::string& folder, const LanguageModel& model, const 
 
 /// The folder's config.json.
 /// \throws Error{kBadInput, kIo}
-ModelConfig ReadHfConfig(const std::string& folder);
+ModelConfig ReadHfConfig(const FamilyList& families, const std::string& folder);
 
 /// The model with the folder's weights.
 /// \throws Error{kBadInput, kIo}
-std::unique_ptr<LanguageModel> LoadHfModel(const std::string& folder, Precision precision, at::Device device,
+std::unique_ptr<LanguageModel> LoadHfModel(const ModelFamilies& families, const std::string& folder,
+                                           Precision precision, at::Device device,
                                            AttentionBackend attention = AttentionBackend::kAuto);
 
 /// Which tokenizer the folder holds, as LoadTokenizer takes it: the path of tokenizer.model or

@@ -5,9 +5,6 @@
 #include <utility>
 
 #include "lib/model/device_input.h"
-#include "lib/model/gpt2.h"
-#include "lib/model/llama.h"
-#include "lib/model/neox.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/linear/matmul.h"
 
@@ -93,24 +90,6 @@ OffloadCounts LanguageModel::offload_counts() const {
   if (offload_ != nullptr) counts += offload_->counts();
   if (const OffloadStore* store = parameters().gradient_buffer().store()) counts += store->counts();
   return counts;
-}
-
-std::shared_ptr<Body> MakeBody(const ModelConfig& config, const Numerics& numerics, at::Device device,
-                               std::optional<uint64_t> seed, const FineTuning& tuning) {
-  if (config.family == ModelFamily::kGpt2) {
-    return std::make_shared<Gpt2>(config, numerics, device, seed, tuning);
-  }
-  if (config.family == ModelFamily::kNeox) {
-    return std::make_shared<Neox>(config, numerics, device, seed, tuning);
-  }
-  return std::make_shared<Llama>(config, numerics, device, seed, tuning);
-}
-
-std::unique_ptr<LanguageModel> MakeModel(const ModelConfig& config, Precision precision, at::Device device,
-                                         std::optional<uint64_t> seed, AttentionBackend attention,
-                                         const FineTuning& tuning) {
-  return std::make_unique<LanguageModel>(
-      MakeBody(config, ChooseNumerics(precision, device, attention), device, seed, tuning));
 }
 
 }  // namespace trainwright

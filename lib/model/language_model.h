@@ -108,17 +108,4 @@ class LanguageModel {
   std::unique_ptr<OffloadStack> own_offload_;
 };
 
-/// Makes a model with initialised weights (normal, std 0.02, residual projections scaled by 1/sqrt(2 layers);
-/// a pure function of seed and parameter name), or with zeros when there is no seed, for weights to be loaded
-/// over. Adapters start by the same seed.
-/// \throws Error{kUsage} on a config it cannot run
-std::unique_ptr<LanguageModel> MakeModel(const ModelConfig& config, Precision precision, at::Device device,
-                                         std::optional<uint64_t> seed,
-                                         AttentionBackend attention = AttentionBackend::kAuto,
-                                         const FineTuning& tuning = {});
-/// The same without its head.
-/// \param numerics the storage chosen by the caller
-std::shared_ptr<Body> MakeBody(const ModelConfig& config, const Numerics& numerics, at::Device device,
-                               std::optional<uint64_t> seed, const FineTuning& tuning = {});
-
 }  // namespace trainwright

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "lib/base/error.h"
+#include "lib/spec/family.h"
 
 namespace trainwright {
 namespace {
@@ -62,7 +63,8 @@ void LayerStack::AllocateParameters() {
   TRAINWRIGHT_CHECK(tuning_.lora || tuning_.frozen_format == WeightFormat::kPlain);
   if (tuning_.lora) {
     const std::vector<size_t> matrices = LayerMatrices(parameters_);
-    parameters_.set_adapters(std::make_shared<LoraAdapters>(*tuning_.lora, &parameters_));
+    parameters_.set_adapters(
+        std::make_shared<LoraAdapters>(*tuning_.lora, FamilyOf(config_).lora_blocks(), &parameters_));
     if (tuning_.frozen_format == WeightFormat::kNf4) {
       for (const size_t index : matrices) parameters_.Quantize(index);
     }

@@ -12,8 +12,7 @@ Neox::Neox(const ModelConfig& config, const Numerics& numerics, at::Device devic
            std::optional<uint64_t> seed, const FineTuning& tuning)
     : GeluTransformer(config, numerics, device, tuning) {
   const Biases& biases = config.biases;
-  TRAINWRIGHT_CHECK(config.family == ModelFamily::kNeox && biases.norm && biases.mlp &&
-                    biases.qkv == biases.attention_out);
+  TRAINWRIGHT_CHECK(biases.norm && biases.mlp && biases.qkv == biases.attention_out);
   FlatParameters& parameters = this->parameters();
   const int64_t width = config.hidden_size, wide = config.intermediate_size;
   const auto norm = [&](const std::string& name) {

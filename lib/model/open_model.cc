@@ -96,8 +96,9 @@ void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& 
   }
 }
 
-Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Device device,
-                          AttentionBackend attention, const std::string& adapter, bool allow_other_base) {
+Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path, Precision precision,
+                          at::Device device, AttentionBackend attention, const std::string& adapter,
+                          bool allow_other_base) {
   Checkpoint checkpoint;
   checkpoint.folder = ResolveCheckpoint(path);
   std::string adapter_folder = adapter.empty() ? "" : ResolveCheckpoint(adapter);
@@ -111,7 +112,7 @@ Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Devi
   }
   VerifyCheckpointFiles(checkpoint.folder);
   if (adapter_folder.empty()) {
-    checkpoint.model = LoadHfModel(checkpoint.folder, precision, device, attention);
+    checkpoint.model = LoadHfModel(families, checkpoint.folder, precision, device, attention);
   } else {
     VerifyCheckpointFiles(adapter_folder);
     if (!allow_other_base) {
@@ -119,8 +120,9 @@ Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Devi
                            "name its base with --checkpoint and it with --adapter, or take this base by "
                            "--allow-other-base");
     }
-    checkpoint.model = MakeModel(ReadHfConfig(checkpoint.folder), precision, device, std::nullopt, attention,
-                                 {.lora = ReadPeftConfig(adapter_folder).lora});
+    checkpoint.model =
+        MakeModel(families, ReadHfConfig(families.descriptions(), checkpoint.folder), precision, device,
+                  std::nullopt, attention, {.lora = ReadPeftConfig(adapter_folder).lora});
     LoadWeights(checkpoint.folder, &checkpoint.model->parameters());
     LoadPeftWeights(adapter_folder, &checkpoint.model->parameters());
   }

@@ -5,8 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "lib/model/language_model.h"
-#include "lib/nn/attention/attention_backend.h"
+#include "lib/model/model_family.h"
 #include "lib/tok/tokenizer.h"
 
 namespace trainwright {
@@ -47,8 +46,8 @@ void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& 
 /// adapter_config.json names
 /// \param adapter one to put beside the model; empty: none
 /// \param allow_other_base whether it may be another model than the one that the adapter was trained on
-Checkpoint LoadCheckpoint(const std::string& path, Precision precision, at::Device device,
-                          AttentionBackend attention = AttentionBackend::kAuto,
+Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path, Precision precision,
+                          at::Device device, AttentionBackend attention = AttentionBackend::kAuto,
                           const std::string& adapter = "", bool allow_other_base = false);
 
 }  // namespace trainwright

@@ -93,7 +93,7 @@ std::vector<std::string> TargetNames(const FlatParameters& parameters) {
     const std::string in_layer = NameInLayer(module.name);
     const std::string candidates[] = {in_layer.substr(in_layer.rfind('.') + 1), in_layer, module.name};
     for (const std::string& name : candidates) {
-      const std::vector<size_t> chosen = LoraTargets(name, parameters);
+      const std::vector<size_t> chosen = LoraTargets(name, parameters, /*blocks=*/{});  // by names alone
       const bool ours =
           std::all_of(chosen.begin(), chosen.end(), [&](size_t index) { return targeted.contains(index); });
       if (!ours) continue;

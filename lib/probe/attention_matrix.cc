@@ -59,7 +59,7 @@ void TryCausal(const AttentionCase& asked, const Numerics& numerics, c10::Device
   at::Tensor out = at::zeros({kTokens, kHeads * asked.head_dim}, stored),
              lse = at::zeros({kHeads, kTokens}, stored.dtype(at::kFloat)), d_qkv = at::zeros_like(qkv);
   std::vector<int32_t> starts = {0, static_cast<int32_t>(kTokens)};
-  if (asked.mask == AttentionMask::kPacked) starts = {0, 20, static_cast<int32_t>(kTokens)};
+  if (asked.mask == ProbedMask::kPacked) starts = {0, 20, static_cast<int32_t>(kTokens)};
   const SpanTable spans = device.is_cpu() ? SpanTable(starts) : SpanTable(starts, device, /*pin=*/false);
   PackedAttention(numerics, shape, qkv, spans, out, lse);
   PackedAttentionBackward(numerics, shape, at::ones({kTokens, kHeads * asked.head_dim}, stored), qkv, out,
@@ -79,8 +79,8 @@ AttentionAnswer Ask(const AttentionCase& asked, c10::Device device, bool tries) 
     if (!tries) return answer;
     answer.tried = true;
     const Numerics numerics = ChooseNumerics(asked.precision, device, resolved);
-    asked.mask == AttentionMask::kNone ? TryUnmasked(asked, numerics, device)
-                                       : TryCausal(asked, numerics, device);
+    asked.mask == ProbedMask::kNone ? TryUnmasked(asked, numerics, device)
+                                    : TryCausal(asked, numerics, device);
     WaitFor(device);
   } catch (const Error& error) {
     answer.accepts = false;
@@ -94,13 +94,13 @@ AttentionAnswer Ask(const AttentionCase& asked, c10::Device device, bool tries) 
 
 }  // namespace
 
-std::string AttentionMaskName(AttentionMask mask) {
+std::string ProbedMaskName(ProbedMask mask) {
   switch (mask) {
-    case AttentionMask::kCausal:
+    case ProbedMask::kCausal:
       return "causal";
-    case AttentionMask::kPacked:
+    case ProbedMask::kPacked:
       return "packed";
-    case AttentionMask::kNone:
+    case ProbedMask::kNone:
       return "none";
   }
   return "";
@@ -109,7 +109,7 @@ std::string AttentionMaskName(AttentionMask mask) {
 std::vector<AttentionAnswer> AskAttention(c10::Device device, bool tries) {
   std::vector<AttentionAnswer> answers;
   for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
-    for (const AttentionMask mask : {AttentionMask::kCausal, AttentionMask::kPacked, AttentionMask::kNone}) {
+    for (const ProbedMask mask : {ProbedMask::kCausal, ProbedMask::kPacked, ProbedMask::kNone}) {
       for (const AttentionBackend backend : kBackends) {
         for (const int64_t head_dim : kHeadDims) {
           answers.push_back(
@@ -126,7 +126,7 @@ nlohmann::ordered_json EncodeAttentionAnswer(const AttentionAnswer& answer) {
   return {
       {"dtype", PrecisionName(answer.of.precision)},
       {"head_dim", answer.of.head_dim},
-      {"mask", AttentionMaskName(answer.of.mask)},
+      {"mask", ProbedMaskName(answer.of.mask)},
       {"backend", AttentionBackendName(answer.of.backend)},
       {"accepts", answer.accepts},
       {"tried", answer.tried},
@@ -138,8 +138,8 @@ std::string FormatAttention(const std::vector<AttentionAnswer>& answers) {
   for (const AttentionBackend backend : kBackends) header.push_back(AttentionBackendName(backend));
   Table table(header);
   for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
-    for (const AttentionMask mask : {AttentionMask::kCausal, AttentionMask::kPacked, AttentionMask::kNone}) {
-      std::vector<std::string> row = {PrecisionName(precision), AttentionMaskName(mask)};
+    for (const ProbedMask mask : {ProbedMask::kCausal, ProbedMask::kPacked, ProbedMask::kNone}) {
+      std::vector<std::string> row = {PrecisionName(precision), ProbedMaskName(mask)};
       for (const AttentionBackend backend : kBackends) {
         std::string takes;
         size_t count = 0;

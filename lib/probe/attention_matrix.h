@@ -15,13 +15,13 @@ namespace trainwright {
 
 /// causal: one span, as a decoder computes it; packed: causal inside each of several spans, which is what
 /// train computes; none: every token sees every other, which train never asks for.
-enum class AttentionMask { kCausal, kPacked, kNone };
-std::string AttentionMaskName(AttentionMask mask);
+enum class ProbedMask { kCausal, kPacked, kNone };
+std::string ProbedMaskName(ProbedMask mask);
 
 struct AttentionCase {
   Precision precision = Precision::kFp32;
   int64_t head_dim = 64;
-  AttentionMask mask = AttentionMask::kPacked;
+  ProbedMask mask = ProbedMask::kPacked;
   AttentionBackend backend = AttentionBackend::kAuto;
 };
 

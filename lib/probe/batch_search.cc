@@ -11,7 +11,6 @@
 #include "lib/base/rng.h"
 #include "lib/device/memory_error.h"
 #include "lib/machine/json_optional.h"
-#include "lib/model/language_model.h"
 #include "lib/probe/device_sync.h"
 
 namespace trainwright {
@@ -89,7 +88,7 @@ int64_t ResidentTrainingBytes(const ModelConfig& model, Precision precision) {
   return CountParameters(model) * bytes_a_parameter;
 }
 
-BatchSearch SearchBatch(const BatchRequest& request) {
+BatchSearch SearchBatch(const ModelFamilies& families, const BatchRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   const auto left_s = [&] { return request.time_s - SecondsSince(start); };
   BatchSearch search;
@@ -110,7 +109,7 @@ BatchSearch SearchBatch(const BatchRequest& request) {
   if (parameters / kParametersAS + first_point_s > request.time_s) return search;
   try {
     const std::unique_ptr<LanguageModel> model =
-        MakeModel(request.model, request.precision, request.device, /*seed=*/uint64_t{0},
+        MakeModel(families, request.model, request.precision, request.device, /*seed=*/uint64_t{0},
                   AttentionBackend::kAuto, request.tuning);
     model->set_activation_checkpointing(request.checkpointing);
     model->Offload(request.offload, request.offload_folder);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lib/machine/repeated_rate.h"
+#include "lib/model/model_family.h"
 #include "lib/nn/precision.h"
 #include "lib/spec/activation_checkpointing.h"
 #include "lib/spec/fine_tuning.h"
@@ -58,7 +59,7 @@ int64_t ResidentTrainingBytes(const ModelConfig& model, Precision precision);
 
 /// Takes at most 90 % of the memory, and stops after two doublings that gain less than 3 %. Makes the model,
 /// with random weights. Empty where not even one sample fits into memory or time.
-BatchSearch SearchBatch(const BatchRequest& request);
+BatchSearch SearchBatch(const ModelFamilies& families, const BatchRequest& request);
 
 nlohmann::ordered_json EncodeBatchSearch(const BatchSearch& search);
 

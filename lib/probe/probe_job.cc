@@ -63,16 +63,17 @@ bool IsConfigPath(const std::string& model) {
          std::filesystem::is_directory(model);
 }
 
-ModelConfig ConfigOf(const std::string& model, int64_t vocab_size) {
-  if (!IsConfigPath(model)) return PresetConfig(model, vocab_size);
+ModelConfig ConfigOf(const FamilyList& families, const std::string& model, int64_t vocab_size) {
+  if (!IsConfigPath(model)) return families.PresetConfig(model, vocab_size);
   const std::string path = std::filesystem::is_directory(model) ? model + "/config.json" : model;
   const std::vector<uint8_t> text = ReadWholeFile(path, 1 << 20);
-  return DecodeConfigJson(std::string(AsText(text)), path);
+  return DecodeConfigJson(families, std::string(AsText(text)), path);
 }
 
 class ProbeJob {
  public:
-  explicit ProbeJob(const ProbeOptions& options) : options_(options), plan_(PlanTime(options)) {}
+  ProbeJob(const ModelFamilies& families, const ProbeOptions& options)
+      : families_(families), options_(options), plan_(PlanTime(options)) {}
 
   ProbeReport Run() {
     report_.time = Rfc3339Now();
@@ -131,7 +132,7 @@ class ProbeJob {
     ProbedModel& model = report_.model;
     model.named_by_user = !options_.model.empty();
     model.name = model.named_by_user ? options_.model : gpu() ? kGpuPreset : kCpuPreset;
-    config_ = ConfigOf(model.name, options_.vocab_size);
+    config_ = ConfigOf(families_.descriptions(), model.name, options_.vocab_size);
     report_.vocab_size = config_.vocab_size;
     model.head_dim = config_.head_dim;
     model.sequence_tokens = options_.sequence_tokens > 0 ? options_.sequence_tokens : config_.max_positions;
@@ -228,13 +229,14 @@ class ProbeJob {
       }
     }
     try {
-      report_.batch = SearchBatch({.model = config_,
-                                   .precision = precision,
-                                   .device = device_,
-                                   .sequence_tokens = report_.model.sequence_tokens,
-                                   .time_s = std::min(plan_.batch_s, plan_.total_s - SecondsSince(start_)),
-                                   .memory_bytes = memory,
-                                   .flops_per_s = flops_per_s});
+      report_.batch =
+          SearchBatch(families_, {.model = config_,
+                                  .precision = precision,
+                                  .device = device_,
+                                  .sequence_tokens = report_.model.sequence_tokens,
+                                  .time_s = std::min(plan_.batch_s, plan_.total_s - SecondsSince(start_)),
+                                  .memory_bytes = memory,
+                                  .flops_per_s = flops_per_s});
     } catch (const std::exception& error) {
       const std::string text = error.what();
       Warn("the batch was not measured: " + text.substr(0, text.find('\n')));
@@ -255,6 +257,7 @@ class ProbeJob {
     return evidence;
   }
 
+  const ModelFamilies& families_;
   const ProbeOptions& options_;
   const TimePlan plan_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -266,8 +269,8 @@ class ProbeJob {
 
 }  // namespace
 
-ProbeReport RunProbe(const ProbeOptions& options) {
-  return ProbeJob(options).Run();
+ProbeReport RunProbe(const ModelFamilies& families, const ProbeOptions& options) {
+  return ProbeJob(families, options).Run();
 }
 
 }  // namespace trainwright

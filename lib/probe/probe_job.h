@@ -10,6 +10,7 @@
 #include "lib/machine/gpu_state.h"
 #include "lib/machine/host_info.h"
 #include "lib/machine/measurement.h"
+#include "lib/model/model_family.h"
 #include "lib/probe/attention_matrix.h"
 #include "lib/probe/batch_search.h"
 #include "lib/probe/recommendation.h"
@@ -52,7 +53,7 @@ struct ProbeReport {
 
 /// \throws Error{kDevice} under require_gpu where none is usable, Error{kUsage} on a model that is none, and
 /// Error{kInterrupted, kTerminated} once a signal asked to stop. What cannot be measured is a warning.
-ProbeReport RunProbe(const ProbeOptions& options);
+ProbeReport RunProbe(const ModelFamilies& families, const ProbeOptions& options);
 
 /// gpu_probe.schema.json describes it.
 nlohmann::ordered_json EncodeProbeReport(const ProbeReport& report);

@@ -166,6 +166,7 @@ class Recommender {
   }
 
   void ChooseAttention() {
+    if (evidence_.model.head_dim == 0) return;  // a family without attention
     if (!gpu_) {
       Choose("attn-backend", "auto", "on a CPU training's own kernels are the fast ones");
       return;

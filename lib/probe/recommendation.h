@@ -30,7 +30,8 @@ GpuAdvice AdviseGpu(Capability capability);
 struct ProbedModel {
   std::string name;  ///< a preset, or a path
   bool named_by_user = false;
-  int64_t head_dim = 0, sequence_tokens = 0;
+  int64_t head_dim = 0;  ///< 0: no attention
+  int64_t sequence_tokens = 0;
   int64_t resident_bytes = 0;  ///< as ResidentTrainingBytes
 };
 

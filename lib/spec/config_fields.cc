@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What transformers writes into any config.json and no forward pass of these families reads: how to
+/// What transformers writes into any config.json and no forward pass of any family reads: how to
 /// generate, label, log, load and initialise; and what common tools add.
 constexpr std::string_view kHarmless[] = {
     "_attn_implementation_autoset",
@@ -98,10 +98,7 @@ bool IsNothing(const json& value) {
 }  // namespace
 
 void ConfigFields::Refuse(const std::string& field, const std::string& problem) const {
-  throw Error(
-      ErrorCode::kBadInput, path_, prefix_ + field + " " + problem, "",
-      "this build computes the model types llama, mistral, qwen2, gpt2 and gpt_neox; a field that does "
-      "not change what the model computes can be removed from the file");
+  throw Error(ErrorCode::kBadInput, path_, prefix_ + field + " " + problem, "", hint_);
 }
 
 const json& ConfigFields::Field(const std::string& name) const {

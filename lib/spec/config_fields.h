@@ -6,16 +6,22 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace trainwright {
 
 class ConfigFields {
  public:
   /// \param object outlives this
-  /// \param path for messages
+  /// \param path, hint of messages
+  ConfigFields(const nlohmann::json& object, std::string path, std::string hint)
+      : ConfigFields(object, std::move(path), std::move(hint), "") {}
+  /// The fields of an object within the file.
+  /// \param object outlives what is returned
   /// \param prefix of field names in messages
-  ConfigFields(const nlohmann::json& object, std::string path, std::string prefix = "")
-      : object_(object), path_(std::move(path)), prefix_(std::move(prefix)) {}
+  ConfigFields Within(const nlohmann::json& object, const std::string& prefix) const {
+    return {object, path_, hint_, prefix};
+  }
 
   /// \throws Error{kBadInput}, as all that follow do
   [[noreturn]] void Refuse(const std::string& field, const std::string& problem) const;
@@ -41,8 +47,11 @@ class ConfigFields {
   void RefuseUnreadWithoutExceptions() const;
 
  private:
+  ConfigFields(const nlohmann::json& object, std::string path, std::string hint, std::string prefix)
+      : object_(object), path_(std::move(path)), hint_(std::move(hint)), prefix_(std::move(prefix)) {}
+
   const nlohmann::json& object_;
-  std::string path_, prefix_;
+  std::string path_, hint_, prefix_;
   mutable std::set<std::string> read_;
 };
 

@@ -1,8 +1,9 @@
-/// config.json of Hugging Face's transformers, in and out, for the families that this build computes.
+/// config.json of Hugging Face's transformers, in and out, for the families that a program knows.
 #pragma once
 
 #include <string>
 
+#include "lib/spec/family_list.h"
 #include "lib/spec/model_config.h"
 
 namespace trainwright {
@@ -17,8 +18,8 @@ std::string EncodeConfigJson(const ModelConfig& config);
 ///
 /// A field that is known not to change what a model computes is ignored: the dropout of GPT-2 and NeoX too,
 /// because evaluation does not use it and published files have it (training here is without dropout). Every
-/// other field that this build does not compute is refused by name, unless it is null, false, zero or empty.
+/// other field that its family does not compute is refused by name, unless it is null, false, zero or empty.
 /// \throws Error{kBadInput} naming `path` and the field
-ModelConfig DecodeConfigJson(const std::string& text, const std::string& path);
+ModelConfig DecodeConfigJson(const FamilyList& families, const std::string& text, const std::string& path);
 
 }  // namespace trainwright

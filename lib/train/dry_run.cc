@@ -16,7 +16,6 @@
 #include "lib/device/device_memory.h"
 #include "lib/device/host_read.h"
 #include "lib/io/process_memory.h"
-#include "lib/model/language_model.h"
 #include "lib/nn/attention/torch_attention.h"
 #include "lib/nn/precision.h"
 #include "lib/optim/clip.h"
@@ -62,9 +61,9 @@ FirstSteps ReadFirstSteps(const TrainPlan& plan, const Objective& objective, int
 }
 
 /// The model without memory for anything: its tensors have shapes alone. They are those of a GPU.
-std::unique_ptr<LanguageModel> ShapesOf(const DryRunRequest& request) {
+std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const DryRunRequest& request) {
   auto shapes =
-      MakeModel(request.model, request.plan.precision, at::Device(at::kMeta), std::nullopt,
+      MakeModel(families, request.model, request.plan.precision, at::Device(at::kMeta), std::nullopt,
                 request.device.is_cpu() ? AttentionBackend::kAuto : request.attention, request.plan.tuning);
   shapes->Offload(request.offload, request.offload_folder);
   return shapes;
@@ -116,10 +115,11 @@ class NoLossSums final : public LossSums {
 };
 
 /// A GPU's numbers, from the run of a micro-batch and an update there.
-void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, DryRunReport* report) {
+void MeasureOnGpu(const ModelFamilies& families, const DryRunRequest& request, const PackedBatch& micro_batch,
+                  DryRunReport* report) {
   const TrainPlan& plan = request.plan;
-  const auto model =
-      MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
+  const auto model = MakeModel(families, request.model, plan.precision, request.device, plan.seed,
+                               request.attention, plan.tuning);
   model->Offload(request.offload, request.offload_folder);
   const auto optimizer = OptimizerOf(request, &model->parameters());
   model->set_activation_checkpointing(request.checkpointing);
@@ -163,12 +163,10 @@ const char* MeasurementName(Measurement measurement) {
 
 }  // namespace
 
-MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batch) {
-  if (!request.model.llama_like()) {
-    throw Error(ErrorCode::kDevice, "model", "the GPT-2 and GPT-NeoX families run on the CPU only so far", "",
-                "use --device cpu");
-  }
-  const auto shapes = ShapesOf(request);
+MemoryNeeds GpuNeeds(const ModelFamilies& families, const DryRunRequest& request,
+                     const PackedBatch& micro_batch) {
+  RequireGpuSupport(request.model);
+  const auto shapes = ShapesOf(families, request);
   MemoryNeeds needs = StateNeeds(request, shapes.get());
   shapes->set_activation_checkpointing(request.checkpointing);
   const auto objective = ObjectiveOf(request.plan, request.objectives);
@@ -178,6 +176,7 @@ MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batc
   needs.activations = held.activation_bytes;
   needs.logits = held.logits_bytes;
   const ModelConfig& model = request.model;
+  if (model.num_heads == 0) return needs;
   const Numerics numerics = ChooseNumerics(request.plan.precision, request.device, request.attention);
   const AttentionShape shape = {micro_batch.num_tokens(), model.num_heads, model.num_kv_heads, model.head_dim,
                                 model.window(0)};
@@ -187,7 +186,7 @@ MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batc
   return needs;
 }
 
-DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
+DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request, SampleStream* stream) {
   DryRunReport report;
   const TrainPlan& plan = request.plan;
   const auto objective = ObjectiveOf(request.plan, request.objectives);
@@ -197,10 +196,11 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
 
   MemoryNeeds& needs = report.memory;
   report.on_gpu = !request.device.is_cpu();
-  needs = report.on_gpu ? GpuNeeds(request, first.largest) : StateNeeds(request, ShapesOf(request).get());
+  needs = report.on_gpu ? GpuNeeds(families, request, first.largest)
+                        : StateNeeds(request, ShapesOf(families, request).get());
   report.parameter_count = report.trainable_count = CountParameters(request.model);
   if (plan.tuning.lora) {
-    report.trainable_count = ShapesOf(request)->parameters().trainable_count();
+    report.trainable_count = ShapesOf(families, request)->parameters().trainable_count();
     report.parameter_count += report.trainable_count;
   }
   needs.loader = stream->loader_counts().most_held_bytes;
@@ -215,10 +215,10 @@ DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
     report.gpu_available_bytes =
         request.gpu_available_bytes > 0 ? request.gpu_available_bytes : FreeDeviceBytes(request.device);
     report.measurement = Measurement::kShapes;
-    if (report.fits()) MeasureOnGpu(request, first.largest, &report);
+    if (report.fits()) MeasureOnGpu(families, request, first.largest, &report);
   } else if (report.fits()) {
-    const auto model =
-        MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
+    const auto model = MakeModel(families, request.model, plan.precision, request.device, plan.seed,
+                                 request.attention, plan.tuning);
     model->Offload(request.offload, request.offload_folder);
     const auto optimizer = OptimizerOf(request, &model->parameters());
     model->set_activation_checkpointing(request.checkpointing);

@@ -18,7 +18,7 @@
 
 #include "lib/loading/packed_batch.h"
 #include "lib/loading/sample_stream.h"
-#include "lib/nn/attention/attention_backend.h"
+#include "lib/model/model_family.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/spec/activation_checkpointing.h"
@@ -117,11 +117,12 @@ MemoryPart LargestPart(const MemoryNeeds& needs);
 /// What the model, its optimizer and a micro-batch take on a GPU (of_model() without `products`), told
 /// without one.
 /// \param request its device is a GPU; its model, plan and attention count
-MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batch);
+MemoryNeeds GpuNeeds(const ModelFamilies& families, const DryRunRequest& request,
+                     const PackedBatch& micro_batch);
 
 /// Where the weights and their state do not fit, nothing of the model's size is allocated.
 /// \param stream stands where the run will begin; it is read from
-DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream);
+DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request, SampleStream* stream);
 
 /// Aligned tables for people.
 std::string FormatDryRun(const DryRunReport& report);

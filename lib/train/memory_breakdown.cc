@@ -52,17 +52,17 @@ MemoryBreakdown HeldByModel(LanguageModel& model) {
   return memory;
 }
 
-MemoryBreakdown NeededByModel(const ModelConfig& config, const TrainPlan& plan,
+MemoryBreakdown NeededByModel(const ModelFamilies& families, const ModelConfig& config, const TrainPlan& plan,
                               const OptimizerRegistry& optimizers, ActivationCheckpointing checkpointing,
                               const OffloadChoice& offload) {
-  const auto shapes = MakeModel(config, plan.precision, at::Device(at::kMeta), std::nullopt,
+  const auto shapes = MakeModel(families, config, plan.precision, at::Device(at::kMeta), std::nullopt,
                                 AttentionBackend::kAuto, plan.tuning);
   shapes->set_activation_checkpointing(checkpointing);
   shapes->Offload(offload, "");
   MemoryBreakdown memory = HeldByModel(*shapes);
   memory.optimizer =
       MakeOptimizer(optimizers, &shapes->parameters(), plan.optimizer, plan.seed)->state_bytes();
-  if (!config.llama_like()) return memory;
+  if (!FamilyOf(config).runs_on_gpu()) return memory;
   ModelInput input;
   const int64_t tokens = plan.batch * plan.sequence_tokens;
   input.tokens_n = at::zeros({tokens}, at::kLong);

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "lib/model/language_model.h"
+#include "lib/model/model_family.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/train/train_plan.h"
 
@@ -37,7 +37,7 @@ MemoryBreakdown HeldByModel(LanguageModel& model);
 /// What the passes of a micro-batch take, from shapes alone, beside what the model and its moments hold;
 /// nothing is allocated.
 /// \returns what is known: of families that have no shapes to run on, without activations
-MemoryBreakdown NeededByModel(const ModelConfig& config, const TrainPlan& plan,
+MemoryBreakdown NeededByModel(const ModelFamilies& families, const ModelConfig& config, const TrainPlan& plan,
                               const OptimizerRegistry& optimizers, ActivationCheckpointing checkpointing,
                               const OffloadChoice& offload);
 

@@ -34,8 +34,8 @@ constexpr const char* kCompanions[] = {"tokenizer.model",
 
 }  // namespace
 
-nlohmann::ordered_json MergeAdapter(const std::string& adapter, const std::string& base,
-                                    const std::string& out, bool allow_other_base) {
+nlohmann::ordered_json MergeAdapter(const ModelFamilies& families, const std::string& adapter,
+                                    const std::string& base, const std::string& out, bool allow_other_base) {
   if (out.empty()) {
     throw Error(ErrorCode::kUsage, "--merge", "needs a folder for the merged model", "",
                 "name it with --out");
@@ -55,7 +55,7 @@ nlohmann::ordered_json MergeAdapter(const std::string& adapter, const std::strin
     RequireBaseOfAdapter(adapter_folder, base_folder,
                          "name the adapter's base with --init, or take this base by --allow-other-base");
   }
-  const auto model = LoadHfModel(base_folder, Precision::kFp32, at::Device(at::kCPU));
+  const auto model = LoadHfModel(families, base_folder, Precision::kFp32, at::Device(at::kCPU));
   MergePeftFolder(adapter_folder, &model->parameters());
   fs::create_directories(out);
   for (const char* name : kCompanions) {

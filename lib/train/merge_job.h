@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "lib/model/model_family.h"
+
 namespace trainwright {
 
 /// Writes W + s B A as a plain model folder of Hugging Face, fp32, with the base's tokenizer files. Of an
@@ -13,7 +15,7 @@ namespace trainwright {
 /// \param allow_other_base than the one that the adapter was trained on
 /// \returns {"merged", "base", "adapter"}
 /// \throws Error{kUsage, kBadInput, kIo}
-nlohmann::ordered_json MergeAdapter(const std::string& adapter, const std::string& base,
-                                    const std::string& out, bool allow_other_base);
+nlohmann::ordered_json MergeAdapter(const ModelFamilies& families, const std::string& adapter,
+                                    const std::string& base, const std::string& out, bool allow_other_base);
 
 }  // namespace trainwright

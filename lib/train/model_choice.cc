@@ -19,10 +19,12 @@ bool IsConfigPath(const std::string& model) {
   return model.find('/') != std::string::npos || model.ends_with(".json") || fs::is_directory(model);
 }
 
-ModelChoice ConfiguredModel(const std::string& model, const TokenizerIdentity& tokenizer) {
+ModelChoice ConfiguredModel(const FamilyList& families, const std::string& model,
+                            const TokenizerIdentity& tokenizer) {
   const std::string path = fs::is_directory(model) ? model + "/config.json" : model;
   const std::vector<uint8_t> text = ReadWholeFile(path, 1 << 20);
-  ModelChoice chosen = {.config = DecodeConfigJson(std::string(AsText(text)), path), .name = "custom"};
+  ModelChoice chosen = {.config = DecodeConfigJson(families, std::string(AsText(text)), path),
+                        .name = "custom"};
   if (chosen.config.vocab_size < tokenizer.vocab_size) {
     throw Error(ErrorCode::kBadInput, path,
                 "vocab_size " + std::to_string(chosen.config.vocab_size) + " is smaller than the " +
@@ -32,9 +34,10 @@ ModelChoice ConfiguredModel(const std::string& model, const TokenizerIdentity& t
   return chosen;
 }
 
-ModelChoice PresetModel(const std::string& asked, const TokenizerIdentity& tokenizer, bool gpu) {
+ModelChoice PresetModel(const FamilyList& families, const std::string& asked,
+                        const TokenizerIdentity& tokenizer, bool gpu) {
   const std::string preset = !asked.empty() ? asked : gpu ? kGpuPreset : kCpuPreset;
-  ModelChoice chosen = {.config = PresetConfig(preset, tokenizer.vocab_size), .name = preset};
+  ModelChoice chosen = {.config = families.PresetConfig(preset, tokenizer.vocab_size), .name = preset};
   if (asked.empty()) {
     chosen.reason = {"model",
                      std::string("it learns within minutes on ") + (gpu ? "a GPU" : "a CPU") +
@@ -44,23 +47,25 @@ ModelChoice PresetModel(const std::string& asked, const TokenizerIdentity& token
   return chosen;
 }
 
-ModelChoice StartedModel(const std::string& path, const TokenizerIdentity& tokenizer) {
-  const StartModel start = OpenStartModel(path, tokenizer);
+ModelChoice StartedModel(const FamilyList& families, const std::string& path,
+                         const TokenizerIdentity& tokenizer) {
+  const StartModel start = OpenStartModel(families, path, tokenizer);
   return {.config = start.config, .name = "tuned", .start = start};
 }
 
 }  // namespace
 
-ModelChoice ChooseModel(const TrainSettings& settings, const TokenizerIdentity& tokenizer, bool gpu) {
+ModelChoice ChooseModel(const FamilyList& families, const TrainSettings& settings,
+                        const TokenizerIdentity& tokenizer, bool gpu) {
   ModelChoice chosen;
   if (settings.model.empty() && (!settings.init.empty() || !settings.adapter.empty())) {
     chosen = StartedModel(
-        settings.init.empty() ? BaseOfAdapter(ResolveCheckpoint(settings.adapter)) : settings.init,
+        families, settings.init.empty() ? BaseOfAdapter(ResolveCheckpoint(settings.adapter)) : settings.init,
         tokenizer);
   } else if (!settings.model.empty() && IsConfigPath(settings.model)) {
-    chosen = ConfiguredModel(settings.model, tokenizer);
+    chosen = ConfiguredModel(families, settings.model, tokenizer);
   } else {
-    chosen = PresetModel(settings.model, tokenizer, gpu);
+    chosen = PresetModel(families, settings.model, tokenizer, gpu);
   }
   const auto id_or_none = [](uint32_t id) { return id == kNoId ? int64_t{-1} : static_cast<int64_t>(id); };
   const auto take = [&](uint32_t id, int64_t* config_id) {
@@ -72,12 +77,12 @@ ModelChoice ChooseModel(const TrainSettings& settings, const TokenizerIdentity& 
   return chosen;
 }
 
-ModelChoice ChooseBase(const TrainSettings& settings, const std::string& checkpoint,
-                       const TokenizerIdentity& tokenizer, bool gpu) {
+ModelChoice ChooseBase(const FamilyList& families, const TrainSettings& settings,
+                       const std::string& checkpoint, const TokenizerIdentity& tokenizer, bool gpu) {
   TrainSettings with_base = settings;
   with_base.model.clear();
   if (with_base.init.empty()) with_base.init = BaseOfAdapter(checkpoint);
-  ModelChoice chosen = ChooseModel(with_base, tokenizer, gpu);
+  ModelChoice chosen = ChooseModel(families, with_base, tokenizer, gpu);
   RequireBaseOfAdapter(checkpoint, chosen.start->folder, "name the run's base with --init",
                        chosen.start->provenance.at("files"));
   return chosen;

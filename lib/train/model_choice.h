@@ -6,7 +6,7 @@
 
 #include "lib/formats/tokenizer_identity.h"
 #include "lib/run/train_settings.h"
-#include "lib/spec/model_config.h"
+#include "lib/spec/family_list.h"
 #include "lib/train/start_model.h"
 #include "lib/train/train_plan.h"
 
@@ -21,12 +21,13 @@ struct ModelChoice {
 
 /// \param gpu whether the run is on one: the default model is larger
 /// \throws Error{kUsage, kBadInput, kIo}
-ModelChoice ChooseModel(const TrainSettings& settings, const TokenizerIdentity& tokenizer, bool gpu);
+ModelChoice ChooseModel(const FamilyList& families, const TrainSettings& settings,
+                        const TokenizerIdentity& tokenizer, bool gpu);
 
 /// The base that a checkpoint's adapters were trained on.
 /// \throws Error{kBadInput} on another one
-ModelChoice ChooseBase(const TrainSettings& settings, const std::string& checkpoint,
-                       const TokenizerIdentity& tokenizer, bool gpu);
+ModelChoice ChooseBase(const FamilyList& families, const TrainSettings& settings,
+                       const std::string& checkpoint, const TokenizerIdentity& tokenizer, bool gpu);
 
 /// Where the base of adapters lies, as checkpoints name it.
 std::string BaseFolder(const StartModel& start);

@@ -19,16 +19,17 @@ namespace {
 constexpr char kBaseFolder[] = "base";  // in a run: of adapters on random weights
 
 /// Random weights as the base of adapters, in the run.
-StartModel MakeBase(const RunDirectory& directory, const ResolvedRun& run) {
+StartModel MakeBase(const ModelFamilies& families, const RunDirectory& directory, const ResolvedRun& run) {
   const std::string folder = directory.path() + "/" + kBaseFolder;
   LogWarning(
       "--lora without --init: adapters on a base of random weights, which stays random; it is saved as " +
       folder);
   std::filesystem::create_directories(folder);
-  const auto base = MakeModel(run.model.config, Precision::kFp32, at::Device(at::kCPU), run.plan.seed);
+  const auto base =
+      MakeModel(families, run.model.config, Precision::kFp32, at::Device(at::kCPU), run.plan.seed);
   const TokenizerIdentity& tokenizer = run.data->set().header().tokenizer;
   WriteHfFolder(folder, *base, tokenizer);
-  return OpenStartModel(folder, tokenizer);
+  return OpenStartModel(families.descriptions(), folder, tokenizer);
 }
 
 /// The first values of the adapters.
@@ -51,14 +52,15 @@ int64_t BytesBeforeTheModel() {
 
 }  // namespace
 
-ModelSetup SetUpNewModel(const TrainSettings& settings, const RunDirectory* directory, ResolvedRun* run) {
+ModelSetup SetUpNewModel(const ModelFamilies& families, const TrainSettings& settings,
+                         const RunDirectory* directory, ResolvedRun* run) {
   const TrainPlan& plan = run->plan;
   std::optional<StartModel>& start = run->model.start;
-  if (plan.tuning.lora && !start && directory != nullptr) start = MakeBase(*directory, *run);
+  if (plan.tuning.lora && !start && directory != nullptr) start = MakeBase(families, *directory, *run);
   ModelSetup setup;
   setup.runtime_bytes = BytesBeforeTheModel();
   setup.model =
-      MakeModel(run->model.config, plan.precision, run->compute.device,
+      MakeModel(families, run->model.config, plan.precision, run->compute.device,
                 start ? std::nullopt : std::optional(plan.seed), run->compute.attention, plan.tuning);
   FlatParameters& parameters = setup.model->parameters();
   if (start) {
@@ -73,19 +75,20 @@ ModelSetup SetUpNewModel(const TrainSettings& settings, const RunDirectory* dire
   return setup;
 }
 
-ModelSetup SetUpResumedModel(const ResolvedRun& run) {
+ModelSetup SetUpResumedModel(const ModelFamilies& families, const ResolvedRun& run) {
   const TrainPlan& plan = run.plan;
   const ResumePoint& resume = *run.resume;
   ModelSetup setup;
   setup.runtime_bytes = BytesBeforeTheModel();
   if (plan.tuning.lora) {
     setup.base_folder = BaseFolder(*run.model.start);
-    setup.model = MakeModel(run.model.config, plan.precision, run.compute.device, std::nullopt,
+    setup.model = MakeModel(families, run.model.config, plan.precision, run.compute.device, std::nullopt,
                             run.compute.attention, plan.tuning);
     LoadWeights(setup.base_folder, &setup.model->parameters());
     LoadPeftWeights(resume.checkpoint, &setup.model->parameters());
   } else {
-    setup.model = LoadHfModel(resume.checkpoint, plan.precision, run.compute.device, run.compute.attention);
+    setup.model =
+        LoadHfModel(families, resume.checkpoint, plan.precision, run.compute.device, run.compute.attention);
   }
   if (DescribeLayout(setup.model->parameters()) != resume.state.layout) {
     throw Error(ErrorCode::kBadInput, resume.checkpoint,

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "lib/model/language_model.h"
+#include "lib/model/model_family.h"
 #include "lib/run/run_directory.h"
 #include "lib/run/train_settings.h"
 #include "lib/train/resolved_run.h"
@@ -23,10 +23,11 @@ struct ModelSetup {
 /// Random weights or those of the start model; adapters on random weights get a base folder in the run.
 /// \param directory the run's; null on ranks that write no files
 /// \throws Error{kUsage, kBadInput, kIo}
-ModelSetup SetUpNewModel(const TrainSettings& settings, const RunDirectory* directory, ResolvedRun* run);
+ModelSetup SetUpNewModel(const ModelFamilies& families, const TrainSettings& settings,
+                         const RunDirectory* directory, ResolvedRun* run);
 
 /// The weights of the run's checkpoint.
 /// \throws Error{kBadInput} where this build lays the parameters out in another order; Error{kIo}
-ModelSetup SetUpResumedModel(const ResolvedRun& run);
+ModelSetup SetUpResumedModel(const ModelFamilies& families, const ResolvedRun& run);
 
 }  // namespace trainwright

@@ -65,21 +65,21 @@ std::string WhyThisBatch(const BatchSearch& search) {
 }
 
 /// --find-batch: the settings with the micro-batch that was found.
-TrainSettings FindBatch(const TrainSettings& asked, const TrainPlan& plan, const ResolvedRun& run,
-                        ChoiceLog* log) {
+TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& context, const TrainPlan& plan,
+                        const ResolvedRun& run, ChoiceLog* log) {
   const ComputeChoice& compute = run.compute;
   int64_t memory_bytes = compute.device.is_cpu() ? AvailableMemoryBytes() : FreeDeviceBytes(compute.device);
   if (compute.memory_cap_bytes) memory_bytes = *compute.memory_cap_bytes;
-  const BatchSearch search = SearchBatch({.model = run.model.config,
-                                          .precision = plan.precision,
-                                          .device = compute.device,
-                                          .sequence_tokens = plan.sequence_tokens,
-                                          .time_s = kFindBatchTimeS,
-                                          .memory_bytes = memory_bytes,
-                                          .tuning = plan.tuning,
-                                          .checkpointing = compute.checkpointing,
-                                          .offload = compute.offload,
-                                          .offload_folder = compute.offload_folder});
+  const BatchSearch search = SearchBatch(context.families, {.model = run.model.config,
+                                                            .precision = plan.precision,
+                                                            .device = compute.device,
+                                                            .sequence_tokens = plan.sequence_tokens,
+                                                            .time_s = kFindBatchTimeS,
+                                                            .memory_bytes = memory_bytes,
+                                                            .tuning = plan.tuning,
+                                                            .checkpointing = compute.checkpointing,
+                                                            .offload = compute.offload,
+                                                            .offload_folder = compute.offload_folder});
   TrainSettings settings = asked;
   if (search.points.empty()) {
     LogWarning("--find-batch: not one sample could be tried; batch " + std::to_string(plan.batch) + " stays");
@@ -103,7 +103,7 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainPlan& plan, const
 }
 
 /// Adapters that cannot be are refused before anything is written.
-void CheckAdapters(const TrainSettings& settings, const ResolvedRun& run) {
+void CheckAdapters(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run) {
   const std::optional<StartModel>& start = run.model.start;
   if (!settings.adapter.empty() && !settings.allow_other_base && start) {
     RequireBaseOfAdapter(ResolveCheckpoint(settings.adapter), start->folder,
@@ -111,7 +111,7 @@ void CheckAdapters(const TrainSettings& settings, const ResolvedRun& run) {
                          start->provenance.at("files"));
   }
   if (run.plan.tuning.lora) {
-    MakeModel(run.model.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
+    MakeModel(context.families, run.model.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
               AttentionBackend::kAuto, run.plan.tuning);
   }
 }
@@ -124,10 +124,11 @@ void CountHeldOut(const TrainSettings& settings, ResolvedRun* run) {
 }
 
 /// \throws Error{kUsage} where the settings name another model than the run's
-void CheckSameModel(const TrainSettings& settings, const ResolvedRun& run) {
+void CheckSameModel(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run) {
   if (settings.model.empty()) return;
-  const ModelConfig asked =
-      ChooseModel(settings, run.data->set().header().tokenizer, run.compute.device.is_cuda()).config;
+  const ModelConfig asked = ChooseModel(context.families.descriptions(), settings,
+                                        run.data->set().header().tokenizer, run.compute.device.is_cuda())
+                                .config;
   if (EncodeConfigJson(asked) != EncodeConfigJson(run.model.config)) {
     throw Error(ErrorCode::kUsage, "--model", settings.model + " is another model than the run's", "",
                 "leave out --model to continue the run, or start another with --out");
@@ -155,7 +156,8 @@ void CheckSameData(const TrainSettings& settings, ResolvedRun* run) {
 void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
                    ResolvedRun* run) {
   const ShardSet& set = run->data->set();
-  run->model = ChooseModel(settings, set.header().tokenizer, run->compute.device.is_cuda());
+  run->model = ChooseModel(context.families.descriptions(), settings, set.header().tokenizer,
+                           run->compute.device.is_cuda());
   log->Announce(run->data->WeighSets(settings.data_weights));
   std::optional<DocumentSplit> split;
   if (!settings.eval_split.empty()) {
@@ -163,7 +165,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
                                settings.skip_bad_chunks > 0);
   }
   PlannedRun planned = Plan(settings, split, *run);
-  if (settings.find_batch) planned = Plan(FindBatch(settings, planned.plan, *run, log), split, *run);
+  if (settings.find_batch) planned = Plan(FindBatch(settings, context, planned.plan, *run, log), split, *run);
   run->plan = planned.plan;
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CountHeldOut(settings, run);
@@ -175,7 +177,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   if (!run->epoch && most_tokens > kManyPasses * static_cast<double>(set.totals().tokens)) {
     run->epoch = SampleStream(&set, StreamOptions(context, *run), CountingLoader(*run)).CountEpoch();
   }
-  CheckAdapters(settings, *run);
+  CheckAdapters(settings, context, *run);
   if (run->plan.objective == kLmObjective && set.header().record_kind == RecordKind::kSft) {
     LogWarning(DataNames(settings) +
                ": holds conversations (sft records), and --objective lm trains on their prompts too");
@@ -198,12 +200,12 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
   log->Announce(run->data->WeighSets(run->plan.data_weights));
   CheckEvaluations(settings, run->data->evaluated(run->plan.eval_split) != nullptr, eval_every_is_asked);
   if (run->plan.tuning.lora) {
-    run->model =
-        ChooseBase(settings, checkpoint, run->data->set().header().tokenizer, run->compute.device.is_cuda());
+    run->model = ChooseBase(context.families.descriptions(), settings, checkpoint,
+                            run->data->set().header().tokenizer, run->compute.device.is_cuda());
   } else {
-    run->model.config = ReadHfConfig(checkpoint);
+    run->model.config = ReadHfConfig(context.families.descriptions(), checkpoint);
   }
-  CheckSameModel(settings, *run);
+  CheckSameModel(settings, context, *run);
   OpenStream(settings, context, log, run);
   CheckSameData(settings, run);
   CountHeldOut(settings, run);

@@ -117,7 +117,8 @@ DryRunReport MeasureRun(const TrainSettings& settings, const TrainJobContext& co
   const int64_t interval_steps = save_every.time_s > 0 || save_every.epochs ? 1 : save_every.steps;
   const int64_t checkpoints = interval_steps > 0 ? (steps + interval_steps - 1) / interval_steps : 1;
   const bool saves_between = run.cadence.SavesBetween(StepsTaken(run), run.plan.schedule.total_steps);
-  return DryRun({.model = run.model.config,
+  return DryRun(context.families,
+                {.model = run.model.config,
                  .plan = run.plan,
                  .device = run.compute.device,
                  .steps = steps,

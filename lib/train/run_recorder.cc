@@ -13,7 +13,6 @@
 #include "lib/io/process_memory.h"
 #include "lib/run/html_report.h"
 #include "lib/spec/config_json.h"
-#include "lib/train/model_flops.h"
 
 namespace trainwright {
 namespace {

@@ -51,7 +51,8 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
       run_(run),
       start_(context.start),
       directory_(std::move(directory)),
-      setup_(run->resume ? SetUpResumedModel(*run) : SetUpNewModel(settings, directory_.get(), run)) {
+      setup_(run->resume ? SetUpResumedModel(context.families, *run)
+                         : SetUpNewModel(context.families, settings, directory_.get(), run)) {
   TRAINWRIGHT_CHECK((directory_ != nullptr) == world->is_writer());
   MakeTrainer(context);
   if (run->resume) {
@@ -128,7 +129,7 @@ void Session::OpenRecorder(const TrainJobContext& context) {
       directory_.get(),
       RunFacts{.plan = run_->plan,
                .model = run_->model.config,
-               .flops = CountStepFlops(*setup_.model),
+               .flops = CountStepFlops(run_->model.config, run_->plan.tuning),
                .loss_terms = trainer_->objective().terms(),
                .parameters = setup_.model->parameters().count(),
                .compute = run_->compute.identity,
@@ -376,12 +377,12 @@ MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobConte
                               : "";
   if (!run.stream) return {"before the first step", "take a smaller --model", cap};
   // What is held tells too little: it is what did not get its memory that is missing there.
-  MemoryBreakdown memory =
-      NeededByModel(run.model.config, plan, context.optimizers, compute.checkpointing, compute.offload);
+  MemoryBreakdown memory = NeededByModel(context.families, run.model.config, plan, context.optimizers,
+                                         compute.checkpointing, compute.offload);
   if (session != nullptr) memory.snapshot = session->snapshot_bytes();
   memory.loader = run.stream->loader_counts().most_held_bytes;
-  const auto shapes = MakeModel(run.model.config, plan.precision, at::Device(at::kMeta), std::nullopt,
-                                AttentionBackend::kAuto, plan.tuning);
+  const auto shapes = MakeModel(context.families, run.model.config, plan.precision, at::Device(at::kMeta),
+                                std::nullopt, AttentionBackend::kAuto, plan.tuning);
   const std::string hint =
       "in this order: " + MemoryAdvice(memory, shapes->parameters(), plan.optimizer.states,
                                        compute.checkpointing, compute.offload, settings.auto_oom);

@@ -15,7 +15,8 @@
 
 namespace trainwright {
 
-StartModel OpenStartModel(const std::string& path, const TokenizerIdentity& data_tokenizer) {
+StartModel OpenStartModel(const FamilyList& families, const std::string& path,
+                          const TokenizerIdentity& data_tokenizer) {
   StartModel start;
   start.folder = ResolveCheckpoint(path);
   if (IsPeftFolder(start.folder) && !std::filesystem::exists(start.folder + "/config.json")) {
@@ -23,7 +24,7 @@ StartModel OpenStartModel(const std::string& path, const TokenizerIdentity& data
                 "go on with it by --adapter, or merge it first: train --merge " + path);
   }
   VerifyCheckpointFiles(start.folder);
-  start.config = ReadHfConfig(start.folder);
+  start.config = ReadHfConfig(families, start.folder);
   const std::string hint =
       "pretokenize the data with the model's own tokenizer: pretokenize --tokenizer " + path;
   if (start.config.vocab_size < data_tokenizer.vocab_size) {

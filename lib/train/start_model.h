@@ -5,7 +5,7 @@
 #include <string>
 
 #include "lib/formats/tokenizer_identity.h"
-#include "lib/spec/model_config.h"
+#include "lib/spec/family_list.h"
 
 namespace trainwright {
 
@@ -21,6 +21,7 @@ struct StartModel {
 /// hashed.
 /// \throws Error{kBadInput} when the folder holds no such model, or was made with another tokenizer;
 ///     Error{kIo}
-StartModel OpenStartModel(const std::string& path, const TokenizerIdentity& data_tokenizer);
+StartModel OpenStartModel(const FamilyList& families, const std::string& path,
+                          const TokenizerIdentity& data_tokenizer);
 
 }  // namespace trainwright

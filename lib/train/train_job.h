@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/model/model_family.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/report/option_value.h"
@@ -16,6 +17,7 @@
 namespace trainwright {
 
 struct TrainJobContext {
+  const ModelFamilies& families;
   ProgressMode progress = ProgressMode::kAuto;
   std::vector<std::string> argv;               ///< for the metrics
   std::vector<OptionValue> options;            ///< for --explain

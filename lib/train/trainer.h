@@ -21,7 +21,7 @@
 #include "lib/optim/device_step.h"
 #include "lib/optim/loss_scaler.h"
 #include "lib/optim/optimizer.h"
-#include "lib/train/model_flops.h"
+#include "lib/spec/model_flops.h"
 #include "lib/train/train_plan.h"
 
 namespace trainwright {

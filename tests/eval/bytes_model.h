@@ -6,13 +6,16 @@
 
 #include "lib/model/hf_folder.h"
 #include "lib/model/language_model.h"
+#include "lib/spec/llama_family.h"
 #include "lib/tok/tokenizer.h"
+#include "tests/model/families.h"
 
 namespace trainwright::test {
 
 inline std::unique_ptr<LanguageModel> BytesModel(int64_t context = 64,
                                                  Precision precision = Precision::kFp32) {
   ModelConfig config;
+  config.family = &LlamaFamily();
   config.vocab_size = 258;
   config.hidden_size = 32;
   config.intermediate_size = 64;
@@ -22,7 +25,7 @@ inline std::unique_ptr<LanguageModel> BytesModel(int64_t context = 64,
   config.head_dim = 8;
   config.max_positions = context;
   config.tie_embeddings = true;
-  auto model = MakeModel(config, precision, at::kCPU, 11);
+  auto model = MakeModel(test::Families(), config, precision, at::kCPU, 11);
   // Large weights: predictions that differ by context, so that greedy decoding does not settle at once.
   for (const Parameter& parameter : model->parameters().all()) {
     at::Tensor value = parameter.value;

@@ -19,6 +19,7 @@
 #include "lib/model/open_model.h"
 #include "lib/objective/perplexity.h"
 #include "tests/eval/bytes_model.h"
+#include "tests/model/families.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -102,7 +103,7 @@ TEST_F(EvaluateTest, TextIsScoredDocumentByDocumentCutAtTheSequenceLength) {
     EvaluateJobOptions options = OptionsFor(folder_, "text.txt");
     options.sequence_tokens = sequence_tokens;
     options.batch_sequences = 2;
-    const auto result = RunEvaluate(options, ProgressMode::kNever);
+    const auto result = RunEvaluate(test::Families(), options, ProgressMode::kNever);
     double loss = 0;
     uint64_t bytes = 0, labels = 0;
     for (const std::string& document : documents_) {
@@ -124,8 +125,9 @@ TEST_F(EvaluateTest, TextIsScoredDocumentByDocumentCutAtTheSequenceLength) {
 
 TEST_F(EvaluateTest, ShardsGiveWhatTheirTextGives) {
   WriteShards(folder_.path("text.tws"), documents_, LoadTokenizer("bytes")->identity());
-  const auto from_text = RunEvaluate(OptionsFor(folder_, "text.txt"), ProgressMode::kNever);
-  const auto from_shards = RunEvaluate(OptionsFor(folder_, "text.tws"), ProgressMode::kNever);
+  const auto from_text = RunEvaluate(test::Families(), OptionsFor(folder_, "text.txt"), ProgressMode::kNever);
+  const auto from_shards =
+      RunEvaluate(test::Families(), OptionsFor(folder_, "text.tws"), ProgressMode::kNever);
   EXPECT_EQ(from_text, from_shards);
 }
 
@@ -135,8 +137,8 @@ TEST_F(EvaluateTest, ShardsOnAPipeAreNotScoredAsText) {
   std::thread writer([&] {
     std::ofstream(folder_.path("pipe"), std::ios::binary) << test::ReadFile(folder_.path("text.tws"));
   });
-  const std::string message =
-      test::MessageOf([&] { RunEvaluate(OptionsFor(folder_, "pipe"), ProgressMode::kNever); });
+  const std::string message = test::MessageOf(
+      [&] { RunEvaluate(test::Families(), OptionsFor(folder_, "pipe"), ProgressMode::kNever); });
   writer.join();
   EXPECT_THAT(message, testing::HasSubstr("holds shards"));
   EXPECT_THAT(message, testing::HasSubstr("--format shards"));
@@ -146,9 +148,10 @@ TEST_F(EvaluateTest, JsonLinesAreReadByKey) {
   test::WriteFile(folder_.path("text.jsonl"), "{\"body\": \"To be, or not to be\"}\n");
   EvaluateJobOptions options = OptionsFor(folder_, "text.jsonl");
   options.keys = {"body"};
-  EXPECT_EQ(RunEvaluate(options, ProgressMode::kNever)["labels"], 18);
+  EXPECT_EQ(RunEvaluate(test::Families(), options, ProgressMode::kNever)["labels"], 18);
   options.keys = {"text"};
-  EXPECT_EQ(test::CodeOf([&] { RunEvaluate(options, ProgressMode::kNever); }), ErrorCode::kBadInput);
+  EXPECT_EQ(test::CodeOf([&] { RunEvaluate(test::Families(), options, ProgressMode::kNever); }),
+            ErrorCode::kBadInput);
 }
 
 TEST_F(EvaluateTest, ShardsOfAnotherTokenizerAreRefusedUnlessAllowed) {
@@ -156,23 +159,27 @@ TEST_F(EvaluateTest, ShardsOfAnotherTokenizerAreRefusedUnlessAllowed) {
   other.sha256[0] ^= 1;
   WriteShards(folder_.path("other.tws"), documents_, other);
   EvaluateJobOptions options = OptionsFor(folder_, "other.tws");
-  EXPECT_EQ(test::CodeOf([&] { RunEvaluate(options, ProgressMode::kNever); }), ErrorCode::kBadInput);
-  EXPECT_THAT(test::MessageOf([&] { RunEvaluate(options, ProgressMode::kNever); }),
+  EXPECT_EQ(test::CodeOf([&] { RunEvaluate(test::Families(), options, ProgressMode::kNever); }),
+            ErrorCode::kBadInput);
+  EXPECT_THAT(test::MessageOf([&] { RunEvaluate(test::Families(), options, ProgressMode::kNever); }),
               testing::HasSubstr("--allow-other-tokenizer"));
   options.allow_other_tokenizer = true;
-  EXPECT_EQ(RunEvaluate(options, ProgressMode::kNever)["docs"], 4);
+  EXPECT_EQ(RunEvaluate(test::Families(), options, ProgressMode::kNever)["docs"], 4);
 }
 
 TEST_F(EvaluateTest, DataWithoutAnyLabelIsRefused) {
   test::WriteFile(folder_.path("single.txt"), "a\nb\n");
-  EXPECT_EQ(test::CodeOf([&] { RunEvaluate(OptionsFor(folder_, "single.txt"), ProgressMode::kNever); }),
+  EXPECT_EQ(test::CodeOf([&] {
+              RunEvaluate(test::Families(), OptionsFor(folder_, "single.txt"), ProgressMode::kNever);
+            }),
             ErrorCode::kBadInput);
 }
 
 TEST_F(EvaluateTest, GpusAreRefusedAsMissingDevices) {
   EvaluateJobOptions options = OptionsFor(folder_, "text.txt");
   options.device = "cuda";
-  EXPECT_EQ(test::CodeOf([&] { RunEvaluate(options, ProgressMode::kNever); }), ErrorCode::kDevice);
+  EXPECT_EQ(test::CodeOf([&] { RunEvaluate(test::Families(), options, ProgressMode::kNever); }),
+            ErrorCode::kDevice);
 }
 
 TEST(CheckpointTest, ARunDirectoryStandsForItsLatestCheckpoint) {
@@ -181,7 +188,7 @@ TEST(CheckpointTest, ARunDirectoryStandsForItsLatestCheckpoint) {
   std::filesystem::create_directories(checkpoint);
   WriteModel(checkpoint);
   std::filesystem::create_symlink("checkpoints/step-00000003", run.path("latest"));
-  const Checkpoint loaded = LoadCheckpoint(run.path(), Precision::kFp32, kCpu);
+  const Checkpoint loaded = LoadCheckpoint(test::Families(), run.path(), Precision::kFp32, kCpu);
   EXPECT_EQ(loaded.folder, checkpoint);
   EXPECT_EQ(loaded.tokenizer->identity().kind, "bytes");
 }

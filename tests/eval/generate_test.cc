@@ -10,6 +10,7 @@
 #include "lib/objective/perplexity.h"
 #include "lib/score/answer.h"
 #include "tests/eval/bytes_model.h"
+#include "tests/model/families.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -206,7 +207,7 @@ std::vector<nlohmann::json> RunJob(GenerateSettings settings, nlohmann::ordered_
   test::WriteModel(folder.path());
   settings.checkpoint = folder.path();
   MemorySink sink;
-  const nlohmann::ordered_json counts = RunGenerate(settings, &sink);
+  const nlohmann::ordered_json counts = RunGenerate(test::Families(), settings, &sink);
   if (summary != nullptr) *summary = counts;
   std::vector<nlohmann::json> lines;
   std::istringstream text{std::string(AsText(sink.bytes()))};

@@ -5,7 +5,9 @@
 
 #include "lib/model/hf_folder.h"
 #include "lib/model/open_model.h"
+#include "lib/spec/llama_family.h"
 #include "lib/tok/tokenizer.h"
+#include "tests/model/families.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -17,6 +19,7 @@ std::string FamilyPath(const std::string& family) {
 
 void WriteModel(const std::string& folder, const TokenizerIdentity& tokenizer) {
   ModelConfig config;
+  config.family = &LlamaFamily();
   config.vocab_size = 1024;
   config.hidden_size = 8;
   config.intermediate_size = 8;
@@ -25,7 +28,7 @@ void WriteModel(const std::string& folder, const TokenizerIdentity& tokenizer) {
   config.num_kv_heads = 1;
   config.head_dim = 8;
   config.max_positions = 8;
-  WriteHfFolder(folder, *MakeModel(config, Precision::kFp32, at::kCPU, 1), tokenizer);
+  WriteHfFolder(folder, *MakeModel(test::Families(), config, Precision::kFp32, at::kCPU, 1), tokenizer);
 }
 
 TEST(TokenizerFolderTest, AModelFolderGivesBackTheTokenizerJsonItWasWrittenWith) {
@@ -59,7 +62,7 @@ TEST(TokenizerFolderTest, AModelWithATokenizerThatIsNotReadIsOfUseWithout) {
   auto json = nlohmann::json::parse(test::ReadFile(FamilyPath("gpt2")));
   json["model"]["byte_fallback"] = true;
   test::WriteFile(folder.path("tokenizer.json"), json.dump());
-  const Checkpoint checkpoint = LoadCheckpoint(folder.path(), Precision::kFp32, at::kCPU);
+  const Checkpoint checkpoint = LoadCheckpoint(test::Families(), folder.path(), Precision::kFp32, at::kCPU);
   EXPECT_NE(checkpoint.model, nullptr);
   EXPECT_EQ(checkpoint.tokenizer, nullptr);
   EXPECT_THAT(checkpoint.tokenizer_problem, ::testing::HasSubstr("byte_fallback"));

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/base/error.h"
+#include "tests/model/families.h"
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
 #include "tests/support/support.h"
@@ -144,8 +145,8 @@ TEST_P(CheckpointedModelTest, AdaptersBesideFrozenWeightsGetTheSameGradients) {
     const auto run = [&](ActivationCheckpointing kind, bool offload = false) {
       const auto stack = offload ? MakeOffloadStack(at::Device(at::kCPU), folder_.path()) : nullptr;
       const LoraOptions options{.rank = 2, .alpha = 4, .dropout = 0.3};
-      const auto model = MakeModel(config, Precision::kBf16, at::Device(at::kCPU), 5, AttentionBackend::kAuto,
-                                   FineTuning{options, format});
+      const auto model = MakeModel(test::Families(), config, Precision::kBf16, at::Device(at::kCPU), 5,
+                                   AttentionBackend::kAuto, FineTuning{options, format});
       // B of a fresh adapter is zero, which would hide most gradients.
       for (const Parameter& parameter : model->parameters().all()) {
         if (parameter.name.ends_with("lora_B.weight")) at::Tensor(parameter.value).fill_(0.03);

@@ -24,7 +24,7 @@ TEST(Gpt2Test, WithoutBiasesItIsTheModelWithZeroBiases) {
     ModelConfig config = test::SmallGpt2(false);
     const auto without = LivelyModel(config, numerics);
     config.biases = Biases::All();
-    LanguageModel with(MakeBody(config, numerics, kCpu, std::nullopt));
+    LanguageModel with(test::MakeBody(config, numerics, kCpu, std::nullopt));
     for (const Parameter& parameter : without->parameters().all()) {
       at::Tensor value = with.parameters().Find(parameter.name)->value;
       value.copy_(parameter.value);
@@ -57,7 +57,7 @@ TEST(Gpt2Test, InitialWeightsAreThoseOfThePaper) {
 
 TEST(Gpt2Test, PositionsOutsideTheTableAreRefused) {
   const ModelConfig config = test::SmallGpt2();
-  LanguageModel model(MakeBody(config, kFp32Numerics, kCpu, 7));
+  LanguageModel model(test::MakeBody(config, kFp32Numerics, kCpu, 7));
   EXPECT_EQ(test::CodeOf([&] { model.Loss(RandomInput(config, {256})); }), std::nullopt);
   EXPECT_EQ(test::CodeOf([&] { model.Loss(RandomInput(config, {257})); }), ErrorCode::kBadInput);
 }

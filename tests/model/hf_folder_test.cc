@@ -15,6 +15,7 @@
 #include "lib/io/process_memory.h"
 #include "lib/model/weights_io.h"
 #include "lib/spec/config_json.h"
+#include "tests/model/families.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -32,21 +33,21 @@ TokenizerIdentity BytesIdentity() {
 }
 
 std::unique_ptr<LanguageModel> SmallModel(bool tied) {
-  ModelConfig config = PresetConfig("llama-1m", 258);
+  ModelConfig config = test::Families().descriptions().PresetConfig("llama-1m", 258);
   config.preset.clear();
   config.num_layers = 1;
   config.tie_embeddings = tied;
   config.bos_id = 256;
   config.eos_id = 257;
-  return MakeModel(config, Precision::kFp32, kCpu, 3);
+  return MakeModel(test::Families(), config, Precision::kFp32, kCpu, 3);
 }
 
 std::unique_ptr<LanguageModel> SmallGpt2(bool bias) {
-  ModelConfig config = PresetConfig("nanogpt-10m", 258);
+  ModelConfig config = test::Families().descriptions().PresetConfig("nanogpt-10m", 258);
   config.preset.clear();
   config.num_layers = 1;
   config.biases = bias ? Biases::All() : Biases();
-  return MakeModel(config, Precision::kFp32, kCpu, 3);
+  return MakeModel(test::Families(), config, Precision::kFp32, kCpu, 3);
 }
 
 /// Copies a fixture's model files into a folder, to be damaged there.
@@ -84,7 +85,7 @@ TEST(HfFolderTest, AModelComesBackAsItWasWritten) {
   for (const auto& model : {SmallModel(false), SmallModel(true), SmallGpt2(false), SmallGpt2(true)}) {
     const test::TemporaryFolder folder;
     WriteHfFolder(folder.path(), *model, BytesIdentity());
-    const auto loaded = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+    const auto loaded = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
     ModelConfig config = loaded->config();
     EXPECT_EQ(config, model->config());
     EXPECT_TRUE(at::equal(loaded->parameters().values(), model->parameters().values()));
@@ -118,7 +119,7 @@ TEST(HfFolderTest, ShortTypesAreReadExactly) {
         tensor.data = data;
       }
     });
-    const auto model = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+    const auto model = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
     const at::Tensor norm = model->parameters().Find("model.norm.weight")->value;
     EXPECT_EQ(norm[0].item<float>(), 1.0f) << type;
     EXPECT_EQ(norm[23].item<float>(), -2.0f) << type;
@@ -130,7 +131,8 @@ TEST(HfFolderTest, AWrittenGpt2HasTransformersTensors) {
   // out].
   const test::TemporaryFolder folder;
   const std::string fixture = test::Fixture("model/fixtures/gpt2_tanh");
-  WriteHfFolder(folder.path(), *LoadHfModel(fixture, Precision::kFp32, kCpu), BytesIdentity());
+  WriteHfFolder(folder.path(), *LoadHfModel(test::Families(), fixture, Precision::kFp32, kCpu),
+                BytesIdentity());
   const auto tensors = [](const std::string& path) {
     const std::vector<uint8_t> bytes = ReadWholeFile(path);
     const SafetensorsHeader header = ParseSafetensors(bytes, path);
@@ -156,7 +158,7 @@ TEST(HfFolderTest, ABiasFreeGpt2IsWrittenWithZeroBiasesAndRefusesOthers) {
       if (tensor.name == name) tensor.data = ones;
     }
   });
-  EXPECT_THAT(test::MessageOf([&] { LoadHfModel(folder.path(), Precision::kFp32, kCpu); }),
+  EXPECT_THAT(test::MessageOf([&] { LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu); }),
               testing::HasSubstr(name));
 }
 
@@ -164,20 +166,20 @@ TEST(HfFolderTest, AGpt2BodyAsPublishedIsRead) {
   // Names without their prefix, and the causal masks stored as weights.
   const test::TemporaryFolder folder;
   CopyFixture("gpt2_tanh", folder);
-  const auto whole = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+  const auto whole = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
   const std::vector<uint8_t> mask(4 * 128 * 128);
   Rewrite(folder.path("model.safetensors"), [&](std::vector<SafetensorsTensor>* tensors) {
     for (SafetensorsTensor& tensor : *tensors) tensor.name = tensor.name.substr(strlen("transformer."));
     tensors->push_back({"h.0.attn.bias", "F32", {1, 1, 128, 128}, mask});
   });
-  const auto body = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+  const auto body = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
   EXPECT_TRUE(at::equal(body->parameters().values(), whole->parameters().values()));
 }
 
 TEST(HfFolderTest, ShardedWeightsAreReadByTheirIndex) {
   const test::TemporaryFolder folder;
   CopyFixture("untied", folder);
-  const auto whole = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+  const auto whole = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
   const std::string a = folder.path("model-00001-of-00002.safetensors"),
                     b = folder.path("model-00002-of-00002.safetensors");
   std::filesystem::copy(folder.path("model.safetensors"), a);
@@ -192,7 +194,7 @@ TEST(HfFolderTest, ShardedWeightsAreReadByTheirIndex) {
     for (const auto& tensor : *tensors) index["weight_map"][tensor.name] = "model-00002-of-00002.safetensors";
   });
   test::WriteFile(folder.path("model.safetensors.index.json"), index.dump());
-  const auto parts = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+  const auto parts = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
   EXPECT_TRUE(at::equal(parts->parameters().values(), whole->parameters().values()));
 }
 
@@ -201,7 +203,7 @@ TEST(HfFolderTest, MissingUnexpectedAndMisshapenTensorsAreRefusedByName) {
     const test::TemporaryFolder folder;
     CopyFixture("untied", folder);
     Rewrite(folder.path("model.safetensors"), change);
-    return test::MessageOf([&] { LoadHfModel(folder.path(), Precision::kFp32, kCpu); });
+    return test::MessageOf([&] { LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu); });
   };
   using Tensors = std::vector<SafetensorsTensor>;
   const auto erase_norm = [](Tensors* tensors) {
@@ -248,7 +250,7 @@ class ShardedFolderTest : public testing::Test {
   /// The message of a load that must be refused as bad input with a hint.
   std::string Refusal() {
     try {
-      LoadHfModel(folder_.path(), Precision::kFp32, kCpu);
+      LoadHfModel(test::Families(), folder_.path(), Precision::kFp32, kCpu);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kBadInput) << error.what();
       EXPECT_NE(error.hint(), "") << error.what();
@@ -300,14 +302,14 @@ TEST_F(ShardedFolderTest, ATensorInTwoFilesIsRefused) {
 TEST(HfFolderTest, LoadingTakesNotMuchMoreThanTheModelAndItsLargestShard) {
   // Files with holes: they take no room on the disk, but memory when they are read.
   const test::TemporaryFolder folder;
-  ModelConfig config = PresetConfig("llama-1m", 12288);
+  ModelConfig config = test::Families().descriptions().PresetConfig("llama-1m", 12288);
   config.preset.clear();
   config.hidden_size = 512;
   config.num_layers = 1;
   config.intermediate_size = 4096;
   config.tie_embeddings = false;
   test::WriteFile(folder.path("config.json"), EncodeConfigJson(config));
-  const auto model = MakeModel(config, Precision::kFp32, kCpu, std::nullopt);
+  const auto model = MakeModel(test::Families(), config, Precision::kFp32, kCpu, std::nullopt);
   std::map<std::string, std::vector<const Parameter*>> shards;
   for (const Parameter& parameter : model->parameters().all()) {
     const bool of_layer = parameter.name.find("layers") != std::string::npos;
@@ -343,7 +345,7 @@ TEST(HfFolderTest, AModelWithAHeadOfItsOwnMustHaveOneInItsFiles) {
   Rewrite(folder.path("model.safetensors"), [](std::vector<SafetensorsTensor>* tensors) {
     std::erase_if(*tensors, [](const SafetensorsTensor& tensor) { return tensor.name == "lm_head.weight"; });
   });
-  EXPECT_THAT(test::MessageOf([&] { LoadHfModel(folder.path(), Precision::kFp32, kCpu); }),
+  EXPECT_THAT(test::MessageOf([&] { LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu); }),
               testing::HasSubstr("lm_head.weight"));
 }
 
@@ -364,8 +366,9 @@ TEST(HfFolderTest, ATiedModelRefusesAnotherHead) {
       copy.name = head;
       tensors->push_back(copy);
     });
-    EXPECT_THAT(test::MessageOf([&] { LoadHfModel(folder.path(), Precision::kFp32, kCpu); }),
-                testing::AllOf(testing::HasSubstr(head), testing::HasSubstr("tie_word_embeddings")));
+    EXPECT_THAT(
+        test::MessageOf([&] { LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu); }),
+        testing::AllOf(testing::HasSubstr(head), testing::HasSubstr("tie_word_embeddings")));
   }
 }
 
@@ -373,11 +376,11 @@ TEST(HfFolderTest, ABodySavedAloneIsReadWhenTheHeadIsTied) {
   for (const auto& [fixture, prefix] : {std::pair{"tied", "model."}, {"neox_sequential", "gpt_neox."}}) {
     const test::TemporaryFolder folder;
     CopyFixture(fixture, folder);
-    const auto whole = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+    const auto whole = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
     Rewrite(folder.path("model.safetensors"), [&, prefix = prefix](std::vector<SafetensorsTensor>* tensors) {
       for (SafetensorsTensor& tensor : *tensors) tensor.name = tensor.name.substr(strlen(prefix));
     });
-    const auto body = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+    const auto body = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
     EXPECT_TRUE(at::equal(body->parameters().values(), whole->parameters().values())) << fixture;
   }
 }
@@ -393,7 +396,8 @@ TEST(HfFolderTest, ATiedModelIgnoresAStoredCopyOfTheHead) {
     copy.name = "lm_head.weight";
     tensors->push_back(copy);
   });
-  EXPECT_EQ(test::MessageOf([&] { LoadHfModel(folder.path(), Precision::kFp32, kCpu); }), "");
+  EXPECT_EQ(test::MessageOf([&] { LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu); }),
+            "");
 }
 
 }  // namespace

@@ -36,8 +36,8 @@ ModelConfig Tied(ModelConfig config) {
 class LayerStackTest : public testing::TestWithParam<Case> {
  protected:
   std::unique_ptr<LanguageModel> Make(const FineTuning& tuning = {}) const {
-    auto model =
-        std::make_unique<LanguageModel>(MakeBody(GetParam().config, test::kFp32Numerics, kCpu, 5, tuning));
+    auto model = std::make_unique<LanguageModel>(
+        test::MakeBody(GetParam().config, test::kFp32Numerics, kCpu, 5, tuning));
     for (const Parameter& parameter : model->parameters().all()) {
       if (parameter.name.ends_with("lora_B.weight")) at::Tensor(parameter.value).fill_(0.03);
     }

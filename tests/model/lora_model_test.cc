@@ -12,6 +12,7 @@
 #include "lib/model/hf_folder.h"
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
+#include "tests/model/families.h"
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
 #include "tests/model/tensor_file.h"
@@ -30,8 +31,8 @@ std::string FixtureFolder(const std::string& name) {
 std::unique_ptr<LanguageModel> LoadAdapted(const std::string& name, const std::string& base,
                                            WeightFormat format = WeightFormat::kPlain) {
   const FineTuning tuning{ReadPeftConfig(FixtureFolder(name)).lora, format};
-  auto model = MakeModel(ReadHfConfig(FixtureFolder(base)), Precision::kFp32, kCpu, std::nullopt,
-                         AttentionBackend::kAuto, tuning);
+  auto model = MakeModel(test::Families(), ReadHfConfig(test::Families().descriptions(), FixtureFolder(base)),
+                         Precision::kFp32, kCpu, std::nullopt, AttentionBackend::kAuto, tuning);
   LoadWeights(FixtureFolder(base), &model->parameters());
   LoadPeftWeights(FixtureFolder(name), &model->parameters());
   return model;
@@ -47,7 +48,7 @@ class PeftParityTest : public testing::TestWithParam<PeftCase> {
   std::string folder_ = FixtureFolder(GetParam().name);
   test::TensorFile expected_{folder_ + "/expected.safetensors"};
   ModelInput input_ = test::OneDocument(expected_["ids"][0]);
-  ModelConfig config_ = ReadHfConfig(FixtureFolder(GetParam().base));
+  ModelConfig config_ = ReadHfConfig(test::Families().descriptions(), FixtureFolder(GetParam().base));
 };
 
 TEST_P(PeftParityTest, ConfigIsRead) {
@@ -81,7 +82,7 @@ TEST_P(PeftParityTest, LogitsAndGradientsAgree) {
 }
 
 TEST_P(PeftParityTest, MergedWeightsComputeWhatTheAdapterDoes) {
-  const auto merged = LoadHfModel(FixtureFolder(GetParam().base), Precision::kFp32, kCpu);
+  const auto merged = LoadHfModel(test::Families(), FixtureFolder(GetParam().base), Precision::kFp32, kCpu);
   MergePeftFolder(folder_, &merged->parameters());
   const auto adapted = LoadAdapted(GetParam().name, GetParam().base);
   const at::Tensor logits = merged->Logits(input_);
@@ -96,7 +97,8 @@ TEST_P(PeftParityTest, WhatIsWrittenIsReadAgain) {
   const PeftConfig config = ReadPeftConfig(folder.path());
   EXPECT_EQ(config.base_model, "some/base");
   const FineTuning tuning{config.lora};
-  const auto again = MakeModel(model->config(), Precision::kFp32, kCpu, 3, AttentionBackend::kAuto, tuning);
+  const auto again = MakeModel(test::Families(), model->config(), Precision::kFp32, kCpu, 3,
+                               AttentionBackend::kAuto, tuning);
   LoadPeftWeights(folder.path(), &again->parameters());
   EXPECT_TRUE(at::equal(again->parameters().values(), model->parameters().values()));
   // The tensors of the file are those of peft's.
@@ -159,8 +161,9 @@ TEST(PeftConfigTest, WhatWouldChangeTheMathsIsRefusedByName) {
 TEST(PeftFolderTest, TensorsThatDoNotFitAreNamed) {
   // The adapter of one model on another.
   const FineTuning tuning{ReadPeftConfig(FixtureFolder("lora_tied")).lora};
-  const auto other = MakeModel(ReadHfConfig(FixtureFolder("untied")), Precision::kFp32, kCpu, 1,
-                               AttentionBackend::kAuto, tuning);
+  const auto other =
+      MakeModel(test::Families(), ReadHfConfig(test::Families().descriptions(), FixtureFolder("untied")),
+                Precision::kFp32, kCpu, 1, AttentionBackend::kAuto, tuning);
   try {
     LoadPeftWeights(FixtureFolder("lora_tied"), &other->parameters());
     ADD_FAILURE() << "took it";
@@ -170,17 +173,17 @@ TEST(PeftFolderTest, TensorsThatDoNotFitAreNamed) {
   }
 }
 
-class LoraModelTest : public testing::TestWithParam<ModelFamily> {
+class LoraModelTest : public testing::TestWithParam<std::string> {
  protected:
   ModelConfig config() const {
-    return GetParam() == ModelFamily::kGpt2   ? test::SmallGpt2()
-           : GetParam() == ModelFamily::kNeox ? test::SmallNeox()
-                                              : test::SmallLlama();
+    return GetParam() == "gpt2"   ? test::SmallGpt2()
+           : GetParam() == "neox" ? test::SmallNeox()
+                                  : test::SmallLlama();
   }
   std::unique_ptr<LanguageModel> Make(const LoraOptions& options, WeightFormat format = WeightFormat::kPlain,
                                       Precision precision = Precision::kFp32) const {
-    auto model =
-        MakeModel(config(), precision, kCpu, 5, AttentionBackend::kAuto, FineTuning{options, format});
+    auto model = MakeModel(test::Families(), config(), precision, kCpu, 5, AttentionBackend::kAuto,
+                           FineTuning{options, format});
     for (size_t i = 0; i < model->parameters().all().size(); ++i) {
       const Parameter& parameter = model->parameters().all()[i];
       if (!parameter.name.ends_with("lora_B.weight")) continue;
@@ -197,12 +200,10 @@ class LoraModelTest : public testing::TestWithParam<ModelFamily> {
 TEST_P(LoraModelTest, TheBackwardPassMayEndAtTheLowestAdapter) {
   const ModelInput input = test::RandomInput(config(), {20, 13});
   const std::vector<std::string> sets =
-      GetParam() == ModelFamily::kGpt2
-          ? std::vector<std::string>{"mlp", "attn.c_proj", "mlp.c_proj", "c_attn", "c_fc"}
-      : GetParam() == ModelFamily::kNeox
-          ? std::vector<std::string>{"mlp", "attention.dense", "dense_4h_to_h", "query_key_value",
-                                     "dense_h_to_4h"}
-          : std::vector<std::string>{"mlp", "o_proj", "down_proj", "q_proj,v_proj"};
+      GetParam() == "gpt2"   ? std::vector<std::string>{"mlp", "attn.c_proj", "mlp.c_proj", "c_attn", "c_fc"}
+      : GetParam() == "neox" ? std::vector<std::string>{"mlp", "attention.dense", "dense_4h_to_h",
+                                                        "query_key_value", "dense_h_to_4h"}
+                             : std::vector<std::string>{"mlp", "o_proj", "down_proj", "q_proj,v_proj"};
   for (const std::string& targets : sets) {
     const auto some = Make({.rank = 2, .alpha = 4, .targets = targets});
     // Of adapters everywhere those beside the targets add nothing: their B is zero.
@@ -291,17 +292,13 @@ TEST_P(LoraModelTest, QuantizedBaseGivesTheGradientsOfItsDequantizedWeights) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, LoraModelTest,
-                         testing::Values(ModelFamily::kLlama, ModelFamily::kGpt2, ModelFamily::kNeox),
-                         [](const auto& info) {
-                           return info.param == ModelFamily::kGpt2   ? "gpt2"
-                                  : info.param == ModelFamily::kNeox ? "neox"
-                                                                     : "llama";
-                         });
+INSTANTIATE_TEST_SUITE_P(Families, LoraModelTest, testing::Values("llama", "gpt2", "neox"),
+                         [](const auto& info) { return info.param; });
 
 ModelConfig LlamaShape(int64_t width, int64_t layers, int64_t heads, int64_t kv_heads, int64_t wide,
                        int64_t vocabulary, bool tied) {
   ModelConfig config;
+  config.family = &LlamaFamily();
   config.vocab_size = vocabulary;
   config.hidden_size = width;
   config.intermediate_size = wide;
@@ -315,8 +312,8 @@ ModelConfig LlamaShape(int64_t width, int64_t layers, int64_t heads, int64_t kv_
 }
 
 int64_t TrainableCount(const ModelConfig& config, const LoraOptions& options) {
-  return MakeModel(config, Precision::kFp32, at::Device(at::kMeta), std::nullopt, AttentionBackend::kAuto,
-                   FineTuning{options})
+  return MakeModel(test::Families(), config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
+                   AttentionBackend::kAuto, FineTuning{options})
       ->parameters()
       .trainable_count();
 }
@@ -337,8 +334,8 @@ TEST(LoraMemoryTest, FrozenWeightsTakeTheirOwnTypeAlone) {
   const int64_t adapters = 4 * 8 * (4 * (256 + 256) + 3 * (256 + 512));
   for (const WeightFormat format : {WeightFormat::kPlain, WeightFormat::kNf4}) {
     const auto model =
-        MakeModel(config, Precision::kBf16, at::Device(at::kMeta), std::nullopt, AttentionBackend::kAuto,
-                  FineTuning{LoraOptions{.rank = 8, .alpha = 8}, format});
+        MakeModel(test::Families(), config, Precision::kBf16, at::Device(at::kMeta), std::nullopt,
+                  AttentionBackend::kAuto, FineTuning{LoraOptions{.rank = 8, .alpha = 8}, format});
     FlatParameters& parameters = model->parameters();
     EXPECT_EQ(parameters.values().nbytes(), 4 * adapters);
     EXPECT_EQ(parameters.gradients().nbytes(), 4 * adapters);

@@ -7,6 +7,12 @@
 
 #include "lib/base/rng.h"
 #include "lib/model/language_model.h"
+#include "lib/spec/gpt2_family.h"
+#include "lib/spec/llama_family.h"
+#include "lib/spec/mistral_family.h"
+#include "lib/spec/neox_family.h"
+#include "lib/spec/qwen2_family.h"
+#include "tests/model/families.h"
 
 namespace trainwright::test {
 
@@ -14,6 +20,7 @@ inline const Numerics kFp32Numerics{Precision::kFp32, at::kFloat};
 
 inline ModelConfig SmallConfig() {
   ModelConfig config;
+  config.family = &LlamaFamily();
   config.vocab_size = 300;
   config.hidden_size = 48;
   config.intermediate_size = 80;
@@ -33,7 +40,7 @@ inline ModelConfig SmallLlama() {
 
 inline ModelConfig SmallGpt2(bool bias = true) {
   ModelConfig config = SmallConfig();
-  config.family = ModelFamily::kGpt2;
+  config.family = &Gpt2Family();
   config.activation = bias ? Activation::kGeluTanh : Activation::kGelu;
   if (bias) config.biases = Biases::All();
   config.tie_embeddings = true;
@@ -43,7 +50,7 @@ inline ModelConfig SmallGpt2(bool bias = true) {
 /// Windows shorter than most documents of the tests.
 inline ModelConfig SmallMistral() {
   ModelConfig config = SmallLlama();
-  config.family = ModelFamily::kMistral;
+  config.family = &MistralFamily();
   config.layer_windows.assign(3, 13);
   return config;
 }
@@ -51,7 +58,7 @@ inline ModelConfig SmallMistral() {
 /// The last layer has a window.
 inline ModelConfig SmallQwen2() {
   ModelConfig config = SmallLlama();
-  config.family = ModelFamily::kQwen2;
+  config.family = &Qwen2Family();
   config.biases.qkv = true;
   config.layer_windows = {0, 0, 20};
   return config;
@@ -74,7 +81,7 @@ inline ModelConfig SmallDynamicLlama() {
 
 inline ModelConfig SmallNeox(bool parallel = true) {
   ModelConfig config = SmallConfig();
-  config.family = ModelFamily::kNeox;
+  config.family = &NeoxFamily();
   config.activation = Activation::kGelu;
   config.biases = Biases::All();
   config.parallel_residual = parallel;

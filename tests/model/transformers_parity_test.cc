@@ -4,6 +4,7 @@
 
 #include "lib/model/hf_folder.h"
 #include "lib/model/weights_io.h"
+#include "tests/model/families.h"
 #include "tests/model/inputs.h"
 #include "tests/model/tensor_file.h"
 #include "tests/support/support.h"
@@ -21,12 +22,12 @@ class TransformersParityTest : public testing::TestWithParam<const char*> {
 };
 
 TEST_P(TransformersParityTest, LogitsAgree) {
-  const auto model = LoadHfModel(folder_, Precision::kFp32, kCpu);
+  const auto model = LoadHfModel(test::Families(), folder_, Precision::kFp32, kCpu);
   EXPECT_LT(test::MaxDifference(model->Logits(input_), expected_["logits"][0]), 1e-4);
 }
 
 TEST_P(TransformersParityTest, LossAndGradientsAgree) {
-  const auto model = LoadHfModel(folder_, Precision::kFp32, kCpu);
+  const auto model = LoadHfModel(test::Families(), folder_, Precision::kFp32, kCpu);
   const LossSum loss = model->LossAndGradients(input_, 1.0);
   EXPECT_NEAR(loss.loss_nats, expected_["loss_sum"].item<double>(), 1e-5 * loss.loss_nats);
   EXPECT_EQ(loss.num_labels, 95);
@@ -42,19 +43,19 @@ TEST_P(TransformersParityTest, LossAndGradientsAgree) {
 TEST_P(TransformersParityTest, ShortPrecisionsStayCloseToTransformersFp32) {
   for (const auto& [precision, tolerance] :
        {std::pair{Precision::kBf16, 3e-2}, std::pair{Precision::kFp16, 4e-3}}) {
-    const auto model = LoadHfModel(folder_, precision, kCpu);
+    const auto model = LoadHfModel(test::Families(), folder_, precision, kCpu);
     EXPECT_LT(test::RelativeDifference(model->Logits(input_), expected_["logits"][0]), tolerance)
         << PrecisionName(precision);
   }
 }
 
 TEST_P(TransformersParityTest, WrittenAndReadAgainItIsTheSameModel) {
-  const auto model = LoadHfModel(folder_, Precision::kFp32, kCpu);
+  const auto model = LoadHfModel(test::Families(), folder_, Precision::kFp32, kCpu);
   const test::TemporaryFolder folder;
   TokenizerIdentity tokenizer;
   tokenizer.kind = "bytes";
   WriteHfFolder(folder.path(), *model, tokenizer);
-  const auto again = LoadHfModel(folder.path(), Precision::kFp32, kCpu);
+  const auto again = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
   EXPECT_EQ(again->config(), model->config());
   EXPECT_TRUE(at::equal(again->Logits(input_), model->Logits(input_)));
 }

@@ -65,7 +65,7 @@ class TwoPassTest : public testing::TestWithParam<std::tuple<Case, double /*drop
 
   std::shared_ptr<Body> Make() const {
     const LoraOptions options{.rank = 2, .alpha = 4, .dropout = dropout()};
-    auto body = MakeBody(config(), test::kFp32Numerics, kCpu, 5, FineTuning{options});
+    auto body = test::MakeBody(config(), test::kFp32Numerics, kCpu, 5, FineTuning{options});
     for (const Parameter& parameter : body->parameters().all()) {
       if (parameter.trainable) at::Tensor(parameter.value).add_(0.05);
     }

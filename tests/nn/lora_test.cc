@@ -22,6 +22,8 @@ namespace {
 
 using test::RandomTensor;
 
+const LoraBlocks kBlocks = {.attention = {"self_attn"}, .mlp = {"mlp"}};
+
 at::Tensor Double(const at::Tensor& tensor) {
   return tensor.to(at::kDouble);
 }
@@ -36,7 +38,7 @@ struct Adapted {
       parameters.Add(std::string("model.layers.0.self_attn.") + name + ".weight", {rows, in}, true);
     }
     parameters.Add("model.layers.0.mlp.up_proj.weight", {rows, in}, true);
-    parameters.set_adapters(std::make_shared<LoraAdapters>(options, &parameters));
+    parameters.set_adapters(std::make_shared<LoraAdapters>(options, kBlocks, &parameters));
     adapters = parameters.adapters();
     parameters.Allocate(numerics, at::Device(at::kCPU));
     for (size_t i = 0; i < parameters.all().size(); ++i) {
@@ -216,7 +218,7 @@ TEST(LoraTargetsTest, GroupsAndNamesChooseMatricesOfLayersAlone) {
   }
   parameters.Add("model.layers.0.input_layernorm.weight", {4}, false);
   parameters.Add("lm_head.weight", {8, 4}, true);
-  const auto chosen = [&](const std::string& targets) { return LoraTargets(targets, parameters); };
+  const auto chosen = [&](const std::string& targets) { return LoraTargets(targets, parameters, kBlocks); };
   EXPECT_EQ(chosen("all-linear"), (std::vector<size_t>{1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(chosen("attention"), (std::vector<size_t>{1, 2, 3, 4}));
   EXPECT_EQ(chosen("mlp"), (std::vector<size_t>{5, 6}));

@@ -13,6 +13,7 @@
 #include "lib/optim/clip.h"
 #include "lib/optim/loss_scaler.h"
 #include "lib/spec/schedule.h"
+#include "tests/model/families.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
 
@@ -133,9 +134,10 @@ TEST(AdamWTest, TwoGroupsFollowPyTorchs) {
 
 TEST(AdamWTest, EveryModelDecaysItsMatricesAndNoVector) {
   for (const bool tied : {false, true}) {
-    ModelConfig config = PresetConfig("llama-1m", 300);
+    ModelConfig config = test::Families().descriptions().PresetConfig("llama-1m", 300);
     config.tie_embeddings = tied;
-    const auto model = MakeModel(config, Precision::kFp32, at::Device(at::kCPU), std::nullopt);
+    const auto model =
+        MakeModel(test::Families(), config, Precision::kFp32, at::Device(at::kCPU), std::nullopt);
     for (const Parameter& parameter : model->parameters().all()) {
       EXPECT_EQ(parameter.decay, parameter.shape.size() > 1) << parameter.name;
     }

@@ -51,7 +51,7 @@ TEST(AskAttentionTest, TellsTheRulesOfAGpuWithoutOne) {
       {AttentionBackend::kMath, Precision::kFp32, {36, 64, 512}, {}},
   };
   for (const Row& row : rows) {
-    for (const AttentionMask mask : {AttentionMask::kCausal, AttentionMask::kPacked, AttentionMask::kNone}) {
+    for (const ProbedMask mask : {ProbedMask::kCausal, ProbedMask::kPacked, ProbedMask::kNone}) {
       const auto answer = [&](int64_t head_dim) {
         return Find(answers,
                     {.precision = row.precision, .head_dim = head_dim, .mask = mask, .backend = row.backend});

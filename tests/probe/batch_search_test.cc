@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/machine/fixture_devices.h"
+#include "tests/model/families.h"
 
 namespace trainwright {
 namespace {
@@ -36,7 +37,7 @@ TEST(SmallestFastBatchTest, IsUnknownWhereTimeEndedTheSearchAtItsFastest) {
 }
 
 ModelConfig Tiny() {
-  ModelConfig config = PresetConfig("llama-1m", 64);
+  ModelConfig config = test::Families().descriptions().PresetConfig("llama-1m", 64);
   config.num_layers = 1;
   return config;
 }
@@ -45,6 +46,7 @@ ModelConfig Tiny() {
 BatchSearch SearchWithin(int64_t activation_bytes) {
   const int64_t bytes = ResidentTrainingBytes(Tiny(), Precision::kFp32) + activation_bytes;
   return SearchBatch(
+      test::Families(),
       {.model = Tiny(), .sequence_tokens = 16, .time_s = 3600, .memory_bytes = bytes * 10 / 9 + 1});
 }
 
@@ -63,18 +65,19 @@ TEST(SearchBatchTest, DoublesTheBatchUntilTheNextWouldOutgrowTheMemory) {
 }
 
 TEST(SearchBatchTest, MakesNoModelThatDoesNotFitIntoMemoryOrTime) {
-  const ModelConfig large = PresetConfig("gpt2-1558m", 50257);
-  const BatchSearch memory =
-      SearchBatch({.model = large, .sequence_tokens = 64, .time_s = 600, .memory_bytes = 1 << 30});
+  const ModelConfig large = test::Families().descriptions().PresetConfig("gpt2-1558m", 50257);
+  const BatchSearch memory = SearchBatch(
+      test::Families(), {.model = large, .sequence_tokens = 64, .time_s = 600, .memory_bytes = 1 << 30});
   EXPECT_TRUE(memory.points.empty());
   EXPECT_EQ(memory.stop, BatchStop::kMemory);
-  const BatchSearch time = SearchBatch({.model = large, .sequence_tokens = 64, .time_s = 1});
+  const BatchSearch time =
+      SearchBatch(test::Families(), {.model = large, .sequence_tokens = 64, .time_s = 1});
   EXPECT_TRUE(time.points.empty());
   EXPECT_EQ(time.stop, BatchStop::kTime);
 }
 
 TEST(ResidentTrainingBytesTest, CountsWeightsGradientsMomentsAndTheShortCopy) {
-  const ModelConfig config = PresetConfig("nanogpt-10m", 65);
+  const ModelConfig config = test::Families().descriptions().PresetConfig("nanogpt-10m", 65);
   const int64_t parameters = CountParameters(config);
   EXPECT_EQ(ResidentTrainingBytes(config, Precision::kFp32), parameters * 16);
   EXPECT_EQ(ResidentTrainingBytes(config, Precision::kBf16), parameters * 18);

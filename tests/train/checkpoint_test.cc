@@ -17,8 +17,10 @@
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/checkpoint/checkpoint_writer.h"
 #include "lib/checkpoint/retention.h"
+#include "lib/spec/llama_family.h"
 #include "lib/train/checkpoint_parts.h"
 #include "lib/train/train_state.h"
+#include "tests/model/families.h"
 #include "tests/support/support.h"
 #include "tests/support/syscall_faults/syscall_faults.h"
 
@@ -42,6 +44,7 @@ class CheckpointTest : public testing::Test {
  protected:
   CheckpointTest() {
     ModelConfig config;
+    config.family = &LlamaFamily();
     config.vocab_size = 32;
     config.hidden_size = 32;
     config.intermediate_size = 32;
@@ -50,7 +53,7 @@ class CheckpointTest : public testing::Test {
     config.num_kv_heads = 1;
     config.head_dim = 16;
     config.max_positions = 8;
-    model_ = MakeModel(config, Precision::kFp32, at::Device(at::kCPU), 1);
+    model_ = MakeModel(test::Families(), config, Precision::kFp32, at::Device(at::kCPU), 1);
     tokenizer_.kind = "bytes";
     tokenizer_.vocab_size = 32;
     const at::Tensor& values = model_->parameters().values();

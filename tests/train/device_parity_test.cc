@@ -10,6 +10,7 @@
 #include "lib/base/rng.h"
 #include "lib/device/cuda_backend.h"
 #include "lib/model/language_model.h"
+#include "tests/model/families.h"
 #include "tests/support/print_precision.h"
 #include "tests/support/support.h"
 
@@ -52,7 +53,7 @@ struct Computed {
 };
 
 Computed Compute(at::Device device, Precision precision) {
-  const auto model = MakeModel(kConfig, precision, device, kSeed);
+  const auto model = MakeModel(test::Families(), kConfig, precision, device, kSeed);
   model->parameters().ZeroGradients();
   const ModelInput input = PackedDocuments();
   const LossSum sum = model->LossAndGradients(input, 1.0 / 237);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/io/process_memory.h"
+#include "tests/model/families.h"
 #include "tests/train/tiny_training.h"
 
 namespace trainwright {
@@ -16,7 +17,7 @@ class DryRunTest : public testing::Test {
  protected:
   DryRunReport Run(DryRunRequest request) {
     SampleStream stream(&set_, request.plan.stream_options());
-    return DryRun(request, &stream);
+    return DryRun(test::Families(), request, &stream);
   }
   const test::MemoryShardSet set_ = test::CountingDocuments();
 };

@@ -11,6 +11,7 @@
 #include "lib/objective/perplexity.h"
 #include "lib/optim/adamw.h"
 #include "lib/train/dry_run.h"
+#include "tests/model/families.h"
 #include "tests/train/tiny_training.h"
 
 namespace trainwright {
@@ -39,10 +40,10 @@ DryRunRequest OnGpu(Precision precision) {
 TEST(GpuNeedsTest, InFp32TheyAreWhatAModelOnTheCpuHolds) {
   const PackedBatch batch = BatchOf({70, 5, 165});
   const DryRunRequest request = OnGpu(Precision::kFp32);
-  const auto model = MakeModel(request.model, Precision::kFp32, at::Device(at::kCPU), 1);
+  const auto model = MakeModel(test::Families(), request.model, Precision::kFp32, at::Device(at::kCPU), 1);
   AdamW optimizer(&model->parameters(), {});
   model->LossAndGradients(ToModelInput(batch), 1.0);
-  const MemoryNeeds needs = GpuNeeds(request, batch);
+  const MemoryNeeds needs = GpuNeeds(test::Families(), request, batch);
   EXPECT_EQ(needs.parameters, static_cast<int64_t>(model->parameters().values().nbytes()));
   EXPECT_EQ(needs.gradients, static_cast<int64_t>(model->parameters().gradients().nbytes()));
   EXPECT_EQ(needs.optimizer, optimizer.state_bytes());
@@ -57,7 +58,7 @@ TEST(GpuNeedsTest, InBf16TheyFollowFromTheLayers) {
   const int64_t width = model.hidden_size, wide = model.intermediate_size,
                 query = model.num_heads * model.head_dim,
                 row = query + 2 * model.num_kv_heads * model.head_dim;
-  const MemoryNeeds needs = GpuNeeds(OnGpu(Precision::kBf16), BatchOf({70, 5, 165}));
+  const MemoryNeeds needs = GpuNeeds(test::Families(), OnGpu(Precision::kBf16), BatchOf({70, 5, 165}));
   EXPECT_EQ(needs.optimizer, 2 * needs.parameters);
   EXPECT_EQ(needs.compute_copy, needs.parameters / 2);
   // The stream before each half, two statistics and the logsumexp in fp32; qkv, attention, gate, up in bf16.
@@ -95,7 +96,7 @@ TEST(GpuNeedsTest, ARunThatDoesNotFitIsToldWithoutTouchingTheGpu) {
   DryRunRequest request = OnGpu(Precision::kBf16);
   request.gpu_available_bytes = 1000;
   SampleStream stream(&set, request.plan.stream_options());
-  const DryRunReport report = DryRun(request, &stream);
+  const DryRunReport report = DryRun(test::Families(), request, &stream);
   EXPECT_EQ(report.measurement, Measurement::kShapes);
   EXPECT_FALSE(report.fits());
   EXPECT_EQ(report.missing_bytes(), report.memory.of_model() - 1000);

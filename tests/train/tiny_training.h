@@ -9,8 +9,10 @@
 #include "lib/model/language_model.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
+#include "lib/spec/llama_family.h"
 #include "lib/train/plan_objective.h"
 #include "lib/train/trainer.h"
+#include "tests/model/families.h"
 #include "tests/support/memory_shard_set.h"
 
 namespace trainwright::test {
@@ -19,6 +21,7 @@ inline constexpr uint32_t kTinyVocab = 17;
 
 inline ModelConfig TinyModel() {
   ModelConfig config;
+  config.family = &LlamaFamily();
   config.vocab_size = kTinyVocab;
   config.hidden_size = 32;
   config.intermediate_size = 48;
@@ -70,8 +73,8 @@ inline TrainerParts PartsOf(LanguageModel* model, SampleStream* stream, const Tr
 struct TrainingRun {
   /// \param defer as of Trainer
   TrainingRun(const ShardSet& set, const TrainPlan& plan, bool defer = false)
-      : model(MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed, AttentionBackend::kAuto,
-                        plan.tuning)),
+      : model(MakeModel(test::Families(), TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed,
+                        AttentionBackend::kAuto, plan.tuning)),
         stream(&set, plan.stream_options()),
         trainer(PartsOf(model.get(), &stream, plan), plan, at::Device(at::kCPU), defer) {}
 

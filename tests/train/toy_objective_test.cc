@@ -43,7 +43,8 @@ TrainPlan ToyPlan() {
 
 struct Run {
   explicit Run(const TrainPlan& plan, bool defer = false)
-      : model(MakeModel(test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
+      : model(
+            MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
         stream(&set, ObjectiveOf(plan, WithToy(), test::kToyRecords)->Cutting(plan.stream_options())),
         trainer(test::PartsOf(model.get(), &stream, plan, BuiltInOptimizers(), WithToy()), plan,
                 at::Device(at::kCPU), defer) {}

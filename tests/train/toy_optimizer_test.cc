@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/train/checkpoint_writer.h"
+#include "lib/train/snapshot_buffers.h"
 #include "lib/train/dry_run.h"
 #include "lib/train/train_state.h"
 #include "tests/support/support.h"
@@ -38,7 +38,8 @@ TrainPlan ToyPlan() {
 
 struct Run {
   explicit Run(const TrainPlan& plan, bool defer = false)
-      : model(MakeModel(test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
+      : model(
+            MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
         stream(&set, plan.stream_options()),
         trainer(PartsOf(model.get(), &stream, plan, WithToy()), plan, at::Device(at::kCPU), defer) {}
   at::Tensor WeightsAt(int64_t step) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "lib/spec/llama_family.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -15,6 +16,7 @@ using test::MessageOf;
 
 ModelConfig SmallModel() {
   ModelConfig config;
+  config.family = &LlamaFamily();
   config.hidden_size = 250;
   config.max_positions = 512;
   return config;

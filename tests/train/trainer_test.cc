@@ -18,6 +18,7 @@
 #include "lib/objective/perplexity.h"
 #include "lib/train/checkpoint_parts.h"
 #include "lib/train/train_state.h"
+#include "tests/model/families.h"
 #include "tests/support/memory_shard_set.h"
 #include "tests/support/print_precision.h"
 #include "tests/support/support.h"
@@ -154,7 +155,8 @@ TEST(Trainer, AStepThatRanOutOfMemoryIsTakenAgainInHalvedMicroBatchesFromTheSame
     small.batch = 1;
     small.accum = 12;
     TrainingRun expected(set, small, defer);
-    const auto real = MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed);
+    const auto real =
+        MakeModel(test::Families(), TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed);
     CrampedModel cramped(real.get(), plan.sequence_tokens);
     SampleStream stream(&set, plan.stream_options());
     Trainer trainer(PartsOf(&cramped, &stream, plan), plan, at::Device(at::kCPU), defer);
@@ -503,7 +505,7 @@ class ResumeTest : public testing::TestWithParam<Stored> {
 
   struct Model {
     explicit Model(const TrainPlan& plan)
-        : real(MakeModel(TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
+        : real(MakeModel(test::Families(), TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
           overflowing(real.get(), 600.0 / 60) {}
     LanguageModel* get() { return real_scale ? &overflowing : real.get(); }
     std::unique_ptr<LanguageModel> real;

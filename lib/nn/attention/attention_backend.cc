@@ -1,13 +1,11 @@
 #include "lib/nn/attention/attention_backend.h"
 
+#include <string>
+
 #include "lib/base/error.h"
 
 namespace trainwright {
 namespace {
-
-constexpr AttentionBackend kAll[] = {AttentionBackend::kAuto, AttentionBackend::kFlash,
-                                     AttentionBackend::kCudnn, AttentionBackend::kEfficient,
-                                     AttentionBackend::kMath};
 
 /// Why a backend cannot run; empty when it can. Its limits are those of torch 2.11's checks.
 std::string Refusal(AttentionBackend backend, int64_t head_dim, at::ScalarType dtype, at::Device device) {
@@ -25,30 +23,6 @@ std::string Refusal(AttentionBackend backend, int64_t head_dim, at::ScalarType d
 }
 
 }  // namespace
-
-AttentionBackend ParseAttentionBackend(const std::string& name, const std::string& flag) {
-  for (const AttentionBackend backend : kAll) {
-    if (name == AttentionBackendName(backend)) return backend;
-  }
-  throw Error(ErrorCode::kUsage, flag, "unknown attention backend '" + name + "'", "",
-              "use auto, flash, cudnn, efficient or math");
-}
-
-std::string AttentionBackendName(AttentionBackend backend) {
-  switch (backend) {
-    case AttentionBackend::kAuto:
-      return "auto";
-    case AttentionBackend::kFlash:
-      return "flash";
-    case AttentionBackend::kCudnn:
-      return "cudnn";
-    case AttentionBackend::kEfficient:
-      return "efficient";
-    case AttentionBackend::kMath:
-      return "math";
-  }
-  return "";
-}
 
 AttentionBackend ResolveAttentionBackend(AttentionBackend asked, int64_t head_dim, at::ScalarType dtype,
                                          at::Device device) {

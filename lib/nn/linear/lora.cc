@@ -1,9 +1,7 @@
 #include "lib/nn/linear/lora.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -19,39 +17,10 @@ namespace {
 
 constexpr char kWeightSuffix[] = ".weight", kASuffix[] = ".lora_A.weight", kBSuffix[] = ".lora_B.weight";
 
-std::vector<std::string> Split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  size_t begin = 0;
-  for (size_t end = text.find(separator); end != std::string::npos; end = text.find(separator, begin)) {
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  parts.push_back(text.substr(begin));
-  return parts;
-}
-
-bool IsNumber(const std::string& text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
-}
-
 /// "model.layers.3.self_attn.q_proj" of "model.layers.3.self_attn.q_proj.weight".
 std::string ModuleName(const std::string& weight) {
   return weight.ends_with(kWeightSuffix) ? weight.substr(0, weight.size() - sizeof(kWeightSuffix) + 1)
                                          : weight;
-}
-
-bool Matches(const std::string& target, const std::string& module) {
-  const std::string name = NameInLayer(module);
-  if (target == "all-linear") return true;
-  const std::vector<std::string> parts = Split(name, '.');
-  const auto within = [&](std::initializer_list<const char*> blocks) {
-    return std::any_of(blocks.begin(), blocks.end(),
-                       [&](const char* block) { return parts.front() == block; });
-  };
-  if (target == "attention") return within({"self_attn", "attn", "attention"});
-  if (target == "mlp") return within({"mlp"});
-  return module == target || module.ends_with("." + target);
 }
 
 void Require(bool holds, const char* flag, double value, const std::string& problem) {
@@ -68,17 +37,6 @@ bool IsAdapterParameter(const Parameter& parameter) {
   return parameter.name.ends_with(kASuffix) || parameter.name.ends_with(kBSuffix);
 }
 
-std::string NameInLayer(const std::string& module) {
-  const std::vector<std::string> parts = Split(module, '.');
-  size_t after = parts.size();
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (IsNumber(parts[i])) after = i + 1;
-  }
-  std::string name;
-  for (size_t i = after; i < parts.size(); ++i) name += (name.empty() ? "" : ".") + parts[i];
-  return name;
-}
-
 std::vector<size_t> LayerMatrices(const FlatParameters& parameters) {
   std::vector<size_t> indices;
   for (size_t i = 0; i < parameters.all().size(); ++i) {
@@ -88,38 +46,25 @@ std::vector<size_t> LayerMatrices(const FlatParameters& parameters) {
   return indices;
 }
 
-std::vector<size_t> LoraTargets(const std::string& targets, const FlatParameters& parameters) {
+std::vector<size_t> LoraTargets(const std::string& targets, const FlatParameters& parameters,
+                                const LoraBlocks& blocks) {
   const std::vector<size_t> matrices = LayerMatrices(parameters);
-  std::set<size_t> chosen;
-  for (const std::string& target : Split(targets, ',')) {
-    bool known = false;
-    for (const size_t index : matrices) {
-      if (target.empty() || !Matches(target, ModuleName(parameters.all()[index].name))) continue;
-      known = true;
-      chosen.insert(index);
-    }
-    if (known) continue;
-    std::vector<std::string> names;
-    for (const size_t index : matrices) {
-      const std::string name = Split(ModuleName(parameters.all()[index].name), '.').back();
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-    }
-    std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-    throw Error(ErrorCode::kUsage, "--lora-targets", "no module of the model is called '" + target + "'", "",
-                "choose among all-linear, attention, mlp, " + list);
-  }
-  return {chosen.begin(), chosen.end()};
+  std::vector<std::string> modules;
+  for (const size_t index : matrices) modules.push_back(ModuleName(parameters.all()[index].name));
+  std::vector<size_t> chosen = ChooseLoraTargets(targets, modules, blocks);
+  for (size_t& index : chosen) index = matrices[index];
+  return chosen;
 }
 
-LoraAdapters::LoraAdapters(const LoraOptions& options, FlatParameters* parameters) : options_(options) {
+LoraAdapters::LoraAdapters(const LoraOptions& options, const LoraBlocks& blocks, FlatParameters* parameters)
+    : options_(options) {
   Require(options.rank >= 1 && options.rank <= 65536, "--lora", static_cast<double>(options.rank),
           "is no rank: at least 1");
   Require(options.alpha > 0 && std::isfinite(options.alpha), "--lora-alpha", options.alpha,
           "must be a number above 0");
   Require(options.dropout >= 0 && options.dropout < 1, "--lora-dropout", options.dropout,
           "must be at least 0 and below 1");
-  const std::vector<size_t> targets = LoraTargets(options.targets, *parameters);
+  const std::vector<size_t> targets = LoraTargets(options.targets, *parameters, blocks);
   for (size_t i = 0; i < parameters->all().size(); ++i) parameters->Freeze(i);
   // All A before all B: those that read one input lie side by side, and are one product.
   for (const size_t weight : targets) {

@@ -21,6 +21,7 @@
 #include "lib/nn/buffer.h"
 #include "lib/nn/parameters/flat_parameters.h"
 #include "lib/spec/lora_options.h"
+#include "lib/spec/lora_targets.h"
 
 namespace trainwright {
 
@@ -56,21 +57,20 @@ struct LoraColumns {
   int64_t begin = 0, size = 0;
 };
 
-/// "self_attn.q_proj" of "model.layers.3.self_attn.q_proj": what follows the layer's number; empty where
-/// there is none.
-std::string NameInLayer(const std::string& module);
 /// The matrices of a model's layers: what adapters can stand beside.
 std::vector<size_t> LayerMatrices(const FlatParameters& parameters);
 /// Those that `targets` of LoraOptions names.
 /// \throws Error{kUsage} listing the names there are
-std::vector<size_t> LoraTargets(const std::string& targets, const FlatParameters& parameters);
+std::vector<size_t> LoraTargets(const std::string& targets, const FlatParameters& parameters,
+                                const LoraBlocks& blocks);
 
 class LoraAdapters {
  public:
   /// Freezes all of `parameters`, and adds A and B of every target. Before Allocate.
   /// Their names are those of the weights with ".lora_A.weight" and ".lora_B.weight" for ".weight".
+  /// \param blocks of the model's family
   /// \throws Error{kUsage} on unknown targets, or options out of range
-  LoraAdapters(const LoraOptions& options, FlatParameters* parameters);
+  LoraAdapters(const LoraOptions& options, const LoraBlocks& blocks, FlatParameters* parameters);
   LoraAdapters(const LoraAdapters&) = delete;
   LoraAdapters& operator=(const LoraAdapters&) = delete;
 

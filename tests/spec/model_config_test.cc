@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lib/model/language_model.h"
-#include "tests/model/small_models.h"
+#include "lib/spec/built_in_families.h"
+#include "lib/spec/gpt2_family.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -14,20 +14,22 @@ namespace {
 
 using nlohmann::json;
 
+const FamilyList kFamilies = BuiltInDescriptions();
+
 /// A config.json with one field changed.
 std::string With(const char* field, const json& value) {
-  json object = json::parse(EncodeConfigJson(PresetConfig("llama-5m", 1000)));
+  json object = json::parse(EncodeConfigJson(kFamilies.PresetConfig("llama-5m", 1000)));
   object[field] = value;
   return object.dump();
 }
 
 TEST(ModelConfigTest, ConfigJsonComesBackAsItWas) {
-  for (const std::string& name : PresetNames()) {
-    ModelConfig config = PresetConfig(name, 32000);
+  for (const std::string& name : kFamilies.PresetNames()) {
+    ModelConfig config = kFamilies.PresetConfig(name, 32000);
     config.preset.clear();
-    if (config.family != ModelFamily::kGpt2) config.rope.theta = 123456.0;
+    if (config.family != &Gpt2Family()) config.rope.theta = 123456.0;
     config.eos_id = 2;
-    EXPECT_EQ(DecodeConfigJson(EncodeConfigJson(config), "config.json"), config) << name;
+    EXPECT_EQ(DecodeConfigJson(kFamilies, EncodeConfigJson(config), "config.json"), config) << name;
   }
 }
 
@@ -39,10 +41,10 @@ TEST(ModelConfigTest, PresetsHaveTheSizeOfTheirName) {
                                                                               {"llama-125m", 125e6},
                                                                               {"llama-350m", 350e6},
                                                                               {"llama-1b", 1e9}}) {
-    ModelConfig config = PresetConfig(name, 0);
+    ModelConfig config = kFamilies.PresetConfig(name, 0);
     EXPECT_NEAR(static_cast<double>(CountParameters(config)), size, 0.06 * size) << name;
   }
-  EXPECT_EQ(PresetNames().size(), 19u);
+  EXPECT_EQ(kFamilies.PresetNames().size(), 19u);
 }
 
 TEST(ModelConfigTest, Gpt2PresetsHaveThePublishedNumbersOfParameters) {
@@ -50,41 +52,16 @@ TEST(ModelConfigTest, Gpt2PresetsHaveThePublishedNumbersOfParameters) {
                                                                                 {"gpt2-350m", 354823168},
                                                                                 {"gpt2-774m", 774030080},
                                                                                 {"gpt2-1558m", 1557611200}}) {
-    EXPECT_EQ(CountParameters(PresetConfig(name, 50257)), count) << name;
+    EXPECT_EQ(CountParameters(kFamilies.PresetConfig(name, 50257)), count) << name;
   }
   // nanoGPT prints 10.65M for its character-level model of 65 tokens, positions not counted.
-  const int64_t nano = CountParameters(PresetConfig("nanogpt-10m", 65)) - 256 * 384;
+  const int64_t nano = CountParameters(kFamilies.PresetConfig("nanogpt-10m", 65)) - 256 * 384;
   EXPECT_NEAR(static_cast<double>(nano), 10.65e6, 5e3);
-}
-
-TEST(ModelConfigTest, CountParametersCountsWhatAModelOfEveryFamilyHolds) {
-  for (const ModelConfig& config :
-       {test::SmallLlama(), test::SmallMistral(), test::SmallQwen2(), test::SmallBiasedLlama(),
-        test::SmallGpt2(), test::SmallGpt2(false), test::SmallNeox(), test::SmallNeox(false)}) {
-    EXPECT_EQ(test::LivelyModel(config, test::kFp32Numerics)->parameters().count(), CountParameters(config));
-  }
-}
-
-TEST(ModelConfigTest, CountParametersCountsWhatAModelHolds) {
-  for (const bool tied : {false, true}) {
-    for (const bool bias : {false, true}) {
-      ModelConfig config = PresetConfig(bias ? "nanogpt-10m" : "llama-1m", 500);
-      if (bias) config.biases = Biases::All();
-      config.num_layers = 2;
-      config.tie_embeddings = tied;
-      EXPECT_EQ(MakeModel(config, Precision::kFp32, at::Device(at::kCPU), 1)->parameters().count(),
-                CountParameters(config));
-      if (!bias) continue;
-      config.biases = {};
-      EXPECT_EQ(MakeModel(config, Precision::kFp32, at::Device(at::kCPU), 1)->parameters().count(),
-                CountParameters(config));
-    }
-  }
 }
 
 TEST(ModelConfigTest, ReadsTheSpellingOfTransformers4) {
   const ModelConfig config =
-      DecodeConfigJson(R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": 4096,
+      DecodeConfigJson(kFamilies, R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": 4096,
       "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32, "rms_norm_eps": 1e-05,
       "max_position_embeddings": 4096, "rope_theta": 50000.0, "rope_scaling": null, "torch_dtype": "float16",
       "pretraining_tp": 1, "bos_token_id": 1, "eos_token_id": [2, 3], "hidden_act": "silu"})",
@@ -97,10 +74,10 @@ TEST(ModelConfigTest, ReadsTheSpellingOfTransformers4) {
 }
 
 TEST(ModelConfigTest, ReadsTheSpellingOfTransformers5) {
-  json object = json::parse(EncodeConfigJson(PresetConfig("llama-5m", 1000)));
+  json object = json::parse(EncodeConfigJson(kFamilies.PresetConfig("llama-5m", 1000)));
   object.erase("rope_theta");
   object["rope_parameters"] = {{"rope_theta", 777.0}, {"rope_type", "default"}};
-  EXPECT_EQ(DecodeConfigJson(object.dump(), "config.json").rope.theta, 777.0);
+  EXPECT_EQ(DecodeConfigJson(kFamilies, object.dump(), "config.json").rope.theta, 777.0);
 }
 
 TEST(ModelConfigTest, FieldsThatChangeTheMathsAreRefusedByName) {
@@ -126,15 +103,16 @@ TEST(ModelConfigTest, FieldsThatChangeTheMathsAreRefusedByName) {
   };
   for (const auto& [field, value] : cases) {
     const std::string text = With(field, value);
-    EXPECT_EQ(test::CodeOf([&] { DecodeConfigJson(text, "config.json"); }), ErrorCode::kBadInput) << field;
-    EXPECT_THAT(test::MessageOf([&] { DecodeConfigJson(text, "some/config.json"); }),
+    EXPECT_EQ(test::CodeOf([&] { DecodeConfigJson(kFamilies, text, "config.json"); }), ErrorCode::kBadInput)
+        << field;
+    EXPECT_THAT(test::MessageOf([&] { DecodeConfigJson(kFamilies, text, "some/config.json"); }),
                 testing::AllOf(testing::HasSubstr(field), testing::HasSubstr("some/config.json")));
   }
 }
 
 TEST(ModelConfigTest, ReadsPublishedGpt2) {
   // config.json of the first release, spelled as transformers 2 to 4 did; dropout is for training alone.
-  const ModelConfig config = DecodeConfigJson(R"({"activation_function": "gelu_new",
+  const ModelConfig config = DecodeConfigJson(kFamilies, R"({"activation_function": "gelu_new",
       "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1, "bos_token_id": 50256, "embd_pdrop": 0.1,
       "eos_token_id": 50256, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05, "model_type": "gpt2",
       "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024, "resid_pdrop": 0.1,
@@ -142,7 +120,7 @@ TEST(ModelConfigTest, ReadsPublishedGpt2) {
       "summary_type": "cls_index", "summary_use_proj": true, "vocab_size": 50257,
       "task_specific_params": {"text-generation": {"do_sample": true, "max_length": 50}}})",
                                               "config.json");
-  ModelConfig expected = PresetConfig("gpt2-124m", 50257);
+  ModelConfig expected = kFamilies.PresetConfig("gpt2-124m", 50257);
   expected.preset.clear();
   expected.bos_id = expected.eos_id = 50256;
   EXPECT_EQ(config, expected);
@@ -159,7 +137,7 @@ json Small(const char* type, const json& fields) {
 }
 
 ModelConfig Decode(const char* type, const json& fields) {
-  return DecodeConfigJson(Small(type, fields).dump(), "config.json");
+  return DecodeConfigJson(kFamilies, Small(type, fields).dump(), "config.json");
 }
 
 TEST(ModelConfigTest, FieldsThatAreAbsentHaveTransformersDefaults) {
@@ -174,9 +152,9 @@ TEST(ModelConfigTest, FieldsThatAreAbsentHaveTransformersDefaults) {
   EXPECT_TRUE(Decode("gpt_neox", json::object()).parallel_residual);
   json eight_groups = Small("mistral", {{"num_attention_heads", 16}, {"hidden_size", 64}});
   eight_groups.erase("num_key_value_heads");
-  EXPECT_EQ(DecodeConfigJson(eight_groups.dump(), "c").num_kv_heads, 8);
+  EXPECT_EQ(DecodeConfigJson(kFamilies, eight_groups.dump(), "c").num_kv_heads, 8);
   eight_groups["num_key_value_heads"] = nullptr;
-  EXPECT_EQ(DecodeConfigJson(eight_groups.dump(), "c").num_kv_heads, 16);
+  EXPECT_EQ(DecodeConfigJson(kFamilies, eight_groups.dump(), "c").num_kv_heads, 16);
 }
 
 TEST(ModelConfigTest, BothSpellingsOfRotaryPositionsMeanTheSame) {
@@ -206,13 +184,13 @@ TEST(ModelConfigTest, EveryScalingComesBackAsItWas) {
            {{"rope_type", "longrope"}, {"short_factor", factors}, {"long_factor", factors}}}) {
     const ModelConfig config = Decode("llama", {{"rope_parameters", scaling}});
     EXPECT_NE(config.rope, RopeParameters()) << scaling;
-    EXPECT_EQ(DecodeConfigJson(EncodeConfigJson(config), "c"), config) << scaling;
+    EXPECT_EQ(DecodeConfigJson(kFamilies, EncodeConfigJson(config), "c"), config) << scaling;
   }
 }
 
 TEST(ModelConfigTest, PublishedConfigsAreReadAndHaveThePublishedNumbersOfParameters) {
   const ModelConfig smollm =
-      DecodeConfigJson(R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false,
+      DecodeConfigJson(kFamilies, R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false,
       "attention_dropout": 0.0, "bos_token_id": 0, "eos_token_id": 0, "hidden_act": "silu", "hidden_size": 576,
       "initializer_range": 0.041666666666666664, "intermediate_size": 1536, "is_llama_config": true,
       "max_position_embeddings": 8192, "model_type": "llama", "num_attention_heads": 9, "num_hidden_layers": 30,
@@ -221,7 +199,7 @@ TEST(ModelConfigTest, PublishedConfigsAreReadAndHaveThePublishedNumbersOfParamet
       "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16"}}, "transformers_version": "4.40.1",
       "use_cache": true, "vocab_size": 49152})",
                        "config.json");
-  ModelConfig preset = PresetConfig("smollm2-135m", 49152);
+  ModelConfig preset = kFamilies.PresetConfig("smollm2-135m", 49152);
   preset.preset.clear();
   preset.bos_id = preset.eos_id = 0;
   EXPECT_EQ(smollm, preset);
@@ -232,7 +210,7 @@ TEST(ModelConfigTest, PublishedConfigsAreReadAndHaveThePublishedNumbersOfParamet
                                                               {"mistral-7b", 32000, 7241732096},
                                                               {"qwen2-0.5b", 151936, 494032768},
                                                               {"neox-1.4b", 50257, 1414455296}}) {
-    EXPECT_EQ(CountParameters(PresetConfig(name, vocabulary)), count) << name;
+    EXPECT_EQ(CountParameters(kFamilies.PresetConfig(name, vocabulary)), count) << name;
   }
 }
 
@@ -250,18 +228,21 @@ TEST(ModelConfigTest, FieldsOfGpt2ThatChangeTheMathsAreRefusedByName) {
       {"n_inner", -1},
       {"n_positions", nullptr},
   };
-  const json usual = json::parse(EncodeConfigJson(PresetConfig("gpt2-124m", 1000)));
+  const json usual = json::parse(EncodeConfigJson(kFamilies.PresetConfig("gpt2-124m", 1000)));
   for (const auto& [field, value] : cases) {
     json object = usual;
     object[field] = value;
-    EXPECT_EQ(test::CodeOf([&] { DecodeConfigJson(object.dump(), "c"); }), ErrorCode::kBadInput) << field;
-    EXPECT_THAT(test::MessageOf([&] { DecodeConfigJson(object.dump(), "c"); }), testing::HasSubstr(field));
+    EXPECT_EQ(test::CodeOf([&] { DecodeConfigJson(kFamilies, object.dump(), "c"); }), ErrorCode::kBadInput)
+        << field;
+    EXPECT_THAT(test::MessageOf([&] { DecodeConfigJson(kFamilies, object.dump(), "c"); }),
+                testing::HasSubstr(field));
   }
 }
 
 TEST(ModelConfigTest, UnknownPresetsListTheKnownOnes) {
-  EXPECT_EQ(test::CodeOf([] { PresetConfig("llama-2t", 1); }), ErrorCode::kUsage);
-  EXPECT_THAT(test::MessageOf([] { PresetConfig("llama-2t", 1); }), testing::HasSubstr("llama-15m"));
+  EXPECT_EQ(test::CodeOf([] { kFamilies.PresetConfig("llama-2t", 1); }), ErrorCode::kUsage);
+  EXPECT_THAT(test::MessageOf([] { kFamilies.PresetConfig("llama-2t", 1); }),
+              testing::HasSubstr("llama-15m"));
 }
 
 }  // namespace

@@ -1,0 +1,44 @@
+#include "lib/model/model_family.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+namespace {
+
+std::vector<const FamilyDescription*> DescriptionsOf(const std::vector<ModelFamily>& families) {
+  std::vector<const FamilyDescription*> descriptions;
+  for (const ModelFamily& family : families) {
+    TRAINWRIGHT_CHECK(family.description != nullptr && family.make != nullptr);
+    descriptions.push_back(family.description);
+  }
+  return descriptions;
+}
+
+}  // namespace
+
+ModelFamilies::ModelFamilies(std::vector<ModelFamily> families)
+    : families_(std::move(families)), descriptions_(DescriptionsOf(families_)) {}
+
+const ModelFamily& ModelFamilies::Of(const ModelConfig& config) const {
+  const auto found = std::find_if(families_.begin(), families_.end(), [&](const ModelFamily& family) {
+    return family.description == config.family;
+  });
+  if (found != families_.end()) return *found;
+  throw Error(ErrorCode::kUsage, "model config",
+              std::string("the model type '") + FamilyOf(config).model_type() + "' is not known", "",
+              "this build computes the model types " + descriptions_.Names());
+}
+
+std::unique_ptr<LanguageModel> MakeModel(const ModelFamilies& families, const ModelConfig& config,
+                                         Precision precision, at::Device device, std::optional<uint64_t> seed,
+                                         AttentionBackend attention, const FineTuning& tuning) {
+  if (device.is_cuda()) RequireGpuSupport(config);
+  return std::make_unique<LanguageModel>(
+      families.Of(config).make(config, ChooseNumerics(precision, device, attention), device, seed, tuning));
+}
+
+}  // namespace trainwright

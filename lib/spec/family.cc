@@ -1,0 +1,20 @@
+#include "lib/spec/family.h"
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+
+const FamilyDescription& FamilyOf(const ModelConfig& config) {
+  TRAINWRIGHT_CHECK(config.family != nullptr);
+  return *config.family;
+}
+
+void RequireGpuSupport(const ModelConfig& config) {
+  const FamilyDescription& family = FamilyOf(config);
+  if (family.runs_on_gpu()) return;
+  throw Error(ErrorCode::kDevice, "model",
+              std::string("models of the type ") + family.model_type() + " run on the CPU only so far", "",
+              "use --device cpu");
+}
+
+}  // namespace trainwright

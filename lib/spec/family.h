@@ -1,0 +1,76 @@
+/// What the suite knows of a model family without computing it: its place in config.json, its presets and its
+/// sizes. Free of torch; lib/model/model_family.h pairs a description with what makes the model.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "lib/spec/fine_tuning.h"
+#include "lib/spec/lora_targets.h"
+#include "lib/spec/model_config.h"
+#include "lib/spec/model_flops.h"
+
+namespace trainwright {
+
+class ConfigFields;
+
+/// A shape with a name.
+struct ModelPreset {
+  ModelConfig config;  ///< its name is config.preset, and vocab_size 0
+  /// For help: what the preset is. Neighbours with the same note are listed together.
+  std::string note;
+};
+
+/// A matrix of a layer, beside which an adapter can stand.
+struct LayerMatrix {
+  std::string module;               ///< "model.layers.3.self_attn.q_proj"
+  int64_t outputs = 0, inputs = 0;  ///< rows and columns
+  int64_t layer = 0;
+};
+
+/// Without state: one constant serves the whole process, and configs point to it. Of any thread.
+class FamilyDescription {
+ public:
+  FamilyDescription() = default;
+  FamilyDescription(const FamilyDescription&) = delete;
+  FamilyDescription& operator=(const FamilyDescription&) = delete;
+  virtual ~FamilyDescription() = default;
+
+  /// The family's name, as config.json spells it: "llama".
+  virtual const char* model_type() const = 0;
+  /// Reads the fields of a config.json of this family, all that change what its model computes. Those that it
+  /// does not read are refused afterwards, but for what every family ignores.
+  /// \param config of this family
+  /// \throws Error{kBadInput} by ConfigFields
+  virtual void Decode(const ConfigFields& fields, ModelConfig* config) const = 0;
+  /// The fields that Decode reads, and what transformers wants beside them. model_type is added.
+  virtual nlohmann::ordered_json Encode(const ModelConfig& config) const = 0;
+
+  /// The smallest first.
+  virtual std::vector<ModelPreset> Presets() const { return {}; }
+
+  /// Exact, embeddings included (tied ones once).
+  virtual int64_t CountParameters(const ModelConfig& config) const = 0;
+  /// As the functions of lib/spec/model_flops.h.
+  virtual StepFlops CountStepFlops(const ModelConfig& config, const FineTuning& tuning) const = 0;
+  virtual int64_t CountAttentionPairs(const ModelConfig& /*config*/,
+                                      const std::vector<int32_t>& /*starts*/) const {
+    return 0;
+  }
+
+  /// Whether the model computes on a GPU, and so on shapes alone (torch's meta device) too.
+  virtual bool runs_on_gpu() const = 0;
+  /// What adapters can stand beside, in the order of the layers; none: the family takes no adapters.
+  virtual std::vector<LayerMatrix> LayerMatrices(const ModelConfig& /*config*/) const { return {}; }
+  virtual LoraBlocks lora_blocks() const { return {}; }
+};
+
+/// The family of a config, which has one.
+const FamilyDescription& FamilyOf(const ModelConfig& config);
+
+/// \throws Error{kDevice} where the family has no kernels for a GPU
+void RequireGpuSupport(const ModelConfig& config);
+
+}  // namespace trainwright

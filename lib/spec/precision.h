@@ -1,0 +1,16 @@
+/// The floating-point types that a model is computed in, by name. Free of torch; lib/nn/precision.h computes
+/// with them.
+#pragma once
+
+#include <string>
+
+namespace trainwright {
+
+/// fp32: everything in fp32. bf16, fp16: master weights, gradients, norms' statistics, softmax and loss in
+/// fp32; weights are cast once an optimizer step; activations and matrix products' inputs and outputs are
+/// rounded to the short type, products accumulate in fp32.
+enum class Precision { kFp32, kBf16, kFp16 };
+
+std::string PrecisionName(Precision precision);  ///< "fp32", "bf16", "fp16"
+
+}  // namespace trainwright

@@ -1,0 +1,68 @@
+#include "lib/spec/shared_fields.h"
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+namespace trainwright {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr int64_t kMostLayers = 1 << 16;
+
+/// transformers' names of the two kinds of GELU; the first is the one that is written.
+constexpr const char* kErfNames[] = {"gelu", "gelu_python"};
+constexpr const char* kTanhNames[] = {"gelu_new", "gelu_pytorch_tanh", "gelu_fast", "gelu_python_tanh",
+                                      "gelu_accurate"};
+
+ordered_json IdOrNull(int64_t id) {
+  return id < 0 ? ordered_json() : ordered_json(id);
+}
+
+}  // namespace
+
+void WriteShared(const ModelConfig& config, const char* architecture, ordered_json* out) {
+  (*out)["architectures"] = {architecture};
+  (*out)["bos_token_id"] = IdOrNull(config.bos_id);
+  (*out)["dtype"] = "float32";
+  (*out)["eos_token_id"] = IdOrNull(config.eos_id);
+  (*out)["initializer_range"] = 0.02;
+  (*out)["pad_token_id"] = IdOrNull(config.pad_id);
+  (*out)["tie_word_embeddings"] = config.tie_embeddings;
+  (*out)["torch_dtype"] = "float32";
+  (*out)["use_cache"] = true;
+  (*out)["vocab_size"] = config.vocab_size;
+}
+
+void ReadShared(const ConfigFields& fields, ModelConfig* config) {
+  if (!fields.Field("quantization_config").is_null()) {
+    fields.Refuse("quantization_config", "is not supported");
+  }
+  config->vocab_size = fields.RequiredInteger("vocab_size");
+  config->bos_id = fields.Id("bos_token_id");
+  config->eos_id = fields.Id("eos_token_id");
+  config->pad_id = fields.Id("pad_token_id");
+}
+
+int64_t ReadLayers(const ConfigFields& fields, const char* name) {
+  const int64_t layers = fields.RequiredInteger(name);
+  if (layers > kMostLayers) fields.Refuse(name, "is too large");
+  return layers;
+}
+
+Activation ReadGelu(const ConfigFields& fields, const char* name, Activation absent) {
+  const json& value = fields.Field(name);
+  const auto is = [&](const char* known) { return value == known; };
+  if (value.is_null()) return absent;
+  if (std::any_of(std::begin(kErfNames), std::end(kErfNames), is)) return Activation::kGelu;
+  if (std::any_of(std::begin(kTanhNames), std::end(kTanhNames), is)) return Activation::kGeluTanh;
+  fields.Refuse(name, value.dump() + " is not supported");
+}
+
+const char* GeluName(Activation activation) {
+  return activation == Activation::kGelu ? kErfNames[0] : kTanhNames[0];
+}
+
+}  // namespace trainwright

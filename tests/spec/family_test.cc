@@ -1,0 +1,121 @@
+#include "lib/spec/family.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lib/base/error.h"
+#include "lib/spec/built_in_families.h"
+#include "lib/spec/config_json.h"
+#include "lib/spec/lora_targets.h"
+#include "lib/spec/model_flops.h"
+#include "tests/spec/toy_recurrent_family.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using nlohmann::json;
+using test::ToyRecurrent;
+using test::ToyRecurrentFields;
+using testing::HasSubstr;
+
+/// The built-in families and one that no library knows.
+FamilyList WithToy() {
+  std::vector<const FamilyDescription*> families = BuiltInDescriptions().all();
+  families.push_back(&ToyRecurrent());
+  return FamilyList(families);
+}
+
+TEST(ToyFamilyTest, ConfigJsonComesBackAsItWasWithTheFieldsOfTheFamily) {
+  ModelConfig config = WithToy().PresetConfig("toy-recurrent-tiny", 300);
+  config.preset.clear();
+  config.own = FamilyFields::Of(ToyRecurrentFields{.state_size = 7, .first_decay = 0.25});
+  const std::string text = EncodeConfigJson(config);
+  EXPECT_EQ(json::parse(text)["model_type"], "toy-recurrent");
+  EXPECT_EQ(json::parse(text)["state_size"], 7);
+  const ModelConfig decoded = DecodeConfigJson(WithToy(), text, "config.json");
+  EXPECT_EQ(decoded, config);
+  EXPECT_EQ(decoded.family, &ToyRecurrent());
+  EXPECT_EQ(decoded.own.As<ToyRecurrentFields>().state_size, 7);
+}
+
+TEST(ToyFamilyTest, ConfigsThatDifferInAFieldOfTheFamilyAreNotEqual) {
+  const ModelConfig config = WithToy().PresetConfig("toy-recurrent-tiny", 300);
+  ModelConfig other = config;
+  EXPECT_EQ(other, config);
+  other.own = FamilyFields::Of(ToyRecurrentFields{.state_size = 25, .first_decay = 0.5});
+  EXPECT_NE(other, config);
+  other.own = {};
+  EXPECT_NE(other, config);
+}
+
+TEST(ToyFamilyTest, BadFieldsOfTheFamilyAreRefusedByName) {
+  json object = json::parse(EncodeConfigJson(WithToy().PresetConfig("toy-recurrent-tiny", 300)));
+  object["first_decay"] = 1.0;
+  const auto decode = [&] { DecodeConfigJson(WithToy(), object.dump(), "some/config.json"); };
+  EXPECT_EQ(test::CodeOf(decode), ErrorCode::kBadInput);
+  EXPECT_THAT(test::MessageOf(decode),
+              testing::AllOf(HasSubstr("some/config.json"), HasSubstr("first_decay")));
+  object["first_decay"] = 0.5;
+  object["num_attention_heads"] = 4;
+  EXPECT_THAT(test::MessageOf(decode), HasSubstr("num_attention_heads")) << "this family does not read it";
+}
+
+TEST(ToyFamilyTest, ParametersAndOperationsAreItsOwn) {
+  const ModelConfig config = WithToy().PresetConfig("toy-recurrent-tiny", 300);
+  // A layer: a norm of 16, 24x16 in, 16x24 out, 24 decays. Then a norm, and the table that is the head.
+  EXPECT_EQ(CountParameters(config), 2 * (16 + 2 * 24 * 16 + 24) + 16 + 300 * 16);
+  EXPECT_EQ(CountAttentionPairs({0, 5, 9}, config), 0);
+  EXPECT_EQ(TrainingFlops(config, {.tokens = 9, .labels = 8}),
+            3 * (2 * 9 * 2 * 2 * 24 * 16 + 2 * 8 * 16 * 300));
+}
+
+TEST(ToyFamilyTest, ItsPresetsStandBesideTheBuiltInOnes) {
+  EXPECT_EQ(WithToy().PresetNames().back(), "toy-recurrent-tiny");
+  EXPECT_EQ(WithToy().PresetNames().size(), BuiltInDescriptions().PresetNames().size() + 1);
+  EXPECT_THAT(test::MessageOf([] { WithToy().PresetConfig("toy-large", 1); }),
+              HasSubstr("toy-recurrent-tiny"));
+  EXPECT_TRUE(WithToy().DescribePresets().ends_with("; toy-recurrent-tiny (a toy)"));
+}
+
+TEST(ToyFamilyTest, WhereItIsNotListedItsConfigIsRefusedWithTheKnownTypes) {
+  const std::string text = EncodeConfigJson(WithToy().PresetConfig("toy-recurrent-tiny", 300));
+  try {
+    DecodeConfigJson(BuiltInDescriptions(), text, "config.json");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadInput);
+    EXPECT_THAT(error.hint(), HasSubstr("llama, mistral, qwen2, gpt2 and gpt_neox"));
+  }
+}
+
+TEST(FamilyTest, OneWithoutKernelsForAGpuIsRefusedThere) {
+  const FamilyList families = WithToy();
+  const auto require = [&](const char* preset) { RequireGpuSupport(families.PresetConfig(preset, 300)); };
+  for (const char* preset : {"gpt2-124m", "neox-tiny", "toy-recurrent-tiny"}) {
+    EXPECT_EQ(test::CodeOf([&] { require(preset); }), ErrorCode::kDevice) << preset;
+  }
+  EXPECT_THAT(test::MessageOf([&] { require("toy-recurrent-tiny"); }), HasSubstr("toy-recurrent"));
+  for (const char* preset : {"llama-1m", "mistral-7b", "qwen2-0.5b"}) require(preset);
+}
+
+TEST(FamilyTest, AdaptersOfAttentionAndOfTheMlpAreChosenByTheFamilysNames) {
+  for (const auto& [preset, attention, mlp] :
+       {std::tuple("llama-1m", 4, 3), std::tuple("gpt2-124m", 2, 2), std::tuple("neox-tiny", 2, 2)}) {
+    const ModelConfig config = BuiltInDescriptions().PresetConfig(preset, 300);
+    std::vector<std::string> modules;
+    for (const LayerMatrix& matrix : FamilyOf(config).LayerMatrices(config)) modules.push_back(matrix.module);
+    const auto chosen = [&](const char* targets) {
+      return static_cast<int64_t>(ChooseLoraTargets(targets, modules, FamilyOf(config).lora_blocks()).size());
+    };
+    EXPECT_EQ(chosen("attention"), config.num_layers * attention) << preset;
+    EXPECT_EQ(chosen("mlp"), config.num_layers * mlp) << preset;
+    EXPECT_EQ(chosen("all-linear"), config.num_layers * (attention + mlp)) << preset;
+  }
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,82 @@
+/// A family that exists in tests alone: a linear recurrence without attention. A layer adds out * state to
+/// its input, state = decay * state + in * norm(input), with `in` [S, D], `out` [D, S] and `decay` [S].
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "lib/spec/config_fields.h"
+#include "lib/spec/family.h"
+#include "lib/spec/shared_fields.h"
+
+namespace trainwright::test {
+
+/// What this family alone has.
+struct ToyRecurrentFields {
+  int64_t state_size = 0;  ///< S
+  double first_decay = 0;  ///< what every decay starts at
+  bool operator==(const ToyRecurrentFields&) const = default;
+};
+
+class ToyRecurrentFamily final : public FamilyDescription {
+ public:
+  const char* model_type() const override { return "toy-recurrent"; }
+
+  void Decode(const ConfigFields& fields, ModelConfig* config) const override {
+    ReadShared(fields, config);
+    config->hidden_size = fields.RequiredInteger("hidden_size");
+    config->num_layers = ReadLayers(fields, "num_hidden_layers");
+    config->max_positions = fields.RequiredInteger("trained_length");
+    config->tie_embeddings = fields.Flag("tie_word_embeddings", true);
+    ToyRecurrentFields own{.state_size = fields.RequiredInteger("state_size"),
+                           .first_decay = fields.Number("first_decay", 0.5)};
+    if (!(own.first_decay >= 0 && own.first_decay < 1)) fields.Refuse("first_decay", "must be in [0, 1)");
+    config->own = FamilyFields::Of(own);
+  }
+
+  nlohmann::ordered_json Encode(const ModelConfig& config) const override {
+    const auto& own = config.own.As<ToyRecurrentFields>();
+    nlohmann::ordered_json out;
+    WriteShared(config, "ToyRecurrentForCausalLM", &out);
+    out["first_decay"] = own.first_decay;
+    out["hidden_size"] = config.hidden_size;
+    out["num_hidden_layers"] = config.num_layers;
+    out["state_size"] = own.state_size;
+    out["trained_length"] = config.max_positions;
+    return out;
+  }
+
+  std::vector<ModelPreset> Presets() const override {
+    ModelConfig config;
+    config.preset = "toy-recurrent-tiny";
+    config.family = this;
+    config.hidden_size = 16;
+    config.num_layers = 2;
+    config.max_positions = 64;
+    config.tie_embeddings = true;
+    config.own = FamilyFields::Of(ToyRecurrentFields{.state_size = 24, .first_decay = 0.5});
+    return {{config, "a toy"}};
+  }
+
+  int64_t CountParameters(const ModelConfig& config) const override {
+    const int64_t width = config.hidden_size, state = config.own.As<ToyRecurrentFields>().state_size;
+    return config.num_layers * (width + 2 * state * width + state) + width +
+           (config.tie_embeddings ? 1 : 2) * config.vocab_size * width;
+  }
+
+  StepFlops CountStepFlops(const ModelConfig& config, const FineTuning& /*tuning*/) const override {
+    const auto width = static_cast<double>(config.hidden_size);
+    const auto state = static_cast<double>(config.own.As<ToyRecurrentFields>().state_size);
+    return {.per_token = 3 * 2 * static_cast<double>(config.num_layers) * 2 * state * width,
+            .per_label = 3 * 2 * width * static_cast<double>(config.vocab_size)};
+  }
+
+  bool runs_on_gpu() const override { return false; }
+};
+
+inline const FamilyDescription& ToyRecurrent() {
+  static const ToyRecurrentFamily family;
+  return family;
+}
+
+}  // namespace trainwright::test
