@@ -42,7 +42,7 @@ AttentionShape Transformer::ShapeOf(int64_t num_tokens, size_t layer, AttentionM
           config().num_heads,
           config().num_kv_heads,
           config().head_dim,
-          config().window(static_cast<int64_t>(layer)),
+          WindowOf(config(), static_cast<int64_t>(layer)),
           mask};
 }
 

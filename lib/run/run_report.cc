@@ -91,11 +91,11 @@ void RunReport::Add(const ordered_json& record) {
     begin_time_s_ = time_s;
     end_reason_.reset();
   } else if (type == "step") {
-    logged_tokens_ += Number(record, "tokens");
-    logged_s_ += Number(record, "step_time_s");
+    logged_tokens_.sum += Number(record, "tokens");
+    logged_tokens_.time_s += Number(record, "step_time_s");
     if (const double mfu = Number(record, "mfu"); std::isfinite(mfu)) {
-      mfu_times_s_ += mfu * Number(record, "step_time_s");
-      mfu_s_ += Number(record, "step_time_s");
+      mfu_.sum += mfu * Number(record, "step_time_s");
+      mfu_.time_s += Number(record, "step_time_s");
     }
     loss_.Add(step, Number(record, "loss_nats"));
     const ordered_json terms = ObjectOf(record, "loss_terms");
@@ -152,8 +152,8 @@ std::string RunReport::DescribeProgress() const {
                      Whole(Number(ObjectOf(begin_, "plan"), "total_steps")) + " steps, " +
                      FormatCount(static_cast<double>(tokens_seen_)) + " tokens in " +
                      FormatDuration(earlier_s_ + last_time_s_ - begin_time_s_);
-  if (logged_s_ > 0) text += ", " + Whole(logged_tokens_ / logged_s_) + " tokens/s";
-  if (mfu_s_ > 0) text += ", " + FormatFixed(100 * mfu_times_s_ / mfu_s_, 1) + " % MFU";
+  if (logged_tokens_.time_s > 0) text += ", " + Whole(logged_tokens_.mean()) + " tokens/s";
+  if (mfu_.time_s > 0) text += ", " + FormatFixed(100 * mfu_.mean(), 1) + " % MFU";
   if (const auto spent = cost()) text += ", cost " + FormatFixed(*spent, 2);
   if (end_reason_) text += "; " + (*end_reason_ == "complete" ? "complete" : "ended: " + *end_reason_);
   return text;

@@ -48,8 +48,12 @@ class RunReport {
   std::optional<std::string> end_reason_;  // of the newest process; absent while it works
   double begin_time_s_ = 0, last_time_s_ = 0, earlier_s_ = 0;
   int64_t step_ = 0, tokens_seen_ = 0;
-  double logged_tokens_ = 0, logged_s_ = 0;  // of the steps that have a record
-  double mfu_times_s_ = 0, mfu_s_ = 0;       // of those whose MFU is known
+  struct TimedSum {
+    double sum = 0, time_s = 0;
+    double mean() const { return sum / time_s; }
+  };
+  TimedSum logged_tokens_;  // of the steps that have a record
+  TimedSum mfu_;            // of those whose MFU is known, each times its time
   BoundedSeries loss_, evaluation_loss_, learning_rate_, tokens_per_s_, resident_, peak_, wait_percent_,
       cpu_cores_;
   std::map<std::string, BoundedSeries> loss_terms_;  // by name

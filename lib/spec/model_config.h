@@ -46,13 +46,18 @@ struct ModelConfig {
   int64_t bos_id = -1, eos_id = -1, pad_id = -1;  ///< -1: none
   FamilyFields own;                               ///< what the family alone has
 
-  /// RMSNorm and SwiGLU: one decoder for Llama, Mistral and Qwen2.
-  bool llama_like() const { return activation == Activation::kSwiglu; }
-  int64_t window(int64_t layer) const {
-    return layer_windows.empty() ? 0 : layer_windows[static_cast<size_t>(layer)];
-  }
   bool operator==(const ModelConfig&) const = default;
 };
+
+/// RMSNorm and SwiGLU: one decoder for Llama, Mistral and Qwen2.
+inline bool IsLlamaLike(const ModelConfig& config) {
+  return config.activation == Activation::kSwiglu;
+}
+
+/// ModelConfig::layer_windows of a layer; 0: none.
+inline int64_t WindowOf(const ModelConfig& config, int64_t layer) {
+  return config.layer_windows.empty() ? 0 : config.layer_windows[static_cast<size_t>(layer)];
+}
 
 /// Parameters of a config, embeddings included (tied ones once).
 int64_t CountParameters(const ModelConfig& config);

@@ -64,8 +64,8 @@ class Description final : public LlamaLikeFamily {
     ordered_json types = ordered_json::array();
     int64_t first_windowed = config.num_layers;
     for (int64_t layer = config.num_layers; layer-- > 0;) {
-      types.insert(types.begin(), config.window(layer) == 0 ? "full_attention" : "sliding_attention");
-      if (config.window(layer) != 0) first_windowed = layer;
+      types.insert(types.begin(), WindowOf(config, layer) == 0 ? "full_attention" : "sliding_attention");
+      if (WindowOf(config, layer) != 0) first_windowed = layer;
     }
     const ordered_json window = WindowOrNull(config);
     (*out)["layer_types"] = types;

@@ -179,7 +179,7 @@ MemoryNeeds GpuNeeds(const ModelFamilies& families, const DryRunRequest& request
   if (model.num_heads == 0) return needs;
   const Numerics numerics = ChooseNumerics(request.plan.precision, request.device, request.attention);
   const AttentionShape shape = {micro_batch.num_tokens(), model.num_heads, model.num_kv_heads, model.head_dim,
-                                model.window(0)};
+                                WindowOf(model, 0)};
   needs.attention = AttentionWorkspaceBytes(
       ResolveAttentionBackend(numerics.attention, model.head_dim, numerics.storage, request.device), shape,
       numerics.storage, micro_batch.span_starts);

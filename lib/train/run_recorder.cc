@@ -65,13 +65,12 @@ RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecor
       // What earlier processes evaluated before the first step stays when this one begins behind it.
       tensorboard_(run->tensorboard_path(), facts_.first_step == 0 ? 0 : facts_.first_step + 1, Now()),
       loss_watchdog_(options.watchdog_ratio),
-      step_(facts_.first_step),
-      tokens_seen_(facts_.tokens_before),
+      totals_(facts_.first_step, facts_.tokens_before),
       seen_cpu_s_(ProcessCpuSeconds()),
       seen_at_(std::chrono::steady_clock::now()) {
   const TrainPlan& plan = facts_.plan;
-  if (step_ > 0) report_.AddFile(run_->metrics_path());
-  Write("run_begin", {{"step", step_},
+  if (totals_.step() > 0) report_.AddFile(run_->metrics_path());
+  Write("run_begin", {{"step", totals_.step()},
                       {"version", TRAINWRIGHT_VERSION},
                       {"run", run_->path()},
                       {"argv", facts_.argv},
@@ -105,18 +104,6 @@ bool RunRecorder::Logs(int64_t step) const {
   return step % options_.log_every == 0 || step >= facts_.plan.schedule.total_steps;
 }
 
-double RunRecorder::MeanTokensPerSecond() const {
-  return training_s_ > 0 ? static_cast<double>(tokens_seen_ - facts_.tokens_before) / training_s_ : 0;
-}
-
-double RunRecorder::MeanStepsPerSecond() const {
-  return training_s_ > 0 ? static_cast<double>(step_ - facts_.first_step) / training_s_ : 0;
-}
-
-double RunRecorder::MeanModelFlopsPerSecond() const {
-  return training_s_ > 0 ? model_flops_ / training_s_ : 0;
-}
-
 std::optional<double> RunRecorder::Mfu(double model_flops_per_s) const {
   if (!facts_.peak_tflops) return std::nullopt;
   return model_flops_per_s / (*facts_.peak_tflops * 1e12);
@@ -148,7 +135,7 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
   seen_at_ = std::chrono::steady_clock::now();
   nlohmann::ordered_json fields = {{"step", report.step},
                                    {"epoch", epochs},
-                                   {"tokens_seen", tokens_seen_},
+                                   {"tokens_seen", totals_.tokens_seen()},
                                    {"loss_nats", report.loss_nats},
                                    {"lr", report.lr},
                                    {"grad_norm", report.grad_norm},
@@ -208,15 +195,8 @@ void RunRecorder::Watch(const StepReport& report, int64_t resident_bytes) {
 }
 
 void RunRecorder::RecordStep(const StepReport& report, double epochs, bool saving) {
-  step_ = report.step;
-  tokens_seen_ += report.tokens;
-  training_s_ += report.host_time_s;
-  model_flops_ += facts_.flops.Of(report.counts());
-  source_tokens_.resize(report.source_tokens.size());
-  for (size_t i = 0; i < source_tokens_.size(); ++i) source_tokens_[i] += report.source_tokens[i];
-  if (!first_loss_nats_) first_loss_nats_ = report.loss_nats;
-  last_loss_nats_ = report.loss_nats;
-  if (Logs(step_)) WriteStep(report, epochs, saving);
+  totals_.AddStep(report, facts_.flops.Of(report.counts()));
+  if (Logs(totals_.step())) WriteStep(report, epochs, saving);
   if (report.skipped && report.read) {
     Warn(report.labels == 0
              ? "the step's samples hold no label: weights unchanged"
@@ -226,8 +206,9 @@ void RunRecorder::RecordStep(const StepReport& report, double epochs, bool savin
   const int64_t steps_here = report.step - facts_.first_step;
   if (steps_here == 2 || (steps_here == 1 && report.step_time_s > 5)) PrintPace(report);
   if (progress_) {
-    progress_->Update(static_cast<uint64_t>(step_), "loss " + FormatFixed(report.loss_nats, 3) + ", " +
-                                                        FormatCount(MeanTokensPerSecond()) + " tokens/s");
+    progress_->Update(static_cast<uint64_t>(totals_.step()), "loss " + FormatFixed(report.loss_nats, 3) +
+                                                                 ", " + FormatCount(totals_.tokens_per_s()) +
+                                                                 " tokens/s");
   }
 }
 
@@ -249,9 +230,9 @@ void RunRecorder::PrintPace(const StepReport& report) const {
 
 void RunRecorder::RecordEvaluation(const Evaluation& evaluation, double eval_time_s) {
   const double loss_nats = evaluation.loss_nats;
-  if (!first_eval_nats_) first_eval_nats_ = loss_nats;
-  last_eval_nats_ = loss_nats;
-  nlohmann::ordered_json fields = {{"step", step_}, {"tokens_seen", tokens_seen_}, {"loss_nats", loss_nats}};
+  totals_.AddEvaluation(loss_nats);
+  nlohmann::ordered_json fields = {
+      {"step", totals_.step()}, {"tokens_seen", totals_.tokens_seen()}, {"loss_nats", loss_nats}};
   std::vector<TensorboardScalar> scalars = {{"loss/eval", loss_nats}};
   std::string text;
   for (const EvaluationMeasure& measure : evaluation.measures) {
@@ -263,10 +244,10 @@ void RunRecorder::RecordEvaluation(const Evaluation& evaluation, double eval_tim
   fields["documents"] = evaluation.documents;
   fields["eval_time_s"] = eval_time_s;
   Write("eval", fields);
-  tensorboard_.WriteScalars(Now(), step_, scalars);
+  tensorboard_.WriteScalars(Now(), totals_.step(), scalars);
   if (!std::exchange(evaluated_, true)) memory_monitor_.RaiseBaseline(ResidentBytes());
-  LogInfo("step " + std::to_string(step_) + ": evaluation loss " + FormatFixed(loss_nats, 4) + " nats" +
-          text);
+  LogInfo("step " + std::to_string(totals_.step()) + ": evaluation loss " + FormatFixed(loss_nats, 4) +
+          " nats" + text);
 }
 
 void RunRecorder::RecordCheckpoint(const FinishedSave& save) {
@@ -283,9 +264,7 @@ void RunRecorder::RecordCheckpoint(const FinishedSave& save) {
                        {"write_time_s", times.write_time_s},
                        {"writer_cpu_s", times.writer_cpu_s},
                        {"save_time_s", times.save_time_s}});
-  save_stall_s_ += times.stall_s;
-  save_wait_s_ += times.wait_s;
-  writer_cpu_s_ += times.writer_cpu_s;
+  totals_.AddSave(times);
   if (!std::exchange(saved_, true)) memory_monitor_.RaiseBaseline(ResidentBytes());
   LogDebug("saved " + saved.path);
 }
@@ -299,7 +278,7 @@ void RunRecorder::RecordCopy(const CopyResult& result) {
                  {"size_bytes", result.size_bytes},
                  {"problem", result.problem}});
   if (result.copied) {
-    ++copies_;
+    totals_.AddCopy();
     LogDebug("copied step " + std::to_string(result.step) + " to " + result.place);
   } else {
     Warn("no copy of step " + std::to_string(result.step) + ": " + result.problem);
@@ -308,44 +287,44 @@ void RunRecorder::RecordCopy(const CopyResult& result) {
 
 void RunRecorder::Warn(const std::string& message) {
   LogWarning(message);
-  Write("warning", {{"step", step_}, {"message", message}});
+  Write("warning", {{"step", totals_.step()}, {"message", message}});
 }
 
 void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
   progress_.reset();
-  nlohmann::ordered_json fields = {{"step", step_},
+  nlohmann::ordered_json fields = {{"step", totals_.step()},
                                    {"exit_status", exit_status},
                                    {"reason", reason},
-                                   {"tokens_seen", tokens_seen_},
+                                   {"tokens_seen", totals_.tokens_seen()},
                                    {"wall_time_s", SecondsSince(facts_.start)},
-                                   {"save_stall_s", save_stall_s_},
-                                   {"save_wait_s", save_wait_s_},
-                                   {"writer_cpu_s", writer_cpu_s_},
+                                   {"save_stall_s", totals_.save_stall_s()},
+                                   {"save_wait_s", totals_.save_wait_s()},
+                                   {"writer_cpu_s", totals_.writer_cpu_s()},
                                    {"cost", ValueOrNull(Cost())},
                                    {"max_memory_bytes", PeakResidentBytes()}};
   if (memory_) fields["memory_bytes"] = EncodeMemory(memory_->first, memory_->second);
   if (offload_) fields["offload"] = EncodeOffload(*offload_);
-  if (!source_tokens_.empty()) fields["source_tokens"] = source_tokens_;
+  if (!totals_.source_tokens().empty()) fields["source_tokens"] = totals_.source_tokens();
   Write("run_end", fields);
   WriteReport();
 }
 
 nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const {
   nlohmann::ordered_json summary = {{"run", run_->path()},
-                                    {"steps", step_},
+                                    {"steps", totals_.step()},
                                     {"total_steps", facts_.plan.schedule.total_steps},
-                                    {"tokens", tokens_seen_},
-                                    {"tokens_per_s", MeanTokensPerSecond()},
-                                    {"steps_per_s", MeanStepsPerSecond()},
-                                    {"model_flops_per_s", MeanModelFlopsPerSecond()},
-                                    {"mfu", ValueOrNull(Mfu(MeanModelFlopsPerSecond()))},
+                                    {"tokens", totals_.tokens_seen()},
+                                    {"tokens_per_s", totals_.tokens_per_s()},
+                                    {"steps_per_s", totals_.steps_per_s()},
+                                    {"model_flops_per_s", totals_.model_flops_per_s()},
+                                    {"mfu", ValueOrNull(Mfu(totals_.model_flops_per_s()))},
                                     {"effective_batch", facts_.plan.samples_per_step()},
                                     {"accum", facts_.plan.accum},
                                     {"precision", PrecisionName(facts_.plan.precision)},
-                                    {"save_stall_s", save_stall_s_},
-                                    {"save_wait_s", save_wait_s_},
-                                    {"writer_cpu_s", writer_cpu_s_},
-                                    {"copies", copies_},
+                                    {"save_stall_s", totals_.save_stall_s()},
+                                    {"save_wait_s", totals_.save_wait_s()},
+                                    {"writer_cpu_s", totals_.writer_cpu_s()},
+                                    {"copies", totals_.copies()},
                                     {"checkpoint", saved.path},
                                     {"weights_sha256", saved.weights_sha256}};
   const auto add = [&](const char* name, const std::optional<double>& value) {
@@ -355,10 +334,10 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
   add("total_cost", report_.cost());
   if (memory_) summary["memory_bytes"] = EncodeMemory(memory_->first, memory_->second);
   if (offload_) summary["offload"] = EncodeOffload(*offload_);
-  add("first_loss_nats", first_loss_nats_);
-  add("last_loss_nats", last_loss_nats_);
-  add("first_eval_loss_nats", first_eval_nats_);
-  add("last_eval_loss_nats", last_eval_nats_);
+  add("first_loss_nats", totals_.loss_nats().first);
+  add("last_loss_nats", totals_.loss_nats().last);
+  add("first_eval_loss_nats", totals_.eval_nats().first);
+  add("last_eval_loss_nats", totals_.eval_nats().last);
   return summary;
 }
 
@@ -368,27 +347,29 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
              : exit_status == 0   ? "time is up"
              : exit_status == 130 ? "stopped by SIGINT"
                                   : "stopped by SIGTERM") +
-            std::string(" after step ") + std::to_string(step_) + " of " +
+            std::string(" after step ") + std::to_string(totals_.step()) + " of " +
             std::to_string(facts_.plan.schedule.total_steps) + "; everything is saved");
   }
   const auto arrow = [](const std::optional<double>& from, const std::optional<double>& to) {
     return FormatFixed(from.value_or(NAN), 4) + " -> " + FormatFixed(to.value_or(NAN), 4) + " nats";
   };
-  const std::optional<double> mfu = Mfu(MeanModelFlopsPerSecond());
-  LogInfo("steps " + std::to_string(facts_.first_step + 1) + " to " + std::to_string(step_) + ": " +
-          FormatCount(static_cast<double>(tokens_seen_ - facts_.tokens_before)) + " tokens in " +
-          FormatDuration(training_s_) + ", " + FormatCount(MeanTokensPerSecond()) + " tokens/s, " +
+  const std::optional<double> mfu = Mfu(totals_.model_flops_per_s());
+  LogInfo("steps " + std::to_string(facts_.first_step + 1) + " to " + std::to_string(totals_.step()) + ": " +
+          FormatCount(static_cast<double>(totals_.tokens_here())) + " tokens in " +
+          FormatDuration(totals_.training_s()) + ", " + FormatCount(totals_.tokens_per_s()) + " tokens/s, " +
           (mfu ? FormatFixed(100 * *mfu, 1) + " % MFU, " : "") + "peak memory " +
           FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
   if (memory_) LogInfo("memory: " + FormatMemory(memory_->first, memory_->second));
   if (offload_) {
     LogInfo("offload: " + FormatBytes(static_cast<uint64_t>(offload_->out_bytes)) + " out and " +
             FormatBytes(static_cast<uint64_t>(offload_->in_bytes)) + " in took " +
-            FormatFixed(offload_->time_s, 2) + " s, " + FormatFixed(100 * offload_->time_s / training_s_, 1) +
-            " % of the steps' time");
+            FormatFixed(offload_->time_s, 2) + " s, " +
+            FormatFixed(100 * offload_->time_s / totals_.training_s(), 1) + " % of the steps' time");
   }
-  if (first_loss_nats_) LogInfo("training loss " + arrow(first_loss_nats_, last_loss_nats_));
-  if (first_eval_nats_) LogInfo("evaluation loss " + arrow(first_eval_nats_, last_eval_nats_));
+  if (totals_.loss_nats().first)
+    LogInfo("training loss " + arrow(totals_.loss_nats().first, totals_.loss_nats().last));
+  if (totals_.eval_nats().first)
+    LogInfo("evaluation loss " + arrow(totals_.eval_nats().first, totals_.eval_nats().last));
   if (const auto cost = Cost()) {
     LogInfo("cost " + FormatFixed(*cost, 2) + ", of the whole run " +
             FormatFixed(report_.cost().value_or(*cost), 2));

@@ -29,6 +29,7 @@
 #include "lib/spec/model_flops.h"
 #include "lib/train/memory_breakdown.h"
 #include "lib/train/run_listener.h"
+#include "lib/train/run_totals.h"
 #include "lib/train/train_plan.h"
 #include "lib/train/train_state.h"
 #include "lib/train/trainer.h"
@@ -108,11 +109,7 @@ class RunRecorder final : public RunListener {
   void WriteStep(const StepReport& report, double epochs, bool saving);
   void Watch(const StepReport& report, int64_t resident_bytes);
   void WriteReport() const;
-  bool complete() const { return step_ >= facts_.plan.schedule.total_steps; }
-  /// Tokens a second of this process's steps; 0 before the first.
-  double MeanTokensPerSecond() const;
-  double MeanStepsPerSecond() const;
-  double MeanModelFlopsPerSecond() const;
+  bool complete() const { return totals_.step() >= facts_.plan.schedule.total_steps; }
   /// Model FLOPs utilisation at a rate; absent where the device's peak is not known.
   std::optional<double> Mfu(double model_flops_per_s) const;
   /// What evaluate needs to measure the held-out documents; empty without a split.
@@ -123,9 +120,9 @@ class RunRecorder final : public RunListener {
 
   const RunDirectory* run_;
   RunFacts facts_;
+  RunRecorderOptions options_;
   std::optional<OffloadCounts> offload_;
   std::optional<std::pair<MemoryBreakdown, int64_t>> memory_;  ///< and the peak
-  RunRecorderOptions options_;
   MetricsLog metrics_;
   TensorboardWriter tensorboard_;
   RunReport report_;
@@ -136,16 +133,9 @@ class RunRecorder final : public RunListener {
   bool evaluated_ = false, saved_ = false;  // in this process
   std::unique_ptr<Progress> progress_;
 
-  int64_t step_, tokens_seen_;          ///< of the run so far
-  double training_s_ = 0;               ///< in this process's steps
-  std::vector<int64_t> source_tokens_;  ///< of this process's steps; empty: one source
-  int64_t copies_ = 0;                  ///< made by this process
-  double save_stall_s_ = 0, save_wait_s_ = 0, writer_cpu_s_ = 0;  ///< of this process's saves
-  double model_flops_ = 0;                                        ///< of this process's steps
+  RunTotals totals_;
   double seen_cpu_s_ = 0;  ///< processor time at the step record before
   std::chrono::steady_clock::time_point seen_at_;
-  std::optional<double> first_loss_nats_, last_loss_nats_;
-  std::optional<double> first_eval_nats_, last_eval_nats_;
 };
 
 }  // namespace trainwright

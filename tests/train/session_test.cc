@@ -66,7 +66,10 @@ class RankOneSessionTest : public testing::Test {
   test::TemporaryFolder folder_;
   fs::path before_;
   TrainSettings settings_;
-  TrainJobContext context_ = {.progress = ProgressMode::kNever};
+  TrainJobContext context_ = {.families = test::Families(),
+                              .progress = ProgressMode::kNever,
+                              .optimizers = BuiltInOptimizers(),
+                              .objectives = BuiltInObjectives()};
   ResolvedRun run_;
   std::unique_ptr<Session> session_;
 };

@@ -118,14 +118,18 @@ TEST(ToyOptimizerTest, ItsStatesAreCountedInMemoryBeforeAndDuringTheRun) {
                                  .steps = 1,
                                  .optimizers = WithToy(),
                                  .objectives = BuiltInObjectives()};
-  EXPECT_EQ(DryRun(request, &run.stream).memory.optimizer, bytes);
+  EXPECT_EQ(DryRun(test::Families(), request, &run.stream).memory.optimizer, bytes);
 }
 
 TEST(ToyOptimizerTest, ABackgroundSaveCopiesAllOfItsStates) {
   Run run(ToyPlan());
   run.WeightsAt(3);
   SnapshotBuffers buffers;
-  const std::vector<OptimizerState> live = run.trainer.state().optimizer, copies = buffers.Copy(1, live);
+  const std::vector<OptimizerState> live = run.trainer.state().optimizer;
+  std::vector<OptimizerState> copies;
+  for (const OptimizerState& state : live) {
+    copies.push_back({state.name, buffers.Copy(copies.size() + 1, state.value)});
+  }
   ASSERT_EQ(copies.size(), 3u);
   std::vector<at::Tensor> before;
   for (const OptimizerState& state : live) before.push_back(state.value.clone());

@@ -1,0 +1,33 @@
+#include "lib/train/run_totals.h"
+
+namespace trainwright {
+namespace {
+
+void Take(double value, RunTotals::FirstAndLast* losses) {
+  if (!losses->first) losses->first = value;
+  losses->last = value;
+}
+
+}  // namespace
+
+void RunTotals::AddStep(const StepReport& report, double model_flops) {
+  step_ = report.step;
+  tokens_seen_ += report.tokens;
+  training_s_ += report.host_time_s;
+  model_flops_ += model_flops;
+  source_tokens_.resize(report.source_tokens.size());
+  for (size_t i = 0; i < source_tokens_.size(); ++i) source_tokens_[i] += report.source_tokens[i];
+  Take(report.loss_nats, &loss_nats_);
+}
+
+void RunTotals::AddEvaluation(double loss_nats) {
+  Take(loss_nats, &eval_nats_);
+}
+
+void RunTotals::AddSave(const SaveTimes& times) {
+  save_stall_s_ += times.stall_s;
+  save_wait_s_ += times.wait_s;
+  writer_cpu_s_ += times.writer_cpu_s;
+}
+
+}  // namespace trainwright
