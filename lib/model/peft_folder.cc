@@ -260,7 +260,7 @@ void MergePeftFolder(const std::string& folder, FlatParameters* parameters) {
     return index;
   };
   for (const Parameter& parameter : parameters->all()) add(parameter, &shapes);
-  const LoraAdapters adapters(config.lora, &shapes);
+  const LoraAdapters adapters(config.lora, /*blocks=*/{}, &shapes);  // peft goes by names alone
   FlatParameters low_rank;
   std::map<std::string, size_t> indices;
   for (const Parameter& parameter : shapes.all()) {

@@ -1,6 +1,7 @@
 #include "lib/train/session.h"
 
 #include <cmath>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -92,6 +93,7 @@ void Session::MakeTrainer(const TrainJobContext& context) {
               MakeOptimizer(context.optimizers, &model->parameters(), run_->plan.optimizer, run_->plan.seed)},
       run_->plan, compute.device);
   trainer_->set_pin(compute.pin);
+  trainer_->set_after_passes([this](const std::exception_ptr& failure) { AgreeOnMemory(failure); });
   model->set_activation_checkpointing(compute.checkpointing);
   model->Offload(compute.offload, compute.offload_folder);
   const GradientBuffer& gradients = model->parameters().gradient_buffer();
@@ -234,6 +236,16 @@ void Session::RecordFailure(const Error& error) {
 
 nlohmann::ordered_json Session::Summary() const {
   return recorder_->Summary(saver_->saved());
+}
+
+void Session::AgreeOnMemory(const std::exception_ptr& failure) {
+  bool ran_out = false;
+  try {
+    if (failure) std::rethrow_exception(failure);
+  } catch (const std::exception& exception) {
+    ran_out = AsMemoryError(exception, {}).has_value();
+  }
+  if (world_->Agree({ran_out ? 1 : 0})[0] != 0 && !failure) throw std::bad_alloc();
 }
 
 template <typename Work>

@@ -64,6 +64,10 @@ class Session {
   int End();
   void RecordFailure(const Error& error);
   void FinishFiles(bool wait);
+  /// Where the passes of a step ran out of memory on one rank, they count as failed on all: what follows
+  /// (smaller micro-batches, or the end) is the same everywhere.
+  /// \param failure of this rank's passes, or null
+  void AgreeOnMemory(const std::exception_ptr& failure);
   /// The largest signal that any rank got.
   int AgreedSignal();
   /// Does what may run out of memory; under --auto-oom again, in halved micro-batches, until it has room.

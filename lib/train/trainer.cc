@@ -62,7 +62,14 @@ StepReport Trainer::Step(bool read) {
 
   model_->parameters().ZeroGradients();
   HostLossSums sums(objective_->terms().size());
-  if (!batches.empty()) RunPasses(batches, report, &sums);
+  std::exception_ptr failure;
+  try {
+    if (!batches.empty()) RunPasses(batches, report, &sums);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (after_passes_) after_passes_(failure);
+  if (failure) std::rethrow_exception(failure);
   if (batches.empty()) {
     report.skipped = true;
     SetLosses(sums.sums(), std::vector<double>(sums.sums().size()), &report);

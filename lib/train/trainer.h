@@ -10,9 +10,12 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/loading/sample_stream.h"
@@ -89,6 +92,11 @@ class Trainer {
   Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, bool defer = false);
   /// Whether micro-batches go to a GPU through pinned memory: see Upload. Changes no result.
   void set_pin(bool pin) { pin_ = pin; }
+  /// Called in each step once its passes are over and before anything is updated, with what they threw or
+  /// null. What it throws ends the step as a failure of the passes does: the next Step takes its samples
+  /// again.
+  using PassesListener = std::function<void(const std::exception_ptr& failure)>;
+  void set_after_passes(PassesListener listener) { after_passes_ = std::move(listener); }
 
   /// \throws Error{kNonFinite} naming the step when loss or gradients are not finite (fp16: at loss scale 1);
   /// the
@@ -154,6 +162,7 @@ class Trainer {
   int64_t unread_steps_ = 0;
   int64_t step_ = 0, tokens_seen_ = 0, labels_seen_ = 0;
   bool pin_ = true;
+  PassesListener after_passes_;
 };
 
 }  // namespace trainwright

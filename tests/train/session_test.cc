@@ -17,8 +17,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kSteps = 8;
-/// Questions of a session before and after each step, as many as it asks.
-constexpr size_t kBeforeStep = 2, kAfterStep = 3;
+/// How many questions a session asks before each step, after its passes, and after it.
+constexpr size_t kBeforeStep = 2, kAfterPasses = 1, kAfterStep = 3;
 
 /// Rank 1 of 2. Rank 0 answers what a function says, by the number of the step that is under way.
 class RankOne final : public World {
@@ -111,6 +111,19 @@ TEST_F(RankOneSessionTest, EndsWhenTheWatchdogOfRankZeroStopsTheRun) {
   });
   EXPECT_EQ(Train(&world), static_cast<int>(ErrorCode::kNonFinite));
   EXPECT_EQ(session_->step(), 5);
+}
+
+TEST_F(RankOneSessionTest, TakesTheStepAgainInSmallerMicroBatchesWhereRankZeroRanOutOfMemory) {
+  settings_.auto_oom = true;
+  int64_t asked = 0;
+  RankOne world([&](int64_t step, size_t questions) {
+    return std::vector<int64_t>{step == 3 && questions == kAfterPasses && asked++ == 0 ? 1 : 0};
+  });
+  EXPECT_EQ(Train(&world), 0);
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(session_->step(), kSteps);
+  EXPECT_EQ(session_->plan().batch, 1);
+  EXPECT_EQ(session_->plan().samples_per_step(), test::TinyPlan().samples_per_step());
 }
 
 }  // namespace
