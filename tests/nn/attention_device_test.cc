@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/device/cuda_backend.h"
 #include "lib/nn/attention/attention.h"
+#include "lib/nn/attention/attention_backend.h"
 #include "tests/nn/attention_reference.h"
 #include "tests/nn/reference.h"
 #include "tests/support/print_precision.h"
