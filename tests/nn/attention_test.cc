@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/nn/attention/attention_backend.h"
 #include "tests/nn/attention_reference.h"
 #include "tests/nn/reference.h"
 
