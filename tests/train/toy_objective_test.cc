@@ -41,8 +41,8 @@ TrainPlan ToyPlan() {
   return plan;
 }
 
-struct Run {
-  explicit Run(const TrainPlan& plan, bool defer = false)
+struct ToyRun {
+  explicit ToyRun(const TrainPlan& plan, bool defer = false)
       : model(
             MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
         stream(&set, ObjectiveOf(plan, WithToy(), test::kToyRecords)->Cutting(plan.stream_options())),
@@ -55,7 +55,7 @@ struct Run {
 };
 
 TEST(ToyObjectiveTest, TrainsThroughTheTrainerByBothTerms) {
-  Run run(ToyPlan());
+  ToyRun run(ToyPlan());
   const StepReport first = run.trainer.Step();
   StepReport last = first;
   while (!run.trainer.done()) last = run.trainer.Step();
@@ -65,9 +65,9 @@ TEST(ToyObjectiveTest, TrainsThroughTheTrainerByBothTerms) {
 
 TEST(ToyObjectiveTest, EachTermIsAMeanOverItsOwnCountOfTheWholeStep) {
   const TrainPlan plan = ToyPlan();
-  Run run(plan);
+  ToyRun run(plan);
   // The samples of the step in one batch, cut by hand.
-  Run other(plan);
+  ToyRun other(plan);
   PackedBatch batch;
   for (const Sample& sample : other.stream.NextStep(plan.samples_per_step(), false)) sample.AppendTo(&batch);
   batch.span_starts.clear();
@@ -98,14 +98,14 @@ TEST(ToyObjectiveTest, TheSplitIntoMicroBatchesChangesNothingButRounding) {
   TrainPlan split = whole;
   split.batch = 1;
   split.accum = 8;
-  Run one(whole), many(split);
+  ToyRun one(whole), many(split);
   const StepReport expected = one.trainer.Step(), report = many.trainer.Step();
   EXPECT_NEAR(report.term("even_nats"), expected.term("even_nats"), 1e-6);
   EXPECT_NEAR(report.grad_norm, expected.grad_norm, 1e-6);
 }
 
 TEST(ToyObjectiveTest, AStepThatIsDecidedOnTheDeviceTellsTheSameTerms) {
-  Run now(ToyPlan()), later(ToyPlan(), /*defer=*/true);
+  ToyRun now(ToyPlan()), later(ToyPlan(), /*defer=*/true);
   for (int step = 0; step < 5; ++step) {
     const StepReport expected = now.trainer.Step(), report = later.trainer.Step();
     for (const LossTermMean& term : expected.terms) {
@@ -118,7 +118,7 @@ TEST(ToyObjectiveTest, AStepThatIsDecidedOnTheDeviceTellsTheSameTerms) {
 TEST(ToyObjectiveTest, IsResumedBitForBitFromAStateThatKeepsItsNameAndOptions) {
   const TemporaryFolder folder;
   const TrainPlan plan = ToyPlan();
-  Run whole(plan);
+  ToyRun whole(plan);
   at::Tensor weights;
   for (int step = 0; step < 20; ++step) {
     if (step == 11) {
@@ -132,7 +132,7 @@ TEST(ToyObjectiveTest, IsResumedBitForBitFromAStateThatKeepsItsNameAndOptions) {
   }
   const TrainState state = ReadTrainState(folder.path("state"));
   EXPECT_EQ(state.plan.objective, test::kToyObjective);
-  Run resumed(state.plan);
+  ToyRun resumed(state.plan);
   resumed.trainer.Restore(state.trainer);
   resumed.model->parameters().values().copy_(weights);
   resumed.model->parameters().RefreshCompute();
@@ -150,7 +150,7 @@ TEST(ToyObjectiveTest, TakesItsOwnRecordsAloneAndTheOthersDoNotTakeThem) {
 class ToyRecordsTest : public testing::Test {
  protected:
   void Train() {
-    Run run(ToyPlan());
+    ToyRun run(ToyPlan());
     const RunDirectory directory(folder_.path("run"));
     RunRecorder recorder(&directory,
                          {.plan = ToyPlan(),
@@ -160,7 +160,7 @@ class ToyRecordsTest : public testing::Test {
                          {.progress = ProgressMode::kNever});
     for (int step = 0; step < 5; ++step) {
       reports_.push_back(run.trainer.Step());
-      recorder.RecordStep(reports_.back(), 0);
+      recorder.RecordStep(reports_.back(), 0, false);
     }
     recorder.RecordEvaluation(run.trainer.objective().Evaluate(run.model.get(), run.set, {}), 0.1);
     metrics_path_ = directory.metrics_path();

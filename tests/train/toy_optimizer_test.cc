@@ -36,8 +36,8 @@ TrainPlan ToyPlan() {
   return plan;
 }
 
-struct Run {
-  explicit Run(const TrainPlan& plan, bool defer = false)
+struct ToyRun {
+  explicit ToyRun(const TrainPlan& plan, bool defer = false)
       : model(
             MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
         stream(&set, plan.stream_options()),
@@ -58,7 +58,7 @@ at::Tensor WeightsWithAStop(const StateCompression& compression, const std::stri
   const TrainPlan plan = ToyPlan();
   at::Tensor weights;
   {
-    Run run(plan);
+    ToyRun run(plan);
     weights = run.WeightsAt(kStop).clone();
     TrainState state;
     state.plan = plan;
@@ -67,7 +67,7 @@ at::Tensor WeightsWithAStop(const StateCompression& compression, const std::stri
   }
   TrainState state = ReadTrainState(folder.path("state"));
   if (!forgotten.empty()) state.trainer.optimizer_state(forgotten).fill_(1);
-  Run run(state.plan);
+  ToyRun run(state.plan);
   run.trainer.Restore(state.trainer);
   run.model->parameters().values().copy_(weights);
   run.model->parameters().RefreshCompute();
@@ -76,7 +76,7 @@ at::Tensor WeightsWithAStop(const StateCompression& compression, const std::stri
 
 TEST(ToyOptimizerTest, TrainsThroughTheTrainer) {
   for (const bool defer : {false, true}) {
-    Run run(ToyPlan(), defer);
+    ToyRun run(ToyPlan(), defer);
     const double first_nats = run.trainer.Step().loss_nats;
     double last_nats = first_nats;
     while (!run.trainer.done()) last_nats = run.trainer.Step().loss_nats;
@@ -85,13 +85,13 @@ TEST(ToyOptimizerTest, TrainsThroughTheTrainer) {
 }
 
 TEST(ToyOptimizerTest, ResumesBitForBitFromEitherForm) {
-  const at::Tensor expected = Run(ToyPlan()).WeightsAt(kSteps);
+  const at::Tensor expected = ToyRun(ToyPlan()).WeightsAt(kSteps);
   EXPECT_TRUE(at::equal(WeightsWithAStop({}), expected));
   EXPECT_TRUE(at::equal(WeightsWithAStop({.on = true}), expected));
 }
 
 TEST(ToyOptimizerTest, NoneOfItsStatesMayBeForgotten) {
-  const at::Tensor expected = Run(ToyPlan()).WeightsAt(kSteps);
+  const at::Tensor expected = ToyRun(ToyPlan()).WeightsAt(kSteps);
   for (const char* name : {"momentum", "squares", "counts"}) {
     EXPECT_FALSE(at::equal(WeightsWithAStop({}, name), expected)) << name;
   }
@@ -99,14 +99,14 @@ TEST(ToyOptimizerTest, NoneOfItsStatesMayBeForgotten) {
 
 TEST(ToyOptimizerTest, GradientsThatAreOffloadedEndInTheSameWeights) {
   const TemporaryFolder folder;
-  Run kept(ToyPlan()), offloaded(ToyPlan());
+  ToyRun kept(ToyPlan()), offloaded(ToyPlan());
   offloaded.model->Offload({.gradients = true}, folder.path());
   EXPECT_TRUE(at::equal(offloaded.WeightsAt(kSteps), kept.WeightsAt(kSteps)));
   EXPECT_GT(offloaded.model->offload_counts().out_bytes, 0);
 }
 
 TEST(ToyOptimizerTest, ItsStatesAreCountedInMemoryBeforeAndDuringTheRun) {
-  Run run(ToyPlan());
+  ToyRun run(ToyPlan());
   const FlatParameters& parameters = run.model->parameters();
   const TrainedSizes sizes = {.elements = parameters.values().numel(),
                               .segments = static_cast<int64_t>(parameters.all().back().segment) + 1};
@@ -122,7 +122,7 @@ TEST(ToyOptimizerTest, ItsStatesAreCountedInMemoryBeforeAndDuringTheRun) {
 }
 
 TEST(ToyOptimizerTest, ABackgroundSaveCopiesAllOfItsStates) {
-  Run run(ToyPlan());
+  ToyRun run(ToyPlan());
   run.WeightsAt(3);
   SnapshotBuffers buffers;
   const std::vector<OptimizerState> live = run.trainer.state().optimizer;
@@ -142,7 +142,7 @@ TEST(ToyOptimizerTest, ABackgroundSaveCopiesAllOfItsStates) {
 }
 
 TEST(ToyOptimizerTest, AStateOfAnotherOptimizerIsRefused) {
-  Run run(ToyPlan());
+  ToyRun run(ToyPlan());
   const TrainPlan other = test::TinyPlan();
   test::TrainingRun adamw(run.set, other);
   EXPECT_EQ(test::CodeOf([&] { run.trainer.Restore(adamw.trainer.state()); }), ErrorCode::kBadInput);

@@ -285,7 +285,7 @@ TEST(Trainer, AStepDropsTheSameHoweverItIsSplit) {
     inner.model->parameters().RefreshCompute();
     RecordingModel model(inner.model.get());
     SampleStream stream(&set, plan.stream_options());
-    Trainer trainer(&model, &stream, plan, at::Device(at::kCPU));
+    Trainer trainer(PartsOf(&model, &stream, plan), plan, at::Device(at::kCPU));
     trainer.Step();
     Step result;
     result.gradients = model.parameters().gradients().clone();
