@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "lib/objective/model_input.h"
 
@@ -36,8 +37,22 @@ GradientScale StepPass::ScaleOf(int64_t denominator) const {
 ModelInput StepPass::InputOf(size_t micro_batch) const {
   ModelInput input = ToModelInput(batches->micro_batches[micro_batch]);
   input.pin = pin;
-  input.dropout = DropoutPosition{.seed = seed, .step = step, .samples = batches->places[micro_batch]};
+  DropoutPosition position = {.seed = seed, .step = step, .samples = {{}}};
+  if (!batches->places.empty()) position.samples = batches->places[micro_batch];
+  input.dropout = std::move(position);
   return input;
+}
+
+std::unique_ptr<const SampleCutter> Objective::MakeCutter(RecordKind records,
+                                                          const SampleStreamOptions& options) const {
+  return std::make_unique<LmCutter>(records, options.cutting());
+}
+
+std::unique_ptr<SampleLoader> Objective::OpenSamples(const ShardSet* set, const SampleStreamOptions& options,
+                                                     const LoaderOptions& loader) const {
+  const SampleStreamOptions cutting = Cutting(options);
+  return std::make_unique<SampleLoader>(set, MakeCutter(set->header().record_kind, cutting), cutting.order(),
+                                        loader);
 }
 
 PackedBatch Objective::Pack(std::span<const Sample> samples) const {

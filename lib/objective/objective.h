@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,7 +46,7 @@ struct LossTerm {
 /// A step's samples, and what is counted of them before the first pass.
 struct StepBatches {
   std::vector<PackedBatch> micro_batches;
-  /// Of each micro-batch, where its samples begin: what dropout depends on.
+  /// Of each micro-batch, where its samples begin: what dropout depends on. Empty: each is one sample.
   std::vector<std::vector<DropoutPosition::Sample>> places;
   std::vector<int64_t> denominators;  ///< of each term, over the whole step
 
@@ -75,9 +76,21 @@ class Objective {
   virtual ~Objective() = default;
   /// In the order of all that is counted and summed by term. The same for the life of the objective.
   virtual const std::vector<LossTerm>& terms() const = 0;
-  /// How the samples of a stream are cut.
+  /// The options of the stream of samples.
   /// \param options what the plan says of it
   virtual SampleStreamOptions Cutting(const SampleStreamOptions& options) const { return options; }
+  /// How records become samples: as LmCutter does, unless overridden.
+  /// \param records of the set
+  /// \param options of Cutting
+  /// \throws Error{kBadInput} on records that it does not know
+  virtual std::unique_ptr<const SampleCutter> MakeCutter(RecordKind records,
+                                                         const SampleStreamOptions& options) const;
+  /// The stream of samples of a set.
+  /// \param set outlives it
+  /// \param options what the plan says of it
+  /// \throws as SampleLoader and MakeCutter
+  std::unique_ptr<SampleLoader> OpenSamples(const ShardSet* set, const SampleStreamOptions& options,
+                                            const LoaderOptions& loader) const;
   /// The micro-batch of some samples: them all, laid end to end, unless overridden. A sample's tokens lie
   /// together and in its order, or the whole micro-batch counts as one sample for dropout.
   virtual PackedBatch Pack(std::span<const Sample> samples) const;

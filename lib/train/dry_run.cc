@@ -40,7 +40,7 @@ struct FirstSteps {
 };
 
 FirstSteps ReadFirstSteps(const TrainPlan& plan, const Objective& objective, int64_t steps,
-                          SampleStream* stream) {
+                          SampleLoader* stream) {
   FirstSteps first;
   while (first.steps < std::min(steps, kMostStepsRead) && first.tokens < kMostTokensRead) {
     const std::vector<Sample> samples = stream->NextStep(plan.samples_per_step(), plan.drop_last);
@@ -186,7 +186,7 @@ MemoryNeeds GpuNeeds(const ModelFamilies& families, const DryRunRequest& request
   return needs;
 }
 
-DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request, SampleStream* stream) {
+DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request, SampleLoader* stream) {
   DryRunReport report;
   const TrainPlan& plan = request.plan;
   const auto objective = ObjectiveOf(request.plan, request.objectives);

@@ -122,7 +122,7 @@ MemoryNeeds GpuNeeds(const ModelFamilies& families, const DryRunRequest& request
 
 /// Where the weights and their state do not fit, nothing of the model's size is allocated.
 /// \param stream stands where the run will begin; it is read from
-DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request, SampleStream* stream);
+DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request, SampleLoader* stream);
 
 /// Aligned tables for people.
 std::string FormatDryRun(const DryRunReport& report);

@@ -26,10 +26,11 @@ namespace {
 constexpr double kManyPasses = 16;  // over the data
 constexpr double kFindBatchTimeS = 20;
 
-SampleStreamOptions StreamOptions(const TrainJobContext& context, const ResolvedRun& run) {
+std::unique_ptr<SampleLoader> OpenSamples(const TrainJobContext& context, const ResolvedRun& run,
+                                          const LoaderOptions& loader) {
   SampleStreamOptions options = run.plan.stream_options();
   options.sets = run.data->sets();
-  return ObjectiveOf(run.plan, context.objectives)->Cutting(options);
+  return ObjectiveOf(run.plan, context.objectives)->OpenSamples(&run.data->set(), options, loader);
 }
 
 /// A loader that reads the data once.
@@ -43,8 +44,7 @@ void OpenStream(const TrainSettings& settings, const TrainJobContext& context, C
   PlanDataCache(settings, run->data->set().header().chunks_per_frame, run->plan.block_chunks, &cache);
   run->compute.loader.cache_bytes = cache.options.cache_bytes;
   log->Announce(cache.reasons);
-  run->stream =
-      std::make_unique<SampleStream>(&run->data->set(), StreamOptions(context, *run), run->compute.loader);
+  run->stream = OpenSamples(context, *run, run->compute.loader);
 }
 
 PlannedRun Plan(const TrainSettings& settings, const std::optional<DocumentSplit>& split,
@@ -175,7 +175,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
                              static_cast<double>(run->plan.samples_per_step()) *
                              static_cast<double>(run->plan.sequence_tokens);
   if (!run->epoch && most_tokens > kManyPasses * static_cast<double>(set.totals().tokens)) {
-    run->epoch = SampleStream(&set, StreamOptions(context, *run), CountingLoader(*run)).CountEpoch();
+    run->epoch = OpenSamples(context, *run, CountingLoader(*run))->CountEpoch();
   }
   CheckAdapters(settings, context, *run);
   if (run->plan.objective == kLmObjective && set.header().record_kind == RecordKind::kSft) {

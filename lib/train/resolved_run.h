@@ -40,7 +40,7 @@ struct ResolvedRun {
   Cadence cadence;
   std::optional<EpochCounts> epoch;      ///< of the data, where the plan needed it
   SplitCounts held_out;                  ///< of the data; zeros without a split
-  std::unique_ptr<SampleStream> stream;  ///< at the run's first sample; reads `data`
+  std::unique_ptr<SampleLoader> stream;  ///< at the run's first sample; reads `data`
   /// Why model and plan are as they are; the first lines of a new run tell it.
   std::vector<ChoiceReason> opening_reasons;
 };

@@ -80,7 +80,7 @@ struct StepReport {
 /// What a trainer works with. Model and stream outlive it; the stream is read from where it stands.
 struct TrainerParts {
   LanguageModel* model = nullptr;
-  SampleStream* stream = nullptr;
+  SampleLoader* stream = nullptr;
   std::unique_ptr<Objective> objective;
   std::unique_ptr<Optimizer> optimizer;  ///< of the model's parameters
 };
@@ -148,7 +148,7 @@ class Trainer {
   void RestoreOptimizer(const TrainerState& state);
 
   LanguageModel* model_;
-  SampleStream* stream_;
+  SampleLoader* stream_;
   TrainPlan plan_;
   at::Device device_;
   std::unique_ptr<Objective> objective_;

@@ -8,6 +8,7 @@
 #include "lib/model/language_model.h"
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
+#include "tests/spec/toy_recurrent_family.h"
 #include "tests/support/support.h"
 
 namespace trainwright::test {
@@ -17,6 +18,7 @@ const at::Device kCpu(at::kCPU);
 
 ModelConfig ToyConfig(bool tied = false) {
   ModelConfig config;
+  config.family = &ToyRecurrent();
   config.vocab_size = 50;
   config.hidden_size = 12;
   config.num_layers = 3;

@@ -10,6 +10,7 @@
 #include "lib/base/rng.h"
 #include "lib/device/cuda_backend.h"
 #include "lib/model/language_model.h"
+#include "lib/spec/llama_family.h"
 #include "tests/model/families.h"
 #include "tests/support/print_precision.h"
 #include "tests/support/support.h"
@@ -17,7 +18,8 @@
 namespace trainwright {
 namespace {
 
-const ModelConfig kConfig = {.vocab_size = 211,
+const ModelConfig kConfig = {.family = &LlamaFamily(),
+                             .vocab_size = 211,
                              .hidden_size = 96,
                              .intermediate_size = 200,
                              .num_layers = 3,

@@ -60,7 +60,7 @@ inline TrainPlan TinyPlan(Precision precision = Precision::kFp32) {
   return plan;
 }
 
-inline TrainerParts PartsOf(LanguageModel* model, SampleStream* stream, const TrainPlan& plan,
+inline TrainerParts PartsOf(LanguageModel* model, SampleLoader* stream, const TrainPlan& plan,
                             const OptimizerRegistry& optimizers = BuiltInOptimizers(),
                             const ObjectiveRegistry& objectives = BuiltInObjectives()) {
   return {.model = model,

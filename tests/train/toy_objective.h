@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/error.h"
+#include "lib/loading/lm_cutter.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/objective/perplexity.h"
 
@@ -16,6 +18,31 @@ namespace trainwright::test {
 inline constexpr char kToyObjective[] = "toy";
 inline constexpr RecordKind kToyRecords{7};
 inline constexpr int64_t kToySpanTokens = 6;
+
+/// A sample is a whole segment, cut where it is longer than a sample may be.
+class ToyCutter final : public SampleCutter {
+ public:
+  explicit ToyCutter(int64_t sequence_tokens)
+      : text_(RecordKind::kLm, {.sequence_tokens = sequence_tokens}) {}
+  void Cut(const Chunk& chunk, SampleWindow* window) const override {
+    size_t begin = 0;
+    for (const Segment& segment : chunk.segments) {
+      Chunk alone;
+      alone.segments = {segment};
+      alone.tokens.assign(chunk.tokens.begin() + static_cast<ptrdiff_t>(begin),
+                          chunk.tokens.begin() + static_cast<ptrdiff_t>(begin + segment.tokens));
+      begin += segment.tokens;
+      text_.Cut(alone, window);
+    }
+  }
+  int64_t sequence_tokens() const override { return text_.sequence_tokens(); }
+  std::string Identity() const override { return "toy segments\n"; }
+  bool HasLabel(const ShardTotals& totals) const override { return text_.HasLabel(totals); }
+  std::string NothingToLearn() const override { return text_.NothingToLearn(); }
+
+ private:
+  LmCutter text_;
+};
 
 class ToyObjective final : public Objective {
  public:
@@ -27,6 +54,11 @@ class ToyObjective final : public Objective {
     SampleStreamOptions cutting = options;
     cutting.shuffle = false;
     return cutting;
+  }
+  std::unique_ptr<const SampleCutter> MakeCutter(RecordKind records,
+                                                 const SampleStreamOptions& options) const override {
+    TRAINWRIGHT_CHECK(records == kToyRecords);
+    return std::make_unique<ToyCutter>(options.sequence_tokens);
   }
   /// Spans of at most kToySpanTokens.
   PackedBatch Pack(std::span<const Sample> samples) const override {

@@ -45,12 +45,12 @@ struct ToyRun {
   explicit ToyRun(const TrainPlan& plan, bool defer = false)
       : model(
             MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
-        stream(&set, ObjectiveOf(plan, WithToy(), test::kToyRecords)->Cutting(plan.stream_options())),
-        trainer(test::PartsOf(model.get(), &stream, plan, BuiltInOptimizers(), WithToy()), plan,
+        stream(ObjectiveOf(plan, WithToy(), test::kToyRecords)->OpenSamples(&set, plan.stream_options(), {})),
+        trainer(test::PartsOf(model.get(), stream.get(), plan, BuiltInOptimizers(), WithToy()), plan,
                 at::Device(at::kCPU), defer) {}
   const MemoryShardSet set = CountingDocuments(24, test::kToyRecords);
   std::unique_ptr<LanguageModel> model;
-  SampleStream stream;
+  std::unique_ptr<SampleLoader> stream;
   Trainer trainer;
 };
 
@@ -69,7 +69,7 @@ TEST(ToyObjectiveTest, EachTermIsAMeanOverItsOwnCountOfTheWholeStep) {
   // The samples of the step in one batch, cut by hand.
   ToyRun other(plan);
   PackedBatch batch;
-  for (const Sample& sample : other.stream.NextStep(plan.samples_per_step(), false)) sample.AppendTo(&batch);
+  for (const Sample& sample : other.stream->NextStep(plan.samples_per_step(), false)) sample.AppendTo(&batch);
   batch.span_starts.clear();
   double even = 0, all = 0;
   for (size_t i = 0; i < batch.tokens.size(); ++i) {
