@@ -20,8 +20,8 @@
 namespace trainwright {
 
 struct TensorboardScalar {
-  std::string_view tag;  ///< "loss/train"; TensorBoard groups by what is before the slash
-  double value = 0;      ///< stored as float; NaN and infinities are shown as such
+  std::string tag;   ///< "loss/train"; TensorBoard groups by what is before the slash
+  double value = 0;  ///< stored as float; NaN and infinities are shown as such
 };
 
 /// The protocol buffers of the three kinds of event.
