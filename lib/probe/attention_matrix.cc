@@ -15,7 +15,7 @@
 
 #include "lib/base/error.h"
 #include "lib/nn/attention/attention.h"
-#include "lib/probe/device_sync.h"
+#include "lib/device/device_sync.h"
 #include "lib/report/table.h"
 
 namespace trainwright {

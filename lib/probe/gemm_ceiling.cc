@@ -14,7 +14,7 @@
 #include "lib/base/elapsed.h"
 #include "lib/nn/linear/matmul.h"
 #include "lib/nn/peak_rate.h"
-#include "lib/probe/device_sync.h"
+#include "lib/device/device_sync.h"
 
 namespace trainwright {
 namespace {

@@ -218,7 +218,8 @@ class ProbeJob {
 
   void MeasureBatch(Precision precision) {
     ThrowIfStopped();
-    report_.model.resident_bytes = ResidentTrainingBytes(config_, precision);
+    const MemoryRequest training = {.model = config_, .precision = precision, .device = device_};
+    report_.model.resident_bytes = StateMemory(training).total();
     const int64_t memory = gpu() ? FreeDeviceBytes(device_) : report_.host.memory_for_process().value_or(0);
     if (memory == 0) Warn("free memory is unknown: the batch is not bounded by it");
     double flops_per_s = 0;
@@ -228,9 +229,7 @@ class ProbeJob {
       }
     }
     try {
-      report_.batch = SearchBatch({.model = config_,
-                                   .precision = precision,
-                                   .device = device_,
+      report_.batch = SearchBatch({.training = training,
                                    .sequence_tokens = report_.model.sequence_tokens,
                                    .time_s = std::min(plan_.batch_s, plan_.total_s - SecondsSince(start_)),
                                    .memory_bytes = memory,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -16,9 +15,9 @@
 #include "lib/device/host_read.h"
 #include "lib/eval/perplexity.h"
 #include "lib/io/process_memory.h"
+#include "lib/memory/memory_advice.h"
+#include "lib/memory/training_memory.h"
 #include "lib/model/language_model.h"
-#include "lib/nn/attention/torch_attention.h"
-#include "lib/nn/precision.h"
 #include "lib/optim/adamw.h"
 #include "lib/optim/clip.h"
 #include "lib/optim/device_step.h"
@@ -63,55 +62,43 @@ FirstSteps ReadFirstSteps(const TrainPlan& plan, int64_t steps, SampleStream* st
   return first;
 }
 
-/// The model without memory for anything: its tensors have shapes alone. They are those of a GPU.
-std::unique_ptr<LanguageModel> ShapesOf(const DryRunRequest& request) {
-  auto shapes =
-      MakeModel(request.model, request.plan.precision, at::Device(at::kMeta), std::nullopt,
-                request.device.is_cpu() ? AttentionBackend::kAuto : request.attention, request.plan.tuning);
-  shapes->Offload(request.offload, request.offload_folder);
-  return shapes;
+MemoryRequest MemoryOf(const DryRunRequest& request) {
+  const TrainPlan& plan = request.plan;
+  return {.model = request.model,
+          .precision = plan.precision,
+          .device = request.device,
+          .tuning = plan.tuning,
+          .optimizer = plan.optimizer,
+          .checkpointing = request.checkpointing,
+          .offload = request.offload,
+          .attention = request.attention,
+          .loss_terms = plan.loss_terms()};
 }
 
-/// What the weights and the state that goes with them take, without allocating it.
-MemoryNeeds StateNeeds(const DryRunRequest& request, LanguageModel* shapes) {
-  FlatParameters& parameters = shapes->parameters();
-  AdamW optimizer(&parameters, request.plan.optimizer);
-  MemoryNeeds needs;
-  needs.parameters = static_cast<int64_t>(parameters.values().nbytes());
-  needs.gradients = parameters.gradient_buffer().memory_bytes();
-  needs.optimizer = optimizer.state_bytes();
-  if (!parameters.compute().is_same(parameters.values())) {
-    const Numerics numerics = ChooseNumerics(request.plan.precision, request.device);
-    needs.compute_copy =
-        parameters.compute().numel() * static_cast<int64_t>(at::elementSize(numerics.storage));
+/// A run's model and optimizer, as a session makes them.
+struct RealTrainer {
+  explicit RealTrainer(const DryRunRequest& request)
+      : model(MakeModel(request.model, request.plan.precision, request.device, request.plan.seed,
+                        request.attention, request.plan.tuning)) {
+    model->Offload(request.offload, request.offload_folder);
+    optimizer.emplace(&model->parameters(), request.plan.optimizer);
+    model->set_loss_terms(request.plan.loss_terms());
+    model->set_activation_checkpointing(request.checkpointing);
+    model->parameters().ZeroGradients();
   }
-  const auto element_size =
-      static_cast<int64_t>(at::elementSize(ChooseNumerics(request.plan.precision, request.device).storage));
-  for (const Parameter& parameter : parameters.all()) {
-    if (parameter.trainable) continue;
-    needs.frozen += parameter.quantized           ? parameter.nf4.bytes()
-                    : parameter.shape.size() == 2 ? parameter.size * element_size
-                                                  : parameter.size * static_cast<int64_t>(sizeof(float));
+  LossSum Run(const PackedBatch& batch) {
+    return model->LossAndGradients(ToModelInput(batch),
+                                   1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_labels)));
   }
-  return needs;
-}
 
-LossSum RunMicroBatch(LanguageModel* model, const PackedBatch& batch, bool pin = true) {
-  ModelInput input = ToModelInput(batch);
-  input.pin = pin;
-  return model->LossAndGradients(input, 1.0 / static_cast<double>(std::max<int64_t>(1, batch.num_labels)));
-}
+  std::unique_ptr<LanguageModel> model;
+  std::optional<AdamW> optimizer;
+};
 
 /// A GPU's numbers, from the run of a micro-batch and an update there.
 void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, DryRunReport* report) {
   const TrainPlan& plan = request.plan;
-  const auto model =
-      MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
-  model->Offload(request.offload, request.offload_folder);
-  AdamW optimizer(&model->parameters(), plan.optimizer);
-  model->set_loss_terms(plan.loss_terms());
-  model->set_activation_checkpointing(request.checkpointing);
-  model->parameters().ZeroGradients();
+  RealTrainer trainer(request);
   DeviceStep step(request.device);
   step.Set({}, 0);
   HostReader reader;
@@ -121,16 +108,48 @@ void MeasureOnGpu(const DryRunRequest& request, const PackedBatch& micro_batch, 
     step.Read(&reader);  // waits for the GPU
     return SecondsSince(start);
   };
-  const auto run = [&] { step.AddLoss(RunMicroBatch(model.get(), micro_batch)); };
+  const auto run = [&] { step.AddLoss(trainer.Run(micro_batch)); };
   seconds(run);  // grows the buffers
   report->micro_batch_s = seconds(run);
   report->micro_batch_tokens = micro_batch.num_tokens();
   report->update_s = seconds([&] {
     step.Finish(/*step=*/1, std::max<int64_t>(1, micro_batch.num_labels), plan.clip, /*scaled=*/false,
-                /*learning_rate=*/0.0, plan.optimizer.beta1, &optimizer);
+                /*learning_rate=*/0.0, plan.optimizer.beta1, &*trainer.optimizer);
   });
   report->measurement = Measurement::kFullMicroBatch;
   report->memory.products = std::max<int64_t>(0, PeakDeviceBytes(request.device) - report->memory.of_model());
+}
+
+/// The same of a CPU: of the whole micro-batch where it fits, else of a sample.
+void MeasureOnCpu(const DryRunRequest& request, const FirstSteps& first, DryRunReport* report) {
+  const TrainPlan& plan = request.plan;
+  MemoryParts& memory = report->memory;
+  RealTrainer trainer(request);
+  const auto set_passes = [&](double scale) {
+    const ModelMemory held = trainer.model->memory();
+    memory.activations = static_cast<int64_t>(scale * static_cast<double>(held.activation_bytes));
+    memory.logits = static_cast<int64_t>(scale * static_cast<double>(held.logits_bytes));
+  };
+  if (!RunsOnShapes(request.model)) {
+    trainer.Run(first.one_sample);
+    set_passes(static_cast<double>(first.largest.num_tokens()) /
+               static_cast<double>(first.one_sample.num_tokens()));
+  }
+  const bool whole = report->fits();
+  const PackedBatch& measured = whole ? first.largest : first.one_sample;
+  trainer.Run(measured);  // grows the buffers
+  auto start = std::chrono::steady_clock::now();
+  trainer.Run(measured);
+  report->micro_batch_s = SecondsSince(start);
+  report->micro_batch_tokens = measured.num_tokens();
+  start = std::chrono::steady_clock::now();
+  const ClipResult clipped = DecideClip(&trainer.model->parameters(), 1.0, plan.clip);
+  trainer.optimizer->Step(0.0, plan.optimizer.beta1, clipped.factor);
+  report->update_s = SecondsSince(start);
+  report->measurement = whole ? Measurement::kFullMicroBatch : Measurement::kOneSample;
+  if (!whole) return;
+  if (!RunsOnShapes(request.model)) set_passes(1);
+  memory.products = std::max<int64_t>(0, memory.products + PeakResidentBytes() - memory.total());
 }
 
 const char* MeasurementName(Measurement measurement) {
@@ -147,168 +166,58 @@ const char* MeasurementName(Measurement measurement) {
   return "";
 }
 
-}  // namespace
-
-MemoryNeeds GpuNeeds(const DryRunRequest& request, const PackedBatch& micro_batch) {
-  if (!request.model.llama_like()) {
-    throw Error(ErrorCode::kDevice, "model", "the GPT-2 and GPT-NeoX families run on the CPU only so far", "",
-                "use --device cpu");
-  }
-  const auto shapes = ShapesOf(request);
-  MemoryNeeds needs = StateNeeds(request, shapes.get());
-  shapes->set_loss_terms(request.plan.loss_terms());
-  shapes->set_activation_checkpointing(request.checkpointing);
-  RunMicroBatch(shapes.get(), micro_batch, /*pin=*/false);
-  const ModelMemory held = shapes->memory();
-  needs.activations = held.activation_bytes;
-  needs.logits = held.logits_bytes;
-  const ModelConfig& model = request.model;
-  const Numerics numerics = ChooseNumerics(request.plan.precision, request.device, request.attention);
-  const AttentionShape shape = {micro_batch.num_tokens(), model.num_heads, model.num_kv_heads, model.head_dim,
-                                model.window(0)};
-  needs.attention = AttentionWorkspaceBytes(
-      ResolveAttentionBackend(numerics.attention, model.head_dim, numerics.storage, request.device), shape,
-      numerics.storage, micro_batch.span_starts);
-  return needs;
+/// Whether what does not depend on the micro-batch does.
+bool StateFits(const DryRunReport& report) {
+  DryRunReport state = report;
+  state.memory.activations = state.memory.logits = state.memory.products = 0;
+  return state.fits();
 }
 
-DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
-  DryRunReport report;
-  const TrainPlan& plan = request.plan;
-  const FirstSteps first = ReadFirstSteps(plan, request.steps, stream);
-  report.steps = request.steps;
-  report.tokens_per_step = first.tokens / std::max<int64_t>(1, first.steps);
+std::string Bytes(int64_t size) {
+  return FormatBytes(static_cast<uint64_t>(size));
+}
 
-  MemoryNeeds& needs = report.memory;
-  report.on_gpu = !request.device.is_cpu();
-  needs = report.on_gpu ? GpuNeeds(request, first.largest) : StateNeeds(request, ShapesOf(request).get());
-  report.parameter_count = report.trainable_count = CountParameters(request.model);
-  if (plan.tuning.lora) {
-    report.trainable_count = ShapesOf(request)->parameters().trainable_count();
-    report.parameter_count += report.trainable_count;
+/// Whether a part is known, and can be of such a run.
+bool IsTold(const MemoryPart& part, const DryRunReport& report) {
+  const auto is = [&](int64_t MemoryParts::*size_bytes) { return part.size_bytes == size_bytes; };
+  if (is(&MemoryParts::frozen)) return report.memory.frozen > 0;
+  if (is(&MemoryParts::attention)) return report.on_gpu;
+  if (is(&MemoryParts::products)) return report.measurement == Measurement::kFullMicroBatch;
+  if (is(&MemoryParts::activations) || is(&MemoryParts::logits)) {
+    return report.measurement != Measurement::kNone;
   }
-  needs.loader = stream->loader_counts().most_held_bytes;
-  needs.process = std::max<int64_t>(0, ResidentBytes() - needs.loader);
-  report.available_bytes = request.available_bytes;
-  if (report.available_bytes == 0) {
-    // Free for this process: what it has already, and what the machine would give.
-    const int64_t free_bytes = AvailableMemoryBytes();
-    report.available_bytes = free_bytes > 0 ? free_bytes + ResidentBytes() : 0;
-  }
-  if (report.on_gpu) {
-    report.gpu_available_bytes =
-        request.gpu_available_bytes > 0 ? request.gpu_available_bytes : FreeDeviceBytes(request.device);
-    report.measurement = Measurement::kShapes;
-    if (report.fits()) MeasureOnGpu(request, first.largest, &report);
-  } else if (report.fits()) {
-    const auto model =
-        MakeModel(request.model, plan.precision, request.device, plan.seed, request.attention, plan.tuning);
-    model->Offload(request.offload, request.offload_folder);
-    AdamW optimizer(&model->parameters(), plan.optimizer);
-    model->set_loss_terms(plan.loss_terms());
-    model->set_activation_checkpointing(request.checkpointing);
-    model->parameters().ZeroGradients();
-    RunMicroBatch(model.get(), first.one_sample);
-    ModelMemory held = model->memory();
-    const double scale =
-        static_cast<double>(first.largest.num_tokens()) / static_cast<double>(first.one_sample.num_tokens());
-    needs.activations = static_cast<int64_t>(scale * static_cast<double>(held.activation_bytes));
-    needs.logits = static_cast<int64_t>(scale * static_cast<double>(held.logits_bytes));
-    const bool whole = report.fits();
-    const PackedBatch& measured = whole ? first.largest : first.one_sample;
-    if (whole) RunMicroBatch(model.get(), measured);  // grows the buffers
-    auto start = std::chrono::steady_clock::now();
-    RunMicroBatch(model.get(), measured);
-    report.micro_batch_s = SecondsSince(start);
-    report.micro_batch_tokens = measured.num_tokens();
-    start = std::chrono::steady_clock::now();
-    const ClipResult clipped = DecideClip(&model->parameters(), 1.0, plan.clip);
-    optimizer.Step(0.0, plan.optimizer.beta1, clipped.factor);
-    report.update_s = SecondsSince(start);
-    report.measurement = whole ? Measurement::kFullMicroBatch : Measurement::kOneSample;
-    if (whole) {
-      held = model->memory();
-      needs.activations = held.activation_bytes;
-      needs.logits = held.logits_bytes;
-      needs.products = std::max<int64_t>(0, PeakResidentBytes() - needs.total());
+  return true;
+}
+
+Table MemoryTable(const DryRunReport& report) {
+  const MemoryParts& memory = report.memory;
+  Table table({"memory", "size"});
+  const auto add_parts = [&](bool of_host) {
+    for (const MemoryPart& part : AllMemoryParts()) {
+      if (part.of_host == of_host && IsTold(part, report)) {
+        table.AddRow({part.label, Bytes(memory.*part.size_bytes)});
+      }
     }
-  }
-  if (report.micro_batch_tokens > 0) {
-    report.step_time_s = report.micro_batch_s * static_cast<double>(report.tokens_per_step) /
-                             static_cast<double>(report.micro_batch_tokens) +
-                         report.update_s;
-  }
-  if (request.snapshot != Snapshot::kNo) {
-    needs.snapshot = SnapshotBytes(needs.parameters / static_cast<int64_t>(sizeof(float)), needs.optimizer);
-    if (request.snapshot == Snapshot::kWhereItFits && !report.fits()) needs.snapshot = 0;
-  }
-  // Weights, and two moments in the flat layout.
-  report.checkpoint_bytes = needs.parameters + needs.optimizer + kCheckpointFilesBytes;
-  report.disk_bytes = report.checkpoint_bytes * request.checkpoints_kept +
-                      kStepRecordBytes * request.step_records + kRunFilesBytes;
-  return report;
-}
-
-MemoryPart LargestPart(const MemoryNeeds& needs) {
-  static constexpr char kModel[] = "choose a smaller --model";
-  static constexpr char kFrozen[] = "use --quant nf4, or a smaller model";
-  static constexpr char kBatch[] =
-      "lower --batch, and raise --accum by as much for the same step; or lower --seq";
-  static constexpr char kActivations[] =
-      "take --checkpoint-activations full; lower --batch, and raise --accum by as much for the same step; or "
-      "lower --seq";
-  const MemoryPart parts[] = {
-      {"parameters", needs.parameters, kModel},
-      {"gradients", needs.gradients, "take --offload gradients, or choose a smaller --model"},
-      {"optimizer", needs.optimizer, "take --optimizer-states bf16, or choose a smaller --model"},
-      {"compute_copy", needs.compute_copy, kModel},
-      {"frozen", needs.frozen, kFrozen},
-      {"activations", needs.activations, kActivations},
-      {"logits", needs.logits, kBatch},
-      {"attention", needs.attention, kBatch},
-      {"snapshot", needs.snapshot, "take --async-save off"},
-      {"loader", needs.loader, "lower --workers or --prefetch"},
-      {"products", needs.products, kBatch},
   };
-  return *std::max_element(std::begin(parts), std::end(parts), [](const MemoryPart& a, const MemoryPart& b) {
-    return a.size_bytes < b.size_bytes;
-  });
-}
-
-std::string FormatDryRun(const DryRunReport& report) {
-  const auto bytes = [](int64_t size) { return FormatBytes(static_cast<uint64_t>(size)); };
-  const MemoryNeeds& needs = report.memory;
-  Table memory({"memory", "size"});
-  memory.AddRow({"parameters", bytes(needs.parameters)});
-  memory.AddRow({"gradients", bytes(needs.gradients)});
-  memory.AddRow({"optimizer's moments", bytes(needs.optimizer)});
-  memory.AddRow({"compute copy of the weights", bytes(needs.compute_copy)});
-  if (needs.frozen > 0) memory.AddRow({"frozen weights", bytes(needs.frozen)});
-  if (report.measurement != Measurement::kNone) {
-    memory.AddRow({"activations", bytes(needs.activations)});
-    memory.AddRow({"slice of logits", bytes(needs.logits)});
-  }
-  if (report.on_gpu) memory.AddRow({"attention's scratch", bytes(needs.attention)});
-  if (report.measurement == Measurement::kFullMicroBatch) {
-    memory.AddRow({"operands of products, allocator", bytes(needs.products)});
-  }
+  add_parts(/*of_host=*/false);
   if (report.on_gpu) {
-    memory.AddRow({"on the GPU", bytes(needs.of_model())});
+    table.AddRow({"on the GPU", Bytes(memory.of_model())});
     if (report.gpu_available_bytes > 0) {
-      memory.AddRow({"free on the GPU", bytes(report.gpu_available_bytes)});
+      table.AddRow({"free on the GPU", Bytes(report.gpu_available_bytes)});
     }
   }
-  memory.AddRow({"copy that checkpoints are written from", bytes(needs.snapshot)});
-  memory.AddRow({"loader", bytes(needs.loader)});
-  memory.AddRow({"process and libraries", bytes(needs.process)});
+  add_parts(/*of_host=*/true);
   if (report.on_gpu) {
-    memory.AddRow({"on the host", bytes(needs.of_host())});
+    table.AddRow({"on the host", Bytes(memory.of_host())});
   } else {
-    memory.AddRow({report.measurement == Measurement::kNone ? "total without activations" : "total",
-                   bytes(needs.total())});
+    table.AddRow({report.measurement == Measurement::kNone ? "total without activations" : "total",
+                  Bytes(memory.total())});
   }
-  if (report.available_bytes > 0) memory.AddRow({"available", bytes(report.available_bytes)});
+  if (report.available_bytes > 0) table.AddRow({"available", Bytes(report.available_bytes)});
+  return table;
+}
 
+Table RunTable(const DryRunReport& report) {
   const int64_t tokens = report.steps * report.tokens_per_step;
   Table run({"run", ""});
   run.AddRow({"parameters", std::to_string(report.parameter_count) + ", trained " +
@@ -327,15 +236,88 @@ std::string FormatDryRun(const DryRunReport& report) {
   } else {
     run.AddRow({"time", "not measured: the model does not fit into memory"});
   }
-  run.AddRow({"disk", bytes(report.disk_bytes) + ", a checkpoint " + bytes(report.checkpoint_bytes)});
-  std::string text = memory.ToString() + "\n" + run.ToString();
+  run.AddRow({"disk", Bytes(report.disk_bytes) + ", a checkpoint " + Bytes(report.checkpoint_bytes)});
+  return run;
+}
+
+/// What parts of the memory are known before anything is run, and how much there is.
+void TellMemory(const DryRunRequest& request, const FirstSteps& first, const SampleStream& stream,
+                DryRunReport* report) {
+  const MemoryRequest training = MemoryOf(request);
+  MemoryParts& memory = report->memory;
+  memory = StateMemory(training);
+  memory.loader = stream.loader_counts().most_held_bytes;
+  memory.process = std::max<int64_t>(0, ResidentBytes() - memory.loader);
+  report->on_gpu = !request.device.is_cpu();
+  report->available_bytes = request.available_bytes;
+  if (report->available_bytes == 0) {
+    // Free for this process: what it has already, and what the machine would give.
+    const int64_t free_bytes = AvailableMemoryBytes();
+    report->available_bytes = free_bytes > 0 ? free_bytes + ResidentBytes() : 0;
+  }
+  if (report->on_gpu) {
+    report->gpu_available_bytes =
+        request.gpu_available_bytes > 0 ? request.gpu_available_bytes : FreeDeviceBytes(request.device);
+    report->measurement = Measurement::kShapes;
+  } else if (!report->fits()) {
+    return;
+  }
+  const MemoryParts whole = TrainingMemory(training, ToModelInput(first.largest));
+  memory.activations = whole.activations;
+  memory.logits = whole.logits;
+  memory.attention = whole.attention;
+  memory.products = whole.products;
+  if (RunsOnShapes(request.model)) report->shapes_bytes = memory.total();
+}
+
+}  // namespace
+
+DryRunReport DryRun(const DryRunRequest& request, SampleStream* stream) {
+  DryRunReport report;
+  const TrainPlan& plan = request.plan;
+  const FirstSteps first = ReadFirstSteps(plan, request.steps, stream);
+  report.steps = request.steps;
+  report.tokens_per_step = first.tokens / std::max<int64_t>(1, first.steps);
+  report.parameter_count = report.trainable_count = CountParameters(request.model);
+  if (plan.tuning.lora) {
+    report.trainable_count = ShapesOf(MemoryOf(request))->parameters().trainable_count();
+    report.parameter_count += report.trainable_count;
+  }
+
+  MemoryParts& memory = report.memory;
+  TellMemory(request, first, *stream, &report);
+  if (report.on_gpu) {
+    if (report.fits()) MeasureOnGpu(request, first.largest, &report);
+  } else if (StateFits(report)) {
+    MeasureOnCpu(request, first, &report);
+  }
+  if (report.micro_batch_tokens > 0) {
+    report.step_time_s = report.micro_batch_s * static_cast<double>(report.tokens_per_step) /
+                             static_cast<double>(report.micro_batch_tokens) +
+                         report.update_s;
+  }
+  if (request.snapshot != Snapshot::kNo) {
+    memory.snapshot =
+        SnapshotBytes(memory.parameters / static_cast<int64_t>(sizeof(float)), memory.optimizer);
+    if (request.snapshot == Snapshot::kWhereItFits && !report.fits()) memory.snapshot = 0;
+  }
+  report.levers = LeversLeft(MemoryOf(request), /*auto_oom=*/true, LargestPart(memory).levers);
+  // Weights, and two moments in the flat layout.
+  report.checkpoint_bytes = memory.parameters + memory.optimizer + kCheckpointFilesBytes;
+  report.disk_bytes = report.checkpoint_bytes * request.checkpoints_kept +
+                      kStepRecordBytes * request.step_records + kRunFilesBytes;
+  return report;
+}
+
+std::string FormatDryRun(const DryRunReport& report) {
+  std::string text = MemoryTable(report).ToString() + "\n" + RunTable(report).ToString();
   if (!report.fits()) {
-    const MemoryPart largest = LargestPart(needs);
-    text += "\nThe run does not fit into the memory that is available: " + bytes(report.missing_bytes()) +
-            " are missing. Most goes to " + largest.name + " (" + bytes(largest.size_bytes) +
-            "): " + largest.advice + ".";
+    const MemoryPart& largest = LargestPart(report.memory);
+    text += "\nThe run does not fit into the memory that is available: " + Bytes(report.missing_bytes()) +
+            " are missing. Most goes to " + largest.name + " (" + Bytes(report.memory.*largest.size_bytes) +
+            "): " + JoinMemoryLevers(report.levers) + ".";
     if (report.measurement == Measurement::kOneSample) {
-      text += " One sample was run; activations are scaled from it.";
+      text += " One sample was run; time is scaled from it.";
     }
     text += "\n";
   }
@@ -348,29 +330,19 @@ std::string FormatDryRun(const DryRunReport& report) {
 }
 
 nlohmann::ordered_json EncodeDryRun(const DryRunReport& report) {
-  const MemoryNeeds& needs = report.memory;
+  const MemoryParts& memory = report.memory;
+  nlohmann::ordered_json bytes = EncodeMemoryParts(memory);
+  bytes.update({{"total", memory.total()},
+                {"available", report.available_bytes},
+                {"on_gpu", report.on_gpu ? memory.of_model() : 0},
+                {"gpu_available", report.gpu_available_bytes}});
   return {{"dry_run", true},
           {"parameters", report.parameter_count},
           {"trainable_parameters", report.trainable_count},
-          {"memory_bytes",
-           {{"parameters", needs.parameters},
-            {"gradients", needs.gradients},
-            {"optimizer", needs.optimizer},
-            {"compute_copy", needs.compute_copy},
-            {"frozen", needs.frozen},
-            {"activations", needs.activations},
-            {"logits", needs.logits},
-            {"attention", needs.attention},
-            {"snapshot", needs.snapshot},
-            {"loader", needs.loader},
-            {"products", needs.products},
-            {"process", needs.process},
-            {"total", needs.total()},
-            {"available", report.available_bytes},
-            {"on_gpu", report.on_gpu ? needs.of_model() : 0},
-            {"gpu_available", report.gpu_available_bytes}}},
+          {"memory_bytes", bytes},
+          {"shapes_bytes", report.shapes_bytes},
           {"fits", report.fits()},
-          {"largest_part", LargestPart(needs).name},
+          {"largest_part", LargestPart(memory).name},
           {"measured", MeasurementName(report.measurement)},
           {"steps", report.steps},
           {"tokens", report.steps * report.tokens_per_step},

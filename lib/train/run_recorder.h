@@ -20,12 +20,12 @@
 #include "lib/device/offload_stack.h"
 #include "lib/eval/perplexity.h"
 #include "lib/formats/tensorboard.h"
+#include "lib/memory/memory_parts.h"
 #include "lib/report/progress.h"
 #include "lib/run/metrics_log.h"
 #include "lib/run/run_directory.h"
 #include "lib/run/run_report.h"
 #include "lib/run/watchdog.h"
-#include "lib/train/memory_breakdown.h"
 #include "lib/train/model_flops.h"
 #include "lib/train/run_listener.h"
 #include "lib/train/train_plan.h"
@@ -86,9 +86,7 @@ class RunRecorder final : public RunListener {
   void Warn(const std::string& message) override;
   void RecordEnd(int exit_status, const std::string& reason) override;
   void set_plan(const TrainPlan& plan) override { facts_.plan = plan; }
-  void set_memory(const MemoryBreakdown& memory, int64_t peak_bytes) override {
-    memory_ = {memory, peak_bytes};
-  }
+  void set_memory(const MemoryParts& memory, int64_t peak_bytes) override { memory_ = {memory, peak_bytes}; }
   void set_offload(const OffloadCounts& counts) override { offload_ = counts; }
   std::optional<std::string> stop_reason() const override { return stop_reason_; }
   nlohmann::json watchdog_state() const override { return loss_watchdog_.state(); }
@@ -122,7 +120,7 @@ class RunRecorder final : public RunListener {
   const RunDirectory* run_;
   RunFacts facts_;
   std::optional<OffloadCounts> offload_;
-  std::optional<std::pair<MemoryBreakdown, int64_t>> memory_;  ///< and the peak
+  std::optional<std::pair<MemoryParts, int64_t>> memory_;  ///< and the peak
   RunRecorderOptions options_;
   MetricsLog metrics_;
   TensorboardWriter tensorboard_;

@@ -76,5 +76,26 @@ TEST_F(DryRunTest, FitsIntoTheMemoryThatItAsksFor) {
   EXPECT_EQ(report.available_bytes, request.available_bytes);
 }
 
+TEST_F(DryRunTest, OfAGpuThatIsTooSmallIsToldWithoutTouchingIt) {
+  DryRunRequest request = {.model = test::TinyModel(),
+                           .plan = test::TinyPlan(Precision::kBf16),
+                           .device = at::Device(at::kCUDA),
+                           .steps = 1};
+  request.gpu_available_bytes = 1000;
+  const DryRunReport report = Run(request);
+  EXPECT_EQ(report.measurement, Measurement::kShapes);
+  EXPECT_FALSE(report.fits());
+  EXPECT_EQ(report.missing_bytes(), report.memory.of_model() - 1000);
+  EXPECT_GT(report.memory.attention, 0);
+  EXPECT_EQ(report.memory.total(), report.memory.of_model() + report.memory.of_host());
+  const std::string text = FormatDryRun(report);
+  EXPECT_THAT(text, HasSubstr("attention's scratch"));
+  EXPECT_THAT(text, HasSubstr("free on the GPU"));
+  EXPECT_THAT(text, HasSubstr("Nothing was run on the GPU"));
+  const nlohmann::ordered_json json = EncodeDryRun(report);
+  EXPECT_EQ(json.at("memory_bytes").at("on_gpu"), report.memory.of_model());
+  EXPECT_EQ(json.at("measured"), "shapes");
+}
+
 }  // namespace
 }  // namespace trainwright

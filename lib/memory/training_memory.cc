@@ -1,0 +1,131 @@
+#include "lib/memory/training_memory.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/nn/attention/torch_attention.h"
+
+namespace trainwright {
+namespace {
+
+Numerics NumericsOf(const MemoryRequest& request) {
+  return ChooseNumerics(request.precision, request.device, request.attention);
+}
+
+/// The parts of the state, of a model that may hold shapes of another storage type than the request's.
+MemoryParts StateOf(const MemoryRequest& request, LanguageModel* shapes) {
+  FlatParameters& parameters = shapes->parameters();
+  const auto storage_bytes = static_cast<int64_t>(at::elementSize(NumericsOf(request).storage));
+  MemoryParts memory;
+  memory.parameters = static_cast<int64_t>(parameters.values().nbytes());
+  memory.gradients = parameters.gradient_buffer().memory_bytes();
+  memory.optimizer = AdamW(&parameters, request.optimizer).state_bytes();
+  if (!parameters.compute().is_same(parameters.values())) {
+    memory.compute_copy = parameters.compute().numel() * storage_bytes;
+  }
+  for (const Parameter& parameter : parameters.all()) {
+    if (parameter.trainable) continue;
+    memory.frozen += parameter.quantized           ? parameter.nf4.bytes()
+                     : parameter.shape.size() == 2 ? parameter.size * storage_bytes
+                                                   : parameter.size * static_cast<int64_t>(sizeof(float));
+  }
+  return memory;
+}
+
+/// What products on a CPU leave in the allocator: they pack their operands in parts of 8 MB at most
+/// (lib/nn/linear/block_matmul.cc), and between aligned blocks of other sizes the heap was measured to grow to
+/// about twelve of them.
+int64_t EstimateProducts(const FlatParameters& parameters) {
+  constexpr int64_t kPartBytes = int64_t{8} << 20, kPartsKept = 12;
+  int64_t largest = 0;
+  for (const Parameter& parameter : parameters.all()) {
+    if (parameter.shape.size() == 2) largest = std::max(largest, parameter.size);
+  }
+  return kPartsKept * std::min(kPartBytes, largest * static_cast<int64_t>(sizeof(float)));
+}
+
+int64_t AttentionScratch(const MemoryRequest& request, const std::vector<int32_t>& span_starts) {
+  const ModelConfig& model = request.model;
+  const Numerics numerics = NumericsOf(request);
+  const AttentionShape shape = {span_starts.back(), model.num_heads, model.num_kv_heads, model.head_dim,
+                                model.window(0)};
+  return AttentionWorkspaceBytes(
+      ResolveAttentionBackend(numerics.attention, model.head_dim, numerics.storage, request.device), shape,
+      numerics.storage, span_starts);
+}
+
+}  // namespace
+
+ModelInput EqualSamples(int64_t samples, int64_t sequence_tokens) {
+  const int64_t tokens = samples * sequence_tokens;
+  ModelInput input;
+  input.tokens_n = at::zeros({tokens}, at::kLong);
+  input.positions_n = at::zeros({tokens}, at::kLong);
+  input.labels_n = at::zeros({tokens}, at::kLong);
+  for (int64_t i = 0; i <= samples; ++i) {
+    input.span_starts.push_back(static_cast<int32_t>(i * sequence_tokens));
+  }
+  return input;
+}
+
+bool RunsOnShapes(const ModelConfig& config) {
+  return config.llama_like();
+}
+
+std::unique_ptr<LanguageModel> ShapesOf(const MemoryRequest& request) {
+  auto shapes =
+      MakeModel(request.model, request.precision, at::Device(at::kMeta), std::nullopt,
+                request.device.is_cpu() ? AttentionBackend::kAuto : request.attention, request.tuning);
+  shapes->set_loss_terms(request.loss_terms);
+  shapes->set_activation_checkpointing(request.checkpointing);
+  shapes->Offload(request.offload, "");
+  return shapes;
+}
+
+MemoryParts StateMemory(const MemoryRequest& request) {
+  return StateOf(request, ShapesOf(request).get());
+}
+
+MemoryParts TrainingMemory(const MemoryRequest& request, const ModelInput& micro_batch) {
+  const bool on_cpu = request.device.is_cpu();
+  if (!on_cpu && !RunsOnShapes(request.model)) {
+    throw Error(ErrorCode::kDevice, "model", "the GPT-2 and GPT-NeoX families run on the CPU only so far", "",
+                "use --device cpu");
+  }
+  const auto shapes = ShapesOf(request);
+  MemoryParts memory = StateOf(request, shapes.get());
+  if (!RunsOnShapes(request.model)) return memory;
+  ModelInput input = micro_batch;
+  input.pin = false;
+  shapes->LossAndGradients(input, 1.0);
+  const ModelMemory held = shapes->memory();
+  memory.activations = held.activation_bytes;
+  memory.logits = held.logits_bytes;
+  if (on_cpu) {
+    memory.products = EstimateProducts(shapes->parameters());
+  } else {
+    memory.attention = AttentionScratch(request, micro_batch.span_starts);
+  }
+  return memory;
+}
+
+MemoryParts HeldByModel(LanguageModel& model) {
+  FlatParameters& parameters = model.parameters();
+  MemoryParts memory;
+  memory.parameters = static_cast<int64_t>(parameters.values().nbytes());
+  memory.frozen = parameters.frozen_bytes();
+  if (!parameters.compute().is_same(parameters.values())) {
+    memory.compute_copy = static_cast<int64_t>(parameters.compute().nbytes());
+  }
+  memory.gradients = parameters.gradient_buffer().memory_bytes();
+  const ModelMemory held = model.memory();
+  memory.activations = held.activation_bytes;
+  memory.logits = held.logits_bytes;
+  return memory;
+}
+
+}  // namespace trainwright
