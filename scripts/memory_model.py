@@ -41,8 +41,8 @@ TUNING_FLAGS = {
 # Wide and shallow: many weights for few operations. NF4 leaves the embeddings as they are, so they are most of it.
 MODELS = {
     "full": {"vocab_size": 258, "hidden_size": 1280, "intermediate_size": 3584, "num_hidden_layers": 3},
-    "lora": {"vocab_size": 258, "hidden_size": 2048, "intermediate_size": 6144, "num_hidden_layers": 3},
-    "nf4": {"vocab_size": 32768, "hidden_size": 2048, "intermediate_size": 4096, "num_hidden_layers": 3},
+    "lora": {"vocab_size": 258, "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 2},
+    "nf4": {"vocab_size": 28672, "hidden_size": 2048, "intermediate_size": 4096, "num_hidden_layers": 2},
 }
 
 

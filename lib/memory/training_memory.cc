@@ -16,23 +16,9 @@ Numerics NumericsOf(const MemoryRequest& request) {
   return ChooseNumerics(request.precision, request.device, request.attention);
 }
 
-/// The parts of the state, of a model that may hold shapes of another storage type than the request's.
-MemoryParts StateOf(const MemoryRequest& request, LanguageModel* shapes) {
-  FlatParameters& parameters = shapes->parameters();
-  const auto storage_bytes = static_cast<int64_t>(at::elementSize(NumericsOf(request).storage));
-  MemoryParts memory;
-  memory.parameters = static_cast<int64_t>(parameters.values().nbytes());
-  memory.gradients = parameters.gradient_buffer().memory_bytes();
-  memory.optimizer = AdamW(&parameters, request.optimizer).state_bytes();
-  if (!parameters.compute().is_same(parameters.values())) {
-    memory.compute_copy = parameters.compute().numel() * storage_bytes;
-  }
-  for (const Parameter& parameter : parameters.all()) {
-    if (parameter.trainable) continue;
-    memory.frozen += parameter.quantized           ? parameter.nf4.bytes()
-                     : parameter.shape.size() == 2 ? parameter.size * storage_bytes
-                                                   : parameter.size * static_cast<int64_t>(sizeof(float));
-  }
+MemoryParts WithOptimizer(const MemoryRequest& request, LanguageModel* shapes) {
+  MemoryParts memory = HeldByModel(*shapes);
+  memory.optimizer = AdamW(&shapes->parameters(), request.optimizer).state_bytes();
   return memory;
 }
 
@@ -77,9 +63,10 @@ bool RunsOnShapes(const ModelConfig& config) {
 }
 
 std::unique_ptr<LanguageModel> ShapesOf(const MemoryRequest& request) {
-  auto shapes =
-      MakeModel(request.model, request.precision, at::Device(at::kMeta), std::nullopt,
-                request.device.is_cpu() ? AttentionBackend::kAuto : request.attention, request.tuning);
+  Numerics numerics = NumericsOf(request);
+  if (request.device.is_cpu()) numerics.attention = AttentionBackend::kAuto;  // its own is no GPU's
+  auto shapes = std::make_unique<LanguageModel>(
+      MakeBody(request.model, numerics, at::Device(at::kMeta), std::nullopt, request.tuning));
   shapes->set_loss_terms(request.loss_terms);
   shapes->set_activation_checkpointing(request.checkpointing);
   shapes->Offload(request.offload, "");
@@ -87,7 +74,7 @@ std::unique_ptr<LanguageModel> ShapesOf(const MemoryRequest& request) {
 }
 
 MemoryParts StateMemory(const MemoryRequest& request) {
-  return StateOf(request, ShapesOf(request).get());
+  return WithOptimizer(request, ShapesOf(request).get());
 }
 
 MemoryParts TrainingMemory(const MemoryRequest& request, const ModelInput& micro_batch) {
@@ -97,14 +84,11 @@ MemoryParts TrainingMemory(const MemoryRequest& request, const ModelInput& micro
                 "use --device cpu");
   }
   const auto shapes = ShapesOf(request);
-  MemoryParts memory = StateOf(request, shapes.get());
-  if (!RunsOnShapes(request.model)) return memory;
+  if (!RunsOnShapes(request.model)) return WithOptimizer(request, shapes.get());
   ModelInput input = micro_batch;
   input.pin = false;
   shapes->LossAndGradients(input, 1.0);
-  const ModelMemory held = shapes->memory();
-  memory.activations = held.activation_bytes;
-  memory.logits = held.logits_bytes;
+  MemoryParts memory = WithOptimizer(request, shapes.get());
   if (on_cpu) {
     memory.products = EstimateProducts(shapes->parameters());
   } else {
