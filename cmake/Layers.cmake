@@ -17,6 +17,7 @@ set(trainwright_cli_uses PRIVATE ${TRAINWRIGHT_YAML} PUBLIC CLI11::CLI11 nlohman
 set(trainwright_documents_uses PRIVATE simdjson::simdjson)
 set(trainwright_packing_uses PRIVATE PkgConfig::ZSTD)
 set(trainwright_machine_uses PUBLIC nlohmann_json::nlohmann_json)
+set(trainwright_memory_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_spec_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_run_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_checkpoint_uses PUBLIC nlohmann_json::nlohmann_json)

@@ -3,14 +3,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/utc_time.h"
@@ -18,6 +15,7 @@
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
+#include "lib/io/file_checksum.h"
 #include "lib/spec/model_files.h"
 
 namespace trainwright {
@@ -26,18 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kMetadataSchema[] = "trainwright.checkpoint/1";
-
-/// Reads in pieces: the pages of a mapped checkpoint would count as this process's memory.
-std::string Sha256OfFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::vector<char> piece(size_t{1} << 20);
-  Sha256 hash;
-  while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
-    hash.Update(AsBytes({piece.data(), static_cast<size_t>(file.gcount())}));
-  }
-  if (!file.eof()) throw SystemError(path, "read", errno);
-  return HexEncode(hash.Digest());
-}
 
 std::string HostName() {
   char name[256] = {};

@@ -4,11 +4,10 @@
 #include <optional>
 #include <utility>
 
-#include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
-#include "lib/io/byte_source.h"
+#include "lib/io/file_checksum.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
@@ -84,9 +83,7 @@ void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& 
     const std::string path = base_folder + "/" + name;
     const bool exists = std::filesystem::exists(path);
     const auto computed = known.find(name);
-    const std::string actual = computed != known.end() ? computed->second
-                               : exists                ? HexEncode(Sha256Of(MappedFile(path).bytes()))
-                                                       : "";
+    const std::string actual = computed != known.end() ? computed->second : exists ? Sha256OfFile(path) : "";
     if (actual == sha256.get<std::string>()) continue;
     throw Error(ErrorCode::kBadInput, base_folder,
                 "is not the base that " + adapter_folder + " was trained on",

@@ -14,8 +14,8 @@
 #include <exception>
 
 #include "lib/base/error.h"
+#include "lib/device/device_sync.h"
 #include "lib/nn/attention/attention.h"
-#include "lib/probe/device_sync.h"
 #include "lib/report/table.h"
 
 namespace trainwright {

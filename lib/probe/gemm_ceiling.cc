@@ -12,9 +12,9 @@
 #include <memory>
 
 #include "lib/base/elapsed.h"
+#include "lib/device/device_sync.h"
 #include "lib/nn/linear/matmul.h"
 #include "lib/nn/peak_rate.h"
-#include "lib/probe/device_sync.h"
 
 namespace trainwright {
 namespace {

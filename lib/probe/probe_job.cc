@@ -219,7 +219,9 @@ class ProbeJob {
 
   void MeasureBatch(Precision precision) {
     ThrowIfStopped();
-    report_.model.resident_bytes = ResidentTrainingBytes(config_, precision);
+    const MemoryRequest training = {
+        .model = config_, .precision = precision, .device = device_, .optimizers = BuiltInOptimizers()};
+    report_.model.resident_bytes = StateMemory(families_, training).total();
     const int64_t memory = gpu() ? FreeDeviceBytes(device_) : report_.host.memory_for_process().value_or(0);
     if (memory == 0) Warn("free memory is unknown: the batch is not bounded by it");
     double flops_per_s = 0;
@@ -230,9 +232,7 @@ class ProbeJob {
     }
     try {
       report_.batch =
-          SearchBatch(families_, {.model = config_,
-                                  .precision = precision,
-                                  .device = device_,
+          SearchBatch(families_, {.training = training,
                                   .sequence_tokens = report_.model.sequence_tokens,
                                   .time_s = std::min(plan_.batch_s, plan_.total_s - SecondsSince(start_)),
                                   .memory_bytes = memory,

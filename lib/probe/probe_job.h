@@ -10,9 +10,9 @@
 #include "lib/machine/gpu_state.h"
 #include "lib/machine/host_info.h"
 #include "lib/machine/measurement.h"
+#include "lib/memory/batch_search.h"
 #include "lib/model/model_family.h"
 #include "lib/probe/attention_matrix.h"
-#include "lib/probe/batch_search.h"
 #include "lib/probe/recommendation.h"
 
 namespace trainwright {

@@ -11,9 +11,9 @@
 #include "lib/machine/gpu_state.h"
 #include "lib/machine/host_info.h"
 #include "lib/machine/measurement.h"
+#include "lib/memory/batch_search.h"
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/precision.h"
-#include "lib/probe/batch_search.h"
 
 namespace trainwright {
 
@@ -32,7 +32,7 @@ struct ProbedModel {
   bool named_by_user = false;
   int64_t head_dim = 0;  ///< 0: no attention
   int64_t sequence_tokens = 0;
-  int64_t resident_bytes = 0;  ///< as ResidentTrainingBytes
+  int64_t resident_bytes = 0;  ///< of training, whatever the batch: see StateMemory
 };
 
 struct RecommendationEvidence {

@@ -5,7 +5,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "lib/base/units.h"
-#include "lib/probe/device_sync.h"
+#include "lib/device/device_sync.h"
 
 namespace trainwright {
 

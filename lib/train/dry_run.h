@@ -1,13 +1,9 @@
 /// What a training run will take, told before it starts: memory by category, steps, tokens, time and disk.
 ///
-/// On a CPU nothing is guessed from formulas of its own: the real model and optimizer are made, the largest
-/// micro-batch of the first steps is run and an update made, and then each object says what it holds. Only
-/// where that would not fit into memory is a smaller micro-batch measured and scaled.
-///
-/// Of a GPU the same objects say it before anything is put there, from shapes alone: the model runs on
-/// torch's meta device, which allocates and computes nothing. Only attention's scratch is a formula
-/// (AttentionWorkspaceBytes). Where that fits, the micro-batch is run on the GPU too, for the time and for
-/// what its allocator took besides.
+/// Memory is what lib/memory/training_memory.h says of the largest micro-batch of the first steps. Where that
+/// fits, the micro-batch is run and an update made, for the time and for what the allocator took besides;
+/// where on a CPU only a sample does, it is run for the time. A model that does not run on shapes tells what
+/// its passes take once they ran.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -15,10 +11,13 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
-#include "lib/loading/packed_batch.h"
 #include "lib/loading/sample_stream.h"
+#include "lib/memory/memory_lever.h"
+#include "lib/memory/memory_parts.h"
 #include "lib/model/model_family.h"
+#include "lib/nn/attention/attention_backend.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/spec/activation_checkpointing.h"
@@ -28,31 +27,10 @@
 
 namespace trainwright {
 
-/// Bytes at the peak of training.
-struct MemoryNeeds {
-  int64_t parameters = 0, gradients = 0, optimizer = 0;
-  int64_t compute_copy = 0;  ///< trained weights in the short type
-  int64_t frozen = 0;        ///< weights that are not trained
-  int64_t activations = 0;   ///< what the backward pass needs, and its temporaries
-  int64_t logits = 0;        ///< a slice of logits and its neighbours
-  int64_t attention = 0;     ///< scratch of a GPU's attention kernel
-  int64_t snapshot = 0;      ///< the copy that checkpoints are written from in the background
-  int64_t loader = 0;        ///< samples in use and ready
-  int64_t products = 0;      ///< peak of what is left: packed operands of products, the allocator's slack
-  int64_t process = 0;       ///< code, libraries and the data set's tables, before a model was made
-  /// What lies where the model computes; the rest is always the host's.
-  int64_t of_model() const {
-    return parameters + gradients + optimizer + compute_copy + frozen + activations + logits + attention +
-           products;
-  }
-  int64_t of_host() const { return snapshot + loader + process; }
-  int64_t total() const { return of_model() + of_host(); }
-};
-
 /// How the numbers of activations, time and the total came about.
-enum class Measurement {
+enum class DryRunMeasurement {
   kFullMicroBatch,  ///< the largest of the first steps was run
-  kOneSample,       ///< a single sample was run and scaled, because the micro-batch does not fit
+  kOneSample,       ///< a single sample was run and time scaled, because the micro-batch does not fit
   kShapes,          ///< of a GPU, where it does not fit: from shapes alone, time is missing
   kNone             ///< not even the weights fit: activations and time are missing
 };
@@ -81,8 +59,10 @@ struct DryRunRequest {
 struct DryRunReport {
   int64_t parameter_count = 0;  ///< adapters included
   int64_t trainable_count = 0;
-  MemoryNeeds memory;
-  Measurement measurement = Measurement::kNone;
+  MemoryParts memory;
+  int64_t shapes_bytes = 0;         ///< memory.total() as it was told before anything was run; 0: not known
+  std::vector<MemoryLever> levers;  ///< that make its largest part smaller
+  DryRunMeasurement measurement = DryRunMeasurement::kNone;
   bool on_gpu = false;
   int64_t available_bytes = 0;      ///< of memory, when the dry run began; 0: unknown
   int64_t gpu_available_bytes = 0;  ///< of the GPU's, likewise
@@ -103,22 +83,6 @@ struct DryRunReport {
   }
   bool fits() const { return missing_bytes() == 0; }
 };
-
-/// A part of the memory that a run takes, and how it becomes smaller.
-struct MemoryPart {
-  const char* name;  ///< as in the encoded report
-  int64_t size_bytes;
-  const char* advice;  ///< names the flags to change
-};
-/// The part that takes most among those that flags change (the process itself is not); of equal ones the
-/// first in MemoryNeeds.
-MemoryPart LargestPart(const MemoryNeeds& needs);
-
-/// What the model, its optimizer and a micro-batch take on a GPU (of_model() without `products`), told
-/// without one.
-/// \param request its device is a GPU; its model, plan and attention count
-MemoryNeeds GpuNeeds(const ModelFamilies& families, const DryRunRequest& request,
-                     const PackedBatch& micro_batch);
 
 /// Where the weights and their state do not fit, nothing of the model's size is allocated.
 /// \param stream stands where the run will begin; it is read from

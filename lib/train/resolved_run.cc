@@ -9,11 +9,11 @@
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/device/device_memory.h"
 #include "lib/io/process_memory.h"
+#include "lib/memory/batch_search.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/language_model.h"
 #include "lib/model/open_model.h"
 #include "lib/objective/perplexity.h"
-#include "lib/probe/batch_search.h"
 #include "lib/run/run_traps.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/loader_plan.h"
@@ -70,15 +70,10 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
   const ComputeChoice& compute = run.compute;
   int64_t memory_bytes = compute.device.is_cpu() ? AvailableMemoryBytes() : FreeDeviceBytes(compute.device);
   if (compute.memory_cap_bytes) memory_bytes = *compute.memory_cap_bytes;
-  const BatchSearch search = SearchBatch(context.families, {.model = run.model.config,
-                                                            .precision = plan.precision,
-                                                            .device = compute.device,
+  const BatchSearch search = SearchBatch(context.families, {.training = MemoryOf(context, run, plan),
                                                             .sequence_tokens = plan.sequence_tokens,
                                                             .time_s = kFindBatchTimeS,
                                                             .memory_bytes = memory_bytes,
-                                                            .tuning = plan.tuning,
-                                                            .checkpointing = compute.checkpointing,
-                                                            .offload = compute.offload,
                                                             .offload_folder = compute.offload_folder});
   TrainSettings settings = asked;
   if (search.points.empty()) {
@@ -152,6 +147,19 @@ void CheckSameData(const TrainSettings& settings, ResolvedRun* run) {
 }
 
 }  // namespace
+
+MemoryRequest MemoryOf(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan) {
+  const ComputeChoice& compute = run.compute;
+  return {.model = run.model.config,
+          .precision = plan.precision,
+          .device = compute.device,
+          .tuning = plan.tuning,
+          .optimizer = plan.optimizer,
+          .checkpointing = compute.checkpointing,
+          .offload = compute.offload,
+          .attention = compute.attention,
+          .optimizers = context.optimizers};
+}
 
 void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
                    ResolvedRun* run) {

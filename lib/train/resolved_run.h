@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/loading/sample_stream.h"
+#include "lib/memory/training_memory.h"
 #include "lib/run/train_settings.h"
 #include "lib/train/cadence.h"
 #include "lib/train/choice_log.h"
@@ -44,6 +45,10 @@ struct ResolvedRun {
   /// Why model and plan are as they are; the first lines of a new run tell it.
   std::vector<ChoiceReason> opening_reasons;
 };
+
+/// What the memory of a run depends on.
+/// \param plan of the run, which may have changed since it was resolved
+MemoryRequest MemoryOf(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan);
 
 /// What asks for another run than the stored one, or cannot be, is refused here, before anything is written.
 /// \param run with compute and data

@@ -12,9 +12,9 @@
 #include "lib/checkpoint/checkpoint_copier.h"
 #include "lib/checkpoint/checkpoint_writer.h"
 #include "lib/device/offload_stack.h"
+#include "lib/memory/memory_parts.h"
 #include "lib/objective/evaluation.h"
 #include "lib/run/run_report.h"
-#include "lib/train/memory_breakdown.h"
 #include "lib/train/train_plan.h"
 #include "lib/train/trainer.h"
 
@@ -39,7 +39,7 @@ class RunListener {
   /// Another split of the same steps into micro-batches.
   virtual void set_plan(const TrainPlan& plan) = 0;
   /// What the end of the run tells of its memory.
-  virtual void set_memory(const MemoryBreakdown& memory, int64_t peak_bytes) = 0;
+  virtual void set_memory(const MemoryParts& memory, int64_t peak_bytes) = 0;
   /// What went out of the device's memory and in again in this process.
   virtual void set_offload(const OffloadCounts& counts) = 0;
   /// Why the watchdog wants the run to save and stop; absent while it does not.
@@ -60,7 +60,7 @@ class SilentListener final : public RunListener {
   void Warn(const std::string&) override {}
   void RecordEnd(int, const std::string&) override {}
   void set_plan(const TrainPlan&) override {}
-  void set_memory(const MemoryBreakdown&, int64_t) override {}
+  void set_memory(const MemoryParts&, int64_t) override {}
   void set_offload(const OffloadCounts&) override {}
 };
 

@@ -19,6 +19,7 @@
 #include "lib/checkpoint/checkpoint_writer.h"
 #include "lib/device/offload_stack.h"
 #include "lib/formats/tensorboard.h"
+#include "lib/memory/memory_parts.h"
 #include "lib/objective/evaluation.h"
 #include "lib/objective/objective.h"
 #include "lib/report/progress.h"
@@ -27,7 +28,6 @@
 #include "lib/run/run_report.h"
 #include "lib/run/watchdog.h"
 #include "lib/spec/model_flops.h"
-#include "lib/train/memory_breakdown.h"
 #include "lib/train/run_listener.h"
 #include "lib/train/run_totals.h"
 #include "lib/train/train_plan.h"
@@ -89,9 +89,7 @@ class RunRecorder final : public RunListener {
   void Warn(const std::string& message) override;
   void RecordEnd(int exit_status, const std::string& reason) override;
   void set_plan(const TrainPlan& plan) override { facts_.plan = plan; }
-  void set_memory(const MemoryBreakdown& memory, int64_t peak_bytes) override {
-    memory_ = {memory, peak_bytes};
-  }
+  void set_memory(const MemoryParts& memory, int64_t peak_bytes) override { memory_ = {memory, peak_bytes}; }
   void set_offload(const OffloadCounts& counts) override { offload_ = counts; }
   std::optional<std::string> stop_reason() const override { return stop_reason_; }
   nlohmann::json watchdog_state() const override { return loss_watchdog_.state(); }
@@ -122,7 +120,7 @@ class RunRecorder final : public RunListener {
   RunFacts facts_;
   RunRecorderOptions options_;
   std::optional<OffloadCounts> offload_;
-  std::optional<std::pair<MemoryBreakdown, int64_t>> memory_;  ///< and the peak
+  std::optional<std::pair<MemoryParts, int64_t>> memory_;  ///< and the peak
   MetricsLog metrics_;
   TensorboardWriter tensorboard_;
   RunReport report_;

@@ -14,6 +14,7 @@
 #include "lib/device/device_memory.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
+#include "lib/memory/memory_advice.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/plan_objective.h"
 
@@ -267,15 +268,15 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
   }
 }
 
-MemoryBreakdown Session::HeldMemory() const {
+MemoryParts Session::HeldMemory() const {
   const bool on_cpu = run_->compute.device.is_cpu();
-  MemoryBreakdown memory = HeldByModel(*setup_.model);
+  MemoryParts memory = HeldByModel(*setup_.model);
   memory.optimizer = trainer_->optimizer().state_bytes();
   memory.loader = run_->stream->loader_counts().most_held_bytes;
   memory.snapshot = snapshot_bytes();
-  if (on_cpu) memory.heap = FreeHeapBytes();
+  if (on_cpu) memory.products = FreeHeapBytes();
   // A GPU's libraries take host memory that came after the model.
-  memory.runtime =
+  memory.process =
       on_cpu ? setup_.runtime_bytes + ResidentFileBytes() : ResidentBytes() - memory.loader - memory.snapshot;
   return memory;
 }
@@ -389,15 +390,13 @@ MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobConte
                               : "";
   if (!run.stream) return {"before the first step", "take a smaller --model", cap};
   // What is held tells too little: it is what did not get its memory that is missing there.
-  MemoryBreakdown memory = NeededByModel(context.families, run.model.config, plan, context.optimizers,
-                                         compute.checkpointing, compute.offload);
+  const MemoryRequest training = MemoryOf(context, run, plan);
+  MemoryParts memory =
+      TrainingMemory(context.families, training, EqualSamples(plan.batch, plan.sequence_tokens));
   if (session != nullptr) memory.snapshot = session->snapshot_bytes();
   memory.loader = run.stream->loader_counts().most_held_bytes;
-  const auto shapes = MakeModel(context.families, run.model.config, plan.precision, at::Device(at::kMeta),
-                                std::nullopt, AttentionBackend::kAuto, plan.tuning);
   const std::string hint =
-      "in this order: " + MemoryAdvice(memory, shapes->parameters(), plan.optimizer.states,
-                                       compute.checkpointing, compute.offload, settings.auto_oom);
+      "in this order: " + MemoryAdvice(context.families, memory, training, settings.auto_oom);
   const std::string when = settings.dry_run     ? "dry run, "
                            : session != nullptr ? "step " + std::to_string(session->step() + 1) + ", "
                                                 : "before the first step, ";

@@ -73,7 +73,7 @@ class Session {
   /// Does what may run out of memory; under --auto-oom again, in halved micro-batches, until it has room.
   template <typename Work>
   auto InWhatMemoryThereIs(const Work& work);
-  MemoryBreakdown HeldMemory() const;
+  MemoryParts HeldMemory() const;
 
   const TrainSettings& settings_;
   const TrainJobContext& context_;

@@ -3,10 +3,9 @@
 #include <filesystem>
 #include <vector>
 
-#include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
-#include "lib/io/byte_source.h"
+#include "lib/io/file_checksum.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
@@ -45,8 +44,7 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
     if (std::filesystem::exists(start.folder + "/" + name)) names.emplace_back(name);
   }
   for (const std::string& name : names) {
-    const MappedFile file(start.folder + "/" + name);
-    start.provenance["files"][name] = HexEncode(Sha256Of(file.bytes()));
+    start.provenance["files"][name] = Sha256OfFile(start.folder + "/" + name);
   }
   return start;
 }

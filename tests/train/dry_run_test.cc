@@ -37,7 +37,7 @@ TEST_F(DryRunTest, NeverAllocatesAModelThatIsTooLarge) {
                                    .objectives = BuiltInObjectives()});
   EXPECT_LT(PeakResidentBytes() - peak_before_bytes, int64_t{100} << 20);
 
-  EXPECT_EQ(report.measurement, Measurement::kNone);
+  EXPECT_EQ(report.measurement, DryRunMeasurement::kNone);
   EXPECT_FALSE(report.fits());
   EXPECT_EQ(report.parameter_count, CountParameters(petabytes));
   EXPECT_EQ(report.memory.optimizer, 8 * CountParameters(petabytes));
@@ -60,14 +60,14 @@ TEST_F(DryRunTest, ScalesOneSampleWhereTheMicroBatchIsTooLarge) {
                                  .optimizers = BuiltInOptimizers(),
                                  .objectives = BuiltInObjectives()};
   const DryRunReport whole = Run(request);
-  ASSERT_EQ(whole.measurement, Measurement::kFullMicroBatch);
+  ASSERT_EQ(whole.measurement, DryRunMeasurement::kFullMicroBatch);
   ASSERT_STREQ(LargestPart(whole.memory).name, "activations");
 
   // Room for the process and the state, not for what the micro-batch needs.
   DryRunRequest limited = request;
   limited.available_bytes = ResidentBytes() + whole.memory.activations / 2;
   const DryRunReport report = Run(limited);
-  EXPECT_EQ(report.measurement, Measurement::kOneSample);
+  EXPECT_EQ(report.measurement, DryRunMeasurement::kOneSample);
   EXPECT_FALSE(report.fits());
   EXPECT_LT(report.micro_batch_tokens, whole.micro_batch_tokens / 100);
   EXPECT_NEAR(static_cast<double>(report.memory.activations), static_cast<double>(whole.memory.activations),
@@ -87,6 +87,29 @@ TEST_F(DryRunTest, FitsIntoTheMemoryThatItAsksFor) {
   EXPECT_TRUE(report.fits());
   EXPECT_EQ(FormatDryRun(report).find("does not fit"), std::string::npos);
   EXPECT_EQ(report.available_bytes, request.available_bytes);
+}
+
+TEST_F(DryRunTest, OfAGpuThatIsTooSmallIsToldWithoutTouchingIt) {
+  DryRunRequest request = {.model = test::TinyModel(),
+                           .plan = test::TinyPlan(Precision::kBf16),
+                           .device = at::Device(at::kCUDA),
+                           .steps = 1,
+                           .optimizers = BuiltInOptimizers(),
+                           .objectives = BuiltInObjectives()};
+  request.gpu_available_bytes = 1000;
+  const DryRunReport report = Run(request);
+  EXPECT_EQ(report.measurement, DryRunMeasurement::kShapes);
+  EXPECT_FALSE(report.fits());
+  EXPECT_EQ(report.missing_bytes(), report.memory.of_model() - 1000);
+  EXPECT_GT(report.memory.attention, 0);
+  EXPECT_EQ(report.memory.total(), report.memory.of_model() + report.memory.of_host());
+  const std::string text = FormatDryRun(report);
+  EXPECT_THAT(text, HasSubstr("attention's scratch"));
+  EXPECT_THAT(text, HasSubstr("free on the GPU"));
+  EXPECT_THAT(text, HasSubstr("Nothing was run on the GPU"));
+  const nlohmann::ordered_json json = EncodeDryRun(report);
+  EXPECT_EQ(json.at("memory_bytes").at("on_gpu"), report.memory.of_model());
+  EXPECT_EQ(json.at("measured"), "shapes");
 }
 
 }  // namespace

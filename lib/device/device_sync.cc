@@ -1,4 +1,4 @@
-#include "lib/probe/device_sync.h"
+#include "lib/device/device_sync.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
 

@@ -1,7 +1,4 @@
-#include "lib/probe/batch_search.h"
-
-#include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
+#include "lib/memory/batch_search.h"
 
 #include <algorithm>
 #include <chrono>
@@ -9,9 +6,10 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
+#include "lib/device/device_sync.h"
 #include "lib/device/memory_error.h"
 #include "lib/machine/json_optional.h"
-#include "lib/probe/device_sync.h"
+#include "lib/model/model_family.h"
 
 namespace trainwright {
 namespace {
@@ -24,11 +22,8 @@ constexpr double kParametersAS = 3e7;
 
 /// Random tokens, a span a sample.
 ModelInput MakeInput(const ModelConfig& model, int64_t batch, int64_t sequence_tokens) {
-  const int64_t count = batch * sequence_tokens;
-  ModelInput input;
-  input.tokens_n = at::empty({count}, at::kLong);
-  input.positions_n = at::empty({count}, at::kLong);
-  input.labels_n = at::empty({count}, at::kLong);
+  ModelInput input = EqualSamples(batch, sequence_tokens);
+  const int64_t count = input.tokens_n.numel();
   const Rng rng(0, "gpu-probe tokens");
   for (int64_t i = 0; i < count; ++i) {
     const auto token = [&](int64_t at) {
@@ -39,10 +34,20 @@ ModelInput MakeInput(const ModelConfig& model, int64_t batch, int64_t sequence_t
     input.labels_n.data_ptr<int64_t>()[i] = token(i + 1);
     input.positions_n.data_ptr<int64_t>()[i] = i % sequence_tokens;
   }
-  for (int64_t sample = 0; sample <= batch; ++sample) {
-    input.span_starts.push_back(static_cast<int32_t>(sample * sequence_tokens));
-  }
   return input;
+}
+
+/// What the passes of a batch take, attention's scratch among it; 0: not known before they ran.
+int64_t PassBytes(const ModelFamilies& families, const MemoryRequest& training, int64_t batch,
+                  int64_t sequence_tokens) {
+  const MemoryParts memory = TrainingMemory(families, training, EqualSamples(batch, sequence_tokens));
+  return memory.activations + memory.logits + memory.attention;
+}
+
+/// The same of twice the batch of a point that was measured.
+int64_t NextPassBytes(const ModelFamilies& families, const BatchRequest& request, const BatchPoint& point) {
+  const int64_t known = PassBytes(families, request.training, 2 * point.batch, request.sequence_tokens);
+  return known > 0 ? known : 2 * point.activation_bytes;
 }
 
 std::string StopName(BatchStop stop) {
@@ -83,25 +88,22 @@ std::optional<BatchPoint> SmallestFastBatch(const std::vector<BatchPoint>& point
   return std::nullopt;
 }
 
-int64_t ResidentTrainingBytes(const ModelConfig& model, Precision precision) {
-  const int64_t bytes_a_parameter = 4 * sizeof(float) + (precision == Precision::kFp32 ? 0 : 2);
-  return CountParameters(model) * bytes_a_parameter;
-}
-
 BatchSearch SearchBatch(const ModelFamilies& families, const BatchRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   const auto left_s = [&] { return request.time_s - SecondsSince(start); };
+  const MemoryRequest& training = request.training;
   BatchSearch search;
-  const int64_t resident = ResidentTrainingBytes(request.model, request.precision);
+  search.state_bytes = StateMemory(families, training).total();
   const double memory_bytes = kShareOfMemory * static_cast<double>(request.memory_bytes);
   const auto fits = [&](int64_t activation_bytes) {
-    return request.memory_bytes == 0 || static_cast<double>(resident + activation_bytes) <= memory_bytes;
+    return request.memory_bytes == 0 ||
+           static_cast<double>(search.state_bytes + activation_bytes) <= memory_bytes;
   };
   if (!fits(0)) {
     search.stop = BatchStop::kMemory;
     return search;
   }
-  const auto parameters = static_cast<double>(CountParameters(request.model));
+  const auto parameters = static_cast<double>(CountParameters(training.model));
   const double first_point_s = request.flops_per_s > 0
                                    ? (kLeastSamples + 1) * 6 * parameters *
                                          static_cast<double>(request.sequence_tokens) / request.flops_per_s
@@ -109,18 +111,18 @@ BatchSearch SearchBatch(const ModelFamilies& families, const BatchRequest& reque
   if (parameters / kParametersAS + first_point_s > request.time_s) return search;
   try {
     const std::unique_ptr<LanguageModel> model =
-        MakeModel(families, request.model, request.precision, request.device, /*seed=*/uint64_t{0},
-                  AttentionBackend::kAuto, request.tuning);
-    model->set_activation_checkpointing(request.checkpointing);
-    model->Offload(request.offload, request.offload_folder);
+        MakeModel(families, training.model, training.precision, training.device, /*seed=*/uint64_t{0},
+                  training.attention, training.tuning);
+    model->set_activation_checkpointing(training.checkpointing);
+    model->Offload(training.offload, request.offload_folder);
     for (int64_t batch = 1; batch <= kLargestBatch; batch *= 2) {
-      const ModelInput input = MakeInput(request.model, batch, request.sequence_tokens);
+      const ModelInput input = MakeInput(training.model, batch, request.sequence_tokens);
       const GradientScale scale = 1.0 / static_cast<double>(input.tokens_n.numel());
       const auto begin = std::chrono::steady_clock::now();
       BatchPoint point{.batch = batch};
       point.tokens = MeasureRate({.amount = static_cast<double>(input.tokens_n.numel()),
                                   .run = [&] { model->LossAndGradients(input, scale); },
-                                  .finish = [&] { WaitFor(request.device); }},
+                                  .finish = [&] { WaitFor(training.device); }},
                                  {.time_s = std::min(0.2, request.time_s / 30), .warmup_s = 0});
       const ModelMemory memory = model->memory();
       point.activation_bytes = memory.activation_bytes + memory.logits_bytes;
@@ -129,7 +131,7 @@ BatchSearch SearchBatch(const ModelFamilies& families, const BatchRequest& reque
         search.stop = BatchStop::kLevelled;
         break;
       }
-      if (!fits(2 * point.activation_bytes)) {
+      if (!fits(NextPassBytes(families, request, point))) {
         search.stop = BatchStop::kMemory;
         break;
       }

@@ -2,8 +2,6 @@
 /// doubled batches, as far as memory and time go.
 #pragma once
 
-#include <c10/core/Device.h>
-
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,25 +9,15 @@
 #include <vector>
 
 #include "lib/machine/repeated_rate.h"
-#include "lib/model/model_family.h"
-#include "lib/nn/precision.h"
-#include "lib/spec/activation_checkpointing.h"
-#include "lib/spec/fine_tuning.h"
-#include "lib/spec/model_config.h"
-#include "lib/spec/offload_choice.h"
+#include "lib/memory/training_memory.h"
 
 namespace trainwright {
 
 struct BatchRequest {
-  ModelConfig model;
-  Precision precision = Precision::kFp32;
-  c10::Device device = c10::Device(c10::DeviceType::CPU);
+  MemoryRequest training;
   int64_t sequence_tokens = 512;
   double time_s = 2;
-  int64_t memory_bytes = 0;  ///< that training may take, where the model computes; 0: unknown
-  FineTuning tuning = {};
-  ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
-  OffloadChoice offload = {};
+  int64_t memory_bytes = 0;    ///< that training may take, where the model computes; 0: unknown
   std::string offload_folder;  ///< of a CPU's
   double flops_per_s = 0;  ///< of the device's products, to tell beforehand what takes too long; 0: unknown
 };
@@ -43,6 +31,7 @@ struct BatchPoint {
 enum class BatchStop { kLevelled, kMemory, kTime };
 
 struct BatchSearch {
+  int64_t state_bytes = 0;         ///< of training that do not depend on the batch: see StateMemory
   std::vector<BatchPoint> points;  ///< batch 1, 2, 4, ...
   BatchStop stop = BatchStop::kTime;
   /// The smallest batch within 3 % of the fastest. Absent when the search ended before it could tell: by
@@ -52,10 +41,6 @@ struct BatchSearch {
 
 /// Of measured points, as BatchSearch::chosen has it.
 std::optional<BatchPoint> SmallestFastBatch(const std::vector<BatchPoint>& points, BatchStop stop);
-
-/// Memory of training that does not depend on the batch: fp32 weights, gradients and both moments, and the
-/// copy in the short type.
-int64_t ResidentTrainingBytes(const ModelConfig& model, Precision precision);
 
 /// Takes at most 90 % of the memory, and stops after two doublings that gain less than 3 %. Makes the model,
 /// with random weights. Empty where not even one sample fits into memory or time.

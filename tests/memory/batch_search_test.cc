@@ -1,4 +1,4 @@
-#include "lib/probe/batch_search.h"
+#include "lib/memory/batch_search.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,10 +44,11 @@ ModelConfig Tiny() {
 
 /// A search that memory bounds, never time: what training keeps, and `activation_bytes` besides.
 BatchSearch SearchWithin(int64_t activation_bytes) {
-  const int64_t bytes = ResidentTrainingBytes(Tiny(), Precision::kFp32) + activation_bytes;
+  const MemoryRequest training = {.model = Tiny(), .optimizers = BuiltInOptimizers()};
+  const int64_t bytes = StateMemory(test::Families(), training).total() + activation_bytes;
   return SearchBatch(
       test::Families(),
-      {.model = Tiny(), .sequence_tokens = 16, .time_s = 3600, .memory_bytes = bytes * 10 / 9 + 1});
+      {.training = training, .sequence_tokens = 16, .time_s = 3600, .memory_bytes = bytes * 10 / 9 + 1});
 }
 
 TEST(SearchBatchTest, DoublesTheBatchUntilTheNextWouldOutgrowTheMemory) {
@@ -65,22 +66,34 @@ TEST(SearchBatchTest, DoublesTheBatchUntilTheNextWouldOutgrowTheMemory) {
 }
 
 TEST(SearchBatchTest, MakesNoModelThatDoesNotFitIntoMemoryOrTime) {
-  const ModelConfig large = test::Families().descriptions().PresetConfig("gpt2-1558m", 50257);
+  const MemoryRequest large = {.model = test::Families().descriptions().PresetConfig("gpt2-1558m", 50257),
+                               .optimizers = BuiltInOptimizers()};
   const BatchSearch memory = SearchBatch(
-      test::Families(), {.model = large, .sequence_tokens = 64, .time_s = 600, .memory_bytes = 1 << 30});
+      test::Families(), {.training = large, .sequence_tokens = 64, .time_s = 600, .memory_bytes = 1 << 30});
   EXPECT_TRUE(memory.points.empty());
   EXPECT_EQ(memory.stop, BatchStop::kMemory);
   const BatchSearch time =
-      SearchBatch(test::Families(), {.model = large, .sequence_tokens = 64, .time_s = 1});
+      SearchBatch(test::Families(), {.training = large, .sequence_tokens = 64, .time_s = 1});
   EXPECT_TRUE(time.points.empty());
   EXPECT_EQ(time.stop, BatchStop::kTime);
 }
 
-TEST(ResidentTrainingBytesTest, CountsWeightsGradientsMomentsAndTheShortCopy) {
-  const ModelConfig config = test::Families().descriptions().PresetConfig("nanogpt-10m", 65);
-  const int64_t parameters = CountParameters(config);
-  EXPECT_EQ(ResidentTrainingBytes(config, Precision::kFp32), parameters * 16);
-  EXPECT_EQ(ResidentTrainingBytes(config, Precision::kBf16), parameters * 18);
+TEST(SearchBatchTest, TellsTheStateThatTheTuningLeaves) {
+  MemoryRequest training = {.model = Tiny(), .optimizers = BuiltInOptimizers()};
+  const auto state_bytes = [&] {
+    return SearchBatch(test::Families(), {.training = training, .sequence_tokens = 16, .time_s = 0})
+        .state_bytes;
+  };
+  const int64_t full = state_bytes();
+  training.optimizer.states = OptimizerStates::kBf16;
+  EXPECT_EQ(state_bytes(), full / 16 * 12);
+  training.offload.gradients = true;
+  EXPECT_LT(state_bytes(), full / 16 * 12);
+  training.tuning.lora = LoraOptions{.rank = 1, .alpha = 1};
+  EXPECT_LT(state_bytes(), full / 3);
+  const int64_t plain = state_bytes();
+  training.tuning.frozen_format = WeightFormat::kNf4;
+  EXPECT_LT(state_bytes(), plain);
 }
 
 }  // namespace

@@ -1,0 +1,30 @@
+/// What a user can change so that a run takes less memory.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace trainwright {
+
+/// In the order in which they are advised: first those that leave the result as it is.
+enum class MemoryLever {
+  kAutoOom,
+  kRecomputation,
+  kOffloadActivations,
+  kBf16States,
+  kOffloadGradients,
+  kQuantizedWeights,
+  kBatch,
+  kSequence,
+  kNoSnapshot,
+  kLoader,
+  kModel
+};
+
+/// The flags: "--offload gradients", "a lower --seq".
+const char* MemoryLeverText(MemoryLever lever);
+
+/// "--offload gradients, a lower --seq"; in the order of MemoryLever, each once.
+std::string JoinMemoryLevers(std::vector<MemoryLever> levers);
+
+}  // namespace trainwright

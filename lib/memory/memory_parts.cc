@@ -1,0 +1,111 @@
+#include "lib/memory/memory_parts.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "lib/base/units.h"
+
+namespace trainwright {
+namespace {
+
+/// In the order of MemoryGroup.
+constexpr std::array kGroupNames = {"params", "grads",    "optimizer", "activations",
+                                    "loader", "snapshot", "runtime",   "heap"};
+
+using Groups = std::array<std::pair<const char*, int64_t>, kGroupNames.size()>;
+
+Groups GroupsOf(const MemoryParts& memory) {
+  Groups groups;
+  for (size_t i = 0; i < groups.size(); ++i) groups[i] = {kGroupNames[i], 0};
+  for (const MemoryPart& part : AllMemoryParts()) {
+    groups[static_cast<size_t>(part.group)].second += memory.*part.size_bytes;
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::span<const MemoryPart> AllMemoryParts() {
+  using Parts = MemoryParts;
+  using Group = MemoryGroup;
+  using Lever = MemoryLever;
+  static const std::vector<MemoryPart> parts = {
+      {"parameters", "parameters", Group::kParams, &Parts::parameters, {Lever::kModel}},
+      {"gradients", "gradients", Group::kGrads, &Parts::gradients, {Lever::kOffloadGradients, Lever::kModel}},
+      {"optimizer",
+       "optimizer's moments",
+       Group::kOptimizer,
+       &Parts::optimizer,
+       {Lever::kBf16States, Lever::kModel}},
+      {"compute_copy", "compute copy of the weights", Group::kParams, &Parts::compute_copy, {Lever::kModel}},
+      {"frozen", "frozen weights", Group::kParams, &Parts::frozen, {Lever::kQuantizedWeights, Lever::kModel}},
+      {"activations",
+       "activations",
+       Group::kActivations,
+       &Parts::activations,
+       {Lever::kAutoOom, Lever::kRecomputation, Lever::kOffloadActivations, Lever::kBatch, Lever::kSequence}},
+      {"logits",
+       "slice of logits",
+       Group::kActivations,
+       &Parts::logits,
+       {Lever::kAutoOom, Lever::kBatch, Lever::kSequence}},
+      {"attention",
+       "attention's scratch",
+       Group::kActivations,
+       &Parts::attention,
+       {Lever::kAutoOom, Lever::kBatch, Lever::kSequence}},
+      {"snapshot",
+       "copy that checkpoints are written from",
+       Group::kSnapshot,
+       &Parts::snapshot,
+       {Lever::kNoSnapshot},
+       /*of_host=*/true},
+      {"loader", "loader", Group::kLoader, &Parts::loader, {Lever::kLoader}, /*of_host=*/true},
+      {"products",
+       "operands of products, allocator",
+       Group::kHeap,
+       &Parts::products,
+       {Lever::kAutoOom, Lever::kBatch, Lever::kSequence}},
+      {"process", "process and libraries", Group::kRuntime, &Parts::process, {}, /*of_host=*/true},
+  };
+  return parts;
+}
+
+const MemoryPart& LargestPart(const MemoryParts& memory) {
+  const std::span<const MemoryPart> parts = AllMemoryParts();
+  return *std::max_element(parts.begin(), parts.end(), [&](const MemoryPart& a, const MemoryPart& b) {
+    const auto size = [&](const MemoryPart& part) {
+      return part.levers.empty() ? int64_t{-1} : memory.*part.size_bytes;
+    };
+    return size(a) < size(b);
+  });
+}
+
+nlohmann::ordered_json EncodeMemoryParts(const MemoryParts& memory) {
+  nlohmann::ordered_json json;
+  for (const MemoryPart& part : AllMemoryParts()) json[part.name] = memory.*part.size_bytes;
+  return json;
+}
+
+nlohmann::ordered_json EncodeMemory(const MemoryParts& memory, int64_t peak_bytes) {
+  nlohmann::ordered_json json;
+  for (const auto& [name, size] : GroupsOf(memory)) json[name] = size;
+  json["total"] = memory.total();
+  json["peak"] = peak_bytes;
+  return json;
+}
+
+std::string FormatMemory(const MemoryParts& memory, int64_t peak_bytes) {
+  const auto bytes = [](int64_t size) { return FormatBytes(static_cast<uint64_t>(size)); };
+  Groups groups = GroupsOf(memory);
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [name, size] : groups) {
+    if (size > 0) text += (text.empty() ? "" : ", ") + std::string(name) + " " + bytes(size);
+  }
+  return text + ": " + bytes(memory.total()) + " of the peak of " + bytes(peak_bytes);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,75 @@
+/// Where the memory of a training run is, by what holds it: what a run will take and what it holds now are
+/// told by the same parts.
+///
+/// Each part is counted by what holds it, and the peak beside them by the system (on a GPU, by torch's
+/// allocator), so that the difference of the two is what nobody accounts for: what was held for a moment
+/// only, within a step or a save.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "lib/memory/memory_lever.h"
+
+namespace trainwright {
+
+/// Bytes.
+struct MemoryParts {
+  int64_t parameters = 0, gradients = 0, optimizer = 0;
+  int64_t compute_copy = 0;  ///< trained weights in the short type
+  int64_t frozen = 0;        ///< weights that are not trained
+  int64_t activations = 0;   ///< what the passes keep, and their temporaries
+  int64_t logits = 0;        ///< a slice of logits and its neighbours
+  int64_t attention = 0;     ///< scratch of a GPU's attention kernel
+  int64_t snapshot = 0;      ///< the copy that checkpoints are written from in the background
+  int64_t loader = 0;        ///< samples in use and ready
+  int64_t products = 0;      ///< packed operands of products, and what the allocator keeps of what was freed
+  int64_t process = 0;       ///< code, libraries and the data set's tables, before a model was made
+  /// What lies where the model computes; the rest is always the host's.
+  int64_t of_model() const {
+    return parameters + gradients + optimizer + compute_copy + frozen + activations + logits + attention +
+           products;
+  }
+  int64_t of_host() const { return snapshot + loader + process; }
+  int64_t total() const { return of_model() + of_host(); }
+  bool operator==(const MemoryParts&) const = default;
+};
+
+/// Names of parts together, as the records of a run have them.
+enum class MemoryGroup {
+  kParams,  ///< weights: masters, copies in the short type, frozen ones
+  kGrads,
+  kOptimizer,
+  kActivations,  ///< with a slice of logits and attention's scratch
+  kLoader,
+  kSnapshot,
+  kRuntime,  ///< code and mapped files, and what the process had before it made a model
+  kHeap      ///< on a CPU: what the allocator keeps, packed operands of products first
+};
+
+/// What is said of a part.
+struct MemoryPart {
+  const char* name;   ///< in the report of a dry run
+  const char* label;  ///< the same for people
+  MemoryGroup group;
+  int64_t MemoryParts::*size_bytes;
+  std::vector<MemoryLever> levers;  ///< that make it smaller
+  bool of_host = false;             ///< wherever the model computes
+};
+/// All parts, in the order of MemoryParts.
+std::span<const MemoryPart> AllMemoryParts();
+
+/// The part that takes most among those that levers change; of equal ones the first.
+const MemoryPart& LargestPart(const MemoryParts& memory);
+
+/// Sizes by the parts' names.
+nlohmann::ordered_json EncodeMemoryParts(const MemoryParts& memory);
+/// Sizes by the names of groups, their total and the measured peak, for metrics.jsonl.
+nlohmann::ordered_json EncodeMemory(const MemoryParts& memory, int64_t peak_bytes);
+/// The same for people, largest first, in a line.
+std::string FormatMemory(const MemoryParts& memory, int64_t peak_bytes);
+
+}  // namespace trainwright

@@ -1,0 +1,123 @@
+#include "lib/memory/training_memory.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "lib/nn/attention/torch_attention.h"
+#include "lib/spec/family.h"
+
+namespace trainwright {
+namespace {
+
+Numerics NumericsOf(const MemoryRequest& request) {
+  return ChooseNumerics(request.precision, request.device, request.attention);
+}
+
+MemoryParts WithOptimizer(const MemoryRequest& request, LanguageModel* shapes) {
+  MemoryParts memory = HeldByModel(*shapes);
+  memory.optimizer =
+      MakeOptimizer(request.optimizers, &shapes->parameters(), request.optimizer, /*seed=*/0)->state_bytes();
+  return memory;
+}
+
+/// What products on a CPU leave in the allocator: they pack their operands in parts of 8 MB at most
+/// (lib/nn/linear/block_matmul.cc), and between aligned blocks of other sizes the heap was measured to grow
+/// to about twelve of them.
+int64_t EstimateProducts(const FlatParameters& parameters) {
+  constexpr int64_t kPartBytes = int64_t{8} << 20, kPartsKept = 12;
+  int64_t largest = 0;
+  for (const Parameter& parameter : parameters.all()) {
+    if (parameter.shape.size() == 2) largest = std::max(largest, parameter.size);
+  }
+  return kPartsKept * std::min(kPartBytes, largest * static_cast<int64_t>(sizeof(float)));
+}
+
+int64_t AttentionScratch(const MemoryRequest& request, const std::vector<int32_t>& span_starts) {
+  const ModelConfig& model = request.model;
+  if (model.num_heads == 0) return 0;
+  const Numerics numerics = NumericsOf(request);
+  const AttentionShape shape = {span_starts.back(), model.num_heads, model.num_kv_heads, model.head_dim,
+                                WindowOf(model, 0)};
+  return AttentionWorkspaceBytes(
+      ResolveAttentionBackend(numerics.attention, model.head_dim, numerics.storage, request.device), shape,
+      numerics.storage, span_starts);
+}
+
+}  // namespace
+
+ModelInput EqualSamples(int64_t samples, int64_t sequence_tokens) {
+  const int64_t tokens = samples * sequence_tokens;
+  ModelInput input;
+  input.tokens_n = at::zeros({tokens}, at::kLong);
+  input.positions_n = at::zeros({tokens}, at::kLong);
+  input.labels_n = at::zeros({tokens}, at::kLong);
+  for (int64_t i = 0; i <= samples; ++i) {
+    input.span_starts.push_back(static_cast<int32_t>(i * sequence_tokens));
+  }
+  return input;
+}
+
+bool RunsOnShapes(const ModelConfig& config) {
+  return FamilyOf(config).runs_on_gpu();
+}
+
+std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const MemoryRequest& request) {
+  Numerics numerics = NumericsOf(request);
+  if (request.device.is_cpu()) numerics.attention = AttentionBackend::kAuto;  // its own is no GPU's
+  auto shapes = std::make_unique<LanguageModel>(
+      families.Of(request.model)
+          .make(request.model, numerics, at::Device(at::kMeta), std::nullopt, request.tuning));
+  shapes->set_activation_checkpointing(request.checkpointing);
+  shapes->Offload(request.offload, "");
+  return shapes;
+}
+
+MemoryParts StateMemory(const ModelFamilies& families, const MemoryRequest& request) {
+  return WithOptimizer(request, ShapesOf(families, request).get());
+}
+
+MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& request,
+                           const MicroBatchPasses& passes) {
+  const bool on_cpu = request.device.is_cpu();
+  if (!on_cpu) RequireGpuSupport(request.model);
+  const auto shapes = ShapesOf(families, request);
+  if (!RunsOnShapes(request.model)) return WithOptimizer(request, shapes.get());
+  passes.run(shapes.get());
+  MemoryParts memory = WithOptimizer(request, shapes.get());
+  if (on_cpu) {
+    memory.products = EstimateProducts(shapes->parameters());
+  } else {
+    memory.attention = AttentionScratch(request, passes.span_starts);
+  }
+  return memory;
+}
+
+MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& request,
+                           const ModelInput& micro_batch) {
+  ModelInput input = micro_batch;
+  input.pin = false;
+  return TrainingMemory(
+      families, request,
+      MicroBatchPasses{.run = [&](LanguageModel* shapes) { shapes->LossAndGradients(input, 1.0); },
+                       .span_starts = micro_batch.span_starts});
+}
+
+MemoryParts HeldByModel(LanguageModel& model) {
+  FlatParameters& parameters = model.parameters();
+  MemoryParts memory;
+  memory.parameters = static_cast<int64_t>(parameters.values().nbytes());
+  memory.frozen = parameters.frozen_bytes();
+  if (!parameters.compute().is_same(parameters.values())) {
+    memory.compute_copy = static_cast<int64_t>(parameters.compute().nbytes());
+  }
+  memory.gradients = parameters.gradient_buffer().memory_bytes();
+  const ModelMemory held = model.memory();
+  memory.activations = held.activation_bytes;
+  memory.logits = held.logits_bytes;
+  return memory;
+}
+
+}  // namespace trainwright

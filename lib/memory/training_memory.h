@@ -1,0 +1,72 @@
+/// What training takes, told before it starts and from shapes alone: the one model behind --dry-run,
+/// --find-batch, gpu-probe's advice and what is advised where memory ran out.
+///
+/// Nothing is guessed from formulas of its own: the real model and optimizer run on torch's meta device,
+/// which allocates and computes nothing, and each object says what it holds. Only attention's scratch on a
+/// GPU is a formula (AttentionWorkspaceBytes), and what products leave behind on a CPU is estimated. The
+/// host's parts are the caller's to add.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "lib/memory/memory_parts.h"
+#include "lib/model/model_family.h"
+#include "lib/nn/attention/attention_backend.h"
+#include "lib/nn/precision.h"
+#include "lib/optim/optimizer_registry.h"
+#include "lib/spec/activation_checkpointing.h"
+#include "lib/spec/fine_tuning.h"
+#include "lib/spec/model_config.h"
+#include "lib/spec/offload_choice.h"
+#include "lib/spec/optimizer_options.h"
+
+namespace trainwright {
+
+/// What of a run the memory depends on, beside its micro-batches.
+struct MemoryRequest {
+  ModelConfig model;
+  Precision precision = Precision::kFp32;
+  at::Device device = at::Device(at::kCPU);
+  FineTuning tuning = {};
+  OptimizerOptions optimizer = {};
+  ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
+  OffloadChoice offload = {};
+  AttentionBackend attention = AttentionBackend::kAuto;
+  OptimizerRegistry optimizers{"optimizer"};  ///< holds that of `optimizer`
+};
+
+/// The passes of a micro-batch.
+struct MicroBatchPasses {
+  std::function<void(LanguageModel*)> run;  ///< on shapes: pins no memory
+  std::vector<int32_t> span_starts;         ///< of what they compute on, the number of its tokens last
+};
+
+/// Samples of one length, each a span, with a label for every token.
+ModelInput EqualSamples(int64_t samples, int64_t sequence_tokens);
+
+/// Whether the passes of a model can run on shapes alone; else their memory is known only after they ran.
+bool RunsOnShapes(const ModelConfig& config);
+
+/// The model of a request without memory for anything: its tensors have shapes alone, and its passes do
+/// nothing else.
+std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const MemoryRequest& request);
+
+/// Weights and the state that goes with them; the parts of the passes are 0.
+MemoryParts StateMemory(const ModelFamilies& families, const MemoryRequest& request);
+/// With the passes of a micro-batch, those of a language model's loss where only its input is given. On a GPU
+/// without `products`, which only a run there tells.
+/// \returns without the parts of the passes where the model does not run on shapes
+/// \throws Error{kDevice} on a GPU of a family that has no kernels for it
+MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& request,
+                           const MicroBatchPasses& passes);
+MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& request,
+                           const ModelInput& micro_batch);
+/// What a model, its gradients and its passes hold now.
+MemoryParts HeldByModel(LanguageModel& model);
+
+}  // namespace trainwright

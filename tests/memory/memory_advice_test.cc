@@ -1,0 +1,65 @@
+#include "lib/memory/memory_advice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "tests/model/families.h"
+
+namespace trainwright {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+MemoryRequest SmallRequest() {
+  return {.model = test::Families().descriptions().PresetConfig("llama-1m", 96),
+          .optimizers = BuiltInOptimizers()};
+}
+
+TEST(MemoryAdviceTest, BeginsWithWhatTakesMost) {
+  const MemoryParts memory = {.parameters = 10, .activations = 1000, .snapshot = 100};
+  const std::string advice = MemoryAdvice(test::Families(), memory, SmallRequest(), /*auto_oom=*/false);
+  EXPECT_THAT(advice, StartsWith("activations, 1000 B: --auto-oom, --checkpoint-activations full"));
+  EXPECT_LT(advice.find("the copy for checkpoints"), advice.find("weights with gradients and moments"));
+  EXPECT_THAT(advice, HasSubstr("the largest model.layers."));
+}
+
+TEST(MemoryAdviceTest, LeavesOutWhatIsTakenAlready) {
+  const MemoryParts memory = {.gradients = 10, .optimizer = 10, .activations = 10};
+  MemoryRequest request = SmallRequest();
+  request.checkpointing = ActivationCheckpointing::kFull;
+  request.offload = {.activations = true, .gradients = true};
+  request.optimizer.states = OptimizerStates::kBf16;
+  const std::string advice = MemoryAdvice(test::Families(), memory, request, /*auto_oom=*/true);
+  for (const char* taken : {"--auto-oom", "--checkpoint-activations", "--offload", "--optimizer-states"}) {
+    EXPECT_THAT(advice, Not(HasSubstr(taken)));
+  }
+  EXPECT_THAT(advice, HasSubstr("a lower --batch"));
+}
+
+TEST(MemoryPartsTest, HaveNamesAndSizesOfTheirOwn) {
+  std::set<std::string> names;
+  MemoryParts memory;
+  int64_t size = 1;
+  for (const MemoryPart& part : AllMemoryParts()) {
+    names.insert(part.name);
+    memory.*part.size_bytes = size;
+    size *= 2;
+  }
+  EXPECT_EQ(names.size(), AllMemoryParts().size());
+  EXPECT_EQ(memory.total(), size - 1);
+  const nlohmann::ordered_json groups = EncodeMemory(memory, 7);
+  int64_t sum = 0;
+  for (const char* group :
+       {"params", "grads", "optimizer", "activations", "loader", "snapshot", "runtime", "heap"}) {
+    sum += groups.at(group).get<int64_t>();
+  }
+  EXPECT_EQ(sum, memory.total());
+}
+
+}  // namespace
+}  // namespace trainwright
