@@ -70,8 +70,7 @@ Sample SampleLoader::Next() {
     }
     if (sample) return std::move(*sample);
   }
-  throw Error(ErrorCode::kBadInput, "shards",
-              "hold no sample in the chunks that can be read", "",
+  throw Error(ErrorCode::kBadInput, "shards", "hold no sample in the chunks that can be read", "",
               "restore the chunks that --skip-bad-chunks leaves out");
 }
 
