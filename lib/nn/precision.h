@@ -1,21 +1,15 @@
-/// How matrix products are computed.
+/// How matrix products are computed on a device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <string>
 
 #include "lib/nn/attention/attention_backend.h"
+#include "lib/spec/precision.h"
 
 namespace trainwright {
 
-/// fp32: everything in fp32. bf16, fp16: master weights, gradients, norms' statistics, softmax and loss in
-/// fp32; weights are cast once an optimizer step; activations and matrix products' inputs and outputs are
-/// rounded to the short type, products accumulate in fp32.
-enum class Precision { kFp32, kBf16, kFp16 };
-
-std::string PrecisionName(Precision precision);  ///< "fp32", "bf16", "fp16"
 at::ScalarType PrecisionDtype(Precision precision);
 
 /// Whether this device multiplies matrices of the short type faster than fp32. Where it does not (a CPU

@@ -12,17 +12,11 @@
 #include <vector>
 
 #include "lib/nn/parameters/flat_parameters.h"
-#include "lib/spec/optimizer_states.h"
+#include "lib/spec/optimizer_options.h"
 
 namespace trainwright {
 
-struct AdamWOptions {
-  double beta1 = 0.9;
-  double beta2 = 0.95;
-  double epsilon = 1e-8;
-  double weight_decay = 0.1;
-  OptimizerStates states = OptimizerStates::kFp32;
-};
+using AdamWOptions = OptimizerOptions;
 
 class AdamW {
  public:

@@ -19,10 +19,10 @@
 #include "lib/loading/packed_batch.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/nn/attention/attention_backend.h"
+#include "lib/run/train_plan.h"
 #include "lib/spec/activation_checkpointing.h"
 #include "lib/spec/model_config.h"
 #include "lib/spec/offload_choice.h"
-#include "lib/train/train_plan.h"
 
 namespace trainwright {
 

@@ -21,12 +21,12 @@
 #include "lib/run/metrics_log.h"
 #include "lib/run/run_directory.h"
 #include "lib/run/run_report.h"
+#include "lib/run/train_plan.h"
 #include "lib/run/watchdog.h"
 #include "lib/train/checkpoint_writer.h"
 #include "lib/train/checkpointer.h"
 #include "lib/train/memory_breakdown.h"
 #include "lib/train/model_flops.h"
-#include "lib/train/train_plan.h"
 #include "lib/train/trainer.h"
 
 namespace trainwright {

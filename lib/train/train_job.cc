@@ -41,7 +41,12 @@
 #include "lib/run/async_save.h"
 #include "lib/run/checkpoint_copier.h"
 #include "lib/run/checkpoint_metadata.h"
+#include "lib/run/explanation.h"
+#include "lib/run/loader_plan.h"
+#include "lib/run/plan_codec.h"
+#include "lib/run/resumed_plan.h"
 #include "lib/run/run_directory.h"
+#include "lib/run/run_planner.h"
 #include "lib/run/run_traps.h"
 #include "lib/run/save_interval.h"
 #include "lib/run/training_history.h"
@@ -51,11 +56,8 @@
 #include "lib/train/checkpoint_writer.h"
 #include "lib/train/checkpointer.h"
 #include "lib/train/dry_run.h"
-#include "lib/train/explanation.h"
-#include "lib/train/loader_plan.h"
 #include "lib/train/run_recorder.h"
 #include "lib/train/start_model.h"
-#include "lib/train/train_plan.h"
 #include "lib/train/trainer.h"
 
 namespace trainwright {
@@ -439,7 +441,7 @@ int TrainJob::Run(nlohmann::ordered_json* summary) {
               .attention = settings_.attn_backend};
   LogInfo("device " + compute_.device + ", " + std::to_string(threads) + " thread" +
           (threads == 1 ? "" : "s"));
-  const PlannedLoader loader = PlanLoader(settings_, device_, UsablePhysicalCores());
+  const PlannedLoader loader = PlanLoader(settings_, gpu, UsablePhysicalCores());
   loader_ = loader.options;
   pin_ = loader.pin;
   attention_ = ParseAttentionBackend(settings_.attn_backend, "--attn-backend");
@@ -674,13 +676,18 @@ int TrainJob::Tell(nlohmann::ordered_json* summary) {
 }
 
 PlannedRun TrainJob::Plan(const TrainSettings& settings, const std::optional<DocumentSplit>& split) const {
-  return PlanRun(
-      settings, model_choice_.config, device_,
-      [&](SampleStreamOptions options) {
-        options.sets = sets_;
-        return SampleStream(data_.get(), options, CountingLoader()).CountEpoch();
-      },
-      data_->header().record_kind, split);
+  PlanFacts facts = {.model = model_choice_.config,
+                     .gpu = device_.is_cuda(),
+                     .fast_bf16 = HasFastProducts(Precision::kBf16, device_),
+                     .count_epoch =
+                         [&](SampleStreamOptions options) {
+                           options.sets = sets_;
+                           return SampleStream(data_.get(), options, CountingLoader()).CountEpoch();
+                         },
+                     .records = data_->header().record_kind,
+                     .eval_split = split};
+  if (!settings.adapter.empty()) facts.adapter = ReadPeftConfig(ResolveCheckpoint(settings.adapter)).lora;
+  return PlanRun(settings, facts);
 }
 
 std::optional<DocumentSplit> TrainJob::SplitData() {

@@ -17,8 +17,8 @@
 #include "lib/optim/adamw.h"
 #include "lib/optim/device_step.h"
 #include "lib/optim/loss_scaler.h"
+#include "lib/run/train_plan.h"
 #include "lib/train/model_flops.h"
-#include "lib/train/train_plan.h"
 
 namespace trainwright {
 

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "lib/spec/loss_terms.h"
+
 namespace trainwright::cpu {
 
 /// How stored elements look: fp32, fp32 rounded to bf16 or fp16, or bf16 itself.
@@ -39,18 +41,6 @@ inline int64_t AttentionScratch(int64_t length, int64_t head_dim) {
 inline int64_t DecodeScratch(int64_t length, int64_t head_dim) {
   return 2 * head_dim + length;
 }
-
-/// What a training objective adds to the cross-entropy of a label, with Z = sum_i exp(x_i) over a row's V
-/// logits:
-///
-///   (1 - label_smoothing) (-log p_label) + label_smoothing / V sum_i (-log p_i) + z_loss log^2 Z
-///
-/// \source smoothing: Szegedy et al. 2015, arXiv:1512.00567, section 7; z-loss, which keeps Z near 1:
-/// Chowdhery et al. 2022 (PaLM), arXiv:2204.02311, section 5
-struct LossTerms {
-  float z_loss = 0;
-  float label_smoothing = 0;  ///< in [0, 1)
-};
 
 struct Kernels {
   const char* name;

@@ -1,0 +1,20 @@
+/// How matrix products are computed, by name. Free of torch; what a device makes of it: lib/nn/precision.h.
+#pragma once
+
+#include <string>
+
+namespace trainwright {
+
+/// fp32: everything in fp32. bf16, fp16: master weights, gradients, norms' statistics, softmax and loss in
+/// fp32; weights are cast once an optimizer step; activations and matrix products' inputs and outputs are
+/// rounded to the short type, products accumulate in fp32.
+enum class Precision { kFp32, kBf16, kFp16 };
+
+std::string PrecisionName(Precision precision);  ///< "fp32", "bf16", "fp16"
+
+/// What --mixed-precision says: "no", "bf16", "fp16", or "auto".
+/// \param fast_bf16 whether the device multiplies bf16 fast: "auto" is bf16 then, else fp32
+/// \throws Error{kUsage}
+Precision ParsePrecision(const std::string& mixed_precision, bool fast_bf16);
+
+}  // namespace trainwright
