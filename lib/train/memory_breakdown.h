@@ -11,7 +11,7 @@
 
 #include "lib/model/model_family.h"
 #include "lib/optim/optimizer_registry.h"
-#include "lib/train/train_plan.h"
+#include "lib/run/train_plan.h"
 
 namespace trainwright {
 

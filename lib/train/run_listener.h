@@ -14,8 +14,8 @@
 #include "lib/device/offload_stack.h"
 #include "lib/objective/evaluation.h"
 #include "lib/run/run_report.h"
+#include "lib/run/train_plan.h"
 #include "lib/train/memory_breakdown.h"
-#include "lib/train/train_plan.h"
 #include "lib/train/trainer.h"
 
 namespace trainwright {

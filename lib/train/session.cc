@@ -14,6 +14,7 @@
 #include "lib/device/device_memory.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
+#include "lib/run/plan_codec.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/plan_objective.h"
 

@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/train/snapshot_buffers.h"
+#include "lib/run/plan_codec.h"
 #include "lib/train/dry_run.h"
+#include "lib/train/snapshot_buffers.h"
 #include "lib/train/train_state.h"
 #include "tests/support/support.h"
 #include "tests/train/tiny_training.h"
