@@ -1,4 +1,4 @@
-/// How matrix products are computed.
+/// How matrix products are computed on a device.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lib/base/log.h"
-#include "lib/train/train_plan.h"
+#include "lib/run/run_planner.h"
 
 namespace trainwright {
 

@@ -7,7 +7,7 @@
 #include "lib/device/memory_cap.h"
 #include "lib/device/offload_stack.h"
 #include "lib/nn/peak_rate.h"
-#include "lib/train/loader_plan.h"
+#include "lib/run/loader_plan.h"
 #include "lib/train/training_data.h"
 
 namespace trainwright {
@@ -23,7 +23,7 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, ChoiceLog* log) {
                      .attention = settings.attn_backend};
   LogInfo("device " + choice.identity.device + ", " + std::to_string(threads) + " thread" +
           (threads == 1 ? "" : "s"));
-  const PlannedLoader loader = PlanLoader(settings, choice.device, UsablePhysicalCores());
+  const PlannedLoader loader = PlanLoader(settings, choice.device.is_cuda(), UsablePhysicalCores());
   choice.loader = loader.options;
   choice.pin = loader.pin;
   choice.attention = ParseAttentionBackend(settings.attn_backend, "--attn-backend");

@@ -20,10 +20,10 @@
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
+#include "lib/run/train_plan.h"
 #include "lib/spec/activation_checkpointing.h"
 #include "lib/spec/model_config.h"
 #include "lib/spec/offload_choice.h"
-#include "lib/train/train_plan.h"
 
 namespace trainwright {
 

@@ -7,9 +7,9 @@
 #include "lib/formats/shard_set.h"
 #include "lib/model/language_model.h"
 #include "lib/objective/objective.h"
+#include "lib/run/train_plan.h"
 #include "lib/run/training_history.h"
 #include "lib/train/run_listener.h"
-#include "lib/train/train_plan.h"
 
 namespace trainwright {
 

@@ -5,10 +5,10 @@
 #include <string>
 
 #include "lib/formats/tokenizer_identity.h"
+#include "lib/run/run_planner.h"
 #include "lib/run/train_settings.h"
 #include "lib/spec/family_list.h"
 #include "lib/train/start_model.h"
-#include "lib/train/train_plan.h"
 
 namespace trainwright {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "lib/objective/objective_registry.h"
-#include "lib/train/train_plan.h"
+#include "lib/run/train_plan.h"
 
 namespace trainwright {
 

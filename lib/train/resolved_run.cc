@@ -13,10 +13,15 @@
 #include "lib/model/hf_folder.h"
 #include "lib/model/language_model.h"
 #include "lib/model/open_model.h"
+#include "lib/model/peft_folder.h"
+#include "lib/nn/precision.h"
 #include "lib/objective/perplexity.h"
+#include "lib/run/loader_plan.h"
+#include "lib/run/plan_codec.h"
+#include "lib/run/resumed_plan.h"
+#include "lib/run/run_planner.h"
 #include "lib/run/run_traps.h"
 #include "lib/spec/config_json.h"
-#include "lib/train/loader_plan.h"
 #include "lib/train/plan_objective.h"
 #include "lib/train/settings_check.h"
 
@@ -49,13 +54,18 @@ void OpenStream(const TrainSettings& settings, const TrainJobContext& context, C
 
 PlannedRun Plan(const TrainSettings& settings, const std::optional<DocumentSplit>& split,
                 const ResolvedRun& run) {
-  return PlanRun(
-      settings, run.model.config, run.compute.device,
-      [&](SampleStreamOptions options) {
-        options.sets = run.data->sets();
-        return SampleStream(&run.data->set(), options, CountingLoader(run)).CountEpoch();
-      },
-      run.data->set().header().record_kind, split);
+  PlanFacts facts = {.model = run.model.config,
+                     .gpu = run.compute.device.is_cuda(),
+                     .fast_bf16 = HasFastProducts(Precision::kBf16, run.compute.device),
+                     .count_epoch =
+                         [&](SampleStreamOptions options) {
+                           options.sets = run.data->sets();
+                           return SampleStream(&run.data->set(), options, CountingLoader(run)).CountEpoch();
+                         },
+                     .records = run.data->set().header().record_kind,
+                     .eval_split = split};
+  if (!settings.adapter.empty()) facts.adapter = ReadPeftConfig(ResolveCheckpoint(settings.adapter)).lora;
+  return PlanRun(settings, facts);
 }
 
 std::string WhyThisBatch(const BatchSearch& search) {

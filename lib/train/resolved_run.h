@@ -10,13 +10,13 @@
 
 #include "lib/loading/sample_stream.h"
 #include "lib/memory/training_memory.h"
+#include "lib/run/run_planner.h"
 #include "lib/run/train_settings.h"
 #include "lib/train/cadence.h"
 #include "lib/train/choice_log.h"
 #include "lib/train/compute_choice.h"
 #include "lib/train/model_choice.h"
 #include "lib/train/train_job.h"
-#include "lib/train/train_plan.h"
 #include "lib/train/train_state.h"
 #include "lib/train/training_data.h"
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lib/base/elapsed.h"
+#include "lib/run/plan_codec.h"
 #include "lib/train/checkpoint_parts.h"
 
 namespace trainwright {

@@ -15,7 +15,7 @@
 #include "lib/memory/memory_parts.h"
 #include "lib/objective/evaluation.h"
 #include "lib/run/run_report.h"
-#include "lib/train/train_plan.h"
+#include "lib/run/train_plan.h"
 #include "lib/train/trainer.h"
 
 namespace trainwright {

@@ -7,8 +7,9 @@
 #include "lib/checkpoint/async_save.h"
 #include "lib/io/process_memory.h"
 #include "lib/nn/peak_rate.h"
+#include "lib/run/explanation.h"
+#include "lib/run/plan_codec.h"
 #include "lib/train/dry_run.h"
-#include "lib/train/explanation.h"
 
 namespace trainwright {
 namespace {

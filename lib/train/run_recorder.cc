@@ -12,6 +12,7 @@
 #include "lib/base/version.h"
 #include "lib/io/process_memory.h"
 #include "lib/run/html_report.h"
+#include "lib/run/plan_codec.h"
 #include "lib/spec/config_json.h"
 
 namespace trainwright {

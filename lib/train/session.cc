@@ -15,6 +15,7 @@
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
 #include "lib/memory/memory_advice.h"
+#include "lib/run/plan_codec.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/plan_objective.h"
 

@@ -18,6 +18,7 @@
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
+#include "lib/run/plan_codec.h"
 
 namespace trainwright {
 namespace {
@@ -85,11 +86,7 @@ void CheckCounts(const TrainState& state, const std::string& path) {
 
 /// Adds what 0.1.0 did not write: it saved between steps only, and had none of the later levers.
 void CompleteFirstState(nlohmann::json* json) {
-  const nlohmann::json later_levers = {
-      {"decay_steps", 0},     {"cycle_momentum", false}, {"z_loss", 0},
-      {"label_smoothing", 0}, {"drop_last", false},      {"eval_split", nullptr},
-      {"objective", "lm"},    {"loss_on", "assistant"},  {"optimizer_states", "fp32"}};
-  for (const auto& [name, off] : later_levers.items()) json->at("plan").emplace(name, off);
+  CompleteFirstPlan(&json->at("plan"));
   json->emplace("accumulation_phase", 0);
   json->emplace("watchdog", nullptr);
   json->at("compute").emplace("attention", "auto");

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "lib/base/bytes.h"
-#include "lib/train/train_plan.h"
+#include "lib/run/train_plan.h"
 #include "lib/train/trainer.h"
 
 namespace trainwright {

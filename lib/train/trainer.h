@@ -24,8 +24,8 @@
 #include "lib/optim/device_step.h"
 #include "lib/optim/loss_scaler.h"
 #include "lib/optim/optimizer.h"
+#include "lib/run/train_plan.h"
 #include "lib/spec/model_flops.h"
-#include "lib/train/train_plan.h"
 
 namespace trainwright {
 

@@ -11,8 +11,8 @@
 #include "lib/loading/chunk_order.h"
 #include "lib/loading/document_split.h"
 #include "lib/loading/joined_shard_set.h"
+#include "lib/run/run_planner.h"
 #include "lib/run/train_settings.h"
-#include "lib/train/train_plan.h"
 
 namespace trainwright {
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/run/plan_codec.h"
 #include "lib/train/train_state.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/run/plan_codec.h"
 #include "lib/train/dry_run.h"
 #include "lib/train/snapshot_buffers.h"
 #include "lib/train/train_state.h"

@@ -1,4 +1,4 @@
-#include "lib/train/explanation.h"
+#include "lib/run/explanation.h"
 
 #include <algorithm>
 

@@ -1,10 +1,11 @@
-#include "lib/train/train_plan.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <iterator>
 
+#include "lib/run/plan_codec.h"
+#include "lib/run/resumed_plan.h"
+#include "lib/run/run_planner.h"
 #include "lib/spec/llama_family.h"
 #include "tests/support/support.h"
 
@@ -23,10 +24,12 @@ ModelConfig SmallModel() {
 }
 
 /// Plans for data of 1,000 samples and 400,000 tokens an epoch.
-PlannedRun Plan(const TrainSettings& settings) {
-  return PlanRun(settings, SmallModel(), at::Device(at::kCPU), [](const SampleStreamOptions&) {
-    return EpochCounts{.samples = 1000, .tokens = 400000, .labels = 390000};
-  });
+PlannedRun Plan(const TrainSettings& settings, bool fast_bf16 = false) {
+  return PlanRun(
+      settings,
+      {.model = SmallModel(), .fast_bf16 = fast_bf16, .count_epoch = [](const SampleStreamOptions&) {
+         return EpochCounts{.samples = 1000, .tokens = 400000, .labels = 390000};
+       }});
 }
 
 std::string ReasonsOf(const PlannedRun& planned) {
@@ -67,16 +70,17 @@ TEST(PlanRun, DoesNotCountTheDataWhenStepsAreGiven) {
   TrainSettings settings;
   settings.steps = 5;
   const PlannedRun planned =
-      PlanRun(settings, SmallModel(), at::Device(at::kCPU),
-              [](const SampleStreamOptions&) -> EpochCounts { throw std::logic_error("counted"); });
+      PlanRun(settings, {.model = SmallModel(), .count_epoch = [](const SampleStreamOptions&) -> EpochCounts {
+                           throw std::logic_error("counted");
+                         }});
   EXPECT_EQ(planned.plan.schedule.total_steps, 5);
 }
 
 TEST(PlanRun, ChoosesBf16AutomaticallyWhereItIsFast) {
   TrainSettings settings;
   settings.mixed_precision = "auto";
-  const bool fast = HasFastProducts(Precision::kBf16, at::Device(at::kCPU));
-  EXPECT_EQ(Plan(settings).plan.precision, fast ? Precision::kBf16 : Precision::kFp32);
+  EXPECT_EQ(Plan(settings, /*fast_bf16=*/true).plan.precision, Precision::kBf16);
+  EXPECT_EQ(Plan(settings, /*fast_bf16=*/false).plan.precision, Precision::kFp32);
 }
 
 TEST(PlanRun, RefusesValuesOutOfRange) {
@@ -161,6 +165,14 @@ TEST(PlanRun, WsdFitsItsDecayBehindTheWarmUp) {
   EXPECT_EQ(Plan(settings).plan.schedule.decay_steps, 1);
   settings.decay_steps = 2;
   EXPECT_EQ(MessageOf([&] { Plan(settings); }).rfind("--decay-steps", 0), 0u);
+}
+
+TEST(PlanRun, RefusesAWarmUpThatLeavesWsdNoDecay) {
+  TrainSettings settings;
+  settings.schedule = "wsd";
+  settings.steps = 10;
+  settings.warmup_ratio = 1.0;
+  EXPECT_EQ(MessageOf([&] { Plan(settings); }).rfind("--warmup: 10 steps leave none", 0), 0u);
 }
 
 TEST(PlanRun, RefusesLeversOfAnotherSchedule) {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "lib/report/option_value.h"
-#include "lib/train/train_plan.h"
+#include "lib/run/run_planner.h"
 
 namespace trainwright {
 

@@ -2,14 +2,12 @@
 /// changes no result.
 #pragma once
 
-#include <c10/core/Device.h>
-
 #include <string>
 #include <vector>
 
 #include "lib/loading/sample_stream.h"
+#include "lib/run/run_planner.h"
 #include "lib/run/train_settings.h"
-#include "lib/train/train_plan.h"
 
 namespace trainwright {
 
@@ -20,9 +18,10 @@ struct PlannedLoader {
 };
 
 /// Fills in what the user left open.
+/// \param gpu whether it trains on one
 /// \param cores physical cores that the process may use
 /// \throws Error{kUsage} on values out of range
-PlannedLoader PlanLoader(const TrainSettings& settings, at::Device device, int cores);
+PlannedLoader PlanLoader(const TrainSettings& settings, bool gpu, int cores);
 
 /// What depends on the data: sets options.cache_bytes of `planned`.
 /// \param chunks_per_frame of the data

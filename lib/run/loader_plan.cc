@@ -1,4 +1,4 @@
-#include "lib/train/loader_plan.h"
+#include "lib/run/loader_plan.h"
 
 #include <algorithm>
 #include <charconv>
@@ -27,9 +27,8 @@ int64_t ParseWorkers(const std::string& text) {
 
 }  // namespace
 
-PlannedLoader PlanLoader(const TrainSettings& settings, at::Device device, int cores) {
+PlannedLoader PlanLoader(const TrainSettings& settings, bool gpu, int cores) {
   PlannedLoader planned;
-  const bool gpu = device.is_cuda();
   if (settings.workers != "auto") {
     planned.options.workers = static_cast<int>(ParseWorkers(settings.workers));
   } else if (gpu) {

@@ -1,0 +1,29 @@
+/// What the command line says of a plan that is more than the value of one option.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lib/base/error.h"
+#include "lib/run/train_settings.h"
+
+namespace trainwright {
+
+inline constexpr int64_t kMostSteps = int64_t{1} << 40;
+
+/// \throws Error{kUsage} naming `flag` where the condition does not hold: "<value> <problem>"
+template <typename Number>
+void RequireAsked(bool holds, const std::string& flag, Number value, const std::string& problem) {
+  if (!holds) throw Error(ErrorCode::kUsage, flag, nlohmann::json(value).dump() + " " + problem);
+}
+
+/// "steps 100", "epochs 2" and so on for the length that was asked; empty when none was.
+/// \throws Error{kUsage} when several were
+std::string LengthRule(const TrainSettings& settings);
+
+/// Steps of warm-up that are this share of a run, rounded up.
+/// \throws Error{kUsage} on a share outside [0, 1]
+double WarmupSteps(double ratio, int64_t total_steps);
+
+}  // namespace trainwright

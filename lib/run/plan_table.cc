@@ -1,0 +1,488 @@
+#include "lib/run/plan_table.h"
+
+#include <cmath>
+
+#include "lib/run/plan_rules.h"
+
+namespace trainwright {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr double kMostTokens = double{1u << 31};
+constexpr StoredSizes kTokens = {1, kMostTokens}, kSteps = {1, double{kMostSteps}};
+
+bool IsSft(const TrainPlan& plan) {
+  return plan.objective == kSftObjective;
+}
+
+// Ranges.
+
+template <int64_t kLeast, int64_t kMost = kMostSteps>
+bool Within(double value) {
+  return value >= static_cast<double>(kLeast) && value <= static_cast<double>(kMost);
+}
+
+const PlanRange kNotNegative = {[](double value) { return value >= 0 && std::isfinite(value); },
+                                "must be a number of at least 0"},
+                kBelowOne = {[](double value) { return value >= 0 && value < 1; },
+                             "must be at least 0 and below 1"},
+                kShare = {[](double value) { return value >= 0 && value <= 1; }, "must lie in [0, 1]"};
+
+// Names.
+
+/// The value of `all` that has a name.
+template <typename Value>
+Value ValueNamed(const std::string& name, const std::string& of, const auto& name_of,
+                 std::initializer_list<Value> all) {
+  for (const Value value : all) {
+    if (name_of(value) == name) return value;
+  }
+  throw Error(ErrorCode::kBadInput, of, "unknown name '" + name + "'");
+}
+
+Precision PrecisionNamed(const std::string& name, const std::string& of) {
+  return ValueNamed(name, of, PrecisionName, {Precision::kFp32, Precision::kBf16, Precision::kFp16});
+}
+
+json AskedPrecision(const TrainSettings& settings) {
+  if (settings.mixed_precision.empty() || settings.mixed_precision == "auto") return nullptr;
+  return PrecisionName(ParsePrecision(settings.mixed_precision, /*fast_bf16=*/false));
+}
+
+/// In the words of the command line.
+std::optional<PlanDifference> OtherPrecision(const TrainSettings& settings, const TrainPlan& plan) {
+  auto difference = DifferenceOf("mixed-precision", AskedPrecision(settings), PrecisionName(plan.precision));
+  if (difference) difference->asked = settings.mixed_precision;
+  return difference;
+}
+
+/// Any name: which there are, the registry of what runs the training says.
+PlanValue ObjectiveValue() {
+  PlanValue value = Kept(&TrainPlan::objective);
+  value.asked = [](const TrainSettings& settings) {
+    return settings.objective == "auto" ? json() : json(settings.objective);
+  };
+  return value;
+}
+
+json AskedLossOn(const TrainSettings& settings) {
+  return settings.loss_on.empty() ? json() : json(NameOf(ParseLossOn(settings.loss_on)));
+}
+
+json AskedSchedule(const TrainSettings& settings) {
+  if (settings.schedule.empty()) return nullptr;
+  return ScheduleKindName(ParseScheduleKind(settings.schedule, "--schedule"));
+}
+
+json AskedOptimizerStates(const TrainSettings& settings) {
+  if (settings.optimizer_states.empty()) return nullptr;
+  return OptimizerStatesName(ParseOptimizerStates(settings.optimizer_states, "--optimizer-states"));
+}
+
+std::string FormatName(WeightFormat format) {
+  return format == WeightFormat::kNf4 ? "nf4" : "none";
+}
+
+WeightFormat FormatNamed(const std::string& name, const std::string& of) {
+  return ValueNamed(name, of, FormatName, {WeightFormat::kPlain, WeightFormat::kNf4});
+}
+
+json AskedFormat(const TrainSettings& settings) {
+  return settings.quant.empty() ? json() : json(settings.quant);
+}
+
+// The length of the run.
+
+std::optional<PlanDifference> OtherLength(const TrainSettings& settings, const TrainPlan& plan) {
+  const std::string rule = LengthRule(settings);
+  const int64_t steps = plan.schedule.total_steps;
+  if (rule.empty() || rule == plan.length_rule || settings.steps == steps) return std::nullopt;
+  const size_t space = rule.find(' ');
+  return PlanDifference{rule.substr(0, space), rule.substr(space + 1),
+                        std::to_string(steps) + " steps (" + plan.length_rule + ")"};
+}
+
+/// 3 rather than 3.0 for what is a whole number but for one-cycle's default.
+ordered_json EncodeSteps(double steps) {
+  if (steps == std::floor(steps)) return static_cast<int64_t>(steps);
+  return steps;
+}
+
+PlanValue WarmupValue() {
+  PlanValue value = Asked(&TrainSettings::warmup, &TrainPlan::schedule, &ScheduleOptions::warmup_steps);
+  value.get = [](const TrainPlan& plan) { return EncodeSteps(plan.schedule.warmup_steps); };
+  return value;
+}
+
+std::optional<PlanDifference> OtherWarmup(const TrainSettings& settings, const TrainPlan& plan) {
+  const json stored = EncodeSteps(plan.schedule.warmup_steps);
+  if (settings.warmup) {
+    if (auto difference = DifferenceOf("warmup", *settings.warmup, stored)) return difference;
+  }
+  if (!settings.warmup_ratio) return std::nullopt;
+  const double asked = WarmupSteps(*settings.warmup_ratio, plan.schedule.total_steps);
+  if (asked == plan.schedule.warmup_steps) return std::nullopt;
+  return PlanDifference{"warmup-ratio", json(*settings.warmup_ratio).dump(),
+                        "warm-up of " + stored.dump() + " steps"};
+}
+
+// What is predicted, and on which documents.
+
+/// Of lm every token is predicted, whatever the plan would do with conversations.
+std::optional<PlanDifference> OtherLossOn(const TrainSettings& settings, const TrainPlan& plan) {
+  return DifferenceOf("loss-on", AskedLossOn(settings), NameOf(plan.labels_on()));
+}
+
+/// Which documents a number of them are depends on the data: see PlanFacts.
+PlanValue SplitValue() {
+  return {.get = [](const TrainPlan& plan) -> ordered_json {
+            if (!plan.eval_split) return nullptr;
+            return {{"asked", plan.eval_split->asked},
+                    {"seed", plan.eval_split->seed},
+                    {"bound", plan.eval_split->bound}};
+          },
+          .set =
+              [](const json& value, const std::string&, TrainPlan* plan) {
+                plan->eval_split.reset();
+                if (value.is_null()) return;
+                plan->eval_split = {.asked = value.at("asked").get<std::string>(),
+                                    .seed = ReadPlanValue<uint64_t>(value.at("seed"), "seed"),
+                                    .bound = ReadPlanValue<uint64_t>(value.at("bound"), "bound")};
+              }};
+}
+
+std::optional<PlanDifference> OtherSplit(const TrainSettings& settings, const TrainPlan& plan) {
+  const std::string split = plan.eval_split ? plan.eval_split->asked : "";
+  if (!settings.eval_split.empty() && settings.eval_split != split) {
+    return PlanDifference{"eval-split", settings.eval_split,
+                          split.empty() ? "plan, which holds nothing out" : split};
+  }
+  if (!plan.eval_split) return std::nullopt;
+  if (settings.eval_split_seed && *settings.eval_split_seed != plan.eval_split->seed) {
+    return PlanDifference{"eval-split-seed", std::to_string(*settings.eval_split_seed),
+                          std::to_string(plan.eval_split->seed)};
+  }
+  if (!settings.eval_data.empty()) {
+    return PlanDifference{"eval-data", settings.eval_data,
+                          "evaluation on what --eval-split " + split + " holds out"};
+  }
+  return std::nullopt;
+}
+
+ordered_json TellSplit(const TrainPlan& plan) {
+  return {{"eval-split", plan.eval_split->asked}, {"eval-split-seed", plan.eval_split->seed}};
+}
+
+// What is trained.
+
+bool HasAdapters(const TrainPlan& plan) {
+  return plan.tuning.lora.has_value();
+}
+
+/// What was asked of adapters is completed from the adapter that a run starts with: see PlanFacts.
+PlanValue LoraValue() {
+  return {.get = [](const TrainPlan& plan) -> ordered_json {
+            const std::optional<LoraOptions>& lora = plan.tuning.lora;
+            if (!lora) return nullptr;
+            return {{"rank", lora->rank},
+                    {"alpha", lora->alpha},
+                    {"dropout", lora->dropout},
+                    {"targets", lora->targets},
+                    {"rank_stabilized", lora->rank_stabilized}};
+          },
+          .set =
+              [](const json& value, const std::string&, TrainPlan* plan) {
+                plan->tuning.lora.reset();
+                if (value.is_null()) return;
+                plan->tuning.lora = {.rank = ReadPlanValue<int64_t>(value.at("rank"), "rank"),
+                                     .alpha = value.at("alpha").get<double>(),
+                                     .dropout = value.at("dropout").get<double>(),
+                                     .targets = value.at("targets").get<std::string>(),
+                                     .rank_stabilized = value.at("rank_stabilized").get<bool>()};
+              }};
+}
+
+std::optional<PlanDifference> OtherLora(const TrainSettings& settings, const TrainPlan& plan) {
+  const LoraOptions lora = plan.tuning.lora.value_or(LoraOptions{});
+  const auto number = [](const auto& asked) { return asked ? json(*asked) : json(); };
+  if (auto rank = DifferenceOf("lora", number(settings.lora), lora.rank)) return rank;
+  if (auto alpha = DifferenceOf("lora-alpha", number(settings.lora_alpha), lora.alpha)) return alpha;
+  if (auto dropout = DifferenceOf("lora-dropout", number(settings.lora_dropout), lora.dropout))
+    return dropout;
+  if (settings.lora_targets.empty()) return std::nullopt;
+  return DifferenceOf("lora-targets", settings.lora_targets, lora.targets);
+}
+
+ordered_json TellLora(const TrainPlan& plan) {
+  const LoraOptions& lora = *plan.tuning.lora;
+  return {{"lora", lora.rank},
+          {"lora-alpha", lora.alpha},
+          {"lora-dropout", lora.dropout},
+          {"lora-targets", lora.targets}};
+}
+
+// The rows, in the order of a state.
+
+PlanTable StepRows() {
+  return {
+      {.stored = "batch",
+       .options = {"batch"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Asked(&TrainSettings::batch, &TrainPlan::batch),
+       .range = {Within<1, INT64_MAX>, "samples: must be at least 1"},
+       .stored_sizes = kTokens,
+       .free_on_resume = true,
+       .config_line = 2},
+      {.stored = "accum",
+       .options = {"accum"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Asked(&TrainSettings::accum, &TrainPlan::accum),
+       .range = {Within<1, INT64_MAX>, "micro-batches: must be at least 1"},
+       .stored_sizes = kTokens,
+       .free_on_resume = true,
+       .config_line = 3},
+      {.stored = "sequence_tokens",
+       .options = {"seq"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Asked(&TrainSettings::seq, &TrainPlan::sequence_tokens),
+       .range = {Within<1, INT64_MAX>, "tokens: must be at least 1"},
+       .stored_sizes = kTokens,
+       .config_line = 4},
+      {.stored = "window_chunks",
+       .old_states = OldStates::AllHaveIt(),
+       .value = Kept(&TrainPlan::window_chunks),
+       .stored_sizes = {.least = 1}},
+      {.stored = "seed",
+       .options = {"seed"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Asked(&TrainSettings::seed, &TrainPlan::seed),
+       .config_line = 16},
+      {.stored = "precision",
+       .options = {"mixed-precision"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Named<Precision>(PrecisionName, PrecisionNamed, AskedPrecision, &TrainPlan::precision),
+       .difference = OtherPrecision,
+       .told =
+           [](const TrainPlan& plan) {
+             const bool plain = plan.precision == Precision::kFp32;
+             return ordered_json{{"mixed-precision", plain ? "no" : PrecisionName(plan.precision)}};
+           },
+       .config_line = 17},
+  };
+}
+
+PlanTable ScheduleRows() {
+  return {
+      {.stored = "total_steps",
+       .options = {"steps", "epochs", "tokens"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Asked(&TrainSettings::steps, &TrainPlan::schedule, &ScheduleOptions::total_steps),
+       .range = {Within<1>, "must be at least 1"},
+       .stored_sizes = kSteps,
+       .difference = OtherLength,
+       .config_line = 1},
+      {.stored = "length_rule", .old_states = OldStates::AllHaveIt(), .value = Kept(&TrainPlan::length_rule)},
+      {.stored = "schedule",
+       .options = {"schedule"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Named<ScheduleKind>(ScheduleKindName, ParseScheduleKind, AskedSchedule, &TrainPlan::schedule,
+                                    &ScheduleOptions::kind),
+       .config_line = 6},
+      {.stored = "lr",
+       .options = {"lr"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Asked(&TrainSettings::lr, &TrainPlan::schedule, &ScheduleOptions::peak_lr),
+       .range = kNotNegative,
+       .config_line = 5},
+      {.stored = "min_lr_ratio",
+       .options = {"min-lr-ratio"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Asked(&TrainSettings::min_lr_ratio, &TrainPlan::schedule, &ScheduleOptions::final_lr_ratio),
+       .range = kShare,
+       .told_when = [](const TrainPlan& plan) { return plan.schedule.kind != ScheduleKind::kOneCycle; },
+       .config_line = 26},
+      {.stored = "warmup_steps",
+       .options = {"warmup", "warmup-ratio"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = WarmupValue(),
+       .range = {Within<0>, "steps: must be at least 0"},
+       .difference = OtherWarmup,
+       // A fraction of a step is one-cycle's default, which the length gives again.
+       .told_when =
+           [](const TrainPlan& plan) { return EncodeSteps(plan.schedule.warmup_steps).is_number_integer(); },
+       .config_line = 24},
+      {.stored = "decay_steps",
+       .options = {"decay-steps"},
+       .old_states = OldStates::FirstLacksIt(0),
+       .value = Asked(&TrainSettings::decay_steps, &TrainPlan::schedule, &ScheduleOptions::decay_steps),
+       .stored_sizes = {0, double{kMostSteps}},
+       .told_when = [](const TrainPlan& plan) { return plan.schedule.kind == ScheduleKind::kWsd; },
+       .config_line = 25},
+      {.stored = "cycle_momentum",
+       .options = {"cycle-momentum"},
+       .old_states = OldStates::FirstLacksIt(false),
+       .value = Asked(&TrainSettings::cycle_momentum, &TrainPlan::schedule, &ScheduleOptions::cycle_beta1),
+       .told_when = [](const TrainPlan& plan) { return plan.schedule.cycle_beta1; },
+       .config_line = 27},
+  };
+}
+
+PlanTable OptimizerRows() {
+  return {
+      {.stored = "beta1",
+       .options = {"beta1"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Asked(&TrainSettings::beta1, &TrainPlan::optimizer, &OptimizerOptions::beta1),
+       .range = kBelowOne,
+       .told_when = [](const TrainPlan& plan) { return !plan.schedule.cycle_beta1; },
+       .config_line = 28},
+      {.stored = "beta2",
+       .options = {"beta2"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Asked(&TrainSettings::beta2, &TrainPlan::optimizer, &OptimizerOptions::beta2),
+       .range = kBelowOne,
+       .config_line = 7},
+      {.stored = "epsilon",
+       .options = {"adam-eps"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Asked(&TrainSettings::adam_eps, &TrainPlan::optimizer, &OptimizerOptions::epsilon),
+       .range = kNotNegative,
+       .config_line = 8},
+      {.stored = "weight_decay",
+       .options = {"weight-decay"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Asked(&TrainSettings::weight_decay, &TrainPlan::optimizer, &OptimizerOptions::weight_decay),
+       .range = kNotNegative,
+       .config_line = 9},
+      {.stored = "optimizer_states",
+       .options = {"optimizer-states"},
+       .old_states = OldStates::FirstLacksIt("fp32"),
+       .value = Named<OptimizerStates>(OptimizerStatesName, ParseOptimizerStates, AskedOptimizerStates,
+                                       &TrainPlan::optimizer, &OptimizerOptions::states),
+       .config_line = 10},
+      {.stored = "clip",
+       .options = {"clip"},
+       .old_states = OldStates::AllHaveIt(),
+       .value = Asked(&TrainSettings::clip, &TrainPlan::clip),
+       .range = kNotNegative,
+       .config_line = 11},
+  };
+}
+
+PlanTable ObjectiveRows() {
+  return {
+      {.stored = "objective",
+       .options = {"objective"},
+       .old_states = OldStates::FirstLacksIt("lm"),
+       .value = ObjectiveValue(),
+       .config_line = 12},
+      {.stored = "loss_on",
+       .options = {"loss-on"},
+       .old_states = OldStates::FirstLacksIt("assistant"),
+       .value = Named<LossOn>(
+           NameOf, [](const std::string& name, const std::string&) { return ParseLossOn(name); }, AskedLossOn,
+           &TrainPlan::loss_on),
+       .difference = OtherLossOn,
+       .told_when = IsSft,
+       .config_line = 20},
+      {.stored = "z_loss",
+       .options = {"z-loss"},
+       .old_states = OldStates::FirstLacksIt(0),
+       .value = Asked(&TrainSettings::z_loss, &TrainPlan::z_loss),
+       .range = kNotNegative,
+       .config_line = 13},
+      {.stored = "label_smoothing",
+       .options = {"label-smoothing"},
+       .old_states = OldStates::FirstLacksIt(0),
+       .value = Asked(&TrainSettings::label_smoothing, &TrainPlan::label_smoothing),
+       .range = kBelowOne,
+       .config_line = 14},
+  };
+}
+
+PlanTable DataRows() {
+  return {
+      {.stored = "drop_last",
+       .options = {"drop-last"},
+       .old_states = OldStates::FirstLacksIt(false),
+       .value = Asked(&TrainSettings::drop_last, &TrainPlan::drop_last),
+       .config_line = 15},
+      {.stored = "eval_split",
+       .options = {"eval-split", "eval-split-seed"},
+       .old_states = OldStates::FirstLacksIt(nullptr),
+       .value = SplitValue(),
+       .difference = OtherSplit,
+       .told_when = [](const TrainPlan& plan) { return plan.eval_split.has_value(); },
+       .told = TellSplit,
+       .config_line = 21},
+  };
+}
+
+PlanTable TuningRows() {
+  return {
+      {.stored = "lora",
+       .options = {"lora", "lora-alpha", "lora-dropout", "lora-targets", "adapter"},
+       .old_states = OldStates::FirstLacksIt(nullptr),
+       .value = LoraValue(),
+       .difference = OtherLora,
+       .told_when = HasAdapters,
+       .told = TellLora,
+       .config_line = 22},
+      {.stored = "quant",
+       .options = {"quant"},
+       .old_states = OldStates::FirstLacksIt("none"),
+       .value = Named<WeightFormat>(FormatName, FormatNamed, AskedFormat, &TrainPlan::tuning,
+                                    &FineTuning::frozen_format),
+       .told_when = HasAdapters,
+       .config_line = 23},
+  };
+}
+
+/// What trainwright.state/2 had not from its beginning: new rows come last.
+PlanTable LaterRows() {
+  return {
+      {.stored = "block_chunks",
+       .options = {"shuffle-block"},
+       .old_states = OldStates::AnyMayLackIt(1),
+       .value = Asked(&TrainSettings::shuffle_block, &TrainPlan::block_chunks),
+       .range = {Within<1, 1 << 16>, "chunks: must be from 1 to 65536"},
+       .stored_sizes = {.least = 1},
+       .told_when = [](const TrainPlan& plan) { return plan.block_chunks > 1; },
+       .config_line = 18},
+      {.stored = "data_weights",
+       .options = {"data-weights"},
+       .old_states = OldStates::AnyMayLackIt(""),
+       .value = Asked(&TrainSettings::data_weights, &TrainPlan::data_weights),
+       .told_when = [](const TrainPlan& plan) { return !plan.data_weights.empty(); },
+       .config_line = 19},
+      {.stored = "optimizer",
+       .old_states = OldStates::AnyMayLackIt(kDefaultOptimizer),
+       .value = Kept(&TrainPlan::optimizer, &OptimizerOptions::name)},
+      {.stored = "optimizer_options",
+       .old_states = OldStates::AnyMayLackIt(json::object()),
+       .value = Kept(&TrainPlan::optimizer, &OptimizerOptions::own)},
+      {.stored = "objective_options",
+       .old_states = OldStates::AnyMayLackIt(json::object()),
+       .value = Kept(&TrainPlan::objective_own)},
+  };
+}
+
+PlanTable AllRows() {
+  PlanTable table = StepRows();
+  for (const PlanTable& more :
+       {ScheduleRows(), OptimizerRows(), ObjectiveRows(), DataRows(), TuningRows(), LaterRows()}) {
+    table.insert(table.end(), more.begin(), more.end());
+  }
+  return table;
+}
+
+}  // namespace
+
+const PlanTable& TrainPlanTable() {
+  static const PlanTable table = AllRows();
+  return table;
+}
+
+}  // namespace trainwright

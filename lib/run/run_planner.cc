@@ -1,0 +1,206 @@
+#include "lib/run/run_planner.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/base/error.h"
+#include "lib/base/units.h"
+#include "lib/run/plan_rules.h"
+#include "lib/run/schedule_planner.h"
+
+namespace trainwright {
+namespace {
+
+/// Tokens of a sample that nobody chose: a long context is a model's limit, not what its users train at.
+constexpr int64_t kLongestUsualSequence = 2048;
+constexpr int64_t kLeastDefaultSteps = 100;
+
+void PlanObjective(const TrainSettings& settings, RecordKind records, PlannedRun* planned) {
+  TrainPlan& plan = planned->plan;
+  if (records == RecordKind::kContrastive) {
+    throw Error(ErrorCode::kBadInput, "--data", "holds contrastive records, of which no objective is made",
+                "", "make the stream with pretokenize --records lm or sft");
+  }
+  const bool data_is_sft = records == RecordKind::kSft;
+  if (settings.objective == "auto") {
+    plan.objective = RecordKindName(records);
+    planned->reasons.push_back(
+        {"objective",
+         data_is_sft ? "the shards hold conversations (sft records); only their answers are predicted"
+                     : "the shards hold text (lm records)",
+         data_is_sft ? "objective sft" : ""});
+  }
+  if (plan.objective == kSftObjective && !data_is_sft) {
+    throw Error(ErrorCode::kBadInput, "--objective sft",
+                "the shards hold text (lm records), which does not say what is an answer", "",
+                "make the stream with pretokenize --records sft, or train with --objective lm");
+  }
+  // "all" is what lm does anyway.
+  if (plan.objective == kLmObjective && !settings.loss_on.empty() && plan.loss_on != LossOn::kAll) {
+    throw Error(ErrorCode::kUsage, "--loss-on", "has a meaning only with --objective sft");
+  }
+}
+
+/// \throws Error{kUsage} on options of adapters in a run without them
+void RefuseAdapterOptions(const TrainSettings& settings) {
+  const auto refuse = [](bool given, const char* flag) {
+    if (!given) return;
+    throw Error(ErrorCode::kUsage, flag, "has a meaning only with adapters", "",
+                "add --lora RANK, or leave it out");
+  };
+  refuse(settings.lora_alpha.has_value(), "--lora-alpha");
+  refuse(settings.lora_dropout.has_value(), "--lora-dropout");
+  refuse(!settings.lora_targets.empty(), "--lora-targets");
+  refuse(settings.quant == "nf4", "--quant nf4");
+}
+
+/// What is trained on top of an adapter: its shape is given, dropout belongs to the training alone.
+/// \throws Error{kUsage} on another shape
+LoraOptions GoOnWith(const LoraOptions& adapter, const TrainSettings& settings) {
+  const auto require_same = [&](bool same, const char* flag) {
+    if (same) return;
+    throw Error(ErrorCode::kUsage, flag, "differs from that of the adapter " + settings.adapter, "",
+                std::string("leave out ") + flag);
+  };
+  LoraOptions lora = adapter;
+  require_same(settings.lora.value_or(lora.rank) == lora.rank, "--lora");
+  require_same(settings.lora_alpha.value_or(lora.alpha) == lora.alpha, "--lora-alpha");
+  require_same(settings.lora_targets.empty() || settings.lora_targets == lora.targets, "--lora-targets");
+  lora.dropout = settings.lora_dropout.value_or(lora.dropout);
+  return lora;
+}
+
+void PlanAdapters(const TrainSettings& settings, const std::optional<LoraOptions>& adapter,
+                  PlannedRun* planned) {
+  std::optional<LoraOptions>& lora = planned->plan.tuning.lora;
+  if (adapter) {
+    lora = GoOnWith(*adapter, settings);
+    return;
+  }
+  if (!settings.lora) {
+    RefuseAdapterOptions(settings);
+    return;
+  }
+  lora = LoraOptions{.rank = *settings.lora};
+  lora->alpha = settings.lora_alpha.value_or(2 * static_cast<double>(lora->rank));
+  lora->dropout = settings.lora_dropout.value_or(0.0);
+  if (!settings.lora_targets.empty()) lora->targets = settings.lora_targets;
+  if (!settings.lora_alpha) planned->reasons.push_back({"lora-alpha", "twice the rank", ""});
+}
+
+void PlanPrecision(const TrainSettings& settings, bool fast_bf16, PlannedRun* planned) {
+  if (settings.mixed_precision != "auto") return;
+  planned->plan.precision = ParsePrecision("auto", fast_bf16);
+  planned->reasons.push_back(
+      {"mixed-precision",
+       fast_bf16 ? "this device multiplies bf16 fast" : "this device has no fast bf16 products",
+       "precision " + PrecisionName(planned->plan.precision)});
+}
+
+/// How many tokens a sample and a micro-batch have.
+void PlanSizes(const TrainSettings& settings, const PlanFacts& facts, PlannedRun* planned) {
+  TrainPlan& plan = planned->plan;
+  const int64_t max_positions = facts.model.max_positions;
+  if (!settings.seq) {
+    plan.sequence_tokens = std::min(max_positions, kLongestUsualSequence);
+    planned->reasons.push_back({"seq", "the positions of the model, at most 2048", ""});
+    RequireAsked(plan.sequence_tokens >= 1, "--seq", plan.sequence_tokens, "tokens: must be at least 1");
+  }
+  if (plan.sequence_tokens > max_positions) {
+    throw Error(ErrorCode::kUsage, "--seq",
+                std::to_string(plan.sequence_tokens) + " is longer than the " +
+                    std::to_string(max_positions) + " positions of the model",
+                "", "use a shorter --seq, or a --model config.json with more max_position_embeddings");
+  }
+  if (!settings.batch) {
+    const int64_t tokens = facts.gpu ? 16384 : 2048;
+    plan.batch = std::max<int64_t>(1, tokens / plan.sequence_tokens);
+    planned->reasons.push_back({"batch",
+                                "about " + FormatCount(static_cast<double>(tokens)) +
+                                    " tokens a micro-batch suit " + (facts.gpu ? "a GPU" : "a CPU"),
+                                "batch " + std::to_string(plan.batch)});
+  }
+  plan.window_chunks *= plan.block_chunks;  // as many places of the data in a window
+}
+
+double StepsAnEpoch(const EpochCounts& epoch, const TrainPlan& plan) {
+  const auto samples = static_cast<int64_t>(epoch.samples);
+  if (!plan.drop_last) return static_cast<double>(samples) / static_cast<double>(plan.samples_per_step());
+  const int64_t steps = samples / plan.samples_per_step();
+  if (steps == 0) {
+    throw Error(ErrorCode::kUsage, "--drop-last",
+                "skips everything: an epoch has " + std::to_string(samples) + " samples, a step takes " +
+                    std::to_string(plan.samples_per_step()),
+                "", "lower --batch or --accum, or leave out --drop-last");
+  }
+  return static_cast<double>(steps);
+}
+
+/// The length of a run that goes by the data.
+void PlanLength(const TrainSettings& settings, const EpochCounts& epoch, PlannedRun* planned) {
+  TrainPlan& plan = planned->plan;
+  const auto because = [&](const std::string& headline, const std::string& text) {
+    planned->reasons.push_back({"steps", text, headline});
+  };
+  planned->epoch = epoch;
+  const double steps_an_epoch = StepsAnEpoch(epoch, plan);
+  double wanted = steps_an_epoch;
+  if (settings.epochs) {
+    RequireAsked(*settings.epochs > 0, "--epochs", *settings.epochs, "must be above 0");
+    wanted = *settings.epochs * steps_an_epoch;
+  } else if (settings.tokens) {
+    RequireAsked(*settings.tokens >= 1, "--tokens", *settings.tokens, "must be at least 1");
+    wanted = static_cast<double>(*settings.tokens) / static_cast<double>(epoch.tokens) * steps_an_epoch;
+  }
+  if (!(wanted <= static_cast<double>(kMostSteps))) {
+    throw Error(ErrorCode::kUsage, "--epochs, --tokens", "make more steps than this build counts");
+  }
+  int64_t& steps = plan.schedule.total_steps;
+  steps = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(wanted)));
+  if (!plan.length_rule.empty()) {
+    because("", "as many as " + plan.length_rule + " take, rounded up");
+    return;
+  }
+  plan.length_rule = "default";
+  const std::string one_epoch = "one epoch of the data is " + std::to_string(steps) + " steps";
+  if (steps >= kLeastDefaultSteps) {
+    because(std::to_string(steps) + " steps", one_epoch);
+    return;
+  }
+  because(std::to_string(kLeastDefaultSteps) + " steps, " +
+              FormatFixed(static_cast<double>(kLeastDefaultSteps) / steps_an_epoch, 1) + " epochs",
+          one_epoch + ", too few to learn from; --steps, --epochs or --tokens decide otherwise");
+  steps = kLeastDefaultSteps;
+}
+
+}  // namespace
+
+void TakeAsked(const TrainSettings& settings, const PlanTable& table, TrainPlan* plan) {
+  for (const PlanOption& option : table) {
+    if (option.options.empty()) continue;
+    const nlohmann::json asked = option.value.asked(settings);
+    if (asked.is_null()) continue;
+    const std::string flag = "--" + option.options.front();
+    if (asked.is_number() && !option.range.holds(asked.get<double>())) {
+      throw Error(ErrorCode::kUsage, flag, asked.dump() + " " + option.range.problem);
+    }
+    option.value.set(asked, flag, plan);
+  }
+}
+
+PlannedRun PlanRun(const TrainSettings& settings, const PlanFacts& facts) {
+  PlannedRun planned;
+  TrainPlan& plan = planned.plan;
+  TakeAsked(settings, TrainPlanTable(), &plan);
+  plan.eval_split = facts.eval_split;
+  PlanObjective(settings, facts.records, &planned);
+  PlanPrecision(settings, facts.fast_bf16, &planned);
+  PlanAdapters(settings, facts.adapter, &planned);
+  PlanSizes(settings, facts, &planned);
+  plan.length_rule = LengthRule(settings);
+  if (!settings.steps) PlanLength(settings, facts.count_epoch(plan.stream_options()), &planned);
+  PlanSchedule(settings, facts.model.hidden_size, &planned);
+  return planned;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,51 @@
+/// The plan of a new run: what the user asked, and what follows from the model, the device and the data.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lib/run/plan_table.h"
+#include "lib/spec/model_config.h"
+
+namespace trainwright {
+
+/// Why an option that the user left open has its value.
+struct ChoiceReason {
+  std::string option;    ///< "batch"
+  std::string text;      ///< a sentence without the option's name
+  std::string headline;  ///< what the console says before it at the start of a run; empty: nothing
+  std::string line() const { return headline + ": " + text; }
+};
+
+/// A plan, and the reasons of what the user did not choose.
+struct PlannedRun {
+  TrainPlan plan;
+  std::vector<ChoiceReason> reasons;
+  std::optional<EpochCounts> epoch;  ///< where it was counted
+};
+
+/// What a plan is made for.
+struct PlanFacts {
+  ModelConfig model;
+  bool gpu = false;        ///< else a CPU
+  bool fast_bf16 = false;  ///< whether the device multiplies bf16 faster than fp32
+  /// Counts an epoch of samples cut to the given length; called only where the length of the run depends on
+  /// it.
+  std::function<EpochCounts(const SampleStreamOptions&)> count_epoch;
+  RecordKind records = RecordKind::kLm;          ///< of the data
+  std::optional<DocumentSplit> eval_split = {};  ///< what of the data is held out
+  std::optional<LoraOptions> adapter = {};       ///< of the one that the run starts with, as its config says
+};
+
+/// Fills in what the user left open.
+/// \throws Error{kUsage} on values out of range or flags that exclude each other; Error{kBadInput} when the
+///     data does not say what the objective asks for
+PlannedRun PlanRun(const TrainSettings& settings, const PlanFacts& facts);
+
+/// The first part of it: sets what was asked of each option by itself.
+/// \throws Error{kUsage} on a value out of range
+void TakeAsked(const TrainSettings& settings, const PlanTable& table, TrainPlan* plan);
+
+}  // namespace trainwright

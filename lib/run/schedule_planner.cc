@@ -1,0 +1,109 @@
+#include "lib/run/schedule_planner.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lib/base/error.h"
+#include "lib/run/plan_rules.h"
+
+namespace trainwright {
+namespace {
+
+constexpr double kLoraLearningRate = 2e-4;
+
+/// \throws Error{kUsage} on options that have no meaning beside each other
+void CheckMeanings(const TrainSettings& settings, ScheduleKind kind) {
+  const bool one_cycle = kind == ScheduleKind::kOneCycle;
+  if (one_cycle && settings.min_lr_ratio) {
+    throw Error(ErrorCode::kUsage, "--min-lr-ratio", "has no meaning with --schedule one-cycle", "",
+                "one-cycle ends at a 250,000th of the peak; leave out one of the two");
+  }
+  if (settings.warmup && settings.warmup_ratio) {
+    throw Error(ErrorCode::kUsage, "--warmup, --warmup-ratio", "exclude each other", "", "give one of them");
+  }
+  const auto only_with = [](bool given, bool holds, const char* flag, const char* schedule_name) {
+    if (!given || holds) return;
+    throw Error(ErrorCode::kUsage, flag, std::string("has a meaning only with --schedule ") + schedule_name);
+  };
+  only_with(settings.decay_steps.has_value(), kind == ScheduleKind::kWsd, "--decay-steps", "wsd");
+  only_with(settings.cycle_momentum, one_cycle, "--cycle-momentum", "one-cycle");
+  if (settings.beta1 && settings.cycle_momentum) {
+    throw Error(ErrorCode::kUsage, "--beta1, --cycle-momentum", "exclude each other", "",
+                "--cycle-momentum moves beta1 from 0.95 to 0.85 and back");
+  }
+}
+
+void PlanWarmup(const TrainSettings& settings, PlannedRun* planned) {
+  ScheduleOptions& schedule = planned->plan.schedule;
+  const int64_t steps = schedule.total_steps;
+  const bool one_cycle = schedule.kind == ScheduleKind::kOneCycle;
+  const auto because = [&](const char* text) { planned->reasons.push_back({"warmup", text, ""}); };
+  if (settings.warmup_ratio) {
+    schedule.warmup_steps = WarmupSteps(*settings.warmup_ratio, steps);
+    because("the share of the run that --warmup-ratio says, rounded up");
+  } else if (settings.warmup) {
+    // A rise that the run does not finish is a plan, of which the run warns; these two have no shape for it.
+    if (one_cycle || schedule.kind == ScheduleKind::kWsd) {
+      RequireAsked(
+          *settings.warmup <= steps, "--warmup", *settings.warmup,
+          "steps: must lie in [0, " + std::to_string(steps) + "], the run's length, with this --schedule");
+    }
+  } else if (one_cycle) {
+    schedule.warmup_steps = kOneCycleWarmupRatio * static_cast<double>(steps);
+    because("a tenth of the run, as one-cycle has it");
+  } else {
+    schedule.warmup_steps =
+        static_cast<double>(std::clamp<int64_t>(steps / 20, std::min<int64_t>(steps - 1, 1), 1000));
+    because("a twentieth of the run, at most 1000 steps");
+  }
+}
+
+/// Of wsd.
+void PlanDecay(const TrainSettings& settings, PlannedRun* planned) {
+  ScheduleOptions& schedule = planned->plan.schedule;
+  const int64_t after_warmup = schedule.total_steps - static_cast<int64_t>(schedule.warmup_steps);
+  if (after_warmup < 1) {
+    throw Error(ErrorCode::kUsage, "--warmup",
+                std::to_string(static_cast<int64_t>(schedule.warmup_steps)) +
+                    " steps leave none for the decay of --schedule wsd");
+  }
+  if (settings.decay_steps) {
+    RequireAsked(schedule.decay_steps >= 1 && schedule.decay_steps <= after_warmup, "--decay-steps",
+                 schedule.decay_steps,
+                 "steps: must lie in [1, " + std::to_string(after_warmup) + "], the steps after warm-up");
+    return;
+  }
+  schedule.decay_steps = std::clamp<int64_t>(
+      std::llround(kWsdDecayRatio * static_cast<double>(schedule.total_steps)), 1, after_warmup);
+  planned->reasons.push_back({"decay-steps", "a fifth of the run",
+                              "decay over the last " + std::to_string(schedule.decay_steps) + " steps"});
+}
+
+void PlanPeakRate(int64_t hidden_size, PlannedRun* planned) {
+  double& lr = planned->plan.schedule.peak_lr;
+  const bool adapters = planned->plan.tuning.lora.has_value();
+  lr = adapters ? kLoraLearningRate
+                : std::min(3e-3, 0.5 / static_cast<double>(std::max<int64_t>(1, hidden_size)));
+  planned->reasons.push_back({"lr",
+                              adapters
+                                  ? "what adapters are usually given"
+                                  : "0.5 / hidden size " + std::to_string(hidden_size) + ", at most 0.003",
+                              "learning rate " + nlohmann::json(lr).dump()});
+}
+
+}  // namespace
+
+void PlanSchedule(const TrainSettings& settings, int64_t hidden_size, PlannedRun* planned) {
+  ScheduleOptions& schedule = planned->plan.schedule;
+  CheckMeanings(settings, schedule.kind);
+  if (schedule.kind == ScheduleKind::kOneCycle) {
+    schedule.final_lr_ratio = 1 / kOneCycleDiv / kOneCycleFinalDiv;
+  } else if (!settings.min_lr_ratio) {
+    schedule.final_lr_ratio = schedule.kind == ScheduleKind::kWsd ? 0.0 : 0.1;
+  }
+  PlanWarmup(settings, planned);
+  if (schedule.kind == ScheduleKind::kWsd) PlanDecay(settings, planned);
+  if (!settings.lr) PlanPeakRate(hidden_size, planned);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,49 @@
+/// What a training run will do, decided once at its start and stored in every checkpoint: two runs with equal
+/// plans, data and weights are the same run. Each option of it is a row of the table in lib/run/plan_table.h.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "lib/loading/document_split.h"
+#include "lib/loading/sample_stream.h"
+#include "lib/spec/fine_tuning.h"
+#include "lib/spec/objective_names.h"
+#include "lib/spec/optimizer_options.h"
+#include "lib/spec/precision.h"
+#include "lib/spec/schedule.h"
+
+namespace trainwright {
+
+/// The initial values are the defaults of options that depend on nothing else.
+struct TrainPlan {
+  int64_t batch = 1;  ///< samples of a micro-batch
+  int64_t accum = 1;  ///< micro-batches of an optimizer step
+  int64_t sequence_tokens = 512;
+  uint64_t window_chunks = 64;
+  uint64_t seed = 0;
+  Precision precision = Precision::kFp32;
+  ScheduleOptions schedule;  ///< its total_steps is the length of the run
+  OptimizerOptions optimizer;
+  double clip = 1.0;                     ///< largest gradient norm; 0: none
+  std::string objective = kLmObjective;  ///< its name in the registry
+  LossOn loss_on = LossOn::kAssistant;   ///< of sft
+  double z_loss = 0, label_smoothing = 0;
+  std::map<std::string, double> objective_own = {};  ///< options that only the objective has
+  FineTuning tuning;                                 ///< what is trained
+  std::optional<DocumentSplit> eval_split;  ///< of the data, whose held-out documents are evaluated on
+  bool drop_last = false;                   ///< skip the samples left of an epoch that do not fill a step
+  uint64_t block_chunks = 1;                ///< of the data, that stay together
+  std::string data_weights;  ///< as ParseMixtureWeights takes it; empty: each chunk once an epoch
+  /// What fixed the number of steps: "steps 100", "epochs 2", "tokens 1000000", "default".
+  std::string length_rule;
+
+  int64_t samples_per_step() const { return batch * accum; }
+  /// What of sft records the labels are, in training and in evaluation.
+  LossOn labels_on() const { return objective == kSftObjective ? loss_on : LossOn::kAll; }
+  SampleStreamOptions stream_options() const;
+};
+
+}  // namespace trainwright
