@@ -46,7 +46,9 @@ TEST_F(TrainMixtureTest, ResumesAMixtureExactlyAndTellsItsShares) {
                 record["tokens"]);
       for (size_t set = 0; set < 2; ++set) of_steps[set] += record["source_tokens"][set].get<int64_t>();
     }
-    if (record["type"] == "run_end") EXPECT_EQ(record["source_tokens"].get<std::vector<int64_t>>(), of_steps);
+    if (record["type"] == "run_end") {
+      EXPECT_EQ(record["source_tokens"].get<std::vector<int64_t>>(), of_steps);
+    }
   }
   EXPECT_GT(of_steps[1], 0);
 }
