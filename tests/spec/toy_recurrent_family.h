@@ -18,7 +18,7 @@ struct ToyRecurrentFields {
   bool operator==(const ToyRecurrentFields&) const = default;
 };
 
-class ToyRecurrentFamily final : public FamilyDescription {
+class ToyRecurrentFamily : public FamilyDescription {
  public:
   const char* model_type() const override { return "toy-recurrent"; }
 
