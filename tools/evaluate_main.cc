@@ -3,6 +3,7 @@
 #include "lib/eval/evaluate_job.h"
 #include "lib/io/byte_sink.h"
 #include "lib/model/built_in_families.h"
+#include "lib/objective/objective_registry.h"
 #include "lib/score/answers_job.h"
 #include "tools/evaluate_options.h"
 
@@ -55,7 +56,8 @@ int Run(const EvaluateOptions& options, ToolRun* run) {
   job.attn_backend = options.attn_backend;
   job.threads = options.threads;
   job.logits_path = options.logits;
-  const nlohmann::ordered_json result = RunEvaluate(BuiltInFamilies(), job, run->common.progress);
+  const nlohmann::ordered_json result =
+      RunEvaluate(BuiltInFamilies(), BuiltInObjectives(), job, run->common.progress);
   run->summary.update(result);
   StdoutSink().Write(AsBytes(result.dump() + "\n"));
   return 0;

@@ -298,6 +298,9 @@ void DefineScheduleOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineAdamOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Optimizer";
+  app.add_option("--optimizer", settings->optimizer, "what updates the weights (default: adamw)")
+      ->check(CLI::IsMember({"adamw"}))
+      ->group(group);
   app.add_option("--beta1", settings->beta1, "AdamW's decay of the first moment (default: 0.9)")
       ->group(group);
   app.add_option("--beta2", settings->beta2, "AdamW's decay of the second moment (default: 0.95)")

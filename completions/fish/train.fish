@@ -59,6 +59,7 @@ complete -c train -l warmup-ratio -x -d 'Warm-up as a share of the run, rounded 
 complete -c train -l decay-steps -x -d 'Last steps of the run in which wsd decays (default: a fifth of the run)'
 complete -c train -l min-lr-ratio -x -d 'Learning rate at the last step over the peak (default: 0.1; wsd: 0)'
 complete -c train -l cycle-momentum -d 'With one-cycle, move beta1 from 0.95 to 0.85 and back, against the learning rate'
+complete -c train -l optimizer -x -a 'adamw' -d 'What updates the weights (default: adamw)'
 complete -c train -l beta1 -x -d 'AdamWs decay of the first moment (default: 0.9)'
 complete -c train -l beta2 -x -d 'AdamWs decay of the second moment (default: 0.95)'
 complete -c train -l adam-eps -x -d 'AdamWs epsilon (default: 1e-8)'

@@ -76,9 +76,10 @@ std::optional<DocumentSplit> SplitOf(const EvaluateJobOptions& options, const Sh
   return ParseDocumentSplit(options.eval_split, options.eval_split_seed, set);
 }
 
-void AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, ProgressMode mode,
-               PerplexityMeter* meter) {
-  if (options.data == "-") {
+/// \param set null: they come through a pipe
+void AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, const ShardSet* set,
+               ProgressMode mode, PerplexityMeter* meter) {
+  if (set == nullptr) {
     ShardStreamReader reader(OpenSource("-"));
     CheckTokenizer(checkpoint, reader.header().tokenizer, options);
     meter->set_masked(IsMasked(reader.header(), options.loss_on));
@@ -90,10 +91,9 @@ void AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, 
     }
     return;
   }
-  const std::unique_ptr<ShardSet> set = ShardSet::Open(options.data);
   CheckTokenizer(checkpoint, set->header().tokenizer, options);
   meter->set_masked(IsMasked(set->header(), options.loss_on));
-  meter->set_split(SplitOf(options, set.get()));
+  meter->set_split(SplitOf(options, set));
   Progress progress(mode, "evaluate", set->totals().tokens, "tokens");
   meter->AddSet(*set, /*max_tokens=*/0, [&](uint64_t tokens) { progress.Update(tokens); });
 }
@@ -149,28 +149,60 @@ void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, Pr
   }
 }
 
-nlohmann::ordered_json Evaluate(const ModelFamilies& families, const EvaluateJobOptions& options,
-                                ProgressMode progress) {
-  const int threads = SetComputeThreads(options.threads);
-  const c10::Device device = ChooseDevice(options.device);
-  const Precision precision = ParsePrecision(options.mixed_precision, device);
-  const Checkpoint checkpoint = LoadCheckpoint(families, options.checkpoint, precision, device,
-                                               ParseAttentionBackend(options.attn_backend, "--attn-backend"),
-                                               options.adapter, options.allow_other_base);
-  const int64_t sequence_tokens =
-      options.sequence_tokens > 0 ? options.sequence_tokens : checkpoint.model->config().max_positions;
+/// What an evaluation was measured with.
+struct EvaluationSetup {
+  int64_t sequence_tokens = 0;
+  Precision precision = Precision::kFp32;
+  int threads = 1;
+};
+
+nlohmann::ordered_json DescribeSetup(const EvaluationSetup& setup, const Checkpoint& checkpoint) {
+  return {{"seq", setup.sequence_tokens},
+          {"precision", PrecisionName(setup.precision)},
+          {"threads", setup.threads},
+          {"checkpoint", checkpoint.folder}};
+}
+
+/// The objective that measures records of which no token is predicted; null: the shards hold others, or
+/// nothing takes them.
+const ObjectiveKind* ObjectiveOfRecords(const ObjectiveRegistry& objectives, RecordKind records) {
+  if (records == RecordKind::kLm || records == RecordKind::kSft) return nullptr;
+  for (const ObjectiveKind& kind : objectives.all()) {
+    if (kind.Takes(records)) return &kind;
+  }
+  return nullptr;
+}
+
+nlohmann::ordered_json MeasureObjective(const ObjectiveKind& kind, const Checkpoint& checkpoint,
+                                        const ShardSet& set, const EvaluateJobOptions& options,
+                                        int64_t sequence_tokens) {
+  CheckTokenizer(checkpoint, set.header().tokenizer, options);
+  const auto objective =
+      kind.make({.name = kind.name(), .loss_on = options.loss_on, .own = kind.description.own});
+  const Evaluation evaluation =
+      objective->Evaluate(checkpoint.model.get(), set,
+                          {.sequence_tokens = sequence_tokens,
+                           .batch_tokens = options.batch_sequences * sequence_tokens,
+                           .split = SplitOf(options, &set)});
+  nlohmann::ordered_json measured = {{"metric", kind.name()}, {"loss_nats", evaluation.loss_nats}};
+  for (const EvaluationMeasure& measure : evaluation.measures) measured[measure.name] = measure.value;
+  measured["tokens"] = evaluation.tokens;
+  measured["docs"] = evaluation.documents;
+  return measured;
+}
+
+/// \param set of the shards; null: they come through a pipe, or the data is text
+nlohmann::ordered_json MeasurePerplexity(const Checkpoint& checkpoint, const EvaluateJobOptions& options,
+                                         const ShardSet* set, int64_t sequence_tokens,
+                                         ProgressMode progress) {
   PerplexityMeter meter(checkpoint.model.get(), sequence_tokens, options.batch_sequences * sequence_tokens);
   bool dumped = options.logits_path.empty();
   meter.set_batch_listener([&](const ModelInput& input) {
     if (!dumped) DumpLogits(options.logits_path, checkpoint.model.get(), input);
     dumped = true;
   });
-  if (!options.eval_split.empty() && !IsShards(options)) {
-    throw Error(ErrorCode::kUsage, "--eval-split", "divides shards, and " + options.data + " is text", "",
-                "evaluate on the shards that train read");
-  }
   if (IsShards(options)) {
-    AddShards(checkpoint, options, progress, &meter);
+    AddShards(checkpoint, options, set, progress, &meter);
   } else {
     AddText(checkpoint, options, progress, &meter);
   }
@@ -184,22 +216,44 @@ nlohmann::ordered_json Evaluate(const ModelFamilies& families, const EvaluateJob
           {"tokens", sums.tokens},
           {"labels", sums.labels},
           {"docs", sums.documents},
-          {"source_bytes", sums.source_bytes},
-          {"seq", sequence_tokens},
-          {"precision", PrecisionName(precision)},
-          {"threads", threads},
-          {"checkpoint", checkpoint.folder}};
+          {"source_bytes", sums.source_bytes}};
+}
+
+nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
+                                const EvaluateJobOptions& options, ProgressMode progress) {
+  EvaluationSetup setup;
+  setup.threads = SetComputeThreads(options.threads);
+  const c10::Device device = ChooseDevice(options.device);
+  setup.precision = ParsePrecision(options.mixed_precision, device);
+  const Checkpoint checkpoint = LoadCheckpoint(families, options.checkpoint, setup.precision, device,
+                                               ParseAttentionBackend(options.attn_backend, "--attn-backend"),
+                                               options.adapter, options.allow_other_base);
+  setup.sequence_tokens =
+      options.sequence_tokens > 0 ? options.sequence_tokens : checkpoint.model->config().max_positions;
+  const bool shards = IsShards(options);
+  if (!options.eval_split.empty() && !shards) {
+    throw Error(ErrorCode::kUsage, "--eval-split", "divides shards, and " + options.data + " is text", "",
+                "evaluate on the shards that train read");
+  }
+  std::unique_ptr<ShardSet> set;
+  if (shards && options.data != "-") set = ShardSet::Open(options.data);
+  const ObjectiveKind* kind = set ? ObjectiveOfRecords(objectives, set->header().record_kind) : nullptr;
+  nlohmann::ordered_json result =
+      kind != nullptr ? MeasureObjective(*kind, checkpoint, *set, options, setup.sequence_tokens)
+                      : MeasurePerplexity(checkpoint, options, set.get(), setup.sequence_tokens, progress);
+  result.update(DescribeSetup(setup, checkpoint));
+  return result;
 }
 
 }  // namespace
 
-nlohmann::ordered_json RunEvaluate(const ModelFamilies& families, const EvaluateJobOptions& options,
-                                   ProgressMode progress) {
+nlohmann::ordered_json RunEvaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
+                                   const EvaluateJobOptions& options, ProgressMode progress) {
   return WithMemoryErrors(
       [] {
         return MemoryUser{"evaluation", "lower --batch or --seq"};
       },
-      [&] { return Evaluate(families, options, progress); });
+      [&] { return Evaluate(families, objectives, options, progress); });
 }
 
 }  // namespace trainwright

@@ -8,6 +8,7 @@
 
 #include "lib/loading/sample_stream.h"
 #include "lib/model/model_family.h"
+#include "lib/objective/objective_registry.h"
 #include "lib/report/progress.h"
 
 namespace trainwright {
@@ -33,10 +34,12 @@ struct EvaluateJobOptions {
   std::string logits_path;            ///< dump the first micro-batch's logits here; empty: no
 };
 
-/// \returns loss_nats, perplexity, bits_per_byte, bits_per_token, tokens, docs, and what they were measured
-///     with
+/// Text, conversations: how well each next token is predicted. Shards of other records, not on a pipe: what
+/// the first of the objectives that takes them measures.
+/// \returns loss_nats, perplexity, bits_per_byte, bits_per_token (of other records: what the objective
+///     measures in place of these), tokens, docs, and what they were measured with
 /// \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage, kIo, kDevice, kNonFinite
-nlohmann::ordered_json RunEvaluate(const ModelFamilies& families, const EvaluateJobOptions& options,
-                                   ProgressMode progress);
+nlohmann::ordered_json RunEvaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
+                                   const EvaluateJobOptions& options, ProgressMode progress);
 
 }  // namespace trainwright

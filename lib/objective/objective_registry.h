@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,8 +15,9 @@ namespace trainwright {
 
 struct ObjectiveDescription {
   std::string name;  ///< of plans and files: "lm"
-  std::vector<RecordKind>
-      records;  ///< that it takes; kinds beyond those of the formats are an objective's own
+  /// That it takes; kinds beyond those of the formats are an objective's own.
+  std::vector<RecordKind> records;
+  std::map<std::string, double> own = {};  ///< the defaults of options that only it has, by name
 };
 
 struct ObjectiveKind {

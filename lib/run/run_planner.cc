@@ -15,26 +15,50 @@ namespace {
 constexpr int64_t kLongestUsualSequence = 2048;
 constexpr int64_t kLeastDefaultSteps = 100;
 
-void PlanObjective(const TrainSettings& settings, RecordKind records, PlannedRun* planned) {
-  TrainPlan& plan = planned->plan;
+/// An objective among those that take the records; null: none has the name.
+const ObjectiveFacts* FindObjective(const PlanFacts& facts, const std::string& name) {
+  const auto found = std::find_if(facts.objectives.begin(), facts.objectives.end(),
+                                  [&](const ObjectiveFacts& objective) { return objective.name == name; });
+  return found == facts.objectives.end() ? nullptr : &*found;
+}
+
+/// \throws Error{kBadInput}
+[[noreturn]] void RefuseRecords(const std::string& objective, RecordKind records) {
   if (records == RecordKind::kContrastive) {
     throw Error(ErrorCode::kBadInput, "--data", "holds contrastive records, of which no objective is made",
                 "", "make the stream with pretokenize --records lm or sft");
   }
-  const bool data_is_sft = records == RecordKind::kSft;
-  if (settings.objective == "auto") {
-    plan.objective = RecordKindName(records);
-    planned->reasons.push_back(
-        {"objective",
-         data_is_sft ? "the shards hold conversations (sft records); only their answers are predicted"
-                     : "the shards hold text (lm records)",
-         data_is_sft ? "objective sft" : ""});
-  }
-  if (plan.objective == kSftObjective && !data_is_sft) {
+  if (objective == kSftObjective && records == RecordKind::kLm) {
     throw Error(ErrorCode::kBadInput, "--objective sft",
                 "the shards hold text (lm records), which does not say what is an answer", "",
                 "make the stream with pretokenize --records sft, or train with --objective lm");
   }
+  throw Error(ErrorCode::kBadInput, "--objective " + objective,
+              std::string("does not take the ") + RecordKindName(records) + " records of the data");
+}
+
+/// --objective auto: the one that has the name of the records, or the first that takes them.
+void ChooseObjective(const PlanFacts& facts, PlannedRun* planned) {
+  if (facts.objectives.empty()) return;
+  const std::string records = RecordKindName(facts.records);
+  const ObjectiveFacts* named = FindObjective(facts, records);
+  std::string& objective = planned->plan.objective;
+  objective = named != nullptr ? named->name : facts.objectives.front().name;
+  const bool data_is_sft = facts.records == RecordKind::kSft;
+  planned->reasons.push_back(
+      {"objective",
+       data_is_sft ? "the shards hold conversations (sft records); only their answers are predicted"
+       : facts.records == RecordKind::kLm ? "the shards hold text (lm records)"
+                                          : "the shards hold " + records + " records",
+       objective == kLmObjective ? "" : "objective " + objective});
+}
+
+void PlanObjective(const TrainSettings& settings, const PlanFacts& facts, PlannedRun* planned) {
+  TrainPlan& plan = planned->plan;
+  if (settings.objective == "auto") ChooseObjective(facts, planned);
+  const ObjectiveFacts* objective = FindObjective(facts, plan.objective);
+  if (objective == nullptr) RefuseRecords(plan.objective, facts.records);
+  plan.objective_own = objective->own;
   // "all" is what lm does anyway.
   if (plan.objective == kLmObjective && !settings.loss_on.empty() && plan.loss_on != LossOn::kAll) {
     throw Error(ErrorCode::kUsage, "--loss-on", "has a meaning only with --objective sft");
@@ -191,14 +215,15 @@ void TakeAsked(const TrainSettings& settings, const PlanTable& table, TrainPlan*
 PlannedRun PlanRun(const TrainSettings& settings, const PlanFacts& facts) {
   PlannedRun planned;
   TrainPlan& plan = planned.plan;
+  plan.optimizer = facts.optimizer;
   TakeAsked(settings, TrainPlanTable(), &plan);
   plan.eval_split = facts.eval_split;
-  PlanObjective(settings, facts.records, &planned);
+  PlanObjective(settings, facts, &planned);
   PlanPrecision(settings, facts.fast_bf16, &planned);
   PlanAdapters(settings, facts.adapter, &planned);
   PlanSizes(settings, facts, &planned);
   plan.length_rule = LengthRule(settings);
-  if (!settings.steps) PlanLength(settings, facts.count_epoch(plan.stream_options()), &planned);
+  if (!settings.steps) PlanLength(settings, facts.count_epoch(plan), &planned);
   PlanSchedule(settings, facts.model.hidden_size, &planned);
   return planned;
 }

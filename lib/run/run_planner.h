@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,15 +27,23 @@ struct PlannedRun {
   std::optional<EpochCounts> epoch;  ///< where it was counted
 };
 
+/// An objective that takes the records of the data.
+struct ObjectiveFacts {
+  std::string name;
+  std::map<std::string, double> own = {};  ///< the defaults of options that only it has
+};
+
 /// What a plan is made for.
 struct PlanFacts {
   ModelConfig model;
   bool gpu = false;        ///< else a CPU
   bool fast_bf16 = false;  ///< whether the device multiplies bf16 faster than fp32
-  /// Counts an epoch of samples cut to the given length; called only where the length of the run depends on
-  /// it.
-  std::function<EpochCounts(const SampleStreamOptions&)> count_epoch;
-  RecordKind records = RecordKind::kLm;          ///< of the data
+  /// Counts an epoch of the samples of a plan; called only where the length of the run depends on it.
+  std::function<EpochCounts(const TrainPlan&)> count_epoch;
+  RecordKind records = RecordKind::kLm;  ///< of the data
+  /// Those that a program knows and that take the records.
+  std::vector<ObjectiveFacts> objectives = {{.name = kLmObjective}};
+  OptimizerOptions optimizer = {};               ///< defaults of the one that is used
   std::optional<DocumentSplit> eval_split = {};  ///< what of the data is held out
   std::optional<LoraOptions> adapter = {};       ///< of the one that the run starts with, as its config says
 };

@@ -59,6 +59,7 @@ struct TrainSettings {
   bool cycle_momentum = false;         ///< beta1 along the one-cycle schedule
   std::optional<double> beta1, beta2, adam_eps;
   std::optional<double> weight_decay;
+  std::string optimizer;         ///< its name in the registry; empty: adamw
   std::string optimizer_states;  ///< as ParseOptimizerStates takes it; empty: fp32
   std::optional<double> clip;
   std::string objective = "auto";  ///< lm, sft or auto: by the data's records

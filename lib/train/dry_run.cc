@@ -168,7 +168,9 @@ void MeasureOnCpu(const ModelFamilies& families, const DryRunRequest& request, c
   report->measurement = whole ? DryRunMeasurement::kFullMicroBatch : DryRunMeasurement::kOneSample;
   if (!whole) return;
   if (!RunsOnShapes(request.model)) set_passes(1);
-  memory.products = std::max<int64_t>(0, memory.products + PeakResidentBytes() - memory.total());
+  // The peak adds what nobody accounts for. What it lacks was not touched here, and the run may touch it: what
+  // the allocator keeps of what was freed differs from process to process.
+  memory.products += std::max<int64_t>(0, PeakResidentBytes() - memory.total());
 }
 
 const char* MeasurementName(DryRunMeasurement measurement) {

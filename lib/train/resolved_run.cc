@@ -15,7 +15,6 @@
 #include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
 #include "lib/nn/precision.h"
-#include "lib/objective/perplexity.h"
 #include "lib/run/loader_plan.h"
 #include "lib/run/plan_codec.h"
 #include "lib/run/resumed_plan.h"
@@ -31,11 +30,11 @@ namespace {
 constexpr double kManyPasses = 16;  // over the data
 constexpr double kFindBatchTimeS = 20;
 
-std::unique_ptr<SampleLoader> OpenSamples(const TrainJobContext& context, const ResolvedRun& run,
-                                          const LoaderOptions& loader) {
-  SampleStreamOptions options = run.plan.stream_options();
-  options.sets = run.data->sets();
-  return ObjectiveOf(run.plan, context.objectives)->OpenSamples(&run.data->set(), options, loader);
+std::unique_ptr<SampleLoader> OpenSamples(const TrainJobContext& context, const TrainPlan& plan,
+                                          const TrainingData& data, const LoaderOptions& loader) {
+  SampleStreamOptions options = plan.stream_options();
+  options.sets = data.sets();
+  return ObjectiveOf(plan, context.objectives)->OpenSamples(&data.set(), options, loader);
 }
 
 /// A loader that reads the data once.
@@ -49,20 +48,33 @@ void OpenStream(const TrainSettings& settings, const TrainJobContext& context, C
   PlanDataCache(settings, run->data->set().header().chunks_per_frame, run->plan.block_chunks, &cache);
   run->compute.loader.cache_bytes = cache.options.cache_bytes;
   log->Announce(cache.reasons);
-  run->stream = OpenSamples(context, *run, run->compute.loader);
+  run->stream = OpenSamples(context, run->plan, *run->data, run->compute.loader);
 }
 
-PlannedRun Plan(const TrainSettings& settings, const std::optional<DocumentSplit>& split,
-                const ResolvedRun& run) {
+/// The objectives that take the records of the data.
+std::vector<ObjectiveFacts> ObjectivesFor(const ObjectiveRegistry& registry, RecordKind records) {
+  std::vector<ObjectiveFacts> objectives;
+  for (const ObjectiveKind& kind : registry.all()) {
+    if (kind.Takes(records)) objectives.push_back({.name = kind.name(), .own = kind.description.own});
+  }
+  return objectives;
+}
+
+PlannedRun Plan(const TrainSettings& settings, const TrainJobContext& context,
+                const std::optional<DocumentSplit>& split, const ResolvedRun& run) {
+  const RecordKind records = run.data->set().header().record_kind;
+  if (settings.objective != "auto") context.objectives.Find(settings.objective);
+  const std::string optimizer = settings.optimizer.empty() ? kDefaultOptimizer : settings.optimizer;
   PlanFacts facts = {.model = run.model.config,
                      .gpu = run.compute.device.is_cuda(),
                      .fast_bf16 = HasFastProducts(Precision::kBf16, run.compute.device),
                      .count_epoch =
-                         [&](SampleStreamOptions options) {
-                           options.sets = run.data->sets();
-                           return SampleStream(&run.data->set(), options, CountingLoader(run)).CountEpoch();
+                         [&](const TrainPlan& plan) {
+                           return OpenSamples(context, plan, *run.data, CountingLoader(run))->CountEpoch();
                          },
-                     .records = run.data->set().header().record_kind,
+                     .records = records,
+                     .objectives = ObjectivesFor(context.objectives, records),
+                     .optimizer = context.optimizers.Find(optimizer).description.defaults,
                      .eval_split = split};
   if (!settings.adapter.empty()) facts.adapter = ReadPeftConfig(ResolveCheckpoint(settings.adapter)).lora;
   return PlanRun(settings, facts);
@@ -123,9 +135,8 @@ void CheckAdapters(const TrainSettings& settings, const TrainJobContext& context
 
 void CountHeldOut(const TrainSettings& settings, ResolvedRun* run) {
   if (!run->plan.eval_split) return;
-  run->held_out = run->data->CountHeldOut(*run->plan.eval_split,
-                                          IsMasked(run->data->set().header(), run->plan.labels_on()),
-                                          settings.skip_bad_chunks > 0);
+  const bool masked = run->plan.labels_on() == LossOn::kAssistant;
+  run->held_out = run->data->CountHeldOut(*run->plan.eval_split, masked, settings.skip_bad_chunks > 0);
 }
 
 /// \throws Error{kUsage} where the settings name another model than the run's
@@ -143,7 +154,8 @@ void CheckSameModel(const TrainSettings& settings, const TrainJobContext& contex
 /// \throws Error{kBadInput} on other data than the run's, unless that is allowed
 void CheckSameData(const TrainSettings& settings, ResolvedRun* run) {
   ResumePoint& resume = *run->resume;
-  if (run->stream->fingerprint() == resume.state.order_fingerprint) return;
+  const std::string fingerprint = run->stream->fingerprint();
+  if (fingerprint == resume.state.trainer.data().order_fingerprint) return;
   if (!settings.allow_data_change) {
     throw Error(
         ErrorCode::kBadInput, DataNames(settings), "is not the data that the run was started on",
@@ -152,8 +164,7 @@ void CheckSameData(const TrainSettings& settings, ResolvedRun* run) {
         "give the run's data by --data, or go on with this data from its beginning by --allow-data-change");
   }
   resume.data_changed = true;
-  resume.state.trainer.cursor = {};
-  resume.state.trainer.bad_chunks = {};
+  resume.state.trainer.data() = {.order_fingerprint = fingerprint};
 }
 
 }  // namespace
@@ -182,8 +193,10 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
     split = ParseDocumentSplit(settings.eval_split, settings.eval_split_seed.value_or(0), &set,
                                settings.skip_bad_chunks > 0);
   }
-  PlannedRun planned = Plan(settings, split, *run);
-  if (settings.find_batch) planned = Plan(FindBatch(settings, context, planned.plan, *run, log), split, *run);
+  PlannedRun planned = Plan(settings, context, split, *run);
+  if (settings.find_batch) {
+    planned = Plan(FindBatch(settings, context, planned.plan, *run, log), context, split, *run);
+  }
   run->plan = planned.plan;
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CountHeldOut(settings, run);
@@ -193,7 +206,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
                              static_cast<double>(run->plan.samples_per_step()) *
                              static_cast<double>(run->plan.sequence_tokens);
   if (!run->epoch && most_tokens > kManyPasses * static_cast<double>(set.totals().tokens)) {
-    run->epoch = OpenSamples(context, *run, CountingLoader(*run))->CountEpoch();
+    run->epoch = OpenSamples(context, run->plan, *run->data, CountingLoader(*run))->CountEpoch();
   }
   CheckAdapters(settings, context, *run);
   if (run->plan.objective == kLmObjective && set.header().record_kind == RecordKind::kSft) {

@@ -30,7 +30,6 @@ CheckpointContent RunCheckpointSource::Describe(const std::vector<at::Tensor>& t
   TrainState state = {.plan = trainer_->plan(),
                       .trainer = trainer_->state(),
                       .compute = run_->compute.identity,
-                      .order_fingerprint = run_->stream->fingerprint(),
                       .data_sha256 = HexEncode(run_->data->set().content_sha256()),
                       .layout = layout_,
                       .watchdog = listener_->watchdog_state(),

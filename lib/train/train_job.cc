@@ -139,7 +139,7 @@ class TrainJob {
   int Resume(nlohmann::ordered_json* summary) {
     const ResumePoint& resume = *run_.resume;
     if (OnlyTells(settings_)) {
-      if (!resume.data_changed) run_.stream->Seek(resume.state.trainer.cursor);
+      run_.stream->Restore(resume.state.trainer.data());
       return Preview(summary);
     }
     const int64_t step = resume.state.trainer.step, total_steps = run_.plan.schedule.total_steps;

@@ -104,15 +104,12 @@ void WriteTrainState(const std::string& path, const TrainState& state, const Sta
       {"tokens_seen", trainer.tokens_seen},
       {"labels_seen", trainer.labels_seen},
       {"accumulation_phase", 0},
-      {"cursor",
-       {{"epoch", trainer.cursor.epoch},
-        {"window", trainer.cursor.window},
-        {"sample", trainer.cursor.sample}}},
+      {"cursor", nullptr},  // set below, like the order's fingerprint
       {"loss_scaler",
        {{"scale", trainer.scaler.scale},
         {"good_steps", trainer.scaler.good_steps},
         {"skipped_steps", trainer.scaler.skipped_steps}}},
-      {"order_fingerprint", state.order_fingerprint},
+      {"order_fingerprint", nullptr},
       {"data_sha256", state.data_sha256},
       {"watchdog", state.watchdog},
       {"compute",
@@ -122,7 +119,7 @@ void WriteTrainState(const std::string& path, const TrainState& state, const Sta
         {"threads", state.compute.threads},
         {"attention", state.compute.attention}}},
   };
-  if (!trainer.bad_chunks.empty()) json["bad_chunks"] = trainer.bad_chunks;
+  EncodeLoaderStates(trainer.loaders, &json);
   std::vector<at::Tensor> values;
   std::vector<SafetensorsTensor> tensors;
   for (const OptimizerState& own : trainer.optimizer) {
@@ -183,16 +180,11 @@ TrainState DecodeTrainState(ByteSpan file, const std::string& path) {
     ReadField(json, "updates", path, &trainer.updates);
     ReadField(json, "tokens_seen", path, &trainer.tokens_seen);
     ReadField(json, "labels_seen", path, &trainer.labels_seen);
-    const nlohmann::json &cursor = json.at("cursor"), &loss_scaler = json.at("loss_scaler"),
-                         &compute = json.at("compute");
-    ReadField(cursor, "epoch", path, &trainer.cursor.epoch);
-    ReadField(cursor, "window", path, &trainer.cursor.window);
-    ReadField(cursor, "sample", path, &trainer.cursor.sample);
-    if (json.contains("bad_chunks")) trainer.bad_chunks = json.at("bad_chunks").get<std::vector<uint64_t>>();
+    const nlohmann::json &loss_scaler = json.at("loss_scaler"), &compute = json.at("compute");
+    trainer.loaders = DecodeLoaderStates(json, path);
     ReadField(loss_scaler, "scale", path, &trainer.scaler.scale);
     ReadField(loss_scaler, "good_steps", path, &trainer.scaler.good_steps);
     ReadField(loss_scaler, "skipped_steps", path, &trainer.scaler.skipped_steps);
-    ReadField(json, "order_fingerprint", path, &state.order_fingerprint);
     ReadField(json, "data_sha256", path, &state.data_sha256);
     state.watchdog = json.at("watchdog");
     if (!state.watchdog.is_null() && !state.watchdog.is_object()) {

@@ -28,7 +28,6 @@ struct TrainState {
   TrainPlan plan;
   TrainerState trainer;
   ComputeIdentity compute;
-  std::string order_fingerprint;  ///< of the sample stream
   std::string data_sha256;        ///< of the shard set's content
   std::string layout;       ///< canonical JSON: name, offset and size of every parameter in the flat buffers
   nlohmann::json watchdog;  ///< of LossWatchdog; or null

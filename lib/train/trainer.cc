@@ -208,8 +208,7 @@ TrainerState Trainer::state() {
           .updates = optimizer_->steps(),
           .tokens_seen = tokens_seen_,
           .labels_seen = labels_seen_,
-          .cursor = stream_->cursor(),
-          .bad_chunks = stream_->bad_chunks(),
+          .loaders = {{kMainLoader, stream_->state()}},
           .scaler = scaler_.state(),
           .optimizer = optimizer_->States()};
 }
@@ -238,8 +237,10 @@ void Trainer::RestoreOptimizer(const TrainerState& state) {
 }
 
 void Trainer::Restore(const TrainerState& state) {
-  stream_->set_bad_chunks(state.bad_chunks);
-  stream_->Seek(state.cursor);
+  if (state.loaders.size() != 1) {
+    throw Error(ErrorCode::kBadInput, state.origin, "states where loaders stand that this run does not have");
+  }
+  stream_->Restore(state.data());
   samples_.clear();
   RestoreOptimizer(state);
   scaler_.set_state(state.scaler);

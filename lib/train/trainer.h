@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/loading/loader_state.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/model/language_model.h"
 #include "lib/objective/objective.h"
@@ -35,12 +36,13 @@ struct TrainerState {
   int64_t updates = 0;  ///< of the weights
   int64_t tokens_seen = 0;
   int64_t labels_seen = 0;
-  SampleCursor cursor;
-  std::vector<uint64_t> bad_chunks = {};  ///< that others took the places of
+  LoaderStates loaders = {{kMainLoader, {}}};  ///< where they read next
   LossScaler::State scaler;
   std::vector<OptimizerState> optimizer = {};  ///< see Optimizer::States
   std::string origin = "training state";       ///< the file it was read from, for messages
 
+  LoaderState& data() { return loaders.at(kMainLoader); }
+  const LoaderState& data() const { return loaders.at(kMainLoader); }
   /// An optimizer's state by its name, which must be there.
   at::Tensor& optimizer_state(const std::string& name);
 };
@@ -122,7 +124,7 @@ class Trainer {
   int64_t device_reads() const { return reader_.reads(); }
   /// Takes over a state; the weights are the caller's to restore, before or after.
   /// \throws Error{kBadInput} when the optimizer's states are not those of this one on this model, or the
-  ///     cursor does not fit the data
+  ///     loaders' are not those of this run's data
   void Restore(const TrainerState& state);
   LanguageModel& model() { return *model_; }
 

@@ -103,7 +103,7 @@ TEST_F(EvaluateTest, TextIsScoredDocumentByDocumentCutAtTheSequenceLength) {
     EvaluateJobOptions options = OptionsFor(folder_, "text.txt");
     options.sequence_tokens = sequence_tokens;
     options.batch_sequences = 2;
-    const auto result = RunEvaluate(test::Families(), options, ProgressMode::kNever);
+    const auto result = RunEvaluate(test::Families(), BuiltInObjectives(), options, ProgressMode::kNever);
     double loss = 0;
     uint64_t bytes = 0, labels = 0;
     for (const std::string& document : documents_) {
@@ -125,9 +125,10 @@ TEST_F(EvaluateTest, TextIsScoredDocumentByDocumentCutAtTheSequenceLength) {
 
 TEST_F(EvaluateTest, ShardsGiveWhatTheirTextGives) {
   WriteShards(folder_.path("text.tws"), documents_, LoadTokenizer("bytes")->identity());
-  const auto from_text = RunEvaluate(test::Families(), OptionsFor(folder_, "text.txt"), ProgressMode::kNever);
-  const auto from_shards =
-      RunEvaluate(test::Families(), OptionsFor(folder_, "text.tws"), ProgressMode::kNever);
+  const auto from_text = RunEvaluate(test::Families(), BuiltInObjectives(), OptionsFor(folder_, "text.txt"),
+                                     ProgressMode::kNever);
+  const auto from_shards = RunEvaluate(test::Families(), BuiltInObjectives(), OptionsFor(folder_, "text.tws"),
+                                       ProgressMode::kNever);
   EXPECT_EQ(from_text, from_shards);
 }
 
@@ -137,8 +138,9 @@ TEST_F(EvaluateTest, ShardsOnAPipeAreNotScoredAsText) {
   std::thread writer([&] {
     std::ofstream(folder_.path("pipe"), std::ios::binary) << test::ReadFile(folder_.path("text.tws"));
   });
-  const std::string message = test::MessageOf(
-      [&] { RunEvaluate(test::Families(), OptionsFor(folder_, "pipe"), ProgressMode::kNever); });
+  const std::string message = test::MessageOf([&] {
+    RunEvaluate(test::Families(), BuiltInObjectives(), OptionsFor(folder_, "pipe"), ProgressMode::kNever);
+  });
   writer.join();
   EXPECT_THAT(message, testing::HasSubstr("holds shards"));
   EXPECT_THAT(message, testing::HasSubstr("--format shards"));
@@ -148,9 +150,10 @@ TEST_F(EvaluateTest, JsonLinesAreReadByKey) {
   test::WriteFile(folder_.path("text.jsonl"), "{\"body\": \"To be, or not to be\"}\n");
   EvaluateJobOptions options = OptionsFor(folder_, "text.jsonl");
   options.keys = {"body"};
-  EXPECT_EQ(RunEvaluate(test::Families(), options, ProgressMode::kNever)["labels"], 18);
+  EXPECT_EQ(RunEvaluate(test::Families(), BuiltInObjectives(), options, ProgressMode::kNever)["labels"], 18);
   options.keys = {"text"};
-  EXPECT_EQ(test::CodeOf([&] { RunEvaluate(test::Families(), options, ProgressMode::kNever); }),
+  EXPECT_EQ(test::CodeOf(
+                [&] { RunEvaluate(test::Families(), BuiltInObjectives(), options, ProgressMode::kNever); }),
             ErrorCode::kBadInput);
 }
 
@@ -159,18 +162,21 @@ TEST_F(EvaluateTest, ShardsOfAnotherTokenizerAreRefusedUnlessAllowed) {
   other.sha256[0] ^= 1;
   WriteShards(folder_.path("other.tws"), documents_, other);
   EvaluateJobOptions options = OptionsFor(folder_, "other.tws");
-  EXPECT_EQ(test::CodeOf([&] { RunEvaluate(test::Families(), options, ProgressMode::kNever); }),
+  EXPECT_EQ(test::CodeOf(
+                [&] { RunEvaluate(test::Families(), BuiltInObjectives(), options, ProgressMode::kNever); }),
             ErrorCode::kBadInput);
-  EXPECT_THAT(test::MessageOf([&] { RunEvaluate(test::Families(), options, ProgressMode::kNever); }),
+  EXPECT_THAT(test::MessageOf(
+                  [&] { RunEvaluate(test::Families(), BuiltInObjectives(), options, ProgressMode::kNever); }),
               testing::HasSubstr("--allow-other-tokenizer"));
   options.allow_other_tokenizer = true;
-  EXPECT_EQ(RunEvaluate(test::Families(), options, ProgressMode::kNever)["docs"], 4);
+  EXPECT_EQ(RunEvaluate(test::Families(), BuiltInObjectives(), options, ProgressMode::kNever)["docs"], 4);
 }
 
 TEST_F(EvaluateTest, DataWithoutAnyLabelIsRefused) {
   test::WriteFile(folder_.path("single.txt"), "a\nb\n");
   EXPECT_EQ(test::CodeOf([&] {
-              RunEvaluate(test::Families(), OptionsFor(folder_, "single.txt"), ProgressMode::kNever);
+              RunEvaluate(test::Families(), BuiltInObjectives(), OptionsFor(folder_, "single.txt"),
+                          ProgressMode::kNever);
             }),
             ErrorCode::kBadInput);
 }
@@ -178,7 +184,8 @@ TEST_F(EvaluateTest, DataWithoutAnyLabelIsRefused) {
 TEST_F(EvaluateTest, GpusAreRefusedAsMissingDevices) {
   EvaluateJobOptions options = OptionsFor(folder_, "text.txt");
   options.device = "cuda";
-  EXPECT_EQ(test::CodeOf([&] { RunEvaluate(test::Families(), options, ProgressMode::kNever); }),
+  EXPECT_EQ(test::CodeOf(
+                [&] { RunEvaluate(test::Families(), BuiltInObjectives(), options, ProgressMode::kNever); }),
             ErrorCode::kDevice);
 }
 

@@ -25,11 +25,10 @@ ModelConfig SmallModel() {
 
 /// Plans for data of 1,000 samples and 400,000 tokens an epoch.
 PlannedRun Plan(const TrainSettings& settings, bool fast_bf16 = false) {
-  return PlanRun(
-      settings,
-      {.model = SmallModel(), .fast_bf16 = fast_bf16, .count_epoch = [](const SampleStreamOptions&) {
-         return EpochCounts{.samples = 1000, .tokens = 400000, .labels = 390000};
-       }});
+  return PlanRun(settings,
+                 {.model = SmallModel(), .fast_bf16 = fast_bf16, .count_epoch = [](const TrainPlan&) {
+                    return EpochCounts{.samples = 1000, .tokens = 400000, .labels = 390000};
+                  }});
 }
 
 std::string ReasonsOf(const PlannedRun& planned) {
@@ -69,10 +68,9 @@ TEST(PlanRun, TurnsEpochsAndTokensIntoWholeStepsRoundedUp) {
 TEST(PlanRun, DoesNotCountTheDataWhenStepsAreGiven) {
   TrainSettings settings;
   settings.steps = 5;
-  const PlannedRun planned =
-      PlanRun(settings, {.model = SmallModel(), .count_epoch = [](const SampleStreamOptions&) -> EpochCounts {
-                           throw std::logic_error("counted");
-                         }});
+  const PlannedRun planned = PlanRun(
+      settings, {.model = SmallModel(),
+                 .count_epoch = [](const TrainPlan&) -> EpochCounts { throw std::logic_error("counted"); }});
   EXPECT_EQ(planned.plan.schedule.total_steps, 5);
 }
 

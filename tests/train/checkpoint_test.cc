@@ -86,11 +86,13 @@ TEST_F(CheckpointTest, ReadsBackTheStateThatWasWritten) {
                     .updates = 6,
                     .tokens_seen = int64_t{1} << 40,
                     .labels_seen = 11,
-                    .cursor = {.epoch = 2, .window = 3, .sample = 4},
+                    .loaders = {{kMainLoader, {.cursor = {.epoch = 2, .window = 3, .sample = 4},
+                                               .bad_chunks = {5, 7},
+                                               .order_fingerprint = "abc"}},
+                                {"other", {.cursor = {.epoch = 1}, .order_fingerprint = "def"}}},
                     .scaler = {.scale = 512, .good_steps = 5, .skipped_steps = 1},
                     .optimizer = state_.trainer.optimizer};
   state_.plan.seed = 99;
-  state_.order_fingerprint = "abc";
   state_.data_sha256 = "def";
   state_.compute = {.device = "cpu", .cpu_capability = "AVX2", .torch_build = "t", .threads = 3};
   WriteTrainState(folder_.path("state"), state_);
@@ -99,10 +101,9 @@ TEST_F(CheckpointTest, ReadsBackTheStateThatWasWritten) {
   EXPECT_EQ(read.trainer.updates, 6);
   EXPECT_EQ(read.trainer.tokens_seen, int64_t{1} << 40);
   EXPECT_EQ(read.trainer.labels_seen, 11);
-  EXPECT_EQ(read.trainer.cursor, state_.trainer.cursor);
+  EXPECT_EQ(read.trainer.loaders, state_.trainer.loaders);
   EXPECT_EQ(read.trainer.scaler, state_.trainer.scaler);
   EXPECT_EQ(read.plan.seed, 99u);
-  EXPECT_EQ(read.order_fingerprint, "abc");
   EXPECT_EQ(read.data_sha256, "def");
   EXPECT_EQ(read.compute, state_.compute);
   EXPECT_EQ(read.layout, state_.layout);

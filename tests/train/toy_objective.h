@@ -19,7 +19,8 @@ inline constexpr char kToyObjective[] = "toy";
 inline constexpr RecordKind kToyRecords{7};
 inline constexpr int64_t kToySpanTokens = 6;
 
-/// A sample is a whole segment, cut where it is longer than a sample may be.
+/// A sample is a whole segment, cut where it is longer than a sample may be. What the segment says of its
+/// place in a record does not count.
 class ToyCutter final : public SampleCutter {
  public:
   explicit ToyCutter(int64_t sequence_tokens)
@@ -28,7 +29,9 @@ class ToyCutter final : public SampleCutter {
     size_t begin = 0;
     for (const Segment& segment : chunk.segments) {
       Chunk alone;
-      alone.segments = {segment};
+      alone.segments = {{.tokens = segment.tokens,
+                         .flags = static_cast<uint8_t>(segment.flags & kSegmentPadding),
+                         .source_bytes = segment.source_bytes}};
       alone.tokens.assign(chunk.tokens.begin() + static_cast<ptrdiff_t>(begin),
                           chunk.tokens.begin() + static_cast<ptrdiff_t>(begin + segment.tokens));
       begin += segment.tokens;
@@ -57,7 +60,7 @@ class ToyObjective final : public Objective {
   }
   std::unique_ptr<const SampleCutter> MakeCutter(RecordKind records,
                                                  const SampleStreamOptions& options) const override {
-    TRAINWRIGHT_CHECK(records == kToyRecords);
+    TRAINWRIGHT_CHECK(records == kToyRecords || records == RecordKind::kContrastive);
     return std::make_unique<ToyCutter>(options.sequence_tokens);
   }
   /// Spans of at most kToySpanTokens.
@@ -118,7 +121,10 @@ class ToyObjective final : public Objective {
 };
 
 inline ObjectiveKind ToyObjectiveKind() {
-  return {.description = {.name = kToyObjective, .records = {kToyRecords}},
+  // The second kind is one that files can hold and no objective of the library takes.
+  return {.description = {.name = kToyObjective,
+                          .records = {kToyRecords, RecordKind::kContrastive},
+                          .own = {{"even_weight", 0.25}}},
           .make = [](const ObjectiveOptions& options) {
             return std::make_unique<ToyObjective>(options.own.at("even_weight"));
           }};

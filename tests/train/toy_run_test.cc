@@ -1,5 +1,6 @@
-// Whole runs of a family that only the tests know, through the entries of the engines: what their mains fill
-// in is all that differs.
+// Whole runs of a family, an objective and an optimizer that only the tests know, through the entries of the
+// engines: what their mains fill in is all that differs.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,10 +12,14 @@
 #include "lib/io/byte_sink.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
+#include "lib/run/metrics_log.h"
 #include "lib/train/train_job.h"
+#include "tests/model/families.h"
 #include "tests/model/toy_family.h"
 #include "tests/spec/toy_recurrent_family.h"
 #include "tests/support/support.h"
+#include "tests/train/toy_objective.h"
+#include "tests/train/toy_optimizer.h"
 
 namespace trainwright {
 namespace {
@@ -44,22 +49,19 @@ const ModelFamilies& WithToyFamily() {
   return families;
 }
 
-/// Shards and a config.json of the toy family in a folder of the test's own.
-class ToyRunTest : public testing::Test {
+/// What an engine's main fills in, of which every test changes one part.
+struct Known {
+  const ModelFamilies* families = &test::Families();
+  ObjectiveRegistry objectives = BuiltInObjectives();
+  OptimizerRegistry optimizers = BuiltInOptimizers();
+};
+
+/// Runs in a folder of the test's own.
+class ToyRun : public testing::Test {
  protected:
-  ToyRunTest() {
-    std::string text;
-    for (int line = 0; line < 40; ++line) text += "abcdefgh " + std::to_string(line) + " abcdefgh\n";
-    test::WriteFile(folder_.path("text.txt"), text);
-    const test::ProcessResult made = test::RunShell(
-        "cd '" + folder_.path() + "' && pretokenize -q text.txt | pack -q --chunk 64 -o shards");
-    EXPECT_EQ(made.exit_status, 0) << made.standard_error;
-    test::WriteFile(
-        folder_.path("toy.json"),
-        R"({"model_type":"toy-recurrent","vocab_size":258,"hidden_size":16,"num_hidden_layers":2,)"
-        R"("trained_length":64,"state_size":24,"tie_word_embeddings":true})");
+  ToyRun() {
     settings_.data = {folder_.path("shards")};
-    settings_.model = folder_.path("toy.json");
+    settings_.model = folder_.path("model.json");
     settings_.out = folder_.path("run");
     settings_.steps = kSteps;
     settings_.batch = 2;
@@ -70,24 +72,101 @@ class ToyRunTest : public testing::Test {
     settings_.device = "cpu";
   }
 
+  void WriteModel(const std::string& config) const { test::WriteFile(settings_.model, config); }
+  void WriteLlama() const {
+    WriteModel(R"({"model_type":"llama","vocab_size":258,"hidden_size":16,"num_hidden_layers":2,)"
+               R"("intermediate_size":32,"num_attention_heads":2,"max_position_embeddings":64})");
+  }
+  /// \param lines of the input
+  /// \param records what --records says
+  void MakeShards(const std::string& lines, const std::string& records) const {
+    test::WriteFile(folder_.path("in.jsonl"), lines);
+    const test::ProcessResult made =
+        test::RunShell("cd '" + folder_.path() + "' && pretokenize -q --records " + records +
+                       " in.jsonl | pack -q --chunk 64 -o shards");
+    EXPECT_EQ(made.exit_status, 0) << made.standard_error;
+  }
+  void MakeTextShards() const {
+    std::string lines;
+    for (int line = 0; line < 40; ++line) {
+      lines += R"({"text":"abcdefgh )" + std::to_string(line) + " abcdefgh\"}\n";
+    }
+    MakeShards(lines, "lm");
+  }
+  void MakeContrastiveShards() const {
+    std::string lines;
+    for (int line = 0; line < 40; ++line) {
+      lines += R"({"query":"abcdefgh )" + std::to_string(line) + R"(","pos":["abcdefgh abcdefgh"]})" + "\n";
+    }
+    MakeShards(lines, "contrastive");
+  }
+
   nlohmann::ordered_json Train() const {
     nlohmann::ordered_json summary;
-    const TrainJobContext context = {.families = WithToyFamily(),
+    const TrainJobContext context = {.families = *known_.families,
                                      .progress = ProgressMode::kNever,
-                                     .optimizers = BuiltInOptimizers(),
-                                     .objectives = BuiltInObjectives()};
+                                     .optimizers = known_.optimizers,
+                                     .objectives = known_.objectives};
     EXPECT_EQ(RunTraining(settings_, context, &summary), 0);
     return summary;
+  }
+  nlohmann::ordered_json Evaluate() const {
+    return RunEvaluate(*known_.families, known_.objectives,
+                       {.checkpoint = settings_.out, .data = settings_.data[0], .threads = 1},
+                       ProgressMode::kNever);
+  }
+  /// \returns the number of lines that were generated
+  int64_t Generate() const {
+    MemorySink out;
+    GenerateSettings generate;
+    generate.checkpoint = settings_.out;
+    generate.prompt = "abc";
+    generate.max_tokens = 5;
+    generate.samples = 3;  // the prompt's state is forked
+    generate.threads = 1;
+    RunGenerate(*known_.families, generate, &out);
+    const std::string text(AsText(out.bytes()));
+    return std::count(text.begin(), text.end(), '\n');
   }
   std::string Checkpoint(const std::string& step) const {
     return settings_.out + "/checkpoints/step-" + step;
   }
+  /// Trains, takes the last checkpoint away and trains on from the one before it, with nothing given but the
+  /// folder and the data.
+  void ExpectResumesBitForBit() {
+    Train();
+    const std::string whole = test::ReadFile(Checkpoint("00000006") + "/model.safetensors");
+    const std::string state = test::ReadFile(Checkpoint("00000006") + "/trainwright_state.safetensors");
+    fs::remove_all(Checkpoint("00000006"));
+    TrainSettings resumed;
+    resumed.resume = true;
+    resumed.data = settings_.data;
+    resumed.out = settings_.out;
+    resumed.save_every = settings_.save_every;
+    resumed.threads = 1;
+    resumed.device = "cpu";
+    settings_ = resumed;
+    Train();
+    EXPECT_EQ(test::ReadFile(Checkpoint("00000006") + "/model.safetensors"), whole);
+    EXPECT_EQ(test::ReadFile(Checkpoint("00000006") + "/trainwright_state.safetensors"), state);
+  }
 
   test::TemporaryFolder folder_;
   TrainSettings settings_;
+  Known known_;
 };
 
-TEST_F(ToyRunTest, AFamilyTrainsAndReportsItsFlops) {
+class ToyFamilyRunTest : public ToyRun {
+ protected:
+  ToyFamilyRunTest() {
+    known_.families = &WithToyFamily();
+    MakeTextShards();
+    WriteModel(R"({"model_type":"toy-recurrent","vocab_size":258,"hidden_size":16,"num_hidden_layers":2,)"
+               R"("trained_length":64,"state_size":24,"tie_word_embeddings":true})");
+  }
+};
+
+TEST_F(ToyFamilyRunTest, TrainsAndReportsItsFlops) {
   const nlohmann::ordered_json summary = Train();
   EXPECT_EQ(summary.at("steps"), kSteps);
   EXPECT_GT(summary.at("model_flops_per_s").get<double>(), 0);
@@ -98,40 +177,146 @@ TEST_F(ToyRunTest, AFamilyTrainsAndReportsItsFlops) {
   EXPECT_EQ(config.at("state_size"), 24);
 }
 
-TEST_F(ToyRunTest, AFamilyIsResumedBitForBit) {
-  Train();
-  const std::string whole = test::ReadFile(Checkpoint("00000006") + "/model.safetensors");
-  fs::remove_all(Checkpoint("00000006"));
-  settings_.resume = true;
-  settings_.model.clear();
-  Train();
-  EXPECT_EQ(test::ReadFile(Checkpoint("00000006") + "/model.safetensors"), whole);
+TEST_F(ToyFamilyRunTest, IsResumedBitForBit) {
+  ExpectResumesBitForBit();
 }
 
-TEST_F(ToyRunTest, AFamilyIsToldOfByADryRun) {
+TEST_F(ToyFamilyRunTest, IsToldOfByADryRun) {
   settings_.dry_run = true;
   const nlohmann::ordered_json summary = Train();
   EXPECT_EQ(summary.at("parameters"), 2 * (16 * 16 + 16) + 16 + 258 * 16);
   EXPECT_FALSE(fs::exists(settings_.out));
 }
 
-TEST_F(ToyRunTest, AFamilyEvaluatesAndGenerates) {
+TEST_F(ToyFamilyRunTest, EvaluatesAndGenerates) {
   Train();
-  const nlohmann::ordered_json evaluation =
-      RunEvaluate(WithToyFamily(), {.checkpoint = settings_.out, .data = settings_.data[0], .threads = 1},
-                  ProgressMode::kNever);
+  const nlohmann::ordered_json evaluation = Evaluate();
   EXPECT_GT(evaluation.at("tokens").get<int64_t>(), 0);
   EXPECT_LT(evaluation.at("loss_nats").get<double>(), 5.6);  // of an even guess among 258
-  MemorySink out;
-  GenerateSettings generate;
-  generate.checkpoint = settings_.out;
-  generate.prompt = "abc";
-  generate.max_tokens = 5;
-  generate.samples = 3;  // the prompt's state is forked
-  generate.threads = 1;
-  RunGenerate(WithToyFamily(), generate, &out);
-  const std::string text(AsText(out.bytes()));
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3) << text;
+  EXPECT_EQ(Generate(), 3);
+}
+
+class ToyObjectiveRunTest : public ToyRun {
+ protected:
+  ToyObjectiveRunTest() {
+    known_.objectives.Add(test::ToyObjectiveKind());
+    MakeContrastiveShards();
+    WriteLlama();
+  }
+};
+
+TEST_F(ToyObjectiveRunTest, IsChosenByTheRecordsThatOnlyItTakes) {
+  Train();
+  const nlohmann::json state =
+      nlohmann::json::parse(test::ReadFile(Checkpoint("00000006") + "/metadata.json"));
+  EXPECT_EQ(state.at("training_config_summary").at("objective"), test::kToyObjective);
+}
+
+TEST_F(ToyObjectiveRunTest, TrainsByBothTermsWhichTheRecordsTell) {
+  settings_.objective = test::kToyObjective;
+  const nlohmann::ordered_json summary = Train();
+  EXPECT_GT(summary.at("model_flops_per_s").get<double>(), 0);
+  std::vector<double> all, even;
+  ForEachMetricsRecord(settings_.out + "/metrics.jsonl", [&](const nlohmann::ordered_json& record) {
+    if (record.at("type") != "step") return;
+    all.push_back(record.at("loss_terms").at("all_nats"));
+    even.push_back(record.at("loss_terms").at("even_nats"));
+  });
+  ASSERT_EQ(all.size(), size_t{kSteps});
+  EXPECT_LT(all.back(), all.front());
+  EXPECT_LT(even.back(), even.front());
+}
+
+TEST_F(ToyObjectiveRunTest, IsTrainedForEpochsOfItsOwnSamples) {
+  // Each of its samples is a segment, of which a record has four: instruction and text of the query and of the
+  // positive. The objectives of the library lay several segments together.
+  settings_.steps.reset();
+  settings_.epochs = 1;
+  settings_.batch = 8;
+  EXPECT_EQ(Train().at("steps"), 40 * 4 / 8);
+}
+
+TEST_F(ToyObjectiveRunTest, IsResumedBitForBitWithItsOptions) {
+  ExpectResumesBitForBit();
+}
+
+TEST_F(ToyObjectiveRunTest, IsToldOfByADryRun) {
+  settings_.dry_run = true;
+  EXPECT_GT(Train().at("memory_bytes").at("total").get<int64_t>(), 0);
+  EXPECT_FALSE(fs::exists(settings_.out));
+}
+
+TEST_F(ToyObjectiveRunTest, IsEvaluatedWithinTheRunAndAfterIt) {
+  settings_.eval_data = settings_.data[0];
+  Train();
+  int evaluations = 0;
+  ForEachMetricsRecord(settings_.out + "/metrics.jsonl", [&](const nlohmann::ordered_json& record) {
+    if (record.at("type") == "eval") evaluations += record.at("toy_measure") == 42 ? 1 : 0;
+  });
+  EXPECT_GT(evaluations, 0);
+  const nlohmann::ordered_json evaluation = Evaluate();
+  EXPECT_EQ(evaluation.at("metric"), test::kToyObjective);
+  EXPECT_EQ(evaluation.at("toy_measure"), 42);
+  EXPECT_LT(evaluation.at("loss_nats").get<double>(), 5.6);
+  EXPECT_EQ(Generate(), 3);
+}
+
+TEST_F(ToyObjectiveRunTest, IsMissedWhereNobodyPutItIntoTheRegistry) {
+  known_.objectives = BuiltInObjectives();
+  EXPECT_EQ(test::CodeOf([&] { Train(); }), ErrorCode::kBadInput);
+  settings_.objective = test::kToyObjective;
+  EXPECT_THAT(test::MessageOf([&] { Train(); }), testing::HasSubstr("this program knows lm, sft"));
+}
+
+class ToyOptimizerRunTest : public ToyRun {
+ protected:
+  ToyOptimizerRunTest() {
+    known_.optimizers.Add(test::ToyOptimizerKind());
+    settings_.optimizer = test::kToyOptimizer;
+    MakeTextShards();
+    WriteLlama();
+  }
+};
+
+TEST_F(ToyOptimizerRunTest, TrainsAndIsNamedInTheRecordsOfTheRun) {
+  const nlohmann::ordered_json summary = Train();
+  EXPECT_LT(summary.at("last_loss_nats").get<double>(), summary.at("first_loss_nats").get<double>());
+  EXPECT_THAT(test::ReadFile(settings_.out + "/config.yaml"), testing::HasSubstr("optimizer: \"toy\""));
+}
+
+TEST_F(ToyOptimizerRunTest, IsResumedBitForBit) {
+  ExpectResumesBitForBit();
+}
+
+TEST_F(ToyOptimizerRunTest, IsCountedInTheMemoryThatADryRunTells) {
+  settings_.dry_run = true;
+  const nlohmann::ordered_json toy = Train();
+  settings_.optimizer.clear();
+  const nlohmann::ordered_json adamw = Train();
+  const auto bytes = [](const nlohmann::ordered_json& told) {
+    return told.at("memory_bytes").at("optimizer").get<int64_t>();
+  };
+  // One moment of AdamW's two, and a few numbers a segment.
+  EXPECT_GT(bytes(toy), bytes(adamw) / 2);
+  EXPECT_LT(bytes(toy), bytes(adamw) / 2 + 1000);
+}
+
+TEST_F(ToyOptimizerRunTest, OfAnotherRunItIsRefusedOnResume) {
+  Train();
+  settings_.resume = true;
+  settings_.optimizer = kDefaultOptimizer;
+  EXPECT_EQ(test::CodeOf([&] { Train(); }), ErrorCode::kUsage);
+}
+
+TEST_F(ToyOptimizerRunTest, IsMissedWhereNobodyPutItIntoTheRegistry) {
+  known_.optimizers = BuiltInOptimizers();
+  EXPECT_THAT(test::MessageOf([&] { Train(); }), testing::HasSubstr("this program knows adamw"));
+}
+
+TEST_F(ToyOptimizerRunTest, WhatItTrainedEvaluatesAndGenerates) {
+  Train();
+  EXPECT_LT(Evaluate().at("loss_nats").get<double>(), 5.6);
+  EXPECT_EQ(Generate(), 3);
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ TEST(Trainer, AStepThatRanOutOfMemoryIsTakenAgainInHalvedMicroBatchesFromTheSame
     }
     EXPECT_EQ(batches, (std::vector<int64_t>{3, 1}));
     EXPECT_TRUE(at::equal(WeightsOf(*real), WeightsOf(*expected.model)));
-    EXPECT_EQ(trainer.state().cursor, expected.trainer.state().cursor);
+    EXPECT_EQ(trainer.state().data().cursor, expected.trainer.state().data().cursor);
     EXPECT_FALSE(trainer.HalveMicroBatches());
   }
 }
@@ -224,7 +224,7 @@ TEST(Trainer, CountsTokensAndLabelsOfTheSamples) {
     EXPECT_EQ(report.labels, labels);
     EXPECT_EQ(report.attention_pairs, pairs);
   }
-  EXPECT_EQ(run.trainer.state().cursor, same.cursor());
+  EXPECT_EQ(run.trainer.state().data().cursor, same.cursor());
 }
 
 TEST(Trainer, AccumulatedMicroBatchesAreOneLargeBatch) {
@@ -588,15 +588,15 @@ TEST_P(ResumeTest, NoticesEachPartThatIsFalse) {
        [](auto* state, auto*) { state->trainer.optimizer_state("exp_avg_sq").fill_(1e-3); }},
       {"step", false, [](auto* state, auto*) { state->trainer.step -= 1; }},
       {"updates", false, [](auto* state, auto*) { state->trainer.updates -= 1; }},
-      {"cursor: epoch", false, [](auto* state, auto*) { state->trainer.cursor.epoch += 1; }},
+      {"cursor: epoch", false, [](auto* state, auto*) { state->trainer.data().cursor.epoch += 1; }},
       {"cursor: window", false,
        [](auto* state, auto*) {
-         uint64_t& window = state->trainer.cursor.window;
+         uint64_t& window = state->trainer.data().cursor.window;
          window = window == 0 ? 1 : 0;
        }},
       {"cursor: sample", false,
        [](auto* state, auto*) {
-         uint64_t& sample = state->trainer.cursor.sample;
+         uint64_t& sample = state->trainer.data().cursor.sample;
          sample += sample == 0 ? 1 : -1;
        }},
       {"seed of the order", false, [](auto* state, auto*) { state->plan.seed += 1; }},
