@@ -1,5 +1,5 @@
 # Headers that nearly every file of a kind reads, precompiled once a kind. Each file must include what it uses all the
-# same: the presets dev, asan and fuzz compile without them.
+# same: the presets dev, tsan and fuzz compile without them.
 set(trainwright_std_headers <algorithm> <cstdint> <filesystem> <functional> <map> <memory> <optional> <span> <string>
     <string_view> <unordered_map> <utility> <vector>)
 set(trainwright_aten_headers <ATen/core/Tensor.h> <ATen/ops/empty.h> <ATen/ops/zeros.h> <c10/core/Device.h>)

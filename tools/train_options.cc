@@ -1,5 +1,10 @@
 #include "tools/train_options.h"
 
+#include <filesystem>
+
+#include "lib/run/branch_reference.h"
+#include "lib/run/remembered_options.h"
+#include "lib/run/run_directory.h"
 #include "lib/spec/built_in_families.h"
 #include "tools/compute_options.h"
 #include "tools/tool_texts.h"
@@ -7,6 +12,31 @@
 
 namespace trainwright {
 namespace {
+
+namespace fs = std::filesystem;
+
+/// Of the run that is resumed, or that is branched from: all but its plan, which is in its record and
+/// its checkpoints. A run of before there were records has no other place for its plan until its first
+/// checkpoint.
+RememberedOptions RememberedByRun(const std::function<std::string(const std::string&)>& given) {
+  std::string run = given("out");
+  if (given("resume") == "true") {
+    if (run.empty()) run = RunDirectory::Newest("runs").value_or("");
+  } else if (run = given("branch-from"); run.empty()) {
+    return {};
+  } else {
+    run = ParseBranchReference(run).run;
+  }
+  const std::string path = run + "/" + kRunOptionsFile;
+  if (run.empty() || !fs::exists(path)) {
+    return given("resume") == "true" && !given("branch-from").empty()
+               ? RememberedByRun([&](const std::string& key) { return key == "resume" ? "" : given(key); })
+               : RememberedOptions();
+  }
+  const bool has_plan = fs::exists(run + "/" + kRunRecordFile) ||
+                        (fs::exists(run + "/checkpoints") && !RunDirectory::CheckpointStepsIn(run).empty());
+  return {path, has_plan ? KeysOfThePlan() : std::set<std::string>()};
+}
 
 /// The text file, with the presets as this build has them behind what it says of presets.
 ToolText TrainText() {
@@ -33,10 +63,12 @@ const ToolInfo& TrainInfo() {
                     {"steps", "epochs", "tokens"},
                     {"model", "init"},
                     {"warmup", "warmup-ratio"},
+                    {"copy-to", "copy-command"},
                     {"lora", "adapter"},
                     {"lora-alpha", "adapter"},
                     {"lora-targets", "adapter"}},
       .foreign_config = &LoraTrainerConfig(),
+      .remembered = RememberedByRun,
   };
   return info;
 }
@@ -60,7 +92,14 @@ void DefineDataOptions(CLI::App& app, TrainSettings* settings) {
                  "run directory (default: the first free runs/MODEL-NNN; with --resume the newest run)")
       ->type_name("DIR")
       ->group(group);
-  app.add_flag("--resume", settings->resume, "continue a run from its newest whole checkpoint")->group(group);
+  app.add_flag("--resume", settings->resume,
+               "continue a run from its newest whole checkpoint, with all its options; see RESUMING")
+      ->group(group);
+  app.add_option("--branch-from", settings->branch_from,
+                 "begin a new run with weights, moments, options and place in the data of this run's newest "
+                 "checkpoint, or of that of a step; other options go before them; see RESUMING")
+      ->type_name("RUN[@STEP]")
+      ->group(group);
   app.add_flag("--allow-data-change", settings->allow_data_change,
                "resume although the data is not what the run was started on; it is read from its beginning")
       ->group(group);
@@ -290,6 +329,10 @@ void DefineScheduleOptions(CLI::App& app, TrainSettings* settings) {
       ->group(group);
   app.add_option("--min-lr-ratio", settings->min_lr_ratio,
                  "learning rate at the last step over the peak (default: 0.1; wsd: 0); not for one-cycle")
+      ->group(group);
+  app.add_flag("--replan-schedule", settings->replan_schedule,
+               "with --resume and a greater length, let the steps to come follow the schedule of the longer "
+               "run; constant and wsd need no such leave")
       ->group(group);
   app.add_flag("--cycle-momentum", settings->cycle_momentum,
                "with one-cycle, move beta1 from 0.95 to 0.85 and back, against the learning rate")

@@ -125,6 +125,7 @@ class CommandLine {
     if (const char* path = std::getenv("TRAINWRIGHT_CONFIG"); config_path.empty() && path != nullptr)
       config_path = path;
     if (!config_path.empty()) ApplyFile(config_path);
+    ApplyRemembered();
     ApplyPresets();
     const std::vector<EffectiveOption> effective = Effective();
     for (const EffectiveOption& option : effective) values_.push_back(ValueOf(option));
@@ -224,11 +225,15 @@ class CommandLine {
     }
   }
 
-  void ApplyFile(const std::string& path) {
+  std::map<std::string, CLI::Option*> OptionsByKey() const {
     std::map<std::string, CLI::Option*> by_key;
     for (CLI::Option* option : app_.get_options()) {
       if (IsConfigurable(*option)) by_key[DescribeOption(*option).key] = option;
     }
+    return by_key;
+  }
+
+  void ApplyFile(const std::string& path) {
     std::vector<ConfigEntry> entries;
     if (info_.foreign_config != nullptr) {
       TranslatedConfig translated =
@@ -239,36 +244,59 @@ class CommandLine {
     } else {
       entries = ReadConfigFile(path);
     }
-    for (const ConfigEntry& entry : entries) {
-      const auto found = by_key.find(entry.key);
-      if (found == by_key.end()) {
-        std::vector<std::string> keys;
-        for (const auto& [key, option] : by_key) keys.push_back(key);
-        const std::string nearest = NearestName(entry.key, keys);
-        throw Error(ErrorCode::kUsage, path, "unknown key '" + entry.key + "'",
-                    "line " + std::to_string(entry.line),
-                    nearest.empty() ? Hint(info_) : "did you mean '" + nearest + "'?");
-      }
-      CLI::Option* option = found->second;
-      const std::string source = path + ": key '" + entry.key + "' in line " + std::to_string(entry.line);
-      if (entry.is_list && option->get_expected_max() <= 1) {
-        throw Error(ErrorCode::kUsage, source, "takes one value, not a list");
-      }
-      // Its place is still checked when a flag or the environment goes before it; its value is theirs.
-      if (option->count() == 0) {
-        Set(option, entry.values, source);
-        origins_[entry.key] = {OptionOrigin::kConfigFile, path + " line " + std::to_string(entry.line)};
-      }
+    const auto by_key = OptionsByKey();
+    for (const ConfigEntry& entry : entries) ApplyEntry(entry, by_key, path, OptionOrigin::kConfigFile);
+  }
+
+  /// Sets an option unless what goes before the file has given it.
+  void ApplyEntry(const ConfigEntry& entry, const std::map<std::string, CLI::Option*>& by_key,
+                  const std::string& path, OptionOrigin origin) {
+    const auto found = by_key.find(entry.key);
+    if (found == by_key.end()) {
+      std::vector<std::string> keys;
+      for (const auto& [key, option] : by_key) keys.push_back(key);
+      const std::string nearest = NearestName(entry.key, keys);
+      throw Error(ErrorCode::kUsage, path, "unknown key '" + entry.key + "'",
+                  "line " + std::to_string(entry.line),
+                  nearest.empty() ? Hint(info_) : "did you mean '" + nearest + "'?");
+    }
+    CLI::Option* option = found->second;
+    const std::string source = path + ": key '" + entry.key + "' in line " + std::to_string(entry.line);
+    if (entry.is_list && option->get_expected_max() <= 1) {
+      throw Error(ErrorCode::kUsage, source, "takes one value, not a list");
+    }
+    // Its place is still checked when a flag or the environment goes before it; its value is theirs.
+    if (option->count() > 0) return;
+    Set(option, entry.values, source);
+    origins_[entry.key] = {origin, path + " line " + std::to_string(entry.line)};
+  }
+
+  /// What the output that is gone on with remembers: like a preset's, its values give way to options that
+  /// exclude them.
+  void ApplyRemembered() {
+    if (!info_.remembered) return;
+    const RememberedOptions remembered = info_.remembered([&](const std::string& key) {
+      const CLI::Option* option = app_.get_option_no_throw("--" + key);
+      return option == nullptr || option->count() == 0 ? std::string() : option->results().back();
+    });
+    if (remembered.path.empty()) return;
+    const auto by_key = OptionsByKey();
+    const auto given = origins_;  // its own values do not exclude each other
+    for (const ConfigEntry& entry : ReadConfigFile(remembered.path)) {
+      if (remembered.leave_out.contains(entry.key) || IsIn(given, entry.key)) continue;
+      ApplyEntry(entry, by_key, remembered.path, OptionOrigin::kRemembered);
     }
   }
 
-  /// Whether the option, or one that it excludes, has been given by what goes before a preset.
-  bool IsGiven(const std::string& key) const {
-    if (origins_.contains(key)) return true;
+  using Origins = std::map<std::string, std::pair<OptionOrigin, std::string>>;
+
+  /// Whether the option, or one that it excludes, is among these.
+  bool IsIn(const Origins& origins, const std::string& key) const {
+    if (origins.contains(key)) return true;
     return std::any_of(info_.exclusive.begin(), info_.exclusive.end(), [&](const auto& keys) {
       return std::find(keys.begin(), keys.end(), key) != keys.end() &&
              std::any_of(keys.begin(), keys.end(),
-                         [&](const std::string& other) { return origins_.contains(other); });
+                         [&](const std::string& other) { return origins.contains(other); });
     });
   }
 
@@ -295,7 +323,7 @@ class CommandLine {
                       "needs --" + key + ", which this build does not have");
         }
         left_out += (left_out.empty() ? "" : ", ") + key + " " + value;
-      } else if (!IsGiven(key)) {
+      } else if (!IsIn(origins_, key)) {
         given.emplace_back(key, value);
       }
     }
@@ -408,8 +436,8 @@ class CommandLine {
   const ToolInfo& info_;
   CLI::App& app_;
   std::map<const CLI::Option*, std::string> sources_;
-  std::set<const CLI::Option*> emptied_;                                 // set to a list without items
-  std::map<std::string, std::pair<OptionOrigin, std::string>> origins_;  // by key; absent: default
+  std::set<const CLI::Option*> emptied_;  // set to a list without items
+  Origins origins_;                       // by key; absent: default
   std::vector<OptionValue> values_;
   const OptionPreset* preset_ = nullptr;
   bool is_foreign_ = false;  // the file is another program's

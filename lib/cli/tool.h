@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,12 @@
 namespace trainwright {
 
 struct ForeignConfig;
+
+/// Options that apply where neither command line, environment nor --config gives them.
+struct RememberedOptions {
+  std::string path;                 ///< of a configuration file; empty: none
+  std::set<std::string> leave_out;  ///< keys of it that do not apply
+};
 
 struct ToolInfo {
   std::string name;
@@ -34,6 +41,10 @@ struct ToolInfo {
   /// Keys of which one at most may be given: a preset's value gives way to any of them.
   std::vector<std::vector<std::string>> exclusive = {};
   const ForeignConfig* foreign_config = nullptr;  ///< static; nullptr: --config takes our own files only
+  /// Where the output that is gone on with remembers its options.
+  /// \param given the value that a key has been given, as text; empty: none
+  std::function<RememberedOptions(const std::function<std::string(const std::string& key)>& given)>
+      remembered = {};
 };
 
 /// The options that every tool has; RunTool defines them.
@@ -58,11 +69,11 @@ using DefineOptions = std::function<void(CLI::App&)>;
 
 /// Runs a tool from main(): `return RunTool(argc, argv, info, define, run);`
 ///
-/// Order: signals; define; env, --config and --preset applied (flags > TRAINWRIGHT_<FLAG> > --config
-/// FILE.yaml >
-/// --preset NAME > built-in); parse; -h short help, --help long help, --version, --print-config; run; flush
-/// and check standard output (a failed delayed write is exit 4); --summary. Errors become "tool: error:" /
-/// "tool: hint:" lines and exit statuses; std::exception, bad_alloc and CLI11's 100-127 are translated here.
+/// Order: signals; define; env, --config, what the output remembers and --preset applied (flags >
+/// TRAINWRIGHT_<FLAG> > --config FILE.yaml > remembered > --preset NAME > built-in); parse; -h short help,
+/// --help long help, --version, --print-config; run; flush and check standard output (a failed delayed
+/// write is exit 4); --summary. Errors become "tool: error:" / "tool: hint:" lines and exit statuses;
+/// std::exception, bad_alloc and CLI11's 100-127 are translated here.
 /// Tools of the torch side translate torch's exceptions about memory before (lib/device/memory_error.h).
 ///
 /// Notes for definitions. Defaults are captured from the bound variables (a flag that is on by default needs

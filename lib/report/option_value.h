@@ -5,7 +5,7 @@
 
 namespace trainwright {
 
-enum class OptionOrigin { kDefault, kPreset, kConfigFile, kEnvironment, kCommandLine };
+enum class OptionOrigin { kDefault, kPreset, kRemembered, kConfigFile, kEnvironment, kCommandLine };
 
 struct OptionValue {
   std::string key;    ///< as in configuration files: "eval-data"

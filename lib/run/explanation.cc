@@ -13,6 +13,8 @@ std::string OriginName(OptionOrigin origin) {
       return "default";
     case OptionOrigin::kPreset:
       return "preset";
+    case OptionOrigin::kRemembered:
+      return "run";
     case OptionOrigin::kConfigFile:
       return "config";
     case OptionOrigin::kEnvironment:

@@ -1,8 +1,25 @@
 #include "lib/run/plan_rules.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace trainwright {
+namespace {
+
+double StepsAnEpoch(const EpochCounts& epoch, const TrainPlan& plan) {
+  const auto samples = static_cast<int64_t>(epoch.samples);
+  if (!plan.drop_last) return static_cast<double>(samples) / static_cast<double>(plan.samples_per_step());
+  const int64_t steps = samples / plan.samples_per_step();
+  if (steps == 0) {
+    throw Error(ErrorCode::kUsage, "--drop-last",
+                "skips everything: an epoch has " + std::to_string(samples) + " samples, a step takes " +
+                    std::to_string(plan.samples_per_step()),
+                "", "lower --batch or --accum, or leave out --drop-last");
+  }
+  return static_cast<double>(steps);
+}
+
+}  // namespace
 
 std::string LengthRule(const TrainSettings& settings) {
   const int given = settings.steps.has_value() + settings.epochs.has_value() + settings.tokens.has_value();
@@ -14,6 +31,26 @@ std::string LengthRule(const TrainSettings& settings) {
   if (settings.epochs) return "epochs " + nlohmann::json(*settings.epochs).dump();
   if (settings.tokens) return "tokens " + std::to_string(*settings.tokens);
   return "";
+}
+
+double StepsAsked(const TrainSettings& settings, const EpochCounts& epoch, const TrainPlan& plan) {
+  const double steps_an_epoch = StepsAnEpoch(epoch, plan);
+  double wanted = steps_an_epoch;
+  if (settings.epochs) {
+    RequireAsked(*settings.epochs > 0, "--epochs", *settings.epochs, "must be above 0");
+    wanted = *settings.epochs * steps_an_epoch;
+  } else if (settings.tokens) {
+    RequireAsked(*settings.tokens >= 1, "--tokens", *settings.tokens, "must be at least 1");
+    wanted = static_cast<double>(*settings.tokens) / static_cast<double>(epoch.tokens) * steps_an_epoch;
+  }
+  if (!(wanted <= static_cast<double>(kMostSteps))) {
+    throw Error(ErrorCode::kUsage, "--epochs, --tokens", "make more steps than this build counts");
+  }
+  return wanted;
+}
+
+int64_t StepsOf(const TrainSettings& settings, const EpochCounts& epoch, const TrainPlan& plan) {
+  return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(StepsAsked(settings, epoch, plan))));
 }
 
 double WarmupSteps(double ratio, int64_t total_steps) {

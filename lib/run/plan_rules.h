@@ -6,6 +6,8 @@
 #include <string>
 
 #include "lib/base/error.h"
+#include "lib/loading/sample_loader.h"
+#include "lib/run/train_plan.h"
 #include "lib/run/train_settings.h"
 
 namespace trainwright {
@@ -21,6 +23,12 @@ void RequireAsked(bool holds, const std::string& flag, Number value, const std::
 /// "steps 100", "epochs 2" and so on for the length that was asked; empty when none was.
 /// \throws Error{kUsage} when several were
 std::string LengthRule(const TrainSettings& settings);
+
+/// Steps of a run whose length --epochs or --tokens says, or of one epoch where neither does.
+/// \throws Error{kUsage} on a length that no run has, and where --drop-last skips everything
+double StepsAsked(const TrainSettings& settings, const EpochCounts& epoch, const TrainPlan& plan);
+/// The same as a whole number, at least 1.
+int64_t StepsOf(const TrainSettings& settings, const EpochCounts& epoch, const TrainPlan& plan);
 
 /// Steps of warm-up that are this share of a run, rounded up.
 /// \throws Error{kUsage} on a share outside [0, 1]

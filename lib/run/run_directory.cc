@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kStepPrefix[] = "step-";
+constexpr char kStepPrefix[] = "step-", kCheckpointsFolder[] = "checkpoints";
 /// What a hidden folder ends with: one that makes way for another of its step, and one that goes for good.
 constexpr char kReplacedMark[] = ".replaced", kDeletedMark[] = ".deleted";
 
@@ -106,12 +106,20 @@ std::optional<std::string> RunDirectory::Newest(const std::string& parent) {
 }
 
 std::string RunDirectory::CheckpointPath(int64_t step) const {
-  return checkpoints_path() + "/" + StepName(step);
+  return CheckpointPathIn(path_, step);
 }
 
 std::vector<int64_t> RunDirectory::CheckpointSteps() const {
+  return CheckpointStepsIn(path_);
+}
+
+std::string RunDirectory::CheckpointPathIn(const std::string& run, int64_t step) {
+  return run + "/" + kCheckpointsFolder + "/" + StepName(step);
+}
+
+std::vector<int64_t> RunDirectory::CheckpointStepsIn(const std::string& run) {
   std::vector<int64_t> steps;
-  for (const auto& entry : fs::directory_iterator(checkpoints_path())) {
+  for (const auto& entry : fs::directory_iterator(run + "/" + kCheckpointsFolder)) {
     if (const auto step = StepOf(entry.path().filename().string())) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end());

@@ -1,6 +1,7 @@
 /// The folder of one training run:
 ///
-///   runs/<name>/config.yaml              what was asked for and what was chosen; reloads with --config
+///   runs/<name>/run.json                 the run's plan, model and data: lib/run/run_record.h
+///               config.yaml              what was asked for and what was chosen; reloads with --config
 ///               metrics.jsonl            trainwright-metrics(5)
 ///               checkpoints/step-NNNNNNNN/   trainwright-checkpoint(5)
 ///               tb/                      TensorBoard event files
@@ -40,6 +41,7 @@ class RunDirectory {
   const std::string& path() const { return path_; }
   std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
   std::string config_path() const { return path_ + "/config.yaml"; }
+  std::string record_path() const { return path_ + "/run.json"; }
   std::string tensorboard_path() const { return path_ + "/tb"; }
   std::string report_path() const { return path_ + "/report.svg"; }
   std::string checkpoints_path() const { return path_ + "/checkpoints"; }
@@ -47,6 +49,9 @@ class RunDirectory {
   std::string CheckpointPath(int64_t step) const;
   /// Steps that have a checkpoint folder, rising.
   std::vector<int64_t> CheckpointSteps() const;
+  /// The same of a run directory that others may be writing to.
+  static std::string CheckpointPathIn(const std::string& run, int64_t step);
+  static std::vector<int64_t> CheckpointStepsIn(const std::string& run);
 
   /// Opens a folder that will become the checkpoint of `step`, and returns its temporary path.
   std::string BeginCheckpoint(int64_t step);

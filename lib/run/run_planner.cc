@@ -147,19 +147,6 @@ void PlanSizes(const TrainSettings& settings, const PlanFacts& facts, PlannedRun
   plan.window_chunks *= plan.block_chunks;  // as many places of the data in a window
 }
 
-double StepsAnEpoch(const EpochCounts& epoch, const TrainPlan& plan) {
-  const auto samples = static_cast<int64_t>(epoch.samples);
-  if (!plan.drop_last) return static_cast<double>(samples) / static_cast<double>(plan.samples_per_step());
-  const int64_t steps = samples / plan.samples_per_step();
-  if (steps == 0) {
-    throw Error(ErrorCode::kUsage, "--drop-last",
-                "skips everything: an epoch has " + std::to_string(samples) + " samples, a step takes " +
-                    std::to_string(plan.samples_per_step()),
-                "", "lower --batch or --accum, or leave out --drop-last");
-  }
-  return static_cast<double>(steps);
-}
-
 /// The length of a run that goes by the data.
 void PlanLength(const TrainSettings& settings, const EpochCounts& epoch, PlannedRun* planned) {
   TrainPlan& plan = planned->plan;
@@ -167,20 +154,8 @@ void PlanLength(const TrainSettings& settings, const EpochCounts& epoch, Planned
     planned->reasons.push_back({"steps", text, headline});
   };
   planned->epoch = epoch;
-  const double steps_an_epoch = StepsAnEpoch(epoch, plan);
-  double wanted = steps_an_epoch;
-  if (settings.epochs) {
-    RequireAsked(*settings.epochs > 0, "--epochs", *settings.epochs, "must be above 0");
-    wanted = *settings.epochs * steps_an_epoch;
-  } else if (settings.tokens) {
-    RequireAsked(*settings.tokens >= 1, "--tokens", *settings.tokens, "must be at least 1");
-    wanted = static_cast<double>(*settings.tokens) / static_cast<double>(epoch.tokens) * steps_an_epoch;
-  }
-  if (!(wanted <= static_cast<double>(kMostSteps))) {
-    throw Error(ErrorCode::kUsage, "--epochs, --tokens", "make more steps than this build counts");
-  }
   int64_t& steps = plan.schedule.total_steps;
-  steps = std::max<int64_t>(1, static_cast<int64_t>(std::ceil(wanted)));
+  steps = StepsOf(settings, epoch, plan);
   if (!plan.length_rule.empty()) {
     because("", "as many as " + plan.length_rule + " take, rounded up");
     return;
@@ -192,7 +167,8 @@ void PlanLength(const TrainSettings& settings, const EpochCounts& epoch, Planned
     return;
   }
   because(std::to_string(kLeastDefaultSteps) + " steps, " +
-              FormatFixed(static_cast<double>(kLeastDefaultSteps) / steps_an_epoch, 1) + " epochs",
+              FormatFixed(static_cast<double>(kLeastDefaultSteps) / StepsAsked(settings, epoch, plan), 1) +
+              " epochs",
           one_epoch + ", too few to learn from; --steps, --epochs or --tokens decide otherwise");
   steps = kLeastDefaultSteps;
 }

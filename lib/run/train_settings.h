@@ -22,9 +22,10 @@ struct TrainSettings {
   std::string report;             ///< a run directory whose reports are made anew, and nothing else; or empty
   bool resume = false;
   bool allow_data_change = false;
-  std::string cache_dir;   ///< where a piped data set is kept; empty: $TMPDIR or /var/tmp
-  std::string eval_data;   ///< shard set to evaluate on; empty: none
-  std::string eval_split;  ///< as ParseDocumentSplit takes it: held out of the data; empty: nothing
+  std::string branch_from;  ///< a checkpoint that a new run begins with: RUN or RUN@STEP; empty: none
+  std::string cache_dir;    ///< where a piped data set is kept; empty: $TMPDIR or /var/tmp
+  std::string eval_data;    ///< shard set to evaluate on; empty: none
+  std::string eval_split;   ///< as ParseDocumentSplit takes it: held out of the data; empty: nothing
   std::optional<uint64_t> eval_split_seed;  ///< absent: 0
   std::optional<int64_t> eval_every;        ///< optimizer steps; 0: at start and end only
   std::optional<int64_t> early_stop;   ///< end after so many evaluations without a better one; absent: never
@@ -57,6 +58,7 @@ struct TrainSettings {
   std::optional<double> warmup_ratio;  ///< the same as a share of the run
   std::optional<int64_t> decay_steps;  ///< of the wsd schedule
   bool cycle_momentum = false;         ///< beta1 along the one-cycle schedule
+  bool replan_schedule = false;        ///< see ExtendRun
   std::optional<double> beta1, beta2, adam_eps;
   std::optional<double> weight_decay;
   std::string optimizer;         ///< its name in the registry; empty: adamw

@@ -168,8 +168,8 @@ void MeasureOnCpu(const ModelFamilies& families, const DryRunRequest& request, c
   report->measurement = whole ? DryRunMeasurement::kFullMicroBatch : DryRunMeasurement::kOneSample;
   if (!whole) return;
   if (!RunsOnShapes(request.model)) set_passes(1);
-  // The peak adds what nobody accounts for. What it lacks was not touched here, and the run may touch it: what
-  // the allocator keeps of what was freed differs from process to process.
+  // The peak adds what nobody accounts for. What it lacks was not touched here, and the run may touch it:
+  // what the allocator keeps of what was freed differs from process to process.
   memory.products += std::max<int64_t>(0, PeakResidentBytes() - memory.total());
 }
 

@@ -15,9 +15,11 @@
 #include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
 #include "lib/nn/precision.h"
+#include "lib/run/branch_plan.h"
 #include "lib/run/loader_plan.h"
 #include "lib/run/plan_codec.h"
 #include "lib/run/resumed_plan.h"
+#include "lib/run/run_extension.h"
 #include "lib/run/run_planner.h"
 #include "lib/run/run_traps.h"
 #include "lib/spec/config_json.h"
@@ -60,22 +62,26 @@ std::vector<ObjectiveFacts> ObjectivesFor(const ObjectiveRegistry& registry, Rec
   return objectives;
 }
 
-PlannedRun Plan(const TrainSettings& settings, const TrainJobContext& context,
-                const std::optional<DocumentSplit>& split, const ResolvedRun& run) {
+PlanFacts FactsOf(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run) {
   const RecordKind records = run.data->set().header().record_kind;
   if (settings.objective != "auto") context.objectives.Find(settings.objective);
   const std::string optimizer = settings.optimizer.empty() ? kDefaultOptimizer : settings.optimizer;
-  PlanFacts facts = {.model = run.model.config,
-                     .gpu = run.compute.device.is_cuda(),
-                     .fast_bf16 = HasFastProducts(Precision::kBf16, run.compute.device),
-                     .count_epoch =
-                         [&](const TrainPlan& plan) {
-                           return OpenSamples(context, plan, *run.data, CountingLoader(run))->CountEpoch();
-                         },
-                     .records = records,
-                     .objectives = ObjectivesFor(context.objectives, records),
-                     .optimizer = context.optimizers.Find(optimizer).description.defaults,
-                     .eval_split = split};
+  return {.model = run.model.config,
+          .gpu = run.compute.device.is_cuda(),
+          .fast_bf16 = HasFastProducts(Precision::kBf16, run.compute.device),
+          .count_epoch =
+              [&](const TrainPlan& plan) {
+                return OpenSamples(context, plan, *run.data, CountingLoader(run))->CountEpoch();
+              },
+          .records = records,
+          .objectives = ObjectivesFor(context.objectives, records),
+          .optimizer = context.optimizers.Find(optimizer).description.defaults};
+}
+
+PlannedRun Plan(const TrainSettings& settings, const TrainJobContext& context,
+                const std::optional<DocumentSplit>& split, const ResolvedRun& run) {
+  PlanFacts facts = FactsOf(settings, context, run);
+  facts.eval_split = split;
   if (!settings.adapter.empty()) facts.adapter = ReadPeftConfig(ResolveCheckpoint(settings.adapter)).lora;
   return PlanRun(settings, facts);
 }
@@ -151,18 +157,20 @@ void CheckSameModel(const TrainSettings& settings, const TrainJobContext& contex
   }
 }
 
+Error OtherData(const TrainSettings& settings, const ResolvedRun& run, const std::string& data_sha256) {
+  return Error(
+      ErrorCode::kBadInput, DataNames(settings), "is not the data that the run was started on",
+      "content " + HexEncode(run.data->set().content_sha256()).substr(0, 12) + ", the run's " +
+          data_sha256.substr(0, 12),
+      "give the run's data by --data, or go on with this data from its beginning by --allow-data-change");
+}
+
 /// \throws Error{kBadInput} on other data than the run's, unless that is allowed
 void CheckSameData(const TrainSettings& settings, ResolvedRun* run) {
   ResumePoint& resume = *run->resume;
   const std::string fingerprint = run->stream->fingerprint();
   if (fingerprint == resume.state.trainer.data().order_fingerprint) return;
-  if (!settings.allow_data_change) {
-    throw Error(
-        ErrorCode::kBadInput, DataNames(settings), "is not the data that the run was started on",
-        "content " + HexEncode(run->data->set().content_sha256()).substr(0, 12) + ", the run's " +
-            resume.state.data_sha256.substr(0, 12),
-        "give the run's data by --data, or go on with this data from its beginning by --allow-data-change");
-  }
+  if (!settings.allow_data_change) throw OtherData(settings, *run, resume.state.data_sha256);
   resume.data_changed = true;
   resume.state.trainer.data() = {.order_fingerprint = fingerprint};
 }
@@ -218,27 +226,116 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   run->opening_reasons.insert(run->opening_reasons.end(), planned.reasons.begin(), planned.reasons.end());
 }
 
-void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& context,
-                       const std::string& checkpoint, bool eval_every_is_asked, ChoiceLog* log,
-                       ResolvedRun* run) {
-  ResumePoint& resume = run->resume.emplace();
-  resume.checkpoint = checkpoint;
-  resume.state = ReadTrainState(checkpoint + "/" + kStateFileName);
-  run->plan = resume.state.plan;
-  resume.stored_options = PlanAsOptions(run->plan);
-  resume.warnings = ReconcilePlan(settings, &run->plan);
-  run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
-  log->Announce(run->data->WeighSets(run->plan.data_weights));
-  CheckEvaluations(settings, run->data->evaluated(run->plan.eval_split) != nullptr, eval_every_is_asked);
+namespace {
+
+/// The length, where another is asked for, and what else of the settings differs from the plan.
+/// \returns what the user should know
+std::vector<std::string> Reconcile(const TrainSettings& settings, const TrainJobContext& context,
+                                   int64_t steps_taken, ResolvedRun* run) {
+  const auto count_epoch = [&](const TrainPlan& plan) {
+    return OpenSamples(context, plan, *run->data, CountingLoader(*run))->CountEpoch();
+  };
+  std::vector<std::string> notes = ExtendRun(settings, count_epoch, steps_taken, &run->plan);
+  for (std::string& note : ReconcilePlan(settings, &run->plan)) notes.push_back(std::move(note));
+  return notes;
+}
+
+/// The model of a checkpoint, or the base that its adapters were trained on.
+void OpenModelOf(const TrainSettings& settings, const TrainJobContext& context, const std::string& checkpoint,
+                 ResolvedRun* run) {
   if (run->plan.tuning.lora) {
     run->model = ChooseBase(context.families.descriptions(), settings, checkpoint,
                             run->data->set().header().tokenizer, run->compute.device.is_cuda());
   } else {
     run->model.config = ReadHfConfig(context.families.descriptions(), checkpoint);
   }
+}
+
+}  // namespace
+
+void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& context,
+                       const std::string& checkpoint, const RunRecord* record, bool eval_every_is_asked,
+                       ChoiceLog* log, ResolvedRun* run) {
+  ResumePoint& resume = run->resume.emplace();
+  resume.checkpoint = checkpoint;
+  resume.state = ReadTrainState(checkpoint + "/" + kStateFileName);
+  run->plan = resume.state.plan;
+  if (record != nullptr) {
+    run->parent = record->parent;
+    // A run that was extended may have been stopped before its next checkpoint.
+    if (record->plan.schedule.total_steps > run->plan.schedule.total_steps) {
+      run->plan.schedule.total_steps = record->plan.schedule.total_steps;
+      run->plan.length_rule = record->plan.length_rule;
+    }
+  }
+  resume.stored_options = PlanAsOptions(run->plan);
+  log->Announce(run->data->WeighSets(run->plan.data_weights));
+  resume.warnings = Reconcile(settings, context, resume.state.trainer.step, run);
+  run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
+  CheckEvaluations(settings, run->data->evaluated(run->plan.eval_split) != nullptr, eval_every_is_asked);
+  OpenModelOf(settings, context, checkpoint, run);
   CheckSameModel(settings, context, *run);
   OpenStream(settings, context, log, run);
   CheckSameData(settings, run);
+  CountHeldOut(settings, run);
+}
+
+void ResolveBegunRun(const TrainSettings& settings, const TrainJobContext& context, const RunRecord& record,
+                     bool eval_every_is_asked, ChoiceLog* log, ResolvedRun* run) {
+  run->plan = record.plan;
+  log->Announce(run->data->WeighSets(run->plan.data_weights));
+  for (const std::string& note : Reconcile(settings, context, 0, run)) LogWarning(note);
+  run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
+  CheckEvaluations(settings, run->data->evaluated(run->plan.eval_split) != nullptr, eval_every_is_asked);
+  if (!settings.init.empty() || !settings.adapter.empty()) {
+    TrainSettings start = settings;
+    start.model.clear();
+    run->model = ChooseModel(context.families.descriptions(), start, run->data->set().header().tokenizer,
+                             run->compute.device.is_cuda());
+  }
+  run->model.config =
+      DecodeConfigJson(context.families.descriptions(), record.model.dump(), "the run's record");
+  run->model.name = record.model_name;
+  CheckSameModel(settings, context, *run);
+  CheckAdapters(settings, context, *run);
+  OpenStream(settings, context, log, run);
+  if (run->stream->fingerprint() != record.order_fingerprint && !settings.allow_data_change) {
+    throw OtherData(settings, *run, record.data_sha256);
+  }
+  CountHeldOut(settings, run);
+}
+
+void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& context,
+                        const BranchPoint& branch, bool eval_every_is_asked, ChoiceLog* log,
+                        ResolvedRun* run) {
+  ResumePoint& resume = run->resume.emplace();
+  resume.checkpoint = branch.parent.checkpoint;
+  resume.of_parent = true;
+  resume.state = ReadTrainState(branch.parent.checkpoint + "/" + kStateFileName);
+  run->parent = branch.parent;
+  run->parent->step = resume.state.trainer.step;
+  run->plan = branch.plan.value_or(resume.state.plan);
+  resume.stored_options = PlanAsOptions(resume.state.plan);
+  if (!settings.data_weights.empty()) run->plan.data_weights = settings.data_weights;
+  log->Announce(run->data->WeighSets(run->plan.data_weights));
+  OpenModelOf(settings, context, branch.parent.checkpoint, run);
+  run->model.name = "branch";
+  CheckSameModel(settings, context, *run);
+  if (!branch.plan) {
+    PlanFacts facts = FactsOf(settings, context, *run);
+    PlannedRun planned = PlanBranch(settings, facts, resume.state.trainer.step, run->plan);
+    run->plan = planned.plan;
+    run->opening_reasons = planned.reasons;
+  }
+  if (run->plan.precision != resume.state.plan.precision) {
+    resume.state.trainer.scaler = LossScaler(run->plan.precision == Precision::kFp16).state();
+  }
+  run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
+  CheckEvaluations(settings, run->data->evaluated(run->plan.eval_split) != nullptr, eval_every_is_asked);
+  OpenStream(settings, context, log, run);
+  TrainSettings with_other_data = settings;
+  with_other_data.allow_data_change = true;
+  CheckSameData(with_other_data, run);
   CountHeldOut(settings, run);
 }
 

@@ -11,6 +11,7 @@
 #include "lib/loading/sample_stream.h"
 #include "lib/memory/training_memory.h"
 #include "lib/run/run_planner.h"
+#include "lib/run/run_record.h"
 #include "lib/run/train_settings.h"
 #include "lib/train/cadence.h"
 #include "lib/train/choice_log.h"
@@ -29,13 +30,22 @@ struct ResumePoint {
   nlohmann::ordered_json stored_options;  ///< of the plan as it was stored
   std::vector<std::string> warnings;      ///< of what differs from the settings
   bool data_changed = false;              ///< another data set, which is read from its beginning
+  bool of_parent = false;                 ///< the checkpoint is another run's, of which this is a branch
+};
+
+/// A checkpoint of another run that a new one begins with.
+struct BranchPoint {
+  ParentCheckpoint parent;  ///< found, its step not yet
+  std::optional<TrainPlan> plan =
+      {};  ///< of the branch where it has begun; else what the settings make of it
 };
 
 /// Filled part by part, in this order.
 struct ResolvedRun {
   ComputeChoice compute;
   std::unique_ptr<TrainingData> data;
-  std::optional<ResumePoint> resume;  ///< nullopt: a new run
+  std::optional<ResumePoint> resume;       ///< nullopt: a new run
+  std::optional<ParentCheckpoint> parent;  ///< of a branch
   ModelChoice model;
   TrainPlan plan;
   Cadence cadence;
@@ -57,10 +67,22 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
                    ResolvedRun* run);
 
 /// The same of a run that goes on from a checkpoint.
+/// \param record of the run; null where it has none
 /// \param eval_every_is_asked see CheckEvaluations
 void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& context,
-                       const std::string& checkpoint, bool eval_every_is_asked, ChoiceLog* log,
-                       ResolvedRun* run);
+                       const std::string& checkpoint, const RunRecord* record, bool eval_every_is_asked,
+                       ChoiceLog* log, ResolvedRun* run);
+
+/// The same of a run that was begun and has no checkpoint.
+/// \throws Error{kBadInput} where the data is not the run's
+void ResolveBegunRun(const TrainSettings& settings, const TrainJobContext& context, const RunRecord& record,
+                     bool eval_every_is_asked, ChoiceLog* log, ResolvedRun* run);
+
+/// The same of a run that begins with the weights, the moments and the place in the data of another's
+/// checkpoint. Other data, or another order of it, is read from its beginning.
+void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& context,
+                        const BranchPoint& branch, bool eval_every_is_asked, ChoiceLog* log,
+                        ResolvedRun* run);
 
 /// What of the settings together makes another run than was meant.
 /// \param preset_batch, preset_accum as --preset has them; 0: it does not say

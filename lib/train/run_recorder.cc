@@ -384,8 +384,7 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
     LogInfo("      evaluate --checkpoint " + saved.path + " --data " +
             (facts_.eval_data_path.empty() ? "SHARDS" : facts_.eval_data_path) + SplitFlags());
   } else {
-    LogInfo("next: train --resume --out " + run_->path() +
-            (facts_.data_path == "shards" ? "" : " --data " + facts_.data_path));
+    LogInfo("next: train --resume --out " + run_->path());
   }
 }
 

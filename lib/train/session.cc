@@ -1,6 +1,7 @@
 #include "lib/train/session.h"
 
 #include <cmath>
+#include <filesystem>
 #include <new>
 #include <utility>
 #include <vector>
@@ -22,26 +23,18 @@
 namespace trainwright {
 namespace {
 
-/// The effective settings as YAML that --config reloads. Strings are written as JSON, which is YAML.
-std::string ConfigYaml(const TrainSettings& settings, const TrainPlan& plan, const std::string& model) {
-  const std::vector<std::string> data = DataPaths(settings);
-  nlohmann::ordered_json values;
-  if (data.size() == 1) {
-    values["data"] = data[0];
-  } else {
-    values["data"] = data;
+/// What goes on from a checkpoint after the loss or the gradients were not finite: with half the peak
+/// learning rate, in a run of its own.
+std::string NonFiniteHint(const RunDirectory& run, const TrainPlan& plan) {
+  std::string out = run.path() + "-lower-lr";
+  for (int number = 2; std::filesystem::exists(out); ++number) {
+    out = run.path() + "-lower-lr-" + std::to_string(number);
   }
-  if (settings.init.empty()) {
-    values["model"] = model;
-  } else {
-    values["init"] = settings.init;
-  }
-  if (!settings.adapter.empty()) values["adapter"] = settings.adapter;
-  values.update(PlanAsOptions(plan));
-  if (!settings.eval_data.empty()) values["eval-data"] = settings.eval_data;
-  std::string yaml;
-  for (const auto& [key, value] : values.items()) yaml += key + ": " + value.dump() + "\n";
-  return yaml;
+  const std::vector<int64_t> steps = run.CheckpointSteps();
+  const std::string from = steps.empty() ? "--config " + run.config_path()
+                                         : "--branch-from " + run.path() + "@" + std::to_string(steps.back());
+  return "with half the learning rate: train " + from + " --lr " +
+         nlohmann::json(plan.schedule.peak_lr / 2).dump() + " --out " + out;
 }
 
 }  // namespace
@@ -62,10 +55,6 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
     trainer_->Restore(run->resume->state.trainer);
     history_.Restore(ReadCheckpointMetadata(run->resume->checkpoint));
     first_step_ = trainer_->step();
-  } else if (directory_) {
-    WriteFileAtomically(
-        directory_->config_path(),
-        AsBytes(ConfigYaml(settings, run->plan, settings.model.empty() ? run->model.name : settings.model)));
   }
   OpenRecorder(context);
   const ShardSet* evaluated = run->data->evaluated(run->plan.eval_split);
@@ -116,6 +105,11 @@ nlohmann::ordered_json Session::Provenance() const {
       {"data_provenance", nlohmann::ordered_json::parse(header.provenance_json, nullptr, false)},
   };
   if (!setup_.init_provenance.is_null()) provenance["init"] = setup_.init_provenance;
+  if (run_->parent) {
+    provenance["parent"] = {{"step", run_->parent->step},
+                            {"weights_sha256", run_->parent->weights_sha256},
+                            {"state_sha256", run_->parent->state_sha256}};
+  }
   return provenance;
 }
 
@@ -181,9 +175,11 @@ void Session::WarnOfChanges() {
     recorder_->loss_watchdog().set_state(resume.state.watchdog, resume.checkpoint);
   }
   for (const std::string& warning : resume.warnings) listener_->Warn(warning);
-  if (saver_) saver_->GoOnFrom(trainer_->step(), resume.checkpoint);
+  if (saver_ && !resume.of_parent) saver_->GoOnFrom(trainer_->step(), resume.checkpoint);
   if (resume.data_changed) {
-    listener_->Warn("the data changed: reading " + DataNames(settings_) + " from its beginning");
+    listener_->Warn((resume.of_parent ? "other data than the parent's, or in another order: reading "
+                                      : "the data changed: reading ") +
+                    DataNames(settings_) + " from its beginning");
   }
   const auto compare = [&](const std::string& what, const std::string& before, const std::string& now) {
     if (before == now) return;
@@ -205,9 +201,12 @@ int Session::Run() {
                               [&] { return Loop(); });
   } catch (const Error& error) {
     RecordFailure(error);
-    throw;
+    if (error.code() != ErrorCode::kNonFinite || !directory_) throw;
+    throw Error(error.code(), error.object(), error.problem(), error.place(),
+                NonFiniteHint(*directory_, trainer_->plan()));
   }
   if (!saver_) return status;
+  if (watchdog_stops_) LogHint(NonFiniteHint(*directory_, trainer_->plan()));
   recorder_->PrintReport(status, saver_->saved());
   if (const std::set<int64_t> missing = saver_->MissingCopies(); !missing.empty()) {
     LogError(std::to_string(missing.size()) + " of the checkpoints that were saved " +

@@ -4,15 +4,21 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/checkpoint_restore.h"
+#include "lib/checkpoint/parent_checkpoint.h"
 #include "lib/device/memory_error.h"
 #include "lib/dist/world.h"
+#include "lib/io/byte_sink.h"
+#include "lib/run/remembered_options.h"
 #include "lib/run/run_directory.h"
+#include "lib/run/run_record.h"
+#include "lib/spec/config_json.h"
 #include "lib/train/resolved_run.h"
 #include "lib/train/run_preview.h"
 #include "lib/train/session.h"
@@ -76,6 +82,24 @@ int TellComplete(const TrainSettings& settings, const ResumePoint& resume, RunDi
   return CopyCheckpoints(settings, state.step, directory);
 }
 
+/// Options that say what a run is: with one of them --resume may begin a run where there is none.
+bool SaysWhatTheRunIs(const std::vector<OptionValue>& options) {
+  std::set<std::string> keys = KeysOfThePlan();
+  keys.insert({"data", "init", "adapter", "branch-from"});
+  return std::any_of(options.begin(), options.end(), [&](const OptionValue& option) {
+    return option.origin > OptionOrigin::kDefault && keys.contains(option.key);
+  });
+}
+
+/// \throws Error{kUsage} where the user names other weights to start from than the run did
+void CheckSameStart(const TrainSettings& settings, const RunRecord& record) {
+  if (settings.init.empty() || record.plan.tuning.lora || settings.init == record.init) return;
+  throw Error(ErrorCode::kUsage, "--init",
+              settings.init + " is not what the run was started from" +
+                  (record.init.empty() ? ", which was random weights" : ", " + record.init),
+              "", "leave out --init: a run that is resumed has its own weights");
+}
+
 /// A training run from its settings to its exit status, in the order of what may fail.
 class TrainJob {
  public:
@@ -84,18 +108,20 @@ class TrainJob {
 
   int Run(nlohmann::ordered_json* summary) {
     CheckTrainSettings(settings_);
+    const std::optional<std::string> folder = FolderToResume(settings_);
+    OpenRecord(folder);
     // A run that is resumed may hold out what it evaluates on.
-    if (!settings_.resume) CheckEvaluations(!settings_.eval_data.empty() || !settings_.eval_split.empty());
+    const bool begins = !settings_.resume && settings_.branch_from.empty();
+    if (begins) CheckEvaluations(!settings_.eval_data.empty() || !settings_.eval_split.empty());
     run_.compute = ChooseCompute(settings_, &log_);
     // Everything that can be wrong with the input is found before a run directory is made.
-    const std::optional<std::string> folder = FolderToResume(settings_);
     run_.data = std::make_unique<TrainingData>(settings_);
     if (const std::string checkpoint = FindCheckpoint(folder); !checkpoint.empty()) {
-      ResolveResumedRun(settings_, context_, checkpoint, AsksForEvalEvery(context_), &log_, &run_);
+      ResolveResumedRun(settings_, context_, checkpoint, record_ ? &*record_ : nullptr,
+                        AsksForEvalEvery(context_), &log_, &run_);
       return Resume(summary);
     }
-    CheckEvaluations(run_.data->eval_set() != nullptr || !settings_.eval_split.empty());
-    ResolveNewRun(settings_, context_, &log_, &run_);
+    ResolveStart(folder);
     return Start(summary);
   }
   /// What the job is at, for when memory runs out.
@@ -106,17 +132,51 @@ class TrainJob {
     trainwright::CheckEvaluations(settings_, evaluates, AsksForEvalEvery(context_));
   }
 
+  /// What the folder remembers of its run.
+  void OpenRecord(const std::optional<std::string>& folder) {
+    if (!folder) return;
+    record_ = ReadRunRecord(*folder + "/" + kRunRecordFile);
+    if (!record_) return;
+    RelocatePaths(context_.options, record_->working_directory, &settings_);
+    CheckSameStart(settings_, *record_);
+  }
+
   /// The checkpoint that the run goes on from; empty: from the beginning.
   std::string FindCheckpoint(const std::optional<std::string>& folder) {
     if (!folder || (OnlyTells(settings_) && !fs::exists(*folder))) return "";
     directory_ = std::make_unique<RunDirectory>(*folder);
-    const std::string checkpoint = OnlyTells(settings_)
-                                       ? NewestGoodCheckpoint(*directory_)
-                                       : NewestCheckpointOrCopy(directory_.get(), settings_.copy_to);
-    if (checkpoint.empty()) {
-      LogInfo(directory_->path() + " holds no checkpoint yet: starting from the beginning");
+    return OnlyTells(settings_) ? NewestGoodCheckpoint(*directory_)
+                                : NewestCheckpointOrCopy(directory_.get(), settings_.copy_to);
+  }
+
+  /// Of a run without a checkpoint of its own.
+  void ResolveStart(const std::optional<std::string>& folder) {
+    if (record_) {
+      LogInfo(*folder + " holds no checkpoint yet: starting from the beginning");
+      if (record_->parent) {
+        RequireParentCheckpoint(*record_->parent);
+        Branch({.parent = *record_->parent, .plan = record_->plan});
+      } else {
+        ResolveBegunRun(settings_, context_, *record_, AsksForEvalEvery(context_), &log_, &run_);
+      }
+      return;
     }
-    return checkpoint;
+    if (folder && !SaysWhatTheRunIs(context_.options)) {
+      throw Error(ErrorCode::kUsage, *folder, "holds no run to continue", "",
+                  "leave out --resume to start one, or add the options of the run that is to begin there");
+    }
+    if (!settings_.branch_from.empty()) {
+      Branch({.parent = FindParentCheckpoint(ParseBranchReference(settings_.branch_from)), .plan = {}});
+      return;
+    }
+    CheckEvaluations(run_.data->eval_set() != nullptr || !settings_.eval_split.empty());
+    ResolveNewRun(settings_, context_, &log_, &run_);
+  }
+
+  void Branch(const BranchPoint& branch) {
+    ResolveBranchedRun(settings_, context_, branch, AsksForEvalEvery(context_), &log_, &run_);
+    LogInfo("branching from " + run_.parent->checkpoint + ", step " + std::to_string(run_.parent->step) +
+            " of " + std::to_string(run_.plan.schedule.total_steps));
   }
 
   int Preview(nlohmann::ordered_json* summary) {
@@ -129,9 +189,11 @@ class TrainJob {
       for (const std::string& trap : TrapsOf(settings_, run_, context_.preset_batch, context_.preset_accum)) {
         LogWarning(trap);
       }
+      if (run_.resume) run_.stream->Restore(run_.resume->state.trainer.data());
       return Preview(summary);
     }
     directory_ = MakeRunDirectory(settings_, run_, std::move(directory_));
+    Remember(run_.model.name);
     log_.Announce(run_.opening_reasons);
     return Train(summary);
   }
@@ -146,8 +208,27 @@ class TrainJob {
     LogInfo("run " + directory_->path() + ": continuing at step " + std::to_string(step) + " of " +
             std::to_string(total_steps));
     if (step >= total_steps) return TellComplete(settings_, resume, directory_.get(), summary);
+    if (record_) Remember(record_->model_name);
     RunRecorder::CutBack(*directory_, step);
     return Train(summary);
+  }
+
+  /// Writes what a resumed run needs: before the first step, and where this process was given other options.
+  void Remember(const std::string& model_name) const {
+    const std::string model = settings_.model.empty() ? model_name : settings_.model;
+    const ShardSet& set = run_.data->set();
+    const RunRecord record = {
+        .plan = run_.plan,
+        .model_name = model,
+        .model = nlohmann::ordered_json::parse(EncodeConfigJson(run_.model.config)),
+        .init = record_ ? record_->init : settings_.init,
+        .data_sha256 = HexEncode(set.content_sha256()),
+        .order_fingerprint = run_.stream->fingerprint(),
+        .working_directory = record_ ? record_->working_directory : fs::current_path().string(),
+        .parent = run_.parent};
+    WriteRunRecord(directory_->record_path(), record);
+    WriteFileAtomically(directory_->config_path(),
+                        AsBytes(RememberOptions(settings_, context_.options, record)));
   }
 
   int Train(nlohmann::ordered_json* summary) {
@@ -157,10 +238,11 @@ class TrainJob {
     return status;
   }
 
-  const TrainSettings& settings_;
+  TrainSettings settings_;
   const TrainJobContext& context_;
   ChoiceLog log_;
   SoloWorld world_;
+  std::optional<RunRecord> record_;  ///< of the run that is resumed
   ResolvedRun run_;
   std::unique_ptr<RunDirectory> directory_;
   std::unique_ptr<Session> session_;

@@ -28,7 +28,7 @@ struct TrainState {
   TrainPlan plan;
   TrainerState trainer;
   ComputeIdentity compute;
-  std::string data_sha256;        ///< of the shard set's content
+  std::string data_sha256;  ///< of the shard set's content
   std::string layout;       ///< canonical JSON: name, offset and size of every parameter in the flat buffers
   nlohmann::json watchdog;  ///< of LossWatchdog; or null
   /// JSON for the encoder of compressed states: where matrices lie in the flat buffers, by the names of the

@@ -86,9 +86,10 @@ TEST_F(CheckpointTest, ReadsBackTheStateThatWasWritten) {
                     .updates = 6,
                     .tokens_seen = int64_t{1} << 40,
                     .labels_seen = 11,
-                    .loaders = {{kMainLoader, {.cursor = {.epoch = 2, .window = 3, .sample = 4},
-                                               .bad_chunks = {5, 7},
-                                               .order_fingerprint = "abc"}},
+                    .loaders = {{kMainLoader,
+                                 {.cursor = {.epoch = 2, .window = 3, .sample = 4},
+                                  .bad_chunks = {5, 7},
+                                  .order_fingerprint = "abc"}},
                                 {"other", {.cursor = {.epoch = 1}, .order_fingerprint = "def"}}},
                     .scaler = {.scale = 512, .good_steps = 5, .skipped_steps = 1},
                     .optimizer = state_.trainer.optimizer};

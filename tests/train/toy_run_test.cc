@@ -228,8 +228,8 @@ TEST_F(ToyObjectiveRunTest, TrainsByBothTermsWhichTheRecordsTell) {
 }
 
 TEST_F(ToyObjectiveRunTest, IsTrainedForEpochsOfItsOwnSamples) {
-  // Each of its samples is a segment, of which a record has four: instruction and text of the query and of the
-  // positive. The objectives of the library lay several segments together.
+  // Each of its samples is a segment, of which a record has four: instruction and text of the query and of
+  // the positive. The objectives of the library lay several segments together.
   settings_.steps.reset();
   settings_.epochs = 1;
   settings_.batch = 8;

@@ -1,0 +1,70 @@
+#include "lib/run/branch_plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "lib/base/error.h"
+#include "lib/run/plan_rules.h"
+#include "lib/run/schedule_planner.h"
+
+namespace trainwright {
+namespace {
+
+/// By their names in a training state.
+constexpr std::array kCannotChange = {"lora",      "quant",   "optimizer_states", "optimizer",
+                                      "objective", "loss_on", "eval_split"};
+
+/// \throws Error{kUsage} on what the checkpoint's weights and states are made of
+void RefuseOtherState(const TrainSettings& settings, const TrainPlan& parent) {
+  for (const PlanOption& option : TrainPlanTable()) {
+    if (std::find(kCannotChange.begin(), kCannotChange.end(), option.stored) == kCannotChange.end()) continue;
+    const auto difference =
+        option.difference
+            ? option.difference(settings, parent)
+            : DifferenceOf(option.options.front(), option.value.asked(settings), option.value.get(parent));
+    if (!difference) continue;
+    throw Error(ErrorCode::kUsage, "--" + difference->option,
+                difference->asked + " differs from the parent's " + difference->stored +
+                    ", which its checkpoint is made of",
+                "", "leave out --" + difference->option + ", or start from the weights alone with --init");
+  }
+}
+
+}  // namespace
+
+PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int64_t steps_taken,
+                      const TrainPlan& parent) {
+  RefuseOtherState(settings, parent);
+  PlannedRun planned{.plan = parent, .reasons = {}, .epoch = {}};
+  TrainPlan& plan = planned.plan;
+  TakeAsked(settings, TrainPlanTable(), &plan);
+  if (plan.sequence_tokens > facts.model.max_positions) {
+    throw Error(ErrorCode::kUsage, "--seq",
+                std::to_string(plan.sequence_tokens) + " is longer than the " +
+                    std::to_string(facts.model.max_positions) + " positions of the model");
+  }
+  if (settings.mixed_precision == "auto") plan.precision = ParsePrecision("auto", facts.fast_bf16);
+  if (const std::string rule = LengthRule(settings); !rule.empty()) {
+    plan.length_rule = rule;
+    if (!settings.steps) {
+      planned.epoch = facts.count_epoch(plan);
+      plan.schedule.total_steps = StepsOf(settings, *planned.epoch, plan);
+    }
+  }
+  if (plan.schedule.total_steps <= steps_taken) {
+    throw Error(ErrorCode::kUsage, "--branch-from",
+                "the checkpoint is at step " + std::to_string(steps_taken) + " of " +
+                    std::to_string(plan.schedule.total_steps) + ", so no step is left to take",
+                "", "give a greater --steps: a branch counts on from its parent's step");
+  }
+  if (!settings.schedule.empty() && plan.schedule.kind != parent.schedule.kind) {
+    TrainSettings with_rate = settings;
+    with_rate.lr = plan.schedule.peak_lr;
+    PlanSchedule(with_rate, facts.model.hidden_size, &planned);
+  } else if (settings.warmup_ratio) {
+    plan.schedule.warmup_steps = WarmupSteps(*settings.warmup_ratio, plan.schedule.total_steps);
+  }
+  return planned;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,97 @@
+#include "lib/run/remembered_options.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "lib/run/plan_codec.h"
+
+namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Options of one process.
+const std::set<std::string>& ForgottenKeys() {
+  static const std::set<std::string> keys = {"allow-data-change",
+                                             "branch-from",
+                                             "dry-run",
+                                             "explain",
+                                             "find-batch",
+                                             "max-minutes",
+                                             "merge",
+                                             "out",
+                                             "preset",
+                                             "report",
+                                             "resume",
+                                             "replan-schedule"};
+  return keys;
+}
+
+constexpr char kCommonGroup[] = "Common options";  // of every tool
+
+/// As --branch-from takes it.
+std::string ReferenceTo(const ParentCheckpoint& parent) {
+  return fs::exists(parent.run + "/checkpoints") ? parent.run + "@" + std::to_string(parent.step)
+                                                 : parent.checkpoint;
+}
+
+}  // namespace
+
+std::set<std::string> KeysOfThePlan() {
+  std::set<std::string> keys = {"model", "branch-from"};
+  for (const PlanOption& option : TrainPlanTable()) keys.insert(option.options.begin(), option.options.end());
+  keys.erase("adapter");  // whose weights a run that has no checkpoint yet begins with
+  return keys;
+}
+
+std::string RememberOptions(const TrainSettings& settings, const std::vector<OptionValue>& options,
+                            const RunRecord& record) {
+  nlohmann::ordered_json values;
+  if (settings.data.size() > 1) {
+    values["data"] = settings.data;
+  } else {
+    values["data"] = settings.data.empty() ? "shards" : settings.data[0];
+  }
+  if (record.parent) {
+    values["branch-from"] = ReferenceTo(*record.parent);
+  } else if (settings.init.empty()) {
+    values["model"] = record.model_name;
+  }
+  if (!settings.init.empty()) values["init"] = settings.init;
+  if (!settings.adapter.empty()) values["adapter"] = settings.adapter;
+  values.update(PlanAsOptions(record.plan));
+  if (!settings.eval_data.empty()) values["eval-data"] = settings.eval_data;
+  const std::set<std::string> of_plan = KeysOfThePlan();
+  for (const OptionValue& option : options) {
+    if (option.origin == OptionOrigin::kDefault || option.group == kCommonGroup) continue;
+    if (ForgottenKeys().contains(option.key) || of_plan.contains(option.key)) continue;
+    if (!values.contains(option.key)) values[option.key] = option.value;
+  }
+  std::string yaml;
+  for (const auto& [key, value] : values.items()) yaml += key + ": " + value.dump() + "\n";
+  return yaml;
+}
+
+void RelocatePaths(const std::vector<OptionValue>& options, const std::string& working_directory,
+                   TrainSettings* settings) {
+  const auto is_remembered = [&](const std::string& key) {
+    return std::any_of(options.begin(), options.end(), [&](const OptionValue& option) {
+      return option.key == key && option.origin == OptionOrigin::kRemembered;
+    });
+  };
+  const auto relocate = [&](const std::string& key, std::string* path) {
+    if (path->empty() || *path == "-" || fs::path(*path).is_absolute() || !is_remembered(key)) return;
+    const fs::path there = fs::path(working_directory) / *path;
+    if (!fs::exists(*path) && fs::exists(there)) *path = there.string();
+  };
+  for (std::string& path : settings->data) relocate("data", &path);
+  relocate("eval-data", &settings->eval_data);
+  relocate("init", &settings->init);
+  relocate("adapter", &settings->adapter);
+  relocate("copy-to", &settings->copy_to);
+  relocate("cache-dir", &settings->cache_dir);
+  relocate("offload-dir", &settings->offload_dir);
+}
+
+}  // namespace trainwright

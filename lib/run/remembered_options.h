@@ -1,0 +1,35 @@
+/// The options that a run remembers in its config.yaml, so that `train --resume --out DIR` needs no other.
+///
+/// A run remembers all but those of one process: what only says how this process is to begin, what it tells
+/// instead of training, and when it is to stop. What the plan holds is written for people and for --config,
+/// and not read on resume: the plan is in run.json and in the checkpoints.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "lib/report/option_value.h"
+#include "lib/run/run_record.h"
+#include "lib/run/train_settings.h"
+
+namespace trainwright {
+
+inline constexpr char kRunOptionsFile[] = "config.yaml", kRunRecordFile[] = "run.json";
+
+/// The keys of config.yaml that a resumed run takes from elsewhere: those of the plan, and the model.
+std::set<std::string> KeysOfThePlan();
+
+/// config.yaml: flat YAML that --config reloads, strings as JSON, which is YAML.
+/// \param options of the process
+/// \param record of the run
+std::string RememberOptions(const TrainSettings& settings, const std::vector<OptionValue>& options,
+                            const RunRecord& record);
+
+/// Takes paths that were remembered, and are not there, from the folder that the run was begun in.
+/// \param options of the process
+/// \param working_directory of the run's record
+void RelocatePaths(const std::vector<OptionValue>& options, const std::string& working_directory,
+                   TrainSettings* settings);
+
+}  // namespace trainwright

@@ -1,0 +1,69 @@
+#include "lib/run/run_record.h"
+
+#include <filesystem>
+
+#include "lib/base/error.h"
+#include "lib/io/byte_sink.h"
+#include "lib/io/byte_source.h"
+#include "lib/run/plan_codec.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kRunSchema[] = "trainwright.run/1";
+constexpr size_t kMostBytes = size_t{1} << 22;
+
+ParentCheckpoint DecodeParent(const nlohmann::json& json) {
+  return {.run = json.at("run").get<std::string>(),
+          .step = ReadPlanValue<int64_t>(json.at("step"), "step"),
+          .checkpoint = json.at("checkpoint").get<std::string>(),
+          .weights_sha256 = json.at("weights_sha256").get<std::string>(),
+          .state_sha256 = json.at("state_sha256").get<std::string>()};
+}
+
+}  // namespace
+
+void WriteRunRecord(const std::string& path, const RunRecord& record) {
+  nlohmann::ordered_json json = {{"schema", kRunSchema},
+                                 {"plan", EncodePlan(record.plan)},
+                                 {"model_name", record.model_name},
+                                 {"model", record.model},
+                                 {"init", record.init},
+                                 {"data_sha256", record.data_sha256},
+                                 {"order_fingerprint", record.order_fingerprint},
+                                 {"working_directory", record.working_directory}};
+  if (const auto& parent = record.parent) {
+    json["parent"] = {{"run", parent->run},
+                      {"step", parent->step},
+                      {"checkpoint", parent->checkpoint},
+                      {"weights_sha256", parent->weights_sha256},
+                      {"state_sha256", parent->state_sha256}};
+  }
+  WriteFileAtomically(path, AsBytes(json.dump(1) + "\n"));
+}
+
+std::optional<RunRecord> ReadRunRecord(const std::string& path) {
+  if (!std::filesystem::exists(path)) return std::nullopt;
+  const std::vector<uint8_t> text = ReadWholeFile(path, kMostBytes);
+  RunRecord record;
+  try {
+    const auto json = nlohmann::ordered_json::parse(AsText(text));
+    if (json.at("schema") != kRunSchema) {
+      throw Error(ErrorCode::kBadInput, path, "has the unknown schema " + json.at("schema").dump(), "",
+                  "go on with the version that began the run");
+    }
+    record.plan = DecodePlan(json.at("plan"), path);
+    record.model_name = json.at("model_name").get<std::string>();
+    record.model = json.at("model");
+    record.init = json.at("init").get<std::string>();
+    record.data_sha256 = json.at("data_sha256").get<std::string>();
+    record.order_fingerprint = json.at("order_fingerprint").get<std::string>();
+    record.working_directory = json.at("working_directory").get<std::string>();
+    if (json.contains("parent")) record.parent = DecodeParent(json.at("parent"));
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kBadInput, path, std::string("cannot be read: ") + error.what());
+  }
+  return record;
+}
+
+}  // namespace trainwright

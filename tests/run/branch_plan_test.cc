@@ -1,0 +1,91 @@
+// The plan of a run that begins with another's checkpoint.
+#include "lib/run/branch_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/run/branch_reference.h"
+#include "lib/run/plan_codec.h"
+#include "lib/spec/llama_family.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+PlanFacts Facts() {
+  PlanFacts facts;
+  facts.model.family = &LlamaFamily();
+  facts.model.hidden_size = 250;
+  facts.model.max_positions = 512;
+  facts.count_epoch = [](const TrainPlan&) {
+    return EpochCounts{.samples = 80, .tokens = 8000, .labels = 1};
+  };
+  return facts;
+}
+
+TrainPlan Parent() {
+  TrainPlan plan;
+  plan.batch = 8;
+  plan.sequence_tokens = 64;
+  plan.schedule = {.kind = ScheduleKind::kCosine, .peak_lr = 1e-3, .warmup_steps = 5, .total_steps = 40};
+  plan.length_rule = "steps 40";
+  return plan;
+}
+
+TEST(PlanBranch, IsTheParentsPlanWhereNothingIsAskedFor) {
+  const PlannedRun planned = PlanBranch({}, Facts(), 20, Parent());
+  EXPECT_EQ(EncodePlan(planned.plan), EncodePlan(Parent()));
+}
+
+TEST(PlanBranch, TakesWhatIsAskedFor) {
+  TrainSettings settings;
+  settings.lr = 5e-4;
+  settings.epochs = 6;
+  settings.seed = 3;
+  settings.batch = 4;
+  settings.seq = 128;
+  const TrainPlan plan = PlanBranch(settings, Facts(), 20, Parent()).plan;
+  EXPECT_EQ(plan.schedule.peak_lr, 5e-4);
+  EXPECT_EQ(plan.schedule.total_steps, 120);
+  EXPECT_EQ(plan.seed, 3u);
+  EXPECT_EQ(plan.batch, 4);
+  EXPECT_EQ(plan.sequence_tokens, 128);
+  EXPECT_EQ(plan.schedule.warmup_steps, 5);
+}
+
+TEST(PlanBranch, AnotherScheduleGetsItsDefaultsAndTheParentsRate) {
+  TrainSettings settings;
+  settings.schedule = "wsd";
+  const ScheduleOptions schedule = PlanBranch(settings, Facts(), 20, Parent()).plan.schedule;
+  EXPECT_EQ(schedule.kind, ScheduleKind::kWsd);
+  EXPECT_EQ(schedule.decay_steps, 8);
+  EXPECT_EQ(schedule.peak_lr, 1e-3);
+}
+
+TEST(PlanBranch, RefusesWhatTheCheckpointIsMadeOf) {
+  const auto code = [](auto set) {
+    TrainSettings settings;
+    set(settings);
+    return test::CodeOf([&] { PlanBranch(settings, Facts(), 20, Parent()); });
+  };
+  EXPECT_EQ(code([](TrainSettings& s) { s.lora = 4; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.optimizer_states = "bf16"; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.optimizer = "other"; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.objective = "sft"; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.seq = 513; }), ErrorCode::kUsage);
+  EXPECT_EQ(code([](TrainSettings& s) { s.steps = 20; }), ErrorCode::kUsage) << "no step is left";
+  EXPECT_EQ(code([](TrainSettings& s) { s.lr = -1; }), ErrorCode::kUsage);
+}
+
+TEST(ParseBranchReference, TellsARunFromAStepOfIt) {
+  EXPECT_EQ(ParseBranchReference("runs/a").run, "runs/a");
+  EXPECT_FALSE(ParseBranchReference("runs/a").step);
+  EXPECT_EQ(ParseBranchReference("runs/a@120").run, "runs/a");
+  EXPECT_EQ(ParseBranchReference("runs/a@120").step, 120);
+  EXPECT_EQ(ParseBranchReference("a@b").run, "a@b");
+  EXPECT_EQ(ParseBranchReference("a@b@7").run, "a@b");
+  EXPECT_EQ(ParseBranchReference("a@").run, "a@");
+  EXPECT_EQ(test::CodeOf([] { ParseBranchReference("a@99999999999999999999"); }), ErrorCode::kUsage);
+}
+
+}  // namespace
+}  // namespace trainwright

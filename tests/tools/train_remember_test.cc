@@ -1,0 +1,233 @@
+// Runs that remember what they are: `train --resume --out RUN` with no other option, before the first
+// checkpoint and after it; longer runs, and branches.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/tools/train_process.h"
+
+namespace trainwright::test {
+namespace {
+
+using testing::HasSubstr;
+
+class TrainRememberTest : public TrainProcessTest {
+ protected:
+  void SetUp() override {
+    WriteModel("tiny.json");
+    WriteShards();
+    const ProcessResult made =
+        Shell("tail -n 200 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o other/");
+    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+  }
+  int64_t CountRecords(const std::string& run, const std::string& type) {
+    int64_t count = 0;
+    for (const nlohmann::json& record : Metrics(run)) count += record.at("type") == type ? 1 : 0;
+    return count;
+  }
+  /// The command behind the first hint or "next:" of some messages.
+  static std::string CommandIn(const std::string& messages) {
+    const size_t begin = messages.find("train --");
+    if (begin == std::string::npos) return "";
+    return messages.substr(begin, messages.find('\n', begin) - begin);
+  }
+};
+
+TEST_F(TrainRememberTest, KilledBeforeItsFirstCheckpointARunIsTheSameRunAfterwards) {
+  const ProcessResult result = Shell(R"(
+    run="train -q --model tiny.json --batch 2 --steps 300 --seed 7 --lr 0.002 --save-every 0 --schedule linear"
+    $run --out whole || exit
+    $run --out cut & pid=$!
+    for _ in $(seq 1000); do grep -q '"type":"step"' cut/metrics.jsonl 2> /dev/null && break; sleep 0.01; done
+    kill -9 $pid; wait $pid; [ $? = 137 ] && [ ! -e cut/latest ] || exit 9
+    train -q --resume --out cut)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(WeightsOf("cut"), WeightsOf("whole"));
+  EXPECT_EQ(ReadFile(folder_.path("cut/config.yaml")), ReadFile(folder_.path("whole/config.yaml")));
+}
+
+TEST_F(TrainRememberTest, KilledBeforeItsFirstCheckpointARunOnOtherDataIsRefused) {
+  const ProcessResult result = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 3 --out run && rm -r run/checkpoints run/latest || exit 9
+    train --resume --out run --data other)");
+  EXPECT_EQ(result.exit_status, 3) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("is not the data that the run was started on"));
+}
+
+TEST_F(TrainRememberTest, WhereThereIsNoRunNoneIsBegunWithoutAWordOfWhatItIs) {
+  const ProcessResult result = Shell("mkdir run; train --resume --out run");
+  EXPECT_EQ(result.exit_status, 2) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("holds no run to continue"));
+  EXPECT_EQ(Shell("train -q --resume --out run --model tiny.json --steps 2").exit_status, 0);
+}
+
+TEST_F(TrainRememberTest, NothingHasToBeSaidAgain) {
+  const std::string options =
+      "train -q --model tiny.json --batch 2 --steps 12 --data shards --data other --data-weights 0.5,0.5 "
+      "--eval-data other --eval-every 3 --eval-tokens 500 --save-every 4 --keep 2 --keep-best 1 --log-every "
+      "2 "
+      "--copy-to copies --compress-state --save-model-only=false ";
+  const ProcessResult result = Shell(options + "--out whole && rm -r copies && " + options +
+                                     "--out run --max-minutes 0.00001 && train -q --resume --out run");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(WeightsOf("run"), WeightsOf("whole"));
+  for (const char* type : {"step", "eval", "copy"}) {
+    EXPECT_GE(CountRecords("run", type), CountRecords("whole", type)) << type;
+  }
+  EXPECT_EQ(Shell("ls run/checkpoints").standard_output, Shell("ls whole/checkpoints").standard_output);
+  EXPECT_THAT(Shell("ls copies").standard_output, HasSubstr("step-00000012"));
+  EXPECT_TRUE(Exists("run/best"));
+}
+
+TEST_F(TrainRememberTest, AnOptionThatMayChangeIsRememberedFromThenOn) {
+  const ProcessResult result = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 9 --save-every 3 --keep 1 --out run --max-minutes 0.00001 &&
+    train -q --resume --out run --keep 0 --max-minutes 0.00001 && train -q --resume --out run &&
+    ls run/checkpoints | wc -l)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_output, "5\n") << "steps 1, 2, 3, 6, 9";
+}
+
+TEST_F(TrainRememberTest, FromAnotherFolderTheDataIsStillFound) {
+  const ProcessResult result = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 6 --eval-data other --out run --max-minutes 0.00001 &&
+    mkdir elsewhere && cd elsewhere && train -q --resume --out ../run)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(Metrics("run").back().at("type"), "run_end");
+}
+
+TEST_F(TrainRememberTest, OtherWeightsToStartFromAreRefused) {
+  const ProcessResult result = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 2 --out first && cp -a first second &&
+    train -q --init first --steps 6 --out run --max-minutes 0.00001 &&
+    train -q --resume --out run --init first --max-minutes 0.00001 && train --resume --out run --init second)");
+  EXPECT_EQ(result.exit_status, 2) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("is not what the run was started from"));
+}
+
+TEST_F(TrainRememberTest, TheCommandThatAStoppedRunPrintsContinuesIt) {
+  const ProcessResult stopped = Shell(
+      "train --model tiny.json --batch 2 --steps 6 --data other --eval-data shards --out run "
+      "--max-minutes 0.00001");
+  ASSERT_EQ(stopped.exit_status, 0) << stopped.standard_error;
+  const size_t next = stopped.standard_error.find("next: ");
+  ASSERT_NE(next, std::string::npos) << stopped.standard_error;
+  const std::string command = CommandIn(stopped.standard_error.substr(next));
+  EXPECT_EQ(command, "train --resume --out run");
+  EXPECT_EQ(Shell(command).exit_status, 0);
+  EXPECT_EQ(Metrics("run").back().at("type"), "run_end");
+}
+
+TEST_F(TrainRememberTest, AFinishedConstantRunIsExtendedToTheLongerRun) {
+  const ProcessResult result = Shell(R"(
+    run="train -q --model tiny.json --batch 2 --schedule constant --warmup 2"
+    $run --steps 12 --out whole && $run --steps 7 --out run && train -q --resume --out run --steps 12)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(WeightsOf("run"), WeightsOf("whole"));
+}
+
+TEST_F(TrainRememberTest, AnUnfinishedWsdRunIsExtendedToTheLongerRun) {
+  const ProcessResult result = Shell(R"(
+    run="train -q --model tiny.json --batch 2 --schedule wsd --warmup 2 --decay-steps 2 --save-every 3"
+    $run --steps 12 --out whole && $run --steps 8 --out run --max-minutes 0.00001 &&
+    train -q --resume --out run --epochs 0.2 --max-minutes 0.00001 && train -q --resume --out run)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  const auto state = Json("run/run.json");
+  EXPECT_EQ(state.at("plan").at("length_rule"), "epochs 0.2");
+  EXPECT_GT(state.at("plan").at("total_steps"), 8);
+  EXPECT_EQ(Metrics("run").back().at("type"), "run_end");
+}
+
+TEST_F(TrainRememberTest, ACosineRunIsExtendedOnlyWithLeave) {
+  const ProcessResult refused = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 4 --out run && train --resume --out run --steps 8)");
+  EXPECT_EQ(refused.exit_status, 2) << refused.standard_error;
+  EXPECT_THAT(refused.standard_error, HasSubstr("hint: add --replan-schedule"));
+  const ProcessResult extended =
+      Shell("train --resume --out run --steps 8 --replan-schedule && readlink run/latest");
+  ASSERT_EQ(extended.exit_status, 0) << extended.standard_error;
+  EXPECT_THAT(extended.standard_error, HasSubstr("learning rate"));
+  EXPECT_THAT(extended.standard_output, HasSubstr("step-00000008"));
+}
+
+TEST_F(TrainRememberTest, ABranchWithNoOtherOptionEndsAsItsParent) {
+  const ProcessResult result = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 9 --mixed-precision fp16 --save-every 3 --out run &&
+    train --branch-from run@3 --out branch)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(WeightsOf("branch"), WeightsOf("run"));
+  const nlohmann::json parent = Json("branch/run.json").at("parent");
+  EXPECT_EQ(parent.at("step"), 3);
+  EXPECT_THAT(ShaOf("run/checkpoints/step-00000003/model.safetensors"),
+              HasSubstr(parent.at("weights_sha256").get<std::string>()));
+  EXPECT_THAT(ShaOf("run/checkpoints/step-00000003/trainwright_state.safetensors"),
+              HasSubstr(parent.at("state_sha256").get<std::string>()));
+  EXPECT_EQ(Json("branch/latest/metadata.json").at("provenance").at("parent").at("step"), 3);
+}
+
+TEST_F(TrainRememberTest, ABranchTakesOtherOptionsAndReadsOtherDataFromItsBeginning) {
+  const ProcessResult result = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 6 --save-every 3 --out run &&
+    train --branch-from run --steps 10 --lr 0.0001 --data other --out branch)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("reading other from its beginning"));
+  EXPECT_EQ(Json("branch/run.json").at("plan").at("lr"), 0.0001);
+  EXPECT_EQ(CountRecords("branch", "step"), 4);
+}
+
+TEST_F(TrainRememberTest, ABranchThatIsKilledBeforeItsFirstCheckpointIsTheSameBranchAfterwards) {
+  const ProcessResult result = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 4 --schedule constant --out run || exit
+    branch="train -q --branch-from run --steps 300 --lr 0.002 --save-every 0"
+    $branch --out whole || exit
+    $branch --out cut & pid=$!
+    for _ in $(seq 1000); do grep -q '"type":"step"' cut/metrics.jsonl 2> /dev/null && break; sleep 0.01; done
+    kill -9 $pid; wait $pid; [ $? = 137 ] && [ ! -e cut/latest ] || exit 9
+    train -q --resume --out cut)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(WeightsOf("cut"), WeightsOf("whole"));
+}
+
+TEST_F(TrainRememberTest, ABranchRefusesWhatItCannotBeginWith) {
+  const ProcessResult made =
+      Shell("train -q --model tiny.json --batch 2 --steps 4 --save-every 2 --keep 0 --out run");
+  ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+  const auto status = [&](const std::string& options) {
+    return Shell("train --branch-from " + options + " --out branch").exit_status;
+  };
+  EXPECT_EQ(status("nowhere"), 4);
+  EXPECT_EQ(status("run@3"), 4);
+  EXPECT_EQ(status("run"), 2) << "no step is left";
+  EXPECT_EQ(status("run@2 --lora 4"), 2);
+  EXPECT_EQ(status("run@2 --optimizer-states bf16"), 2);
+  EXPECT_EQ(Shell("truncate -s 99 run/checkpoints/step-00000002/model.safetensors").exit_status, 0);
+  EXPECT_EQ(status("run@2"), 3);
+  EXPECT_FALSE(Exists("branch"));
+}
+
+TEST_F(TrainRememberTest, TheAdviceAfterALossThatIsNotFiniteIsACommandThatWorks) {
+  // Without a checkpoint, and from one.
+  for (const std::string before : {"", "--branch-from good@2 "}) {
+    const ProcessResult made = Shell(
+        "[ -e good ] || train -q --model tiny.json --batch 2 --steps 4 --save-every 2 --out good; rm -rf "
+        "run*");
+    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+    const ProcessResult failed =
+        Shell("train " + (before.empty() ? "--model tiny.json --batch 2 " : before) +
+              "--steps 6 --lr 1e30 --warmup 0 --schedule constant --save-every 0 --out run");
+    ASSERT_EQ(failed.exit_status, 6) << failed.standard_error;
+    const size_t hint = failed.standard_error.find("hint: ");
+    ASSERT_NE(hint, std::string::npos);
+    // Half of 1e30 is no better: the advice is followed with a rate that is.
+    std::string command = CommandIn(failed.standard_error.substr(hint));
+    const size_t rate = command.find("--lr ");
+    ASSERT_NE(rate, std::string::npos) << failed.standard_error;
+    const ProcessResult followed = Shell(command);
+    EXPECT_EQ(followed.exit_status, 6) << command << "\n" << followed.standard_error;
+    command.replace(rate, command.find(' ', rate + 5) - rate, "--lr 1e-3");
+    command.replace(command.find("--out "), std::string::npos, "--out run-better");
+    EXPECT_EQ(Shell(command).exit_status, 0) << command;
+  }
+}
+
+}  // namespace
+}  // namespace trainwright::test
