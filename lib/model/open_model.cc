@@ -1,19 +1,57 @@
 #include "lib/model/open_model.h"
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/io/file_checksum.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
+#include "lib/run/run_directory.h"
 #include "lib/spec/model_files.h"
 
 namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// When a checkpoint was saved, in a form whose order is that of time; empty where it is not known.
+std::string TimeOfSave(const std::string& checkpoint) {
+  try {
+    const nlohmann::json time = ReadCheckpointMetadata(checkpoint).value("saved_at", nlohmann::json());
+    return time.is_string() ? time.get<std::string>() : "";
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+/// The newest whole checkpoint of a later step than that of `latest` that was not saved before it, as a run
+/// that was set back has them; empty: none. A process that is killed between a checkpoint and its link, or
+/// is there now, leaves one.
+std::string SavedAfterLatest(const std::string& run_path, const std::string& latest) {
+  const std::vector<std::string> checkpoints = RunDirectory::CheckpointsIn(run_path);
+  for (auto path = checkpoints.rbegin(); path != checkpoints.rend(); ++path) {
+    if (fs::path(*path).filename() == fs::path(latest).filename()) break;
+    if (!fs::exists(*path + "/" + kCheckpointMetadataFile) || TimeOfSave(*path) < TimeOfSave(latest))
+      continue;
+    try {
+      VerifyCheckpoint(*path);
+      return *path;
+    } catch (const Error& error) {
+      LogWarning(std::string(error.what()) + "; trying an older checkpoint");
+    }
+  }
+  return "";
+}
+
+}  // namespace
 
 std::string ResolveCheckpoint(const std::string& path) {
   const auto holds_model = [](const std::filesystem::path& folder) {
@@ -27,7 +65,12 @@ std::string ResolveCheckpoint(const std::string& path) {
   const bool inside =
       !error && target.is_relative() && target.lexically_normal().parent_path() == "checkpoints";
   if (inside && holds_model(std::filesystem::path(path) / target)) {
-    return (std::filesystem::path(path) / target).string();
+    const std::string linked = (std::filesystem::path(path) / target).string();
+    const std::string newer = SavedAfterLatest(path, linked);
+    if (newer.empty()) return linked;
+    LogWarning(latest + " points to " + target.filename().string() + "; taking " + newer +
+               ", which was saved later (train --resume --out " + path + " finishes what a killed run left)");
+    return newer;
   }
   // Names of steps with as many digits sort as their numbers.
   std::string newest;

@@ -17,8 +17,9 @@ struct Checkpoint {
   std::string tokenizer_problem;         ///< why there is none
 };
 
-/// The folder with config.json or adapter_config.json behind a path: the path itself, or what `latest` of a
-/// run directory points to.
+/// The folder with config.json or adapter_config.json behind a path: the path itself, or the newest
+/// checkpoint of a run directory: what `latest` points to, or a whole one that was saved later, as a process
+/// that was killed before it moved the link leaves it.
 /// \throws Error{kBadInput} when it is neither
 std::string ResolveCheckpoint(const std::string& path);
 

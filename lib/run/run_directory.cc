@@ -118,6 +118,20 @@ std::vector<int64_t> RunDirectory::CheckpointSteps() const {
   return steps;
 }
 
+std::vector<std::string> RunDirectory::CheckpointsIn(const std::string& run_path) {
+  std::vector<std::pair<int64_t, std::string>> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(run_path + "/checkpoints", ignored)) {
+    if (const auto step = StepOf(entry.path().filename().string())) {
+      found.emplace_back(*step, entry.path().string());
+    }
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> paths;
+  for (auto& [step, path] : found) paths.push_back(std::move(path));
+  return paths;
+}
+
 std::string RunDirectory::BeginCheckpoint(int64_t step) {
   AbandonCheckpoint();
   const std::string folder = checkpoints_path() + "/." + StepName(step) + ".tmp-" + std::to_string(getpid());
@@ -172,6 +186,12 @@ void RunDirectory::DeleteCheckpoint(int64_t step) {
   const std::string doomed = checkpoints_path() + "/." + StepName(step) + kDeletedMark;
   Rename(CheckpointPath(step), doomed);
   RemoveTree(doomed);
+}
+
+void RunDirectory::PointLatestAt(int64_t step) {
+  std::error_code ignored;
+  if (fs::read_symlink(path_ + "/latest", ignored) == "checkpoints/" + StepName(step)) return;
+  Point("latest", step);
 }
 
 void RunDirectory::PointBestAt(std::optional<int64_t> step) {
