@@ -373,6 +373,15 @@ void DefineInsteadOptions(CLI::App& app, TrainSettings* settings) {
       ->group("Instead of training");
   app.add_flag("--explain", settings->explain, "print every option, its value, who gave it and why, and stop")
       ->group("Instead of training");
+  CLI::Option* const status =
+      app.add_option("--status", settings->status,
+                     "tell what has become of a run: exit status 0 complete, 1 not complete, 3 damaged, 4 no "
+                     "run there; see COMPLETE RUNS")
+          ->type_name("DIR")
+          ->group("Instead of training");
+  app.add_flag("--json", settings->status_json, "with --status, one JSON object on standard output")
+      ->needs(status)
+      ->group("Instead of training");
 }
 
 void DefineMemoryOptions(CLI::App& app, TrainSettings* settings) {
