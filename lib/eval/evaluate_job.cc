@@ -13,6 +13,7 @@
 #include "lib/device/memory_error.h"
 #include "lib/documents/document_reader.h"
 #include "lib/documents/document_text.h"
+#include "lib/eval/identity.h"
 #include "lib/formats/safetensors.h"
 #include "lib/formats/shard_set.h"
 #include "lib/formats/zstd_frame.h"
@@ -76,8 +77,9 @@ std::optional<DocumentSplit> SplitOf(const EvaluateJobOptions& options, const Sh
   return ParseDocumentSplit(options.eval_split, options.eval_split_seed, set);
 }
 
-void AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, ProgressMode mode,
-               PerplexityMeter* meter) {
+/// \returns the SHA-256 of the set's content
+Sha256Digest AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, ProgressMode mode,
+                       PerplexityMeter* meter) {
   if (options.data == "-") {
     ShardStreamReader reader(OpenSource("-"));
     CheckTokenizer(checkpoint, reader.header().tokenizer, options);
@@ -88,7 +90,9 @@ void AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, 
       meter->AddChunk(chunk);
       progress.Update(meter->sums().tokens);
     }
-    return;
+    Sha256 content;  // as ShardSet has it
+    for (const ShardInfo& shard : reader.shards()) content.Update(shard.content_sha256);
+    return content.Digest();
   }
   const std::unique_ptr<ShardSet> set = ShardSet::Open(options.data);
   CheckTokenizer(checkpoint, set->header().tokenizer, options);
@@ -96,6 +100,7 @@ void AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, 
   meter->set_split(SplitOf(options, set.get()));
   Progress progress(mode, "evaluate", set->totals().tokens, "tokens");
   meter->AddSet(*set, /*max_tokens=*/0, [&](uint64_t tokens) { progress.Update(tokens); });
+  return set->content_sha256();
 }
 
 uint32_t SpecialId(bool wanted, uint32_t id, const std::string& flag) {
@@ -114,8 +119,9 @@ void RefuseShards(const RecordBatch& first_of_source) {
               "--format shards reads shards from standard input");
 }
 
-void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, ProgressMode mode,
-             PerplexityMeter* meter) {
+/// \returns the SHA-256 of the bytes read
+std::string AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, ProgressMode mode,
+                    PerplexityMeter* meter) {
   if (checkpoint.tokenizer == nullptr) {
     throw Error(ErrorCode::kBadInput, checkpoint.folder, checkpoint.tokenizer_problem, "",
                 "put its tokenizer.model or tokenizer.json there, or evaluate on shards");
@@ -128,6 +134,7 @@ void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, Pr
   DocumentTextOptions text_options;
   if (!options.keys.empty()) text_options.keys = options.keys;
   DocumentReader reader({{options.data, format}}, kMaxDocumentBytes, text_options.keys);
+  reader.HashStoredBytes();
   text_options.require_utf8 = tokenizer.identity().kind != "bytes";
   DocumentText document(text_options);
   Progress progress(mode, "evaluate", reader.stored_bytes_total(), "bytes");
@@ -147,6 +154,25 @@ void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, Pr
     }
     progress.Update(reader.stored_bytes_read());
   }
+  return reader.stored_sha256();
+}
+
+nlohmann::ordered_json MeasureData(const Checkpoint& checkpoint, const EvaluateJobOptions& options,
+                                   ProgressMode progress, PerplexityMeter* meter) {
+  if (!IsShards(options)) {
+    if (!options.eval_split.empty()) {
+      throw Error(ErrorCode::kUsage, "--eval-split", "divides shards, and " + options.data + " is text", "",
+                  "evaluate on the shards that train read");
+    }
+    return {{"path", options.data}, {"sha256", AddText(checkpoint, options, progress, meter)}};
+  }
+  nlohmann::ordered_json data = {{"path", options.data},
+                                 {"sha256", HexEncode(AddShards(checkpoint, options, progress, meter))}};
+  if (!options.eval_split.empty()) {
+    data["eval_split"] = options.eval_split;
+    data["eval_split_seed"] = options.eval_split_seed;
+  }
+  return data;
 }
 
 nlohmann::ordered_json Evaluate(const ModelFamilies& families, const EvaluateJobOptions& options,
@@ -165,16 +191,9 @@ nlohmann::ordered_json Evaluate(const ModelFamilies& families, const EvaluateJob
     if (!dumped) DumpLogits(options.logits_path, checkpoint.model.get(), input);
     dumped = true;
   });
-  if (!options.eval_split.empty() && !IsShards(options)) {
-    throw Error(ErrorCode::kUsage, "--eval-split", "divides shards, and " + options.data + " is text", "",
-                "evaluate on the shards that train read");
-  }
-  if (IsShards(options)) {
-    AddShards(checkpoint, options, progress, &meter);
-  } else {
-    AddText(checkpoint, options, progress, &meter);
-  }
+  const nlohmann::ordered_json data = MeasureData(checkpoint, options, progress, &meter);
   const PerplexitySums& sums = meter.Finish();
+  LogInfo(DescribeIdentity(checkpoint, data));
   return {{"metric", "perplexity"},
           {"loss_nats", sums.mean_loss_nats()},
           {"perplexity", sums.perplexity()},
@@ -188,7 +207,10 @@ nlohmann::ordered_json Evaluate(const ModelFamilies& families, const EvaluateJob
           {"seq", sequence_tokens},
           {"precision", PrecisionName(precision)},
           {"threads", threads},
-          {"checkpoint", checkpoint.folder}};
+          {"checkpoint", checkpoint.named},
+          {"model", checkpoint.model_identity},
+          {"adapter", checkpoint.adapter_identity},
+          {"data", data}};
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ struct EvaluateJobOptions {
 };
 
 /// \returns loss_nats, perplexity, bits_per_byte, bits_per_token, tokens, docs, and what they were measured
-///     with
+///     with and on: model, adapter and data with their hashes
 /// \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage, kIo, kDevice, kNonFinite
 nlohmann::ordered_json RunEvaluate(const ModelFamilies& families, const EvaluateJobOptions& options,
                                    ProgressMode progress);

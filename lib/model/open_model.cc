@@ -1,11 +1,13 @@
 #include "lib/model/open_model.h"
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/checkpoint/checkpoint.h"
@@ -49,6 +51,20 @@ std::string SavedAfterLatest(const std::string& run_path, const std::string& lat
     }
   }
   return "";
+}
+
+nlohmann::ordered_json HashesOf(const std::string& folder, const std::vector<std::string>& names,
+                                const FileHashes& known) {
+  nlohmann::ordered_json files;
+  for (const std::string& name : names) {
+    const auto found = known.find(name);
+    files[name] = found != known.end() ? found->second : Sha256OfFile(folder + "/" + name);
+  }
+  return files;
+}
+
+nlohmann::ordered_json IdentityOf(const std::string& folder, const nlohmann::ordered_json& files) {
+  return {{"path", folder}, {"sha256", HashOfWeights(files)}, {"files", files}};
 }
 
 }  // namespace
@@ -117,8 +133,27 @@ std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std:
   }
 }
 
+nlohmann::ordered_json HashesOfModel(const std::string& folder, const FileHashes& known) {
+  std::vector<std::string> names = WeightFileNames(folder);
+  for (const char* name : {kConfigFileName, "tokenizer.json", "tokenizer.model"}) {
+    if (fs::exists(folder + "/" + name)) names.emplace_back(name);
+  }
+  return HashesOf(folder, names, known);
+}
+
+std::string HashOfWeights(const nlohmann::ordered_json& files) {
+  std::map<std::string, std::string> weights;
+  for (const auto& [name, sha256] : files.items()) {
+    if (name.ends_with(".safetensors")) weights.emplace(name, sha256.get<std::string>());
+  }
+  if (weights.size() == 1) return weights.begin()->second;
+  std::string lines;
+  for (const auto& [name, sha256] : weights) lines += sha256 + "  " + name + "\n";
+  return HexEncode(Sha256Of(AsBytes(lines)));
+}
+
 void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& base_folder,
-                          const std::string& hint, const std::map<std::string, std::string>& known) {
+                          const std::string& hint, const FileHashes& known) {
   const nlohmann::ordered_json init = ReadCheckpointProvenance(adapter_folder, "init");
   if (!init.is_object() || !init.contains("files")) return;
   for (const auto& [name, sha256] : init.at("files").items()) {
@@ -140,7 +175,7 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
                           at::Device device, AttentionBackend attention, const std::string& adapter,
                           bool allow_other_base) {
   Checkpoint checkpoint;
-  checkpoint.folder = ResolveCheckpoint(path);
+  checkpoint.folder = checkpoint.named = ResolveCheckpoint(path);
   std::string adapter_folder = adapter.empty() ? "" : ResolveCheckpoint(adapter);
   if (IsPeftFolder(checkpoint.folder)) {
     if (!adapter.empty()) {
@@ -150,21 +185,30 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
     const std::string base = BaseOfAdapter(checkpoint.folder);
     adapter_folder = std::exchange(checkpoint.folder, base);
   }
-  VerifyCheckpointFiles(checkpoint.folder);
+  FileHashes verified;
+  VerifyCheckpointFiles(checkpoint.folder, &verified);
   if (adapter_folder.empty()) {
     checkpoint.model = LoadHfModel(families, checkpoint.folder, precision, device, attention);
+    checkpoint.model_identity = IdentityOf(checkpoint.folder, HashesOfModel(checkpoint.folder, verified));
   } else {
-    VerifyCheckpointFiles(adapter_folder);
+    const nlohmann::ordered_json files = HashesOfModel(checkpoint.folder, verified);
+    checkpoint.model_identity = IdentityOf(checkpoint.folder, files);
+    FileHashes verified_adapter;
+    VerifyCheckpointFiles(adapter_folder, &verified_adapter);
     if (!allow_other_base) {
       RequireBaseOfAdapter(adapter_folder, checkpoint.folder,
                            "name its base with --checkpoint and it with --adapter, or take this base by "
-                           "--allow-other-base");
+                           "--allow-other-base",
+                           files);
     }
     checkpoint.model =
         MakeModel(families, ReadHfConfig(families.descriptions(), checkpoint.folder), precision, device,
                   std::nullopt, attention, {.lora = ReadPeftConfig(adapter_folder).lora});
     LoadWeights(checkpoint.folder, &checkpoint.model->parameters());
     LoadPeftWeights(adapter_folder, &checkpoint.model->parameters());
+    checkpoint.adapter_identity = IdentityOf(
+        adapter_folder,
+        HashesOf(adapter_folder, {kAdapterWeightsFileName, kAdapterConfigFileName}, verified_adapter));
   }
   checkpoint.tokenizer = LoadTokenizerOfFolder(checkpoint.folder, &checkpoint.tokenizer_problem);
   return checkpoint;
