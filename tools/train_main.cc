@@ -1,8 +1,11 @@
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "lib/checkpoint/run_status.h"
 #include "lib/device/determinism.h"
+#include "lib/io/byte_sink.h"
 #include "lib/model/built_in_families.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
@@ -22,6 +25,17 @@ int64_t PresetNumber(const trainwright::OptionPreset* preset, const std::string&
   return 0;
 }
 
+/// \returns the exit status
+int TellStatus(const std::string& path, bool as_json, nlohmann::ordered_json* summary) {
+  using namespace trainwright;
+  const RunStatus status = ReadRunStatus(path);
+  const nlohmann::ordered_json json = EncodeRunStatus(status);
+  summary->update(json);
+  summary->erase("schema");  // the summary has its own
+  StdoutSink().Write(AsBytes((as_json ? json.dump() : path + ": " + status.Text()) + "\n"));
+  return status.exit_status();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -36,6 +50,7 @@ int main(int argc, char** argv) {
           run.summary["report"] = WriteRunReports(settings.report);
           return 0;
         }
+        if (!settings.status.empty()) return TellStatus(settings.status, settings.status_json, &run.summary);
         if (!settings.merge.empty()) {
           run.summary.update(
               MergeAdapter(families, settings.merge, settings.init, settings.out, settings.allow_other_base));

@@ -33,8 +33,8 @@ RememberedOptions RememberedByRun(const std::function<std::string(const std::str
                ? RememberedByRun([&](const std::string& key) { return key == "resume" ? "" : given(key); })
                : RememberedOptions();
   }
-  const bool has_plan = fs::exists(run + "/" + kRunRecordFile) ||
-                        (fs::exists(run + "/checkpoints") && !RunDirectory::CheckpointStepsIn(run).empty());
+  const bool has_plan =
+      fs::exists(run + "/" + kRunRecordFile) || !RunDirectory::CheckpointStepsIn(run).empty();
   return {path, has_plan ? KeysOfThePlan() : std::set<std::string>()};
 }
 
@@ -418,6 +418,15 @@ void DefineInsteadOptions(CLI::App& app, TrainSettings* settings) {
                "tell memory, steps, tokens, time and disk of the run by running one micro-batch, and stop")
       ->group("Instead of training");
   app.add_flag("--explain", settings->explain, "print every option, its value, who gave it and why, and stop")
+      ->group("Instead of training");
+  CLI::Option* const status =
+      app.add_option("--status", settings->status,
+                     "tell what has become of a run: exit status 0 complete, 1 not complete, 3 damaged, 4 no "
+                     "run there; see COMPLETE RUNS")
+          ->type_name("DIR")
+          ->group("Instead of training");
+  app.add_flag("--json", settings->status_json, "with --status, one JSON object on standard output")
+      ->needs(status)
       ->group("Instead of training");
 }
 

@@ -81,6 +81,8 @@ complete -c train -l data-cache -x -d 'Bytes of decoded shards to keep for rando
 complete -c train -l skip-bad-chunks -x -d 'Train on when up to so many chunks cannot be read: others take their places'
 complete -c train -l dry-run -d 'Tell memory, steps, tokens, time and disk of the run by running one micro-batch, and stop'
 complete -c train -l explain -d 'Print every option, its value, who gave it and why, and stop'
+complete -c train -l status -x -a '(__fish_complete_directories)' -d 'Tell what has become of a run: exit status 0 complete, 1 not complete, 3 damaged, 4 no run there'
+complete -c train -l json -d 'With --status, one JSON object on standard output'
 complete -c train -l auto-oom -d 'Where memory runs out, halve the micro-batch, accumulate over twice as many, and go on with the same samples a step'
 complete -c train -l find-batch -d 'measure, for at most about 20 s, the smallest --batch that trains about as fast as any that fits'
 complete -c train -l mem-fraction -x -d 'fail, with status 5, what would take more than this share of the memory that is available at the start'

@@ -93,6 +93,23 @@ nlohmann::json ReadCheckpointMetadata(const std::string& path) {
   }
 }
 
+SavedCheckpoint SavedAt(const std::string& path) {
+  const nlohmann::json metadata = ReadCheckpointMetadata(path);
+  try {
+    SavedCheckpoint saved = {
+        .step = metadata.at("step").get<int64_t>(), .path = path, .weights_sha256 = {}, .size_bytes = 0};
+    for (const auto& [name, entry] : metadata.at("files").items()) {
+      saved.size_bytes += entry.at("size_bytes").get<uint64_t>();
+      if (name == kWeightsFileName || name == kAdapterWeightsFileName)
+        entry.at("sha256").get_to(saved.weights_sha256);
+    }
+    return saved;
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kBadInput, path + "/" + kCheckpointMetadataFile,
+                std::string("cannot be read: ") + error.what());
+  }
+}
+
 bool VerifyCheckpoint(const std::string& path) {
   const nlohmann::json metadata = ReadCheckpointMetadata(path);
   bool resumable = true;

@@ -51,6 +51,10 @@ struct CheckpointContent {
 /// \throws Error{kIo} naming the file, and the checkpoint that is left
 SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& content);
 
+/// What WriteCheckpoint returned of a checkpoint, from its metadata.json.
+/// \throws Error{kBadInput, kIo}
+SavedCheckpoint SavedAt(const std::string& path);
+
 /// Checks every file of a checkpoint folder against its metadata.json.
 /// \returns whether a run can resume from it: false for a model alone
 /// \throws Error{kBadInput, kIo}

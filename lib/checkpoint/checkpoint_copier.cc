@@ -333,16 +333,29 @@ void CheckpointCopier::Add(int64_t step, const std::string& path) {
     waiting_.pop_front();
     ++gave_way_;
     results_.push_back({.step = oldest.step,
-                        .place = PlaceOf(oldest),
+                        .place = PlaceOf(oldest.path),
                         .problem = "gave way to newer checkpoints: the target is slower than --save-every"});
   }
   waiting_.push_back({step, path});
   changed_.notify_all();
 }
 
+void CheckpointCopier::AddCopied(int64_t step) {
+  const std::lock_guard lock(mutex_);
+  copied_.insert(step);
+}
+
 std::vector<CopyResult> CheckpointCopier::TakeResults() {
   const std::lock_guard lock(mutex_);
   return std::exchange(results_, {});
+}
+
+void CheckpointCopier::MarkRecorded() {
+  const std::lock_guard lock(mutex_);
+  unrecorded_.clear();
+  for (const CopyResult& result : results_) {  // ended since
+    if (result.copied) unrecorded_.insert(result.step);
+  }
 }
 
 void CheckpointCopier::Finish() {
@@ -364,6 +377,11 @@ std::set<int64_t> CheckpointCopier::pinned() const {
   return steps;
 }
 
+std::set<int64_t> CheckpointCopier::unrecorded() const {
+  const std::lock_guard lock(mutex_);
+  return unrecorded_;
+}
+
 std::set<int64_t> CheckpointCopier::copied() const {
   const std::lock_guard lock(mutex_);
   return copied_;
@@ -381,14 +399,14 @@ int64_t CheckpointCopier::gave_way() const {
   return gave_way_;
 }
 
-std::string CheckpointCopier::PlaceOf(const Entry& entry) const {
+std::string CheckpointCopier::PlaceOf(const std::string& checkpoint) const {
   if (settings_.folder.empty()) return settings_.command;
-  const std::string copy = settings_.folder + "/" + fs::path(entry.path).filename().string();
+  const std::string copy = settings_.folder + "/" + fs::path(checkpoint).filename().string();
   return settings_.compress ? CompressedFolderName(copy) : copy;
 }
 
 CopyResult CheckpointCopier::Copy(const Entry& entry) const {
-  CopyResult result{.step = entry.step, .place = PlaceOf(entry)};
+  CopyResult result{.step = entry.step, .place = PlaceOf(entry.path)};
   const auto start = std::chrono::steady_clock::now();
   for (double wait_s = settings_.first_wait_s; !result.copied && result.attempts <= settings_.retries;) {
     if (result.attempts > 0) {
@@ -424,6 +442,7 @@ void CheckpointCopier::Run() {
     if (result.copied) {
       missing_.erase(entry.step);
       copied_.insert(entry.step);
+      unrecorded_.insert(entry.step);
     }
     results_.push_back(std::move(result));
     changed_.notify_all();

@@ -67,13 +67,23 @@ class CheckpointCopier {
 
   /// Queues a checkpoint; never waits.
   void Add(int64_t step, const std::string& path);
+  /// The checkpoint has its copy already.
+  void AddCopied(int64_t step);
+  bool copies_into_folder() const { return !settings_.folder.empty(); }
+  /// Where a checkpoint's copy is, or the command that makes it.
+  std::string PlaceOf(const std::string& checkpoint) const;
   /// What ended since the last call.
   std::vector<CopyResult> TakeResults();
+  /// What TakeResults gave has its records.
+  void MarkRecorded();
   /// Waits until all that is queued was tried, and tries once more what is missing and still there.
   void Finish();
 
   /// Steps that wait or are being copied: they must not be deleted.
   std::set<int64_t> pinned() const;
+  /// Steps whose copy was made and is not recorded: deleted, they would leave no trace if this process were
+  /// killed now.
+  std::set<int64_t> unrecorded() const;
   std::set<int64_t> copied() const;
   /// Steps that were added and have no copy, those that wait included.
   std::set<int64_t> missing() const;
@@ -86,7 +96,6 @@ class CheckpointCopier {
   };
   void Run();
   CopyResult Copy(const Entry& entry) const;
-  std::string PlaceOf(const Entry& entry) const;
 
   const CopySettings settings_;
   mutable std::mutex mutex_;
@@ -96,6 +105,7 @@ class CheckpointCopier {
   std::map<int64_t, std::string> missing_;  // with their paths
   std::set<int64_t> copied_;
   std::vector<CopyResult> results_;
+  std::set<int64_t> unrecorded_;
   int64_t gave_way_ = 0;
   bool closing_ = false;
   std::thread thread_;  // last: it uses the others

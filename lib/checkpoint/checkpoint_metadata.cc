@@ -10,7 +10,7 @@
 
 namespace trainwright {
 
-bool VerifyCheckpointFiles(const std::string& folder) {
+bool VerifyCheckpointFiles(const std::string& folder, FileHashes* hashes) {
   const std::string path = folder + "/" + kCheckpointMetadataFile;
   if (!std::filesystem::exists(path)) return false;
   const std::vector<uint8_t> text = ReadWholeFile(path, uint64_t{64} << 20);
@@ -30,6 +30,7 @@ bool VerifyCheckpointFiles(const std::string& folder) {
     if (HexEncode(Sha256Of(file.bytes())) != entry["sha256"].get<std::string>()) {
       throw Error(ErrorCode::kBadInput, file_path, "does not match its sha256 in metadata.json");
     }
+    if (hashes != nullptr) hashes->emplace(name, entry["sha256"].get<std::string>());
   }
   return true;
 }

@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 void ApplyRetention(RunDirectory* run, const Retention& retention, int64_t newest_step,
                     const CheckpointCopier* copier) {
   std::set<int64_t> spared = copier != nullptr ? copier->pinned() : std::set<int64_t>();
+  if (copier != nullptr) spared.merge(copier->unrecorded());
   // A copy that ends after this counts next time.
   const std::set<int64_t> copied =
       copier != nullptr && retention.delete_copied ? copier->copied() : std::set<int64_t>();

@@ -19,7 +19,7 @@ struct Retention {
 
 /// Deletes the checkpoints that do not stay.
 /// \param newest_step the one just written
-/// \param copier null: no copies are made. What waits for its copy stays.
+/// \param copier null: no copies are made. What waits for its copy, or for the record of it, stays.
 /// \throws Error{kIo}
 void ApplyRetention(RunDirectory* run, const Retention& retention, int64_t newest_step,
                     const CheckpointCopier* copier = nullptr);

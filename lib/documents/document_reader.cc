@@ -3,12 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/documents/input_slice.h"
+#include "lib/io/file_checksum.h"
 
 namespace trainwright {
 namespace {
@@ -92,6 +92,12 @@ uint64_t DocumentReader::stored_bytes_read() const {
   return stored_bytes_read_;
 }
 
+std::string DocumentReader::stored_sha256() const {
+  TRAINWRIGHT_CHECK(stored_hash_ && inputs_.size() == 1);
+  if (inputs_[0].format == InputFormat::kParquet) return Sha256OfFile(inputs_[0].path);
+  return HexEncode(stored_hash_->Digest());
+}
+
 bool DocumentReader::OpenNext() {
   if (next_input_ == inputs_.size()) return false;
   const DocumentInput& input = inputs_[next_input_++];
@@ -103,7 +109,7 @@ bool DocumentReader::OpenNext() {
     if (records_done_ > 0) parquet_->Seek(records_done_);
     return true;
   }
-  source_ = OpenRecordRange(input, &stored_bytes_read_);
+  source_ = OpenRecordRange(input, &stored_bytes_read_, stored_hash_ ? &*stored_hash_ : nullptr);
   skipped_bytes_ = input.begin;
   format_ = input.format;
   records_done_ = 0;

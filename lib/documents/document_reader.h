@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,12 @@ class DocumentReader {
   /// \throws Error{kIo}, and Error{kBadInput} on corrupt compressed data
   [[nodiscard]] bool Next(RecordBatch* batch);
 
+  /// To be called before the first Next, for stored_sha256.
+  void HashStoredBytes() { stored_hash_.emplace(); }
+  /// Of one input's bytes as they are stored, in hexadecimal as sha256sum prints it; whole once Next returned
+  /// false. \pre HashStoredBytes
+  std::string stored_sha256() const;
+
   /// Bytes read so far from the files as they are stored, and the sum of the files' sizes (0 when one of them
   /// is no regular file): the progress.
   uint64_t stored_bytes_read() const;
@@ -100,6 +107,7 @@ class DocumentReader {
   const std::vector<std::string> columns_;
   uint64_t stored_bytes_total_ = 0, stored_bytes_read_ = 0, input_bytes_ = 0;
   Xxh3Stream input_hash_;
+  std::optional<Sha256> stored_hash_;  // where it is asked for; of parquet the file is hashed at the end
   size_t next_input_ = 0;
   std::unique_ptr<ByteSource> source_;    // null between inputs, and in parquet
   std::unique_ptr<ParquetFile> parquet_;  // null between inputs, and in others

@@ -16,14 +16,15 @@ namespace {
 
 constexpr size_t kReadBytes = 1 << 18;
 
-/// Counts what is read from the source under a decompressor.
+/// Counts what is read from the source under a decompressor, and hashes it where that is asked for.
 class CountingSource final : public ByteSource {
  public:
-  CountingSource(std::unique_ptr<ByteSource> source, uint64_t* count)
-      : source_(std::move(source)), count_(count) {}
+  CountingSource(std::unique_ptr<ByteSource> source, uint64_t* count, Sha256* hash)
+      : source_(std::move(source)), count_(count), hash_(hash) {}
   size_t Read(uint8_t* out, size_t size) override {
     const size_t done = source_->Read(out, size);
     *count_ += done;
+    if (hash_ != nullptr) hash_->Update({out, done});
     return done;
   }
   const std::string& name() const override { return source_->name(); }
@@ -31,6 +32,7 @@ class CountingSource final : public ByteSource {
  private:
   std::unique_ptr<ByteSource> source_;
   uint64_t* count_;
+  Sha256* hash_;
 };
 
 /// Passes on the records that begin in a range.
@@ -185,14 +187,16 @@ std::vector<DocumentInput> SliceOf(const std::vector<DocumentInput>& inputs, con
   return parts;
 }
 
-std::unique_ptr<ByteSource> OpenRecordRange(const DocumentInput& input, uint64_t* stored_bytes_read) {
+std::unique_ptr<ByteSource> OpenRecordRange(const DocumentInput& input, uint64_t* stored_bytes_read,
+                                            Sha256* stored_hash) {
   if (input.begin == 0 && input.end == UINT64_MAX) {
-    return DecompressIfNeeded(std::make_unique<CountingSource>(OpenSource(input.path), stored_bytes_read));
+    return DecompressIfNeeded(
+        std::make_unique<CountingSource>(OpenSource(input.path), stored_bytes_read, stored_hash));
   }
   const bool compressed = IsCompressedFile(input.path);
   const uint64_t start = input.begin == 0 ? 0 : input.begin - 1;
   auto source = std::make_unique<CountingSource>(
-      compressed ? OpenSource(input.path) : OpenSourceAt(input.path, start), stored_bytes_read);
+      compressed ? OpenSource(input.path) : OpenSourceAt(input.path, start), stored_bytes_read, stored_hash);
   std::unique_ptr<ByteSource> plain = std::move(source);
   if (compressed) {
     plain = DecompressIfNeeded(std::move(plain));

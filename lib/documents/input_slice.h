@@ -31,6 +31,8 @@ std::vector<DocumentInput> SliceOf(const std::vector<DocumentInput>& inputs, con
 
 /// The bytes of the records that begin in [begin, end) of a file's decompressed bytes, end marks included.
 /// \param stored_bytes_read counts what is read of the file
-std::unique_ptr<ByteSource> OpenRecordRange(const DocumentInput& input, uint64_t* stored_bytes_read);
+/// \param stored_hash where not null, takes it in
+std::unique_ptr<ByteSource> OpenRecordRange(const DocumentInput& input, uint64_t* stored_bytes_read,
+                                            Sha256* stored_hash = nullptr);
 
 }  // namespace trainwright

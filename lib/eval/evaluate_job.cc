@@ -13,6 +13,7 @@
 #include "lib/device/memory_error.h"
 #include "lib/documents/document_reader.h"
 #include "lib/documents/document_text.h"
+#include "lib/eval/identity.h"
 #include "lib/formats/safetensors.h"
 #include "lib/formats/shard_set.h"
 #include "lib/formats/zstd_frame.h"
@@ -77,8 +78,9 @@ std::optional<DocumentSplit> SplitOf(const EvaluateJobOptions& options, const Sh
 }
 
 /// \param set null: they come through a pipe
-void AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, const ShardSet* set,
-               ProgressMode mode, PerplexityMeter* meter) {
+/// \returns the SHA-256 of the set's content
+Sha256Digest AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, const ShardSet* set,
+                       ProgressMode mode, PerplexityMeter* meter) {
   if (set == nullptr) {
     ShardStreamReader reader(OpenSource("-"));
     CheckTokenizer(checkpoint, reader.header().tokenizer, options);
@@ -89,13 +91,16 @@ void AddShards(const Checkpoint& checkpoint, const EvaluateJobOptions& options, 
       meter->AddChunk(chunk);
       progress.Update(meter->sums().tokens);
     }
-    return;
+    Sha256 content;  // as ShardSet has it
+    for (const ShardInfo& shard : reader.shards()) content.Update(shard.content_sha256);
+    return content.Digest();
   }
   CheckTokenizer(checkpoint, set->header().tokenizer, options);
   meter->set_masked(IsMasked(set->header(), options.loss_on));
   meter->set_split(SplitOf(options, set));
   Progress progress(mode, "evaluate", set->totals().tokens, "tokens");
   meter->AddSet(*set, /*max_tokens=*/0, [&](uint64_t tokens) { progress.Update(tokens); });
+  return set->content_sha256();
 }
 
 uint32_t SpecialId(bool wanted, uint32_t id, const std::string& flag) {
@@ -114,8 +119,9 @@ void RefuseShards(const RecordBatch& first_of_source) {
               "--format shards reads shards from standard input");
 }
 
-void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, ProgressMode mode,
-             PerplexityMeter* meter) {
+/// \returns the SHA-256 of the bytes read
+std::string AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, ProgressMode mode,
+                    PerplexityMeter* meter) {
   if (checkpoint.tokenizer == nullptr) {
     throw Error(ErrorCode::kBadInput, checkpoint.folder, checkpoint.tokenizer_problem, "",
                 "put its tokenizer.model or tokenizer.json there, or evaluate on shards");
@@ -128,6 +134,7 @@ void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, Pr
   DocumentTextOptions text_options;
   if (!options.keys.empty()) text_options.keys = options.keys;
   DocumentReader reader({{options.data, format}}, kMaxDocumentBytes, text_options.keys);
+  reader.HashStoredBytes();
   text_options.require_utf8 = tokenizer.identity().kind != "bytes";
   DocumentText document(text_options);
   Progress progress(mode, "evaluate", reader.stored_bytes_total(), "bytes");
@@ -147,6 +154,17 @@ void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, Pr
     }
     progress.Update(reader.stored_bytes_read());
   }
+  return reader.stored_sha256();
+}
+
+/// What was measured on.
+nlohmann::ordered_json DescribeData(const EvaluateJobOptions& options, const std::string& sha256) {
+  nlohmann::ordered_json data = {{"path", options.data}, {"sha256", sha256}};
+  if (!options.eval_split.empty()) {
+    data["eval_split"] = options.eval_split;
+    data["eval_split_seed"] = options.eval_split_seed;
+  }
+  return data;
 }
 
 /// What an evaluation was measured with.
@@ -155,13 +173,6 @@ struct EvaluationSetup {
   Precision precision = Precision::kFp32;
   int threads = 1;
 };
-
-nlohmann::ordered_json DescribeSetup(const EvaluationSetup& setup, const Checkpoint& checkpoint) {
-  return {{"seq", setup.sequence_tokens},
-          {"precision", PrecisionName(setup.precision)},
-          {"threads", setup.threads},
-          {"checkpoint", checkpoint.folder}};
-}
 
 /// The objective that measures records of which no token is predicted; null: the shards hold others, or
 /// nothing takes them.
@@ -188,6 +199,7 @@ nlohmann::ordered_json MeasureObjective(const ObjectiveKind& kind, const Checkpo
   for (const EvaluationMeasure& measure : evaluation.measures) measured[measure.name] = measure.value;
   measured["tokens"] = evaluation.tokens;
   measured["docs"] = evaluation.documents;
+  measured["data"] = DescribeData(options, HexEncode(set.content_sha256()));
   return measured;
 }
 
@@ -201,11 +213,10 @@ nlohmann::ordered_json MeasurePerplexity(const Checkpoint& checkpoint, const Eva
     if (!dumped) DumpLogits(options.logits_path, checkpoint.model.get(), input);
     dumped = true;
   });
-  if (IsShards(options)) {
-    AddShards(checkpoint, options, set, progress, &meter);
-  } else {
-    AddText(checkpoint, options, progress, &meter);
-  }
+  const std::string sha256 = IsShards(options)
+                                 ? HexEncode(AddShards(checkpoint, options, set, progress, &meter))
+                                 : AddText(checkpoint, options, progress, &meter);
+  const nlohmann::ordered_json data = DescribeData(options, sha256);
   const PerplexitySums& sums = meter.Finish();
   return {{"metric", "perplexity"},
           {"loss_nats", sums.mean_loss_nats()},
@@ -216,7 +227,8 @@ nlohmann::ordered_json MeasurePerplexity(const Checkpoint& checkpoint, const Eva
           {"tokens", sums.tokens},
           {"labels", sums.labels},
           {"docs", sums.documents},
-          {"source_bytes", sums.source_bytes}};
+          {"source_bytes", sums.source_bytes},
+          {"data", data}};
 }
 
 nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
@@ -241,7 +253,16 @@ nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRe
   nlohmann::ordered_json result =
       kind != nullptr ? MeasureObjective(*kind, checkpoint, *set, options, setup.sequence_tokens)
                       : MeasurePerplexity(checkpoint, options, set.get(), setup.sequence_tokens, progress);
-  result.update(DescribeSetup(setup, checkpoint));
+  const nlohmann::ordered_json data = result.at("data");
+  result.erase("data");
+  result.update({{"seq", setup.sequence_tokens},
+                 {"precision", PrecisionName(setup.precision)},
+                 {"threads", setup.threads},
+                 {"checkpoint", checkpoint.named},
+                 {"model", checkpoint.model_identity},
+                 {"adapter", checkpoint.adapter_identity},
+                 {"data", data}});
+  LogInfo(DescribeIdentity(checkpoint, data));
   return result;
 }
 

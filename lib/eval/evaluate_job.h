@@ -37,7 +37,8 @@ struct EvaluateJobOptions {
 /// Text, conversations: how well each next token is predicted. Shards of other records, not on a pipe: what
 /// the first of the objectives that takes them measures.
 /// \returns loss_nats, perplexity, bits_per_byte, bits_per_token (of other records: what the objective
-///     measures in place of these), tokens, docs, and what they were measured with
+///     measures in place of these), tokens, docs, and what they were measured with and on: model, adapter and
+///     data with their hashes
 /// \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage, kIo, kDevice, kNonFinite
 nlohmann::ordered_json RunEvaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
                                    const EvaluateJobOptions& options, ProgressMode progress);

@@ -14,6 +14,7 @@
 #include "lib/device/memory_error.h"
 #include "lib/documents/chat_encoder.h"
 #include "lib/eval/generate.h"
+#include "lib/eval/identity.h"
 #include "lib/eval/prompt_reader.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision_option.h"
@@ -95,7 +96,14 @@ class Job {
                                       {"steps", counts.steps},
                                       {"generation_time_s", time_s},
                                       {"tokens_per_s", static_cast<double>(counts.tokens) / time_s},
-                                      {"checkpoint", checkpoint_.folder}};
+                                      {"checkpoint", checkpoint_.named},
+                                      {"model", checkpoint_.model_identity},
+                                      {"adapter", checkpoint_.adapter_identity},
+                                      {"data", prompts_.identity()}};
+    LogInfo(DescribeIdentity(checkpoint_, prompts_.identity()));
+    if (filter_ && !settings_.gold.empty()) {
+      summary["gold"] = {{"path", settings_.gold}, {"sha256", filter_->gold_sha256()}};
+    }
     if (filter_) {
       const SampleFilter::Counts kept = filter_->counts();
       summary["samples_passed"] = kept.passed;

@@ -3,16 +3,27 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/documents/document_text.h"
 
 namespace trainwright {
 
 PromptReader::PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations)
-    : prompt_(std::move(prompt)) {
+    : prompt_(std::move(prompt)), path_(path) {
   constexpr uint64_t kLongestLineBytes = uint64_t{1} << 30;
   if (conversations) chats_.emplace(ChatRecordOptions{});
-  if (!prompt_) reader_.emplace(std::vector<DocumentInput>{{path, InputFormat::kJsonl}}, kLongestLineBytes);
+  if (prompt_) {
+    prompt_sha256_ = HexEncode(Sha256Of(AsBytes(*prompt_)));
+  } else {
+    reader_.emplace(std::vector<DocumentInput>{{path, InputFormat::kJsonl}}, kLongestLineBytes);
+    reader_->HashStoredBytes();
+  }
+}
+
+nlohmann::ordered_json PromptReader::identity() const {
+  if (!reader_) return {{"path", nullptr}, {"sha256", prompt_sha256_}};
+  return {{"path", path_}, {"sha256", reader_->stored_sha256()}};
 }
 
 std::optional<PromptLine> PromptReader::Next() {

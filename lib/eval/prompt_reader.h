@@ -29,9 +29,12 @@ class PromptReader {
   /// \returns nullopt behind the last
   /// \throws Error{kBadInput} naming the line that is no prompt
   std::optional<PromptLine> Next();
+  /// {"path" or null, "sha256"} of the bytes read, or of the only prompt's; whole once Next returned nullopt.
+  nlohmann::ordered_json identity() const;
 
  private:
   std::optional<std::string> prompt_;
+  std::string path_, prompt_sha256_;
   std::optional<DocumentReader> reader_;
   std::optional<ChatRecordReader> chats_;
   RecordBatch batch_;

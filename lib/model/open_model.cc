@@ -1,19 +1,73 @@
 #include "lib/model/open_model.h"
 
 #include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/io/file_checksum.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
+#include "lib/run/run_directory.h"
 #include "lib/spec/model_files.h"
 
 namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// When a checkpoint was saved, in a form whose order is that of time; empty where it is not known.
+std::string TimeOfSave(const std::string& checkpoint) {
+  try {
+    const nlohmann::json time = ReadCheckpointMetadata(checkpoint).value("saved_at", nlohmann::json());
+    return time.is_string() ? time.get<std::string>() : "";
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+/// The newest whole checkpoint of a later step than that of `latest` that was not saved before it, as a run
+/// that was set back has them; empty: none. A process that is killed between a checkpoint and its link, or
+/// is there now, leaves one.
+std::string SavedAfterLatest(const std::string& run_path, const std::string& latest) {
+  const std::vector<std::string> checkpoints = RunDirectory::CheckpointsIn(run_path);
+  for (auto path = checkpoints.rbegin(); path != checkpoints.rend(); ++path) {
+    if (fs::path(*path).filename() == fs::path(latest).filename()) break;
+    if (!fs::exists(*path + "/" + kCheckpointMetadataFile) || TimeOfSave(*path) < TimeOfSave(latest))
+      continue;
+    try {
+      VerifyCheckpoint(*path);
+      return *path;
+    } catch (const Error& error) {
+      LogWarning(std::string(error.what()) + "; trying an older checkpoint");
+    }
+  }
+  return "";
+}
+
+nlohmann::ordered_json HashesOf(const std::string& folder, const std::vector<std::string>& names,
+                                const FileHashes& known) {
+  nlohmann::ordered_json files;
+  for (const std::string& name : names) {
+    const auto found = known.find(name);
+    files[name] = found != known.end() ? found->second : Sha256OfFile(folder + "/" + name);
+  }
+  return files;
+}
+
+nlohmann::ordered_json IdentityOf(const std::string& folder, const nlohmann::ordered_json& files) {
+  return {{"path", folder}, {"sha256", HashOfWeights(files)}, {"files", files}};
+}
+
+}  // namespace
 
 std::string ResolveCheckpoint(const std::string& path) {
   const auto holds_model = [](const std::filesystem::path& folder) {
@@ -27,7 +81,12 @@ std::string ResolveCheckpoint(const std::string& path) {
   const bool inside =
       !error && target.is_relative() && target.lexically_normal().parent_path() == "checkpoints";
   if (inside && holds_model(std::filesystem::path(path) / target)) {
-    return (std::filesystem::path(path) / target).string();
+    const std::string linked = (std::filesystem::path(path) / target).string();
+    const std::string newer = SavedAfterLatest(path, linked);
+    if (newer.empty()) return linked;
+    LogWarning(latest + " points to " + target.filename().string() + "; taking " + newer +
+               ", which was saved later (train --resume --out " + path + " finishes what a killed run left)");
+    return newer;
   }
   // Names of steps with as many digits sort as their numbers.
   std::string newest;
@@ -74,8 +133,27 @@ std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std:
   }
 }
 
+nlohmann::ordered_json HashesOfModel(const std::string& folder, const FileHashes& known) {
+  std::vector<std::string> names = WeightFileNames(folder);
+  for (const char* name : {kConfigFileName, "tokenizer.json", "tokenizer.model"}) {
+    if (fs::exists(folder + "/" + name)) names.emplace_back(name);
+  }
+  return HashesOf(folder, names, known);
+}
+
+std::string HashOfWeights(const nlohmann::ordered_json& files) {
+  std::map<std::string, std::string> weights;
+  for (const auto& [name, sha256] : files.items()) {
+    if (name.ends_with(".safetensors")) weights.emplace(name, sha256.get<std::string>());
+  }
+  if (weights.size() == 1) return weights.begin()->second;
+  std::string lines;
+  for (const auto& [name, sha256] : weights) lines += sha256 + "  " + name + "\n";
+  return HexEncode(Sha256Of(AsBytes(lines)));
+}
+
 void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& base_folder,
-                          const std::string& hint, const std::map<std::string, std::string>& known) {
+                          const std::string& hint, const FileHashes& known) {
   const nlohmann::ordered_json init = ReadCheckpointProvenance(adapter_folder, "init");
   if (!init.is_object() || !init.contains("files")) return;
   for (const auto& [name, sha256] : init.at("files").items()) {
@@ -97,7 +175,7 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
                           at::Device device, AttentionBackend attention, const std::string& adapter,
                           bool allow_other_base) {
   Checkpoint checkpoint;
-  checkpoint.folder = ResolveCheckpoint(path);
+  checkpoint.folder = checkpoint.named = ResolveCheckpoint(path);
   std::string adapter_folder = adapter.empty() ? "" : ResolveCheckpoint(adapter);
   if (IsPeftFolder(checkpoint.folder)) {
     if (!adapter.empty()) {
@@ -107,21 +185,30 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
     const std::string base = BaseOfAdapter(checkpoint.folder);
     adapter_folder = std::exchange(checkpoint.folder, base);
   }
-  VerifyCheckpointFiles(checkpoint.folder);
+  FileHashes verified;
+  VerifyCheckpointFiles(checkpoint.folder, &verified);
   if (adapter_folder.empty()) {
     checkpoint.model = LoadHfModel(families, checkpoint.folder, precision, device, attention);
+    checkpoint.model_identity = IdentityOf(checkpoint.folder, HashesOfModel(checkpoint.folder, verified));
   } else {
-    VerifyCheckpointFiles(adapter_folder);
+    const nlohmann::ordered_json files = HashesOfModel(checkpoint.folder, verified);
+    checkpoint.model_identity = IdentityOf(checkpoint.folder, files);
+    FileHashes verified_adapter;
+    VerifyCheckpointFiles(adapter_folder, &verified_adapter);
     if (!allow_other_base) {
       RequireBaseOfAdapter(adapter_folder, checkpoint.folder,
                            "name its base with --checkpoint and it with --adapter, or take this base by "
-                           "--allow-other-base");
+                           "--allow-other-base",
+                           files);
     }
     checkpoint.model =
         MakeModel(families, ReadHfConfig(families.descriptions(), checkpoint.folder), precision, device,
                   std::nullopt, attention, {.lora = ReadPeftConfig(adapter_folder).lora});
     LoadWeights(checkpoint.folder, &checkpoint.model->parameters());
     LoadPeftWeights(adapter_folder, &checkpoint.model->parameters());
+    checkpoint.adapter_identity = IdentityOf(
+        adapter_folder,
+        HashesOf(adapter_folder, {kAdapterWeightsFileName, kAdapterConfigFileName}, verified_adapter));
   }
   checkpoint.tokenizer = LoadTokenizerOfFolder(checkpoint.folder, &checkpoint.tokenizer_problem);
   return checkpoint;

@@ -1,24 +1,30 @@
 /// Opening a model for use: a checkpoint folder, the newest checkpoint of a run, or a model of Hugging Face.
 #pragma once
 
-#include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/model/model_family.h"
 #include "lib/tok/tokenizer.h"
 
 namespace trainwright {
 
 struct Checkpoint {
-  std::string folder;  ///< where the files are
+  std::string named;   ///< the folder that the path stands for: of the model, or of an adapter
+  std::string folder;  ///< where the model's files are
+  /// What was loaded, to name it in results: {"path", "sha256", "files": {name: sha256}}, with "sha256" as
+  /// HashOfWeights gives it. The adapter's is null without one.
+  nlohmann::ordered_json model_identity, adapter_identity;
   std::unique_ptr<LanguageModel> model;
   std::unique_ptr<Tokenizer> tokenizer;  ///< null when the folder holds none that this build knows
   std::string tokenizer_problem;         ///< why there is none
 };
 
-/// The folder with config.json or adapter_config.json behind a path: the path itself, or what `latest` of a
-/// run directory points to.
+/// The folder with config.json or adapter_config.json behind a path: the path itself, or the newest
+/// checkpoint of a run directory: what `latest` points to, or a whole one that was saved later, as a process
+/// that was killed before it moved the link leaves it.
 /// \throws Error{kBadInput} when it is neither
 std::string ResolveCheckpoint(const std::string& path);
 
@@ -30,6 +36,16 @@ std::string BaseOfAdapter(const std::string& folder);
 /// \throws Error{kIo}
 std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std::string* problem);
 
+/// SHA-256 of the files that make a model folder what it is, by name: weights, config.json and tokenizer.
+/// \param known of files that were hashed before; only the others are read
+/// \throws as LoadWeights
+nlohmann::ordered_json HashesOfModel(const std::string& folder, const FileHashes& known = {});
+
+/// One hash of a model's or adapter's weights: that of their file, as sha256sum prints it; of several files,
+/// that of sha256sum's lines of them by rising names.
+/// \param files as HashesOfModel gives them
+std::string HashOfWeights(const nlohmann::ordered_json& files);
+
 /// Compares a base model with the SHA-256 of config.json and weights that the metadata.json of an adapter
 /// records of the base it was trained on. An adapter without such a record, as peft writes it, goes with any
 /// base of its shapes.
@@ -38,7 +54,7 @@ std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std:
 ///     computed here
 /// \throws Error{kBadInput} on another base; Error{kIo}
 void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& base_folder,
-                          const std::string& hint, const std::map<std::string, std::string>& known = {});
+                          const std::string& hint, const FileHashes& known = {});
 
 /// Loads model and tokenizer. Files that the folder's metadata.json lists are checked against it first.
 /// \throws Error{kBadInput, kIo}; Error{kUsage} on an attention backend that cannot take the model

@@ -119,11 +119,18 @@ std::string RunDirectory::CheckpointPathIn(const std::string& run, int64_t step)
 
 std::vector<int64_t> RunDirectory::CheckpointStepsIn(const std::string& run) {
   std::vector<int64_t> steps;
-  for (const auto& entry : fs::directory_iterator(run + "/" + kCheckpointsFolder)) {
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(run + "/" + kCheckpointsFolder, ignored)) {
     if (const auto step = StepOf(entry.path().filename().string())) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end());
   return steps;
+}
+
+std::vector<std::string> RunDirectory::CheckpointsIn(const std::string& run_path) {
+  std::vector<std::string> paths;
+  for (const int64_t step : CheckpointStepsIn(run_path)) paths.push_back(CheckpointPathIn(run_path, step));
+  return paths;
 }
 
 std::string RunDirectory::BeginCheckpoint(int64_t step) {
@@ -180,6 +187,12 @@ void RunDirectory::DeleteCheckpoint(int64_t step) {
   const std::string doomed = checkpoints_path() + "/." + StepName(step) + kDeletedMark;
   Rename(CheckpointPath(step), doomed);
   RemoveTree(doomed);
+}
+
+void RunDirectory::PointLatestAt(int64_t step) {
+  std::error_code ignored;
+  if (fs::read_symlink(path_ + "/latest", ignored) == "checkpoints/" + StepName(step)) return;
+  Point("latest", step);
 }
 
 void RunDirectory::PointBestAt(std::optional<int64_t> step) {

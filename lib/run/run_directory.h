@@ -10,6 +10,7 @@
 ///               training_metrics.json    losses and learning rates as arrays
 ///               latest                   symbolic link to the newest checkpoint
 ///               best                     with --keep-best, to the one of the lowest evaluation loss
+///               complete.json            only of a run that has nothing left to do
 ///               .lock                    held while a process trains into the folder
 ///
 /// Not thread-safe; one per training process.
@@ -25,6 +26,8 @@
 #include "lib/io/byte_sink.h"
 
 namespace trainwright {
+
+inline constexpr char kRunCompletionFile[] = "complete.json";
 
 class RunDirectory {
  public:
@@ -44,14 +47,17 @@ class RunDirectory {
   std::string record_path() const { return path_ + "/run.json"; }
   std::string tensorboard_path() const { return path_ + "/tb"; }
   std::string report_path() const { return path_ + "/report.svg"; }
+  std::string completion_path() const { return path_ + "/" + kRunCompletionFile; }
   std::string checkpoints_path() const { return path_ + "/checkpoints"; }
   /// `<path>/checkpoints/step-00000100`.
   std::string CheckpointPath(int64_t step) const;
   /// Steps that have a checkpoint folder, rising.
   std::vector<int64_t> CheckpointSteps() const;
-  /// The same of a run directory that others may be writing to.
+  /// The same of a run that another process may be writing: nothing is locked or changed. Empty where there
+  /// is no such run.
   static std::string CheckpointPathIn(const std::string& run, int64_t step);
   static std::vector<int64_t> CheckpointStepsIn(const std::string& run);
+  static std::vector<std::string> CheckpointsIn(const std::string& run_path);
 
   /// Opens a folder that will become the checkpoint of `step`, and returns its temporary path.
   std::string BeginCheckpoint(int64_t step);
@@ -70,6 +76,10 @@ class RunDirectory {
   /// Deletes a checkpoint; it is never seen half-deleted.
   /// \throws Error{kIo}
   void DeleteCheckpoint(int64_t step);
+  /// Points the link `latest` at a checkpoint, where it does not yet: a process may have been killed between
+  /// the two renames of CommitCheckpoint.
+  /// \throws Error{kIo}
+  void PointLatestAt(int64_t step);
   /// Points the link `best` at a checkpoint, or removes it.
   /// \throws Error{kIo}
   void PointBestAt(std::optional<int64_t> step);

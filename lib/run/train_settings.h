@@ -20,6 +20,8 @@ struct TrainSettings {
   std::string data_weights;       ///< as ParseMixtureWeights takes it; empty: each chunk once an epoch
   std::string out;                ///< run directory; empty: runs/<preset>-NNN, or the newest run to resume
   std::string report;             ///< a run directory whose reports are made anew, and nothing else; or empty
+  std::string status;             ///< a run directory whose state is told, and nothing else; or empty
+  bool status_json = false;       ///< as JSON
   bool resume = false;
   bool allow_data_change = false;
   std::string branch_from;  ///< a checkpoint that a new run begins with: RUN or RUN@STEP; empty: none

@@ -3,6 +3,7 @@
 /// checkpoint and goes on as if it had not stopped. Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <nlohmann/json.hpp>
@@ -32,6 +33,12 @@ class TrainingHistory {
   /// From the best evaluation to the last one, in steps; 0 before the first.
   int64_t steps_since_best_evaluation() const {
     return best_evaluation_ ? evaluation_step_ - best_evaluation_step_ : 0;
+  }
+  /// Whether --early-stop ends the run: so many evaluations in turn were no better than the best before them.
+  /// A function of the run's evaluations, so a resumed run ends there, too.
+  /// \param eval_every steps between evaluations; 0: there are none between
+  bool StopsEarly(std::optional<int64_t> evaluations, int64_t eval_every) const {
+    return evaluations && steps_since_best_evaluation() >= *evaluations * std::max<int64_t>(1, eval_every);
   }
   /// Of the evaluation after exactly this step.
   std::optional<double> evaluation_nats(int64_t step) const;

@@ -27,9 +27,10 @@ Questions QuestionsOf(const GoldAnswers& gold) {
   return questions;
 }
 
-uint64_t ReadSamples(const std::string& path, AnswerFormat format, Questions* questions) {
+uint64_t ReadSamples(const std::string& path, AnswerFormat format, Questions* questions,
+                     std::string* sha256) {
   uint64_t samples = 0;
-  ForEachJsonObject(path, [&](const nlohmann::json& object, const JsonPlace& place) {
+  *sha256 = ForEachJsonObject(path, [&](const nlohmann::json& object, const JsonPlace& place) {
     const auto found = questions->find(TrimmedPrompt(TextMemberOf(object, {"prompt"}, place)));
     if (found == questions->end()) {
       throw place.Bad("its prompt is no question of the gold file",
@@ -58,8 +59,9 @@ void AddShare(const std::string& name, uint64_t successes, uint64_t n, nlohmann:
 }  // namespace
 
 nlohmann::ordered_json RunAnswers(const AnswersJobOptions& options) {
-  Questions questions = QuestionsOf(ReadGoldAnswers(options.gold));
-  const uint64_t samples = ReadSamples(options.samples, options.format, &questions);
+  std::string gold_sha256, samples_sha256;
+  Questions questions = QuestionsOf(ReadGoldAnswers(options.gold, &gold_sha256));
+  const uint64_t samples = ReadSamples(options.samples, options.format, &questions, &samples_sha256);
   uint64_t valid = 0, strict = 0, exact = 0, answered = 0, missing = 0, any_valid = 0, valid_samples = 0,
            answered_samples = 0;
   for (const auto& [prompt, question] : questions) {
@@ -100,6 +102,8 @@ nlohmann::ordered_json RunAnswers(const AnswersJobOptions& options) {
   }
   json["any_valid"] = static_cast<double>(any_valid) / static_cast<double>(n);
   json["answer_format"] = NameOf(options.format);
+  json["data"] = {{"path", options.samples}, {"sha256", samples_sha256}};
+  json["gold"] = {{"path", options.gold}, {"sha256", gold_sha256}};
   return json;
 }
 

@@ -25,15 +25,16 @@ std::string TrimmedPrompt(const std::string& text) {
   return text.substr(begin, text.find_last_not_of(" \t\r\n") + 1 - begin);
 }
 
-GoldAnswers ReadGoldAnswers(const std::string& path) {
+GoldAnswers ReadGoldAnswers(const std::string& path, std::string* sha256) {
   GoldAnswers answers;
-  ForEachJsonObject(path, [&](const nlohmann::json& object, const JsonPlace& place) {
+  const std::string hash = ForEachJsonObject(path, [&](const nlohmann::json& object, const JsonPlace& place) {
     const std::string prompt = TrimmedPrompt(TextMemberOf(object, {"prompt", "question"}, place));
     const double gold = GoldAnswer(MemberOf(object, {"gold", "answer"}, place), place);
     const auto [known, is_new] = answers.try_emplace(prompt, gold);
     if (!is_new && known->second != gold) throw place.Bad("another answer to a question that came before");
   });
   if (answers.empty()) throw Error(ErrorCode::kBadInput, path, "holds no gold answers");
+  if (sha256 != nullptr) *sha256 = hash;
   return answers;
 }
 

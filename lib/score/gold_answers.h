@@ -15,6 +15,7 @@ std::string TrimmedPrompt(const std::string& prompt);
 /// JSON lines {"prompt" or "question", "gold" or "answer"}: a number, or text that holds one.
 /// \throws Error{kBadInput} naming the line: no JSON, a missing key, an answer without a number, two answers
 /// to one question; on a file without answers; Error{kIo}
-GoldAnswers ReadGoldAnswers(const std::string& path);
+/// \param sha256 where not null, gets that of the bytes read, in hexadecimal
+GoldAnswers ReadGoldAnswers(const std::string& path, std::string* sha256 = nullptr);
 
 }  // namespace trainwright

@@ -6,10 +6,11 @@
 
 namespace trainwright {
 
-void ForEachJsonObject(const std::string& path,
-                       const std::function<void(const nlohmann::json&, const JsonPlace&)>& use) {
+std::string ForEachJsonObject(const std::string& path,
+                              const std::function<void(const nlohmann::json&, const JsonPlace&)>& use) {
   constexpr uint64_t kMaxLineBytes = uint64_t{1} << 30;
   DocumentReader reader({{path, InputFormat::kJsonl}}, kMaxLineBytes);
+  reader.HashStoredBytes();
   for (RecordBatch batch; reader.Next(&batch);) {
     ThrowIfStopped();
     for (size_t i = 0; i < batch.records.size(); ++i) {
@@ -22,6 +23,7 @@ void ForEachJsonObject(const std::string& path,
       use(object, place);
     }
   }
+  return reader.stored_sha256();
 }
 
 const nlohmann::json& MemberOf(const nlohmann::json& object, std::initializer_list<const char*> names,

@@ -20,9 +20,10 @@ struct JsonPlace {
 
 /// Calls `use` with every line that is not blank.
 /// \param path "-" is standard input
+/// \returns the SHA-256 of the bytes read, in hexadecimal
 /// \throws Error{kBadInput} on a line that is no object, Error{kIo, kInterrupted, kTerminated}
-void ForEachJsonObject(const std::string& path,
-                       const std::function<void(const nlohmann::json&, const JsonPlace&)>& use);
+std::string ForEachJsonObject(const std::string& path,
+                              const std::function<void(const nlohmann::json&, const JsonPlace&)>& use);
 
 /// The first of these members that the object has.
 /// \throws Error{kBadInput} when it has none

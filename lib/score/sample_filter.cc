@@ -35,7 +35,7 @@ SampleFilter::SampleFilter(const SampleFilterOptions& options) : options_(option
     throw Error(ErrorCode::kUsage, "--gold", "is of no use to --keep-if answered", "",
                 "valid and strict compare with gold answers");
   }
-  if (compares) gold_ = ReadGoldAnswers(options.gold);
+  if (compares) gold_ = ReadGoldAnswers(options.gold, &gold_sha256_);
 }
 
 bool SampleFilter::Passes(const std::string& prompt, const std::string& text) const {

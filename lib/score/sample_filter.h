@@ -48,6 +48,8 @@ class SampleFilter {
   };
   /// Of all samples so far.
   Counts counts() const;
+  /// SHA-256 of the file of gold answers; empty without one.
+  const std::string& gold_sha256() const { return gold_sha256_; }
 
  private:
   bool Passes(const std::string& prompt, const std::string& text) const;
@@ -55,6 +57,7 @@ class SampleFilter {
 
   SampleFilterOptions options_;
   GoldAnswers gold_;
+  std::string gold_sha256_;
   Counts counts_;  // of all prompts but the present one
   std::optional<uint64_t> prompt_number_;
   uint64_t passed_ = 0, kept_ = 0;  // of the present prompt

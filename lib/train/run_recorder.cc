@@ -3,13 +3,13 @@
 #include <sys/resource.h>
 
 #include <cmath>
-#include <filesystem>
 #include <utility>
 
 #include "lib/base/elapsed.h"
 #include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/base/version.h"
+#include "lib/checkpoint/checkpoint_records.h"
 #include "lib/io/process_memory.h"
 #include "lib/run/html_report.h"
 #include "lib/run/plan_codec.h"
@@ -253,31 +253,14 @@ void RunRecorder::RecordEvaluation(const Evaluation& evaluation, double eval_tim
 
 void RunRecorder::RecordCheckpoint(const FinishedSave& save) {
   const auto& [saved, times] = save;
-  const std::string name = std::filesystem::path(saved.path).filename().string();
-  Write("checkpoint", {{"step", saved.step},
-                       {"path", "checkpoints/" + name},
-                       {"size_bytes", saved.size_bytes},
-                       {"weights_sha256", saved.weights_sha256},
-                       {"background", times.background},
-                       {"stall_s", times.stall_s},
-                       {"wait_s", times.wait_s},
-                       {"snapshot_s", times.snapshot_s},
-                       {"write_time_s", times.write_time_s},
-                       {"writer_cpu_s", times.writer_cpu_s},
-                       {"save_time_s", times.save_time_s}});
+  Write("checkpoint", CheckpointRecord(saved, times));
   totals_.AddSave(times);
   if (!std::exchange(saved_, true)) memory_monitor_.RaiseBaseline(ResidentBytes());
   LogDebug("saved " + saved.path);
 }
 
 void RunRecorder::RecordCopy(const CopyResult& result) {
-  Write("copy", {{"step", result.step},
-                 {"place", result.place},
-                 {"copied", result.copied},
-                 {"attempts", result.attempts},
-                 {"copy_time_s", result.copy_time_s},
-                 {"size_bytes", result.size_bytes},
-                 {"problem", result.problem}});
+  Write("copy", CopyRecord(result));
   if (result.copied) {
     totals_.AddCopy();
     LogDebug("copied step " + std::to_string(result.step) + " to " + result.place);

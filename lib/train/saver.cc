@@ -1,50 +1,15 @@
 #include "lib/train/saver.h"
 
-#include <algorithm>
-#include <filesystem>
 #include <utility>
 
-#include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/base/version.h"
 #include "lib/checkpoint/async_save.h"
+#include "lib/checkpoint/checkpoint_upkeep.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
-#include "lib/run/save_interval.h"
+#include "lib/run/run_records.h"
 
 namespace trainwright {
-namespace {
-
-namespace fs = std::filesystem;
-
-/// Null where no copies are asked for.
-std::unique_ptr<CheckpointCopier> CopierOf(const TrainSettings& settings, const RunDirectory& run_directory) {
-  if (settings.copy_to.empty() && settings.copy_command.empty()) return nullptr;
-  if (!settings.copy_to.empty()) {
-    std::error_code error;
-    const fs::path target = fs::weakly_canonical(settings.copy_to, error),
-                   run = fs::canonical(run_directory.path());
-    if (std::mismatch(run.begin(), run.end(), target.begin(), target.end()).first == run.end()) {
-      throw Error(ErrorCode::kUsage, "--copy-to",
-                  settings.copy_to + " is in the run directory " + run_directory.path(), "",
-                  "name a folder outside, best on another disk");
-    }
-  }
-  return std::make_unique<CheckpointCopier>(
-      CopySettings{.folder = settings.copy_to,
-                   .command = settings.copy_command,
-                   .compress = settings.copy_compress,
-                   .retries = settings.copy_retries,
-                   .timeout_s = ParseSaveInterval(settings.copy_timeout, "--copy-timeout").time_s,
-                   .capacity = static_cast<size_t>(settings.copy_queue),
-                   .writer = std::string("train ") + TRAINWRIGHT_VERSION});
-}
-
-Retention RetentionOf(const TrainSettings& settings) {
-  return {.newest = settings.keep, .best = settings.keep_best, .delete_copied = settings.delete_after_copy};
-}
-
-}  // namespace
 
 Saver::Saver(const TrainSettings& settings, std::chrono::steady_clock::time_point start, bool saves_between,
              RunDirectory* run, CheckpointSource* source, RunListener* listener)
@@ -54,7 +19,7 @@ Saver::Saver(const TrainSettings& settings, std::chrono::steady_clock::time_poin
       run_(run),
       source_(source),
       listener_(listener),
-      copier_(CopierOf(settings, *run)),
+      copier_(MakeCopier(settings, *run)),
       saved_at_(start) {}
 
 bool Saver::SavesInBackground() {
@@ -120,8 +85,11 @@ void Saver::FinishSave(bool wait) {
 
 void Saver::GoOnFrom(int64_t step, const std::string& checkpoint) {
   saved_step_ = step;
-  saved_.path = checkpoint;
-  if (copier_) copier_->Add(step, checkpoint);  // a process that was killed may not have copied it
+  saved_ = SavedAt(checkpoint);
+  if (!copier_) return;
+  const RunRecords records = ReadRunRecords(run_->metrics_path());
+  recorded_copies_ = records.copies;
+  QueueCopies(*run_, step, records, /*compares_all=*/false, copier_.get());
 }
 
 void Saver::FinishCopies(bool wait) {
@@ -129,27 +97,20 @@ void Saver::FinishCopies(bool wait) {
   const size_t waiting = copier_->pinned().size();
   if (wait && waiting > 0) LogInfo("waiting for the copies of " + std::to_string(waiting) + " checkpoints");
   if (wait) copier_->Finish();
-  for (const CopyResult& result : copier_->TakeResults()) listener_->RecordCopy(result);
+  for (const CopyResult& result : copier_->TakeResults()) {
+    const bool known = result.copied && recorded_copies_.contains({result.step, result.place});
+    if (!known) listener_->RecordCopy(result);
+  }
+  copier_->MarkRecorded();
 }
 
 std::set<int64_t> Saver::MissingCopies() const {
   return copier_ ? copier_->missing() : std::set<int64_t>();
 }
 
-void Saver::DeleteCopied(int64_t newest_step) {
-  if (copier_ && retention_.delete_copied) ApplyRetention(run_, retention_, newest_step, copier_.get());
-}
-
-int CopyCheckpoints(const TrainSettings& settings, int64_t newest_step, RunDirectory* run) {
-  const std::unique_ptr<CheckpointCopier> copier = CopierOf(settings, *run);
-  if (!copier) return 0;
-  for (const int64_t step : run->CheckpointSteps()) copier->Add(step, run->CheckpointPath(step));
-  copier->Finish();
-  for (const CopyResult& result : copier->TakeResults()) {
-    if (!result.copied) LogWarning("no copy of step " + std::to_string(result.step) + ": " + result.problem);
-  }
-  if (settings.delete_after_copy) ApplyRetention(run, RetentionOf(settings), newest_step, copier.get());
-  return copier->missing().empty() ? 0 : static_cast<int>(ErrorCode::kIo);
+void Saver::RotateCopied(int64_t newest_step) {
+  if (!copier_ || (!retention_.delete_copied && !copier_->missing().empty())) return;
+  ApplyRetention(run_, retention_, newest_step, copier_.get());
 }
 
 }  // namespace trainwright

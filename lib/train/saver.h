@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/checkpoint/checkpoint.h"
@@ -63,15 +64,15 @@ class Saver {
   const SavedCheckpoint& saved() const { return saved_; }
   int64_t snapshot_bytes() const { return snapshot_.size_bytes(); }
 
-  /// The run goes on from this checkpoint: it is saved already, and perhaps not copied.
+  /// The run goes on from this checkpoint: it is saved already, and it or those before perhaps not copied.
   void GoOnFrom(int64_t step, const std::string& checkpoint);
   /// Records the copies that have ended.
   /// \param wait until none is under way or waits
   void FinishCopies(bool wait);
   /// Steps that were saved and have no copy, though copies are asked for.
   std::set<int64_t> MissingCopies() const;
-  /// Deletes checkpoints of which copies are there, where that is asked for.
-  void DeleteCopied(int64_t newest_step);
+  /// Deletes what stayed for its copy alone, and where that is asked for, what has one.
+  void RotateCopied(int64_t newest_step);
 
  private:
   std::vector<at::Tensor> Copy(const std::vector<at::Tensor>& live);
@@ -82,7 +83,8 @@ class Saver {
   RunDirectory* run_;
   CheckpointSource* source_;
   RunListener* listener_;
-  std::unique_ptr<CheckpointCopier> copier_;  // null: no copies
+  std::unique_ptr<CheckpointCopier> copier_;                   // null: no copies
+  std::set<std::pair<int64_t, std::string>> recorded_copies_;  // of earlier processes: step and place
   SnapshotBuffers snapshot_;
   std::optional<bool> background_;  // once it was asked
   SavedCheckpoint saved_;
@@ -90,9 +92,5 @@ class Saver {
   std::chrono::steady_clock::time_point saved_at_;
   CheckpointWriter writer_;  // last: its thread uses the others
 };
-
-/// Copies the checkpoints of a run that is complete, as the settings say.
-/// \returns the exit status
-int CopyCheckpoints(const TrainSettings& settings, int64_t newest_step, RunDirectory* run);
 
 }  // namespace trainwright

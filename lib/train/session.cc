@@ -12,6 +12,7 @@
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
 #include "lib/checkpoint/checkpoint.h"
+#include "lib/checkpoint/run_completion.h"
 #include "lib/device/device_memory.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
@@ -287,8 +288,7 @@ void Session::EvaluateIfDue() {
 }
 
 bool Session::StoppedEarly() const {
-  return settings_.early_stop && history_.steps_since_best_evaluation() >=
-                                     *settings_.early_stop * std::max<int64_t>(1, run_->cadence.eval_every);
+  return history_.StopsEarly(settings_.early_stop, run_->cadence.eval_every);
 }
 
 void Session::FinishFiles(bool wait) {
@@ -355,11 +355,13 @@ int Session::End() {
   if (signal_ == 0) signal_ = AgreedSignal();
   int status = 0;
   std::string reason = "complete";
+  bool complete = trainer_->done();
   if (watchdog_stops_) {
     status = static_cast<int>(ErrorCode::kNonFinite);
     reason = listener_->stop_reason().value_or("watchdog of another rank");
   } else if (!trainer_->done() && StoppedEarly()) {
     reason = "early stop";
+    complete = true;
     LogInfo("stopped early: the last " + std::to_string(*settings_.early_stop) +
             " evaluations were no better than that after step " +
             std::to_string(trainer_->step() - history_.steps_since_best_evaluation()));
@@ -367,7 +369,7 @@ int Session::End() {
     status = signal_ == 0 ? 0 : 128 + signal_;
     reason = signal_ != 0 ? "signal" : "time limit";
   }
-  if (saver_) saver_->DeleteCopied(trainer_->step());
+  if (saver_) saver_->RotateCopied(trainer_->step());
   if (status == 0 && saver_ && !saver_->MissingCopies().empty()) {
     status = static_cast<int>(ErrorCode::kIo);
     reason += ", but copies of checkpoints are missing";
@@ -375,6 +377,7 @@ int Session::End() {
   listener_->set_memory(HeldMemory(), PeakResidentBytes() + PeakDeviceBytes(run_->compute.device));
   if (run_->compute.offload.any()) listener_->set_offload(setup_.model->offload_counts());
   listener_->RecordEnd(status, reason);
+  if (directory_ && complete && status == 0) WriteRunCompletion(*directory_, trainer_->step(), reason);
   return status;
 }
 

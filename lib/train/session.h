@@ -58,7 +58,7 @@ class Session {
   /// One step and what is due after it.
   /// \returns whether the process is to stop
   bool StepAndSave(bool time_to_save);
-  /// Whether --early-stop ends the run here: a function of its evaluations, so a resumed run ends there, too.
+  /// Whether --early-stop ends the run here.
   bool StoppedEarly() const;
   void EvaluateIfDue();
   int End();

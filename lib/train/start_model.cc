@@ -1,15 +1,12 @@
 #include "lib/train/start_model.h"
 
 #include <filesystem>
-#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
-#include "lib/io/file_checksum.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
-#include "lib/model/weights_io.h"
 #include "lib/tok/tokenizer.h"
 
 namespace trainwright {
@@ -22,7 +19,8 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
     throw Error(ErrorCode::kBadInput, path, "is an adapter, not a model", "",
                 "go on with it by --adapter, or merge it first: train --merge " + path);
   }
-  VerifyCheckpointFiles(start.folder);
+  FileHashes verified;
+  VerifyCheckpointFiles(start.folder, &verified);
   start.config = ReadHfConfig(families, start.folder);
   const std::string hint =
       "pretokenize the data with the model's own tokenizer: pretokenize --tokenizer " + path;
@@ -39,13 +37,7 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
     }
     start.tokenizer_known = true;
   }
-  std::vector<std::string> names = WeightFileNames(start.folder);
-  for (const char* name : {"config.json", "tokenizer.json", "tokenizer.model"}) {
-    if (std::filesystem::exists(start.folder + "/" + name)) names.emplace_back(name);
-  }
-  for (const std::string& name : names) {
-    start.provenance["files"][name] = Sha256OfFile(start.folder + "/" + name);
-  }
+  start.provenance["files"] = HashesOfModel(start.folder, verified);
   return start;
 }
 

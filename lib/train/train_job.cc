@@ -11,7 +11,9 @@
 #include "lib/base/log.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/checkpoint_restore.h"
+#include "lib/checkpoint/finish_run.h"
 #include "lib/checkpoint/parent_checkpoint.h"
+#include "lib/checkpoint/run_completion.h"
 #include "lib/device/memory_error.h"
 #include "lib/dist/world.h"
 #include "lib/io/byte_sink.h"
@@ -68,18 +70,22 @@ std::unique_ptr<RunDirectory> MakeRunDirectory(const TrainSettings& settings, co
                   "continue it with --resume, or choose another folder with --out");
     }
   }
+  RemoveRunCompletion(*directory);
   RunRecorder::CutBack(*directory, -1);
   LogInfo("run " + directory->path());
   return directory;
 }
 
-/// Of a run whose last step is taken: there is nothing left but copies.
-int TellComplete(const TrainSettings& settings, const ResumePoint& resume, RunDirectory* directory,
-                 nlohmann::ordered_json* summary) {
+/// Of a run whose last step is taken: there is nothing left but what a killed process left undone, and
+/// copies.
+int FinishComplete(const TrainSettings& settings, const ResumePoint& resume, const std::string& reason,
+                   RunDirectory* directory, nlohmann::ordered_json* summary) {
   const TrainerState& state = resume.state.trainer;
+  const RunEnd end = {.step = state.step, .tokens_seen = state.tokens_seen, .reason = reason};
+  const int status = FinishRun(end, settings, directory);
   LogInfo("the run is complete: " + std::to_string(state.step) + " steps, " + resume.checkpoint);
   *summary = {{"steps", state.step}, {"tokens", state.tokens_seen}, {"checkpoint", resume.checkpoint}};
-  return CopyCheckpoints(settings, state.step, directory);
+  return status;
 }
 
 /// Options that say what a run is: with one of them --resume may begin a run where there is none.
@@ -207,10 +213,21 @@ class TrainJob {
     const int64_t step = resume.state.trainer.step, total_steps = run_.plan.schedule.total_steps;
     LogInfo("run " + directory_->path() + ": continuing at step " + std::to_string(step) + " of " +
             std::to_string(total_steps));
-    if (step >= total_steps) return TellComplete(settings_, resume, directory_.get(), summary);
+    const bool complete = step >= total_steps;
+    if (complete || StopsEarly(resume.checkpoint)) {
+      return FinishComplete(settings_, resume, complete ? "complete" : "early stop", directory_.get(),
+                            summary);
+    }
     if (record_) Remember(record_->model_name);
-    RunRecorder::CutBack(*directory_, step);
+    TakeUpRun(step, directory_.get());
     return Train(summary);
+  }
+
+  /// Whether --early-stop ended the run at a checkpoint.
+  bool StopsEarly(const std::string& checkpoint) const {
+    TrainingHistory history;
+    history.Restore(ReadCheckpointMetadata(checkpoint));
+    return history.StopsEarly(settings_.early_stop, run_.cadence.eval_every);
   }
 
   /// Writes what a resumed run needs: before the first step, and where this process was given other options.

@@ -21,7 +21,7 @@ python=${PYTHON:-python3}
 "$python" -c 'import torch, transformers' 2> /dev/null ||
   die "$python has no torch and transformers" "see scripts/compare/requirements.txt; PYTHON names another Python"
 work=${1:-quickstart}
-[[ -e $work/runs/quickstart/latest ]] || die "$work holds no run" "scripts/quickstart.sh $work"
+[[ -e $work/runs/quickstart/complete.json ]] || die "$work holds no complete run" "scripts/quickstart.sh $work"
 cd "$work"
 export PATH=$root/build/release/bin:$PATH
 export OMP_WAIT_POLICY=passive  # as train sets it for itself: on a busy machine, spinning threads are slow ones

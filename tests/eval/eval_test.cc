@@ -15,6 +15,7 @@
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/eval/evaluate_job.h"
 #include "lib/formats/shard.h"
+#include "lib/io/file_checksum.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/open_model.h"
 #include "lib/objective/perplexity.h"
@@ -125,10 +126,13 @@ TEST_F(EvaluateTest, TextIsScoredDocumentByDocumentCutAtTheSequenceLength) {
 
 TEST_F(EvaluateTest, ShardsGiveWhatTheirTextGives) {
   WriteShards(folder_.path("text.tws"), documents_, LoadTokenizer("bytes")->identity());
-  const auto from_text = RunEvaluate(test::Families(), BuiltInObjectives(), OptionsFor(folder_, "text.txt"),
-                                     ProgressMode::kNever);
-  const auto from_shards = RunEvaluate(test::Families(), BuiltInObjectives(), OptionsFor(folder_, "text.tws"),
-                                       ProgressMode::kNever);
+  auto from_text = RunEvaluate(test::Families(), BuiltInObjectives(), OptionsFor(folder_, "text.txt"),
+                               ProgressMode::kNever);
+  auto from_shards = RunEvaluate(test::Families(), BuiltInObjectives(), OptionsFor(folder_, "text.tws"),
+                                 ProgressMode::kNever);
+  EXPECT_NE(from_text.at("data"), from_shards.at("data")) << "path and hash";
+  from_text.erase("data");
+  from_shards.erase("data");
   EXPECT_EQ(from_text, from_shards);
 }
 
@@ -198,6 +202,35 @@ TEST(CheckpointTest, ARunDirectoryStandsForItsLatestCheckpoint) {
   const Checkpoint loaded = LoadCheckpoint(test::Families(), run.path(), Precision::kFp32, kCpu);
   EXPECT_EQ(loaded.folder, checkpoint);
   EXPECT_EQ(loaded.tokenizer->identity().kind, "bytes");
+}
+
+/// A checkpoint of a run, with hashes, that nothing can be resumed from.
+std::string MakeCheckpoint(const std::string& run, const std::string& name, const std::string& saved_at) {
+  const std::string folder = run + "/checkpoints/" + name;
+  std::filesystem::create_directories(folder);
+  WriteModel(folder);
+  nlohmann::json files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    files[entry.path().filename().string()] = {{"sha256", Sha256OfFile(entry.path().string())}};
+  }
+  test::WriteFile(folder + "/metadata.json", nlohmann::json{{"schema", "trainwright.checkpoint/1"},
+                                                            {"resumable", false},
+                                                            {"saved_at", saved_at},
+                                                            {"files", files}}
+                                                 .dump());
+  return folder;
+}
+
+TEST(CheckpointTest, ARunDirectoryStandsForAWholeCheckpointThatWasSavedAfterItsLatest) {
+  const test::TemporaryFolder run;
+  const std::string third = MakeCheckpoint(run.path(), "step-00000003", "2026-11-22T10:00:00Z");
+  const std::string sixth = MakeCheckpoint(run.path(), "step-00000006", "2026-11-22T11:00:00Z");
+  // The run was set back: step 9 is of before.
+  MakeCheckpoint(run.path(), "step-00000009", "2026-11-22T09:00:00Z");
+  std::filesystem::create_symlink("checkpoints/step-00000003", run.path("latest"));
+  EXPECT_EQ(ResolveCheckpoint(run.path()), sixth);
+  test::WriteFile(sixth + "/model.safetensors", "damaged");
+  EXPECT_EQ(ResolveCheckpoint(run.path()), third);
 }
 
 TEST(CheckpointTest, FoldersWithoutAModelAreRefused) {

@@ -1,0 +1,84 @@
+#include "lib/checkpoint/finish_run.h"
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/checkpoint/checkpoint_records.h"
+#include "lib/checkpoint/checkpoint_upkeep.h"
+#include "lib/checkpoint/run_completion.h"
+#include "lib/run/html_report.h"
+#include "lib/run/metrics_log.h"
+#include "lib/run/run_records.h"
+
+namespace trainwright {
+namespace {
+
+/// A record to be added: its type and fields.
+using NewRecord = std::pair<std::string, nlohmann::ordered_json>;
+
+/// Makes the copies that are missing.
+/// \returns whether none is missing now
+bool CopyAll(const RunDirectory& run, int64_t newest_step, const RunRecords& records,
+             CheckpointCopier* copier, std::vector<NewRecord>* added) {
+  QueueCopies(run, newest_step, records, /*compares_all=*/true, copier);
+  copier->Finish();
+  for (const CopyResult& result : copier->TakeResults()) {
+    if (!result.copied) LogWarning("no copy of step " + std::to_string(result.step) + ": " + result.problem);
+    if (records.copies.contains({result.step, result.place})) continue;
+    added->emplace_back("copy", CopyRecord(result));
+  }
+  return copier->missing().empty();
+}
+
+}  // namespace
+
+void TakeUpRun(int64_t step, RunDirectory* run) {
+  RemoveRunCompletion(*run);
+  CutMetrics(run->metrics_path(), step);
+  run->PointLatestAt(step);
+  const RunRecords records = ReadRunRecords(run->metrics_path());
+  if (!records.begun || records.checkpoints.contains(step)) return;
+  MetricsLog(run->metrics_path())
+      .Write("checkpoint", CheckpointRecord(SavedAt(run->CheckpointPath(step)), std::nullopt));
+}
+
+int FinishRun(const RunEnd& end, const TrainSettings& settings, RunDirectory* run) {
+  run->PointLatestAt(end.step);
+  const RunRecords records = ReadRunRecords(run->metrics_path());
+  std::vector<NewRecord> added;
+  if (!records.checkpoints.contains(end.step)) {
+    added.emplace_back("checkpoint", CheckpointRecord(SavedAt(run->CheckpointPath(end.step)), std::nullopt));
+  }
+  const std::unique_ptr<CheckpointCopier> copier = MakeCopier(settings, *run, run->CheckpointSteps().size());
+  const bool copied = copier == nullptr || CopyAll(*run, end.step, records, copier.get(), &added);
+  const bool ended = records.EndedWell(end.reason), writes = records.begun && (!added.empty() || !ended);
+  if (writes) {
+    CutMetrics(run->metrics_path(), end.step);  // run_end comes last
+    MetricsLog log(run->metrics_path());
+    for (const auto& [type, fields] : added) log.Write(type, fields);
+  }
+  if (copier) copier->MarkRecorded();
+  // A process that ended well has deleted what it was to; before that, what is to be copied stays.
+  if (ended ? settings.delete_after_copy : copied) {
+    ApplyRetention(run, RetentionOf(settings), end.step, copier.get());
+  }
+  const int status = copied ? 0 : static_cast<int>(ErrorCode::kIo);
+  const bool complete = std::filesystem::exists(run->completion_path());
+  if (writes) {
+    const std::string reason = end.reason + (copied ? "" : ", but copies of checkpoints are missing");
+    MetricsLog(run->metrics_path())
+        .Write("run_end", ended ? records.end : records.EndFields(end.step, end.tokens_seen, status, reason));
+  }
+  if (records.begun && (!complete || !added.empty())) WriteRunReports(run->path());
+  if (copied && !complete) WriteRunCompletion(*run, end.step, end.reason);
+  return status;
+}
+
+}  // namespace trainwright
