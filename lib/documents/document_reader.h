@@ -9,12 +9,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/base/checksum.h"
 #include "lib/documents/document_problem.h"
 #include "lib/io/byte_source.h"
+#include "lib/io/file_state.h"
 #include "lib/io/parquet_file.h"
 
 namespace trainwright {
@@ -76,8 +78,12 @@ class DocumentReader {
   ~DocumentReader();
   /// The next records, all of one source.
   /// \returns false at the end of the last input
-  /// \throws Error{kIo}, and Error{kBadInput} on corrupt compressed data
+  /// \throws Error{kIo}, and Error{kBadInput} on corrupt compressed data and when a file was written to since
+  ///     reading it began
   [[nodiscard]] bool Next(RecordBatch* batch);
+  /// To be called before what was made of the records is sealed.
+  /// \throws Error{kBadInput} when a file was written to since reading it began
+  void ThrowIfWritten() const;
 
   /// Bytes read so far from the files as they are stored, and the sum of the files' sizes (0 when one of them
   /// is no regular file): the progress.
@@ -101,10 +107,11 @@ class DocumentReader {
   uint64_t stored_bytes_total_ = 0, stored_bytes_read_ = 0, input_bytes_ = 0;
   Xxh3Stream input_hash_;
   size_t next_input_ = 0;
-  std::unique_ptr<ByteSource> source_;    // null between inputs, and in parquet
-  std::unique_ptr<ParquetFile> parquet_;  // null between inputs, and in others
-  uint64_t stored_bytes_before_ = 0;      // of the inputs before this one: parquet
-  uint64_t end_row_ = 0;                  // where reading ends: parquet
+  std::vector<std::optional<FileState>> states_;  // of the inputs that were opened
+  std::unique_ptr<ByteSource> source_;            // null between inputs, and in parquet
+  std::unique_ptr<ParquetFile> parquet_;          // null between inputs, and in others
+  uint64_t stored_bytes_before_ = 0;              // of the inputs before this one: parquet
+  uint64_t end_row_ = 0;                          // where reading ends: parquet
   InputFormat format_ = InputFormat::kLines;
   uint64_t records_done_ = 0;  // of this source
   uint64_t skipped_bytes_ = 0;

@@ -149,6 +149,7 @@ void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, Pr
   }
 }
 
+  reader.ThrowIfWritten();
 nlohmann::ordered_json Evaluate(const ModelFamilies& families, const EvaluateJobOptions& options,
                                 ProgressMode progress) {
   const int threads = SetComputeThreads(options.threads);
