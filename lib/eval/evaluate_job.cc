@@ -16,6 +16,7 @@
 #include "lib/formats/safetensors.h"
 #include "lib/formats/shard_set.h"
 #include "lib/formats/zstd_frame.h"
+#include "lib/io/temporary_file.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision_option.h"
 #include "lib/objective/perplexity.h"
@@ -61,6 +62,7 @@ void DumpLogits(const std::string& path, LanguageModel* model, const ModelInput&
   };
   const int64_t tokens = logits.size(0);
   const auto spans = static_cast<int64_t>(input.span_starts.size());
+  RemoveStaleTemporariesOf(path);
   AtomicFileSink sink(path);
   WriteSafetensors(
       &sink,
@@ -147,9 +149,9 @@ void AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& options, Pr
     }
     progress.Update(reader.stored_bytes_read());
   }
+  reader.ThrowIfWritten();
 }
 
-  reader.ThrowIfWritten();
 nlohmann::ordered_json Evaluate(const ModelFamilies& families, const EvaluateJobOptions& options,
                                 ProgressMode progress) {
   const int threads = SetComputeThreads(options.threads);
