@@ -258,6 +258,13 @@ void RefuseToReplaceInputs(const std::string& output, const std::vector<std::str
 }
 
 void WriteFileAtomically(const std::string& path, ByteSpan content) {
+  std::error_code ignored;
+  if (std::filesystem::is_other(std::filesystem::status(path, ignored))) {
+    SpecialFileSink sink(path);
+    sink.Write(content);
+    sink.Commit();
+    return;
+  }
   RemoveStaleTemporariesOf(path);
   AtomicFileSink sink(path);
   sink.Write(content);

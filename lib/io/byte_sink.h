@@ -110,7 +110,8 @@ void RefuseToReplaceInputs(const std::string& output, const std::vector<std::str
 /// The Error{kUsage} for an output that is not to be replaced.
 Error ExistsAlready(const std::string& path);
 
-/// Writes a whole small file atomically, and removes what killed processes left of it.
+/// Writes a whole small file atomically, and removes what killed processes left of it. A device, pipe or
+/// socket is written in place.
 /// \throws Error{kIo}
 void WriteFileAtomically(const std::string& path, ByteSpan content);
 

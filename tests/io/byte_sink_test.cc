@@ -207,6 +207,18 @@ TEST(OpenSinkTest, ADeviceOrPipeIsWrittenInPlaceAndStays) {
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
+TEST(WriteFileAtomicallyTest, APipeIsWrittenInPlaceAndStays) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  WriteFileAtomically(pipe, AsBytes("through"));
+  char content[16] = {};
+  EXPECT_EQ(read(reader, content, sizeof(content)), 7);
+  close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+}
+
 TEST(OpenSinkTest, ASymbolicLinkStaysAndItsTargetIsReplaced) {
   const TemporaryFolder folder;
   WriteFile(folder.path("target"), "old");
