@@ -27,6 +27,7 @@
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/io/command.h"
+#include "lib/io/temporary_file.h"
 
 namespace trainwright {
 namespace {
@@ -35,6 +36,7 @@ namespace fs = std::filesystem;
 
 constexpr int kBackgroundNiceness = 10;
 constexpr size_t kPieceBytes = size_t{1} << 18;
+constexpr std::string_view kStepStem = "step-";
 constexpr char kPathVariable[] = "TRAINWRIGHT_CHECKPOINT";
 
 /// What is written is hashed and gone.
@@ -187,7 +189,8 @@ uint64_t CopyIntoFolder(const std::string& checkpoint, const CopySettings& setti
   std::error_code error;
   fs::create_directories(settings.folder, error);
   if (error) throw SystemError(settings.folder, "create the folder", error.value());
-  RemoveStaleTemporaries(settings.folder, "step-");
+  RemoveStaleTemporaries(settings.folder,
+                         [](const std::string& name) { return name.starts_with(kStepStem); });
   const std::string name = fs::path(checkpoint).filename().string();
   const std::string copy = settings.folder + "/" + (settings.compress ? CompressedFolderName(name) : name);
   if (fs::equivalent(checkpoint, copy, error) && !error) {
@@ -261,15 +264,14 @@ uint64_t CopyCheckpoint(const std::string& checkpoint, const CopySettings& setti
 }
 
 std::vector<StoredCopy> CopiesIn(const std::string& folder) {
-  constexpr std::string_view kStem = "step-";
   std::vector<StoredCopy> copies;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string file_name = entry.path().filename().string();
     const std::string restored = RestoredFolderName(file_name);
     const std::string name = restored.empty() ? file_name : restored;
-    if (!name.starts_with(kStem)) continue;
-    const char *begin = name.data() + kStem.size(), *end = name.data() + name.size();
+    if (!name.starts_with(kStepStem)) continue;
+    const char *begin = name.data() + kStepStem.size(), *end = name.data() + name.size();
     StoredCopy copy{.path = entry.path().string()};
     const auto number = std::from_chars(begin, end, copy.step);
     if (number.ec == std::errc() && number.ptr == end && copy.step >= 0) copies.push_back(std::move(copy));

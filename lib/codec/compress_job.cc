@@ -1,39 +1,19 @@
 #include "lib/codec/compress_job.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/codec/extract.h"
 #include "lib/formats/bad_input.h"
+#include "lib/io/file_state.h"
 
 namespace trainwright {
 namespace {
 
 constexpr std::string_view kPlainEnd = ".safetensors", kContainerEnd = ".twc.safetensors",
                            kStreamEnd = ".safetensors.twc";
-
-/// What tells that a file was written to.
-struct FileState {
-  dev_t device = 0;
-  ino_t inode = 0;
-  off_t size = 0;
-  int64_t seconds = 0, nanoseconds = 0;
-  bool operator==(const FileState&) const = default;
-};
-
-/// Nothing for what has no lasting state: standard input, pipes, devices.
-std::optional<FileState> StateOf(const std::string& path) {
-  struct stat info;
-  if (path == "-") return {};
-  if (stat(path.c_str(), &info) != 0) throw SystemError(path, "stat", errno);
-  if (!S_ISREG(info.st_mode)) return {};
-  return FileState{info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec};
-}
 
 /// A safetensors file that is read from its beginning to its end.
 class FileTensors final : public TensorSource {
@@ -58,7 +38,7 @@ class FileTensors final : public TensorSource {
     std::vector<uint8_t> bytes;
     const uint64_t size = tensor.end - tensor.begin;
     // The size of a file is known to be there, that which a pipe's header claims is not.
-    if (state_ && static_cast<uint64_t>(state_->size) >= size) bytes.reserve(size);
+    if (state_ && state_->size_bytes >= size) bytes.reserve(size);
     if (AppendFrom(&reader_, size, &bytes) < size)
       throw CutShortAt(reader_.position(), reader_.name(), "safetensors file");
     return TensorBytes::Own(std::move(bytes));
@@ -73,10 +53,10 @@ class FileTensors final : public TensorSource {
   void Finish() {
     if (!reader_.Peek(1).empty())
       throw BadInputAt(reader_.position(), reader_.name(), "bytes follow the last tensor");
-    if (state_ && StateOf(path_) != state_) {
-      throw Error(ErrorCode::kIo, path_, "changed while it was being read", "",
-                  "wait until its writer is done, and run this again");
-    }
+    if (!state_) return;
+    const std::optional<FileState> now = StateOf(path_);
+    if (!now || !IsSameFile(*state_, *now) || WasWrittenTo(*state_, *now))
+      throw ChangedWhileRead(path_, *state_, now.value_or(*state_));
   }
 
  private:
@@ -190,7 +170,7 @@ CompressReport CompressFile(const std::string& input, const std::string& output,
                             const CompressJobOptions& options) {
   const CompressedForm form = FormFor(output, options);
   const std::unique_ptr<BaseTensors> base = BaseOf(options);
-  const std::optional<FileState> state = StateOf(input);
+  const std::optional<FileState> state = input == "-" ? std::nullopt : StateOf(input);
   FileTensors tensors(input, OpenSource(input), state);
   if (options.compressed_input != CompressedInput::kCompress && IsCompressed(tensors.reader())) {
     if (options.compressed_input == CompressedInput::kRewrite)
@@ -199,8 +179,8 @@ CompressReport CompressFile(const std::string& input, const std::string& output,
                 "-d restores it, --to stream or --to safetensors rewrites it");
   }
   CompressedHead head = HeadOf(tensors.ReadHead(), tensors.reader()->name());
-  if (state && head.SourceBytes() > static_cast<uint64_t>(state->size))
-    throw CutShortAt(static_cast<uint64_t>(state->size), input, "safetensors file");
+  if (state && head.SourceBytes() > state->size_bytes)
+    throw CutShortAt(state->size_bytes, input, "safetensors file");
   head.level = options.level;
   head.writer = options.writer;
   if (base) head.base_hash = base->Hash();

@@ -101,6 +101,7 @@ std::string DocumentReader::stored_sha256() const {
 bool DocumentReader::OpenNext() {
   if (next_input_ == inputs_.size()) return false;
   const DocumentInput& input = inputs_[next_input_++];
+  states_.push_back(StateOf(input.path));
   if (input.format == InputFormat::kParquet) {
     parquet_ = std::make_unique<ParquetFile>(input.path, columns_);
     stored_bytes_before_ = stored_bytes_read_;
@@ -117,6 +118,12 @@ bool DocumentReader::OpenNext() {
   carry_.clear();
   dropping_ = false;
   return true;
+}
+
+void DocumentReader::ThrowIfWritten() const {
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (states_[i]) ThrowIfWrittenSince(*states_[i], inputs_[i].path);
+  }
 }
 
 void DocumentReader::WarnOfJson(std::string_view start) const {

@@ -16,6 +16,7 @@
 #include "lib/base/checksum.h"
 #include "lib/documents/document_problem.h"
 #include "lib/io/byte_source.h"
+#include "lib/io/file_state.h"
 #include "lib/io/parquet_file.h"
 
 namespace trainwright {
@@ -77,8 +78,12 @@ class DocumentReader {
   ~DocumentReader();
   /// The next records, all of one source.
   /// \returns false at the end of the last input
-  /// \throws Error{kIo}, and Error{kBadInput} on corrupt compressed data
+  /// \throws Error{kIo}, and Error{kBadInput} on corrupt compressed data and when a file was written to since
+  ///     reading it began
   [[nodiscard]] bool Next(RecordBatch* batch);
+  /// To be called before what was made of the records is sealed.
+  /// \throws Error{kBadInput} when a file was written to since reading it began
+  void ThrowIfWritten() const;
 
   /// To be called before the first Next, for stored_sha256.
   void HashStoredBytes() { stored_hash_.emplace(); }
@@ -109,10 +114,11 @@ class DocumentReader {
   Xxh3Stream input_hash_;
   std::optional<Sha256> stored_hash_;  // where it is asked for; of parquet the file is hashed at the end
   size_t next_input_ = 0;
-  std::unique_ptr<ByteSource> source_;    // null between inputs, and in parquet
-  std::unique_ptr<ParquetFile> parquet_;  // null between inputs, and in others
-  uint64_t stored_bytes_before_ = 0;      // of the inputs before this one: parquet
-  uint64_t end_row_ = 0;                  // where reading ends: parquet
+  std::vector<std::optional<FileState>> states_;  // of the inputs that were opened
+  std::unique_ptr<ByteSource> source_;            // null between inputs, and in parquet
+  std::unique_ptr<ParquetFile> parquet_;          // null between inputs, and in others
+  uint64_t stored_bytes_before_ = 0;              // of the inputs before this one: parquet
+  uint64_t end_row_ = 0;                          // where reading ends: parquet
   InputFormat format_ = InputFormat::kLines;
   uint64_t records_done_ = 0;  // of this source
   uint64_t skipped_bytes_ = 0;

@@ -1,11 +1,9 @@
 #include "lib/documents/pretokenize_folder_job.h"
 
-#include <sys/stat.h>
-
-#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include "lib/base/elapsed.h"
@@ -13,6 +11,7 @@
 #include "lib/documents/token_stream_folder_writer.h"
 #include "lib/formats/shard_set.h"
 #include "lib/io/byte_sink.h"
+#include "lib/io/file_state.h"
 #include "lib/tok/utf8.h"
 
 namespace trainwright {
@@ -87,29 +86,25 @@ std::vector<DocumentInput> WithoutOwnFiles(const std::vector<DocumentInput>& inp
   return kept;
 }
 
-/// How a file is known again.
-struct FileState {
-  uint64_t size_bytes = 0;
-  int64_t changed_ns = 0;
-  bool operator==(const FileState&) const = default;
-};
-
-FileState StateOf(const std::string& path) {
-  struct stat info;
-  if (path == "-" || (stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode))) {
+FileState StateOfFile(const std::string& path) {
+  const std::optional<FileState> state = path == "-" ? std::nullopt : StateOf(path);
+  if (!state) {
     throw NoFolder(path == "-" ? "standard input" : path, "cannot be read, since it is no file",
                    "write one stream to a file with -o FILE");
   }
-  if (stat(path.c_str(), &info) != 0) throw SystemError(path, "open", errno);
-  return {static_cast<uint64_t>(info.st_size),
-          info.st_mtim.tv_sec * INT64_C(1000000000) + info.st_mtim.tv_nsec};
+  return *state;
+}
+
+/// Whether a path leads to what it led to, as far as a stream's key tells: see KeyOf.
+bool IsAsBefore(const FileState& before, const FileState& now) {
+  return now.size_bytes == before.size_bytes && now.modified_ns == before.modified_ns;
 }
 
 /// All that decides what is in an input's stream.
 /// \param settings of all streams
 std::string KeyOf(const std::string& settings, const DocumentInput& input, const FileState& state) {
   const std::string text = settings + "\n" + NameOf(input.format) + "\n" + std::to_string(state.size_bytes) +
-                           "\n" + std::to_string(state.changed_ns) + "\n" + input.path;
+                           "\n" + std::to_string(state.modified_ns) + "\n" + input.path;
   return HexEncode(Sha256Of(AsBytes(text)));
 }
 
@@ -130,7 +125,7 @@ PretokenizeReport RunPretokenizeToFolder(const PretokenizeJobOptions& asked, Pro
   options.formats.clear();
   for (const DocumentInput& input : options.inputs) options.formats.insert(input.format);
   std::vector<FileState> states;
-  for (const DocumentInput& input : options.inputs) states.push_back(StateOf(input.path));
+  for (const DocumentInput& input : options.inputs) states.push_back(StateOfFile(input.path));
 
   Pretokenizer pretokenizer(options);
   const std::string settings = SettingsOf(pretokenizer.header(), options.verify_every);
@@ -158,7 +153,7 @@ PretokenizeReport RunPretokenizeToFolder(const PretokenizeJobOptions& asked, Pro
       const DocumentInput& input = options.inputs[i];
       DocumentReader reader({input}, options.max_document_bytes, options.keys);
       const PretokenizeReport made = pretokenizer.Run(&reader, folder.PathOf(i), &progress, stored_bytes);
-      if (StateOf(input.path) != states[i]) {
+      if (!IsAsBefore(states[i], StateOfFile(input.path))) {
         throw Error(ErrorCode::kBadInput, input.path, "changed while this run read its inputs", "",
                     "run the same command again: it keeps the finished streams of the others");
       }

@@ -505,6 +505,7 @@ PretokenizeReport Pretokenizer::Run(DocumentReader* reader, const std::string& o
     report.input_hash = reader->input_hash();
   }
   ThrowIfStopped();
+  reader->ThrowIfWritten();
   collector.Commit();
   report.input_bytes = reader->input_bytes();
   report.time_s = SecondsSince(start);

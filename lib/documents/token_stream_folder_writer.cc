@@ -14,6 +14,7 @@
 #include "lib/formats/shard_set.h"
 #include "lib/io/atomic_folder.h"
 #include "lib/io/byte_source.h"
+#include "lib/io/temporary_file.h"
 
 namespace trainwright {
 
@@ -25,10 +26,10 @@ TokenStreamFolderWriter::TokenStreamFolderWriter(const std::string& folder)
   lock_ = std::make_unique<FolderLock>(folder_);
   ReadManifest();
   ReadJournal();
-  // The lock is held: whatever process has that number by now, it is not writing these.
-  const int removed = RemoveStaleTemporaries(folder_, kStreamPrefix, /*locked=*/true) +
-                      RemoveStaleTemporaries(folder_, kManifestName, /*locked=*/true) +
-                      RemoveStaleTemporaries(folder_, kStreamJournalName, /*locked=*/true);
+  const auto is_own = [](const std::string& name) {
+    return IsStreamFileName(name) || name == kManifestName || name == kStreamJournalName;
+  };
+  const int removed = RemoveStaleTemporaries(folder_, is_own) + RemoveOldTemporaries(folder_, is_own);
   if (removed > 0) {
     LogWarning(folder_ + ": removed the " + std::to_string(removed) +
                " unfinished file(s) that a killed run left");

@@ -17,6 +17,7 @@
 #include "lib/formats/safetensors.h"
 #include "lib/formats/shard_set.h"
 #include "lib/formats/zstd_frame.h"
+#include "lib/io/temporary_file.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision_option.h"
 #include "lib/objective/perplexity.h"
@@ -62,6 +63,7 @@ void DumpLogits(const std::string& path, LanguageModel* model, const ModelInput&
   };
   const int64_t tokens = logits.size(0);
   const auto spans = static_cast<int64_t>(input.span_starts.size());
+  RemoveStaleTemporariesOf(path);
   AtomicFileSink sink(path);
   WriteSafetensors(
       &sink,
@@ -154,6 +156,7 @@ std::string AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& opti
     }
     progress.Update(reader.stored_bytes_read());
   }
+  reader.ThrowIfWritten();
   return reader.stored_sha256();
 }
 

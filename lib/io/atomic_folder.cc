@@ -1,7 +1,7 @@
 #include "lib/io/atomic_folder.h"
 
 #include <fcntl.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -19,14 +19,11 @@ AtomicFolder::AtomicFolder(const std::string& path, bool replace)
   if (!replace && fs::exists(fs::symlink_status(path_, ignored))) throw ExistsAlready(path_);
   if (fs::exists(path_, ignored) && !fs::is_directory(path_, ignored))
     throw Error(ErrorCode::kUsage, path_, "is no folder, and the output is one");
-  const std::string parent = FolderOf(path_), name = fs::path(path_).filename();
-  RemoveStaleTemporaries(parent, name);
-  temporary_ = parent + "/." + name + ".tmp-" + std::to_string(getpid());
-  fs::remove_all(temporary_, ignored);
-  std::error_code error;
-  if (!fs::create_directory(temporary_, error)) {
-    throw SystemError(path_, "create", error.value(), "the folder must exist and be writable: " + parent);
-  }
+  RemoveStaleTemporariesOf(path_);
+  lock_ = std::make_unique<LockedTemporary>(path_, LockedTemporary::Kind::kLockOfFolder);
+  const std::string folder = lock_->folder_path();
+  if (mkdir(folder.c_str(), 0777) != 0) throw SystemError(path_, "create", errno);
+  temporary_ = folder;
 }
 
 AtomicFolder::~AtomicFolder() {
@@ -53,6 +50,7 @@ void AtomicFolder::Commit() {
   std::error_code ignored;
   if (exchanged) fs::remove_all(temporary_, ignored);
   temporary_.clear();
+  lock_.reset();
   SyncFolder(FolderOf(path_));
 }
 

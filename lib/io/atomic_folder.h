@@ -1,15 +1,19 @@
 /// A folder that appears whole or not at all.
 #pragma once
 
+#include <memory>
 #include <string>
+
+#include "lib/io/temporary_file.h"
 
 namespace trainwright {
 
-/// A folder under a temporary name ".<name>.tmp-<pid>" beside its final one; Commit() syncs and renames it,
-/// so that a crash at any moment leaves the old folder or the new one. Without Commit() it vanishes.
+/// A folder under the temporary name that a LockedTemporary has for it beside its final one; Commit() syncs
+/// and renames it, so that a crash at any moment leaves the old folder or the new one. Without Commit() it
+/// vanishes.
 class AtomicFolder {
  public:
-  /// Removes what dead processes left of the same name.
+  /// Removes what dead writers left of the same name.
   /// \param replace whether Commit() may replace a folder
   /// \throws Error{kUsage} when the name is taken, Error{kIo}
   AtomicFolder(const std::string& path, bool replace);
@@ -23,8 +27,10 @@ class AtomicFolder {
   void Commit();
 
  private:
-  std::string path_, temporary_;
+  std::string path_;
   bool replace_;
+  std::unique_ptr<LockedTemporary> lock_;
+  std::string temporary_;  // empty behind the commit
 };
 
 /// A path without the slashes at its end.

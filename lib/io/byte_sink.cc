@@ -1,7 +1,6 @@
 #include "lib/io/byte_sink.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -18,7 +17,6 @@
 namespace trainwright {
 namespace {
 
-constexpr char kTemporaryMark[] = ".tmp-";
 constexpr char kTemporaryFile[] = "a temporary file";
 
 enum class OnStop { kFinish, kThrow };
@@ -65,6 +63,13 @@ int SyncDescriptor(int fd) {
     result = fsync(fd);
   } while (result != 0 && errno == EINTR);
   return result;
+}
+
+/// Has a file system report what it keeps for the close, and leaves the file open: its lock is to last.
+/// \returns 0, or -1 with errno
+int CloseCopyOf(int fd) {
+  const int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  return copy < 0 ? -1 : close(copy);
 }
 
 // A device, pipe or socket: renaming a file over it would destroy it.
@@ -117,27 +122,18 @@ void SyncFolder(const std::string& folder) {
   if (result != 0 && saved != EINVAL) throw SystemError(folder, "fsync", saved);
 }
 
-AtomicFileSink::AtomicFileSink(std::string path) : path_(std::move(path)) {
-  const std::string folder = FolderOf(path_);
-  temporary_ = folder + "/." + path_.substr(path_.rfind('/') + 1) + kTemporaryMark + std::to_string(getpid());
-  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (fd_ < 0) throw SystemError(path_, "create", errno, "the folder must exist and be writable: " + folder);
-}
-
-AtomicFileSink::~AtomicFileSink() {
-  if (fd_ < 0) return;
-  close(fd_);
-  unlink(temporary_.c_str());
-}
+AtomicFileSink::AtomicFileSink(std::string path)
+    : path_(std::move(path)),
+      temporary_(std::make_unique<LockedTemporary>(path_, LockedTemporary::Kind::kFile)) {}
 
 void AtomicFileSink::Write(ByteSpan bytes) {
-  WriteAll(fd_, path_, bytes, OnStop::kFinish);
+  WriteAll(temporary_->fd(), path_, bytes, OnStop::kFinish);
   size_bytes_ += bytes.size();
 }
 
 void AtomicFileSink::Overwrite(uint64_t offset, ByteSpan bytes) {
   TRAINWRIGHT_CHECK(offset + bytes.size() <= size_bytes_);
-  OverwriteAll(fd_, path_, offset, bytes);
+  OverwriteAll(temporary_->fd(), path_, offset, bytes);
 }
 
 void AtomicFileSink::SetFinalName(const std::string& file_name) {
@@ -145,16 +141,18 @@ void AtomicFileSink::SetFinalName(const std::string& file_name) {
 }
 
 void AtomicFileSink::Commit() {
-  if (SyncDescriptor(fd_) != 0)
+  const std::unique_ptr<LockedTemporary> temporary = std::move(temporary_);
+  if (SyncDescriptor(temporary->fd()) != 0)
     throw SystemError(path_, "fsync", errno, "the file was not written; an older one is untouched");
-  const int close_result = close(std::exchange(fd_, -1));
   const auto put_in_place = keep_existing_ ? RenameToNew : rename;
-  if (close_result != 0 || put_in_place(temporary_.c_str(), path_.c_str()) != 0) {
+  const bool in_place =
+      CloseCopyOf(temporary->fd()) == 0 && put_in_place(temporary->path().c_str(), path_.c_str()) == 0;
+  if (!in_place) {
     const int saved = errno;
-    unlink(temporary_.c_str());
     if (keep_existing_ && saved == EEXIST) throw ExistsAlready(path_);
     throw SystemError(path_, "rename", saved, "the file was not written; an older one is untouched");
   }
+  temporary->Forget();
   try {
     SyncFolder(FolderOf(path_));
   } catch (const Error& error) {
@@ -238,7 +236,7 @@ std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool al
   const std::filesystem::path file = is_link && std::filesystem::exists(status)
                                          ? std::filesystem::canonical(path)
                                          : std::filesystem::path(path);
-  RemoveStaleTemporaries(FolderOf(file), file.filename().string() + ".tmp-");
+  RemoveStaleTemporariesOf(file);
   return std::make_unique<AtomicFileSink>(file);
 }
 
@@ -260,6 +258,14 @@ void RefuseToReplaceInputs(const std::string& output, const std::vector<std::str
 }
 
 void WriteFileAtomically(const std::string& path, ByteSpan content) {
+  std::error_code ignored;
+  if (std::filesystem::is_other(std::filesystem::status(path, ignored))) {
+    SpecialFileSink sink(path);
+    sink.Write(content);
+    sink.Commit();
+    return;
+  }
+  RemoveStaleTemporariesOf(path);
   AtomicFileSink sink(path);
   sink.Write(content);
   sink.Commit();
@@ -282,25 +288,9 @@ bool IsFolderPath(const std::string& path) {
   return path != "-" && (path.ends_with('/') || std::filesystem::is_directory(path, ignored));
 }
 
-int RemoveStaleTemporaries(const std::string& folder, const std::string& name_prefix, bool locked) {
-  int removed = 0;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename();
-    const size_t mark = name.rfind(kTemporaryMark);
-    if (!name.starts_with("." + name_prefix) || mark == std::string::npos) continue;
-    const int pid = std::atoi(name.c_str() + mark + sizeof(kTemporaryMark) - 1);
-    const bool alive = !locked && pid != getpid() && (kill(pid, 0) == 0 || errno == EPERM);
-    if (pid <= 0 || alive) continue;
-    const auto count = std::filesystem::remove_all(entry.path(), ignored);
-    if (count > 0 && count != static_cast<uintmax_t>(-1)) ++removed;
-  }
-  return removed;
-}
-
 FolderLock::FolderLock(const std::string& folder) {
   const std::string path = folder + "/.lock";
-  fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (fd_ < 0) throw SystemError(path, "create", errno);
   if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     const int saved = errno;

@@ -11,6 +11,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
+#include "lib/io/temporary_file.h"
 
 namespace trainwright {
 
@@ -34,16 +35,13 @@ class OverwritableSink : public ByteSink {
   virtual void Overwrite(uint64_t offset, ByteSpan bytes) = 0;
 };
 
-/// A file written under a temporary name in the same folder; Commit() is fsync, rename, fsync of the folder,
-/// so that a crash at any moment leaves the old file or the new one. The final name may be set as late as the
-/// commit.
-///
-/// Temporary names are ".<name>.tmp-<pid>"; RemoveStaleTemporaries cleans up those of dead processes.
+/// A file written as a LockedTemporary in the same folder; Commit() is fsync, rename, fsync of the folder, so
+/// that a crash at any moment leaves the old file or the new one. The final name may be set as late as the
+/// commit. What a killed writer leaves is there until RemoveStaleTemporaries.
 class AtomicFileSink final : public OverwritableSink {
  public:
   /// \throws Error{kIo} when the folder is missing or not writable
   explicit AtomicFileSink(std::string path);
-  ~AtomicFileSink() override;
   void Write(ByteSpan bytes) override;
   void Overwrite(uint64_t offset, ByteSpan bytes) override;
   /// Makes Commit() refuse to replace a file, also one that appeared meanwhile, with Error{kUsage}.
@@ -56,8 +54,8 @@ class AtomicFileSink final : public OverwritableSink {
   uint64_t size_bytes() const { return size_bytes_; }
 
  private:
-  std::string path_, temporary_;
-  int fd_ = -1;
+  std::string path_;
+  std::unique_ptr<LockedTemporary> temporary_;  // null behind the commit
   uint64_t size_bytes_ = 0;
   bool keep_existing_ = false;
 };
@@ -112,7 +110,8 @@ void RefuseToReplaceInputs(const std::string& output, const std::vector<std::str
 /// The Error{kUsage} for an output that is not to be replaced.
 Error ExistsAlready(const std::string& path);
 
-/// Writes a whole small file atomically.
+/// Writes a whole small file atomically, and removes what killed processes left of it. A device, pipe or
+/// socket is written in place.
 /// \throws Error{kIo}
 void WriteFileAtomically(const std::string& path, ByteSpan content);
 
@@ -127,13 +126,6 @@ bool IsFolderPath(const std::string& path);
 /// A nameless file for reading and writing in TMPDIR, else /tmp; gone when closed.
 /// \throws Error{kIo}
 int OpenNamelessFile();
-
-/// Deletes the ".<name_prefix><anything>.tmp-<pid>" files and folders in a folder whose process is gone.
-/// \param locked the caller's lock on the folder proves that no process is still writing these: pids are not
-///     asked
-/// \returns how many
-int RemoveStaleTemporaries(const std::string& folder, const std::string& name_prefix = "",
-                           bool locked = false);
 
 /// fsync of a folder, so that renames in it survive a crash.
 /// \throws Error{kIo}

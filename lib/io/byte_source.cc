@@ -20,7 +20,7 @@ enum class OnStop { kFinish, kThrow };
 class FileSource final : public ByteSource {
  public:
   FileSource(int fd, std::string name, bool owned, OnStop on_stop)
-      : fd_(fd), name_(std::move(name)), owned_(owned), on_stop_(on_stop) {}
+      : fd_(fd), name_(std::move(name)), owned_(owned), on_stop_(on_stop), watch_(fd_, name_) {}
   ~FileSource() override {
     if (owned_) close(fd_);
   }
@@ -28,8 +28,10 @@ class FileSource final : public ByteSource {
     while (true) {
       if (on_stop_ == OnStop::kThrow) ThrowIfStopped();
       const ssize_t count = read(fd_, out, size);
-      if (count >= 0) return static_cast<size_t>(count);
-      if (errno != EINTR) throw SystemError(name_, "read", errno);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) throw SystemError(name_, "read", errno);
+      watch_.ThrowIfWritten();
+      return static_cast<size_t>(count);
     }
   }
   const std::string& name() const override { return name_; }
@@ -39,6 +41,7 @@ class FileSource final : public ByteSource {
   std::string name_;
   bool owned_;
   OnStop on_stop_;
+  FileWatch watch_;
 };
 
 class SpanSource final : public ByteSource {
@@ -152,15 +155,8 @@ std::vector<uint8_t> ReadWholeFile(const std::string& path, uint64_t max_bytes) 
 
 MappedFile::MappedFile(const std::string& path) : path_(path) {
   const int fd = OpenForReading(path);
-  struct stat info;
-  if (fstat(fd, &info) != 0) {
-    const int saved = errno;
-    close(fd);
-    throw SystemError(path, "stat", saved);
-  }
-  size_ = static_cast<size_t>(info.st_size);
-  device_ = info.st_dev;
-  inode_ = info.st_ino;
+  state_ = SettledStateOf(fd, path);
+  size_ = state_ ? state_->size_bytes : 0;
   if (size_ > 0) {
     void* data = mmap(nullptr, size_, PROT_READ, MAP_SHARED, fd, 0);
     if (data == MAP_FAILED) {
@@ -180,12 +176,17 @@ MappedFile::~MappedFile() {
 void MappedFile::ThrowIfCut() const {
   struct stat info;
   // What was mapped stays whole when another file takes the path.
-  if (stat(path_.c_str(), &info) != 0 || info.st_dev != device_ || info.st_ino != inode_) return;
+  if (!state_ || stat(path_.c_str(), &info) != 0) return;
+  if (info.st_dev != state_->device || info.st_ino != state_->inode) return;
   if (static_cast<size_t>(info.st_size) >= size_) return;
   throw Error(ErrorCode::kBadInput, path_,
               "was cut from " + std::to_string(size_) + " to " + std::to_string(info.st_size) +
                   " bytes while it was read",
               "", "restore the file; do not write to files in use, but put new ones in their place");
+}
+
+void MappedFile::ThrowIfWritten() const {
+  if (state_) ThrowIfWrittenSince(*state_, path_);
 }
 
 void MappedFile::Release(ByteSpan part) const {
@@ -200,7 +201,6 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
     : path_(std::move(other.path_)),
       data_(std::exchange(other.data_, nullptr)),
       size_(std::exchange(other.size_, 0)),
-      device_(other.device_),
-      inode_(other.inode_) {}
+      state_(other.state_) {}
 
 }  // namespace trainwright

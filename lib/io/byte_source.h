@@ -3,14 +3,14 @@
 /// Sources are sequential, not thread-safe, and movable only through their unique_ptr.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/base/bytes.h"
+#include "lib/io/file_state.h"
 
 namespace trainwright {
 
@@ -19,8 +19,8 @@ class ByteSource {
   virtual ~ByteSource() = default;
   /// Reads up to `size` > 0 bytes into `out`.
   /// \returns the number read; 0 only at the end
-  /// \throws Error{kIo} on a failed read, Error{kBadInput} on corrupt compressed data, Error{kInterrupted,
-  ///     kTerminated} once a stop signal arrived
+  /// \throws Error{kIo} on a failed read, Error{kBadInput} on corrupt compressed data and when a regular file
+  ///     was written to since it was opened, Error{kInterrupted, kTerminated} once a stop signal arrived
   virtual size_t Read(uint8_t* out, size_t size) = 0;
   /// For messages: the path, or "standard input".
   virtual const std::string& name() const = 0;
@@ -82,6 +82,9 @@ class MappedFile {
   /// for files that are read over a long time.
   /// \throws Error{kBadInput} when the file is shorter than it was
   void ThrowIfCut() const;
+  /// To be called behind the last read, too, where nothing else tells that the content is whole.
+  /// \throws Error{kBadInput} when the file was written to since it was mapped
+  void ThrowIfWritten() const;
   /// Takes a part of the file, which was read for the last time, out of the process's memory. Reading it
   /// again is possible and brings it back.
   /// \param part of bytes()
@@ -91,8 +94,7 @@ class MappedFile {
   std::string path_;
   const uint8_t* data_ = nullptr;
   size_t size_ = 0;
-  dev_t device_ = 0;
-  ino_t inode_ = 0;
+  std::optional<FileState> state_;
 };
 
 }  // namespace trainwright

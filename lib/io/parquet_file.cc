@@ -1,11 +1,10 @@
 #include "lib/io/parquet_file.h"
 
 #include <dlfcn.h>
-#include <sys/stat.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -65,20 +64,19 @@ const ParquetPlugin* PluginFor(const std::string& file) {
   return plugin;
 }
 
-uint64_t SizeOfRegularFile(const std::string& path) {
-  struct stat info;
-  if (path != "-" && stat(path.c_str(), &info) != 0) throw SystemError(path, "open", errno);
-  if (path == "-" || !S_ISREG(info.st_mode)) {
+FileState StateOfRegularFile(const std::string& path) {
+  const std::optional<FileState> state = path == "-" ? std::nullopt : StateOf(path);
+  if (!state) {
     throw Error(ErrorCode::kUsage, path == "-" ? "standard input" : path,
                 "cannot be read as parquet, which begins at its end", "", "save it to a file");
   }
-  return static_cast<uint64_t>(info.st_size);
+  return *state;
 }
 
 }  // namespace
 
 ParquetFile::ParquetFile(std::string path, const std::vector<std::string>& columns)
-    : path_(std::move(path)), size_bytes_(SizeOfRegularFile(path_)), column_count_(columns.size()) {
+    : path_(std::move(path)), state_(StateOfRegularFile(path_)), column_count_(columns.size()) {
   plugin_ = PluginFor(path_);
   std::vector<const char*> names;
   for (const std::string& column : columns) names.push_back(column.c_str());
@@ -123,6 +121,8 @@ ParquetRows ParquetFile::Next(uint64_t max_rows) {
   const ParquetCell* cells = nullptr;
   size_t rows = 0;
   const ParquetStatus status = plugin_->next(reader_, max_rows, &cells, &rows);
+  // What was written into the middle of a page may still be one.
+  ThrowIfWrittenSince(state_, path_);
   if (status == ParquetStatus::kDone) return {};
   if (status != ParquetStatus::kRows) Throw(status);
   row_ += rows;

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/io/file_state.h"
 #include "lib/io/parquet_plugin.h"
 
 namespace trainwright {
@@ -38,7 +39,7 @@ class ParquetFile {
   ParquetFile& operator=(const ParquetFile&) = delete;
 
   const std::string& path() const { return path_; }
-  uint64_t size_bytes() const { return size_bytes_; }
+  uint64_t size_bytes() const { return state_.size_bytes; }
   uint64_t rows() const;
   const ParquetColumn& column(size_t index) const;
   /// All columns of the file, for people: "id, text".
@@ -49,14 +50,15 @@ class ParquetFile {
   /// The next rows, at least one and at most `max_rows` > 0, valid until the next call; fewer where they are
   /// large.
   /// \returns no row at the end
-  /// \throws Error{kBadInput}; Error{kInterrupted, kTerminated} after a stop signal
+  /// \throws Error{kBadInput}, also when the file was written to since it was opened; Error{kInterrupted,
+  ///     kTerminated} after a stop signal
   ParquetRows Next(uint64_t max_rows);
 
  private:
   void Throw(ParquetStatus status) const;
 
   std::string path_;
-  const uint64_t size_bytes_;
+  const FileState state_;  // when it was opened
   const size_t column_count_;
   uint64_t row_ = 0;  // the next one
   const ParquetPlugin* plugin_;

@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
 #include "lib/io/byte_sink.h"
+#include "lib/io/file_state.h"
 
 namespace trainwright {
 namespace {
@@ -22,6 +24,8 @@ class FileReader final : public RandomReader {
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
 
+  /// From now on what others write to the file is an error.
+  void Watch() { watch_.emplace(fd_, name_); }
   uint64_t size_bytes() const override {
     struct stat info;
     if (fstat(fd_, &info) != 0) throw SystemError(name_, "stat", errno);
@@ -34,14 +38,17 @@ class FileReader final : public RandomReader {
     while (true) {
       ThrowIfStopped();
       const ssize_t count = pread(fd_, out.data(), out.size(), static_cast<off_t>(offset));
-      if (count >= 0) return static_cast<size_t>(count);
-      if (errno != EINTR) throw SystemError(name_, "read", errno);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) throw SystemError(name_, "read", errno);
+      if (watch_) watch_->ThrowIfWritten();
+      return static_cast<size_t>(count);
     }
   }
 
  private:
   int fd_;
   std::string name_;
+  std::optional<FileWatch> watch_;
 };
 
 class MemoryReader final : public RandomReader {
@@ -110,6 +117,7 @@ std::unique_ptr<RandomReader> OpenRandomReader(const std::string& path) {
   if (S_ISDIR(info.st_mode)) throw SystemError(path, "open", EISDIR);
   if (!S_ISREG(info.st_mode))
     throw SystemError(path, "seek", ESPIPE, "give a regular file, or - for standard input");
+  reader->Watch();
   return reader;
 }
 

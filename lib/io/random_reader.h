@@ -23,7 +23,8 @@ class RandomReader {
   virtual const std::string& name() const = 0;
 
   /// Fills `out` with the bytes from `offset` on.
-  /// \throws Error{kBadInput} where the file ends before, Error{kIo}
+  /// \throws Error{kBadInput} where the file ends before, and when it was written to since it was opened;
+  ///     Error{kIo}
   void ReadAt(uint64_t offset, std::span<uint8_t> out) const;
   std::vector<uint8_t> ReadAt(uint64_t offset, uint64_t size) const;
   /// Bytes that were read so far.

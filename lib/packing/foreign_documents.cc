@@ -23,6 +23,8 @@ class ForeignDocuments::Rows {
   /// Some of the ids of a row, which may be none.
   /// \returns false at the end
   [[nodiscard]] virtual bool Next(std::vector<uint32_t>* run, bool* row_ends) = 0;
+  /// \throws Error{kBadInput} when the file was written to since it was opened
+  virtual void ThrowIfWritten() const {}
 };
 
 namespace {
@@ -151,6 +153,7 @@ class LlmCRows final : public Rows {
   }
   bool wide() const { return wide_; }
   bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
+  void ThrowIfWritten() const override { file_.ThrowIfWritten(); }
 
  private:
   MappedFile file_;
@@ -166,6 +169,7 @@ class NanoGptRows final : public Rows {
     rows_ = std::make_unique<FlatRow>(MemorySource(file_.bytes(), path), IntegerType{2, false}, size / 2);
   }
   bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
+  void ThrowIfWritten() const override { file_.ThrowIfWritten(); }
 
  private:
   MappedFile file_;
@@ -250,6 +254,10 @@ class MegatronRows final : public Rows {
     if (*row_ends) ++document_;
     return true;
   }
+  void ThrowIfWritten() const override {
+    index_file_.ThrowIfWritten();
+    ids_file_.ThrowIfWritten();
+  }
 
  private:
   template <typename Integer>
@@ -321,6 +329,7 @@ class NpzRows final : public Rows {
     rows_ = RowsOfArray(std::move(reader), header, std::move(padding));
   }
   bool Next(std::vector<uint32_t>* run, bool* row_ends) override { return rows_->Next(run, row_ends); }
+  void ThrowIfWritten() const override { file_.ThrowIfWritten(); }
 
  private:
   std::unique_ptr<BufferedReader> OpenArray(const std::string& name, const std::vector<uint64_t>& shape,
@@ -396,6 +405,7 @@ class TorchRows final : public Rows {
       rows_ = RowsOf(*parts_[part_++]);
     }
   }
+  void ThrowIfWritten() const override { file_.ThrowIfWritten(); }
 
  private:
   using Kind = TorchValue::Kind;
@@ -613,7 +623,11 @@ ForeignDocuments::~ForeignDocuments() = default;
 bool ForeignDocuments::NextRun() {
   ThrowIfStopped();
   while (true) {
-    if (rows_ && rows_->Next(&run_, &row_ends_)) break;
+    // Before, since what was cut off cannot be read; behind, since what was written over can.
+    if (rows_) rows_->ThrowIfWritten();
+    const bool more = rows_ && rows_->Next(&run_, &row_ends_);
+    if (rows_) rows_->ThrowIfWritten();
+    if (more) break;
     if (next_path_ == paths_.size()) return false;
     rows_ = OpenRows(paths_[next_path_++], format_);
   }

@@ -13,6 +13,7 @@
 #include "lib/base/log.h"
 #include "lib/io/atomic_folder.h"
 #include "lib/io/byte_source.h"
+#include "lib/io/temporary_file.h"
 
 namespace trainwright {
 namespace {
@@ -25,6 +26,13 @@ constexpr char kShardSuffix[] = ".tws";
 bool IsShardName(const std::string& name) {
   return name.starts_with(kShardPrefix) && name.ends_with(kShardSuffix) &&
          name.find('/') == std::string::npos;
+}
+
+/// Of what this class opens: "shard-<number>", which gets its final name when it is complete.
+bool IsOwnOutput(const std::string& name) {
+  if (name == kManifestName) return true;
+  return name.starts_with(kShardPrefix) && name.size() > sizeof(kShardPrefix) - 1 &&
+         name.find_first_not_of("0123456789", sizeof(kShardPrefix) - 1) == std::string::npos;
 }
 
 }  // namespace
@@ -53,10 +61,8 @@ ShardFolderWriter::ShardFolderWriter(const std::string& folder) : folder_(Withou
   if (error) throw SystemError(folder_, "create", error.value());
   lock_ = std::make_unique<FolderLock>(folder_);
   ReadManifest();
-  // Nobody else writes shards here while the lock is held, so every temporary of one is stale, alive as the
-  // process of its number may be (containers use the same few numbers again and again).
-  const int temporaries = RemoveStaleTemporaries(folder_, kShardPrefix, /*locked=*/true) +
-                          RemoveStaleTemporaries(folder_, kManifestName, /*locked=*/true);
+  const int temporaries =
+      RemoveStaleTemporaries(folder_, IsOwnOutput) + RemoveOldTemporaries(folder_, IsOwnOutput);
   const int shards = ReplayJournal(sealed_);
   if (temporaries + shards > 0) {
     LogWarning(folder_ + ": removed the " + std::to_string(temporaries + shards) +

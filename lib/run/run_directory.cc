@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/io/temporary_file.h"
 
 namespace trainwright {
 namespace {
@@ -17,8 +18,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kStepPrefix[] = "step-", kCheckpointsFolder[] = "checkpoints";
-/// What a hidden folder ends with: one that makes way for another of its step, and one that goes for good.
-constexpr char kReplacedMark[] = ".replaced", kDeletedMark[] = ".deleted";
+constexpr char kLatest[] = "latest", kBest[] = "best";
+/// What a hidden folder ends with: one that is being written, one that makes way for another of its step, and
+/// one that goes for good. Who holds the lock of the run is alone, so that the names need no more.
+constexpr char kNewMark[] = ".new", kReplacedMark[] = ".replaced", kDeletedMark[] = ".deleted";
 
 std::string StepName(int64_t step) {
   char name[32];
@@ -59,8 +62,10 @@ RunDirectory::RunDirectory(std::string path) : path_(std::move(path)) {
   while (path_.size() > 1 && path_.back() == '/') path_.pop_back();
   MakeFolders(checkpoints_path());
   lock_ = std::make_unique<FolderLock>(path_);
-  RemoveStaleTemporaries(path_);
-  // The lock says that nobody else writes here, so every hidden folder is a dead process's.
+  RemoveStaleTemporaries(path_, [](const std::string&) { return true; });
+  // The lock says that nobody else writes here, so every hidden folder and link is a dead process's.
+  for (const char* link : {kLatest, kBest}) unlink(NewLink(link).c_str());
+  RemoveOldTemporaries(path_, [](const std::string& name) { return name == kLatest || name == kBest; });
   std::vector<std::string> hidden;
   for (const auto& entry : fs::directory_iterator(checkpoints_path())) {
     const std::string name = entry.path().filename().string();
@@ -135,7 +140,7 @@ std::vector<std::string> RunDirectory::CheckpointsIn(const std::string& run_path
 
 std::string RunDirectory::BeginCheckpoint(int64_t step) {
   AbandonCheckpoint();
-  const std::string folder = checkpoints_path() + "/." + StepName(step) + ".tmp-" + std::to_string(getpid());
+  const std::string folder = checkpoints_path() + "/." + StepName(step) + kNewMark;
   if (mkdir(folder.c_str(), 0777) != 0) throw SystemError(folder, "create the folder", errno);
   begun_ = folder;
   return folder;
@@ -157,7 +162,7 @@ void RunDirectory::CommitCheckpoint(int64_t step) {
   begun_.clear();
   try {
     SyncFolder(checkpoints_path());
-    Point("latest", step);
+    Point(kLatest, step);
   } catch (const Error& error) {
     throw Error(ErrorCode::kIo, final_path,
                 "is in place but may not survive a power loss: " + error.object() + ": " + error.problem());
@@ -197,14 +202,18 @@ void RunDirectory::PointLatestAt(int64_t step) {
 
 void RunDirectory::PointBestAt(std::optional<int64_t> step) {
   if (step) {
-    Point("best", *step);
-  } else if (unlink((path_ + "/best").c_str()) != 0 && errno != ENOENT) {
-    throw SystemError(path_ + "/best", "delete", errno);
+    Point(kBest, *step);
+  } else if (const std::string best = path_ + "/" + kBest; unlink(best.c_str()) != 0 && errno != ENOENT) {
+    throw SystemError(best, "delete", errno);
   }
 }
 
+std::string RunDirectory::NewLink(const std::string& link) const {
+  return path_ + "/." + link + kNewMark;
+}
+
 void RunDirectory::Point(const std::string& link, int64_t step) {
-  const std::string temporary = path_ + "/." + link + ".tmp-" + std::to_string(getpid());
+  const std::string temporary = NewLink(link);
   unlink(temporary.c_str());
   if (symlink(("checkpoints/" + StepName(step)).c_str(), temporary.c_str()) != 0) {
     throw SystemError(temporary, "create the link", errno);

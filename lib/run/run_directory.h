@@ -85,6 +85,8 @@ class RunDirectory {
   void PointBestAt(std::optional<int64_t> step);
 
  private:
+  /// The name under which a link is made.
+  std::string NewLink(const std::string& link) const;
   /// Points a link of the run directory at a checkpoint.
   void Point(const std::string& link, int64_t step);
 

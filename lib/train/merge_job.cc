@@ -62,6 +62,7 @@ nlohmann::ordered_json MergeAdapter(const ModelFamilies& families, const std::st
     if (!fs::exists(base_folder + "/" + name)) continue;
     WriteFileAtomically(out + "/" + name, ReadWholeFile(base_folder + "/" + name, uint64_t{1} << 30));
   }
+  RemoveStaleTemporariesOf(out + "/model.safetensors");
   AtomicFileSink weights(out + "/model.safetensors");
   SaveWeights(model->parameters(), &weights);
   weights.Commit();

@@ -72,7 +72,7 @@ for kind in $kinds; do for precision in "${precisions[@]}"; do
       continue
     fi
     killed=$((killed + 1))
-    if compgen -G 'killed/checkpoints/.step-*' > /dev/null || compgen -G 'killed/.latest.tmp-*' > /dev/null; then
+    if compgen -G 'killed/checkpoints/.step-*' > /dev/null || compgen -G 'killed/.latest.new' > /dev/null; then
       in_save=$((in_save + 1))
     elif [[ ! -e killed/latest ]]; then
       before_step=$((before_step + 1))

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <functional>
+#include <optional>
 #include <random>
 
 #include "tests/support/support.h"
@@ -171,6 +174,57 @@ TEST(InputFormatTest, EveryFormatIsParsedByItsName) {
     EXPECT_EQ(ParseInputFormat(NameOf(format)), format);
   }
   EXPECT_EQ(test::CodeOf([] { ParseInputFormat("csv"); }), ErrorCode::kUsage);
+}
+
+/// Reads some, calls `change`, and reads on to the end.
+std::optional<ErrorCode> ReadAcross(const DocumentInput& input, const std::function<void()>& change) {
+  DocumentReader reader({input}, kNoLimit);
+  RecordBatch batch;
+  EXPECT_TRUE(reader.Next(&batch));
+  change();
+  return test::CodeOf([&] {
+    while (reader.Next(&batch)) continue;
+  });
+}
+
+TEST(DocumentReaderTest, AFileThatIsWrittenToWhileItIsReadIsBadInput) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("input");
+  std::string lines, records;
+  for (int i = 0; i < 400'000; ++i) {
+    lines += "line " + std::to_string(i) + "\n";
+    records += "record " + std::to_string(i) + '\0';
+  }
+  const auto write = [&](const std::string& content) { return [=] { WriteFile(path, content); }; };
+  const auto cut = [&] { std::filesystem::resize_file(path, lines.size() / 2); };
+  for (const uint64_t end :
+       {UINT64_MAX, lines.size() * 3 / 4}) {  // all, and a slice that ends before the file
+    const DocumentInput input = {.path = path, .format = InputFormat::kLines, .begin = 0, .end = end};
+    WriteFile(path, lines);
+    EXPECT_EQ(ReadAcross(input, cut), ErrorCode::kBadInput);
+    WriteFile(path, lines);
+    EXPECT_EQ(ReadAcross(input, write(lines + "more\n")), ErrorCode::kBadInput);
+    WriteFile(path, lines);
+    EXPECT_EQ(ReadAcross(input, write(std::string(lines.size(), '\n'))), ErrorCode::kBadInput);
+    WriteFile(path, lines);
+    EXPECT_EQ(ReadAcross(input, [] {}), std::nullopt);
+  }
+  WriteFile(path, records);
+  EXPECT_EQ(ReadAcross({path, InputFormat::kNul}, cut), ErrorCode::kBadInput);
+}
+
+TEST(DocumentReaderTest, AWriteBehindTheLastReadIsToldBeforeTheSeal) {
+  const TemporaryFolder folder;
+  for (const char* name : {"a", "b"}) WriteFile(folder.path(name), "text\n");
+  DocumentReader reader({{folder.path("a")}, {folder.path("b")}}, kNoLimit);
+  RecordBatch batch;
+  while (reader.Next(&batch)) continue;
+  EXPECT_EQ(test::CodeOf([&] { reader.ThrowIfWritten(); }), std::nullopt);
+  std::filesystem::rename(folder.path("b"), folder.path("c"));
+  WriteFile(folder.path("b"), "another file\n");
+  EXPECT_EQ(test::CodeOf([&] { reader.ThrowIfWritten(); }), std::nullopt);
+  WriteFile(folder.path("a"), "text\nand more\n");
+  EXPECT_EQ(test::CodeOf([&] { reader.ThrowIfWritten(); }), ErrorCode::kBadInput);
 }
 
 }  // namespace

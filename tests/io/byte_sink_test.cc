@@ -128,26 +128,68 @@ TEST(AtomicFileSinkTest, KilledWriterLeavesATemporaryThatTheNextRunRemoves) {
   waitpid(child, &status, 0);
   EXPECT_FALSE(std::filesystem::exists(folder.path("file")));
   EXPECT_EQ(NamesIn(folder.path()).size(), 1u);
-  EXPECT_EQ(RemoveStaleTemporaries(folder.path()), 1);
+  EXPECT_EQ(RemoveStaleTemporariesOf(folder.path("file")), 1);
   EXPECT_TRUE(NamesIn(folder.path()).empty());
 }
 
-TEST(AtomicFileSinkTest, TemporariesOfLivingProcessesAndOtherFilesStay) {
+// In other containers the process has the same number, as here.
+TEST(AtomicFileSinkTest, OfTwoWritersOfOneFileEachWritesItsOwnAndTheLastOneStays) {
   const TemporaryFolder folder;
-  WriteFile(folder.path(".file.tmp-1"), "of process 1, which lives");
-  WriteFile(folder.path(".hidden"), "");
-  WriteFile(folder.path("file.tmp-999999999"), "not hidden, not ours");
-  EXPECT_EQ(RemoveStaleTemporaries(folder.path()), 0);
-  EXPECT_EQ(NamesIn(folder.path()).size(), 3u);
+  const std::string path = folder.path("file");
+  const std::unique_ptr<ByteSink> first = OpenSink(path, /*binary=*/true, /*allow_terminal=*/false);
+  first->Write(AsBytes("first, "));
+  const std::unique_ptr<ByteSink> second = OpenSink(path, /*binary=*/true, /*allow_terminal=*/false);
+  second->Write(AsBytes("second"));
+  first->Write(AsBytes("in two pieces"));
+  second->Commit();
+  EXPECT_EQ(ReadFile(path), "second");
+  first->Commit();
+  EXPECT_EQ(ReadFile(path), "first, in two pieces");
+  EXPECT_EQ(NamesIn(folder.path()), std::set<std::string>{"file"});
 }
 
-TEST(AtomicFileSinkTest, UnderALockTemporariesOfThePrefixGoWhosoeverTheirNumberIs) {
+TEST(AtomicFileSinkTest, ALinkThatSomebodyPutUnderATemporaryNameIsNotFollowed) {
   const TemporaryFolder folder;
-  WriteFile(folder.path(".shard-3.tmp-1"), "");
-  WriteFile(folder.path(".other.tmp-1"), "");
-  WriteFile(folder.path("shard-3.tmp-1"), "");
-  EXPECT_EQ(RemoveStaleTemporaries(folder.path(), "shard-", /*locked=*/true), 1);
-  EXPECT_EQ(NamesIn(folder.path()), (std::set<std::string>{".other.tmp-1", "shard-3.tmp-1"}));
+  WriteFile(folder.path("victim"), "precious");
+  std::filesystem::create_symlink("victim", folder.path(".file.tmp-" + std::to_string(getpid())));
+  WriteFileAtomically(folder.path("file"), AsBytes("new"));
+  EXPECT_EQ(ReadFile(folder.path("victim")), "precious");
+  EXPECT_EQ(ReadFile(folder.path("file")), "new");
+  EXPECT_FALSE(std::filesystem::is_symlink(folder.path("file")));
+}
+
+TEST(StaleTemporariesTest, GoWhenNobodyHoldsThemAndTheirNameIsExact) {
+  const TemporaryFolder folder;
+  AtomicFileSink living(folder.path("file"));
+  const std::string of_living = *NamesIn(folder.path()).begin();
+  const std::set<std::string> others = {of_living,
+                                        ".file.tmp-1234567",    // of version 0.1.0, which may live
+                                        ".file.tmp-abcdefghi",  // nobody's
+                                        ".file.tmp-",
+                                        ".file10.tmp-abcdefgh",
+                                        ".my.file.tmp-abcdefgh",
+                                        "file.tmp-abcdefgh",
+                                        ".hidden"};
+  for (const std::string& name : others) {
+    if (name != of_living) WriteFile(folder.path(name), "");
+  }
+  WriteFile(folder.path(".file.tmp-abcdefgh"), "half");
+  std::filesystem::create_symlink(".hidden", folder.path(".file.tmp-bcdefghi"));
+  EXPECT_EQ(RemoveStaleTemporariesOf(folder.path("file")), 1);
+  std::set<std::string> left = others;
+  left.insert(".file.tmp-bcdefghi");  // a link has no lock
+  EXPECT_EQ(NamesIn(folder.path()), left);
+}
+
+TEST(StaleTemporariesTest, ThoseOfProcessNumbersGoUnderALock) {
+  const TemporaryFolder folder;
+  for (const char* name : {".shard-3.tmp-1", ".shard-3.tmp-abcdefgh", ".other.tmp-1", "shard-3.tmp-1"}) {
+    WriteFile(folder.path(name), "");
+  }
+  const auto is_shard = [](const std::string& name) { return name == "shard-3"; };
+  EXPECT_EQ(RemoveOldTemporaries(folder.path(), is_shard), 1);
+  EXPECT_EQ(NamesIn(folder.path()),
+            (std::set<std::string>{".other.tmp-1", ".shard-3.tmp-abcdefgh", "shard-3.tmp-1"}));
 }
 
 TEST(OpenSinkTest, ADeviceOrPipeIsWrittenInPlaceAndStays) {
@@ -165,6 +207,18 @@ TEST(OpenSinkTest, ADeviceOrPipeIsWrittenInPlaceAndStays) {
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
+TEST(WriteFileAtomicallyTest, APipeIsWrittenInPlaceAndStays) {
+  const TemporaryFolder folder;
+  const std::string pipe = folder.path("pipe");
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  WriteFileAtomically(pipe, AsBytes("through"));
+  char content[16] = {};
+  EXPECT_EQ(read(reader, content, sizeof(content)), 7);
+  close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+}
+
 TEST(OpenSinkTest, ASymbolicLinkStaysAndItsTargetIsReplaced) {
   const TemporaryFolder folder;
   WriteFile(folder.path("target"), "old");
@@ -175,6 +229,13 @@ TEST(OpenSinkTest, ASymbolicLinkStaysAndItsTargetIsReplaced) {
   sink->Commit();
   EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
   EXPECT_EQ(ReadFile(folder.path("target")), "new");
+}
+
+TEST(FolderLockTest, ALinkInItsPlaceIsNotFollowed) {
+  const TemporaryFolder folder;
+  std::filesystem::create_symlink("elsewhere", folder.path(".lock"));
+  EXPECT_EQ(CodeOf([&] { FolderLock lock(folder.path()); }), ErrorCode::kIo);
+  EXPECT_FALSE(std::filesystem::exists(folder.path("elsewhere")));
 }
 
 TEST(FolderLockTest, ASecondHolderIsRefusedUntilTheFirstIsGone) {

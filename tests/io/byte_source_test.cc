@@ -1,6 +1,10 @@
 #include "lib/io/byte_source.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
 
 #include "lib/base/rng.h"
 #include "tests/support/support.h"
@@ -89,6 +93,83 @@ TEST(OpenSourceTest, MissingFilesAndFoldersAreIoErrorsThatNameThePath) {
   EXPECT_EQ(CodeOf([&] { OpenSource(folder.path("none")); }), ErrorCode::kIo);
   EXPECT_NE(MessageOf([&] { OpenSource(folder.path("none")); }).find(folder.path("none")), std::string::npos);
   EXPECT_EQ(CodeOf([&] { OpenSource(folder.path()); }), ErrorCode::kIo);
+}
+
+/// What others do to the file "input" while it is read.
+class ChangingFileTest : public ::testing::Test {
+ protected:
+  static constexpr size_t kBytes = 1 << 20;
+
+  /// Opens the file, reads a little, runs the command, and reads the rest.
+  std::optional<ErrorCode> ReadAcross(const std::string& command, const std::string& content) {
+    WriteFile(folder_.path("input"), content);
+    WriteFile(folder_.path("other"), std::string(content.size(), '?'));
+    const std::unique_ptr<ByteSource> source = DecompressIfNeeded(OpenSource(folder_.path("input")));
+    uint8_t start[100];
+    EXPECT_GT(source->Read(start, sizeof(start)), 0u);
+    EXPECT_EQ(RunShell("cd " + folder_.path() + " && " + command).exit_status, 0) << command;
+    return CodeOf([&] { ReadAll(source.get(), 1 << 16); });
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(ChangingFileTest, WhatIsCutGrownOrOverwrittenIsBadInput) {
+  const std::string content(kBytes, 'x');
+  for (const std::string command :
+       {"truncate -s 10 input", "truncate -s 700000 input", "truncate -s 0 input", "echo more >> input",
+        "dd if=other of=input bs=1000 count=1 seek=900 conv=notrunc status=none", "cat other > input",
+        "touch -r input time && cat other > input && touch -r time input", "touch input"}) {
+    EXPECT_EQ(ReadAcross(command, content), ErrorCode::kBadInput) << command;
+  }
+}
+
+TEST_F(ChangingFileTest, AFileThatIsCutWhereItsCompressedContentEndsOneMemberIsBadInput) {
+  WriteFile(folder_.path("text"), SomeText());
+  ASSERT_EQ(RunShell("cd " + folder_.path() + " && gzip -k text && zstd -q text").exit_status, 0);
+  for (const std::string name : {"text.gz", "text.zst"}) {
+    const std::string member = ReadFile(folder_.path(name));
+    std::string many;
+    while (many.size() < kBytes) many += member;
+    const std::string cut = "truncate -s " + std::to_string(many.size() - member.size()) + " input";
+    EXPECT_EQ(ReadAcross(cut, many), ErrorCode::kBadInput) << name;
+  }
+}
+
+TEST_F(ChangingFileTest, NamesModesAndReadersAreNoChange) {
+  const std::string content(kBytes, 'x');
+  for (const std::string command : {"mv input renamed", "mv other input", "rm input", "ln input link",
+                                    "chmod 600 input", "cat input > copy"}) {
+    EXPECT_EQ(ReadAcross(command, content), std::nullopt) << command;
+    RunShell("cd " + folder_.path() + " && rm -f link renamed copy");
+  }
+}
+
+TEST_F(ChangingFileTest, APipeHasNoStateThatCouldChange) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const auto source = OpenSource("/proc/self/fd/" + std::to_string(ends[0]));
+  ASSERT_EQ(write(ends[1], "first", 5), 5);
+  uint8_t bytes[16];
+  EXPECT_EQ(source->Read(bytes, sizeof(bytes)), 5u);
+  ASSERT_EQ(write(ends[1], "second", 6), 6);
+  EXPECT_EQ(source->Read(bytes, sizeof(bytes)), 6u);
+  close(ends[1]);
+  EXPECT_EQ(source->Read(bytes, sizeof(bytes)), 0u);
+  close(ends[0]);
+}
+
+TEST(MappedFileTest, ThrowIfWrittenTellsWritesFromAnotherFileInItsPlace) {
+  const TemporaryFolder folder;
+  WriteFile(folder.path("file"), "0123456789");
+  const MappedFile file(folder.path("file"));
+  EXPECT_EQ(CodeOf([&] { file.ThrowIfWritten(); }), std::nullopt);
+  ASSERT_EQ(RunShell("cd " + folder.path() + " && cp file new && ln file old && mv new file").exit_status, 0);
+  EXPECT_EQ(CodeOf([&] { file.ThrowIfWritten(); }), std::nullopt);
+  ASSERT_EQ(
+      RunShell("cd " + folder.path() + " && mv old file && printf x | dd of=file conv=notrunc status=none")
+          .exit_status,
+      0);
+  EXPECT_EQ(CodeOf([&] { file.ThrowIfWritten(); }), ErrorCode::kBadInput);
 }
 
 TEST(BufferedReaderTest, PeekDoesNotConsumeAndPositionsCount) {

@@ -41,6 +41,15 @@ TEST(RandomReaderTest, AFileThatIsCutMeanwhileIsAnErrorAndNoSignal) {
   EXPECT_EQ(CodeOf([&] { reader->ReadAt(0, std::span<uint8_t>(bytes)); }), ErrorCode::kBadInput);
 }
 
+TEST(RandomReaderTest, AFileThatIsWrittenToMeanwhileIsBadInput) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("file"), std::string(100'000, 'x'));
+  const auto reader = OpenRandomReader(folder.path("file"));
+  EXPECT_EQ(reader->ReadAt(0, 10).size(), 10u);
+  test::WriteFile(folder.path("file"), std::string(100'000, 'y'));
+  EXPECT_EQ(CodeOf([&] { reader->ReadAt(50'000, 10); }), ErrorCode::kBadInput);
+}
+
 TEST(RandomReaderTest, WhatIsNoRegularFileIsRefused) {
   EXPECT_EQ(CodeOf([] { OpenRandomReader("/dev/zero"); }), ErrorCode::kIo);
   EXPECT_EQ(CodeOf([] { OpenRandomReader("/"); }), ErrorCode::kIo);

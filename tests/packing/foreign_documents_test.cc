@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -168,6 +169,27 @@ TEST(ForeignDocumentsTest, CutFilesAreRefused) {
   EXPECT_EQ(CodeOf([&] { Read(folder.path("short.idx")); }), ErrorCode::kBadInput);
   WriteFile(folder.path("short.idx"), ReadFile(Foreign("short.idx")).substr(0, 150));
   EXPECT_EQ(CodeOf([&] { Read(folder.path("short.idx")); }), ErrorCode::kBadInput);
+}
+
+TEST(ForeignDocumentsTest, AFileThatIsWrittenToWhileItIsReadIsRefused) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("ids.bin");
+  const std::string ids(2'000'000, '\1'), others(2'000'000, '\2');
+  const ImportOptions options{ForeignFormat::kNanoGpt, "", 50'257, 50'256};
+  const auto read_across = [&](const std::function<void()>& change) {
+    WriteFile(path, ids);
+    ForeignDocuments source({path}, ForeignFormat::kNanoGpt, options);
+    DocumentPiece piece;
+    EXPECT_TRUE(source.Next(&piece));
+    change();
+    return CodeOf([&] {
+      while (source.Next(&piece)) continue;
+    });
+  };
+  EXPECT_EQ(read_across([] {}), std::nullopt);
+  EXPECT_EQ(read_across([&] { WriteFile(path, others); }), ErrorCode::kBadInput);
+  EXPECT_EQ(read_across([&] { std::filesystem::resize_file(path, 1000); }), ErrorCode::kBadInput);
+  EXPECT_EQ(read_across([&] { WriteFile(path, ids + ids); }), ErrorCode::kBadInput);
 }
 
 TEST(ForeignDocumentsTest, FlippedBytesAreRefusedOrGiveSomeIdsAndNothingWorse) {

@@ -74,6 +74,24 @@ TEST(RunDirectory, RemovesWhatAKilledProcessLeft) {
   EXPECT_EQ(entries, 1);
 }
 
+TEST(RunDirectory, RemovesLinksThatAKilledProcessLeftAndFollowsNone) {
+  const TemporaryFolder folder;
+  test::WriteFile(folder.path("victim"), "precious");
+  { const RunDirectory run(folder.path("run")); }
+  for (const char* name : {".latest.new", ".best.new", ".latest.tmp-123"}) {
+    fs::create_symlink("../victim", folder.path("run") + "/" + name);
+  }
+  RunDirectory run(folder.path("run"));
+  fs::create_symlink("../victim", run.path() + "/.latest.new");
+  MakeCheckpoint(&run, 5, "five");
+  EXPECT_EQ(test::ReadFile(run.path() + "/latest/file"), "five");
+  EXPECT_EQ(test::ReadFile(folder.path("victim")), "precious");
+  for (const auto& entry : fs::directory_iterator(run.path())) {
+    const std::string name = entry.path().filename();
+    EXPECT_TRUE(name == ".lock" || !name.starts_with('.')) << name;
+  }
+}
+
 TEST(RunDirectory, ReplacesACheckpointOfTheSameStep) {
   const TemporaryFolder folder;
   RunDirectory run(folder.path("run"));

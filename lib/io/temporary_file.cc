@@ -1,0 +1,166 @@
+#include "lib/io/temporary_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/io/byte_sink.h"
+
+namespace trainwright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kMark = ".tmp-", kLockEnd = ".lock";
+constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz234567";
+constexpr size_t kRandomLetters = 8, kMostDigitsOfProcess = 7;
+
+std::string RandomLetters() {
+  std::array<uint8_t, kRandomLetters> bytes;
+  if (getentropy(bytes.data(), bytes.size()) != 0) throw SystemError("random numbers", "getentropy", errno);
+  std::string letters;
+  for (const uint8_t byte : bytes) letters += kLetters[byte % kLetters.size()];
+  return letters;
+}
+
+/// A name taken apart.
+struct TemporaryName {
+  std::string output, ending;  ///< ".<output>.tmp-<ending>"
+  bool is_random() const {
+    return ending.size() == kRandomLetters && ending.find_first_not_of(kLetters) == std::string::npos;
+  }
+  bool is_of_process() const {
+    return ending.size() <= kMostDigitsOfProcess &&
+           ending.find_first_not_of("0123456789") == std::string::npos;
+  }
+};
+
+std::optional<TemporaryName> Parse(std::string_view name) {
+  const size_t mark = name.rfind(kMark);
+  if (!name.starts_with('.') || mark == std::string_view::npos || mark < 2) return {};
+  const std::string_view ending = name.substr(mark + kMark.size());
+  if (ending.empty()) return {};
+  return TemporaryName{std::string(name.substr(1, mark - 1)), std::string(ending)};
+}
+
+std::string_view WithoutLockEnd(std::string_view name) {
+  if (name.ends_with(kLockEnd)) name.remove_suffix(kLockEnd.size());
+  return name;
+}
+
+enum class Lock { kTaken, kHeldByAnother, kNone };
+
+Lock TryToLock(int fd) {
+  int result;
+  do {
+    result = flock(fd, LOCK_EX | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return Lock::kTaken;
+  return errno == EWOULDBLOCK ? Lock::kHeldByAnother : Lock::kNone;
+}
+
+std::vector<std::string> NamesIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) names.push_back(entry.path().filename());
+  return names;
+}
+
+bool RemoveAll(const std::string& path) {
+  std::error_code ignored;
+  const auto count = fs::remove_all(path, ignored);
+  return count > 0 && count != static_cast<uintmax_t>(-1);
+}
+
+int OpenToJudge(const std::string& path) {
+  constexpr int kFlags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  const int fd = open(path.c_str(), O_RDWR | kFlags);  // network file systems lock nothing that is only read
+  return fd >= 0 || errno != EACCES ? fd : open(path.c_str(), O_RDONLY | kFlags);
+}
+
+/// Removes a temporary, and the folder that it is the lock of, if nobody holds it.
+bool RemoveIfStale(const std::string& path) {
+  const int fd = OpenToJudge(path);
+  if (fd < 0) return false;
+  struct stat opened, named;
+  const bool stale = fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode) && TryToLock(fd) == Lock::kTaken &&
+                     // It may have got its final name since it was opened.
+                     lstat(path.c_str(), &named) == 0 && named.st_dev == opened.st_dev &&
+                     named.st_ino == opened.st_ino;
+  // The lock goes last: while it is there, the folder is known.
+  if (stale && path.ends_with(kLockEnd)) RemoveAll(std::string(WithoutLockEnd(path)));
+  const bool removed = stale && unlink(path.c_str()) == 0;
+  close(fd);
+  return removed;
+}
+
+}  // namespace
+
+LockedTemporary::LockedTemporary(const std::string& final_path, Kind kind) {
+  constexpr int kMostTries = 100;
+  const std::string folder = FolderOf(final_path);
+  const std::string stem = folder + "/." + final_path.substr(final_path.rfind('/') + 1) + std::string(kMark);
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    path_ = stem + RandomLetters() + std::string(kind == Kind::kLockOfFolder ? kLockEnd : "");
+    fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd_ < 0 && errno == EEXIST) continue;
+    if (fd_ < 0)
+      throw SystemError(final_path, "create", errno, "the folder must exist and be writable: " + folder);
+    // Another process may judge it before it is locked.
+    struct stat info;
+    const bool locked = TryToLock(fd_) != Lock::kHeldByAnother;
+    if (locked && fstat(fd_, &info) == 0 && info.st_nlink > 0) return;
+    unlink(path_.c_str());
+    close(fd_);
+    fd_ = -1;
+  }
+  throw SystemError(final_path, "create a temporary file", EEXIST);
+}
+
+LockedTemporary::~LockedTemporary() {
+  if (!path_.empty()) unlink(path_.c_str());
+  close(fd_);
+}
+
+std::string LockedTemporary::folder_path() const {
+  return std::string(WithoutLockEnd(path_));
+}
+
+int RemoveStaleTemporaries(const std::string& folder, const std::function<bool(const std::string&)>& is_of) {
+  int removed = 0;
+  for (const std::string& file_name : NamesIn(folder)) {
+    const std::optional<TemporaryName> name = Parse(WithoutLockEnd(file_name));
+    if (!name || !name->is_random() || !is_of(name->output)) continue;
+    if (RemoveIfStale(folder + "/" + file_name)) ++removed;
+  }
+  return removed;
+}
+
+int RemoveStaleTemporariesOf(const std::string& path) {
+  const std::string wanted = path.substr(path.rfind('/') + 1);
+  return RemoveStaleTemporaries(FolderOf(path), [&](const std::string& name) { return name == wanted; });
+}
+
+int RemoveOldTemporaries(const std::string& folder, const std::function<bool(const std::string&)>& is_of) {
+  int removed = 0;
+  for (const std::string& file_name : NamesIn(folder)) {
+    const std::optional<TemporaryName> name = Parse(file_name);
+    if (!name || !name->is_of_process() || !is_of(name->output)) continue;
+    if (RemoveAll(folder + "/" + file_name)) ++removed;
+  }
+  return removed;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,130 @@
+// Inputs that others write to while a tool reads them: no output is sealed, and the exit status is 3.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/tool_test.h"
+
+namespace trainwright::test {
+namespace {
+
+/// Where tools can be stopped at a chosen call.
+class ChangingInputTest : public ToolTest {
+ protected:
+  void SetUp() override {
+#ifndef TRAINWRIGHT_SYSCALL_FAULTS
+    GTEST_SKIP() << "no library of failing calls in this build";
+#endif
+  }
+  /// \param script calls `across FAULT CHANGE COMMAND...`, which runs the command, changes the input where
+  ///     the fault stops it, goes on, and prints the exit status
+  ProcessResult ShellAcross(const std::string& script) {
+#ifdef TRAINWRIGHT_SYSCALL_FAULTS
+    const std::string preload = TRAINWRIGHT_SYSCALL_FAULTS;
+#else
+    const std::string preload;
+#endif
+    return Shell("export PRELOAD='" + preload + "'\n" + R"sh(
+      awk 'BEGIN { srand(7); for (i = 0; i < 300000; ++i) printf "%.15f %.15f\n", rand(), rand() }' > original
+      tr 0-9 a-j < original > other
+      across() {
+        local fault=$1 change=$2; shift 2
+        cp original input
+        LD_PRELOAD=$PRELOAD SYSCALL_FAULT="$fault STOP" "$@" > stdout 2> log & local pid=$!
+        for _ in $(seq 3000); do
+          grep -q '^State:.T' /proc/$pid/status && break
+          kill -0 $pid 2> /dev/null || break
+          sleep 0.01
+        done
+        grep -q '^State:.T' /proc/$pid/status 2> /dev/null || echo "$*: did not stop"
+        eval "$change"; kill -CONT $pid; wait $pid; local status=$?; echo $status
+        [ $status = 0 ] || grep -q 'input: changed while' log || { echo "$change: $*"; cat log; }
+      }
+      changes=('truncate -s 6000000 input' 'truncate -s 0 input' 'cat original >> input' 'cat other > input'
+               'touch -r input time; cat other > input; touch -r time input')
+    )sh" + script);
+  }
+};
+
+TEST_F(ChangingInputTest, PretokenizeSealsNeitherFileNorStandardOutputNorFolder) {
+  const ProcessResult result = ShellAcross(R"sh(
+    tool='pretokenize -q --threads 1 --format lines'
+    for change in "${changes[@]}"; do
+      across 'write /.out 2' "$change" $tool input -o out
+      [ ! -e out ] || echo "$change: there is an output"
+      across 'write /stdout 2' "$change" $tool input
+      pack -q stdout -o never.tws 2> /dev/null; [ $? = 3 ] || echo "$change: standard output is sealed"
+      across 'write /.stream 2' "$change" $tool input -o dir/
+      [ ! -e dir/MANIFEST.json ] || echo "$change: the folder is sealed"
+      rm -rf dir
+    done | tr '\n' ' ')sh");
+  EXPECT_EQ(result.standard_output, "3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 ") << result.standard_error;
+}
+
+TEST_F(ChangingInputTest, PretokenizeRefusesSlicesLimitsAndCompressedFiles) {
+  const ProcessResult result = ShellAcross(R"sh(
+    across 'write /.out 2' 'cat original >> input' pretokenize -q --threads 1 --format lines --slice 1/2 input -o out
+    across 'write /.out 2' 'cat other > input' pretokenize -q --threads 1 --limit 250000 --format lines input -o out
+    gzip -n original; for _ in 1 2 3 4; do cat original.gz; done > original
+    across 'write /.out 2' "truncate -s $(($(stat -c %s original) / 4 * 3)) input" \
+      pretokenize -q --threads 1 --format lines input -o out
+    [ ! -e out ] || echo "there is an output")sh");
+  EXPECT_EQ(result.standard_output, "3\n3\n3\n") << result.standard_error;
+}
+
+TEST_F(ChangingInputTest, PackSealsNeitherFileNorStandardOutputNorFolder) {
+  const ProcessResult result = ShellAcross(R"sh(
+    for text in original other; do pretokenize -q --format lines $text > tokens && mv tokens $text; done
+    tool='pack -q --threads 1 --mode concat --chunk 1024 --level 1'
+    for change in "${changes[@]}"; do
+      across 'write /.out 2' "$change" $tool input -o out
+      [ ! -e out ] || echo "$change: there is an output"
+      across 'write /stdout 2' "$change" $tool input
+      pack -q --verify stdout > /dev/null 2>&1; [ $? = 3 ] || echo "$change: standard output is sealed"
+      across 'write /.shard 2' "$change" $tool input -o dir/
+      [ ! -e dir/MANIFEST.json ] || echo "$change: the folder is sealed"
+      rm -rf dir
+    done | tr '\n' ' ')sh");
+  EXPECT_EQ(result.standard_output, "3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 ") << result.standard_error;
+}
+
+TEST_F(ChangingInputTest, EvaluatePrintsNoFigureForText) {
+  WriteFile(folder_.path("tiny.json"),
+            R"({"model_type": "gpt2", "vocab_size": 258, "n_embd": 32, "n_layer": 2,
+    "n_head": 2, "n_positions": 64, "activation_function": "gelu_new"})");
+  const ProcessResult result = ShellAcross(R"sh(
+    head -c 1200000 original > short; mv short original
+    head -n 200 original | pretokenize -q | pack -q --chunk 512 -o shards/
+    train -q --model tiny.json --steps 1 --batch 1 --seq 64 --out run 2> /dev/null || exit 1
+    for change in 'truncate -s 600000 input' 'cat original >> input'; do
+      cp original input
+      evaluate -q --checkpoint run --data input --format lines > figures 2> log & pid=$!
+      until readlink /proc/$pid/fd/* 2> /dev/null | grep -q '/input$'; do
+        kill -0 $pid 2> /dev/null || { cat log; break; }
+      done
+      kill -STOP $pid; eval "$change"; kill -CONT $pid; wait $pid; echo $?
+      grep -q 'input: changed while' log || cat log
+      cat figures
+    done)sh");
+  EXPECT_EQ(result.standard_output, "3\n3\n") << result.standard_error;
+}
+
+TEST_F(ChangingInputTest, WhatIsWrittenOnceAllIsReadIsRefusedToo) {
+  const ProcessResult result = ShellAcross(R"sh(
+    head -c 400000 other > original  # more than one block of tokens, and less than what is read ahead
+    across 'write /.out 2' 'cat original >> input' pretokenize -q --threads 4 --format lines input -o out
+    [ ! -e out ] || echo "there is an output")sh");
+  EXPECT_EQ(result.standard_output, "3\n") << result.standard_error;
+}
+
+TEST_F(ChangingInputTest, AFileThatIsRenamedOrReplacedIsReadAsItWasOpened) {
+  const ProcessResult result = ShellAcross(R"sh(
+    pretokenize -q --format lines original -o whole
+    for change in 'mv input renamed' 'cp other new; mv new input' 'rm input' 'ln input link' 'chmod 600 input'; do
+      across 'write /.out 2' "$change" pretokenize -q --threads 1 --format lines input -o out
+      cmp out whole; rm -f out link renamed
+    done)sh");
+  EXPECT_EQ(result.standard_output, "0\n0\n0\n0\n0\n") << result.standard_error;
+}
+
+}  // namespace
+}  // namespace trainwright::test
