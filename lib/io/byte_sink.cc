@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -117,11 +118,19 @@ void SyncFolder(const std::string& folder) {
   if (result != 0 && saved != EINVAL) throw SystemError(folder, "fsync", saved);
 }
 
-AtomicFileSink::AtomicFileSink(std::string path) : path_(std::move(path)) {
+AtomicFileSink::AtomicFileSink(std::string path, std::optional<uint32_t> permissions)
+    : path_(std::move(path)) {
   const std::string folder = FolderOf(path_);
   temporary_ = folder + "/." + path_.substr(path_.rfind('/') + 1) + kTemporaryMark + std::to_string(getpid());
-  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, permissions.value_or(0666));
   if (fd_ < 0) throw SystemError(path_, "create", errno, "the folder must exist and be writable: " + folder);
+  // Beyond the umask.
+  if (permissions && fchmod(fd_, *permissions) != 0) {
+    const int saved = errno;
+    close(std::exchange(fd_, -1));
+    unlink(temporary_.c_str());
+    throw SystemError(path_, "chmod", saved);
+  }
 }
 
 AtomicFileSink::~AtomicFileSink() {
@@ -221,7 +230,16 @@ void SpooledSink::Commit() {
   target_->Commit();
 }
 
-std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal) {
+std::optional<uint32_t> PermissionsOf(const std::string& path) {
+  if (path == "-") return {};
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) throw SystemError(path, "stat", errno);
+  if (!S_ISREG(info.st_mode)) return {};
+  return info.st_mode & 0777u;
+}
+
+std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal,
+                                   std::optional<uint32_t> permissions) {
   if (path == "-") {
     RefuseTerminal(STDOUT_FILENO, "standard output", binary && !allow_terminal);
     return std::make_unique<StdoutSink>();
@@ -239,7 +257,7 @@ std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool al
                                          ? std::filesystem::canonical(path)
                                          : std::filesystem::path(path);
   RemoveStaleTemporaries(FolderOf(file), file.filename().string() + ".tmp-");
-  return std::make_unique<AtomicFileSink>(file);
+  return std::make_unique<AtomicFileSink>(file, permissions);
 }
 
 void RefuseToReplaceInputs(const std::string& output, const std::vector<std::string>& inputs) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,9 @@ class OverwritableSink : public ByteSink {
 /// Temporary names are ".<name>.tmp-<pid>"; RemoveStaleTemporaries cleans up those of dead processes.
 class AtomicFileSink final : public OverwritableSink {
  public:
+  /// \param permissions of the file from its first byte on; nothing: what the umask leaves of 0666
   /// \throws Error{kIo} when the folder is missing or not writable
-  explicit AtomicFileSink(std::string path);
+  explicit AtomicFileSink(std::string path, std::optional<uint32_t> permissions = {});
   ~AtomicFileSink() override;
   void Write(ByteSpan bytes) override;
   void Overwrite(uint64_t offset, ByteSpan bytes) override;
@@ -101,9 +103,16 @@ class SpooledSink final : public OverwritableSink {
 
 /// "-" is standard output; a device, pipe or socket is written in place; anything else is an AtomicFileSink
 /// (of the file that a symbolic link points to).
+/// \param permissions of a file, see AtomicFileSink
 /// \throws Error{kUsage} when binary data would go to a terminal and `allow_terminal` is false, and when the
 ///     path is a folder. Removes what killed processes left beside it
-std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal);
+std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal,
+                                   std::optional<uint32_t> permissions = {});
+
+/// The permissions of a file, for a sink whose content is made from it; nothing for "-" and what is no file.
+/// Set-user-ID and set-group-ID are left out.
+/// \throws Error{kIo}
+std::optional<uint32_t> PermissionsOf(const std::string& path);
 
 /// \throws Error{kUsage} when an output is one of the inputs, or a file in a folder that is one. Devices and
 ///     "-" are neither
