@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lib/device/determinism.h"
+#include "lib/device/memory_death.h"
 #include "lib/model/built_in_families.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
@@ -26,6 +27,7 @@ int64_t PresetNumber(const trainwright::OptionPreset* preset, const std::string&
 
 int main(int argc, char** argv) {
   using namespace trainwright;
+  TellDeathsForMemory();
   PrepareDeterminism();  // before torch's libraries first compute
   const ModelFamilies families = BuiltInFamilies();
   TrainSettings settings;
