@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -88,6 +89,12 @@ bool IsTooLong(const std::string& text, bool is_signed) {
   const auto result = is_signed || text.starts_with('-') ? std::from_chars(begin, end, narrow)
                                                          : std::from_chars(begin, end, wide);
   return result.ec == std::errc::result_out_of_range;
+}
+
+/// Whether a text is a NaN, which passes every comparison with the bounds of an option.
+bool IsNotANumber(const std::string& text) {
+  char* end = nullptr;
+  return std::isnan(std::strtod(text.c_str(), &end)) && *end == '\0';
 }
 
 // ---- Parsing ----
@@ -387,6 +394,8 @@ class CommandLine {
         const bool is_signed = option->get_type_name().starts_with("INT");
         for (const std::string& value : given) {
           if (doc.value_name == "N" && IsTooLong(value, is_signed)) throw CLI::ConversionError(value);
+          if ((doc.value_name == "X" || !doc.constraint.empty()) && IsNotANumber(value))
+            throw CLI::ConversionError(value);
         }
         option->run_callback();
       } catch (const CLI::ParseError& error) {

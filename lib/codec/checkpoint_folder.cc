@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -23,7 +24,7 @@ Error FileSystemError(const fs::filesystem_error& error) {
 
 void CopyFile(const std::string& from, const std::string& to) {
   const std::unique_ptr<ByteSource> source = OpenSource(from);
-  AtomicFileSink sink(to);
+  AtomicFileSink sink(to, PermissionsOf(from));
   std::vector<uint8_t> piece(1 << 18);
   while (const size_t count = source->Read(piece.data(), piece.size()))
     sink.Write(ByteSpan(piece).first(count));
@@ -61,23 +62,130 @@ std::string RestoredPath(const std::string& relative) {
   return name.empty() ? "" : (path.parent_path() / name).string();
 }
 
-void RefuseOutputInside(const std::string& input, const std::string& output) {
+bool IsInside(const fs::path& inner, const fs::path& outer) {
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+/// Neither may the output lie in what is read, nor may what is read vanish with what the output replaces.
+void RefuseOverlap(const std::string& output, const std::string& input, const std::string& base) {
   std::error_code ignored;
-  const fs::path inner = fs::weakly_canonical(output, ignored), outer = fs::canonical(input, ignored);
-  if (std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end()) {
+  const auto place_of = [&](const std::string& path) {
+    return fs::weakly_canonical(WithoutLastSlash(path), ignored);
+  };
+  const fs::path target = place_of(output);
+  if (IsInside(target, place_of(input))) {
     throw Error(ErrorCode::kUsage, output, "is inside the folder to be read", "",
                 "choose a place outside with -o");
   }
+  for (const std::string& read : {input, base}) {
+    if (read.empty() || !IsInside(place_of(read), target)) continue;
+    throw Error(ErrorCode::kUsage, output, "holds " + read + ", which is read", "",
+                "choose another place with -o");
+  }
+}
+
+/// Whether a *.safetensors file is compressed already, as those of train --compress-state are.
+/// \throws Error{kBadInput} when it is no safetensors file at all
+bool HoldsCompressed(const std::string& path) {
+  return IsCompressedCheckpoint(*OpenRandomReader(path));
+}
+
+/// The files of a folder to be compressed, by what becomes of them; paths relative to it.
+struct FolderFiles {
+  std::set<std::string> plain;       ///< to be compressed
+  std::set<std::string> kept;        ///< compressed already, under a plain name
+  std::set<std::string> compressed;  ///< compressed already, under the name of a compressed file
+};
+
+FolderFiles FilesOf(const std::string& folder) {
+  FolderFiles files;
+  ForEachFile(folder, "", [&](const std::string& relative) {
+    const bool has_form = !CompressedName(relative, CompressedForm::kSafetensors).empty();
+    const bool is_compressed = has_form && HoldsCompressed(folder + "/" + relative);
+    if (!RestoredPath(relative).empty() && (is_compressed || !has_form)) {
+      files.compressed.insert(relative);
+    } else if (has_form) {
+      (is_compressed ? files.kept : files.plain).insert(relative);
+    }
+  });
+  return files;
+}
+
+/// Restoring decodes every file that has the name of a compressed one, so that none may be there before;
+/// rewriting is about these alone.
+void RefuseCompressed(const std::string& folder, const FolderFiles& files, bool rewrites) {
+  if (!files.compressed.empty() && !(rewrites && files.plain.empty())) {
+    const std::string path = folder + "/" + *files.compressed.begin();
+    if (!files.plain.empty()) {
+      throw Error(ErrorCode::kUsage, path, "is compressed already, beside files that are not", "",
+                  "move it out of the folder, or restore it with -d and remove it");
+    }
+    throw Error(ErrorCode::kUsage, folder, "is compressed already", path,
+                "-d restores it, --to stream or --to safetensors rewrites it");
+  }
+  if (!files.plain.empty() || !files.compressed.empty()) return;
+  if (!files.kept.empty()) {
+    throw Error(ErrorCode::kUsage, folder, "is compressed already", folder + "/" + *files.kept.begin(),
+                "-d restores a file that is named, with -o");
+  }
+  throw Error(ErrorCode::kBadInput, folder, "holds no *.safetensors", "", "name the folder of a checkpoint");
+}
+
+/// \param relative what `from` becomes in the output
+void RefuseTaken(const std::string& folder, const std::string& from, const std::string& relative) {
+  std::error_code ignored;
+  if (!fs::exists(folder + "/" + relative, ignored)) return;
+  throw Error(ErrorCode::kUsage, from, "would take the place of another file", relative,
+              "move one of the two out of the folder");
+}
+
+/// Gives the folders below `to`, and it, the permissions of those of the same names below `from`.
+void CopyFolderPermissions(const std::string& from, const std::string& to) {
+  std::vector<fs::path> folders = {to};
+  for (const auto& entry : fs::recursive_directory_iterator(to)) {
+    if (entry.is_directory() && !entry.is_symlink()) folders.push_back(entry.path());
+  }
+  // The innermost first: one that may not be written to keeps nothing from what is in it.
+  std::sort(folders.rbegin(), folders.rend());
+  for (const fs::path& folder : folders) {
+    const fs::path original = folder == to ? fs::path(from) : fs::path(from) / folder.lexically_relative(to);
+    fs::permissions(folder, fs::status(original).permissions());
+  }
+}
+
+/// Keeps others out of a folder until it has its permissions.
+void HideFolder(const std::string& folder) {
+  fs::permissions(folder, fs::perms::owner_all);
+}
+
+/// Its name where it has one: "." and ".." have none.
+std::string NamedFolder(const std::string& folder) {
+  const std::string path = WithoutLastSlash(folder);
+  const fs::path name = fs::path(path).filename();
+  std::error_code error;
+  const fs::path canonical = name == "." || name == ".." ? fs::canonical(path, error) : fs::path(path);
+  return error ? path : canonical.string();
+}
+
+/// \returns empty when there is none
+std::string BaseOfName(const std::string& base_folder, const std::string& name) {
+  std::error_code ignored;
+  for (const std::string& candidate : {name, CompressedName(name, CompressedForm::kSafetensors),
+                                       CompressedName(name, CompressedForm::kStream)}) {
+    const std::string path = base_folder + "/" + candidate;
+    if (!candidate.empty() && fs::is_regular_file(path, ignored)) return path;
+  }
+  return "";
 }
 
 }  // namespace
 
 std::string CompressedFolderName(const std::string& folder) {
-  return WithoutLastSlash(folder) + std::string(kFolderEnd);
+  return NamedFolder(folder) + std::string(kFolderEnd);
 }
 
 std::string RestoredFolderName(const std::string& folder) {
-  const std::string path = WithoutLastSlash(folder);
+  const std::string path = NamedFolder(folder);
   if (!path.ends_with(kFolderEnd) || fs::path(path).filename() == kFolderEnd) return "";
   return path.substr(0, path.size() - kFolderEnd.size());
 }
@@ -88,46 +196,44 @@ CompressJobOptions OptionsFor(const std::string& path, const std::string& folder
   std::error_code ignored;
   if (!options.base.empty() && fs::is_directory(options.base, ignored)) {
     const std::string relative = fs::path(path).lexically_relative(folder).string();
-    const std::string plain = RestoredPath(relative).empty() ? relative : RestoredPath(relative);
-    file_options.base.clear();
-    for (const std::string& candidate :
-         {options.base + "/" + plain,
-          options.base + "/" + CompressedName(plain, CompressedForm::kSafetensors)}) {
-      if (!fs::is_regular_file(candidate, ignored)) continue;
-      file_options.base = candidate;
-      break;
-    }
+    const std::string restored = RestoredPath(relative);
+    file_options.base = BaseOfName(options.base, restored.empty() ? relative : restored);
   }
   return file_options;
 }
 
 CompressReport CompressFolder(const std::string& input, const std::string& output,
                               const CompressJobOptions& options) {
-  RefuseOutputInside(input, output);
-  AtomicFolder folder(output, options.force);
-  const CompressedForm form = options.form.value_or(CompressedForm::kSafetensors);
+  RefuseOverlap(output, input, options.base);
   CompressReport report;
+  bool has_base = options.base.empty();
   try {
+    const FolderFiles files = FilesOf(input);
+    RefuseCompressed(input, files, options.compressed_input == CompressedInput::kRewrite);
+    AtomicFolder folder(output, options.force);
+    HideFolder(folder.temporary());
     ForEachFile(input, folder.temporary(), [&](const std::string& relative) {
-      const std::string from = input + "/" + relative, to = folder.temporary() + "/" + relative;
-      const std::string compressed = CompressedName(relative, form);
-      if (!compressed.empty()) {
-        CompressJobOptions file_options = OptionsFor(from, input, options);
-        file_options.form = form;
-        file_options.compressed_input = CompressedInput::kCompress;
-        report.Add(CompressFile(from, folder.temporary() + "/" + compressed, file_options));
-      } else if (!RestoredPath(relative).empty()) {
-        throw Error(ErrorCode::kUsage, from,
-                    "has the name of a compressed file, so that it would not come back", "",
-                    "restore or rename it first");
-      } else {
-        CopyFile(from, to);
+      const std::string from = input + "/" + relative;
+      const bool compressed = files.compressed.contains(relative);
+      if (!compressed && !files.plain.contains(relative)) {
+        if (files.kept.contains(relative)) report.kept.push_back(from);
+        RefuseTaken(folder.temporary(), from, relative);
+        CopyFile(from, folder.temporary() + "/" + relative);
+        return;
       }
+      CompressJobOptions file_options = OptionsFor(from, input, options);
+      file_options.form = options.form.value_or(CompressedForm::kSafetensors);
+      has_base = has_base || compressed || !file_options.base.empty();
+      const std::string to =
+          CompressedName(compressed ? RestoredPath(relative) : relative, *file_options.form);
+      RefuseTaken(folder.temporary(), from, to);
+      report.Add(CompressFile(from, folder.temporary() + "/" + to, file_options));
     });
-    if (report.files == 0) {
-      throw Error(ErrorCode::kBadInput, input, "holds no *.safetensors", "",
-                  "name the folder of a checkpoint");
+    if (!has_base) {
+      throw Error(ErrorCode::kUsage, options.base, "holds no base for any file of " + input, "",
+                  "a base has the name of its file");
     }
+    CopyFolderPermissions(input, folder.temporary());
     folder.Commit();
   } catch (const fs::filesystem_error& error) {
     throw FileSystemError(error);
@@ -137,12 +243,15 @@ CompressReport CompressFolder(const std::string& input, const std::string& outpu
 
 CompressReport RestoreFolder(const std::string& input, const std::string& output,
                              const CompressJobOptions& options) {
-  RefuseOutputInside(input, output);
-  AtomicFolder folder(output, options.force);
+  RefuseOverlap(output, input, options.base);
   CompressReport report;
   try {
+    AtomicFolder folder(output, options.force);
+    HideFolder(folder.temporary());
     ForEachFile(input, folder.temporary(), [&](const std::string& relative) {
       const std::string from = input + "/" + relative, restored = RestoredPath(relative);
+      const std::string name = restored.empty() ? relative : restored;
+      RefuseTaken(folder.temporary(), from, name);
       if (restored.empty()) {
         CopyFile(from, folder.temporary() + "/" + relative);
       } else {
@@ -152,6 +261,7 @@ CompressReport RestoreFolder(const std::string& input, const std::string& output
     if (report.files == 0)
       throw Error(ErrorCode::kBadInput, input, "holds no compressed file", "",
                   "name a folder that ckpt-compress wrote");
+    CopyFolderPermissions(input, folder.temporary());
     folder.Commit();
   } catch (const fs::filesystem_error& error) {
     throw FileSystemError(error);

@@ -127,6 +127,11 @@ class Job {
                 "", "name the output with -o");
   }
 
+  /// Of a base that is a folder, the file with the name of the input.
+  CompressJobOptions OptionsForFile(const std::string& input) const {
+    return input == "-" ? job_ : OptionsFor(input, FolderOf(input), job_);
+  }
+
   int Transform(const std::string& input) {
     const auto start = std::chrono::steady_clock::now();
     const bool folder = IsFolder(input);
@@ -135,12 +140,13 @@ class Job {
     if (!folder && input != "-") total_bytes = std::filesystem::file_size(input, ignored);
     if (ignored || options_.decompress) total_bytes = 0;
     Progress progress(progress_mode_, options_.decompress ? "restore" : "compress", total_bytes, "bytes");
-    CompressJobOptions job = job_;
+    CompressJobOptions job = folder ? job_ : OptionsForFile(input);
     if (!folder) job.progress = [&](uint64_t source_bytes) { progress.Update(source_bytes); };
     CompressReport report;
     std::string output;
     if (options_.decompress) {
       output = OutputFor(input, folder ? RestoredFolderName(input) : RestoredName(input));
+      if (!folder) RefuseToReplaceInputs(output, {input, job.base});
       report = folder ? RestoreFolder(input, output, job) : RestoreFile(input, output, job);
     } else if (folder) {
       output = OutputFor(input, CompressedFolderName(input));
@@ -150,9 +156,15 @@ class Job {
       const CompressedForm form = job.form.value_or(CompressedForm::kSafetensors);
       const std::string plain = rewrites ? RestoredName(input) : input;
       output = OutputFor(input, CompressedName(plain, form));
+      if (!rewrites && !job_.base.empty() && job.base.empty()) {
+        throw Error(ErrorCode::kUsage, job_.base, "holds no base for " + input, "",
+                    "a base has the name of its file");
+      }
+      RefuseToReplaceInputs(output, {input, job.base});
       report = CompressFile(input, output, job);
     }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    for (const std::string& path : report.kept) LogInfo(path + ": is compressed already, copied as it is");
     for (const DamagedBlock& damage : report.damage) LogError(damage.message);
     if (report.tensors_lost > 0) {
       LogWarning(TitleOf(output) + " lacks " + std::to_string(report.tensors_lost) + " of " +
@@ -169,12 +181,13 @@ class Job {
       throw Error(ErrorCode::kUsage, input, "is a folder", "", "name the file that holds the tensor");
     const std::unique_ptr<RandomReader> file = OpenInput(input);
     const CompressedCheckpoint checkpoint(file.get());
-    const std::unique_ptr<BaseTensors> base = options_.base.empty() ? nullptr : OpenBase(options_.base);
+    const std::string base_path = OptionsForFile(input).base;
+    const std::unique_ptr<BaseTensors> base = base_path.empty() ? nullptr : OpenBase(base_path);
     std::vector<TensorPart> parts;
     for (const std::string& name : options_.tensors) parts.push_back({name, {}, {}});
     for (const std::string& slice : options_.slices) parts.push_back(ParseSlice(slice));
     const std::unique_ptr<ByteSink> sink =
-        OpenOutput(options_.output.empty() ? "-" : options_.output, false, options_.force);
+        OpenOutput(options_.output.empty() ? "-" : options_.output, input, false, options_.force);
     if (options_.to == OutputForm::kRaw) {
       ExtractRaw(checkpoint, parts, base.get(), sink.get());
     } else {
@@ -233,7 +246,8 @@ class Job {
   int Test(const std::string& input) {
     int status = 0;
     for (const std::string& path : IsFolder(input) ? CompressedFilesIn(input) : std::vector{input})
-      status = std::max(status, TestFile(path, IsFolder(input) ? OptionsFor(path, input, job_) : job_));
+      status = std::max(
+          status, TestFile(path, IsFolder(input) ? OptionsFor(path, input, job_) : OptionsForFile(path)));
     return status;
   }
 

@@ -90,10 +90,11 @@ CompressReport ReportOf(const DecodedCheckpoint& decoded) {
           .content_checked = decoded.content_checked};
 }
 
-CompressReport Convert(BufferedReader* reader, const std::string& output, const CompressJobOptions& options) {
+CompressReport Convert(BufferedReader* reader, const std::string& input, const std::string& output,
+                       const CompressJobOptions& options) {
   const CompressedForm form = FormFor(output, options);
   const std::unique_ptr<ByteSink> sink =
-      OpenOutput(output, form == CompressedForm::kSafetensors, options.force);
+      OpenOutput(output, input, form == CompressedForm::kSafetensors, options.force);
   const DecodedCheckpoint converted = ConvertCheckpoint(reader, form, sink.get(), options.progress);
   sink->Commit();
   CompressReport report = ReportOf(converted);
@@ -126,6 +127,7 @@ void CompressReport::Add(const CompressReport& other) {
   tensors_lost += other.tensors_lost;
   damage.insert(damage.end(), other.damage.begin(), other.damage.end());
   content_checked = content_checked && other.content_checked;
+  kept.insert(kept.end(), other.kept.begin(), other.kept.end());
 }
 
 std::string CompressedName(const std::string& name, CompressedForm form) {
@@ -153,13 +155,14 @@ std::unique_ptr<RandomReader> OpenInput(const std::string& input) {
   return input == "-" ? SpoolStandardInput() : OpenRandomReader(input);
 }
 
-std::unique_ptr<ByteSink> OpenOutput(const std::string& output, bool overwritable, bool force) {
+std::unique_ptr<ByteSink> OpenOutput(const std::string& output, const std::string& input, bool overwritable,
+                                     bool force) {
   std::error_code ignored;
   if (output != "-" && !force && std::filesystem::exists(output, ignored) &&
       !std::filesystem::is_other(output, ignored)) {
     throw ExistsAlready(output);
   }
-  std::unique_ptr<ByteSink> sink = OpenSink(output, /*binary=*/true, force);
+  std::unique_ptr<ByteSink> sink = OpenSink(output, /*binary=*/true, force, PermissionsOf(input));
   if (auto* file = dynamic_cast<AtomicFileSink*>(sink.get()); file != nullptr && !force) file->KeepExisting();
   if (overwritable && dynamic_cast<OverwritableSink*>(sink.get()) == nullptr)
     sink = std::make_unique<SpooledSink>(std::move(sink));
@@ -172,9 +175,9 @@ CompressReport CompressFile(const std::string& input, const std::string& output,
   const std::unique_ptr<BaseTensors> base = BaseOf(options);
   const std::optional<FileState> state = input == "-" ? std::nullopt : StateOf(input);
   FileTensors tensors(input, OpenSource(input), state);
-  if (options.compressed_input != CompressedInput::kCompress && IsCompressed(tensors.reader())) {
+  if (IsCompressed(tensors.reader())) {
     if (options.compressed_input == CompressedInput::kRewrite)
-      return Convert(tensors.reader(), output, options);
+      return Convert(tensors.reader(), input, output, options);
     throw Error(ErrorCode::kUsage, tensors.reader()->name(), "is compressed already", "",
                 "-d restores it, --to stream or --to safetensors rewrites it");
   }
@@ -186,7 +189,7 @@ CompressReport CompressFile(const std::string& input, const std::string& output,
   if (base) head.base_hash = base->Hash();
   tensors.SetHead(&head, base.get());
   const std::unique_ptr<ByteSink> sink =
-      OpenOutput(output, form == CompressedForm::kSafetensors, options.force);
+      OpenOutput(output, input, form == CompressedForm::kSafetensors, options.force);
   const CompressedTail tail = EncodeCheckpoint(
       head, &tensors,
       {.form = form, .threads = options.threads, .verify = options.verify, .progress = options.progress},
@@ -218,7 +221,7 @@ CompressReport RestoreFile(const std::string& input, const std::string& output,
         sound.push_back({entry.name, {}, {}});
       }
     }
-    const std::unique_ptr<ByteSink> sink = OpenOutput(output, false, options.force);
+    const std::unique_ptr<ByteSink> sink = OpenOutput(output, input, false, options.force);
     if (lost.empty()) {
       sink->Write(checkpoint.head().SourceHead());
       ExtractRaw(checkpoint, sound, base.get(), sink.get());
@@ -229,7 +232,7 @@ CompressReport RestoreFile(const std::string& input, const std::string& output,
     return report;
   }
   BufferedReader reader(OpenSource(input));
-  const std::unique_ptr<ByteSink> sink = OpenOutput(output, false, options.force);
+  const std::unique_ptr<ByteSink> sink = OpenOutput(output, input, false, options.force);
   const DecodedCheckpoint decoded = DecodeCheckpoint(
       &reader, sink.get(), {.threads = options.threads, .base = base.get(), .progress = options.progress});
   sink->Commit();

@@ -15,9 +15,8 @@
 
 namespace trainwright {
 
-/// What to do with an input that is compressed already: refuse it, write it in another form, or compress it
-/// once more as the safetensors file that a container is.
-enum class CompressedInput { kRefuse, kRewrite, kCompress };
+/// What to do with an input that is compressed already: refuse it, or write it in another form.
+enum class CompressedInput { kRefuse, kRewrite };
 
 struct CompressJobOptions {
   CodecLevel level = CodecLevel::kDefault;
@@ -39,6 +38,7 @@ struct CompressReport {
   uint64_t tensors_lost = 0;              ///< with keep_going
   std::vector<DamagedBlock> damage = {};  ///< with keep_going
   bool content_checked = true;            ///< false: without the base only what is stored was checked
+  std::vector<std::string> kept = {};  ///< of a folder: files that are compressed already, copied as they are
   void Add(const CompressReport& other);
 };
 
@@ -65,8 +65,10 @@ CompressReport VerifyFile(const std::string& input, const CompressJobOptions& op
 /// A file, or standard input copied to a nameless one.
 std::unique_ptr<RandomReader> OpenInput(const std::string& input);
 /// A file that appears whole or not at all, standard output, or a device.
+/// \param input whose permissions a file gets
 /// \param overwritable the result is an OverwritableSink
 /// \throws Error{kUsage} when a file exists and `force` is false
-std::unique_ptr<ByteSink> OpenOutput(const std::string& output, bool overwritable, bool force);
+std::unique_ptr<ByteSink> OpenOutput(const std::string& output, const std::string& input, bool overwritable,
+                                     bool force);
 
 }  // namespace trainwright

@@ -8,17 +8,42 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <future>
 #include <set>
 #include <string>
+#include <thread>
+#include <vector>
 
 namespace trainwright {
+
+namespace {
+
+/// Starts so many threads and ends them: for one that it does not get, OpenMP ends the process, and another
+/// pool of torch's waits forever.
+void ProveThreads(int count) {
+  std::promise<void> all_started;
+  const std::shared_future<void> started = all_started.get_future().share();
+  std::vector<std::jthread> threads;
+  try {
+    for (int i = 0; i < count; ++i) threads.emplace_back([started] { started.wait(); });
+  } catch (...) {
+    all_started.set_value();
+    throw;
+  }
+  all_started.set_value();
+}
+
+}  // namespace
 
 void PrepareDeterminism() {
   setenv("MKL_CBWR", "AUTO,STRICT", /*overwrite=*/0);
 }
 
 int SetComputeThreads(int threads) {
-  at::set_num_threads(threads > 0 ? threads : UsablePhysicalCores());
+  const int count = threads > 0 ? threads : UsablePhysicalCores();
+  ProveThreads(2 * count);  // torch has two pools of them
+  at::set_num_threads(count);
+  at::parallel_for(0, at::get_num_threads(), 1, [](int64_t, int64_t) {});  // makes OpenMP's
   return at::get_num_threads();
 }
 

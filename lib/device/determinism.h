@@ -18,6 +18,7 @@ void PrepareDeterminism();
 /// Threads of matrix products and element-wise kernels.
 /// \param threads >= 1, or 0 for the physical cores usable
 /// \returns the number in effect
+/// \throws std::system_error when the process cannot have so many
 int SetComputeThreads(int threads);
 
 /// Physical cores that this process may run on, at least 1.

@@ -1,6 +1,7 @@
 #include "lib/device/memory_error.h"
 
 #include <c10/util/Exception.h>
+#include <dnnl.hpp>
 
 #include <new>
 #include <string_view>
@@ -56,6 +57,10 @@ std::optional<Error> AsMemoryError(const std::exception& exception, const Memory
   if (const auto* system = dynamic_cast<const std::system_error*>(&exception);
       system != nullptr && system->code() == std::errc::resource_unavailable_try_again) {
     return HostMemory("the machine has no room for another thread", user);
+  }
+  if (const auto* onednn = dynamic_cast<const dnnl::error*>(&exception);
+      onednn != nullptr && onednn->status == dnnl_out_of_memory) {
+    return HostMemory(std::string("oneDNN ") + onednn->what(), user);
   }
   const auto* error = dynamic_cast<const c10::Error*>(&exception);
   if (error == nullptr) return std::nullopt;

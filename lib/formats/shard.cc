@@ -175,6 +175,14 @@ ShardView::ShardView(ByteSpan bytes, std::string name, const ShardSetHeader* set
       ContentSha256(header.set, index.frames) != index.content_sha256) {
     throw BadInputAt(places.index_offset, name_, "the index is corrupt: it describes another shard");
   }
+  const uint64_t most_chunks = std::min<uint64_t>(header.set.chunks_per_frame, kMaxFrameTableBytes);
+  for (const FrameEntry& frame : index.frames) {
+    if (frame.chunks > most_chunks) {
+      throw BadInputAt(places.index_offset, name_,
+                       "the index is corrupt: it declares a frame of " + std::to_string(frame.chunks) +
+                           " chunks, and a frame has at most " + std::to_string(most_chunks));
+    }
+  }
   info_.header = std::move(header.set);
   if (set != nullptr && set->id_codes && info_.header.id_codes && *set->id_codes == *info_.header.id_codes)
     info_.header.id_codes = set->id_codes;

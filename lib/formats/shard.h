@@ -31,6 +31,9 @@ namespace trainwright {
 enum class PackMode : uint8_t { kNone = 0, kConcat = 1, kBestFit = 2 };
 enum class OverflowPolicy : uint8_t { kSplit = 0, kTruncate = 1, kDrop = 2, kError = 3 };
 
+/// Tokens of the longest chunk. A header that declares more is refused before memory is taken for it.
+inline constexpr uint32_t kMaxChunkTokens = 1u << 24;
+
 /// What all shards of a set agree on.
 struct ShardSetHeader {
   TokenizerIdentity tokenizer;  ///< `model` is stored in shard 0 only

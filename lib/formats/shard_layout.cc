@@ -107,6 +107,11 @@ ShardHeader DecodeShardHeader(ByteSpan frame, const std::string& object, uint64_
   set.chunks_per_frame = settings.Read<uint32_t>();
   header.shard_number = settings.Read<uint32_t>();
   header.first_chunk = settings.Read<uint64_t>();
+  if (set.chunk_tokens > kMaxChunkTokens) {
+    throw BadInputAt(offset, object,
+                     "the header declares chunks of " + std::to_string(set.chunk_tokens) +
+                         " tokens, and the format has at most " + std::to_string(kMaxChunkTokens));
+  }
   if (mode > static_cast<uint8_t>(PackMode::kBestFit) ||
       overflow > static_cast<uint8_t>(OverflowPolicy::kError) || set.chunk_tokens == 0 ||
       set.chunks_per_frame == 0 || high_plane_bits != HighPlaneBits(file_header.tokenizer.vocab_size) ||

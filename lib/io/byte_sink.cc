@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -122,9 +123,13 @@ void SyncFolder(const std::string& folder) {
   if (result != 0 && saved != EINVAL) throw SystemError(folder, "fsync", saved);
 }
 
-AtomicFileSink::AtomicFileSink(std::string path)
+AtomicFileSink::AtomicFileSink(std::string path, std::optional<uint32_t> permissions)
     : path_(std::move(path)),
-      temporary_(std::make_unique<LockedTemporary>(path_, LockedTemporary::Kind::kFile)) {}
+      temporary_(std::make_unique<LockedTemporary>(path_, LockedTemporary::Kind::kFile)) {
+  if (permissions && fchmod(temporary_->fd(), *permissions) != 0) {  // beyond the umask
+    throw SystemError(path_, "chmod", errno);
+  }
+}
 
 void AtomicFileSink::Write(ByteSpan bytes) {
   WriteAll(temporary_->fd(), path_, bytes, OnStop::kFinish);
@@ -219,7 +224,16 @@ void SpooledSink::Commit() {
   target_->Commit();
 }
 
-std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal) {
+std::optional<uint32_t> PermissionsOf(const std::string& path) {
+  if (path == "-") return {};
+  struct stat info;
+  if (stat(path.c_str(), &info) != 0) throw SystemError(path, "stat", errno);
+  if (!S_ISREG(info.st_mode)) return {};
+  return info.st_mode & 0777u;
+}
+
+std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal,
+                                   std::optional<uint32_t> permissions) {
   if (path == "-") {
     RefuseTerminal(STDOUT_FILENO, "standard output", binary && !allow_terminal);
     return std::make_unique<StdoutSink>();
@@ -237,7 +251,7 @@ std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool al
                                          ? std::filesystem::canonical(path)
                                          : std::filesystem::path(path);
   RemoveStaleTemporariesOf(file);
-  return std::make_unique<AtomicFileSink>(file);
+  return std::make_unique<AtomicFileSink>(file, permissions);
 }
 
 void RefuseToReplaceInputs(const std::string& output, const std::vector<std::string>& inputs) {

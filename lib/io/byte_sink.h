@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,8 +41,9 @@ class OverwritableSink : public ByteSink {
 /// commit. What a killed writer leaves is there until RemoveStaleTemporaries.
 class AtomicFileSink final : public OverwritableSink {
  public:
+  /// \param permissions of the file from its first byte on; nothing: what the umask leaves of 0666
   /// \throws Error{kIo} when the folder is missing or not writable
-  explicit AtomicFileSink(std::string path);
+  explicit AtomicFileSink(std::string path, std::optional<uint32_t> permissions = {});
   void Write(ByteSpan bytes) override;
   void Overwrite(uint64_t offset, ByteSpan bytes) override;
   /// Makes Commit() refuse to replace a file, also one that appeared meanwhile, with Error{kUsage}.
@@ -99,9 +101,16 @@ class SpooledSink final : public OverwritableSink {
 
 /// "-" is standard output; a device, pipe or socket is written in place; anything else is an AtomicFileSink
 /// (of the file that a symbolic link points to).
+/// \param permissions of a file, see AtomicFileSink
 /// \throws Error{kUsage} when binary data would go to a terminal and `allow_terminal` is false, and when the
 ///     path is a folder. Removes what killed processes left beside it
-std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal);
+std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool allow_terminal,
+                                   std::optional<uint32_t> permissions = {});
+
+/// The permissions of a file, for a sink whose content is made from it; nothing for "-" and what is no file.
+/// Set-user-ID and set-group-ID are left out.
+/// \throws Error{kIo}
+std::optional<uint32_t> PermissionsOf(const std::string& path);
 
 /// \throws Error{kUsage} when an output is one of the inputs, or a file in a folder that is one. Devices and
 ///     "-" are neither

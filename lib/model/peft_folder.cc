@@ -145,6 +145,18 @@ void ForEachTensor(const std::string& folder, const Take& take) {
   }
 }
 
+/// Refuses another rank than that of the matrices beside it, before memory is taken for such adapters.
+void RequireRankOfWeights(const std::string& folder, int64_t rank) {
+  if (!std::filesystem::exists(folder + "/" + kAdapterWeightsFileName)) return;  // told when they are read
+  ForEachTensor(folder, [&](const SafetensorsEntry& entry, const uint8_t*, const std::string& path,
+                            const std::string& name) {
+    if (!name.ends_with(".lora_A.weight") || entry.shape.size() != 2 || entry.shape[0] == rank) return;
+    Refuse(folder + "/" + kAdapterConfigFileName, "r",
+           "is " + std::to_string(rank) + ", and " + entry.name + " of " + path + " has rank " +
+               std::to_string(entry.shape[0]));
+  });
+}
+
 }  // namespace
 
 bool IsPeftFolder(const std::string& folder) {
@@ -182,6 +194,9 @@ PeftConfig DecodePeftConfig(const std::string& text, const std::string& path) {
   }
   PeftConfig decoded;
   if (!value("r").is_number_integer()) Refuse(path, "r", "is no whole number");
+  if (positive("r") > static_cast<double>(kMostLoraRank)) {
+    Refuse(path, "r", "is " + value("r").dump() + ", and ranks are at most " + std::to_string(kMostLoraRank));
+  }
   decoded.lora.rank = static_cast<int64_t>(positive("r"));
   decoded.lora.alpha = positive("lora_alpha");
   const json dropout = value("lora_dropout", 0.0);
@@ -199,7 +214,9 @@ PeftConfig DecodePeftConfig(const std::string& text, const std::string& path) {
 PeftConfig ReadPeftConfig(const std::string& folder) {
   const std::string path = folder + "/" + kAdapterConfigFileName;
   const std::vector<uint8_t> text = ReadWholeFile(path, kMostConfigBytes);
-  return DecodePeftConfig(std::string(AsText(text)), path);
+  PeftConfig config = DecodePeftConfig(std::string(AsText(text)), path);
+  RequireRankOfWeights(folder, config.lora.rank);
+  return config;
 }
 
 void WritePeftFolder(const std::string& folder, const LanguageModel& model, const std::string& base_model,

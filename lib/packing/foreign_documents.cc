@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -72,7 +73,7 @@ class MatrixRows final : public Rows {
       : ids_(std::move(ids)), type_(type), rows_(rows), columns_(columns), padding_(std::move(padding)) {}
 
   bool Next(std::vector<uint32_t>* run, bool* row_ends) override {
-    if (row_ == rows_) return false;
+    if (row_ == rows_) return RequireEnds(), false;
     if (column_ == 0 && padding_.lengths) {
       ReadIds(padding_.type, 1, padding_.lengths.get(), &scratch_);
       length_ = scratch_[0];
@@ -103,6 +104,15 @@ class MatrixRows final : public Rows {
   }
 
  private:
+  /// An array ends with its entry of the archive, whose end checks the CRC-32 of the whole.
+  void RequireEnds() const {
+    BufferedReader* const lengths = rows_ > 0 ? padding_.lengths.get() : nullptr;  // else never read
+    for (BufferedReader* reader : {ids_.get(), lengths, padding_.mask.get()}) {
+      if (reader == nullptr || reader->Peek(1).empty()) continue;
+      throw BadInputAt(reader->position(), reader->name(), "is corrupt: it goes on behind its array");
+    }
+  }
+
   std::unique_ptr<BufferedReader> ids_;
   const IntegerType type_;
   const uint64_t rows_, columns_;
@@ -410,7 +420,7 @@ class TorchRows final : public Rows {
  private:
   using Kind = TorchValue::Kind;
 
-  std::unique_ptr<Rows> RowsOf(const TorchValue& value) const {
+  std::unique_ptr<Rows> RowsOf(const TorchValue& value) {
     if (value.kind == Kind::kTensor) return RowsOfTensor(value, {});
     if (value.kind == Kind::kList && (value.items.empty() || value.items[0]->kind == Kind::kInteger)) {
       return std::make_unique<ListedIds>(&value, nullptr, archive_.name());
@@ -448,18 +458,18 @@ class TorchRows final : public Rows {
     return RowsOfTensor(*ids, std::move(padding));
   }
 
-  std::unique_ptr<BufferedReader> Open(const TorchTensor& tensor) const {
+  std::unique_ptr<BufferedReader> Open(const TorchTensor& tensor) {
     const ZipEntry* entry = archive_.Find(tensor.storage);
     uint64_t bytes = static_cast<uint64_t>(tensor.type.bytes);
     for (const uint64_t size : tensor.shape) bytes *= size;
-    if (entry->deflated)
-      throw BadInputAt(entry->offset, archive_.name(), "entry " + entry->name + " is compressed");
-    return std::make_unique<BufferedReader>(
-        MemorySource(file_.bytes().subspan(entry->offset + tensor.offset_bytes, bytes),
-                     archive_.name() + ", " + entry->name));
+    // Tensors may share a storage, which is checked once.
+    const auto [storage, is_new] = storages_.try_emplace(entry);
+    if (is_new) storage->second = archive_.Stored(*entry);
+    return std::make_unique<BufferedReader>(MemorySource(storage->second.subspan(tensor.offset_bytes, bytes),
+                                                         archive_.name() + ", " + entry->name));
   }
   std::unique_ptr<BufferedReader> OpenTensor(const TorchValue* value, const std::vector<uint64_t>& shape,
-                                             IntegerType* type) const {
+                                             IntegerType* type) {
     if (value == nullptr) return nullptr;
     if (value->kind != Kind::kTensor) {
       throw Error(ErrorCode::kBadInput, archive_.name(),
@@ -471,13 +481,14 @@ class TorchRows final : public Rows {
     *type = value->tensor->type;
     return Open(*value->tensor);
   }
-  std::unique_ptr<Rows> RowsOfTensor(const TorchValue& value, Padding padding) const {
+  std::unique_ptr<Rows> RowsOfTensor(const TorchValue& value, Padding padding) {
     return RowsOfArray(Open(*value.tensor), {value.tensor->type, value.tensor->shape}, std::move(padding));
   }
 
   MappedFile file_;
   ZipArchive archive_;
   const TorchTree tree_;
+  std::map<const ZipEntry*, ByteSpan> storages_;  // whose CRC-32 matched
   std::vector<const TorchValue*> parts_;
   size_t part_ = 0;
   std::unique_ptr<Rows> rows_;

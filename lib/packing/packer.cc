@@ -256,7 +256,7 @@ class Packer::BestFitLayout final : public Layout {
 };
 
 Packer::Packer(const PackerOptions& options, std::function<void(Chunk)> emit) : options_(options) {
-  TRAINWRIGHT_CHECK(options.chunk_tokens >= 2 && options.chunk_tokens <= 1u << 24);
+  TRAINWRIGHT_CHECK(options.chunk_tokens >= 2 && options.chunk_tokens <= kMaxChunkTokens);
   TRAINWRIGHT_CHECK(options.records != RecordKind::kContrastive ||
                     (options.overflow != OverflowPolicy::kSplit && options.mode != PackMode::kConcat));
   switch (options.mode) {

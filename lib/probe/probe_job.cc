@@ -18,6 +18,7 @@
 #include "lib/device/cuda_backend.h"
 #include "lib/device/determinism.h"
 #include "lib/device/device_memory.h"
+#include "lib/device/memory_error.h"
 #include "lib/io/byte_source.h"
 #include "lib/machine/cuda_driver.h"
 #include "lib/machine/disk_ceiling.h"
@@ -270,7 +271,8 @@ class ProbeJob {
 }  // namespace
 
 ProbeReport RunProbe(const ModelFamilies& families, const ProbeOptions& options) {
-  return ProbeJob(families, options).Run();
+  return WithMemoryErrors([] { return MemoryUser{.doing = "measuring"}; },
+                          [&] { return ProbeJob(families, options).Run(); });
 }
 
 }  // namespace trainwright

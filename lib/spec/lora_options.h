@@ -8,8 +8,10 @@
 namespace trainwright {
 
 /// y = x W^T + scaling() B A dropout(x) beside a frozen W. \source Hu et al. 2021, arXiv:2106.09685
+inline constexpr int64_t kMostLoraRank = 65536;
+
 struct LoraOptions {
-  int64_t rank = 0;  ///< rows of A, columns of B; at least 1
+  int64_t rank = 0;  ///< rows of A, columns of B; from 1 to kMostLoraRank
   double alpha = 0;
   double dropout = 0;  ///< of the adapters' inputs while training, in [0, 1)
   /// Which matrices of the layers: "all-linear", "attention", "mlp", or names of modules, with commas between

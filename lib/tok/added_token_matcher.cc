@@ -74,19 +74,23 @@ bool AddedTokenMatcher::BesideWord(std::string_view text, size_t begin, size_t e
          (FlagsOf(DecodeUtf8(text.substr(end))) & kWord) != 0;
 }
 
-size_t AddedTokenMatcher::SpacesBegin(std::string_view text, size_t end) {
-  for (;;) {
+size_t AddedTokenMatcher::SpacesBegin(std::string_view text, size_t done, size_t end) {
+  while (end > done) {
     const Utf8Character before = LastCharacter(text.substr(0, end));
     if ((FlagsOf(before) & kSpace) == 0) return end;
     end -= before.size_bytes;
   }
+  return done;
 }
 
-size_t AddedTokenMatcher::SpacesEnd(std::string_view text, size_t begin) {
+size_t WhiteSpaceRuns::EndOf(size_t begin) {
+  if (begin >= begin_ && begin < end_) return end_;
+  begin_ = end_ = begin;
   for (;;) {
-    const Utf8Character next = DecodeUtf8(text.substr(begin));
-    if ((FlagsOf(next) & kSpace) == 0) return begin;
-    begin += next.size_bytes;
+    const Utf8Character next = DecodeUtf8(text_.substr(end_));
+    if ((FlagsOf(next) & kSpace) == 0) return end_;
+    end_ += next.size_bytes;
+    ++characters_read_;
   }
 }
 

@@ -41,6 +41,7 @@ void CutAtAddedTokens(std::string_view text, const std::vector<AddedToken>& toke
     return index < characters.code_points.size() && characters.Is(index, classes);
   };
   size_t done = 0;
+  size_t run_begin = 0, run_end = 0;  // the white space that was stripped last
   for (size_t at = 0; at < text.size();) {
     const AddedToken* longest = nullptr;
     for (const AddedToken& token : tokens) {
@@ -57,8 +58,14 @@ void CutAtAddedTokens(std::string_view text, const std::vector<AddedToken>& toke
     while (longest->left_strip && begin > done && flags_at(begin, true, kSpace)) {
       begin = *(std::lower_bound(characters.begins.begin(), characters.begins.end(), begin) - 1);
     }
-    while (longest->right_strip && end < text.size() && flags_at(end, false, kSpace)) {
-      end = *(std::lower_bound(characters.begins.begin(), characters.begins.end(), end) + 1);
+    if (longest->right_strip) {
+      const bool known = end >= run_begin && end < run_end;
+      run_begin = known ? run_begin : end;
+      end = known ? run_end : end;
+      while (end < text.size() && flags_at(end, false, kSpace)) {
+        end = *(std::lower_bound(characters.begins.begin(), characters.begins.end(), end) + 1);
+      }
+      run_end = end;
     }
     // A match in white space that the token before has stripped: the library takes it again, unless
     // stripping on the left leaves nothing of it.

@@ -1,5 +1,8 @@
 #include "lib/train/merge_job.h"
 
+#include <ATen/ops/all.h>
+#include <ATen/ops/isfinite.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -7,6 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
+#include "lib/device/memory_error.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/hf_folder.h"
@@ -32,10 +36,17 @@ constexpr const char* kCompanions[] = {"tokenizer.model",
                                        "chat_template.jinja",
                                        "generation_config.json"};
 
-}  // namespace
+/// \throws Error{kNonFinite} naming the tensor
+void RequireFinite(const FlatParameters& parameters, const std::string& folder, const std::string& problem) {
+  for (const Parameter& parameter : parameters.all()) {
+    if (parameter.value.isfinite().all().item<bool>()) continue;
+    throw Error(ErrorCode::kNonFinite, folder, problem, "tensor " + parameter.name,
+                "merge a checkpoint from before its training diverged");
+  }
+}
 
-nlohmann::ordered_json MergeAdapter(const ModelFamilies& families, const std::string& adapter,
-                                    const std::string& base, const std::string& out, bool allow_other_base) {
+nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& adapter,
+                             const std::string& base, const std::string& out, bool allow_other_base) {
   if (out.empty()) {
     throw Error(ErrorCode::kUsage, "--merge", "needs a folder for the merged model", "",
                 "name it with --out");
@@ -56,7 +67,9 @@ nlohmann::ordered_json MergeAdapter(const ModelFamilies& families, const std::st
                          "name the adapter's base with --init, or take this base by --allow-other-base");
   }
   const auto model = LoadHfModel(families, base_folder, Precision::kFp32, at::Device(at::kCPU));
+  RequireFinite(model->parameters(), base_folder, "holds a weight that is not finite");
   MergePeftFolder(adapter_folder, &model->parameters());
+  RequireFinite(model->parameters(), adapter_folder, "makes a weight that is not finite");
   fs::create_directories(out);
   for (const char* name : kCompanions) {
     if (!fs::exists(base_folder + "/" + name)) continue;
@@ -69,6 +82,15 @@ nlohmann::ordered_json MergeAdapter(const ModelFamilies& families, const std::st
   // Last: a folder with config.json is a whole model.
   WriteFileAtomically(out + "/config.json", AsBytes(EncodeConfigJson(model->config())));
   return {{"merged", out}, {"base", base_folder}, {"adapter", adapter_folder}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json MergeAdapter(const ModelFamilies& families, const std::string& adapter,
+                                    const std::string& base, const std::string& out, bool allow_other_base) {
+  return WithMemoryErrors(
+      [] { return MemoryUser{.doing = "merging", .hint = "merge where the model fits into memory twice"}; },
+      [&] { return Merge(families, adapter, base, out, allow_other_base); });
 }
 
 }  // namespace trainwright

@@ -14,7 +14,7 @@ namespace trainwright {
 /// \param out a folder that does not exist yet or is empty
 /// \param allow_other_base than the one that the adapter was trained on
 /// \returns {"merged", "base", "adapter"}
-/// \throws Error{kUsage, kBadInput, kIo}
+/// \throws Error{kUsage, kBadInput, kIo}; Error{kNonFinite} on NaN or infinity in the weights or their sum
 nlohmann::ordered_json MergeAdapter(const ModelFamilies& families, const std::string& adapter,
                                     const std::string& base, const std::string& out, bool allow_other_base);
 

@@ -4,6 +4,7 @@
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <dnnl.hpp>
 
 #include <new>
 #include <stdexcept>
@@ -65,10 +66,17 @@ TEST(WithMemoryErrorsTest, MemoryOfTheHostIsNoDeviceError) {
   EXPECT_EQ(Translated([] { throw std::bad_alloc(); }).code(), ErrorCode::kIo);
 }
 
+TEST(WithMemoryErrorsTest, MemoryThatOneDnnMissesIsThatOfTheHost) {
+  const Error error = Translated([] { throw dnnl::error(dnnl_out_of_memory, "could not create a kernel"); });
+  EXPECT_EQ(error.code(), ErrorCode::kIo);
+  EXPECT_STREQ(error.what(), "memory: oneDNN could not create a kernel (step 12)");
+}
+
 TEST(WithMemoryErrorsTest, OtherExceptionsAndResultsPassUnchanged) {
   const auto run = [](const auto& work) { return WithMemoryErrors(&Training, work); };
   EXPECT_EQ(run([] { return 7; }), 7);
   EXPECT_THROW(run([]() -> int { throw std::logic_error("shapes differ"); }), std::logic_error);
+  EXPECT_THROW(run([]() -> int { throw dnnl::error(dnnl_invalid_arguments, "shapes differ"); }), dnnl::error);
   EXPECT_THROW(run([]() -> int { throw c10::AcceleratorError(kHere, 700, "CUDA error: illegal address"); }),
                c10::AcceleratorError);
   EXPECT_EQ(Translated([] { throw Error(ErrorCode::kNonFinite, "loss", "is not finite"); }).code(),

@@ -75,6 +75,32 @@ TEST(ShardTest, RandomChunksComeBackAsWritten) {
   }
 }
 
+// With packing none the most that a chunk may hold says nothing of what one does hold.
+TEST(ShardTest, ChunksAboveTheLimitAreRefusedByBothReaders) {
+  ShardSetHeader header = SmallShardSet(300, PackMode::kNone);
+  header.chunk_tokens = kMaxChunkTokens;
+  EXPECT_EQ(ReadShardView(EncodeShard(header, SmallChunks())), SmallChunks());
+  for (const uint32_t chunk_tokens : {kMaxChunkTokens + 1, UINT32_MAX}) {
+    header.chunk_tokens = chunk_tokens;
+    const std::vector<uint8_t> bytes = EncodeShard(header, SmallChunks());
+    for (const auto& read : {ReadShardView, ReadShardStream}) {
+      EXPECT_EQ(CodeOf([&] { read(bytes); }), ErrorCode::kBadInput);
+      EXPECT_THAT(MessageOf([&] { read(bytes); }), HasSubstr("chunks of " + std::to_string(chunk_tokens)));
+    }
+  }
+}
+
+TEST(ShardTest, AFrameOfMoreChunksThanTheHeaderAllowsIsRefusedWhenOpened) {
+  const ShardSetHeader header = SmallShardSet();
+  MemorySink sink;
+  ShardWriter writer(&sink, header, 0, 0);
+  EncodedFrame frame = EncodeFrame(header, std::vector<Chunk>{SmallChunks()[0]}, 0, 3);
+  frame.totals.chunks = 3'000'000'000;
+  writer.AddFrame(frame);
+  writer.Finish(/*last=*/true, 0);
+  EXPECT_THAT(MessageOf([&] { ShardView(sink.bytes(), "the shard"); }), HasSubstr("at most 2"));
+}
+
 TEST(ShardTest, HeaderComesBackAsWritten) {
   const std::vector<uint8_t> bytes = EncodeShard(SmallShardSet(), SmallChunks());
   const ShardView view(bytes, "the shard");

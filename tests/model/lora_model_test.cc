@@ -2,6 +2,7 @@
 // what adapters must leave alone.
 #include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -140,6 +141,9 @@ TEST(PeftConfigTest, WhatWouldChangeTheMathsIsRefusedByName) {
       {"peft_type", "IA3"},
       {"r", 0},
       {"r", 2.5},
+      {"r", 65537},
+      {"r", 1'000'000'000'000},
+      {"r", 18'000'000'000'000'000'000u},
       {"lora_alpha", "x"},
       {"lora_dropout", 1.0},
       {"target_modules", ".*proj"},
@@ -156,6 +160,21 @@ TEST(PeftConfigTest, WhatWouldChangeTheMathsIsRefusedByName) {
       EXPECT_NE(std::string(error.what()).find(field), std::string::npos) << error.what();
     }
   }
+}
+
+// Memory for matrices of the rank that is claimed would be taken before they are looked at.
+TEST(PeftConfigTest, ARankThatTheWeightsDoNotHaveIsRefusedByName) {
+  const test::TemporaryFolder folder;
+  const std::string adapter = FixtureFolder("lora_tied");
+  test::WriteFile(folder.path("adapter_model.safetensors"),
+                  test::ReadFile(adapter + "/adapter_model.safetensors"));
+  nlohmann::json config = nlohmann::json::parse(test::ReadFile(adapter + "/adapter_config.json"));
+  config["r"] = 60000;
+  test::WriteFile(folder.path("adapter_config.json"), config.dump());
+  EXPECT_EQ(test::CodeOf([&] { ReadPeftConfig(folder.path()); }), ErrorCode::kBadInput);
+  EXPECT_THAT(test::MessageOf([&] { ReadPeftConfig(folder.path()); }),
+              testing::AllOf(testing::HasSubstr("adapter_config.json: is 60000"),
+                             testing::HasSubstr("has rank 2"), testing::HasSubstr("field r")));
 }
 
 TEST(PeftFolderTest, TensorsThatDoNotFitAreNamed) {

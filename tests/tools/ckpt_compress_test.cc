@@ -130,6 +130,18 @@ TEST_F(CkptCompressFaultTest, AFileThatIsWrittenToMeanwhileIsNoticed) {
   EXPECT_EQ(result.standard_output, "") << result.standard_error;
 }
 
+TEST_F(CkptCompressFaultTest, UnfinishedOutputIsAsPrivateAsTheInput) {
+  const ProcessResult result = Shell(R"sh(
+    umask 022; chmod 600 m.safetensors; mkdir ckpt; cp m.safetensors ckpt; chmod 755 ckpt; chmod 644 ckpt/*
+    for input in m.safetensors ckpt; do
+      LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write .m.twc 2 STOP' ckpt-compress -q $input & pid=$!
+      for _ in $(seq 1000); do grep -q '^State:.T' /proc/$pid/status && break; sleep 0.01; done
+      stat -c '%a %F' .[a-z]*tmp-*
+      kill -CONT $pid; wait $pid
+    done)sh");
+  EXPECT_EQ(result.standard_output, "600 regular file\n700 directory\n") << result.standard_error;
+}
+
 TEST_F(CkptCompressFaultTest, OfTwoWritersWithoutForceOneWins) {
   const ProcessResult result = Shell(R"sh(
     LD_PRELOAD=$PRELOAD SYSCALL_FAULT='rename out 1 STOP' ckpt-compress -q m.safetensors -o out 2> log & pid=$!

@@ -58,8 +58,8 @@ std::vector<size_t> LoraTargets(const std::string& targets, const FlatParameters
 
 LoraAdapters::LoraAdapters(const LoraOptions& options, const LoraBlocks& blocks, FlatParameters* parameters)
     : options_(options) {
-  Require(options.rank >= 1 && options.rank <= 65536, "--lora", static_cast<double>(options.rank),
-          "is no rank: at least 1");
+  Require(options.rank >= 1 && options.rank <= kMostLoraRank, "--lora", static_cast<double>(options.rank),
+          "is no rank: from 1 to " + std::to_string(kMostLoraRank));
   Require(options.alpha > 0 && std::isfinite(options.alpha), "--lora-alpha", options.alpha,
           "must be a number above 0");
   Require(options.dropout >= 0 && options.dropout < 1, "--lora-dropout", options.dropout,

@@ -1,0 +1,15 @@
+/// Deaths for want of memory, told apart from other crashes.
+///
+/// Where memory runs out inside a library that cannot say so, the process gets SIGSEGV or SIGABRT: oneDNN
+/// takes apart a kernel that it could not make, static initialisers and threads end in std::terminate. A
+/// program that calls the function below ends with the status of Error{kIo} and its message instead, if at
+/// the time of the signal it can get no more memory. Every other crash stays what it is.
+#pragma once
+
+namespace trainwright {
+
+/// Sees to the signals of crashes. In a program that calls it anywhere it has been called already, before the
+/// static initialisers of all libraries: call it first thing in main.
+void TellDeathsForMemory();
+
+}  // namespace trainwright
