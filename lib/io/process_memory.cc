@@ -64,6 +64,10 @@ int64_t FreeHeapBytes() {
   return static_cast<int64_t>(mallinfo2().fordblks);
 }
 
+void ReturnFreeHeap() {
+  malloc_trim(0);
+}
+
 int64_t PrivateWritableBytes() {
   return ReadKilobytes("/proc/self/status", "VmData").value_or(0);
 }

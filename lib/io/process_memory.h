@@ -16,6 +16,8 @@ int64_t ResidentFileBytes();
 /// What the C library's heap holds and has given to nobody: pieces between others and what was freed, kept
 /// for the next allocation instead of being given back, in bytes.
 int64_t FreeHeapBytes();
+/// Gives what the heap keeps of freed memory back to the system, where it is not between blocks in use.
+void ReturnFreeHeap();
 /// Private writable memory of this process, touched or not (VmData), in bytes; 0 where the system does not
 /// say.
 int64_t PrivateWritableBytes();

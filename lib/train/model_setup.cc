@@ -72,6 +72,7 @@ ModelSetup SetUpNewModel(const ModelFamilies& families, const TrainSettings& set
     if (start) setup.base_folder = BaseFolder(*start);
     StartAdapters(settings, plan, &parameters);
   }
+  ReturnFreeHeap();  // what loading and quantising took for a moment
   return setup;
 }
 
@@ -96,6 +97,7 @@ ModelSetup SetUpResumedModel(const ModelFamilies& families, const ResolvedRun& r
                 "resume with the version that wrote it (see version in its metadata.json)");
   }
   setup.init_provenance = ReadCheckpointProvenance(resume.checkpoint, "init");
+  ReturnFreeHeap();
   return setup;
 }
 

@@ -17,11 +17,11 @@ SMALL = {"TRAINWRIGHT_EVAL_TOKENS": "2000", "TRAINWRIGHT_THREADS": "1", "TRAINWR
 
 
 def main():
-    source, bin_dir = map(pathlib.Path, sys.argv[1:])
+    source, bin_dir = (pathlib.Path(path).resolve() for path in sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder) / "work"
         make = ["make", "-f", source / "examples/tinyshakespeare/Makefile", f"STEPS={STEPS}", f"WORK={work}",
-                f"BIN={bin_dir.resolve()}"]
+                f"BIN={bin_dir}"]
         environment = {**os.environ, **SMALL}
         first = subprocess.Popen(make, cwd=folder, env=environment, start_new_session=True)
         end = time.monotonic() + 300
