@@ -96,7 +96,7 @@ TEST_F(TrainLoraTest, AnAdapterIsEvaluatedMergedAndContinued) {
 }
 
 TEST_F(TrainLoraTest, WeightsThatAreNotFiniteAreNotMerged) {
-  WriteFile(folder_.path("poison.py"), R"(import json, struct, sys
+  WriteFile(folder_.path("poison.py"), R"py(import json, struct, sys
 path, value = sys.argv[1], float(sys.argv[2])
 data = bytearray(open(path, "rb").read())
 size = struct.unpack("<Q", data[:8])[0]
@@ -104,103 +104,97 @@ header = json.loads(data[8:8 + size])
 tensor = next(t for name, t in sorted(header.items()) if name != "__metadata__" and t["dtype"] == "F32")
 struct.pack_into("<f", data, 8 + size + tensor["data_offsets"][0], value)
 open(path, "wb").write(data)
-)");
-  const ProcessResult result = Shell(R"(
+)py");
+  const ProcessResult result = Shell(R"sh(
     train -q --init base --lora 4 --steps 4 --out run || exit 1
     refuse() {
       train -q --merge adapter --init model --out merged 2> log
       echo "$? $(grep -c "error: $1: .*not finite (tensor " log)"
       [ ! -e merged ] || echo "$1 left a folder"
-}
-fresh() {
-  rm - rf adapter model;
-  cp - rL run / latest adapter;
-  cp - rL base / latest model rm adapter / metadata.json model / metadata.json
-}
-    for
-      value in nan inf - inf;
-    do fresh;
-    python3 poison.py adapter / adapter_model.safetensors $value;
-    refuse adapter fresh;
-    python3 poison.py model / model.safetensors $value;
-    refuse model done
-#Finite parts whose sum is not .
-        fresh;
-    sed - i 's/"lora_alpha": 8/"lora_alpha": 1e300/' adapter / adapter_config.json;
-    refuse adapter fresh; train -q --merge adapter --init model --out merged && echo merged)");
+    }
+    fresh() {
+      rm -rf adapter model; cp -rL run/latest adapter; cp -rL base/latest model
+      rm adapter/metadata.json model/metadata.json
+    }
+    for value in nan inf -inf; do
+      fresh; python3 poison.py adapter/adapter_model.safetensors $value; refuse adapter
+      fresh; python3 poison.py model/model.safetensors $value; refuse model
+    done
+    # Finite parts whose sum is not.
+    fresh; sed -i 's/"lora_alpha": 8/"lora_alpha": 1e300/' adapter/adapter_config.json; refuse adapter
+    fresh; train -q --merge adapter --init model --out merged && echo merged)sh");
   EXPECT_EQ(result.standard_output, "6 1\n6 1\n6 1\n6 1\n6 1\n6 1\n6 1\nmerged\n") << result.standard_error;
-    }
+}
 
-    TEST_F(TrainLoraTest, AResumedRunRefusesAnotherBaseAndOtherAdapters) {
-      const ProcessResult first = Shell("train -q --init base --lora 4 --steps 4 --out run");
-      ASSERT_EQ(first.exit_status, 0) << first.standard_error;
-      const ProcessResult stranger = Shell("train --resume --out run --init stranger");
-      EXPECT_EQ(stranger.exit_status, 3);
-      EXPECT_THAT(stranger.standard_error, testing::HasSubstr("not the base"));
-      for (const char* flag :
-           {"--lora 8", "--lora-alpha 1", "--lora-dropout 0.5", "--lora-targets mlp", "--quant nf4"}) {
-        const ProcessResult other = Shell(std::string("train --resume --out run ") + flag);
-        EXPECT_EQ(other.exit_status, 2) << flag;
-        EXPECT_THAT(other.standard_error,
-                    testing::HasSubstr(std::string(flag).substr(0, std::string(flag).find(' '))));
-      }
-    }
+TEST_F(TrainLoraTest, AResumedRunRefusesAnotherBaseAndOtherAdapters) {
+  const ProcessResult first = Shell("train -q --init base --lora 4 --steps 4 --out run");
+  ASSERT_EQ(first.exit_status, 0) << first.standard_error;
+  const ProcessResult stranger = Shell("train --resume --out run --init stranger");
+  EXPECT_EQ(stranger.exit_status, 3);
+  EXPECT_THAT(stranger.standard_error, testing::HasSubstr("not the base"));
+  for (const char* flag :
+       {"--lora 8", "--lora-alpha 1", "--lora-dropout 0.5", "--lora-targets mlp", "--quant nf4"}) {
+    const ProcessResult other = Shell(std::string("train --resume --out run ") + flag);
+    EXPECT_EQ(other.exit_status, 2) << flag;
+    EXPECT_THAT(other.standard_error,
+                testing::HasSubstr(std::string(flag).substr(0, std::string(flag).find(' '))));
+  }
+}
 
-    TEST_F(TrainLoraTest, WrongFlagsAreRefusedBeforeAnythingIsWritten) {
-      const std::pair<const char*, const char*> cases[] = {
-          {"--init base --lora 0", "--lora"},
-          {"--init base --lora 4 --lora-dropout 1", "--lora-dropout"},
-          {"--init base --lora 4 --lora-alpha -1", "--lora-alpha"},
-          {"--init base --lora 4 --lora-targets q_proj,lm_head",
-           "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj"},
-          {"--init base --lora-alpha 8", "--lora"},
-          {"--init base --quant nf4", "--quant"},
-          {"--init base --early-stop 2", "--early-stop"}};
-      for (const auto& [flags, expected] : cases) {
-        const ProcessResult result = Shell(std::string("train --steps 1 --out run ") + flags);
-        EXPECT_EQ(result.exit_status, 2) << flags << result.standard_error;
-        EXPECT_THAT(result.standard_error, testing::HasSubstr(expected)) << flags;
-        EXPECT_FALSE(std::filesystem::exists(folder_.path("run/config.yaml"))) << flags;
-      }
-    }
+TEST_F(TrainLoraTest, WrongFlagsAreRefusedBeforeAnythingIsWritten) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"--init base --lora 0", "--lora"},
+      {"--init base --lora 4 --lora-dropout 1", "--lora-dropout"},
+      {"--init base --lora 4 --lora-alpha -1", "--lora-alpha"},
+      {"--init base --lora 4 --lora-targets q_proj,lm_head",
+       "q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj"},
+      {"--init base --lora-alpha 8", "--lora"},
+      {"--init base --quant nf4", "--quant"},
+      {"--init base --early-stop 2", "--early-stop"}};
+  for (const auto& [flags, expected] : cases) {
+    const ProcessResult result = Shell(std::string("train --steps 1 --out run ") + flags);
+    EXPECT_EQ(result.exit_status, 2) << flags << result.standard_error;
+    EXPECT_THAT(result.standard_error, testing::HasSubstr(expected)) << flags;
+    EXPECT_FALSE(std::filesystem::exists(folder_.path("run/config.yaml"))) << flags;
+  }
+}
 
-    TEST_F(TrainLoraTest, ADryRunTellsWhatIsTrainedAndWhatIsFrozen) {
-      const ProcessResult result = Shell(R"(
+TEST_F(TrainLoraTest, ADryRunTellsWhatIsTrainedAndWhatIsFrozen) {
+  const ProcessResult result = Shell(R"(
     set -e
     train -q --init base --steps 1 --dry-run --summary full.json > /dev/null
     train -q --init base --lora 4 --steps 1 --dry-run --summary lora.json > /dev/null
     train -q --init base --lora 4 --quant nf4 --steps 1 --dry-run --summary qlora.json > table)");
-      ASSERT_EQ(result.exit_status, 0) << result.standard_error;
-      // r (in + out) over q, k, v, o, gate, up and down of two layers.
-      const int64_t adapters = 2 * 4 * ((64 + 64) + 2 * (64 + 32) + (64 + 64) + 3 * (64 + 64));
-      const nlohmann::json full = Json("full.json"), lora = Json("lora.json"), qlora = Json("qlora.json");
-      EXPECT_EQ(full.at("trainable_parameters"), full.at("parameters"));
-      EXPECT_EQ(lora.at("trainable_parameters"), adapters);
-      EXPECT_EQ(lora.at("parameters").get<int64_t>(), full.at("parameters").get<int64_t>() + adapters);
-      EXPECT_EQ(lora.at("memory_bytes").at("optimizer"), 8 * adapters);
-      const int64_t matrices = 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 64);
-      const auto frozen = [](const nlohmann::json& report) {
-        return report.at("memory_bytes").at("frozen").get<int64_t>();
-      };
-      EXPECT_EQ(frozen(lora), 4 * full.at("parameters").get<int64_t>());
-      EXPECT_LT(frozen(qlora), frozen(lora) - 4 * matrices + matrices);
-      EXPECT_THAT(ReadFile(folder_.path("table")), testing::HasSubstr(std::to_string(adapters)));
-    }
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  // r (in + out) over q, k, v, o, gate, up and down of two layers.
+  const int64_t adapters = 2 * 4 * ((64 + 64) + 2 * (64 + 32) + (64 + 64) + 3 * (64 + 64));
+  const nlohmann::json full = Json("full.json"), lora = Json("lora.json"), qlora = Json("qlora.json");
+  EXPECT_EQ(full.at("trainable_parameters"), full.at("parameters"));
+  EXPECT_EQ(lora.at("trainable_parameters"), adapters);
+  EXPECT_EQ(lora.at("parameters").get<int64_t>(), full.at("parameters").get<int64_t>() + adapters);
+  EXPECT_EQ(lora.at("memory_bytes").at("optimizer"), 8 * adapters);
+  const int64_t matrices = 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 64);
+  const auto frozen = [](const nlohmann::json& report) {
+    return report.at("memory_bytes").at("frozen").get<int64_t>();
+  };
+  EXPECT_EQ(frozen(lora), 4 * full.at("parameters").get<int64_t>());
+  EXPECT_LT(frozen(qlora), frozen(lora) - 4 * matrices + matrices);
+  EXPECT_THAT(ReadFile(folder_.path("table")), testing::HasSubstr(std::to_string(adapters)));
+}
 
-    TEST_F(TrainLoraTest, ARunStopsEarlyOnceEvaluationsGetNoBetterAndStaysStopped) {
-      // A learning rate that does nothing: no evaluation is better than the first.
-      const std::string train =
-          "train --init base --lora 2 --lr 1e-30 --weight-decay 0 --steps 50 --eval-data other --eval-every "
-          "2 "
-          "--early-stop 3 --out run";
-      const ProcessResult first = Shell(train);
-      ASSERT_EQ(first.exit_status, 0) << first.standard_error;
-      EXPECT_THAT(first.standard_error, testing::HasSubstr("stopped early"));
-      EXPECT_TRUE(std::filesystem::exists(folder_.path("run/checkpoints/step-00000006")));
-      const ProcessResult again = Shell(train + " --resume");
-      ASSERT_EQ(again.exit_status, 0) << again.standard_error;
-      EXPECT_FALSE(std::filesystem::exists(folder_.path("run/checkpoints/step-00000007")));
-    }
+TEST_F(TrainLoraTest, ARunStopsEarlyOnceEvaluationsGetNoBetterAndStaysStopped) {
+  // A learning rate that does nothing: no evaluation is better than the first.
+  const std::string train =
+      "train --init base --lora 2 --lr 1e-30 --weight-decay 0 --steps 50 --eval-data other --eval-every 2 "
+      "--early-stop 3 --out run";
+  const ProcessResult first = Shell(train);
+  ASSERT_EQ(first.exit_status, 0) << first.standard_error;
+  EXPECT_THAT(first.standard_error, testing::HasSubstr("stopped early"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path("run/checkpoints/step-00000006")));
+  const ProcessResult again = Shell(train + " --resume");
+  ASSERT_EQ(again.exit_status, 0) << again.standard_error;
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("run/checkpoints/step-00000007")));
+}
 
-    }  // namespace
-    }  // namespace trainwright::test
+}  // namespace
+}  // namespace trainwright::test

