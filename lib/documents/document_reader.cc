@@ -93,9 +93,9 @@ uint64_t DocumentReader::stored_bytes_read() const {
 }
 
 std::string DocumentReader::stored_sha256() const {
-  TRAINWRIGHT_CHECK(stored_hash_ && inputs_.size() == 1);
+  TRAINWRIGHT_CHECK(hashes_.stored && inputs_.size() == 1);
   if (inputs_[0].format == InputFormat::kParquet) return Sha256OfFile(inputs_[0].path);
-  return HexEncode(stored_hash_->Digest());
+  return HexEncode(hashes_.stored->Digest());
 }
 
 bool DocumentReader::OpenNext() {
@@ -110,7 +110,7 @@ bool DocumentReader::OpenNext() {
     if (records_done_ > 0) parquet_->Seek(records_done_);
     return true;
   }
-  source_ = OpenRecordRange(input, &stored_bytes_read_, stored_hash_ ? &*stored_hash_ : nullptr);
+  source_ = OpenRecordRange(input, &stored_bytes_read_, hashes_.stored ? &*hashes_.stored : nullptr);
   skipped_bytes_ = input.begin;
   format_ = input.format;
   records_done_ = 0;
@@ -185,7 +185,7 @@ bool DocumentReader::NextRows(RecordBatch* batch) {
   for (size_t row = 0; row < rows.count; ++row) AppendRow(&rows.cells[row * columns_.size()], batch);
   records_done_ += rows.count;
   input_bytes_ += batch->bytes.size();
-  input_hash_.Update(AsBytes(batch->bytes));
+  hashes_.input.Update(AsBytes(batch->bytes));
   const double share =
       parquet_->rows() > 0 ? static_cast<double>(records_done_) / static_cast<double>(parquet_->rows()) : 1;
   stored_bytes_read_ =
@@ -211,7 +211,7 @@ bool DocumentReader::Next(RecordBatch* batch) {
       ended = count == 0;
       const ByteSpan read(buffer_.data(), count);
       input_bytes_ += count;
-      input_hash_.Update(read);
+      hashes_.input.Update(read);
       if (first_read_) {
         RefuseParquet(source_->name(), inputs_[next_input_ - 1].guessed, AsText(read));
         WarnOfJson(AsText(read));

@@ -86,7 +86,7 @@ class DocumentReader {
   void ThrowIfWritten() const;
 
   /// To be called before the first Next, for stored_sha256.
-  void HashStoredBytes() { stored_hash_.emplace(); }
+  void HashStoredBytes() { hashes_.stored.emplace(); }
   /// Of one input's bytes as they are stored, in hexadecimal as sha256sum prints it; whole once Next returned
   /// false. \pre HashStoredBytes
   std::string stored_sha256() const;
@@ -98,7 +98,7 @@ class DocumentReader {
   /// Bytes of decompressed input so far, and their XXH3-64: the same for a pipe and for files in that order.
   /// Of parquet, they are the rows' text, a zero byte behind each.
   uint64_t input_bytes() const { return input_bytes_; }
-  uint64_t input_hash() const { return input_hash_.Digest(); }
+  uint64_t input_hash() const { return hashes_.input.Digest(); }
 
  private:
   bool OpenNext();
@@ -111,8 +111,10 @@ class DocumentReader {
   const uint64_t max_document_bytes_;
   const std::vector<std::string> columns_;
   uint64_t stored_bytes_total_ = 0, stored_bytes_read_ = 0, input_bytes_ = 0;
-  Xxh3Stream input_hash_;
-  std::optional<Sha256> stored_hash_;  // where it is asked for; of parquet the file is hashed at the end
+  struct Hashes {
+    Xxh3Stream input;
+    std::optional<Sha256> stored;  // where it is asked for; of parquet the file is hashed at the end
+  } hashes_;
   size_t next_input_ = 0;
   std::vector<std::optional<FileState>> states_;  // of the inputs that were opened
   std::unique_ptr<ByteSource> source_;            // null between inputs, and in parquet
