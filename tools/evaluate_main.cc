@@ -1,6 +1,5 @@
 #include "lib/base/error.h"
 #include "lib/device/determinism.h"
-#include "lib/device/memory_death.h"
 #include "lib/eval/evaluate_job.h"
 #include "lib/io/byte_sink.h"
 #include "lib/model/built_in_families.h"
@@ -68,7 +67,6 @@ int Run(const EvaluateOptions& options, ToolRun* run) {
 }  // namespace trainwright
 
 int main(int argc, char** argv) {
-  trainwright::TellDeathsForMemory();
   trainwright::PrepareDeterminism();
   trainwright::EvaluateOptions options;
   return trainwright::RunTool(

@@ -1,12 +1,10 @@
 #include "lib/device/determinism.h"
-#include "lib/device/memory_death.h"
 #include "lib/eval/generate_job.h"
 #include "lib/model/built_in_families.h"
 #include "tools/generate_options.h"
 
 int main(int argc, char** argv) {
   using namespace trainwright;
-  TellDeathsForMemory();
   PrepareDeterminism();
   GenerateSettings settings;
   return RunTool(

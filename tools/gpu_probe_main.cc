@@ -4,7 +4,6 @@
 #include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/device/determinism.h"
-#include "lib/device/memory_death.h"
 #include "lib/io/byte_sink.h"
 #include "lib/machine/disk_ceiling.h"
 #include "lib/machine/watch_job.h"
@@ -61,7 +60,6 @@ int Run(const GpuProbeOptions& options, ToolRun* run) {
 }  // namespace trainwright
 
 int main(int argc, char** argv) {
-  trainwright::TellDeathsForMemory();
   trainwright::PrepareDeterminism();
   trainwright::GpuProbeOptions options;
   return trainwright::RunTool(

@@ -5,7 +5,6 @@
 
 #include "lib/checkpoint/run_status.h"
 #include "lib/device/determinism.h"
-#include "lib/device/memory_death.h"
 #include "lib/io/byte_sink.h"
 #include "lib/model/built_in_families.h"
 #include "lib/objective/objective_registry.h"
@@ -41,7 +40,6 @@ int TellStatus(const std::string& path, bool as_json, nlohmann::ordered_json* su
 
 int main(int argc, char** argv) {
   using namespace trainwright;
-  TellDeathsForMemory();
   PrepareDeterminism();  // before torch's libraries first compute
   const ModelFamilies families = BuiltInFamilies();
   TrainSettings settings;

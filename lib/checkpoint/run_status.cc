@@ -7,6 +7,7 @@
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/run_completion.h"
 #include "lib/run/metrics_log.h"
+#include "lib/run/remembered_options.h"
 #include "lib/run/run_directory.h"
 
 namespace trainwright {
@@ -49,7 +50,7 @@ std::optional<int64_t> PlannedSteps(const std::string& metrics_path) {
 }
 
 bool IsRun(const std::string& path) {
-  for (const char* name : {"config.yaml", "metrics.jsonl", kRunCompletionFile}) {
+  for (const char* name : {kRunOptionsFile, kRunRecordFile, "metrics.jsonl", kRunCompletionFile}) {
     if (fs::exists(path + "/" + name)) return true;
   }
   return !RunDirectory::CheckpointsIn(path).empty();

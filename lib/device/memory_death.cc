@@ -52,10 +52,6 @@ void OnCrash(int signal_number) {
   _exit(static_cast<int>(ErrorCode::kIo));
 }
 
-// Before the initialisers of libtorch, which take memory, too.
-using Initializer = void (*)();
-__attribute__((section(".preinit_array"), used)) const Initializer kBeforeLibraries = TellDeathsForMemory;
-
 }  // namespace
 
 void TellDeathsForMemory() {

@@ -8,8 +8,8 @@
 
 namespace trainwright {
 
-/// Sees to the signals of crashes. In a program that calls it anywhere it has been called already, before the
-/// static initialisers of all libraries: call it first thing in main.
+/// Sees to the signals of crashes. To be called before anything else, at best before the static initialisers
+/// of libraries (tools/before_libraries.cc): it needs nothing of them.
 void TellDeathsForMemory();
 
 }  // namespace trainwright

@@ -218,8 +218,8 @@ class TrainJob {
       return FinishComplete(settings_, resume, complete ? "complete" : "early stop", directory_.get(),
                             summary);
     }
-    if (record_) Remember(record_->model_name);
     TakeUpRun(step, directory_.get());
+    if (record_) Remember(record_->model_name);
     return Train(summary);
   }
 
