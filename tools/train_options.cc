@@ -33,6 +33,7 @@ RememberedOptions RememberedByRun(const std::function<std::string(const std::str
                ? RememberedByRun([&](const std::string& key) { return key == "resume" ? "" : given(key); })
                : RememberedOptions();
   }
+  if (given("resume") != "true") return {path, KeysOfOneRun()};
   const bool has_plan =
       fs::exists(run + "/" + kRunRecordFile) || !RunDirectory::CheckpointStepsIn(run).empty();
   return {path, has_plan ? KeysOfThePlan() : std::set<std::string>()};

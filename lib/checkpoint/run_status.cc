@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/shell_word.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/run_completion.h"
 #include "lib/run/metrics_log.h"
@@ -119,8 +120,8 @@ std::string RunStatus::Text() const {
     case RunState::kIncomplete:
       return "not complete: " + std::to_string(steps) + of + " steps" +
              (checkpoint.empty() ? ", no checkpoint yet" : ", " + checkpoint) +
-             (problem.empty() ? "" : " (passed over: " + problem + ")") + "; train --resume --out " + run +
-             " goes on";
+             (problem.empty() ? "" : " (passed over: " + problem + ")") + "; train --resume --out " +
+             ShellWord(run) + " goes on";
     case RunState::kDamaged:
       return "damaged: " + problem;
     case RunState::kNone:

@@ -38,6 +38,13 @@ std::set<std::string> KeysOfThePlan() {
   return keys;
 }
 
+std::set<std::string> KeysOfOneRun() {
+  std::set<std::string> keys = KeysOfThePlan();
+  keys.insert({"copy-to", "copy-command", "copy-compress", "copy-retries", "copy-timeout", "copy-queue",
+               "delete-after-copy"});
+  return keys;
+}
+
 std::string RememberOptions(const TrainSettings& settings, const std::vector<OptionValue>& options,
                             const RunRecord& record) {
   nlohmann::ordered_json values;
@@ -68,23 +75,24 @@ std::string RememberOptions(const TrainSettings& settings, const std::vector<Opt
 
 void RelocatePaths(const std::vector<OptionValue>& options, const std::string& working_directory,
                    TrainSettings* settings) {
+  if (fs::current_path() == working_directory) return;
   const auto is_remembered = [&](const std::string& key) {
     return std::any_of(options.begin(), options.end(), [&](const OptionValue& option) {
       return option.key == key && option.origin == OptionOrigin::kRemembered;
     });
   };
-  const auto relocate = [&](const std::string& key, std::string* path) {
+  const auto relocate = [&](const std::string& key, std::string* path, bool is_made) {
     if (path->empty() || *path == "-" || fs::path(*path).is_absolute() || !is_remembered(key)) return;
     const fs::path there = fs::path(working_directory) / *path;
-    if (!fs::exists(*path) && fs::exists(there)) *path = there.string();
+    if (!fs::exists(*path) && (is_made || fs::exists(there))) *path = there.string();
   };
-  for (std::string& path : settings->data) relocate("data", &path);
-  relocate("eval-data", &settings->eval_data);
-  relocate("init", &settings->init);
-  relocate("adapter", &settings->adapter);
-  relocate("copy-to", &settings->copy_to);
-  relocate("cache-dir", &settings->cache_dir);
-  relocate("offload-dir", &settings->offload_dir);
+  for (std::string& path : settings->data) relocate("data", &path, /*is_made=*/false);
+  relocate("eval-data", &settings->eval_data, /*is_made=*/false);
+  relocate("init", &settings->init, /*is_made=*/false);
+  relocate("adapter", &settings->adapter, /*is_made=*/false);
+  relocate("cache-dir", &settings->cache_dir, /*is_made=*/false);
+  relocate("offload-dir", &settings->offload_dir, /*is_made=*/false);
+  relocate("copy-to", &settings->copy_to, /*is_made=*/true);
 }
 
 }  // namespace trainwright

@@ -19,6 +19,8 @@ inline constexpr char kRunOptionsFile[] = "config.yaml", kRunRecordFile[] = "run
 
 /// The keys of config.yaml that a resumed run takes from elsewhere: those of the plan, and the model.
 std::set<std::string> KeysOfThePlan();
+/// Those that a branch does not take from its parent: these, and the place of the parent's copies.
+std::set<std::string> KeysOfOneRun();
 
 /// config.yaml: flat YAML that --config reloads, strings as JSON, which is YAML.
 /// \param options of the process
@@ -26,7 +28,8 @@ std::set<std::string> KeysOfThePlan();
 std::string RememberOptions(const TrainSettings& settings, const std::vector<OptionValue>& options,
                             const RunRecord& record);
 
-/// Takes paths that were remembered, and are not there, from the folder that the run was begun in.
+/// Takes paths that were remembered, and are not there, from the folder that the run was begun in: what the
+/// run reads where it is there, and what it makes.
 /// \param options of the process
 /// \param working_directory of the run's record
 void RelocatePaths(const std::vector<OptionValue>& options, const std::string& working_directory,

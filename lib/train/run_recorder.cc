@@ -7,6 +7,7 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/log.h"
+#include "lib/base/shell_word.h"
 #include "lib/base/units.h"
 #include "lib/base/version.h"
 #include "lib/checkpoint/checkpoint_records.h"
@@ -363,11 +364,11 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
   LogInfo("checkpoint " + saved.path);
   LogInfo("weights sha256 " + saved.weights_sha256);
   if (complete()) {
-    LogInfo("next: generate --checkpoint " + saved.path + " \"...\"");
-    LogInfo("      evaluate --checkpoint " + saved.path + " --data " +
+    LogInfo("next: generate --checkpoint " + ShellWord(saved.path) + " \"...\"");
+    LogInfo("      evaluate --checkpoint " + ShellWord(saved.path) + " --data " +
             (facts_.eval_data_path.empty() ? "SHARDS" : facts_.eval_data_path) + SplitFlags());
   } else {
-    LogInfo("next: train --resume --out " + run_->path());
+    LogInfo("next: train --resume --out " + ShellWord(run_->path()));
   }
 }
 

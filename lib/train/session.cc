@@ -9,6 +9,7 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/shell_word.h"
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
 #include "lib/checkpoint/checkpoint.h"
@@ -32,10 +33,11 @@ std::string NonFiniteHint(const RunDirectory& run, const TrainPlan& plan) {
     out = run.path() + "-lower-lr-" + std::to_string(number);
   }
   const std::vector<int64_t> steps = run.CheckpointSteps();
-  const std::string from = steps.empty() ? "--config " + run.config_path()
-                                         : "--branch-from " + run.path() + "@" + std::to_string(steps.back());
+  const std::string from =
+      steps.empty() ? "--config " + ShellWord(run.config_path())
+                    : "--branch-from " + ShellWord(run.path() + "@" + std::to_string(steps.back()));
   return "with half the learning rate: train " + from + " --lr " +
-         nlohmann::json(plan.schedule.peak_lr / 2).dump() + " --out " + out;
+         nlohmann::json(plan.schedule.peak_lr / 2).dump() + " --out " + ShellWord(out);
 }
 
 }  // namespace

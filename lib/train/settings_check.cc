@@ -66,6 +66,10 @@ void CheckTrainSettings(const TrainSettings& settings) {
   }
   Require(!settings.find_batch || !settings.resume, "--find-batch",
           "has no meaning with --resume: --batch and --accum split the run's steps otherwise");
+  Require(!settings.find_batch || settings.branch_from.empty(), "--find-batch",
+          "has no meaning with --branch-from: a branch has its parent's step, or --batch and --accum");
+  Require(!settings.replan_schedule || settings.resume, "--replan-schedule",
+          "has a meaning only with --resume");
   CheckSaving(settings);
   CheckNumbers(settings);
   CheckData(settings);

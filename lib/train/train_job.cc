@@ -100,6 +100,9 @@ bool SaysWhatTheRunIs(const std::vector<OptionValue>& options) {
 /// \throws Error{kUsage} where the user names other weights to start from than the run did
 void CheckSameStart(const TrainSettings& settings, const RunRecord& record) {
   if (settings.init.empty() || record.plan.tuning.lora || settings.init == record.init) return;
+  const fs::path begun = fs::path(record.working_directory) / record.init;
+  if (!record.init.empty() && fs::absolute(settings.init).lexically_normal() == begun.lexically_normal())
+    return;
   throw Error(ErrorCode::kUsage, "--init",
               settings.init + " is not what the run was started from" +
                   (record.init.empty() ? ", which was random weights" : ", " + record.init),
@@ -143,8 +146,8 @@ class TrainJob {
     if (!folder) return;
     record_ = ReadRunRecord(*folder + "/" + kRunRecordFile);
     if (!record_) return;
-    RelocatePaths(context_.options, record_->working_directory, &settings_);
     CheckSameStart(settings_, *record_);
+    RelocatePaths(context_.options, record_->working_directory, &settings_);
   }
 
   /// The checkpoint that the run goes on from; empty: from the beginning.

@@ -95,11 +95,35 @@ TEST_F(TrainRememberTest, FromAnotherFolderTheDataIsStillFound) {
   EXPECT_EQ(Metrics("run").back().at("type"), "run_end");
 }
 
+TEST_F(TrainRememberTest, TheCommandThatIsPrintedNamesAFolderWithASpace) {
+  const ProcessResult stopped =
+      Shell("train --model tiny.json --batch 2 --steps 6 --out \"it's mine\" --max-minutes 0.00001");
+  ASSERT_EQ(stopped.exit_status, 0) << stopped.standard_error;
+  const std::string command = CommandIn(stopped.standard_error.substr(stopped.standard_error.find("next: ")));
+  EXPECT_EQ(Shell(command).exit_status, 0) << command;
+  EXPECT_EQ(Metrics("it's mine").back().at("type"), "run_end");
+}
+
+TEST_F(TrainRememberTest, ABranchDoesNotCopyWhereItsParentDoes) {
+  const ProcessResult result = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 6 --save-every 3 --copy-to copies --out run &&
+    train -q --branch-from run@3 --lr 0.0001 --out branch && ls copies | wc -l)");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_output, "2\n");
+}
+
+TEST_F(TrainRememberTest, OptionsOfResumingAreRefusedElsewhere) {
+  EXPECT_EQ(Shell("train --model tiny.json --steps 2 --replan-schedule --out run").exit_status, 2);
+  EXPECT_EQ(Shell("train --branch-from nowhere --find-batch --out run").exit_status, 2);
+}
+
 TEST_F(TrainRememberTest, OtherWeightsToStartFromAreRefused) {
   const ProcessResult result = Shell(R"(
     train -q --model tiny.json --batch 2 --steps 2 --out first && cp -a first second &&
     train -q --init first --steps 6 --out run --max-minutes 0.00001 &&
-    train -q --resume --out run --init first --max-minutes 0.00001 && train --resume --out run --init second)");
+    train -q --resume --out run --init ./first --max-minutes 0.00001 &&
+    (mkdir e; cd e; train -q --resume --out ../run --max-minutes 0.00001) &&
+    train --resume --out run --init second)");
   EXPECT_EQ(result.exit_status, 2) << result.standard_error;
   EXPECT_THAT(result.standard_error, HasSubstr("is not what the run was started from"));
 }
