@@ -12,7 +12,7 @@ usage: goldens.py [--bin BUILD_DIR] COMMAND [OPTION]...    what scripts/goldens.
   list     prints the runs by name
   states   makes the run directories in tests/golden/resume; once for a version, with the build of that version
 
-  --group NAME  pairwise, dropout or resume; may be repeated (default: all)
+  --group NAME  pairwise, dropout, resume or resume_dropout; may be repeated (default: all)
   --seed N      of the runs (default: 1); another one shows that a check can fail
   --jobs N      processes with one thread that run at once (default: the processors)
 
@@ -40,6 +40,9 @@ SOURCE = pathlib.Path(__file__).resolve().parent.parent
 RECORDS = SOURCE / "tests/golden/weights"
 STATES = SOURCE / "tests/golden/resume"
 NO_RECORD = 77  # CTest's SKIP_RETURN_CODE
+# Each may be recorded with a commit of its own: those with dropout were recorded anew when dropout changed.
+GROUPS = ["pairwise", "dropout", "resume", "resume_dropout"]
+RESUMING = {"resume", "resume_dropout"}
 STEPS = 4
 
 # Every factor and its values, each with the flags that ask for it; the first value is the one of runs that leave the
@@ -257,14 +260,14 @@ class Session:
             return name_of(row), *run_row(self.programs, self._folder, str(self._options.seed), number, row, extra)
         return self._collect(work, list(enumerate(rows)), lambda item: int(item[1].get("threads", "1")), done)
 
-    def resumed(self):
-        """Resumes a copy of every committed run directory. Returns {name: record}."""
+    def resumed(self, names):
+        """Resumes a copy of each named run directory of those committed. Returns {name: record}."""
         cases = json.loads((STATES / "cases.json").read_text())
-        shutil.copytree(STATES / "data", self._folder / "old")
+        shutil.copytree(STATES / "data", self._folder / "old", dirs_exist_ok=True)
 
         def work(case):
             return case, *resume_case(self.programs, self._folder, case, cases[case], str(self._options.seed))
-        return self._collect(work, sorted(cases), lambda case: int(cases[case]["threads"]), None)
+        return self._collect(work, sorted(names), lambda case: int(cases[case]["threads"]), None)
 
     def _collect(self, work, items, threads_of, done):
         records = {}
@@ -280,8 +283,8 @@ class Session:
         return records
 
     def group(self, group):
-        if group == "resume":
-            return self.resumed()
+        if group in RESUMING:
+            return self.resumed(cases_of(group))
         if group == "dropout":
             return self.rows(all_pairs(DROPOUT), ["--lora-dropout", "0.2"])
         return self.rows(pairwise_rows())
@@ -322,6 +325,12 @@ CASES = {
     "compressed": ("llama", ["lm"], ["--compress-state", "--compress-model"], "1"),
 }
 SAVED_STEP, LAST_STEP = 3, 6
+
+
+def cases_of(group):
+    """The names of the committed run directories of a group: resume_dropout has those with dropout."""
+    return [name for name, (_, _, flags, _) in CASES.items()
+            if ("--lora-dropout" in flags) == (group == "resume_dropout")]
 
 
 def make_state(programs, folder, name):
@@ -416,8 +425,8 @@ def check(session, options):
     if missing:
         print(f"goldens: {path.relative_to(SOURCE)}, of this machine's key, " + ("holds no " if record else "is not there: no ") +
               f"record of {', '.join(missing)}. scripts/goldens.sh --check builds the base commit and compares with that")
-    if "resume" in missing:
-        print(f"resume: {len(session.resumed())} end at their last step")
+    for group in filter(RESUMING.__contains__, missing):
+        print(f"{group}: {len(session.group(group))} end at their last step")
     if record and record["data"] != session.data:
         print("goldens: the data differs: pretokenize, pack or examples/data changed, so the weights must, too")
     count = sum(report(group, record[group], session.group(group), f"recorded in {path.name}")
@@ -427,7 +436,7 @@ def check(session, options):
               "compare with the base build: scripts/goldens.sh --check --base")
     if count:
         return 1
-    return NO_RECORD if missing and options.group != ["resume"] else 0
+    return NO_RECORD if missing and not RESUMING.issuperset(options.group) else 0
 
 
 def write(session, options):
@@ -435,8 +444,7 @@ def write(session, options):
     path = record_path(session.key)
     record = json.loads(path.read_text()) if path.exists() else {}
     record.update({"key": session.key, "written_on": processor(), "data": session.data, **found})
-    ordered = {name: record[name] for name in ("key", "written_on", "data", "pairwise", "dropout", "resume")
-               if name in record}
+    ordered = {name: record[name] for name in ("key", "written_on", "data", *GROUPS) if name in record}
     path.write_text(json.dumps(ordered, indent=1) + "\n")
     print(f"wrote {path.relative_to(SOURCE)}: " + ", ".join(f"{group} {len(found[group])}" for group in found))
     return 0
@@ -484,7 +492,7 @@ def states(session, scratch):
         whole[name] = make_state(session.programs, folder, name)[1]
         cases[name] = {"data": data, "base": "--lora" in flags, "threads": threads, "from": SAVED_STEP, "to": LAST_STEP}
     (STATES / "cases.json").write_text(json.dumps(cases, indent=1) + "\n")
-    return 1 if report("resume", whole, session.resumed(), "of the run that was not stopped") else 0
+    return 1 if report("resume", whole, session.resumed(CASES), "of the run that was not stopped") else 0
 
 
 def main():
@@ -492,18 +500,19 @@ def main():
     parser.add_argument("--bin", default=SOURCE / "build/release")
     parser.add_argument("command", choices=["check", "write", "compare", "full", "list", "states"])
     parser.add_argument("argument", nargs="?")
-    parser.add_argument("--group", action="append", choices=["pairwise", "dropout", "resume"])
+    parser.add_argument("--group", action="append", choices=GROUPS)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the temporary folder goes
-    options.group = options.group or ["pairwise", "dropout", "resume"]
+    options.group = options.group or GROUPS
     if options.command == "list":
         for group, rows in (("pairwise", pairwise_rows()), ("dropout", all_pairs(DROPOUT))):
             for row in rows:
                 print(group, name_of(row))
-        for case in CASES:
-            print("resume", case)
+        for group in sorted(RESUMING):
+            for case in cases_of(group):
+                print(group, case)
         return 0
     if options.command in ("compare", "full") and not options.argument:
         parser.error(f"{options.command} needs an argument")

@@ -13,12 +13,12 @@
 #   --list           print the runs
 #   --states         make the run directories of tests/golden/resume anew: with the build of the version they stand for
 #   --bin BUILD_DIR  build folder with bin/train (default: build/release)
-#   --group NAME     pairwise, dropout or resume; may be repeated (default: all three)
+#   --group NAME     pairwise, dropout, resume or resume_dropout; may be repeated (default: all four)
 #   --seed N         of the runs (default: 1); with another one a check must fail
 #
 # pairwise runs each two values of each two options together at least once, over families, precisions, adapters,
 # accumulation, recomputation, offloading, optimizer states and more; dropout likewise, with dropout; resume continues
-# run directories that an earlier version left. See tests/golden/weights/README.md.
+# run directories that an earlier version left, resume_dropout those with dropout. See tests/golden/weights/README.md.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/common.sh
@@ -40,7 +40,7 @@ while (($#)); do
   esac
   shift
 done
-((${#groups[@]})) || groups=(pairwise dropout resume)
+((${#groups[@]})) || mapfile -t groups < <(cut -d " " -f 1 tests/golden/weights/BASE)
 
 goldens() { python3 scripts/goldens.py --bin "$bin" "$@" "${options[@]}"; }
 

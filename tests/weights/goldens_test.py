@@ -63,6 +63,17 @@ class GoldensTest(unittest.TestCase):
         self.assertEqual(lines, ["a:\n    weights 1 -> 3", "gone: is not run any more", "new: has no record"])
         self.assertEqual(goldens.differences(expected, expected), [])
 
+    def test_every_group_names_the_commit_it_was_recorded_with(self):
+        lines = (goldens.RECORDS / "BASE").read_text().splitlines()
+        self.assertEqual([line.split(" ")[0] for line in lines], goldens.GROUPS)
+        for line in lines:
+            self.assertRegex(line.split(" ")[1], "^[0-9a-f]{40}$")
+
+    def test_every_old_run_directory_is_of_one_group(self):
+        names = [name for group in sorted(goldens.RESUMING) for name in goldens.cases_of(group)]
+        self.assertEqual(sorted(names), sorted(json.loads((goldens.STATES / "cases.json").read_text())))
+        self.assertEqual(goldens.cases_of("resume_dropout"), ["lora-dropout"])
+
     def test_another_seed_gives_other_weights_and_the_same_seed_the_same(self):
         row = [goldens.all_pairs(goldens.PAIRWISE)[0]]
         records = []
