@@ -4,37 +4,85 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/checkpoint_copier.h"
 #include "lib/run/metrics_log.h"
+#include "lib/run/plan_codec.h"
+#include "lib/run/run_record.h"
 
 namespace trainwright {
 namespace {
 
 namespace fs = std::filesystem;
 
+/// What no process of a run changes of its plan: not its length, nor how a step is split.
+nlohmann::json LastingPlan(TrainPlan plan) {
+  plan.schedule.total_steps = 0;
+  plan.length_rule.clear();
+  plan.batch = plan.samples_per_step();
+  plan.accum = 1;
+  return EncodePlan(plan);
+}
+
 /// What tells one run's checkpoints from another's, whatever was changed between its processes; null where
 /// unknown.
-nlohmann::json ModelOf(const std::string& checkpoint) {
+nlohmann::json IdentityOf(const std::string& checkpoint) {
   try {
     const nlohmann::json metadata = ReadCheckpointMetadata(checkpoint);
     const nlohmann::json provenance = metadata.value("provenance", nlohmann::json::object());
-    return {{"model", provenance.value("model", nlohmann::json())},
-            {"tokenizer_sha256", provenance.value("tokenizer_sha256", nlohmann::json())},
-            {"init", provenance.value("init", nlohmann::json())}};
+    nlohmann::json identity;
+    for (const char* name : {"model", "tokenizer_sha256", "init", "data_sha256", "parent"}) {
+      identity[name] = provenance.value(name, nlohmann::json());
+    }
+    if (provenance.contains("plan")) {
+      identity["plan"] = LastingPlan(DecodePlan(provenance.at("plan"), checkpoint));
+    }
+    return identity;
   } catch (const std::exception&) {
     return nullptr;
   }
 }
 
-nlohmann::json ModelOfRun(const RunDirectory& run) {
+/// By the run's own checkpoints and by its record, which is there before they are; empty where neither is.
+nlohmann::json IdentityOfRun(const RunDirectory& run) {
+  nlohmann::json identity = nlohmann::json::object();
   for (const int64_t step : run.CheckpointSteps()) {
-    if (const nlohmann::json model = ModelOf(run.CheckpointPath(step)); !model.is_null()) return model;
+    const nlohmann::json found = IdentityOf(run.CheckpointPath(step));
+    if (found.is_null()) continue;
+    identity = found;
+    identity.erase("data_sha256");  // may change from one process to the next
+    break;
   }
-  return nullptr;
+  if (const std::optional<RunRecord> record = ReadRunRecord(run.record_path())) {
+    identity["model"] = record->model;
+    identity["plan"] = LastingPlan(record->plan);
+    identity["data_sha256"] = record->data_sha256;
+    identity["parent"] = nullptr;
+    if (const auto& parent = record->parent) {
+      identity["parent"] = {{"step", parent->step},
+                            {"weights_sha256", parent->weights_sha256},
+                            {"state_sha256", parent->state_sha256}};
+    }
+  }
+  return identity;
+}
+
+/// \returns in what a copy differs from the run; empty: in nothing that is known
+std::string WhatDiffers(const nlohmann::json& copy, const nlohmann::json& run) {
+  static constexpr std::pair<const char*, const char*> kNames[] = {
+      {"model", "another model"},      {"tokenizer_sha256", "another tokenizer"},
+      {"init", "other first weights"}, {"plan", "another plan (seed, learning rate, ...)"},
+      {"data_sha256", "other data"},   {"parent", "another parent"}};
+  for (const auto& [key, what] : kNames) {
+    if (!run.contains(key)) continue;
+    if (copy.is_null()) return what;
+    if (copy.contains(key) && copy.at(key) != run.at(key)) return what;
+  }
+  return "";
 }
 
 int64_t StepOf(const RunDirectory& run, const std::string& checkpoint) {
@@ -45,10 +93,9 @@ int64_t StepOf(const RunDirectory& run, const std::string& checkpoint) {
 }
 
 /// \returns whether the run now has the copy as a checkpoint to go on from
-bool BringBack(const StoredCopy& copy, const nlohmann::json& model_of_run, RunDirectory* run) {
-  const nlohmann::json model = ModelOf(copy.path);
-  if (!model_of_run.is_null() && model != model_of_run) {
-    LogWarning(copy.path + " is no copy of this run: it has another model");
+bool BringBack(const StoredCopy& copy, const nlohmann::json& identity_of_run, RunDirectory* run) {
+  if (const std::string other = WhatDiffers(IdentityOf(copy.path), identity_of_run); !other.empty()) {
+    LogWarning(copy.path + " is no copy of this run: it has " + other);
     return false;
   }
   try {
@@ -106,10 +153,10 @@ std::string NewestCheckpointOrCopy(RunDirectory* run, const std::string& copies)
   }
   if (!copies.empty()) {
     const int64_t newest_step = StepOf(*run, newest);
-    const nlohmann::json model = ModelOfRun(*run);
+    const nlohmann::json identity = IdentityOfRun(*run);
     for (const StoredCopy& copy : CopiesIn(copies)) {
       if (copy.step <= newest_step) break;
-      if (BringBack(copy, model, run)) return run->CheckpointPath(copy.step);
+      if (BringBack(copy, identity, run)) return run->CheckpointPath(copy.step);
     }
   }
   if (newest.empty()) RefuseToForgetCopies(*run);

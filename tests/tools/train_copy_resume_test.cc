@@ -75,6 +75,42 @@ open(path, "wb").write(bytes[:-1] + bytes([bytes[-1] ^ 1]))'
   EXPECT_EQ(Files("run"), whole_);
 }
 
+TEST_F(TrainCopyResumeTest, ARunWithoutACheckpointTakesNoneOfAnotherRun) {
+  for (const char* other : {"--model tiny.json --seed 9", "--model tiny.json --lr 0.001",
+                            "--model other.json", "--model tiny.json --data shards --data shards"}) {
+    SCOPED_TRACE(other);
+    const ProcessResult resumed = Shell(std::string(R"(
+      sed 's/"num_hidden_layers": 2/"num_hidden_layers": 1/' tiny.json > other.json; rm -rf other run copies
+      train -q --steps 11 --save-every 0 --out other --copy-to copies )") +
+                                        other + R"( || exit
+      train -q --model tiny.json --steps 12 --out run --max-minutes 0.00001 || exit
+      rm -r run/checkpoints/* run/latest
+      train --resume --out run --copy-to copies)");
+    EXPECT_EQ(resumed.exit_status, 0) << resumed.standard_error;
+    EXPECT_THAT(resumed.standard_error, testing::HasSubstr("copies/step-00000011 is no copy of this run"));
+    EXPECT_EQ(Files("run"), whole_);
+  }
+}
+
+TEST_F(TrainCopyResumeTest, ARunTakesNoLaterCheckpointOfAnotherSeed) {
+  const ProcessResult resumed = Shell(R"(
+    train -q --model tiny.json --steps 11 --save-every 0 --seed 9 --out other --copy-to copies || exit
+    train -q --model tiny.json --steps 12 --out run --max-minutes 0.00001 || exit
+    train --resume --out run --copy-to copies)");
+  EXPECT_EQ(resumed.exit_status, 0) << resumed.standard_error;
+  EXPECT_EQ(Files("run"), whole_);
+}
+
+TEST_F(TrainCopyResumeTest, ACopyOfTheRunIsKnownThoughLengthAndSplitOfTheStepWereChanged) {
+  const ProcessResult resumed = Shell(R"(
+    train -q --model tiny.json --steps 3 --schedule constant --out run --copy-to copies || exit
+    train -q --resume --out run --steps 9 --batch 1 || exit
+    rm -r run/checkpoints/*
+    train --resume --out run --steps 12 --batch 2)");
+  EXPECT_EQ(resumed.exit_status, 0) << resumed.standard_error;
+  EXPECT_THAT(resumed.standard_error, testing::HasSubstr("brought back run/checkpoints/step-00000009"));
+}
+
 TEST_F(TrainCopyResumeTest, WithoutTheFlagTheMessageSaysWhereTheCopiesAreAndNothingIsBegunAnew) {
   ASSERT_EQ(TwoSteps("--copy-to copies").exit_status, 0);
   const std::string metrics = ReadFile(folder_.path("run/metrics.jsonl"));
