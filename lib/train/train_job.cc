@@ -17,6 +17,7 @@
 #include "lib/device/memory_error.h"
 #include "lib/dist/world.h"
 #include "lib/io/byte_sink.h"
+#include "lib/run/branch_reference.h"
 #include "lib/run/remembered_options.h"
 #include "lib/run/run_directory.h"
 #include "lib/run/run_record.h"
@@ -109,6 +110,28 @@ void CheckSameStart(const TrainSettings& settings, const RunRecord& record) {
               "", "leave out --init: a run that is resumed has its own weights");
 }
 
+/// \throws Error{kUsage} where the user names an adapter or a parent that the run did not begin with
+void CheckSameOrigin(const TrainSettings& settings, const RunRecord& record) {
+  if (!settings.adapter.empty() && !record.plan.tuning.lora) {
+    throw Error(ErrorCode::kUsage, "--adapter", "has no meaning for this run, which trains no adapter", "",
+                "leave it out, or start another run with --out");
+  }
+  if (settings.branch_from.empty()) return;
+  const BranchReference asked = ParseBranchReference(settings.branch_from);
+  const auto place = [&](const std::string& path) {
+    return (fs::path(record.working_directory) / path).lexically_normal();
+  };
+  const auto& parent = record.parent;
+  if (parent && (!asked.step || *asked.step == parent->step) &&
+      (fs::absolute(asked.run).lexically_normal() == place(parent->run) ||
+       place(asked.run) == place(parent->run)))
+    return;
+  throw Error(ErrorCode::kUsage, "--branch-from",
+              settings.branch_from + " is not what the run began with" +
+                  (parent ? ", " + parent->run + "@" + std::to_string(parent->step) : ""),
+              "", "leave out --resume to begin a branch, and choose another folder with --out");
+}
+
 /// A training run from its settings to its exit status, in the order of what may fail.
 class TrainJob {
  public:
@@ -147,6 +170,7 @@ class TrainJob {
     record_ = ReadRunRecord(*folder + "/" + kRunRecordFile);
     if (!record_) return;
     CheckSameStart(settings_, *record_);
+    CheckSameOrigin(settings_, *record_);
     RelocatePaths(context_.options, record_->working_directory, &settings_);
   }
 
@@ -216,8 +240,14 @@ class TrainJob {
     const int64_t step = resume.state.trainer.step, total_steps = run_.plan.schedule.total_steps;
     LogInfo("run " + directory_->path() + ": continuing at step " + std::to_string(step) + " of " +
             std::to_string(total_steps));
-    const bool complete = step >= total_steps;
-    if (complete || StopsEarly(resume.checkpoint)) {
+    const bool complete = step >= total_steps, stops_early = !complete && StopsEarly(resume.checkpoint);
+    if (stops_early && record_ && total_steps > record_->plan.schedule.total_steps) {
+      throw Error(ErrorCode::kUsage, "--early-stop",
+                  "ended the run at step " + std::to_string(step) + ", so a greater length adds nothing", "",
+                  "give a greater --early-stop than " + std::to_string(settings_.early_stop.value_or(1)) +
+                      ", or begin another run with --branch-from");
+    }
+    if (complete || stops_early) {
       return FinishComplete(settings_, resume, complete ? "complete" : "early stop", directory_.get(),
                             summary);
     }
@@ -246,9 +276,18 @@ class TrainJob {
         .order_fingerprint = run_.stream->fingerprint(),
         .working_directory = record_ ? record_->working_directory : fs::current_path().string(),
         .parent = run_.parent};
-    WriteRunRecord(directory_->record_path(), record);
-    WriteFileAtomically(directory_->config_path(),
-                        AsBytes(RememberOptions(settings_, context_.options, record)));
+    try {
+      const std::string options = RememberOptions(settings_, context_.options, record);
+      // The record comes last: where it is, the options are, and a process that is killed between the two
+      // leaves options that say all. So another run's record must go first.
+      if (!record_) fs::remove(directory_->record_path());
+      WriteFileAtomically(directory_->config_path(), AsBytes(options));
+      WriteRunRecord(directory_->record_path(), record);
+    } catch (const nlohmann::json::type_error&) {
+      throw Error(ErrorCode::kUsage, directory_->path(),
+                  "cannot remember a path of its options that is not UTF-8", "",
+                  "give the data, or the folder that train is started in, another name");
+    }
   }
 
   int Train(nlohmann::ordered_json* summary) {

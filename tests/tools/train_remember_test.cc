@@ -53,6 +53,61 @@ TEST_F(TrainRememberTest, KilledBeforeItsFirstCheckpointARunOnOtherDataIsRefused
   EXPECT_THAT(result.standard_error, HasSubstr("is not the data that the run was started on"));
 }
 
+TEST_F(TrainRememberTest, WhatARunIsIsNotOnDiskBeforeItsOptionsAre) {
+  const ProcessResult begun =
+      Shell("mkdir -p run/config.yaml; train -q --model tiny.json --steps 3 --out run");
+  EXPECT_EQ(begun.exit_status, 4) << begun.standard_error;
+  EXPECT_FALSE(Exists("run/run.json"));
+  const ProcessResult resumed = Shell("rmdir run/config.yaml; train --resume --out run");
+  EXPECT_EQ(resumed.exit_status, 2) << resumed.standard_error;
+  EXPECT_THAT(resumed.standard_error, HasSubstr("holds no run to continue"));
+}
+
+TEST_F(TrainRememberTest, ItsOptionsAloneAreEnoughToBeginTheSameRun) {
+  const ProcessResult result = Shell(R"(
+    train -q --model tiny.json --batch 2 --steps 6 --seed 7 --lr 0.002 --save-every 3 --keep 1 --out whole || exit
+    mkdir cut && cp whole/config.yaml cut && train -q --resume --out cut)");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(WeightsOf("cut"), WeightsOf("whole"));
+  EXPECT_EQ(ReadFile(folder_.path("cut/config.yaml")), ReadFile(folder_.path("whole/config.yaml")));
+  EXPECT_EQ(ReadFile(folder_.path("cut/run.json")), ReadFile(folder_.path("whole/run.json")));
+}
+
+TEST_F(TrainRememberTest, APathThatIsNotUtf8IsRefusedByNameAndNothingIsRemembered) {
+  const ProcessResult result = Shell(R"(
+    cp -r shards $'sh\xff' && train -q --model tiny.json --steps 3 --data $'sh\xff' --out run)");
+  EXPECT_EQ(result.exit_status, 2) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("not UTF-8"));
+  EXPECT_FALSE(Exists("run/run.json"));
+}
+
+TEST_F(TrainRememberTest, AnotherOriginThanTheRunsIsRefused) {
+  ASSERT_EQ(Shell(R"(train -q --model tiny.json --steps 3 --out one && cp -r one two &&
+                     train -q --branch-from one --steps 5 --out branch)")
+                .exit_status,
+            0);
+  for (const char* refused : {"--out two --branch-from one", "--out two --adapter one",
+                              "--out branch --branch-from two", "--out branch --branch-from one@1"}) {
+    const ProcessResult result = Shell(std::string("train -q --resume ") + refused);
+    EXPECT_EQ(result.exit_status, 2) << refused << result.standard_error;
+  }
+  EXPECT_EQ(Shell("train -q --resume --out branch --branch-from one").exit_status, 0);
+  EXPECT_EQ(Shell("train -q --resume --out branch --branch-from one@3").exit_status, 0);
+}
+
+TEST_F(TrainRememberTest, ARunThatEarlyStopEndedIsNotSilentlyLeftAsItIsWhenItIsMadeLonger) {
+  const ProcessResult made =
+      Shell(R"(train -q --model tiny.json --batch 2 --lr 3 --schedule constant --steps 40 \
+    --eval-data other --eval-tokens 200 --eval-every 1 --early-stop 1 --out run)");
+  ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+  ASSERT_LT(Json("run/complete.json").at("steps"), 40);
+  const ProcessResult longer = Shell("train -q --resume --out run --steps 50");
+  EXPECT_EQ(longer.exit_status, 2) << longer.standard_error;
+  EXPECT_THAT(longer.standard_error, HasSubstr("a greater --early-stop than 1"));
+  EXPECT_EQ(Shell("train -q --resume --out run --steps 50 --early-stop 100").exit_status, 0);
+  EXPECT_EQ(Json("run/complete.json").at("steps"), 50);
+}
+
 TEST_F(TrainRememberTest, WhereThereIsNoRunNoneIsBegunWithoutAWordOfWhatItIs) {
   const ProcessResult result = Shell("mkdir run; train --resume --out run");
   EXPECT_EQ(result.exit_status, 2) << result.standard_error;
