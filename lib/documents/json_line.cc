@@ -1,5 +1,6 @@
 #include "lib/documents/json_line.h"
 
+#include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -79,6 +80,8 @@ std::optional<DocumentProblem> JsonLine::Parse(std::string_view line, simdjson::
     const std::string plain = WithoutNumbers(line);
     if (!plain.empty()) error = ParsePadded(plain, root);
   }
+  // A line that memory does not hold is no bad document: it must never be left out.
+  if (error == simdjson::MEMALLOC) throw std::bad_alloc();
   if (error == simdjson::UTF8_ERROR) {
     return DocumentProblem{SkipReason::kInvalidUtf8, "JSON that is not valid UTF-8", {}, {}};
   }

@@ -53,6 +53,7 @@ class Reader {
   Reader(std::string_view content, const std::string& name) : name_(name) {
     dom::element root;
     if (const auto error = parser_.parse(simdjson::padded_string(content)).get(root)) {
+      if (error == simdjson::MEMALLOC) throw std::bad_alloc();
       Refuse(std::string("is not valid JSON: ") + simdjson::error_message(error));
     }
     root_ = root;

@@ -208,5 +208,15 @@ TEST_F(PretokenizeToolTest, ALineOf200MegabytesTakesMemoryInProportion) {
 
 #endif
 
+TEST_F(PretokenizeToolTest, ALineThatMemoryDoesNotHoldIsNotABadDocumentToBeSkipped) {
+  const ProcessResult result = Shell(R"sh(
+    { echo '{"text":"ok"}'; printf '{"text":"'; yes 'a b' | tr '\n' ' ' | head -c 9000000; echo '"}'; } > long.jsonl
+    for mib in 60 100 160 200 400; do
+      ( ulimit -d $((mib * 1024)); exec pretokenize -q --threads 1 --on-error skip long.jsonl -o out.tok --summary out.json ) 2> log
+      case "$? $(grep -c '"bad_json": 0' out.json)" in '4 '? | '0 1') ;; *) echo "$mib MiB: $(cat out.json)" ;; esac
+    done)sh");
+  EXPECT_EQ(result.standard_output, "");
+}
+
 }  // namespace
 }  // namespace trainwright::test
