@@ -1,6 +1,7 @@
 #include "lib/base/error.h"
 #include "lib/device/determinism.h"
 #include "lib/eval/evaluate_job.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/model/built_in_families.h"
 #include "lib/objective/objective_registry.h"
@@ -26,7 +27,7 @@ int RunAnswersMetric(const EvaluateOptions& options, ToolRun* run) {
   const nlohmann::ordered_json result =
       RunAnswers({options.samples, options.gold, ParseAnswerFormat(options.answer_format)});
   run->summary.update(result);
-  StdoutSink().Write(AsBytes(result.dump() + "\n"));
+  StdoutSink().Write(AsBytes(JsonLineOf(result)));
   return result.at("accuracy").get<double>() < options.min_accuracy ? 1 : 0;
 }
 
@@ -59,7 +60,7 @@ int Run(const EvaluateOptions& options, ToolRun* run) {
   const nlohmann::ordered_json result =
       RunEvaluate(BuiltInFamilies(), BuiltInObjectives(), job, run->common.progress);
   run->summary.update(result);
-  StdoutSink().Write(AsBytes(result.dump() + "\n"));
+  StdoutSink().Write(AsBytes(JsonLineOf(result)));
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/cli/tool.h"
+#include "lib/formats/json_text.h"
 #include "lib/packing/pack_job.h"
 #include "lib/packing/shard_inspection.h"
 #include "lib/packing/shard_repair.h"
@@ -51,7 +52,7 @@ void Inspect(const PackOptions& options, const std::string& path, ToolRun* run) 
   run->summary.update(json);
   const std::string name = path == "-" ? "standard input" : path;
   if (options.json) {
-    Print(json.dump() + "\n");
+    Print(JsonLineOf(json));
   } else if (options.verify) {
     Print(name + ": sound, " + OneLine(summary) + "\n");
   } else {

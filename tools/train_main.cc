@@ -5,6 +5,7 @@
 
 #include "lib/checkpoint/run_status.h"
 #include "lib/device/determinism.h"
+#include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/model/built_in_families.h"
 #include "lib/objective/objective_registry.h"
@@ -32,7 +33,7 @@ int TellStatus(const std::string& path, bool as_json, nlohmann::ordered_json* su
   const nlohmann::ordered_json json = EncodeRunStatus(status);
   summary->update(json);
   summary->erase("schema");  // the summary has its own
-  StdoutSink().Write(AsBytes((as_json ? json.dump() : path + ": " + status.Text()) + "\n"));
+  StdoutSink().Write(AsBytes(as_json ? JsonLineOf(json) : path + ": " + status.Text() + "\n"));
   return status.exit_status();
 }
 

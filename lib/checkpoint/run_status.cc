@@ -1,5 +1,8 @@
 #include "lib/checkpoint/run_status.h"
 
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <vector>
 
@@ -10,6 +13,7 @@
 #include "lib/run/metrics_log.h"
 #include "lib/run/remembered_options.h"
 #include "lib/run/run_directory.h"
+#include "lib/run/run_record.h"
 
 namespace trainwright {
 namespace {
@@ -50,9 +54,13 @@ std::optional<int64_t> PlannedSteps(const std::string& metrics_path) {
   return total;
 }
 
+/// \throws Error{kIo} where that cannot be seen
 bool IsRun(const std::string& path) {
   for (const char* name : {kRunOptionsFile, kRunRecordFile, "metrics.jsonl", kRunCompletionFile}) {
-    if (fs::exists(path + "/" + name)) return true;
+    const std::string file = path + "/" + name;
+    std::error_code error;
+    if (fs::exists(fs::status(file, error))) return true;
+    if (error == std::errc::permission_denied) throw SystemError(file, "look for it", error.value());
   }
   return !RunDirectory::CheckpointsIn(path).empty();
 }
@@ -77,8 +85,18 @@ void ReadComplete(const ordered_json& completion, RunStatus* status) {
   status->state = RunState::kComplete;
 }
 
+/// \throws Error where --resume could not read what the run is: its record, and which checkpoints there are
+void RequireReadable(const std::string& run) {
+  ReadRunRecord(run + "/" + kRunRecordFile);
+  const std::string checkpoints = run + "/checkpoints";
+  if (access(checkpoints.c_str(), R_OK | X_OK) != 0 && errno != ENOENT) {
+    throw SystemError(checkpoints, "read the folder", errno);
+  }
+}
+
 void ReadIncomplete(RunStatus* status) {
   status->state = RunState::kIncomplete;
+  RequireReadable(status->run);
   const std::vector<std::string> checkpoints = RunDirectory::CheckpointsIn(status->run);
   for (auto path = checkpoints.rbegin(); path != checkpoints.rend(); ++path) {
     try {
@@ -134,8 +152,8 @@ RunStatus ReadRunStatus(const std::string& run_path) {
   RunStatus status;
   status.run = run_path;
   while (status.run.size() > 1 && status.run.back() == '/') status.run.pop_back();
-  if (!IsRun(status.run)) return status;
   try {
+    if (!IsRun(status.run)) return status;
     const ordered_json completion = ReadRunCompletion(status.run);
     if (completion.is_object()) {
       ReadComplete(completion, &status);

@@ -16,6 +16,7 @@
 #include "lib/codec/checkpoint_listing.h"
 #include "lib/codec/compress_job.h"
 #include "lib/codec/extract.h"
+#include "lib/formats/json_text.h"
 #include "lib/report/table.h"
 
 namespace trainwright {
@@ -228,7 +229,7 @@ class Job {
                                      {"tensors", nlohmann::ordered_json::array()}};
       if (checkpoint.head().base_hash) json["base_xxh128"] = HexEncode(*checkpoint.head().base_hash);
       for (const TensorListing& tensor : tensors) json["tensors"].push_back(ToJson(tensor));
-      Print(json.dump() + "\n");
+      Print(JsonLineOf(json));
       return;
     }
     Table table({"tensor", "dtype", "shape", "bytes", "compressed", "ratio", "method"});
@@ -266,7 +267,7 @@ class Job {
                                   {"block", damage.block ? nlohmann::ordered_json(*damage.block) : nullptr},
                                   {"message", damage.message}});
       }
-      Print(json.dump() + "\n");
+      Print(JsonLineOf(json));
     } else {
       Print(TitleOf(path) + ": " + (sound ? "sound" : "damaged") + ", " + Describe(report) +
             (sound ? "" : ", " + std::to_string(report.tensors_lost) + " tensors damaged") + "\n");

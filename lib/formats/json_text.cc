@@ -37,4 +37,8 @@ std::string CanonicalJson(const nlohmann::json& value) {
   }
 }
 
+std::string JsonLineOf(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace trainwright

@@ -16,4 +16,8 @@ nlohmann::json ParseJson(std::string_view text, const std::string& object);
 /// \throws Error{kInternal} on strings that are not UTF-8
 std::string CanonicalJson(const nlohmann::json& value);
 
+/// For people and scripts: one line with its newline. A path may hold any bytes; those that are not UTF-8
+/// become U+FFFD.
+std::string JsonLineOf(const nlohmann::ordered_json& value);
+
 }  // namespace trainwright

@@ -64,6 +64,22 @@ TEST_F(TrainStatusTest, TellsCompleteStoppedDamagedAndNoRunApart) {
   EXPECT_EQ(text.exit_status, 2) << "--json has no meaning without --status";
 }
 
+TEST_F(TrainStatusTest, ARunWhoseRecordIsDamagedIsDamaged) {
+  const ProcessResult status = Shell(R"(
+    train -q --model tiny.json --steps 2 --out run && rm run/complete.json || exit 9
+    echo '{"schema":"trainwright.run/1","plan":3}' > run/run.json
+    train --status run --json)");
+  EXPECT_EQ(status.exit_status, 3) << "resume would refuse it" << status.standard_output;
+  EXPECT_EQ(nlohmann::json::parse(status.standard_output).at("state"), "damaged");
+}
+
+TEST_F(TrainStatusTest, ARunWhoseNameIsNotUtf8IsToldInJson) {
+  const ProcessResult status =
+      Shell(R"(train -q --model tiny.json --steps 2 --out $'r\xff' && train --status $'r\xff' --json)");
+  EXPECT_EQ(status.exit_status, 0) << status.standard_error;
+  EXPECT_EQ(nlohmann::json::parse(status.standard_output).at("state"), "complete");
+}
+
 TEST_F(TrainStatusTest, TheFileOfACompleteRunNamesItsCheckpointAndGoesWithIt) {
   const ProcessResult result = Shell(R"sh(
     train="train -q --model tiny.json --batch 2 --steps 6 --save-every 2 --out run"
