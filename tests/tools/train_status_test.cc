@@ -98,5 +98,11 @@ print(f["final_loss_nats"] == s["last_loss_nats"], f["checkpoint"], f["reason"],
       << result.standard_error;
 }
 
+TEST_F(TrainStatusTest, TrainsNothingWhereAnUnsetVariableNamesNoFolder) {
+  const ProcessResult told = Shell("train --status \"$unset\"");
+  EXPECT_EQ(told.exit_status, 2);
+  EXPECT_THAT(told.standard_error, testing::HasSubstr("--status: names no folder"));
+}
+
 }  // namespace
 }  // namespace trainwright::test
