@@ -17,15 +17,10 @@ namespace trainwright {
 namespace {
 
 using test::CodeOf;
+using test::NamesIn;
 using test::ReadFile;
 using test::TemporaryFolder;
 using test::WriteFile;
-
-std::set<std::string> NamesIn(const std::string& folder) {
-  std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.insert(entry.path().filename());
-  return names;
-}
 
 TEST(AtomicFileSinkTest, TheBeginningCanBeWrittenLast) {
   const TemporaryFolder folder;

@@ -36,6 +36,7 @@ namespace {
 
 using test::CodeOf;
 using test::MessageOf;
+using test::NamesIn;
 using test::ReadFile;
 using test::TemporaryFolder;
 using test::WriteFile;
@@ -86,12 +87,6 @@ std::vector<Document> ManyDocuments(uint64_t index) {
 
 PackReport Pack(const PackJobOptions& options) {
   return RunPack(options, ProgressMode::kNever);
-}
-
-std::set<std::string> NamesIn(const std::string& folder) {
-  std::set<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) names.insert(entry.path().filename());
-  return names;
 }
 
 // What `cat DIR/shard-*.tws` gives.

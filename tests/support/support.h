@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ std::string MessageOf(const std::function<void()>& action);
 
 void WriteFile(const std::string& path, std::string_view content);
 std::string ReadFile(const std::string& path);
+/// What a folder holds, without the folder's own name.
+std::set<std::string> NamesIn(const std::string& folder);
 
 /// A committed fixture: tests/<relative>.
 std::string Fixture(const std::string& relative);

@@ -43,21 +43,28 @@ class ChangingInputTest : public ToolTest {
                'touch -r input time; cat other > input; touch -r time input')
     )sh" + script);
   }
+  /// Each change in each kind of output: a file, standard output, a folder.
+  /// \param definitions of $tool, of $part, what the names of the folder's files begin with, and of
+  ///     read_stdout, which reads the file "stdout"
+  void ExpectNothingSealed(const std::string& definitions) {
+    const ProcessResult result = ShellAcross(definitions + R"sh(
+      for change in "${changes[@]}"; do
+        across 'write /.out 2' "$change" $tool input -o out
+        [ ! -e out ] || echo "$change: there is an output"
+        across 'write /stdout 2' "$change" $tool input
+        read_stdout > /dev/null 2>&1; [ $? = 3 ] || echo "$change: standard output is sealed"
+        across "write /.$part 2" "$change" $tool input -o dir/
+        [ ! -e dir/MANIFEST.json ] || echo "$change: the folder is sealed"
+        rm -rf dir
+      done | tr '\n' ' ')sh");
+    EXPECT_EQ(result.standard_output, "3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 ") << result.standard_error;
+  }
 };
 
 TEST_F(ChangingInputTest, PretokenizeSealsNeitherFileNorStandardOutputNorFolder) {
-  const ProcessResult result = ShellAcross(R"sh(
-    tool='pretokenize -q --threads 1 --format lines'
-    for change in "${changes[@]}"; do
-      across 'write /.out 2' "$change" $tool input -o out
-      [ ! -e out ] || echo "$change: there is an output"
-      across 'write /stdout 2' "$change" $tool input
-      pack -q stdout -o never.tws 2> /dev/null; [ $? = 3 ] || echo "$change: standard output is sealed"
-      across 'write /.stream 2' "$change" $tool input -o dir/
-      [ ! -e dir/MANIFEST.json ] || echo "$change: the folder is sealed"
-      rm -rf dir
-    done | tr '\n' ' ')sh");
-  EXPECT_EQ(result.standard_output, "3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 ") << result.standard_error;
+  ExpectNothingSealed(R"sh(
+    tool='pretokenize -q --threads 1 --format lines' part=stream
+    read_stdout() { pack -q stdout -o never.tws; })sh");
 }
 
 TEST_F(ChangingInputTest, PretokenizeRefusesSlicesLimitsAndCompressedFiles) {
@@ -72,19 +79,10 @@ TEST_F(ChangingInputTest, PretokenizeRefusesSlicesLimitsAndCompressedFiles) {
 }
 
 TEST_F(ChangingInputTest, PackSealsNeitherFileNorStandardOutputNorFolder) {
-  const ProcessResult result = ShellAcross(R"sh(
+  ExpectNothingSealed(R"sh(
     for text in original other; do pretokenize -q --format lines $text > tokens && mv tokens $text; done
-    tool='pack -q --threads 1 --mode concat --chunk 1024 --level 1'
-    for change in "${changes[@]}"; do
-      across 'write /.out 2' "$change" $tool input -o out
-      [ ! -e out ] || echo "$change: there is an output"
-      across 'write /stdout 2' "$change" $tool input
-      pack -q --verify stdout > /dev/null 2>&1; [ $? = 3 ] || echo "$change: standard output is sealed"
-      across 'write /.shard 2' "$change" $tool input -o dir/
-      [ ! -e dir/MANIFEST.json ] || echo "$change: the folder is sealed"
-      rm -rf dir
-    done | tr '\n' ' ')sh");
-  EXPECT_EQ(result.standard_output, "3 3 3 3 3 3 3 3 3 3 3 3 3 3 3 ") << result.standard_error;
+    tool='pack -q --threads 1 --mode concat --chunk 1024 --level 1' part=shard
+    read_stdout() { pack -q --verify stdout; })sh");
 }
 
 TEST_F(ChangingInputTest, EvaluatePrintsNoFigureForText) {

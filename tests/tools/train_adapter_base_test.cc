@@ -16,9 +16,8 @@ class TrainAdapterBaseTest : public TrainProcessTest {
   /// Two bases of one shape.
   void SetUp() override {
     WriteModel("tiny.json");
+    WriteShards(300, 50);
     const ProcessResult made = Shell(R"(
-      head -n 300 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/ &&
-      tail -n 50 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o other/ &&
       train -q --model tiny.json --steps 2 --save-model-only --out base &&
       train -q --model tiny.json --steps 2 --seed 2 --save-model-only --out stranger)");
     ASSERT_EQ(made.exit_status, 0) << made.standard_error;

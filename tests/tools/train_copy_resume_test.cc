@@ -16,9 +16,8 @@ class TrainCopyResumeTest : public TrainProcessTest {
   /// What the uninterrupted run of twelve steps ends with.
   void SetUp() override {
     WriteModel("tiny.json");
-    const ProcessResult made = Shell(R"(
-      head -n 300 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/ &&
-      train -q --model tiny.json --steps 12 --save-every 3 --out whole)");
+    WriteShards(300);
+    const ProcessResult made = Shell("train -q --model tiny.json --steps 12 --save-every 3 --out whole");
     ASSERT_EQ(made.exit_status, 0) << made.standard_error;
     whole_ = Files("whole");
   }

@@ -18,10 +18,7 @@ class TrainFinishTest : public TrainProcessTest {
                          Fixture("../lib/run/metrics.schema.json") + "'") {}
   void SetUp() override {
     WriteModel("tiny.json");
-    const ProcessResult made = Shell(R"(
-      head -n 300 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/ &&
-      tail -n 100 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o other/)");
-    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+    WriteShards(300, 100);
   }
 };
 

@@ -17,9 +17,8 @@ class TrainLoraTest : public TrainProcessTest {
   /// A base that was trained a little, and another one.
   void SetUp() override {
     WriteModel("tiny.json", {.hidden_size = 64, .heads = 4, .kv_heads = 2});
+    WriteShards(600, 100);
     const ProcessResult made = Shell(R"(
-      head -n 600 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/ &&
-      tail -n 100 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o other/ &&
       train -q --model tiny.json --steps 6 --lr 0.01 --save-model-only --out base &&
       train -q --model tiny.json --steps 6 --lr 0.01 --seed 2 --save-model-only --out stranger)");
     ASSERT_EQ(made.exit_status, 0) << made.standard_error;

@@ -61,10 +61,13 @@ class TrainProcessTest : public ::testing::Test {
   void WriteModel(const std::string& name, const TinyLlama& model = {}) {
     WriteFile(folder_.path(name), TinyLlamaConfig(model));
   }
-  /// shards/: 600 lines of text.
-  void WriteShards() {
+  /// shards/ of the first lines of a text and, where it is to have any, other/ of the last ones.
+  void WriteShards(int lines = 600, int other_lines = 0) {
     const ProcessResult made =
-        Shell("head -n 600 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/");
+        Shell("first=" + std::to_string(lines) + " last=" + std::to_string(other_lines) + R"(
+      shards() { pretokenize -q - | pack -q --chunk 256 -o $1; }
+      head -n $first $DATA/tinyshakespeare.txt | shards shards/ || exit
+      [ $last = 0 ] || tail -n $last $DATA/tinyshakespeare.txt | shards other/)");
     ASSERT_EQ(made.exit_status, 0) << made.standard_error;
   }
   nlohmann::json Json(const std::string& name) { return nlohmann::json::parse(ReadFile(folder_.path(name))); }

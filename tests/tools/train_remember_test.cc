@@ -14,10 +14,18 @@ class TrainRememberTest : public TrainProcessTest {
  protected:
   void SetUp() override {
     WriteModel("tiny.json");
-    WriteShards();
-    const ProcessResult made =
-        Shell("tail -n 200 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o other/");
-    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+    WriteShards(600, 200);
+  }
+  /// Into whole/ and into cut/, where it is killed before its first checkpoint and resumed.
+  void ExpectTheWeightsOfTheWholeRunAfterAKill(const std::string& command) {
+    const ProcessResult result = Shell("run='" + command + R"('
+      $run --out whole || exit
+      $run --out cut & pid=$!
+      for _ in $(seq 1000); do grep -q '"type":"step"' cut/metrics.jsonl 2> /dev/null && break; sleep 0.01; done
+      kill -9 $pid; wait $pid; [ $? = 137 ] && [ ! -e cut/latest ] || exit 9
+      train -q --resume --out cut)");
+    ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+    EXPECT_EQ(WeightsOf("cut"), WeightsOf("whole"));
   }
   int64_t CountRecords(const std::string& run, const std::string& type) {
     int64_t count = 0;
@@ -33,15 +41,9 @@ class TrainRememberTest : public TrainProcessTest {
 };
 
 TEST_F(TrainRememberTest, KilledBeforeItsFirstCheckpointARunIsTheSameRunAfterwards) {
-  const ProcessResult result = Shell(R"(
-    run="train -q --model tiny.json --batch 2 --steps 300 --seed 7 --lr 0.002 --save-every 0 --schedule linear"
-    $run --out whole || exit
-    $run --out cut & pid=$!
-    for _ in $(seq 1000); do grep -q '"type":"step"' cut/metrics.jsonl 2> /dev/null && break; sleep 0.01; done
-    kill -9 $pid; wait $pid; [ $? = 137 ] && [ ! -e cut/latest ] || exit 9
-    train -q --resume --out cut)");
-  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
-  EXPECT_EQ(WeightsOf("cut"), WeightsOf("whole"));
+  ExpectTheWeightsOfTheWholeRunAfterAKill(
+      "train -q --model tiny.json --batch 2 --steps 300 --seed 7 --lr 0.002 --save-every 0 --schedule "
+      "linear");
   EXPECT_EQ(ReadFile(folder_.path("cut/config.yaml")), ReadFile(folder_.path("whole/config.yaml")));
 }
 
@@ -254,16 +256,10 @@ TEST_F(TrainRememberTest, ABranchTakesOtherOptionsAndReadsOtherDataFromItsBeginn
 }
 
 TEST_F(TrainRememberTest, ABranchThatIsKilledBeforeItsFirstCheckpointIsTheSameBranchAfterwards) {
-  const ProcessResult result = Shell(R"(
-    train -q --model tiny.json --batch 2 --steps 4 --schedule constant --out run || exit
-    branch="train -q --branch-from run --steps 300 --lr 0.002 --save-every 0"
-    $branch --out whole || exit
-    $branch --out cut & pid=$!
-    for _ in $(seq 1000); do grep -q '"type":"step"' cut/metrics.jsonl 2> /dev/null && break; sleep 0.01; done
-    kill -9 $pid; wait $pid; [ $? = 137 ] && [ ! -e cut/latest ] || exit 9
-    train -q --resume --out cut)");
-  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
-  EXPECT_EQ(WeightsOf("cut"), WeightsOf("whole"));
+  const ProcessResult made =
+      Shell("train -q --model tiny.json --batch 2 --steps 4 --schedule constant --out run");
+  ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+  ExpectTheWeightsOfTheWholeRunAfterAKill("train -q --branch-from run --steps 300 --lr 0.002 --save-every 0");
 }
 
 TEST_F(TrainRememberTest, ABranchRefusesWhatItCannotBeginWith) {

@@ -19,10 +19,7 @@ class TrainToolTest : public TrainProcessTest {
                          "' TRAINWRIGHT_MODEL=tiny.json TRAINWRIGHT_BATCH=2") {}
   void SetUp() override {
     WriteModel("tiny.json");
-    const ProcessResult made = Shell(R"(
-      head -n 600 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o shards/ &&
-      tail -n 200 $DATA/tinyshakespeare.txt | pretokenize -q - | pack -q --chunk 256 -o other/)");
-    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+    WriteShards(600, 200);
   }
   /// With await CONDITION, which waits until it holds.
   ProcessResult Shell(const std::string& script) {
