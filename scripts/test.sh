@@ -51,6 +51,9 @@ test_suite() {
 
 heading "Set-up"
 part "set-up" scripts/setup.sh --tests
+# Where python3 is the script of a version manager that looks for the interpreter, that takes longer than most uses of it.
+interpreter=$(python3 -c 'import sys; print(sys.executable)')
+[[ $interpreter == "$(command -v python3)" ]] || PATH=${interpreter%/*}:$PATH
 [[ ! " ${suites[*]} " =~ ' '(release|cuda)' ' ]] || part "LibTorch" scripts/fetch_libtorch.sh
 
 for suite in "${suites[@]}"; do
