@@ -153,14 +153,22 @@ TEST_F(ShardSetTest, AManifestNeverLeadsOutOfTheFolder) {
   }
 }
 
+// All folders are written before any is read: a reader waits while a file is younger than a tick of the clock.
 TEST_F(ShardSetTest, AFlipInEveryByteOfTheManifestIsRejected) {
-  std::string text = ReadFile(folder_.path(kManifestName));
+  const std::string text = ReadFile(folder_.path(kManifestName));
+  const auto set = [&](size_t i) { return folder_.path(std::to_string(i)); };
   for (size_t i = 0; i < text.size(); ++i) {
-    text[i] = static_cast<char>(text[i] ^ 1 << (i % 8));
-    WriteFile(folder_.path(kManifestName), text);
-    EXPECT_EQ(CodeOf([&] { ShardSet::Open(folder_.path()); }), ErrorCode::kBadInput)
-        << "byte " << i << ": " << text;
-    text[i] = static_cast<char>(text[i] ^ 1 << (i % 8));
+    std::filesystem::create_directory(set(i));
+    for (const ManifestEntry& entry : entries_) {
+      std::filesystem::create_hard_link(folder_.path(entry.file_name), set(i) + "/" + entry.file_name);
+    }
+    std::string flipped = text;
+    flipped[i] = static_cast<char>(flipped[i] ^ 1 << (i % 8));
+    WriteFile(set(i) + "/" + kManifestName, flipped);
+  }
+  for (size_t i = 0; i < text.size(); ++i) {
+    EXPECT_EQ(CodeOf([&] { ShardSet::Open(set(i)); }), ErrorCode::kBadInput)
+        << "byte " << i << " of " << text;
   }
 }
 
@@ -194,10 +202,10 @@ TEST_F(ShardSetTest, VerifyAllFindsAFlipInAnyFrame) {
 }
 
 TEST_F(ShardSetTest, ACutFileIsRefused) {
-  const std::string path = folder_.path("set.tws");
+  const auto path = [&](size_t cut) { return folder_.path("set" + std::to_string(cut) + ".tws"); };
+  for (size_t cut = 0; cut < joined_.size(); cut += 7) WriteFile(path(cut), joined_.substr(0, cut));
   for (size_t cut = 0; cut < joined_.size(); cut += 7) {
-    WriteFile(path, joined_.substr(0, cut));
-    EXPECT_EQ(CodeOf([&] { ShardSet::Open(path); }), ErrorCode::kBadInput) << "cut at " << cut;
+    EXPECT_EQ(CodeOf([&] { ShardSet::Open(path(cut)); }), ErrorCode::kBadInput) << "cut at " << cut;
   }
 }
 
