@@ -153,7 +153,8 @@ TEST_F(ShardSetTest, AManifestNeverLeadsOutOfTheFolder) {
   }
 }
 
-// All folders are written before any is read: a reader waits while a file is younger than a tick of the clock.
+// All folders are written before any is read: a reader waits while a file is younger than a tick of the
+// clock, some milliseconds.
 TEST_F(ShardSetTest, AFlipInEveryByteOfTheManifestIsRejected) {
   const std::string text = ReadFile(folder_.path(kManifestName));
   const auto set = [&](size_t i) { return folder_.path(std::to_string(i)); };

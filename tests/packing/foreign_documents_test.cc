@@ -155,8 +155,8 @@ TEST(ForeignDocumentsTest, EndOfTextDividesAFileOfManyRunsAnywhere) {
   }
 }
 
-/// Files made from one of the fixtures. All are written before any is read: the reader of a file that was written to
-/// just now waits for the clock to tick.
+/// Files made from one of the fixtures. All are written before any is read: the reader of a file that was
+/// written to just now waits for the clock to tick.
 class Variants {
  public:
   Variants(const TemporaryFolder& folder, const std::string& name)
