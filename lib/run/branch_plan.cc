@@ -1,8 +1,5 @@
 #include "lib/run/branch_plan.h"
 
-#include <algorithm>
-#include <array>
-
 #include "lib/base/error.h"
 #include "lib/run/plan_rules.h"
 #include "lib/run/schedule_planner.h"
@@ -10,18 +7,11 @@
 namespace trainwright {
 namespace {
 
-/// By their names in a training state.
-constexpr std::array kCannotChange = {"lora",      "quant",   "optimizer_states", "optimizer",
-                                      "objective", "loss_on", "eval_split"};
-
 /// \throws Error{kUsage} on what the checkpoint's weights and states are made of
 void RefuseOtherState(const TrainSettings& settings, const TrainPlan& parent) {
   for (const PlanOption& option : TrainPlanTable()) {
-    if (std::find(kCannotChange.begin(), kCannotChange.end(), option.stored) == kCannotChange.end()) continue;
-    const auto difference =
-        option.difference
-            ? option.difference(settings, parent)
-            : DifferenceOf(option.options.front(), option.value.asked(settings), option.value.get(parent));
+    if (!option.fixed_in_branch) continue;
+    const std::optional<PlanDifference> difference = DifferenceOf(option, settings, parent);
     if (!difference) continue;
     throw Error(ErrorCode::kUsage, "--" + difference->option,
                 difference->asked + " differs from the parent's " + difference->stored +
@@ -38,11 +28,7 @@ PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int
   PlannedRun planned{.plan = parent, .reasons = {}, .epoch = {}};
   TrainPlan& plan = planned.plan;
   TakeAsked(settings, TrainPlanTable(), &plan);
-  if (plan.sequence_tokens > facts.model.max_positions) {
-    throw Error(ErrorCode::kUsage, "--seq",
-                std::to_string(plan.sequence_tokens) + " is longer than the " +
-                    std::to_string(facts.model.max_positions) + " positions of the model");
-  }
+  RequirePositions(plan.sequence_tokens, facts.model.max_positions, "use a shorter --seq");
   if (settings.mixed_precision == "auto") plan.precision = ParsePrecision("auto", facts.fast_bf16);
   if (const std::string rule = LengthRule(settings); !rule.empty()) {
     plan.length_rule = rule;

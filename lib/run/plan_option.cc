@@ -19,4 +19,11 @@ std::optional<PlanDifference> DifferenceOf(const std::string& option, const nloh
   return PlanDifference{option, AskedText(asked), StoredText(stored)};
 }
 
+std::optional<PlanDifference> DifferenceOf(const PlanOption& option, const TrainSettings& settings,
+                                           const TrainPlan& plan) {
+  if (option.options.empty()) return std::nullopt;
+  if (option.difference) return option.difference(settings, plan);
+  return DifferenceOf(option.options.front(), option.value.asked(settings), option.value.get(plan));
+}
+
 }  // namespace trainwright

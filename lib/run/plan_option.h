@@ -89,6 +89,8 @@ struct PlanOption {
   StoredSizes stored_sizes = {};
   /// Whether a resumed run may have another value, as ReconcilePlan allows it.
   bool free_on_resume = false;
+  /// Whether a branch has its parent's value, as PlanBranch demands it.
+  bool fixed_in_branch = false;
   /// What the command line asks for that the plan does not have; where it is empty, `value.asked` is compared
   /// with `value.get`.
   std::function<std::optional<PlanDifference>(const TrainSettings&, const TrainPlan&)> difference = {};
@@ -111,6 +113,9 @@ std::string StoredText(const nlohmann::json& value);
 /// The difference between what was asked, null where nothing was, and what is stored.
 std::optional<PlanDifference> DifferenceOf(const std::string& option, const nlohmann::json& asked,
                                            const nlohmann::json& stored);
+/// What the settings ask of an option that the plan does not have.
+std::optional<PlanDifference> DifferenceOf(const PlanOption& option, const TrainSettings& settings,
+                                           const TrainPlan& plan);
 
 /// A JSON value as a number, a truth value or text. A whole number must be written as one and fit its type: a
 /// plain conversion would wrap or cut it.

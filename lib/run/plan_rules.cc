@@ -21,6 +21,14 @@ double StepsAnEpoch(const EpochCounts& epoch, const TrainPlan& plan) {
 
 }  // namespace
 
+void RequirePositions(int64_t sequence_tokens, int64_t max_positions, const std::string& hint) {
+  if (sequence_tokens <= max_positions) return;
+  throw Error(ErrorCode::kUsage, "--seq",
+              std::to_string(sequence_tokens) + " is longer than the " + std::to_string(max_positions) +
+                  " positions of the model",
+              "", hint);
+}
+
 std::string LengthRule(const TrainSettings& settings) {
   const int given = settings.steps.has_value() + settings.epochs.has_value() + settings.tokens.has_value();
   if (given > 1) {

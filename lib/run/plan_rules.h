@@ -20,6 +20,9 @@ void RequireAsked(bool holds, const std::string& flag, Number value, const std::
   if (!holds) throw Error(ErrorCode::kUsage, flag, nlohmann::json(value).dump() + " " + problem);
 }
 
+/// \throws Error{kUsage} naming --seq where a sample is longer than the model takes
+void RequirePositions(int64_t sequence_tokens, int64_t max_positions, const std::string& hint);
+
 /// "steps 100", "epochs 2" and so on for the length that was asked; empty when none was.
 /// \throws Error{kUsage} when several were
 std::string LengthRule(const TrainSettings& settings);

@@ -5,13 +5,6 @@
 namespace trainwright {
 namespace {
 
-std::optional<PlanDifference> Difference(const PlanOption& option, const TrainSettings& settings,
-                                         const TrainPlan& plan) {
-  if (option.options.empty() || option.free_on_resume) return std::nullopt;
-  if (option.difference) return option.difference(settings, plan);
-  return DifferenceOf(option.options.front(), option.value.asked(settings), option.value.get(plan));
-}
-
 /// Takes over another split of the step.
 /// \returns warnings
 /// \throws Error{kUsage} on a step of another size
@@ -38,7 +31,8 @@ std::vector<std::string> SplitStep(const TrainSettings& settings, TrainPlan* pla
 std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan* plan,
                                        const PlanTable& table) {
   for (const PlanOption& option : table) {
-    const std::optional<PlanDifference> difference = Difference(option, settings, *plan);
+    if (option.free_on_resume) continue;
+    const std::optional<PlanDifference> difference = DifferenceOf(option, settings, *plan);
     if (!difference) continue;
     const std::string flag = "--" + difference->option;
     throw Error(ErrorCode::kUsage, flag, difference->asked + " differs from the run's " + difference->stored,

@@ -130,12 +130,8 @@ void PlanSizes(const TrainSettings& settings, const PlanFacts& facts, PlannedRun
     planned->reasons.push_back({"seq", "the positions of the model, at most 2048", ""});
     RequireAsked(plan.sequence_tokens >= 1, "--seq", plan.sequence_tokens, "tokens: must be at least 1");
   }
-  if (plan.sequence_tokens > max_positions) {
-    throw Error(ErrorCode::kUsage, "--seq",
-                std::to_string(plan.sequence_tokens) + " is longer than the " +
-                    std::to_string(max_positions) + " positions of the model",
-                "", "use a shorter --seq, or a --model config.json with more max_position_embeddings");
-  }
+  RequirePositions(plan.sequence_tokens, max_positions,
+                   "use a shorter --seq, or a --model config.json with more max_position_embeddings");
   if (!settings.batch) {
     const int64_t tokens = facts.gpu ? 16384 : 2048;
     plan.batch = std::max<int64_t>(1, tokens / plan.sequence_tokens);
