@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "lib/base/error.h"
+#include "lib/base/path_inside.h"
 #include "lib/base/version.h"
 #include "lib/run/save_interval.h"
 
@@ -24,8 +25,7 @@ std::unique_ptr<CheckpointCopier> MakeCopier(const TrainSettings& settings, cons
     std::error_code error;
     const fs::path target = fs::weakly_canonical(settings.copy_to, error),
                    run_path = fs::canonical(run.path());
-    if (std::mismatch(run_path.begin(), run_path.end(), target.begin(), target.end()).first ==
-        run_path.end()) {
+    if (IsInside(target, run_path)) {
       throw Error(ErrorCode::kUsage, "--copy-to", settings.copy_to + " is in the run directory " + run.path(),
                   "", "name a folder outside, best on another disk");
     }
@@ -40,8 +40,8 @@ std::unique_ptr<CheckpointCopier> MakeCopier(const TrainSettings& settings, cons
                    .writer = std::string("train ") + TRAINWRIGHT_VERSION});
 }
 
-void QueueCopies(const RunDirectory& run, int64_t newest_step, const RunRecords& records, bool compares_all,
-                 CheckpointCopier* copier) {
+void QueueCopies(const RunDirectory& run, int64_t newest_step, const UpkeepRecords& records,
+                 bool compares_all, CheckpointCopier* copier) {
   for (const int64_t step : run.CheckpointSteps()) {
     if (step > newest_step) continue;
     const std::string path = run.CheckpointPath(step), place = copier->PlaceOf(path);

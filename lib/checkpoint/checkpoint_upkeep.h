@@ -7,8 +7,8 @@
 #include "lib/checkpoint/checkpoint_copier.h"
 #include "lib/checkpoint/retention.h"
 #include "lib/run/run_directory.h"
-#include "lib/run/run_records.h"
 #include "lib/run/train_settings.h"
+#include "lib/run/upkeep_records.h"
 
 namespace trainwright {
 
@@ -24,7 +24,7 @@ std::unique_ptr<CheckpointCopier> MakeCopier(const TrainSettings& settings, cons
 /// newest, whose copy is compared with it: a process that was killed may not have copied them. The others
 /// have their copy.
 /// \param compares_all whether every copy in a folder is compared
-void QueueCopies(const RunDirectory& run, int64_t newest_step, const RunRecords& records, bool compares_all,
-                 CheckpointCopier* copier);
+void QueueCopies(const RunDirectory& run, int64_t newest_step, const UpkeepRecords& records,
+                 bool compares_all, CheckpointCopier* copier);
 
 }  // namespace trainwright

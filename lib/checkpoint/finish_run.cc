@@ -15,7 +15,7 @@
 #include "lib/checkpoint/run_completion.h"
 #include "lib/run/html_report.h"
 #include "lib/run/metrics_log.h"
-#include "lib/run/run_records.h"
+#include "lib/run/upkeep_records.h"
 
 namespace trainwright {
 namespace {
@@ -25,7 +25,7 @@ using NewRecord = std::pair<std::string, nlohmann::ordered_json>;
 
 /// Makes the copies that are missing.
 /// \returns whether none is missing now
-bool CopyAll(const RunDirectory& run, int64_t newest_step, const RunRecords& records,
+bool CopyAll(const RunDirectory& run, int64_t newest_step, const UpkeepRecords& records,
              CheckpointCopier* copier, std::vector<NewRecord>* added) {
   QueueCopies(run, newest_step, records, /*compares_all=*/true, copier);
   copier->Finish();
@@ -43,7 +43,7 @@ void TakeUpRun(int64_t step, RunDirectory* run) {
   RemoveRunCompletion(*run);
   CutMetrics(run->metrics_path(), step);
   run->PointLatestAt(step);
-  const RunRecords records = ReadRunRecords(run->metrics_path());
+  const UpkeepRecords records = ReadUpkeepRecords(run->metrics_path());
   if (!records.begun || records.checkpoints.contains(step)) return;
   MetricsLog(run->metrics_path())
       .Write("checkpoint", CheckpointRecord(SavedAt(run->CheckpointPath(step)), std::nullopt));
@@ -51,7 +51,7 @@ void TakeUpRun(int64_t step, RunDirectory* run) {
 
 int FinishRun(const RunEnd& end, const TrainSettings& settings, RunDirectory* run) {
   run->PointLatestAt(end.step);
-  const RunRecords records = ReadRunRecords(run->metrics_path());
+  const UpkeepRecords records = ReadUpkeepRecords(run->metrics_path());
   std::vector<NewRecord> added;
   if (!records.checkpoints.contains(end.step)) {
     added.emplace_back("checkpoint", CheckpointRecord(SavedAt(run->CheckpointPath(end.step)), std::nullopt));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/path_inside.h"
 #include "lib/io/atomic_folder.h"
 
 namespace trainwright {
@@ -60,10 +61,6 @@ std::string RestoredPath(const std::string& relative) {
   const fs::path path(relative);
   const std::string name = RestoredName(path.filename());
   return name.empty() ? "" : (path.parent_path() / name).string();
-}
-
-bool IsInside(const fs::path& inner, const fs::path& outer) {
-  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
 }
 
 /// Neither may the output lie in what is read, nor may what is read vanish with what the output replaces.

@@ -7,7 +7,7 @@
 #include "lib/checkpoint/checkpoint_upkeep.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
-#include "lib/run/run_records.h"
+#include "lib/run/upkeep_records.h"
 
 namespace trainwright {
 
@@ -87,7 +87,7 @@ void Saver::GoOnFrom(int64_t step, const std::string& checkpoint) {
   saved_step_ = step;
   saved_ = SavedAt(checkpoint);
   if (!copier_) return;
-  const RunRecords records = ReadRunRecords(run_->metrics_path());
+  const UpkeepRecords records = ReadUpkeepRecords(run_->metrics_path());
   recorded_copies_ = records.copies;
   QueueCopies(*run_, step, records, /*compares_all=*/false, copier_.get());
 }

@@ -1,4 +1,4 @@
-#include "lib/run/run_records.h"
+#include "lib/run/upkeep_records.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -41,12 +41,12 @@ class Reader {
     records_.end = type == "run_end" ? record : ordered_json();
     records_.wall_time_s = std::max(0.0, Number(record, "time_unix_s") - begin_time_s_);
   }
-  RunRecords Take() { return std::move(records_); }
+  UpkeepRecords Take() { return std::move(records_); }
 
  private:
   void BeginProcess(const ordered_json& record) {
     begin_time_s_ = Number(record, "time_unix_s");
-    RunRecords process;
+    UpkeepRecords process;
     process.checkpoints = std::move(records_.checkpoints);
     process.copies = std::move(records_.copies);
     if (Number(record, "cost_per_hour") > 0) process.cost_per_hour = Number(record, "cost_per_hour");
@@ -63,18 +63,18 @@ class Reader {
     }
   }
 
-  RunRecords records_;
+  UpkeepRecords records_;
   double begin_time_s_ = 0;
 };
 
 }  // namespace
 
-bool RunRecords::EndedWell(const std::string& reason) const {
+bool UpkeepRecords::EndedWell(const std::string& reason) const {
   return end.is_object() && Number(end, "exit_status") == 0 && Text(end, "reason") == reason;
 }
 
-ordered_json RunRecords::EndFields(int64_t step, int64_t tokens_seen, int exit_status,
-                                   const std::string& reason) const {
+ordered_json UpkeepRecords::EndFields(int64_t step, int64_t tokens_seen, int exit_status,
+                                      const std::string& reason) const {
   if (end.is_object()) {
     ordered_json changed = end;
     changed.erase("time_unix_s");
@@ -97,7 +97,7 @@ ordered_json RunRecords::EndFields(int64_t step, int64_t tokens_seen, int exit_s
   return fields;
 }
 
-RunRecords ReadRunRecords(const std::string& metrics_path) {
+UpkeepRecords ReadUpkeepRecords(const std::string& metrics_path) {
   Reader reader;
   if (std::filesystem::exists(metrics_path)) {
     ForEachMetricsRecord(metrics_path, [&](const ordered_json& record) { reader.Add(record); });

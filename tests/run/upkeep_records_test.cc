@@ -1,4 +1,4 @@
-#include "lib/run/run_records.h"
+#include "lib/run/upkeep_records.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 using testing::ElementsAre;
 using testing::Pair;
 
-class RunRecordsTest : public testing::Test {
+class UpkeepRecordsTest : public testing::Test {
  protected:
   void Write(double time_s, const std::string& type, ordered_json fields) {
     fields["time_unix_s"] = time_s;
@@ -25,7 +25,7 @@ class RunRecordsTest : public testing::Test {
   test::TemporaryFolder folder_;
 };
 
-TEST_F(RunRecordsTest, TellWhatTheNewestProcessSpentAndWhatAllOfThemRecorded) {
+TEST_F(UpkeepRecordsTest, TellWhatTheNewestProcessSpentAndWhatAllOfThemRecorded) {
   Write(10, "run_begin", {{"step", 0}, {"cost_per_hour", nullptr}});
   Write(11, "step", {{"step", 1}, {"max_memory_bytes", 900}, {"source_tokens", {5, 5}}});
   Write(12, "checkpoint", {{"step", 1}, {"stall_s", 4.0}, {"wait_s", 1.0}, {"writer_cpu_s", 2.0}});
@@ -37,7 +37,7 @@ TEST_F(RunRecordsTest, TellWhatTheNewestProcessSpentAndWhatAllOfThemRecorded) {
   Write(1004, "checkpoint",
         {{"step", 3}, {"stall_s", nullptr}, {"wait_s", nullptr}, {"writer_cpu_s", nullptr}});
   Write(1010, "copy", {{"step", 2}, {"place", "b"}, {"copied", false}});
-  const RunRecords records = ReadRunRecords(path());
+  const UpkeepRecords records = ReadUpkeepRecords(path());
   EXPECT_TRUE(records.begun);
   EXPECT_THAT(records.checkpoints, ElementsAre(1, 2, 3));
   EXPECT_THAT(records.copies, ElementsAre(Pair(1, "a/step-1")));
@@ -57,11 +57,11 @@ TEST_F(RunRecordsTest, TellWhatTheNewestProcessSpentAndWhatAllOfThemRecorded) {
                                {"source_tokens", {4, 6}}}));
 }
 
-TEST_F(RunRecordsTest, KeepWhatTheEndTellsUnderAnotherStatus) {
+TEST_F(UpkeepRecordsTest, KeepWhatTheEndTellsUnderAnotherStatus) {
   Write(10, "run_begin", {{"step", 0}});
   Write(20, "run_end",
         {{"step", 3}, {"exit_status", 4}, {"reason", "complete, but"}, {"max_memory_bytes", 5}});
-  const RunRecords records = ReadRunRecords(path());
+  const UpkeepRecords records = ReadUpkeepRecords(path());
   EXPECT_FALSE(records.EndedWell("complete"));
   const ordered_json end = records.EndFields(3, 99, 0, "complete");
   EXPECT_EQ(end.at("exit_status"), 0);
@@ -70,16 +70,16 @@ TEST_F(RunRecordsTest, KeepWhatTheEndTellsUnderAnotherStatus) {
   EXPECT_FALSE(end.contains("time_unix_s")) << "it is written now";
 }
 
-TEST_F(RunRecordsTest, AreNoneWithoutAFile) {
-  EXPECT_FALSE(ReadRunRecords(path()).begun);
+TEST_F(UpkeepRecordsTest, AreNoneWithoutAFile) {
+  EXPECT_FALSE(ReadUpkeepRecords(path()).begun);
 }
 
-TEST_F(RunRecordsTest, AnEndThatAnotherRecordFollowsIsNone) {
+TEST_F(UpkeepRecordsTest, AnEndThatAnotherRecordFollowsIsNone) {
   Write(10, "run_begin", {{"step", 0}});
   Write(20, "run_end", {{"step", 3}, {"exit_status", 0}, {"reason", "complete"}});
-  EXPECT_TRUE(ReadRunRecords(path()).EndedWell("complete"));
+  EXPECT_TRUE(ReadUpkeepRecords(path()).EndedWell("complete"));
   Write(30, "run_begin", {{"step", 3}});
-  EXPECT_FALSE(ReadRunRecords(path()).EndedWell("complete"));
+  EXPECT_FALSE(ReadUpkeepRecords(path()).EndedWell("complete"));
 }
 
 }  // namespace

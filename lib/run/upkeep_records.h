@@ -15,7 +15,7 @@
 
 namespace trainwright {
 
-struct RunRecords {
+struct UpkeepRecords {
   bool begun = false;                                ///< there is a record
   std::set<int64_t> checkpoints;                     ///< steps whose checkpoint has a record
   std::set<std::pair<int64_t, std::string>> copies;  ///< that were made: step and place
@@ -39,6 +39,6 @@ struct RunRecords {
 
 /// \returns no records where there is no such file
 /// \throws Error{kIo}; Error{kBadInput} naming the line that is no metrics record
-RunRecords ReadRunRecords(const std::string& metrics_path);
+UpkeepRecords ReadUpkeepRecords(const std::string& metrics_path);
 
 }  // namespace trainwright
