@@ -15,28 +15,27 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of the run that is resumed, or that is branched from: all but its plan, which is in its record and
-/// its checkpoints. A run of before there were records has no other place for its plan until its first
+RememberedOptions RememberedByParent(const std::string& branch_from) {
+  const std::string run = ParseBranchReference(branch_from).run, path = run + "/" + kRunOptionsFile;
+  if (run.empty() || !fs::exists(path)) return {};
+  return {path, KeysOfOneRun()};
+}
+
+/// Of the run that is resumed, or else branched from: all but its plan, which is in its record and its
+/// checkpoints. A run of before there were records has no other place for its plan until its first
 /// checkpoint.
 RememberedOptions RememberedByRun(const std::function<std::string(const std::string&)>& given) {
-  std::string run = given("out");
   if (given("resume") == "true") {
-    if (run.empty()) run = RunDirectory::Newest("runs").value_or("");
-  } else if (run = given("branch-from"); run.empty()) {
-    return {};
-  } else {
-    run = ParseBranchReference(run).run;
+    std::string run = given("out");
+    if (run.empty()) run = RunDirectory::Newest(kRunsFolder).value_or("");
+    const std::string path = run + "/" + kRunOptionsFile;
+    if (!run.empty() && fs::exists(path)) {
+      const bool has_plan =
+          fs::exists(run + "/" + kRunRecordFile) || !RunDirectory::CheckpointStepsIn(run).empty();
+      return {path, has_plan ? KeysOfThePlan() : std::set<std::string>()};
+    }
   }
-  const std::string path = run + "/" + kRunOptionsFile;
-  if (run.empty() || !fs::exists(path)) {
-    return given("resume") == "true" && !given("branch-from").empty()
-               ? RememberedByRun([&](const std::string& key) { return key == "resume" ? "" : given(key); })
-               : RememberedOptions();
-  }
-  if (given("resume") != "true") return {path, KeysOfOneRun()};
-  const bool has_plan =
-      fs::exists(run + "/" + kRunRecordFile) || !RunDirectory::CheckpointStepsIn(run).empty();
-  return {path, has_plan ? KeysOfThePlan() : std::set<std::string>()};
+  return RememberedByParent(given("branch-from"));
 }
 
 /// The text file, with the presets as this build has them behind what it says of presets.

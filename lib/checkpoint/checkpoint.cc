@@ -10,6 +10,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/shell_word.h"
 #include "lib/base/utc_time.h"
 #include "lib/base/version.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
@@ -28,6 +29,14 @@ constexpr char kMetadataSchema[] = "trainwright.checkpoint/1";
 std::string HostName() {
   char name[256] = {};
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
+Error HoldsModelAlone(const std::string& checkpoint) {
+  return Error(ErrorCode::kUsage, checkpoint,
+               "holds the model alone, as --save-model-only writes it: without optimizer and data position "
+               "no run continues from it",
+               "",
+               "start another run from its weights: train --init " + ShellWord(checkpoint) + " --out DIR");
 }
 
 }  // namespace
@@ -130,35 +139,32 @@ bool VerifyCheckpoint(const std::string& path) {
   return resumable;
 }
 
-std::string NewestGoodCheckpoint(const RunDirectory& run) {
-  const std::vector<int64_t> steps = run.CheckpointSteps();
+void RequireResumable(const std::string& path) {
+  if (!VerifyCheckpoint(path)) throw HoldsModelAlone(path);
+}
+
+std::string NewestGoodCheckpoint(const std::string& run_path) {
+  const std::vector<std::string> checkpoints = RunDirectory::CheckpointsIn(run_path);
   std::string model_only;
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    const std::string path = run.CheckpointPath(*step);
+  for (auto path = checkpoints.rbegin(); path != checkpoints.rend(); ++path) {
     try {
-      if (VerifyCheckpoint(path)) {
+      if (VerifyCheckpoint(*path)) {
         std::error_code ignored;
-        const fs::path latest = fs::read_symlink(run.path() + "/latest", ignored);
-        if (ignored || (run.path() / latest).lexically_normal() != fs::path(path).lexically_normal()) {
-          LogInfo("latest does not point to " + path + ", the newest checkpoint to continue from");
+        const fs::path latest = fs::read_symlink(run_path + "/latest", ignored);
+        if (ignored || (run_path / latest).lexically_normal() != fs::path(*path).lexically_normal()) {
+          LogInfo("latest does not point to " + *path + ", the newest checkpoint to continue from");
         }
-        return path;
+        return *path;
       }
-      if (model_only.empty()) model_only = path;
-      LogWarning(path + " holds the model alone; trying an older checkpoint");
+      if (model_only.empty()) model_only = *path;
+      LogWarning(*path + " holds the model alone; trying an older checkpoint");
     } catch (const Error& error) {
       LogWarning(std::string(error.what()) + "; trying an older checkpoint");
     }
   }
-  if (!model_only.empty()) {
-    throw Error(
-        ErrorCode::kUsage, model_only,
-        "holds the model alone, as --save-model-only writes it: without optimizer and data position no "
-        "run continues from it",
-        "", "start another run from its weights: train --init " + model_only + " --out DIR");
-  }
-  if (!steps.empty()) {
-    throw Error(ErrorCode::kBadInput, run.path(), "none of its checkpoints is whole", "",
+  if (!model_only.empty()) throw HoldsModelAlone(model_only);
+  if (!checkpoints.empty()) {
+    throw Error(ErrorCode::kBadInput, run_path, "none of its checkpoints is whole", "",
                 "start another run with --out");
   }
   return "";

@@ -59,14 +59,18 @@ SavedCheckpoint SavedAt(const std::string& path);
 /// \returns whether a run can resume from it: false for a model alone
 /// \throws Error{kBadInput, kIo}
 bool VerifyCheckpoint(const std::string& path);
+/// The same of a checkpoint that a run is to go on from.
+/// \throws Error{kUsage} on a model alone; Error{kBadInput, kIo}
+void RequireResumable(const std::string& path);
 /// metadata.json of a checkpoint.
 /// \throws Error{kBadInput, kIo}
 nlohmann::json ReadCheckpointMetadata(const std::string& path);
 
-/// The checkpoint of the highest step in the run directory that verifies and holds a state, whatever `latest`
-/// points to; each one passed over is a warning. Empty when the run has no checkpoint.
+/// The checkpoint of the highest step in a run directory that verifies and holds a state, whatever `latest`
+/// points to; each one passed over is a warning. Empty when the run has no checkpoint. Reads only: the run
+/// may be training.
 /// \throws Error{kBadInput} when it has some but none verifies, Error{kUsage} when those that do hold the
 ///     model alone
-std::string NewestGoodCheckpoint(const RunDirectory& run);
+std::string NewestGoodCheckpoint(const std::string& run_path);
 
 }  // namespace trainwright

@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/shell_word.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/checkpoint_copier.h"
 #include "lib/run/metrics_log.h"
@@ -135,7 +136,7 @@ void RefuseToForgetCopies(const RunDirectory& run) {
       "has no checkpoint left to continue from, but metrics.jsonl tells of copies, the newest of step " +
           std::to_string(*step) + (is_folder ? ": " + place : ", made by the command: " + place),
       "",
-      is_folder ? "continue from it with --copy-to " + fs::path(place).parent_path().string() +
+      is_folder ? "continue from it with --copy-to " + ShellWord(fs::path(place).parent_path().string()) +
                       ", or start another run with --out"
                 : "bring it back as " + run.CheckpointPath(*step) +
                       " and resume again, or start another run with --out");
@@ -147,7 +148,7 @@ std::string NewestCheckpointOrCopy(RunDirectory* run, const std::string& copies)
   std::string newest;
   std::exception_ptr problem;
   try {
-    newest = NewestGoodCheckpoint(*run);
+    newest = NewestGoodCheckpoint(run->path());
   } catch (const Error&) {
     problem = std::current_exception();
   }

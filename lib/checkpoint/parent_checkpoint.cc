@@ -4,52 +4,38 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/base/log.h"
 #include "lib/checkpoint/checkpoint.h"
-#include "lib/spec/model_files.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
 
 namespace trainwright {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kMetadataFile[] = "/metadata.json";
-
-/// \throws Error{kUsage} on a model alone; what VerifyCheckpoint throws
-void RequireState(const std::string& checkpoint) {
-  if (VerifyCheckpoint(checkpoint)) return;
-  throw Error(ErrorCode::kUsage, checkpoint, "holds the model alone, without the optimizer's states", "",
-              "start from its weights: train --init " + checkpoint);
+std::string MetadataPath(const std::string& checkpoint) {
+  return checkpoint + "/" + kCheckpointMetadataFile;
 }
 
 /// Of a checkpoint that has been checked against its metadata.json, which holds them.
 void SetHashes(ParentCheckpoint* parent) {
-  const nlohmann::json files = ReadCheckpointMetadata(parent->checkpoint).at("files");
-  for (const char* weights : {kWeightsFileName, kAdapterWeightsFileName}) {
-    if (files.contains(weights)) parent->weights_sha256 = files.at(weights).at("sha256").get<std::string>();
-  }
-  parent->state_sha256 = files.at(kStateFileName).at("sha256").get<std::string>();
+  parent->weights_sha256 = SavedAt(parent->checkpoint).weights_sha256;
+  ReadCheckpointMetadata(parent->checkpoint)
+      .at("files")
+      .at(kStateFileName)
+      .at("sha256")
+      .get_to(parent->state_sha256);
 }
 
 std::string NewestIn(const std::string& run) {
-  const std::vector<int64_t> steps = RunDirectory::CheckpointStepsIn(run);
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    const std::string checkpoint = RunDirectory::CheckpointPathIn(run, *step);
-    try {
-      RequireState(checkpoint);
-      return checkpoint;
-    } catch (const Error& error) {
-      if (std::next(step) == steps.rend()) throw;
-      LogWarning(std::string(error.what()) + "; trying an older checkpoint");
-    }
-  }
-  throw Error(ErrorCode::kIo, run, "has no checkpoint to begin with");
+  const std::string checkpoint = NewestGoodCheckpoint(run);
+  if (checkpoint.empty()) throw Error(ErrorCode::kIo, run, "has no checkpoint to begin with");
+  return checkpoint;
 }
 
 std::string FindIn(const BranchReference& reference) {
   const std::string& run = reference.run;
-  if (!reference.step && fs::exists(run + kMetadataFile)) {
-    RequireState(run);
+  if (!reference.step && fs::exists(MetadataPath(run))) {
+    RequireResumable(run);
     return run;
   }
   if (!fs::is_directory(run + "/checkpoints")) {
@@ -66,7 +52,7 @@ std::string FindIn(const BranchReference& reference) {
     throw Error(ErrorCode::kIo, run, "has no checkpoint of step " + std::to_string(*reference.step), "",
                 steps.empty() ? "it has none" : "it has those of steps " + steps);
   }
-  RequireState(checkpoint);
+  RequireResumable(checkpoint);
   return checkpoint;
 }
 
@@ -81,12 +67,11 @@ ParentCheckpoint FindParentCheckpoint(const BranchReference& reference) {
 }
 
 void RequireParentCheckpoint(const ParentCheckpoint& parent) {
-  const std::string metadata = parent.checkpoint + kMetadataFile;
-  if (!fs::exists(metadata)) {
+  if (!fs::exists(MetadataPath(parent.checkpoint))) {
     throw Error(ErrorCode::kIo, parent.checkpoint, "is gone, and the branch has no checkpoint of its own yet",
                 "", "bring it back, or branch from another checkpoint with another --out");
   }
-  RequireState(parent.checkpoint);
+  RequireResumable(parent.checkpoint);
   ParentCheckpoint found = parent;
   SetHashes(&found);
   if (found == parent) return;

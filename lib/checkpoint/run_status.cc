@@ -11,7 +11,6 @@
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/run_completion.h"
 #include "lib/run/metrics_log.h"
-#include "lib/run/remembered_options.h"
 #include "lib/run/run_directory.h"
 #include "lib/run/run_record.h"
 
@@ -56,7 +55,7 @@ std::optional<int64_t> PlannedSteps(const std::string& metrics_path) {
 
 /// \throws Error{kIo} where that cannot be seen
 bool IsRun(const std::string& path) {
-  for (const char* name : {kRunOptionsFile, kRunRecordFile, "metrics.jsonl", kRunCompletionFile}) {
+  for (const char* name : {kRunOptionsFile, kRunRecordFile, kRunMetricsFile, kRunCompletionFile}) {
     const std::string file = path + "/" + name;
     std::error_code error;
     if (fs::exists(fs::status(file, error))) return true;
@@ -110,7 +109,7 @@ void ReadIncomplete(RunStatus* status) {
   if (!status->problem.empty()) {
     status->state = RunState::kDamaged;
   } else {
-    status->total_steps = PlannedSteps(status->run + "/metrics.jsonl");
+    status->total_steps = PlannedSteps(status->run + "/" + kRunMetricsFile);
   }
 }
 

@@ -36,9 +36,6 @@ struct ToolDoc {
   std::vector<OptionDoc> options;  ///< in order of definition: the tool's own first, the common ones last
 };
 
-/// The group of the options that every tool has.
-inline constexpr char kCommonGroup[] = "Common options";
-
 /// \returns the option's documentation; hidden options (an empty group) give one with an empty group
 OptionDoc DescribeOption(const CLI::Option& option);
 

@@ -1,5 +1,6 @@
 #include "lib/model/open_model.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/base/shell_word.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/io/file_checksum.h"
@@ -23,6 +25,11 @@ namespace trainwright {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Whether all of a checkpoint was written: its metadata.json comes last.
+bool IsComplete(const std::string& checkpoint) {
+  return fs::exists(checkpoint + "/" + kCheckpointMetadataFile);
+}
 
 /// When a checkpoint was saved, in a form whose order is that of time; empty where it is not known.
 std::string TimeOfSave(const std::string& checkpoint) {
@@ -41,8 +48,7 @@ std::string SavedAfterLatest(const std::string& run_path, const std::string& lat
   const std::vector<std::string> checkpoints = RunDirectory::CheckpointsIn(run_path);
   for (auto path = checkpoints.rbegin(); path != checkpoints.rend(); ++path) {
     if (fs::path(*path).filename() == fs::path(latest).filename()) break;
-    if (!fs::exists(*path + "/" + kCheckpointMetadataFile) || TimeOfSave(*path) < TimeOfSave(latest))
-      continue;
+    if (!IsComplete(*path) || TimeOfSave(*path) < TimeOfSave(latest)) continue;
     try {
       VerifyCheckpoint(*path);
       return *path;
@@ -75,7 +81,7 @@ std::string ResolveCheckpoint(const std::string& path) {
   };
   if (holds_model(path)) return path;
   // The link is followed once: a run that goes on may point it elsewhere while files are read.
-  const std::string latest = path + "/latest", checkpoints = path + "/checkpoints";
+  const std::string latest = path + "/latest";
   std::error_code error;
   const std::filesystem::path target = std::filesystem::read_symlink(latest, error);
   const bool inside =
@@ -85,22 +91,16 @@ std::string ResolveCheckpoint(const std::string& path) {
     const std::string newer = SavedAfterLatest(path, linked);
     if (newer.empty()) return linked;
     LogWarning(latest + " points to " + target.filename().string() + "; taking " + newer +
-               ", which was saved later (train --resume --out " + path + " finishes what a killed run left)");
+               ", which was saved later (train --resume --out " + ShellWord(path) +
+               " finishes what a killed run left)");
     return newer;
   }
-  // Names of steps with as many digits sort as their numbers.
-  std::string newest;
-  for (const auto& entry : std::filesystem::directory_iterator(checkpoints, error)) {
-    const std::string name = entry.path().filename().string();
-    const auto rank = [](const std::string& text) { return std::pair(text.size(), text); };
-    if (name.starts_with("step-") && std::filesystem::exists(entry.path() / kCheckpointMetadataFile) &&
-        rank(name) > rank(newest)) {
-      newest = name;
-    }
-  }
-  if (!newest.empty()) {
-    LogWarning(latest + " points to no checkpoint of the run; taking the newest, " + newest);
-    return checkpoints + "/" + newest;
+  const std::vector<std::string> checkpoints = RunDirectory::CheckpointsIn(path);
+  const auto newest = std::find_if(checkpoints.rbegin(), checkpoints.rend(), IsComplete);
+  if (newest != checkpoints.rend()) {
+    LogWarning(latest + " points to no checkpoint of the run; taking the newest, " +
+               fs::path(*newest).filename().string());
+    return *newest;
   }
   if (holds_model(latest)) return latest;  // a folder, or a link of the user's
   const bool exists = std::filesystem::exists(path);

@@ -5,6 +5,9 @@
 
 namespace trainwright {
 
+/// The group of the options that every tool has.
+inline constexpr char kCommonGroup[] = "Common options";
+
 enum class OptionOrigin { kDefault, kPreset, kRemembered, kConfigFile, kEnvironment, kCommandLine };
 
 struct OptionValue {

@@ -21,8 +21,6 @@ const std::set<std::string>& ForgottenKeys() {
   return keys;
 }
 
-constexpr char kCommonGroup[] = "Common options";  // of every tool
-
 /// As --branch-from takes it.
 std::string ReferenceTo(const ParentCheckpoint& parent) {
   return fs::exists(parent.run + "/checkpoints") ? parent.run + "@" + std::to_string(parent.step)
@@ -48,10 +46,10 @@ std::set<std::string> KeysOfOneRun() {
 std::string RememberOptions(const TrainSettings& settings, const std::vector<OptionValue>& options,
                             const RunRecord& record) {
   nlohmann::ordered_json values;
-  if (settings.data.size() > 1) {
-    values["data"] = settings.data;
+  if (const std::vector<std::string> data = DataPaths(settings); data.size() > 1) {
+    values["data"] = data;
   } else {
-    values["data"] = settings.data.empty() ? "shards" : settings.data[0];
+    values["data"] = data.front();
   }
   if (record.parent) {
     values["branch-from"] = ReferenceTo(*record.parent);

@@ -15,8 +15,6 @@
 
 namespace trainwright {
 
-inline constexpr char kRunOptionsFile[] = "config.yaml", kRunRecordFile[] = "run.json";
-
 /// The keys of config.yaml that a resumed run takes from elsewhere: those of the plan, and the model.
 std::set<std::string> KeysOfThePlan();
 /// Those that a branch does not take from its parent: these, and the place of the parent's copies.

@@ -29,6 +29,11 @@ std::string StepName(int64_t step) {
   return name;
 }
 
+/// What a link of the run points to.
+std::string LinkTarget(int64_t step) {
+  return std::string(kCheckpointsFolder) + "/" + StepName(step);
+}
+
 /// The step of "step-00000100"; nullopt for other names.
 std::optional<int64_t> StepOf(const std::string& name) {
   const size_t prefix = sizeof(kStepPrefix) - 1;
@@ -100,7 +105,7 @@ std::optional<std::string> RunDirectory::Newest(const std::string& parent) {
   fs::file_time_type newest_time;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(parent, ignored)) {
-    const auto time = fs::last_write_time(entry.path() / "metrics.jsonl", ignored);
+    const auto time = fs::last_write_time(entry.path() / kRunMetricsFile, ignored);
     if (ignored) continue;
     if (!newest || time > newest_time || (time == newest_time && entry.path().string() > *newest)) {
       newest = entry.path().string();
@@ -119,7 +124,7 @@ std::vector<int64_t> RunDirectory::CheckpointSteps() const {
 }
 
 std::string RunDirectory::CheckpointPathIn(const std::string& run, int64_t step) {
-  return run + "/" + kCheckpointsFolder + "/" + StepName(step);
+  return run + "/" + LinkTarget(step);
 }
 
 std::vector<int64_t> RunDirectory::CheckpointStepsIn(const std::string& run) {
@@ -196,8 +201,8 @@ void RunDirectory::DeleteCheckpoint(int64_t step) {
 
 void RunDirectory::PointLatestAt(int64_t step) {
   std::error_code ignored;
-  if (fs::read_symlink(path_ + "/latest", ignored) == "checkpoints/" + StepName(step)) return;
-  Point("latest", step);
+  if (fs::read_symlink(path_ + "/" + kLatest, ignored) == LinkTarget(step)) return;
+  Point(kLatest, step);
 }
 
 void RunDirectory::PointBestAt(std::optional<int64_t> step) {
@@ -215,7 +220,7 @@ std::string RunDirectory::NewLink(const std::string& link) const {
 void RunDirectory::Point(const std::string& link, int64_t step) {
   const std::string temporary = NewLink(link);
   unlink(temporary.c_str());
-  if (symlink(("checkpoints/" + StepName(step)).c_str(), temporary.c_str()) != 0) {
+  if (symlink(LinkTarget(step).c_str(), temporary.c_str()) != 0) {
     throw SystemError(temporary, "create the link", errno);
   }
   try {

@@ -27,7 +27,12 @@
 
 namespace trainwright {
 
-inline constexpr char kRunCompletionFile[] = "complete.json";
+// Files of a run directory that are also looked for where nobody may lock it.
+inline constexpr char kRunRecordFile[] = "run.json", kRunOptionsFile[] = "config.yaml",
+                      kRunMetricsFile[] = "metrics.jsonl", kRunCompletionFile[] = "complete.json";
+
+/// Where runs are that have no name.
+inline constexpr char kRunsFolder[] = "runs";
 
 class RunDirectory {
  public:
@@ -42,9 +47,9 @@ class RunDirectory {
   static std::optional<std::string> Newest(const std::string& parent);
 
   const std::string& path() const { return path_; }
-  std::string metrics_path() const { return path_ + "/metrics.jsonl"; }
-  std::string config_path() const { return path_ + "/config.yaml"; }
-  std::string record_path() const { return path_ + "/run.json"; }
+  std::string metrics_path() const { return path_ + "/" + kRunMetricsFile; }
+  std::string config_path() const { return path_ + "/" + kRunOptionsFile; }
+  std::string record_path() const { return path_ + "/" + kRunRecordFile; }
   std::string tensorboard_path() const { return path_ + "/tb"; }
   std::string report_path() const { return path_ + "/report.svg"; }
   std::string completion_path() const { return path_ + "/" + kRunCompletionFile; }

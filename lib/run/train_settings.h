@@ -117,4 +117,9 @@ struct TrainSettings {
   double watchdog_ratio = 1.5;          ///< of the loss to its moving average
 };
 
+/// The paths of --data, or the default.
+inline std::vector<std::string> DataPaths(const TrainSettings& settings) {
+  return settings.data.empty() ? std::vector<std::string>{"shards"} : settings.data;
+}
+
 }  // namespace trainwright

@@ -50,7 +50,7 @@ struct RunFacts {
   SplitCounts held_out;                          ///< of it, by the plan's split
   std::string data_sha256, tokenizer_sha256;     ///< in hexadecimal
   std::vector<DataSource> sources;               ///< that it is mixed from, or one
-  std::string data_path, eval_data_path;         ///< as the user gave them, for the hints at the end
+  std::string eval_data_path;                    ///< as the user gave it, for the hints at the end
   std::vector<std::string> argv;
   std::chrono::steady_clock::time_point start;  ///< of the process
   int64_t first_step = 0;                       ///< steps taken before this process

@@ -141,7 +141,6 @@ void Session::OpenRecorder(const TrainJobContext& context) {
                .data_sha256 = HexEncode(data.set().content_sha256()),
                .tokenizer_sha256 = HexEncode(data.set().header().tokenizer.sha256),
                .sources = data.sources(),
-               .data_path = DataOptions(settings_),
                .eval_data_path = evaluated,
                .argv = context.argv,
                .start = start_,

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "lib/base/error.h"
+#include "lib/base/shell_word.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/open_model.h"
@@ -17,7 +18,7 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
   start.folder = ResolveCheckpoint(path);
   if (IsPeftFolder(start.folder) && !std::filesystem::exists(start.folder + "/config.json")) {
     throw Error(ErrorCode::kBadInput, path, "is an adapter, not a model", "",
-                "go on with it by --adapter, or merge it first: train --merge " + path);
+                "go on with it by --adapter, or merge it first: train --merge " + ShellWord(path));
   }
   FileHashes verified;
   VerifyCheckpointFiles(start.folder, &verified);

@@ -32,8 +32,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kRunsFolder[] = "runs";
-
 /// Whether the run is only told of: everything is decided, nothing written.
 bool OnlyTells(const TrainSettings& settings) {
   return settings.dry_run || settings.explain;
@@ -178,7 +176,7 @@ class TrainJob {
   std::string FindCheckpoint(const std::optional<std::string>& folder) {
     if (!folder || (OnlyTells(settings_) && !fs::exists(*folder))) return "";
     directory_ = std::make_unique<RunDirectory>(*folder);
-    return OnlyTells(settings_) ? NewestGoodCheckpoint(*directory_)
+    return OnlyTells(settings_) ? NewestGoodCheckpoint(directory_->path())
                                 : NewestCheckpointOrCopy(directory_.get(), settings_.copy_to);
   }
 

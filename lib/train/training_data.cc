@@ -50,20 +50,10 @@ std::string SpoolFolder(const TrainSettings& settings) {
   return settings.cache_dir.empty() ? TemporaryFolder() : settings.cache_dir;
 }
 
-std::vector<std::string> DataPaths(const TrainSettings& settings) {
-  return settings.data.empty() ? std::vector<std::string>{"shards"} : settings.data;
-}
-
 std::string DataNames(const TrainSettings& settings) {
   std::string names;
   for (const std::string& path : DataPaths(settings)) names += (names.empty() ? "" : ", ") + path;
   return names;
-}
-
-std::string DataOptions(const TrainSettings& settings) {
-  std::string options;
-  for (const std::string& path : DataPaths(settings)) options += (options.empty() ? "" : " --data ") + path;
-  return options;
 }
 
 TrainingData::TrainingData(const TrainSettings& settings)

@@ -23,12 +23,8 @@ struct DataSource {
   uint64_t chunks = 0, tokens = 0;
 };
 
-/// The paths of --data, or the default.
-std::vector<std::string> DataPaths(const TrainSettings& settings);
-/// The same for messages.
+/// The paths of --data, for messages.
 std::string DataNames(const TrainSettings& settings);
-/// The --data options of a run as a command line has them.
-std::string DataOptions(const TrainSettings& settings);
 /// $TMPDIR, or /var/tmp.
 std::string TemporaryFolder();
 /// Where data that came through a pipe is kept.

@@ -227,11 +227,11 @@ TEST_F(CheckpointTest, AModelAloneIsWholeButNoRunContinuesFromIt) {
   const std::string path = WriteCheckpoint(&run, Content({.model_only = true})).path;
   EXPECT_FALSE(fs::exists(path + "/" + kStateFileName));
   EXPECT_FALSE(VerifyCheckpoint(path));
-  const std::string message = test::MessageOf([&] { NewestGoodCheckpoint(run); });
+  const std::string message = test::MessageOf([&] { NewestGoodCheckpoint(run.path()); });
   EXPECT_THAT(message, testing::HasSubstr("holds the model alone"));
   EXPECT_THAT(message, testing::HasSubstr("--init " + path));
   const std::string older = Save(&run, 5).path;
-  EXPECT_EQ(NewestGoodCheckpoint(run), older) << "one with a state is taken, though older";
+  EXPECT_EQ(NewestGoodCheckpoint(run.path()), older) << "one with a state is taken, though older";
 }
 
 TEST_F(CheckpointTest, TheNewestGoodOneIsTakenWhateverLatestSays) {
@@ -244,12 +244,12 @@ TEST_F(CheckpointTest, TheNewestGoodOneIsTakenWhateverLatestSays) {
         fs::absolute(foreign).string(), std::string("../other/latest"), std::string("/nowhere")}) {
     fs::remove(latest);
     fs::create_symlink(target, latest);
-    EXPECT_EQ(NewestGoodCheckpoint(run), newest) << target;
+    EXPECT_EQ(NewestGoodCheckpoint(run.path()), newest) << target;
   }
   fs::remove(latest);
-  EXPECT_EQ(NewestGoodCheckpoint(run), newest) << "none";
+  EXPECT_EQ(NewestGoodCheckpoint(run.path()), newest) << "none";
   test::WriteFile(latest, "checkpoints/step-00000005");
-  EXPECT_EQ(NewestGoodCheckpoint(run), newest) << "a file";
+  EXPECT_EQ(NewestGoodCheckpoint(run.path()), newest) << "a file";
 }
 
 TEST_F(CheckpointTest, WeightsHashIsThatOfTheFile) {
@@ -283,17 +283,17 @@ TEST_F(CheckpointTest, EveryFileIsCoveredByTheMetadata) {
 
 TEST_F(CheckpointTest, FallsBackToTheNewestThatVerifies) {
   RunDirectory run(folder_.path("run"));
-  EXPECT_EQ(NewestGoodCheckpoint(run), "");
+  EXPECT_EQ(NewestGoodCheckpoint(run.path()), "");
   const std::string old = Save(&run, 5).path, middle = Save(&run, 6).path, newest = Save(&run, 7).path;
-  EXPECT_EQ(NewestGoodCheckpoint(run), newest);
+  EXPECT_EQ(NewestGoodCheckpoint(run.path()), newest);
   test::WriteFile(newest + "/model.safetensors", "no");
-  EXPECT_EQ(NewestGoodCheckpoint(run), middle);
+  EXPECT_EQ(NewestGoodCheckpoint(run.path()), middle);
   fs::remove_all(newest);
-  EXPECT_EQ(NewestGoodCheckpoint(run), middle) << "latest dangles";
+  EXPECT_EQ(NewestGoodCheckpoint(run.path()), middle) << "latest dangles";
   fs::remove(middle + "/" + kCheckpointMetadataFile);
-  EXPECT_EQ(NewestGoodCheckpoint(run), old);
+  EXPECT_EQ(NewestGoodCheckpoint(run.path()), old);
   fs::remove(old + "/config.json");
-  EXPECT_EQ(CodeOf([&] { NewestGoodCheckpoint(run); }), ErrorCode::kBadInput);
+  EXPECT_EQ(CodeOf([&] { NewestGoodCheckpoint(run.path()); }), ErrorCode::kBadInput);
 }
 
 TEST_F(CheckpointTest, AFullDiskLeavesTheLastCheckpointAndNothingElse) {
@@ -311,11 +311,11 @@ TEST_F(CheckpointTest, AFullDiskLeavesTheLastCheckpointAndNothingElse) {
     const auto code = CodeOf([&] { Save(&run, 6); });
     setrlimit(RLIMIT_FSIZE, &before);
     EXPECT_EQ(code, ErrorCode::kIo) << limit;
-    EXPECT_EQ(NewestGoodCheckpoint(run), good) << limit;
+    EXPECT_EQ(NewestGoodCheckpoint(run.path()), good) << limit;
     EXPECT_EQ(std::distance(fs::directory_iterator(run.checkpoints_path()), fs::directory_iterator()), 1)
         << limit;
   }
-  EXPECT_EQ(NewestGoodCheckpoint(run), good);
+  EXPECT_EQ(NewestGoodCheckpoint(run.path()), good);
   EXPECT_EQ(Save(&run, 6).path, run.CheckpointPath(6)) << "with room again the next save works";
 }
 
@@ -344,13 +344,13 @@ class CheckpointFaultTest : public CheckpointTest, public testing::WithParamInte
   /// \returns its step
   int64_t CheckRun(const std::string& path) {
     RunDirectory run(path);
-    const std::string good = NewestGoodCheckpoint(run);
+    const std::string good = NewestGoodCheckpoint(run.path());
     EXPECT_TRUE(good == run.CheckpointPath(5) || good == run.CheckpointPath(6)) << good;
     EXPECT_THAT(Hidden(path), testing::IsEmpty());
     EXPECT_THAT(Hidden(run.checkpoints_path()), testing::IsEmpty());
     const int64_t step = ReadTrainState(good + "/" + kStateFileName).trainer.step;
     Save(&run, 6);
-    EXPECT_EQ(NewestGoodCheckpoint(run), run.CheckpointPath(6));
+    EXPECT_EQ(NewestGoodCheckpoint(run.path()), run.CheckpointPath(6));
     return step;
   }
   /// Calls that change files in a save.
