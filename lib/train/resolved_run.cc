@@ -44,6 +44,10 @@ LoaderOptions CountingLoader(const ResolvedRun& run) {
   return {.workers = 0, .skip_bad_chunks = run.compute.loader.skip_bad_chunks};
 }
 
+EpochCounts CountEpoch(const TrainJobContext& context, const TrainPlan& plan, const ResolvedRun& run) {
+  return OpenSamples(context, plan, *run.data, CountingLoader(run))->CountEpoch();
+}
+
 void OpenStream(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
                 ResolvedRun* run) {
   PlannedLoader cache;
@@ -69,10 +73,7 @@ PlanFacts FactsOf(const TrainSettings& settings, const TrainJobContext& context,
   return {.model = run.model.config,
           .gpu = run.compute.device.is_cuda(),
           .fast_bf16 = HasFastProducts(Precision::kBf16, run.compute.device),
-          .count_epoch =
-              [&](const TrainPlan& plan) {
-                return OpenSamples(context, plan, *run.data, CountingLoader(run))->CountEpoch();
-              },
+          .count_epoch = [&](const TrainPlan& plan) { return CountEpoch(context, plan, run); },
           .records = records,
           .objectives = ObjectivesFor(context.objectives, records),
           .optimizer = context.optimizers.Find(optimizer).description.defaults};
@@ -165,14 +166,49 @@ Error OtherData(const TrainSettings& settings, const ResolvedRun& run, const std
       "give the run's data by --data, or go on with this data from its beginning by --allow-data-change");
 }
 
-/// \throws Error{kBadInput} on other data than the run's, unless that is allowed
-void CheckSameData(const TrainSettings& settings, ResolvedRun* run) {
-  ResumePoint& resume = *run->resume;
+/// The length, where another is asked for, and what else of the settings differs from the plan.
+/// \returns what the user should know
+std::vector<std::string> Reconcile(const TrainSettings& settings, const TrainJobContext& context,
+                                   int64_t steps_taken, ResolvedRun* run) {
+  const auto count_epoch = [&](const TrainPlan& plan) { return CountEpoch(context, plan, *run); };
+  std::vector<std::string> notes = ExtendRun(settings, count_epoch, steps_taken, &run->plan);
+  for (std::string& note : ReconcilePlan(settings, &run->plan)) notes.push_back(std::move(note));
+  return notes;
+}
+
+/// The model of a checkpoint, or the base that its adapters were trained on.
+void OpenModelOf(const TrainSettings& settings, const TrainJobContext& context, const std::string& checkpoint,
+                 ResolvedRun* run) {
+  if (run->plan.tuning.lora) {
+    run->model = ChooseBase(context.families.descriptions(), settings, checkpoint,
+                            run->data->set().header().tokenizer, run->compute.device.is_cuda());
+  } else {
+    run->model.config = ReadHfConfig(context.families.descriptions(), checkpoint);
+  }
+}
+
+/// The data that a run has trained on.
+struct KnownData {
+  std::string order_fingerprint, sha256;
+  bool may_change = false;
+};
+
+/// What follows from the plan and the model of a run that goes on.
+/// \throws Error{kBadInput} on data that changed and may not; else it is read from its beginning
+void FinishResolving(const TrainSettings& settings, const TrainJobContext& context, const KnownData& known,
+                     ChoiceLog* log, ResolvedRun* run) {
+  run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
+  CheckEvaluations(settings, context.options, run->data->evaluated(run->plan.eval_split) != nullptr);
+  OpenStream(settings, context, log, run);
   const std::string fingerprint = run->stream->fingerprint();
-  if (fingerprint == resume.state.trainer.data().order_fingerprint) return;
-  if (!settings.allow_data_change) throw OtherData(settings, *run, resume.state.data_sha256);
-  resume.data_changed = true;
-  resume.state.trainer.data() = {.order_fingerprint = fingerprint};
+  if (fingerprint != known.order_fingerprint) {
+    if (!known.may_change) throw OtherData(settings, *run, known.sha256);
+    if (run->resume) {
+      run->resume->data_changed = true;
+      run->resume->state.trainer.data() = {.order_fingerprint = fingerprint};
+    }
+  }
+  CountHeldOut(settings, run);
 }
 
 }  // namespace
@@ -214,7 +250,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
                              static_cast<double>(run->plan.samples_per_step()) *
                              static_cast<double>(run->plan.sequence_tokens);
   if (!run->epoch && most_tokens > kManyPasses * static_cast<double>(set.totals().tokens)) {
-    run->epoch = OpenSamples(context, run->plan, *run->data, CountingLoader(*run))->CountEpoch();
+    run->epoch = CountEpoch(context, run->plan, *run);
   }
   CheckAdapters(settings, context, *run);
   if (run->plan.objective == kLmObjective && set.header().record_kind == RecordKind::kSft) {
@@ -226,36 +262,9 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   run->opening_reasons.insert(run->opening_reasons.end(), planned.reasons.begin(), planned.reasons.end());
 }
 
-namespace {
-
-/// The length, where another is asked for, and what else of the settings differs from the plan.
-/// \returns what the user should know
-std::vector<std::string> Reconcile(const TrainSettings& settings, const TrainJobContext& context,
-                                   int64_t steps_taken, ResolvedRun* run) {
-  const auto count_epoch = [&](const TrainPlan& plan) {
-    return OpenSamples(context, plan, *run->data, CountingLoader(*run))->CountEpoch();
-  };
-  std::vector<std::string> notes = ExtendRun(settings, count_epoch, steps_taken, &run->plan);
-  for (std::string& note : ReconcilePlan(settings, &run->plan)) notes.push_back(std::move(note));
-  return notes;
-}
-
-/// The model of a checkpoint, or the base that its adapters were trained on.
-void OpenModelOf(const TrainSettings& settings, const TrainJobContext& context, const std::string& checkpoint,
-                 ResolvedRun* run) {
-  if (run->plan.tuning.lora) {
-    run->model = ChooseBase(context.families.descriptions(), settings, checkpoint,
-                            run->data->set().header().tokenizer, run->compute.device.is_cuda());
-  } else {
-    run->model.config = ReadHfConfig(context.families.descriptions(), checkpoint);
-  }
-}
-
-}  // namespace
-
 void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& context,
-                       const std::string& checkpoint, const RunRecord* record, bool eval_every_is_asked,
-                       ChoiceLog* log, ResolvedRun* run) {
+                       const std::string& checkpoint, const RunRecord* record, ChoiceLog* log,
+                       ResolvedRun* run) {
   ResumePoint& resume = run->resume.emplace();
   resume.checkpoint = checkpoint;
   resume.state = ReadTrainState(checkpoint + "/" + kStateFileName);
@@ -271,22 +280,20 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
   resume.stored_options = PlanAsOptions(run->plan);
   log->Announce(run->data->WeighSets(run->plan.data_weights));
   resume.warnings = Reconcile(settings, context, resume.state.trainer.step, run);
-  run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
-  CheckEvaluations(settings, run->data->evaluated(run->plan.eval_split) != nullptr, eval_every_is_asked);
   OpenModelOf(settings, context, checkpoint, run);
   CheckSameModel(settings, context, *run);
-  OpenStream(settings, context, log, run);
-  CheckSameData(settings, run);
-  CountHeldOut(settings, run);
+  FinishResolving(settings, context,
+                  {.order_fingerprint = resume.state.trainer.data().order_fingerprint,
+                   .sha256 = resume.state.data_sha256,
+                   .may_change = settings.allow_data_change},
+                  log, run);
 }
 
 void ResolveBegunRun(const TrainSettings& settings, const TrainJobContext& context, const RunRecord& record,
-                     bool eval_every_is_asked, ChoiceLog* log, ResolvedRun* run) {
+                     ChoiceLog* log, ResolvedRun* run) {
   run->plan = record.plan;
   log->Announce(run->data->WeighSets(run->plan.data_weights));
   for (const std::string& note : Reconcile(settings, context, 0, run)) LogWarning(note);
-  run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
-  CheckEvaluations(settings, run->data->evaluated(run->plan.eval_split) != nullptr, eval_every_is_asked);
   if (!settings.init.empty() || !settings.adapter.empty()) {
     TrainSettings start = settings;
     start.model.clear();
@@ -298,16 +305,15 @@ void ResolveBegunRun(const TrainSettings& settings, const TrainJobContext& conte
   run->model.name = record.model_name;
   CheckSameModel(settings, context, *run);
   CheckAdapters(settings, context, *run);
-  OpenStream(settings, context, log, run);
-  if (run->stream->fingerprint() != record.order_fingerprint && !settings.allow_data_change) {
-    throw OtherData(settings, *run, record.data_sha256);
-  }
-  CountHeldOut(settings, run);
+  FinishResolving(settings, context,
+                  {.order_fingerprint = record.order_fingerprint,
+                   .sha256 = record.data_sha256,
+                   .may_change = settings.allow_data_change},
+                  log, run);
 }
 
 void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& context,
-                        const BranchPoint& branch, bool eval_every_is_asked, ChoiceLog* log,
-                        ResolvedRun* run) {
+                        const BranchPoint& branch, ChoiceLog* log, ResolvedRun* run) {
   ResumePoint& resume = run->resume.emplace();
   resume.checkpoint = branch.parent.checkpoint;
   resume.of_parent = true;
@@ -322,21 +328,19 @@ void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& co
   run->model.name = "branch";
   CheckSameModel(settings, context, *run);
   if (!branch.plan) {
-    PlanFacts facts = FactsOf(settings, context, *run);
-    PlannedRun planned = PlanBranch(settings, facts, resume.state.trainer.step, run->plan);
+    const PlannedRun planned =
+        PlanBranch(settings, FactsOf(settings, context, *run), resume.state.trainer.step, run->plan);
     run->plan = planned.plan;
     run->opening_reasons = planned.reasons;
   }
   if (run->plan.precision != resume.state.plan.precision) {
     resume.state.trainer.scaler = LossScaler(run->plan.precision == Precision::kFp16).state();
   }
-  run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
-  CheckEvaluations(settings, run->data->evaluated(run->plan.eval_split) != nullptr, eval_every_is_asked);
-  OpenStream(settings, context, log, run);
-  TrainSettings with_other_data = settings;
-  with_other_data.allow_data_change = true;
-  CheckSameData(with_other_data, run);
-  CountHeldOut(settings, run);
+  FinishResolving(settings, context,
+                  {.order_fingerprint = resume.state.trainer.data().order_fingerprint,
+                   .sha256 = resume.state.data_sha256,
+                   .may_change = true},
+                  log, run);
 }
 
 std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRun& run, int64_t preset_batch,

@@ -36,8 +36,8 @@ struct ResumePoint {
 /// A checkpoint of another run that a new one begins with.
 struct BranchPoint {
   ParentCheckpoint parent;  ///< found, its step not yet
-  std::optional<TrainPlan> plan =
-      {};  ///< of the branch where it has begun; else what the settings make of it
+  /// Of the branch where it has begun; absent: the settings make it.
+  std::optional<TrainPlan> plan = {};
 };
 
 /// Filled part by part, in this order.
@@ -68,21 +68,19 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
 
 /// The same of a run that goes on from a checkpoint.
 /// \param record of the run; null where it has none
-/// \param eval_every_is_asked see CheckEvaluations
 void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& context,
-                       const std::string& checkpoint, const RunRecord* record, bool eval_every_is_asked,
-                       ChoiceLog* log, ResolvedRun* run);
+                       const std::string& checkpoint, const RunRecord* record, ChoiceLog* log,
+                       ResolvedRun* run);
 
 /// The same of a run that was begun and has no checkpoint.
 /// \throws Error{kBadInput} where the data is not the run's
 void ResolveBegunRun(const TrainSettings& settings, const TrainJobContext& context, const RunRecord& record,
-                     bool eval_every_is_asked, ChoiceLog* log, ResolvedRun* run);
+                     ChoiceLog* log, ResolvedRun* run);
 
 /// The same of a run that begins with the weights, the moments and the place in the data of another's
 /// checkpoint. Other data, or another order of it, is read from its beginning.
 void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& context,
-                        const BranchPoint& branch, bool eval_every_is_asked, ChoiceLog* log,
-                        ResolvedRun* run);
+                        const BranchPoint& branch, ChoiceLog* log, ResolvedRun* run);
 
 /// What of the settings together makes another run than was meant.
 /// \param preset_batch, preset_accum as --preset has them; 0: it does not say

@@ -57,6 +57,13 @@ void CheckData(const TrainSettings& settings) {
           "has a meaning only with --eval-split");
 }
 
+/// Whether the user, and not a preset, gave --eval-every.
+bool AsksForEvalEvery(const std::vector<OptionValue>& options) {
+  const auto found = std::find_if(options.begin(), options.end(),
+                                  [](const OptionValue& value) { return value.key == "eval-every"; });
+  return found == options.end() || found->origin > OptionOrigin::kPreset;
+}
+
 }  // namespace
 
 void CheckTrainSettings(const TrainSettings& settings) {
@@ -75,7 +82,8 @@ void CheckTrainSettings(const TrainSettings& settings) {
   CheckData(settings);
 }
 
-void CheckEvaluations(const TrainSettings& settings, bool evaluates, bool eval_every_is_asked) {
+void CheckEvaluations(const TrainSettings& settings, const std::vector<OptionValue>& options,
+                      bool evaluates) {
   constexpr char kHint[] = "name it with --eval-data, or hold some of the data out with --eval-split 0.05";
   if (settings.keep_best > 0 && !evaluates) {
     throw Error(ErrorCode::kUsage, "--keep-best", "needs data to evaluate on", "", kHint);
@@ -85,7 +93,7 @@ void CheckEvaluations(const TrainSettings& settings, bool evaluates, bool eval_e
         ErrorCode::kUsage, "--early-stop", "needs evaluations within the run", "",
         "name data with --eval-data, or hold some out with --eval-split 0.05, and leave out --eval-every 0");
   }
-  if (settings.eval_every && !evaluates && eval_every_is_asked) {
+  if (settings.eval_every && !evaluates && AsksForEvalEvery(options)) {
     throw Error(ErrorCode::kUsage, "--eval-every", "needs data to evaluate on", "", kHint);
   }
 }

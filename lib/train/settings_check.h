@@ -1,6 +1,9 @@
 /// Settings of `train` that exclude each other or are out of range, told before anything is opened.
 #pragma once
 
+#include <vector>
+
+#include "lib/report/option_value.h"
 #include "lib/run/train_settings.h"
 
 namespace trainwright {
@@ -9,9 +12,9 @@ namespace trainwright {
 void CheckTrainSettings(const TrainSettings& settings);
 
 /// Refuses what needs evaluations of a run that has no data for them.
+/// \param options of the process: an --eval-every that only a preset gave needs nothing
 /// \param evaluates whether it has
-/// \param eval_every_is_asked whether the user, and not a preset, gave --eval-every
 /// \throws Error{kUsage}
-void CheckEvaluations(const TrainSettings& settings, bool evaluates, bool eval_every_is_asked);
+void CheckEvaluations(const TrainSettings& settings, const std::vector<OptionValue>& options, bool evaluates);
 
 }  // namespace trainwright

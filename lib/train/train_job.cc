@@ -37,13 +37,6 @@ bool OnlyTells(const TrainSettings& settings) {
   return settings.dry_run || settings.explain;
 }
 
-/// Whether the user, and not a preset, gave --eval-every.
-bool AsksForEvalEvery(const TrainJobContext& context) {
-  const auto found = std::find_if(context.options.begin(), context.options.end(),
-                                  [](const OptionValue& value) { return value.key == "eval-every"; });
-  return found == context.options.end() || found->origin > OptionOrigin::kPreset;
-}
-
 /// The folder that is resumed; nullopt for a new run.
 std::optional<std::string> FolderToResume(const TrainSettings& settings) {
   if (!settings.resume) return std::nullopt;
@@ -142,13 +135,15 @@ class TrainJob {
     OpenRecord(folder);
     // A run that is resumed may hold out what it evaluates on.
     const bool begins = !settings_.resume && settings_.branch_from.empty();
-    if (begins) CheckEvaluations(!settings_.eval_data.empty() || !settings_.eval_split.empty());
+    if (begins) {
+      CheckEvaluations(settings_, context_.options,
+                       !settings_.eval_data.empty() || !settings_.eval_split.empty());
+    }
     run_.compute = ChooseCompute(settings_, &log_);
     // Everything that can be wrong with the input is found before a run directory is made.
     run_.data = std::make_unique<TrainingData>(settings_);
     if (const std::string checkpoint = FindCheckpoint(folder); !checkpoint.empty()) {
-      ResolveResumedRun(settings_, context_, checkpoint, record_ ? &*record_ : nullptr,
-                        AsksForEvalEvery(context_), &log_, &run_);
+      ResolveResumedRun(settings_, context_, checkpoint, record_ ? &*record_ : nullptr, &log_, &run_);
       return Resume(summary);
     }
     ResolveStart(folder);
@@ -158,10 +153,6 @@ class TrainJob {
   MemoryUser memory_user() const { return DescribeMemoryUser(settings_, context_, run_, session_.get()); }
 
  private:
-  void CheckEvaluations(bool evaluates) const {
-    trainwright::CheckEvaluations(settings_, evaluates, AsksForEvalEvery(context_));
-  }
-
   /// What the folder remembers of its run.
   void OpenRecord(const std::optional<std::string>& folder) {
     if (!folder) return;
@@ -188,7 +179,7 @@ class TrainJob {
         RequireParentCheckpoint(*record_->parent);
         Branch({.parent = *record_->parent, .plan = record_->plan});
       } else {
-        ResolveBegunRun(settings_, context_, *record_, AsksForEvalEvery(context_), &log_, &run_);
+        ResolveBegunRun(settings_, context_, *record_, &log_, &run_);
       }
       return;
     }
@@ -200,12 +191,13 @@ class TrainJob {
       Branch({.parent = FindParentCheckpoint(ParseBranchReference(settings_.branch_from)), .plan = {}});
       return;
     }
-    CheckEvaluations(run_.data->eval_set() != nullptr || !settings_.eval_split.empty());
+    CheckEvaluations(settings_, context_.options,
+                     run_.data->eval_set() != nullptr || !settings_.eval_split.empty());
     ResolveNewRun(settings_, context_, &log_, &run_);
   }
 
   void Branch(const BranchPoint& branch) {
-    ResolveBranchedRun(settings_, context_, branch, AsksForEvalEvery(context_), &log_, &run_);
+    ResolveBranchedRun(settings_, context_, branch, &log_, &run_);
     LogInfo("branching from " + run_.parent->checkpoint + ", step " + std::to_string(run_.parent->step) +
             " of " + std::to_string(run_.plan.schedule.total_steps));
   }
