@@ -170,11 +170,9 @@ nlohmann::ordered_json DescribeData(const EvaluateJobOptions& options, const std
   return data;
 }
 
-/// What an evaluation was measured with.
-struct EvaluationSetup {
-  int64_t sequence_tokens = 0;
-  Precision precision = Precision::kFp32;
-  int threads = 1;
+struct Measurement {
+  nlohmann::ordered_json values;
+  std::string data_sha256;
 };
 
 /// The objective that measures records of which no token is predicted; null: the shards hold others, or
@@ -187,9 +185,8 @@ const ObjectiveKind* ObjectiveOfRecords(const ObjectiveRegistry& objectives, Rec
   return nullptr;
 }
 
-nlohmann::ordered_json MeasureObjective(const ObjectiveKind& kind, const Checkpoint& checkpoint,
-                                        const ShardSet& set, const EvaluateJobOptions& options,
-                                        int64_t sequence_tokens) {
+Measurement MeasureObjective(const ObjectiveKind& kind, const Checkpoint& checkpoint, const ShardSet& set,
+                             const EvaluateJobOptions& options, int64_t sequence_tokens) {
   CheckTokenizer(checkpoint, set.header().tokenizer, options);
   const auto objective =
       kind.make({.name = kind.name(), .loss_on = options.loss_on, .own = kind.description.own});
@@ -198,69 +195,66 @@ nlohmann::ordered_json MeasureObjective(const ObjectiveKind& kind, const Checkpo
                           {.sequence_tokens = sequence_tokens,
                            .batch_tokens = options.batch_sequences * sequence_tokens,
                            .split = SplitOf(options, &set)});
-  nlohmann::ordered_json measured = {{"metric", kind.name()}, {"loss_nats", evaluation.loss_nats}};
-  for (const EvaluationMeasure& measure : evaluation.measures) measured[measure.name] = measure.value;
-  measured["tokens"] = evaluation.tokens;
-  measured["docs"] = evaluation.documents;
-  measured["data"] = DescribeData(options, HexEncode(set.content_sha256()));
-  return measured;
+  nlohmann::ordered_json values = {{"metric", kind.name()}, {"loss_nats", evaluation.loss_nats}};
+  for (const EvaluationMeasure& measure : evaluation.measures) values[measure.name] = measure.value;
+  values["tokens"] = evaluation.tokens;
+  values["docs"] = evaluation.documents;
+  return {values, HexEncode(set.content_sha256())};
 }
 
-/// \param set of the shards; null: they come through a pipe, or the data is text
-nlohmann::ordered_json MeasurePerplexity(const Checkpoint& checkpoint, const EvaluateJobOptions& options,
-                                         const ShardSet* set, int64_t sequence_tokens,
-                                         ProgressMode progress) {
+/// \param is_shards whether the data is shards; else it is text
+/// \param set of the shards; null where they come through a pipe
+Measurement MeasurePerplexity(const Checkpoint& checkpoint, const EvaluateJobOptions& options, bool is_shards,
+                              const ShardSet* set, int64_t sequence_tokens, ProgressMode progress) {
   PerplexityMeter meter(checkpoint.model.get(), sequence_tokens, options.batch_sequences * sequence_tokens);
   bool dumped = options.logits_path.empty();
   meter.set_batch_listener([&](const ModelInput& input) {
     if (!dumped) DumpLogits(options.logits_path, checkpoint.model.get(), input);
     dumped = true;
   });
-  const std::string sha256 = IsShards(options)
-                                 ? HexEncode(AddShards(checkpoint, options, set, progress, &meter))
-                                 : AddText(checkpoint, options, progress, &meter);
-  const nlohmann::ordered_json data = DescribeData(options, sha256);
+  const std::string data_sha256 = is_shards ? HexEncode(AddShards(checkpoint, options, set, progress, &meter))
+                                            : AddText(checkpoint, options, progress, &meter);
   const PerplexitySums& sums = meter.Finish();
-  return {{"metric", "perplexity"},
-          {"loss_nats", sums.mean_loss_nats()},
-          {"perplexity", sums.perplexity()},
-          {"bits_per_byte", sums.bits_per_byte()},
-          {"bits_per_token", sums.bits_per_token()},
-          {"loss_on", NameOf(meter.masked() ? LossOn::kAssistant : LossOn::kAll)},
-          {"tokens", sums.tokens},
-          {"labels", sums.labels},
-          {"docs", sums.documents},
-          {"source_bytes", sums.source_bytes},
-          {"data", data}};
+  return {{{"metric", "perplexity"},
+           {"loss_nats", sums.mean_loss_nats()},
+           {"perplexity", sums.perplexity()},
+           {"bits_per_byte", sums.bits_per_byte()},
+           {"bits_per_token", sums.bits_per_token()},
+           {"loss_on", NameOf(meter.masked() ? LossOn::kAssistant : LossOn::kAll)},
+           {"tokens", sums.tokens},
+           {"labels", sums.labels},
+           {"docs", sums.documents},
+           {"source_bytes", sums.source_bytes}},
+          data_sha256};
 }
 
 nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
                                 const EvaluateJobOptions& options, ProgressMode progress) {
-  EvaluationSetup setup;
-  setup.threads = SetComputeThreads(options.threads);
+  const int threads = SetComputeThreads(options.threads);
   const c10::Device device = ChooseDevice(options.device);
-  setup.precision = ParsePrecision(options.mixed_precision, device);
-  const Checkpoint checkpoint = LoadCheckpoint(families, options.checkpoint, setup.precision, device,
+  const Precision precision = ParsePrecision(options.mixed_precision, device);
+  const Checkpoint checkpoint = LoadCheckpoint(families, options.checkpoint, precision, device,
                                                ParseAttentionBackend(options.attn_backend, "--attn-backend"),
                                                options.adapter, options.allow_other_base);
-  setup.sequence_tokens =
+  const int64_t sequence_tokens =
       options.sequence_tokens > 0 ? options.sequence_tokens : checkpoint.model->config().max_positions;
-  const bool shards = IsShards(options);
-  if (!options.eval_split.empty() && !shards) {
+  const bool is_shards = IsShards(options);
+  if (!options.eval_split.empty() && !is_shards) {
     throw Error(ErrorCode::kUsage, "--eval-split", "divides shards, and " + options.data + " is text", "",
                 "evaluate on the shards that train read");
   }
   std::unique_ptr<ShardSet> set;
-  if (shards && options.data != "-") set = ShardSet::Open(options.data);
+  if (is_shards && options.data != "-") set = ShardSet::Open(options.data);
   const ObjectiveKind* kind = set ? ObjectiveOfRecords(objectives, set->header().record_kind) : nullptr;
-  nlohmann::ordered_json result =
-      kind != nullptr ? MeasureObjective(*kind, checkpoint, *set, options, setup.sequence_tokens)
-                      : MeasurePerplexity(checkpoint, options, set.get(), setup.sequence_tokens, progress);
-  const nlohmann::ordered_json data = result.at("data");
-  result.erase("data");
-  result.update({{"seq", setup.sequence_tokens},
-                 {"precision", PrecisionName(setup.precision)},
-                 {"threads", setup.threads},
+  const Measurement measured =
+      kind != nullptr
+          ? MeasureObjective(*kind, checkpoint, *set, options, sequence_tokens)
+          : MeasurePerplexity(checkpoint, options, is_shards, set.get(), sequence_tokens, progress);
+  const nlohmann::ordered_json data = DescribeData(options, measured.data_sha256);
+  nlohmann::ordered_json result = measured.values;
+  result.update({{"seq", sequence_tokens},
+                 {"precision", PrecisionName(precision)},
+                 {"threads", threads},
                  {"checkpoint", checkpoint.named},
                  {"model", checkpoint.model_identity},
                  {"adapter", checkpoint.adapter_identity},
