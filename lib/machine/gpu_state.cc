@@ -1,7 +1,5 @@
 #include "lib/machine/gpu_state.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -45,12 +43,10 @@ std::optional<size_t> GpuNamed(const std::string& entry, const std::vector<GpuIn
 std::string BusyReason(const GpuInfo& gpu) {
   const std::string mode = gpu.compute_mode.value_or("default");
   if (mode == "prohibited") return "its compute mode is prohibited";
-  if (mode.starts_with("exclusive") && gpu.processes) {
-    for (const GpuProcess& process : *gpu.processes) {
-      if (process.pid == getpid()) continue;
-      return "its compute mode is exclusive and process " + std::to_string(process.pid) +
-             (process.name ? " (" + *process.name + ")" : "") + " has it";
-    }
+  if (mode.starts_with("exclusive") && gpu.processes && !gpu.processes->empty()) {
+    const GpuProcess& process = gpu.processes->front();
+    return "its compute mode is exclusive and process " + std::to_string(process.pid) +
+           (process.name ? " (" + *process.name + ")" : "") + " has it";
   }
   if (gpu.memory_free_bytes && *gpu.memory_free_bytes < kLeastFreeBytes) {
     return "only " + FormatBytes(static_cast<uint64_t>(*gpu.memory_free_bytes)) + " of its memory are free";

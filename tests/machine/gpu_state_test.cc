@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "tests/machine/fixture_devices.h"
 
@@ -71,6 +72,13 @@ TEST(JudgeGpusTest, AnotherProcessOnASharedGpuDoesNotMakeItBusy) {
   GpuEvidence evidence = Working({H100()});
   evidence.gpus[0].processes = {{GpuProcess{.pid = 1, .name = {}, .memory_bytes = {}}}};
   EXPECT_EQ(JudgeGpus(evidence).state, GpuState::kUsable);
+}
+
+TEST(JudgeGpusTest, AProcessOfTheHostThatHasThisOnesNumberInAContainerIsAnother) {
+  GpuEvidence evidence = Working({H100()});
+  evidence.gpus[0].compute_mode = "exclusive_process";
+  evidence.gpus[0].processes = {{GpuProcess{.pid = getpid(), .name = {}, .memory_bytes = {}}}};
+  EXPECT_EQ(JudgeGpus(evidence).state, GpuState::kBusy);
 }
 
 TEST(JudgeGpusTest, ADriverOfTheSameMajorVersionRunsAnEarlierMinorOne) {
