@@ -10,6 +10,7 @@
 #include "lib/base/shell_word.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/run_completion.h"
+#include "lib/io/folder_in_use.h"
 #include "lib/run/metrics_log.h"
 #include "lib/run/run_directory.h"
 #include "lib/run/run_record.h"
@@ -135,10 +136,10 @@ std::string RunStatus::Text() const {
     case RunState::kComplete:
       return "complete: " + std::to_string(steps) + of + " steps, " + checkpoint;
     case RunState::kIncomplete:
-      return "not complete: " + std::to_string(steps) + of + " steps" +
-             (checkpoint.empty() ? ", no checkpoint yet" : ", " + checkpoint) +
-             (problem.empty() ? "" : " (passed over: " + problem + ")") + "; train --resume --out " +
-             ShellWord(run) + " goes on";
+      return std::string(running ? "running" : "not complete") + ": " + std::to_string(steps) + of +
+             " steps" + (checkpoint.empty() ? ", no checkpoint yet" : ", " + checkpoint) +
+             (problem.empty() ? "" : " (passed over: " + problem + ")") +
+             (running ? "" : "; train --resume --out " + ShellWord(run) + " goes on");
     case RunState::kDamaged:
       return "damaged: " + problem;
     case RunState::kNone:
@@ -152,6 +153,7 @@ RunStatus ReadRunStatus(const std::string& run_path) {
   status.run = run_path;
   while (status.run.size() > 1 && status.run.back() == '/') status.run.pop_back();
   try {
+    status.running = IsFolderInUse(status.run);  // first: a process that ends meanwhile leaves a run
     if (!IsRun(status.run)) return status;
     const ordered_json completion = ReadRunCompletion(status.run);
     if (completion.is_object()) {
@@ -175,6 +177,7 @@ ordered_json EncodeRunStatus(const RunStatus& status) {
   return {{"schema", "trainwright.status/1"},
           {"run", status.run},
           {"state", NameOf(status.state)},
+          {"running", status.running},
           {"steps", status.steps},
           {"total_steps", known(status.total_steps)},
           {"final_loss_nats", known(status.final_loss_nats)},

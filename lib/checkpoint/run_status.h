@@ -13,6 +13,7 @@ enum class RunState { kComplete, kIncomplete, kDamaged, kNone };
 struct RunStatus {
   std::string run;  ///< as it was named
   RunState state = RunState::kNone;
+  bool running = false;                ///< a process has the run now
   int64_t steps = 0;                   ///< of the newest whole checkpoint
   std::optional<int64_t> total_steps;  ///< of the plan; absent where nothing tells it
   std::string checkpoint;              ///< its folder; empty: none
@@ -29,8 +30,8 @@ struct RunStatus {
 /// hashes; what cannot be read is damaged.
 RunStatus ReadRunStatus(const std::string& run_path);
 
-/// {"schema": "trainwright.status/1", "run", "state": complete, incomplete, damaged or none, "steps",
-/// "total_steps", "final_loss_nats", "checkpoint", "problem"}; null for what is not known.
+/// {"schema": "trainwright.status/1", "run", "state": complete, incomplete, damaged or none, "running",
+/// "steps", "total_steps", "final_loss_nats", "checkpoint", "problem"}; null for what is not known.
 nlohmann::ordered_json EncodeRunStatus(const RunStatus& status);
 
 }  // namespace trainwright

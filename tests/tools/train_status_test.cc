@@ -80,6 +80,22 @@ TEST_F(TrainStatusTest, ARunWhoseNameIsNotUtf8IsToldInJson) {
   EXPECT_EQ(nlohmann::json::parse(status.standard_output).at("state"), "complete");
 }
 
+TEST_F(TrainStatusTest, TellsWhetherAProcessHasTheRunNow) {
+  const ProcessResult result = Shell(R"sh(
+    tell() { train --status run --json | python3 -c 'import json; t = json.load(open(0)); print(t["state"], t["running"])'; }
+    train -q --model tiny.json --batch 2 --steps 1000000 --save-every 1 --out run &
+    until [ -e run/latest ]; do sleep 0.1; done
+    tell; train --status run > told; echo $?; cut -d ' ' -f 1-2 told; grep -c resume told
+    train -q --resume --out run 2> /dev/null; echo $?
+    kill $!; wait $!
+    tell; train --status run > told; echo $?; cut -d ' ' -f 1-3 told; grep -c resume told)sh");
+  EXPECT_EQ(result.standard_output,
+            "incomplete True\n1\nrun: running:\n0\n"
+            "2\n"
+            "incomplete False\n1\nrun: not complete:\n1\n")
+      << result.standard_error;
+}
+
 TEST_F(TrainStatusTest, TheFileOfACompleteRunNamesItsCheckpointAndGoesWithIt) {
   const ProcessResult result = Shell(R"sh(
     train="train -q --model tiny.json --batch 2 --steps 6 --save-every 2 --out run"
