@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -145,16 +146,31 @@ void ForEachTensor(const std::string& folder, const Take& take) {
   }
 }
 
-/// Refuses another rank than that of the matrices beside it, before memory is taken for such adapters.
-void RequireRankOfWeights(const std::string& folder, int64_t rank) {
-  if (!std::filesystem::exists(folder + "/" + kAdapterWeightsFileName)) return;  // told when they are read
+/// Refuses another rank than that of the matrices beside it, and modules that none of them is of, before
+/// memory is taken for such adapters.
+void RequireThoseOfWeights(const std::string& folder, const LoraOptions& lora) {
+  const std::string config = folder + "/" + kAdapterConfigFileName;
+  const std::string weights = folder + "/" + kAdapterWeightsFileName;
+  if (!std::filesystem::exists(weights)) return;  // told when they are read
+  const std::string kind = ".lora_A.weight";
+  std::vector<std::string> modules;
   ForEachTensor(folder, [&](const SafetensorsEntry& entry, const uint8_t*, const std::string& path,
                             const std::string& name) {
-    if (!name.ends_with(".lora_A.weight") || entry.shape.size() != 2 || entry.shape[0] == rank) return;
-    Refuse(folder + "/" + kAdapterConfigFileName, "r",
-           "is " + std::to_string(rank) + ", and " + entry.name + " of " + path + " has rank " +
+    if (!name.ends_with(kind) || entry.shape.size() != 2) return;
+    modules.push_back(name.substr(0, name.size() - kind.size()));
+    if (entry.shape[0] == lora.rank) return;
+    Refuse(config, "r",
+           "is " + std::to_string(lora.rank) + ", and " + entry.name + " of " + path + " has rank " +
                std::to_string(entry.shape[0]));
   });
+  std::istringstream targets(lora.targets == "all-linear" ? "" : lora.targets);
+  for (std::string target; std::getline(targets, target, ',');) {
+    const bool found = std::any_of(modules.begin(), modules.end(), [&](const std::string& module) {
+      return module == target || module.ends_with("." + target);
+    });
+    if (!found)
+      Refuse(config, "target_modules", "names " + target + ", of which " + weights + " has no adapter");
+  }
 }
 
 }  // namespace
@@ -215,7 +231,7 @@ PeftConfig ReadPeftConfig(const std::string& folder) {
   const std::string path = folder + "/" + kAdapterConfigFileName;
   const std::vector<uint8_t> text = ReadWholeFile(path, kMostConfigBytes);
   PeftConfig config = DecodePeftConfig(std::string(AsText(text)), path);
-  RequireRankOfWeights(folder, config.lora.rank);
+  RequireThoseOfWeights(folder, config.lora);
   return config;
 }
 

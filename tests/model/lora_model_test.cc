@@ -162,19 +162,33 @@ TEST(PeftConfigTest, WhatWouldChangeTheMathsIsRefusedByName) {
   }
 }
 
+/// Writes an adapter whose adapter_config.json says something else in one field.
+void WriteAdapterThatSays(const std::string& field, const nlohmann::json& value, const std::string& folder) {
+  const std::string adapter = FixtureFolder("lora_tied");
+  test::WriteFile(folder + "/adapter_model.safetensors",
+                  test::ReadFile(adapter + "/adapter_model.safetensors"));
+  nlohmann::json config = nlohmann::json::parse(test::ReadFile(adapter + "/adapter_config.json"));
+  config[field] = value;
+  test::WriteFile(folder + "/adapter_config.json", config.dump());
+}
+
 // Memory for matrices of the rank that is claimed would be taken before they are looked at.
 TEST(PeftConfigTest, ARankThatTheWeightsDoNotHaveIsRefusedByName) {
   const test::TemporaryFolder folder;
-  const std::string adapter = FixtureFolder("lora_tied");
-  test::WriteFile(folder.path("adapter_model.safetensors"),
-                  test::ReadFile(adapter + "/adapter_model.safetensors"));
-  nlohmann::json config = nlohmann::json::parse(test::ReadFile(adapter + "/adapter_config.json"));
-  config["r"] = 60000;
-  test::WriteFile(folder.path("adapter_config.json"), config.dump());
+  WriteAdapterThatSays("r", 60000, folder.path());
   EXPECT_EQ(test::CodeOf([&] { ReadPeftConfig(folder.path()); }), ErrorCode::kBadInput);
   EXPECT_THAT(test::MessageOf([&] { ReadPeftConfig(folder.path()); }),
               testing::AllOf(testing::HasSubstr("adapter_config.json: is 60000"),
                              testing::HasSubstr("has rank 2"), testing::HasSubstr("field r")));
+}
+
+TEST(PeftConfigTest, AModuleThatTheWeightsDoNotHaveIsRefusedByName) {
+  const test::TemporaryFolder folder;
+  WriteAdapterThatSays("target_modules", {"nope"}, folder.path());
+  EXPECT_EQ(test::CodeOf([&] { ReadPeftConfig(folder.path()); }), ErrorCode::kBadInput);
+  EXPECT_THAT(test::MessageOf([&] { ReadPeftConfig(folder.path()); }),
+              testing::AllOf(testing::HasSubstr("adapter_config.json: names nope"),
+                             testing::HasSubstr("field target_modules")));
 }
 
 TEST(PeftFolderTest, TensorsThatDoNotFitAreNamed) {
