@@ -23,9 +23,9 @@
 #include <vector>
 
 #include "lib/device/offload_stack.h"
+#include "lib/nn/attention/attention_shape.h"
 #include "lib/nn/linear/lora.h"
 #include "lib/nn/parameters/flat_parameters.h"
-#include "lib/nn/position/rope.h"
 #include "lib/spec/activation_checkpointing.h"
 #include "lib/spec/model_config.h"
 
@@ -68,6 +68,8 @@ class BodyDecoder {
   /// \throws Error{kBadInput} on an id that is not in the vocabulary
   virtual at::Tensor AppendToEach(const std::vector<Continuation>& next, int64_t rows) = 0;
   /// Makes sequence `to` the first `length` tokens of `from`, which may be the same.
+  /// \param from, to sequences of NewDecoder's number
+  /// \param length at most length(from)
   virtual void Fork(int64_t from, int64_t to, int64_t length) = 0;
   virtual int64_t length(int64_t sequence) const = 0;
 };
@@ -92,6 +94,8 @@ class Body {
   virtual void Backward(const BodyInput& input, const at::Tensor& d_hidden_nd) = 0;
   /// Memory of the backward pass in which a caller may put `d_hidden_nd`; good until Backward.
   virtual at::Tensor HiddenGradient(int64_t num_tokens) = 0;
+  /// \param max_tokens of a sequence, 1 to the positions of the model
+  /// \param sequences at least 1
   virtual std::unique_ptr<BodyDecoder> NewDecoder(int64_t max_tokens, int64_t sequences) = 0;
 
   /// What it holds besides its parameters, grown to the largest micro-batch so far.

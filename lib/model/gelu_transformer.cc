@@ -25,7 +25,7 @@ const ModelConfig& GeluTransformer::CheckedConfig(const ModelConfig& config) {
   if (config.hidden_size % config.num_heads != 0) {
     RefuseConfig("number of heads", "must divide the hidden size");
   }
-  TRAINWRIGHT_CHECK(!IsLlamaLike(config) && config.num_kv_heads == config.num_heads &&
+  TRAINWRIGHT_CHECK(config.activation != Activation::kSwiglu && config.num_kv_heads == config.num_heads &&
                     config.head_dim * config.num_heads == config.hidden_size && config.layer_windows.empty());
   return config;
 }

@@ -27,7 +27,8 @@ const ModelConfig& Llama::CheckedConfig(const ModelConfig& config) {
   }
   if (config.head_dim % 2 != 0) RefuseConfig("head_dim", "must be even for rotary positions");
   const Biases& biases = config.biases;
-  TRAINWRIGHT_CHECK(IsLlamaLike(config) && config.rope.partial_rotary_factor == 1.0 && !biases.norm &&
+  TRAINWRIGHT_CHECK(config.activation == Activation::kSwiglu && config.rope.partial_rotary_factor == 1.0 &&
+                    !biases.norm &&
                     (config.layer_windows.empty() ||
                      static_cast<int64_t>(config.layer_windows.size()) == config.num_layers));
   return config;

@@ -67,7 +67,7 @@ void DeviceStep::Finish(int64_t step, const std::vector<int64_t>& denominators, 
   optimizer->StepOnDevice(learning_rate, beta1,
                           {.divisor = Output(outputs_, offsetof(StepOutputs, gradient_divisor)),
                            .found_inf = Output(outputs_, offsetof(StepOutputs, found_inf)),
-                           .step = Output(outputs_, offsetof(StepOutputs, adam_step))});
+                           .step = Output(outputs_, offsetof(StepOutputs, update))});
 }
 
 DeviceStepNumbers DeviceStep::Read(HostReader* reader) const {

@@ -49,11 +49,6 @@ struct ModelConfig {
   bool operator==(const ModelConfig&) const = default;
 };
 
-/// RMSNorm and SwiGLU: one decoder for Llama, Mistral and Qwen2.
-inline bool IsLlamaLike(const ModelConfig& config) {
-  return config.activation == Activation::kSwiglu;
-}
-
 /// ModelConfig::layer_windows of a layer; 0: none.
 inline int64_t WindowOf(const ModelConfig& config, int64_t layer) {
   return config.layer_windows.empty() ? 0 : config.layer_windows[static_cast<size_t>(layer)];

@@ -92,7 +92,7 @@ TEST_P(CheckpointedModelTest, MemoryIsThatOfOneLayerForWhatIsComputedAgain) {
     return model->memory().activation_bytes;
   };
   const int64_t all = bytes(ActivationCheckpointing::kNo);
-  const int64_t mlp = config.intermediate_size * (IsLlamaLike(config) ? 2 : 1);
+  const int64_t mlp = config.intermediate_size * (config.activation == Activation::kSwiglu ? 2 : 1);
   const int64_t query = config.num_heads * config.head_dim, key = config.num_kv_heads * config.head_dim;
   const int64_t attention =
       (query + 2 * key) + query + config.num_heads + (config.parallel_residual ? 0 : config.hidden_size);

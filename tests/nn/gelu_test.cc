@@ -14,11 +14,9 @@
 
 namespace trainwright {
 
-namespace cpu {
 void PrintTo(GeluKind kind, std::ostream* out) {
   *out << (kind == GeluKind::kErf ? "erf" : "tanh");
 }
-}  // namespace cpu
 
 namespace {
 

@@ -12,11 +12,9 @@
 
 namespace trainwright {
 
-namespace cpu {
 void PrintTo(const LossTerms& terms, std::ostream* out) {
   *out << "z_loss " << terms.z_loss << ", label_smoothing " << terms.label_smoothing;
 }
-}  // namespace cpu
 
 namespace {
 

@@ -323,10 +323,9 @@ TEST(KernelsTest, EveryInstructionSetComputesTheSameUpToRounding) {
     at::Tensor gelu = at::empty({rows, 2 * width}), gelu_tanh = at::empty({rows, 2 * width}),
                normed = at::empty({rows, 2 * width}), statistics = at::empty({2, rows});
     const auto* in = x.const_data_ptr<float>();
-    kernels.gelu(cpu::Codec::kFp32, cpu::GeluKind::kErf, in, nullptr, 2 * width, gelu.mutable_data_ptr(), 0,
+    kernels.gelu(cpu::Codec::kFp32, GeluKind::kErf, in, nullptr, 2 * width, gelu.mutable_data_ptr(), 0, rows);
+    kernels.gelu(cpu::Codec::kFp32, GeluKind::kTanh, in, nullptr, 2 * width, gelu_tanh.mutable_data_ptr(), 0,
                  rows);
-    kernels.gelu(cpu::Codec::kFp32, cpu::GeluKind::kTanh, in, nullptr, 2 * width,
-                 gelu_tanh.mutable_data_ptr(), 0, rows);
     kernels.add_layer_norm(cpu::Codec::kFp32, in, nullptr, nullptr, in, nullptr, 1e-5, 2 * width, nullptr,
                            normed.mutable_data_ptr(), statistics.mutable_data_ptr<float>(),
                            statistics.mutable_data_ptr<float>() + rows, 0, rows);

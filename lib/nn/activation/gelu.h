@@ -4,15 +4,10 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "lib/nn/cpu/kernels.h"
+#include "lib/nn/activation/gelu_kind.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {
-
-/// kErf: x Phi(x) with the normal distribution function Phi (nanoGPT). kTanh: x (1 + tanh(sqrt(2 / pi)
-/// (x + 0.044715 x^3))) / 2 (GPT-2, gelu_new in transformers). Both within 3e-7 max(1, |x|) of the formula in
-/// fp32.
-using cpu::GeluKind;
 
 /// out_nf = gelu(in_nf + bias_f).
 /// \param in_nf, out_nf storage type

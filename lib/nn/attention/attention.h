@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/nn/attention/attention_shape.h"
 #include "lib/nn/attention/span_table.h"
-#include "lib/nn/position/rope.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {

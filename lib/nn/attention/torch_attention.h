@@ -4,8 +4,8 @@
 #include <ATen/core/Tensor.h>
 
 #include "lib/nn/attention/attention_backend.h"
+#include "lib/nn/attention/attention_shape.h"
 #include "lib/nn/attention/span_table.h"
-#include "lib/nn/position/rope.h"
 
 namespace trainwright {
 

@@ -9,30 +9,19 @@
 
 #include <cstdint>
 
+#include "lib/nn/activation/gelu_kind.h"
+#include "lib/nn/attention/attention_shape.h"
+#include "lib/nn/loss/loss_terms.h"
+
 namespace trainwright::cpu {
 
 /// How stored elements look: fp32, fp32 rounded to bf16 or fp16, or bf16 itself.
 enum class Codec { kFp32, kRoundedBf16, kRoundedFp16, kBf16 };
 
-/// The Gaussian error linear unit x Phi(x), or its approximation by tanh as GPT-2 has it.
-enum class GeluKind { kErf, kTanh };
-
 /// One span of the packed batch and one group of query heads that share a key and value head.
 struct AttentionTask {
   int64_t begin = 0, end = 0;  ///< rows
   int64_t group = 0;
-};
-
-/// What a token of a span attends to: itself and what came before it, or all of the span. A window of W
-/// narrows either to the tokens less than W places away.
-enum class AttentionMask { kCausal, kBidirectional };
-
-/// Layout of packed projections: a row holds H query heads, G key heads, G value heads of K elements each.
-struct AttentionShape {
-  int64_t num_tokens = 0, num_heads = 0, num_kv_heads = 0, head_dim = 0;
-  int64_t window = 0;  ///< see AttentionMask; 0: none
-  AttentionMask mask = AttentionMask::kCausal;
-  int64_t row() const { return (num_heads + 2 * num_kv_heads) * head_dim; }
 };
 
 /// fp32 elements of scratch that the attention kernels need for a span of `length` tokens.
@@ -44,18 +33,6 @@ inline int64_t AttentionScratch(int64_t length, int64_t head_dim) {
 inline int64_t DecodeScratch(int64_t length, int64_t head_dim) {
   return 2 * head_dim + length;
 }
-
-/// What a training objective adds to the cross-entropy of a label, with Z = sum_i exp(x_i) over a row's V
-/// logits:
-///
-///   (1 - label_smoothing) (-log p_label) + label_smoothing / V sum_i (-log p_i) + z_loss log^2 Z
-///
-/// \source smoothing: Szegedy et al. 2015, arXiv:1512.00567, section 7; z-loss, which keeps Z near 1:
-/// Chowdhery et al. 2022 (PaLM), arXiv:2204.02311, section 5
-struct LossTerms {
-  float z_loss = 0;
-  float label_smoothing = 0;  ///< in [0, 1)
-};
 
 struct Kernels {
   const char* name;

@@ -12,15 +12,12 @@
 
 #include <cstdint>
 
+#include "lib/nn/loss/loss_terms.h"
 #include "lib/nn/update/bf16_moments.h"
 
 namespace trainwright::cuda {
 
 enum class Storage { kFp32, kBf16, kFp16 };
-
-struct LossTerms {
-  float z_loss, label_smoothing;
-};
 
 cudaError_t Round(Storage storage, const float* in, void* out, int64_t size, cudaStream_t stream);
 

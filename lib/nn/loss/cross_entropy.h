@@ -3,12 +3,10 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "lib/nn/cpu/kernels.h"
+#include "lib/nn/loss/loss_terms.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {
-
-using cpu::LossTerms;
 
 /// What gradients are multiplied by: a number of the host, times one that a GPU holds where there is such a
 /// one (the loss scale of fp16, which changes without the host knowing).

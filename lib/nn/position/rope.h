@@ -8,14 +8,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/nn/cpu/kernels.h"
+#include "lib/nn/attention/attention_shape.h"
 #include "lib/nn/position/rope_scaling.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {
-
-using AttentionMask = cpu::AttentionMask;
-using AttentionShape = cpu::AttentionShape;
 
 /// Cosines and sines, times the attention factor, and which row of them each token takes.
 struct RopeRows {
