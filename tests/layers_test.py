@@ -3,7 +3,7 @@
 
 usage: layers_test.py SOURCE_DIR
 
-Refuses: an include of a layer that the table does not allow; torch headers outside the layers marked "torch";
+Refuses: an include of a layer that the table does not allow; a layer in the table that no include uses; torch headers outside the layers marked "torch";
 the whole-of-torch headers anywhere; torch in tools/*_options.*.
 """
 import pathlib
@@ -27,6 +27,7 @@ def problems_of(source_dir):
     table = read_table(source_dir / "lib/LAYERS")
     files = [p for top in ("lib", "tools") for p in sorted((source_dir / top).rglob("*")) if p.suffix in (".h", ".cc", ".cu", ".cuh")]
     checked = 0
+    used = {layer: set() for layer in table}
     for path in files:
         relative = path.relative_to(source_dir)
         layer = relative.parts[1] if relative.parts[0] == "lib" else None
@@ -48,8 +49,12 @@ def problems_of(source_dir):
                     yield f"{where}: layer {layer} must not include torch"
             if header.startswith("lib/") and layer is not None and header != "lib/base/version.h":
                 other = header.split("/")[1]
+                used[layer].add(other)
                 if other != layer and other not in table[layer][1]:
                     yield f"{where}: layer {layer} must not include layer {other}"
+    for layer, (_, allowed) in table.items():
+        for other in sorted(allowed - used[layer]):
+            yield f"lib/LAYERS: layer {layer} may include layer {other}, and nothing does"
     if checked == 0:
         yield "no #include was checked: wrong folder?"
 

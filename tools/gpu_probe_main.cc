@@ -8,6 +8,7 @@
 #include "lib/machine/disk_ceiling.h"
 #include "lib/machine/watch_job.h"
 #include "lib/model/built_in_families.h"
+#include "lib/optim/optimizer_registry.h"
 #include "lib/probe/probe_job.h"
 #include "tools/gpu_probe_options.h"
 
@@ -45,7 +46,7 @@ int Run(const GpuProbeOptions& options, ToolRun* run) {
   if (probe.disk_bytes > 0 && probe.disk_bytes < kLeastDiskBytes) {
     throw Error(ErrorCode::kUsage, "--disk-size", "must be 0 or at least 256KiB");
   }
-  const ProbeReport report = RunProbe(BuiltInFamilies(), probe);
+  const ProbeReport report = RunProbe(BuiltInFamilies(), BuiltInOptimizers(), probe);
   const nlohmann::ordered_json encoded = EncodeProbeReport(report);
   run->summary["gpu_state"] = encoded["gpu"]["state"];
   run->summary["recommendation"] = encoded["recommendation"]["options"];

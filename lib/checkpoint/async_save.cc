@@ -4,10 +4,6 @@
 
 namespace trainwright {
 
-int64_t SnapshotBytes(int64_t elements, int64_t moments_bytes) {
-  return elements * int64_t{sizeof(float)} + moments_bytes;
-}
-
 AsyncSaveChoice ChooseAsyncSave(int64_t snapshot_bytes, int64_t available_bytes) {
   const auto bytes = [](int64_t size) { return FormatBytes(static_cast<uint64_t>(size)); };
   AsyncSaveChoice choice;

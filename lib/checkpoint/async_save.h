@@ -1,16 +1,11 @@
 /// Whether checkpoints are written in the background, as --async-save takes it: that costs host memory for a
-/// copy of weights and moments.
+/// copy of weights and the optimizer's states.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 namespace trainwright {
-
-/// Of a copy of a model's fp32 weights and AdamW's two moments.
-/// \param elements of the flat parameters
-/// \param moments_bytes of both moments
-int64_t SnapshotBytes(int64_t elements, int64_t moments_bytes);
 
 struct AsyncSaveChoice {
   bool background = true;

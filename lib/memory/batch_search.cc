@@ -37,11 +37,13 @@ ModelInput MakeInput(const ModelConfig& model, int64_t batch, int64_t sequence_t
   return input;
 }
 
-/// What the passes of a batch take, attention's scratch among it; 0: not known before they ran.
+/// What the passes of a batch take, attention's scratch and what products leave among it; 0: not known before
+/// they ran.
 int64_t PassBytes(const ModelFamilies& families, const MemoryRequest& training, int64_t batch,
                   int64_t sequence_tokens) {
   const MemoryParts memory = TrainingMemory(families, training, EqualSamples(batch, sequence_tokens));
-  return memory.activations + memory.logits + memory.attention;
+  const int64_t known = memory.activations + memory.logits + memory.attention;
+  return known > 0 ? known + memory.products : 0;
 }
 
 /// The same of twice the batch of a point that was measured.

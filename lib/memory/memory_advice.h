@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "lib/memory/memory_lever.h"
-#include "lib/memory/memory_parts.h"
 #include "lib/memory/training_memory.h"
+#include "lib/spec/memory_lever.h"
+#include "lib/spec/memory_parts.h"
 
 namespace trainwright {
 

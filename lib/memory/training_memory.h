@@ -14,13 +14,13 @@
 #include <memory>
 #include <vector>
 
-#include "lib/memory/memory_parts.h"
 #include "lib/model/model_family.h"
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/precision.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/spec/activation_checkpointing.h"
 #include "lib/spec/fine_tuning.h"
+#include "lib/spec/memory_parts.h"
 #include "lib/spec/model_config.h"
 #include "lib/spec/offload_choice.h"
 #include "lib/spec/optimizer_options.h"

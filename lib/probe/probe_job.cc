@@ -22,6 +22,8 @@
 #include "lib/io/byte_source.h"
 #include "lib/machine/cuda_driver.h"
 #include "lib/machine/disk_ceiling.h"
+#include "lib/memory/memory_advice.h"
+#include "lib/memory/training_memory.h"
 #include "lib/probe/gemm_ceiling.h"
 #include "lib/probe/memory_ceiling.h"
 #include "lib/probe/transfer_ceiling.h"
@@ -29,10 +31,6 @@
 
 namespace trainwright {
 namespace {
-
-/// As train chooses.
-constexpr char kCpuPreset[] = "llama-1m";
-constexpr char kGpuPreset[] = "llama-125m";
 
 /// Variables that change what is measured.
 constexpr const char* kVariables[] = {
@@ -73,8 +71,8 @@ ModelConfig ConfigOf(const FamilyList& families, const std::string& model, int64
 
 class ProbeJob {
  public:
-  ProbeJob(const ModelFamilies& families, const ProbeOptions& options)
-      : families_(families), options_(options), plan_(PlanTime(options)) {}
+  ProbeJob(const ModelFamilies& families, const OptimizerRegistry& optimizers, const ProbeOptions& options)
+      : families_(families), optimizers_(optimizers), options_(options), plan_(PlanTime(options)) {}
 
   ProbeReport Run() {
     report_.time = Rfc3339Now();
@@ -132,7 +130,7 @@ class ProbeJob {
   void ChooseModel() {
     ProbedModel& model = report_.model;
     model.named_by_user = !options_.model.empty();
-    model.name = model.named_by_user ? options_.model : gpu() ? kGpuPreset : kCpuPreset;
+    model.name = model.named_by_user ? options_.model : families_.descriptions().DefaultPreset(gpu());
     config_ = ConfigOf(families_.descriptions(), model.name, options_.vocab_size);
     report_.vocab_size = config_.vocab_size;
     model.head_dim = config_.head_dim;
@@ -221,7 +219,7 @@ class ProbeJob {
   void MeasureBatch(Precision precision) {
     ThrowIfStopped();
     const MemoryRequest training = {
-        .model = config_, .precision = precision, .device = device_, .optimizers = BuiltInOptimizers()};
+        .model = config_, .precision = precision, .device = device_, .optimizers = optimizers_};
     report_.model.resident_bytes = StateMemory(families_, training).total();
     const int64_t memory = gpu() ? FreeDeviceBytes(device_) : report_.host.memory_for_process().value_or(0);
     if (memory == 0) Warn("free memory is unknown: the batch is not bounded by it");
@@ -238,6 +236,11 @@ class ProbeJob {
                                   .time_s = std::min(plan_.batch_s, plan_.total_s - SecondsSince(start_)),
                                   .memory_bytes = memory,
                                   .flops_per_s = flops_per_s});
+      if (report_.batch->stop == BatchStop::kMemory && !report_.batch->chosen) {
+        const ModelInput one_sample = EqualSamples(1, report_.model.sequence_tokens);
+        report_.model.memory_advice = MemoryAdvice(families_, TrainingMemory(families_, training, one_sample),
+                                                   training, /*auto_oom=*/false);
+      }
     } catch (const std::exception& error) {
       const std::string text = error.what();
       Warn("the batch was not measured: " + text.substr(0, text.find('\n')));
@@ -259,6 +262,7 @@ class ProbeJob {
   }
 
   const ModelFamilies& families_;
+  const OptimizerRegistry& optimizers_;
   const ProbeOptions& options_;
   const TimePlan plan_;
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -270,9 +274,10 @@ class ProbeJob {
 
 }  // namespace
 
-ProbeReport RunProbe(const ModelFamilies& families, const ProbeOptions& options) {
+ProbeReport RunProbe(const ModelFamilies& families, const OptimizerRegistry& optimizers,
+                     const ProbeOptions& options) {
   return WithMemoryErrors([] { return MemoryUser{.doing = "measuring"}; },
-                          [&] { return ProbeJob(families, options).Run(); });
+                          [&] { return ProbeJob(families, optimizers, options).Run(); });
 }
 
 }  // namespace trainwright

@@ -12,6 +12,7 @@
 #include "lib/machine/measurement.h"
 #include "lib/memory/batch_search.h"
 #include "lib/model/model_family.h"
+#include "lib/optim/optimizer_registry.h"
 #include "lib/probe/attention_matrix.h"
 #include "lib/probe/recommendation.h"
 
@@ -51,9 +52,11 @@ struct ProbeReport {
   std::vector<std::string> warnings;
 };
 
+/// \param optimizers hold that of a plan that names none: what is advised counts its states
 /// \throws Error{kDevice} under require_gpu where none is usable, Error{kUsage} on a model that is none, and
 /// Error{kInterrupted, kTerminated} once a signal asked to stop. What cannot be measured is a warning.
-ProbeReport RunProbe(const ModelFamilies& families, const ProbeOptions& options);
+ProbeReport RunProbe(const ModelFamilies& families, const OptimizerRegistry& optimizers,
+                     const ProbeOptions& options);
 
 /// gpu_probe.schema.json describes it.
 nlohmann::ordered_json EncodeProbeReport(const ProbeReport& report);

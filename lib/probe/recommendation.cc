@@ -6,6 +6,7 @@
 #include "lib/base/error.h"
 #include "lib/base/units.h"
 #include "lib/nn/peak_rate.h"
+#include "lib/spec/usual_sizes.h"
 
 namespace trainwright {
 namespace {
@@ -14,8 +15,7 @@ namespace {
 constexpr double kWorthwhileGain = 1.1;
 /// Samples of an optimizer step: fewer make noisy gradients.
 constexpr int64_t kLeastSamplesAStep = 16;
-/// As train's own defaults; see PlanRun and PlanLoader.
-constexpr int64_t kGpuTokens = 16384, kCpuTokens = 2048;
+/// As train's own default; see PlanLoader.
 constexpr int kMostGpuWorkers = 4;
 
 std::string Percent(double share) {
@@ -120,7 +120,8 @@ class Recommender {
   void ChooseBatch() {
     const ProbedModel& model = evidence_.model;
     const std::string subject = model.name + " at " + std::to_string(model.sequence_tokens) + " tokens";
-    int64_t batch = std::max<int64_t>(1, (gpu_ ? kGpuTokens : kCpuTokens) / model.sequence_tokens);
+    const int64_t usual_tokens = UsualMicroBatchTokens(gpu_);
+    int64_t batch = std::max<int64_t>(1, usual_tokens / model.sequence_tokens);
     const auto& search = evidence_.batch;
     // A search that time ended on the rise still beats the rule of thumb once it has come as far.
     const bool rising = search && !search->chosen && search->stop == BatchStop::kTime &&
@@ -147,16 +148,16 @@ class Recommender {
       Leave("batch", subject + " does not fit into 90 % of the free memory with one sample (training keeps " +
                          FormatBytes(static_cast<uint64_t>(model.resident_bytes)) + " besides)");
       Leave("accum", "it follows the batch");
-      result_.notes.push_back(
-          "memory: take a smaller --model or --seq; checkpointing of activations would help, and train has "
-          "none");
+      if (!model.memory_advice.empty()) {
+        result_.notes.push_back("memory, in this order: " + model.memory_advice);
+      }
       return;
     } else {
       Choose(
           "batch", batch,
           "not measured" +
               std::string(search && !search->points.empty() ? " far enough in the time that was given" : "") +
-              "; about " + std::to_string(gpu_ ? kGpuTokens : kCpuTokens) + " tokens a micro-batch suit " +
+              "; about " + std::to_string(usual_tokens) + " tokens a micro-batch suit " +
               (gpu_ ? "a GPU" : "a CPU") + " (" + subject + ")");
     }
     const int64_t accum = (kLeastSamplesAStep + batch - 1) / batch;

@@ -7,12 +7,11 @@
 #include "lib/base/units.h"
 #include "lib/run/plan_rules.h"
 #include "lib/run/schedule_planner.h"
+#include "lib/spec/usual_sizes.h"
 
 namespace trainwright {
 namespace {
 
-/// Tokens of a sample that nobody chose: a long context is a model's limit, not what its users train at.
-constexpr int64_t kLongestUsualSequence = 2048;
 constexpr int64_t kLeastDefaultSteps = 100;
 
 /// An objective among those that take the records; null: none has the name.
@@ -133,7 +132,7 @@ void PlanSizes(const TrainSettings& settings, const PlanFacts& facts, PlannedRun
   RequirePositions(plan.sequence_tokens, max_positions,
                    "use a shorter --seq, or a --model config.json with more max_position_embeddings");
   if (!settings.batch) {
-    const int64_t tokens = facts.gpu ? 16384 : 2048;
+    const int64_t tokens = UsualMicroBatchTokens(facts.gpu);
     plan.batch = std::max<int64_t>(1, tokens / plan.sequence_tokens);
     planned->reasons.push_back({"batch",
                                 "about " + FormatCount(static_cast<double>(tokens)) +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "lib/base/error.h"
 #include "lib/base/units.h"
@@ -21,6 +22,11 @@ constexpr uint64_t kFewSteps = 20;        // too few to smooth
 constexpr double kSmoothingShare = 0.02;  // of the whole curve
 constexpr double kLeastSmoothing = 5;
 constexpr double kMostSteps = 0x1p53, kMostTokens = 0x1p53;  // whole numbers up to here are exact
+
+/// Of a record of an evaluation, beside what its objective measured.
+const std::set<std::string> kEvaluationFields = {"schema", "type",        "time_unix_s",
+                                                 "step",   "tokens_seen", "loss_nats",
+                                                 "tokens", "documents",   "eval_time_s"};
 
 /// A record's number; NaN where it is missing or null.
 double Number(const ordered_json& record, const char* name) {
@@ -163,11 +169,14 @@ std::string RunReport::DescribeResult() const {
   if (evaluation_.is_null()) return "";
   std::string text = "evaluation at step " + Whole(Number(evaluation_, "step")) + ": " +
                      FormatFixed(Number(evaluation_, "loss_nats"), 4) + " nats a token";
-  if (evaluation_.contains("perplexity")) {
-    text += ", perplexity " + FormatFixed(Number(evaluation_, "perplexity"), 2);
-  }
-  if (const double bits = Number(evaluation_, "bits_per_byte"); std::isfinite(bits)) {
-    text += ", " + FormatFixed(bits, 4) + " bits per byte";
+  for (const auto& [name, value] : evaluation_.items()) {
+    if (kEvaluationFields.contains(name) || !value.is_number()) continue;
+    std::string words = name;
+    std::replace(words.begin(), words.end(), '_', ' ');
+    // A ratio's name is its unit: "1.2500 bits per byte"; another goes before its number.
+    const bool is_unit = name.find("_per_") != std::string::npos;
+    text += ", " + (is_unit ? FormatFixed(value.get<double>(), 4) + " " + words
+                            : words + " " + FormatFixed(value.get<double>(), 2));
   }
   return text;
 }

@@ -21,6 +21,8 @@ struct ModelPreset {
   ModelConfig config;  ///< its name is config.preset, and vocab_size 0
   /// For help: what the preset is. Neighbours with the same note are listed together.
   std::string note;
+  /// The model of who names none, on a CPU or on a GPU: of all families one preset each.
+  bool default_on_cpu = false, default_on_gpu = false;
 };
 
 /// A matrix of a layer, beside which an adapter can stand.

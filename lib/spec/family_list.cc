@@ -53,6 +53,13 @@ ModelConfig FamilyList::PresetConfig(const std::string& name, int64_t vocab_size
               "use one of " + known + ", or the path of a config.json");
 }
 
+std::string FamilyList::DefaultPreset(bool gpu) const {
+  for (const ModelPreset& preset : Presets()) {
+    if (gpu ? preset.default_on_gpu : preset.default_on_cpu) return preset.config.preset;
+  }
+  throw Error(ErrorCode::kUsage, "--model", "has no default here", "", "name the path of a config.json");
+}
+
 std::string FamilyList::DescribePresets() const {
   const auto closed = [](const std::string& note) { return note.empty() ? "" : " (" + note + ")"; };
   std::string text, note;

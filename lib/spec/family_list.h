@@ -24,6 +24,9 @@ class FamilyList {
   std::vector<std::string> PresetNames() const;
   /// \throws Error{kUsage} listing the presets
   ModelConfig PresetConfig(const std::string& name, int64_t vocab_size) const;
+  /// That of who names no model.
+  /// \throws Error{kUsage} where no family has one
+  std::string DefaultPreset(bool gpu) const;
   /// For help: "llama-1m, llama-5m (parameters besides embeddings); nanogpt-10m (6 layers)".
   std::string DescribePresets() const;
 

@@ -1,6 +1,7 @@
 #include "lib/spec/llama_family.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "lib/spec/config_fields.h"
 #include "lib/spec/llama_like_family.h"
@@ -28,8 +29,15 @@ class Description final : public LlamaLikeFamily {
         {"tinyllama-1.1b", 2048, 5632, 22, 32, 4, 64, 2048, false},
     };
     std::vector<ModelPreset> presets;
-    for (const Shape& shape : kOwn) presets.push_back({ConfigOf(shape), "parameters besides embeddings"});
-    for (const Shape& shape : kPublished) presets.push_back({ConfigOf(shape), kPublishedShape});
+    for (const Shape& shape : kOwn) {
+      ModelPreset preset = {.config = ConfigOf(shape), .note = "parameters besides embeddings"};
+      preset.default_on_cpu = preset.config.preset == "llama-1m";
+      preset.default_on_gpu = preset.config.preset == "llama-125m";
+      presets.push_back(std::move(preset));
+    }
+    for (const Shape& shape : kPublished) {
+      presets.push_back({.config = ConfigOf(shape), .note = kPublishedShape});
+    }
     return presets;
   }
 

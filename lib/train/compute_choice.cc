@@ -8,7 +8,7 @@
 #include "lib/device/offload_stack.h"
 #include "lib/nn/peak_rate.h"
 #include "lib/run/loader_plan.h"
-#include "lib/train/training_data.h"
+#include "lib/run/training_data.h"
 
 namespace trainwright {
 

@@ -10,7 +10,6 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/units.h"
-#include "lib/checkpoint/async_save.h"
 #include "lib/device/device_memory.h"
 #include "lib/device/host_read.h"
 #include "lib/io/process_memory.h"
@@ -327,13 +326,11 @@ DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request,
                          report.update_s;
   }
   if (request.snapshot != Snapshot::kNo) {
-    memory.snapshot =
-        SnapshotBytes(memory.parameters / static_cast<int64_t>(sizeof(float)), memory.optimizer);
+    memory.snapshot = memory.of_checkpoint();
     if (request.snapshot == Snapshot::kWhereItFits && !report.fits()) memory.snapshot = 0;
   }
   report.levers = LeversLeft(MemoryOf(request), /*auto_oom=*/true, LargestPart(memory).levers);
-  // Weights, and two moments in the flat layout.
-  report.checkpoint_bytes = memory.parameters + memory.optimizer + kCheckpointFilesBytes;
+  report.checkpoint_bytes = memory.of_checkpoint() + kCheckpointFilesBytes;
   report.disk_bytes = report.checkpoint_bytes * request.checkpoints_kept +
                       kStepRecordBytes * request.step_records + kRunFilesBytes;
   return report;

@@ -14,14 +14,14 @@
 #include <vector>
 
 #include "lib/loading/sample_stream.h"
-#include "lib/memory/memory_lever.h"
-#include "lib/memory/memory_parts.h"
 #include "lib/model/model_family.h"
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/run/train_plan.h"
 #include "lib/spec/activation_checkpointing.h"
+#include "lib/spec/memory_lever.h"
+#include "lib/spec/memory_parts.h"
 #include "lib/spec/model_config.h"
 #include "lib/spec/offload_choice.h"
 

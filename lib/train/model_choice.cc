@@ -13,8 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kCpuPreset[] = "llama-1m", kGpuPreset[] = "llama-125m";
-
 bool IsConfigPath(const std::string& model) {
   return model.find('/') != std::string::npos || model.ends_with(".json") || fs::is_directory(model);
 }
@@ -36,7 +34,7 @@ ModelChoice ConfiguredModel(const FamilyList& families, const std::string& model
 
 ModelChoice PresetModel(const FamilyList& families, const std::string& asked,
                         const TokenizerIdentity& tokenizer, bool gpu) {
-  const std::string preset = !asked.empty() ? asked : gpu ? kGpuPreset : kCpuPreset;
+  const std::string preset = asked.empty() ? families.DefaultPreset(gpu) : asked;
   ModelChoice chosen = {.config = families.PresetConfig(preset, tokenizer.vocab_size), .name = preset};
   if (asked.empty()) {
     chosen.reason = {"model",

@@ -22,9 +22,9 @@
 #include "lib/run/run_extension.h"
 #include "lib/run/run_planner.h"
 #include "lib/run/run_traps.h"
+#include "lib/run/settings_check.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/plan_objective.h"
-#include "lib/train/settings_check.h"
 
 namespace trainwright {
 namespace {

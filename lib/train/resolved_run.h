@@ -13,13 +13,13 @@
 #include "lib/run/run_planner.h"
 #include "lib/run/run_record.h"
 #include "lib/run/train_settings.h"
+#include "lib/run/training_data.h"
 #include "lib/train/cadence.h"
 #include "lib/train/choice_log.h"
 #include "lib/train/compute_choice.h"
 #include "lib/train/model_choice.h"
 #include "lib/train/train_job.h"
 #include "lib/train/train_state.h"
-#include "lib/train/training_data.h"
 
 namespace trainwright {
 

@@ -12,10 +12,10 @@
 #include "lib/checkpoint/checkpoint_copier.h"
 #include "lib/checkpoint/checkpoint_writer.h"
 #include "lib/device/offload_stack.h"
-#include "lib/memory/memory_parts.h"
 #include "lib/objective/evaluation.h"
 #include "lib/run/run_report.h"
 #include "lib/run/train_plan.h"
+#include "lib/spec/memory_parts.h"
 #include "lib/train/trainer.h"
 
 namespace trainwright {

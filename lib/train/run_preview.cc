@@ -6,6 +6,7 @@
 
 #include "lib/checkpoint/async_save.h"
 #include "lib/io/process_memory.h"
+#include "lib/memory/training_memory.h"
 #include "lib/nn/peak_rate.h"
 #include "lib/run/explanation.h"
 #include "lib/run/plan_codec.h"
@@ -58,14 +59,11 @@ void ExplainAsyncSave(const TrainSettings& settings, const TrainJobContext& cont
     effective->values["async-save"] = settings.async_save;
     return;
   }
-  // What the steps themselves will take is not known here: what weights, gradients and moments take is.
-  const int64_t elements = CountParameters(run.model.config);
-  const int64_t moments_bytes = context.optimizers.Find(run.plan.optimizer.name)
-                                    .description.state_bytes(run.plan.optimizer, {.elements = elements});
-  const int64_t trainer_bytes =
-      run.compute.device.is_cpu() ? 2 * elements * int64_t{sizeof(float)} + moments_bytes : 0;
-  const AsyncSaveChoice choice = ChooseAsyncSave(
-      SnapshotBytes(elements, moments_bytes), std::max<int64_t>(1, AvailableMemoryBytes() - trainer_bytes));
+  // What the passes will take is not counted: a run decides after its first steps, on what they left.
+  const MemoryParts state = StateMemory(context.families, MemoryOf(context, run, run.plan));
+  const int64_t host_bytes = run.compute.device.is_cpu() ? state.of_model() : 0;
+  const AsyncSaveChoice choice =
+      ChooseAsyncSave(state.of_checkpoint(), std::max<int64_t>(1, AvailableMemoryBytes() - host_bytes));
   effective->values["async-save"] = choice.background ? "on" : "off";
   effective->Because("async-save", choice.reason);
 }

@@ -19,7 +19,6 @@
 #include "lib/checkpoint/checkpoint_writer.h"
 #include "lib/device/offload_stack.h"
 #include "lib/formats/tensorboard.h"
-#include "lib/memory/memory_parts.h"
 #include "lib/objective/evaluation.h"
 #include "lib/objective/objective.h"
 #include "lib/report/progress.h"
@@ -27,13 +26,14 @@
 #include "lib/run/run_directory.h"
 #include "lib/run/run_report.h"
 #include "lib/run/train_plan.h"
+#include "lib/run/training_data.h"
 #include "lib/run/watchdog.h"
+#include "lib/spec/memory_parts.h"
 #include "lib/spec/model_flops.h"
 #include "lib/train/run_listener.h"
 #include "lib/train/run_totals.h"
 #include "lib/train/train_state.h"
 #include "lib/train/trainer.h"
-#include "lib/train/training_data.h"
 
 namespace trainwright {
 

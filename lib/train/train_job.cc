@@ -21,11 +21,11 @@
 #include "lib/run/remembered_options.h"
 #include "lib/run/run_directory.h"
 #include "lib/run/run_record.h"
+#include "lib/run/settings_check.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/resolved_run.h"
 #include "lib/train/run_preview.h"
 #include "lib/train/session.h"
-#include "lib/train/settings_check.h"
 
 namespace trainwright {
 namespace {

@@ -57,7 +57,11 @@ TEST(SearchBatchTest, DoublesTheBatchUntilTheNextWouldOutgrowTheMemory) {
   EXPECT_EQ(smallest.stop, BatchStop::kMemory);
   EXPECT_EQ(smallest.chosen->batch, 1);
   const int64_t of_one = smallest.points[0].activation_bytes;
-  const BatchSearch search = SearchWithin(of_one * 3);  // two fit, four do not
+  const MemoryRequest training = {.model = Tiny(), .optimizers = BuiltInOptimizers()};
+  const int64_t products = TrainingMemory(test::Families(), training, EqualSamples(1, 16)).products;
+  ASSERT_GT(products, 0);
+  EXPECT_EQ(SearchWithin(of_one * 3).points.size(), 1u);           // what products leave counts, too
+  const BatchSearch search = SearchWithin(of_one * 3 + products);  // two fit, four do not
   ASSERT_EQ(search.points.size(), 2u);
   EXPECT_EQ(search.stop, BatchStop::kMemory);
   EXPECT_EQ(search.points[1].batch, 2);

@@ -206,9 +206,11 @@ TEST(RecommendTest, ASearchThatTimeEndedWhileItRoseTellsNoBatch) {
 TEST(RecommendTest, AModelThatDoesNotFitIsSaidSoWithoutAFlagThatTrainLacks) {
   RecommendationEvidence evidence = On(test::A100());
   evidence.batch = Searched({}, BatchStop::kMemory);
+  evidence.model.memory_advice = "activations, 3.1 GB: --checkpoint-activations full";
   const Recommendation recommendation = Recommend(evidence);
   EXPECT_EQ(Table(recommendation).at("batch"), "?");
-  EXPECT_THAT(recommendation.notes, Contains(HasSubstr("checkpointing")));
+  EXPECT_THAT(recommendation.notes,
+              Contains("memory, in this order: activations, 3.1 GB: --checkpoint-activations full"));
 }
 
 TEST(RecommendTest, MeasuresThePeakOnlyWhereNobodyPublishesIt) {

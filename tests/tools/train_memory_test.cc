@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/units.h"
 #include "tests/tools/train_process.h"
 
 namespace trainwright::test {
@@ -75,6 +76,22 @@ TEST_F(TrainMemoryTest, ThePartsOfTheMemorySumToTheMeasuredPeak) {
     EXPECT_NEAR(static_cast<double>(sum), peak, 0.1 * peak) << name << memory;
     EXPECT_EQ(Json(name + ".json").at("memory_bytes"), memory);
   }
+}
+
+TEST_F(TrainMemoryTest, ExplainTellsTheCopyThatARunWithAdaptersTakes) {
+  const std::string train = "train -q --model tiny.json --lora 2 --steps 2 --seq 64 --batch 2 ";
+  ASSERT_EQ(Shell(train + "--async-save on --out run").exit_status, 0);
+  const auto copied = Metrics("run").back().at("memory_bytes").at("snapshot").get<uint64_t>();
+  ASSERT_GT(copied, 0u);
+  const ProcessResult told = Shell(train + "--explain --summary told.json");
+  ASSERT_EQ(told.exit_status, 0) << told.standard_error;
+  for (const nlohmann::json& row : Json("told.json").at("options")) {
+    if (row.at("option") != "async-save") continue;
+    EXPECT_THAT(row.at("reason").get<std::string>(),
+                testing::HasSubstr("a copy of weights and moments, " + FormatBytes(copied)));
+    return;
+  }
+  FAIL() << told.standard_output;
 }
 
 TEST_F(TrainMemoryTest, ARunThatSavesOnlyAtItsEndTakesNoCopyForIt) {

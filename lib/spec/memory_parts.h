@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/memory/memory_lever.h"
+#include "lib/spec/memory_lever.h"
 
 namespace trainwright {
 
@@ -34,6 +34,9 @@ struct MemoryParts {
            products;
   }
   int64_t of_host() const { return snapshot + loader + process; }
+  /// What a checkpoint holds, and so a copy that one is written from: trained weights, and the optimizer's
+  /// states.
+  int64_t of_checkpoint() const { return parameters + optimizer; }
   int64_t total() const { return of_model() + of_host(); }
   bool operator==(const MemoryParts&) const = default;
 };

@@ -1,4 +1,4 @@
-#include "lib/train/settings_check.h"
+#include "lib/run/settings_check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include "lib/base/error.h"
 #include "lib/loading/mixture_weights.h"
 #include "lib/run/save_interval.h"
-#include "lib/train/training_data.h"
+#include "lib/run/training_data.h"
 
 namespace trainwright {
 namespace {

@@ -1,4 +1,4 @@
-#include "lib/memory/memory_lever.h"
+#include "lib/spec/memory_lever.h"
 
 #include <algorithm>
 

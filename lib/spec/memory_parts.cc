@@ -1,4 +1,4 @@
-#include "lib/memory/memory_parts.h"
+#include "lib/spec/memory_parts.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "lib/train/training_data.h"
+#include "lib/run/training_data.h"
 
 #include <cstdlib>
 #include <filesystem>

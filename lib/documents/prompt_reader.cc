@@ -1,4 +1,4 @@
-#include "lib/eval/prompt_reader.h"
+#include "lib/documents/prompt_reader.h"
 
 #include <utility>
 #include <vector>
