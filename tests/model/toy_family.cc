@@ -11,6 +11,7 @@
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/embedding/embedding.h"
 #include "lib/nn/norm/rms_norm.h"
+#include "tests/spec/toy_recurrent_family.h"
 
 namespace trainwright::test {
 namespace {
@@ -242,6 +243,12 @@ ToyBody::ToyBody(const ModelConfig& config, const Numerics& numerics, at::Device
   if (seed) {
     InitializeWeights(
         *seed, config.num_layers, [](const std::string&) { return false; }, &parameters);
+    const double start = config.own.As<ToyRecurrentFields>().recurrence_start;
+    for (const Layer& layer : layers_) {
+      at::Tensor u = parameters.all()[layer.recurrence].value;
+      u.fill_(start);
+    }
+    parameters.RefreshCompute();
   }
 }
 

@@ -1,5 +1,5 @@
-/// A family that no tool knows: a small recurrence, to show what a family has to supply and what a decoder
-/// may keep.
+/// What computes the family of tests/spec/toy_recurrent_family.h, which no tool knows: to show what a family
+/// has to supply and what a decoder may keep.
 ///
 /// A layer is h_t = tanh(W x_t + u * h_{t-1}), element by element in u, with h_0 = 0 at the start of each
 /// span, and adds h to the stream; an RMSNorm follows the last. \source Elman 1990, "Finding Structure in
@@ -23,7 +23,7 @@ class ToyBody final : public LayerStack {
   using State = std::vector<std::vector<float>>;
 
   /// Arguments as of MakeBody. Of the config it reads vocabulary, width, number of layers, tied embeddings
-  /// and the norm's epsilon.
+  /// the norm's epsilon and ToyRecurrentFields.
   /// \throws Error{kUsage} on sizes that make no model; Error{kDevice} on a GPU
   ToyBody(const ModelConfig& config, const Numerics& numerics, at::Device device,
           std::optional<uint64_t> seed, const FineTuning& tuning = {});

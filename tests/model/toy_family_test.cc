@@ -3,6 +3,7 @@
 #include "tests/model/toy_family.h"
 
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include "lib/model/language_model.h"
@@ -24,11 +25,24 @@ ModelConfig ToyConfig(bool tied = false) {
   config.num_layers = 3;
   config.max_positions = 64;
   config.tie_embeddings = tied;
+  config.own = FamilyFields::Of(ToyRecurrentFields{.recurrence_start = 0.75});
   return config;
 }
 
 std::unique_ptr<LanguageModel> Toy(const ModelConfig& config, const Numerics& numerics = kFp32Numerics) {
   return Lively(MakeToyBody(config, numerics, kCpu, 5));
+}
+
+TEST(ToyFamilyTest, TheBodyHasWhatTheDescriptionSays) {
+  for (const bool tied : {false, true}) {
+    const ModelConfig config = ToyConfig(tied);
+    const auto body = MakeToyBody(config, kFp32Numerics, kCpu, 5);
+    EXPECT_EQ(body->parameters().count(), CountParameters(config));
+    for (const Parameter& parameter : body->parameters().all()) {
+      if (!parameter.name.ends_with("recurrence.weight")) continue;
+      EXPECT_TRUE(at::equal(parameter.value, at::full(parameter.shape, 0.75f))) << parameter.name;
+    }
+  }
 }
 
 TEST(ToyFamilyTest, GradientsEqualFiniteDifferences) {

@@ -32,21 +32,21 @@ FamilyList WithToy() {
 TEST(ToyFamilyTest, ConfigJsonComesBackAsItWasWithTheFieldsOfTheFamily) {
   ModelConfig config = WithToy().PresetConfig("toy-recurrent-tiny", 300);
   config.preset.clear();
-  config.own = FamilyFields::Of(ToyRecurrentFields{.state_size = 7, .first_decay = 0.25});
+  config.own = FamilyFields::Of(ToyRecurrentFields{.recurrence_start = 0.25});
   const std::string text = EncodeConfigJson(config);
   EXPECT_EQ(json::parse(text)["model_type"], "toy-recurrent");
-  EXPECT_EQ(json::parse(text)["state_size"], 7);
+  EXPECT_EQ(json::parse(text)["recurrence_start"], 0.25);
   const ModelConfig decoded = DecodeConfigJson(WithToy(), text, "config.json");
   EXPECT_EQ(decoded, config);
   EXPECT_EQ(decoded.family, &ToyRecurrent());
-  EXPECT_EQ(decoded.own.As<ToyRecurrentFields>().state_size, 7);
+  EXPECT_EQ(decoded.own.As<ToyRecurrentFields>().recurrence_start, 0.25);
 }
 
 TEST(ToyFamilyTest, ConfigsThatDifferInAFieldOfTheFamilyAreNotEqual) {
   const ModelConfig config = WithToy().PresetConfig("toy-recurrent-tiny", 300);
   ModelConfig other = config;
   EXPECT_EQ(other, config);
-  other.own = FamilyFields::Of(ToyRecurrentFields{.state_size = 25, .first_decay = 0.5});
+  other.own = FamilyFields::Of(ToyRecurrentFields{.recurrence_start = 0.625});
   EXPECT_NE(other, config);
   other.own = {};
   EXPECT_NE(other, config);
@@ -54,23 +54,22 @@ TEST(ToyFamilyTest, ConfigsThatDifferInAFieldOfTheFamilyAreNotEqual) {
 
 TEST(ToyFamilyTest, BadFieldsOfTheFamilyAreRefusedByName) {
   json object = json::parse(EncodeConfigJson(WithToy().PresetConfig("toy-recurrent-tiny", 300)));
-  object["first_decay"] = 1.0;
+  object["recurrence_start"] = 1.5;
   const auto decode = [&] { DecodeConfigJson(WithToy(), object.dump(), "some/config.json"); };
   EXPECT_EQ(test::CodeOf(decode), ErrorCode::kBadInput);
   EXPECT_THAT(test::MessageOf(decode),
-              testing::AllOf(HasSubstr("some/config.json"), HasSubstr("first_decay")));
-  object["first_decay"] = 0.5;
+              testing::AllOf(HasSubstr("some/config.json"), HasSubstr("recurrence_start")));
+  object["recurrence_start"] = 0.5;
   object["num_attention_heads"] = 4;
   EXPECT_THAT(test::MessageOf(decode), HasSubstr("num_attention_heads")) << "this family does not read it";
 }
 
 TEST(ToyFamilyTest, ParametersAndOperationsAreItsOwn) {
   const ModelConfig config = WithToy().PresetConfig("toy-recurrent-tiny", 300);
-  // A layer: a norm of 16, 24x16 in, 16x24 out, 24 decays. Then a norm, and the table that is the head.
-  EXPECT_EQ(CountParameters(config), 2 * (16 + 2 * 24 * 16 + 24) + 16 + 300 * 16);
+  // A layer: W of 16x16 and u of 16. Then a norm, and the table that is the head.
+  EXPECT_EQ(CountParameters(config), 2 * (16 * 16 + 16) + 16 + 300 * 16);
   EXPECT_EQ(CountAttentionPairs({0, 5, 9}, config), 0);
-  EXPECT_EQ(TrainingFlops(config, {.tokens = 9, .labels = 8}),
-            3 * (2 * 9 * 2 * 2 * 24 * 16 + 2 * 8 * 16 * 300));
+  EXPECT_EQ(TrainingFlops(config, {.tokens = 9, .labels = 8}), 3 * (2 * 9 * 2 * 16 * 16 + 2 * 8 * 16 * 300));
 }
 
 TEST(ToyFamilyTest, ItsPresetsStandBesideTheBuiltInOnes) {
@@ -79,6 +78,21 @@ TEST(ToyFamilyTest, ItsPresetsStandBesideTheBuiltInOnes) {
   EXPECT_THAT(test::MessageOf([] { WithToy().PresetConfig("toy-large", 1); }),
               HasSubstr("toy-recurrent-tiny"));
   EXPECT_TRUE(WithToy().DescribePresets().ends_with("; toy-recurrent-tiny (a toy)"));
+}
+
+TEST(FamilyListTest, OnePresetIsTheModelOfWhoNamesNone) {
+  const FamilyList known = BuiltInDescriptions();
+  for (const bool gpu : {false, true}) {
+    std::vector<std::string> defaults;
+    for (const FamilyDescription* family : known.all()) {
+      for (const ModelPreset& preset : family->Presets()) {
+        if (gpu ? preset.default_on_gpu : preset.default_on_cpu) defaults.push_back(preset.config.preset);
+      }
+    }
+    EXPECT_EQ(defaults, std::vector<std::string>{gpu ? "llama-125m" : "llama-1m"});
+    EXPECT_EQ(known.DefaultPreset(gpu), defaults.at(0));
+  }
+  EXPECT_EQ(test::CodeOf([] { FamilyList({&ToyRecurrent()}).DefaultPreset(false); }), ErrorCode::kUsage);
 }
 
 TEST(ToyFamilyTest, WhereItIsNotListedItsConfigIsRefusedWithTheKnownTypes) {

@@ -1,5 +1,5 @@
-/// A family that exists in tests alone: a linear recurrence without attention. A layer adds out * state to
-/// its input, state = decay * state + in * norm(input), with `in` [S, D], `out` [D, S] and `decay` [S].
+/// A family that exists in tests alone: a recurrence without attention. A layer holds W [D, D] and u [D], and
+/// a norm [D] follows the last; tests/model/toy_family.h computes it.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -13,12 +13,11 @@ namespace trainwright::test {
 
 /// What this family alone has.
 struct ToyRecurrentFields {
-  int64_t state_size = 0;  ///< S
-  double first_decay = 0;  ///< what every decay starts at
+  double recurrence_start = 0;  ///< what every element of u starts at
   bool operator==(const ToyRecurrentFields&) const = default;
 };
 
-class ToyRecurrentFamily : public FamilyDescription {
+class ToyRecurrentFamily final : public FamilyDescription {
  public:
   const char* model_type() const override { return "toy-recurrent"; }
 
@@ -28,20 +27,19 @@ class ToyRecurrentFamily : public FamilyDescription {
     config->num_layers = ReadLayers(fields, "num_hidden_layers");
     config->max_positions = fields.RequiredInteger("trained_length");
     config->tie_embeddings = fields.Flag("tie_word_embeddings", true);
-    ToyRecurrentFields own{.state_size = fields.RequiredInteger("state_size"),
-                           .first_decay = fields.Number("first_decay", 0.5)};
-    if (!(own.first_decay >= 0 && own.first_decay < 1)) fields.Refuse("first_decay", "must be in [0, 1)");
+    const ToyRecurrentFields own{.recurrence_start = fields.Number("recurrence_start", 0.5)};
+    if (!(own.recurrence_start >= 0 && own.recurrence_start <= 1)) {
+      fields.Refuse("recurrence_start", "must be in [0, 1]");
+    }
     config->own = FamilyFields::Of(own);
   }
 
   nlohmann::ordered_json Encode(const ModelConfig& config) const override {
-    const auto& own = config.own.As<ToyRecurrentFields>();
     nlohmann::ordered_json out;
     WriteShared(config, "ToyRecurrentForCausalLM", &out);
-    out["first_decay"] = own.first_decay;
     out["hidden_size"] = config.hidden_size;
     out["num_hidden_layers"] = config.num_layers;
-    out["state_size"] = own.state_size;
+    out["recurrence_start"] = config.own.As<ToyRecurrentFields>().recurrence_start;
     out["trained_length"] = config.max_positions;
     return out;
   }
@@ -54,20 +52,19 @@ class ToyRecurrentFamily : public FamilyDescription {
     config.num_layers = 2;
     config.max_positions = 64;
     config.tie_embeddings = true;
-    config.own = FamilyFields::Of(ToyRecurrentFields{.state_size = 24, .first_decay = 0.5});
+    config.own = FamilyFields::Of(ToyRecurrentFields{.recurrence_start = 0.5});
     return {{config, "a toy"}};
   }
 
   int64_t CountParameters(const ModelConfig& config) const override {
-    const int64_t width = config.hidden_size, state = config.own.As<ToyRecurrentFields>().state_size;
-    return config.num_layers * (width + 2 * state * width + state) + width +
+    const int64_t width = config.hidden_size;
+    return config.num_layers * (width * width + width) + width +
            (config.tie_embeddings ? 1 : 2) * config.vocab_size * width;
   }
 
   StepFlops CountStepFlops(const ModelConfig& config, const FineTuning& /*tuning*/) const override {
     const auto width = static_cast<double>(config.hidden_size);
-    const auto state = static_cast<double>(config.own.As<ToyRecurrentFields>().state_size);
-    return {.per_token = 3 * 2 * static_cast<double>(config.num_layers) * 2 * state * width,
+    return {.per_token = 3 * 2 * static_cast<double>(config.num_layers) * width * width,
             .per_label = 3 * 2 * width * static_cast<double>(config.vocab_size)};
   }
 

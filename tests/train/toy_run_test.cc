@@ -28,24 +28,8 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kSteps = 6;
 
-/// Of ToyBody, whose layers hold W [D, D] and u [D].
-class ToyRunFamily final : public test::ToyRecurrentFamily {
- public:
-  int64_t CountParameters(const ModelConfig& config) const override {
-    const int64_t width = config.hidden_size;
-    return config.num_layers * (width * width + width) + width +
-           (config.tie_embeddings ? 1 : 2) * config.vocab_size * width;
-  }
-  StepFlops CountStepFlops(const ModelConfig& config, const FineTuning& /*tuning*/) const override {
-    const auto width = static_cast<double>(config.hidden_size);
-    return {.per_token = 3 * 2 * static_cast<double>(config.num_layers) * width * width,
-            .per_label = 3 * 2 * width * static_cast<double>(config.vocab_size)};
-  }
-};
-
 const ModelFamilies& WithToyFamily() {
-  static const ToyRunFamily description;
-  static const ModelFamilies families({{&description, test::MakeToyBody}});
+  static const ModelFamilies families({{&test::ToyRecurrent(), test::MakeToyBody}});
   return families;
 }
 
@@ -162,7 +146,7 @@ class ToyFamilyRunTest : public ToyRun {
     known_.families = &WithToyFamily();
     MakeTextShards();
     WriteModel(R"({"model_type":"toy-recurrent","vocab_size":258,"hidden_size":16,"num_hidden_layers":2,)"
-               R"("trained_length":64,"state_size":24,"tie_word_embeddings":true})");
+               R"("trained_length":64,"recurrence_start":0.25,"tie_word_embeddings":true})");
   }
 };
 
@@ -170,11 +154,22 @@ TEST_F(ToyFamilyRunTest, TrainsAndReportsItsFlops) {
   const nlohmann::ordered_json summary = Train();
   EXPECT_EQ(summary.at("steps"), kSteps);
   EXPECT_GT(summary.at("model_flops_per_s").get<double>(), 0);
+  int64_t steps = 0;
+  ForEachMetricsRecord(settings_.out + "/metrics.jsonl", [&](const nlohmann::ordered_json& record) {
+    if (record.at("type") != "step") return;
+    ++steps;
+    const auto tokens = record.at("tokens").get<double>(), labels = record.at("labels").get<double>();
+    // Forward and twice as much backward, two operations a multiply-add: W of both layers, and the head.
+    const double expected = 3 * 2 * (2 * 16 * 16 * tokens + 16 * 258 * labels);
+    EXPECT_NEAR(record.at("model_flops_per_s").get<double>() * record.at("step_time_s").get<double>(),
+                expected, 1e-6 * expected);
+  });
+  EXPECT_EQ(steps, kSteps);
   EXPECT_LT(summary.at("last_loss_nats").get<double>(), summary.at("first_loss_nats").get<double>());
   const nlohmann::json config =
       nlohmann::json::parse(test::ReadFile(Checkpoint("00000006") + "/config.json"));
   EXPECT_EQ(config.at("model_type"), "toy-recurrent");
-  EXPECT_EQ(config.at("state_size"), 24);
+  EXPECT_EQ(config.at("recurrence_start"), 0.25);
 }
 
 TEST_F(ToyFamilyRunTest, IsResumedBitForBit) {
