@@ -18,7 +18,8 @@ import cpp_scan  # noqa: E402
 MOST_LINES_OF_FUNCTION = 80
 MOST_LINES_OF_CLASS = 400
 MOST_DATA_MEMBERS = 20
-RELAID = ("checkpoint", "dist", "loading", "memory", "model", "objective", "optim", "run", "spec", "train")
+RELAID = ("checkpoint", "device", "dist", "documents", "eval", "loading", "machine", "memory", "model", "nn", "objective",
+          "optim", "packing", "probe", "run", "score", "spec", "train")
 LIMITS = {"function": MOST_LINES_OF_FUNCTION, "class": MOST_LINES_OF_CLASS, "members": MOST_DATA_MEMBERS}
 LIST = "tests/size_exceptions.txt"
 # An empty scan would find nothing too large. The code has some 3,300 functions and 680 classes.
