@@ -11,13 +11,11 @@
 #include "lib/base/log.h"
 #include "lib/base/shell_word.h"
 #include "lib/base/signals.h"
-#include "lib/base/units.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/run_completion.h"
 #include "lib/device/device_memory.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
-#include "lib/memory/memory_advice.h"
 #include "lib/run/plan_codec.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/plan_objective.h"
@@ -199,7 +197,7 @@ void Session::WarnOfChanges() {
 int Session::Run() {
   int status = 0;
   try {
-    status = WithMemoryErrors([&] { return DescribeMemoryUser(settings_, context_, *run_, this); },
+    status = WithMemoryErrors([&] { return DescribeMemoryUser(settings_, context_, *run_, point()); },
                               [&] { return Loop(); });
   } catch (const Error& error) {
     RecordFailure(error);
@@ -259,7 +257,7 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
       return work();
     } catch (const std::exception& exception) {
       if (settings_.auto_oom)
-        problem = AsMemoryError(exception, DescribeMemoryUser(settings_, context_, *run_, this));
+        problem = AsMemoryError(exception, DescribeMemoryUser(settings_, context_, *run_, point()));
       if (!problem || !trainer_->HalveMicroBatches()) throw;
     }
     const TrainPlan& plan = trainer_->plan();
@@ -268,19 +266,6 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
                     std::to_string(plan.batch) + " --accum " + std::to_string(plan.accum) +
                     ", as many samples a step");
   }
-}
-
-MemoryParts Session::HeldMemory() const {
-  const bool on_cpu = run_->compute.device.is_cpu();
-  MemoryParts memory = HeldByModel(*setup_.model);
-  memory.optimizer = trainer_->optimizer().state_bytes();
-  memory.loader = run_->stream->loader_counts().most_held_bytes;
-  memory.snapshot = snapshot_bytes();
-  if (on_cpu) memory.products = FreeHeapBytes();
-  // A GPU's libraries take host memory that came after the model.
-  memory.process =
-      on_cpu ? setup_.runtime_bytes + ResidentFileBytes() : ResidentBytes() - memory.loader - memory.snapshot;
-  return memory;
 }
 
 void Session::EvaluateIfDue() {
@@ -375,36 +360,12 @@ int Session::End() {
     status = static_cast<int>(ErrorCode::kIo);
     reason += ", but copies of checkpoints are missing";
   }
-  listener_->set_memory(HeldMemory(), PeakResidentBytes() + PeakDeviceBytes(run_->compute.device));
+  listener_->set_memory(HeldMemory(*run_, setup_, trainer_->optimizer(), point().snapshot_bytes),
+                        PeakResidentBytes() + PeakDeviceBytes(run_->compute.device));
   if (run_->compute.offload.any()) listener_->set_offload(setup_.model->offload_counts());
   listener_->RecordEnd(status, reason);
   if (directory_ && complete && status == 0) WriteRunCompletion(*directory_, trainer_->step(), reason);
   return status;
-}
-
-MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobContext& context,
-                              const ResolvedRun& run, const Session* session) {
-  const TrainPlan& plan = session != nullptr ? session->plan() : run.plan;
-  const ComputeChoice& compute = run.compute;
-  const std::string sizes = "micro-batches of " + std::to_string(plan.batch) + " samples of up to " +
-                            std::to_string(plan.sequence_tokens) + " tokens";
-  const std::string cap = compute.memory_cap_bytes
-                              ? "--mem-fraction " + nlohmann::json(*settings.mem_fraction).dump() + ", " +
-                                    FormatBytes(static_cast<uint64_t>(*compute.memory_cap_bytes))
-                              : "";
-  if (!run.stream) return {"before the first step", "take a smaller --model", cap};
-  // What is held tells too little: it is what did not get its memory that is missing there.
-  const MemoryRequest training = MemoryOf(context, run, plan);
-  MemoryParts memory =
-      TrainingMemory(context.families, training, EqualSamples(plan.batch, plan.sequence_tokens));
-  if (session != nullptr) memory.snapshot = session->snapshot_bytes();
-  memory.loader = run.stream->loader_counts().most_held_bytes;
-  const std::string hint =
-      "in this order: " + MemoryAdvice(context.families, memory, training, settings.auto_oom);
-  const std::string when = settings.dry_run     ? "dry run, "
-                           : session != nullptr ? "step " + std::to_string(session->step() + 1) + ", "
-                                                : "before the first step, ";
-  return {when + sizes, hint, cap};
 }
 
 }  // namespace trainwright

@@ -21,6 +21,7 @@
 #include "lib/train/model_setup.h"
 #include "lib/train/resolved_run.h"
 #include "lib/train/run_checkpoint_source.h"
+#include "lib/train/run_memory.h"
 #include "lib/train/run_recorder.h"
 #include "lib/train/saver.h"
 #include "lib/train/train_job.h"
@@ -45,7 +46,9 @@ class Session {
   nlohmann::ordered_json Summary() const;
   int64_t step() const { return trainer_->step(); }
   const TrainPlan& plan() const { return trainer_->plan(); }
-  int64_t snapshot_bytes() const { return saver_ ? saver_->snapshot_bytes() : 0; }
+  SessionPoint point() const {
+    return {.plan = plan(), .step = step(), .snapshot_bytes = saver_ ? saver_->snapshot_bytes() : 0};
+  }
 
  private:
   void MakeTrainer(const TrainJobContext& context);
@@ -73,7 +76,6 @@ class Session {
   /// Does what may run out of memory; under --auto-oom again, in halved micro-batches, until it has room.
   template <typename Work>
   auto InWhatMemoryThereIs(const Work& work);
-  MemoryParts HeldMemory() const;
 
   const TrainSettings& settings_;
   const TrainJobContext& context_;
@@ -93,10 +95,5 @@ class Session {
   int signal_ = 0;                // that ended the loop
   bool watchdog_stops_ = false;   // of any rank
 };
-
-/// What the run is at, for when memory runs out.
-/// \param session null before there is one
-MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobContext& context,
-                              const ResolvedRun& run, const Session* session);
 
 }  // namespace trainwright

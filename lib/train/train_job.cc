@@ -23,6 +23,7 @@
 #include "lib/run/run_record.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/resolved_run.h"
+#include "lib/train/run_memory.h"
 #include "lib/train/run_preview.h"
 #include "lib/train/session.h"
 #include "lib/train/settings_check.h"
@@ -150,7 +151,10 @@ class TrainJob {
     return Start(summary);
   }
   /// What the job is at, for when memory runs out.
-  MemoryUser memory_user() const { return DescribeMemoryUser(settings_, context_, run_, session_.get()); }
+  MemoryUser memory_user() const {
+    return DescribeMemoryUser(settings_, context_, run_,
+                              session_ ? std::optional(session_->point()) : std::nullopt);
+  }
 
  private:
   /// What the folder remembers of its run.
