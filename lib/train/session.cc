@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -62,7 +61,7 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
   evaluator_ = std::make_unique<Evaluator>(&trainer_->objective(), setup_.model.get(), evaluated,
                                            EvaluatorOptions{.most_tokens = settings.eval_tokens.value_or(0),
                                                             .skip_bad_chunks = settings.skip_bad_chunks > 0},
-                                           listener_.get(), &history_);
+                                           world_, listener_.get(), &history_);
   if (run->resume) WarnOfChanges();
   if (run->model.start && !run->resume && !run->model.start->tokenizer_known) {
     listener_->Warn(
@@ -82,10 +81,10 @@ void Session::MakeTrainer(const TrainJobContext& context) {
           .stream = run_->stream.get(),
           .objective = ObjectiveOf(run_->plan, context.objectives, run_->data->set().header().record_kind),
           .optimizer =
-              MakeOptimizer(context.optimizers, &model->parameters(), run_->plan.optimizer, run_->plan.seed)},
+              MakeOptimizer(context.optimizers, &model->parameters(), run_->plan.optimizer, run_->plan.seed),
+          .world = world_},
       run_->plan, compute.device);
   trainer_->set_pin(compute.pin);
-  trainer_->set_after_passes([this](const std::exception_ptr& failure) { AgreeOnMemory(failure); });
   model->set_activation_checkpointing(compute.checkpointing);
   model->Offload(compute.offload, compute.offload_folder);
   const GradientBuffer& gradients = model->parameters().gradient_buffer();
@@ -236,17 +235,8 @@ void Session::RecordFailure(const Error& error) {
 }
 
 nlohmann::ordered_json Session::Summary() const {
+  if (!saver_) return {{"steps", step()}};
   return recorder_->Summary(saver_->saved());
-}
-
-void Session::AgreeOnMemory(const std::exception_ptr& failure) {
-  bool ran_out = false;
-  try {
-    if (failure) std::rethrow_exception(failure);
-  } catch (const std::exception& exception) {
-    ran_out = AsMemoryError(exception, {}).has_value();
-  }
-  if (world_->Agree({ran_out ? 1 : 0})[0] != 0 && !failure) throw std::bad_alloc();
 }
 
 template <typename Work>
@@ -317,7 +307,7 @@ bool Session::StepAndSave(bool time_to_save) {
   if (!stopping && (due(eval_every) || trainer_->done() || (saves && settings_.keep_best > 0))) {
     EvaluateIfDue();
   }
-  if (saver_ && (saves || StoppedEarly())) saver_->Save(trainer_->step());
+  if (saves) Save();
   return stopping;
 }
 
@@ -325,18 +315,25 @@ int Session::Loop() {
   const double save_every_s = run_->cadence.save_every.time_s;
   if (trainer_->step() == 0) EvaluateIfDue();
   bool stopping = false;
-  while (!stopping && !trainer_->done() && !StoppedEarly()) {
+  while (!stopping && !trainer_->done()) {
     const bool time_to_save = saver_ && save_every_s > 0 && SecondsSince(saver_->saved_at()) >= save_every_s;
-    const std::vector<int64_t> agreed = world_->Agree({StopSignal(), time_to_save ? 1 : 0});
+    const std::vector<int64_t> agreed =
+        world_->Agree({StopSignal(), time_to_save ? 1 : 0, StoppedEarly() ? 1 : 0});
     signal_ = static_cast<int>(agreed[0]);
-    if (signal_ != 0) break;
+    stops_early_ = agreed[2] != 0;
+    if (signal_ != 0 || stops_early_) break;
     stopping = StepAndSave(agreed[1] != 0);
   }
   return End();
 }
 
-int Session::End() {
+void Session::Save() {
+  trainer_->Look();
   if (saver_) saver_->Save(trainer_->step());
+}
+
+int Session::End() {
+  Save();
   FinishFiles(/*wait=*/true);
   if (signal_ == 0) signal_ = AgreedSignal();
   int status = 0;
@@ -345,7 +342,7 @@ int Session::End() {
   if (watchdog_stops_) {
     status = static_cast<int>(ErrorCode::kNonFinite);
     reason = listener_->stop_reason().value_or("watchdog of another rank");
-  } else if (!trainer_->done() && StoppedEarly()) {
+  } else if (!trainer_->done() && stops_early_) {
     reason = "early stop";
     complete = true;
     LogInfo("stopped early: the last " + std::to_string(*settings_.early_stop) +
