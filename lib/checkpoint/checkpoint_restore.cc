@@ -86,13 +86,6 @@ std::string WhatDiffers(const nlohmann::json& copy, const nlohmann::json& run) {
   return "";
 }
 
-int64_t StepOf(const RunDirectory& run, const std::string& checkpoint) {
-  for (const int64_t step : run.CheckpointSteps()) {
-    if (run.CheckpointPath(step) == checkpoint) return step;
-  }
-  return -1;
-}
-
 /// \returns whether the run now has the copy as a checkpoint to go on from
 bool BringBack(const StoredCopy& copy, const nlohmann::json& identity_of_run, RunDirectory* run) {
   if (const std::string other = WhatDiffers(IdentityOf(copy.path), identity_of_run); !other.empty()) {
@@ -153,7 +146,7 @@ std::string NewestCheckpointOrCopy(RunDirectory* run, const std::string& copies)
     problem = std::current_exception();
   }
   if (!copies.empty()) {
-    const int64_t newest_step = StepOf(*run, newest);
+    const int64_t newest_step = RunDirectory::StepOfCheckpoint(newest).value_or(-1);
     const nlohmann::json identity = IdentityOfRun(*run);
     for (const StoredCopy& copy : CopiesIn(copies)) {
       if (copy.step <= newest_step) break;

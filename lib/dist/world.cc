@@ -8,4 +8,9 @@ std::vector<int64_t> SoloWorld::Agree(const std::vector<int64_t>& answers) {
   return answers;
 }
 
+World* Solo() {
+  static SoloWorld solo;
+  return &solo;
+}
+
 }  // namespace trainwright

@@ -1,8 +1,10 @@
 /// The processes ("ranks") that train one run together.
 ///
 /// Everything that only one process can know (its clock, its signals, its memory) and everything that only
-/// one may do (write the run's files) passes through here, so that all ranks take the same path. Not
-/// thread-safe: the training thread's.
+/// one may do (write the run's files) passes through here, so that all ranks take the same path: what a call
+/// returns is the same on all of them, and so is what they decide from it. All ranks make the same calls in
+/// the same order, with as many values; a call returns once all have made it. Not thread-safe: the training
+/// thread's.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +17,23 @@ class World {
   virtual ~World() = default;
   /// From 0 to size() - 1.
   virtual int64_t rank() const = 0;
+  /// At least 1. Neither changes while there is the world.
   virtual int64_t size() const = 0;
   /// Whether this rank writes the run's files and speaks for the run; one does.
   bool is_writer() const { return rank() == 0; }
   /// Adds up each count over all ranks; all get the sums.
-  /// \param counts as many in all ranks
+  /// \param counts as many in all ranks; left as they were where it throws
+  /// \throws Error{kIo} naming a rank that is gone or did not come in time; the world is then of no more use
   virtual void Reduce(std::vector<int64_t>* counts) = 0;
   /// What all ranks answer together: of each question the largest answer that any rank gives, so that one
-  /// that must stop stops all. Ranks wait for each other here.
+  /// that must stop stops all, and one that alone knows the answer tells it. Of answers that are equal it is
+  /// theirs: that they were, Agree({answer, -answer}) shows.
   /// \param answers as many in all ranks, 0 where a rank wants nothing
+  /// \throws as Reduce
   virtual std::vector<int64_t> Agree(const std::vector<int64_t>& answers) = 0;
 };
 
-/// One process alone.
+/// One process alone. Never throws.
 class SoloWorld final : public World {
  public:
   int64_t rank() const override { return 0; }
@@ -35,5 +41,8 @@ class SoloWorld final : public World {
   void Reduce(std::vector<int64_t>* counts) override;
   std::vector<int64_t> Agree(const std::vector<int64_t>& answers) override;
 };
+
+/// A SoloWorld that lives as long as the program; it holds nothing, so that all may share it.
+World* Solo();
 
 }  // namespace trainwright

@@ -43,14 +43,20 @@ struct LossTerm {
   bool curve = true;
 };
 
-/// A step's samples, and what is counted of them before the first pass.
+/// Which of a step's samples a rank has: its i-th is number first + i * stride.
+struct StepShare {
+  int64_t first = 0, stride = 1;
+};
+
+/// A step's samples, or a rank's share of them, and what is counted of them before the first pass.
 struct StepBatches {
   std::vector<PackedBatch> micro_batches;
   /// Of each micro-batch, where its samples begin: what dropout depends on. Empty: each is one sample.
   std::vector<std::vector<DropoutPosition::Sample>> places;
-  std::vector<int64_t> denominators;  ///< of each term, over the whole step
+  /// Of each term: Cut counts them of the samples it has; the passes want those of the whole step.
+  std::vector<int64_t> denominators;
 
-  /// Whether there is anything to learn from them.
+  /// Whether there is anything to learn from the step.
   bool empty() const;
 };
 
@@ -108,8 +114,9 @@ class Objective {
   virtual Evaluation Evaluate(LanguageModel* model, const ShardSet& set,
                               const EvaluationOptions& options) const = 0;
 
-  /// A step's samples in micro-batches of `batch` of them.
-  StepBatches Cut(std::span<const Sample> samples, int64_t batch) const;
+  /// Samples in micro-batches of `batch` of them.
+  /// \param share which of the step's they are: dropout depends on it
+  StepBatches Cut(std::span<const Sample> samples, int64_t batch, const StepShare& share = {}) const;
 };
 
 }  // namespace trainwright

@@ -127,6 +127,10 @@ std::string RunDirectory::CheckpointPathIn(const std::string& run, int64_t step)
   return run + "/" + LinkTarget(step);
 }
 
+std::optional<int64_t> RunDirectory::StepOfCheckpoint(const std::string& path) {
+  return StepOf(fs::path(path).filename().string());
+}
+
 std::vector<int64_t> RunDirectory::CheckpointStepsIn(const std::string& run) {
   std::vector<int64_t> steps;
   std::error_code ignored;

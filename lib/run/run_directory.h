@@ -61,6 +61,8 @@ class RunDirectory {
   /// The same of a run that another process may be writing: nothing is locked or changed. Empty where there
   /// is no such run.
   static std::string CheckpointPathIn(const std::string& run, int64_t step);
+  /// The step that the folder of a checkpoint is named by; nullopt for other names.
+  static std::optional<int64_t> StepOfCheckpoint(const std::string& path);
   static std::vector<int64_t> CheckpointStepsIn(const std::string& run);
   static std::vector<std::string> CheckpointsIn(const std::string& run_path);
 

@@ -1,25 +1,30 @@
 #include "lib/train/evaluator.h"
 
 #include <chrono>
+#include <exception>
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/units.h"
+#include "lib/train/shared_work.h"
 
 namespace trainwright {
 
 Evaluator::Evaluator(const Objective* objective, LanguageModel* model, const ShardSet* set,
-                     const EvaluatorOptions& options, RunListener* listener, TrainingHistory* history)
+                     const EvaluatorOptions& options, World* world, RunListener* listener,
+                     TrainingHistory* history)
     : objective_(objective),
       model_(model),
       set_(set),
       options_(options),
+      world_(world),
       listener_(listener),
       history_(history) {}
 
 void Evaluator::Evaluate(int64_t step, const TrainPlan& plan) {
   const auto start = std::chrono::steady_clock::now();
   Evaluation evaluation;
+  std::exception_ptr failure;
   try {
     evaluation = objective_->Evaluate(
         model_, *set_,
@@ -29,6 +34,11 @@ void Evaluator::Evaluate(int64_t step, const TrainPlan& plan) {
          .split = plan.eval_split,
          // Documents that are held out lie in the chunks of training, of which some may be left out.
          .skip_bad = plan.eval_split && options_.skip_bad_chunks});
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  try {
+    ShareEnd(world_, failure);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInterrupted && error.code() != ErrorCode::kTerminated) throw;
     return;

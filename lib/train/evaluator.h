@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "lib/dist/world.h"
 #include "lib/formats/shard_set.h"
 #include "lib/model/language_model.h"
 #include "lib/objective/objective.h"
@@ -21,15 +22,16 @@ struct EvaluatorOptions {
 /// Not thread-safe.
 class Evaluator {
  public:
-  /// \param objective, model, set, listener, history outlive it
+  /// \param objective, model, set, world, listener, history outlive it
   /// \param set null: nothing is ever evaluated
   Evaluator(const Objective* objective, LanguageModel* model, const ShardSet* set,
-            const EvaluatorOptions& options, RunListener* listener, TrainingHistory* history);
+            const EvaluatorOptions& options, World* world, RunListener* listener, TrainingHistory* history);
   /// Whether there is anything to evaluate on that was not, after this step.
   bool due(int64_t step) const { return set_ != nullptr && evaluated_step_ != step; }
-  /// Evaluates the model as it is after a step. A signal ends it without a result: the run sees it, too.
+  /// Evaluates the model as it is after a step, on all ranks. A signal to one of them ends it without a
+  /// result on all: the run sees it, too.
   /// \param plan as it is now: its micro-batches may have become smaller
-  /// \throws Error{kNonFinite, kBadInput, kIo}
+  /// \throws Error{kNonFinite, kBadInput, kIo}, what says that memory ran out, and as ShareEnd
   void Evaluate(int64_t step, const TrainPlan& plan);
 
  private:
@@ -37,6 +39,7 @@ class Evaluator {
   LanguageModel* model_;
   const ShardSet* set_;
   EvaluatorOptions options_;
+  World* world_;
   RunListener* listener_;
   TrainingHistory* history_;
   std::optional<int64_t> evaluated_step_;

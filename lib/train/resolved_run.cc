@@ -104,13 +104,15 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
                                                             .time_s = kFindBatchTimeS,
                                                             .memory_bytes = memory_bytes,
                                                             .offload_folder = compute.offload_folder});
+  BatchPoint found;  // of batch 0 where none could be tried
+  if (!search.points.empty()) found = search.chosen ? *search.chosen : search.points.back();
+  // Each rank measures for itself; the smallest batch is too large for none.
+  int64_t batch = -context.world->Agree({-found.batch})[0];
   TrainSettings settings = asked;
-  if (search.points.empty()) {
+  if (batch == 0) {
     LogWarning("--find-batch: not one sample could be tried; batch " + std::to_string(plan.batch) + " stays");
     return settings;
   }
-  const BatchPoint& found = search.chosen ? *search.chosen : search.points.back();
-  int64_t batch = found.batch;
   std::string reason = FormatCount(found.tokens.median) + " tokens/s, " + WhyThisBatch(search);
   if (asked.batch || asked.accum) {
     // The step keeps its size.

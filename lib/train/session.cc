@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <new>
 #include <utility>
 #include <vector>
 
@@ -11,13 +10,11 @@
 #include "lib/base/log.h"
 #include "lib/base/shell_word.h"
 #include "lib/base/signals.h"
-#include "lib/base/units.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/run_completion.h"
 #include "lib/device/device_memory.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
-#include "lib/memory/memory_advice.h"
 #include "lib/run/plan_codec.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/plan_objective.h"
@@ -64,7 +61,7 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
   evaluator_ = std::make_unique<Evaluator>(&trainer_->objective(), setup_.model.get(), evaluated,
                                            EvaluatorOptions{.most_tokens = settings.eval_tokens.value_or(0),
                                                             .skip_bad_chunks = settings.skip_bad_chunks > 0},
-                                           listener_.get(), &history_);
+                                           world_, listener_.get(), &history_);
   if (run->resume) WarnOfChanges();
   if (run->model.start && !run->resume && !run->model.start->tokenizer_known) {
     listener_->Warn(
@@ -84,10 +81,10 @@ void Session::MakeTrainer(const TrainJobContext& context) {
           .stream = run_->stream.get(),
           .objective = ObjectiveOf(run_->plan, context.objectives, run_->data->set().header().record_kind),
           .optimizer =
-              MakeOptimizer(context.optimizers, &model->parameters(), run_->plan.optimizer, run_->plan.seed)},
+              MakeOptimizer(context.optimizers, &model->parameters(), run_->plan.optimizer, run_->plan.seed),
+          .world = world_},
       run_->plan, compute.device);
   trainer_->set_pin(compute.pin);
-  trainer_->set_after_passes([this](const std::exception_ptr& failure) { AgreeOnMemory(failure); });
   model->set_activation_checkpointing(compute.checkpointing);
   model->Offload(compute.offload, compute.offload_folder);
   const GradientBuffer& gradients = model->parameters().gradient_buffer();
@@ -199,7 +196,7 @@ void Session::WarnOfChanges() {
 int Session::Run() {
   int status = 0;
   try {
-    status = WithMemoryErrors([&] { return DescribeMemoryUser(settings_, context_, *run_, this); },
+    status = WithMemoryErrors([&] { return DescribeMemoryUser(settings_, context_, *run_, point()); },
                               [&] { return Loop(); });
   } catch (const Error& error) {
     RecordFailure(error);
@@ -238,17 +235,8 @@ void Session::RecordFailure(const Error& error) {
 }
 
 nlohmann::ordered_json Session::Summary() const {
+  if (!saver_) return {{"steps", step()}};
   return recorder_->Summary(saver_->saved());
-}
-
-void Session::AgreeOnMemory(const std::exception_ptr& failure) {
-  bool ran_out = false;
-  try {
-    if (failure) std::rethrow_exception(failure);
-  } catch (const std::exception& exception) {
-    ran_out = AsMemoryError(exception, {}).has_value();
-  }
-  if (world_->Agree({ran_out ? 1 : 0})[0] != 0 && !failure) throw std::bad_alloc();
 }
 
 template <typename Work>
@@ -259,7 +247,7 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
       return work();
     } catch (const std::exception& exception) {
       if (settings_.auto_oom)
-        problem = AsMemoryError(exception, DescribeMemoryUser(settings_, context_, *run_, this));
+        problem = AsMemoryError(exception, DescribeMemoryUser(settings_, context_, *run_, point()));
       if (!problem || !trainer_->HalveMicroBatches()) throw;
     }
     const TrainPlan& plan = trainer_->plan();
@@ -268,19 +256,6 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
                     std::to_string(plan.batch) + " --accum " + std::to_string(plan.accum) +
                     ", as many samples a step");
   }
-}
-
-MemoryParts Session::HeldMemory() const {
-  const bool on_cpu = run_->compute.device.is_cpu();
-  MemoryParts memory = HeldByModel(*setup_.model);
-  memory.optimizer = trainer_->optimizer().state_bytes();
-  memory.loader = run_->stream->loader_counts().most_held_bytes;
-  memory.snapshot = snapshot_bytes();
-  if (on_cpu) memory.products = FreeHeapBytes();
-  // A GPU's libraries take host memory that came after the model.
-  memory.process =
-      on_cpu ? setup_.runtime_bytes + ResidentFileBytes() : ResidentBytes() - memory.loader - memory.snapshot;
-  return memory;
 }
 
 void Session::EvaluateIfDue() {
@@ -332,7 +307,7 @@ bool Session::StepAndSave(bool time_to_save) {
   if (!stopping && (due(eval_every) || trainer_->done() || (saves && settings_.keep_best > 0))) {
     EvaluateIfDue();
   }
-  if (saver_ && (saves || StoppedEarly())) saver_->Save(trainer_->step());
+  if (saves) Save();
   return stopping;
 }
 
@@ -340,18 +315,25 @@ int Session::Loop() {
   const double save_every_s = run_->cadence.save_every.time_s;
   if (trainer_->step() == 0) EvaluateIfDue();
   bool stopping = false;
-  while (!stopping && !trainer_->done() && !StoppedEarly()) {
+  while (!stopping && !trainer_->done()) {
     const bool time_to_save = saver_ && save_every_s > 0 && SecondsSince(saver_->saved_at()) >= save_every_s;
-    const std::vector<int64_t> agreed = world_->Agree({StopSignal(), time_to_save ? 1 : 0});
+    const std::vector<int64_t> agreed =
+        world_->Agree({StopSignal(), time_to_save ? 1 : 0, StoppedEarly() ? 1 : 0});
     signal_ = static_cast<int>(agreed[0]);
-    if (signal_ != 0) break;
+    stops_early_ = agreed[2] != 0;
+    if (signal_ != 0 || stops_early_) break;
     stopping = StepAndSave(agreed[1] != 0);
   }
   return End();
 }
 
-int Session::End() {
+void Session::Save() {
+  trainer_->Look();
   if (saver_) saver_->Save(trainer_->step());
+}
+
+int Session::End() {
+  Save();
   FinishFiles(/*wait=*/true);
   if (signal_ == 0) signal_ = AgreedSignal();
   int status = 0;
@@ -360,7 +342,7 @@ int Session::End() {
   if (watchdog_stops_) {
     status = static_cast<int>(ErrorCode::kNonFinite);
     reason = listener_->stop_reason().value_or("watchdog of another rank");
-  } else if (!trainer_->done() && StoppedEarly()) {
+  } else if (!trainer_->done() && stops_early_) {
     reason = "early stop";
     complete = true;
     LogInfo("stopped early: the last " + std::to_string(*settings_.early_stop) +
@@ -375,36 +357,12 @@ int Session::End() {
     status = static_cast<int>(ErrorCode::kIo);
     reason += ", but copies of checkpoints are missing";
   }
-  listener_->set_memory(HeldMemory(), PeakResidentBytes() + PeakDeviceBytes(run_->compute.device));
+  listener_->set_memory(HeldMemory(*run_, setup_, trainer_->optimizer(), point().snapshot_bytes),
+                        PeakResidentBytes() + PeakDeviceBytes(run_->compute.device));
   if (run_->compute.offload.any()) listener_->set_offload(setup_.model->offload_counts());
   listener_->RecordEnd(status, reason);
   if (directory_ && complete && status == 0) WriteRunCompletion(*directory_, trainer_->step(), reason);
   return status;
-}
-
-MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobContext& context,
-                              const ResolvedRun& run, const Session* session) {
-  const TrainPlan& plan = session != nullptr ? session->plan() : run.plan;
-  const ComputeChoice& compute = run.compute;
-  const std::string sizes = "micro-batches of " + std::to_string(plan.batch) + " samples of up to " +
-                            std::to_string(plan.sequence_tokens) + " tokens";
-  const std::string cap = compute.memory_cap_bytes
-                              ? "--mem-fraction " + nlohmann::json(*settings.mem_fraction).dump() + ", " +
-                                    FormatBytes(static_cast<uint64_t>(*compute.memory_cap_bytes))
-                              : "";
-  if (!run.stream) return {"before the first step", "take a smaller --model", cap};
-  // What is held tells too little: it is what did not get its memory that is missing there.
-  const MemoryRequest training = MemoryOf(context, run, plan);
-  MemoryParts memory =
-      TrainingMemory(context.families, training, EqualSamples(plan.batch, plan.sequence_tokens));
-  if (session != nullptr) memory.snapshot = session->snapshot_bytes();
-  memory.loader = run.stream->loader_counts().most_held_bytes;
-  const std::string hint =
-      "in this order: " + MemoryAdvice(context.families, memory, training, settings.auto_oom);
-  const std::string when = settings.dry_run     ? "dry run, "
-                           : session != nullptr ? "step " + std::to_string(session->step() + 1) + ", "
-                                                : "before the first step, ";
-  return {when + sizes, hint, cap};
 }
 
 }  // namespace trainwright

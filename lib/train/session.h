@@ -6,7 +6,6 @@
 #pragma once
 
 #include <chrono>
-#include <exception>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -21,6 +20,7 @@
 #include "lib/train/model_setup.h"
 #include "lib/train/resolved_run.h"
 #include "lib/train/run_checkpoint_source.h"
+#include "lib/train/run_memory.h"
 #include "lib/train/run_recorder.h"
 #include "lib/train/saver.h"
 #include "lib/train/train_job.h"
@@ -41,11 +41,13 @@ class Session {
   /// \returns the exit status
   /// \throws Error, recorded
   int Run();
-  /// The counts of the run for --summary; on the writer's rank.
+  /// The counts of the run for --summary; of other ranks than the writer's the steps alone.
   nlohmann::ordered_json Summary() const;
   int64_t step() const { return trainer_->step(); }
   const TrainPlan& plan() const { return trainer_->plan(); }
-  int64_t snapshot_bytes() const { return saver_ ? saver_->snapshot_bytes() : 0; }
+  SessionPoint point() const {
+    return {.plan = plan(), .step = step(), .snapshot_bytes = saver_ ? saver_->snapshot_bytes() : 0};
+  }
 
  private:
   void MakeTrainer(const TrainJobContext& context);
@@ -61,19 +63,16 @@ class Session {
   /// Whether --early-stop ends the run here.
   bool StoppedEarly() const;
   void EvaluateIfDue();
+  /// Saves where this rank writes.
+  void Save();
   int End();
   void RecordFailure(const Error& error);
   void FinishFiles(bool wait);
-  /// Where the passes of a step ran out of memory on one rank, they count as failed on all: what follows
-  /// (smaller micro-batches, or the end) is the same everywhere.
-  /// \param failure of this rank's passes, or null
-  void AgreeOnMemory(const std::exception_ptr& failure);
   /// The largest signal that any rank got.
   int AgreedSignal();
   /// Does what may run out of memory; under --auto-oom again, in halved micro-batches, until it has room.
   template <typename Work>
   auto InWhatMemoryThereIs(const Work& work);
-  MemoryParts HeldMemory() const;
 
   const TrainSettings& settings_;
   const TrainJobContext& context_;
@@ -91,12 +90,7 @@ class Session {
   std::unique_ptr<RunCheckpointSource> source_;
   std::unique_ptr<Saver> saver_;  // last: its thread uses the others; null where this rank writes nothing
   int signal_ = 0;                // that ended the loop
-  bool watchdog_stops_ = false;   // of any rank
+  bool watchdog_stops_ = false, stops_early_ = false;  // of any rank
 };
-
-/// What the run is at, for when memory runs out.
-/// \param session null before there is one
-MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobContext& context,
-                              const ResolvedRun& run, const Session* session);
 
 }  // namespace trainwright

@@ -1,11 +1,14 @@
 #include "lib/train/train_job.h"
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -15,7 +18,6 @@
 #include "lib/checkpoint/parent_checkpoint.h"
 #include "lib/checkpoint/run_completion.h"
 #include "lib/device/memory_error.h"
-#include "lib/dist/world.h"
 #include "lib/io/byte_sink.h"
 #include "lib/run/branch_reference.h"
 #include "lib/run/remembered_options.h"
@@ -24,8 +26,10 @@
 #include "lib/run/settings_check.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/resolved_run.h"
+#include "lib/train/run_memory.h"
 #include "lib/train/run_preview.h"
 #include "lib/train/session.h"
+#include "lib/train/shared_work.h"
 
 namespace trainwright {
 namespace {
@@ -38,9 +42,13 @@ bool OnlyTells(const TrainSettings& settings) {
 }
 
 /// The folder that is resumed; nullopt for a new run.
-std::optional<std::string> FolderToResume(const TrainSettings& settings) {
+std::optional<std::string> FolderToResume(const TrainSettings& settings, const World& world) {
   if (!settings.resume) return std::nullopt;
   if (!settings.out.empty()) return settings.out;
+  if (world.size() > 1) {
+    throw Error(ErrorCode::kUsage, "--resume", "does not say which run, and each rank would look by itself",
+                "", "name its folder with --out");
+  }
   const auto newest = RunDirectory::Newest(kRunsFolder);
   if (!newest) {
     throw Error(ErrorCode::kUsage, "--resume", std::string("no run in ") + kRunsFolder + "/ to continue", "",
@@ -71,12 +79,11 @@ std::unique_ptr<RunDirectory> MakeRunDirectory(const TrainSettings& settings, co
 /// Of a run whose last step is taken: there is nothing left but what a killed process left undone, and
 /// copies.
 int FinishComplete(const TrainSettings& settings, const ResumePoint& resume, const std::string& reason,
-                   RunDirectory* directory, nlohmann::ordered_json* summary) {
+                   RunDirectory* directory) {
   const TrainerState& state = resume.state.trainer;
   const RunEnd end = {.step = state.step, .tokens_seen = state.tokens_seen, .reason = reason};
   const int status = FinishRun(end, settings, directory);
   LogInfo("the run is complete: " + std::to_string(state.step) + " steps, " + resume.checkpoint);
-  *summary = {{"steps", state.step}, {"tokens", state.tokens_seen}, {"checkpoint", resume.checkpoint}};
   return status;
 }
 
@@ -127,12 +134,13 @@ void CheckSameOrigin(const TrainSettings& settings, const RunRecord& record) {
 class TrainJob {
  public:
   TrainJob(const TrainSettings& settings, const TrainJobContext& context)
-      : settings_(settings), context_(context), log_(settings.explain) {}
+      : settings_(settings),
+        context_(context),
+        log_(settings.explain),
+        folder_(FolderToResume(settings, *context.world)) {}
 
   int Run(nlohmann::ordered_json* summary) {
-    CheckTrainSettings(settings_);
-    const std::optional<std::string> folder = FolderToResume(settings_);
-    OpenRecord(folder);
+    OpenRecord();
     // A run that is resumed may hold out what it evaluates on.
     const bool begins = !settings_.resume && settings_.branch_from.empty();
     if (begins) {
@@ -142,39 +150,64 @@ class TrainJob {
     run_.compute = ChooseCompute(settings_, &log_);
     // Everything that can be wrong with the input is found before a run directory is made.
     run_.data = std::make_unique<TrainingData>(settings_);
-    if (const std::string checkpoint = FindCheckpoint(folder); !checkpoint.empty()) {
+    if (const std::string checkpoint = FindCheckpoint(); !checkpoint.empty()) {
       ResolveResumedRun(settings_, context_, checkpoint, record_ ? &*record_ : nullptr, &log_, &run_);
       return Resume(summary);
     }
-    ResolveStart(folder);
+    ResolveStart();
     return Start(summary);
   }
   /// What the job is at, for when memory runs out.
-  MemoryUser memory_user() const { return DescribeMemoryUser(settings_, context_, run_, session_.get()); }
+  MemoryUser memory_user() const {
+    return DescribeMemoryUser(settings_, context_, run_,
+                              session_ ? std::optional(session_->point()) : std::nullopt);
+  }
 
  private:
+  bool is_writer() const { return context_.world->is_writer(); }
+  /// Has the writer do what it alone may. The others wait for it, and where it fails all do.
+  /// \param work returns a number of at least 0
+  /// \returns the number, on all ranks
+  /// \throws as ShareEnd
+  int64_t AsWriter(const std::function<int64_t()>& work) const {
+    int64_t result = 0;
+    std::exception_ptr failure;
+    try {
+      if (is_writer()) result = work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    return ShareEnd(context_.world, failure, {result})[0];
+  }
+
   /// What the folder remembers of its run.
-  void OpenRecord(const std::optional<std::string>& folder) {
-    if (!folder) return;
-    record_ = ReadRunRecord(*folder + "/" + kRunRecordFile);
+  void OpenRecord() {
+    if (!folder_) return;
+    record_ = ReadRunRecord(*folder_ + "/" + kRunRecordFile);
     if (!record_) return;
     CheckSameStart(settings_, *record_);
     CheckSameOrigin(settings_, *record_);
     RelocatePaths(context_.options, record_->working_directory, &settings_);
   }
 
-  /// The checkpoint that the run goes on from; empty: from the beginning.
-  std::string FindCheckpoint(const std::optional<std::string>& folder) {
-    if (!folder || (OnlyTells(settings_) && !fs::exists(*folder))) return "";
-    directory_ = std::make_unique<RunDirectory>(*folder);
-    return OnlyTells(settings_) ? NewestGoodCheckpoint(directory_->path())
-                                : NewestCheckpointOrCopy(directory_.get(), settings_.copy_to);
+  /// The checkpoint that the run goes on from, which the writer chooses; empty: from the beginning.
+  std::string FindCheckpoint() {
+    if (!folder_) return "";
+    std::string found;
+    const int64_t next = AsWriter([&]() -> int64_t {
+      if (OnlyTells(settings_) && !fs::exists(*folder_)) return 0;
+      directory_ = std::make_unique<RunDirectory>(*folder_);
+      found = OnlyTells(settings_) ? NewestGoodCheckpoint(directory_->path())
+                                   : NewestCheckpointOrCopy(directory_.get(), settings_.copy_to);
+      return RunDirectory::StepOfCheckpoint(found).value_or(-1) + 1;
+    });
+    return is_writer() || next == 0 ? found : RunDirectory::CheckpointPathIn(*folder_, next - 1);
   }
 
   /// Of a run without a checkpoint of its own.
-  void ResolveStart(const std::optional<std::string>& folder) {
+  void ResolveStart() {
     if (record_) {
-      LogInfo(*folder + " holds no checkpoint yet: starting from the beginning");
+      LogInfo(*folder_ + " holds no checkpoint yet: starting from the beginning");
       if (record_->parent) {
         RequireParentCheckpoint(*record_->parent);
         Branch({.parent = *record_->parent, .plan = record_->plan});
@@ -183,8 +216,8 @@ class TrainJob {
       }
       return;
     }
-    if (folder && !SaysWhatTheRunIs(context_.options)) {
-      throw Error(ErrorCode::kUsage, *folder, "holds no run to continue", "",
+    if (folder_ && !SaysWhatTheRunIs(context_.options)) {
+      throw Error(ErrorCode::kUsage, *folder_, "holds no run to continue", "",
                   "leave out --resume to start one, or add the options of the run that is to begin there");
     }
     if (!settings_.branch_from.empty()) {
@@ -203,7 +236,9 @@ class TrainJob {
   }
 
   int Preview(nlohmann::ordered_json* summary) {
-    return PreviewRun(settings_, context_, log_, directory_ ? directory_->path() : "", run_, summary);
+    return static_cast<int>(AsWriter([&] {
+      return PreviewRun(settings_, context_, log_, directory_ ? directory_->path() : "", run_, summary);
+    }));
   }
 
   int Start(nlohmann::ordered_json* summary) {
@@ -215,8 +250,11 @@ class TrainJob {
       if (run_.resume) run_.stream->Restore(run_.resume->state.trainer.data());
       return Preview(summary);
     }
-    directory_ = MakeRunDirectory(settings_, run_, std::move(directory_));
-    Remember(run_.model.name);
+    AsWriter([&] {
+      directory_ = MakeRunDirectory(settings_, run_, std::move(directory_));
+      Remember(run_.model.name);
+      return 0;
+    });
     log_.Announce(run_.opening_reasons);
     return Train(summary);
   }
@@ -228,8 +266,8 @@ class TrainJob {
       return Preview(summary);
     }
     const int64_t step = resume.state.trainer.step, total_steps = run_.plan.schedule.total_steps;
-    LogInfo("run " + directory_->path() + ": continuing at step " + std::to_string(step) + " of " +
-            std::to_string(total_steps));
+    LogInfo("run " + (directory_ ? directory_->path() : *folder_) + ": continuing at step " +
+            std::to_string(step) + " of " + std::to_string(total_steps));
     const bool complete = step >= total_steps, stops_early = !complete && StopsEarly(resume.checkpoint);
     if (stops_early && record_ && total_steps > record_->plan.schedule.total_steps) {
       throw Error(ErrorCode::kUsage, "--early-stop",
@@ -238,11 +276,17 @@ class TrainJob {
                       ", or begin another run with --branch-from");
     }
     if (complete || stops_early) {
-      return FinishComplete(settings_, resume, complete ? "complete" : "early stop", directory_.get(),
-                            summary);
+      *summary = {
+          {"steps", step}, {"tokens", resume.state.trainer.tokens_seen}, {"checkpoint", resume.checkpoint}};
+      return static_cast<int>(AsWriter([&] {
+        return FinishComplete(settings_, resume, complete ? "complete" : "early stop", directory_.get());
+      }));
     }
-    TakeUpRun(step, directory_.get());
-    if (record_) Remember(record_->model_name);
+    AsWriter([&] {
+      TakeUpRun(step, directory_.get());
+      if (record_) Remember(record_->model_name);
+      return 0;
+    });
     return Train(summary);
   }
 
@@ -280,8 +324,21 @@ class TrainJob {
     }
   }
 
+  /// The checkpoint of a branch each rank finds by itself, in a run that may be training.
+  /// \throws Error{kIo} where they found different ones
+  void RequireSameStep() const {
+    const int64_t step = run_.resume ? run_.resume->state.trainer.step : 0;
+    const std::vector<int64_t> agreed = context_.world->Agree({step, -step});
+    if (agreed[0] == -agreed[1]) return;
+    throw Error(
+        ErrorCode::kIo, "ranks",
+        "go on from different steps: from " + std::to_string(-agreed[1]) + " to " + std::to_string(agreed[0]),
+        "", "name the step: --branch-from RUN@STEP");
+  }
+
   int Train(nlohmann::ordered_json* summary) {
-    session_ = std::make_unique<Session>(settings_, context_, &world_, &run_, std::move(directory_));
+    RequireSameStep();
+    session_ = std::make_unique<Session>(settings_, context_, context_.world, &run_, std::move(directory_));
     const int status = session_->Run();
     *summary = session_->Summary();
     return status;
@@ -290,10 +347,10 @@ class TrainJob {
   TrainSettings settings_;
   const TrainJobContext& context_;
   ChoiceLog log_;
-  SoloWorld world_;
-  std::optional<RunRecord> record_;  ///< of the run that is resumed
+  std::optional<std::string> folder_;  ///< that is resumed
+  std::optional<RunRecord> record_;    ///< of the run that is resumed
   ResolvedRun run_;
-  std::unique_ptr<RunDirectory> directory_;
+  std::unique_ptr<RunDirectory> directory_;  ///< null where this rank writes nothing
   std::unique_ptr<Session> session_;
 };
 
@@ -301,6 +358,7 @@ class TrainJob {
 
 int RunTraining(const TrainSettings& settings, const TrainJobContext& context,
                 nlohmann::ordered_json* summary) {
+  CheckTrainSettings(settings);
   TrainJob job(settings, context);
   return WithMemoryErrors([&] { return job.memory_user(); }, [&] { return job.Run(summary); });
 }

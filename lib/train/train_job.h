@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/dist/world.h"
 #include "lib/model/model_family.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
@@ -18,6 +19,10 @@ namespace trainwright {
 
 struct TrainJobContext {
   const ModelFamilies& families;
+  /// The ranks that train the run; outlives it. The writer makes, writes and removes all that the run
+  /// directory holds, the others read it. That they add up their gradients is still to come: a world of more
+  /// than one trains no model worth having yet.
+  World* world = Solo();
   ProgressMode progress = ProgressMode::kAuto;
   std::vector<std::string> argv;               ///< for the metrics
   std::vector<OptionValue> options;            ///< for --explain
@@ -27,12 +32,12 @@ struct TrainJobContext {
   ObjectiveRegistry objectives{"objective"};                                       ///< likewise
 };
 
-/// Runs (or continues) a training run.
-/// \param summary gets the counts of the run
+/// Runs (or continues) a training run, on all ranks of the context's world.
+/// \param summary gets the counts of the run; on other ranks than the writer's the steps at least
 /// \returns the exit status: 0 when the run is complete or its time is up, 130 or 143 after a signal and a
 ///     save
 /// \throws Error: kUsage (settings, a run directory in use), kBadInput (data, checkpoint, other tokenizer or
-///     data than the run's), kIo (the last checkpoint stays), kDevice, kNonFinite
+///     data than the run's), kIo (the last checkpoint stays; another rank failed), kDevice, kNonFinite
 int RunTraining(const TrainSettings& settings, const TrainJobContext& context,
                 nlohmann::ordered_json* summary);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,7 +11,7 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/units.h"
-#include "lib/optim/clip.h"
+#include "lib/train/shared_work.h"
 
 namespace trainwright {
 namespace {
@@ -44,7 +45,8 @@ Trainer::Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, b
       device_(device),
       objective_(std::move(parts.objective)),
       optimizer_(std::move(parts.optimizer)),
-      scaler_(plan.precision == Precision::kFp16) {
+      scaler_(plan.precision == Precision::kFp16),
+      world_(parts.world) {
   if (!defer && device.is_cpu()) return;
   device_step_.emplace(device, objective_->terms().size());
   device_step_->Set(scaler_.state(), 0);
@@ -57,44 +59,76 @@ StepReport Trainer::Step(bool read) {
   report.step = step_ + 1;
   report.lr = LearningRate(plan_.schedule, step_);
   report.loss_scale = scaler_.scale();
-  const StepBatches batches = TakeBatches(&report);
-  report.data_wait_s = stream_->loader_counts().wait_s - wait_before_s;
-
-  model_->parameters().ZeroGradients();
-  HostLossSums sums(objective_->terms().size());
+  StepBatches batches;
   std::exception_ptr failure;
   try {
-    if (!batches.empty()) RunPasses(batches, report, &sums);
+    batches = TakeBatches(&report);
   } catch (...) {
     failure = std::current_exception();
   }
-  if (after_passes_) after_passes_(failure);
-  if (failure) std::rethrow_exception(failure);
+  const bool all_taken = AddUpCounts(!failure, &batches, &report);
+  report.data_wait_s = stream_->loader_counts().wait_s - wait_before_s;
+
+  HostLossSums sums(objective_->terms().size());
+  Verdict verdict;
+  try {
+    if (all_taken) model_->parameters().ZeroGradients();
+    if (all_taken && !batches.empty()) {
+      RunPasses(batches, report, &sums);
+      if (!device_step_) verdict = Judge(batches, sums.sums(), &report);
+    }
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  const bool finite = ShareEnd(world_, failure, {verdict.finite ? 0 : 1})[0] == 0;
   if (batches.empty()) {
     report.skipped = true;
     SetLosses(sums.sums(), std::vector<double>(sums.sums().size()), &report);
   } else if (device_step_) {
     UpdateOnDevice(batches, read, &report);
   } else {
-    Update(batches, sums.sums(), &report);
+    Update(verdict, finite, &report);
   }
   EndStep(start, &report);
   return report;
 }
 
 StepBatches Trainer::TakeBatches(StepReport* report) {
-  if (samples_.empty()) samples_ = stream_->NextStep(plan_.samples_per_step(), plan_.drop_last);
+  const int64_t rank = world_->rank(), ranks = world_->size();
+  if (samples_.empty()) {
+    samples_ = stream_->NextShare(plan_.samples_per_step() * ranks, plan_.drop_last, rank, ranks);
+  }
   if (const size_t sources = stream_->order().sets().size(); sources > 1) {
     report->source_tokens.resize(sources);
     for (const Sample& sample : samples_) report->source_tokens[sample.set()] += sample.tokens();
   }
-  StepBatches batches = objective_->Cut(samples_, plan_.batch);
+  StepBatches batches = objective_->Cut(samples_, plan_.batch, {.first = rank, .stride = ranks});
   for (const PackedBatch& micro_batch : batches.micro_batches) {
     report->tokens += micro_batch.num_tokens();
     report->labels += micro_batch.num_labels;
     report->attention_pairs += CountAttentionPairs(micro_batch.span_starts, model_->config());
   }
   return batches;
+}
+
+bool Trainer::AddUpCounts(bool taken, StepBatches* batches, StepReport* report) {
+  const size_t sources = stream_->order().sets().size();
+  batches->denominators.resize(objective_->terms().size());
+  report->source_tokens.resize(sources > 1 ? sources : 0);
+  std::vector<int64_t> counts = {taken ? 0 : 1, report->tokens, report->labels, report->attention_pairs};
+  const size_t own = counts.size();
+  for (const std::vector<int64_t>* others : {&batches->denominators, &report->source_tokens}) {
+    counts.insert(counts.end(), others->begin(), others->end());
+  }
+  world_->Reduce(&counts);
+  report->tokens = counts[1];
+  report->labels = counts[2];
+  report->attention_pairs = counts[3];
+  const auto denominators = counts.begin() + static_cast<ptrdiff_t>(own);
+  const auto tokens = denominators + static_cast<ptrdiff_t>(batches->denominators.size());
+  std::copy(denominators, tokens, batches->denominators.begin());
+  std::copy(tokens, counts.end(), report->source_tokens.begin());
+  return counts[0] == 0;
 }
 
 void Trainer::RunPasses(const StepBatches& batches, const StepReport& report, HostLossSums* sums) {
@@ -128,7 +162,7 @@ void Trainer::SetLosses(const std::vector<double>& sums, const std::vector<doubl
 void Trainer::UpdateOnDevice(const StepBatches& batches, bool read, StepReport* report) {
   device_step_->Finish(report->step, batches.denominators, plan_.clip, scaler_.enabled(), report->lr,
                        CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), optimizer_.get());
-  if (read) ReadDevice();
+  if (read) Look();
   report->read = read;
   report->loss_nats = last_read_.loss_nats;
   report->terms = last_read_.terms;
@@ -137,19 +171,26 @@ void Trainer::UpdateOnDevice(const StepBatches& batches, bool read, StepReport* 
   report->skipped = last_read_.skipped;
 }
 
-void Trainer::Update(const StepBatches& batches, const std::vector<double>& sums, StepReport* report) {
+Trainer::Verdict Trainer::Judge(const StepBatches& batches, const std::vector<double>& sums,
+                                StepReport* report) {
   const std::vector<double> denominators(batches.denominators.begin(), batches.denominators.end());
   SetLosses(sums, denominators, report);
-  const double worst = WorstMean(sums.data(), denominators.data(), static_cast<int>(sums.size()));
-  const ClipResult clipped = DecideClip(&model_->parameters(), report->loss_scale, plan_.clip);
-  report->grad_norm = clipped.norm;
-  const bool finite = std::isfinite(worst) && clipped.finite;
+  Verdict verdict = {
+      .worst_loss_nats = WorstMean(sums.data(), denominators.data(), static_cast<int>(sums.size())),
+      .clipped = DecideClip(&model_->parameters(), report->loss_scale, plan_.clip)};
+  report->grad_norm = verdict.clipped.norm;
+  verdict.finite = std::isfinite(verdict.worst_loss_nats) && verdict.clipped.finite;
+  return verdict;
+}
+
+void Trainer::Update(const Verdict& verdict, bool finite, StepReport* report) {
   if (!finite && (!scaler_.enabled() || report->loss_scale <= 1)) {
-    RefuseNonFinite(report->step, worst, clipped.norm);
+    RefuseNonFinite(report->step, verdict.worst_loss_nats, verdict.clipped.norm);
   }
   report->skipped = !scaler_.Update(finite);
   if (report->skipped) return;
-  optimizer_->Step(report->lr, CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), clipped.factor);
+  optimizer_->Step(report->lr, CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_),
+                   verdict.clipped.factor);
 }
 
 void Trainer::EndStep(std::chrono::steady_clock::time_point start, StepReport* report) {
@@ -179,7 +220,7 @@ bool Trainer::HalveMicroBatches() {
   return true;
 }
 
-void Trainer::ReadDevice() {
+StepState Trainer::ReadDevice() {
   const DeviceStepNumbers numbers = device_step_->Read(&reader_);
   const StepState& state = numbers.state;
   scaler_.set_state(ScalerOf(state));
@@ -188,22 +229,36 @@ void Trainer::ReadDevice() {
   last_read_.grad_norm = state.grad_norm;
   last_read_.loss_scale = state.last_loss_scale;
   last_read_.skipped = state.skipped != 0;
-  if (state.bad_step == 0) return;
-  RefuseNonFinite(static_cast<int64_t>(state.bad_step), state.bad_loss_nats, state.bad_grad_norm);
+  return state;
+}
+
+void Trainer::Look() {
+  if (!device_step_) return;
+  const StepState state = ReadDevice();
+  const auto own = static_cast<int64_t>(state.bad_step);
+  const int64_t bad_step = world_->Agree({own})[0];
+  if (bad_step == 0) return;
+  RefuseNonFinite(own != 0 ? own : bad_step, state.bad_loss_nats, state.bad_grad_norm);
 }
 
 void Trainer::RefuseNonFinite(int64_t step, double loss_nats, double grad_norm) const {
-  const bool loss_is_bad = !std::isfinite(loss_nats);
-  throw Error(ErrorCode::kNonFinite, "training",
-              std::string(loss_is_bad ? "loss" : "gradient norm") + " is " +
-                  FormatFixed(loss_is_bad ? loss_nats : grad_norm, 0) +
-                  (scaler_.enabled() ? " even at loss scale 1" : ""),
+  const bool loss_is_bad = !std::isfinite(loss_nats), norm_is_bad = !std::isfinite(grad_norm);
+  const std::string problem = loss_is_bad || norm_is_bad
+                                  ? std::string(loss_is_bad ? "loss" : "gradient norm") + " is " +
+                                        FormatFixed(loss_is_bad ? loss_nats : grad_norm, 0)
+                                  : "loss or gradient norm of another rank is not finite";
+  throw Error(ErrorCode::kNonFinite, "training", problem + (scaler_.enabled() ? " even at loss scale 1" : ""),
               "step " + std::to_string(step),
               "lower --lr, lengthen --warmup, or resume from the last checkpoint with other settings");
 }
 
 TrainerState Trainer::state() {
-  if (device_step_) ReadDevice();
+  if (device_step_) {
+    const StepState device = ReadDevice();
+    if (device.bad_step != 0) {
+      RefuseNonFinite(static_cast<int64_t>(device.bad_step), device.bad_loss_nats, device.bad_grad_norm);
+    }
+  }
   return {.step = step_,
           .updates = optimizer_->steps(),
           .tokens_seen = tokens_seen_,

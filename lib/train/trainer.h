@@ -1,27 +1,29 @@
 /// One training run's arithmetic: samples in, optimizer steps out. No files, no clock-dependent decisions.
 ///
-/// A step takes the next batch * accum samples of the stream, has the objective count them first and
-/// minimises the mean of its loss over all of them, so k micro-batches of n samples are one micro-batch of
-/// k * n. The state is small and explicit: restoring it into a fresh Trainer continues bit for bit on the
-/// same threads, instruction set and torch build. Not thread-safe.
+/// A step takes the next batch * accum samples of the stream for each rank, has the objective count them
+/// first and minimises the mean of its loss over all of them, so k micro-batches of n samples are one
+/// micro-batch of k * n, and so are the shares of k ranks: the gradients of a rank are its samples' part of
+/// the whole step's. Adding up the ranks' gradients and sums of losses is not the trainer's work yet. The
+/// state is small and explicit: restoring it into a fresh Trainer continues bit for bit on the same threads,
+/// instruction set and torch build. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
 #include <cstdint>
-#include <exception>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/dist/world.h"
 #include "lib/loading/loader_state.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/model/language_model.h"
 #include "lib/objective/objective.h"
+#include "lib/optim/clip.h"
 #include "lib/optim/device_step.h"
 #include "lib/optim/loss_scaler.h"
 #include "lib/optim/optimizer.h"
@@ -79,12 +81,13 @@ struct StepReport {
   }
 };
 
-/// What a trainer works with. Model and stream outlive it; the stream is read from where it stands.
+/// What a trainer works with. Model, stream and world outlive it; the stream is read from where it stands.
 struct TrainerParts {
   LanguageModel* model = nullptr;
   SampleLoader* stream = nullptr;
   std::unique_ptr<Objective> objective;
   std::unique_ptr<Optimizer> optimizer;  ///< of the model's parameters
+  World* world = Solo();
 };
 
 class Trainer {
@@ -94,17 +97,15 @@ class Trainer {
   Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, bool defer = false);
   /// Whether micro-batches go to a GPU through pinned memory: see Upload. Changes no result.
   void set_pin(bool pin) { pin_ = pin; }
-  /// Called in each step once its passes are over and before anything is updated, with what they threw or
-  /// null. What it throws ends the step as a failure of the passes does: the next Step takes its samples
-  /// again.
-  using PassesListener = std::function<void(const std::exception_ptr& failure)>;
-  void set_after_passes(PassesListener listener) { after_passes_ = std::move(listener); }
 
+  /// A step that fails on one rank before its update fails on all of them, see ShareEnd: the next Step takes
+  /// its samples again.
   /// \throws Error{kNonFinite} naming the step when loss or gradients are not finite (fp16: at loss scale 1);
   /// the
   ///         weights are then those of the step before. Without `read` on a GPU: at the next look, with the
   ///         same weights and the step that was the first
-  /// \param read whether the report must hold this step's numbers; on a GPU that waits for the step to end
+  /// \param read whether the report must hold this step's numbers, on all ranks or on none; on a GPU that
+  ///     waits for the step to end
   StepReport Step(bool read = true);
   /// After a Step that threw for want of memory: gives back what the model's passes hold and makes
   /// micro-batches at most half as large, and as many more of them; the next Step takes the samples of that
@@ -120,6 +121,9 @@ class Trainer {
   /// The tensors are the live ones, on the trainer's device: use them before the next Step. Waits for a GPU.
   /// \throws Error{kNonFinite} as Step
   TrainerState state();
+  /// Takes over what a GPU decided since the last look, on all ranks at once; elsewhere there is nothing to.
+  /// \throws Error{kNonFinite} as Step, where any rank's numbers are not finite
+  void Look();
   /// How often the host has read numbers from the device.
   int64_t device_reads() const { return reader_.reads(); }
   /// Takes over a state; the weights are the caller's to restore, before or after.
@@ -129,23 +133,35 @@ class Trainer {
   LanguageModel& model() { return *model_; }
 
  private:
-  /// The samples of the next step, counted in the report.
+  /// This rank's samples of the next step, counted in the report.
   StepBatches TakeBatches(StepReport* report);
+  /// Makes what this rank counted that of the whole step.
+  /// \param taken whether this rank has its samples
+  /// \returns whether all ranks have theirs
+  bool AddUpCounts(bool taken, StepBatches* batches, StepReport* report);
   /// Makes the gradients.
   /// \param sums gets those of the terms, where numbers do not stay on the device
   void RunPasses(const StepBatches& batches, const StepReport& report, HostLossSums* sums);
   void SetLosses(const std::vector<double>& sums, const std::vector<double>& denominators,
                  StepReport* report) const;
-  /// The end of a step, decided on the host.
+  /// What the host sees of a step's losses and gradients.
+  struct Verdict {
+    double worst_loss_nats = 0;  ///< see WorstMean
+    ClipResult clipped;
+    bool finite = true;  ///< both
+  };
+  Verdict Judge(const StepBatches& batches, const std::vector<double>& sums, StepReport* report);
+  /// The end of a step that was judged on the host.
+  /// \param finite on all ranks
   /// \throws Error{kNonFinite}
-  void Update(const StepBatches& batches, const std::vector<double>& sums, StepReport* report);
+  void Update(const Verdict& verdict, bool finite, StepReport* report);
   void UpdateOnDevice(const StepBatches& batches, bool read, StepReport* report);
   void EndStep(std::chrono::steady_clock::time_point start, StepReport* report);
+  /// \param loss_nats, grad_norm of this rank; both finite: it was another's that is not
   /// \throws Error{kNonFinite}
   [[noreturn]] void RefuseNonFinite(int64_t step, double loss_nats, double grad_norm) const;
   /// Takes over what the device decided since the last look.
-  /// \throws Error{kNonFinite}
-  void ReadDevice();
+  StepState ReadDevice();
   /// \throws Error{kBadInput}
   void RestoreOptimizer(const TrainerState& state);
 
@@ -164,7 +180,7 @@ class Trainer {
   int64_t unread_steps_ = 0;
   int64_t step_ = 0, tokens_seen_ = 0, labels_seen_ = 0;
   bool pin_ = true;
-  PassesListener after_passes_;
+  World* world_;
 };
 
 }  // namespace trainwright

@@ -3,43 +3,22 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <functional>
-#include <utility>
 
+#include "lib/train/shared_work.h"
 #include "tests/support/support.h"
+#include "tests/train/rank_one.h"
 #include "tests/train/tiny_training.h"
 
 namespace trainwright {
 namespace {
 
 namespace fs = std::filesystem;
+using test::Moment;
+using test::RankOne;
 
 constexpr int64_t kSteps = 8;
-/// How many questions a session asks before each step, after its passes, and after it.
-constexpr size_t kBeforeStep = 2, kAfterPasses = 1, kAfterStep = 3;
-
-/// Rank 1 of 2. Rank 0 answers what a function says, by the number of the step that is under way.
-class RankOne final : public World {
- public:
-  using Answers = std::function<std::vector<int64_t>(int64_t step, size_t questions)>;
-  explicit RankOne(Answers rank_zero) : rank_zero_(std::move(rank_zero)) {}
-  int64_t rank() const override { return 1; }
-  int64_t size() const override { return 2; }
-  void Reduce(std::vector<int64_t>*) override {}
-  std::vector<int64_t> Agree(const std::vector<int64_t>& answers) override {
-    if (answers.size() == kBeforeStep) ++step_;
-    std::vector<int64_t> agreed = rank_zero_(step_, answers.size());
-    agreed.resize(answers.size());
-    for (size_t i = 0; i < answers.size(); ++i) agreed[i] = std::max(agreed[i], answers[i]);
-    return agreed;
-  }
-
- private:
-  Answers rank_zero_;
-  int64_t step_ = 0;
-};
+constexpr auto kOutOfMemory = static_cast<int64_t>(WorkEnd::kOutOfMemory);
 
 /// A run of kSteps steps in an empty folder, which is the working folder meanwhile.
 class RankOneSessionTest : public testing::Test {
@@ -76,15 +55,15 @@ class RankOneSessionTest : public testing::Test {
 
 TEST_F(RankOneSessionTest, TrainsToTheEndAndWritesNoFile) {
   settings_.copy_to = folder_.path("copies");
-  RankOne world([](int64_t, size_t) { return std::vector<int64_t>(); });
+  RankOne world([](Moment, int64_t) { return std::vector<int64_t>(); });
   EXPECT_EQ(Train(&world), 0);
   EXPECT_EQ(session_->step(), kSteps);
   EXPECT_TRUE(FolderIsEmpty());
 }
 
 TEST_F(RankOneSessionTest, EndsAfterTheStepWhereRankZeroGotASignal) {
-  RankOne world([](int64_t step, size_t questions) {
-    return std::vector<int64_t>{step == 3 && questions == kAfterStep ? 15 : 0};
+  RankOne world([](Moment moment, int64_t step) {
+    return std::vector<int64_t>{step == 3 && moment == Moment::kAfterStep ? 15 : 0};
   });
   EXPECT_EQ(Train(&world), 128 + 15);
   EXPECT_EQ(session_->step(), 3);
@@ -92,38 +71,80 @@ TEST_F(RankOneSessionTest, EndsAfterTheStepWhereRankZeroGotASignal) {
 }
 
 TEST_F(RankOneSessionTest, TakesNoStepWhenRankZeroGotASignalBeforeIt) {
-  RankOne world([](int64_t step, size_t) { return std::vector<int64_t>{step == 3 ? 2 : 0}; });
+  RankOne world([](Moment moment, int64_t step) {
+    return std::vector<int64_t>{step == 3 && moment == Moment::kBeforeStep ? 2 : 0};
+  });
   EXPECT_EQ(Train(&world), 128 + 2);
   EXPECT_EQ(session_->step(), 2);
 }
 
 TEST_F(RankOneSessionTest, EndsWhenTheTimeOfRankZeroIsUp) {
-  RankOne world([](int64_t step, size_t questions) {
-    return std::vector<int64_t>{0, step == 4 && questions == kAfterStep ? 1 : 0};
+  RankOne world([](Moment moment, int64_t step) {
+    return std::vector<int64_t>{0, step == 4 && moment == Moment::kAfterStep ? 1 : 0};
   });
   EXPECT_EQ(Train(&world), 0);
   EXPECT_EQ(session_->step(), 4);
 }
 
 TEST_F(RankOneSessionTest, EndsWhenTheWatchdogOfRankZeroStopsTheRun) {
-  RankOne world([](int64_t step, size_t questions) {
-    return std::vector<int64_t>{0, 0, step == 5 && questions == kAfterStep ? 1 : 0};
+  RankOne world([](Moment moment, int64_t step) {
+    return std::vector<int64_t>{0, 0, step == 5 && moment == Moment::kAfterStep ? 1 : 0};
   });
   EXPECT_EQ(Train(&world), static_cast<int>(ErrorCode::kNonFinite));
   EXPECT_EQ(session_->step(), 5);
 }
 
+TEST_F(RankOneSessionTest, IsCompleteWhereRankZeroStopsEarly) {
+  settings_.early_stop = kSteps;  // nothing that this rank would stop by
+  RankOne world([](Moment moment, int64_t step) {
+    return std::vector<int64_t>{0, 0, step == 4 && moment == Moment::kBeforeStep ? 1 : 0};
+  });
+  EXPECT_EQ(Train(&world), 0);
+  EXPECT_EQ(session_->step(), 3);
+}
+
 TEST_F(RankOneSessionTest, TakesTheStepAgainInSmallerMicroBatchesWhereRankZeroRanOutOfMemory) {
   settings_.auto_oom = true;
   int64_t asked = 0;
-  RankOne world([&](int64_t step, size_t questions) {
-    return std::vector<int64_t>{step == 3 && questions == kAfterPasses && asked++ == 0 ? 1 : 0};
+  RankOne world([&](Moment moment, int64_t step) {
+    return std::vector<int64_t>{step == 3 && moment == Moment::kAfterPasses && asked++ == 0 ? kOutOfMemory
+                                                                                            : 0};
   });
   EXPECT_EQ(Train(&world), 0);
   EXPECT_EQ(asked, 2);
   EXPECT_EQ(session_->step(), kSteps);
   EXPECT_EQ(session_->plan().batch, 1);
   EXPECT_EQ(session_->plan().samples_per_step(), test::TinyPlan().samples_per_step());
+}
+
+TEST_F(RankOneSessionTest, TakesTheEvaluationAgainWhereRankZeroRanOutOfMemory) {
+  settings_.auto_oom = true;
+  int64_t asked = 0;
+  RankOne world([&](Moment moment, int64_t step) {
+    return std::vector<int64_t>{step == 2 && moment == Moment::kOtherwise && asked++ == 0 ? kOutOfMemory : 0};
+  });
+  EXPECT_EQ(Train(&world), 0);
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(session_->step(), kSteps);
+  EXPECT_EQ(session_->plan().batch, 1);
+}
+
+TEST_F(RankOneSessionTest, EndsWithStatus6WhereRankZerosLossIsNotFinite) {
+  RankOne world([](Moment moment, int64_t step) {
+    return std::vector<int64_t>{0, step == 3 && moment == Moment::kAfterPasses ? 1 : 0};
+  });
+  EXPECT_EQ(test::CodeOf([&] { Train(&world); }), ErrorCode::kNonFinite);
+  EXPECT_EQ(session_->step(), 2);
+  EXPECT_TRUE(FolderIsEmpty());
+}
+
+TEST_F(RankOneSessionTest, EndsWithStatus4WhereRankZeroFailed) {
+  RankOne world([](Moment moment, int64_t step) {
+    return std::vector<int64_t>{
+        step == 3 && moment == Moment::kAfterPasses ? static_cast<int64_t>(WorkEnd::kFailed) : 0};
+  });
+  EXPECT_EQ(test::CodeOf([&] { Train(&world); }), ErrorCode::kIo);
+  EXPECT_EQ(session_->step(), 2);
 }
 
 }  // namespace

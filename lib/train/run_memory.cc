@@ -1,0 +1,53 @@
+#include "lib/train/run_memory.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lib/base/units.h"
+#include "lib/device/device_memory.h"
+#include "lib/io/process_memory.h"
+#include "lib/memory/memory_advice.h"
+#include "lib/memory/training_memory.h"
+
+namespace trainwright {
+
+MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobContext& context,
+                              const ResolvedRun& run, const std::optional<SessionPoint>& point) {
+  const TrainPlan& plan = point ? point->plan : run.plan;
+  const ComputeChoice& compute = run.compute;
+  const std::string sizes = "micro-batches of " + std::to_string(plan.batch) + " samples of up to " +
+                            std::to_string(plan.sequence_tokens) + " tokens";
+  const std::string cap = compute.memory_cap_bytes
+                              ? "--mem-fraction " + nlohmann::json(*settings.mem_fraction).dump() + ", " +
+                                    FormatBytes(static_cast<uint64_t>(*compute.memory_cap_bytes))
+                              : "";
+  if (!run.stream) return {"before the first step", "take a smaller --model", cap};
+  // What is held tells too little: it is what did not get its memory that is missing there.
+  const MemoryRequest training = MemoryOf(context, run, plan);
+  MemoryParts memory =
+      TrainingMemory(context.families, training, EqualSamples(plan.batch, plan.sequence_tokens));
+  if (point) memory.snapshot = point->snapshot_bytes;
+  memory.loader = run.stream->loader_counts().most_held_bytes;
+  const std::string hint =
+      "in this order: " + MemoryAdvice(context.families, memory, training, settings.auto_oom);
+  const std::string when = settings.dry_run ? "dry run, "
+                           : point          ? "step " + std::to_string(point->step + 1) + ", "
+                                            : "before the first step, ";
+  return {when + sizes, hint, cap};
+}
+
+MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Optimizer& optimizer,
+                       int64_t snapshot_bytes) {
+  const bool on_cpu = run.compute.device.is_cpu();
+  MemoryParts memory = HeldByModel(*setup.model);
+  memory.optimizer = optimizer.state_bytes();
+  memory.loader = run.stream->loader_counts().most_held_bytes;
+  memory.snapshot = snapshot_bytes;
+  if (on_cpu) memory.products = FreeHeapBytes();
+  // A GPU's libraries take host memory that came after the model.
+  memory.process =
+      on_cpu ? setup.runtime_bytes + ResidentFileBytes() : ResidentBytes() - memory.loader - memory.snapshot;
+  return memory;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,33 @@
+/// The memory of a run under way: what it holds, and what it is told to do when memory runs out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "lib/device/memory_error.h"
+#include "lib/memory/memory_parts.h"
+#include "lib/optim/optimizer.h"
+#include "lib/run/train_settings.h"
+#include "lib/train/model_setup.h"
+#include "lib/train/resolved_run.h"
+#include "lib/train/train_job.h"
+
+namespace trainwright {
+
+/// What of a session the memory that it takes depends on.
+struct SessionPoint {
+  TrainPlan plan;  ///< as it is now
+  int64_t step = 0;
+  int64_t snapshot_bytes = 0;
+};
+
+/// What the run is at, for when memory runs out.
+/// \param point of the session; nullopt before there is one
+MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobContext& context,
+                              const ResolvedRun& run, const std::optional<SessionPoint>& point);
+
+/// What this process holds for a run, its buffers as they are and the rest as the system tells it.
+MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Optimizer& optimizer,
+                       int64_t snapshot_bytes);
+
+}  // namespace trainwright

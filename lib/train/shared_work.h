@@ -1,0 +1,31 @@
+/// Work that each rank does alone and whose end all ranks share: where it failed on one it counts as failed
+/// on all, so that what follows (smaller micro-batches, or the end of the run) is the same everywhere.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <vector>
+
+#include "lib/dist/world.h"
+
+namespace trainwright {
+
+/// How a rank's work ended. Of several ends the last of this list counts.
+enum class WorkEnd : int64_t {
+  kDone = 0,
+  kStopped = 1,      ///< by a signal
+  kOutOfMemory = 2,  ///< of the host or a device
+  kNotFinite = 3,    ///< Error{kNonFinite}
+  kFailed = 4,       ///< otherwise
+};
+
+/// Waits for all ranks to end their work.
+/// \param failure what the work threw on this rank; null: it is done
+/// \param answers to questions of its own, as of World::Agree
+/// \returns what was agreed on these
+/// \throws `failure` where its end is the one that counts; else what stands for another rank's:
+///     Error{kInterrupted, kNonFinite, kIo}, or of its memory std::bad_alloc. Error{kIo} as World::Agree
+std::vector<int64_t> ShareEnd(World* world, const std::exception_ptr& failure,
+                              const std::vector<int64_t>& answers = {});
+
+}  // namespace trainwright
