@@ -53,7 +53,7 @@ inline constexpr int kStepTermRows = 3;
 struct StepOutputs {
   float gradient_divisor;  ///< loss scale over clip factor
   float found_inf;         ///< 1: change nothing
-  float adam_step;         ///< number of this update, from 1
+  float update;            ///< number of this update, from 1
 };
 inline constexpr int kStepOutputFields = sizeof(StepOutputs) / sizeof(float);
 
@@ -100,7 +100,7 @@ TRAINWRIGHT_HOST_DEVICE inline void FinishStep(double sum_of_squares, double ste
   state->updates += apply ? 1 : 0;
   outputs->gradient_divisor = apply ? static_cast<float>(scale / ClipFactor(norm, max_norm)) : 1.0f;
   outputs->found_inf = apply ? 0.0f : 1.0f;
-  outputs->adam_step = static_cast<float>(state->updates);
+  outputs->update = static_cast<float>(state->updates);
 }
 
 }  // namespace trainwright
