@@ -126,7 +126,7 @@ TEST_P(TwoPassTest, ItsGradientsAreThoseOfOnePass) {
   const double largest = direct->parameters().gradients().abs().max().item<double>();
   for (const Parameter& parameter : direct->parameters().all()) {
     if (!parameter.trainable) continue;
-    const auto of = [&](const Body& body) {
+    const auto of = [&](Body& body) {
       return body.parameters().gradients().narrow(0, parameter.offset, parameter.size);
     };
     EXPECT_LT(of(*cached).sub(of(*direct)).abs().max().item<double>(), 1e-5 * largest) << parameter.name;
