@@ -3,8 +3,9 @@
 
 usage: layers_test.py SOURCE_DIR
 
-Refuses: an include of a layer that the table does not allow; a layer in the table that no include uses; torch headers outside the layers marked "torch";
-the whole-of-torch headers anywhere; torch in tools/*_options.*.
+Refuses: an include of a layer that the table does not allow; a layer in the table that no include uses; torch headers
+outside the layers marked "torch"; the whole-of-torch headers anywhere; torch in tools/*_options.*; the name of an objective
+or optimizer in a file of lib/ that is not made for it: what differs between them is theirs to say.
 """
 import pathlib
 import re
@@ -12,6 +13,15 @@ import sys
 
 TORCH = re.compile(r'^(ATen|torch|c10|caffe2)/')
 TOO_WIDE = {"torch/torch.h", "torch/all.h", "torch/extension.h", "ATen/ATen.h"}
+
+# What names one of an open set, and the files that may.
+NAMES = {
+    "an objective": (re.compile(r'\bk(Lm|Sft)Objective\b|--objective (lm|sft)\b|"(lm|sft)"'),
+                     ("lib/objective/", "lib/documents/", "lib/formats/record_kind.h", "lib/spec/objective_names.h",
+                      "lib/spec/built_in_objectives.cc")),
+    "an optimizer": (re.compile(r'\bAdamW(Description|Kind)?\(|\bclass AdamW\b|--optimizer adamw|"adamw"|optim/adamw\.h'),
+                     ("lib/optim/", "lib/spec/optimizer_options.h", "lib/spec/built_in_optimizers")),
+}
 
 
 def read_table(path):
@@ -35,6 +45,9 @@ def problems_of(source_dir):
             yield f"{relative}: layer '{layer}' is not in lib/LAYERS"
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
+            for what, (name, allowed) in NAMES.items():
+                if layer is not None and name.search(line) and not str(relative).startswith(allowed):
+                    yield f"{relative}:{number}: names {what}; the registry's entries say what differs between them"
             match = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
             if not match:
                 continue

@@ -6,6 +6,8 @@
 #include "lib/run/remembered_options.h"
 #include "lib/run/run_directory.h"
 #include "lib/spec/built_in_families.h"
+#include "lib/spec/built_in_objectives.h"
+#include "lib/spec/built_in_optimizers.h"
 #include "tools/compute_options.h"
 #include "tools/tool_texts.h"
 #include "tools/train_presets.h"
@@ -14,6 +16,15 @@ namespace trainwright {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// The names that an option takes.
+/// \param names before them
+template <typename Description>
+std::vector<std::string> NamesOf(const std::vector<Description>& descriptions,
+                                 std::vector<std::string> names = {}) {
+  for (const Description& description : descriptions) names.push_back(description.name);
+  return names;
+}
 
 RememberedOptions RememberedByParent(const std::string& branch_from) {
   const std::string run = ParseBranchReference(branch_from).run, path = run + "/" + kRunOptionsFile;
@@ -342,7 +353,11 @@ void DefineScheduleOptions(CLI::App& app, TrainSettings* settings) {
 void DefineAdamOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Optimizer";
   app.add_option("--optimizer", settings->optimizer, "what updates the weights (default: adamw)")
-      ->check(CLI::IsMember({"adamw"}))
+      ->check(CLI::IsMember(NamesOf(BuiltInOptimizerDescriptions())))
+      ->group(group);
+  app.add_option("--optimizer-option", settings->optimizer_options,
+                 "an option that only the optimizer has; may be given again (adamw has none)")
+      ->type_name("NAME=VALUE")
       ->group(group);
   app.add_option("--beta1", settings->beta1, "AdamW's decay of the first moment (default: 0.9)")
       ->group(group);
@@ -366,7 +381,11 @@ void DefineLossOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--objective", settings->objective,
                  "what is predicted. lm: every token; sft: of conversations (pretokenize --records sft) what "
                  "--loss-on says; auto: sft if the data holds conversations")
-      ->check(CLI::IsMember({"auto", "lm", "sft"}))
+      ->check(CLI::IsMember(NamesOf(BuiltInObjectiveDescriptions(), {"auto"})))
+      ->group(group);
+  app.add_option("--objective-option", settings->objective_options,
+                 "an option that only the objective has; may be given again (lm and sft have none)")
+      ->type_name("NAME=VALUE")
       ->group(group);
   app.add_option("--loss-on", settings->loss_on,
                  "with --objective sft: assistant for the answers and the marks that end them, all for every "

@@ -8,6 +8,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/device/determinism.h"
 #include "lib/device/device.h"
 #include "lib/device/memory_error.h"
@@ -175,27 +176,49 @@ struct Measurement {
   std::string data_sha256;
 };
 
-/// The objective that measures records of which no token is predicted; null: the shards hold others, or
-/// nothing takes them.
-const ObjectiveKind* ObjectiveOfRecords(const ObjectiveRegistry& objectives, RecordKind records) {
-  if (records == RecordKind::kLm || records == RecordKind::kSft) return nullptr;
-  for (const ObjectiveKind& kind : objectives.all()) {
-    if (kind.Takes(records)) return &kind;
+/// What a checkpoint was trained for: the name and the own options of its objective.
+ObjectiveOptions TrainedObjective(const Checkpoint& checkpoint) {
+  const nlohmann::ordered_json plan = ReadCheckpointProvenance(checkpoint.named, "plan");
+  if (!plan.is_object()) return {};
+  try {
+    return {.name = plan.value("objective", std::string(kDefaultObjective)),
+            .own = plan.value("objective_options", OwnOptions())};
+  } catch (const nlohmann::json::exception& error) {
+    throw Error(ErrorCode::kBadInput, checkpoint.named + "/" + kCheckpointMetadataFile,
+                std::string("its training plan cannot be read: ") + error.what());
   }
-  return nullptr;
 }
 
-Measurement MeasureObjective(const ObjectiveKind& kind, const Checkpoint& checkpoint, const ShardSet& set,
+/// The objective that measures records in its own way: the one that the checkpoint was trained for where it
+/// takes them, with its options, else the first that does. Nullopt: what is measured is how well tokens are
+/// predicted.
+std::optional<ObjectiveOptions> ObjectiveOfRecords(const ObjectiveRegistry& objectives, RecordKind records,
+                                                   const Checkpoint& checkpoint) {
+  const ObjectiveKind* first = nullptr;
+  for (const ObjectiveKind& kind : objectives.all()) {
+    if (!kind.Takes(records)) continue;
+    if (kind.description.measures_tokens) return std::nullopt;
+    if (first == nullptr) first = &kind;
+  }
+  if (first == nullptr) return std::nullopt;
+  const ObjectiveOptions trained = TrainedObjective(checkpoint);
+  const ObjectiveKind* kind = objectives.FindOrNull(trained.name);
+  if (kind != nullptr && kind->Takes(records)) return trained;
+  return ObjectiveOptions{.name = first->name()};
+}
+
+Measurement MeasureObjective(const ObjectiveRegistry& objectives, ObjectiveOptions asked,
+                             const Checkpoint& checkpoint, const ShardSet& set,
                              const EvaluateJobOptions& options, int64_t sequence_tokens) {
   CheckTokenizer(checkpoint, set.header().tokenizer, options);
-  const auto objective =
-      kind.make({.name = kind.name(), .loss_on = options.loss_on, .own = kind.description.own});
+  asked.loss_on = options.loss_on;
+  const auto objective = MakeObjective(objectives, asked);
   const Evaluation evaluation =
       objective->Evaluate(checkpoint.model.get(), set,
                           {.sequence_tokens = sequence_tokens,
                            .batch_tokens = options.batch_sequences * sequence_tokens,
                            .split = SplitOf(options, &set)});
-  nlohmann::ordered_json values = {{"metric", kind.name()}, {"loss_nats", evaluation.loss_nats}};
+  nlohmann::ordered_json values = {{"metric", asked.name}, {"loss_nats", evaluation.loss_nats}};
   for (const EvaluationMeasure& measure : evaluation.measures) values[measure.name] = measure.value;
   values["tokens"] = evaluation.tokens;
   values["docs"] = evaluation.documents;
@@ -245,11 +268,11 @@ nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRe
   }
   std::unique_ptr<ShardSet> set;
   if (is_shards && options.data != "-") set = ShardSet::Open(options.data);
-  const ObjectiveKind* kind = set ? ObjectiveOfRecords(objectives, set->header().record_kind) : nullptr;
+  std::optional<ObjectiveOptions> objective;
+  if (set) objective = ObjectiveOfRecords(objectives, set->header().record_kind, checkpoint);
   const Measurement measured =
-      kind != nullptr
-          ? MeasureObjective(*kind, checkpoint, *set, options, sequence_tokens)
-          : MeasurePerplexity(checkpoint, options, is_shards, set.get(), sequence_tokens, progress);
+      objective ? MeasureObjective(objectives, *objective, checkpoint, *set, options, sequence_tokens)
+                : MeasurePerplexity(checkpoint, options, is_shards, set.get(), sequence_tokens, progress);
   const nlohmann::ordered_json data = DescribeData(options, measured.data_sha256);
   nlohmann::ordered_json result = measured.values;
   result.update({{"seq", sequence_tokens},

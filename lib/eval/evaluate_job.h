@@ -35,7 +35,8 @@ struct EvaluateJobOptions {
 };
 
 /// Text, conversations: how well each next token is predicted. Shards of other records, not on a pipe: what
-/// the first of the objectives that takes them measures.
+/// the objective measures that the checkpoint was trained for, with its options, or the first that takes
+/// them.
 /// \returns loss_nats, perplexity, bits_per_byte, bits_per_token (of other records: what the objective
 ///     measures in place of these), tokens, docs, and what they were measured with and on: model, adapter and
 ///     data with their hashes

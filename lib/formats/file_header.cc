@@ -12,6 +12,7 @@ namespace {
 constexpr uint16_t kMajorVersion = 1;
 // Files that need a feature which version 1.2 lacks.
 constexpr uint16_t kMinorVersionOfFlags = 3;
+constexpr uint16_t kMinorVersionOfOwnKinds = 4;
 constexpr size_t kFixedBytes = 104;
 constexpr size_t kHashBytes = 8;
 constexpr uint32_t kMaxKindBytes = 64;
@@ -19,9 +20,11 @@ constexpr uint64_t kMaxExtensionBytes = uint64_t{16} << 20;
 constexpr uint64_t kMaxHeaderBytes =
     kMaxTokenizerModelBytes + kMaxProvenanceBytes + kMaxExtensionBytes + (1 << 20);
 
-/// Files of lm records are those of version 1.0 to the last bit; 1.1 added sft records, 1.2 contrastive ones.
-uint16_t MinorVersionOf(RecordKind kind) {
-  return static_cast<uint16_t>(kind);
+/// Files of lm records are those of version 1.0 to the last bit; 1.1 added sft records, 1.2 contrastive ones,
+/// 1.3 required flags, 1.4 an objective's own kinds.
+uint16_t MinorVersionOf(const FileHeader& header) {
+  if (IsOwnKind(header.record_kind)) return kMinorVersionOfOwnKinds;
+  return header.required_flags != 0 ? kMinorVersionOfFlags : static_cast<uint16_t>(header.record_kind);
 }
 
 bool IsIdOrNone(uint32_t id, uint32_t vocab_size) {
@@ -33,7 +36,7 @@ bool IsIdOrNone(uint32_t id, uint32_t vocab_size) {
 std::vector<uint8_t> EncodeFileHeader(const FileHeaderFormat& format, const FileHeader& header) {
   const TokenizerIdentity& tokenizer = header.tokenizer;
   TRAINWRIGHT_CHECK(tokenizer.vocab_size > 0 && tokenizer.kind.size() <= kMaxKindBytes);
-  TRAINWRIGHT_CHECK(header.record_kind <= RecordKind::kContrastive);
+  TRAINWRIGHT_CHECK(IsKnownKind(header.record_kind));
   TRAINWRIGHT_CHECK(header.settings.size() == format.settings_bytes);
   TRAINWRIGHT_CHECK(header.provenance_json.size() <= kMaxProvenanceBytes);
   TRAINWRIGHT_CHECK((header.required_flags & ~format.required_flags) == 0);
@@ -51,7 +54,7 @@ std::vector<uint8_t> EncodeFileHeader(const FileHeaderFormat& format, const File
   out.reserve(size);
   AppendBytes(&out, format.magic);
   AppendInteger(&out, kMajorVersion);
-  AppendInteger(&out, header.required_flags != 0 ? kMinorVersionOfFlags : MinorVersionOf(header.record_kind));
+  AppendInteger(&out, MinorVersionOf(header));
   AppendInteger(&out, static_cast<uint32_t>(size));
   AppendInteger(&out, header.required_flags);
   AppendInteger(&out, uint64_t{0});  // optional flags
@@ -150,10 +153,11 @@ FileHeader DecodeFileHeader(const FileHeaderFormat& format, ByteSpan bytes, cons
   }
   if (token_width != TokenWidth(tokenizer.vocab_size))
     throw corrupt("token width and vocabulary size disagree");
-  if (record_kind > static_cast<uint8_t>(RecordKind::kContrastive)) {
+  if (!IsKnownKind(RecordKind{record_kind})) {
     throw BadInputAt(offset + 52, object,
                      "holds records of kind " + std::to_string(record_kind) +
-                         "; this program reads kinds 0 (lm), 1 (sft) and 2 (contrastive)");
+                         "; this program reads kinds 0 (lm), 1 (sft), 2 (contrastive) and from 128 on"
+                         " (an objective's own)");
   }
   if (settings_bytes < format.settings_bytes) throw corrupt("its settings are too short");
   if (kind_bytes > kMaxKindBytes || provenance_bytes > kMaxProvenanceBytes ||

@@ -18,15 +18,8 @@ constexpr uint8_t kContrastiveFlags =
     kSegmentPadding | kSegmentNoLoss | kSegmentContinuesPrevious | kRoleFlags;
 
 uint8_t KnownFlags(RecordKind kind) {
-  switch (kind) {
-    case RecordKind::kLm:
-      return kLmFlags;
-    case RecordKind::kSft:
-      return kSftFlags;
-    case RecordKind::kContrastive:
-      return kContrastiveFlags;
-  }
-  return 0;
+  if (kind == RecordKind::kSft) return kSftFlags;
+  return kind == RecordKind::kContrastive ? kContrastiveFlags : kLmFlags;
 }
 
 /// Why a segment of a masked record does not fit behind `previous` (nullptr: it is the chunk's first).

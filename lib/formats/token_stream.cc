@@ -33,15 +33,8 @@ constexpr uint8_t kPieceRole = 3 << kPieceRoleShift;
 /// The flags that pieces of such records may have.
 uint8_t KnownPieceFlags(RecordKind kind) {
   constexpr uint8_t kOfAll = kPieceBegins | kPieceEnds;
-  switch (kind) {
-    case RecordKind::kLm:
-      return kOfAll;
-    case RecordKind::kSft:
-      return kOfAll | kPieceNoLoss;
-    case RecordKind::kContrastive:
-      return kOfAll | kPieceNoLoss | kPieceBeginsText | kPieceRole;
-  }
-  return 0;
+  if (kind == RecordKind::kSft) return kOfAll | kPieceNoLoss;
+  return kind == RecordKind::kContrastive ? kOfAll | kPieceNoLoss | kPieceBeginsText | kPieceRole : kOfAll;
 }
 
 uint8_t FlagsOf(const DocumentPiece& piece) {

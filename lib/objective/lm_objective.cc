@@ -4,6 +4,7 @@
 
 #include "lib/base/units.h"
 #include "lib/objective/perplexity.h"
+#include "lib/spec/built_in_objectives.h"
 
 namespace trainwright {
 namespace {
@@ -65,12 +66,12 @@ Evaluation LmObjective::Evaluate(LanguageModel* model, const ShardSet& set,
 }
 
 ObjectiveKind LmObjectiveKind() {
-  return {.description = {.name = kLmObjective, .records = {RecordKind::kLm, RecordKind::kSft}},
+  return {.description = LmDescription(),
           .make = [](const ObjectiveOptions& options) { return Make(LossOn::kAll, options); }};
 }
 
 ObjectiveKind SftObjectiveKind() {
-  return {.description = {.name = kSftObjective, .records = {RecordKind::kSft}},
+  return {.description = SftDescription(),
           .make = [](const ObjectiveOptions& options) { return Make(options.loss_on, options); }};
 }
 

@@ -9,7 +9,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -23,15 +22,16 @@
 #include "lib/objective/evaluation.h"
 #include "lib/optim/loss_sums.h"
 #include "lib/spec/objective_names.h"
+#include "lib/spec/own_options.h"
 
 namespace trainwright {
 
 /// What a plan says of its objective.
 struct ObjectiveOptions {
-  std::string name = kLmObjective;  ///< in the registry
+  std::string name = kDefaultObjective;  ///< in the registry
   LossOn loss_on = LossOn::kAssistant;
   double z_loss = 0, label_smoothing = 0;
-  std::map<std::string, double> own = {};  ///< options that only this objective has, by name
+  OwnOptions own = {};  ///< options that only this objective has
 };
 
 /// One of the parts that the loss is the sum of.

@@ -1,13 +1,14 @@
 #include "lib/objective/objective_registry.h"
 
-#include <algorithm>
-
 #include "lib/objective/lm_objective.h"
 
 namespace trainwright {
 
-bool ObjectiveKind::Takes(RecordKind kind) const {
-  return std::find(description.records.begin(), description.records.end(), kind) != description.records.end();
+std::unique_ptr<Objective> MakeObjective(const ObjectiveRegistry& registry, ObjectiveOptions options) {
+  const ObjectiveKind& kind = registry.Find(options.name);
+  options.own =
+      WithDefaults(options.own, kind.description.own, ErrorCode::kBadInput, "the objective " + kind.name());
+  return kind.make(options);
 }
 
 ObjectiveRegistry BuiltInObjectives() {

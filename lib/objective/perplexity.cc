@@ -24,9 +24,9 @@ double PerplexitySums::bits_per_byte() const {
 }
 
 bool IsMasked(const ShardSetHeader& header, LossOn loss_on) {
-  if (header.record_kind == RecordKind::kContrastive) {
+  if (header.record_kind != RecordKind::kLm && header.record_kind != RecordKind::kSft) {
     throw Error(ErrorCode::kBadInput, "the shards",
-                "hold contrastive records, of which no token is predicted", "",
+                "hold " + RecordKindName(header.record_kind) + " records, of which no token is predicted", "",
                 "make the stream with pretokenize --records lm or sft");
   }
   return header.record_kind == RecordKind::kSft && loss_on == LossOn::kAssistant;

@@ -34,7 +34,7 @@ struct PerplexitySums {
 };
 
 /// Whether records of such a set say which of their tokens are labels, and are to be believed.
-/// \throws Error{kBadInput} for contrastive records, which have no labels
+/// \throws Error{kBadInput} for records that have no labels that it knows
 bool IsMasked(const ShardSetHeader& header, LossOn loss_on);
 
 /// Not thread-safe.

@@ -10,6 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
 #include "lib/nn/ops.h"
+#include "lib/spec/built_in_optimizers.h"
 
 namespace trainwright {
 
@@ -69,25 +70,20 @@ void AdamW::UpdateRuns(const std::vector<ParameterRange>& runs, const ParameterR
   if (options_.states == OptimizerStates::kBf16) {
     for (size_t i = 0; i < values.size(); ++i) {
       ops::AdamWBf16Moments(values[i], own_gradients[i], first[i], second[i], places[i], update.learning_rate,
-                            update.beta1, options_.beta2, weight_decay, options_.epsilon,
+                            update.momentum, options_.beta2, weight_decay, options_.epsilon,
                             static_cast<int64_t>(rounding_key_), inputs.step, optional(inputs.divisor),
                             optional(inputs.found_inf));
     }
     return;
   }
   const std::vector<at::Tensor> steps(values.size(), inputs.step);
-  at::_fused_adamw_(values, own_gradients, first, second, {}, steps, update.learning_rate, update.beta1,
+  at::_fused_adamw_(values, own_gradients, first, second, {}, steps, update.learning_rate, update.momentum,
                     options_.beta2, weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false,
                     optional(inputs.divisor), optional(inputs.found_inf));
 }
 
 OptimizerKind AdamWKind() {
-  return {.description = {.name = kDefaultOptimizer,
-                          .defaults = {},
-                          .state_bytes =
-                              [](const OptimizerOptions& options, const TrainedSizes& sizes) {
-                                return OptimizerStateBytes(options.states, sizes.elements);
-                              }},
+  return {.description = AdamWDescription(),
           .make = [](FlatParameters* parameters, const OptimizerOptions& options, uint64_t seed) {
             return std::make_unique<AdamW>(parameters, options, seed);
           }};

@@ -24,7 +24,7 @@ class AdamW final : public Optimizer {
   AdamW(FlatParameters* parameters, const OptimizerOptions& options, uint64_t seed = 0);
   using Optimizer::Step;
   void Step(double learning_rate) { Step(learning_rate, options_.beta1); }
-  /// Bias correction takes the update's beta1 as constant, as PyTorch's.
+  /// The update's momentum is beta1, which bias correction takes as constant, as PyTorch's.
   void Step(const ParameterRange& range, at::Tensor& gradients, const OptimizerUpdate& update) override;
   std::vector<OptimizerState> States() const override;
   /// First and second moment, laid out as parameters->values(). Restoring: copy into them.
@@ -41,7 +41,7 @@ class AdamW final : public Optimizer {
   at::Tensor exp_avg_, exp_avg_sq_;
 };
 
-/// "adamw": takes every shared option and has none of its own.
+/// Of AdamWDescription().
 OptimizerKind AdamWKind();
 
 }  // namespace trainwright

@@ -3,6 +3,14 @@
 
 namespace trainwright {
 
+std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerRegistry& registry, FlatParameters* parameters,
+                                         OptimizerOptions options, uint64_t seed) {
+  const OptimizerKind& kind = registry.Find(options.name);
+  options.own = WithDefaults(options.own, kind.description.defaults.own, ErrorCode::kBadInput,
+                             "the optimizer " + kind.name());
+  return kind.make(parameters, options, seed);
+}
+
 OptimizerRegistry BuiltInOptimizers() {
   OptimizerRegistry registry("optimizer");
   registry.Add(AdamWKind());

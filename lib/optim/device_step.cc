@@ -56,7 +56,7 @@ void DeviceStep::AddOnDevice(const at::Tensor& sums) {
 }
 
 void DeviceStep::Finish(int64_t step, const std::vector<int64_t>& denominators, double max_norm, bool scaled,
-                        double learning_rate, double beta1, Optimizer* optimizer) {
+                        double learning_rate, double momentum, Optimizer* optimizer) {
   squares_.zero_();
   optimizer->parameters()->ForEachGradientPart([&](int64_t, const at::Tensor& gradients) {
     ops::SumOfSquares(gradients, part_squares_);
@@ -64,7 +64,7 @@ void DeviceStep::Finish(int64_t step, const std::vector<int64_t>& denominators, 
   });
   const at::Tensor counts = Upload(std::vector<double>(denominators.begin(), denominators.end()));
   ops::FinishStep(squares_, step, counts, max_norm, scaled, state_, term_rows_, outputs_);
-  optimizer->StepOnDevice(learning_rate, beta1,
+  optimizer->StepOnDevice(learning_rate, momentum,
                           {.divisor = Output(outputs_, offsetof(StepOutputs, gradient_divisor)),
                            .found_inf = Output(outputs_, offsetof(StepOutputs, found_inf)),
                            .step = Output(outputs_, offsetof(StepOutputs, update))});

@@ -36,7 +36,7 @@ class DeviceStep final : public LossSums {
   /// Decides step `step` and updates the weights, or not.
   /// \param denominators of each term
   void Finish(int64_t step, const std::vector<int64_t>& denominators, double max_norm, bool scaled,
-              double learning_rate, double beta1, Optimizer* optimizer);
+              double learning_rate, double momentum, Optimizer* optimizer);
   /// Waits for a GPU.
   DeviceStepNumbers Read(HostReader* reader) const;
   /// For a restored run.

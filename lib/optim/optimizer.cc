@@ -7,13 +7,13 @@ namespace trainwright {
 Optimizer::Optimizer(FlatParameters* parameters)
     : parameters_(parameters), step_count_(at::full({}, 0.0, parameters->values().options())) {}
 
-void Optimizer::Step(double learning_rate, double beta1, double factor) {
+void Optimizer::Step(double learning_rate, double momentum, double factor) {
   step_count_.fill_(static_cast<double>(++steps_));
-  Update({.learning_rate = learning_rate, .beta1 = beta1, .inputs = {.step = step_count_}}, factor);
+  Update({.learning_rate = learning_rate, .momentum = momentum, .inputs = {.step = step_count_}}, factor);
 }
 
-void Optimizer::StepOnDevice(double learning_rate, double beta1, const DeviceInputs& inputs) {
-  Update({.learning_rate = learning_rate, .beta1 = beta1, .inputs = inputs}, /*factor=*/1.0);
+void Optimizer::StepOnDevice(double learning_rate, double momentum, const DeviceInputs& inputs) {
+  Update({.learning_rate = learning_rate, .momentum = momentum, .inputs = inputs}, /*factor=*/1.0);
 }
 
 void Optimizer::Update(const OptimizerUpdate& update, double factor) {

@@ -35,7 +35,7 @@ struct DeviceInputs {
 /// What the ranges of an update share.
 struct OptimizerUpdate {
   double learning_rate = 0;
-  double beta1 = 0;     ///< of this update, for schedules that cycle it
+  double momentum = 0;  ///< of this update, for schedules that cycle it: a decay, of optimizers that have one
   DeviceInputs inputs;  ///< `step` always; of an update that the host decides, the others are undefined
 };
 
@@ -48,11 +48,12 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   /// One update from the parameters' gradients, then refreshes the compute copy.
+  /// \param momentum as of OptimizerUpdate
   /// \param factor the gradients are multiplied by it first: see ClipResult
   /// \throws Error{kIo} where gradients are offloaded
-  void Step(double learning_rate, double beta1, double factor = 1.0);
+  void Step(double learning_rate, double momentum, double factor = 1.0);
   /// As Step, but the host knows neither whether nor which update it is: steps() is the caller's to set.
-  void StepOnDevice(double learning_rate, double beta1, const DeviceInputs& inputs);
+  void StepOnDevice(double learning_rate, double momentum, const DeviceInputs& inputs);
   /// The update's rule for a range of the buffers. The ranges of an update cover the trained parameters once,
   /// padding among them; how they are cut changes no result.
   /// \param gradients fp32 [range.size]; may be overwritten

@@ -15,6 +15,7 @@ namespace trainwright {
 
 struct OptimizerKind {
   OptimizerDescription description;
+  /// Called by MakeOptimizer, with all its own options.
   /// \param parameters as of Optimizer; on torch's meta device, for sizes alone, too
   /// \param seed of what the optimizer draws
   std::function<std::unique_ptr<Optimizer>(FlatParameters* parameters, const OptimizerOptions& options,
@@ -26,12 +27,11 @@ struct OptimizerKind {
 
 using OptimizerRegistry = Registry<OptimizerKind>;
 
-/// Makes the optimizer that a plan names.
-/// \throws Error{kUsage} on a name that the registry does not hold
-inline std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerRegistry& registry, FlatParameters* parameters,
-                                                const OptimizerOptions& options, uint64_t seed) {
-  return registry.Find(options.name).make(parameters, options, seed);
-}
+/// Makes the optimizer that a plan names. Own options that it does not say have their defaults.
+/// \throws Error{kUsage} on a name that the registry does not hold; Error{kBadInput} on own options that the
+///     optimizer does not have
+std::unique_ptr<Optimizer> MakeOptimizer(const OptimizerRegistry& registry, FlatParameters* parameters,
+                                         OptimizerOptions options, uint64_t seed);
 
 /// Those of this library: adamw.
 OptimizerRegistry BuiltInOptimizers();

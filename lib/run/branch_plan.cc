@@ -28,6 +28,7 @@ PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int
   PlannedRun planned{.plan = parent, .reasons = {}, .epoch = {}};
   TrainPlan& plan = planned.plan;
   TakeAsked(settings, TrainPlanTable(), &plan);
+  CompleteAskedPlan(settings, TrainPlanTable(), facts.choices, &plan);
   RequirePositions(plan.sequence_tokens, facts.model.max_positions, "use a shorter --seq");
   if (settings.mixed_precision == "auto") plan.precision = ParsePrecision("auto", facts.fast_bf16);
   if (const std::string rule = LengthRule(settings); !rule.empty()) {

@@ -28,6 +28,7 @@ std::string SizeProblem(const PlanOption& option, const TrainPlan& plan) {
 nlohmann::ordered_json TellOption(const PlanOption& option, const TrainPlan& plan) {
   nlohmann::ordered_json told = nlohmann::ordered_json::object();
   if (option.options.empty() || (option.told_when && !option.told_when(plan))) return told;
+  if (option.taken_by != TakenBy::kEveryRun && !plan.Takes(option.stored)) return told;
   if (option.told) return option.told(plan);
   told[option.options.front()] = option.value.get(plan);
   return told;

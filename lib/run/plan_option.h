@@ -77,6 +77,9 @@ struct PlanDifference {
   std::string asked, stored;  ///< as the message says them
 };
 
+/// Whether every run takes an option, or only those of some objectives or optimizers, which say so.
+enum class TakenBy { kEveryRun, kObjective, kOptimizer };
+
 /// Immutable once made; safe to use from several threads.
 struct PlanOption {
   std::string stored;  ///< its name in a training state
@@ -87,6 +90,7 @@ struct PlanOption {
   PlanValue value;
   PlanRange range = {};
   StoredSizes stored_sizes = {};
+  TakenBy taken_by = TakenBy::kEveryRun;
   /// Whether a resumed run may have another value, as ReconcilePlan allows it.
   bool free_on_resume = false;
   /// Whether a branch has its parent's value, as PlanBranch demands it.
@@ -94,7 +98,8 @@ struct PlanOption {
   /// What the command line asks for that the plan does not have; where it is empty, `value.asked` is compared
   /// with `value.get`.
   std::function<std::optional<PlanDifference>(const TrainSettings&, const TrainPlan&)> difference = {};
-  /// Whether the option means something in this plan; where it is empty: in all.
+  /// Whether the option means something in this plan, whose objective and optimizer take it; where it is
+  /// empty: in all.
   std::function<bool(const TrainPlan&)> told_when = {};
   /// The options, by name, that make the same plan; where it is empty, the first of `options` with the stored
   /// value.

@@ -13,10 +13,6 @@ using nlohmann::ordered_json;
 constexpr double kMostTokens = double{1u << 31};
 constexpr StoredSizes kTokens = {1, kMostTokens}, kSteps = {1, double{kMostSteps}};
 
-bool IsSft(const TrainPlan& plan) {
-  return plan.objective == kSftObjective;
-}
-
 // Ranges.
 
 template <int64_t kLeast, int64_t kMost = kMostSteps>
@@ -130,7 +126,7 @@ std::optional<PlanDifference> OtherWarmup(const TrainSettings& settings, const T
 
 // What is predicted, and on which documents.
 
-/// Of lm every token is predicted, whatever the plan would do with conversations.
+/// Of objectives that do not take it every token is predicted, whatever the plan would do with conversations.
 std::optional<PlanDifference> OtherLossOn(const TrainSettings& settings, const TrainPlan& plan) {
   return DifferenceOf("loss-on", AskedLossOn(settings), NameOf(plan.labels_on()));
 }
@@ -221,6 +217,53 @@ ordered_json TellLora(const TrainPlan& plan) {
           {"lora-alpha", lora.alpha},
           {"lora-dropout", lora.dropout},
           {"lora-targets", lora.targets}};
+}
+
+// What only one objective or optimizer has.
+
+/// The first of the options asked for that the plan has not, or has otherwise.
+std::optional<PlanDifference> OtherOwnOption(const std::string& flag, const OwnOptions& asked,
+                                             const OwnOptions& stored) {
+  for (const auto& [name, value] : asked) {
+    const auto found = stored.find(name);
+    if (found != stored.end() && found->second == value) continue;
+    return PlanDifference{
+        flag, FormatOwnOptions({{name, value}}).front(),
+        found == stored.end() ? "options, which have no " + name : FormatOwnOptions({*found}).front()};
+  }
+  return std::nullopt;
+}
+
+/// Its defaults are those of the description: lib/run/plan_choices.h completes what was asked or stored.
+template <typename... Path>
+PlanOption OwnOptionsRow(const char* stored, const char* flag,
+                         std::vector<std::string> TrainSettings::*setting, Path... path) {
+  const auto asked = [=](const TrainSettings& settings) {
+    return ParseOwnOptions(settings.*setting, std::string("--") + flag);
+  };
+  PlanValue value = Kept(path...);
+  value.asked = [=](const TrainSettings& settings) {
+    return (settings.*setting).empty() ? json() : json(asked(settings));
+  };
+  // Each is an option by itself: those that are not asked for stay.
+  value.set = [=](const json& options, const std::string& name, TrainPlan* plan) {
+    for (const auto& [own, number] : ReadPlanValue<OwnOptions>(options, name)) {
+      MemberAt(plan, path...)[own] = number;
+    }
+  };
+  return {.stored = stored,
+          .options = {flag},
+          .old_states = OldStates::AnyMayLackIt(json::object()),
+          .value = value,
+          .difference =
+              [=](const TrainSettings& settings, const TrainPlan& plan) {
+                return OtherOwnOption(flag, asked(settings), MemberAt(plan, path...));
+              },
+          .told_when = [=](const TrainPlan& plan) { return !MemberAt(plan, path...).empty(); },
+          .told =
+              [=](const TrainPlan& plan) {
+                return ordered_json{{flag, FormatOwnOptions(MemberAt(plan, path...))}};
+              }};
 }
 
 // The rows, in the order of a state.
@@ -324,6 +367,7 @@ PlanTable ScheduleRows() {
        .options = {"cycle-momentum"},
        .old_states = OldStates::FirstLacksIt(false),
        .value = Asked(&TrainSettings::cycle_momentum, &TrainPlan::schedule, &ScheduleOptions::cycle_beta1),
+       .taken_by = TakenBy::kOptimizer,
        .told_when = [](const TrainPlan& plan) { return plan.schedule.cycle_beta1; },
        .config_line = 27},
   };
@@ -336,6 +380,7 @@ PlanTable OptimizerRows() {
        .old_states = OldStates::AllHaveIt(),
        .value = Asked(&TrainSettings::beta1, &TrainPlan::optimizer, &OptimizerOptions::beta1),
        .range = kBelowOne,
+       .taken_by = TakenBy::kOptimizer,
        .told_when = [](const TrainPlan& plan) { return !plan.schedule.cycle_beta1; },
        .config_line = 28},
       {.stored = "beta2",
@@ -343,24 +388,28 @@ PlanTable OptimizerRows() {
        .old_states = OldStates::AllHaveIt(),
        .value = Asked(&TrainSettings::beta2, &TrainPlan::optimizer, &OptimizerOptions::beta2),
        .range = kBelowOne,
+       .taken_by = TakenBy::kOptimizer,
        .config_line = 7},
       {.stored = "epsilon",
        .options = {"adam-eps"},
        .old_states = OldStates::AllHaveIt(),
        .value = Asked(&TrainSettings::adam_eps, &TrainPlan::optimizer, &OptimizerOptions::epsilon),
        .range = kNotNegative,
+       .taken_by = TakenBy::kOptimizer,
        .config_line = 8},
       {.stored = "weight_decay",
        .options = {"weight-decay"},
        .old_states = OldStates::AllHaveIt(),
        .value = Asked(&TrainSettings::weight_decay, &TrainPlan::optimizer, &OptimizerOptions::weight_decay),
        .range = kNotNegative,
+       .taken_by = TakenBy::kOptimizer,
        .config_line = 9},
       {.stored = "optimizer_states",
        .options = {"optimizer-states"},
        .old_states = OldStates::FirstLacksIt("fp32"),
        .value = Named<OptimizerStates>(OptimizerStatesName, ParseOptimizerStates, AskedOptimizerStates,
                                        &TrainPlan::optimizer, &OptimizerOptions::states),
+       .taken_by = TakenBy::kOptimizer,
        .fixed_in_branch = true,
        .config_line = 10},
       {.stored = "clip",
@@ -376,7 +425,7 @@ PlanTable ObjectiveRows() {
   return {
       {.stored = "objective",
        .options = {"objective"},
-       .old_states = OldStates::FirstLacksIt("lm"),
+       .old_states = OldStates::FirstLacksIt(kDefaultObjective),
        .value = ObjectiveValue(),
        .fixed_in_branch = true,
        .config_line = 12},
@@ -386,21 +435,24 @@ PlanTable ObjectiveRows() {
        .value = Named<LossOn>(
            NameOf, [](const std::string& name, const std::string&) { return ParseLossOn(name); }, AskedLossOn,
            &TrainPlan::loss_on),
+       .taken_by = TakenBy::kObjective,
        .fixed_in_branch = true,
        .difference = OtherLossOn,
-       .told_when = IsSft,
        .config_line = 20},
       {.stored = "z_loss",
        .options = {"z-loss"},
        .old_states = OldStates::FirstLacksIt(0),
-       .value = Asked(&TrainSettings::z_loss, &TrainPlan::z_loss),
+       .value = Asked(&TrainSettings::z_loss, &TrainPlan::loss_addends, &LossAddends::z_loss),
        .range = kNotNegative,
+       .taken_by = TakenBy::kObjective,
        .config_line = 13},
       {.stored = "label_smoothing",
        .options = {"label-smoothing"},
        .old_states = OldStates::FirstLacksIt(0),
-       .value = Asked(&TrainSettings::label_smoothing, &TrainPlan::label_smoothing),
+       .value =
+           Asked(&TrainSettings::label_smoothing, &TrainPlan::loss_addends, &LossAddends::label_smoothing),
        .range = kBelowOne,
+       .taken_by = TakenBy::kObjective,
        .config_line = 14},
   };
 }
@@ -469,12 +521,10 @@ PlanTable LaterRows() {
        .value = Asked(&TrainSettings::optimizer, &TrainPlan::optimizer, &OptimizerOptions::name),
        .fixed_in_branch = true,
        .told_when = [](const TrainPlan& plan) { return plan.optimizer.name != kDefaultOptimizer; }},
-      {.stored = "optimizer_options",
-       .old_states = OldStates::AnyMayLackIt(json::object()),
-       .value = Kept(&TrainPlan::optimizer, &OptimizerOptions::own)},
-      {.stored = "objective_options",
-       .old_states = OldStates::AnyMayLackIt(json::object()),
-       .value = Kept(&TrainPlan::objective_own)},
+      OwnOptionsRow("optimizer_options", "optimizer-option", &TrainSettings::optimizer_options,
+                    &TrainPlan::optimizer, &OptimizerOptions::own),
+      OwnOptionsRow("objective_options", "objective-option", &TrainSettings::objective_options,
+                    &TrainPlan::objective_own),
   };
 }
 

@@ -14,54 +14,66 @@ namespace {
 
 constexpr int64_t kLeastDefaultSteps = 100;
 
-/// An objective among those that take the records; null: none has the name.
-const ObjectiveFacts* FindObjective(const PlanFacts& facts, const std::string& name) {
-  const auto found = std::find_if(facts.objectives.begin(), facts.objectives.end(),
-                                  [&](const ObjectiveFacts& objective) { return objective.name == name; });
-  return found == facts.objectives.end() ? nullptr : &*found;
+/// "lm or sft": the records that the objectives take, or the objectives that take some records.
+std::string Alternatives(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : " or ") + name;
+  return text;
 }
 
-/// \throws Error{kBadInput}
-[[noreturn]] void RefuseRecords(const std::string& objective, RecordKind records) {
-  if (records == RecordKind::kContrastive) {
-    throw Error(ErrorCode::kBadInput, "--data", "holds contrastive records, of which no objective is made",
-                "", "make the stream with pretokenize --records lm or sft");
+std::vector<std::string> NamesOfTakers(const PlanFacts& facts) {
+  std::vector<std::string> names;
+  for (const ObjectiveDescription& objective : facts.choices.objectives) {
+    if (objective.FindRecords(facts.records) != nullptr) names.push_back(objective.name);
   }
-  if (objective == kSftObjective && records == RecordKind::kLm) {
-    throw Error(ErrorCode::kBadInput, "--objective sft",
-                "the shards hold text (lm records), which does not say what is an answer", "",
-                "make the stream with pretokenize --records sft, or train with --objective lm");
+  return names;
+}
+
+/// Of data that no objective takes.
+Error NoObjective(const PlanFacts& facts) {
+  std::vector<std::string> kinds;
+  for (const ObjectiveDescription& objective : facts.choices.objectives) {
+    for (const TakenRecords& taken : objective.records) {
+      if (IsOwnKind(taken.kind)) continue;  // which other programs make
+      const std::string kind = RecordKindName(taken.kind);
+      if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
+    }
   }
-  throw Error(ErrorCode::kBadInput, "--objective " + objective,
-              std::string("does not take the ") + RecordKindName(records) + " records of the data");
+  return Error(ErrorCode::kBadInput, "--data",
+               "holds " + RecordKindName(facts.records) + " records, of which no objective is made", "",
+               "make the stream with pretokenize --records " + Alternatives(kinds));
+}
+
+/// \throws Error{kBadInput} where an objective does not take the records
+void RequireTaken(const ObjectiveDescription& objective, const PlanFacts& facts) {
+  if (objective.FindRecords(facts.records) != nullptr) return;
+  const std::vector<std::string> takers = NamesOfTakers(facts);
+  if (takers.empty()) throw NoObjective(facts);
+  for (const RefusedRecords& refused : objective.refused) {
+    if (refused.kind != facts.records) continue;
+    throw Error(ErrorCode::kBadInput, "--objective " + objective.name, refused.problem, "", refused.hint);
+  }
+  throw Error(ErrorCode::kBadInput, "--objective " + objective.name,
+              "does not take the " + RecordKindName(facts.records) + " records of the data", "",
+              "train with --objective " + Alternatives(takers));
 }
 
 /// --objective auto: the one that has the name of the records, or the first that takes them.
 void ChooseObjective(const PlanFacts& facts, PlannedRun* planned) {
-  if (facts.objectives.empty()) return;
+  const std::vector<std::string> takers = NamesOfTakers(facts);
+  if (takers.empty()) throw NoObjective(facts);
   const std::string records = RecordKindName(facts.records);
-  const ObjectiveFacts* named = FindObjective(facts, records);
+  const bool named = std::find(takers.begin(), takers.end(), records) != takers.end();
   std::string& objective = planned->plan.objective;
-  objective = named != nullptr ? named->name : facts.objectives.front().name;
-  const bool data_is_sft = facts.records == RecordKind::kSft;
-  planned->reasons.push_back(
-      {"objective",
-       data_is_sft ? "the shards hold conversations (sft records); only their answers are predicted"
-       : facts.records == RecordKind::kLm ? "the shards hold text (lm records)"
-                                          : "the shards hold " + records + " records",
-       objective == kLmObjective ? "" : "objective " + objective});
+  objective = named ? records : takers.front();
+  const std::string why = facts.choices.Objective(objective).FindRecords(facts.records)->why;
+  planned->reasons.push_back({"objective", why.empty() ? "the shards hold " + records + " records" : why,
+                              objective == kDefaultObjective ? "" : "objective " + objective});
 }
 
 void PlanObjective(const TrainSettings& settings, const PlanFacts& facts, PlannedRun* planned) {
-  TrainPlan& plan = planned->plan;
   if (settings.objective == "auto") ChooseObjective(facts, planned);
-  const ObjectiveFacts* objective = FindObjective(facts, plan.objective);
-  if (objective == nullptr) RefuseRecords(plan.objective, facts.records);
-  plan.objective_own = objective->own;
-  // "all" is what lm does anyway.
-  if (plan.objective == kLmObjective && !settings.loss_on.empty() && plan.loss_on != LossOn::kAll) {
-    throw Error(ErrorCode::kUsage, "--loss-on", "has a meaning only with --objective sft");
-  }
+  RequireTaken(facts.choices.Objective(planned->plan.objective), facts);
 }
 
 /// \throws Error{kUsage} on options of adapters in a run without them
@@ -186,10 +198,12 @@ void TakeAsked(const TrainSettings& settings, const PlanTable& table, TrainPlan*
 PlannedRun PlanRun(const TrainSettings& settings, const PlanFacts& facts) {
   PlannedRun planned;
   TrainPlan& plan = planned.plan;
-  plan.optimizer = facts.optimizer;
+  plan.optimizer =
+      facts.choices.Optimizer(settings.optimizer.empty() ? kDefaultOptimizer : settings.optimizer).defaults;
   TakeAsked(settings, TrainPlanTable(), &plan);
   plan.eval_split = facts.eval_split;
   PlanObjective(settings, facts, &planned);
+  CompleteAskedPlan(settings, TrainPlanTable(), facts.choices, &plan);
   PlanPrecision(settings, facts.fast_bf16, &planned);
   PlanAdapters(settings, facts.adapter, &planned);
   PlanSizes(settings, facts, &planned);

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "lib/run/plan_choices.h"
 #include "lib/run/plan_table.h"
 #include "lib/spec/model_config.h"
 
@@ -27,12 +27,6 @@ struct PlannedRun {
   std::optional<EpochCounts> epoch;  ///< where it was counted
 };
 
-/// An objective that takes the records of the data.
-struct ObjectiveFacts {
-  std::string name;
-  std::map<std::string, double> own = {};  ///< the defaults of options that only it has
-};
-
 /// What a plan is made for.
 struct PlanFacts {
   ModelConfig model;
@@ -40,10 +34,8 @@ struct PlanFacts {
   bool fast_bf16 = false;  ///< whether the device multiplies bf16 faster than fp32
   /// Counts an epoch of the samples of a plan; called only where the length of the run depends on it.
   std::function<EpochCounts(const TrainPlan&)> count_epoch;
-  RecordKind records = RecordKind::kLm;  ///< of the data
-  /// Those that a program knows and that take the records.
-  std::vector<ObjectiveFacts> objectives = {{.name = kLmObjective}};
-  OptimizerOptions optimizer = {};               ///< defaults of the one that is used
+  RecordKind records = RecordKind::kLm;          ///< of the data
+  PlanChoices choices = BuiltInChoices();        ///< that a program knows
   std::optional<DocumentSplit> eval_split = {};  ///< what of the data is held out
   std::optional<LoraOptions> adapter = {};       ///< of the one that the run starts with, as its config says
 };

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "lib/loading/document_split.h"
@@ -17,6 +17,11 @@
 
 namespace trainwright {
 
+/// What is added to the cross-entropy of labels.
+struct LossAddends {
+  double z_loss = 0, label_smoothing = 0;
+};
+
 /// The initial values are the defaults of options that depend on nothing else.
 struct TrainPlan {
   int64_t batch = 1;  ///< samples of a micro-batch
@@ -27,22 +32,27 @@ struct TrainPlan {
   Precision precision = Precision::kFp32;
   ScheduleOptions schedule;  ///< its total_steps is the length of the run
   OptimizerOptions optimizer;
-  double clip = 1.0;                     ///< largest gradient norm; 0: none
-  std::string objective = kLmObjective;  ///< its name in the registry
-  LossOn loss_on = LossOn::kAssistant;   ///< of sft
-  double z_loss = 0, label_smoothing = 0;
-  std::map<std::string, double> objective_own = {};  ///< options that only the objective has
-  FineTuning tuning;                                 ///< what is trained
+  double clip = 1.0;                          ///< largest gradient norm; 0: none
+  std::string objective = kDefaultObjective;  ///< its name in the registry
+  LossOn loss_on = LossOn::kAssistant;        ///< see labels_on
+  LossAddends loss_addends;
+  OwnOptions objective_own = {};            ///< options that only the objective has
+  FineTuning tuning;                        ///< what is trained
   std::optional<DocumentSplit> eval_split;  ///< of the data, whose held-out documents are evaluated on
   bool drop_last = false;                   ///< skip the samples left of an epoch that do not fill a step
   uint64_t block_chunks = 1;                ///< of the data, that stay together
   std::string data_weights;  ///< as ParseMixtureWeights takes it; empty: each chunk once an epoch
   /// What fixed the number of steps: "steps 100", "epochs 2", "tokens 1000000", "default".
   std::string length_rule;
+  /// Which of the options that not all objectives and optimizers take these take, by their names in a state.
+  /// Not stored: who knows them says so (lib/run/plan_choices.h).
+  std::set<std::string> takes;
 
   int64_t samples_per_step() const { return batch * accum; }
-  /// What of sft records the labels are, in training and in evaluation.
-  LossOn labels_on() const { return objective == kSftObjective ? loss_on : LossOn::kAll; }
+  /// Whether its objective or its optimizer takes an option; those of this library are known without `takes`.
+  bool Takes(const std::string& stored) const;
+  /// What of records that say so the labels are, in training and in evaluation.
+  LossOn labels_on() const { return Takes("loss_on") ? loss_on : LossOn::kAll; }
   SampleStreamOptions stream_options() const;
 };
 

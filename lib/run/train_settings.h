@@ -63,11 +63,13 @@ struct TrainSettings {
   bool replan_schedule = false;        ///< see ExtendRun
   std::optional<double> beta1, beta2, adam_eps;
   std::optional<double> weight_decay;
-  std::string optimizer;         ///< its name in the registry; empty: adamw
-  std::string optimizer_states;  ///< as ParseOptimizerStates takes it; empty: fp32
+  std::string optimizer;                       ///< its name in the registry; empty: adamw
+  std::vector<std::string> optimizer_options;  ///< that only it has, as ParseOwnOptions takes them
+  std::string optimizer_states;                ///< as ParseOptimizerStates takes it; empty: fp32
   std::optional<double> clip;
-  std::string objective = "auto";  ///< lm, sft or auto: by the data's records
-  std::string loss_on;             ///< as ParseLossOn takes it; empty: assistant
+  std::string objective = "auto";              ///< its name in the registry, or auto: by the data's records
+  std::vector<std::string> objective_options;  ///< that only it has, as ParseOwnOptions takes them
+  std::string loss_on;                         ///< as ParseLossOn takes it; empty: assistant
   std::optional<double> z_loss, label_smoothing;
   bool drop_last = false;                ///< no step mixes two epochs
   std::optional<int64_t> shuffle_block;  ///< chunks that stay together; absent: 1

@@ -3,10 +3,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <set>
 #include <string>
 
 #include "lib/spec/optimizer_states.h"
+#include "lib/spec/own_options.h"
 
 namespace trainwright {
 
@@ -21,7 +22,7 @@ struct OptimizerOptions {
   double epsilon = 1e-8;
   double weight_decay = 0.1;
   OptimizerStates states = OptimizerStates::kFp32;
-  std::map<std::string, double> own = {};  ///< options that only this optimizer has, by name
+  OwnOptions own = {};  ///< options that only this optimizer has
 };
 
 /// What is trained, as far as sizes depend on it.
@@ -31,8 +32,13 @@ struct TrainedSizes {
 };
 
 struct OptimizerDescription {
-  std::string name;           ///< of plans and files: "adamw"
-  OptimizerOptions defaults;  ///< what a plan has where the user says nothing, `own` of all names included
+  std::string name;  ///< of plans and files: "adamw"
+  /// What a plan has where the user says nothing, `own` of all names included. An own option that comes later
+  /// has the default that means what was done before it was there.
+  OptimizerOptions defaults;
+  /// Which options of a plan that not all optimizers take, by their names in a state; asking for others is
+  /// refused.
+  std::set<std::string> takes = {};
   /// Bytes of all states together, for sizing memory before there is a model.
   std::function<int64_t(const OptimizerOptions&, const TrainedSizes&)> state_bytes;
 };

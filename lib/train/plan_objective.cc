@@ -7,20 +7,19 @@
 namespace trainwright {
 
 std::unique_ptr<Objective> ObjectiveOf(const TrainPlan& plan, const ObjectiveRegistry& registry) {
-  return registry.Find(plan.objective)
-      .make({.name = plan.objective,
-             .loss_on = plan.loss_on,
-             .z_loss = plan.z_loss,
-             .label_smoothing = plan.label_smoothing,
-             .own = plan.objective_own});
+  return MakeObjective(registry, {.name = plan.objective,
+                                  .loss_on = plan.loss_on,
+                                  .z_loss = plan.loss_addends.z_loss,
+                                  .label_smoothing = plan.loss_addends.label_smoothing,
+                                  .own = plan.objective_own});
 }
 
 std::unique_ptr<Objective> ObjectiveOf(const TrainPlan& plan, const ObjectiveRegistry& registry,
                                        RecordKind records) {
   if (!registry.Find(plan.objective).Takes(records)) {
     throw Error(ErrorCode::kBadInput, "the shards",
-                std::string("hold ") + RecordKindName(records) + " records, which the objective " +
-                    plan.objective + " does not take");
+                "hold " + RecordKindName(records) + " records, which the objective " + plan.objective +
+                    " does not take");
   }
   return ObjectiveOf(plan, registry);
 }

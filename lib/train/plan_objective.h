@@ -8,7 +8,7 @@
 
 namespace trainwright {
 
-/// \throws Error{kUsage} on a name that the registry does not hold
+/// \throws as MakeObjective
 std::unique_ptr<Objective> ObjectiveOf(const TrainPlan& plan, const ObjectiveRegistry& registry);
 
 /// The same for records of that kind.

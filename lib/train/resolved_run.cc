@@ -57,26 +57,22 @@ void OpenStream(const TrainSettings& settings, const TrainJobContext& context, C
   run->stream = OpenSamples(context, run->plan, *run->data, run->compute.loader);
 }
 
-/// The objectives that take the records of the data.
-std::vector<ObjectiveFacts> ObjectivesFor(const ObjectiveRegistry& registry, RecordKind records) {
-  std::vector<ObjectiveFacts> objectives;
-  for (const ObjectiveKind& kind : registry.all()) {
-    if (kind.Takes(records)) objectives.push_back({.name = kind.name(), .own = kind.description.own});
-  }
-  return objectives;
+PlanChoices ChoicesOf(const TrainJobContext& context) {
+  PlanChoices choices;
+  for (const ObjectiveKind& kind : context.objectives.all()) choices.objectives.push_back(kind.description);
+  for (const OptimizerKind& kind : context.optimizers.all()) choices.optimizers.push_back(kind.description);
+  return choices;
 }
 
 PlanFacts FactsOf(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run) {
-  const RecordKind records = run.data->set().header().record_kind;
   if (settings.objective != "auto") context.objectives.Find(settings.objective);
-  const std::string optimizer = settings.optimizer.empty() ? kDefaultOptimizer : settings.optimizer;
+  if (!settings.optimizer.empty()) context.optimizers.Find(settings.optimizer);
   return {.model = run.model.config,
           .gpu = run.compute.device.is_cuda(),
           .fast_bf16 = HasFastProducts(Precision::kBf16, run.compute.device),
           .count_epoch = [&](const TrainPlan& plan) { return CountEpoch(context, plan, run); },
-          .records = records,
-          .objectives = ObjectivesFor(context.objectives, records),
-          .optimizer = context.optimizers.Find(optimizer).description.defaults};
+          .records = run.data->set().header().record_kind,
+          .choices = ChoicesOf(context)};
 }
 
 PlannedRun Plan(const TrainSettings& settings, const TrainJobContext& context,
@@ -255,10 +251,9 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
     run->epoch = CountEpoch(context, run->plan, *run);
   }
   CheckAdapters(settings, context, *run);
-  if (run->plan.objective == kLmObjective && set.header().record_kind == RecordKind::kSft) {
-    LogWarning(DataNames(settings) +
-               ": holds conversations (sft records), and --objective lm trains on their prompts too");
-  }
+  const TakenRecords* taken =
+      context.objectives.Find(run->plan.objective).description.FindRecords(set.header().record_kind);
+  if (taken != nullptr && !taken->warning.empty()) LogWarning(DataNames(settings) + ": " + taken->warning);
   OpenStream(settings, context, log, run);
   if (run->model.reason) run->opening_reasons.push_back(*run->model.reason);
   run->opening_reasons.insert(run->opening_reasons.end(), planned.reasons.begin(), planned.reasons.end());
@@ -279,6 +274,7 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
       run->plan.length_rule = record->plan.length_rule;
     }
   }
+  CompleteStoredPlan(ChoicesOf(context), &run->plan);
   resume.stored_options = PlanAsOptions(run->plan);
   log->Announce(run->data->WeighSets(run->plan.data_weights));
   resume.warnings = Reconcile(settings, context, resume.state.trainer.step, run);
@@ -294,6 +290,7 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
 void ResolveBegunRun(const TrainSettings& settings, const TrainJobContext& context, const RunRecord& record,
                      ChoiceLog* log, ResolvedRun* run) {
   run->plan = record.plan;
+  CompleteStoredPlan(ChoicesOf(context), &run->plan);
   log->Announce(run->data->WeighSets(run->plan.data_weights));
   for (const std::string& note : Reconcile(settings, context, 0, run)) LogWarning(note);
   if (!settings.init.empty() || !settings.adapter.empty()) {
@@ -323,6 +320,7 @@ void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& co
   run->parent = branch.parent;
   run->parent->step = resume.state.trainer.step;
   run->plan = branch.plan.value_or(resume.state.plan);
+  CompleteStoredPlan(ChoicesOf(context), &run->plan);
   resume.stored_options = PlanAsOptions(resume.state.plan);
   if (!settings.data_weights.empty()) run->plan.data_weights = settings.data_weights;
   log->Announce(run->data->WeighSets(run->plan.data_weights));

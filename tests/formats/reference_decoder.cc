@@ -58,9 +58,10 @@ ReferenceHeader ReadHeader(Cursor* cursor) {
   header.pad = static_cast<uint32_t>(cursor->Number(4));
   header.unk = static_cast<uint32_t>(cursor->Number(4));
   header.record_kind = static_cast<int>(cursor->Number(1));
-  Expect(header.record_kind <= 2, "record kind");
-  Expect(minor_version == (header.flags == 1 ? 3 : static_cast<uint64_t>(header.record_kind)),
-         "minor version");
+  const bool own_kind = header.record_kind >= 128;
+  Expect(header.record_kind <= 2 || own_kind, "record kind");
+  const int expected_minor = own_kind ? 4 : header.flags == 1 ? 3 : header.record_kind;
+  Expect(minor_version == static_cast<uint64_t>(expected_minor), "minor version");
   header.token_width = static_cast<int>(cursor->Number(1));
   const size_t settings = cursor->Number(2);
   header.sha256 = cursor->Text(32);

@@ -283,6 +283,8 @@ TEST(TokenStreamTest, AModelThatIsNotWhatItsHashSaysIsRefused) {
 TEST(TokenStreamTest, RecordKindsThatNobodyKnowsAreRefused) {
   const auto bytes = EditedHeader([](std::vector<uint8_t>* header) { (*header)[52] = 3; });
   EXPECT_THAT(MessageOf([&] { Decode(bytes); }), testing::HasSubstr("kind 3"));
+  EXPECT_NE(
+      MessageOf([] { Decode(EditedHeader([](std::vector<uint8_t>* header) { (*header)[52] = 127; })); }), "");
 }
 
 TEST(TokenStreamTest, MemoryGrowsWithWhatArrivesNotWithWhatAHeaderClaims) {

@@ -64,6 +64,37 @@ TEST(TokenStreamVectorTest, TheWriterWritesTheBytesOfTheManPage) {
   EXPECT_EQ(HexEncode(sink.bytes()), HexEncode(test::HexDumpOf("trainwright-token-stream.5")));
 }
 
+TEST(OwnKindVectorTest, TheStreamWriterWritesTheBytesOfTheManPage) {
+  MemorySink sink;
+  TokenStreamWriter writer(&sink, {DemoTokenizer(), RecordKind{200}, "{}"});
+  const std::vector<uint32_t> tokens = {1, 7, 299, 2};
+  writer.Write({.tokens = tokens, .source_bytes = 5});
+  writer.Write({.tokens = {}, .source_bytes = 1});
+  writer.Finish();
+  EXPECT_EQ(HexEncode(sink.bytes()), HexEncode(test::HexDumpOf("trainwright-token-stream.5", 3)));
+}
+
+TEST(OwnKindVectorTest, TheStreamReaderSeesWhatTheManPageSays) {
+  TokenStreamReader reader(test::MemorySource(test::HexDumpOf("trainwright-token-stream.5", 3)));
+  EXPECT_EQ(reader.header().record_kind, RecordKind{200});
+  DocumentPiece piece;
+  ASSERT_TRUE(reader.Next(&piece));
+  EXPECT_THAT(piece.tokens, testing::ElementsAre(1, 7, 299, 2));
+}
+
+TEST(OwnKindVectorTest, ShardsAreLaidOutAsThoseOfText) {
+  for (const int kind : {128, 255}) {
+    ShardSetHeader own = DemoSet();
+    own.record_kind = static_cast<RecordKind>(kind);
+    const std::vector<uint8_t> bytes = test::EncodeShard(own, DemoChunks());
+    EXPECT_EQ(test::ReadShardStream(bytes), DemoChunks());
+    const auto shards = test::DecodeShardsByReference(std::string(AsText(bytes)));
+    ASSERT_EQ(shards.size(), 1u);
+    EXPECT_EQ(shards[0].header.record_kind, kind);
+    EXPECT_EQ(EncodeFrame(own, DemoChunks(), 0, 3).bytes, EncodeFrame(DemoSet(), DemoChunks(), 0, 3).bytes);
+  }
+}
+
 TEST(ShardVectorTest, TheReadersSeeWhatTheManPageSays) {
   const std::vector<uint8_t> bytes = test::HexDumpOf("trainwright-shard.5");
   EXPECT_EQ(test::ReadShardStream(bytes), DemoChunks());

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
+#include <tuple>
 
 #include "lib/model/language_model.h"
 #include "tests/model/inputs.h"
@@ -58,16 +60,21 @@ void PrintTo(const Case& family, std::ostream* out) {
   *out << family.name;
 }
 
-class TwoPassTest : public testing::TestWithParam<std::tuple<Case, double /*dropout*/>> {
+/// What is trained: the dropout of adapters, or nullopt for all weights.
+using Trained = std::optional<double>;
+
+class TwoPassTest : public testing::TestWithParam<std::tuple<Case, Trained>> {
  protected:
   const ModelConfig& config() const { return std::get<0>(GetParam()).config; }
-  double dropout() const { return std::get<1>(GetParam()); }
+  bool trains_all() const { return !std::get<1>(GetParam()); }
+  double dropout() const { return std::get<1>(GetParam()).value_or(0.0); }
 
   std::shared_ptr<Body> Make() const {
-    const LoraOptions options{.rank = 2, .alpha = 4, .dropout = dropout()};
-    auto body = test::MakeBody(config(), test::kFp32Numerics, kCpu, 5, FineTuning{options});
+    FineTuning tuning;
+    if (!trains_all()) tuning.lora = LoraOptions{.rank = 2, .alpha = 4, .dropout = dropout()};
+    auto body = test::MakeBody(config(), test::kFp32Numerics, kCpu, 5, tuning);
     for (const Parameter& parameter : body->parameters().all()) {
-      if (parameter.trainable) at::Tensor(parameter.value).add_(0.05);
+      if (parameter.trainable && !trains_all()) at::Tensor(parameter.value).add_(0.05);
     }
     body->parameters().RefreshCompute();
     body->parameters().ZeroGradients();
@@ -84,9 +91,11 @@ INSTANTIATE_TEST_SUITE_P(
     Families, TwoPassTest,
     testing::Combine(testing::Values(Case{"llama", test::SmallLlama()}, Case{"mistral", test::SmallMistral()},
                                      Case{"gpt2", test::SmallGpt2()}, Case{"neox", test::SmallNeox()}),
-                     testing::Values(0.0, 0.3)),
+                     testing::Values(Trained(0.0), Trained(0.3), Trained())),
     [](const auto& info) {
-      return std::get<0>(info.param).name + (std::get<1>(info.param) > 0 ? "_dropout" : "_no_dropout");
+      const Trained trained = std::get<1>(info.param);
+      const char* name = !trained ? "_all" : *trained > 0 ? "_dropout" : "_no_dropout";
+      return std::get<0>(info.param).name + name;
     });
 
 TEST_P(TwoPassTest, TheSecondForwardPassGivesTheHiddenStatesOfTheFirst) {
@@ -114,6 +123,19 @@ TEST_P(TwoPassTest, ItsGradientsAreThoseOfOnePass) {
   EXPECT_GT(direct->parameters().gradients().abs().max().item<double>(), 0);
   EXPECT_LT(test::RelativeDifference(cached->parameters().gradients(), direct->parameters().gradients()),
             1e-5);
+  const double largest = direct->parameters().gradients().abs().max().item<double>();
+  for (const Parameter& parameter : direct->parameters().all()) {
+    if (!parameter.trainable) continue;
+    const auto of = [&](Body& body) {
+      return body.parameters().gradients().narrow(0, parameter.offset, parameter.size);
+    };
+    EXPECT_LT(of(*cached).sub(of(*direct)).abs().max().item<double>(), 1e-5 * largest) << parameter.name;
+    // The loss is one of the hidden states, so a head of its own gets nothing.
+    const bool is_reached = of(*direct).abs().max().item<double>() > 0;
+    EXPECT_TRUE(is_reached || parameter.name.find("head") != std::string::npos ||
+                parameter.name.find("embed_out") != std::string::npos)
+        << parameter.name;
+  }
 }
 
 TEST_P(TwoPassTest, ItsGradientsEqualFiniteDifferences) {

@@ -123,8 +123,8 @@ std::set<std::string> TrainOptions() {
 TEST(PlanTable, EveryRowHasANameOfItsOwnAndOptionsOfTrain) {
   const std::set<std::string> options = TrainOptions();
   ASSERT_GT(options.size(), 50u);
-  // These follow from --shuffle-block and from the length, or are set by what runs the training.
-  std::set<std::string> without = {"window_chunks", "length_rule", "optimizer_options", "objective_options"};
+  // These follow from --shuffle-block and from the length.
+  std::set<std::string> without = {"window_chunks", "length_rule"};
   std::set<std::string> stored;
   for (const PlanOption& row : TrainPlanTable()) {
     EXPECT_TRUE(stored.insert(row.stored).second) << row.stored;

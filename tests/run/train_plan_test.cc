@@ -141,8 +141,8 @@ TEST(TrainPlan, ReadsBackEveryLever) {
   EXPECT_TRUE(plan.schedule.cycle_beta1);
   EXPECT_EQ(plan.optimizer.beta2, 0.98);
   EXPECT_EQ(plan.optimizer.epsilon, 1e-6);
-  EXPECT_EQ(plan.z_loss, 1e-4);
-  EXPECT_EQ(plan.label_smoothing, 0.1);
+  EXPECT_EQ(plan.loss_addends.z_loss, 1e-4);
+  EXPECT_EQ(plan.loss_addends.label_smoothing, 0.1);
   EXPECT_TRUE(plan.drop_last);
 }
 

@@ -507,7 +507,7 @@ TEST_F(CheckpointTest, AStateOfTheFirstVersionIsReadWithLaterLeversOff) {
   });
   const TrainState read = ReadTrainState(path);
   EXPECT_EQ(read.trainer.step, 7);
-  EXPECT_EQ(read.plan.z_loss, 0);
+  EXPECT_EQ(read.plan.loss_addends.z_loss, 0);
   EXPECT_FALSE(read.plan.drop_last);
   EXPECT_FALSE(read.plan.schedule.cycle_beta1);
 }

@@ -3,6 +3,8 @@
 /// It shows what adding one takes: this file, and a line of main that puts its kind into the registry.
 #pragma once
 
+#include <ATen/ops/tensor.h>
+
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -16,7 +18,7 @@
 namespace trainwright::test {
 
 inline constexpr char kToyObjective[] = "toy";
-inline constexpr RecordKind kToyRecords{7};
+inline constexpr RecordKind kToyRecords{200};
 inline constexpr int64_t kToySpanTokens = 6;
 
 /// A sample is a whole segment, cut where it is longer than a sample may be. What the segment says of its
@@ -60,7 +62,7 @@ class ToyObjective final : public Objective {
   }
   std::unique_ptr<const SampleCutter> MakeCutter(RecordKind records,
                                                  const SampleStreamOptions& options) const override {
-    TRAINWRIGHT_CHECK(records == kToyRecords || records == RecordKind::kContrastive);
+    TRAINWRIGHT_CHECK(records == kToyRecords);
     return std::make_unique<ToyCutter>(options.sequence_tokens);
   }
   /// Spans of at most kToySpanTokens.
@@ -84,13 +86,14 @@ class ToyObjective final : public Objective {
     const StepBatches& batches = *pass.batches;
     for (size_t i = 0; i < batches.micro_batches.size(); ++i) {
       ModelInput input = pass.InputOf(i);
-      std::vector<double> own(2);
-      own[0] = pass.model->LossAndGradients(input, pass.ScaleOf(batches.denominators[0])).loss_nats;
+      // One term's sum as a device has it, the other's as the host.
+      const double all_nats =
+          pass.model->LossAndGradients(input, pass.ScaleOf(batches.denominators[0])).loss_nats;
+      sums->AddOnDevice(at::tensor({all_nats, 0.0}, at::kDouble));
       input.labels_n = ToModelInput(EvenOnly(batches.micro_batches[i])).labels_n;
       GradientScale scale = pass.ScaleOf(batches.denominators[1]);
       scale.factor *= weight_;
-      own[1] = weight_ * pass.model->LossAndGradients(input, scale).loss_nats;
-      sums->Add(own);
+      sums->Add({0, weight_ * pass.model->LossAndGradients(input, scale).loss_nats});
     }
   }
   Evaluation Evaluate(LanguageModel* model, const ShardSet& set,
@@ -99,7 +102,7 @@ class ToyObjective final : public Objective {
     meter.AddSet(set, options.max_tokens, {});
     const PerplexitySums& sums = meter.Finish();
     return {.loss_nats = sums.mean_loss_nats(),
-            .measures = {{"toy_measure", 42, "toy measure 42"}},
+            .measures = {{"toy_measure", weight_, "toy measure"}},
             .tokens = sums.tokens,
             .documents = sums.documents};
   }
@@ -121,9 +124,8 @@ class ToyObjective final : public Objective {
 };
 
 inline ObjectiveKind ToyObjectiveKind() {
-  // The second kind is one that files can hold and no objective of the library takes.
   return {.description = {.name = kToyObjective,
-                          .records = {kToyRecords, RecordKind::kContrastive},
+                          .records = {{.kind = kToyRecords}},
                           .own = {{"even_weight", 0.25}}},
           .make = [](const ObjectiveOptions& options) {
             return std::make_unique<ToyObjective>(options.own.at("even_weight"));

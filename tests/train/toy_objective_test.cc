@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/run/html_report.h"
 #include "lib/run/metrics_log.h"
 #include "lib/run/run_report.h"
 #include "lib/train/run_recorder.h"
@@ -140,6 +141,31 @@ TEST(ToyObjectiveTest, IsResumedBitForBitFromAStateThatKeepsItsNameAndOptions) {
   EXPECT_TRUE(at::equal(resumed.model->parameters().values(), whole.model->parameters().values()));
 }
 
+/// The sum of both terms of a first step.
+double FirstLossNats(const OwnOptions& own) {
+  TrainPlan plan = ToyPlan();
+  plan.objective_own = own;
+  const TemporaryFolder folder;
+  TrainState state;
+  state.plan = plan;
+  state.trainer = ToyRun(ToyPlan()).trainer.state();
+  WriteTrainState(folder.path("state"), state);
+  return ToyRun(ReadTrainState(folder.path("state")).plan).trainer.Step().loss_nats;
+}
+
+TEST(ToyObjectiveTest, AnOptionThatAStateLacksHasItsDefault) {
+  EXPECT_EQ(FirstLossNats({}), FirstLossNats({{"even_weight", 0.25}}));
+  EXPECT_NE(FirstLossNats({}), FirstLossNats({{"even_weight", 0.5}}));
+}
+
+TEST(ToyObjectiveTest, AnOptionThatItDoesNotHaveIsRefusedByName) {
+  EXPECT_EQ(test::CodeOf([] { FirstLossNats({{"odd_weight", 1}}); }), ErrorCode::kBadInput);
+  EXPECT_EQ(test::MessageOf([] {
+              FirstLossNats({{"odd_weight", 1}});
+            }),
+            "the objective toy: has no option 'odd_weight' of its own | it has even_weight");
+}
+
 TEST(ToyObjectiveTest, TakesItsOwnRecordsAloneAndTheOthersDoNotTakeThem) {
   EXPECT_EQ(test::CodeOf([] { ObjectiveOf(ToyPlan(), WithToy(), RecordKind::kLm); }), ErrorCode::kBadInput);
   EXPECT_EQ(test::CodeOf([] { ObjectiveOf(test::TinyPlan(), WithToy(), test::kToyRecords); }),
@@ -193,7 +219,7 @@ TEST_F(ToyRecordsTest, TheMetricsTellWhatItsEvaluationMeasures) {
   ForEachMetricsRecord(metrics_path_, [&](const nlohmann::ordered_json& record) {
     if (record.at("type") != "eval") return;
     ++evaluations;
-    EXPECT_EQ(record.at("toy_measure"), 42);
+    EXPECT_EQ(record.at("toy_measure"), kWeight);
     EXPECT_FALSE(record.contains("perplexity"));
   });
   EXPECT_EQ(evaluations, 1);
@@ -214,6 +240,13 @@ TEST_F(ToyRecordsTest, TheReportDrawsACurveOfEachTerm) {
   Train();
   EXPECT_THAT(figure_.panels.at(0).series, Contains(Field(&PlotSeries::name, "all_nats")));
   EXPECT_THAT(figure_.panels.at(0).series, Contains(Field(&PlotSeries::name, "even_nats")));
+}
+
+TEST_F(ToyRecordsTest, TheReportsFileDrawsACurveOfEachTerm) {
+  Train();
+  const std::string html = test::ReadFile(WriteRunReports(folder_.path("run")));
+  EXPECT_THAT(html, HasSubstr("all_nats"));
+  EXPECT_THAT(html, HasSubstr("even_nats"));
 }
 
 }  // namespace

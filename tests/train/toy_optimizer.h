@@ -45,7 +45,7 @@ class ToyOptimizer final : public Optimizer {
       at::Tensor square = squares_[static_cast<int64_t>(segment)];
       square.add_(own.to(at::kDouble).square().sum());
       at::Tensor momentum = momentum_.narrow(0, begin, end - begin);
-      momentum.mul_(update.beta1).add_(own);
+      momentum.mul_(update.momentum).add_(own);
       const auto count = static_cast<double>(counts_[1][2].item<int64_t>());
       const double size = update.learning_rate / (damping_ + std::sqrt(square.item<double>() / count));
       parameters()->values().narrow(0, begin, end - begin).sub_(momentum, size);
@@ -76,6 +76,7 @@ inline OptimizerKind ToyOptimizerKind() {
   defaults.own = {{"damping", 0.5}};
   return {.description = {.name = kToyOptimizer,
                           .defaults = defaults,
+                          .takes = {"beta1", "cycle_momentum"},
                           .state_bytes =
                               [](const OptimizerOptions&, const TrainedSizes& sizes) {
                                 return 4 * sizes.elements + 8 * sizes.segments + 8 * 2 * 3;

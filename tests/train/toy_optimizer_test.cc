@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/memory/batch_search.h"
 #include "lib/run/plan_codec.h"
 #include "lib/train/dry_run.h"
 #include "lib/train/snapshot_buffers.h"
@@ -122,6 +123,19 @@ TEST(ToyOptimizerTest, ItsStatesAreCountedInMemoryBeforeAndDuringTheRun) {
   EXPECT_EQ(DryRun(test::Families(), request, &run.stream).memory.optimizer, bytes);
 }
 
+TEST(ToyOptimizerTest, ItsStatesAreCountedWhereAMicroBatchIsFound) {
+  ToyRun run(ToyPlan());
+  MemoryRequest training = {.model = test::TinyModel(), .optimizers = WithToy()};
+  const auto state_bytes = [&] {
+    return SearchBatch(test::Families(), {.training = training, .sequence_tokens = 16, .time_s = 0})
+        .state_bytes;
+  };
+  const int64_t with_adamw = state_bytes();
+  training.optimizer = ToyPlan().optimizer;
+  const int64_t moments = 2 * 4 * run.model->parameters().values().numel();
+  EXPECT_EQ(state_bytes() - with_adamw, run.trainer.optimizer().state_bytes() - moments);
+}
+
 TEST(ToyOptimizerTest, ABackgroundSaveCopiesAllOfItsStates) {
   ToyRun run(ToyPlan());
   run.WeightsAt(3);
@@ -157,6 +171,20 @@ TEST(ToyOptimizerTest, ThePlanKeepsItsNameAndItsOwnOptions) {
   EXPECT_EQ(read.name, test::kToyOptimizer);
   EXPECT_EQ(read.own, plan.optimizer.own);
   EXPECT_FALSE(EncodePlan(test::TinyPlan()).contains("optimizer")) << "states of today stay as they are";
+}
+
+TEST(ToyOptimizerTest, AnOptionThatAStateLacksHasItsDefault) {
+  TrainPlan without = ToyPlan();
+  without.optimizer.own.clear();
+  EXPECT_TRUE(at::equal(ToyRun(without).WeightsAt(3), ToyRun(ToyPlan()).WeightsAt(3)));
+}
+
+TEST(ToyOptimizerTest, AnOptionThatItDoesNotHaveIsRefusedByName) {
+  TrainPlan other = ToyPlan();
+  other.optimizer.own["period"] = 2;
+  EXPECT_EQ(test::CodeOf([&] { ToyRun{other}; }), ErrorCode::kBadInput);
+  EXPECT_EQ(test::MessageOf([&] { ToyRun{other}; }),
+            "the optimizer toy: has no option 'period' of its own | it has damping");
 }
 
 TEST(ToyOptimizerTest, ANameThatNobodyPutIntoTheRegistryIsRefusedWithThoseThatThereAre) {

@@ -9,7 +9,9 @@
 
 #include "lib/eval/evaluate_job.h"
 #include "lib/eval/generate_job.h"
+#include "lib/formats/token_stream.h"
 #include "lib/io/byte_sink.h"
+#include "lib/io/byte_source.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/run/metrics_log.h"
@@ -77,12 +79,24 @@ class ToyRun : public testing::Test {
     }
     MakeShards(lines, "lm");
   }
-  void MakeContrastiveShards() const {
-    std::string lines;
-    for (int line = 0; line < 40; ++line) {
-      lines += R"({"query":"abcdefgh )" + std::to_string(line) + R"(","pos":["abcdefgh abcdefgh"]})" + "\n";
-    }
-    MakeShards(lines, "contrastive");
+  /// The same documents as records of the toy objective's own kind.
+  void MakeToyShards() const {
+    MakeTextShards();
+    const std::string path = folder_.path("own.stream");
+    const auto made = test::RunShell("cd '" + folder_.path() + "' && pretokenize -q in.jsonl > text.stream");
+    ASSERT_EQ(made.exit_status, 0) << made.standard_error;
+    TokenStreamReader reader(OpenSource(folder_.path("text.stream")));
+    TokenStreamHeader header = reader.header();
+    header.record_kind = test::kToyRecords;
+    AtomicFileSink sink(path);
+    TokenStreamWriter writer(&sink, header);
+    for (DocumentPiece piece; reader.Next(&piece);) writer.Write(piece);
+    writer.Finish();
+    sink.Commit();
+    fs::remove_all(folder_.path("shards"));
+    const auto packed =
+        test::RunShell("cd '" + folder_.path() + "' && pack -q --chunk 64 -o shards own.stream");
+    ASSERT_EQ(packed.exit_status, 0) << packed.standard_error;
   }
 
   nlohmann::ordered_json Train() const {
@@ -195,7 +209,7 @@ class ToyObjectiveRunTest : public ToyRun {
  protected:
   ToyObjectiveRunTest() {
     known_.objectives.Add(test::ToyObjectiveKind());
-    MakeContrastiveShards();
+    MakeToyShards();
     WriteLlama();
   }
 };
@@ -223,16 +237,46 @@ TEST_F(ToyObjectiveRunTest, TrainsByBothTermsWhichTheRecordsTell) {
 }
 
 TEST_F(ToyObjectiveRunTest, IsTrainedForEpochsOfItsOwnSamples) {
-  // Each of its samples is a segment, of which a record has four: instruction and text of the query and of
-  // the positive. The objectives of the library lay several segments together.
+  // Each of its samples is a document. The objectives of the library lay several together.
   settings_.steps.reset();
   settings_.epochs = 1;
   settings_.batch = 8;
-  EXPECT_EQ(Train().at("steps"), 40 * 4 / 8);
+  EXPECT_EQ(Train().at("steps"), 40 / 8);
 }
 
 TEST_F(ToyObjectiveRunTest, IsResumedBitForBitWithItsOptions) {
+  settings_.objective_options = {"even_weight=0.5"};
   ExpectResumesBitForBit();
+  EXPECT_THAT(test::ReadFile(settings_.out + "/config.yaml"),
+              testing::HasSubstr("objective-option: [\"even_weight=0.5\"]"));
+}
+
+TEST_F(ToyObjectiveRunTest, OfOtherOptionsItIsRefusedOnResume) {
+  Train();
+  settings_.resume = true;
+  settings_.objective_options = {"even_weight=0.5"};
+  EXPECT_THAT(test::MessageOf([&] { Train(); }),
+              testing::HasSubstr("even_weight=0.5 differs from the run's even_weight=0.25"));
+}
+
+TEST_F(ToyObjectiveRunTest, OptionsThatItDoesNotTakeAreRefused) {
+  settings_.z_loss = 0.1;
+  EXPECT_EQ(test::MessageOf([&] { Train(); }), "--z-loss: has a meaning only with --objective lm or sft | ");
+  settings_.z_loss.reset();
+  settings_.objective_options = {"odd_weight=1"};
+  EXPECT_EQ(test::CodeOf([&] { Train(); }), ErrorCode::kUsage);
+}
+
+TEST_F(ToyObjectiveRunTest, IsNamedWhereAnotherDoesNotTakeItsRecords) {
+  settings_.objective = kLmObjective;
+  EXPECT_EQ(test::MessageOf([&] { Train(); }),
+            "--objective lm: does not take the kind-200 records of the data | train with --objective toy");
+}
+
+TEST_F(ToyObjectiveRunTest, IsMeasuredWithTheOptionsOfTheCheckpoint) {
+  settings_.objective_options = {"even_weight=0.5"};
+  Train();
+  EXPECT_EQ(Evaluate().at("toy_measure"), 0.5);
 }
 
 TEST_F(ToyObjectiveRunTest, IsToldOfByADryRun) {
@@ -246,12 +290,12 @@ TEST_F(ToyObjectiveRunTest, IsEvaluatedWithinTheRunAndAfterIt) {
   Train();
   int evaluations = 0;
   ForEachMetricsRecord(settings_.out + "/metrics.jsonl", [&](const nlohmann::ordered_json& record) {
-    if (record.at("type") == "eval") evaluations += record.at("toy_measure") == 42 ? 1 : 0;
+    if (record.at("type") == "eval") evaluations += record.at("toy_measure") == 0.25 ? 1 : 0;
   });
   EXPECT_GT(evaluations, 0);
   const nlohmann::ordered_json evaluation = Evaluate();
   EXPECT_EQ(evaluation.at("metric"), test::kToyObjective);
-  EXPECT_EQ(evaluation.at("toy_measure"), 42);
+  EXPECT_EQ(evaluation.at("toy_measure"), 0.25);
   EXPECT_LT(evaluation.at("loss_nats").get<double>(), 5.6);
   EXPECT_EQ(Generate(), 3);
 }
@@ -294,6 +338,18 @@ TEST_F(ToyOptimizerRunTest, IsCountedInTheMemoryThatADryRunTells) {
   // One moment of AdamW's two, and a few numbers a segment.
   EXPECT_GT(bytes(toy), bytes(adamw) / 2);
   EXPECT_LT(bytes(toy), bytes(adamw) / 2 + 1000);
+}
+
+TEST_F(ToyOptimizerRunTest, OptionsThatItDoesNotTakeAreRefusedAndNotTold) {
+  Train();
+  const std::string told = test::ReadFile(settings_.out + "/config.yaml");
+  EXPECT_THAT(told,
+              testing::HasSubstr("beta1: 0.9\noptimizer: \"toy\"\noptimizer-option: [\"damping=0.5\"]"));
+  EXPECT_THAT(told, testing::Not(testing::HasSubstr("beta2")));
+  settings_.out = folder_.path("other");
+  settings_.optimizer_states = "bf16";
+  EXPECT_EQ(test::MessageOf([&] { Train(); }),
+            "--optimizer-states: has a meaning only with --optimizer adamw | ");
 }
 
 TEST_F(ToyOptimizerRunTest, OfAnotherRunItIsRefusedOnResume) {

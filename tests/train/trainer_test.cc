@@ -132,8 +132,7 @@ TEST(Trainer, LossTermsSteerTheWeightsAndLeaveTheReportedLossAlone) {
   const MemoryShardSet set = CountingDocuments();
   TrainPlan plan = TinyPlan();
   TrainingRun plain(set, plan);
-  plan.z_loss = 0.01;
-  plan.label_smoothing = 0.1;
+  plan.loss_addends = {.z_loss = 0.01, .label_smoothing = 0.1};
   TrainingRun steered(set, plan);
   const StepReport without = plain.trainer.Step(), with = steered.trainer.Step();
   EXPECT_EQ(with.loss_nats, without.loss_nats);

@@ -1,0 +1,34 @@
+/// The objective and the optimizer of a plan: which of its options they take, and those that only they have.
+#pragma once
+
+#include <vector>
+
+#include "lib/run/plan_option.h"
+#include "lib/spec/objective_description.h"
+#include "lib/spec/optimizer_options.h"
+
+namespace trainwright {
+
+/// What can be chosen among.
+struct PlanChoices {
+  std::vector<ObjectiveDescription> objectives;
+  std::vector<OptimizerDescription> optimizers;
+
+  /// \throws Error{kUsage} on a name that is not among them
+  const ObjectiveDescription& Objective(const std::string& name) const;
+  const OptimizerDescription& Optimizer(const std::string& name) const;
+};
+
+/// Those of this library.
+PlanChoices BuiltInChoices();
+
+/// Completes a plan whose objective and optimizer are known.
+/// \throws Error{kUsage} on options that were asked for and are not taken
+void CompleteAskedPlan(const TrainSettings& settings, const PlanTable& table, const PlanChoices& choices,
+                       TrainPlan* plan);
+
+/// The same of a plan that was read.
+/// \throws Error{kBadInput} on options of its objective or optimizer that these do not have
+void CompleteStoredPlan(const PlanChoices& choices, TrainPlan* plan);
+
+}  // namespace trainwright

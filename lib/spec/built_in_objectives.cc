@@ -1,0 +1,40 @@
+#include "lib/spec/built_in_objectives.h"
+
+#include "lib/spec/objective_names.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kAnswersOnly[] =
+    "the shards hold conversations (sft records); only their answers are predicted";
+
+}  // namespace
+
+ObjectiveDescription LmDescription() {
+  return {.name = kLmObjective,
+          .records = {{.kind = RecordKind::kLm, .why = "the shards hold text (lm records)"},
+                      {.kind = RecordKind::kSft,
+                       .why = kAnswersOnly,
+                       .warning = "holds conversations (sft records), and --objective lm trains on their "
+                                  "prompts too"}},
+          .takes = {"z_loss", "label_smoothing"},
+          .settled = {{"loss_on", "all"}},
+          .measures_tokens = true};
+}
+
+ObjectiveDescription SftDescription() {
+  return {
+      .name = kSftObjective,
+      .records = {{.kind = RecordKind::kSft, .why = kAnswersOnly}},
+      .refused = {{.kind = RecordKind::kLm,
+                   .problem = "the shards hold text (lm records), which does not say what is an answer",
+                   .hint = "make the stream with pretokenize --records sft, or train with --objective lm"}},
+      .takes = {"loss_on", "z_loss", "label_smoothing"},
+      .measures_tokens = true};
+}
+
+std::vector<ObjectiveDescription> BuiltInObjectiveDescriptions() {
+  return {LmDescription(), SftDescription()};
+}
+
+}  // namespace trainwright

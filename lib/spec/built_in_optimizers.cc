@@ -1,0 +1,18 @@
+#include "lib/spec/built_in_optimizers.h"
+
+namespace trainwright {
+
+OptimizerDescription AdamWDescription() {
+  return {.name = kDefaultOptimizer,
+          .defaults = {},
+          .takes = {"beta1", "beta2", "epsilon", "weight_decay", "optimizer_states", "cycle_momentum"},
+          .state_bytes = [](const OptimizerOptions& options, const TrainedSizes& sizes) {
+            return OptimizerStateBytes(options.states, sizes.elements);
+          }};
+}
+
+std::vector<OptimizerDescription> BuiltInOptimizerDescriptions() {
+  return {AdamWDescription()};
+}
+
+}  // namespace trainwright

@@ -1,0 +1,16 @@
+/// What this library says of its optimizers. Torch-free.
+#pragma once
+
+#include <vector>
+
+#include "lib/spec/optimizer_options.h"
+
+namespace trainwright {
+
+/// Takes every shared option and has none of its own.
+OptimizerDescription AdamWDescription();
+
+/// Of all of them, in the order in which they are told.
+std::vector<OptimizerDescription> BuiltInOptimizerDescriptions();
+
+}  // namespace trainwright

@@ -1,0 +1,195 @@
+// What a plan makes of the objectives and optimizers that a program knows, shown with some that the library
+// does not know.
+#include "lib/run/plan_choices.h"
+
+#include <gtest/gtest.h>
+
+#include "lib/run/plan_codec.h"
+#include "lib/run/resumed_plan.h"
+#include "lib/run/run_planner.h"
+#include "lib/spec/llama_family.h"
+#include "lib/spec/objective_names.h"
+#include "tests/support/paths.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using test::CodeOf;
+using test::MessageOf;
+
+/// With an objective for contrastive records and an optimizer, each with an option of its own.
+PlanChoices WithOthers() {
+  PlanChoices choices = BuiltInChoices();
+  choices.objectives.push_back({.name = "pairs",
+                                .records = {{.kind = RecordKind::kContrastive}},
+                                .takes = {"label_smoothing"},
+                                .own = {{"temperature", 0.5}}});
+  choices.optimizers.push_back(
+      {.name = "sign", .defaults = {.name = "sign", .own = {{"rank", 4}}}, .takes = {"beta1"}});
+  return choices;
+}
+
+PlannedRun Plan(const TrainSettings& settings, RecordKind records,
+                const PlanChoices& choices = WithOthers()) {
+  ModelConfig model;
+  model.family = &LlamaFamily();
+  model.hidden_size = 250;
+  model.max_positions = 512;
+  TrainSettings with_length = settings;
+  with_length.steps = 5;
+  return PlanRun(with_length, {.model = model, .records = records, .choices = choices});
+}
+
+TEST(PlanChoices, AutoTakesWhatTakesTheRecordsWithItsDefaults) {
+  const PlannedRun planned = Plan({}, RecordKind::kContrastive);
+  EXPECT_EQ(planned.plan.objective, "pairs");
+  EXPECT_EQ(planned.plan.objective_own, (OwnOptions{{"temperature", 0.5}}));
+  EXPECT_EQ(planned.reasons.front().line(), "objective pairs: the shards hold contrastive records");
+}
+
+TEST(PlanChoices, SayInTheirOwnWordsWhyTheyAreTaken) {
+  EXPECT_EQ(Plan({}, RecordKind::kLm).reasons.front().line(), ": the shards hold text (lm records)");
+  EXPECT_EQ(Plan({}, RecordKind::kSft).reasons.front().line(),
+            "objective sft: the shards hold conversations (sft records); only their answers are predicted");
+}
+
+TEST(PlanChoices, RecordsThatNobodyTakesAreRefused) {
+  EXPECT_EQ(
+      MessageOf([] { Plan({}, RecordKind::kContrastive, BuiltInChoices()); }),
+      "--data: holds contrastive records, of which no objective is made | make the stream with pretokenize "
+      "--records lm or sft");
+}
+
+TEST(PlanChoices, RecordsOfAnObjectivesOwnAreRefusedByTheirNumber) {
+  EXPECT_EQ(
+      MessageOf([] { Plan({}, RecordKind{200}); }),
+      "--data: holds kind-200 records, of which no objective is made | make the stream with pretokenize "
+      "--records lm or sft or contrastive");
+}
+
+TEST(PlanChoices, RecordsThatTheChosenOneDoesNotTakeAreRefused) {
+  const auto message = [](const char* objective, RecordKind records) {
+    TrainSettings settings;
+    settings.objective = objective;
+    return MessageOf([&] { Plan(settings, records); });
+  };
+  EXPECT_EQ(
+      message(kSftObjective, RecordKind::kLm),
+      "--objective sft: the shards hold text (lm records), which does not say what is an answer | make the "
+      "stream with pretokenize --records sft, or train with --objective lm");
+  EXPECT_EQ(
+      message("pairs", RecordKind::kSft),
+      "--objective pairs: does not take the sft records of the data | train with --objective lm or sft");
+}
+
+TEST(PlanChoices, OptionsThatTheChosenOneDoesNotTakeAreRefused) {
+  const auto message = [](const std::function<void(TrainSettings*)>& ask) {
+    TrainSettings settings;
+    ask(&settings);
+    return MessageOf([&] { Plan(settings, RecordKind::kContrastive); });
+  };
+  EXPECT_EQ(message([](TrainSettings* s) { s->z_loss = 0.0; }),
+            "--z-loss: has a meaning only with --objective lm or sft | ");
+  EXPECT_EQ(message([](TrainSettings* s) { s->loss_on = "all"; }),
+            "--loss-on: has a meaning only with --objective sft | ");
+  EXPECT_EQ(message([](TrainSettings* s) { s->label_smoothing = 0.1; }), "");
+  const auto of_sign = [&](const std::function<void(TrainSettings*)>& ask) {
+    return message([&](TrainSettings* s) {
+      s->optimizer = "sign";
+      ask(s);
+    });
+  };
+  EXPECT_EQ(of_sign([](TrainSettings* s) { s->optimizer_states = "bf16"; }),
+            "--optimizer-states: has a meaning only with --optimizer adamw | ");
+  EXPECT_EQ(of_sign([](TrainSettings* s) { s->beta1 = 0.5; }), "");
+}
+
+TEST(PlanChoices, WhatAnObjectiveDoesAnywayMayBeAskedFor) {
+  TrainSettings settings;
+  settings.loss_on = "all";
+  EXPECT_EQ(Plan(settings, RecordKind::kLm).plan.objective, kLmObjective);
+  settings.loss_on = "assistant";
+  EXPECT_EQ(MessageOf([&] { Plan(settings, RecordKind::kLm); }),
+            "--loss-on: has a meaning only with --objective sft | ");
+}
+
+TEST(PlanChoices, OptionsThatOnlyTheyHaveAreAskedForByName) {
+  TrainSettings settings;
+  settings.objective_options = {"temperature=0.07"};
+  settings.optimizer = "sign";
+  settings.optimizer_options = {"rank=8"};
+  const TrainPlan plan = Plan(settings, RecordKind::kContrastive).plan;
+  EXPECT_EQ(plan.objective_own.at("temperature"), 0.07);
+  EXPECT_EQ(plan.optimizer.own.at("rank"), 8);
+  settings.optimizer_options = {"width=8"};
+  EXPECT_EQ(MessageOf([&] { Plan(settings, RecordKind::kContrastive); }),
+            "the optimizer sign: has no option 'width' of its own | it has rank");
+}
+
+TEST(PlanChoices, OnlyWhatTheyTakeIsTold) {
+  TrainSettings settings;
+  settings.optimizer = "sign";
+  const nlohmann::ordered_json told = PlanAsOptions(Plan(settings, RecordKind::kContrastive).plan);
+  for (const char* option : {"z-loss", "loss-on", "beta2", "adam-eps", "weight-decay", "optimizer-states"}) {
+    EXPECT_FALSE(told.contains(option)) << option;
+  }
+  EXPECT_TRUE(told.contains("label-smoothing"));
+  EXPECT_TRUE(told.contains("beta1"));
+  EXPECT_EQ(told.at("objective-option"), nlohmann::ordered_json({"temperature=0.5"}));
+  EXPECT_EQ(told.at("optimizer-option"), nlohmann::ordered_json({"rank=4"}));
+}
+
+TEST(PlanChoices, APlanThatWasStoredWithoutAnOptionHasItsDefault) {
+  TrainPlan plan = Plan({}, RecordKind::kContrastive).plan;
+  plan.objective_own.clear();
+  TrainPlan read = DecodePlan(nlohmann::json::parse(EncodePlan(plan).dump()), "x");
+  CompleteStoredPlan(WithOthers(), &read);
+  EXPECT_EQ(read.objective_own, (OwnOptions{{"temperature", 0.5}}));
+  EXPECT_TRUE(read.Takes("label_smoothing"));
+  EXPECT_FALSE(read.Takes("z_loss"));
+}
+
+TEST(PlanChoices, APlanThatWasStoredWithAnUnknownOptionIsRefused) {
+  TrainPlan plan = Plan({}, RecordKind::kContrastive).plan;
+  plan.objective_own["margin"] = 1;
+  EXPECT_EQ(CodeOf([&] { CompleteStoredPlan(WithOthers(), &plan); }), ErrorCode::kBadInput);
+}
+
+TEST(PlanChoices, OptionsThatOnlyTheyHaveAreComparedOnResume) {
+  TrainPlan plan = Plan({}, RecordKind::kContrastive).plan;
+  TrainSettings settings;
+  settings.objective_options = {"temperature=0.5"};
+  EXPECT_TRUE(ReconcilePlan(settings, &plan).empty());
+  settings.objective_options = {"temperature=0.7"};
+  EXPECT_EQ(
+      MessageOf([&] { ReconcilePlan(settings, &plan); }),
+      "--objective-option: temperature=0.7 differs from the run's temperature=0.5 | a resumed run continues "
+      "its plan: leave out --objective-option, or start another run with --out");
+}
+
+/// The values that an option of train takes, as the frozen command line has them; a test holds that to the
+/// program.
+std::vector<std::string> ChoicesOf(const std::string& option_name) {
+  const std::string frozen = test::ReadFile(std::string(TRAINWRIGHT_SOURCE_DIR) + "/tests/cli/cli.json");
+  for (const nlohmann::json& tool : nlohmann::json::parse(frozen)) {
+    if (tool.at("tool") != "train") continue;
+    for (const nlohmann::json& option : tool.at("options")) {
+      if (option.value("key", "") == option_name) return option.at("choices");
+    }
+  }
+  return {};
+}
+
+TEST(PlanChoices, OfThisLibraryAreThoseThatTheCommandLineTakes) {
+  std::vector<std::string> objectives = {"auto"}, optimizers;
+  for (const ObjectiveDescription& objective : BuiltInChoices().objectives)
+    objectives.push_back(objective.name);
+  for (const OptimizerDescription& optimizer : BuiltInChoices().optimizers)
+    optimizers.push_back(optimizer.name);
+  EXPECT_EQ(ChoicesOf("objective"), objectives);
+  EXPECT_EQ(ChoicesOf("optimizer"), optimizers);
+}
+
+}  // namespace
+}  // namespace trainwright
