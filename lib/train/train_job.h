@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/device/process_setup.h"
 #include "lib/model/model_family.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
@@ -18,6 +19,7 @@ namespace trainwright {
 
 struct TrainJobContext {
   const ModelFamilies& families;
+  ProcessSetup process;  ///< what the settings' threads, device and mem_fraction came to
   ProgressMode progress = ProgressMode::kAuto;
   std::vector<std::string> argv;               ///< for the metrics
   std::vector<OptionValue> options;            ///< for --explain
@@ -27,7 +29,7 @@ struct TrainJobContext {
   ObjectiveRegistry objectives{"objective"};                                       ///< likewise
 };
 
-/// Runs (or continues) a training run.
+/// Runs (or continues) a training run. The process is left as it is: SetUpProcess comes before.
 /// \param summary gets the counts of the run
 /// \returns the exit status: 0 when the run is complete or its time is up, 130 or 143 after a signal and a
 ///     save
