@@ -1,5 +1,6 @@
 #include "lib/base/error.h"
 #include "lib/device/determinism.h"
+#include "lib/device/process_setup.h"
 #include "lib/eval/evaluate_job.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
@@ -53,9 +54,8 @@ int Run(const EvaluateOptions& options, ToolRun* run) {
   job.sequence_tokens = options.seq;
   job.batch_sequences = options.batch;
   job.mixed_precision = options.mixed_precision;
-  job.device = options.device;
+  job.process = SetUpProcess({.threads = options.threads, .device = options.device});
   job.attn_backend = options.attn_backend;
-  job.threads = options.threads;
   job.logits_path = options.logits;
   const nlohmann::ordered_json result =
       RunEvaluate(BuiltInFamilies(), BuiltInObjectives(), job, run->common.progress);

@@ -4,8 +4,10 @@
 #include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/device/determinism.h"
+#include "lib/device/process_setup.h"
 #include "lib/io/byte_sink.h"
 #include "lib/machine/disk_ceiling.h"
+#include "lib/machine/host_info.h"
 #include "lib/machine/watch_job.h"
 #include "lib/model/built_in_families.h"
 #include "lib/optim/optimizer_registry.h"
@@ -40,12 +42,13 @@ int Run(const GpuProbeOptions& options, ToolRun* run) {
                      .model = options.model,
                      .sequence_tokens = options.seq,
                      .vocab_size = options.vocab,
-                     .threads = options.threads,
                      .folder = options.folder};
   probe.disk_bytes = ParseBytes(options.disk_size, "--disk-size");
   if (probe.disk_bytes > 0 && probe.disk_bytes < kLeastDiskBytes) {
     throw Error(ErrorCode::kUsage, "--disk-size", "must be 0 or at least 256KiB");
   }
+  const int threads = options.threads > 0 ? options.threads : ReadHostInfo().compute_cores();
+  probe.threads = SetUpProcess({.threads = threads}).threads;
   const ProbeReport report = RunProbe(BuiltInFamilies(), BuiltInOptimizers(), probe);
   const nlohmann::ordered_json encoded = EncodeProbeReport(report);
   run->summary["gpu_state"] = encoded["gpu"]["state"];

@@ -5,6 +5,7 @@
 
 #include "lib/checkpoint/run_status.h"
 #include "lib/device/determinism.h"
+#include "lib/device/process_setup.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/model/built_in_families.h"
@@ -12,6 +13,7 @@
 #include "lib/optim/optimizer_registry.h"
 #include "lib/run/html_report.h"
 #include "lib/train/merge_job.h"
+#include "lib/train/settings_check.h"
 #include "lib/train/train_job.h"
 #include "tools/train_options.h"
 
@@ -57,7 +59,12 @@ int main(int argc, char** argv) {
               MergeAdapter(families, settings.merge, settings.init, settings.out, settings.allow_other_base));
           return 0;
         }
+        CheckTrainSettings(settings);  // before a GPU's libraries are loaded for nothing
         const TrainJobContext context = {.families = families,
+                                         .process = SetUpProcess({.threads = settings.threads,
+                                                                  .device = settings.device,
+                                                                  .mem_fraction = settings.mem_fraction,
+                                                                  .keep_room_for_libraries = true}),
                                          .progress = run.common.progress,
                                          .argv = std::vector<std::string>(argv, argv + argc),
                                          .options = run.options,

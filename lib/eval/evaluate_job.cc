@@ -9,8 +9,6 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
-#include "lib/device/determinism.h"
-#include "lib/device/device.h"
 #include "lib/device/memory_error.h"
 #include "lib/documents/document_reader.h"
 #include "lib/documents/document_text.h"
@@ -253,8 +251,7 @@ Measurement MeasurePerplexity(const Checkpoint& checkpoint, const EvaluateJobOpt
 
 nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
                                 const EvaluateJobOptions& options, ProgressMode progress) {
-  const int threads = SetComputeThreads(options.threads);
-  const c10::Device device = ChooseDevice(options.device);
+  const c10::Device device = options.process.device;
   const Precision precision = ParsePrecision(options.mixed_precision, device);
   const Checkpoint checkpoint = LoadCheckpoint(families, options.checkpoint, precision, device,
                                                ParseAttentionBackend(options.attn_backend, "--attn-backend"),
@@ -277,7 +274,7 @@ nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRe
   nlohmann::ordered_json result = measured.values;
   result.update({{"seq", sequence_tokens},
                  {"precision", PrecisionName(precision)},
-                 {"threads", threads},
+                 {"threads", options.process.threads},
                  {"checkpoint", checkpoint.named},
                  {"model", checkpoint.model_identity},
                  {"adapter", checkpoint.adapter_identity},

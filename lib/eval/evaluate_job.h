@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/device/process_setup.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/model/model_family.h"
 #include "lib/objective/objective_registry.h"
@@ -28,9 +29,8 @@ struct EvaluateJobOptions {
   int64_t sequence_tokens = 0;  ///< 0: the model's context
   int64_t batch_sequences = 8;
   std::string mixed_precision = "no";
-  std::string device = "auto";
+  ProcessSetup process;
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
-  int threads = 0;                    ///< 0: physical cores
   std::string logits_path;            ///< dump the first micro-batch's logits here; empty: no
 };
 

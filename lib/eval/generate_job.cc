@@ -9,8 +9,6 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/device/determinism.h"
-#include "lib/device/device.h"
 #include "lib/device/memory_error.h"
 #include "lib/documents/chat_encoder.h"
 #include "lib/documents/prompt_reader.h"
@@ -41,13 +39,13 @@ std::optional<SampleFilter> FilterOf(const GenerateSettings& settings) {
 
 class Job {
  public:
-  Job(const ModelFamilies& families, const GenerateSettings& settings, ByteSink* out)
+  Job(const ModelFamilies& families, const GenerateSettings& settings, const ProcessSetup& process,
+      ByteSink* out)
       : settings_(settings),
         out_(out),
         prompts_(settings.prompt, settings.input, !settings.chat_template.empty()) {
     filter_ = FilterOf(settings);  // its file is missed before anything is computed
-    SetComputeThreads(settings.threads);
-    const c10::Device device = ChooseDevice(settings.device);
+    const c10::Device device = process.device;
     checkpoint_ =
         LoadCheckpoint(families, settings.checkpoint, ParsePrecision(settings.mixed_precision, device),
                        device, ParseAttentionBackend(settings.attn_backend, "--attn-backend"),
@@ -207,13 +205,13 @@ class Job {
 }  // namespace
 
 nlohmann::ordered_json RunGenerate(const ModelFamilies& families, const GenerateSettings& settings,
-                                   ByteSink* out) {
+                                   const ProcessSetup& process, ByteSink* out) {
   return WithMemoryErrors(
       [&] {
         return MemoryUser{"generation of " + std::to_string(settings.batch) + " sequences",
                           "lower --batch or --max-tokens, or shorten the prompts"};
       },
-      [&] { return Job(families, settings, out).Run(); });
+      [&] { return Job(families, settings, process, out).Run(); });
 }
 
 }  // namespace trainwright

@@ -95,8 +95,7 @@ class ProbeJob {
 
   void Identify() {
     report_.host = ReadHostInfo();
-    report_.threads =
-        SetComputeThreads(options_.threads > 0 ? options_.threads : report_.host.compute_cores());
+    report_.threads = options_.threads;
     report_.disk = ReadDiskInfo(options_.folder);
     report_.cpu_capability = CpuCapability();
     report_.torch_build = TorchBuild();

@@ -26,7 +26,7 @@ struct ProbeOptions {
   std::string model;            ///< preset or config.json; empty: train's default for the device
   int64_t sequence_tokens = 0;  ///< 0: the model's positions
   int64_t vocab_size = 0;       ///< of a preset
-  int threads = 0;              ///< 0: the physical cores that the process may use
+  int threads = 1;              ///< that compute, as SetUpProcess has set them
   std::string folder = ".";     ///< whose disk is measured
   uint64_t disk_bytes = 0;      ///< written at most; 0: the disk is not measured
 };

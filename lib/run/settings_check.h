@@ -8,6 +8,7 @@
 
 namespace trainwright {
 
+/// RunTraining does it first; a main does it before it sets up its process.
 /// \throws Error{kUsage}
 void CheckTrainSettings(const TrainSettings& settings);
 

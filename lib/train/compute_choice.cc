@@ -2,9 +2,6 @@
 
 #include "lib/base/log.h"
 #include "lib/device/determinism.h"
-#include "lib/device/device.h"
-#include "lib/device/device_memory.h"
-#include "lib/device/memory_cap.h"
 #include "lib/device/offload_stack.h"
 #include "lib/nn/peak_rate.h"
 #include "lib/run/loader_plan.h"
@@ -12,26 +9,20 @@
 
 namespace trainwright {
 
-ComputeChoice ChooseCompute(const TrainSettings& settings, ChoiceLog* log) {
+ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& process, ChoiceLog* log) {
   ComputeChoice choice;
-  const int threads = SetComputeThreads(settings.threads);
-  choice.device = ChooseDevice(settings.device);
+  choice.device = process.device;
   choice.identity = {.device = choice.device.str(),
                      .cpu_capability = CpuCapability(),
                      .torch_build = TorchBuild(),
-                     .threads = threads,
+                     .threads = process.threads,
                      .attention = settings.attn_backend};
-  LogInfo("device " + choice.identity.device + ", " + std::to_string(threads) + " thread" +
-          (threads == 1 ? "" : "s"));
+  LogInfo("device " + choice.identity.device + ", " + std::to_string(process.threads) + " thread" +
+          (process.threads == 1 ? "" : "s"));
   const PlannedLoader loader = PlanLoader(settings, choice.device.is_cuda(), UsablePhysicalCores());
   choice.loader = loader.options;
   choice.pin = loader.pin;
   choice.attention = ParseAttentionBackend(settings.attn_backend, "--attn-backend");
-  if (settings.mem_fraction) {
-    choice.memory_cap_bytes = choice.device.is_cuda() ? CapDeviceMemory(choice.device, *settings.mem_fraction)
-                                                      : CapHostMemory(*settings.mem_fraction);
-  }
-  KeepRoomForLibraries();
   choice.checkpointing =
       ParseActivationCheckpointing(settings.checkpoint_activations, "--checkpoint-activations");
   choice.offload = ParseOffloadChoice(settings.offload, "--offload");

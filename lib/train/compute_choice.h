@@ -1,5 +1,5 @@
 /// Where a run computes and in what memory: what changes its speed and needs, and no result beyond rounding.
-/// Decided once at the start of each process.
+/// Decided once at the start of each process, in what its main has set up (lib/device/process_setup.h).
 #pragma once
 
 #include <c10/core/Device.h>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "lib/device/process_setup.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/precision.h"
@@ -25,15 +26,14 @@ struct ComputeChoice {
   AttentionBackend attention = AttentionBackend::kAuto;
   ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
   OffloadChoice offload;
-  std::string offload_folder;               ///< of the files that activations and gradients go to
-  std::optional<int64_t> memory_cap_bytes;  ///< --mem-fraction
+  std::string offload_folder;  ///< of the files that activations and gradients go to
   LoaderOptions loader;
   bool pin = false;  ///< micro-batches go to a GPU through pinned memory
 };
 
-/// Takes the threads, the device and the share of its memory that the settings ask for, and tells of them.
-/// \throws Error{kUsage, kDevice, kIo}
-ComputeChoice ChooseCompute(const TrainSettings& settings, ChoiceLog* log);
+/// Decides what the settings leave open, and tells of it; the process stays as it is.
+/// \throws Error{kUsage, kIo}
+ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& process, ChoiceLog* log);
 
 /// The device's peak rate, as the user says or as its maker does; nullopt: not known.
 std::optional<double> PeakTflops(const TrainSettings& settings, at::Device device, Precision precision);

@@ -94,7 +94,7 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
                         const ResolvedRun& run, ChoiceLog* log) {
   const ComputeChoice& compute = run.compute;
   int64_t memory_bytes = compute.device.is_cpu() ? AvailableMemoryBytes() : FreeDeviceBytes(compute.device);
-  if (compute.memory_cap_bytes) memory_bytes = *compute.memory_cap_bytes;
+  if (context.process.memory_cap_bytes) memory_bytes = *context.process.memory_cap_bytes;
   const BatchSearch search = SearchBatch(context.families, {.training = MemoryOf(context, run, plan),
                                                             .sequence_tokens = plan.sequence_tokens,
                                                             .time_s = kFindBatchTimeS,

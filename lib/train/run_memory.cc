@@ -14,13 +14,12 @@ namespace trainwright {
 MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobContext& context,
                               const ResolvedRun& run, const std::optional<SessionPoint>& point) {
   const TrainPlan& plan = point ? point->plan : run.plan;
-  const ComputeChoice& compute = run.compute;
+  const std::optional<int64_t> cap_bytes = context.process.memory_cap_bytes;
   const std::string sizes = "micro-batches of " + std::to_string(plan.batch) + " samples of up to " +
                             std::to_string(plan.sequence_tokens) + " tokens";
-  const std::string cap = compute.memory_cap_bytes
-                              ? "--mem-fraction " + nlohmann::json(*settings.mem_fraction).dump() + ", " +
-                                    FormatBytes(static_cast<uint64_t>(*compute.memory_cap_bytes))
-                              : "";
+  const std::string cap = cap_bytes ? "--mem-fraction " + nlohmann::json(*settings.mem_fraction).dump() +
+                                          ", " + FormatBytes(static_cast<uint64_t>(*cap_bytes))
+                                    : "";
   if (!run.stream) return {"before the first step", "take a smaller --model", cap};
   // What is held tells too little: it is what did not get its memory that is missing there.
   const MemoryRequest training = MemoryOf(context, run, plan);

@@ -147,7 +147,7 @@ class TrainJob {
       CheckEvaluations(settings_, context_.options,
                        !settings_.eval_data.empty() || !settings_.eval_split.empty());
     }
-    run_.compute = ChooseCompute(settings_, &log_);
+    run_.compute = ChooseCompute(settings_, context_.process, &log_);
     // Everything that can be wrong with the input is found before a run directory is made.
     run_.data = std::make_unique<TrainingData>(settings_);
     if (const std::string checkpoint = FindCheckpoint(); !checkpoint.empty()) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/device/process_setup.h"
 #include "lib/dist/world.h"
 #include "lib/model/model_family.h"
 #include "lib/objective/objective_registry.h"
@@ -23,6 +24,7 @@ struct TrainJobContext {
   /// directory holds, the others read it. That they add up their gradients is still to come: a world of more
   /// than one trains no model worth having yet.
   World* world = Solo();
+  ProcessSetup process;  ///< what the settings' threads, device and mem_fraction came to
   ProgressMode progress = ProgressMode::kAuto;
   std::vector<std::string> argv;               ///< for the metrics
   std::vector<OptionValue> options;            ///< for --explain
@@ -32,7 +34,8 @@ struct TrainJobContext {
   ObjectiveRegistry objectives{"objective"};                                       ///< likewise
 };
 
-/// Runs (or continues) a training run, on all ranks of the context's world.
+/// Runs (or continues) a training run, on all ranks of the context's world. The process is left as it is:
+/// SetUpProcess comes before.
 /// \param summary gets the counts of the run; on other ranks than the writer's the steps at least
 /// \returns the exit status: 0 when the run is complete or its time is up, 130 or 143 after a signal and a
 ///     save

@@ -1,3 +1,4 @@
+#include <ATen/Parallel.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
@@ -187,9 +188,10 @@ TEST_F(EvaluateTest, DataWithoutAnyLabelIsRefused) {
 
 TEST_F(EvaluateTest, GpusAreRefusedAsMissingDevices) {
   EvaluateJobOptions options = OptionsFor(folder_, "text.txt");
-  options.device = "cuda";
-  EXPECT_EQ(test::CodeOf(
-                [&] { RunEvaluate(test::Families(), BuiltInObjectives(), options, ProgressMode::kNever); }),
+  EXPECT_EQ(test::CodeOf([&] {
+              options.process = SetUpProcess({.threads = at::get_num_threads(), .device = "cuda"});
+              RunEvaluate(test::Families(), BuiltInObjectives(), options, ProgressMode::kNever);
+            }),
             ErrorCode::kDevice);
 }
 

@@ -207,7 +207,7 @@ std::vector<nlohmann::json> RunJob(GenerateSettings settings, nlohmann::ordered_
   test::WriteModel(folder.path());
   settings.checkpoint = folder.path();
   MemorySink sink;
-  const nlohmann::ordered_json counts = RunGenerate(test::Families(), settings, &sink);
+  const nlohmann::ordered_json counts = RunGenerate(test::Families(), settings, ProcessSetup(), &sink);
   if (summary != nullptr) *summary = counts;
   std::vector<nlohmann::json> lines;
   std::istringstream text{std::string(AsText(sink.bytes()))};

@@ -54,8 +54,6 @@ class ToyRun : public testing::Test {
     settings_.seq = 32;
     settings_.lr = 1e-2;
     settings_.save_every = "3";
-    settings_.threads = 1;
-    settings_.device = "cpu";
   }
 
   void WriteModel(const std::string& config) const { test::WriteFile(settings_.model, config); }
@@ -110,8 +108,7 @@ class ToyRun : public testing::Test {
   }
   nlohmann::ordered_json Evaluate() const {
     return RunEvaluate(*known_.families, known_.objectives,
-                       {.checkpoint = settings_.out, .data = settings_.data[0], .threads = 1},
-                       ProgressMode::kNever);
+                       {.checkpoint = settings_.out, .data = settings_.data[0]}, ProgressMode::kNever);
   }
   /// \returns the number of lines that were generated
   int64_t Generate() const {
@@ -121,8 +118,7 @@ class ToyRun : public testing::Test {
     generate.prompt = "abc";
     generate.max_tokens = 5;
     generate.samples = 3;  // the prompt's state is forked
-    generate.threads = 1;
-    RunGenerate(*known_.families, generate, &out);
+    RunGenerate(*known_.families, generate, ProcessSetup(), &out);
     const std::string text(AsText(out.bytes()));
     return std::count(text.begin(), text.end(), '\n');
   }
@@ -141,8 +137,6 @@ class ToyRun : public testing::Test {
     resumed.data = settings_.data;
     resumed.out = settings_.out;
     resumed.save_every = settings_.save_every;
-    resumed.threads = 1;
-    resumed.device = "cpu";
     settings_ = resumed;
     Train();
     EXPECT_EQ(test::ReadFile(Checkpoint("00000006") + "/model.safetensors"), whole);

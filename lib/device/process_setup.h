@@ -1,0 +1,35 @@
+/// What an engine changes of its own process before its job: once, called by its main.
+///
+/// Threads, limits and allocators belong to the whole process, so no library changes them for its own ends:
+/// a main asks for them here, and the job gets what was set as a value (tests/layers_test.py). What must be
+/// done before any work of torch is PrepareDeterminism's (determinism.h); signals are RunTool's.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace trainwright {
+
+struct ProcessRequest {
+  int threads = 0;                       ///< that compute; 0: the physical cores usable
+  std::string device = "cpu";            ///< as ChooseDevice takes it
+  std::optional<double> mem_fraction;    ///< of the device's memory that is taken at most; absent: no cap
+  bool keep_room_for_libraries = false;  ///< as KeepRoomForLibraries does (memory_cap.h)
+};
+
+/// What was set: where a job computes.
+struct ProcessSetup {
+  int threads = 1;
+  c10::Device device = c10::Device(c10::DeviceType::CPU);
+  std::optional<int64_t> memory_cap_bytes;  ///< of the device's memory
+};
+
+/// To be called once, by main, before other threads run. What it sets holds for the life of the process.
+/// \throws Error: kUsage (device, mem_fraction), kDevice (no such GPU, or no memory left on it), kIo (no
+///     memory for the threads, no limit to be had)
+ProcessSetup SetUpProcess(const ProcessRequest& request);
+
+}  // namespace trainwright
