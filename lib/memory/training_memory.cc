@@ -60,10 +60,6 @@ ModelInput EqualSamples(int64_t samples, int64_t sequence_tokens) {
   return input;
 }
 
-bool RunsOnShapes(const ModelConfig& config) {
-  return FamilyOf(config).runs_on_gpu();
-}
-
 std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const MemoryRequest& request) {
   Numerics numerics = NumericsOf(request);
   if (request.device.is_cpu()) numerics.attention = AttentionBackend::kAuto;  // its own is no GPU's
@@ -84,7 +80,6 @@ MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& r
   const bool on_cpu = request.device.is_cpu();
   if (!on_cpu) RequireGpuSupport(request.model);
   const auto shapes = ShapesOf(families, request);
-  if (!RunsOnShapes(request.model)) return WithOptimizer(request, shapes.get());
   passes.run(shapes.get());
   MemoryParts memory = WithOptimizer(request, shapes.get());
   if (on_cpu) {

@@ -231,12 +231,15 @@ class ProbeJob {
       }
     }
     try {
-      report_.batch =
-          SearchBatch(families_, {.training = training,
-                                  .sequence_tokens = report_.model.sequence_tokens,
-                                  .time_s = std::min(plan_.batch_s, plan_.total_s - SecondsSince(start_)),
-                                  .memory_bytes = memory,
-                                  .flops_per_s = flops_per_s});
+      report_.batch = SearchBatch(
+          families_, {.training = training,
+                      .passes =
+                          [&](int64_t samples) {
+                            return EqualSamplePasses(config_, samples, report_.model.sequence_tokens);
+                          },
+                      .time_s = std::min(plan_.batch_s, plan_.total_s - SecondsSince(start_)),
+                      .memory_bytes = memory,
+                      .flops_per_s = flops_per_s});
     } catch (const std::exception& error) {
       const std::string text = error.what();
       Warn("the batch was not measured: " + text.substr(0, text.find('\n')));

@@ -24,6 +24,7 @@
 #include "lib/run/run_traps.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/plan_objective.h"
+#include "lib/train/run_passes.h"
 #include "lib/train/settings_check.h"
 
 namespace trainwright {
@@ -39,13 +40,8 @@ std::unique_ptr<SampleLoader> OpenSamples(const TrainJobContext& context, const 
   return ObjectiveOf(plan, context.objectives)->OpenSamples(&data.set(), options, loader);
 }
 
-/// A loader that reads the data once.
-LoaderOptions CountingLoader(const ResolvedRun& run) {
-  return {.workers = 0, .skip_bad_chunks = run.compute.loader.skip_bad_chunks};
-}
-
 EpochCounts CountEpoch(const TrainJobContext& context, const TrainPlan& plan, const ResolvedRun& run) {
-  return OpenSamples(context, plan, *run.data, CountingLoader(run))->CountEpoch();
+  return OpenSamplesApart(context, run, plan)->CountEpoch();
 }
 
 void OpenStream(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
@@ -99,11 +95,13 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
   const ComputeChoice& compute = run.compute;
   int64_t memory_bytes = compute.device.is_cpu() ? AvailableMemoryBytes() : FreeDeviceBytes(compute.device);
   if (context.process.memory_cap_bytes) memory_bytes = *context.process.memory_cap_bytes;
-  const BatchSearch search = SearchBatch(context.families, {.training = MemoryOf(context, run, plan),
-                                                            .sequence_tokens = plan.sequence_tokens,
-                                                            .time_s = kFindBatchTimeS,
-                                                            .memory_bytes = memory_bytes,
-                                                            .offload_folder = compute.offload_folder});
+  const BatchSearch search = SearchBatch(
+      context.families, {.training = MemoryOf(context, run, plan),
+                         .passes = LongestMicroBatches(ObjectiveOf(plan, context.objectives),
+                                                       OpenSamplesApart(context, run, plan).get()),
+                         .time_s = kFindBatchTimeS,
+                         .memory_bytes = memory_bytes,
+                         .offload_folder = compute.offload_folder});
   TrainSettings settings = asked;
   if (search.points.empty()) {
     LogWarning("--find-batch: not one sample could be tried; batch " + std::to_string(plan.batch) + " stays");
@@ -212,6 +210,12 @@ void FinishResolving(const TrainSettings& settings, const TrainJobContext& conte
 }
 
 }  // namespace
+
+std::unique_ptr<SampleLoader> OpenSamplesApart(const TrainJobContext& context, const ResolvedRun& run,
+                                               const TrainPlan& plan) {
+  return OpenSamples(context, plan, *run.data,
+                     {.workers = 0, .skip_bad_chunks = run.compute.loader.skip_bad_chunks});
+}
 
 MemoryRequest MemoryOf(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan) {
   const ComputeChoice& compute = run.compute;

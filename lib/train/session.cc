@@ -21,6 +21,7 @@
 #include "lib/run/plan_codec.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/plan_objective.h"
+#include "lib/train/run_passes.h"
 
 namespace trainwright {
 namespace {
@@ -258,7 +259,7 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
     try {
       return work();
     } catch (const std::exception& exception) {
-      if (settings_.auto_oom)
+      if (settings_.auto_oom && AsMemoryError(exception, {}))
         problem = AsMemoryError(exception, DescribeMemoryUser(settings_, context_, *run_, this));
       if (!problem || !trainer_->HalveMicroBatches()) throw;
     }
@@ -382,6 +383,28 @@ int Session::End() {
   return status;
 }
 
+namespace {
+
+/// Of a run with its largest micro-batch among a step's samples; of its first step where there are none.
+MemoryParts MemoryOfPasses(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan,
+                           const std::vector<Sample>& samples) {
+  const MemoryRequest training = MemoryOf(context, run, plan);
+  try {
+    const auto objective = ObjectiveOf(plan, context.objectives);
+    const StepBatches batches = LargestMicroBatch(
+        *objective,
+        samples.empty()
+            ? OpenSamplesApart(context, run, plan)->NextStep(plan.samples_per_step(), plan.drop_last)
+            : samples,
+        plan.batch);
+    return TrainingMemory(context.families, training, PassesOf(*objective, batches));
+  } catch (const std::exception&) {  // where memory ran out there may be none to read samples
+    return StateMemory(context.families, training);
+  }
+}
+
+}  // namespace
+
 MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobContext& context,
                               const ResolvedRun& run, const Session* session) {
   const TrainPlan& plan = session != nullptr ? session->plan() : run.plan;
@@ -395,7 +418,7 @@ MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobConte
   // What is held tells too little: it is what did not get its memory that is missing there.
   const MemoryRequest training = MemoryOf(context, run, plan);
   MemoryParts memory =
-      TrainingMemory(context.families, training, EqualSamples(plan.batch, plan.sequence_tokens));
+      MemoryOfPasses(context, run, plan, session != nullptr ? session->samples() : std::vector<Sample>());
   if (session != nullptr) memory.snapshot = session->snapshot_bytes();
   memory.loader = run.stream->loader_counts().most_held_bytes;
   const std::string hint =

@@ -45,6 +45,8 @@ class Session {
   nlohmann::ordered_json Summary() const;
   int64_t step() const { return trainer_->step(); }
   const TrainPlan& plan() const { return trainer_->plan(); }
+  /// See Trainer.
+  const std::vector<Sample>& samples() const { return trainer_->samples(); }
   int64_t snapshot_bytes() const { return saver_ ? saver_->snapshot_bytes() : 0; }
 
  private:
