@@ -88,6 +88,16 @@ TEST(TrainingMemoryTest, OfAGpuInBf16ItFollowsFromTheLayers) {
   EXPECT_EQ(needs.logits, kLabels * kBf16 * (model.vocab_size + 2 * width));
 }
 
+TEST(TrainingMemoryTest, ProductsOnACpuLeavePartsOfTheLayersOperandsAndOfTheHead) {
+  const MemoryRequest request = {.model = TinyModel(), .optimizers = BuiltInOptimizers()};
+  const auto products = [&](int64_t tokens) {
+    return TrainingMemory(test::Families(), request, EqualSamples(1, tokens)).products;
+  };
+  constexpr int64_t kFp32 = 4, kHead = 96 * 48;
+  EXPECT_EQ(products(240), kFp32 * (12 * 240 * 80 + 3 * kHead));  // the input of the MLP's last matrix
+  EXPECT_EQ(products(10), kFp32 * (12 * 48 * 80 + 3 * kHead));    // a matrix of the MLP
+}
+
 TEST(TrainingMemoryTest, AttentionsScratchIsThatOfTheBackend) {
   const SpanTable spans({0, 70, 75, 240});
   const auto bytes = [&](AttentionBackend backend, int64_t kv_heads, at::ScalarType dtype) {
