@@ -32,7 +32,7 @@ auto WithMemoryErrors(const std::function<MemoryUser()>& user, const Work& work)
   try {
     return work();
   } catch (const std::exception& exception) {
-    if (const std::optional<Error> error = AsMemoryError(exception, user())) throw *error;
+    if (AsMemoryError(exception, {})) throw *AsMemoryError(exception, user());
     throw;
   }
 }

@@ -21,8 +21,8 @@ constexpr int64_t kLargestBatch = 4096;
 constexpr double kParametersAS = 3e7;
 
 /// Random tokens, a span a sample.
-ModelInput MakeInput(const ModelConfig& model, int64_t batch, int64_t sequence_tokens) {
-  ModelInput input = EqualSamples(batch, sequence_tokens);
+ModelInput RandomSamples(const ModelConfig& model, int64_t samples, int64_t sequence_tokens) {
+  ModelInput input = EqualSamples(samples, sequence_tokens);
   const int64_t count = input.tokens_n.numel();
   const Rng rng(0, "gpu-probe tokens");
   for (int64_t i = 0; i < count; ++i) {
@@ -37,19 +37,10 @@ ModelInput MakeInput(const ModelConfig& model, int64_t batch, int64_t sequence_t
   return input;
 }
 
-/// What the passes of a batch take, attention's scratch and what products leave among it; 0: not known before
-/// they ran.
-int64_t PassBytes(const ModelFamilies& families, const MemoryRequest& training, int64_t batch,
-                  int64_t sequence_tokens) {
-  const MemoryParts memory = TrainingMemory(families, training, EqualSamples(batch, sequence_tokens));
-  const int64_t known = memory.activations + memory.logits + memory.attention;
-  return known > 0 ? known + memory.products : 0;
-}
-
-/// The same of twice the batch of a point that was measured.
-int64_t NextPassBytes(const ModelFamilies& families, const BatchRequest& request, const BatchPoint& point) {
-  const int64_t known = PassBytes(families, request.training, 2 * point.batch, request.sequence_tokens);
-  return known > 0 ? known : 2 * point.activation_bytes;
+/// What the passes of a batch take, attention's scratch and what products leave among it.
+int64_t PassBytes(const ModelFamilies& families, const BatchRequest& request, int64_t batch) {
+  const MemoryParts memory = TrainingMemory(families, request.training, request.passes(batch));
+  return memory.activations + memory.logits + memory.attention + memory.products;
 }
 
 std::string StopName(BatchStop stop) {
@@ -79,6 +70,16 @@ bool HasLevelled(const std::vector<BatchPoint>& points) {
 
 }  // namespace
 
+MicroBatchPasses EqualSamplePasses(const ModelConfig& model, int64_t samples, int64_t sequence_tokens) {
+  const ModelInput input = RandomSamples(model, samples, sequence_tokens);
+  const auto run = [input](LanguageModel* trained) {
+    ModelInput own = input;
+    own.pin = trained->parameters().values().is_cuda();
+    trained->LossAndGradients(own, 1.0 / static_cast<double>(own.tokens_n.numel()));
+  };
+  return {.run = run, .span_starts = input.span_starts};
+}
+
 std::optional<BatchPoint> SmallestFastBatch(const std::vector<BatchPoint>& points, BatchStop stop) {
   const double fastest = FastestOf(points);
   for (const BatchPoint& point : points) {
@@ -106,10 +107,10 @@ BatchSearch SearchBatch(const ModelFamilies& families, const BatchRequest& reque
     return search;
   }
   const auto parameters = static_cast<double>(CountParameters(training.model));
-  const double first_point_s = request.flops_per_s > 0
-                                   ? (kLeastSamples + 1) * 6 * parameters *
-                                         static_cast<double>(request.sequence_tokens) / request.flops_per_s
-                                   : 0;
+  const double first_point_s =
+      request.flops_per_s > 0 ? (kLeastSamples + 1) * 6 * parameters *
+                                    static_cast<double>(request.passes(1).num_tokens()) / request.flops_per_s
+                              : 0;
   if (parameters / kParametersAS + first_point_s > request.time_s) return search;
   try {
     const std::unique_ptr<LanguageModel> model =
@@ -118,12 +119,11 @@ BatchSearch SearchBatch(const ModelFamilies& families, const BatchRequest& reque
     model->set_activation_checkpointing(training.checkpointing);
     model->Offload(training.offload, request.offload_folder);
     for (int64_t batch = 1; batch <= kLargestBatch; batch *= 2) {
-      const ModelInput input = MakeInput(training.model, batch, request.sequence_tokens);
-      const GradientScale scale = 1.0 / static_cast<double>(input.tokens_n.numel());
+      const MicroBatchPasses passes = request.passes(batch);
       const auto begin = std::chrono::steady_clock::now();
       BatchPoint point{.batch = batch};
-      point.tokens = MeasureRate({.amount = static_cast<double>(input.tokens_n.numel()),
-                                  .run = [&] { model->LossAndGradients(input, scale); },
+      point.tokens = MeasureRate({.amount = static_cast<double>(passes.num_tokens()),
+                                  .run = [&] { passes.run(model.get()); },
                                   .finish = [&] { WaitFor(training.device); }},
                                  {.time_s = std::min(0.2, request.time_s / 30), .warmup_s = 0});
       const ModelMemory memory = model->memory();
@@ -133,7 +133,7 @@ BatchSearch SearchBatch(const ModelFamilies& families, const BatchRequest& reque
         search.stop = BatchStop::kLevelled;
         break;
       }
-      if (!fits(NextPassBytes(families, request, point))) {
+      if (!fits(PassBytes(families, request, 2 * batch))) {
         search.stop = BatchStop::kMemory;
         break;
       }

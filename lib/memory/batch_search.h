@@ -1,8 +1,9 @@
-/// The micro-batch that a model trains fastest with, found by training: real forward and backward passes of
-/// doubled batches, as far as memory and time go.
+/// The micro-batch that a model trains fastest with, found by training: the real passes of doubled batches,
+/// as far as memory and time go.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -15,7 +16,7 @@ namespace trainwright {
 
 struct BatchRequest {
   MemoryRequest training;
-  int64_t sequence_tokens = 512;
+  std::function<MicroBatchPasses(int64_t samples)> passes;  ///< of a micro-batch of so many
   double time_s = 2;
   int64_t memory_bytes = 0;    ///< that training may take, where the model computes; 0: unknown
   std::string offload_folder;  ///< of a CPU's
@@ -24,7 +25,7 @@ struct BatchRequest {
 
 struct BatchPoint {
   int64_t batch = 0;
-  Rate tokens;                   ///< a second of forward and backward passes
+  Rate tokens;                   ///< a second of the passes
   int64_t activation_bytes = 0;  ///< with the logits
 };
 
@@ -38,6 +39,9 @@ struct BatchSearch {
   /// time, with the last batch the fastest.
   std::optional<BatchPoint> chosen;
 };
+
+/// A forward and a backward pass of a language model's loss on samples of one length, of random tokens.
+MicroBatchPasses EqualSamplePasses(const ModelConfig& model, int64_t samples, int64_t sequence_tokens);
 
 /// Of measured points, as BatchSearch::chosen has it.
 std::optional<BatchPoint> SmallestFastBatch(const std::vector<BatchPoint>& points, BatchStop stop);

@@ -23,16 +23,23 @@ MemoryParts WithOptimizer(const MemoryRequest& request, LanguageModel* shapes) {
   return memory;
 }
 
-/// What products on a CPU leave in the allocator: they pack their operands in parts of 8 MB at most
-/// (lib/nn/linear/block_matmul.cc), and between aligned blocks of other sizes the heap was measured to grow
-/// to about twelve of them.
-int64_t EstimateProducts(const FlatParameters& parameters) {
-  constexpr int64_t kPartBytes = int64_t{8} << 20, kPartsKept = 12;
-  int64_t largest = 0;
-  for (const Parameter& parameter : parameters.all()) {
-    if (parameter.shape.size() == 2) largest = std::max(largest, parameter.size);
+/// What products on a CPU leave in the allocator: they pack the right operand, which is a matrix of weights
+/// or, for the gradient of one, its input, in parts of 8 MB at most (lib/nn/linear/block_matmul.cc). Between
+/// aligned blocks of other sizes the heap was measured to grow to about twelve parts of the layers' products,
+/// and to three of the head's, of which a pass has that many.
+int64_t EstimateProducts(const LanguageModel& shapes, int64_t num_tokens) {
+  constexpr int64_t kPartsOfLayers = 12, kPartsOfHead = 3;
+  const FlatParameters& parameters = shapes.parameters();
+  int64_t of_layers = 0;
+  for (const size_t index : LayerMatrices(parameters)) {
+    const Parameter& matrix = parameters.all()[index];
+    of_layers = std::max({of_layers, matrix.size, num_tokens * matrix.shape[1]});
   }
-  return kPartsKept * std::min(kPartBytes, largest * static_cast<int64_t>(sizeof(float)));
+  const auto part = [](int64_t elements) {
+    return std::min(int64_t{8} << 20, elements * static_cast<int64_t>(sizeof(float)));
+  };
+  return kPartsOfLayers * part(of_layers) +
+         kPartsOfHead * part(shapes.config().vocab_size * shapes.config().hidden_size);
 }
 
 int64_t AttentionScratch(const MemoryRequest& request, const std::vector<int32_t>& span_starts) {
@@ -60,10 +67,6 @@ ModelInput EqualSamples(int64_t samples, int64_t sequence_tokens) {
   return input;
 }
 
-bool RunsOnShapes(const ModelConfig& config) {
-  return FamilyOf(config).runs_on_gpu();
-}
-
 std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const MemoryRequest& request) {
   Numerics numerics = NumericsOf(request);
   if (request.device.is_cpu()) numerics.attention = AttentionBackend::kAuto;  // its own is no GPU's
@@ -84,11 +87,10 @@ MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& r
   const bool on_cpu = request.device.is_cpu();
   if (!on_cpu) RequireGpuSupport(request.model);
   const auto shapes = ShapesOf(families, request);
-  if (!RunsOnShapes(request.model)) return WithOptimizer(request, shapes.get());
   passes.run(shapes.get());
   MemoryParts memory = WithOptimizer(request, shapes.get());
   if (on_cpu) {
-    memory.products = EstimateProducts(shapes->parameters());
+    memory.products = EstimateProducts(*shapes, passes.num_tokens());
   } else {
     memory.attention = AttentionScratch(request, passes.span_starts);
   }

@@ -42,15 +42,14 @@ struct MemoryRequest {
 
 /// The passes of a micro-batch.
 struct MicroBatchPasses {
-  std::function<void(LanguageModel*)> run;  ///< on shapes: pins no memory
+  std::function<void(LanguageModel*)> run;  ///< on a model that computes, or on shapes alone
   std::vector<int32_t> span_starts;         ///< of what they compute on, the number of its tokens last
+
+  int64_t num_tokens() const { return span_starts.empty() ? 0 : span_starts.back(); }
 };
 
 /// Samples of one length, each a span, with a label for every token.
 ModelInput EqualSamples(int64_t samples, int64_t sequence_tokens);
-
-/// Whether the passes of a model can run on shapes alone; else their memory is known only after they ran.
-bool RunsOnShapes(const ModelConfig& config);
 
 /// The model of a request without memory for anything: its tensors have shapes alone, and its passes do
 /// nothing else.
@@ -60,7 +59,6 @@ std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const Mem
 MemoryParts StateMemory(const ModelFamilies& families, const MemoryRequest& request);
 /// With the passes of a micro-batch, those of a language model's loss where only its input is given. On a GPU
 /// without `products`, which only a run there tells.
-/// \returns without the parts of the passes where the model does not run on shapes
 /// \throws Error{kDevice} on a GPU of a family that has no kernels for it
 MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& request,
                            const MicroBatchPasses& passes);

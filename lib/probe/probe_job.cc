@@ -229,12 +229,15 @@ class ProbeJob {
       }
     }
     try {
-      report_.batch =
-          SearchBatch(families_, {.training = training,
-                                  .sequence_tokens = report_.model.sequence_tokens,
-                                  .time_s = std::min(plan_.batch_s, plan_.total_s - SecondsSince(start_)),
-                                  .memory_bytes = memory,
-                                  .flops_per_s = flops_per_s});
+      report_.batch = SearchBatch(
+          families_, {.training = training,
+                      .passes =
+                          [&](int64_t samples) {
+                            return EqualSamplePasses(config_, samples, report_.model.sequence_tokens);
+                          },
+                      .time_s = std::min(plan_.batch_s, plan_.total_s - SecondsSince(start_)),
+                      .memory_bytes = memory,
+                      .flops_per_s = flops_per_s});
       if (report_.batch->stop == BatchStop::kMemory && !report_.batch->chosen) {
         const ModelInput one_sample = EqualSamples(1, report_.model.sequence_tokens);
         report_.model.memory_advice = MemoryAdvice(families_, TrainingMemory(families_, training, one_sample),

@@ -62,7 +62,7 @@ class FamilyDescription {
     return 0;
   }
 
-  /// Whether the model computes on a GPU, and so on shapes alone (torch's meta device) too.
+  /// Whether the model computes on a GPU. On shapes alone (torch's meta device) every family's does.
   virtual bool runs_on_gpu() const = 0;
   /// What adapters can stand beside, in the order of the layers; none: the family takes no adapters.
   virtual std::vector<LayerMatrix> LayerMatrices(const ModelConfig& /*config*/) const { return {}; }

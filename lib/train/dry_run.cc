@@ -19,6 +19,7 @@
 #include "lib/optim/device_step.h"
 #include "lib/report/table.h"
 #include "lib/train/plan_objective.h"
+#include "lib/train/run_passes.h"
 
 namespace trainwright {
 namespace {
@@ -39,13 +40,6 @@ struct FirstSteps {
 /// Of the only micro-batch.
 int64_t TokensOf(const StepBatches& batches) {
   return batches.micro_batches.empty() ? 0 : batches.micro_batches.front().num_tokens();
-}
-
-/// Samples as the only micro-batch of a step.
-StepBatches OneMicroBatch(const Objective& objective, std::span<const Sample> samples) {
-  StepBatches batches = objective.Cut(samples, static_cast<int64_t>(samples.size()));
-  for (int64_t& denominator : batches.denominators) denominator = std::max<int64_t>(1, denominator);
-  return batches;
 }
 
 FirstSteps ReadFirstSteps(const TrainPlan& plan, const Objective& objective, int64_t steps,
@@ -82,13 +76,6 @@ MemoryRequest MemoryOf(const DryRunRequest& request) {
           .optimizers = request.optimizers};
 }
 
-/// Of passes whose loss nobody wants.
-class NoLossSums final : public LossSums {
- public:
-  void Add(const std::vector<double>&) override {}
-  void AddOnDevice(const at::Tensor&) override {}
-};
-
 /// A run's model, optimizer and objective, as a session makes them.
 struct RealTrainer {
   RealTrainer(const ModelFamilies& families, const DryRunRequest& request)
@@ -101,10 +88,6 @@ struct RealTrainer {
     model->set_activation_checkpointing(request.checkpointing);
     model->parameters().ZeroGradients();
   }
-  void Run(const StepBatches& batches, LossSums* sums) {
-    objective->Run({.model = model.get(), .batches = &batches}, sums);
-  }
-
   std::unique_ptr<LanguageModel> model;
   std::unique_ptr<Objective> objective;
   std::unique_ptr<Optimizer> optimizer;
@@ -124,7 +107,9 @@ void MeasureOnGpu(const ModelFamilies& families, const DryRunRequest& request, c
     step.Read(&reader);  // waits for the GPU
     return SecondsSince(start);
   };
-  const auto run = [&] { trainer.Run(batches, &step); };
+  const auto run = [&] {
+    trainer.objective->Run({.model = trainer.model.get(), .batches = &batches}, &step);
+  };
   seconds(run);  // grows the buffers
   report->micro_batch_s = seconds(run);
   report->micro_batch_tokens = TokensOf(batches);
@@ -142,22 +127,12 @@ void MeasureOnCpu(const ModelFamilies& families, const DryRunRequest& request, c
   const TrainPlan& plan = request.plan;
   MemoryParts& memory = report->memory;
   RealTrainer trainer(families, request);
-  NoLossSums sums;
-  const auto set_passes = [&](double scale) {
-    const ModelMemory held = trainer.model->memory();
-    memory.activations = static_cast<int64_t>(scale * static_cast<double>(held.activation_bytes));
-    memory.logits = static_cast<int64_t>(scale * static_cast<double>(held.logits_bytes));
-  };
-  if (!RunsOnShapes(request.model)) {
-    trainer.Run(first.one_sample, &sums);
-    set_passes(static_cast<double>(TokensOf(first.largest)) /
-               static_cast<double>(TokensOf(first.one_sample)));
-  }
   const bool whole = report->fits();
   const StepBatches& measured = whole ? first.largest : first.one_sample;
-  trainer.Run(measured, &sums);  // grows the buffers
+  const MicroBatchPasses passes = PassesOf(*trainer.objective, measured);
+  passes.run(trainer.model.get());  // grows the buffers
   auto start = std::chrono::steady_clock::now();
-  trainer.Run(measured, &sums);
+  passes.run(trainer.model.get());
   report->micro_batch_s = SecondsSince(start);
   report->micro_batch_tokens = TokensOf(measured);
   start = std::chrono::steady_clock::now();
@@ -166,7 +141,6 @@ void MeasureOnCpu(const ModelFamilies& families, const DryRunRequest& request, c
   report->update_s = SecondsSince(start);
   report->measurement = whole ? DryRunMeasurement::kFullMicroBatch : DryRunMeasurement::kOneSample;
   if (!whole) return;
-  if (!RunsOnShapes(request.model)) set_passes(1);
   // The peak adds what nobody accounts for. What it lacks was not touched here, and the run may touch it:
   // what the allocator keeps of what was freed differs from process to process.
   memory.products += std::max<int64_t>(0, PeakResidentBytes() - memory.total());
@@ -283,18 +257,12 @@ void TellMemory(const ModelFamilies& families, const DryRunRequest& request, con
     return;
   }
   if (TokensOf(first.largest) == 0) return;
-  const auto run = [&](LanguageModel* shapes) {
-    NoLossSums sums;
-    objective.Run({.model = shapes, .batches = &first.largest, .pin = false}, &sums);
-  };
-  const MemoryParts whole = TrainingMemory(
-      families, training,
-      MicroBatchPasses{.run = run, .span_starts = first.largest.micro_batches.front().span_starts});
+  const MemoryParts whole = TrainingMemory(families, training, PassesOf(objective, first.largest));
   memory.activations = whole.activations;
   memory.logits = whole.logits;
   memory.attention = whole.attention;
   memory.products = whole.products;
-  if (RunsOnShapes(request.model)) report->shapes_bytes = memory.total();
+  report->shapes_bytes = memory.total();
 }
 
 }  // namespace

@@ -25,6 +25,7 @@
 #include "lib/run/settings_check.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/plan_objective.h"
+#include "lib/train/run_passes.h"
 
 namespace trainwright {
 namespace {
@@ -39,13 +40,8 @@ std::unique_ptr<SampleLoader> OpenSamples(const TrainJobContext& context, const 
   return ObjectiveOf(plan, context.objectives)->OpenSamples(&data.set(), options, loader);
 }
 
-/// A loader that reads the data once.
-LoaderOptions CountingLoader(const ResolvedRun& run) {
-  return {.workers = 0, .skip_bad_chunks = run.compute.loader.skip_bad_chunks};
-}
-
 EpochCounts CountEpoch(const TrainJobContext& context, const TrainPlan& plan, const ResolvedRun& run) {
-  return OpenSamples(context, plan, *run.data, CountingLoader(run))->CountEpoch();
+  return OpenSamplesApart(context, run, plan)->CountEpoch();
 }
 
 void OpenStream(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
@@ -95,11 +91,13 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
   const ComputeChoice& compute = run.compute;
   int64_t memory_bytes = compute.device.is_cpu() ? AvailableMemoryBytes() : FreeDeviceBytes(compute.device);
   if (context.process.memory_cap_bytes) memory_bytes = *context.process.memory_cap_bytes;
-  const BatchSearch search = SearchBatch(context.families, {.training = MemoryOf(context, run, plan),
-                                                            .sequence_tokens = plan.sequence_tokens,
-                                                            .time_s = kFindBatchTimeS,
-                                                            .memory_bytes = memory_bytes,
-                                                            .offload_folder = compute.offload_folder});
+  const BatchSearch search = SearchBatch(
+      context.families, {.training = MemoryOf(context, run, plan),
+                         .passes = LongestMicroBatches(ObjectiveOf(plan, context.objectives),
+                                                       OpenSamplesApart(context, run, plan).get()),
+                         .time_s = kFindBatchTimeS,
+                         .memory_bytes = memory_bytes,
+                         .offload_folder = compute.offload_folder});
   BatchPoint found;  // of batch 0 where none could be tried
   if (!search.points.empty()) found = search.chosen ? *search.chosen : search.points.back();
   // Each rank measures for itself; the smallest batch is too large for none.
@@ -210,6 +208,12 @@ void FinishResolving(const TrainSettings& settings, const TrainJobContext& conte
 }
 
 }  // namespace
+
+std::unique_ptr<SampleLoader> OpenSamplesApart(const TrainJobContext& context, const ResolvedRun& run,
+                                               const TrainPlan& plan) {
+  return OpenSamples(context, plan, *run.data,
+                     {.workers = 0, .skip_bad_chunks = run.compute.loader.skip_bad_chunks});
+}
 
 MemoryRequest MemoryOf(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan) {
   const ComputeChoice& compute = run.compute;

@@ -60,6 +60,11 @@ struct ResolvedRun {
 /// \param plan of the run, which may have changed since it was resolved
 MemoryRequest MemoryOf(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan);
 
+/// The samples of a run from the first on, apart from the run's own stream, which they leave where it is.
+/// \param plan of the run, which may be one that it was not resolved to
+std::unique_ptr<SampleLoader> OpenSamplesApart(const TrainJobContext& context, const ResolvedRun& run,
+                                               const TrainPlan& plan);
+
 /// What asks for another run than the stored one, or cannot be, is refused here, before anything is written.
 /// \param run with compute and data
 /// \throws Error{kUsage, kBadInput, kIo}

@@ -8,8 +8,31 @@
 #include "lib/io/process_memory.h"
 #include "lib/memory/memory_advice.h"
 #include "lib/memory/training_memory.h"
+#include "lib/train/plan_objective.h"
+#include "lib/train/run_passes.h"
 
 namespace trainwright {
+namespace {
+
+/// Of a run with its largest micro-batch among a step's samples; of its first step where there are none.
+MemoryParts MemoryOfPasses(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan,
+                           const std::vector<Sample>& samples) {
+  const MemoryRequest training = MemoryOf(context, run, plan);
+  try {
+    const auto objective = ObjectiveOf(plan, context.objectives);
+    const StepBatches batches = LargestMicroBatch(
+        *objective,
+        samples.empty()
+            ? OpenSamplesApart(context, run, plan)->NextStep(plan.samples_per_step(), plan.drop_last)
+            : samples,
+        plan.batch);
+    return TrainingMemory(context.families, training, PassesOf(*objective, batches));
+  } catch (const std::exception&) {  // where memory ran out there may be none to read samples
+    return StateMemory(context.families, training);
+  }
+}
+
+}  // namespace
 
 MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobContext& context,
                               const ResolvedRun& run, const std::optional<SessionPoint>& point) {
@@ -23,8 +46,7 @@ MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobConte
   if (!run.stream) return {"before the first step", "take a smaller --model", cap};
   // What is held tells too little: it is what did not get its memory that is missing there.
   const MemoryRequest training = MemoryOf(context, run, plan);
-  MemoryParts memory =
-      TrainingMemory(context.families, training, EqualSamples(plan.batch, plan.sequence_tokens));
+  MemoryParts memory = MemoryOfPasses(context, run, plan, point ? point->samples : std::vector<Sample>());
   if (point) memory.snapshot = point->snapshot_bytes;
   memory.loader = run.stream->loader_counts().most_held_bytes;
   const std::string hint =

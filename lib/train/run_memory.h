@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "lib/device/memory_error.h"
 #include "lib/memory/memory_parts.h"
@@ -19,6 +20,7 @@ struct SessionPoint {
   TrainPlan plan;  ///< as it is now
   int64_t step = 0;
   int64_t snapshot_bytes = 0;
+  std::vector<Sample> samples;  ///< of the step that it is at; empty before the first
 };
 
 /// What the run is at, for when memory runs out.

@@ -246,7 +246,7 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
     try {
       return work();
     } catch (const std::exception& exception) {
-      if (settings_.auto_oom)
+      if (settings_.auto_oom && AsMemoryError(exception, {}))
         problem = AsMemoryError(exception, DescribeMemoryUser(settings_, context_, *run_, point()));
       if (!problem || !trainer_->HalveMicroBatches()) throw;
     }

@@ -46,7 +46,10 @@ class Session {
   int64_t step() const { return trainer_->step(); }
   const TrainPlan& plan() const { return trainer_->plan(); }
   SessionPoint point() const {
-    return {.plan = plan(), .step = step(), .snapshot_bytes = saver_ ? saver_->snapshot_bytes() : 0};
+    return {.plan = plan(),
+            .step = step(),
+            .snapshot_bytes = saver_ ? saver_->snapshot_bytes() : 0,
+            .samples = trainer_->samples()};
   }
 
  private:

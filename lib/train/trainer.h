@@ -116,6 +116,8 @@ class Trainer {
   int64_t step() const { return step_; }
   int64_t tokens_seen() const { return tokens_seen_; }
   const TrainPlan& plan() const { return plan_; }
+  /// Of the step under way, or that failed; empty between steps.
+  const std::vector<Sample>& samples() const { return samples_; }
   const Objective& objective() const { return *objective_; }
   const Optimizer& optimizer() const { return *optimizer_; }
   /// The tensors are the live ones, on the trainer's device: use them before the next Step. Waits for a GPU.

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "tests/machine/fixture_devices.h"
 #include "tests/model/families.h"
 
@@ -42,13 +44,19 @@ ModelConfig Tiny() {
   return config;
 }
 
+/// Samples of one length.
+std::function<MicroBatchPasses(int64_t)> EqualOf(const ModelConfig& model, int64_t sequence_tokens) {
+  return [=](int64_t samples) { return EqualSamplePasses(model, samples, sequence_tokens); };
+}
+
 /// A search that memory bounds, never time: what training keeps, and `activation_bytes` besides.
 BatchSearch SearchWithin(int64_t activation_bytes) {
   const MemoryRequest training = {.model = Tiny(), .optimizers = BuiltInOptimizers()};
   const int64_t bytes = StateMemory(test::Families(), training).total() + activation_bytes;
-  return SearchBatch(
-      test::Families(),
-      {.training = training, .sequence_tokens = 16, .time_s = 3600, .memory_bytes = bytes * 10 / 9 + 1});
+  return SearchBatch(test::Families(), {.training = training,
+                                        .passes = EqualOf(training.model, 16),
+                                        .time_s = 3600,
+                                        .memory_bytes = bytes * 10 / 9 + 1});
 }
 
 TEST(SearchBatchTest, DoublesTheBatchUntilTheNextWouldOutgrowTheMemory) {
@@ -69,15 +77,41 @@ TEST(SearchBatchTest, DoublesTheBatchUntilTheNextWouldOutgrowTheMemory) {
   EXPECT_GT(search.points[1].tokens.median, 0);
 }
 
+TEST(SearchBatchTest, MeasuresThePassesThatAreAskedForAndBoundsThemByWhatTheyTake) {
+  const MemoryRequest training = {.model = Tiny(), .optimizers = BuiltInOptimizers()};
+  std::set<int64_t> computed, on_shapes;
+  // A sample is as long as the batch is large.
+  const auto passes = [&](int64_t samples) {
+    const MicroBatchPasses equal = EqualSamplePasses(training.model, samples, 16 * samples);
+    const auto run = [&, equal, samples](LanguageModel* model) {
+      (model->parameters().values().is_meta() ? on_shapes : computed).insert(samples);
+      equal.run(model);
+    };
+    return MicroBatchPasses{.run = run, .span_starts = equal.span_starts};
+  };
+  const int64_t state_bytes = StateMemory(test::Families(), training).total();
+  const MemoryParts of_four = TrainingMemory(test::Families(), training, passes(4));
+  const int64_t bytes = state_bytes + of_four.activations + of_four.logits;
+  on_shapes.clear();
+  const BatchSearch search = SearchBatch(
+      test::Families(),
+      {.training = training, .passes = passes, .time_s = 3600, .memory_bytes = bytes * 10 / 9 - 1});
+  EXPECT_EQ(search.stop, BatchStop::kMemory);
+  EXPECT_EQ(search.points.size(), 2u);
+  EXPECT_THAT(computed, testing::ElementsAre(1, 2));
+  EXPECT_THAT(on_shapes, testing::ElementsAre(2, 4));
+}
+
 TEST(SearchBatchTest, MakesNoModelThatDoesNotFitIntoMemoryOrTime) {
   const MemoryRequest large = {.model = test::Families().descriptions().PresetConfig("gpt2-1558m", 50257),
                                .optimizers = BuiltInOptimizers()};
   const BatchSearch memory = SearchBatch(
-      test::Families(), {.training = large, .sequence_tokens = 64, .time_s = 600, .memory_bytes = 1 << 30});
+      test::Families(),
+      {.training = large, .passes = EqualOf(large.model, 64), .time_s = 600, .memory_bytes = 1 << 30});
   EXPECT_TRUE(memory.points.empty());
   EXPECT_EQ(memory.stop, BatchStop::kMemory);
   const BatchSearch time =
-      SearchBatch(test::Families(), {.training = large, .sequence_tokens = 64, .time_s = 1});
+      SearchBatch(test::Families(), {.training = large, .passes = EqualOf(large.model, 64), .time_s = 1});
   EXPECT_TRUE(time.points.empty());
   EXPECT_EQ(time.stop, BatchStop::kTime);
 }
@@ -85,7 +119,8 @@ TEST(SearchBatchTest, MakesNoModelThatDoesNotFitIntoMemoryOrTime) {
 TEST(SearchBatchTest, TellsTheStateThatTheTuningLeaves) {
   MemoryRequest training = {.model = Tiny(), .optimizers = BuiltInOptimizers()};
   const auto state_bytes = [&] {
-    return SearchBatch(test::Families(), {.training = training, .sequence_tokens = 16, .time_s = 0})
+    return SearchBatch(test::Families(),
+                       {.training = training, .passes = EqualOf(training.model, 16), .time_s = 0})
         .state_bytes;
   };
   const int64_t full = state_bytes();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/model/families.h"
+#include "tests/model/small_models.h"
 
 namespace trainwright {
 namespace {
@@ -26,6 +27,13 @@ TEST(MemoryAdviceTest, BeginsWithWhatTakesMost) {
   EXPECT_THAT(advice, StartsWith("activations, 1000 B: --auto-oom, --checkpoint-activations full"));
   EXPECT_LT(advice.find("the copy for checkpoints"), advice.find("weights with gradients and moments"));
   EXPECT_THAT(advice, HasSubstr("the largest model.layers."));
+}
+
+TEST(MemoryAdviceTest, OfAGpt2WhoseActivationsAreLargestBeginsWithThem) {
+  const MemoryRequest request = {.model = test::SmallGpt2(), .optimizers = BuiltInOptimizers()};
+  const MemoryParts memory = TrainingMemory(test::Families(), request, EqualSamples(64, 128));
+  EXPECT_THAT(MemoryAdvice(test::Families(), memory, request, /*auto_oom=*/false),
+              StartsWith("activations, "));
 }
 
 TEST(MemoryAdviceTest, LeavesOutWhatIsTakenAlready) {

@@ -6,11 +6,16 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
+#include <tuple>
 #include <vector>
 
 #include "lib/nn/attention/torch_attention.h"
 #include "lib/optim/adamw.h"
 #include "tests/model/families.h"
+#include "tests/model/small_models.h"
+#include "tests/model/toy_family.h"
+#include "tests/spec/toy_recurrent_family.h"
 
 namespace trainwright {
 namespace {
@@ -83,6 +88,16 @@ TEST(TrainingMemoryTest, OfAGpuInBf16ItFollowsFromTheLayers) {
   EXPECT_EQ(needs.logits, kLabels * kBf16 * (model.vocab_size + 2 * width));
 }
 
+TEST(TrainingMemoryTest, ProductsOnACpuLeavePartsOfTheLayersOperandsAndOfTheHead) {
+  const MemoryRequest request = {.model = TinyModel(), .optimizers = BuiltInOptimizers()};
+  const auto products = [&](int64_t tokens) {
+    return TrainingMemory(test::Families(), request, EqualSamples(1, tokens)).products;
+  };
+  constexpr int64_t kFp32 = 4, kHead = 96 * 48;
+  EXPECT_EQ(products(240), kFp32 * (12 * 240 * 80 + 3 * kHead));  // the input of the MLP's last matrix
+  EXPECT_EQ(products(10), kFp32 * (12 * 48 * 80 + 3 * kHead));    // a matrix of the MLP
+}
+
 TEST(TrainingMemoryTest, AttentionsScratchIsThatOfTheBackend) {
   const SpanTable spans({0, 70, 75, 240});
   const auto bytes = [&](AttentionBackend backend, int64_t kv_heads, at::ScalarType dtype) {
@@ -118,18 +133,44 @@ struct Levers {
   OffloadChoice offload;
 };
 
-class HeldMemoryTest : public testing::TestWithParam<Levers> {};
+/// The built-in families, and one that only the tests know.
+const ModelFamilies& AllFamilies() {
+  static const ModelFamilies families = [] {
+    std::vector<ModelFamily> all;
+    for (const FamilyDescription* description : test::Families().descriptions().all()) {
+      ModelConfig config;
+      config.family = description;
+      all.push_back(test::Families().Of(config));
+    }
+    all.push_back({&test::ToyRecurrent(), test::MakeToyBody});
+    return ModelFamilies(std::move(all));
+  }();
+  return families;
+}
+
+ModelConfig ToyModel() {
+  ModelConfig config;
+  config.family = &test::ToyRecurrent();
+  config.vocab_size = 50;
+  config.hidden_size = 48;
+  config.num_layers = 3;
+  config.max_positions = 256;
+  return config;
+}
+
+using HeldMemoryCase = std::tuple<ModelConfig, Levers>;
+class HeldMemoryTest : public testing::TestWithParam<HeldMemoryCase> {};
 
 TEST_P(HeldMemoryTest, IsToldBeforehandByShapes) {
-  const Levers& levers = GetParam();
-  const MemoryRequest request = {.model = TinyModel(),
+  const auto& [config, levers] = GetParam();
+  const MemoryRequest request = {.model = config,
                                  .tuning = levers.tuning,
                                  .optimizer = {.states = levers.states},
                                  .checkpointing = levers.checkpointing,
                                  .offload = levers.offload,
                                  .optimizers = BuiltInOptimizers()};
   const ModelInput batch = BatchOf({70, 5, 165});
-  const auto model = MakeModel(test::Families(), request.model, request.precision, request.device, 1,
+  const auto model = MakeModel(AllFamilies(), request.model, request.precision, request.device, 1,
                                AttentionBackend::kAuto, request.tuning);
   model->set_activation_checkpointing(request.checkpointing);
   model->Offload(request.offload, testing::TempDir());
@@ -137,21 +178,33 @@ TEST_P(HeldMemoryTest, IsToldBeforehandByShapes) {
   model->LossAndGradients(batch, 1.0);
   MemoryParts held = HeldByModel(*model);
   held.optimizer = optimizer.state_bytes();
-  const MemoryParts told = TrainingMemory(test::Families(), request, batch);
+  const MemoryParts told = TrainingMemory(AllFamilies(), request, batch);
+  EXPECT_GT(held.activations, 0);
+  EXPECT_GT(held.logits, 0);
   held.products = told.products;  // an estimate: scripts/memory_model.py has the proof
   EXPECT_EQ(EncodeMemoryParts(told), EncodeMemoryParts(held));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Levers, HeldMemoryTest,
-    testing::Values(
-        Levers{}, Levers{.states = OptimizerStates::kBf16, .offload = {.gradients = true}},
-        Levers{.checkpointing = ActivationCheckpointing::kSelective, .offload = {.activations = true}},
-        Levers{.checkpointing = ActivationCheckpointing::kFull},
-        Levers{.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4}},
-               .offload = {.activations = true, .gradients = true}},
-        Levers{.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4}, .frozen_format = WeightFormat::kNf4},
-               .checkpointing = ActivationCheckpointing::kSelective}));
+    testing::Combine(testing::Values(TinyModel(), test::SmallGpt2(), test::SmallNeox(/*parallel=*/true),
+                                     test::SmallNeox(/*parallel=*/false), ToyModel()),
+                     testing::Values(Levers{},
+                                     Levers{.states = OptimizerStates::kBf16, .offload = {.gradients = true}},
+                                     Levers{.checkpointing = ActivationCheckpointing::kSelective,
+                                            .offload = {.activations = true}},
+                                     Levers{.checkpointing = ActivationCheckpointing::kFull},
+                                     Levers{.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4}},
+                                            .offload = {.activations = true, .gradients = true}},
+                                     Levers{.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4},
+                                                       .frozen_format = WeightFormat::kNf4},
+                                            .checkpointing = ActivationCheckpointing::kSelective})),
+    [](const testing::TestParamInfo<HeldMemoryCase>& info) {
+      const std::string& name = FamilyOf(std::get<0>(info.param)).model_type();
+      std::string text = std::to_string(info.index);
+      for (const char c : name) text += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+      return text;
+    });
 
 }  // namespace
 }  // namespace trainwright

@@ -49,7 +49,7 @@ class ToyCutter final : public SampleCutter {
   LmCutter text_;
 };
 
-class ToyObjective final : public Objective {
+class ToyObjective : public Objective {
  public:
   /// \param weight of the second term
   explicit ToyObjective(double weight)

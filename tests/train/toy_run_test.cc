@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <new>
 #include <string>
+#include <vector>
 
 #include "lib/eval/evaluate_job.h"
 #include "lib/eval/generate_job.h"
@@ -187,6 +190,7 @@ TEST_F(ToyFamilyRunTest, IsResumedBitForBit) {
 TEST_F(ToyFamilyRunTest, IsToldOfByADryRun) {
   settings_.dry_run = true;
   const nlohmann::ordered_json summary = Train();
+  EXPECT_GT(summary.at("shapes_bytes").get<int64_t>(), 0);
   EXPECT_EQ(summary.at("parameters"), 2 * (16 * 16 + 16) + 16 + 258 * 16);
   EXPECT_FALSE(fs::exists(settings_.out));
 }
@@ -277,6 +281,60 @@ TEST_F(ToyObjectiveRunTest, IsToldOfByADryRun) {
   settings_.dry_run = true;
   EXPECT_GT(Train().at("memory_bytes").at("total").get<int64_t>(), 0);
   EXPECT_FALSE(fs::exists(settings_.out));
+}
+
+/// Tokens of the largest micro-batch of each call of Objective::Run.
+struct WatchedPasses {
+  std::vector<int64_t> computed, on_shapes;
+  bool lack_memory = false;  ///< those that compute
+};
+
+class WatchedObjective final : public test::ToyObjective {
+ public:
+  WatchedObjective(double weight, WatchedPasses* passes) : ToyObjective(weight), passes_(*passes) {}
+  void Run(const StepPass& pass, LossSums* sums) const override {
+    int64_t largest = 0;
+    for (const PackedBatch& batch : pass.batches->micro_batches) {
+      largest = std::max(largest, batch.num_tokens());
+    }
+    const bool on_shapes = pass.model->parameters().values().is_meta();
+    (on_shapes ? passes_.on_shapes : passes_.computed).push_back(largest);
+    if (!on_shapes && passes_.lack_memory) throw std::bad_alloc();
+    ToyObjective::Run(pass, sums);
+  }
+
+ private:
+  WatchedPasses& passes_;
+};
+
+class WatchedObjectiveRunTest : public ToyObjectiveRunTest {
+ protected:
+  WatchedObjectiveRunTest() {
+    ObjectiveKind kind = test::ToyObjectiveKind();
+    kind.make = [this](const ObjectiveOptions& options) {
+      return std::make_unique<WatchedObjective>(options.own.at("even_weight"), &passes_);
+    };
+    known_.objectives = BuiltInObjectives();
+    known_.objectives.Add(kind);
+  }
+  WatchedPasses passes_;
+};
+
+TEST_F(WatchedObjectiveRunTest, TheBatchIsFoundByItsOwnPasses) {
+  settings_.find_batch = settings_.explain = true;  // trains nothing
+  Train();
+  ASSERT_FALSE(passes_.computed.empty());
+  EXPECT_EQ(passes_.computed.front(), *std::min_element(passes_.computed.begin(), passes_.computed.end()));
+  ASSERT_FALSE(passes_.on_shapes.empty());  // of the next batch, before it is run
+  EXPECT_GT(passes_.on_shapes.front(), passes_.computed.front());
+}
+
+TEST_F(WatchedObjectiveRunTest, ItsOwnPassesTellWhatToDoWhereMemoryRanOut) {
+  settings_.accum = 3;
+  passes_.lack_memory = true;
+  EXPECT_THAT(test::MessageOf([&] { Train(); }), testing::HasSubstr("activations, "));
+  ASSERT_EQ(passes_.computed.size(), 1u);
+  EXPECT_EQ(passes_.on_shapes, passes_.computed);  // the largest micro-batch of the step that failed
 }
 
 TEST_F(ToyObjectiveRunTest, IsEvaluatedWithinTheRunAndAfterIt) {

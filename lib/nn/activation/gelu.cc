@@ -6,6 +6,7 @@ namespace trainwright {
 
 void Gelu(const Numerics& numerics, GeluKind kind, const at::Tensor& in_nf, const at::Tensor& bias_f,
           at::Tensor& out_nf) {
+  if (out_nf.is_meta()) return;  // nothing to compute
   const int64_t width = in_nf.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const void* in = in_nf.const_data_ptr();
@@ -18,6 +19,7 @@ void Gelu(const Numerics& numerics, GeluKind kind, const at::Tensor& in_nf, cons
 
 void GeluBackward(const Numerics& numerics, GeluKind kind, const at::Tensor& d_out_nf,
                   const at::Tensor& bias_f, at::Tensor& in_nf) {
+  if (in_nf.is_meta()) return;
   const int64_t width = in_nf.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const void* d_out = d_out_nf.const_data_ptr();

@@ -19,6 +19,7 @@ void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& o
 }
 
 void AddEmbedding(const at::Tensor& table_vd, const at::Tensor& indices_n, at::Tensor& out_nd) {
+  if (out_nd.is_meta()) return;  // nothing to compute
   if (table_vd.scalar_type() != out_nd.scalar_type()) {
     out_nd.add_(at::index_select(table_vd, 0, indices_n));
     return;

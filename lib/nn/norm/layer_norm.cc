@@ -7,6 +7,7 @@ namespace trainwright {
 void AddLayerNorm(const Numerics& numerics, const at::Tensor& residual_nd, const at::Tensor& update_nd,
                   const at::Tensor& update_bias_d, const LayerNormWeights& weights, double epsilon,
                   at::Tensor& sum_nd, at::Tensor& normed_nd, LayerNormStatistics& statistics) {
+  if (normed_nd.is_meta()) return;  // nothing to compute
   const int64_t width = residual_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const float* residual = residual_nd.const_data_ptr<float>();
@@ -25,6 +26,7 @@ void AddLayerNorm(const Numerics& numerics, const at::Tensor& residual_nd, const
 
 void LayerNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const LayerNormStatistics& statistics,
                     const LayerNormWeights& weights, at::Tensor& normed_nd) {
+  if (normed_nd.is_meta()) return;
   const int64_t width = x_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const float *x = x_nd.const_data_ptr<float>(), *mean = statistics.mean_n.const_data_ptr<float>(),
@@ -39,6 +41,7 @@ void LayerNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const Laye
 void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
                        const LayerNormStatistics& statistics, const at::Tensor& weight_d, at::Tensor& d_x_nd,
                        at::Tensor& d_weight_d, at::Tensor& d_bias_d) {
+  if (d_x_nd.is_meta()) return;
   const int64_t width = x_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const void* d_normed = d_normed_nd.const_data_ptr();

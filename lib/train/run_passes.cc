@@ -1,0 +1,73 @@
+#include "lib/train/run_passes.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace trainwright {
+namespace {
+
+constexpr size_t kMostSamplesRead = 4096;
+constexpr int64_t kMostTokensRead = int64_t{1} << 21;
+
+class NoLossSums final : public LossSums {
+ public:
+  void Add(const std::vector<double>&) override {}
+  void AddOnDevice(const at::Tensor&) override {}
+};
+
+/// Those that the stream begins with, the longest first.
+std::vector<Sample> LongestSamples(SampleLoader* stream) {
+  std::vector<Sample> samples;
+  const uint64_t epoch = stream->cursor().epoch;
+  for (int64_t tokens = 0; samples.size() < kMostSamplesRead && tokens < kMostTokensRead;) {
+    samples.push_back(stream->Next());
+    tokens += samples.back().tokens();
+    if (stream->cursor().epoch != epoch) break;
+  }
+  std::stable_sort(samples.begin(), samples.end(),
+                   [](const Sample& a, const Sample& b) { return a.tokens() > b.tokens(); });
+  return samples;
+}
+
+}  // namespace
+
+StepBatches OneMicroBatch(const Objective& objective, std::span<const Sample> samples) {
+  StepBatches batches = objective.Cut(samples, static_cast<int64_t>(samples.size()));
+  for (int64_t& denominator : batches.denominators) denominator = std::max<int64_t>(1, denominator);
+  return batches;
+}
+
+StepBatches LargestMicroBatch(const Objective& objective, std::span<const Sample> samples, int64_t batch) {
+  StepBatches largest;
+  const auto size = static_cast<size_t>(batch);
+  for (size_t begin = 0; begin < samples.size(); begin += size) {
+    StepBatches own =
+        OneMicroBatch(objective, samples.subspan(begin, std::min(size, samples.size() - begin)));
+    if (largest.micro_batches.empty() ||
+        own.micro_batches.front().num_tokens() > largest.micro_batches.front().num_tokens()) {
+      largest = std::move(own);
+    }
+  }
+  return largest;
+}
+
+MicroBatchPasses PassesOf(const Objective& objective, const StepBatches& batches) {
+  const auto run = [&objective, batches](LanguageModel* model) {
+    NoLossSums sums;
+    objective.Run({.model = model, .batches = &batches, .pin = model->parameters().values().is_cuda()},
+                  &sums);
+  };
+  return {.run = run, .span_starts = batches.micro_batches.front().span_starts};
+}
+
+std::function<MicroBatchPasses(int64_t)> LongestMicroBatches(std::shared_ptr<const Objective> objective,
+                                                             SampleLoader* stream) {
+  return [objective = std::move(objective), samples = LongestSamples(stream)](int64_t count) {
+    std::vector<Sample> taken;
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i) taken.push_back(samples[i % samples.size()]);
+    return PassesOf(*objective, OneMicroBatch(*objective, taken));
+  };
+}
+
+}  // namespace trainwright
