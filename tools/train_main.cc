@@ -12,8 +12,8 @@
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/run/html_report.h"
+#include "lib/run/settings_check.h"
 #include "lib/train/merge_job.h"
-#include "lib/train/settings_check.h"
 #include "lib/train/train_job.h"
 #include "tools/train_options.h"
 

@@ -477,8 +477,8 @@ void DefineCommonOptionsWithHook(CLI::App& app, CommonOptions* options, const Se
                "Write the effective configuration as YAML to standard output, and stop.");
   app.add_option("--summary", options->summary_path,
                  "Write a JSON summary to this file when done, also after a failure. It holds counts, exit "
-                 "status, wall "
-                 "and processor time in seconds, and peak memory in bytes.")
+                 "status, wall and processor time in seconds, and peak memory in bytes. A process that is "
+                 "killed, or that ends where a library gets no memory, leaves the file as it was.")
       ->type_name("FILE")
       ->group(kCommonGroup);
   static const std::vector<std::pair<std::string, ProgressMode>> kModes = {

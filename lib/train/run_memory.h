@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "lib/device/memory_error.h"
-#include "lib/memory/memory_parts.h"
 #include "lib/optim/optimizer.h"
 #include "lib/run/train_settings.h"
+#include "lib/spec/memory_parts.h"
 #include "lib/train/model_setup.h"
 #include "lib/train/resolved_run.h"
 #include "lib/train/train_job.h"

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "lib/formats/token_stream.h"
+#include "lib/io/byte_source.h"
 #include "tests/formats/reference_decoder.h"
 #include "tests/formats/shard_fixture.h"
 #include "tests/support/support.h"
@@ -75,7 +76,7 @@ TEST(OwnKindVectorTest, TheStreamWriterWritesTheBytesOfTheManPage) {
 }
 
 TEST(OwnKindVectorTest, TheStreamReaderSeesWhatTheManPageSays) {
-  TokenStreamReader reader(test::MemorySource(test::HexDumpOf("trainwright-token-stream.5", 3)));
+  TokenStreamReader reader(MemorySource(test::HexDumpOf("trainwright-token-stream.5", 3)));
   EXPECT_EQ(reader.header().record_kind, RecordKind{200});
   DocumentPiece piece;
   ASSERT_TRUE(reader.Next(&piece));

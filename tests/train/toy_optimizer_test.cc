@@ -127,8 +127,8 @@ TEST(ToyOptimizerTest, ItsStatesAreCountedWhereAMicroBatchIsFound) {
   ToyRun run(ToyPlan());
   MemoryRequest training = {.model = test::TinyModel(), .optimizers = WithToy()};
   const auto state_bytes = [&] {
-    return SearchBatch(test::Families(), {.training = training, .sequence_tokens = 16, .time_s = 0})
-        .state_bytes;
+    const auto passes = [&](int64_t samples) { return EqualSamplePasses(training.model, samples, 16); };
+    return SearchBatch(test::Families(), {.training = training, .passes = passes, .time_s = 0}).state_bytes;
   };
   const int64_t with_adamw = state_bytes();
   training.optimizer = ToyPlan().optimizer;
