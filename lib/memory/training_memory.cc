@@ -27,7 +27,7 @@ MemoryParts WithOptimizer(const MemoryRequest& request, LanguageModel* shapes) {
 /// or, for the gradient of one, its input, in parts of 8 MB at most (lib/nn/linear/block_matmul.cc). Between
 /// aligned blocks of other sizes the heap was measured to grow to about twelve parts of the layers' products,
 /// and to three of the head's, of which a pass has that many.
-int64_t EstimateProducts(const LanguageModel& shapes, int64_t num_tokens) {
+int64_t EstimateProducts(const LanguageModel& shapes, Precision precision, int64_t num_tokens) {
   constexpr int64_t kPartsOfLayers = 12, kPartsOfHead = 3;
   const FlatParameters& parameters = shapes.parameters();
   int64_t of_layers = 0;
@@ -35,9 +35,8 @@ int64_t EstimateProducts(const LanguageModel& shapes, int64_t num_tokens) {
     const Parameter& matrix = parameters.all()[index];
     of_layers = std::max({of_layers, matrix.size, num_tokens * matrix.shape[1]});
   }
-  const auto part = [](int64_t elements) {
-    return std::min(int64_t{8} << 20, elements * static_cast<int64_t>(sizeof(float)));
-  };
+  const int64_t element_bytes = precision == Precision::kFp32 ? 4 : 2;
+  const auto part = [&](int64_t elements) { return std::min(int64_t{8} << 20, elements * element_bytes); };
   return kPartsOfLayers * part(of_layers) +
          kPartsOfHead * part(shapes.config().vocab_size * shapes.config().hidden_size);
 }
@@ -90,7 +89,7 @@ MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& r
   passes.run(shapes.get());
   MemoryParts memory = WithOptimizer(request, shapes.get());
   if (on_cpu) {
-    memory.products = EstimateProducts(*shapes, passes.num_tokens());
+    memory.products = EstimateProducts(*shapes, request.precision, passes.num_tokens());
   } else {
     memory.attention = AttentionScratch(request, passes.span_starts);
   }

@@ -155,6 +155,7 @@ ModelConfig ToyModel() {
   config.hidden_size = 48;
   config.num_layers = 3;
   config.max_positions = 256;
+  config.own = FamilyFields::Of(test::ToyRecurrentFields{.recurrence_start = 0.5});
   return config;
 }
 

@@ -85,7 +85,8 @@ TEST_F(TrainMemoryTest, ExplainTellsTheCopyThatARunWithAdaptersTakes) {
   ASSERT_GT(copied, 0u);
   const ProcessResult told = Shell(train + "--explain --summary told.json");
   ASSERT_EQ(told.exit_status, 0) << told.standard_error;
-  for (const nlohmann::json& row : Json("told.json").at("options")) {
+  const nlohmann::json summary = Json("told.json");
+  for (const nlohmann::json& row : summary.at("options")) {
     if (row.at("option") != "async-save") continue;
     EXPECT_THAT(row.at("reason").get<std::string>(),
                 testing::HasSubstr("a copy of weights and moments, " + FormatBytes(copied)));
