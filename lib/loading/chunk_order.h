@@ -18,6 +18,7 @@ struct OrderedSet {
   /// Its share of the slots is weight / (sum of weights); sums below 2^63. Equal to `chunks` in all sets:
   /// each chunk comes once an epoch.
   uint64_t weight = 1;
+  uint32_t number = 0;  ///< among the sets of the data: what Sample::set() tells. No part of the order
   bool operator==(const OrderedSet&) const = default;
 };
 

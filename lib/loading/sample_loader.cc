@@ -133,15 +133,6 @@ std::vector<Sample> SampleLoader::TakeStep(int64_t count, bool drop_last) {
   return step;
 }
 
-std::vector<Sample> SampleLoader::NextShare(int64_t count, bool drop_last, int64_t rank, int64_t world) {
-  TRAINWRIGHT_CHECK(0 <= rank && rank < world);
-  std::vector<Sample> step = NextStep(count, drop_last), share;
-  for (auto i = static_cast<size_t>(rank); i < step.size(); i += static_cast<size_t>(world)) {
-    share.push_back(std::move(step[i]));
-  }
-  return share;
-}
-
 void SampleLoader::Seek(const SampleCursor& cursor) {
   if (cursor.window >= order_.windows()) {
     throw Error(
@@ -190,12 +181,15 @@ EpochCounts SampleLoader::CountEpoch() const {
 }
 
 bool SampleLoader::HasLabel() const {
-  if (cutter_->HasLabel(set_->totals())) return true;
-  for (uint64_t chunk = 0; chunk < set_->chunks();) {
-    SampleWindow some = EmptyWindow(*set_);
-    chunk = CutFrame(chunk, &some);
-    for (const SampleWindow::Entry& sample : some.samples) {
-      if (sample.labels > 0) return true;
+  const bool reads_all = order().slots() == set_->chunks();
+  if (reads_all && cutter_->HasLabel(set_->totals())) return true;
+  for (const OrderedSet& set : order().sets()) {
+    for (uint64_t chunk = set.first_chunk; chunk < set.first_chunk + set.chunks;) {
+      SampleWindow some = EmptyWindow(*set_);
+      chunk = CutFrame(chunk, &some);
+      for (const SampleWindow::Entry& sample : some.samples) {
+        if (sample.labels > 0) return true;
+      }
     }
   }
   return false;

@@ -45,14 +45,11 @@ class SampleLoader {
   ///     frame and byte, or a warning where it may be skipped
   Sample Next();
   /// The next `count` samples, for an optimizer step. With `drop_last` all are of one epoch: when fewer than
-  /// `count` are left of an epoch they are skipped, and the step begins the next one.
+  /// `count` are left of an epoch they are skipped, and the step begins the next one. Each process reads the
+  /// whole step and takes its share (see ShareOf), so the cursor is the same in all of them and says nothing
+  /// of their number.
   /// \throws Error{kBadInput} when a whole epoch has fewer; after any error the cursor is where it was
   std::vector<Sample> NextStep(int64_t count, bool drop_last);
-  /// The share of process `rank` of `world` in a step of `count` samples: those whose number in the step is
-  /// `rank` modulo `world`. The cursor moves by the whole step, so it is the same in all processes and says
-  /// nothing of their number.
-  /// \throws as NextStep
-  std::vector<Sample> NextShare(int64_t count, bool drop_last, int64_t rank, int64_t world);
   /// Where Next() will read. Consumed, not prefetched.
   SampleCursor cursor() const { return cursor_; }
   /// \throws Error{kBadInput} when the set has no such window; a sample beyond its window is reported by
@@ -61,7 +58,7 @@ class SampleLoader {
   /// How far the cursor is, in epochs; whole numbers are exact, between them windows and samples count
   /// evenly.
   double epochs() const;
-  /// Counts an epoch by decoding the whole set once.
+  /// Counts an epoch by decoding all that the order reads once.
   /// \throws Error{kInterrupted, kTerminated} after a stop signal
   EpochCounts CountEpoch() const;
   LoaderCounts loader_counts() const { return counts_; }

@@ -60,8 +60,12 @@ std::string SampleOrder::Fingerprint(const ShardSet& set, const SampleCutter& cu
   if (options_.block_chunks > 1) {
     identity += "block_chunks " + std::to_string(options_.block_chunks) + "\n";
   }
+  uint64_t next_chunk = 0;
   for (const OrderedSet& part : options_.sets) {
-    identity += "set of " + std::to_string(part.chunks) + " weight " + std::to_string(part.weight) + "\n";
+    identity += "set of " + std::to_string(part.chunks) + " weight " + std::to_string(part.weight);
+    if (part.first_chunk != next_chunk) identity += " from chunk " + std::to_string(part.first_chunk);
+    identity += "\n";
+    next_chunk = part.first_chunk + part.chunks;
   }
   return HexEncode(Sha256Of(AsBytes(identity)));
 }

@@ -20,7 +20,7 @@ struct SampleOrderOptions {
   uint64_t seed = 0;
   uint64_t window_chunks = 64;        ///< part of the order's definition
   uint64_t block_chunks = 1;          ///< chunks that stay together, see ChunkOrderOptions
-  std::vector<OrderedSet> sets = {};  ///< what of the shard set is mixed how; empty: all of it, as one
+  std::vector<OrderedSet> sets = {};  ///< what of the shard set is read and mixed how; empty: all, as one
   bool shuffle = true;                ///< false: stored order (evaluation), still endless
 };
 

@@ -31,7 +31,7 @@ struct SampleWindow {
     uint32_t span_begin = 0, span_end = 0;
     uint32_t tokens = 0;  ///< of its spans
     uint32_t labels = 0;  ///< what it counts by in the loss, as its cutter says
-    uint32_t set = 0;     ///< that it was drawn from; the loader's to say
+    uint32_t set = 0;     ///< OrderedSet::number of that it was drawn from; the loader's to say
   };
   TokenRun tokens;
   std::vector<uint8_t> predicted;  ///< of each token, whether it is a label (1) or not (0); empty: all are
@@ -51,7 +51,7 @@ class Sample {
       : window_(std::move(window)), entry_(window_->samples[number]) {}
   int64_t tokens() const { return entry_.tokens; }
   int64_t num_labels() const { return entry_.labels; }
-  /// Which of the stream's sets it was drawn from.
+  /// Which of the data's sets it was drawn from.
   uint32_t set() const { return entry_.set; }
   std::span<const SampleSpan> spans() const {
     return std::span(window_->spans).subspan(entry_.span_begin, entry_.span_end - entry_.span_begin);

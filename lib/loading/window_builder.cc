@@ -112,7 +112,8 @@ class WindowBuilder::Work {
     SampleWindow& window = built_.samples;
     const size_t begin = window.samples.size();
     builder_.cutter_->Cut(chunk, &window);
-    for (size_t i = begin; i < window.samples.size(); ++i) window.samples[i].set = draws_[slot].set;
+    const OrderedSet& set = builder_.order_->chunk_order().sets()[draws_[slot].set];
+    for (size_t i = begin; i < window.samples.size(); ++i) window.samples[i].set = set.number;
     samples_of_slot_[slot] = {begin, window.samples.size()};
     built_.chunks.push_back(number);
   }

@@ -24,7 +24,8 @@ LmObjective::LmObjective(LossOn loss_on, const LossTerms& terms)
               {.name = "smoothing_nats", .recorded = terms.label_smoothing > 0, .curve = false},
               {.name = "z_loss_nats", .recorded = terms.z_loss > 0, .curve = false}}) {}
 
-SampleStreamOptions LmObjective::Cutting(const SampleStreamOptions& options) const {
+SampleStreamOptions LmObjective::Cutting(const std::string& /*loader*/,
+                                         const SampleStreamOptions& options) const {
   SampleStreamOptions cutting = options;
   cutting.loss_on = loss_on_;
   return cutting;

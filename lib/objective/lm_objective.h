@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "lib/nn/loss/cross_entropy.h"
@@ -20,7 +21,7 @@ class LmObjective final : public Objective {
   /// \param loss_on which tokens of sft records are labels
   LmObjective(LossOn loss_on, const LossTerms& terms);
   const std::vector<LossTerm>& terms() const override { return terms_; }
-  SampleStreamOptions Cutting(const SampleStreamOptions& options) const override;
+  SampleStreamOptions Cutting(const std::string& loader, const SampleStreamOptions& options) const override;
   std::vector<int64_t> Count(const PackedBatch& micro_batch) const override;
   void Run(const StepPass& pass, LossSums* sums) const override;
   double Loss(const std::vector<double>& means) const override { return means[0]; }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "lib/base/error.h"
 #include "lib/objective/model_input.h"
 
 namespace trainwright {
@@ -44,16 +45,40 @@ ModelInput StepPass::InputOf(size_t micro_batch) const {
   return input;
 }
 
-std::unique_ptr<const SampleCutter> Objective::MakeCutter(RecordKind records,
+std::unique_ptr<const SampleCutter> Objective::MakeCutter(const std::string& /*loader*/, RecordKind records,
                                                           const SampleStreamOptions& options) const {
   return std::make_unique<LmCutter>(records, options.cutting());
 }
 
-std::unique_ptr<SampleLoader> Objective::OpenSamples(const ShardSet* set, const SampleStreamOptions& options,
-                                                     const LoaderOptions& loader) const {
-  const SampleStreamOptions cutting = Cutting(options);
-  return std::make_unique<SampleLoader>(set, MakeCutter(set->header().record_kind, cutting), cutting.order(),
-                                        loader);
+OpenedLoaders Objective::OpenLoaders(const ShardSet* set, const SampleStreamOptions& options,
+                                     const LoaderOptions& loader) const {
+  const std::vector<std::string> names = Loaders();
+  LoaderOptions own = loader;
+  own.cache_bytes /= static_cast<int64_t>(names.size());
+  OpenedLoaders opened;
+  for (const std::string& name : names) {
+    const SampleStreamOptions cutting = Cutting(name, options);
+    opened[name] = std::make_unique<SampleLoader>(set, MakeCutter(name, set->header().record_kind, cutting),
+                                                  cutting.order(), own);
+  }
+  return opened;
+}
+
+std::vector<Sample> Objective::NextStep(const SampleLoaders& loaders, int64_t samples, bool drop_last) const {
+  std::vector<std::pair<SampleLoader*, SampleCursor>> begin;
+  for (const auto& [name, loader] : loaders) begin.emplace_back(loader, loader->cursor());
+  try {
+    std::vector<Sample> step = Draw(loaders, samples, drop_last);
+    TRAINWRIGHT_CHECK(step.size() == static_cast<size_t>(samples));
+    return step;
+  } catch (...) {
+    for (const auto& [loader, cursor] : begin) loader->Seek(cursor);
+    throw;
+  }
+}
+
+std::vector<Sample> Objective::Draw(const SampleLoaders& loaders, int64_t samples, bool drop_last) const {
+  return loaders.at(kMainLoader)->NextStep(samples, drop_last);
 }
 
 PackedBatch Objective::Pack(std::span<const Sample> samples) const {

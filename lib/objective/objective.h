@@ -16,6 +16,7 @@
 
 #include "lib/formats/shard_set.h"
 #include "lib/loading/packed_batch.h"
+#include "lib/loading/sample_loaders.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/model/language_model.h"
 #include "lib/nn/loss/cross_entropy.h"
@@ -41,11 +42,6 @@ struct LossTerm {
   /// Whether it is one of the record's loss_terms, a curve of the report and loss/NAME in TensorBoard; else
   /// it is a field of the record by its name.
   bool curve = true;
-};
-
-/// Which of a step's samples a rank has: its i-th is number first + i * stride.
-struct StepShare {
-  int64_t first = 0, stride = 1;
 };
 
 /// A step's samples, or a rank's share of them, and what is counted of them before the first pass.
@@ -82,21 +78,35 @@ class Objective {
   virtual ~Objective() = default;
   /// In the order of all that is counted and summed by term. The same for the life of the objective.
   virtual const std::vector<LossTerm>& terms() const = 0;
-  /// The options of the stream of samples.
-  /// \param options what the plan says of it
-  virtual SampleStreamOptions Cutting(const SampleStreamOptions& options) const { return options; }
-  /// How records become samples: as LmCutter does, unless overridden.
+  /// The names of the loaders that its steps are drawn from, each at a pace of its own: kMainLoader alone,
+  /// unless overridden. It is always one of them, and the one whose epochs a run is measured in.
+  virtual std::vector<std::string> Loaders() const { return {kMainLoader}; }
+  /// The options of a loader's stream of samples.
+  /// \param loader one of Loaders
+  /// \param options what the plan says of all of them. Where --data names several sets they are its `sets`:
+  ///     a loader may read some of them
+  virtual SampleStreamOptions Cutting(const std::string& /*loader*/,
+                                      const SampleStreamOptions& options) const {
+    return options;
+  }
+  /// How a loader's records become samples: as LmCutter does, unless overridden.
   /// \param records of the set
   /// \param options of Cutting
   /// \throws Error{kBadInput} on records that it does not know
-  virtual std::unique_ptr<const SampleCutter> MakeCutter(RecordKind records,
+  virtual std::unique_ptr<const SampleCutter> MakeCutter(const std::string& loader, RecordKind records,
                                                          const SampleStreamOptions& options) const;
-  /// The stream of samples of a set.
-  /// \param set outlives it
-  /// \param options what the plan says of it
+  /// All of Loaders.
+  /// \param set outlives them
+  /// \param options what the plan says
+  /// \param loader of each, but for the bytes of the cache, which they share
   /// \throws as SampleLoader and MakeCutter
-  std::unique_ptr<SampleLoader> OpenSamples(const ShardSet* set, const SampleStreamOptions& options,
-                                            const LoaderOptions& loader) const;
+  OpenedLoaders OpenLoaders(const ShardSet* set, const SampleStreamOptions& options,
+                            const LoaderOptions& loader) const;
+  /// The samples of the next step, in its order.
+  /// \param loaders those of Loaders
+  /// \param samples of the step, of all ranks together: each draws the whole step
+  /// \throws as SampleLoader::NextStep; the loaders then stand where they did before
+  std::vector<Sample> NextStep(const SampleLoaders& loaders, int64_t samples, bool drop_last) const;
   /// The micro-batch of some samples: them all, laid end to end, unless overridden. A sample's tokens lie
   /// together and in its order, or the whole micro-batch counts as one sample for dropout.
   virtual PackedBatch Pack(std::span<const Sample> samples) const;
@@ -117,6 +127,13 @@ class Objective {
   /// Samples in micro-batches of `batch` of them.
   /// \param share which of the step's they are: dropout depends on it
   StepBatches Cut(std::span<const Sample> samples, int64_t batch, const StepShare& share = {}) const;
+
+ private:
+  /// Reads the `samples` of the next step: from kMainLoader, unless overridden. Which loader gives how many
+  /// depends on nothing but the parameters, so that all ranks and a resumed run draw the same.
+  /// \param drop_last see SampleLoader::NextStep
+  /// \throws as SampleLoader::NextStep, wherever the loaders then stand
+  virtual std::vector<Sample> Draw(const SampleLoaders& loaders, int64_t samples, bool drop_last) const;
 };
 
 }  // namespace trainwright

@@ -72,7 +72,10 @@ TrainingData::TrainingData(std::vector<NamedShardSet> sets, std::unique_ptr<Shar
   uint64_t first_chunk = 0;
   for (const NamedShardSet& set : sets) {
     const ShardTotals& totals = set.set->totals();
-    sets_.push_back({.first_chunk = first_chunk, .chunks = totals.chunks, .weight = totals.chunks});
+    sets_.push_back({.first_chunk = first_chunk,
+                     .chunks = totals.chunks,
+                     .weight = totals.chunks,
+                     .number = static_cast<uint32_t>(sets_.size())});
     sources_.push_back({.path = set.name, .chunks = totals.chunks, .tokens = totals.tokens});
     first_chunk += totals.chunks;
     if (totals.chunks == 0 && sets.size() > 1) {

@@ -43,10 +43,10 @@ int64_t TokensOf(const StepBatches& batches) {
 }
 
 FirstSteps ReadFirstSteps(const TrainPlan& plan, const Objective& objective, int64_t steps,
-                          SampleLoader* stream) {
+                          const SampleLoaders& loaders) {
   FirstSteps first;
   while (first.steps < std::min(steps, kMostStepsRead) && first.tokens < kMostTokensRead) {
-    const std::vector<Sample> samples = stream->NextStep(plan.samples_per_step(), plan.drop_last);
+    const std::vector<Sample> samples = objective.NextStep(loaders, plan.samples_per_step(), plan.drop_last);
     for (int64_t begin = 0; begin < plan.samples_per_step(); begin += plan.batch) {
       const auto own =
           std::span(samples).subspan(static_cast<size_t>(begin), static_cast<size_t>(plan.batch));
@@ -236,11 +236,11 @@ Table RunTable(const DryRunReport& report) {
 
 /// What parts of the memory are known before anything is run, and how much there is.
 void TellMemory(const ModelFamilies& families, const DryRunRequest& request, const Objective& objective,
-                const FirstSteps& first, const SampleLoader& stream, DryRunReport* report) {
+                const FirstSteps& first, const SampleLoaders& loaders, DryRunReport* report) {
   const MemoryRequest training = MemoryOf(request);
   MemoryParts& memory = report->memory;
   memory = StateMemory(families, training);
-  memory.loader = stream.loader_counts().most_held_bytes;
+  memory.loader = MostHeldBytes(loaders);
   memory.process = std::max<int64_t>(0, ResidentBytes() - memory.loader);
   report->on_gpu = !request.device.is_cpu();
   report->available_bytes = request.available_bytes;
@@ -267,11 +267,12 @@ void TellMemory(const ModelFamilies& families, const DryRunRequest& request, con
 
 }  // namespace
 
-DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request, SampleLoader* stream) {
+DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request,
+                    const SampleLoaders& loaders) {
   DryRunReport report;
   const TrainPlan& plan = request.plan;
   const auto objective = ObjectiveOf(plan, request.objectives);
-  const FirstSteps first = ReadFirstSteps(plan, *objective, request.steps, stream);
+  const FirstSteps first = ReadFirstSteps(plan, *objective, request.steps, loaders);
   report.steps = request.steps;
   report.tokens_per_step = first.tokens / std::max<int64_t>(1, first.steps);
   report.parameter_count = report.trainable_count = CountParameters(request.model);
@@ -281,7 +282,7 @@ DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request,
   }
 
   MemoryParts& memory = report.memory;
-  TellMemory(families, request, *objective, first, *stream, &report);
+  TellMemory(families, request, *objective, first, loaders, &report);
   const bool any_left = TokensOf(first.largest) > 0;
   if (report.on_gpu) {
     if (any_left && report.fits()) MeasureOnGpu(families, request, first.largest, &report);

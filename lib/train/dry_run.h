@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/loading/sample_stream.h"
+#include "lib/loading/sample_loaders.h"
 #include "lib/model/model_family.h"
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/objective/objective_registry.h"
@@ -85,8 +85,9 @@ struct DryRunReport {
 };
 
 /// Where the weights and their state do not fit, nothing of the model's size is allocated.
-/// \param stream stands where the run will begin; it is read from
-DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request, SampleLoader* stream);
+/// \param loaders stand where the run will begin; they are read from
+DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request,
+                    const SampleLoaders& loaders);
 
 /// Aligned tables for people.
 std::string FormatDryRun(const DryRunReport& report);

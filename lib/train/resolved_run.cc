@@ -33,24 +33,24 @@ namespace {
 constexpr double kManyPasses = 16;  // over the data
 constexpr double kFindBatchTimeS = 20;
 
-std::unique_ptr<SampleLoader> OpenSamples(const TrainJobContext& context, const TrainPlan& plan,
-                                          const TrainingData& data, const LoaderOptions& loader) {
+OpenedLoaders OpenLoaders(const TrainJobContext& context, const TrainPlan& plan, const TrainingData& data,
+                          const LoaderOptions& loader) {
   SampleStreamOptions options = plan.stream_options();
   options.sets = data.sets();
-  return ObjectiveOf(plan, context.objectives)->OpenSamples(&data.set(), options, loader);
+  return ObjectiveOf(plan, context.objectives)->OpenLoaders(&data.set(), options, loader);
 }
 
 EpochCounts CountEpoch(const TrainJobContext& context, const TrainPlan& plan, const ResolvedRun& run) {
-  return OpenSamplesApart(context, run, plan)->CountEpoch();
+  return OpenLoadersApart(context, run, plan).at(kMainLoader)->CountEpoch();
 }
 
-void OpenStream(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
-                ResolvedRun* run) {
+void OpenOwnLoaders(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
+                    ResolvedRun* run) {
   PlannedLoader cache;
   PlanDataCache(settings, run->data->set().header().chunks_per_frame, run->plan.block_chunks, &cache);
   run->compute.loader.cache_bytes = cache.options.cache_bytes;
   log->Announce(cache.reasons);
-  run->stream = OpenSamples(context, run->plan, *run->data, run->compute.loader);
+  run->loaders = OpenLoaders(context, run->plan, *run->data, run->compute.loader);
 }
 
 PlanChoices ChoicesOf(const TrainJobContext& context) {
@@ -94,7 +94,7 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
   const BatchSearch search = SearchBatch(
       context.families, {.training = MemoryOf(context, run, plan),
                          .passes = LongestMicroBatches(ObjectiveOf(plan, context.objectives),
-                                                       OpenSamplesApart(context, run, plan).get()),
+                                                       LoadersOf(OpenLoadersApart(context, run, plan))),
                          .time_s = kFindBatchTimeS,
                          .memory_bytes = memory_bytes,
                          .offload_folder = compute.offload_folder});
@@ -195,13 +195,18 @@ void FinishResolving(const TrainSettings& settings, const TrainJobContext& conte
                      ChoiceLog* log, ResolvedRun* run) {
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CheckEvaluations(settings, context.options, run->data->evaluated(run->plan.eval_split) != nullptr);
-  OpenStream(settings, context, log, run);
-  const std::string fingerprint = run->stream->fingerprint();
-  if (fingerprint != known.order_fingerprint) {
-    if (!known.may_change) throw OtherData(settings, *run, known.sha256);
-    if (run->resume) {
+  OpenOwnLoaders(settings, context, log, run);
+  if (!known.may_change && run->stream().fingerprint() != known.order_fingerprint) {
+    throw OtherData(settings, *run, known.sha256);
+  }
+  if (run->resume) {
+    TrainerState& state = run->resume->state.trainer;
+    const SampleLoaders loaders = LoadersOf(run->loaders);
+    if (!known.may_change) {
+      RequireStates(state.loaders, state.origin, loaders);
+    } else if (!MismatchOf(state.loaders, loaders).empty()) {
       run->resume->data_changed = true;
-      run->resume->state.trainer.data() = {.order_fingerprint = fingerprint};
+      state.loaders = StatesOf(loaders);
     }
   }
   CountHeldOut(settings, run);
@@ -209,9 +214,9 @@ void FinishResolving(const TrainSettings& settings, const TrainJobContext& conte
 
 }  // namespace
 
-std::unique_ptr<SampleLoader> OpenSamplesApart(const TrainJobContext& context, const ResolvedRun& run,
-                                               const TrainPlan& plan) {
-  return OpenSamples(context, plan, *run.data,
+OpenedLoaders OpenLoadersApart(const TrainJobContext& context, const ResolvedRun& run,
+                               const TrainPlan& plan) {
+  return OpenLoaders(context, plan, *run.data,
                      {.workers = 0, .skip_bad_chunks = run.compute.loader.skip_bad_chunks});
 }
 
@@ -258,7 +263,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   const TakenRecords* taken =
       context.objectives.Find(run->plan.objective).description.FindRecords(set.header().record_kind);
   if (taken != nullptr && !taken->warning.empty()) LogWarning(DataNames(settings) + ": " + taken->warning);
-  OpenStream(settings, context, log, run);
+  OpenOwnLoaders(settings, context, log, run);
   if (run->model.reason) run->opening_reasons.push_back(*run->model.reason);
   run->opening_reasons.insert(run->opening_reasons.end(), planned.reasons.begin(), planned.reasons.end());
 }

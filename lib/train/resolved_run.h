@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/loading/sample_stream.h"
+#include "lib/loading/sample_loaders.h"
 #include "lib/memory/training_memory.h"
 #include "lib/run/run_planner.h"
 #include "lib/run/run_record.h"
@@ -49,21 +49,23 @@ struct ResolvedRun {
   ModelChoice model;
   TrainPlan plan;
   Cadence cadence;
-  std::optional<EpochCounts> epoch;      ///< of the data, where the plan needed it
-  SplitCounts held_out;                  ///< of the data; zeros without a split
-  std::unique_ptr<SampleLoader> stream;  ///< at the run's first sample; reads `data`
+  std::optional<EpochCounts> epoch;  ///< of the data, where the plan needed it
+  SplitCounts held_out;              ///< of the data; zeros without a split
+  OpenedLoaders loaders;             ///< at the run's first sample; they read `data`
   /// Why model and plan are as they are; the first lines of a new run tell it.
   std::vector<ChoiceReason> opening_reasons;
+
+  /// Of kMainLoader, which must be open: the samples whose order and epochs are the run's.
+  const SampleLoader& stream() const { return *loaders.at(kMainLoader); }
 };
 
 /// What the memory of a run depends on.
 /// \param plan of the run, which may have changed since it was resolved
 MemoryRequest MemoryOf(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan);
 
-/// The samples of a run from the first on, apart from the run's own stream, which they leave where it is.
+/// The samples of a run from the first on, apart from the run's own loaders, which stay where they are.
 /// \param plan of the run, which may be one that it was not resolved to
-std::unique_ptr<SampleLoader> OpenSamplesApart(const TrainJobContext& context, const ResolvedRun& run,
-                                               const TrainPlan& plan);
+OpenedLoaders OpenLoadersApart(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan);
 
 /// What asks for another run than the stored one, or cannot be, is refused here, before anything is written.
 /// \param run with compute and data

@@ -14,6 +14,12 @@
 namespace trainwright {
 namespace {
 
+std::vector<Sample> FirstStep(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan,
+                              const Objective& objective) {
+  const OpenedLoaders apart = OpenLoadersApart(context, run, plan);
+  return objective.NextStep(LoadersOf(apart), plan.samples_per_step(), plan.drop_last);
+}
+
 /// Of a run with its largest micro-batch among a step's samples; of its first step where there are none.
 MemoryParts MemoryOfPasses(const TrainJobContext& context, const ResolvedRun& run, const TrainPlan& plan,
                            const std::vector<Sample>& samples) {
@@ -21,11 +27,7 @@ MemoryParts MemoryOfPasses(const TrainJobContext& context, const ResolvedRun& ru
   try {
     const auto objective = ObjectiveOf(plan, context.objectives);
     const StepBatches batches = LargestMicroBatch(
-        *objective,
-        samples.empty()
-            ? OpenSamplesApart(context, run, plan)->NextStep(plan.samples_per_step(), plan.drop_last)
-            : samples,
-        plan.batch);
+        *objective, samples.empty() ? FirstStep(context, run, plan, *objective) : samples, plan.batch);
     return TrainingMemory(context.families, training, PassesOf(*objective, batches));
   } catch (const std::exception&) {  // where memory ran out there may be none to read samples
     return StateMemory(context.families, training);
@@ -43,12 +45,12 @@ MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobConte
   const std::string cap = cap_bytes ? "--mem-fraction " + nlohmann::json(*settings.mem_fraction).dump() +
                                           ", " + FormatBytes(static_cast<uint64_t>(*cap_bytes))
                                     : "";
-  if (!run.stream) return {"before the first step", "take a smaller --model", cap};
+  if (run.loaders.empty()) return {"before the first step", "take a smaller --model", cap};
   // What is held tells too little: it is what did not get its memory that is missing there.
   const MemoryRequest training = MemoryOf(context, run, plan);
   MemoryParts memory = MemoryOfPasses(context, run, plan, point ? point->samples : std::vector<Sample>());
   if (point) memory.snapshot = point->snapshot_bytes;
-  memory.loader = run.stream->loader_counts().most_held_bytes;
+  memory.loader = MostHeldBytes(LoadersOf(run.loaders));
   const std::string hint =
       "in this order: " + MemoryAdvice(context.families, memory, training, settings.auto_oom);
   const std::string when = settings.dry_run ? "dry run, "
@@ -62,7 +64,7 @@ MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Op
   const bool on_cpu = run.compute.device.is_cpu();
   MemoryParts memory = HeldByModel(*setup.model);
   memory.optimizer = optimizer.state_bytes();
-  memory.loader = run.stream->loader_counts().most_held_bytes;
+  memory.loader = MostHeldBytes(LoadersOf(run.loaders));
   memory.snapshot = snapshot_bytes;
   if (on_cpu) memory.products = FreeHeapBytes();
   // A GPU's libraries take host memory that came after the model.

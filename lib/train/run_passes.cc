@@ -16,14 +16,17 @@ class NoLossSums final : public LossSums {
   void AddOnDevice(const at::Tensor&) override {}
 };
 
-/// Those that the stream begins with, the longest first.
-std::vector<Sample> LongestSamples(SampleLoader* stream) {
+/// Those that the loaders begin with, the longest first.
+std::vector<Sample> LongestSamples(const SampleLoaders& loaders) {
   std::vector<Sample> samples;
-  const uint64_t epoch = stream->cursor().epoch;
-  for (int64_t tokens = 0; samples.size() < kMostSamplesRead && tokens < kMostTokensRead;) {
-    samples.push_back(stream->Next());
-    tokens += samples.back().tokens();
-    if (stream->cursor().epoch != epoch) break;
+  for (const auto& [name, loader] : loaders) {
+    const uint64_t epoch = loader->cursor().epoch;
+    const size_t most_samples = samples.size() + kMostSamplesRead;
+    for (int64_t tokens = 0; samples.size() < most_samples && tokens < kMostTokensRead;) {
+      samples.push_back(loader->Next());
+      tokens += samples.back().tokens();
+      if (loader->cursor().epoch != epoch) break;
+    }
   }
   std::stable_sort(samples.begin(), samples.end(),
                    [](const Sample& a, const Sample& b) { return a.tokens() > b.tokens(); });
@@ -62,8 +65,8 @@ MicroBatchPasses PassesOf(const Objective& objective, const StepBatches& batches
 }
 
 std::function<MicroBatchPasses(int64_t)> LongestMicroBatches(std::shared_ptr<const Objective> objective,
-                                                             SampleLoader* stream) {
-  return [objective = std::move(objective), samples = LongestSamples(stream)](int64_t count) {
+                                                             const SampleLoaders& loaders) {
+  return [objective = std::move(objective), samples = LongestSamples(loaders)](int64_t count) {
     std::vector<Sample> taken;
     for (size_t i = 0; i < static_cast<size_t>(count); ++i) taken.push_back(samples[i % samples.size()]);
     return PassesOf(*objective, OneMicroBatch(*objective, taken));

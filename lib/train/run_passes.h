@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "lib/loading/sample_loader.h"
+#include "lib/loading/sample_loaders.h"
 #include "lib/memory/training_memory.h"
 #include "lib/objective/objective.h"
 
@@ -23,11 +23,11 @@ StepBatches LargestMicroBatch(const Objective& objective, std::span<const Sample
 /// \param objective outlives the result
 MicroBatchPasses PassesOf(const Objective& objective, const StepBatches& batches);
 
-/// Passes of micro-batches of any number of samples: the longest of those that the stream begins with, as far
-/// as the end of the epoch, 4,096 samples or about two million tokens, again from the longest where more are
-/// asked for.
+/// Passes of micro-batches of any number of samples: the longest of those that the loaders begin with, each
+/// as far as the end of its epoch, 4,096 samples or about two million tokens, again from the longest where
+/// more are asked for.
 /// \throws what reading the samples throws
 std::function<MicroBatchPasses(int64_t samples)> LongestMicroBatches(
-    std::shared_ptr<const Objective> objective, SampleLoader* stream);
+    std::shared_ptr<const Objective> objective, const SampleLoaders& loaders);
 
 }  // namespace trainwright

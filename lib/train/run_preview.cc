@@ -132,7 +132,7 @@ DryRunReport MeasureRun(const TrainSettings& settings, const TrainJobContext& co
                  .offload_folder = run.compute.offload_folder,
                  .optimizers = context.optimizers,
                  .objectives = context.objectives},
-                run.stream.get());
+                LoadersOf(run.loaders));
 }
 
 }  // namespace

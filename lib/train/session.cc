@@ -78,7 +78,7 @@ void Session::MakeTrainer(const TrainJobContext& context) {
   trainer_ = std::make_unique<Trainer>(
       TrainerParts{
           .model = model,
-          .stream = run_->stream.get(),
+          .loaders = LoadersOf(run_->loaders),
           .objective = ObjectiveOf(run_->plan, context.objectives, run_->data->set().header().record_kind),
           .optimizer =
               MakeOptimizer(context.optimizers, &model->parameters(), run_->plan.optimizer, run_->plan.seed),
@@ -285,11 +285,11 @@ bool Session::StepAndSave(bool time_to_save) {
   const auto due = [&](int64_t every) { return every > 0 && next % every == 0; };
   const bool read = next == trainer_->plan().schedule.total_steps || next <= first_step_ + 2 ||
                     due(settings_.log_every) || due(eval_every) || due(save_every.steps) || time_to_save;
-  const double epochs_before = run_->stream->epochs();
+  const double epochs_before = run_->stream().epochs();
   if (saver_) saver_->FinishSave(/*wait=*/false);
   const bool saving = saver_ && saver_->busy();
   const StepReport report = InWhatMemoryThereIs([&] { return trainer_->Step(read); });
-  listener_->RecordStep(report, run_->stream->epochs(), saving);
+  listener_->RecordStep(report, run_->stream().epochs(), saving);
   if (saver_ && next == first_step_ + 1) saver_->SavesInBackground();
   if (report.read && report.labels > 0) history_.AddStep(report.step, report.loss_nats, report.lr);
   if (saver_) saver_->FinishCopies(/*wait=*/false);
@@ -302,7 +302,7 @@ bool Session::StepAndSave(bool time_to_save) {
   watchdog_stops_ = stops[2] != 0;
   const bool stopping = signal_ != 0 || stops[1] != 0 || watchdog_stops_;
   const bool epoch_ended =
-      save_every.epochs && std::floor(run_->stream->epochs()) > std::floor(epochs_before);
+      save_every.epochs && std::floor(run_->stream().epochs()) > std::floor(epochs_before);
   const bool saves = stopping || due(save_every.steps) || time_to_save || epoch_ended || trainer_->done();
   if (!stopping && (due(eval_every) || trainer_->done() || (saves && settings_.keep_best > 0))) {
     EvaluateIfDue();

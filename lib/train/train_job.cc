@@ -241,13 +241,18 @@ class TrainJob {
     }));
   }
 
+  void RestoreData() {
+    const TrainerState& state = run_.resume->state.trainer;
+    RestoreLoaders(state.loaders, state.origin, LoadersOf(run_.loaders));
+  }
+
   int Start(nlohmann::ordered_json* summary) {
     if (OnlyTells(settings_)) {
       log_.Announce(run_.opening_reasons);
       for (const std::string& trap : TrapsOf(settings_, run_, context_.preset_batch, context_.preset_accum)) {
         LogWarning(trap);
       }
-      if (run_.resume) run_.stream->Restore(run_.resume->state.trainer.data());
+      if (run_.resume) RestoreData();
       return Preview(summary);
     }
     AsWriter([&] {
@@ -262,7 +267,7 @@ class TrainJob {
   int Resume(nlohmann::ordered_json* summary) {
     const ResumePoint& resume = *run_.resume;
     if (OnlyTells(settings_)) {
-      run_.stream->Restore(resume.state.trainer.data());
+      RestoreData();
       return Preview(summary);
     }
     const int64_t step = resume.state.trainer.step, total_steps = run_.plan.schedule.total_steps;
@@ -307,7 +312,7 @@ class TrainJob {
         .model = nlohmann::ordered_json::parse(EncodeConfigJson(run_.model.config)),
         .init = record_ ? record_->init : settings_.init,
         .data_sha256 = HexEncode(set.content_sha256()),
-        .order_fingerprint = run_.stream->fingerprint(),
+        .order_fingerprint = run_.stream().fingerprint(),
         .working_directory = record_ ? record_->working_directory : fs::current_path().string(),
         .parent = run_.parent};
     try {

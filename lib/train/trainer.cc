@@ -40,7 +40,7 @@ at::Tensor& TrainerState::optimizer_state(const std::string& name) {
 
 Trainer::Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, bool defer)
     : model_(parts.model),
-      stream_(parts.stream),
+      loaders_(std::move(parts.loaders)),
       plan_(plan),
       device_(device),
       objective_(std::move(parts.objective)),
@@ -54,7 +54,7 @@ Trainer::Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, b
 
 StepReport Trainer::Step(bool read) {
   const auto start = std::chrono::steady_clock::now();
-  const double wait_before_s = stream_->loader_counts().wait_s;
+  const double wait_before_s = WaitOf(loaders_);
   StepReport report;
   report.step = step_ + 1;
   report.lr = LearningRate(plan_.schedule, step_);
@@ -67,7 +67,7 @@ StepReport Trainer::Step(bool read) {
     failure = std::current_exception();
   }
   const bool all_taken = AddUpCounts(!failure, &batches, &report);
-  report.data_wait_s = stream_->loader_counts().wait_s - wait_before_s;
+  report.data_wait_s = WaitOf(loaders_) - wait_before_s;
 
   HostLossSums sums(objective_->terms().size());
   Verdict verdict;
@@ -94,15 +94,16 @@ StepReport Trainer::Step(bool read) {
 }
 
 StepBatches Trainer::TakeBatches(StepReport* report) {
-  const int64_t rank = world_->rank(), ranks = world_->size();
+  const StepShare share = {.first = world_->rank(), .stride = world_->size()};
   if (samples_.empty()) {
-    samples_ = stream_->NextShare(plan_.samples_per_step() * ranks, plan_.drop_last, rank, ranks);
+    const int64_t samples = plan_.samples_per_step() * world_->size();
+    samples_ = ShareOf(objective_->NextStep(loaders_, samples, plan_.drop_last), share);
   }
-  if (const size_t sources = stream_->order().sets().size(); sources > 1) {
+  if (const size_t sources = SourcesOf(loaders_); sources > 1) {
     report->source_tokens.resize(sources);
     for (const Sample& sample : samples_) report->source_tokens[sample.set()] += sample.tokens();
   }
-  StepBatches batches = objective_->Cut(samples_, plan_.batch, {.first = rank, .stride = ranks});
+  StepBatches batches = objective_->Cut(samples_, plan_.batch, share);
   for (const PackedBatch& micro_batch : batches.micro_batches) {
     report->tokens += micro_batch.num_tokens();
     report->labels += micro_batch.num_labels;
@@ -112,7 +113,7 @@ StepBatches Trainer::TakeBatches(StepReport* report) {
 }
 
 bool Trainer::AddUpCounts(bool taken, StepBatches* batches, StepReport* report) {
-  const size_t sources = stream_->order().sets().size();
+  const size_t sources = SourcesOf(loaders_);
   batches->denominators.resize(objective_->terms().size());
   report->source_tokens.resize(sources > 1 ? sources : 0);
   std::vector<int64_t> counts = {taken ? 0 : 1, report->tokens, report->labels, report->attention_pairs};
@@ -263,7 +264,7 @@ TrainerState Trainer::state() {
           .updates = optimizer_->steps(),
           .tokens_seen = tokens_seen_,
           .labels_seen = labels_seen_,
-          .loaders = {{kMainLoader, stream_->state()}},
+          .loaders = StatesOf(loaders_),
           .scaler = scaler_.state(),
           .optimizer = optimizer_->States()};
 }
@@ -292,10 +293,7 @@ void Trainer::RestoreOptimizer(const TrainerState& state) {
 }
 
 void Trainer::Restore(const TrainerState& state) {
-  if (state.loaders.size() != 1) {
-    throw Error(ErrorCode::kBadInput, state.origin, "states where loaders stand that this run does not have");
-  }
-  stream_->Restore(state.data());
+  RestoreLoaders(state.loaders, state.origin, loaders_);
   samples_.clear();
   RestoreOptimizer(state);
   scaler_.set_state(state.scaler);

@@ -1,6 +1,6 @@
 /// One training run's arithmetic: samples in, optimizer steps out. No files, no clock-dependent decisions.
 ///
-/// A step takes the next batch * accum samples of the stream for each rank, has the objective count them
+/// A step takes the next batch * accum samples for each rank as the objective draws them, has it count them
 /// first and minimises the mean of its loss over all of them, so k micro-batches of n samples are one
 /// micro-batch of k * n, and so are the shares of k ranks: the gradients of a rank are its samples' part of
 /// the whole step's. Adding up the ranks' gradients and sums of losses is not the trainer's work yet. The
@@ -20,7 +20,7 @@
 
 #include "lib/dist/world.h"
 #include "lib/loading/loader_state.h"
-#include "lib/loading/sample_stream.h"
+#include "lib/loading/sample_loaders.h"
 #include "lib/model/language_model.h"
 #include "lib/objective/objective.h"
 #include "lib/optim/clip.h"
@@ -81,10 +81,11 @@ struct StepReport {
   }
 };
 
-/// What a trainer works with. Model, stream and world outlive it; the stream is read from where it stands.
+/// What a trainer works with. Model, loaders and world outlive it; the loaders are read from where they
+/// stand.
 struct TrainerParts {
   LanguageModel* model = nullptr;
-  SampleLoader* stream = nullptr;
+  SampleLoaders loaders;  ///< that the objective draws from
   std::unique_ptr<Objective> objective;
   std::unique_ptr<Optimizer> optimizer;  ///< of the model's parameters
   World* world = Solo();
@@ -168,7 +169,7 @@ class Trainer {
   void RestoreOptimizer(const TrainerState& state);
 
   LanguageModel* model_;
-  SampleLoader* stream_;
+  SampleLoaders loaders_;
   TrainPlan plan_;
   at::Device device_;
   std::unique_ptr<Objective> objective_;

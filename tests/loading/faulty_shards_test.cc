@@ -358,7 +358,8 @@ TEST(JoinShardSets, DrawsFromEachSetByItsWeight) {
     for (uint32_t set = 0; set < 1 + random() % 4 || set < 2; ++set) {
       const auto chunks = static_cast<uint32_t>(1 + random() % 20);
       sets.push_back({std::to_string(set), SetOf(chunks, 1000 * set)});
-      options.sets.push_back({.first_chunk = first, .chunks = chunks, .weight = 1 + random() % 1000});
+      options.sets.push_back(
+          {.first_chunk = first, .chunks = chunks, .weight = 1 + random() % 1000, .number = set});
       first += chunks;
     }
     const std::vector<OrderedSet> parts = options.sets;

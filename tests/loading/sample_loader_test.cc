@@ -184,7 +184,9 @@ TEST(SampleLoader, MixesSetsByTheirWeightsForAnyCutter) {
   sets.push_back({"b", std::make_unique<MemoryShardSet>(PairChunks(9, 500), 2, 1u << 16, kPairs)});
   const auto joined = JoinShardSets(std::move(sets));
   const SampleOrderOptions options{
-      .seed = 5, .window_chunks = 4, .sets = {{.chunks = 6, .weight = 3}, {.first_chunk = 6, .chunks = 9}}};
+      .seed = 5,
+      .window_chunks = 4,
+      .sets = {{.chunks = 6, .weight = 3}, {.first_chunk = 6, .chunks = 9, .number = 1}}};
   const ChunkOrder order(options.sets, {.seed = 5});
   for (const LoaderOptions& loader_options : kLoaders) {
     SampleLoader loader(joined.get(), Pairs(), options, loader_options);
@@ -223,6 +225,42 @@ TEST(SampleLoader, FingerprintTellsCuttersApart) {
   };
   const std::set<std::string> all = {fingerprint(3, kNoId), fingerprint(4, kNoId), fingerprint(3, 4)};
   EXPECT_EQ(all.size(), 3u);
+}
+
+TEST(SampleLoader, ReadsSomeOfTheSetsAlone) {
+  const MemoryShardSet set(PairChunks(9), 3, 1u << 16, kPairs);
+  const SampleOrderOptions options{.sets = {{.first_chunk = 6, .chunks = 3, .number = 4}}};
+  SampleLoader loader(&set, Pairs(), options);
+  std::set<uint64_t> pairs;
+  while (loader.cursor().epoch == 0) {
+    const Sample sample = loader.Next();
+    pairs.insert(PairOf(sample));
+    ASSERT_EQ(sample.set(), 4u);
+  }
+  EXPECT_THAT(pairs, testing::ElementsAre(12, 13, 14, 15, 16, 17));
+  EXPECT_EQ(loader.CountEpoch().samples, 6u);
+}
+
+TEST(SampleLoader, RefusesASetOfNothingToLearnBesideOthers) {
+  const Chunk one_pair{.segments = {{.tokens = 1}, {.tokens = 1}}, .tokens = {7, 8}},
+      other_pair{.segments = {{.tokens = 1}, {.tokens = 1}}, .tokens = {9, 8}};
+  const MemoryShardSet set({one_pair, other_pair}, 1, 1u << 16, kPairs);
+  const auto code = [&](uint64_t first_chunk) {
+    return CodeOf([&] {
+      SampleLoader(&set, std::make_unique<PairCutter>(kPairs, 3, /*leave_out=*/7),
+                   {.sets = {{.first_chunk = first_chunk, .chunks = 1}}});
+    });
+  };
+  EXPECT_EQ(code(0), ErrorCode::kBadInput);
+  EXPECT_EQ(code(1), std::nullopt);
+}
+
+TEST(SampleLoader, FingerprintTellsSetsOfOneSizeApart) {
+  const MemoryShardSet set(PairChunks(6), 3, 1u << 16, kPairs);
+  const auto fingerprint = [&](uint64_t first_chunk) {
+    return SampleLoader(&set, Pairs(), {.sets = {{.first_chunk = first_chunk, .chunks = 3}}}).fingerprint();
+  };
+  EXPECT_NE(fingerprint(0), fingerprint(3));
 }
 
 TEST(SampleLoader, RefusesRecordsThatItsCutterDoesNotKnow) {

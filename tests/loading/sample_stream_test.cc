@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "lib/base/rng.h"
+#include "lib/loading/sample_loaders.h"
 #include "tests/support/memory_shard_set.h"
 #include "tests/support/support.h"
 
@@ -253,7 +254,7 @@ TEST(SampleStream, IsOneGlobalStreamForAnyNumberOfProcessesAndAnyBatch) {
     for (int step = 0; step < 3; ++step) {
       for (int64_t rank = 0; rank < world; ++rank) {
         const std::vector<Sample> share =
-            processes[static_cast<size_t>(rank)]->NextShare(batch, false, rank, world);
+            ShareOf(processes[static_cast<size_t>(rank)]->NextStep(batch, false), {rank, world});
         for (size_t i = 0; i < share.size(); ++i) {
           const size_t at = done + static_cast<size_t>(rank) + i * static_cast<size_t>(world);
           ASSERT_EQ(RowsOf(share[i]), expected.at(at)) << "world " << world << ", rank " << rank;
@@ -303,7 +304,7 @@ TEST(SampleStream, IsTheSlowListingThroughRandomKillsBatchesWorldsAndCaches) {
         after = done;
         for (int step = 0; step < steps; ++step, after += static_cast<size_t>(batch)) {
           size_t at = after + static_cast<size_t>(rank);
-          for (const Sample& sample : stream.NextShare(batch, false, rank, world)) {
+          for (const Sample& sample : ShareOf(stream.NextStep(batch, false), {rank, world})) {
             ASSERT_EQ(RowsOf(sample), expected.at(at));
             at += static_cast<size_t>(world);
           }

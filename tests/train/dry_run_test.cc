@@ -17,7 +17,7 @@ class DryRunTest : public testing::Test {
  protected:
   DryRunReport Run(DryRunRequest request) {
     SampleStream stream(&set_, request.plan.stream_options());
-    return DryRun(test::Families(), request, &stream);
+    return DryRun(test::Families(), request, {{kMainLoader, &stream}});
   }
   const test::MemoryShardSet set_ = test::CountingDocuments();
 };

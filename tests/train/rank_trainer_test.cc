@@ -16,6 +16,7 @@
 #include "tests/train/rank_one.h"
 #include "tests/train/thread_world.h"
 #include "tests/train/tiny_training.h"
+#include "tests/train/toy_objective.h"
 
 namespace trainwright {
 namespace {
@@ -104,6 +105,44 @@ INSTANTIATE_TEST_SUITE_P(Splits, RanksTest,
                            return std::to_string(info.param.ranks) + "RanksOfBatch" +
                                   std::to_string(info.param.batch);
                          });
+
+/// The first step as a rank draws it from two loaders.
+/// \returns the second one's cursor, too
+FirstStep TakeFromTwoLoaders(const ShardSet& set, int64_t ranks, World* world) {
+  TrainPlan plan = test::TinyPlan();
+  plan.batch = kSamples / ranks;
+  plan.accum = 1;
+  plan.clip = 0;  // which scales gradients by the norm of a rank's own
+  const std::unique_ptr<LanguageModel> model =
+      MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed);
+  auto objective = std::make_unique<test::TwoLoaderToy>(0.25);
+  const OpenedLoaders loaders = objective->OpenLoaders(&set, plan.stream_options(), {});
+  Trainer trainer(
+      {.model = model.get(),
+       .loaders = LoadersOf(loaders),
+       .objective = std::move(objective),
+       .optimizer = MakeOptimizer(BuiltInOptimizers(), &model->parameters(), plan.optimizer, plan.seed),
+       .world = world},
+      plan, at::Device(at::kCPU));
+  FirstStep taken;
+  taken.report = trainer.Step();
+  taken.gradients = model->parameters().gradients().clone();
+  taken.cursor = loaders.at(test::kSecondLoader)->cursor();
+  return taken;
+}
+
+TEST(RankTrainer, DrawsFromSeveralLoadersWhatOneRankAloneDraws) {
+  const test::MemoryShardSet set = test::CountingDocuments(24, test::kToyRecords);
+  const FirstStep whole = TakeFromTwoLoaders(set, 1, Solo());
+  EXPECT_EQ(whole.cursor.sample, uint64_t{kSamples / 2});
+  test::ThreadWorld world(2);
+  auto other = std::async(std::launch::async, [&] { return TakeFromTwoLoaders(set, 2, world.rank(1)); });
+  const FirstStep one = TakeFromTwoLoaders(set, 2, world.rank(0)), two = other.get();
+  EXPECT_LT(one.gradients.add(two.gradients).sub(whole.gradients).abs().max().item<float>(), 1e-6);
+  EXPECT_EQ(one.report.tokens, whole.report.tokens);
+  EXPECT_EQ(one.cursor, whole.cursor);
+  EXPECT_EQ(two.cursor, whole.cursor);
+}
 
 /// Eight chunks of a document each.
 std::vector<Chunk> Documents() {

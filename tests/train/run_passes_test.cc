@@ -52,10 +52,21 @@ TEST_F(RunPassesTest, MicroBatchesOfAnySizeAreOfTheLongestSamplesOfAnEpoch) {
     for (size_t i = 0; i < count; ++i) sum += tokens[i % tokens.size()];
     return sum;
   };
-  const auto passes = LongestMicroBatches(TheObjective(), &stream);
+  const auto passes = LongestMicroBatches(TheObjective(), {{kMainLoader, &stream}});
   for (const size_t count : {size_t{1}, size_t{3}, tokens.size(), tokens.size() + 2}) {
     EXPECT_EQ(passes(static_cast<int64_t>(count)).num_tokens(), longest(count)) << count;
   }
+}
+
+TEST_F(RunPassesTest, TheLongestSamplesAreThoseOfAllLoaders) {
+  const test::MemoryShardSet longer({{.segments = {{.tokens = 30}}, .tokens = std::vector<uint32_t>(30, 1)}},
+                                    1, test::kTinyVocab);
+  SampleStream main = Stream(), again = Stream(), other(&longer, plan_.stream_options());
+  const auto longest = [&](const SampleLoaders& loaders) {
+    return LongestMicroBatches(TheObjective(), loaders)(1).num_tokens();
+  };
+  const int64_t of_main = longest({{kMainLoader, &main}});
+  EXPECT_GT(longest({{kMainLoader, &again}, {"other", &other}}), of_main);
 }
 
 TEST_F(RunPassesTest, PassesMakeTheModelsGradients) {
@@ -63,7 +74,7 @@ TEST_F(RunPassesTest, PassesMakeTheModelsGradients) {
   const auto model =
       MakeModel(test::Families(), test::TinyModel(), Precision::kFp32, at::Device(at::kCPU), 1);
   model->parameters().ZeroGradients();
-  LongestMicroBatches(TheObjective(), &stream)(2).run(model.get());
+  LongestMicroBatches(TheObjective(), {{kMainLoader, &stream}})(2).run(model.get());
   EXPECT_GT(model->parameters().gradients().abs().sum().item<double>(), 0);
 }
 

@@ -36,7 +36,7 @@ class RankOneSessionTest : public testing::Test {
     sets.push_back({"documents", std::make_unique<test::MemoryShardSet>(test::CountingDocuments())});
     run_.data = std::make_unique<TrainingData>(
         std::move(sets), std::make_unique<test::MemoryShardSet>(test::CountingDocuments(2)));
-    run_.stream = std::make_unique<SampleStream>(&run_.data->set(), run_.plan.stream_options());
+    run_.loaders[kMainLoader] = std::make_unique<SampleStream>(&run_.data->set(), run_.plan.stream_options());
     session_ = std::make_unique<Session>(settings_, context_, world, &run_, nullptr);
     return session_->Run();
   }

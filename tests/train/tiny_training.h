@@ -64,7 +64,7 @@ inline TrainerParts PartsOf(LanguageModel* model, SampleLoader* stream, const Tr
                             const OptimizerRegistry& optimizers = BuiltInOptimizers(),
                             const ObjectiveRegistry& objectives = BuiltInObjectives()) {
   return {.model = model,
-          .stream = stream,
+          .loaders = {{kMainLoader, stream}},
           .objective = ObjectiveOf(plan, objectives),
           .optimizer = MakeOptimizer(optimizers, &model->parameters(), plan.optimizer, plan.seed)};
 }

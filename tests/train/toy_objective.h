@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lib/base/error.h"
@@ -55,12 +56,13 @@ class ToyObjective : public Objective {
   explicit ToyObjective(double weight)
       : weight_(weight), terms_({{.name = "all_nats"}, {.name = "even_nats"}}) {}
   const std::vector<LossTerm>& terms() const override { return terms_; }
-  SampleStreamOptions Cutting(const SampleStreamOptions& options) const override {
+  SampleStreamOptions Cutting(const std::string& /*loader*/,
+                              const SampleStreamOptions& options) const override {
     SampleStreamOptions cutting = options;
     cutting.shuffle = false;
     return cutting;
   }
-  std::unique_ptr<const SampleCutter> MakeCutter(RecordKind records,
+  std::unique_ptr<const SampleCutter> MakeCutter(const std::string& /*loader*/, RecordKind records,
                                                  const SampleStreamOptions& options) const override {
     TRAINWRIGHT_CHECK(records == kToyRecords);
     return std::make_unique<ToyCutter>(options.sequence_tokens);
@@ -122,6 +124,37 @@ class ToyObjective : public Objective {
   double weight_;
   std::vector<LossTerm> terms_;
 };
+
+inline constexpr char kTwoLoaderToy[] = "two-loader-toy", kSecondLoader[] = "second";
+
+/// The same with a second loader, which half of a step's samples come from. It reads its records in another
+/// order: those of the second set of --data where there are two, else those of the main loader.
+class TwoLoaderToy : public ToyObjective {
+ public:
+  using ToyObjective::ToyObjective;
+  std::vector<std::string> Loaders() const override { return {kMainLoader, kSecondLoader}; }
+  SampleStreamOptions Cutting(const std::string& loader, const SampleStreamOptions& options) const override {
+    SampleStreamOptions cutting = ToyObjective::Cutting(loader, options);
+    cutting.shuffle = loader == kSecondLoader;
+    if (options.sets.size() == 2) cutting.sets = {options.sets[loader == kSecondLoader ? 1 : 0]};
+    return cutting;
+  }
+
+ private:
+  std::vector<Sample> Draw(const SampleLoaders& loaders, int64_t samples, bool drop_last) const override {
+    const int64_t second = samples / 2;
+    std::vector<Sample> step = loaders.at(kMainLoader)->NextStep(samples - second, drop_last);
+    for (Sample& sample : loaders.at(kSecondLoader)->NextStep(second, drop_last)) {
+      step.push_back(std::move(sample));
+    }
+    return step;
+  }
+};
+
+inline ObjectiveKind TwoLoaderToyKind() {
+  return {.description = {.name = kTwoLoaderToy, .records = {{.kind = kToyRecords}}},
+          .make = [](const ObjectiveOptions&) { return std::make_unique<TwoLoaderToy>(0.25); }};
+}
 
 inline ObjectiveKind ToyObjectiveKind() {
   return {.description = {.name = kToyObjective,

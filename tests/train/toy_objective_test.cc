@@ -14,6 +14,7 @@
 #include "lib/run/run_report.h"
 #include "lib/train/run_recorder.h"
 #include "lib/train/train_state.h"
+#include "tests/support/faulty_shard_set.h"
 #include "tests/support/support.h"
 #include "tests/train/tiny_training.h"
 
@@ -46,12 +47,15 @@ struct ToyRun {
   explicit ToyRun(const TrainPlan& plan, bool defer = false)
       : model(
             MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
-        stream(ObjectiveOf(plan, WithToy(), test::kToyRecords)->OpenSamples(&set, plan.stream_options(), {})),
-        trainer(test::PartsOf(model.get(), stream.get(), plan, BuiltInOptimizers(), WithToy()), plan,
+        loaders(
+            ObjectiveOf(plan, WithToy(), test::kToyRecords)->OpenLoaders(&set, plan.stream_options(), {})),
+        stream(loaders.at(kMainLoader).get()),
+        trainer(test::PartsOf(model.get(), stream, plan, BuiltInOptimizers(), WithToy()), plan,
                 at::Device(at::kCPU), defer) {}
   const MemoryShardSet set = CountingDocuments(24, test::kToyRecords);
   std::unique_ptr<LanguageModel> model;
-  std::unique_ptr<SampleLoader> stream;
+  const OpenedLoaders loaders;
+  SampleLoader* stream;
   Trainer trainer;
 };
 
@@ -62,6 +66,24 @@ TEST(ToyObjectiveTest, TrainsThroughTheTrainerByBothTerms) {
   while (!run.trainer.done()) last = run.trainer.Step();
   for (const char* term : {"all_nats", "even_nats"}) EXPECT_LT(last.term(term), first.term(term) / 2) << term;
   EXPECT_DOUBLE_EQ(last.loss_nats, last.term("all_nats") + last.term("even_nats"));
+}
+
+TEST(SeveralLoadersTest, AStepThatOneOfThemCannotReadIsTakenFromNone) {
+  const MemoryShardSet sound = CountingDocuments(24, test::kToyRecords);
+  test::FaultyShardSet corrupt(
+      std::vector<Chunk>(8, Chunk{.segments = {{.tokens = 8}}, .tokens = std::vector<uint32_t>(8, 1)}), 4);
+  for (uint64_t chunk = 0; chunk < corrupt.chunks(); ++chunk) corrupt.corrupt.insert(chunk);
+  const auto open = [](const ShardSet& set) {
+    return SampleLoader(&set, std::make_unique<test::ToyCutter>(16), {.shuffle = false}, {.workers = 0});
+  };
+  SampleLoader main = open(sound), second = open(corrupt);
+  const SampleLoaders loaders = {{kMainLoader, &main}, {test::kSecondLoader, &second}};
+  const test::TwoLoaderToy toy(kWeight);
+  EXPECT_EQ(test::CodeOf([&] { toy.NextStep(loaders, 4, false); }), ErrorCode::kBadInput);
+  EXPECT_EQ(main.cursor(), SampleCursor());
+  corrupt.restored = true;
+  EXPECT_EQ(toy.NextStep(loaders, 4, false).size(), 4u);
+  EXPECT_EQ(main.cursor().sample, 2u);
 }
 
 TEST(ToyObjectiveTest, EachTermIsAMeanOverItsOwnCountOfTheWholeStep) {

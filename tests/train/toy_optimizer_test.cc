@@ -120,7 +120,7 @@ TEST(ToyOptimizerTest, ItsStatesAreCountedInMemoryBeforeAndDuringTheRun) {
                                  .steps = 1,
                                  .optimizers = WithToy(),
                                  .objectives = BuiltInObjectives()};
-  EXPECT_EQ(DryRun(test::Families(), request, &run.stream).memory.optimizer, bytes);
+  EXPECT_EQ(DryRun(test::Families(), request, {{kMainLoader, &run.stream}}).memory.optimizer, bytes);
 }
 
 TEST(ToyOptimizerTest, ItsStatesAreCountedWhereAMicroBatchIsFound) {

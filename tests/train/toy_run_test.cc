@@ -19,6 +19,7 @@
 #include "lib/optim/optimizer_registry.h"
 #include "lib/run/metrics_log.h"
 #include "lib/train/train_job.h"
+#include "lib/train/train_state.h"
 #include "tests/model/families.h"
 #include "tests/model/toy_family.h"
 #include "tests/spec/toy_recurrent_family.h"
@@ -73,16 +74,17 @@ class ToyRun : public testing::Test {
                        " in.jsonl | pack -q --chunk 64 -o shards");
     EXPECT_EQ(made.exit_status, 0) << made.standard_error;
   }
-  void MakeTextShards() const {
+  static std::string TextLines(int documents) {
     std::string lines;
-    for (int line = 0; line < 40; ++line) {
+    for (int line = 0; line < documents; ++line) {
       lines += R"({"text":"abcdefgh )" + std::to_string(line) + " abcdefgh\"}\n";
     }
-    MakeShards(lines, "lm");
+    return lines;
   }
-  /// The same documents as records of the toy objective's own kind.
-  void MakeToyShards() const {
-    MakeTextShards();
+  void MakeTextShards() const { MakeShards(TextLines(40), "lm"); }
+  /// Such documents as records of the toy objective's own kind.
+  void MakeToyShards(const std::string& name = "shards", int documents = 40) const {
+    test::WriteFile(folder_.path("in.jsonl"), TextLines(documents));
     const std::string path = folder_.path("own.stream");
     const auto made = test::RunShell("cd '" + folder_.path() + "' && pretokenize -q in.jsonl > text.stream");
     ASSERT_EQ(made.exit_status, 0) << made.standard_error;
@@ -94,9 +96,8 @@ class ToyRun : public testing::Test {
     for (DocumentPiece piece; reader.Next(&piece);) writer.Write(piece);
     writer.Finish();
     sink.Commit();
-    fs::remove_all(folder_.path("shards"));
     const auto packed =
-        test::RunShell("cd '" + folder_.path() + "' && pack -q --chunk 64 -o shards own.stream");
+        test::RunShell("cd '" + folder_.path() + "' && pack -q --chunk 64 -o " + name + " own.stream");
     ASSERT_EQ(packed.exit_status, 0) << packed.standard_error;
   }
 
@@ -128,12 +129,9 @@ class ToyRun : public testing::Test {
   std::string Checkpoint(const std::string& step) const {
     return settings_.out + "/checkpoints/step-" + step;
   }
-  /// Trains, takes the last checkpoint away and trains on from the one before it, with nothing given but the
+  /// Takes the last checkpoint away: the run is to go on from the one before it, with nothing given but the
   /// folder and the data.
-  void ExpectResumesBitForBit() {
-    Train();
-    const std::string whole = test::ReadFile(Checkpoint("00000006") + "/model.safetensors");
-    const std::string state = test::ReadFile(Checkpoint("00000006") + "/trainwright_state.safetensors");
+  void ForgetTheEnd() {
     fs::remove_all(Checkpoint("00000006"));
     TrainSettings resumed;
     resumed.resume = true;
@@ -141,6 +139,12 @@ class ToyRun : public testing::Test {
     resumed.out = settings_.out;
     resumed.save_every = settings_.save_every;
     settings_ = resumed;
+  }
+  void ExpectResumesBitForBit() {
+    Train();
+    const std::string whole = test::ReadFile(Checkpoint("00000006") + "/model.safetensors");
+    const std::string state = test::ReadFile(Checkpoint("00000006") + "/trainwright_state.safetensors");
+    ForgetTheEnd();
     Train();
     EXPECT_EQ(test::ReadFile(Checkpoint("00000006") + "/model.safetensors"), whole);
     EXPECT_EQ(test::ReadFile(Checkpoint("00000006") + "/trainwright_state.safetensors"), state);
@@ -357,6 +361,131 @@ TEST_F(ToyObjectiveRunTest, IsMissedWhereNobodyPutItIntoTheRegistry) {
   EXPECT_EQ(test::CodeOf([&] { Train(); }), ErrorCode::kBadInput);
   settings_.objective = test::kToyObjective;
   EXPECT_THAT(test::MessageOf([&] { Train(); }), testing::HasSubstr("this program knows lm, sft"));
+}
+
+/// The toy on the first set of --data, as a program may have known TwoLoaderToy.
+class ReadsFirstSetAlone final : public test::ToyObjective {
+ public:
+  using ToyObjective::ToyObjective;
+  SampleStreamOptions Cutting(const std::string& loader, const SampleStreamOptions& options) const override {
+    SampleStreamOptions cutting = ToyObjective::Cutting(loader, options);
+    cutting.sets = {options.sets.at(0)};
+    return cutting;
+  }
+};
+
+/// Whose second loader has another seed.
+class OtherOrderOfSecond final : public test::TwoLoaderToy {
+ public:
+  using TwoLoaderToy::TwoLoaderToy;
+  SampleStreamOptions Cutting(const std::string& loader, const SampleStreamOptions& options) const override {
+    SampleStreamOptions cutting = TwoLoaderToy::Cutting(loader, options);
+    if (loader == test::kSecondLoader) ++cutting.seed;
+    return cutting;
+  }
+};
+
+/// On two sets of 40 and of 5 documents, of which each step takes two samples each.
+class TwoLoaderRunTest : public ToyRun {
+ protected:
+  TwoLoaderRunTest() {
+    known_.objectives.Add(test::TwoLoaderToyKind());
+    MakeToyShards("shards", 40);
+    MakeToyShards("others", 5);
+    WriteLlama();
+    settings_.data.push_back(folder_.path("others"));
+    settings_.accum = 2;
+  }
+  /// Another objective of this name, for a program that knows it otherwise.
+  template <typename Kind>
+  void Replace() {
+    known_.objectives = BuiltInObjectives();
+    ObjectiveKind other = test::TwoLoaderToyKind();
+    other.make = [](const ObjectiveOptions&) { return std::make_unique<Kind>(0.25); };
+    known_.objectives.Add(other);
+  }
+  TrainState StateAt(const std::string& step) const {
+    return ReadTrainState(Checkpoint(step) + "/trainwright_state.safetensors");
+  }
+};
+
+TEST_F(TwoLoaderRunTest, TakesEachStepFromBothSets) {
+  Train();
+  int64_t steps = 0;
+  ForEachMetricsRecord(settings_.out + "/metrics.jsonl", [&](const nlohmann::ordered_json& record) {
+    if (record.at("type") != "step") return;
+    ++steps;
+    const auto of_sets = record.at("source_tokens").get<std::vector<int64_t>>();
+    ASSERT_EQ(of_sets.size(), 2u);
+    EXPECT_GT(of_sets[0], 0);
+    EXPECT_GT(of_sets[1], 0);
+    EXPECT_EQ(of_sets[0] + of_sets[1], record.at("tokens").get<int64_t>());
+  });
+  EXPECT_EQ(steps, kSteps);
+}
+
+TEST_F(TwoLoaderRunTest, StoresWhereEachStands) {
+  Train();
+  const LoaderStates states = StateAt("00000006").trainer.loaders;
+  ASSERT_EQ(states.size(), 2u);
+  EXPECT_EQ(states.at(kMainLoader).cursor, (SampleCursor{.sample = 12}));
+  EXPECT_EQ(states.at(test::kSecondLoader).cursor, (SampleCursor{.epoch = 2, .sample = 2}));
+  const nlohmann::json metadata =
+      nlohmann::json::parse(test::ReadFile(Checkpoint("00000006") + "/metadata.json"));
+  EXPECT_NEAR(metadata.at("epoch").get<double>(), 12.0 / 40, 1e-9);
+}
+
+TEST_F(TwoLoaderRunTest, IsResumedBitForBit) {
+  ExpectResumesBitForBit();
+}
+
+TEST_F(TwoLoaderRunTest, IsToldOfByADryRunAlsoWhereItGoesOn) {
+  settings_.dry_run = true;
+  const int64_t loader_bytes = Train().at("memory_bytes").at("loader");
+  EXPECT_GT(loader_bytes, 0);
+  EXPECT_FALSE(fs::exists(settings_.out));
+  settings_.dry_run = false;
+  Train();
+  ForgetTheEnd();
+  settings_.dry_run = true;
+  EXPECT_EQ(Train().at("steps"), 3);
+}
+
+TEST_F(TwoLoaderRunTest, IsRefusedTheStateOfARunWithOneLoader) {
+  Replace<ReadsFirstSetAlone>();
+  Train();
+  ForgetTheEnd();
+  Replace<test::TwoLoaderToy>();
+  EXPECT_THAT(
+      test::MessageOf([&] { Train(); }),
+      testing::HasSubstr(
+          R"(states where the run's loaders "data" stand, and this one has "data", "second" | go on with)"));
+}
+
+TEST_F(TwoLoaderRunTest, ItsStateIsRefusedWhereThereIsOneLoader) {
+  Train();
+  ForgetTheEnd();
+  Replace<ReadsFirstSetAlone>();
+  EXPECT_THAT(test::MessageOf([&] { Train(); }),
+              testing::HasSubstr(R"(the run's loaders "data", "second" stand, and this one has "data")"));
+}
+
+TEST_F(TwoLoaderRunTest, IsRefusedAStateOfAnotherOrderOfTheSecond) {
+  Train();
+  ForgetTheEnd();
+  Replace<OtherOrderOfSecond>();
+  EXPECT_THAT(test::MessageOf([&] { Train(); }), testing::HasSubstr("the loader \"second\" stands in other"));
+}
+
+TEST_F(TwoLoaderRunTest, BeginsTheDataAnewWhereAnotherOrderOfTheSecondIsAllowed) {
+  Train();
+  ForgetTheEnd();
+  Replace<OtherOrderOfSecond>();
+  settings_.allow_data_change = true;
+  Train();
+  const LoaderStates states = StateAt("00000006").trainer.loaders;
+  EXPECT_EQ(states.at(kMainLoader).cursor, (SampleCursor{.sample = 6}));
+  EXPECT_EQ(states.at(test::kSecondLoader).cursor, (SampleCursor{.epoch = 1, .sample = 1}));
 }
 
 class ToyOptimizerRunTest : public ToyRun {

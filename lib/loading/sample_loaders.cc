@@ -1,0 +1,93 @@
+#include "lib/loading/sample_loaders.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+namespace {
+
+template <typename Named>
+std::string NamesOf(const Named& all) {
+  std::string names;
+  for (const auto& [name, one] : all) names += (names.empty() ? "\"" : ", \"") + name + "\"";
+  return names;
+}
+
+}  // namespace
+
+SampleLoaders LoadersOf(const OpenedLoaders& opened) {
+  SampleLoaders loaders;
+  for (const auto& [name, loader] : opened) loaders[name] = loader.get();
+  return loaders;
+}
+
+LoaderStates StatesOf(const SampleLoaders& loaders) {
+  LoaderStates states;
+  for (const auto& [name, loader] : loaders) states[name] = loader->state();
+  return states;
+}
+
+std::string MismatchOf(const LoaderStates& states, const SampleLoaders& loaders) {
+  const std::string stated = NamesOf(states), own = NamesOf(loaders);
+  if (stated != own) return "states where the run's loaders " + stated + " stand, and this one has " + own;
+  for (const auto& [name, loader] : loaders) {
+    if (states.at(name).order_fingerprint == loader->fingerprint()) continue;
+    return "states where the loader \"" + name +
+           "\" stands in other data than this run's, or in another order of it";
+  }
+  return "";
+}
+
+void RequireStates(const LoaderStates& states, const std::string& origin, const SampleLoaders& loaders) {
+  const std::string mismatch = MismatchOf(states, loaders);
+  if (mismatch.empty()) return;
+  throw Error(ErrorCode::kBadInput, origin, mismatch, "",
+              "go on with the program that the run was begun with, or read the data from its beginning by "
+              "--allow-data-change");
+}
+
+void RestoreLoaders(const LoaderStates& states, const std::string& origin, const SampleLoaders& loaders) {
+  RequireStates(states, origin, loaders);
+  for (const auto& [name, loader] : loaders) {
+    try {
+      loader->Restore(states.at(name));
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kBadInput) throw;
+      throw Error(error.code(), origin, "loader \"" + name + "\": " + error.object() + ": " + error.problem(),
+                  error.place(), error.hint());
+    }
+  }
+}
+
+double WaitOf(const SampleLoaders& loaders) {
+  double wait_s = 0;
+  for (const auto& [name, loader] : loaders) wait_s += loader->loader_counts().wait_s;
+  return wait_s;
+}
+
+int64_t MostHeldBytes(const SampleLoaders& loaders) {
+  int64_t bytes = 0;
+  for (const auto& [name, loader] : loaders) bytes += loader->loader_counts().most_held_bytes;
+  return bytes;
+}
+
+size_t SourcesOf(const SampleLoaders& loaders) {
+  size_t sources = 1;
+  for (const auto& [name, loader] : loaders) {
+    for (const OrderedSet& set : loader->order().sets()) sources = std::max<size_t>(sources, set.number + 1);
+  }
+  return sources;
+}
+
+std::vector<Sample> ShareOf(std::vector<Sample> step, const StepShare& share) {
+  TRAINWRIGHT_CHECK(0 <= share.first && share.first < share.stride);
+  std::vector<Sample> own;
+  for (auto i = static_cast<size_t>(share.first); i < step.size(); i += static_cast<size_t>(share.stride)) {
+    own.push_back(std::move(step[i]));
+  }
+  return own;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,46 @@
+/// The loaders that a run draws its steps from, together.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/loading/loader_state.h"
+#include "lib/loading/sample_loader.h"
+
+namespace trainwright {
+
+/// By name, kMainLoader among them; they are someone else's.
+using SampleLoaders = std::map<std::string, SampleLoader*>;
+/// The same, for whoever opened them.
+using OpenedLoaders = std::map<std::string, std::unique_ptr<SampleLoader>>;
+
+SampleLoaders LoadersOf(const OpenedLoaders& opened);
+LoaderStates StatesOf(const SampleLoaders& loaders);
+/// Why these loaders cannot read on where others stood: those had other names, or read other data or in
+/// another order; empty: they can.
+std::string MismatchOf(const LoaderStates& states, const SampleLoaders& loaders);
+/// \param origin of the states, for messages
+/// \throws Error{kBadInput} where there is a mismatch
+void RequireStates(const LoaderStates& states, const std::string& origin, const SampleLoaders& loaders);
+/// Takes over where others stood, before the first sample is read.
+/// \throws as RequireStates and SampleLoader::Restore, naming the loader
+void RestoreLoaders(const LoaderStates& states, const std::string& origin, const SampleLoaders& loaders);
+/// The time that all of them have been waited for.
+double WaitOf(const SampleLoaders& loaders);
+/// The sum of the most that each has held.
+int64_t MostHeldBytes(const SampleLoaders& loaders);
+/// How many sets the data is mixed of, as far as they read it: each Sample::set() lies below it.
+size_t SourcesOf(const SampleLoaders& loaders);
+
+/// Which of a step's samples a rank has: its i-th is number first + i * stride.
+struct StepShare {
+  int64_t first = 0, stride = 1;
+};
+/// \param step in its order
+std::vector<Sample> ShareOf(std::vector<Sample> step, const StepShare& share);
+
+}  // namespace trainwright
