@@ -10,7 +10,7 @@
 #include "lib/base/shell_word.h"
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/run_completion.h"
-#include "lib/io/folder_in_use.h"
+#include "lib/io/folder_lock.h"
 #include "lib/run/metrics_log.h"
 #include "lib/run/run_directory.h"
 #include "lib/run/run_record.h"

@@ -13,6 +13,7 @@
 #include "lib/formats/json_text.h"
 #include "lib/formats/shard_set.h"
 #include "lib/io/atomic_folder.h"
+#include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/io/temporary_file.h"
 

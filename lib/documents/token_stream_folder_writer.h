@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "lib/formats/token_stream_set.h"
-#include "lib/io/byte_sink.h"
+#include "lib/io/folder_lock.h"
 
 namespace trainwright {
 

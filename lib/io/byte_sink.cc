@@ -1,22 +1,18 @@
 #include "lib/io/byte_sink.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <thread>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
-#include "lib/io/folder_in_use.h"
 
 namespace trainwright {
 namespace {
@@ -303,41 +299,6 @@ void AppendDurably(const std::string& path, const std::string& text) {
 bool IsFolderPath(const std::string& path) {
   std::error_code ignored;
   return path != "-" && (path.ends_with('/') || std::filesystem::is_directory(path, ignored));
-}
-
-namespace {
-
-/// \returns false, and errno, where another holds it
-bool TakeLock(int fd) {
-  constexpr int kMostTries = 1000;
-  for (int tries = 0; tries < kMostTries; ++tries) {
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
-    // Who only asks, see IsFolderInUse, has a share of it for some microseconds.
-    if (errno != EWOULDBLOCK || flock(fd, LOCK_SH | LOCK_NB) != 0) return false;
-    flock(fd, LOCK_UN);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  errno = EWOULDBLOCK;
-  return false;
-}
-
-}  // namespace
-
-FolderLock::FolderLock(const std::string& folder) {
-  const std::string path = folder + "/" + kFolderLockFile;
-  fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-  if (fd_ < 0) throw SystemError(path, "create", errno);
-  if (!TakeLock(fd_)) {
-    const int saved = errno;
-    close(fd_);
-    if (saved != EWOULDBLOCK) throw SystemError(path, "lock", saved);
-    throw Error(ErrorCode::kUsage, folder, "is in use by another process", "",
-                "wait for it to end, or write elsewhere with -o / --out");
-  }
-}
-
-FolderLock::~FolderLock() {
-  close(fd_);
 }
 
 }  // namespace trainwright

@@ -143,18 +143,4 @@ void SyncFolder(const std::string& folder);
 /// The folder part of a path; "." for a bare name.
 std::string FolderOf(const std::string& path);
 
-/// An exclusive advisory lock on a folder, held until destroyed or the process ends (kill -9 included).
-class FolderLock {
- public:
-  /// Creates `folder`/.lock.
-  /// \throws Error{kUsage} when another process holds it, Error{kIo}
-  explicit FolderLock(const std::string& folder);
-  ~FolderLock();
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
- private:
-  int fd_;
-};
-
 }  // namespace trainwright

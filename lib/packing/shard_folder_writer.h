@@ -16,6 +16,7 @@
 #include "lib/base/checksum.h"
 #include "lib/formats/shard_set.h"
 #include "lib/io/byte_sink.h"
+#include "lib/io/folder_lock.h"
 
 namespace trainwright {
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/io/byte_sink.h"
 #include "lib/io/temporary_file.h"
 
 namespace trainwright {

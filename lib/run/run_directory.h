@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/io/byte_sink.h"
+#include "lib/io/folder_lock.h"
 
 namespace trainwright {
 

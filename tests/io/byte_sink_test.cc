@@ -3,18 +3,14 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <filesystem>
 #include <set>
-#include <thread>
 
-#include "lib/io/folder_in_use.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -228,47 +224,6 @@ TEST(OpenSinkTest, ASymbolicLinkStaysAndItsTargetIsReplaced) {
   sink->Commit();
   EXPECT_TRUE(std::filesystem::is_symlink(folder.path("link")));
   EXPECT_EQ(ReadFile(folder.path("target")), "new");
-}
-
-TEST(FolderLockTest, ALinkInItsPlaceIsNotFollowed) {
-  const TemporaryFolder folder;
-  std::filesystem::create_symlink("elsewhere", folder.path(".lock"));
-  EXPECT_EQ(CodeOf([&] { FolderLock lock(folder.path()); }), ErrorCode::kIo);
-  EXPECT_FALSE(std::filesystem::exists(folder.path("elsewhere")));
-}
-
-TEST(FolderLockTest, TellsWhetherItIsHeldAndMakesNothing) {
-  const TemporaryFolder folder;
-  EXPECT_FALSE(IsFolderInUse(folder.path()));
-  EXPECT_FALSE(std::filesystem::exists(folder.path(".lock")));
-  {
-    const FolderLock holder(folder.path());
-    EXPECT_TRUE(IsFolderInUse(folder.path()));
-    EXPECT_TRUE(IsFolderInUse(folder.path())) << "asking does not let go of it";
-  }
-  EXPECT_FALSE(IsFolderInUse(folder.path()));
-}
-
-TEST(FolderLockTest, WhoAsksWhetherItIsHeldKeepsNobodyFromTakingIt) {
-  const TemporaryFolder folder;
-  { const FolderLock made(folder.path()); }
-  const int share = open(folder.path(".lock").c_str(), O_RDONLY | O_CLOEXEC);
-  ASSERT_EQ(flock(share, LOCK_SH), 0);
-  std::thread asker([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    close(share);
-  });
-  EXPECT_EQ(CodeOf([&] { FolderLock lock(folder.path()); }), std::nullopt);
-  asker.join();
-}
-
-TEST(FolderLockTest, ASecondHolderIsRefusedUntilTheFirstIsGone) {
-  const TemporaryFolder folder;
-  {
-    const FolderLock first(folder.path());
-    EXPECT_EQ(CodeOf([&] { FolderLock second(folder.path()); }), ErrorCode::kUsage);
-  }
-  EXPECT_EQ(CodeOf([&] { FolderLock again(folder.path()); }), std::nullopt);
 }
 
 }  // namespace
