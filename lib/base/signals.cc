@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <string>
 
 #include "lib/base/error.h"
 
@@ -26,6 +27,9 @@ void InstallSignalHandlers(bool ignore_sigpipe) {
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  struct sigaction at_start = {};
+  sigaction(SIGHUP, nullptr, &at_start);
+  if (at_start.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, nullptr);
   signal(SIGPIPE, ignore_sigpipe ? SIG_IGN : SIG_DFL);
   signal(SIGXFSZ, SIG_IGN);  // a write beyond `ulimit -f` is an error like a full disk, not a death
 }
@@ -34,11 +38,20 @@ int StopSignal() noexcept {
   return g_stop_signal.load(std::memory_order_relaxed);
 }
 
+const char* StopSignalName(int signal_number) noexcept {
+  if (signal_number == SIGINT) return "SIGINT";
+  return signal_number == SIGHUP ? "SIGHUP" : "SIGTERM";
+}
+
+int StopStatus(int signal_number) noexcept {
+  return static_cast<int>(signal_number == SIGINT ? ErrorCode::kInterrupted : ErrorCode::kTerminated);
+}
+
 void ThrowIfStopped() {
   const int signal_number = StopSignal();
   if (signal_number == 0) return;
-  throw Error(signal_number == SIGINT ? ErrorCode::kInterrupted : ErrorCode::kTerminated, "",
-              signal_number == SIGINT ? "stopped by SIGINT" : "stopped by SIGTERM");
+  throw Error(static_cast<ErrorCode>(StopStatus(signal_number)), "",
+              std::string("stopped by ") + StopSignalName(signal_number));
 }
 
 void SetStopSignalForTest(int signal_number) noexcept {

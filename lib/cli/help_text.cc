@@ -184,7 +184,10 @@ std::vector<std::pair<std::string, std::string>> ExitStatusTable(bool filter) {
       {"6", "a loss or gradient is not finite"},
       {"7", "undecided: a measurement is too noisy to answer"},
       {"70", "a bug in this program"},
-      {"130, 143", "stopped by SIGINT or SIGTERM, after what is worth saving was saved"}};
+      {"130, 143",
+       "stopped by SIGINT (130), or by SIGTERM or SIGHUP (143), after what is worth saving was saved; a "
+       "SIGHUP "
+       "that is ignored from the start, as under nohup(1), stays ignored"}};
   if (filter) table.emplace_back("141", "the reader of standard output went away (SIGPIPE)");
   return table;
 }

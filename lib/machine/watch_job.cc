@@ -105,7 +105,7 @@ int RunWatch(const WatchOptions& options, GpuManagement* management, ByteSink* o
   const double start = MonotonicSeconds();
   for (int64_t sample = 0; options.samples == 0 || sample < options.samples; ++sample) {
     if (sample > 0) SleepUntil(start + static_cast<double>(sample) * options.interval_s);
-    if (StopSignal() != 0) return 128 + StopSignal();
+    if (StopSignal() != 0) return StopStatus(StopSignal());
     const HostLoad host = sampler.Sample(MonotonicSeconds());
     const std::vector<GpuInfo> gpus = management != nullptr ? management->Gpus() : std::vector<GpuInfo>{};
     const std::string time = Rfc3339Now();

@@ -8,6 +8,7 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/log.h"
 #include "lib/base/shell_word.h"
+#include "lib/base/signals.h"
 #include "lib/base/units.h"
 #include "lib/base/version.h"
 #include "lib/checkpoint/checkpoint_records.h"
@@ -328,11 +329,12 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
 
 void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) const {
   if (!complete()) {
-    LogInfo((stop_reason_         ? "stopped by --watchdog"
-             : exit_status == 0   ? "time is up"
-             : exit_status == 130 ? "stopped by SIGINT"
-                                  : "stopped by SIGTERM") +
-            std::string(" after step ") + std::to_string(totals_.step()) + " of " +
+    // The signal may have come to another rank, of which only the status is known here.
+    const int signal_number = StopSignal() != 0 ? StopSignal() : exit_status - 128;
+    LogInfo((stop_reason_       ? "stopped by --watchdog"
+             : exit_status == 0 ? std::string("time is up")
+                                : std::string("stopped by ") + StopSignalName(signal_number)) +
+            " after step " + std::to_string(totals_.step()) + " of " +
             std::to_string(facts_.plan.schedule.total_steps) + "; everything is saved");
   }
   const auto arrow = [](const std::optional<double>& from, const std::optional<double>& to) {

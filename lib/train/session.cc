@@ -349,7 +349,7 @@ int Session::End() {
             " evaluations were no better than that after step " +
             std::to_string(trainer_->step() - history_.steps_since_best_evaluation()));
   } else if (!trainer_->done()) {
-    status = signal_ == 0 ? 0 : 128 + signal_;
+    status = signal_ == 0 ? 0 : StopStatus(signal_);
     reason = signal_ != 0 ? "signal" : "time limit";
   }
   if (saver_) saver_->RotateCopied(trainer_->step());

@@ -299,7 +299,16 @@ TEST_P(StopTest, LeavesWithTheStatusOfTheSignalAndWithoutOutput) {
 }
 
 // A background job of a shell without job control ignores SIGINT until the tool installs its handler.
-INSTANTIATE_TEST_SUITE_P(Both, StopTest, ::testing::Values(StopCase{"INT", 130}, StopCase{"TERM", 143}));
+INSTANTIATE_TEST_SUITE_P(All, StopTest,
+                         ::testing::Values(StopCase{"INT", 130}, StopCase{"TERM", 143},
+                                           StopCase{"HUP", 143}));
+
+TEST(HangupTest, ThatIsIgnoredAtTheStartStaysIgnored) {
+  const ProcessResult result = Sample(
+      "nohup sample --fail wait -o out 2> log & pid=$!; until grep -q waiting log; do sleep 0.01; done; "
+      "kill -HUP $pid; sleep 0.3; kill $pid; wait $pid; echo $?; tail -n 1 log");
+  EXPECT_EQ(result.standard_output, "143\nsample: error: stopped by SIGTERM\n");
+}
 
 TEST(MessageTest, QuietLeavesErrorsAndVerboseAddsDetail) {
   EXPECT_EQ(Sample("sample -q").standard_error, "");

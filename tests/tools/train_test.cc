@@ -178,7 +178,7 @@ TEST_F(TrainToolTest, ACutPipeIsRefusedBeforeAnythingIsWritten) {
 TEST_F(TrainToolTest, AFirstInterruptSavesAndTheRunGoesOn) {
   const ProcessResult result = Shell(R"(
     train --steps 300 --out whole 2> /dev/null || exit 1
-    for signal in INT TERM; do
+    for signal in INT TERM HUP; do
       train --steps 300 --out $signal 2> log & pid=$!
       await "grep -q '\"step\":5,' $signal/metrics.jsonl"
       kill -$signal $pid; wait $pid; echo $signal $?
@@ -189,10 +189,34 @@ TEST_F(TrainToolTest, AFirstInterruptSavesAndTheRunGoesOn) {
   // A background process of a script ignores SIGINT unless it installs a handler, as train does.
   EXPECT_EQ(result.standard_output,
             "INT 130\n\"exit_status\":130,\"reason\":\"signal\"\n"
-            "TERM 143\n\"exit_status\":143,\"reason\":\"signal\"\n");
+            "TERM 143\n\"exit_status\":143,\"reason\":\"signal\"\n"
+            "HUP 143\n\"exit_status\":143,\"reason\":\"signal\"\n");
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
   EXPECT_EQ(WeightsOf("INT"), WeightsOf("whole"));
   EXPECT_EQ(WeightsOf("TERM"), WeightsOf("whole"));
+  EXPECT_EQ(WeightsOf("HUP"), WeightsOf("whole"));
+}
+
+TEST_F(TrainToolTest, AClosedTerminalSavesUnlessNohupIsThere) {
+  const ProcessResult result = Shell(R"sh(
+    cat > close.py << 'PYTHON'
+import os, pty, sys, time
+process, terminal = pty.fork()
+if process == 0:
+    os.execvp(sys.argv[2], sys.argv[2:])
+while not os.path.exists(sys.argv[1]) or '"step":5,' not in open(sys.argv[1]).read():
+    time.sleep(0.01)
+os.close(terminal)
+print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]))
+PYTHON
+    python3 close.py closed/metrics.jsonl train -q --steps 300 --out closed
+    tail -n 1 closed/metrics.jsonl | grep -o '"exit_status":[0-9]*,"reason":"[^"]*"'; ls closed/latest/metadata.json
+    python3 close.py kept/metrics.jsonl nohup train -q --steps 60 --out kept
+    tail -n 1 kept/metrics.jsonl | grep -o '"exit_status":[0-9]*,"reason":"[^"]*"')sh");
+  EXPECT_EQ(result.standard_output,
+            "143\n\"exit_status\":143,\"reason\":\"signal\"\nclosed/latest/metadata.json\n"
+            "0\n\"exit_status\":0,\"reason\":\"complete\"\n")
+      << result.standard_error;
 }
 
 TEST_F(TrainToolTest, ASignalBeforeTheFirstStepOrInASaveSaves) {

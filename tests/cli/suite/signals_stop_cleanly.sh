@@ -1,8 +1,8 @@
-# SIGINT gives 130, SIGTERM 143, and no output file appears. The tools wait for input that never comes.
+# SIGINT gives 130, SIGTERM and SIGHUP 143, and no output file appears. The tools wait for input that never comes.
 set +e
 mkfifo forever
 for tool in pretokenize pack; do
-  for signal in INT TERM; do
+  for signal in INT TERM HUP; do
     "$tool" -o out --summary summary.json < forever 2> err &
     pid=$!
     exec 3> forever
