@@ -13,6 +13,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
+#include "lib/io/output_link.h"
 
 namespace trainwright {
 namespace {
@@ -237,18 +238,14 @@ std::unique_ptr<ByteSink> OpenSink(const std::string& path, bool binary, bool al
     RefuseTerminal(STDOUT_FILENO, "standard output", binary && !allow_terminal);
     return std::make_unique<StdoutSink>();
   }
+  const std::string file = FollowOutputLink(path);
   std::error_code ignored;
-  const std::filesystem::file_status status = std::filesystem::status(path, ignored);
-  if (std::filesystem::is_other(status)) {
+  if (std::filesystem::is_other(std::filesystem::status(path, ignored))) {
     auto sink = std::make_unique<SpecialFileSink>(path);
     RefuseTerminal(sink->fd(), path, binary && !allow_terminal);
     return sink;
   }
   if (IsFolderPath(path)) throw Error(ErrorCode::kUsage, path, "is a folder, and the output is one file");
-  const bool is_link = std::filesystem::is_symlink(std::filesystem::symlink_status(path, ignored));
-  const std::filesystem::path file = is_link && std::filesystem::exists(status)
-                                         ? std::filesystem::canonical(path)
-                                         : std::filesystem::path(path);
   RemoveStaleTemporariesOf(file);
   return std::make_unique<AtomicFileSink>(file, permissions);
 }
