@@ -1,9 +1,11 @@
 #include "tools/train_options.h"
 
 #include <filesystem>
+#include <optional>
 
 #include "lib/run/branch_reference.h"
 #include "lib/run/remembered_options.h"
+#include "lib/run/remembered_run.h"
 #include "lib/run/run_directory.h"
 #include "lib/spec/built_in_families.h"
 #include "lib/spec/built_in_objectives.h"
@@ -27,9 +29,11 @@ std::vector<std::string> NamesOf(const std::vector<Description>& descriptions,
 }
 
 RememberedOptions RememberedByParent(const std::string& branch_from) {
-  const std::string run = ParseBranchReference(branch_from).run, path = run + "/" + kRunOptionsFile;
-  if (run.empty() || !fs::exists(path)) return {};
-  return {path, KeysOfOneRun()};
+  const std::string run = ParseBranchReference(branch_from).run;
+  if (run.empty()) return {};
+  const std::optional<OptionsOfRun> options = ReadOptionsOfRun(run);
+  if (!options) return {};
+  return {options->path, options->text, KeysOfOneRun()};
 }
 
 /// Of the run that is resumed, or else branched from: all but its plan, which is in its record and its
@@ -39,11 +43,11 @@ RememberedOptions RememberedByRun(const std::function<std::string(const std::str
   if (given("resume") == "true") {
     std::string run = given("out");
     if (run.empty()) run = RunDirectory::Newest(kRunsFolder).value_or("");
-    const std::string path = run + "/" + kRunOptionsFile;
-    if (!run.empty() && fs::exists(path)) {
+    const std::optional<OptionsOfRun> options = run.empty() ? std::nullopt : ReadOptionsOfRun(run);
+    if (options) {
       const bool has_plan =
           fs::exists(run + "/" + kRunRecordFile) || !RunDirectory::CheckpointStepsIn(run).empty();
-      return {path, has_plan ? KeysOfThePlan() : std::set<std::string>()};
+      return {options->path, options->text, has_plan ? KeysOfThePlan() : std::set<std::string>()};
     }
   }
   return RememberedByParent(given("branch-from"));

@@ -65,12 +65,13 @@ int FinishRun(const RunEnd& end, const TrainSettings& settings, RunDirectory* ru
     for (const auto& [type, fields] : added) log.Write(type, fields);
   }
   if (copier) copier->MarkRecorded();
-  // A process that ended well has deleted what it was to; before that, what is to be copied stays.
-  if (ended ? settings.delete_after_copy : copied) {
+  const bool complete = std::filesystem::exists(run->completion_path());
+  // Of a run that is complete all is deleted but what has its copy only now; of others, what is to be copied
+  // stays until it is.
+  if (ended && complete ? settings.delete_after_copy : copied) {
     ApplyRetention(run, RetentionOf(settings), end.step, copier.get());
   }
   const int status = copied ? 0 : static_cast<int>(ErrorCode::kIo);
-  const bool complete = std::filesystem::exists(run->completion_path());
   if (writes) {
     const std::string reason = end.reason + (copied ? "" : ", but copies of checkpoints are missing");
     MetricsLog(run->metrics_path())

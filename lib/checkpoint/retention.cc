@@ -45,13 +45,11 @@ void ApplyRetention(RunDirectory* run, const Retention& retention, int64_t newes
       LogWarning(error.what());  // a broken one is none of the best
     }
   }
-  if (retention.best > 0) {
-    std::sort(evaluated.begin(), evaluated.end());
-    for (size_t i = 0; i < evaluated.size() && i < static_cast<size_t>(retention.best); ++i) {
-      spared.insert(evaluated[i].second);
-    }
-    run->PointBestAt(evaluated.empty() ? std::nullopt : std::optional(evaluated[0].second));
+  std::sort(evaluated.begin(), evaluated.end());
+  for (size_t i = 0; i < evaluated.size() && i < static_cast<size_t>(retention.best); ++i) {
+    spared.insert(evaluated[i].second);
   }
+  run->PointBestAt(evaluated.empty() ? std::nullopt : std::optional(evaluated[0].second));
   if (newest_resumable) spared.insert(*newest_resumable);
   run->RotateCheckpoints(retention.newest, newest_step, spared);
   for (const int64_t step : run->CheckpointSteps()) {

@@ -18,6 +18,9 @@
 
 namespace trainwright {
 
+/// The reason of a run that --early-stop ended; of others it is "complete".
+inline constexpr char kEarlyStop[] = "early stop";
+
 /// \param step of the last checkpoint, whose metadata.json tells the rest
 /// \throws Error{kBadInput, kIo}
 void WriteRunCompletion(const RunDirectory& run, int64_t step, const std::string& reason);

@@ -108,8 +108,13 @@ std::vector<ConfigEntry> ReadConfigFile(const std::string& path, const std::stri
   if (!file.is_open() || file.bad()) {
     throw SystemError(path, "open", errno, "--config names a YAML file; --print-config writes one");
   }
+  return ParseConfig(content.str(), path, section);
+}
+
+std::vector<ConfigEntry> ParseConfig(const std::string& text, const std::string& path,
+                                     const std::string& section) {
   try {
-    const YAML::Node root = YAML::Load(content.str());
+    const YAML::Node root = YAML::Load(text);
     if (root.IsNull()) return {};
     if (!root.IsMap()) throw Error(ErrorCode::kUsage, path, "is not a YAML mapping", "", kFlatHint);
     return ReadMapping(root, path, section, "");

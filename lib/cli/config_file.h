@@ -29,6 +29,10 @@ struct ConfigEntry {
 /// \throws Error{kIo} when the file cannot be read, Error{kUsage} when it is not a flat YAML mapping
 std::vector<ConfigEntry> ReadConfigFile(const std::string& path, const std::string& section = "");
 
+/// The same of a text that was read from the file.
+std::vector<ConfigEntry> ParseConfig(const std::string& text, const std::string& path,
+                                     const std::string& section = "");
+
 /// The items of "[a, b]", or the text itself: how an environment variable gives a list.
 /// \throws Error{kUsage} naming `variable`
 std::vector<std::string> ParseListText(const std::string& text, const std::string& variable);

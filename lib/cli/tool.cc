@@ -289,8 +289,10 @@ class CommandLine {
     if (remembered.path.empty()) return;
     const auto by_key = OptionsByKey();
     const auto given = origins_;  // its own values do not exclude each other
-    for (const ConfigEntry& entry : ReadConfigFile(remembered.path)) {
+    for (const ConfigEntry& entry : ParseConfig(remembered.text, remembered.path)) {
       if (remembered.leave_out.contains(entry.key) || IsIn(given, entry.key)) continue;
+      // Versions that took an empty value remembered it.
+      if (!info_.may_be_empty.contains(entry.key) && entry.values == std::vector<std::string>{""}) continue;
       ApplyEntry(entry, by_key, remembered.path, OptionOrigin::kRemembered);
     }
   }

@@ -24,7 +24,8 @@ struct ForeignConfig;
 
 /// Options that apply where neither command line, environment nor --config gives them.
 struct RememberedOptions {
-  std::string path;                 ///< of a configuration file; empty: none
+  std::string path;                 ///< of the file that holds them, for messages; empty: none
+  std::string text;                 ///< as of a configuration file
   std::set<std::string> leave_out;  ///< keys of it that do not apply
 };
 
@@ -40,6 +41,9 @@ struct ToolInfo {
   std::vector<OptionPreset> presets = {};
   /// Keys of which one at most may be given: a preset's value gives way to any of them.
   std::vector<std::vector<std::string>> exclusive = {};
+  /// Keys of options whose value may be the empty text. Of others that is refused: it is what an unset
+  /// variable of a script gives, which must not do the same as leaving the option out.
+  std::set<std::string> may_be_empty = {};
   const ForeignConfig* foreign_config = nullptr;  ///< static; nullptr: --config takes our own files only
   /// Where the output that is gone on with remembers its options.
   /// \param given the value that a key has been given, as text; empty: none

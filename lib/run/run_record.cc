@@ -23,7 +23,7 @@ ParentCheckpoint DecodeParent(const nlohmann::json& json) {
 
 }  // namespace
 
-void WriteRunRecord(const std::string& path, const RunRecord& record) {
+nlohmann::ordered_json EncodeRunRecord(const RunRecord& record) {
   nlohmann::ordered_json json = {{"schema", kRunSchema},
                                  {"plan", EncodePlan(record.plan)},
                                  {"model_name", record.model_name},
@@ -39,7 +39,15 @@ void WriteRunRecord(const std::string& path, const RunRecord& record) {
                       {"weights_sha256", parent->weights_sha256},
                       {"state_sha256", parent->state_sha256}};
   }
-  WriteFileAtomically(path, AsBytes(json.dump(1) + "\n"));
+  return json;
+}
+
+std::string RunRecordText(const nlohmann::ordered_json& encoded) {
+  return encoded.dump(1) + "\n";
+}
+
+void WriteRunRecord(const std::string& path, const RunRecord& record) {
+  WriteFileAtomically(path, AsBytes(RunRecordText(EncodeRunRecord(record))));
 }
 
 std::optional<RunRecord> ReadRunRecord(const std::string& path) {

@@ -7,7 +7,8 @@
 ///               "state_sha256": "hex"}}
 ///
 /// plan as in trainwright_state.safetensors, model as config.json; init is empty for random weights; parent
-/// is there for a branch: the checkpoint that the run began with.
+/// is there for a branch: the checkpoint that the run began with. For a moment there may be "options", too:
+/// lib/run/run_memory.h.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,11 @@ struct RunRecord {
   std::optional<ParentCheckpoint> parent;
 };
 
-/// The same record gives the same bytes. Replaces the file that is there.
+/// The same record gives the same text.
+/// \throws nlohmann::json::type_error on a path that is not UTF-8
+nlohmann::ordered_json EncodeRunRecord(const RunRecord& record);
+std::string RunRecordText(const nlohmann::ordered_json& encoded);
+/// Replaces the file that is there.
 /// \throws Error{kIo}
 void WriteRunRecord(const std::string& path, const RunRecord& record);
 /// \returns nullopt where there is no such file: a run of before there was one

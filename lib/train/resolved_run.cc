@@ -187,6 +187,8 @@ void OpenModelOf(const TrainSettings& settings, const TrainJobContext& context, 
 struct KnownData {
   std::string order_fingerprint, sha256;
   bool may_change = false;
+  /// Of the run's record: another one was allowed before the run was stopped, and no checkpoint knows it yet.
+  std::string recorded_fingerprint = {};
 };
 
 /// What follows from the plan and the model of a run that goes on.
@@ -196,13 +198,15 @@ void FinishResolving(const TrainSettings& settings, const TrainJobContext& conte
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CheckEvaluations(settings, context.options, run->data->evaluated(run->plan.eval_split) != nullptr);
   OpenOwnLoaders(settings, context, log, run);
-  if (!known.may_change && run->stream().fingerprint() != known.order_fingerprint) {
+  const std::string fingerprint = run->stream().fingerprint();
+  const bool is_known = fingerprint == known.order_fingerprint;
+  if (!is_known && !known.may_change && fingerprint != known.recorded_fingerprint) {
     throw OtherData(settings, *run, known.sha256);
   }
   if (run->resume) {
     TrainerState& state = run->resume->state.trainer;
     const SampleLoaders loaders = LoadersOf(run->loaders);
-    if (!known.may_change) {
+    if (is_known && !known.may_change) {
       RequireStates(state.loaders, state.origin, loaders);
     } else if (!MismatchOf(state.loaders, loaders).empty()) {
       run->resume->data_changed = true;
@@ -292,7 +296,8 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
   FinishResolving(settings, context,
                   {.order_fingerprint = resume.state.trainer.data().order_fingerprint,
                    .sha256 = resume.state.data_sha256,
-                   .may_change = settings.allow_data_change},
+                   .may_change = settings.allow_data_change,
+                   .recorded_fingerprint = record != nullptr ? record->order_fingerprint : ""},
                   log, run);
 }
 

@@ -21,6 +21,7 @@
 #include "lib/io/byte_sink.h"
 #include "lib/run/branch_reference.h"
 #include "lib/run/remembered_options.h"
+#include "lib/run/remembered_run.h"
 #include "lib/run/run_directory.h"
 #include "lib/run/run_record.h"
 #include "lib/run/settings_check.h"
@@ -283,8 +284,10 @@ class TrainJob {
     if (complete || stops_early) {
       *summary = {
           {"steps", step}, {"tokens", resume.state.trainer.tokens_seen}, {"checkpoint", resume.checkpoint}};
+      RequireSameData();
       return static_cast<int>(AsWriter([&] {
-        return FinishComplete(settings_, resume, complete ? "complete" : "early stop", directory_.get());
+        if (record_) Remember(record_->model_name);
+        return FinishComplete(settings_, resume, complete ? "complete" : kEarlyStop, directory_.get());
       }));
     }
     AsWriter([&] {
@@ -295,6 +298,14 @@ class TrainJob {
     return Train(summary);
   }
 
+  /// \throws Error{kUsage} where a run that has ended is given other data, which no step would read
+  void RequireSameData() const {
+    if (!run_.resume->data_changed) return;
+    throw Error(ErrorCode::kUsage, "--data",
+                DataNames(settings_) + " is not the run's data, and the run has ended: no step would read it",
+                "", "add a greater --steps to make the run longer, or begin another with --branch-from");
+  }
+
   /// Whether --early-stop ended the run at a checkpoint.
   bool StopsEarly(const std::string& checkpoint) const {
     TrainingHistory history;
@@ -303,6 +314,7 @@ class TrainJob {
   }
 
   /// Writes what a resumed run needs: before the first step, and where this process was given other options.
+  /// A run that these make remember something else is not complete any more.
   void Remember(const std::string& model_name) const {
     const std::string model = settings_.model.empty() ? model_name : settings_.model;
     const ShardSet& set = run_.data->set();
@@ -315,16 +327,17 @@ class TrainJob {
         .order_fingerprint = run_.stream().fingerprint(),
         .working_directory = record_ ? record_->working_directory : fs::current_path().string(),
         .parent = run_.parent};
+    const std::string& run = directory_->path();
     try {
       const std::string options = RememberOptions(settings_, context_.options, record);
-      // The record comes last: where it is, the options are, and a process that is killed between the two
-      // leaves options that say all. So another run's record must go first.
-      if (!record_) fs::remove(directory_->record_path());
-      WriteFileAtomically(directory_->config_path(), AsBytes(options));
-      WriteRunRecord(directory_->record_path(), record);
+      if (!record_) {
+        BeginRemembering(run, record, options);
+      } else if (!IsRemembered(run, record, options)) {
+        RemoveRunCompletion(*directory_);  // until what is asked for now is done
+        GoOnRemembering(run, record, options);
+      }
     } catch (const nlohmann::json::type_error&) {
-      throw Error(ErrorCode::kUsage, directory_->path(),
-                  "cannot remember a path of its options that is not UTF-8", "",
+      throw Error(ErrorCode::kUsage, run, "cannot remember a path of its options that is not UTF-8", "",
                   "give the data, or the folder that train is started in, another name");
     }
   }

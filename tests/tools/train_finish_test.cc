@@ -119,5 +119,55 @@ TEST_F(TrainFinishTest, AMissingCopyKeepsTheRunFromBeingCompleteUntilItIsMade) {
       << result.standard_error;
 }
 
+TEST_F(TrainFinishTest, WhatIsGivenToACompleteRunIsDoneAndRememberedWheneverItIsKilled) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --model tiny.json --batch 2 --steps 6 --save-every 2 --keep 0 --out whole || exit
+    more() { (cd $1; train -q --resume --out run --keep 1 --copy-to copies); }
+    state() { (cd $1; python3 "$CHECK" run copies; grep '^keep:\|^copy-to' run/config.yaml); }
+    mkdir done; cp -a whole done/run; more done 2> log || cat log
+    echo $(ls done/run/checkpoints), $(ls done/copies), $(grep '^keep:\|^copy-to' done/run/config.yaml)
+    state done > right || echo "the run is not whole"
+    while read -r fault; do
+      mkdir killed; cp -a whole killed/run
+      (export LD_PRELOAD=$PRELOAD SYSCALL_FAULT="$fault KILL"; more killed) 2> /dev/null
+      [ $? = 137 ] || echo "$fault: not killed"
+      [ -e killed/run/complete.json ] && echo "$fault: complete too early"
+      (cd killed; train -q --resume --out run) 2> log || cat log
+      state killed | diff right - || echo "$fault: another run directory"
+      rm -r killed
+    done << FAULTS
+rename copies/step-00000004 1
+write run/metrics.jsonl 1
+write run/metrics.jsonl 4
+rename .deleted 1
+rename .deleted 2
+rename /complete.json 1
+FAULTS
+    # As remembered, the copy is made again.
+    cd done; rm -r copies/step-00000006; train -q --resume --out run; ls copies | tail -n 1)sh");
+  EXPECT_EQ(result.standard_output,
+            "step-00000006, step-00000002 step-00000004 step-00000006, keep: \"1\" copy-to: \"copies\"\n"
+            "step-00000006\n")
+      << result.standard_error;
+}
+
+TEST_F(TrainFinishTest, ACompleteRunThatIsToBeCopiedIsNotCompleteWithoutItsCopies) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --model tiny.json --batch 2 --steps 4 --out run || exit
+    train -q --resume --out run --copy-retries 0 --copy-command ': $TRAINWRIGHT_CHECKPOINT; [ -e ready ]' 2> /dev/null; echo $?
+    train --status run > /dev/null; echo $?
+    touch ready; train -q --resume --out run; echo $?; train --status run > /dev/null; echo $?)sh");
+  EXPECT_EQ(result.standard_output, "4\n1\n0\n0\n") << result.standard_error;
+}
+
+TEST_F(TrainFinishTest, ACompleteRunThatIsToKeepNoBestCheckpointHasNoLinkToOne) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --model tiny.json --batch 2 --steps 6 --save-every 1 --eval-data other --eval-tokens 300 --keep 1 \
+      --keep-best 2 --out run || exit
+    ls run/checkpoints | wc -l | tr 3 2; readlink run/best > /dev/null; echo $?
+    train -q --resume --out run --keep-best 0; ls run/checkpoints | wc -l; readlink run/best; echo $?)sh");
+  EXPECT_EQ(result.standard_output, "2\n0\n1\n1\n") << result.standard_error;
+}
+
 }  // namespace
 }  // namespace trainwright::test

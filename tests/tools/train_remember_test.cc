@@ -12,6 +12,7 @@ using testing::HasSubstr;
 
 class TrainRememberTest : public TrainProcessTest {
  protected:
+  TrainRememberTest() : TrainProcessTest("PRELOAD='" TRAINWRIGHT_SYSCALL_FAULTS "'") {}
   void SetUp() override {
     WriteModel("tiny.json");
     WriteShards(600, 200);
@@ -216,6 +217,64 @@ TEST_F(TrainRememberTest, AnUnfinishedWsdRunIsExtendedToTheLongerRun) {
   EXPECT_EQ(state.at("plan").at("length_rule"), "epochs 0.2");
   EXPECT_GT(state.at("plan").at("total_steps"), 8);
   EXPECT_EQ(Metrics("run").back().at("type"), "run_end");
+}
+
+TEST_F(TrainRememberTest, AKillWhileARunIsMadeLongerLeavesOptionsAndLengthOfOneRun) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --model tiny.json --batch 2 --schedule constant --steps 4 --save-every 1 --keep 3 --out whole || exit
+    for file in run.json config.yaml; do
+      for call in $(seq 20); do
+        rm -rf run; cp -a whole run
+        (export LD_PRELOAD=$PRELOAD SYSCALL_FAULT="any $file $call KILL"
+         train -q --resume --out run --steps 6 --keep 1) 2> /dev/null
+        [ $? = 137 ] || break
+        train -q --resume --out run || echo failed
+        echo "$(grep '^keep:' run/config.yaml) $(ls run/checkpoints | wc -l) $(readlink run/latest)" >> states
+      done
+      echo $file $((call > 4))
+    done
+    sort -u states)sh");
+  EXPECT_EQ(result.standard_output,
+            "run.json 1\nconfig.yaml 1\n"
+            "keep: \"1\" 1 checkpoints/step-00000006\n"
+            "keep: \"3\" 3 checkpoints/step-00000004\n")
+      << result.standard_error;
+}
+
+TEST_F(TrainRememberTest, DataThatWasAllowedOnceIsTheRunsThoughItWasKilledBeforeItsNextCheckpoint) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --model tiny.json --batch 2 --schedule constant --steps 4 --out whole && cp -a whole run || exit
+    train -q --resume --out whole --steps 8 --data other --allow-data-change || exit
+    (export LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write run/checkpoints/.step-00000008 1 KILL'
+     train -q --resume --out run --steps 8 --data other --allow-data-change --async-save off) 2> /dev/null
+    [ $? = 137 ] || exit 9
+    train --resume --out run)sh");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("reading other from its beginning"));
+  EXPECT_EQ(WeightsOf("run"), WeightsOf("whole"));
+}
+
+TEST_F(TrainRememberTest, OtherDataForARunThatHasEndedIsRefused) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --model tiny.json --batch 2 --steps 4 --out run || exit 9
+    train -q --resume --out run --data other --allow-data-change; echo $?; train -q --resume --out run; echo $?)sh");
+  EXPECT_EQ(result.standard_output, "2\n0\n") << result.standard_error;
+  EXPECT_THAT(result.standard_error, HasSubstr("the run has ended: no step would read it"));
+}
+
+TEST_F(TrainRememberTest, ALineThatIsDeletedFromTheOptionsIsForgotten) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --model tiny.json --batch 2 --steps 6 --save-every 2 --copy-to copies --out run --max-minutes 0.00001 || exit 9
+    rm -r copies; sed -i /^copy-to/d run/config.yaml
+    train -q --resume --out run; echo $?; ls copies 2> /dev/null; ls run/complete.json)sh");
+  EXPECT_EQ(result.standard_output, "0\nrun/complete.json\n") << result.standard_error;
+}
+
+TEST_F(TrainRememberTest, AnEmptyValueThatAnOlderVersionRememberedIsNone) {
+  const ProcessResult result = Shell(R"sh(
+    train -q --model tiny.json --batch 2 --steps 6 --out run --max-minutes 0.00001 || exit 9
+    echo 'copy-to: ""' >> run/config.yaml; train -q --resume --out run)sh");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
 }
 
 TEST_F(TrainRememberTest, ACosineRunIsExtendedOnlyWithLeave) {
