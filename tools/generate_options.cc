@@ -13,6 +13,7 @@ const ToolInfo& GenerateInfo() {
       .summary = "continue prompts with a model",
       .text = ParseToolText(kGenerateText),
       .see_also = {"train(1)", "evaluate(1)"},
+      .may_be_empty = {"prompt"},
   };
   return info;
 }

@@ -447,9 +447,6 @@ void DefineInsteadOptions(CLI::App& app, TrainSettings* settings) {
                      "tell what has become of a run: exit status 0 complete, 1 not complete, 3 damaged, 4 no "
                      "run there; see COMPLETE RUNS")
           ->type_name("DIR")
-          ->check([](const std::string& folder) {  // an unset variable of a script must not start a run
-            return std::string(folder.empty() ? "names no folder" : "");
-          })
           ->group("Instead of training");
   app.add_flag("--json", settings->status_json, "with --status, one JSON object on standard output")
       ->needs(status)

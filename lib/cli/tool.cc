@@ -105,6 +105,7 @@ class CommandLine {
   CommandLine(const ToolInfo& info, CLI::App& app) : info_(info), app_(app) {}
 
   void Parse(int argc, char** argv) {
+    RefuseEmptyConfig(argc, argv);
     try {
       app_.parse(Arguments(argc, argv));
     } catch (const CLI::ParseError& error) {
@@ -166,6 +167,21 @@ class CommandLine {
     }
     std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes a vector
     return arguments;
+  }
+
+  /// RefuseEmpty cannot tell an empty --config from none: its callback is forced.
+  static void RefuseEmptyConfig(int argc, char** argv) {
+    for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+      const std::string_view argument = argv[i];
+      const bool is_empty =
+          argument == "--config=" || (argument == "--config" && i + 1 < argc && *argv[i + 1] == '\0');
+      if (is_empty) throw EmptyValue("--config");
+    }
+  }
+
+  static Error EmptyValue(const std::string& source) {
+    return Error(ErrorCode::kUsage, source, "is empty, as an unset variable is", "",
+                 "give it a value, or leave it out");
   }
 
   static std::string ValueMissing(const std::string& problem) {
@@ -386,12 +402,30 @@ class CommandLine {
     return value;
   }
 
+  /// What an error about the value of an option names.
+  std::string SourceOf(const CLI::Option& option, const OptionDoc& doc) const {
+    if (const auto source = sources_.find(&option); source != sources_.end()) return source->second;
+    return doc.is_positional() ? doc.positional : option.get_name();
+  }
+
+  /// \throws Error{kUsage} on an empty text where none is asked for. Numbers and words have their own
+  ///     messages.
+  void RefuseEmpty(const CLI::Option& option, const OptionDoc& doc) const {
+    const bool is_text = !doc.is_flag() && doc.choices.empty() && doc.constraint.empty() &&
+                         doc.value_name != "N" && doc.value_name != "X";
+    const std::vector<std::string>& values = option.results();
+    if (!is_text || info_.may_be_empty.contains(doc.key)) return;
+    if (std::find(values.begin(), values.end(), "") == values.end()) return;
+    throw EmptyValue(SourceOf(option, doc));
+  }
+
   void ConvertAll() {
     for (CLI::Option* option : app_.get_options()) {
-      if (option->count() == 0 || option->get_callback_run() || option->get_single_name() == "config")
-        continue;
-      const std::vector<std::string> given = option->results();
+      if (option->count() == 0 || option->get_single_name() == "config") continue;
       const OptionDoc doc = DescribeOption(*option);
+      RefuseEmpty(*option, doc);
+      if (option->get_callback_run()) continue;
+      const std::vector<std::string> given = option->results();
       try {
         const bool is_signed = option->get_type_name().starts_with("INT");
         for (const std::string& value : given) {
@@ -408,9 +442,7 @@ class CommandLine {
 
   Error BadValue(const CLI::Option& option, const OptionDoc& doc, const std::vector<std::string>& given,
                  const std::string& message) const {
-    const auto source = sources_.find(&option);
-    const std::string object = source != sources_.end() ? source->second : option.get_name();
-    const std::string value = given.empty() ? "" : given.back();
+    const std::string object = SourceOf(option, doc), value = given.empty() ? "" : given.back();
     if (!doc.choices.empty()) {
       std::string choices;
       for (const std::string& choice : doc.choices) choices += (choices.empty() ? "" : ", ") + choice;

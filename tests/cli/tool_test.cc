@@ -168,6 +168,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"printf 'a: [1' > c; sample --config c", "c: is not YAML: "},
         BadCase{"echo 'force: 3' > c; sample --config c", "'3' is neither true nor false"},
         BadCase{"echo 'config: x' > c; sample --config c", "c: unknown key 'config'"},
+        BadCase{"sample -o ''", "sample: error: --output: is empty, as an unset variable is\n"},
+        BadCase{"sample --output=", "sample: error: --output: is empty"},
+        BadCase{"sample a ''", "sample: error: FILE: is empty"},
+        BadCase{"sample --config ''", "sample: error: --config: is empty"},
+        BadCase{"echo 'output: \"\"' > c; sample --config c", "c: key 'output' in line 1: is empty"},
+        BadCase{"TRAINWRIGHT_FILE='[a, \"\"]' sample", "TRAINWRIGHT_FILE: is empty"},
         BadCase{"sample --summary -", "sample: error: --summary: cannot be -"}));
 
 TEST(ConfigTest, AMissingFileIsAnIoError) {

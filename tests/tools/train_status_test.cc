@@ -117,7 +117,7 @@ print(f["final_loss_nats"] == s["last_loss_nats"], f["checkpoint"], f["reason"],
 TEST_F(TrainStatusTest, TrainsNothingWhereAnUnsetVariableNamesNoFolder) {
   const ProcessResult told = Shell("train --status \"\"");
   EXPECT_EQ(told.exit_status, 2);
-  EXPECT_THAT(told.standard_error, testing::HasSubstr("--status: names no folder"));
+  EXPECT_THAT(told.standard_error, testing::HasSubstr("--status: is empty"));
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ ToolInfo SampleInfo(bool filter) {
           .see_also = {"pack(1)", "trainwright-shard(5)"},
           .filter = filter,
           .stdout_is_data = filter,
-          .build_features = "a feature"};
+          .build_features = "a feature",
+          .may_be_empty = {"tag", "title"}};
 }
 
 void DefineSampleOptions(CLI::App& app, SampleOptions* options) {
