@@ -1,7 +1,9 @@
 #include "lib/run/plan_table.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "lib/loading/mixture_weights.h"
 #include "lib/run/plan_rules.h"
 
 namespace trainwright {
@@ -155,7 +157,11 @@ std::optional<PlanDifference> OtherSplit(const TrainSettings& settings, const Tr
     return PlanDifference{"eval-split", settings.eval_split,
                           split.empty() ? "plan, which holds nothing out" : split};
   }
-  if (!plan.eval_split) return std::nullopt;
+  if (!plan.eval_split) {
+    if (!settings.eval_split_seed) return std::nullopt;
+    return PlanDifference{"eval-split-seed", std::to_string(*settings.eval_split_seed),
+                          "plan, which holds nothing out"};
+  }
   if (settings.eval_split_seed && *settings.eval_split_seed != plan.eval_split->seed) {
     return PlanDifference{"eval-split-seed", std::to_string(*settings.eval_split_seed),
                           std::to_string(plan.eval_split->seed)};
@@ -165,6 +171,19 @@ std::optional<PlanDifference> OtherSplit(const TrainSettings& settings, const Tr
                           "evaluation on what --eval-split " + split + " holds out"};
   }
   return std::nullopt;
+}
+
+std::vector<uint64_t> WeightsOf(const std::string& shares) {
+  return ParseMixtureWeights(shares, static_cast<size_t>(std::count(shares.begin(), shares.end(), ',')) + 1);
+}
+
+/// The same shares may be said by other numbers, and one set has the whole, whatever its number.
+std::optional<PlanDifference> OtherWeights(const TrainSettings& settings, const TrainPlan& plan) {
+  const std::string &asked = settings.data_weights, &stored = plan.data_weights;
+  if (asked.empty() || asked == stored || WeightsOf(asked).size() == 1) return std::nullopt;
+  if (stored.empty()) return PlanDifference{"data-weights", asked, "shares, which are by the sets' sizes"};
+  if (WeightsOf(asked) == WeightsOf(stored)) return std::nullopt;
+  return PlanDifference{"data-weights", asked, stored};
 }
 
 ordered_json TellSplit(const TrainPlan& plan) {
@@ -513,6 +532,7 @@ PlanTable LaterRows() {
        .options = {"data-weights"},
        .old_states = OldStates::AnyMayLackIt(""),
        .value = Asked(&TrainSettings::data_weights, &TrainPlan::data_weights),
+       .difference = OtherWeights,
        .told_when = [](const TrainPlan& plan) { return !plan.data_weights.empty(); },
        .config_line = 19},
       {.stored = "optimizer",

@@ -53,8 +53,7 @@ void CheckData(const TrainSettings& settings) {
   if (!settings.data_weights.empty()) ParseMixtureWeights(settings.data_weights, data.size());
   Require(settings.eval_data.empty() || settings.eval_split.empty(), "--eval-data, --eval-split",
           "cannot both be given: one says what to evaluate on, the other holds it out of --data");
-  Require(!settings.eval_split_seed || !settings.eval_split.empty() || settings.resume, "--eval-split-seed",
-          "has a meaning only with --eval-split");
+  if (!settings.resume) RequireSplitOfSeed(settings);
 }
 
 /// Whether the user, and not a preset, gave --eval-every.
@@ -65,6 +64,11 @@ bool AsksForEvalEvery(const std::vector<OptionValue>& options) {
 }
 
 }  // namespace
+
+void RequireSplitOfSeed(const TrainSettings& settings) {
+  Require(!settings.eval_split_seed || !settings.eval_split.empty(), "--eval-split-seed",
+          "has a meaning only with --eval-split");
+}
 
 void CheckTrainSettings(const TrainSettings& settings) {
   if (!settings.init.empty() && !settings.model.empty()) {

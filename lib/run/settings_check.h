@@ -12,6 +12,10 @@ namespace trainwright {
 /// \throws Error{kUsage}
 void CheckTrainSettings(const TrainSettings& settings);
 
+/// Of a run that begins: one that is resumed has its split in its plan.
+/// \throws Error{kUsage} on a seed without a split
+void RequireSplitOfSeed(const TrainSettings& settings);
+
 /// Refuses what needs evaluations of a run that has no data for them.
 /// \param options of the process: an --eval-every that only a preset gave needs nothing
 /// \param evaluates whether it has

@@ -244,6 +244,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
                            run->compute.device.is_cuda());
   log->Announce(run->data->WeighSets(settings.data_weights));
   std::optional<DocumentSplit> split;
+  RequireSplitOfSeed(settings);
   if (!settings.eval_split.empty()) {
     split = ParseDocumentSplit(settings.eval_split, settings.eval_split_seed.value_or(0), &set,
                                settings.skip_bad_chunks > 0);

@@ -67,6 +67,18 @@ TEST_F(TrainMixtureTest, RefusesSetsThatDoNotFitByName) {
   EXPECT_THAT(refused("--data a --data b --data-weights 1,0"), testing::StartsWith("2 "));
 }
 
+TEST_F(TrainMixtureTest, SharesThatAreSaidOtherwiseAreTheSameRun) {
+  const std::string run = kRun;
+  const ProcessResult result = Shell(
+      run + "--data a --out one --max-minutes 0.00001 && train -q --resume --out one --data-weights 1 && " +
+      run +
+      "--data a --data b --data-weights 0.5,0.5 --out two --max-minutes 0.00001 && "
+      "train -q --resume --out two --data-weights 7,7");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(Shell("train -q --resume --out two --data-weights 7,3").exit_status, 2);
+  EXPECT_EQ(Shell(run + "--data a --data-weights 1 --out weighted").exit_status, 0);
+}
+
 TEST_F(TrainMixtureTest, ResumesExactlyWithoutTheChunksThatCannotBeRead) {
   ASSERT_EQ(Shell("head -n 2500 $DATA/tinyshakespeare.txt | pretokenize - | pack --chunk 64 -o bad/ && "
                   "python3 - bad/*.tws <<'EOS'\n"

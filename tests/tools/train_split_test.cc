@@ -91,6 +91,15 @@ TEST_F(TrainSplitTest, AResumedRunHoldsOutTheSameAndStopsEarlyWhereTheWholeOneDo
   }
 }
 
+TEST_F(TrainSplitTest, ASeedForARunThatHoldsNothingOutIsRefused) {
+  const ProcessResult result = Shell(R"(
+    train -q --data lm --steps 2 --out run || exit 9
+    train --resume --out run --eval-split-seed 3; echo $?
+    train --resume --out new --data lm --steps 2 --eval-split-seed 3; echo $?)");
+  EXPECT_EQ(result.standard_output, "2\n2\n") << result.standard_error;
+  EXPECT_THAT(result.standard_error, testing::HasSubstr("which holds nothing out"));
+}
+
 TEST_F(TrainSplitTest, ASideWithNothingInItIsRefusedBeforeAnythingIsWritten) {
   const std::pair<const char*, const char*> cases[] = {
       {"--eval-split 0", "holds nothing out"},   {"--eval-split 1.5", "no share"},
