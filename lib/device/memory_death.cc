@@ -14,7 +14,10 @@
 namespace trainwright {
 namespace {
 
-/// What fails for want of memory is smaller than this, but for tensors, which say so.
+/// What fails for want of memory is smaller than this, but for tensors, which say so. So a crash of any cause
+/// counts as one for want of memory where less is left under a limit (ulimit -v, ulimit -d, --mem-fraction),
+/// or where the system promises no more memory than it has (vm.overcommit_memory 2); never elsewhere, for
+/// there the system promises this much to everyone. The message names the signal.
 constexpr size_t kProbeBytes = size_t{64} << 20;
 constexpr size_t kHandlerStackBytes = size_t{64} << 10;
 
@@ -27,6 +30,19 @@ bool CanGetMemory() {
   if (probe == MAP_FAILED) return false;
   munmap(probe, kProbeBytes);
   return true;
+}
+
+const char* NameOf(int signal_number) {
+  switch (signal_number) {
+    case SIGSEGV:
+      return "SIGSEGV";
+    case SIGBUS:
+      return "SIGBUS";
+    case SIGILL:
+      return "SIGILL";
+    default:
+      return "SIGABRT";
+  }
 }
 
 void Say(const char* text) {
@@ -45,7 +61,8 @@ void OnCrash(int signal_number) {
   }
   const char* const tool = program_invocation_short_name;
   for (const char* text :
-       {tool, ": error: memory: a library ended the process, which can get no more of it\n", tool,
+       {tool, ": error: memory: a library ended the process, which can get no more of it (",
+        NameOf(signal_number), ")\n", tool,
         ": hint: lower the batch or --threads, or give the process more memory\n"}) {
     Say(text);
   }
