@@ -12,6 +12,7 @@
 #include "lib/base/units.h"
 #include "lib/base/version.h"
 #include "lib/checkpoint/checkpoint_records.h"
+#include "lib/checkpoint/run_completion.h"
 #include "lib/io/process_memory.h"
 #include "lib/run/html_report.h"
 #include "lib/run/plan_codec.h"
@@ -278,6 +279,7 @@ void RunRecorder::Warn(const std::string& message) {
 
 void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
   progress_.reset();
+  stopped_early_ = reason.starts_with(kEarlyStop);
   nlohmann::ordered_json fields = {{"step", totals_.step()},
                                    {"exit_status", exit_status},
                                    {"reason", reason},
@@ -368,7 +370,7 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
   if (complete()) {
     LogInfo("next: generate --checkpoint " + ShellWord(saved.path) + " \"...\"");
     LogInfo("      evaluate --checkpoint " + ShellWord(saved.path) + " --data " +
-            (facts_.eval_data_path.empty() ? "SHARDS" : facts_.eval_data_path) + SplitFlags());
+            (facts_.data_to_evaluate == "-" ? "SHARDS" : ShellWord(facts_.data_to_evaluate)) + SplitFlags());
   } else {
     LogInfo("next: train --resume --out " + ShellWord(run_->path()));
   }

@@ -50,7 +50,7 @@ struct RunFacts {
   SplitCounts held_out;                          ///< of it, by the plan's split
   std::string data_sha256, tokenizer_sha256;     ///< in hexadecimal
   std::vector<DataSource> sources;               ///< that it is mixed from, or one
-  std::string eval_data_path;                    ///< as the user gave it, for the hints at the end
+  std::string data_to_evaluate;                  ///< a path or "-", for the hints at the end
   std::vector<std::string> argv;
   std::chrono::steady_clock::time_point start;  ///< of the process
   int64_t first_step = 0;                       ///< steps taken before this process
@@ -107,7 +107,7 @@ class RunRecorder final : public RunListener {
   void WriteStep(const StepReport& report, double epochs, bool saving);
   void Watch(const StepReport& report, int64_t resident_bytes);
   void WriteReport() const;
-  bool complete() const { return totals_.step() >= facts_.plan.schedule.total_steps; }
+  bool complete() const { return stopped_early_ || totals_.step() >= facts_.plan.schedule.total_steps; }
   /// Model FLOPs utilisation at a rate; absent where the device's peak is not known.
   std::optional<double> Mfu(double model_flops_per_s) const;
   /// What evaluate needs to measure the held-out documents; empty without a split.
@@ -129,6 +129,7 @@ class RunRecorder final : public RunListener {
   MemoryMonitor memory_monitor_;
   std::optional<std::string> stop_reason_;
   bool evaluated_ = false, saved_ = false;  // in this process
+  bool stopped_early_ = false;
   std::unique_ptr<Progress> progress_;
 
   RunTotals totals_;

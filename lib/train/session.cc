@@ -122,7 +122,7 @@ void Session::OpenRecorder(const TrainJobContext& context) {
   const ShardTotals& totals = data.set().totals();
   const std::vector<std::string> paths = DataPaths(settings_);
   const std::string evaluated =
-      run_->plan.eval_split ? (paths.size() == 1 ? paths[0] : "") : settings_.eval_data;
+      run_->plan.eval_split || settings_.eval_data.empty() ? paths.front() : settings_.eval_data;
   auto recorder = std::make_unique<RunRecorder>(
       directory_.get(),
       RunFacts{.plan = run_->plan,
@@ -138,7 +138,7 @@ void Session::OpenRecorder(const TrainJobContext& context) {
                .data_sha256 = HexEncode(data.set().content_sha256()),
                .tokenizer_sha256 = HexEncode(data.set().header().tokenizer.sha256),
                .sources = data.sources(),
-               .eval_data_path = evaluated,
+               .data_to_evaluate = evaluated,
                .argv = context.argv,
                .start = start_,
                .first_step = trainer_->step(),
@@ -343,7 +343,7 @@ int Session::End() {
     status = static_cast<int>(ErrorCode::kNonFinite);
     reason = listener_->stop_reason().value_or("watchdog of another rank");
   } else if (!trainer_->done() && stops_early_) {
-    reason = "early stop";
+    reason = kEarlyStop;
     complete = true;
     LogInfo("stopped early: the last " + std::to_string(*settings_.early_stop) +
             " evaluations were no better than that after step " +
