@@ -199,6 +199,18 @@ TEST_F(TrainRememberTest, TheCommandThatAStoppedRunPrintsContinuesIt) {
   EXPECT_EQ(Metrics("run").back().at("type"), "run_end");
 }
 
+TEST_F(TrainRememberTest, TheCommandsThatARunPrintsAtItsEndWorkAsTheyStand) {
+  const ProcessResult result = Shell(R"sh(
+    mv other 'other data'; train="train --model tiny.json --batch 2 --steps 6 --lr 3 --schedule constant"
+    follow() { grep -o '\(generate\|evaluate\) --checkpoint .*' log > told; wc -l < told; bash -e told > /dev/null 2>&1; echo $?; }
+    $train --out plain 2> log; follow
+    $train --eval-data 'other data' --eval-tokens 200 --out 'it is' 2> log; follow
+    $train --eval-split 0.1 --eval-split-seed 3 --out split 2> log; follow
+    $train --eval-data 'other data' --eval-tokens 200 --eval-every 1 --early-stop 1 --out early 2> log; follow
+    grep -c 'stopped early' log; grep 'time is up' log)sh");
+  EXPECT_EQ(result.standard_output, "2\n0\n2\n0\n2\n0\n2\n0\n1\n") << result.standard_error;
+}
+
 TEST_F(TrainRememberTest, AFinishedConstantRunIsExtendedToTheLongerRun) {
   const ProcessResult result = Shell(R"(
     run="train -q --model tiny.json --batch 2 --schedule constant --warmup 2"
