@@ -3,18 +3,24 @@
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "lib/base/rng.h"
 #include "lib/nn/linear/lora.h"
 
 namespace trainwright {
+namespace {
 
-void InitializeWeights(uint64_t seed, int64_t num_layers,
-                       const std::function<bool(const std::string& name)>& into_residual,
-                       FlatParameters* parameters) {
-  constexpr double kDeviation = 0.02;
-  const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(num_layers));
+constexpr double kDeviation = 0.02;
+
+/// Sets the elements of a matrix from `begin` to `end`.
+using FillRange = std::function<void(int64_t begin, int64_t end, float* values)>;
+
+/// Vectors as InitializeWeights says.
+/// \param filling of a matrix; it is called by several threads
+void Fill(const std::function<FillRange(const Parameter& matrix)>& filling, FlatParameters* parameters) {
   for (size_t i = 0; i < parameters->all().size(); ++i) {
     const Parameter& parameter = parameters->all()[i];
     if (IsAdapterParameter(parameter)) continue;
@@ -23,19 +29,46 @@ void InitializeWeights(uint64_t seed, int64_t num_layers,
       vector.fill_(parameter.name.ends_with(".bias") ? 0.0 : 1.0);
       continue;
     }
-    const double deviation = into_residual(parameter.name) ? residual : kDeviation;
-    const Rng rng(seed, "init/" + parameter.name);
     const bool in_place =
         !parameter.quantized && parameter.value.is_cpu() && parameter.value.scalar_type() == at::kFloat;
     at::Tensor host = in_place ? parameter.value : at::empty(parameter.shape, at::kFloat);
     auto* values = host.mutable_data_ptr<float>();
-    at::parallel_for(0, parameter.size, 4096, [&](int64_t begin, int64_t end) {
-      rng.FillNormal(begin, end - begin, deviation, values + begin);
-    });
+    const FillRange fill = filling(parameter);
+    at::parallel_for(0, parameter.size, 4096,
+                     [&](int64_t begin, int64_t end) { fill(begin, end, values + begin); });
     parameters->Assign(i, host);
   }
   parameters->RefreshCompute();
+}
+
+}  // namespace
+
+void InitializeWeights(uint64_t seed, int64_t num_layers,
+                       const std::function<bool(const std::string& name)>& into_residual,
+                       FlatParameters* parameters) {
+  const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(num_layers));
+  const auto drawn = [&](const Parameter& matrix) -> FillRange {
+    const double deviation = into_residual(matrix.name) ? residual : kDeviation;
+    return [rng = Rng(seed, "init/" + matrix.name), deviation](int64_t begin, int64_t end, float* values) {
+      rng.FillNormal(begin, end - begin, deviation, values);
+    };
+  };
+  Fill(drawn, parameters);
   if (parameters->adapters() != nullptr) parameters->adapters()->Initialize(seed, parameters);
+}
+
+void FillWithStandIns(FlatParameters* parameters) {
+  std::vector<float> drawn(1 << 14);
+  Rng(0, "stand-ins").FillNormal(0, drawn.size(), kDeviation, drawn.data());
+  const FillRange repeat = [&](int64_t begin, int64_t end, float* values) {
+    for (auto at = static_cast<size_t>(begin); at < static_cast<size_t>(end);) {
+      const size_t from = at % drawn.size(), count = std::min(drawn.size() - from, end - at);
+      values = std::copy_n(drawn.data() + from, count, values);
+      at += count;
+    }
+  };
+  Fill([&](const Parameter&) { return repeat; }, parameters);
+  if (parameters->adapters() != nullptr) parameters->adapters()->Initialize(/*seed=*/0, parameters);
 }
 
 }  // namespace trainwright

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "lib/io/process_memory.h"
 #include "lib/memory/memory_advice.h"
 #include "lib/memory/training_memory.h"
+#include "lib/model/initialize.h"
 #include "lib/optim/clip.h"
 #include "lib/optim/device_step.h"
 #include "lib/report/table.h"
@@ -76,12 +78,13 @@ MemoryRequest MemoryOf(const DryRunRequest& request) {
           .optimizers = request.optimizers};
 }
 
-/// A run's model, optimizer and objective, as a session makes them.
+/// A run's model, optimizer and objective, as a session makes them but for the values of the weights.
 struct RealTrainer {
   RealTrainer(const ModelFamilies& families, const DryRunRequest& request)
-      : model(MakeModel(families, request.model, request.plan.precision, request.device, request.plan.seed,
-                        request.attention, request.plan.tuning)),
+      : model(MakeModel(families, request.model, request.plan.precision, request.device,
+                        /*seed=*/std::nullopt, request.attention, request.plan.tuning)),
         objective(ObjectiveOf(request.plan, request.objectives)) {
+    FillWithStandIns(&model->parameters());
     model->Offload(request.offload, request.offload_folder);
     optimizer =
         MakeOptimizer(request.optimizers, &model->parameters(), request.plan.optimizer, request.plan.seed);

@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/model/built_in_families.h"
+#include "lib/model/initialize.h"
 #include "lib/nn/linear/lora.h"
 #include "lib/spec/built_in_families.h"
 #include "lib/spec/llama_family.h"
@@ -40,6 +41,25 @@ TEST(ModelFamiliesTest, AFamilyOfTheCpuIsRefusedOnAGpu) {
               MakeModel(test::Families(), config, Precision::kFp32, at::Device(at::kCUDA), std::nullopt);
             }),
             ErrorCode::kDevice);
+}
+
+TEST(StandInsTest, AreOfTheSizeOfInitialWeightsAndLeaveNoneOut) {
+  for (const ModelConfig& config : {test::SmallLlama(), test::SmallGpt2()}) {
+    const auto model =
+        MakeModel(test::Families(), config, Precision::kFp32, at::Device(at::kCPU), std::nullopt);
+    FillWithStandIns(&model->parameters());
+    for (const Parameter& parameter : model->parameters().all()) {
+      SCOPED_TRACE(parameter.name);
+      if (parameter.shape.size() == 1) {
+        const double expected = parameter.name.ends_with(".bias") ? 0 : 1;
+        EXPECT_EQ(parameter.value.min().item<double>(), expected);
+        EXPECT_EQ(parameter.value.max().item<double>(), expected);
+        continue;
+      }
+      EXPECT_NEAR(parameter.value.std().item<double>(), 0.02, 0.002);
+      EXPECT_NE(parameter.value.abs().min().item<double>(), 0);
+    }
+  }
 }
 
 /// What memory and operations of adapters are counted by.
