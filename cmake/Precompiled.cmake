@@ -33,15 +33,29 @@ function(trainwright_precompile target kind)
   endif()
 endfunction()
 
+# trainwright_add_executable(<target> <kind> <source>... USES <target>...): an executable of which the objects,
+# <target>_objects, are compiled as those of a library, of which kind they take the headers.
+function(trainwright_add_executable target kind)
+  cmake_parse_arguments(PARSE_ARGV 2 executable "" "" "USES")
+  add_library(${target}_objects OBJECT ${executable_UNPARSED_ARGUMENTS})
+  target_link_libraries(${target}_objects PRIVATE ${executable_USES})
+  if(kind STREQUAL "torch_layer")
+    target_link_libraries(${target}_objects PRIVATE trainwright_openmp)
+  else()
+    trainwright_optimize_lightly(${target}_objects)
+  endif()
+  trainwright_precompile(${target}_objects ${kind})
+  add_executable(${target} $<TARGET_OBJECTS:${target}_objects>)
+  target_link_libraries(${target} PRIVATE ${executable_USES})
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+endfunction()
+
 trainwright_add_precompiled(layer LIBRARY HEADERS ${trainwright_std_headers} <nlohmann/json.hpp>
   USES nlohmann_json::nlohmann_json)
-trainwright_add_precompiled(cli LIBRARY LIGHT HEADERS ${trainwright_std_headers} <nlohmann/json.hpp> <CLI/CLI.hpp>
+trainwright_add_precompiled(light_layer LIBRARY LIGHT HEADERS ${trainwright_std_headers} <nlohmann/json.hpp> <CLI/App.hpp>
   USES nlohmann_json::nlohmann_json CLI11::CLI11)
 if(TRAINWRIGHT_TORCH)
   trainwright_add_precompiled(torch_layer LIBRARY
-    HEADERS ${trainwright_std_headers} <nlohmann/json.hpp> ${trainwright_aten_headers}
-    USES nlohmann_json::nlohmann_json trainwright_torch)
-  trainwright_add_precompiled(openmp_layer LIBRARY
     HEADERS ${trainwright_std_headers} <nlohmann/json.hpp> ${trainwright_aten_headers}
     USES nlohmann_json::nlohmann_json trainwright_torch trainwright_openmp)
 endif()

@@ -26,7 +26,7 @@ for argument in "$@"; do
 done
 ((${#suites[@]})) || suites=(release cuda asan tsan)
 werror=-DTRAINWRIGHT_WERROR=${TRAINWRIGHT_WERROR:-OFF}
-threaded_layers=(io tok documents packing loading run)
+threaded_layers=(io tok documents packing loading run checkpoint)
 
 passed=0 failed=0 gpu_not_run=0 failed_suites=()
 

@@ -1,6 +1,6 @@
 #include "tools/ckpt_compress_options.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 #include "tools/tool_texts.h"
 

@@ -1,7 +1,7 @@
 /// Options that the tools share which compute with a model: one spelling, one text. Free of torch.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <string>
 
 namespace trainwright {

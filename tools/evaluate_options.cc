@@ -1,6 +1,6 @@
 #include "tools/evaluate_options.h"
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 
 #include "tools/compute_options.h"
 #include "tools/tool_texts.h"

@@ -34,7 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kBackgroundNiceness = 10;
+constexpr int kCopierNiceness = 10;
 constexpr size_t kPieceBytes = size_t{1} << 18;
 constexpr std::string_view kStepStem = "step-";
 constexpr char kPathVariable[] = "TRAINWRIGHT_CHECKPOINT";
@@ -429,7 +429,7 @@ CopyResult CheckpointCopier::Copy(const Entry& entry) const {
 }
 
 void CheckpointCopier::Run() {
-  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kBackgroundNiceness);
+  setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kCopierNiceness);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return closing_ || !waiting_.empty(); });

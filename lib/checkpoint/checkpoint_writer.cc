@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Of the background thread: training goes first where both want a core.
-constexpr int kBackgroundNiceness = 10;
+constexpr int kWriterNiceness = 10;
 
 double ThreadCpuSeconds() {
   timespec time{};
@@ -52,7 +52,7 @@ void CheckpointWriter::Begin(bool background, Clock::time_point waited,
   times.snapshot_s = SecondsSince(start);
   times.stall_s = SecondsSince(waited);
   pending_ = std::async(std::launch::async, [write = std::move(write), times, waited] {
-    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kBackgroundNiceness);
+    setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), kWriterNiceness);
     return Run(write, times, waited);
   });
 }

@@ -1,5 +1,6 @@
 #include "lib/cli/help_text.h"
 
+#include <CLI/Version.hpp>
 #include <algorithm>
 #include <cctype>
 #include <sstream>

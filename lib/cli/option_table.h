@@ -2,7 +2,7 @@
 /// environment are made from, so that none of them keeps a list of its own.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>  // here alone: each file with all of it compiles the virtual functions of its classes
 #include <algorithm>
 #include <cerrno>
 #include <charconv>

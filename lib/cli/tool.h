@@ -5,7 +5,7 @@
 /// the frozen command line come from the same definition that parses.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <CLI/App.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>

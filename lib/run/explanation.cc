@@ -25,7 +25,7 @@ std::string OriginName(OptionOrigin origin) {
   return "";
 }
 
-std::string TextOf(const nlohmann::ordered_json& value) {
+std::string ValueText(const nlohmann::ordered_json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
@@ -39,9 +39,9 @@ std::vector<ExplainedOption> ExplainOptions(const std::vector<OptionValue>& give
   for (const OptionValue& option : given) {
     ExplainedOption row{option.key, option.value, option.group, OriginName(option.origin), option.source};
     const bool user_said = option.origin != OptionOrigin::kDefault;
-    if (resolved.contains(option.key)) row.value = TextOf(resolved[option.key]);
+    if (resolved.contains(option.key)) row.value = ValueText(resolved[option.key]);
     if (stored.contains(option.key) && !user_said) {
-      row.value = TextOf(stored[option.key]);
+      row.value = ValueText(stored[option.key]);
       row.origin = "checkpoint";
     } else {
       const auto reason = std::find_if(reasons.begin(), reasons.end(), [&](const ChoiceReason& choice) {

@@ -10,8 +10,8 @@
 namespace trainwright {
 namespace {
 
-constexpr size_t kBuckets = 1000;   // about one a px
-constexpr size_t kLeastPoints = 2;  // of a curve
+constexpr size_t kChartBuckets = 1000;  // about one a px
+constexpr size_t kLeastPoints = 2;      // of a curve
 constexpr size_t kMostWarnings = 200;
 
 constexpr char kHead[] = R"(<!DOCTYPE html>
@@ -77,7 +77,7 @@ std::string LossFigure(const TrainingMetrics& metrics) {
   if (metrics.loss.size() < kLeastPoints) return "";
   const size_t window = SmoothingWindow(metrics.loss.size());
   const std::vector<double> means = MovingAverage(metrics.loss, window);
-  BoundedSeries raw(kBuckets), smooth(kBuckets), evaluation(kBuckets);
+  BoundedSeries raw(kChartBuckets), smooth(kChartBuckets), evaluation(kChartBuckets);
   for (size_t i = 0; i < means.size(); ++i) {
     const auto x = static_cast<double>(metrics.step[i]);
     raw.Add(x, metrics.loss[i]);

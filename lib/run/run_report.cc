@@ -21,7 +21,7 @@ constexpr size_t kMostLossTerms = 8;
 constexpr uint64_t kFewSteps = 20;        // too few to smooth
 constexpr double kSmoothingShare = 0.02;  // of the whole curve
 constexpr double kLeastSmoothing = 5;
-constexpr double kMostSteps = 0x1p53, kMostTokens = 0x1p53;  // whole numbers up to here are exact
+constexpr double kLastWholeStep = 0x1p53, kLastWholeToken = 0x1p53;  // whole numbers up to here are exact
 
 /// Of a record of an evaluation, beside what its objective measured.
 const std::set<std::string> kEvaluationFields = {"schema", "type",        "time_unix_s",
@@ -87,7 +87,7 @@ void RunReport::Mark(MarkerKind kind, double step, const std::string& text) {
 void RunReport::Add(const ordered_json& record) {
   const std::string type = TextOf(record, "type");
   const double step = Number(record, "step"), time_s = Number(record, "time_unix_s");
-  if (!(step >= 0 && step <= kMostSteps)) return;
+  if (!(step >= 0 && step <= kLastWholeStep)) return;
   if (type == "run_begin") {
     if (!begin_.is_null()) {
       Mark(MarkerKind::kNote, step, "resumed");
@@ -131,7 +131,7 @@ void RunReport::Add(const ordered_json& record) {
   }
   step_ = std::max(step_, static_cast<int64_t>(step));
   const double tokens_seen = Number(record, "tokens_seen");
-  if (tokens_seen >= 0 && tokens_seen <= kMostTokens) tokens_seen_ = static_cast<int64_t>(tokens_seen);
+  if (tokens_seen >= 0 && tokens_seen <= kLastWholeToken) tokens_seen_ = static_cast<int64_t>(tokens_seen);
   last_time_s_ = time_s;
 }
 

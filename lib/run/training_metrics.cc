@@ -8,7 +8,7 @@
 namespace trainwright {
 namespace {
 
-double Number(const nlohmann::ordered_json& record, const char* name) {
+double NumberOrNan(const nlohmann::ordered_json& record, const char* name) {
   const auto field = record.find(name);
   return field != record.end() && field->is_number() ? field->get<double>() : NAN;
 }
@@ -19,15 +19,15 @@ TrainingMetrics ReadTrainingMetrics(const std::string& metrics_path) {
   TrainingMetrics metrics;
   ForEachMetricsRecord(metrics_path, [&](const nlohmann::ordered_json& record) {
     const std::string type = record.value("type", "");
-    const double step = Number(record, "step");
+    const double step = NumberOrNan(record, "step");
     if (!(step >= 0 && step <= 0x1p53)) return;
     if (type == "step") {
-      metrics.loss.push_back(Number(record, "loss_nats"));
-      metrics.learning_rate.push_back(Number(record, "lr"));
-      metrics.epoch.push_back(Number(record, "epoch"));
+      metrics.loss.push_back(NumberOrNan(record, "loss_nats"));
+      metrics.learning_rate.push_back(NumberOrNan(record, "lr"));
+      metrics.epoch.push_back(NumberOrNan(record, "epoch"));
       metrics.step.push_back(static_cast<int64_t>(step));
     } else if (type == "eval") {
-      metrics.eval_loss.push_back(Number(record, "loss_nats"));
+      metrics.eval_loss.push_back(NumberOrNan(record, "loss_nats"));
       metrics.eval_steps.push_back(static_cast<int64_t>(step));
     }
   });

@@ -11,7 +11,7 @@ namespace {
 using nlohmann::ordered_json;
 
 /// A record's number; 0 where it is missing or null.
-double Number(const ordered_json& record, const char* name) {
+double NumberOrZero(const ordered_json& record, const char* name) {
   const auto field = record.find(name);
   return field != record.end() && field->is_number() ? field->get<double>() : 0;
 }
@@ -25,36 +25,37 @@ class Reader {
  public:
   void Add(const ordered_json& record) {
     const std::string type = Text(record, "type");
-    const auto step = static_cast<int64_t>(Number(record, "step"));
+    const auto step = static_cast<int64_t>(NumberOrZero(record, "step"));
     if (type == "run_begin") BeginProcess(record);
     if (type == "step") AddStep(record);
     if (type == "checkpoint") {
       records_.checkpoints.insert(step);
-      records_.save_stall_s += Number(record, "stall_s");
-      records_.save_wait_s += Number(record, "wait_s");
-      records_.writer_cpu_s += Number(record, "writer_cpu_s");
+      records_.save_stall_s += NumberOrZero(record, "stall_s");
+      records_.save_wait_s += NumberOrZero(record, "wait_s");
+      records_.writer_cpu_s += NumberOrZero(record, "writer_cpu_s");
     }
     if (type == "copy" && record.value("copied", ordered_json()) == true) {
       records_.copies.emplace(step, Text(record, "place"));
     }
     records_.begun = true;
     records_.end = type == "run_end" ? record : ordered_json();
-    records_.wall_time_s = std::max(0.0, Number(record, "time_unix_s") - begin_time_s_);
+    records_.wall_time_s = std::max(0.0, NumberOrZero(record, "time_unix_s") - begin_time_s_);
   }
   UpkeepRecords Take() { return std::move(records_); }
 
  private:
   void BeginProcess(const ordered_json& record) {
-    begin_time_s_ = Number(record, "time_unix_s");
+    begin_time_s_ = NumberOrZero(record, "time_unix_s");
     UpkeepRecords process;
     process.checkpoints = std::move(records_.checkpoints);
     process.copies = std::move(records_.copies);
-    if (Number(record, "cost_per_hour") > 0) process.cost_per_hour = Number(record, "cost_per_hour");
+    if (NumberOrZero(record, "cost_per_hour") > 0)
+      process.cost_per_hour = NumberOrZero(record, "cost_per_hour");
     records_ = std::move(process);
   }
   void AddStep(const ordered_json& record) {
     records_.max_memory_bytes =
-        std::max(records_.max_memory_bytes, static_cast<int64_t>(Number(record, "max_memory_bytes")));
+        std::max(records_.max_memory_bytes, static_cast<int64_t>(NumberOrZero(record, "max_memory_bytes")));
     const auto sources = record.find("source_tokens");
     if (sources == record.end() || !sources->is_array()) return;
     records_.source_tokens.resize(std::max(records_.source_tokens.size(), sources->size()));
@@ -70,7 +71,7 @@ class Reader {
 }  // namespace
 
 bool UpkeepRecords::EndedWell(const std::string& reason) const {
-  return end.is_object() && Number(end, "exit_status") == 0 && Text(end, "reason") == reason;
+  return end.is_object() && NumberOrZero(end, "exit_status") == 0 && Text(end, "reason") == reason;
 }
 
 ordered_json UpkeepRecords::EndFields(int64_t step, int64_t tokens_seen, int exit_status,

@@ -8,7 +8,7 @@
 namespace trainwright {
 namespace {
 
-class Description final : public GeluFamily {
+class Gpt2Description final : public GeluFamily {
  public:
   const char* model_type() const override { return "gpt2"; }
 
@@ -85,7 +85,7 @@ class Description final : public GeluFamily {
 }  // namespace
 
 const FamilyDescription& Gpt2Family() {
-  static const Description family;
+  static const Gpt2Description family;
   return family;
 }
 

@@ -9,7 +9,7 @@
 namespace trainwright {
 namespace {
 
-class Description final : public LlamaLikeFamily {
+class LlamaDescription final : public LlamaLikeFamily {
  public:
   const char* model_type() const override { return "llama"; }
 
@@ -57,7 +57,7 @@ class Description final : public LlamaLikeFamily {
 }  // namespace
 
 const FamilyDescription& LlamaFamily() {
-  static const Description family;
+  static const LlamaDescription family;
   return family;
 }
 

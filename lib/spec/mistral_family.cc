@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kWindow = 4096;
 
-class Description final : public LlamaLikeFamily {
+class MistralDescription final : public LlamaLikeFamily {
  public:
   const char* model_type() const override { return "mistral"; }
 
@@ -38,7 +38,7 @@ class Description final : public LlamaLikeFamily {
 }  // namespace
 
 const FamilyDescription& MistralFamily() {
-  static const Description family;
+  static const MistralDescription family;
   return family;
 }
 

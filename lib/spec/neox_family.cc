@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kRotaryShare = 0.25;
 
-class Description final : public GeluFamily {
+class NeoxDescription final : public GeluFamily {
  public:
   const char* model_type() const override { return "gpt_neox"; }
 
@@ -96,7 +96,7 @@ class Description final : public GeluFamily {
 }  // namespace
 
 const FamilyDescription& NeoxFamily() {
-  static const Description family;
+  static const NeoxDescription family;
   return family;
 }
 

@@ -42,7 +42,7 @@ std::vector<int64_t> ReadWindows(const ConfigFields& fields, int64_t num_layers)
   return any ? windows : std::vector<int64_t>();
 }
 
-class Description final : public LlamaLikeFamily {
+class Qwen2Description final : public LlamaLikeFamily {
  public:
   const char* model_type() const override { return "qwen2"; }
 
@@ -78,7 +78,7 @@ class Description final : public LlamaLikeFamily {
 }  // namespace
 
 const FamilyDescription& Qwen2Family() {
-  static const Description family;
+  static const Qwen2Description family;
   return family;
 }
 

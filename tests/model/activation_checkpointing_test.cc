@@ -20,17 +20,17 @@ using test::RandomInput;
 constexpr ActivationCheckpointing kKinds[] = {ActivationCheckpointing::kSelective,
                                               ActivationCheckpointing::kFull};
 
-struct Case {
+struct CheckpointedCase {
   std::string name;
   ModelConfig config;
 };
 
-void PrintTo(const Case& family, std::ostream* out) {
+void PrintTo(const CheckpointedCase& family, std::ostream* out) {
   *out << family.name;
 }
 
 /// On one thread: more gain nothing on tensors this small, and lose much on a busy machine.
-class CheckpointedModelTest : public testing::TestWithParam<Case> {
+class CheckpointedModelTest : public testing::TestWithParam<CheckpointedCase> {
  protected:
   CheckpointedModelTest() { at::set_num_threads(1); }
   ~CheckpointedModelTest() override { at::set_num_threads(threads_); }
@@ -41,13 +41,16 @@ class CheckpointedModelTest : public testing::TestWithParam<Case> {
   const int threads_ = at::get_num_threads();
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Families, CheckpointedModelTest,
-    testing::Values(Case{"llama", test::SmallLlama()}, Case{"mistral", test::SmallMistral()},
-                    Case{"qwen2", test::SmallQwen2()}, Case{"biased_llama", test::SmallBiasedLlama()},
-                    Case{"gpt2", test::SmallGpt2()}, Case{"gpt2_without_biases", test::SmallGpt2(false)},
-                    Case{"neox", test::SmallNeox()}, Case{"neox_sequential", test::SmallNeox(false)}),
-    [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(Families, CheckpointedModelTest,
+                         testing::Values(CheckpointedCase{"llama", test::SmallLlama()},
+                                         CheckpointedCase{"mistral", test::SmallMistral()},
+                                         CheckpointedCase{"qwen2", test::SmallQwen2()},
+                                         CheckpointedCase{"biased_llama", test::SmallBiasedLlama()},
+                                         CheckpointedCase{"gpt2", test::SmallGpt2()},
+                                         CheckpointedCase{"gpt2_without_biases", test::SmallGpt2(false)},
+                                         CheckpointedCase{"neox", test::SmallNeox()},
+                                         CheckpointedCase{"neox_sequential", test::SmallNeox(false)}),
+                         [](const auto& info) { return info.param.name; });
 
 TEST_P(CheckpointedModelTest, LossAndGradientsAreThoseOfKeepingAllBitForBit) {
   const ModelConfig& config = GetParam().config;

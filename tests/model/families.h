@@ -1,12 +1,16 @@
 /// The families of the tests: those that are built in.
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <memory>
 #include <optional>
 
 #include "lib/model/built_in_families.h"
 
 namespace trainwright::test {
+
+inline const at::Device kCpu(at::kCPU);
 
 inline const ModelFamilies& Families() {
   static const ModelFamilies families = BuiltInFamilies();

@@ -16,7 +16,7 @@ using test::kFp32Numerics;
 using test::LivelyModel;
 using test::RandomInput;
 
-const at::Device kCpu(at::kCPU);
+using test::kCpu;
 
 TEST(Gpt2Test, WithoutBiasesItIsTheModelWithZeroBiases) {
   for (const Numerics& numerics :

@@ -21,7 +21,7 @@
 namespace trainwright {
 namespace {
 
-const at::Device kCpu(at::kCPU);
+using test::kCpu;
 
 TokenizerIdentity BytesIdentity() {
   TokenizerIdentity identity;

@@ -16,15 +16,15 @@
 namespace trainwright {
 namespace {
 
-const at::Device kCpu(at::kCPU);
+using test::kCpu;
 
-struct Case {
+struct StackCase {
   std::string name;
   ModelConfig config;
   std::string one_matrix;  ///< of the layer in the middle
 };
 
-void PrintTo(const Case& family, std::ostream* out) {
+void PrintTo(const StackCase& family, std::ostream* out) {
   *out << family.name;
 }
 
@@ -33,7 +33,7 @@ ModelConfig Tied(ModelConfig config) {
   return config;
 }
 
-class LayerStackTest : public testing::TestWithParam<Case> {
+class LayerStackTest : public testing::TestWithParam<StackCase> {
  protected:
   std::unique_ptr<LanguageModel> Make(const FineTuning& tuning = {}) const {
     auto model = std::make_unique<LanguageModel>(
@@ -64,11 +64,12 @@ class LayerStackTest : public testing::TestWithParam<Case> {
 
 INSTANTIATE_TEST_SUITE_P(
     Families, LayerStackTest,
-    testing::Values(Case{"llama", test::SmallLlama(), "model.layers.1.self_attn.o_proj"},
-                    Case{"llama_tied", Tied(test::SmallLlama()), "model.layers.1.mlp.down_proj"},
-                    Case{"gpt2", test::SmallGpt2(), "transformer.h.1.attn.c_attn"},
-                    Case{"neox", test::SmallNeox(), "gpt_neox.layers.1.attention.dense"},
-                    Case{"neox_sequential", test::SmallNeox(false), "gpt_neox.layers.1.mlp.dense_h_to_4h"}),
+    testing::Values(StackCase{"llama", test::SmallLlama(), "model.layers.1.self_attn.o_proj"},
+                    StackCase{"llama_tied", Tied(test::SmallLlama()), "model.layers.1.mlp.down_proj"},
+                    StackCase{"gpt2", test::SmallGpt2(), "transformer.h.1.attn.c_attn"},
+                    StackCase{"neox", test::SmallNeox(), "gpt_neox.layers.1.attention.dense"},
+                    StackCase{"neox_sequential", test::SmallNeox(false),
+                              "gpt_neox.layers.1.mlp.dense_h_to_4h"}),
     [](const auto& info) { return info.param.name; });
 
 TEST_P(LayerStackTest, ASegmentIsCalledDoneOnceAndItsGradientsStayAsTheyAreThen) {

@@ -12,7 +12,7 @@ namespace {
 
 using test::kFp32Numerics;
 
-const at::Device kCpu(at::kCPU);
+using test::kCpu;
 
 TEST(LlamaTest, InitialWeightsAreAPureFunctionOfSeedAndName) {
   ModelConfig config = test::SmallLlama();

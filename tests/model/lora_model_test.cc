@@ -22,7 +22,7 @@
 namespace trainwright {
 namespace {
 
-const at::Device kCpu(at::kCPU);
+using test::kCpu;
 
 std::string FixtureFolder(const std::string& name) {
   return test::Fixture("model/fixtures/" + name);

@@ -20,12 +20,12 @@ namespace {
 using test::LivelyModel;
 using test::RandomInput;
 
-struct Case {
+struct OffloadedCase {
   std::string name;
   ModelConfig config;
 };
 
-void PrintTo(const Case& family, std::ostream* out) {
+void PrintTo(const OffloadedCase& family, std::ostream* out) {
   *out << family.name;
 }
 
@@ -35,7 +35,7 @@ ModelConfig WithHead(ModelConfig config, bool tied) {
 }
 
 /// On one thread: more gain nothing on tensors this small.
-class OffloadedModelTest : public testing::TestWithParam<Case> {
+class OffloadedModelTest : public testing::TestWithParam<OffloadedCase> {
  protected:
   OffloadedModelTest() { at::set_num_threads(1); }
   ~OffloadedModelTest() override { at::set_num_threads(threads_); }
@@ -47,10 +47,11 @@ class OffloadedModelTest : public testing::TestWithParam<Case> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Families, OffloadedModelTest,
-                         testing::Values(Case{"llama", WithHead(test::SmallLlama(), false)},
-                                         Case{"llama_tied", WithHead(test::SmallLlama(), true)},
-                                         Case{"qwen2", test::SmallQwen2()}, Case{"gpt2", test::SmallGpt2()},
-                                         Case{"neox", test::SmallNeox()}),
+                         testing::Values(OffloadedCase{"llama", WithHead(test::SmallLlama(), false)},
+                                         OffloadedCase{"llama_tied", WithHead(test::SmallLlama(), true)},
+                                         OffloadedCase{"qwen2", test::SmallQwen2()},
+                                         OffloadedCase{"gpt2", test::SmallGpt2()},
+                                         OffloadedCase{"neox", test::SmallNeox()}),
                          [](const auto& info) { return info.param.name; });
 
 at::Tensor AllGradients(LanguageModel* model) {

@@ -15,7 +15,7 @@
 namespace trainwright::test {
 namespace {
 
-const at::Device kCpu(at::kCPU);
+using test::kCpu;
 
 ModelConfig ToyConfig(bool tied = false) {
   ModelConfig config;

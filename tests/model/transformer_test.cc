@@ -17,7 +17,7 @@ using test::MaxDifference;
 using test::RandomInput;
 using test::RelativeDifference;
 
-const at::Device kCpu(at::kCPU);
+using test::kCpu;
 
 struct Family {
   std::string name;

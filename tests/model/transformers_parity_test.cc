@@ -12,7 +12,7 @@
 namespace trainwright {
 namespace {
 
-const at::Device kCpu(at::kCPU);
+using test::kCpu;
 
 class TransformersParityTest : public testing::TestWithParam<const char*> {
  protected:

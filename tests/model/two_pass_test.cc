@@ -16,7 +16,7 @@
 namespace trainwright {
 namespace {
 
-const at::Device kCpu(at::kCPU);
+using test::kCpu;
 
 /// InfoNCE over pairs of neighbouring spans, in double: the state of a span is that of its last token, each
 /// first of a pair is to find its second among all seconds. \source van den Oord et al. 2018,
@@ -51,19 +51,19 @@ Contrastive ContrastiveLoss(const at::Tensor& hidden_nd, const std::vector<int32
   return result;
 }
 
-struct Case {
+struct TwoPassCase {
   std::string name;
   ModelConfig config;
 };
 
-void PrintTo(const Case& family, std::ostream* out) {
+void PrintTo(const TwoPassCase& family, std::ostream* out) {
   *out << family.name;
 }
 
 /// What is trained: the dropout of adapters, or nullopt for all weights.
 using Trained = std::optional<double>;
 
-class TwoPassTest : public testing::TestWithParam<std::tuple<Case, Trained>> {
+class TwoPassTest : public testing::TestWithParam<std::tuple<TwoPassCase, Trained>> {
  protected:
   const ModelConfig& config() const { return std::get<0>(GetParam()).config; }
   bool trains_all() const { return !std::get<1>(GetParam()); }
@@ -87,16 +87,17 @@ class TwoPassTest : public testing::TestWithParam<std::tuple<Case, Trained>> {
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(
-    Families, TwoPassTest,
-    testing::Combine(testing::Values(Case{"llama", test::SmallLlama()}, Case{"mistral", test::SmallMistral()},
-                                     Case{"gpt2", test::SmallGpt2()}, Case{"neox", test::SmallNeox()}),
-                     testing::Values(Trained(0.0), Trained(0.3), Trained())),
-    [](const auto& info) {
-      const Trained trained = std::get<1>(info.param);
-      const char* name = !trained ? "_all" : *trained > 0 ? "_dropout" : "_no_dropout";
-      return std::get<0>(info.param).name + name;
-    });
+INSTANTIATE_TEST_SUITE_P(Families, TwoPassTest,
+                         testing::Combine(testing::Values(TwoPassCase{"llama", test::SmallLlama()},
+                                                          TwoPassCase{"mistral", test::SmallMistral()},
+                                                          TwoPassCase{"gpt2", test::SmallGpt2()},
+                                                          TwoPassCase{"neox", test::SmallNeox()}),
+                                          testing::Values(Trained(0.0), Trained(0.3), Trained())),
+                         [](const auto& info) {
+                           const Trained trained = std::get<1>(info.param);
+                           const char* name = !trained ? "_all" : *trained > 0 ? "_dropout" : "_no_dropout";
+                           return std::get<0>(info.param).name + name;
+                         });
 
 TEST_P(TwoPassTest, TheSecondForwardPassGivesTheHiddenStatesOfTheFirst) {
   const std::shared_ptr<Body> body = Make();

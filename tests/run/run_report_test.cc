@@ -27,19 +27,29 @@ ordered_json Begin(int64_t step, int64_t total_steps) {
            {{"model_type", "llama"}, {"num_hidden_layers", 5}, {"hidden_size", 128}, {"vocab_size", 4096}}}};
 }
 
+/// Makes the record of a step that of another: a new one takes far longer.
+void SetStep(int64_t step, double loss_nats, ordered_json* record) {
+  (*record)["time_unix_s"] = 1000.0 + static_cast<double>(step);
+  (*record)["step"] = step;
+  (*record)["tokens_seen"] = step * 2048;
+  (*record)["loss_nats"] = loss_nats;
+}
+
 ordered_json Step(int64_t step, double loss_nats) {
-  return {{"type", "step"},
-          {"time_unix_s", 1000.0 + static_cast<double>(step)},
-          {"step", step},
-          {"tokens_seen", step * 2048},
-          {"tokens", 2048},
-          {"loss_nats", loss_nats},
-          {"lr", 1e-3},
-          {"step_time_s", 0.5},
-          {"data_wait_s", 0.01},
-          {"tokens_per_s", 4096.0},
-          {"resident_bytes", 300000000},
-          {"max_memory_bytes", 400000000}};
+  ordered_json record = {{"type", "step"},
+                         {"time_unix_s", 0},
+                         {"step", 0},
+                         {"tokens_seen", 0},
+                         {"tokens", 2048},
+                         {"loss_nats", 0},
+                         {"lr", 1e-3},
+                         {"step_time_s", 0.5},
+                         {"data_wait_s", 0.01},
+                         {"tokens_per_s", 4096.0},
+                         {"resident_bytes", 300000000},
+                         {"max_memory_bytes", 400000000}};
+  SetStep(step, loss_nats, &record);
+  return record;
 }
 
 ordered_json Warning(int64_t step, const std::string& message) {
@@ -78,12 +88,14 @@ TEST(RunReport, IsAReadablePageFromNoRecordToManySteps) {
   RunReport report;
   EXPECT_EQ(Check(report.Svg()).exit_status, 0) << Check(report.Svg()).standard_error;
   report.Add(Begin(0, 100000));
+  ordered_json record = Step(0, 0);
   int64_t step = 0;
   for (const int64_t until : {1, 2, 19, 20, 500, 4001, 100000}) {
     while (step < until) {
       ++step;
       const double x = static_cast<double>(step);
-      report.Add(Step(step, 3 + 100 / x + 0.3 * std::sin(x * x)));
+      SetStep(step, 3 + 100 / x + 0.3 * std::sin(x * x), &record);
+      report.Add(record);
     }
     const std::string svg = report.Svg();
     const test::ProcessResult checked = Check(svg);
@@ -137,7 +149,11 @@ TEST(RunReport, MarksResumptionsWarningsAndErrors) {
 TEST(RunReport, ManyWarningsDoNotFillThePicture) {
   RunReport report;
   report.Add(Begin(0, 100000));
-  for (int step = 1; step <= 100000; ++step) report.Add(Warning(step, std::string(200, 'w')));
+  ordered_json warning = Warning(1, std::string(200, 'w'));
+  for (int64_t step = 1; step <= 100000; ++step) {
+    warning["step"] = step;
+    report.Add(warning);
+  }
   EXPECT_LT(report.Svg().size(), 300000u);
 }
 

@@ -9,7 +9,7 @@
 namespace trainwright::test {
 namespace {
 
-constexpr char kBadRecords[] = R"({"prompt": "1?", "response": "one"}
+constexpr char kBadConversations[] = R"({"prompt": "1?", "response": "one"}
 {"prompt": "2?"}
 {"prompt": "3?", "response": 3}
 {"prompt": "4?", "response": "  "}
@@ -39,7 +39,7 @@ TEST_F(PretokenizeSftTest, TheBytesDoNotDependOnThreadsOrPipes) {
 }
 
 TEST_F(PretokenizeSftTest, ABadRecordIsNamedByFileAndLineAndSkippedOnRequest) {
-  WriteFile(folder_.path("bad.jsonl"), kBadRecords);
+  WriteFile(folder_.path("bad.jsonl"), kBadConversations);
   const ProcessResult failed = Shell("pretokenize --records sft bad.jsonl -o out.tok");
   EXPECT_EQ(failed.exit_status, 3);
   EXPECT_THAT(failed.standard_error, testing::HasSubstr("bad.jsonl"));

@@ -30,7 +30,7 @@ namespace fs = std::filesystem;
 using test::Moment;
 using test::RankOne;
 
-constexpr int64_t kSteps = 6;
+constexpr int64_t kRankSteps = 6;
 constexpr int kOtherSteps = 99;  // of no Error
 
 /// The calls that change files whatever their arguments are, or lock them.
@@ -102,7 +102,7 @@ class RankRunTest : public testing::Test {
     settings_.data = {"shards"};
     settings_.model = "model.json";
     settings_.out = "run";
-    settings_.steps = kSteps;
+    settings_.steps = kRankSteps;
     settings_.batch = 2;
     settings_.seq = 32;
     settings_.save_every = "3";
@@ -153,12 +153,12 @@ class RankRunTest : public testing::Test {
 using RankRunDeathTest = RankRunTest;
 
 TEST_F(RankRunDeathTest, ANewRunChangesNoFile) {
-  EXPECT_EXIT(EndAsRankOne(Start({}), kSteps), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(EndAsRankOne(Start({}), kRankSteps), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(RankRunDeathTest, ANewRunWithoutAFolderChangesNoFile) {
   settings_.out.clear();
-  EXPECT_EXIT(EndAsRankOne(Start({}), kSteps), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(EndAsRankOne(Start({}), kRankSteps), testing::ExitedWithCode(0), "");
 }
 
 // Shows that the tests above can fail.
@@ -173,13 +173,13 @@ TEST_F(RankRunDeathTest, TheWriterIsKilledAtItsFirstFile) {
 TEST_F(RankRunDeathTest, GoesOnFromTheCheckpointThatTheWriterChoosesAndChangesNoFile) {
   TrainAlone();
   const int64_t step = 3;  // not the newest
-  EXPECT_EXIT(EndAsRankOne(Start({{0, step + 1}, {}, {step, -step}}), kSteps - step),
+  EXPECT_EXIT(EndAsRankOne(Start({{0, step + 1}, {}, {step, -step}}), kRankSteps - step),
               testing::ExitedWithCode(0), "");
 }
 
 TEST_F(RankRunDeathTest, OfACompleteRunItLeavesTheRestToTheWriterWhoseStatusItTakes) {
   TrainAlone();
-  EXPECT_EXIT(EndAsRankOne(Start({{0, kSteps + 1}, {0, 4}}), 0), Exits(ErrorCode::kIo), "");
+  EXPECT_EXIT(EndAsRankOne(Start({{0, kRankSteps + 1}, {0, 4}}), 0), Exits(ErrorCode::kIo), "");
 }
 
 TEST_F(RankRunDeathTest, BranchesFromAnotherRunAndChangesNoFile) {
@@ -187,14 +187,14 @@ TEST_F(RankRunDeathTest, BranchesFromAnotherRunAndChangesNoFile) {
   settings_.resume = false;
   settings_.branch_from = "run@3";
   settings_.out = "branch";
-  EXPECT_EXIT(EndAsRankOne(Start({{}, {3, -3}}), kSteps - 3), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(EndAsRankOne(Start({{}, {3, -3}}), kRankSteps - 3), testing::ExitedWithCode(0), "");
 }
 
 TEST_F(RankRunDeathTest, RefusesToGoOnFromAnotherStepThanTheWriter) {
   TrainAlone();
   settings_.resume = false;
   settings_.branch_from = "run";
-  settings_.steps = 2 * kSteps;
+  settings_.steps = 2 * kRankSteps;
   settings_.out = "branch";
   EXPECT_EXIT(EndAsRankOne(Start({{}, {3, -3}}), 0), Exits(ErrorCode::kIo), "");
 }

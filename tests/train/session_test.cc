@@ -17,10 +17,10 @@ namespace fs = std::filesystem;
 using test::Moment;
 using test::RankOne;
 
-constexpr int64_t kSteps = 8;
+constexpr int64_t kSessionSteps = 8;
 constexpr auto kOutOfMemory = static_cast<int64_t>(WorkEnd::kOutOfMemory);
 
-/// A run of kSteps steps in an empty folder, which is the working folder meanwhile.
+/// A run of kSessionSteps steps in an empty folder, which is the working folder meanwhile.
 class RankOneSessionTest : public testing::Test {
  protected:
   RankOneSessionTest() : before_(fs::current_path()) { fs::current_path(folder_.path()); }
@@ -30,7 +30,7 @@ class RankOneSessionTest : public testing::Test {
   int Train(World* world) {
     run_.model.config = test::TinyModel();
     run_.plan = test::TinyPlan();
-    run_.plan.schedule.total_steps = kSteps;
+    run_.plan.schedule.total_steps = kSessionSteps;
     run_.cadence = {.save_every = {.steps = 2}, .eval_every = 2};
     std::vector<NamedShardSet> sets;
     sets.push_back({"documents", std::make_unique<test::MemoryShardSet>(test::CountingDocuments())});
@@ -57,7 +57,7 @@ TEST_F(RankOneSessionTest, TrainsToTheEndAndWritesNoFile) {
   settings_.copy_to = folder_.path("copies");
   RankOne world([](Moment, int64_t) { return std::vector<int64_t>(); });
   EXPECT_EQ(Train(&world), 0);
-  EXPECT_EQ(session_->step(), kSteps);
+  EXPECT_EQ(session_->step(), kSessionSteps);
   EXPECT_TRUE(FolderIsEmpty());
 }
 
@@ -95,7 +95,7 @@ TEST_F(RankOneSessionTest, EndsWhenTheWatchdogOfRankZeroStopsTheRun) {
 }
 
 TEST_F(RankOneSessionTest, IsCompleteWhereRankZeroStopsEarly) {
-  settings_.early_stop = kSteps;  // nothing that this rank would stop by
+  settings_.early_stop = kSessionSteps;  // nothing that this rank would stop by
   RankOne world([](Moment moment, int64_t step) {
     return std::vector<int64_t>{0, 0, step == 4 && moment == Moment::kBeforeStep ? 1 : 0};
   });
@@ -112,7 +112,7 @@ TEST_F(RankOneSessionTest, TakesTheStepAgainInSmallerMicroBatchesWhereRankZeroRa
   });
   EXPECT_EQ(Train(&world), 0);
   EXPECT_EQ(asked, 2);
-  EXPECT_EQ(session_->step(), kSteps);
+  EXPECT_EQ(session_->step(), kSessionSteps);
   EXPECT_EQ(session_->plan().batch, 1);
   EXPECT_EQ(session_->plan().samples_per_step(), test::TinyPlan().samples_per_step());
 }
@@ -125,7 +125,7 @@ TEST_F(RankOneSessionTest, TakesTheEvaluationAgainWhereRankZeroRanOutOfMemory) {
   });
   EXPECT_EQ(Train(&world), 0);
   EXPECT_EQ(asked, 2);
-  EXPECT_EQ(session_->step(), kSteps);
+  EXPECT_EQ(session_->step(), kSessionSteps);
   EXPECT_EQ(session_->plan().batch, 1);
 }
 

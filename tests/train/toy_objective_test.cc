@@ -30,27 +30,27 @@ using testing::HasSubstr;
 
 constexpr double kWeight = 0.25;
 
-ObjectiveRegistry WithToy() {
+ObjectiveRegistry WithToyObjective() {
   ObjectiveRegistry registry = BuiltInObjectives();
   registry.Add(test::ToyObjectiveKind());
   return registry;
 }
 
-TrainPlan ToyPlan() {
+TrainPlan ToyObjectivePlan() {
   TrainPlan plan = test::TinyPlan();
   plan.objective = test::kToyObjective;
   plan.objective_own = {{"even_weight", kWeight}};
   return plan;
 }
 
-struct ToyRun {
-  explicit ToyRun(const TrainPlan& plan, bool defer = false)
+struct ToyObjectiveRun {
+  explicit ToyObjectiveRun(const TrainPlan& plan, bool defer = false)
       : model(
             MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
         loaders(
-            ObjectiveOf(plan, WithToy(), test::kToyRecords)->OpenLoaders(&set, plan.stream_options(), {})),
+            ObjectiveOf(plan, WithToyObjective(), test::kToyRecords)->OpenLoaders(&set, plan.stream_options(), {})),
         stream(loaders.at(kMainLoader).get()),
-        trainer(test::PartsOf(model.get(), stream, plan, BuiltInOptimizers(), WithToy()), plan,
+        trainer(test::PartsOf(model.get(), stream, plan, BuiltInOptimizers(), WithToyObjective()), plan,
                 at::Device(at::kCPU), defer) {}
   const MemoryShardSet set = CountingDocuments(24, test::kToyRecords);
   std::unique_ptr<LanguageModel> model;
@@ -60,7 +60,7 @@ struct ToyRun {
 };
 
 TEST(ToyObjectiveTest, TrainsThroughTheTrainerByBothTerms) {
-  ToyRun run(ToyPlan());
+  ToyObjectiveRun run(ToyObjectivePlan());
   const StepReport first = run.trainer.Step();
   StepReport last = first;
   while (!run.trainer.done()) last = run.trainer.Step();
@@ -87,10 +87,10 @@ TEST(SeveralLoadersTest, AStepThatOneOfThemCannotReadIsTakenFromNone) {
 }
 
 TEST(ToyObjectiveTest, EachTermIsAMeanOverItsOwnCountOfTheWholeStep) {
-  const TrainPlan plan = ToyPlan();
-  ToyRun run(plan);
+  const TrainPlan plan = ToyObjectivePlan();
+  ToyObjectiveRun run(plan);
   // The samples of the step in one batch, cut by hand.
-  ToyRun other(plan);
+  ToyObjectiveRun other(plan);
   PackedBatch batch;
   for (const Sample& sample : other.stream->NextStep(plan.samples_per_step(), false)) sample.AppendTo(&batch);
   batch.span_starts.clear();
@@ -115,20 +115,20 @@ TEST(ToyObjectiveTest, EachTermIsAMeanOverItsOwnCountOfTheWholeStep) {
 }
 
 TEST(ToyObjectiveTest, TheSplitIntoMicroBatchesChangesNothingButRounding) {
-  TrainPlan whole = ToyPlan();
+  TrainPlan whole = ToyObjectivePlan();
   whole.batch = 8;
   whole.accum = 1;
   TrainPlan split = whole;
   split.batch = 1;
   split.accum = 8;
-  ToyRun one(whole), many(split);
+  ToyObjectiveRun one(whole), many(split);
   const StepReport expected = one.trainer.Step(), report = many.trainer.Step();
   EXPECT_NEAR(report.term("even_nats"), expected.term("even_nats"), 1e-6);
   EXPECT_NEAR(report.grad_norm, expected.grad_norm, 1e-6);
 }
 
 TEST(ToyObjectiveTest, AStepThatIsDecidedOnTheDeviceTellsTheSameTerms) {
-  ToyRun now(ToyPlan()), later(ToyPlan(), /*defer=*/true);
+  ToyObjectiveRun now(ToyObjectivePlan()), later(ToyObjectivePlan(), /*defer=*/true);
   for (int step = 0; step < 5; ++step) {
     const StepReport expected = now.trainer.Step(), report = later.trainer.Step();
     for (const LossTermMean& term : expected.terms) {
@@ -140,8 +140,8 @@ TEST(ToyObjectiveTest, AStepThatIsDecidedOnTheDeviceTellsTheSameTerms) {
 
 TEST(ToyObjectiveTest, IsResumedBitForBitFromAStateThatKeepsItsNameAndOptions) {
   const TemporaryFolder folder;
-  const TrainPlan plan = ToyPlan();
-  ToyRun whole(plan);
+  const TrainPlan plan = ToyObjectivePlan();
+  ToyObjectiveRun whole(plan);
   at::Tensor weights;
   for (int step = 0; step < 20; ++step) {
     if (step == 11) {
@@ -155,7 +155,7 @@ TEST(ToyObjectiveTest, IsResumedBitForBitFromAStateThatKeepsItsNameAndOptions) {
   }
   const TrainState state = ReadTrainState(folder.path("state"));
   EXPECT_EQ(state.plan.objective, test::kToyObjective);
-  ToyRun resumed(state.plan);
+  ToyObjectiveRun resumed(state.plan);
   resumed.trainer.Restore(state.trainer);
   resumed.model->parameters().values().copy_(weights);
   resumed.model->parameters().RefreshCompute();
@@ -165,14 +165,14 @@ TEST(ToyObjectiveTest, IsResumedBitForBitFromAStateThatKeepsItsNameAndOptions) {
 
 /// The sum of both terms of a first step.
 double FirstLossNats(const OwnOptions& own) {
-  TrainPlan plan = ToyPlan();
+  TrainPlan plan = ToyObjectivePlan();
   plan.objective_own = own;
   const TemporaryFolder folder;
   TrainState state;
   state.plan = plan;
-  state.trainer = ToyRun(ToyPlan()).trainer.state();
+  state.trainer = ToyObjectiveRun(ToyObjectivePlan()).trainer.state();
   WriteTrainState(folder.path("state"), state);
-  return ToyRun(ReadTrainState(folder.path("state")).plan).trainer.Step().loss_nats;
+  return ToyObjectiveRun(ReadTrainState(folder.path("state")).plan).trainer.Step().loss_nats;
 }
 
 TEST(ToyObjectiveTest, AnOptionThatAStateLacksHasItsDefault) {
@@ -189,8 +189,9 @@ TEST(ToyObjectiveTest, AnOptionThatItDoesNotHaveIsRefusedByName) {
 }
 
 TEST(ToyObjectiveTest, TakesItsOwnRecordsAloneAndTheOthersDoNotTakeThem) {
-  EXPECT_EQ(test::CodeOf([] { ObjectiveOf(ToyPlan(), WithToy(), RecordKind::kLm); }), ErrorCode::kBadInput);
-  EXPECT_EQ(test::CodeOf([] { ObjectiveOf(test::TinyPlan(), WithToy(), test::kToyRecords); }),
+  EXPECT_EQ(test::CodeOf([] { ObjectiveOf(ToyObjectivePlan(), WithToyObjective(), RecordKind::kLm); }),
+            ErrorCode::kBadInput);
+  EXPECT_EQ(test::CodeOf([] { ObjectiveOf(test::TinyPlan(), WithToyObjective(), test::kToyRecords); }),
             ErrorCode::kBadInput);
 }
 
@@ -198,10 +199,10 @@ TEST(ToyObjectiveTest, TakesItsOwnRecordsAloneAndTheOthersDoNotTakeThem) {
 class ToyRecordsTest : public testing::Test {
  protected:
   void Train() {
-    ToyRun run(ToyPlan());
+    ToyObjectiveRun run(ToyObjectivePlan());
     const RunDirectory directory(folder_.path("run"));
     RunRecorder recorder(&directory,
-                         {.plan = ToyPlan(),
+                         {.plan = ToyObjectivePlan(),
                           .model = test::TinyModel(),
                           .loss_terms = run.trainer.objective().terms(),
                           .start = std::chrono::steady_clock::now()},

@@ -32,7 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kSteps = 6;
+constexpr int64_t kToyRunSteps = 6;
 
 const ModelFamilies& WithToyFamily() {
   static const ModelFamilies families({{&test::ToyRecurrent(), test::MakeToyBody}});
@@ -47,13 +47,13 @@ struct Known {
 };
 
 /// Runs in a folder of the test's own.
-class ToyRun : public testing::Test {
+class ToyFamilyRun : public testing::Test {
  protected:
-  ToyRun() {
+  ToyFamilyRun() {
     settings_.data = {folder_.path("shards")};
     settings_.model = folder_.path("model.json");
     settings_.out = folder_.path("run");
-    settings_.steps = kSteps;
+    settings_.steps = kToyRunSteps;
     settings_.batch = 2;
     settings_.seq = 32;
     settings_.lr = 1e-2;
@@ -155,7 +155,7 @@ class ToyRun : public testing::Test {
   Known known_;
 };
 
-class ToyFamilyRunTest : public ToyRun {
+class ToyFamilyRunTest : public ToyFamilyRun {
  protected:
   ToyFamilyRunTest() {
     known_.families = &WithToyFamily();
@@ -167,7 +167,7 @@ class ToyFamilyRunTest : public ToyRun {
 
 TEST_F(ToyFamilyRunTest, TrainsAndReportsItsFlops) {
   const nlohmann::ordered_json summary = Train();
-  EXPECT_EQ(summary.at("steps"), kSteps);
+  EXPECT_EQ(summary.at("steps"), kToyRunSteps);
   EXPECT_GT(summary.at("model_flops_per_s").get<double>(), 0);
   int64_t steps = 0;
   ForEachMetricsRecord(settings_.out + "/metrics.jsonl", [&](const nlohmann::ordered_json& record) {
@@ -179,7 +179,7 @@ TEST_F(ToyFamilyRunTest, TrainsAndReportsItsFlops) {
     EXPECT_NEAR(record.at("model_flops_per_s").get<double>() * record.at("step_time_s").get<double>(),
                 expected, 1e-6 * expected);
   });
-  EXPECT_EQ(steps, kSteps);
+  EXPECT_EQ(steps, kToyRunSteps);
   EXPECT_LT(summary.at("last_loss_nats").get<double>(), summary.at("first_loss_nats").get<double>());
   const nlohmann::json config =
       nlohmann::json::parse(test::ReadFile(Checkpoint("00000006") + "/config.json"));
@@ -207,7 +207,7 @@ TEST_F(ToyFamilyRunTest, EvaluatesAndGenerates) {
   EXPECT_EQ(Generate(), 3);
 }
 
-class ToyObjectiveRunTest : public ToyRun {
+class ToyObjectiveRunTest : public ToyFamilyRun {
  protected:
   ToyObjectiveRunTest() {
     known_.objectives.Add(test::ToyObjectiveKind());
@@ -233,7 +233,7 @@ TEST_F(ToyObjectiveRunTest, TrainsByBothTermsWhichTheRecordsTell) {
     all.push_back(record.at("loss_terms").at("all_nats"));
     even.push_back(record.at("loss_terms").at("even_nats"));
   });
-  ASSERT_EQ(all.size(), size_t{kSteps});
+  ASSERT_EQ(all.size(), size_t{kToyRunSteps});
   EXPECT_LT(all.back(), all.front());
   EXPECT_LT(even.back(), even.front());
 }
@@ -386,7 +386,7 @@ class OtherOrderOfSecond final : public test::TwoLoaderToy {
 };
 
 /// On two sets of 40 and of 5 documents, of which each step takes two samples each.
-class TwoLoaderRunTest : public ToyRun {
+class TwoLoaderRunTest : public ToyFamilyRun {
  protected:
   TwoLoaderRunTest() {
     known_.objectives.Add(test::TwoLoaderToyKind());
@@ -488,7 +488,7 @@ TEST_F(TwoLoaderRunTest, BeginsTheDataAnewWhereAnotherOrderOfTheSecondIsAllowed)
   EXPECT_EQ(states.at(test::kSecondLoader).cursor, (SampleCursor{.epoch = 1, .sample = 1}));
 }
 
-class ToyOptimizerRunTest : public ToyRun {
+class ToyOptimizerRunTest : public ToyFamilyRun {
  protected:
   ToyOptimizerRunTest() {
     known_.optimizers.Add(test::ToyOptimizerKind());

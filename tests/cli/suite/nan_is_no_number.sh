@@ -8,12 +8,17 @@ for tool in json.load(open(sys.argv[1])):
             print(tool["tool"], "--" + option["long"][0])
 PYTHON
 test "$(wc -l < cases)" -gt 0 || ! command -v bench
+refuses() {
+  local status=0
+  "$@" > out 2> err < /dev/null || status=$?
+  test "$status" = 2 || { echo "$*: status $status"; cat err; exit 1; }
+  test ! -s out
+  grep -q "^$tool: error: $option: '$value' is not " err || { cat err; exit 1; }
+}
 while read -r tool option; do
   for value in nan -nan NaN; do
-    status=0
-    "$tool" "$option=$value" > out 2> err < /dev/null || status=$?
-    test "$status" = 2 || { echo "$tool $option $value: status $status"; cat err; exit 1; }
-    test ! -s out
-    grep -q "^$tool: error: $option: '$value' is not " err || { cat err; exit 1; }
+    refuses "$tool" "$option=$value" --print-config  # which is answered without LibTorch
   done
+  value=nan
+  refuses "$tool" "$option=$value"
 done < cases

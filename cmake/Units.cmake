@@ -1,0 +1,30 @@
+# Several files compiled as one: what headers and templates cost is paid once. Names in unnamed namespaces must differ within
+# such a unit; each file must include what it uses all the same: the presets dev, tsan and fuzz compile file by file. What
+# is hot stays apart, so that nobody's edit elsewhere changes how it is inlined.
+set(trainwright_layers_in_units bench checkpoint eval loading memory model objective optim packing probe report run score spec
+    train)
+set(trainwright_tests_in_units bench documents eval io memory model probe report run spec train)
+
+# trainwright_gather_units(<variable> <name> <files>): puts units in the place of the sources that the variable names.
+function(trainwright_gather_units variable name files)
+  set(all ${${variable}})
+  list(LENGTH all count)
+  if(NOT TRAINWRIGHT_UNITS OR count LESS 2)
+    return()
+  endif()
+  math(EXPR units "(${count} + ${files} - 1) / ${files}")
+  set(gathered "")
+  foreach(unit RANGE 1 ${units})
+    math(EXPR begin "${count} * (${unit} - 1) / ${units}")
+    math(EXPR size "${count} * ${unit} / ${units} - ${begin}")
+    list(SUBLIST all ${begin} ${size} included)
+    set(lines "")
+    foreach(source IN LISTS included)
+      file(RELATIVE_PATH source ${CMAKE_SOURCE_DIR} ${source})
+      string(APPEND lines "#include \"${source}\"\n")
+    endforeach()
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/units/${name}_${unit}.cc CONTENT "${lines}")
+    list(APPEND gathered ${CMAKE_BINARY_DIR}/generated/units/${name}_${unit}.cc)
+  endforeach()
+  set(${variable} ${gathered} PARENT_SCOPE)
+endfunction()
