@@ -294,11 +294,14 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
   resume.warnings = Reconcile(settings, context, resume.state.trainer.step, run);
   OpenModelOf(settings, context, checkpoint, run);
   CheckSameModel(settings, context, *run);
+  // The same data in another order is what no leave was given for: the state is false.
+  const bool was_changed = record != nullptr && record->data_sha256 != resume.state.data_sha256;
+  const std::string recorded_fingerprint = was_changed ? record->order_fingerprint : "";
   FinishResolving(settings, context,
                   {.order_fingerprint = resume.state.trainer.data().order_fingerprint,
                    .sha256 = resume.state.data_sha256,
                    .may_change = settings.allow_data_change,
-                   .recorded_fingerprint = record != nullptr ? record->order_fingerprint : ""},
+                   .recorded_fingerprint = recorded_fingerprint},
                   log, run);
 }
 
