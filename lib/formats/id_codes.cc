@@ -31,17 +31,12 @@ IdCodes::IdCodes(uint32_t vocab_size, const std::vector<uint32_t>& most_frequent
       three_byte_rank_(ThreeByteRank(one_byte, three_byte)),
       rank_of_id_(vocab_size, kNoId),
       id_of_rank_(CodeCount(one_byte, three_byte), kNoId) {
-  uint32_t* const rank_of_id = rank_of_id_.data();
-  uint32_t* next_id = id_of_rank_.data();
   uint32_t rank = 0;
-  const auto rank_next = [&](uint32_t id) {
-    rank_of_id[id] = rank++;
-    *next_id++ = id;
-  };
-  for (const uint32_t id : most_frequent) rank_next(id);
-  for (uint32_t id = 0; id < vocab_size; ++id) {
-    if (rank_of_id[id] == kNoId) rank_next(id);
+  for (const uint32_t id : most_frequent) rank_of_id_[id] = rank++;
+  for (uint32_t& of_id : rank_of_id_) {
+    if (of_id == kNoId) of_id = rank++;
   }
+  for (uint32_t id = 0; id < vocab_size; ++id) id_of_rank_[rank_of_id_[id]] = id;
 
   table_.push_back(static_cast<uint8_t>(one_byte));
   table_.push_back(static_cast<uint8_t>(three_byte));
