@@ -47,8 +47,8 @@ struct ToyObjectiveRun {
   explicit ToyObjectiveRun(const TrainPlan& plan, bool defer = false)
       : model(
             MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
-        loaders(
-            ObjectiveOf(plan, WithToyObjective(), test::kToyRecords)->OpenLoaders(&set, plan.stream_options(), {})),
+        loaders(ObjectiveOf(plan, WithToyObjective(), test::kToyRecords)
+                    ->OpenLoaders(&set, plan.stream_options(), {})),
         stream(loaders.at(kMainLoader).get()),
         trainer(test::PartsOf(model.get(), stream, plan, BuiltInOptimizers(), WithToyObjective()), plan,
                 at::Device(at::kCPU), defer) {}
