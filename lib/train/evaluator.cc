@@ -33,7 +33,8 @@ void Evaluator::Evaluate(int64_t step, const TrainPlan& plan) {
          .max_tokens = static_cast<uint64_t>(options_.most_tokens),
          .split = plan.eval_split,
          // Documents that are held out lie in the chunks of training, of which some may be left out.
-         .skip_bad = plan.eval_split && options_.skip_bad_chunks});
+         .skip_bad = plan.eval_split && options_.skip_bad_chunks,
+         .world = world_});
   } catch (...) {
     failure = std::current_exception();
   }
