@@ -1,25 +1,13 @@
 #include <cstdint>
-#include <cstdlib>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "lib/base/host.h"
-#include "lib/base/log.h"
-#include "lib/base/version.h"
 #include "lib/checkpoint/run_status.h"
 #include "lib/device/determinism.h"
-#include "lib/device/process_setup.h"
-#include "lib/dist/c10d_world.h"
-#include "lib/dist/rank_threads.h"
-#include "lib/dist/run_in_world.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
-#include "lib/launch/local_ranks.h"
-#include "lib/launch/rank_gpu.h"
-#include "lib/launch/rank_place.h"
 #include "lib/model/built_in_families.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
@@ -28,6 +16,7 @@
 #include "lib/train/merge_job.h"
 #include "lib/train/restarted_run.h"
 #include "lib/train/train_job.h"
+#include "tools/engine_ranks.h"
 #include "tools/train_options.h"
 
 namespace trainwright {
@@ -52,97 +41,6 @@ int TellStatus(const std::string& path, bool as_json, nlohmann::ordered_json* su
   return status.exit_status();
 }
 
-/// One process of `train`: what it was asked, and what it is among others.
-class TrainProcess {
- public:
-  TrainProcess(std::vector<std::string> argv, TrainSettings* settings, ToolRun* run)
-      : argv_(std::move(argv)), settings_(*settings), run_(*run) {}
-
-  /// \returns the exit status
-  int Run() {
-    const int64_t restarts = RestartsFromEnvironment();
-    const std::optional<RankPlace> place = TakeRankPlace();
-    if (place) SpeakAs(*place);
-    CheckTrainSettings(settings_);  // before a GPU's libraries are loaded for nothing
-    if (place) return RunAs(*place, restarts);
-    return settings_.nproc > 1 ? StartRanks() : Train(SetUp(), restarts, Solo());
-  }
-
- private:
-  /// Rank 0 speaks for the run, the others of what goes wrong with them.
-  void SpeakAs(const RankPlace& place) {
-    if (place.rank == 0) return;
-    CommonOptions& common = run_.common;
-    ConfigureLog("train[" + std::to_string(place.rank) + "]", common.quiet     ? LogLevel::kError
-                                                              : common.verbose ? LogLevel::kDebug
-                                                                               : LogLevel::kWarning);
-    common.progress = ProgressMode::kNever;
-    common.summary_path.clear();
-  }
-
-  int StartRanks() {
-    const int status = RunLocalRanks(
-        {.ranks = settings_.nproc, .argv = argv_, .grace_s = settings_.dist_timeout_s});
-    run_.common.summary_path.clear();  // rank 0 has written it
-    return status;
-  }
-
-  int RunAs(const RankPlace& place, int64_t restarts) {
-    if (place.launcher != kOwnLauncher) CheckOtherLauncher(settings_, run_.options, place.launcher);
-    CheckRanks(settings_, place.ranks);
-    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
-    const auto gpu = VisibleGpuOfRank(visible == nullptr ? std::nullopt : std::optional<std::string>(visible),
-                                      CountMachineGpus(), place.local_rank);
-    if (gpu) setenv("CUDA_VISIBLE_DEVICES", gpu->c_str(), /*overwrite=*/1);  // before CUDA's libraries read it
-    C10dWorld world(place, {.timeout_s = settings_.dist_timeout_s});
-    return RunInWorld(&world, [&] {
-      world.RequireEqual(Facts());
-      if (settings_.threads == 0) {
-        settings_.threads = ThreadsOfRanks(&world, MachineIdentity(), UsableCores());
-      }
-      const ProcessSetup process = SetUp();
-      world.RequireEqual({{"device", process.device.str()}, {"threads", std::to_string(process.threads)}});
-      return Train(process, restarts, &world);
-    });
-  }
-
-  /// What decides the bits of a run, or which of them travel when, and no plan holds.
-  std::map<std::string, std::string> Facts() const {
-    return {{"version", TRAINWRIGHT_VERSION},
-            {"torch build", TorchBuild()},
-            {"CPU capability", CpuCapability()},
-            {"--threads", std::to_string(settings_.threads)},
-            {"--ddp-bucket-mb", std::to_string(settings_.ddp_bucket_mb)}};
-  }
-
-  ProcessSetup SetUp() const {
-    return SetUpProcess({.threads = settings_.threads,
-                         .device = settings_.device,
-                         .mem_fraction = settings_.mem_fraction,
-                         .keep_room_for_libraries = true});
-  }
-
-  int Train(const ProcessSetup& process, int64_t restarts, World* world) {
-    settings_ = SettingsAfterRestart(settings_, restarts, world);
-    const ModelFamilies families = BuiltInFamilies();
-    const TrainJobContext context = {.families = families,
-                                     .world = world,
-                                     .process = process,
-                                     .progress = run_.common.progress,
-                                     .argv = argv_,
-                                     .options = run_.options,
-                                     .preset_batch = PresetNumber(run_.preset, "batch"),
-                                     .preset_accum = PresetNumber(run_.preset, "accum"),
-                                     .optimizers = BuiltInOptimizers(),
-                                     .objectives = BuiltInObjectives()};
-    return RunTraining(settings_, context, &run_.summary);
-  }
-
-  std::vector<std::string> argv_;
-  TrainSettings& settings_;
-  ToolRun& run_;
-};
-
 /// Does what is to be done instead of training, if it is.
 /// \returns the exit status; nullopt: nothing is
 std::optional<int> RunInstead(const TrainSettings& settings, ToolRun* run) {
@@ -159,6 +57,39 @@ std::optional<int> RunInstead(const TrainSettings& settings, ToolRun* run) {
   return std::nullopt;
 }
 
+/// Trains, as the processes that there are.
+/// \returns the exit status
+int Train(const std::vector<std::string>& argv, const TrainSettings& settings, ToolRun* run) {
+  const EngineRequest request = {
+      .argv = argv,
+      .nproc = settings.nproc,
+      .dist_timeout_s = settings.dist_timeout_s,
+      .process = {.threads = settings.threads,
+                  .device = settings.device,
+                  .mem_fraction = settings.mem_fraction,
+                  .keep_room_for_libraries = true},
+      .facts = {{"--ddp-bucket-mb", std::to_string(settings.ddp_bucket_mb)}},  // which gradients travel when
+      .check = [&](int64_t ranks) {
+        CheckTrainSettings(settings);
+        CheckRanks(settings, ranks);
+      }};
+  return RunEngine(request, run, [&](const EngineProcess& process) {
+    const ModelFamilies families = BuiltInFamilies();
+    const TrainJobContext context = {.families = families,
+                                     .world = process.world,
+                                     .process = process.setup,
+                                     .progress = run->common.progress,
+                                     .argv = argv,
+                                     .options = run->options,
+                                     .preset_batch = PresetNumber(run->preset, "batch"),
+                                     .preset_accum = PresetNumber(run->preset, "accum"),
+                                     .optimizers = BuiltInOptimizers(),
+                                     .objectives = BuiltInObjectives()};
+    return RunTraining(SettingsAfterRestart(settings, process.restarts, process.world), context,
+                       &run->summary);
+  });
+}
+
 }  // namespace
 }  // namespace trainwright
 
@@ -170,6 +101,6 @@ int main(int argc, char** argv) {
       argc, argv, TrainInfo(), [&](CLI::App& app) { DefineTrainOptions(app, &settings); },
       [&](ToolRun& run) {
         if (const auto status = RunInstead(settings, &run)) return *status;
-        return TrainProcess(std::vector<std::string>(argv, argv + argc), &settings, &run).Run();
+        return Train(std::vector<std::string>(argv, argv + argc), settings, &run);
       });
 }

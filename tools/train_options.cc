@@ -493,23 +493,16 @@ void DefineDeviceOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineRankOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Several processes";
-  app.add_option("--nproc", settings->nproc,
-                 "train with so many processes on this machine, each with a share of its cores or a GPU of its "
-                 "own; torchrun, srun and mpirun start them themselves; see SEVERAL PROCESSES")
-      ->group(group);
-  app.add_option("--exact-world", settings->exact_world,
-                 "a power of two, of processes at most: weights are then the same bits for any power of two of "
-                 "them up to it (default: 0, within rounding)")
+  AddRankOptions(app, group, &settings->nproc, &settings->dist_timeout_s);
+  app.add_option(
+         "--exact-world", settings->exact_world,
+         "a power of two, of processes at most: weights are then the same bits for any power of two of "
+         "them up to it (default: 0, within rounding)")
       ->type_name("N")
       ->group(group);
   app.add_option("--ddp-bucket-mb", settings->ddp_bucket_mb,
                  "MiB of gradients that the processes add up at once, beside the backward pass")
       ->type_name("MB")
-      ->group(group);
-  app.add_option("--dist-timeout", settings->dist_timeout_s,
-                 "seconds within which a process that is gone, stopped or cut off ends all others, with an error "
-                 "that names it; one that is slow may take its time")
-      ->type_name("SECONDS")
       ->group(group);
 }
 

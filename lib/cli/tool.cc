@@ -579,6 +579,7 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
   ConfigureLog(info.name, LogLevel::kInfo);
 
   ToolRun tool_run;
+  tool_run.tool = info.name;
   nlohmann::ordered_json error;
   int status = Guard(
       [&] {

@@ -118,8 +118,7 @@ std::vector<char*> Pointers(const std::vector<std::string>& texts) {
 }
 
 /// This process's environment with other values of some variables.
-std::vector<std::string> EnvironmentWith(
-    const std::vector<std::pair<std::string, std::string>>& variables) {
+std::vector<std::string> EnvironmentWith(const std::vector<std::pair<std::string, std::string>>& variables) {
   std::vector<std::string> environment;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text = *entry;

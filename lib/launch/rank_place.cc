@@ -78,9 +78,9 @@ void RequireBelow(int64_t rank, const char* rank_name, int64_t ranks, const char
 /// \throws Error{kUsage} where there are more ranks on this machine than in the world
 void RequireWithin(const RankPlace& place, const char* local_ranks_name, const char* ranks_name) {
   if (place.local_ranks <= place.ranks) return;
-  Refuse(std::string(local_ranks_name) + ", " + ranks_name,
-         std::to_string(place.local_ranks) + " ranks on this machine are more than all " +
-             std::to_string(place.ranks));
+  Refuse(std::string(local_ranks_name) + ", " + ranks_name, std::to_string(place.local_ranks) +
+                                                                " ranks on this machine are more than all " +
+                                                                std::to_string(place.ranks));
 }
 
 /// \returns nullopt where the launcher did not start this process
@@ -107,8 +107,8 @@ std::optional<Launched> ByRunLocalRanks(const Environment& environment) {
   auto place = ReadCounts(environment, kTorchNames);
   if (!place) Refuse(kTorchNames.rank, std::string("is not set, though ") + kLocalStoreVariable + " is");
   if (store != "-") {
-    place->store_listen_fd = static_cast<int>(
-        *environment.Number(kLocalStoreVariable, 0, std::numeric_limits<int>::max()));
+    place->store_listen_fd =
+        static_cast<int>(*environment.Number(kLocalStoreVariable, 0, std::numeric_limits<int>::max()));
   }
   place->launcher = kOwnLauncher;
   return Launched{.place = *place};
@@ -147,7 +147,9 @@ std::string FirstHost(const char* name, const std::string& list) {
 
 /// Entry `node` of "2(x3),1": of 2, 2, 2, 1.
 int64_t TasksOfNode(const char* name, const std::string& list, int64_t node) {
-  const auto refuse = [&] { Refuse(name, "'" + list + "' does not tell the tasks of node " + std::to_string(node)); };
+  const auto refuse = [&] {
+    Refuse(name, "'" + list + "' does not tell the tasks of node " + std::to_string(node));
+  };
   const char *at = list.data(), *const end = at + list.size();
   const auto take_number = [&] {
     int64_t number = 0;
@@ -242,9 +244,10 @@ std::optional<Launched> ByPmi(const Environment& environment) {
 /// \throws Error{kUsage} on variables that tell of ranks, but not which this is
 void RefuseHalf(const Environment& environment) {
   if (environment.Number(kTorchNames.ranks, 1, kMostRanks).value_or(1) > 1) {
-    Refuse(kTorchNames.rank, std::string("is not set, though ") + kTorchNames.ranks + " is " +
-                                 environment.Text(kTorchNames.ranks),
-           "start the ranks by torchrun, srun, mpirun or train --nproc, or unset WORLD_SIZE");
+    Refuse(
+        kTorchNames.rank,
+        std::string("is not set, though ") + kTorchNames.ranks + " is " + environment.Text(kTorchNames.ranks),
+        "start the ranks by torchrun, srun, mpirun or train --nproc, or unset WORLD_SIZE");
   }
   if (environment.Has("PMIX_RANK")) {
     Refuse("PMIX_RANK", "is set, but nothing tells how many ranks there are",

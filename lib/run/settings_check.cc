@@ -117,8 +117,9 @@ void CheckRanks(const TrainSettings& settings, int64_t ranks) {
   }
   if (ParseOffloadChoice(settings.offload, "--offload").gradients) {
     throw Error(ErrorCode::kUsage, "--offload " + settings.offload,
-                several + " add up gradients that lie in memory until the end of the step, and here those of "
-                          "one layer take the place of another's",
+                several +
+                    " add up gradients that lie in memory until the end of the step, and here those of "
+                    "one layer take the place of another's",
                 "", "use --offload activations");
   }
   const int64_t exact = settings.exact_world.value_or(0);
@@ -127,15 +128,6 @@ void CheckRanks(const TrainSettings& settings, int64_t ranks) {
                 several + " cannot share " + std::to_string(exact) + " equal parts of a step", "",
                 "train with a power of two of processes, at most " + std::to_string(exact));
   }
-}
-
-void CheckOtherLauncher(const TrainSettings& settings, const std::vector<OptionValue>& options,
-                        const std::string& launcher) {
-  if (settings.nproc == 1) return;
-  if (OriginOf("nproc", options).value_or(OptionOrigin::kCommandLine) <= OptionOrigin::kRemembered) return;
-  throw Error(ErrorCode::kUsage, "--nproc",
-              "has no meaning in a process that is one of several by its environment (" + launcher + ")", "",
-              "leave it out: what started the processes says how many there are");
 }
 
 void CheckEvaluations(const TrainSettings& settings, const std::vector<OptionValue>& options,

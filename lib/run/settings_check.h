@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "lib/report/option_value.h"
@@ -17,13 +16,6 @@ void CheckTrainSettings(const TrainSettings& settings);
 /// Refuses what a run of several ranks cannot do.
 /// \throws Error{kUsage}
 void CheckRanks(const TrainSettings& settings, int64_t ranks);
-
-/// Refuses --nproc in a process that something else than it started as one of several ranks.
-/// \param options of the process: an --nproc that the run remembers is no matter then
-/// \param launcher of the ranks, as RankPlace names it
-/// \throws Error{kUsage}
-void CheckOtherLauncher(const TrainSettings& settings, const std::vector<OptionValue>& options,
-                        const std::string& launcher);
 
 /// Refuses what needs evaluations of a run that has no data for them.
 /// \param options of the process: an --eval-every that only a preset gave needs nothing

@@ -9,8 +9,9 @@ TrainSettings SettingsAfterRestart(TrainSettings settings, int64_t restarts, Wor
   if (restarts == 0 || settings.resume || settings.dry_run || settings.explain) return settings;
   if (settings.out.empty()) {
     if (world->is_writer()) {
-      LogWarning("started again by its launcher, the run begins anew: name its folder with --out, so that a "
-                 "restart goes on with it");
+      LogWarning(
+          "started again by its launcher, the run begins anew: name its folder with --out, so that a "
+          "restart goes on with it");
     }
     return settings;
   }

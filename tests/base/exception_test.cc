@@ -16,7 +16,8 @@ Error ErrorFor(const Thrown& thrown) {
 }
 
 TEST(ExceptionTest, AnErrorStaysAsItIs) {
-  const Error error = ErrorFor(Error(ErrorCode::kBadInput, "shards/", "is corrupt", "byte 7", "pack it again"));
+  const Error error =
+      ErrorFor(Error(ErrorCode::kBadInput, "shards/", "is corrupt", "byte 7", "pack it again"));
   EXPECT_EQ(error.code(), ErrorCode::kBadInput);
   EXPECT_EQ(error.what(), std::string("shards/: is corrupt (byte 7)"));
   EXPECT_EQ(error.hint(), "pack it again");

@@ -30,7 +30,8 @@ int ThreadsOf(const std::vector<RankOfMachine>& ranks) {
     std::vector<std::jthread> running;
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
       running.emplace_back([&, rank] {
-        threads[rank] = ThreadsOfRanks(world.rank(static_cast<int64_t>(rank)), ranks[rank].machine, ranks[rank].cores);
+        threads[rank] =
+            ThreadsOfRanks(world.rank(static_cast<int64_t>(rank)), ranks[rank].machine, ranks[rank].cores);
       });
     }
   }
@@ -48,7 +49,8 @@ TEST(RankThreadsTest, CoresThatAllRanksMayUseAreDivided) {
 TEST(RankThreadsTest, CoresThatALauncherGaveARankAreItsOwn) {
   EXPECT_EQ(ThreadsOf({{"a", Cores(0, 4)}, {"a", Cores(4, 4)}}), 4);
   // Two sockets, as mpirun binds four ranks; cores beyond the 64 of one word.
-  EXPECT_EQ(ThreadsOf({{"a", Cores(0, 64)}, {"a", Cores(0, 64)}, {"a", Cores(64, 64)}, {"a", Cores(64, 64)}}), 32);
+  EXPECT_EQ(ThreadsOf({{"a", Cores(0, 64)}, {"a", Cores(0, 64)}, {"a", Cores(64, 64)}, {"a", Cores(64, 64)}}),
+            32);
 }
 
 TEST(RankThreadsTest, RanksOfOtherMachinesTakeNothing) {

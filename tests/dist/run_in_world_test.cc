@@ -17,7 +17,9 @@ struct LeftWorld {
     calls.push_back("close");
     if (close_fails) throw Error(ErrorCode::kIo, "rank 1", "killed or cut off");
   }
-  void Fail(int status, const std::string& problem) { calls.push_back(std::to_string(status) + " " + problem); }
+  void Fail(int status, const std::string& problem) {
+    calls.push_back(std::to_string(status) + " " + problem);
+  }
   std::vector<std::string> calls;
   bool close_fails = false;
 };

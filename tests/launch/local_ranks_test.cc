@@ -38,7 +38,8 @@ constexpr char kFunctions[] = R"sh(
 class LocalRanksTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    signal(SIGINT, SIG_DFL);  // a test that runs in a shell's background has it ignored, and bash then cannot trap it
+    signal(SIGINT,
+           SIG_DFL);  // a test that runs in a shell's background has it ignored, and bash then cannot trap it
     signal(SIGHUP, SIG_DFL);
   }
   LocalRanksOptions Options(int64_t ranks, const std::string& script) const {
@@ -140,8 +141,8 @@ TEST_F(LocalRanksTest, TheStatusIsTheFirstFailuresOfItsOwnCause) {
   const struct {
     const char* ends;  // of the ranks, which end in their order
     int status;
-  } cases[] = {{"0 0 0", 0}, {"0 5 0", 5},   {"0 0 1", 1},     {"4 0 0", 4},  {"4 5 4", 5},
-               {"4 4 4", 4}, {"6 5 4", 6},   {"4 143 143", 143}, {"4 4 70", 70}, {"130 130 130", 130}};
+  } cases[] = {{"0 0 0", 0}, {"0 5 0", 5}, {"0 0 1", 1},       {"4 0 0", 4},   {"4 5 4", 5},
+               {"4 4 4", 4}, {"6 5 4", 6}, {"4 143 143", 143}, {"4 4 70", 70}, {"130 130 130", 130}};
   for (const auto& [ends, status] : cases) {
     SCOPED_TRACE(ends);
     EXPECT_EQ(Run(3, std::string("ends=(") + ends + R"sh()

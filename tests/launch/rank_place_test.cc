@@ -83,25 +83,34 @@ Variables Srun() {
 }
 
 /// A batch script, which runs once on the job's first node.
-/// \source src/common/env.c of Slurm, env_array_for_batch_job; src/slurmd/slurmstepd sets SLURM_PROCID there, too
+/// \source src/common/env.c of Slurm, env_array_for_batch_job; slurmstepd sets SLURM_PROCID there, too
 Variables Sbatch() {
-  return With(Without(Srun(), {"SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NODELIST", "SLURM_STEP_NUM_NODES",
-                               "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}),
-              {{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "0"}, {"ENVIRONMENT", "BATCH"}});
+  return With(
+      Without(Srun(), {"SLURM_STEP_ID", "SLURM_STEPID", "SLURM_STEP_NODELIST", "SLURM_STEP_NUM_NODES",
+                       "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE"}),
+      {{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "0"}, {"ENVIRONMENT", "BATCH"}});
 }
 
 /// \source Open MPI 5, "Environment variables set for MPI applications"; 4.1 sets the same
 Variables Mpirun() {
-  return {{"OMPI_COMM_WORLD_SIZE", "4"},      {"OMPI_COMM_WORLD_RANK", "2"},
-          {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
-          {"OMPI_COMM_WORLD_NODE_RANK", "2"},  {"OMPI_UNIVERSE_SIZE", "4"},
-          {"PMIX_RANK", "2"},                  {"PMIX_NAMESPACE", "2463563777"}};
+  return {{"OMPI_COMM_WORLD_SIZE", "4"},
+          {"OMPI_COMM_WORLD_RANK", "2"},
+          {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+          {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
+          {"OMPI_COMM_WORLD_NODE_RANK", "2"},
+          {"OMPI_UNIVERSE_SIZE", "4"},
+          {"PMIX_RANK", "2"},
+          {"PMIX_NAMESPACE", "2463563777"}};
 }
 
 /// \source MPICH 4.0, src/pm/hydra: PMI_* and MPI_LOCAL*, which Intel MPI sets likewise
 Variables Mpiexec() {
-  return {{"PMI_RANK", "1"},   {"PMI_SIZE", "3"},        {"PMI_FD", "6"},
-          {"PMI_ID", "1"},     {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "3"},
+  return {{"PMI_RANK", "1"},
+          {"PMI_SIZE", "3"},
+          {"PMI_FD", "6"},
+          {"PMI_ID", "1"},
+          {"MPI_LOCALRANKID", "1"},
+          {"MPI_LOCALNRANKS", "3"},
           {"GFORTRAN_UNBUFFERED_PRECONNECTED", "y"}};
 }
 
@@ -126,14 +135,15 @@ TEST(RankPlaceTest, TorchrunsRanksServeTheStoreWhereItsAgentDoesNot) {
 }
 
 TEST(RankPlaceTest, RankAndWorldSizeAloneAreEnoughWithAnAddress) {
-  EXPECT_EQ(PlaceIn({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.0.0.7"}, {"MASTER_PORT", "1234"}}),
-            (RankPlace{.rank = 1,
-                       .ranks = 2,
-                       .local_rank = 0,
-                       .local_ranks = 1,
-                       .store_host = "10.0.0.7",
-                       .store_port = 1234,
-                       .launcher = "environment"}));
+  EXPECT_EQ(
+      PlaceIn({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "10.0.0.7"}, {"MASTER_PORT", "1234"}}),
+      (RankPlace{.rank = 1,
+                 .ranks = 2,
+                 .local_rank = 0,
+                 .local_ranks = 1,
+                 .store_host = "10.0.0.7",
+                 .store_port = 1234,
+                 .launcher = "environment"}));
 }
 
 TEST(RankPlaceTest, ATaskOfSrunIsARank) {
@@ -170,8 +180,9 @@ TEST(RankPlaceTest, TasksOfANodeAreCountedFromSlurmsShortForm) {
   const struct {
     const char *tasks, *node;
     int64_t local_ranks;
-  } cases[] = {{"2(x3),1", "0", 2},      {"2(x3),1", "2", 2},      {"2(x3),1", "3", 1}, {"4", "0", 4},
-               {"1,2,1(x3),3,2", "1", 2}, {"1,2,1(x3),3,2", "4", 1}, {"1,2,1(x3),3,2", "5", 3}, {"5,4(x3)", "1", 4}};
+  } cases[] = {
+      {"2(x3),1", "0", 2},       {"2(x3),1", "2", 2},       {"2(x3),1", "3", 1},       {"4", "0", 4},
+      {"1,2,1(x3),3,2", "1", 2}, {"1,2,1(x3),3,2", "4", 1}, {"1,2,1(x3),3,2", "5", 3}, {"5,4(x3)", "1", 4}};
   for (const auto& [tasks, node, local_ranks] : cases) {
     const auto place = PlaceIn(
         With(Srun(), {{"SLURM_STEP_TASKS_PER_NODE", tasks}, {"SLURM_NODEID", node}, {"SLURM_LOCALID", "0"}}));
@@ -228,7 +239,8 @@ TEST(RankPlaceTest, RanksOfMpirunAreUnderstood) {
 }
 
 TEST(RankPlaceTest, MpirunOnSeveralMachinesNeedsAnAddressOrSlurm) {
-  const Variables several = With(Mpirun(), {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}});
+  const Variables several =
+      With(Mpirun(), {{"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}});
   EXPECT_EQ(CodeOf([&] { PlaceIn(several); }), ErrorCode::kUsage);
   EXPECT_NE(MessageOf([&] { PlaceIn(several); }).find("MASTER_ADDR"), std::string::npos);
   EXPECT_EQ(PlaceIn(With(several, {{"MASTER_ADDR", "10.1.1.1"}}))->store_host, "10.1.1.1");
@@ -253,7 +265,8 @@ TEST(RankPlaceTest, RanksOfMpiexecAreUnderstood) {
 /// `srun --mpi=pmi2` sets PMI's variables and leaves the local ones to its own.
 TEST(RankPlaceTest, SlurmSpeaksForItsOwnPmi) {
   EXPECT_EQ(PlaceIn(With(Srun(), {{"PMI_RANK", "6"}, {"PMI_SIZE", "7"}})), PlaceIn(Srun()));
-  EXPECT_EQ(PlaceIn(With(Srun(), {{"PMIX_RANK", "6"}, {"PMIX_NAMESPACE", "slurm.pmix.1720714.3"}})), PlaceIn(Srun()));
+  EXPECT_EQ(PlaceIn(With(Srun(), {{"PMIX_RANK", "6"}, {"PMIX_NAMESPACE", "slurm.pmix.1720714.3"}})),
+            PlaceIn(Srun()));
 }
 
 TEST(RankPlaceTest, TheNearestLauncherCounts) {

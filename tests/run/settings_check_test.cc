@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "tests/support/support.h"
@@ -40,7 +40,7 @@ bool Passes(const std::function<void(TrainSettings*)>& change) {
 TEST(RankSettingsTest, NumbersOutOfRangeAreRefused) {
   ExpectRefusals({{[](TrainSettings* settings) { settings->nproc = 0; }, "--nproc"},
                   {[](TrainSettings* settings) { settings->dist_timeout_s = 0.9; }, "--dist-timeout"},
-                  {[](TrainSettings* settings) { settings->dist_timeout_s = 1.0 / 0.0; }, "--dist-timeout"},
+                  {[](TrainSettings* settings) { settings->dist_timeout_s = INFINITY; }, "--dist-timeout"},
                   {[](TrainSettings* settings) { settings->ddp_bucket_mb = 0; }, "--ddp-bucket-mb"},
                   {[](TrainSettings* settings) { settings->exact_world = 3; }, "--exact-world"},
                   {[](TrainSettings* settings) { settings->exact_world = -4; }, "--exact-world"}});
@@ -97,19 +97,6 @@ TEST(RankSettingsTest, AnExactWorldIsOfPowersOfTwoUpToIt) {
   for (const int64_t ranks : {3, 5, 8}) {
     EXPECT_EQ(CodeOf([&] { CheckRanks(settings, ranks); }), ErrorCode::kUsage) << ranks;
   }
-}
-
-TEST(RankSettingsTest, NprocBesideAnotherLauncherIsRefusedWhereTheUserGaveIt) {
-  TrainSettings settings;
-  settings.nproc = 2;
-  const auto code = [&](OptionOrigin origin) {
-    return CodeOf([&] { CheckOtherLauncher(settings, {{.key = "nproc", .value = "2", .origin = origin}}, "torchrun"); });
-  };
-  EXPECT_EQ(code(OptionOrigin::kCommandLine), ErrorCode::kUsage);
-  EXPECT_EQ(code(OptionOrigin::kEnvironment), ErrorCode::kUsage);
-  EXPECT_EQ(code(OptionOrigin::kRemembered), std::nullopt);
-  settings.nproc = 1;
-  EXPECT_EQ(code(OptionOrigin::kCommandLine), std::nullopt);
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ class TrainRanksTest : public TrainProcessTest {
   }
   int64_t Count(const std::string& type) {
     const auto records = Metrics("run");
-    return std::count_if(records.begin(), records.end(), [&](const auto& record) { return record["type"] == type; });
+    return std::count_if(records.begin(), records.end(),
+                         [&](const auto& record) { return record["type"] == type; });
   }
 };
 
