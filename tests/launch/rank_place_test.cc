@@ -91,7 +91,7 @@ Variables Sbatch() {
       {{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "0"}, {"ENVIRONMENT", "BATCH"}});
 }
 
-/// \source Open MPI 5, "Environment variables set for MPI applications"; 4.1 sets the same
+/// \source Open MPI 5, "Environment variables set for MPI applications"; recorded of mpirun of 4.1.4
 Variables Mpirun() {
   return {{"OMPI_COMM_WORLD_SIZE", "4"},
           {"OMPI_COMM_WORLD_RANK", "2"},
@@ -103,15 +103,15 @@ Variables Mpirun() {
           {"PMIX_NAMESPACE", "2463563777"}};
 }
 
-/// \source MPICH 4.0, src/pm/hydra: PMI_* and MPI_LOCAL*, which Intel MPI sets likewise
+/// \source recorded of mpiexec.hydra of MPICH 4.0.2; Intel MPI sets the same
 Variables Mpiexec() {
   return {{"PMI_RANK", "1"},
           {"PMI_SIZE", "3"},
-          {"PMI_FD", "6"},
-          {"PMI_ID", "1"},
+          {"PMI_FD", "8"},
           {"MPI_LOCALRANKID", "1"},
           {"MPI_LOCALNRANKS", "3"},
-          {"GFORTRAN_UNBUFFERED_PRECONNECTED", "y"}};
+          {"HYDI_CONTROL_FD", "7"},
+          {"MPIR_CVAR_CH3_INTERFACE_HOSTNAME", "vm"}};
 }
 
 TEST(RankPlaceTest, TorchrunsVariablesAreUnderstood) {
