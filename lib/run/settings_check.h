@@ -1,6 +1,7 @@
 /// Settings of `train` that exclude each other or are out of range, told before anything is opened.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "lib/report/option_value.h"
@@ -11,6 +12,10 @@ namespace trainwright {
 /// RunTraining does it first; a main does it before it sets up its process.
 /// \throws Error{kUsage}
 void CheckTrainSettings(const TrainSettings& settings);
+
+/// Refuses what a run of several ranks cannot do.
+/// \throws Error{kUsage}
+void CheckRanks(const TrainSettings& settings, int64_t ranks);
 
 /// Refuses what needs evaluations of a run that has no data for them.
 /// \param options of the process: an --eval-every that only a preset gave needs nothing
