@@ -1,0 +1,156 @@
+// The only file that includes c10d's Gloo group, whose header needs gloo's own. Those of the system are older
+// than the gloo inside LibTorch: nothing of gloo's is called or laid out here, and
+// tests/dist/gloo_layout_test.cc compares what this compiler makes of the group's class with what LibTorch's made.
+#include "lib/dist/gloo_group.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <future>
+#include <thread>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/dist/rank_store.h"
+
+namespace trainwright {
+namespace {
+
+using Group = c10::intrusive_ptr<c10d::Backend>;
+
+constexpr std::chrono::milliseconds kSlice{50};
+// How long a rank may take is no business of the transport's: the watch knows whether it lives.
+constexpr std::chrono::hours kNearlyEndless{7 * 24};
+
+class GlooWork final : public PendingWork {
+ public:
+  GlooWork(c10::intrusive_ptr<c10d::Work> work, FaultWatch* watch) : work_(std::move(work)), watch_(watch) {}
+
+  void Wait() override {
+    while (!Done()) watch_->Check();
+  }
+
+ private:
+  /// Waits for a slice of time.
+  bool Done() {
+    try {
+      work_->wait(kSlice);
+      return true;
+    } catch (const std::exception&) {  // also where the time is over
+      if (!work_->isCompleted()) return false;
+    }
+    if (work_->isSuccess()) return true;
+    try {
+      std::rethrow_exception(work_->exception());
+    } catch (const std::exception& problem) {
+      watch_->Explain(ProblemOf(problem));
+    }
+  }
+
+  const c10::intrusive_ptr<c10d::Work> work_;
+  FaultWatch* const watch_;
+};
+
+class NoWork final : public PendingWork {
+ public:
+  void Wait() override {}
+};
+
+/// The interfaces in GLOO_SOCKET_IFNAME, as c10d's users know it; else the loopback where all ranks are on one
+/// machine, and what the machine's name stands for where they are not.
+std::vector<std::shared_ptr<::gloo::transport::Device>> Devices(const RankPlace& place) {
+  std::vector<std::shared_ptr<::gloo::transport::Device>> devices;
+  const char* interfaces = std::getenv("GLOO_SOCKET_IFNAME");
+  if (interfaces != nullptr && *interfaces != '\0') {
+    std::string rest = interfaces;
+    while (!rest.empty()) {
+      const size_t end = std::min(rest.find(','), rest.size());
+      if (end > 0) devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(rest.substr(0, end)));
+      rest.erase(0, end + 1);
+    }
+    return devices;
+  }
+  const bool store_is_here =
+      place.store_host == "localhost" || place.store_host == "::1" || place.store_host.starts_with("127.");
+  if (store_is_here || place.local_ranks == place.ranks) {
+    devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
+  } else {
+    devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
+  }
+  return devices;
+}
+
+Group Connect(const RankPlace& place, double timeout_s) {
+  auto options = c10d::ProcessGroupGloo::Options::create(kNearlyEndless);
+  options->devices = Devices(place);
+  const RankStore store(place, RankStore::Role::kUse, timeout_s);
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(store.ForGroup(), static_cast<int>(place.rank),
+                                                     static_cast<int>(place.ranks), std::move(options));
+}
+
+/// Connecting cannot be interrupted: a thread does it, which is left behind where a rank is at fault.
+Group ConnectWatched(const RankPlace& place, double timeout_s, FaultWatch* watch) {
+  std::packaged_task<Group()> connect([place, timeout_s] { return Connect(place, timeout_s); });
+  std::future<Group> group = connect.get_future();
+  std::thread thread(std::move(connect));
+  try {
+    while (group.wait_for(kSlice) != std::future_status::ready) watch->Check();
+  } catch (...) {
+    thread.detach();
+    throw;
+  }
+  thread.join();
+  try {
+    return group.get();
+  } catch (const std::exception& problem) {
+    watch->Explain(ProblemOf(problem));
+  }
+}
+
+}  // namespace
+
+GlooGroup::GlooGroup(const RankPlace& place, double timeout_s, FaultWatch* watch)
+    : group_(ConnectWatched(place, timeout_s, watch)), watch_(watch) {}
+
+GlooGroup::~GlooGroup() {
+  if (!closed_) group_.release();
+}
+
+std::unique_ptr<PendingWork> GlooGroup::BeginSum(at::Tensor values) {
+  TRAINWRIGHT_CHECK(values.is_contiguous());
+  if (values.numel() == 0) return std::make_unique<NoWork>();
+  std::vector<at::Tensor> tensors{std::move(values)};
+  return Pending(group_->allreduce(tensors));
+}
+
+std::unique_ptr<PendingWork> GlooGroup::BeginMax(at::Tensor values) {
+  TRAINWRIGHT_CHECK(values.is_contiguous());
+  if (values.numel() == 0) return std::make_unique<NoWork>();
+  std::vector<at::Tensor> tensors{std::move(values)};
+  c10d::AllreduceOptions options;
+  options.reduceOp = c10d::ReduceOp::MAX;
+  return Pending(group_->allreduce(tensors, options));
+}
+
+std::unique_ptr<PendingWork> GlooGroup::BeginExchange(const at::Tensor& send, at::Tensor receive,
+                                                      const std::vector<int64_t>& send_counts,
+                                                      const std::vector<int64_t>& receive_counts) {
+  TRAINWRIGHT_CHECK(send.is_contiguous() && receive.is_contiguous());
+  at::Tensor from = send;
+  std::vector<int64_t> from_counts = send_counts, to_counts = receive_counts;
+  return Pending(group_->alltoall_base(receive, from, to_counts, from_counts));
+}
+
+std::unique_ptr<PendingWork> GlooGroup::BeginGather(const at::Tensor& own, at::Tensor all) {
+  TRAINWRIGHT_CHECK(own.is_contiguous() && all.is_contiguous());
+  if (own.numel() == 0) return std::make_unique<NoWork>();
+  at::Tensor from = own;
+  return Pending(group_->_allgather_base(all, from));
+}
+
+std::unique_ptr<PendingWork> GlooGroup::Pending(c10::intrusive_ptr<c10d::Work> work) {
+  return std::make_unique<GlooWork>(std::move(work), watch_);
+}
+
+}  // namespace trainwright
