@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 
+#include "lib/base/units.h"
+
 namespace trainwright {
 namespace {
 
@@ -40,6 +42,12 @@ std::string StoreName(const RankPlace& place) {
 Fault FaultOfStore(const RankPlace& place, const std::string& what) {
   if (place.store_is_served) return {-1, StoreName(place), what, place.launcher + " serves it"};
   return {0, RankName(0), what, "it serves " + StoreName(place) + "; its own messages may say why"};
+}
+
+Fault DidNotCome(const RankPlace& place, double timeout_s, const std::string& problem) {
+  Fault fault = FaultOfStore(place, "did not come within " + FormatFixed(timeout_s, 0) + " s: " + problem);
+  fault.hint = "start all ranks; --dist-timeout waits longer; " + StoreName(place) + " is where they meet";
+  return fault;
 }
 
 std::string EncodeFault(const Fault& fault) {

@@ -26,6 +26,8 @@ std::string RankNames(const std::vector<int64_t>& ranks);
 std::string StoreName(const RankPlace& place);
 /// That of the process that serves the store: rank 0, or the launcher's.
 Fault FaultOfStore(const RankPlace& place, const std::string& what);
+/// That of one that could not be reached in time.
+Fault DidNotCome(const RankPlace& place, double timeout_s, const std::string& problem);
 
 /// One value of a store, and back; what a rank of another version wrote comes back as text of nobody's.
 std::string EncodeFault(const Fault& fault);

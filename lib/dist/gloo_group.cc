@@ -1,6 +1,6 @@
 // The only file that includes c10d's Gloo group, whose header needs gloo's own. Those of the system are older
 // than the gloo inside LibTorch: nothing of gloo's is called or laid out here, and
-// tests/dist/gloo_layout_test.cc compares what this compiler makes of the group's class with what LibTorch's made.
+// tests/dist/gloo_layout_test.cc compares what this compiler makes of the group's class with LibTorch's.
 #include "lib/dist/gloo_group.h"
 
 #include <chrono>
@@ -57,8 +57,8 @@ class NoWork final : public PendingWork {
   void Wait() override {}
 };
 
-/// The interfaces in GLOO_SOCKET_IFNAME, as c10d's users know it; else the loopback where all ranks are on one
-/// machine, and what the machine's name stands for where they are not.
+/// The interfaces in GLOO_SOCKET_IFNAME, as c10d's users know it; else the loopback where all ranks are on
+/// one machine, and what the machine's name stands for where they are not.
 std::vector<std::shared_ptr<::gloo::transport::Device>> Devices(const RankPlace& place) {
   std::vector<std::shared_ptr<::gloo::transport::Device>> devices;
   const char* interfaces = std::getenv("GLOO_SOCKET_IFNAME");

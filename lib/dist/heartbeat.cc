@@ -12,7 +12,7 @@ namespace {
 // Parts of the time-out. The silence of a store is seen kStoreSilence + kSureSilence after its last answer; a
 // verdict on a rank that died reaches all others before kVerdict (heartbeat_thread.cc).
 constexpr double kStoreSilence = 1.0 / 3, kSureSilence = 1.0 / 10, kVerdict = 3.0 / 4, kLastWords = 1.0 / 2;
-constexpr double kComing = 1.25;
+constexpr double kComing = 1.0 / 4;
 constexpr double kSlice_s = 0.02;
 
 }  // namespace
@@ -37,15 +37,18 @@ Heartbeat::~Heartbeat() {
 
 void Heartbeat::AwaitAll() {
   std::unique_lock lock(state_->mutex);
-  // The thread knows the time-out better, but for a store that took its connection and says nothing.
-  state_->changed.wait_for(lock, std::chrono::duration<double>(kComing * state_->timeout_s),
-                           [this] { return state_->all_came || state_->fault; });
-  if (state_->fault) Throw(*state_->fault);
-  if (!state_->all_came) {
-    state_->fault = FaultOfStore(
-        state_->place, "gives no answer, though " + StoreName(state_->place) + " takes connections");
-    Throw(*state_->fault);
+  const auto done = [this] { return state_->all_came || state_->fault; };
+  state_->changed.wait_for(lock, std::chrono::duration<double>(state_->timeout_s), done);
+  // Where there is a store, it is for the thread to say who did not come.
+  if (state_->store_is_open) {
+    state_->changed.wait_for(lock, std::chrono::duration<double>(kComing * state_->timeout_s), done);
   }
+  if (!done()) {
+    state_->fault =
+        DidNotCome(state_->place, state_->timeout_s,
+                   state_->store_is_open ? "the store does not answer" : "nobody serves the store");
+  }
+  if (state_->fault) Throw(*state_->fault);
 }
 
 void Heartbeat::Check() {

@@ -74,19 +74,15 @@ bool HeartbeatThread::Open() {
   try {
     store_ = std::make_unique<RankStore>(
         place_, state_->serves() ? RankStore::Role::kServe : RankStore::Role::kUse, timeout_s_);
+    const std::lock_guard lock(state_->mutex);
+    state_->store_is_open = true;
     return true;
   } catch (const std::exception& problem) {
     if (state_->serves()) {
       Know({0, RankName(0), "cannot serve " + StoreName(place_) + ": " + ProblemOf(problem),
             "MASTER_PORT names another port"});
-    } else if (place_.store_is_served) {
-      Know({-1, StoreName(place_),
-            "nobody serves it within " + FormatFixed(timeout_s_, 0) + " s: " + ProblemOf(problem),
-            place_.launcher + " serves it: MASTER_ADDR and MASTER_PORT say where"});
     } else {
-      Know({0, RankName(0),
-            "did not come within " + FormatFixed(timeout_s_, 0) + " s: nobody serves " + StoreName(place_),
-            "start all ranks; --dist-timeout waits longer"});
+      Know(DidNotCome(place_, timeout_s_, ProblemOf(problem)));
     }
     return false;
   }

@@ -35,7 +35,7 @@ c10::intrusive_ptr<ProcessGroupGloo::Options> LoopbackOptions() {
   return options;
 }
 
-/// What malloc gives for an object of a size. Often it has a little more lying about: the least of some counts.
+/// What malloc gives for an object of a size. Often a little more lies about: the least of some.
 size_t LeastBlockFor(size_t size_bytes) {
   std::vector<void*> blocks;
   size_t least = SIZE_MAX;
