@@ -3,16 +3,16 @@
 // tests/dist/gloo_layout_test.cc compares what this compiler makes of the group's class with LibTorch's.
 #include "lib/dist/gloo_group.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <exception>
-#include <future>
-#include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <utility>
 
 #include "lib/base/error.h"
 #include "lib/dist/rank_store.h"
+#include "lib/dist/watched_call.h"
 
 namespace trainwright {
 namespace {
@@ -89,29 +89,11 @@ Group Connect(const RankPlace& place, double timeout_s) {
                                                      static_cast<int>(place.ranks), std::move(options));
 }
 
-/// Connecting cannot be interrupted: a thread does it, which is left behind where a rank is at fault.
-Group ConnectWatched(const RankPlace& place, double timeout_s, FaultWatch* watch) {
-  std::packaged_task<Group()> connect([place, timeout_s] { return Connect(place, timeout_s); });
-  std::future<Group> group = connect.get_future();
-  std::thread thread(std::move(connect));
-  try {
-    while (group.wait_for(kSlice) != std::future_status::ready) watch->Check();
-  } catch (...) {
-    thread.detach();
-    throw;
-  }
-  thread.join();
-  try {
-    return group.get();
-  } catch (const std::exception& problem) {
-    watch->Explain(ProblemOf(problem));
-  }
-}
-
 }  // namespace
 
 GlooGroup::GlooGroup(const RankPlace& place, double timeout_s, FaultWatch* watch)
-    : group_(ConnectWatched(place, timeout_s, watch)), watch_(watch) {}
+    : group_(CallWatched<Group>([place, timeout_s] { return Connect(place, timeout_s); }, ProblemOf, watch)),
+      watch_(watch) {}
 
 GlooGroup::~GlooGroup() {
   if (!closed_) group_.release();
