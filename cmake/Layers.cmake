@@ -54,7 +54,7 @@ function(trainwright_add_layers)
     string(STRIP "${CMAKE_MATCH_3}" depends)
     string(REPLACE " " ";" depends "${depends}")
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/${layer}/*.cc)
-    list(FILTER sources EXCLUDE REGEX "/plugin\\.cc$")  # of what is loaded at run time
+    list(FILTER sources EXCLUDE REGEX "/(plugin|nccl_group)\\.cc$")  # of what is loaded at run time
     if(torch AND NOT TRAINWRIGHT_TORCH)
       continue()
     endif()

@@ -30,8 +30,13 @@ std::vector<int64_t> ValuesOf(const at::Tensor& tensor) {
 class C10dWorld::Impl {
  public:
   Impl(const RankPlace& place, double timeout_s) : place_(place), heartbeat_(place, timeout_s) {
-    heartbeat_.AwaitAll();
-    group_.emplace(place, timeout_s, &heartbeat_);
+    try {
+      heartbeat_.AwaitAll();
+      group_.emplace(place, timeout_s, &heartbeat_);
+    } catch (const Error& error) {
+      Fail(static_cast<int>(error.code()), error.problem());
+      throw;
+    }
   }
 
   const RankPlace& place() const { return place_; }

@@ -57,43 +57,55 @@ class NoWork final : public PendingWork {
   void Wait() override {}
 };
 
-/// The interfaces in GLOO_SOCKET_IFNAME, as c10d's users know it; else the loopback where all ranks are on
-/// one machine, and what the machine's name stands for where they are not.
-std::vector<std::shared_ptr<::gloo::transport::Device>> Devices(const RankPlace& place) {
-  std::vector<std::shared_ptr<::gloo::transport::Device>> devices;
-  const char* interfaces = std::getenv("GLOO_SOCKET_IFNAME");
-  if (interfaces != nullptr && *interfaces != '\0') {
-    std::string rest = interfaces;
-    while (!rest.empty()) {
+using Devices = std::vector<std::shared_ptr<::gloo::transport::Device>>;
+
+/// \param names as c10d's users give them in GLOO_SOCKET_IFNAME: one or more, between commas
+Devices DevicesOfInterfaces(const std::string& names) {
+  Devices devices;
+  try {
+    for (std::string rest = names; !rest.empty();) {
       const size_t end = std::min(rest.find(','), rest.size());
       if (end > 0) devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(rest.substr(0, end)));
       rest.erase(0, end + 1);
     }
-    return devices;
-  }
-  const bool store_is_here =
-      place.store_host == "localhost" || place.store_host == "::1" || place.store_host.starts_with("127.");
-  if (store_is_here || place.local_ranks == place.ranks) {
-    devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1"));
-  } else {
-    devices.push_back(c10d::ProcessGroupGloo::createDefaultDevice());
+  } catch (const std::exception& problem) {
+    throw Error(ErrorCode::kUsage, "GLOO_SOCKET_IFNAME", ProblemOf(problem), names,
+                "name an interface of this machine that the others reach");
   }
   return devices;
 }
 
-Group Connect(const RankPlace& place, double timeout_s) {
+/// The loopback where all ranks are on one machine; else what the machine's name stands for, as in c10d.
+Devices DevicesFor(const RankPlace& place) {
+  const char* interfaces = std::getenv("GLOO_SOCKET_IFNAME");
+  if (interfaces != nullptr && *interfaces != '\0') return DevicesOfInterfaces(interfaces);
+  const bool store_is_here =
+      place.store_host == "localhost" || place.store_host == "::1" || place.store_host.starts_with("127.");
+  if (store_is_here || place.local_ranks == place.ranks) {
+    return {c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")};
+  }
+  return {c10d::ProcessGroupGloo::createDefaultDevice()};
+}
+
+Group Connect(const RankPlace& place, double timeout_s, const Devices& devices) {
   auto options = c10d::ProcessGroupGloo::Options::create(kNearlyEndless);
-  options->devices = Devices(place);
+  options->devices = devices;
   const RankStore store(place, RankStore::Role::kUse, timeout_s);
-  return c10::make_intrusive<c10d::ProcessGroupGloo>(store.ForGroup(), static_cast<int>(place.rank),
+  return c10::make_intrusive<c10d::ProcessGroupGloo>(store.ForGroup("gloo"), static_cast<int>(place.rank),
                                                      static_cast<int>(place.ranks), std::move(options));
+}
+
+Group ConnectWatched(const RankPlace& place, double timeout_s, FaultWatch* watch) {
+  const auto connect = [place, timeout_s, devices = DevicesFor(place)] {
+    return Connect(place, timeout_s, devices);
+  };
+  return CallWatched<Group>(connect, ProblemOf, watch);
 }
 
 }  // namespace
 
 GlooGroup::GlooGroup(const RankPlace& place, double timeout_s, FaultWatch* watch)
-    : group_(CallWatched<Group>([place, timeout_s] { return Connect(place, timeout_s); }, ProblemOf, watch)),
-      watch_(watch) {}
+    : group_(ConnectWatched(place, timeout_s, watch)), watch_(watch) {}
 
 GlooGroup::~GlooGroup() {
   if (!closed_) group_.release();

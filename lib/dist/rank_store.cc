@@ -56,8 +56,8 @@ std::vector<std::string> RankStore::Get(const std::vector<std::string>& keys) {
   return values;
 }
 
-c10::intrusive_ptr<c10d::Store> RankStore::ForGroup() const {
-  auto store = c10::make_intrusive<c10d::PrefixStore>("group", store_);
+c10::intrusive_ptr<c10d::Store> RankStore::ForGroup(const std::string& name) const {
+  auto store = c10::make_intrusive<c10d::PrefixStore>(name, store_);
   store->setTimeout(kNearlyEndless);
   return store;
 }

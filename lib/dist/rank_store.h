@@ -40,8 +40,8 @@ class RankStore {
   /// Waits for the keys that are not there yet.
   std::vector<std::string> Get(const std::vector<std::string>& keys);
 
-  /// What c10d's groups connect through; waits of its own are nearly endless.
-  c10::intrusive_ptr<c10d::Store> ForGroup() const;
+  /// What a group of c10d's connects through, whose waits are nearly endless.
+  c10::intrusive_ptr<c10d::Store> ForGroup(const std::string& name) const;
 
  private:
   c10::intrusive_ptr<c10d::Store> store_;
