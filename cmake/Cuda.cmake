@@ -27,7 +27,7 @@ find_path(TRAINWRIGHT_NCCL_INCLUDE_DIR nccl.h PATHS ${CUDAToolkit_INCLUDE_DIRS})
 if(TRAINWRIGHT_NCCL_INCLUDE_DIR)
   target_sources(trainwright_cuda PRIVATE ${CMAKE_SOURCE_DIR}/lib/dist/nccl_group.cc)
   set_source_files_properties(${CMAKE_SOURCE_DIR}/lib/dist/nccl_group.cc PROPERTIES
-    COMPILE_DEFINITIONS USE_C10D_NCCL INCLUDE_DIRECTORIES "${TRAINWRIGHT_NCCL_INCLUDE_DIR}")
+    COMPILE_DEFINITIONS USE_C10D_NCCL COMPILE_OPTIONS "-idirafter;${TRAINWRIGHT_NCCL_INCLUDE_DIR}")
 else()
   message(STATUS "nccl.h not found: the CUDA plugin is built without NCCL")
 endif()

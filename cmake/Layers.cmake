@@ -38,7 +38,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 # c10d's header declares the Gloo group only to those who say that LibTorch has it.
 set_source_files_properties(${CMAKE_SOURCE_DIR}/lib/dist/gloo_group.cc PROPERTIES
-  COMPILE_DEFINITIONS USE_C10D_GLOO INCLUDE_DIRECTORIES "${TRAINWRIGHT_GLOO_INCLUDE_DIR}" SKIP_PRECOMPILE_HEADERS ON)
+  COMPILE_DEFINITIONS USE_C10D_GLOO COMPILE_OPTIONS "-idirafter;${TRAINWRIGHT_GLOO_INCLUDE_DIR}" SKIP_PRECOMPILE_HEADERS ON)
 
 # With options of their own these cannot share precompiled headers.
 set_source_files_properties(${kernel_sources} ${same_bits_sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)

@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "lib/base/error.h"
+
 namespace trainwright {
 
 class FaultWatch {
@@ -13,8 +15,8 @@ class FaultWatch {
   virtual void Check() = 0;
   /// What to do where the transport itself broke: waits for the verdict on the rank that caused it.
   /// \param problem in the transport's words
-  /// \throws Error{kIo} always
-  [[noreturn]] virtual void Explain(const std::string& problem) = 0;
+  /// \returns the Error{kIo} to throw
+  virtual Error Explain(const std::string& problem) = 0;
 };
 
 }  // namespace trainwright

@@ -44,7 +44,7 @@ class GlooWork final : public PendingWork {
     try {
       std::rethrow_exception(work_->exception());
     } catch (const std::exception& problem) {
-      watch_->Explain(ProblemOf(problem));
+      throw watch_->Explain(ProblemOf(problem));
     }
   }
 

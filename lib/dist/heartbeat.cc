@@ -48,34 +48,27 @@ void Heartbeat::AwaitAll() {
         DidNotCome(state_->place, state_->timeout_s,
                    state_->store_is_open ? "the store does not answer" : "nobody serves the store");
   }
-  if (state_->fault) Throw(*state_->fault);
+  if (state_->fault) throw ErrorOf(*state_->fault, state_->place.rank);
 }
 
 void Heartbeat::Check() {
-  if (const std::optional<Fault> fault = KnownFault()) Throw(*fault);
-  if (!StoreIsSurelySilent()) return;
-  const Fault fault = FaultOfStore(
-      state_->place, "stopped or cut off: " + StoreName(state_->place) + " has not answered for " +
-                         FormatFixed((kStoreSilence + kSureSilence) * state_->timeout_s, 1) + " s");
-  {
-    const std::lock_guard lock(state_->mutex);
-    if (!state_->fault) state_->fault = fault;
-  }
-  Throw(*KnownFault());
+  if (const std::optional<Fault> fault = Verdict()) throw ErrorOf(*fault, state_->place.rank);
 }
 
-void Heartbeat::Explain(const std::string& problem) {
+Error Heartbeat::Explain(const std::string& problem) {
   const auto start = Clock::now();
-  while (SecondsSince(start) < kVerdict * state_->timeout_s) {
-    Check();
+  std::optional<Fault> fault;
+  while (!(fault = Verdict()) && SecondsSince(start) < kVerdict * state_->timeout_s) {
     std::unique_lock lock(state_->mutex);
     state_->changed.wait_for(lock, std::chrono::duration<double>(kSlice_s),
                              [this] { return state_->fault.has_value(); });
   }
-  // All ranks live: it was the connection alone.
-  Fail({state_->place.rank, RankName(state_->place.rank), "lost its connection to another rank: " + problem,
-        "the network between the machines; GLOO_SOCKET_IFNAME names the interface to use"});
-  Throw(*KnownFault());
+  if (!fault) {  // all ranks live: it was the connection alone
+    Fail({state_->place.rank, RankName(state_->place.rank), "lost its connection to another rank: " + problem,
+          "the network between the machines; GLOO_SOCKET_IFNAME names the interface to use"});
+    fault = Verdict();
+  }
+  return ErrorOf(*fault, state_->place.rank);
 }
 
 void Heartbeat::Fail(const Fault& fault) noexcept {
@@ -102,8 +95,14 @@ void Heartbeat::AwaitEnd(std::unique_lock<std::mutex>* lock, double most_s) {
   state_->changed.wait_for(*lock, std::chrono::duration<double>(most_s), [this] { return state_->ended; });
 }
 
-std::optional<Fault> Heartbeat::KnownFault() {
+std::optional<Fault> Heartbeat::Verdict() {
+  const bool silent = StoreIsSurelySilent();
   const std::lock_guard lock(state_->mutex);
+  if (silent && !state_->fault) {
+    state_->fault = FaultOfStore(
+        state_->place, "stopped or cut off: " + StoreName(state_->place) + " has not answered for " +
+                           FormatFixed((kStoreSilence + kSureSilence) * state_->timeout_s, 1) + " s");
+  }
   return state_->fault;
 }
 
@@ -124,10 +123,6 @@ bool Heartbeat::StoreIsSurelySilent() {
   }
   if (!silent_since_ || !looked_lately) silent_since_ = now;
   return now - *silent_since_ > sure;
-}
-
-void Heartbeat::Throw(const Fault& fault) {
-  throw ErrorOf(fault, state_->place.rank);
 }
 
 }  // namespace trainwright

@@ -28,7 +28,7 @@ class Heartbeat final : public FaultWatch {
   /// \throws Error{kIo} naming ranks that do not come within the time-out
   void AwaitAll();
   void Check() override;
-  [[noreturn]] void Explain(const std::string& problem) override;
+  Error Explain(const std::string& problem) override;
   /// Ends the world with a fault of this rank, unless it has one; returns once the other ranks know which, or
   /// after half the time-out.
   void Fail(const Fault& fault) noexcept;
@@ -38,14 +38,14 @@ class Heartbeat final : public FaultWatch {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::optional<Fault> KnownFault();
+  /// The world's fault, as far as it is known by now.
+  std::optional<Fault> Verdict();
   /// Whether the store owes an answer for too long.
   bool StoreIsSilent() const;
   /// Whether that has been so for a while: after a stop of this very process its thread needs a moment to
   /// take the answer.
   bool StoreIsSurelySilent();
   void AwaitEnd(std::unique_lock<std::mutex>* lock, double most_s);
-  [[noreturn]] void Throw(const Fault& fault);
 
   const std::shared_ptr<HeartbeatState> state_;
   std::optional<Clock::time_point> silent_since_;  ///< as Check saw it

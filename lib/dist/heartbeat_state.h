@@ -28,7 +28,6 @@ struct HeartbeatState {
   std::mutex mutex;
   std::condition_variable changed;  ///< any of the following
   bool store_is_open = false;
-  bool store_is_open = false;
   bool all_came = false;
   std::optional<Fault> fault;       ///< the world's
   std::optional<Fault> to_publish;  ///< the training thread's wish

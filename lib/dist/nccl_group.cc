@@ -44,7 +44,7 @@ class NcclWork final : public PendingWork {
       }
       work_->wait();  // the current stream goes on behind the group's
     } catch (const c10::Error& problem) {
-      watch_->Explain(ProblemOf(problem));
+      throw watch_->Explain(ProblemOf(problem));
     }
   }
 

@@ -34,7 +34,7 @@ Result CallWatched(std::function<Result()> call, std::string (*problem_of)(const
   try {
     return result.get();
   } catch (const std::exception& problem) {
-    watch->Explain(problem_of(problem));
+    throw watch->Explain(problem_of(problem));
   }
 }
 

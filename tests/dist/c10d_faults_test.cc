@@ -1,6 +1,7 @@
 // What becomes of the others where one rank is killed, stopped, cut off, fails or does not come.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
