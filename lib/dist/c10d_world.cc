@@ -1,15 +1,20 @@
 #include "lib/dist/c10d_world.h"
 
 #include <ATen/ops/empty.h>
+#include <dlfcn.h>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/dist/facts.h"
 #include "lib/dist/gloo_group.h"
 #include "lib/dist/heartbeat.h"
+#include "lib/dist/nccl_plugin.h"
+#include "lib/dist/rank_store.h"
+#include "lib/dist/watched_call.h"
 
 namespace trainwright {
 namespace {
@@ -29,7 +34,8 @@ std::vector<int64_t> ValuesOf(const at::Tensor& tensor) {
 
 class C10dWorld::Impl {
  public:
-  Impl(const RankPlace& place, double timeout_s) : place_(place), heartbeat_(place, timeout_s) {
+  Impl(const RankPlace& place, double timeout_s)
+      : place_(place), timeout_s_(timeout_s), heartbeat_(place, timeout_s) {
     try {
       heartbeat_.AwaitAll();
       group_.emplace(place, timeout_s, &heartbeat_);
@@ -41,6 +47,20 @@ class C10dWorld::Impl {
 
   const RankPlace& place() const { return place_; }
   GlooGroup* group() { return &*group_; }
+  Collectives* collectives() { return gpus_ != nullptr ? gpus_ : group(); }
+
+  bool UseGpus() {
+    void* symbol = dlsym(RTLD_DEFAULT, kNcclGroupSymbol);
+    if (symbol == nullptr) return false;
+    const auto open = [place = place_, timeout_s = timeout_s_] {
+      return std::make_shared<RankStore>(place, RankStore::Role::kUse, timeout_s);
+    };
+    const auto store = CallWatched<std::shared_ptr<RankStore>>(open, ProblemOf, &heartbeat_);
+    gpus_ = reinterpret_cast<NcclGroupFunction*>(symbol)(store->ForGroup("nccl").get(),
+                                                         static_cast<int32_t>(place_.rank),
+                                                         static_cast<int32_t>(place_.ranks), &heartbeat_);
+    return true;
+  }
 
   std::vector<int64_t> Largest(const std::vector<int64_t>& values) {
     const at::Tensor tensor = TensorOf(values);
@@ -72,6 +92,7 @@ class C10dWorld::Impl {
 
   void Close() {
     Largest({0});  // all are here
+    delete std::exchange(gpus_, nullptr);
     group_->Close();
     group_.reset();
     heartbeat_.Leave();
@@ -84,8 +105,10 @@ class C10dWorld::Impl {
 
  private:
   const RankPlace place_;
+  const double timeout_s_;
   Heartbeat heartbeat_;
   std::optional<GlooGroup> group_;
+  Collectives* gpus_ = nullptr;  ///< the plugin's; left behind where the world fails
 };
 
 C10dWorld::C10dWorld(const RankPlace& place, const C10dWorldOptions& options)
@@ -112,7 +135,11 @@ std::vector<int64_t> C10dWorld::Agree(const std::vector<int64_t>& answers) {
 }
 
 Collectives* C10dWorld::collectives() {
-  return impl_->group();
+  return impl_->collectives();
+}
+
+bool C10dWorld::UseGpus() {
+  return impl_->UseGpus();
 }
 
 void C10dWorld::RequireEqual(const std::map<std::string, std::string>& facts) {

@@ -100,7 +100,7 @@ std::optional<Fault> Heartbeat::Verdict() {
   const std::lock_guard lock(state_->mutex);
   if (silent && !state_->fault) {
     state_->fault = FaultOfStore(
-        state_->place, "stopped or cut off: " + StoreName(state_->place) + " has not answered for " +
+        state_->place, "killed, stopped or cut off: " + StoreName(state_->place) + " has not answered for " +
                            FormatFixed((kStoreSilence + kSureSilence) * state_->timeout_s, 1) + " s");
   }
   return state_->fault;

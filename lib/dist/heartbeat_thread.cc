@@ -72,6 +72,7 @@ void HeartbeatThread::Run() noexcept {
 
 bool HeartbeatThread::Open() {
   try {
+    const Question question(state_.get());
     store_ = std::make_unique<RankStore>(
         place_, state_->serves() ? RankStore::Role::kServe : RankStore::Role::kUse, timeout_s_);
     const std::lock_guard lock(state_->mutex);
@@ -215,8 +216,8 @@ void HeartbeatThread::Linger() {
   if (state_->serves()) {
     AwaitOthers("seen", at_fault, kLinger * timeout_s_);
   } else {
-    store_->Get(
-        {Key("seen", place_.rank)});  // what is not read back may be lost when the connection is closed
+    // What is not read back may be lost when the connection is closed.
+    store_->Get({Key("seen", place_.rank)});
   }
 }
 
