@@ -10,7 +10,7 @@ std::vector<std::vector<int64_t>> GatherWords(World* world, const std::vector<in
   std::vector<int64_t> words(ranks * own.size(), 0);
   std::copy(own.begin(), own.end(),
             words.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(world->rank()) * own.size()));
-  world->Reduce(&words);
+  if (!words.empty()) world->Reduce(&words);
   std::vector<std::vector<int64_t>> all;
   for (size_t rank = 0; rank < ranks; ++rank) {
     const auto begin = words.begin() + static_cast<ptrdiff_t>(rank * own.size());
