@@ -107,7 +107,7 @@ TEST_F(RankEvaluateTest, TheWriterDumpsTheLogitsThatOneRankDumps) {
 
 TEST_F(RankEvaluateTest, WhatCanBeReadOnceIsRefused) {
   ASSERT_EQ(mkfifo(folder_.path("pipe").c_str(), 0600), 0);
-  for (const std::string& data : {folder_.path("pipe"), std::string("-"), std::string("/dev/stdin")}) {
+  for (const std::string& data : {folder_.path("pipe"), std::string("-"), std::string("/dev/null")}) {
     const auto messages = test::OnRanks(2, [&](World* world) {
       EvaluateJobOptions options = OptionsFor("text.txt", world);
       options.data = data;
