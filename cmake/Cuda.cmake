@@ -21,6 +21,16 @@ find_package(CUDAToolkit REQUIRED)
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/nn/*.cu)
 # The plugin has hidden symbols but for its one entry, so that nothing of it meets the program's.
 add_library(trainwright_cuda MODULE ${cuda_sources} ${CMAKE_SOURCE_DIR}/lib/nn/cuda/plugin.cc)
+# NCCL itself is in the wheel's libtorch_cuda or beside it; its header comes with the toolkit or with the package
+# libnccl-dev. Without it ranks with a GPU each exchange through Gloo.
+find_path(TRAINWRIGHT_NCCL_INCLUDE_DIR nccl.h PATHS ${CUDAToolkit_INCLUDE_DIRS})
+if(TRAINWRIGHT_NCCL_INCLUDE_DIR)
+  target_sources(trainwright_cuda PRIVATE ${CMAKE_SOURCE_DIR}/lib/dist/nccl_group.cc)
+  set_source_files_properties(${CMAKE_SOURCE_DIR}/lib/dist/nccl_group.cc PROPERTIES
+    COMPILE_DEFINITIONS USE_C10D_NCCL COMPILE_OPTIONS "-idirafter;${TRAINWRIGHT_NCCL_INCLUDE_DIR}")
+else()
+  message(STATUS "nccl.h not found: the CUDA plugin is built without NCCL")
+endif()
 set_target_properties(trainwright_cuda PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/libexec/trainwright
   CXX_VISIBILITY_PRESET hidden CUDA_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 target_include_directories(trainwright_cuda PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)

@@ -7,6 +7,7 @@ set(trainwright_io_uses PRIVATE PkgConfig::ZSTD ZLIB::ZLIB)
 set(trainwright_formats_uses PRIVATE PkgConfig::ZSTD ZLIB::ZLIB PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_codec_uses PRIVATE PkgConfig::XXHASH)
 set(trainwright_tok_uses PRIVATE trainwright_sentencepiece simdjson::simdjson nlohmann_json::nlohmann_json)
+set(trainwright_dist_uses PRIVATE ${CMAKE_DL_LIBS})
 set(trainwright_model_uses PRIVATE nlohmann_json::nlohmann_json)
 set(trainwright_probe_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_report_uses PUBLIC nlohmann_json::nlohmann_json)
@@ -37,6 +38,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   set_source_files_properties(${CMAKE_SOURCE_DIR}/lib/nn/linear/nf4_block.cc ${CMAKE_SOURCE_DIR}/lib/nn/linear/thin_product.cc
     PROPERTIES COMPILE_OPTIONS "-Wno-uninitialized;-Wno-maybe-uninitialized")
 endif()
+# c10d's header declares the Gloo group only to those who say that LibTorch has it.
+set_source_files_properties(${CMAKE_SOURCE_DIR}/lib/dist/gloo_group.cc PROPERTIES
+  COMPILE_DEFINITIONS USE_C10D_GLOO COMPILE_OPTIONS "-idirafter;${TRAINWRIGHT_GLOO_INCLUDE_DIR}" SKIP_PRECOMPILE_HEADERS ON)
+
 # With options of their own these cannot share precompiled headers.
 set_source_files_properties(${kernel_sources} ${same_bits_sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 
@@ -51,7 +56,7 @@ function(trainwright_add_layers)
     string(STRIP "${CMAKE_MATCH_3}" depends)
     string(REPLACE " " ";" depends "${depends}")
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/${layer}/*.cc)
-    list(FILTER sources EXCLUDE REGEX "/plugin\\.cc$")  # of what is loaded at run time
+    list(FILTER sources EXCLUDE REGEX "/(plugin|nccl_group)\\.cc$")  # of what is loaded at run time
     if(torch AND NOT TRAINWRIGHT_TORCH)
       continue()
     endif()

@@ -39,3 +39,12 @@ else()
   target_link_libraries(trainwright_openmp INTERFACE OpenMP::OpenMP_CXX)
 endif()
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)  # installed tools find LibTorch where they were built with it
+
+# Gloo, which carries what ranks exchange, is inside libtorch_cpu, but the wheel leaves out its headers. Those of the system
+# are enough for the one class that lib/dist/gloo_group.cc makes (tests/dist/gloo_layout_test.cc).
+find_path(TRAINWRIGHT_GLOO_INCLUDE_DIR gloo/rendezvous/store.h)
+if(NOT TRAINWRIGHT_GLOO_INCLUDE_DIR)
+  message(FATAL_ERROR "The headers of gloo were not found (gloo/rendezvous/store.h).\n"
+    "Install the package libgloo-dev (scripts/setup.sh does), or set TRAINWRIGHT_GLOO_INCLUDE_DIR to the folder that holds "
+    "gloo/, or configure with -DTRAINWRIGHT_TORCH=OFF for the torch-free tools alone.")
+endif()

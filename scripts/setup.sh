@@ -16,7 +16,7 @@ source scripts/common.sh
 build_packages=(
   g++ cmake ninja-build pkg-config ccache git
   libcli11-dev nlohmann-json3-dev libsimdjson-dev libyaml-cpp-dev
-  zlib1g-dev libzstd-dev libxxhash-dev libssl-dev libsentencepiece-dev
+  zlib1g-dev libzstd-dev libxxhash-dev libssl-dev libsentencepiece-dev libgloo-dev
   python3 python3-pip ca-certificates unzip  # to fetch LibTorch
 )
 test_packages=(libgtest-dev libgmock-dev make mandoc zstd clang-format-14 lld)

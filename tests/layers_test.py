@@ -45,6 +45,9 @@ MAY_CHANGE_PROCESS = {
     "lib/cli/engine.cc": {"setenv", "fork", "dup2", "execv", "_exit"},
     # A child between fork and exec, and the end of it.
     "lib/io/command.cc": {"fork", "setpgid", "signal", "dup2", "execvpe", "_exit", "kill"},
+    # A child between fork and exec, and the signals that it passes on: the whole work of its main.
+    "lib/launch/local_ranks.cc": {"fork", "setpgid", "prctl", "dup2", "pthread_sigmask", "execve", "_exit", "kill", "signal"},
+    "lib/launch/rank_place.cc": {"unsetenv"},
     # A thread of its own, by the thread's id.
     "lib/checkpoint/checkpoint_copier.cc": {"setpriority"},
     "lib/checkpoint/checkpoint_writer.cc": {"setpriority"},
@@ -56,7 +59,7 @@ MAY_CHANGE_PROCESS = {
 # The calls by which a main sets up its process, and the one of lib/ that makes them in its place.
 SETS_UP = re.compile(
     r"\b(SetUpProcess|PrepareDeterminism|SetComputeThreads|CapHostMemory|CapDeviceMemory|KeepRoomForLibraries"
-    r"|TellDeathsForMemory|InstallSignalHandlers|ConfigureLog|BecomeEngine)\s*\(")
+    r"|TellDeathsForMemory|InstallSignalHandlers|ConfigureLog|BecomeEngine|RunLocalRanks|TakeRankPlace)\s*\(")
 MAY_SET_UP = {
     "lib/device/process_setup.cc": {"SetComputeThreads", "CapHostMemory", "CapDeviceMemory", "KeepRoomForLibraries"},
     "lib/cli/tool.cc": {"InstallSignalHandlers", "ConfigureLog"},  # RunTool, which is a main's whole body

@@ -40,4 +40,17 @@ void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* devi
   for (CLI::Option* option : options) option->group(group);
 }
 
+void AddRankOptions(CLI::App& app, const std::string& group, int64_t* nproc, double* dist_timeout_s) {
+  CLI::Option* const options[] = {
+      app.add_option("--nproc", *nproc,
+                     "start so many ranks on this machine; torchrun, srun and mpirun start them themselves")
+          ->check(CLI::Range(int64_t{1}, int64_t{4096})),
+      app.add_option("--dist-timeout", *dist_timeout_s,
+                     "seconds within which all ranks end once one was killed or cut off")
+          ->check(CLI::Range(1.0, 86400.0)),
+  };
+  if (group.empty()) return;
+  for (CLI::Option* option : options) option->group(group);
+}
+
 }  // namespace trainwright

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <cstdint>
 #include <string>
 
 namespace trainwright {
@@ -16,5 +17,8 @@ void AddPrecisionOption(CLI::App& app, std::string* mixed_precision);
 /// \param group empty: the default one
 void AddDeviceOptions(CLI::App& app, const std::string& group, std::string* device, std::string* attn_backend,
                       int* threads);
+/// --nproc and --dist-timeout, in the group of that name.
+/// \param group empty: the default one
+void AddRankOptions(CLI::App& app, const std::string& group, int64_t* nproc, double* dist_timeout_s);
 
 }  // namespace trainwright

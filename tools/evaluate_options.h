@@ -24,6 +24,8 @@ struct EvaluateOptions {
   std::string mixed_precision = "no", device = "auto", attn_backend = "auto";
   int threads = 0;
   std::string logits;
+  int64_t nproc = 1;
+  double dist_timeout_s = 60;
 };
 
 const ToolInfo& EvaluateInfo();

@@ -76,10 +76,12 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
   app.add_option("--batch", settings->batch, "sequences that are decoded together")
       ->check(CLI::Range(int64_t{1}, int64_t{65536}))
       ->group(computing);
-  app.add_flag("--batch-invariant", settings->batch_invariant, "give the same bytes for every --batch")
+  app.add_flag("--batch-invariant", settings->batch_invariant,
+               "give the same bytes for every --batch and number of ranks")
       ->group(computing);
   AddPrecisionOption(app, &settings->mixed_precision);
   AddDeviceOptions(app, computing, &settings->device, &settings->attn_backend, &settings->threads);
+  AddRankOptions(app, computing, &settings->nproc, &settings->dist_timeout_s);
 }
 
 }  // namespace trainwright

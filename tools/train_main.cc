@@ -1,11 +1,11 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/checkpoint/run_status.h"
 #include "lib/device/determinism.h"
-#include "lib/device/process_setup.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/model/built_in_families.h"
@@ -14,13 +14,16 @@
 #include "lib/run/html_report.h"
 #include "lib/run/settings_check.h"
 #include "lib/train/merge_job.h"
+#include "lib/train/restarted_run.h"
 #include "lib/train/train_job.h"
+#include "tools/engine_ranks.h"
 #include "tools/train_options.h"
 
+namespace trainwright {
 namespace {
 
 /// A preset's whole number; 0 where it does not say.
-int64_t PresetNumber(const trainwright::OptionPreset* preset, const std::string& key) {
+int64_t PresetNumber(const OptionPreset* preset, const std::string& key) {
   if (preset == nullptr) return 0;
   for (const auto& [name, value] : preset->values) {
     if (name == key) return std::stoll(value);
@@ -30,7 +33,6 @@ int64_t PresetNumber(const trainwright::OptionPreset* preset, const std::string&
 
 /// \returns the exit status
 int TellStatus(const std::string& path, bool as_json, nlohmann::ordered_json* summary) {
-  using namespace trainwright;
   const RunStatus status = ReadRunStatus(path);
   const nlohmann::ordered_json json = EncodeRunStatus(status);
   summary->update(json);
@@ -39,39 +41,66 @@ int TellStatus(const std::string& path, bool as_json, nlohmann::ordered_json* su
   return status.exit_status();
 }
 
+/// Does what is to be done instead of training, if it is.
+/// \returns the exit status; nullopt: nothing is
+std::optional<int> RunInstead(const TrainSettings& settings, ToolRun* run) {
+  if (!settings.report.empty()) {
+    run->summary["report"] = WriteRunReports(settings.report);
+    return 0;
+  }
+  if (!settings.status.empty()) return TellStatus(settings.status, settings.status_json, &run->summary);
+  if (!settings.merge.empty()) {
+    run->summary.update(MergeAdapter(BuiltInFamilies(), settings.merge, settings.init, settings.out,
+                                     settings.allow_other_base));
+    return 0;
+  }
+  return std::nullopt;
+}
+
+/// Trains, as the processes that there are.
+/// \returns the exit status
+int Train(const std::vector<std::string>& argv, const TrainSettings& settings, ToolRun* run) {
+  const EngineRequest request = {
+      .argv = argv,
+      .nproc = settings.nproc,
+      .dist_timeout_s = settings.dist_timeout_s,
+      .process = {.threads = settings.threads,
+                  .device = settings.device,
+                  .mem_fraction = settings.mem_fraction,
+                  .keep_room_for_libraries = true},
+      .facts = {{"--ddp-bucket-mb", std::to_string(settings.ddp_bucket_mb)}},  // which gradients travel when
+      .check = [&](int64_t ranks) {
+        CheckTrainSettings(settings);
+        CheckRanks(settings, ranks);
+      }};
+  return RunEngine(request, run, [&](const EngineProcess& process) {
+    const ModelFamilies families = BuiltInFamilies();
+    const TrainJobContext context = {.families = families,
+                                     .world = process.world,
+                                     .process = process.setup,
+                                     .progress = run->common.progress,
+                                     .argv = argv,
+                                     .options = run->options,
+                                     .preset_batch = PresetNumber(run->preset, "batch"),
+                                     .preset_accum = PresetNumber(run->preset, "accum"),
+                                     .optimizers = BuiltInOptimizers(),
+                                     .objectives = BuiltInObjectives()};
+    return RunTraining(SettingsAfterRestart(settings, process.restarts, process.world), context,
+                       &run->summary);
+  });
+}
+
 }  // namespace
+}  // namespace trainwright
 
 int main(int argc, char** argv) {
   using namespace trainwright;
   PrepareDeterminism();  // before torch's libraries first compute
-  const ModelFamilies families = BuiltInFamilies();
   TrainSettings settings;
   return RunTool(
       argc, argv, TrainInfo(), [&](CLI::App& app) { DefineTrainOptions(app, &settings); },
       [&](ToolRun& run) {
-        if (!settings.report.empty()) {
-          run.summary["report"] = WriteRunReports(settings.report);
-          return 0;
-        }
-        if (!settings.status.empty()) return TellStatus(settings.status, settings.status_json, &run.summary);
-        if (!settings.merge.empty()) {
-          run.summary.update(
-              MergeAdapter(families, settings.merge, settings.init, settings.out, settings.allow_other_base));
-          return 0;
-        }
-        CheckTrainSettings(settings);  // before a GPU's libraries are loaded for nothing
-        const TrainJobContext context = {.families = families,
-                                         .process = SetUpProcess({.threads = settings.threads,
-                                                                  .device = settings.device,
-                                                                  .mem_fraction = settings.mem_fraction,
-                                                                  .keep_room_for_libraries = true}),
-                                         .progress = run.common.progress,
-                                         .argv = std::vector<std::string>(argv, argv + argc),
-                                         .options = run.options,
-                                         .preset_batch = PresetNumber(run.preset, "batch"),
-                                         .preset_accum = PresetNumber(run.preset, "accum"),
-                                         .optimizers = BuiltInOptimizers(),
-                                         .objectives = BuiltInObjectives()};
-        return RunTraining(settings, context, &run.summary);
+        if (const auto status = RunInstead(settings, &run)) return *status;
+        return Train(std::vector<std::string>(argv, argv + argc), settings, &run);
       });
 }

@@ -45,9 +45,7 @@ RememberedOptions RememberedByRun(const std::function<std::string(const std::str
     if (run.empty()) run = RunDirectory::Newest(kRunsFolder).value_or("");
     const std::optional<OptionsOfRun> options = run.empty() ? std::nullopt : ReadOptionsOfRun(run);
     if (options) {
-      const bool has_plan =
-          fs::exists(run + "/" + kRunRecordFile) || !RunDirectory::CheckpointStepsIn(run).empty();
-      return {options->path, options->text, has_plan ? KeysOfThePlan() : std::set<std::string>()};
+      return {options->path, options->text, HoldsRun(run) ? KeysOfThePlan() : std::set<std::string>()};
     }
   }
   return RememberedByParent(given("branch-from"));
@@ -494,6 +492,21 @@ void DefineDeviceOptions(CLI::App& app, TrainSettings* settings) {
       ->group("Device");
 }
 
+void DefineRankOptions(CLI::App& app, TrainSettings* settings) {
+  const std::string group = "Several processes";
+  AddRankOptions(app, group, &settings->nproc, &settings->dist_timeout_s);
+  app.add_option(
+         "--exact-world", settings->exact_world,
+         "a power of two, of processes at most: weights are then the same bits for any power of two of "
+         "them up to it (default: 0, within rounding)")
+      ->type_name("N")
+      ->group(group);
+  app.add_option("--ddp-bucket-mb", settings->ddp_bucket_mb,
+                 "MiB of gradients that the processes add up at once, beside the backward pass")
+      ->type_name("MB")
+      ->group(group);
+}
+
 }  // namespace
 
 void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
@@ -515,6 +528,7 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   DefineInsteadOptions(app, settings);
   DefineMemoryOptions(app, settings);
   DefineDeviceOptions(app, settings);
+  DefineRankOptions(app, settings);
 }
 
 }  // namespace trainwright

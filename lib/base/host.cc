@@ -21,6 +21,12 @@ std::string CpuModel() {
 
 }  // namespace
 
+std::string MachineIdentity() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string identity;
+  return std::getline(file, identity) && !identity.empty() ? identity : ReadHostFacts().name;
+}
+
 HostFacts ReadHostFacts() {
   HostFacts facts;
   char name[256] = {};

@@ -17,4 +17,7 @@ struct HostFacts {
 
 HostFacts ReadHostFacts();
 
+/// The same in all processes of one machine, in whatever containers, and different on others.
+std::string MachineIdentity();
+
 }  // namespace trainwright

@@ -12,14 +12,14 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <map>
-#include <new>
 #include <set>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/exception.h"
 #include "lib/base/log.h"
 #include "lib/base/signals.h"
 #include "lib/base/version.h"
@@ -65,20 +65,6 @@ std::string FirstLine(const std::string& text) {
 
 bool Contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
-}
-
-/// The error for something that is not an Error of ours. LibTorch's c10::Error puts a stack trace behind the
-/// first line; that it tells of memory, lib/device/memory_error.h has found before it comes here.
-Error TranslateException(const std::exception& exception) {
-  const std::string message = FirstLine(exception.what());
-  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
-    return Error(ErrorCode::kIo, "memory", "the machine has no more of it to give", "",
-                 "lower the batch, the buffers or --threads, or give the process more memory");
-  }
-  if (dynamic_cast<const std::system_error*>(&exception) != nullptr)
-    return Error(ErrorCode::kIo, "system", message);
-  return Error(ErrorCode::kInternal, "internal error", message, "",
-               "this is a bug; please report it with the command line");
 }
 
 /// Whether a whole number does not fit the widest type of its option: CLI11 would take the largest that does.
@@ -564,19 +550,13 @@ nlohmann::ordered_json ErrorSummary(const Error& error) {
 
 /// Calls `action`; an exception is printed and becomes the returned status.
 int Guard(const std::function<int()>& action, nlohmann::ordered_json* error_summary) {
-  const auto fail = [&](const Error& error) {
+  try {
+    return action();
+  } catch (...) {
+    const Error error = ErrorOf(std::current_exception());
     PrintError(error);
     *error_summary = ErrorSummary(error);
     return static_cast<int>(error.code());
-  };
-  try {
-    return action();
-  } catch (const Error& error) {
-    return fail(error);
-  } catch (const std::exception& exception) {
-    return fail(TranslateException(exception));
-  } catch (...) {
-    return fail(Error(ErrorCode::kInternal, "internal error", "an exception of unknown type"));
   }
 }
 
@@ -634,6 +614,7 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
   ConfigureLog(info.name, LogLevel::kInfo);
 
   ToolRun tool_run;
+  tool_run.tool = info.name;
   nlohmann::ordered_json error;
   int status = Guard(
       [&] {

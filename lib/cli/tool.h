@@ -60,6 +60,7 @@ struct CommonOptions {
 
 /// What a running tool gets from RunTool.
 struct ToolRun {
+  std::string tool;  ///< its name
   CommonOptions common;
   /// The counts for --summary; RunTool adds schema, tool, version, argv, exit_status, wall_time_s,
   /// cpu_time_s, max_memory_bytes, and the error if there was one.

@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <torch/headeronly/version.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <future>
@@ -47,21 +46,25 @@ int SetComputeThreads(int threads) {
   return at::get_num_threads();
 }
 
-int UsablePhysicalCores() {
+std::vector<int> UsableCores() {
   cpu_set_t usable;
   CPU_ZERO(&usable);
-  if (sched_getaffinity(0, sizeof(usable), &usable) != 0) return 1;
-  // Hyper-threads of one core list the same siblings.
-  std::set<std::string> cores;
+  if (sched_getaffinity(0, sizeof(usable), &usable) != 0) return {0};
+  std::set<int> cores;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &usable)) continue;
     std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
                        "/topology/thread_siblings_list");
-    std::string siblings;
-    if (!std::getline(file, siblings)) siblings = std::to_string(cpu);
-    cores.insert(siblings);
+    int first_sibling = cpu;  // of a list as "3,35" or "6-7"
+    if (!(file >> first_sibling)) first_sibling = cpu;
+    cores.insert(first_sibling);
   }
-  return std::max<int>(1, static_cast<int>(cores.size()));
+  if (cores.empty()) cores.insert(0);
+  return std::vector<int>(cores.begin(), cores.end());
+}
+
+int UsablePhysicalCores() {
+  return static_cast<int>(UsableCores().size());
 }
 
 std::string CpuCapability() {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace trainwright {
 
@@ -21,7 +22,9 @@ void PrepareDeterminism();
 /// \throws std::system_error when the process cannot have so many
 int SetComputeThreads(int threads);
 
-/// Physical cores that this process may run on, at least 1.
+/// Physical cores that this process may run on, each by the lowest number of its hyper-threads; at least 1.
+std::vector<int> UsableCores();
+/// How many they are.
 int UsablePhysicalCores();
 
 /// The instruction set that torch's, oneDNN's, MKL's and our kernels choose by: "AVX512+BF16 AMD" or

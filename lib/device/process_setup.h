@@ -27,7 +27,8 @@ struct ProcessSetup {
   std::optional<int64_t> memory_cap_bytes;  ///< of the device's memory
 };
 
-/// To be called once, by main, before other threads run. What it sets holds for the life of the process.
+/// To be called once, by main, before other threads make tensors. What it sets holds for the life of the
+/// process.
 /// \throws Error: kUsage (device, mem_fraction), kDevice (no such GPU, or no memory left on it), kIo (no
 ///     memory for the threads, no limit to be had)
 ProcessSetup SetUpProcess(const ProcessRequest& request);

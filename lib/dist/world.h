@@ -12,6 +12,8 @@
 
 namespace trainwright {
 
+class Collectives;
+
 class World {
  public:
   virtual ~World() = default;
@@ -31,6 +33,8 @@ class World {
   /// \param answers as many in all ranks, 0 where a rank wants nothing
   /// \throws as Reduce
   virtual std::vector<int64_t> Agree(const std::vector<int64_t>& answers) = 0;
+  /// What moves tensors between the ranks; null in a world of one, which has nothing to move.
+  virtual Collectives* collectives() { return nullptr; }
 };
 
 /// One process alone. Never throws.

@@ -10,9 +10,11 @@
 #include "lib/base/log.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/device/memory_error.h"
+#include "lib/dist/equal_facts.h"
 #include "lib/documents/document_reader.h"
 #include "lib/documents/document_text.h"
 #include "lib/eval/identity.h"
+#include "lib/eval/rank_input.h"
 #include "lib/formats/safetensors.h"
 #include "lib/formats/shard_set.h"
 #include "lib/formats/zstd_frame.h"
@@ -38,9 +40,12 @@ bool IsShards(const EvaluateJobOptions& options) {
 
 void CheckTokenizer(const Checkpoint& checkpoint, const TokenizerIdentity& data,
                     const EvaluateJobOptions& options) {
+  const auto warn = [&](const std::string& message) {
+    if (options.world->is_writer()) LogWarning(message);
+  };
   if (checkpoint.tokenizer == nullptr) {
-    LogWarning(checkpoint.folder +
-               ": holds no tokenizer that this build knows; the data's is not checked against it");
+    warn(checkpoint.folder +
+         ": holds no tokenizer that this build knows; the data's is not checked against it");
     return;
   }
   const Sha256Digest& expected = checkpoint.tokenizer->identity().sha256;
@@ -51,7 +56,7 @@ void CheckTokenizer(const Checkpoint& checkpoint, const TokenizerIdentity& data,
     throw Error(ErrorCode::kBadInput, options.data, problem, "",
                 "pretokenize it with the checkpoint's tokenizer, or pass --allow-other-tokenizer");
   }
-  LogWarning(options.data + ": " + problem);
+  warn(options.data + ": " + problem);
 }
 
 /// Writes tokens, spans and logits of one micro-batch, for comparison with other implementations.
@@ -215,7 +220,8 @@ Measurement MeasureObjective(const ObjectiveRegistry& objectives, ObjectiveOptio
       objective->Evaluate(checkpoint.model.get(), set,
                           {.sequence_tokens = sequence_tokens,
                            .batch_tokens = options.batch_sequences * sequence_tokens,
-                           .split = SplitOf(options, &set)});
+                           .split = SplitOf(options, &set),
+                           .world = options.world});
   nlohmann::ordered_json values = {{"metric", asked.name}, {"loss_nats", evaluation.loss_nats}};
   for (const EvaluationMeasure& measure : evaluation.measures) values[measure.name] = measure.value;
   values["tokens"] = evaluation.tokens;
@@ -227,15 +233,19 @@ Measurement MeasureObjective(const ObjectiveRegistry& objectives, ObjectiveOptio
 /// \param set of the shards; null where they come through a pipe
 Measurement MeasurePerplexity(const Checkpoint& checkpoint, const EvaluateJobOptions& options, bool is_shards,
                               const ShardSet* set, int64_t sequence_tokens, ProgressMode progress) {
-  PerplexityMeter meter(checkpoint.model.get(), sequence_tokens, options.batch_sequences * sequence_tokens);
-  bool dumped = options.logits_path.empty();
+  PerplexityMeter meter(checkpoint.model.get(), sequence_tokens, options.batch_sequences * sequence_tokens,
+                        options.world);
+  bool dumped = options.logits_path.empty() || !options.world->is_writer();  // whose the first one is
   meter.set_batch_listener([&](const ModelInput& input) {
     if (!dumped) DumpLogits(options.logits_path, checkpoint.model.get(), input);
     dumped = true;
   });
-  const std::string data_sha256 = is_shards ? HexEncode(AddShards(checkpoint, options, set, progress, &meter))
-                                            : AddText(checkpoint, options, progress, &meter);
-  const PerplexitySums& sums = meter.Finish();
+  std::string data_sha256;
+  const PerplexitySums& sums = meter.Measure([&] {
+    data_sha256 = is_shards ? HexEncode(AddShards(checkpoint, options, set, progress, &meter))
+                            : AddText(checkpoint, options, progress, &meter);
+  });
+  RequireEqual(options.world, {{"sha256 of the data", data_sha256}});
   return {{{"metric", "perplexity"},
            {"loss_nats", sums.mean_loss_nats()},
            {"perplexity", sums.perplexity()},
@@ -249,8 +259,19 @@ Measurement MeasurePerplexity(const Checkpoint& checkpoint, const EvaluateJobOpt
           data_sha256};
 }
 
+/// Ranks of which one computes something else would give a result of nothing.
+void RequireSameWork(const Checkpoint& checkpoint, const EvaluateJobOptions& options, const ShardSet* set,
+                     int64_t sequence_tokens, Precision precision) {
+  RankFacts facts = FactsOf(checkpoint, precision);
+  if (set != nullptr) facts["sha256 of the data"] = HexEncode(set->content_sha256());
+  facts["--seq"] = std::to_string(sequence_tokens);
+  facts["--batch"] = std::to_string(options.batch_sequences);
+  RequireEqual(options.world, facts);
+}
+
 nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
                                 const EvaluateJobOptions& options, ProgressMode progress) {
+  RefuseSharedPipe(options.world->size(), "--data", options.data);
   const c10::Device device = options.process.device;
   const Precision precision = ParsePrecision(options.mixed_precision, device);
   const Checkpoint checkpoint = LoadCheckpoint(families, options.checkpoint, precision, device,
@@ -265,6 +286,8 @@ nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRe
   }
   std::unique_ptr<ShardSet> set;
   if (is_shards && options.data != "-") set = ShardSet::Open(options.data);
+  RequireSameWork(checkpoint, options, set.get(), sequence_tokens, precision);
+  if (!options.world->is_writer()) progress = ProgressMode::kNever;
   std::optional<ObjectiveOptions> objective;
   if (set) objective = ObjectiveOfRecords(objectives, set->header().record_kind, checkpoint);
   const Measurement measured =
@@ -279,7 +302,7 @@ nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRe
                  {"model", checkpoint.model_identity},
                  {"adapter", checkpoint.adapter_identity},
                  {"data", data}});
-  LogInfo(DescribeIdentity(checkpoint, data));
+  if (options.world->is_writer()) LogInfo(DescribeIdentity(checkpoint, data));
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/device/process_setup.h"
+#include "lib/dist/world.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/model/model_family.h"
 #include "lib/objective/objective_registry.h"
@@ -32,15 +33,18 @@ struct EvaluateJobOptions {
   ProcessSetup process;
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   std::string logits_path;            ///< dump the first micro-batch's logits here; empty: no
+  World* world = Solo();              ///< whose ranks divide the work and have the same options
 };
 
 /// Text, conversations: how well each next token is predicted. Shards of other records, not on a pipe: what
 /// the objective measures that the checkpoint was trained for, with its options, or the first that takes
-/// them.
+/// them. Several ranks have the result of one with as many threads as each of them; the writer alone writes
+/// logits and tells what was measured.
 /// \returns loss_nats, perplexity, bits_per_byte, bits_per_token (of other records: what the objective
 ///     measures in place of these), tokens, docs, and what they were measured with and on: model, adapter and
 ///     data with their hashes
-/// \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage, kIo, kDevice, kNonFinite
+/// \throws Error: kBadInput (data, checkpoint, other tokenizer), kUsage (also where a rank has another model
+///     or other data), kIo (also where another rank failed), kDevice, kNonFinite
 nlohmann::ordered_json RunEvaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
                                    const EvaluateJobOptions& options, ProgressMode progress);
 

@@ -186,7 +186,8 @@ bool Generator::Fill() {
     }
     slot.prompt = prompt;
     slot.active = true;
-    slot.sample = {.prompt = prompt->index, .sample = prompt->started++, .ids = {}};
+    const int64_t number = options_.first_sample + prompt->started++ * options_.sample_stride;
+    slot.sample = {.prompt = prompt->index, .sample = number, .ids = {}};
     started.push_back(&slot);
   }
   compute();
@@ -259,8 +260,8 @@ void Generator::End(Slot* slot, FinishReason reason) {
   ++counts_.samples;
   counts_.tokens += slot->sample.ids.size();
   slot->active = false;
-  const auto number = static_cast<size_t>(slot->sample.sample);
-  slot->prompt->finished[number] = std::move(slot->sample);
+  const int64_t place = (slot->sample.sample - options_.first_sample) / options_.sample_stride;
+  slot->prompt->finished[static_cast<size_t>(place)] = std::move(slot->sample);
 }
 
 void Generator::Emit() {

@@ -24,8 +24,9 @@ std::string FinishReasonName(FinishReason reason);  ///< "eos", "length", "conte
 struct GenerationOptions {
   SamplingOptions sampling;
   int64_t max_tokens = 128;
-  int64_t samples = 1;  ///< of each prompt
-  int64_t batch = 16;   ///< sequences decoded together
+  int64_t samples = 1;                          ///< of each prompt
+  int64_t first_sample = 0, sample_stride = 1;  ///< their numbers: the i-th is first + i * stride
+  int64_t batch = 16;                           ///< sequences decoded together
   bool batch_invariant = false;
   uint64_t seed = 0;
   std::vector<uint32_t> ends;  ///< ids that end a sample, and are not part of it

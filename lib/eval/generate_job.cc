@@ -10,10 +10,14 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/device/memory_error.h"
+#include "lib/dist/equal_facts.h"
 #include "lib/documents/chat_encoder.h"
 #include "lib/documents/prompt_reader.h"
 #include "lib/eval/generate.h"
 #include "lib/eval/identity.h"
+#include "lib/eval/rank_generation.h"
+#include "lib/eval/rank_input.h"
+#include "lib/io/file_checksum.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision_option.h"
 #include "lib/score/sample_filter.h"
@@ -37,19 +41,30 @@ std::optional<SampleFilter> FilterOf(const GenerateSettings& settings) {
                        .gold = settings.gold});
 }
 
+/// What must be the same on all ranks.
+RankFacts FactsOfJob(const Checkpoint& checkpoint, const GenerateSettings& settings, Precision precision) {
+  RankFacts facts = FactsOf(checkpoint, precision);
+  if (!settings.prompt) facts["sha256 of the prompts"] = Sha256OfFile(settings.input);
+  facts["--seed"] = std::to_string(settings.seed);
+  facts["--samples"] = std::to_string(settings.samples);
+  facts["--max-tokens"] = std::to_string(settings.max_tokens);
+  return facts;
+}
+
 class Job {
  public:
   Job(const ModelFamilies& families, const GenerateSettings& settings, const ProcessSetup& process,
-      ByteSink* out)
+      ByteSink* out, World* world)
       : settings_(settings),
         out_(out),
+        world_(world),
         prompts_(settings.prompt, settings.input, !settings.chat_template.empty()) {
     filter_ = FilterOf(settings);  // its file is missed before anything is computed
     const c10::Device device = process.device;
-    checkpoint_ =
-        LoadCheckpoint(families, settings.checkpoint, ParsePrecision(settings.mixed_precision, device),
-                       device, ParseAttentionBackend(settings.attn_backend, "--attn-backend"),
-                       settings.adapter, settings.allow_other_base);
+    const Precision precision = ParsePrecision(settings.mixed_precision, device);
+    checkpoint_ = LoadCheckpoint(families, settings.checkpoint, precision, device,
+                                 ParseAttentionBackend(settings.attn_backend, "--attn-backend"),
+                                 settings.adapter, settings.allow_other_base);
     if (checkpoint_.tokenizer == nullptr) {
       throw Error(ErrorCode::kBadInput, checkpoint_.folder, checkpoint_.tokenizer_problem, "",
                   "put its tokenizer.model or tokenizer.json there");
@@ -67,6 +82,7 @@ class Job {
       if (stop.empty()) throw Error(ErrorCode::kUsage, "--stop", "must not be empty");
       longest_stop_ = std::max(longest_stop_, stop.size());
     }
+    if (world->size() > 1) RequireEqual(world, FactsOfJob(checkpoint_, settings, precision));
   }
 
   nlohmann::ordered_json Run() {
@@ -83,8 +99,9 @@ class Job {
     const auto start = std::chrono::steady_clock::now();
     StopCheck stop;
     if (longest_stop_ > 0) stop = [this](const std::vector<uint32_t>& ids) { return EndsWithStop(ids); };
-    const GenerationCounts counts = Generate(
-        checkpoint_.model.get(), options, [this](TokenizedPrompt* prompt) { return Next(prompt); }, stop,
+    const GenerationCounts counts = GenerateOnRanks(
+        world_, settings_.prompt ? RankDivision::kSamples : RankDivision::kPrompts, checkpoint_.model.get(),
+        options, [this](TokenizedPrompt* prompt) { return Next(prompt); }, stop,
         [this](Generation&& generation) { Take(std::move(generation)); });
     const double time_s = SecondsSince(start);
     nlohmann::ordered_json summary = {{"prompts", counts.prompts},
@@ -98,7 +115,7 @@ class Job {
                                       {"model", checkpoint_.model_identity},
                                       {"adapter", checkpoint_.adapter_identity},
                                       {"data", prompts_.identity()}};
-    LogInfo(DescribeIdentity(checkpoint_, prompts_.identity()));
+    Tell(DescribeIdentity(checkpoint_, prompts_.identity()));
     if (filter_ && !settings_.gold.empty()) {
       summary["gold"] = {{"path", settings_.gold}, {"sha256", filter_->gold_sha256()}};
     }
@@ -109,9 +126,9 @@ class Job {
       summary["prompts_with_kept"] = kept.prompts_with_kept;
       summary["distinct_passed"] = kept.distinct;
       summary["prompts_by_passed"] = kept.prompts_by_passed;
-      LogInfo("kept " + std::to_string(kept.kept) + " of " + std::to_string(kept.samples) + " samples, for " +
-              std::to_string(kept.prompts_with_kept) + " of " + std::to_string(kept.prompts) + " prompts; " +
-              std::to_string(kept.passed) + " passed");
+      Tell("kept " + std::to_string(kept.kept) + " of " + std::to_string(kept.samples) + " samples, for " +
+           std::to_string(kept.prompts_with_kept) + " of " + std::to_string(kept.prompts) + " prompts; " +
+           std::to_string(kept.passed) + " passed");
     }
     return summary;
   }
@@ -122,6 +139,9 @@ class Job {
     std::vector<uint32_t> ids;
   };
 
+  void Tell(const std::string& message) const {
+    if (world_->is_writer()) LogInfo(message);
+  }
   const TokenizerIdentity& identity() const { return checkpoint_.tokenizer->identity(); }
 
   bool Next(TokenizedPrompt* prompt) {
@@ -141,7 +161,7 @@ class Job {
                   "give some text, or --bos");
     }
     *prompt = {.index = read_++, .ids = asked.ids};
-    asked_.push_back(std::move(asked));
+    if (world_->is_writer()) asked_.push_back(std::move(asked));
     return true;
   }
 
@@ -193,6 +213,7 @@ class Job {
 
   const GenerateSettings& settings_;
   ByteSink* out_;
+  World* world_;
   PromptReader prompts_;
   std::optional<SampleFilter> filter_;
   Checkpoint checkpoint_;
@@ -204,14 +225,25 @@ class Job {
 
 }  // namespace
 
+void CheckRanks(const GenerateSettings& settings, int64_t ranks) {
+  if (ranks == 1) return;
+  if (!settings.batch_invariant) {
+    throw Error(ErrorCode::kUsage, std::to_string(ranks) + " ranks",
+                "would write samples that depend on how many ranks there are", "",
+                "--batch-invariant makes them independent of it");
+  }
+  if (!settings.prompt) RefuseSharedPipe(ranks, "--input", settings.input);
+}
+
 nlohmann::ordered_json RunGenerate(const ModelFamilies& families, const GenerateSettings& settings,
-                                   const ProcessSetup& process, ByteSink* out) {
+                                   const ProcessSetup& process, ByteSink* out, World* world) {
+  CheckRanks(settings, world->size());
   return WithMemoryErrors(
       [&] {
         return MemoryUser{"generation of " + std::to_string(settings.batch) + " sequences",
                           "lower --batch or --max-tokens, or shorten the prompts"};
       },
-      [&] { return Job(families, settings, process, out).Run(); });
+      [&] { return Job(families, settings, process, out, world).Run(); });
 }
 
 }  // namespace trainwright

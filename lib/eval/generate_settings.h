@@ -36,6 +36,9 @@ struct GenerateSettings {
   std::string device = "auto";
   std::string attn_backend = "auto";  ///< as ParseAttentionBackend takes it
   int threads = 0;                    ///< 0: physical cores
+
+  int64_t nproc = 1;           ///< ranks that this program starts on this machine
+  double dist_timeout_s = 60;  ///< within which a rank at fault ends all others
 };
 
 }  // namespace trainwright

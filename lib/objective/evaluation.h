@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/dist/world.h"
 #include "lib/loading/document_split.h"
 
 namespace trainwright {
@@ -16,6 +17,9 @@ struct EvaluationOptions {
   uint64_t max_tokens = 0;             ///< stop once so many are read; 0: the whole set
   std::optional<DocumentSplit> split;  ///< only what it holds out of the set
   bool skip_bad = false;               ///< leave out frames that cannot be read
+  /// All ranks of which evaluate together, the same model on the same set, and get the same results. An
+  /// objective may divide the work over them (PerplexityMeter does), or have each do all of it.
+  World* world = Solo();
 };
 
 /// A number besides the loss.

@@ -51,12 +51,12 @@ void LmObjective::Run(const StepPass& pass, LossSums* sums) const {
 
 Evaluation LmObjective::Evaluate(LanguageModel* model, const ShardSet& set,
                                  const EvaluationOptions& options) const {
-  PerplexityMeter meter(model, options.sequence_tokens, options.batch_tokens);
+  PerplexityMeter meter(model, options.sequence_tokens, options.batch_tokens, options.world);
   meter.set_masked(IsMasked(set.header(), loss_on_));
   meter.set_split(options.split);
   Evaluation evaluation;
-  evaluation.frames_skipped = meter.AddSet(set, options.max_tokens, {}, options.skip_bad);
-  const PerplexitySums& sums = meter.Finish();
+  const PerplexitySums& sums = meter.Measure(
+      [&] { evaluation.frames_skipped = meter.AddSet(set, options.max_tokens, {}, options.skip_bad); });
   evaluation.loss_nats = sums.mean_loss_nats();
   evaluation.measures = {
       {"perplexity", sums.perplexity(), "perplexity " + FormatFixed(sums.perplexity(), 2)},

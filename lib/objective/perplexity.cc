@@ -32,8 +32,12 @@ bool IsMasked(const ShardSetHeader& header, LossOn loss_on) {
   return header.record_kind == RecordKind::kSft && loss_on == LossOn::kAssistant;
 }
 
-PerplexityMeter::PerplexityMeter(LanguageModel* model, int64_t sequence_tokens, int64_t batch_tokens)
-    : model_(model), sequence_tokens_(static_cast<size_t>(sequence_tokens)), batch_tokens_(batch_tokens) {
+PerplexityMeter::PerplexityMeter(LanguageModel* model, int64_t sequence_tokens, int64_t batch_tokens,
+                                 World* world)
+    : model_(model),
+      sequence_tokens_(static_cast<size_t>(sequence_tokens)),
+      batch_tokens_(batch_tokens),
+      losses_(world) {
   TRAINWRIGHT_CHECK(sequence_tokens > 0);
 }
 
@@ -82,8 +86,12 @@ uint64_t PerplexityMeter::AddSet(const ShardSet& set, uint64_t max_tokens,
   return frames_skipped;
 }
 
-const PerplexitySums& PerplexityMeter::Finish() {
-  Flush();
+const PerplexitySums& PerplexityMeter::Measure(const std::function<void()>& add) {
+  losses_.Run([&] {
+    add();
+    Flush();
+  });
+  sums_.loss_nats = losses_.sum();
   if (sums_.labels == 0) {
     throw Error(ErrorCode::kBadInput, "evaluation data", "holds no token to predict", "",
                 "every document needs at least two tokens");
@@ -91,19 +99,25 @@ const PerplexitySums& PerplexityMeter::Finish() {
   return sums_;
 }
 
+const PerplexitySums& PerplexityMeter::Finish() {
+  return Measure([] {});
+}
+
 void PerplexityMeter::Flush() {
   if (batch_.num_tokens() == 0) return;
   ThrowIfStopped();
-  const ModelInput input = ToModelInput(batch_);
-  if (listener_) listener_(input);
-  const LossSum loss = model_->Loss(input);
-  if (!std::isfinite(loss.loss_nats)) {
-    throw Error(ErrorCode::kNonFinite, "loss", "is not finite",
-                "after " + std::to_string(sums_.labels) + " predicted tokens",
-                "the weights may have overflowed; try --mixed-precision no");
-  }
-  sums_.loss_nats += loss.loss_nats;
-  sums_.labels += static_cast<uint64_t>(loss.num_labels);
+  losses_.Next(batch_.num_tokens(), [&] {
+    const ModelInput input = ToModelInput(batch_);
+    if (listener_) listener_(input);
+    const LossSum loss = model_->Loss(input);
+    if (!std::isfinite(loss.loss_nats)) {
+      throw Error(ErrorCode::kNonFinite, "loss", "is not finite",
+                  "after " + std::to_string(sums_.labels) + " predicted tokens",
+                  "the weights may have overflowed; try --mixed-precision no");
+    }
+    return loss.loss_nats;
+  });
+  sums_.labels += static_cast<uint64_t>(batch_.num_labels);
   batch_ = PackedBatch();
 }
 

@@ -3,6 +3,9 @@
 /// Documents are cut into spans of at most the sequence length as training cuts them: positions start at 0 in
 /// each span, attention stays inside it, and the last label of a cut span is the token after the cut. Of sft
 /// records only the tokens that the records say are labels, unless told otherwise.
+///
+/// Several ranks divide the micro-batches: all read the same data and cut it alike, and each computes its own
+/// of them. The result has the same bits as one rank's with as many threads as each of them has.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +13,8 @@
 #include <optional>
 #include <span>
 
+#include "lib/dist/batch_sums.h"
+#include "lib/dist/world.h"
 #include "lib/formats/shard.h"
 #include "lib/formats/shard_set.h"
 #include "lib/loading/document_split.h"
@@ -40,13 +45,14 @@ bool IsMasked(const ShardSetHeader& header, LossOn loss_on);
 /// Not thread-safe.
 class PerplexityMeter {
  public:
-  /// Called with each micro-batch before it is evaluated.
+  /// Called with each micro-batch of this rank before it is evaluated.
   using BatchListener = std::function<void(const ModelInput&)>;
 
   /// \param model outlives the meter
   /// \param sequence_tokens longest span, >= 1
   /// \param batch_tokens a micro-batch is evaluated once it holds this many tokens
-  PerplexityMeter(LanguageModel* model, int64_t sequence_tokens, int64_t batch_tokens);
+  /// \param world outlives the meter
+  PerplexityMeter(LanguageModel* model, int64_t sequence_tokens, int64_t batch_tokens, World* world = Solo());
   void set_batch_listener(BatchListener listener) { listener_ = std::move(listener); }
   /// Whether the segments of the chunks to come say which tokens are labels; otherwise all are.
   void set_masked(bool masked) { masked_ = masked; }
@@ -69,9 +75,15 @@ class PerplexityMeter {
   /// \returns how many were
   uint64_t AddSet(const ShardSet& set, uint64_t max_tokens, const std::function<void(uint64_t)>& on_progress,
                   bool skip_bad = false);
-  /// Evaluates what is left.
-  /// \throws Error{kBadInput} when there was no label at all
+  /// Evaluates what `add` adds, in a world of several ranks the same on all: what fails on one of them ends
+  /// all.
+  /// \throws what `add` throws; Error{kBadInput} when there was no label at all, or where what was added
+  ///     differs between the ranks; as BatchSums::Run
+  const PerplexitySums& Measure(const std::function<void()>& add);
+  /// Evaluates what is left, of a rank alone.
+  /// \throws as Measure
   const PerplexitySums& Finish();
+  /// What has been read; the loss is told at the end.
   const PerplexitySums& sums() const { return sums_; }
 
  private:
@@ -84,6 +96,7 @@ class PerplexityMeter {
   bool masked_ = false;
   std::optional<DocumentSplit> split_;
   PackedBatch batch_;
+  BatchSums losses_;  // in nats
   PerplexitySums sums_;
 };
 

@@ -124,6 +124,11 @@ std::vector<int64_t> RunDirectory::CheckpointSteps() const {
   return CheckpointStepsIn(path_);
 }
 
+bool HoldsRun(const std::string& run) {
+  std::error_code ignored;
+  return fs::exists(run + "/" + kRunRecordFile, ignored) || !RunDirectory::CheckpointStepsIn(run).empty();
+}
+
 std::string RunDirectory::CheckpointPathIn(const std::string& run, int64_t step) {
   return run + "/" + LinkTarget(step);
 }

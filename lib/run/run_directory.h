@@ -34,6 +34,9 @@ inline constexpr char kRunRecordFile[] = "run.json", kRunOptionsFile[] = "config
 /// Where runs are that have no name.
 inline constexpr char kRunsFolder[] = "runs";
 
+/// Whether a folder holds a run that has begun: its record or a checkpoint. Nothing is locked or changed.
+bool HoldsRun(const std::string& run);
+
 class RunDirectory {
  public:
   /// Creates `path` where needed, locks it and removes what a killed process left half-written.

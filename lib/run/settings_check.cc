@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "lib/loading/mixture_weights.h"
 #include "lib/run/save_interval.h"
 #include "lib/run/training_data.h"
+#include "lib/spec/offload_choice.h"
 
 namespace trainwright {
 namespace {
@@ -56,11 +58,31 @@ void CheckData(const TrainSettings& settings) {
   if (!settings.resume) RequireSplitOfSeed(settings);
 }
 
-/// Whether the user, and not a preset, gave --eval-every.
-bool AsksForEvalEvery(const std::vector<OptionValue>& options) {
+void CheckExactWorld(const TrainSettings& settings) {
+  if (!settings.exact_world) return;
+  const int64_t exact = *settings.exact_world;
+  Require(exact >= 0 && (exact & (exact - 1)) == 0, "--exact-world", "must be a power of two, or 0 for none");
+  if (exact > 0 && settings.auto_oom) {
+    throw Error(ErrorCode::kUsage, "--exact-world, --auto-oom",
+                "cannot both be given: a step with smaller micro-batches has other bits", "",
+                "find a --batch that fits with --find-batch, or leave out --auto-oom");
+  }
+}
+
+void CheckRankNumbers(const TrainSettings& settings) {
+  Require(settings.nproc >= 1, "--nproc", "must be at least 1 process");
+  Require(settings.dist_timeout_s >= 1 && std::isfinite(settings.dist_timeout_s), "--dist-timeout",
+          "must be at least 1 second");
+  Require(settings.ddp_bucket_mb > 0 && std::isfinite(settings.ddp_bucket_mb), "--ddp-bucket-mb",
+          "must be a number above 0");
+  CheckExactWorld(settings);
+}
+
+/// Who gave an option; nullopt where the process does not tell.
+std::optional<OptionOrigin> OriginOf(const std::string& key, const std::vector<OptionValue>& options) {
   const auto found = std::find_if(options.begin(), options.end(),
-                                  [](const OptionValue& value) { return value.key == "eval-every"; });
-  return found == options.end() || found->origin > OptionOrigin::kPreset;
+                                  [&](const OptionValue& value) { return value.key == key; });
+  return found == options.end() ? std::nullopt : std::optional(found->origin);
 }
 
 }  // namespace
@@ -84,6 +106,32 @@ void CheckTrainSettings(const TrainSettings& settings) {
   CheckSaving(settings);
   CheckNumbers(settings);
   CheckData(settings);
+  CheckRankNumbers(settings);
+  CheckRanks(settings, settings.nproc);
+}
+
+void CheckRanks(const TrainSettings& settings, int64_t ranks) {
+  if (ranks == 1) return;
+  const std::string several = std::to_string(ranks) + " processes";
+  const std::vector<std::string> data = DataPaths(settings);
+  if (settings.eval_data == "-" || std::count(data.begin(), data.end(), "-") > 0) {
+    throw Error(ErrorCode::kUsage, settings.eval_data == "-" ? "--eval-data -" : "--data -",
+                several + " cannot all read what comes from one pipe", "",
+                "write the shards to a folder first: pack -o DIR/, and name it");
+  }
+  if (ParseOffloadChoice(settings.offload, "--offload").gradients) {
+    throw Error(ErrorCode::kUsage, "--offload " + settings.offload,
+                several +
+                    " add up gradients that lie in memory until the end of the step, and here those of "
+                    "one layer take the place of another's",
+                "", "use --offload activations");
+  }
+  const int64_t exact = settings.exact_world.value_or(0);
+  if (exact > 0 && (ranks > exact || exact % ranks != 0)) {
+    throw Error(ErrorCode::kUsage, "--exact-world",
+                several + " cannot share " + std::to_string(exact) + " equal parts of a step", "",
+                "train with a power of two of processes, at most " + std::to_string(exact));
+  }
 }
 
 void CheckEvaluations(const TrainSettings& settings, const std::vector<OptionValue>& options,
@@ -97,7 +145,9 @@ void CheckEvaluations(const TrainSettings& settings, const std::vector<OptionVal
         ErrorCode::kUsage, "--early-stop", "needs evaluations within the run", "",
         "name data with --eval-data, or hold some out with --eval-split 0.05, and leave out --eval-every 0");
   }
-  if (settings.eval_every && !evaluates && AsksForEvalEvery(options)) {
+  // One that only a preset gave asks for nothing.
+  if (settings.eval_every && !evaluates &&
+      OriginOf("eval-every", options).value_or(OptionOrigin::kCommandLine) > OptionOrigin::kPreset) {
     throw Error(ErrorCode::kUsage, "--eval-every", "needs data to evaluate on", "", kHint);
   }
 }

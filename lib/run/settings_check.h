@@ -1,6 +1,7 @@
 /// Settings of `train` that exclude each other or are out of range, told before anything is opened.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "lib/report/option_value.h"
@@ -15,6 +16,10 @@ void CheckTrainSettings(const TrainSettings& settings);
 /// Of a run that begins: one that is resumed has its split in its plan.
 /// \throws Error{kUsage} on a seed without a split
 void RequireSplitOfSeed(const TrainSettings& settings);
+
+/// Refuses what a run of several ranks cannot do.
+/// \throws Error{kUsage}
+void CheckRanks(const TrainSettings& settings, int64_t ranks);
 
 /// Refuses what needs evaluations of a run that has no data for them.
 /// \param options of the process: an --eval-every that only a preset gave needs nothing

@@ -6,7 +6,7 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/units.h"
-#include "lib/train/shared_work.h"
+#include "lib/dist/shared_work.h"
 
 namespace trainwright {
 
@@ -33,7 +33,8 @@ void Evaluator::Evaluate(int64_t step, const TrainPlan& plan) {
          .max_tokens = static_cast<uint64_t>(options_.most_tokens),
          .split = plan.eval_split,
          // Documents that are held out lie in the chunks of training, of which some may be left out.
-         .skip_bad = plan.eval_split && options_.skip_bad_chunks});
+         .skip_bad = plan.eval_split && options_.skip_bad_chunks,
+         .world = world_});
   } catch (...) {
     failure = std::current_exception();
   }

@@ -28,8 +28,9 @@ class Evaluator {
             const EvaluatorOptions& options, World* world, RunListener* listener, TrainingHistory* history);
   /// Whether there is anything to evaluate on that was not, after this step.
   bool due(int64_t step) const { return set_ != nullptr && evaluated_step_ != step; }
-  /// Evaluates the model as it is after a step, on all ranks. A signal to one of them ends it without a
-  /// result on all: the run sees it, too.
+  /// Evaluates the model as it is after a step, on all ranks, which divide the work where the objective does
+  /// that, and have the result that one would have. A signal to one of them ends it without a result on all:
+  /// the run sees it, too.
   /// \param plan as it is now: its micro-batches may have become smaller
   /// \throws Error{kNonFinite, kBadInput, kIo}, what says that memory ran out, and as ShareEnd
   void Evaluate(int64_t step, const TrainPlan& plan);

@@ -18,6 +18,7 @@
 #include "lib/checkpoint/parent_checkpoint.h"
 #include "lib/checkpoint/run_completion.h"
 #include "lib/device/memory_error.h"
+#include "lib/dist/shared_work.h"
 #include "lib/io/byte_sink.h"
 #include "lib/run/branch_reference.h"
 #include "lib/run/remembered_options.h"
@@ -30,7 +31,6 @@
 #include "lib/train/run_memory.h"
 #include "lib/train/run_preview.h"
 #include "lib/train/session.h"
-#include "lib/train/shared_work.h"
 
 namespace trainwright {
 namespace {
@@ -171,14 +171,7 @@ class TrainJob {
   /// \returns the number, on all ranks
   /// \throws as ShareEnd
   int64_t AsWriter(const std::function<int64_t()>& work) const {
-    int64_t result = 0;
-    std::exception_ptr failure;
-    try {
-      if (is_writer()) result = work();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    return ShareEnd(context_.world, failure, {result})[0];
+    return trainwright::AsWriter(context_.world, work);
   }
 
   /// What the folder remembers of its run.

@@ -11,7 +11,7 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/units.h"
-#include "lib/train/shared_work.h"
+#include "lib/dist/shared_work.h"
 
 namespace trainwright {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
-#include "lib/train/shared_work.h"
+#include "lib/dist/shared_work.h"
 #include "lib/train/train_job.h"
 #include "tests/model/families.h"
 #include "tests/support/support.h"

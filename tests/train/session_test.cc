@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "lib/train/shared_work.h"
+#include "lib/dist/shared_work.h"
 #include "tests/support/support.h"
 #include "tests/train/rank_one.h"
 #include "tests/train/tiny_training.h"

@@ -1,4 +1,4 @@
-#include "lib/train/shared_work.h"
+#include "lib/dist/shared_work.h"
 
 #include <new>
 
@@ -6,7 +6,6 @@
 #include "lib/device/memory_error.h"
 
 namespace trainwright {
-namespace {
 
 WorkEnd EndOf(const std::exception_ptr& failure) {
   if (!failure) return WorkEnd::kDone;
@@ -29,21 +28,19 @@ WorkEnd EndOf(const std::exception_ptr& failure) {
   }
 }
 
-[[noreturn]] void ThrowForAnother(WorkEnd end) {
-  constexpr char kAnother[] = "another rank";
+void ThrowForAnother(WorkEnd end, const std::string& who, const std::string& cause) {
+  const std::string why = cause.empty() ? "" : ": " + cause;
   switch (end) {
     case WorkEnd::kStopped:
-      throw Error(ErrorCode::kInterrupted, kAnother, "got a signal");
+      throw Error(ErrorCode::kInterrupted, who, "got a signal");
     case WorkEnd::kOutOfMemory:
       throw std::bad_alloc();
     case WorkEnd::kNotFinite:
-      throw Error(ErrorCode::kNonFinite, kAnother, "got a number that is not finite");
+      throw Error(ErrorCode::kNonFinite, who, "got a number that is not finite" + why);
     default:
-      throw Error(ErrorCode::kIo, kAnother, "failed", "", "its own message says why");
+      throw Error(ErrorCode::kIo, who, "failed" + why, "", why.empty() ? "its own message says why" : "");
   }
 }
-
-}  // namespace
 
 std::vector<int64_t> ShareEnd(World* world, const std::exception_ptr& failure,
                               const std::vector<int64_t>& answers) {
@@ -51,9 +48,20 @@ std::vector<int64_t> ShareEnd(World* world, const std::exception_ptr& failure,
   std::vector<int64_t> questions = {own};
   questions.insert(questions.end(), answers.begin(), answers.end());
   const std::vector<int64_t> agreed = world->Agree(questions);
-  if (agreed[0] > own) ThrowForAnother(static_cast<WorkEnd>(agreed[0]));
+  if (agreed[0] > own) ThrowForAnother(static_cast<WorkEnd>(agreed[0]), "another rank");
   if (failure) std::rethrow_exception(failure);
   return {agreed.begin() + 1, agreed.end()};
+}
+
+int64_t AsWriter(World* world, const std::function<int64_t()>& work) {
+  int64_t result = 0;
+  std::exception_ptr failure;
+  try {
+    if (world->is_writer()) result = work();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  return ShareEnd(world, failure, {result})[0];
 }
 
 }  // namespace trainwright

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <exception>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "lib/dist/world.h"
@@ -19,13 +21,28 @@ enum class WorkEnd : int64_t {
   kFailed = 4,       ///< otherwise
 };
 
+/// \param failure what the work threw; null: it is done
+WorkEnd EndOf(const std::exception_ptr& failure);
+
+/// Throws what stands for the failure of another rank's work: Error{kInterrupted, kNonFinite, kIo}, or of its
+/// memory std::bad_alloc.
+/// \param who that rank, for the message: "rank 3"
+/// \param cause in its own words; empty: they are not known here
+[[noreturn]] void ThrowForAnother(WorkEnd end, const std::string& who, const std::string& cause = "");
+
 /// Waits for all ranks to end their work.
 /// \param failure what the work threw on this rank; null: it is done
 /// \param answers to questions of its own, as of World::Agree
 /// \returns what was agreed on these
-/// \throws `failure` where its end is the one that counts; else what stands for another rank's:
-///     Error{kInterrupted, kNonFinite, kIo}, or of its memory std::bad_alloc. Error{kIo} as World::Agree
+/// \throws `failure` where its end is the one that counts; else as ThrowForAnother. Error{kIo} as
+///     World::Agree
 std::vector<int64_t> ShareEnd(World* world, const std::exception_ptr& failure,
                               const std::vector<int64_t>& answers = {});
+
+/// Has the writer do what it alone may. The others wait for it, and where it fails all do.
+/// \param work returns a number of at least 0
+/// \returns the number, on all ranks
+/// \throws as ShareEnd
+int64_t AsWriter(World* world, const std::function<int64_t()>& work);
 
 }  // namespace trainwright

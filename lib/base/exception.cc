@@ -1,0 +1,34 @@
+#include "lib/base/exception.h"
+
+#include <new>
+#include <string>
+#include <system_error>
+
+namespace trainwright {
+namespace {
+
+std::string FirstLine(const std::string& text) {
+  return text.substr(0, text.find('\n'));
+}
+
+}  // namespace
+
+Error ErrorOf(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::bad_alloc&) {
+    return Error(ErrorCode::kIo, "memory", "the machine has no more of it to give", "",
+                 "lower the batch, the buffers or --threads, or give the process more memory");
+  } catch (const std::system_error& error) {
+    return Error(ErrorCode::kIo, "system", FirstLine(error.what()));
+  } catch (const std::exception& exception) {
+    return Error(ErrorCode::kInternal, "internal error", FirstLine(exception.what()), "",
+                 "this is a bug; please report it with the command line");
+  } catch (...) {
+    return Error(ErrorCode::kInternal, "internal error", "an exception of unknown type");
+  }
+}
+
+}  // namespace trainwright

@@ -1,0 +1,159 @@
+#include "lib/dist/c10d_world.h"
+
+#include <ATen/ops/empty.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/dist/facts.h"
+#include "lib/dist/gloo_group.h"
+#include "lib/dist/heartbeat.h"
+#include "lib/dist/nccl_plugin.h"
+#include "lib/dist/rank_store.h"
+#include "lib/dist/watched_call.h"
+
+namespace trainwright {
+namespace {
+
+at::Tensor TensorOf(const std::vector<int64_t>& values) {
+  at::Tensor tensor = at::empty({static_cast<int64_t>(values.size())}, at::kLong);
+  std::copy(values.begin(), values.end(), tensor.mutable_data_ptr<int64_t>());
+  return tensor;
+}
+
+std::vector<int64_t> ValuesOf(const at::Tensor& tensor) {
+  const int64_t* values = tensor.const_data_ptr<int64_t>();
+  return {values, values + tensor.numel()};
+}
+
+}  // namespace
+
+class C10dWorld::Impl {
+ public:
+  Impl(const RankPlace& place, double timeout_s)
+      : place_(place), timeout_s_(timeout_s), heartbeat_(place, timeout_s) {
+    try {
+      heartbeat_.AwaitAll();
+      group_.emplace(place, timeout_s, &heartbeat_);
+    } catch (const Error& error) {
+      Fail(static_cast<int>(error.code()), error.problem());
+      throw;
+    }
+  }
+
+  const RankPlace& place() const { return place_; }
+  GlooGroup* group() { return &*group_; }
+  Collectives* collectives() { return gpus_ != nullptr ? gpus_ : group(); }
+
+  bool UseGpus() {
+    void* symbol = dlsym(RTLD_DEFAULT, kNcclGroupSymbol);
+    if (symbol == nullptr) return false;
+    const auto open = [place = place_, timeout_s = timeout_s_] {
+      return std::make_shared<RankStore>(place, RankStore::Role::kUse, timeout_s);
+    };
+    const auto store = CallWatched<std::shared_ptr<RankStore>>(open, ProblemOf, &heartbeat_);
+    gpus_ = reinterpret_cast<NcclGroupFunction*>(symbol)(store->ForGroup("nccl").get(),
+                                                         static_cast<int32_t>(place_.rank),
+                                                         static_cast<int32_t>(place_.ranks), &heartbeat_);
+    return true;
+  }
+
+  std::vector<int64_t> Largest(const std::vector<int64_t>& values) {
+    const at::Tensor tensor = TensorOf(values);
+    group_->BeginMax(tensor)->Wait();
+    return ValuesOf(tensor);
+  }
+
+  /// \returns the texts of all ranks
+  std::vector<std::string> Gather(const std::string& own) {
+    const int64_t longest_bytes = Largest({static_cast<int64_t>(own.size())})[0];
+    // A length in front of each, and parts of one size.
+    const int64_t part_bytes = static_cast<int64_t>(sizeof(int64_t)) + longest_bytes;
+    const at::Tensor part = at::empty({part_bytes}, at::kByte);
+    const at::Tensor all = at::empty({place_.ranks * part_bytes}, at::kByte);
+    const int64_t own_bytes = static_cast<int64_t>(own.size());
+    std::memset(part.mutable_data_ptr(), 0, part_bytes);
+    std::memcpy(part.mutable_data_ptr<uint8_t>(), &own_bytes, sizeof own_bytes);
+    std::memcpy(part.mutable_data_ptr<uint8_t>() + sizeof own_bytes, own.data(), own.size());
+    group_->BeginGather(part, all)->Wait();
+    std::vector<std::string> texts;
+    for (int64_t rank = 0; rank < place_.ranks; ++rank) {
+      const char* text = static_cast<const char*>(all.const_data_ptr()) + rank * part_bytes;
+      int64_t size_bytes = 0;
+      std::memcpy(&size_bytes, text, sizeof size_bytes);
+      texts.emplace_back(text + sizeof size_bytes, static_cast<size_t>(size_bytes));
+    }
+    return texts;
+  }
+
+  void Close() {
+    Largest({0});  // all are here
+    delete std::exchange(gpus_, nullptr);
+    group_->Close();
+    group_.reset();
+    heartbeat_.Leave();
+  }
+
+  void Fail(int status, const std::string& problem) noexcept {
+    heartbeat_.Fail({place_.rank, RankName(place_.rank),
+                     "ended with status " + std::to_string(status) + ": " + problem, "see its own messages"});
+  }
+
+ private:
+  const RankPlace place_;
+  const double timeout_s_;
+  Heartbeat heartbeat_;
+  std::optional<GlooGroup> group_;
+  Collectives* gpus_ = nullptr;  ///< the plugin's; left behind where the world fails
+};
+
+C10dWorld::C10dWorld(const RankPlace& place, const C10dWorldOptions& options)
+    : impl_(std::make_unique<Impl>(place, options.timeout_s)) {}
+
+C10dWorld::~C10dWorld() = default;
+
+int64_t C10dWorld::rank() const {
+  return impl_->place().rank;
+}
+
+int64_t C10dWorld::size() const {
+  return impl_->place().ranks;
+}
+
+void C10dWorld::Reduce(std::vector<int64_t>* counts) {
+  const at::Tensor sums = TensorOf(*counts);
+  impl_->group()->BeginSum(sums)->Wait();
+  *counts = ValuesOf(sums);
+}
+
+std::vector<int64_t> C10dWorld::Agree(const std::vector<int64_t>& answers) {
+  return impl_->Largest(answers);
+}
+
+Collectives* C10dWorld::collectives() {
+  return impl_->collectives();
+}
+
+bool C10dWorld::UseGpus() {
+  return impl_->UseGpus();
+}
+
+void C10dWorld::RequireEqual(const std::map<std::string, std::string>& facts) {
+  std::vector<std::map<std::string, std::string>> all;
+  for (const std::string& text : impl_->Gather(EncodeFacts(facts))) all.push_back(DecodeFacts(text));
+  CheckFacts(all, rank());
+}
+
+void C10dWorld::Close() {
+  impl_->Close();
+}
+
+void C10dWorld::Fail(int status, const std::string& problem) noexcept {
+  impl_->Fail(status, problem);
+}
+
+}  // namespace trainwright

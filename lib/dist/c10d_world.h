@@ -1,0 +1,61 @@
+/// The ranks of a run as processes that c10d connects: its store, where they find each other and tell that
+/// they live, and Gloo, which carries what they exchange.
+///
+/// A rank that is killed, stopped, cut off or ends with an error is noticed within the time-out by all
+/// others: whatever they wait for then throws an Error that names the rank and what became of it. How long a
+/// living rank takes is no fault. Not thread-safe: the training thread's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/dist/collectives.h"
+#include "lib/dist/world.h"
+#include "lib/launch/rank_place.h"
+
+namespace trainwright {
+
+struct C10dWorldOptions {
+  double timeout_s = 60;  ///< within which a rank at fault ends all others; at least 1
+};
+
+class C10dWorld final : public World {
+ public:
+  /// Waits for all ranks to come.
+  /// \throws Error{kIo} where they do not within the time-out
+  C10dWorld(const RankPlace& place, const C10dWorldOptions& options);
+  /// Abandons the world where it was neither closed nor failed.
+  ~C10dWorld() override;
+  int64_t rank() const override;
+  int64_t size() const override;
+  void Reduce(std::vector<int64_t>* counts) override;
+  std::vector<int64_t> Agree(const std::vector<int64_t>& answers) override;
+  Collectives* collectives() override;
+  /// From here on collectives() moves tensors of this process's current GPU, by NCCL; until then, those of the
+  /// host, by Gloo. All ranks call it. Unverified: no machine with several GPUs has run it yet.
+  /// \returns false where the CUDA plugin is not loaded or was built without NCCL; then nothing changes
+  /// \throws as Reduce
+  bool UseGpus();
+  /// Compares what must be the same in all ranks with what rank 0 has.
+  /// \param facts by a name that messages use: "torch build"
+  /// \throws Error{kUsage} in a rank that has other ones, naming the fact and both values; Error{kIo} naming
+  ///     that rank in the others
+  void RequireEqual(const std::map<std::string, std::string>& facts);
+  /// Leaves a world whose work is done: waits for all others to do so.
+  /// \throws as Reduce
+  void Close();
+  /// Leaves it with an error of this rank's own: tells the others which. Returns within the time-out; never
+  /// throws.
+  /// \param status that this rank exits with
+  /// \param problem on one line
+  void Fail(int status, const std::string& problem) noexcept;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace trainwright

@@ -1,0 +1,17 @@
+#include "lib/dist/equal_facts.h"
+
+#include <vector>
+
+#include "lib/dist/facts.h"
+#include "lib/dist/gather.h"
+
+namespace trainwright {
+
+void RequireEqual(World* world, const std::map<std::string, std::string>& facts) {
+  std::vector<Facts> all;
+  for (const std::string& encoded : GatherBytes(world, EncodeFacts(facts)))
+    all.push_back(DecodeFacts(encoded));
+  CheckFacts(all, world->rank());
+}
+
+}  // namespace trainwright

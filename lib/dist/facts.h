@@ -1,0 +1,22 @@
+/// What must be the same in all ranks of a world, by a name that messages use.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace trainwright {
+
+using Facts = std::map<std::string, std::string>;
+
+std::string EncodeFacts(const Facts& facts);
+Facts DecodeFacts(const std::string& encoded);
+
+/// \param facts of all ranks; those of rank 0 are right
+/// \param self the rank that checks
+/// \throws Error{kUsage} where this rank has other facts than rank 0, naming the first and both values;
+///     Error{kIo} in the others, naming the first rank that has
+void CheckFacts(const std::vector<Facts>& facts, int64_t self);
+
+}  // namespace trainwright

@@ -1,0 +1,22 @@
+/// What waits between ranks look at, so that none outlasts the ranks it waits for. The training thread's.
+#pragma once
+
+#include <string>
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+
+class FaultWatch {
+ public:
+  virtual ~FaultWatch() = default;
+  /// Called again and again during a wait; quick.
+  /// \throws Error{kIo} once a rank is known to be at fault, naming it
+  virtual void Check() = 0;
+  /// What to do where the transport itself broke: waits for the verdict on the rank that caused it.
+  /// \param problem in the transport's words
+  /// \returns the Error{kIo} to throw
+  virtual Error Explain(const std::string& problem) = 0;
+};
+
+}  // namespace trainwright

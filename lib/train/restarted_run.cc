@@ -1,0 +1,30 @@
+#include "lib/train/restarted_run.h"
+
+#include "lib/base/log.h"
+#include "lib/run/run_directory.h"
+
+namespace trainwright {
+
+TrainSettings SettingsAfterRestart(TrainSettings settings, int64_t restarts, World* world) {
+  if (restarts == 0 || settings.resume || settings.dry_run || settings.explain) return settings;
+  if (settings.out.empty()) {
+    if (world->is_writer()) {
+      LogWarning(
+          "started again by its launcher, the run begins anew: name its folder with --out, so that a "
+          "restart goes on with it");
+    }
+    return settings;
+  }
+  const bool goes_on = world->Agree({world->is_writer() && HoldsRun(settings.out) ? 1 : 0})[0] == 1;
+  if (!goes_on) return settings;
+  settings.resume = true;
+  if (settings.find_batch) {  // what was found is in the run's plan
+    settings.find_batch = false;
+    settings.batch.reset();
+    settings.accum.reset();
+  }
+  if (world->is_writer()) LogInfo("started again by its launcher: going on with " + settings.out);
+  return settings;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,19 @@
+/// Runs that their launcher starts again, by the command line that began them.
+#pragma once
+
+#include <cstdint>
+
+#include "lib/dist/world.h"
+#include "lib/run/train_settings.h"
+
+namespace trainwright {
+
+/// Makes of the command line of a first start that of one that goes on: where the folder of --out holds a run
+/// that has begun, it is resumed; else the run begins. Warns where --out does not say which run it was. What
+/// only tells of a run, and what a user resumes, stays as it is.
+/// \param restarts that there were, as RestartsFromEnvironment tells
+/// \param world whose writer looks
+/// \throws as World::Agree
+TrainSettings SettingsAfterRestart(TrainSettings settings, int64_t restarts, World* world);
+
+}  // namespace trainwright

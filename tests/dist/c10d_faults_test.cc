@@ -1,0 +1,215 @@
+// What becomes of the others where one rank is killed, stopped, cut off, fails or does not come.
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/dist/c10d_world.h"
+#include "tests/dist/rank_processes.h"
+
+namespace trainwright {
+namespace {
+
+using test::RankProcesses;
+using test::RankTalk;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr double kTimeout_s = 3;
+constexpr int64_t kRanks = 3;
+constexpr std::chrono::milliseconds kUntilAllWait{300};
+
+/// What the others wait for while the rank is lost.
+enum class Phase { kSum, kExchange, kAgree, kClose };
+constexpr Phase kPhases[] = {Phase::kSum, Phase::kExchange, Phase::kAgree, Phase::kClose};
+
+void WaitIn(Phase phase, C10dWorld* world) {
+  const at::Tensor values = at::zeros({world->size()}, at::kFloat);
+  const std::vector<int64_t> ones(world->size(), 1);
+  switch (phase) {
+    case Phase::kSum:
+      return world->collectives()->BeginSum(values)->Wait();
+    case Phase::kExchange:
+      return world->collectives()->BeginExchange(values, at::zeros_like(values), ones, ones)->Wait();
+    case Phase::kAgree:
+      world->Agree({1});
+      return;
+    case Phase::kClose:
+      return world->Close();
+  }
+}
+
+void CutConnections() {
+  std::vector<int> sockets;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int fd = std::stoi(entry.path().filename().string());
+    struct stat state {};
+    if (fstat(fd, &state) == 0 && S_ISSOCK(state.st_mode)) sockets.push_back(fd);
+  }
+  for (const int fd : sockets) shutdown(fd, SHUT_RDWR);
+}
+
+struct FaultKind {
+  const char* name;
+  void (*happen)(C10dWorld*);  ///< in the rank at fault
+  int status;                  ///< of that rank; -1: it does not end
+  const char* cause;           ///< in the words of the others
+};
+
+const FaultKind kKilled{"Killed", [](C10dWorld*) { raise(SIGKILL); }, 128 + SIGKILL, "killed"};
+const FaultKind kStopped{"Stopped", [](C10dWorld*) { raise(SIGSTOP); }, -1, "stopped"};
+const FaultKind kCut{"Cut", [](C10dWorld*) { CutConnections(); }, 4, "cut"};
+const FaultKind kFailed{
+    "Failed", [](C10dWorld*) { throw Error(ErrorCode::kNonFinite, "step 7", "the loss is not finite"); }, 6,
+    "ended with status 6: the loss is not finite"};
+const FaultKind kExited{"Exited", [](C10dWorld*) { std::exit(0); }, 0, "cut off"};
+const FaultKind kThrew{"ThrewWhatIsNoError", [](C10dWorld*) { throw std::runtime_error("no Error"); }, 70,
+                       "left the run without a word"};
+
+struct Scene {
+  Phase phase;
+  int64_t victim;
+  std::unique_ptr<RankProcesses> processes;
+};
+
+class C10dFaultTest : public testing::TestWithParam<FaultKind> {
+ protected:
+  /// All others wait in each phase for each rank at fault: side by side, since they do nothing else.
+  void Begin() {
+    for (const Phase phase : kPhases) {
+      for (const int64_t victim : {int64_t{0}, kRanks - 1}) {
+        scenes_.push_back({phase, victim, nullptr});
+        scenes_.back().processes = std::make_unique<RankProcesses>(
+            test::RankProcessOptions{.ranks = kRanks, .timeout_s = kTimeout_s},
+            [phase, victim, kind = GetParam()](C10dWorld* world, const RankTalk& talk) {
+              talk.Ready();
+              if (world->rank() == victim) {
+                talk.AwaitGo();
+                kind.happen(world);
+              }
+              WaitIn(phase, world);
+            });
+      }
+    }
+    for (const Scene& scene : scenes_) scene.processes->AwaitReady(kRanks);
+    std::this_thread::sleep_for(kUntilAllWait);
+    for (const Scene& scene : scenes_) scene.processes->Go();
+  }
+
+  /// Waits until all that end have ended.
+  void AwaitEnds(double most_s, bool with_victims) {
+    const auto start = std::chrono::steady_clock::now();
+    for (bool all = false;
+         !all && std::chrono::steady_clock::now() - start < std::chrono::duration<double>(most_s);
+         std::this_thread::sleep_for(std::chrono::milliseconds(2))) {
+      all = true;
+      for (const Scene& scene : scenes_) {
+        all = scene.processes->Await(0, with_victims ? -1 : scene.victim) && all;
+      }
+    }
+  }
+
+  std::vector<Scene> scenes_;
+};
+
+TEST_P(C10dFaultTest, EveryOtherRankEndsInTimeNamingTheRankAndTheCause) {
+  const FaultKind kind = GetParam();
+  Begin();
+  AwaitEnds(2 * kTimeout_s, /*with_victims=*/kind.status >= 0);
+  for (const Scene& scene : scenes_) {
+    for (int64_t rank = 0; rank < kRanks; ++rank) {
+      SCOPED_TRACE("phase " + std::to_string(static_cast<int>(scene.phase)) + ", rank " +
+                   std::to_string(rank) + ", at fault " + std::to_string(scene.victim) + ": " +
+                   scene.processes->ReportOf(rank));
+      if (rank == scene.victim && kind.status < 0) continue;
+      ASSERT_TRUE(scene.processes->EndOf(rank)) << "hangs";
+      EXPECT_EQ(scene.processes->EndOf(rank)->status, rank == scene.victim ? kind.status : 4);
+      EXPECT_LT(scene.processes->EndOf(rank)->time_s, kTimeout_s);
+      if (rank == scene.victim) continue;
+      EXPECT_THAT(scene.processes->ReportOf(rank),
+                  AllOf(HasSubstr("rank " + std::to_string(scene.victim)), HasSubstr(kind.cause)));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, C10dFaultTest,
+                         testing::Values(kKilled, kStopped, kCut, kFailed, kExited, kThrew),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+class C10dStoppedTest : public C10dFaultTest {};
+
+TEST_P(C10dStoppedTest, ARankThatGoesOnAfterTheOthersEndedEndsToo) {
+  Begin();
+  AwaitEnds(2 * kTimeout_s, /*with_victims=*/false);
+  const auto start = std::chrono::steady_clock::now();
+  for (const Scene& scene : scenes_) scene.processes->Signal(scene.victim, SIGCONT);
+  AwaitEnds(2 * kTimeout_s, /*with_victims=*/true);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::duration<double>(kTimeout_s));
+  for (const Scene& scene : scenes_) {
+    ASSERT_TRUE(scene.processes->EndOf(scene.victim));
+    EXPECT_EQ(scene.processes->EndOf(scene.victim)->status, 4) << scene.processes->ReportOf(scene.victim);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, C10dStoppedTest, testing::Values(kStopped),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+class C10dMissingTest : public testing::TestWithParam<int64_t> {};
+
+TEST_P(C10dMissingTest, ThoseThatCameAreToldWhoDidNot) {
+  const int64_t missing = GetParam();
+  std::vector<int64_t> started;
+  for (int64_t rank = 0; rank < kRanks; ++rank) {
+    if (rank != missing) started.push_back(rank);
+  }
+  RankProcesses processes(
+      {.ranks = kRanks, .timeout_s = 2, .started = started, .hand_over_listen_fd = missing != 0},
+      [](C10dWorld*, const RankTalk&) {});
+  processes.Await(10);
+  for (const int64_t rank : started) {
+    ASSERT_TRUE(processes.EndOf(rank));
+    EXPECT_EQ(processes.EndOf(rank)->status, 4);
+    EXPECT_LT(processes.EndOf(rank)->time_s, 3);
+    EXPECT_THAT(processes.ReportOf(rank),
+                AllOf(HasSubstr("rank " + std::to_string(missing)), HasSubstr("did not come within 2 s")));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, C10dMissingTest, testing::Values(0, 2));
+
+/// A whole job that a terminal stops and lets go on goes on.
+TEST(C10dWholeStopTest, AllRanksStoppedTogetherGoOn) {
+  RankProcesses processes({.ranks = 2, .timeout_s = 1}, [](C10dWorld* world, const RankTalk& talk) {
+    talk.Ready();
+    if (world->rank() == 1) talk.AwaitGo();
+    world->Agree({1});
+    world->Close();
+  });
+  processes.AwaitReady(2);
+  std::this_thread::sleep_for(kUntilAllWait);
+  for (const int64_t rank : {0, 1}) processes.Signal(rank, SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+  for (const int64_t rank : {0, 1}) processes.Signal(rank, SIGCONT);
+  std::this_thread::sleep_for(kUntilAllWait);
+  processes.Go();
+  ASSERT_TRUE(processes.Await(10));
+  for (const int64_t rank : {0, 1}) EXPECT_EQ(processes.EndOf(rank)->status, 0) << processes.ReportOf(rank);
+}
+
+}  // namespace
+}  // namespace trainwright

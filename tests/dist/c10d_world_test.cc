@@ -1,0 +1,215 @@
+// What ranks in processes of their own give each other, beside slow sums.
+#include "lib/dist/c10d_world.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/dist/rank_store.h"
+#include "tests/dist/rank_processes.h"
+
+namespace trainwright {
+namespace {
+
+using test::RankProcesses;
+using test::RankTalk;
+
+constexpr double kLongest_s = 20;
+constexpr int64_t kWide = 100'000;  // more than Gloo sends at once
+
+/// What rank `rank` gives at `index`: small enough that all sums are exact in bf16, too.
+int64_t Given(int64_t rank, int64_t index) {
+  return (rank + 1) * (index % 7);
+}
+
+/// How many elements rank `from` has for rank `to`.
+int64_t CountBetween(int64_t from, int64_t to) {
+  return (from + 2 * to) % 3;
+}
+int64_t Sent(int64_t from, int64_t to, int64_t k) {
+  return from * 1000 + to * 100 + k;
+}
+
+template <typename Values>
+void Write(const char* name, const Values& values, std::ostream* out) {
+  *out << name;
+  for (const auto value : values) *out << " " << value;
+  *out << "\n";
+}
+
+std::vector<int64_t> ValuesOf(const at::Tensor& tensor) {
+  const at::Tensor wide = tensor.to(at::kLong);
+  const int64_t* values = wide.const_data_ptr<int64_t>();
+  return {values, values + wide.numel()};
+}
+
+at::Tensor GivenBy(int64_t rank, int64_t size, at::ScalarType type) {
+  at::Tensor values = at::empty({size}, at::kLong);
+  for (int64_t i = 0; i < size; ++i) values.mutable_data_ptr<int64_t>()[i] = Given(rank, i);
+  return values.to(type);
+}
+
+void Exchange(C10dWorld* world, std::ostream* out) {
+  std::vector<int64_t> sent, send_counts, receive_counts;
+  int64_t received = 0;
+  for (int64_t other = 0; other < world->size(); ++other) {
+    send_counts.push_back(CountBetween(world->rank(), other));
+    receive_counts.push_back(CountBetween(other, world->rank()));
+    received += receive_counts.back();
+    for (int64_t k = 0; k < send_counts.back(); ++k) sent.push_back(Sent(world->rank(), other, k));
+  }
+  const at::Tensor send = at::empty({static_cast<int64_t>(sent.size())}, at::kFloat);
+  std::copy(sent.begin(), sent.end(), send.mutable_data_ptr<float>());
+  const at::Tensor receive = at::full({received}, -1, at::kFloat);
+  world->collectives()->BeginExchange(send, receive, send_counts, receive_counts)->Wait();
+  Write("exchange", ValuesOf(receive), out);
+}
+
+void ShareAll(C10dWorld* world, const RankTalk& talk) {
+  std::ostringstream out;
+  const int64_t rank = world->rank();
+  std::vector<int64_t> counts{rank, 1, -rank};
+  world->Reduce(&counts);
+  Write("reduce", counts, &out);
+  Write("agree", world->Agree({rank, -rank, rank == 1 ? 7 : 0}), &out);
+  // Three at once, as the buckets of a step are.
+  Collectives* collectives = world->collectives();
+  const at::Tensor floats = GivenBy(rank, kWide, at::kFloat);
+  const at::Tensor brains = GivenBy(rank, 5, at::kBFloat16);
+  const at::Tensor doubles = GivenBy(rank, 1, at::kDouble);
+  std::vector<std::unique_ptr<PendingWork>> works;
+  for (const at::Tensor& values : {floats, brains, doubles}) works.push_back(collectives->BeginSum(values));
+  for (const auto& work : works) work->Wait();
+  Write("floats", ValuesOf(floats), &out);
+  Write("bfloats", ValuesOf(brains), &out);
+  Write("doubles", ValuesOf(doubles), &out);
+  Exchange(world, &out);
+  const at::Tensor all = at::empty({3 * world->size()}, at::kFloat);
+  collectives->BeginGather(GivenBy(rank, 3, at::kFloat), all)->Wait();
+  Write("gather", ValuesOf(all), &out);
+  world->RequireEqual({{"version", "1"}, {"torch build", "2.11"}});
+  world->Close();
+  talk.Report(out.str());
+}
+
+std::string ExpectedOf(int64_t rank, int64_t ranks) {
+  std::ostringstream out;
+  int64_t ranks_sum = 0;
+  for (int64_t r = 0; r < ranks; ++r) ranks_sum += r;
+  Write("reduce", std::vector<int64_t>{ranks_sum, ranks, -ranks_sum}, &out);
+  Write("agree", std::vector<int64_t>{ranks - 1, 0, ranks > 1 ? 7 : 0}, &out);
+  for (const auto& [name, size] :
+       {std::pair{"floats", kWide}, std::pair{"bfloats", int64_t{5}}, std::pair{"doubles", int64_t{1}}}) {
+    std::vector<int64_t> sums(size);
+    for (int64_t r = 0; r < ranks; ++r) {
+      for (int64_t i = 0; i < size; ++i) sums[i] += Given(r, i);
+    }
+    Write(name, sums, &out);
+  }
+  std::vector<int64_t> received, gathered;
+  for (int64_t other = 0; other < ranks; ++other) {
+    for (int64_t k = 0; k < CountBetween(other, rank); ++k) received.push_back(Sent(other, rank, k));
+    for (int64_t i = 0; i < 3; ++i) gathered.push_back(Given(other, i));
+  }
+  Write("exchange", received, &out);
+  Write("gather", gathered, &out);
+  return out.str();
+}
+
+void ExpectAllShared(RankProcesses* processes, int64_t ranks) {
+  ASSERT_TRUE(processes->Await(kLongest_s));
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    SCOPED_TRACE("rank " + std::to_string(rank) + " of " + std::to_string(ranks));
+    EXPECT_EQ(processes->EndOf(rank)->status, 0);
+    EXPECT_EQ(processes->ReportOf(rank) == ExpectedOf(rank, ranks), true)
+        << processes->ReportOf(rank).substr(0, 300);
+  }
+}
+
+TEST(C10dWorldTest, RanksGetWhatSlowSumsSay) {
+  for (int64_t ranks = 1; ranks <= 4; ++ranks) {
+    RankProcesses processes({.ranks = ranks}, ShareAll);
+    ExpectAllShared(&processes, ranks);
+  }
+}
+
+TEST(C10dWorldTest, RankZeroOpensThePortItselfWhereNoSocketIsHandedOver) {
+  RankProcesses processes({.ranks = 2, .hand_over_listen_fd = false}, ShareAll);
+  ExpectAllShared(&processes, 2);
+}
+
+/// As torchrun does: the store is another process's, and what an earlier attempt left is in it.
+TEST(C10dWorldTest, AnAgentsStoreServesOneAttemptAfterTheOther) {
+  const auto [listen_fd, port] = test::ListenOnLoopback();
+  int done[2];
+  ASSERT_EQ(pipe(done), 0);
+  const pid_t agent = fork();
+  if (agent == 0) {
+    close(done[1]);
+    RankPlace place;
+    place.store_host = "127.0.0.1";
+    place.store_port = port;
+    place.store_listen_fd = listen_fd;
+    const RankStore store(place, RankStore::Role::kServe, 5);
+    char byte = 0;
+    _exit(read(done[0], &byte, 1) == 0 ? 0 : 1);
+  }
+  close(listen_fd);
+  for (const char* prefix : {"/worker/attempt_0", "/worker/attempt_1"}) {
+    RankPlace place;
+    place.store_host = "127.0.0.1";
+    place.store_port = port;
+    place.store_is_served = true;
+    place.store_prefix = prefix;
+    RankProcesses processes({.ranks = 2, .prepared = place}, ShareAll);
+    ExpectAllShared(&processes, 2);
+  }
+  close(done[0]);
+  close(done[1]);
+  int status = 0;
+  waitpid(agent, &status, 0);
+  EXPECT_EQ(status, 0);
+}
+
+TEST(C10dWorldTest, ARankWithAnotherFactIsNamedWithIt) {
+  RankProcesses processes({.ranks = 3}, [](C10dWorld* world, const RankTalk&) {
+    world->RequireEqual({{"torch build", world->rank() == 1 ? "2.10" : "2.11"}, {"version", "1"}});
+  });
+  ASSERT_TRUE(processes.Await(kLongest_s));
+  EXPECT_EQ(processes.EndOf(1)->status, 2);
+  EXPECT_EQ(processes.ReportOf(1), "rank 1 (this one): torch build is 2.10, in rank 0 2.11");
+  for (const int64_t rank : {0, 2}) {
+    EXPECT_EQ(processes.EndOf(rank)->status, 4);
+    EXPECT_EQ(processes.ReportOf(rank), "rank 1: torch build is 2.10, in rank 0 2.11");
+  }
+}
+
+TEST(C10dWorldTest, ASlowRankIsNoFault) {
+  RankProcesses processes({.ranks = 3, .timeout_s = 1}, [](C10dWorld* world, const RankTalk& talk) {
+    if (world->rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(2));
+    const at::Tensor ones = at::full({1}, 1, at::kFloat);
+    world->collectives()->BeginSum(ones)->Wait();
+    talk.Report(std::to_string(ones.item<float>()));
+    if (world->rank() == 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+    world->Close();
+  });
+  ASSERT_TRUE(processes.Await(kLongest_s));
+  for (int64_t rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(processes.EndOf(rank)->status, 0) << processes.ReportOf(rank);
+    EXPECT_EQ(processes.ReportOf(rank), "3.000000");
+  }
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,70 @@
+#include "lib/dist/rank_threads.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/train/thread_world.h"
+
+namespace trainwright {
+namespace {
+
+struct RankOfMachine {
+  std::string machine;
+  std::vector<int> cores;
+};
+
+std::vector<int> Cores(int first, int count) {
+  std::vector<int> cores;
+  for (int core = first; core < first + count; ++core) cores.push_back(core);
+  return cores;
+}
+
+/// What all ranks get; -1 where they do not agree.
+int ThreadsOf(const std::vector<RankOfMachine>& ranks) {
+  test::ThreadWorld world(static_cast<int64_t>(ranks.size()));
+  std::vector<int> threads(ranks.size());
+  {
+    std::vector<std::jthread> running;
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      running.emplace_back([&, rank] {
+        threads[rank] =
+            ThreadsOfRanks(world.rank(static_cast<int64_t>(rank)), ranks[rank].machine, ranks[rank].cores);
+      });
+    }
+  }
+  for (const int count : threads) {
+    if (count != threads[0]) return -1;
+  }
+  return threads[0];
+}
+
+TEST(RankThreadsTest, CoresThatAllRanksMayUseAreDivided) {
+  EXPECT_EQ(ThreadsOf({{"a", Cores(0, 8)}, {"a", Cores(0, 8)}}), 4);
+  EXPECT_EQ(ThreadsOf({{"a", Cores(0, 8)}, {"a", Cores(0, 8)}, {"a", Cores(0, 8)}}), 2);
+}
+
+TEST(RankThreadsTest, CoresThatALauncherGaveARankAreItsOwn) {
+  EXPECT_EQ(ThreadsOf({{"a", Cores(0, 4)}, {"a", Cores(4, 4)}}), 4);
+  // Two sockets, as mpirun binds four ranks; cores beyond the 64 of one word.
+  EXPECT_EQ(ThreadsOf({{"a", Cores(0, 64)}, {"a", Cores(0, 64)}, {"a", Cores(64, 64)}, {"a", Cores(64, 64)}}),
+            32);
+}
+
+TEST(RankThreadsTest, RanksOfOtherMachinesTakeNothing) {
+  EXPECT_EQ(ThreadsOf({{"a", Cores(0, 8)}, {"b", Cores(0, 8)}}), 8);
+}
+
+TEST(RankThreadsTest, TheRankWithTheLeastDecides) {
+  EXPECT_EQ(ThreadsOf({{"a", Cores(0, 16)}, {"b", Cores(0, 6)}, {"b", Cores(0, 6)}}), 3);
+}
+
+TEST(RankThreadsTest, ThereIsAlwaysOne) {
+  EXPECT_EQ(ThreadsOf({{"a", {5}}, {"a", {5}}, {"a", {5}}}), 1);
+  EXPECT_EQ(ThreadsOf({{"a", {1023}}}), 1);
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,103 @@
+#include "lib/run/settings_check.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using test::CodeOf;
+using test::MessageOf;
+
+struct Refusal {
+  std::function<void(TrainSettings*)> change;
+  const char* named;
+};
+
+/// Checks that each change is refused, naming the flag first.
+void ExpectRefusals(const std::vector<Refusal>& refusals) {
+  for (const auto& [change, named] : refusals) {
+    SCOPED_TRACE(named);
+    TrainSettings settings;
+    change(&settings);
+    const auto check = [&] { CheckTrainSettings(settings); };
+    EXPECT_EQ(CodeOf(check), ErrorCode::kUsage);
+    EXPECT_TRUE(MessageOf(check).starts_with(named)) << MessageOf(check);
+  }
+}
+
+bool Passes(const std::function<void(TrainSettings*)>& change) {
+  TrainSettings settings;
+  change(&settings);
+  return !CodeOf([&] { CheckTrainSettings(settings); });
+}
+
+TEST(RankSettingsTest, NumbersOutOfRangeAreRefused) {
+  ExpectRefusals({{[](TrainSettings* settings) { settings->nproc = 0; }, "--nproc"},
+                  {[](TrainSettings* settings) { settings->dist_timeout_s = 0.9; }, "--dist-timeout"},
+                  {[](TrainSettings* settings) { settings->dist_timeout_s = INFINITY; }, "--dist-timeout"},
+                  {[](TrainSettings* settings) { settings->ddp_bucket_mb = 0; }, "--ddp-bucket-mb"},
+                  {[](TrainSettings* settings) { settings->exact_world = 3; }, "--exact-world"},
+                  {[](TrainSettings* settings) { settings->exact_world = -4; }, "--exact-world"}});
+  for (const int64_t exact : {0, 1, 2, 4, 1024}) {
+    EXPECT_TRUE(Passes([&](TrainSettings* settings) { settings->exact_world = exact; })) << exact;
+  }
+}
+
+TEST(RankSettingsTest, WhatSeveralRanksCannotDoIsRefused) {
+  ExpectRefusals({{[](TrainSettings* settings) {
+                     settings->nproc = 2;
+                     settings->data = {"shards", "-"};
+                   },
+                   "--data -"},
+                  {[](TrainSettings* settings) {
+                     settings->nproc = 2;
+                     settings->eval_data = "-";
+                   },
+                   "--eval-data -"},
+                  {[](TrainSettings* settings) {
+                     settings->nproc = 2;
+                     settings->offload = "gradients";
+                   },
+                   "--offload gradients"},
+                  {[](TrainSettings* settings) {
+                     settings->nproc = 2;
+                     settings->offload = "all";
+                   },
+                   "--offload all"}});
+  EXPECT_TRUE(Passes([](TrainSettings* settings) { settings->data = {"-"}; }));
+  EXPECT_TRUE(Passes([](TrainSettings* settings) { settings->offload = "all"; }));
+  EXPECT_TRUE(Passes([](TrainSettings* settings) {
+    settings->nproc = 2;
+    settings->offload = "activations";
+  }));
+}
+
+TEST(RankSettingsTest, AnExactWorldKeepsItsMicroBatches) {
+  ExpectRefusals({{[](TrainSettings* settings) {
+                     settings->exact_world = 4;
+                     settings->auto_oom = true;
+                   },
+                   "--exact-world, --auto-oom"}});
+  EXPECT_TRUE(Passes([](TrainSettings* settings) {
+    settings->exact_world = 0;
+    settings->auto_oom = true;
+  }));
+}
+
+TEST(RankSettingsTest, AnExactWorldIsOfPowersOfTwoUpToIt) {
+  TrainSettings settings;
+  settings.exact_world = 4;
+  for (const int64_t ranks : {1, 2, 4}) EXPECT_FALSE(CodeOf([&] { CheckRanks(settings, ranks); })) << ranks;
+  for (const int64_t ranks : {3, 5, 8}) {
+    EXPECT_EQ(CodeOf([&] { CheckRanks(settings, ranks); }), ErrorCode::kUsage) << ranks;
+  }
+}
+
+}  // namespace
+}  // namespace trainwright

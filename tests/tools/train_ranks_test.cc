@@ -1,0 +1,123 @@
+// Runs of several processes as users start them: `train --nproc`, the variables of launchers, their restarts.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "tests/tools/train_process.h"
+
+namespace trainwright::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+class TrainRanksTest : public TrainProcessTest {
+ protected:
+  /// `begin OPTION...` trains into run/, with a short time-out; `at FILE` waits for a file.
+  ProcessResult Train(const std::string& script) {
+    WriteModel("tiny.json");
+    WriteShards();
+    return Shell(R"sh(
+      begin() { train --model tiny.json --seq 64 --batch 2 --save-every 2 --dist-timeout 5 --out run "$@"; }
+      at() { for i in {1..3000}; do [ -e $1 ] && return; sleep 0.01; done; echo "waited in vain for $1" >&2; exit 98; }
+)sh" + script);
+  }
+  int64_t Count(const std::string& type) {
+    const auto records = Metrics("run");
+    return std::count_if(records.begin(), records.end(),
+                         [&](const auto& record) { return record["type"] == type; });
+  }
+};
+
+TEST_F(TrainRanksTest, WhatSeveralProcessesCannotDoIsRefusedByTheFirst) {
+  const struct {
+    const char *command, *named;
+  } cases[] = {{"train --nproc 0", "--nproc: "},
+               {"train --nproc 2 --data -", "--data -: "},
+               {"train --nproc 2 --offload gradients", "--offload gradients: "},
+               {"train --exact-world 6", "--exact-world: "},
+               {"train --exact-world 2 --auto-oom", "--exact-world, --auto-oom: "},
+               {"train --exact-world 2 --nproc 4", "--exact-world: "},
+               {"train --dist-timeout 0.5", "--dist-timeout: "},
+               {"RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost train --nproc 2", "--nproc: "},
+               {"RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost train --data -", "--data -: "},
+               {"RANK=2 WORLD_SIZE=2 train", "RANK, WORLD_SIZE: "},
+               {"WORLD_SIZE=2 train", "RANK: "}};
+  for (const auto& [command, named] : cases) {
+    const ProcessResult refused = Shell(command);
+    EXPECT_EQ(refused.exit_status, 2) << command;
+    EXPECT_THAT(refused.standard_error, HasSubstr(std::string("error: ") + named)) << command;
+    EXPECT_EQ(refused.standard_error.find("error: "), refused.standard_error.rfind("error: ")) << command;
+  }
+}
+
+TEST_F(TrainRanksTest, RanksMakeOneRunThatRankZeroTellsOf) {
+  const ProcessResult run = Train("begin --nproc 2 --steps 4 --summary summary.json");
+  ASSERT_EQ(run.exit_status, 0) << run.standard_error;
+  EXPECT_THAT(run.standard_error, Not(HasSubstr("train[1]")));
+  EXPECT_EQ(Count("run_begin"), 1);
+  EXPECT_EQ(Count("step"), 4);
+  EXPECT_EQ(Count("run_end"), 1);
+  EXPECT_EQ(Json("summary.json")["steps"], 4);
+  EXPECT_EQ(Json("summary.json")["exit_status"], 0);
+  EXPECT_TRUE(Exists("run/complete.json"));
+}
+
+TEST_F(TrainRanksTest, ARunRemembersHowManyItsRanksAre) {
+  const ProcessResult run = Train(R"sh(
+    begin -q --nproc 2 --steps 2 && train --resume --out run --print-config | grep nproc)sh");
+  EXPECT_EQ(run.standard_output, "nproc: 2\n") << run.standard_error;
+}
+
+TEST_F(TrainRanksTest, ASignalToTheLauncherSavesAndEndsAllRanks) {
+  const ProcessResult run = Train(R"sh(
+    begin --nproc 2 --steps 100000 --save-every 0 & launcher=$!
+    at run/metrics.jsonl
+    until grep -q '"type":"step"' run/metrics.jsonl; do sleep 0.05; done
+    kill -TERM $launcher; wait $launcher; echo $?)sh");
+  EXPECT_EQ(run.standard_output, "143\n") << run.standard_error;
+  EXPECT_TRUE(Exists("run/latest/model.safetensors")) << run.standard_error;
+}
+
+TEST_F(TrainRanksTest, ARankThatIsKilledIsNamedAndEndsTheOthers) {
+  const ProcessResult run = Train(R"sh(
+    begin --nproc 2 --steps 100000 & launcher=$!
+    at run/latest
+    for rank in $(< /proc/$launcher/task/$launcher/children); do
+      tr '\0' '\n' < /proc/$rank/environ | grep -qx RANK=1 && kill -KILL $rank
+    done
+    wait $launcher; echo $?
+    train -q --status run; echo $?)sh");
+  EXPECT_THAT(run.standard_output, testing::StartsWith("137\n"));
+  EXPECT_THAT(run.standard_output, testing::EndsWith("\n1\n")) << "1: whole and not complete";
+  EXPECT_THAT(run.standard_error, HasSubstr("train: error: rank 1: was killed by signal 9"));
+}
+
+TEST_F(TrainRanksTest, WhatARankStartsIsNoRank) {
+  const ProcessResult run = Train(R"sh(begin --nproc 2 --steps 2 --copy-command 'env > copy.env'
+    grep -c ^PATH= copy.env; grep -E '^(RANK|WORLD_SIZE|TRAINWRIGHT_LOCAL_STORE)=' copy.env || echo none)sh");
+  EXPECT_EQ(run.standard_output, "1\nnone\n") << run.standard_error;
+}
+
+TEST_F(TrainRanksTest, ARestartByTheLauncherGoesOnByTheSameCommandLine) {
+  const ProcessResult run = Train(R"sh(
+    begin -q --steps 3 --max-minutes 0.000001 || exit  # ends after its first step
+    begin -q --steps 3 && exit 97                      # by the user: refused
+    export TORCHELASTIC_RESTART_COUNT=1
+    begin --steps 3 || exit
+    begin -q --steps 3)sh");
+  EXPECT_EQ(run.exit_status, 0) << run.standard_error;
+  EXPECT_THAT(run.standard_error, HasSubstr("started again by its launcher: going on with run"));
+  EXPECT_EQ(Count("step"), 3);
+}
+
+TEST_F(TrainRanksTest, ARestartOfARunThatHasNotBegunBeginsIt) {
+  const ProcessResult run = Train("TORCHELASTIC_RESTART_COUNT=1 begin --steps 1");
+  EXPECT_EQ(run.exit_status, 0) << run.standard_error;
+  EXPECT_EQ(Count("step"), 1);
+}
+
+}  // namespace
+}  // namespace trainwright::test

@@ -1,0 +1,81 @@
+#include "lib/train/restarted_run.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "lib/run/run_directory.h"
+#include "tests/support/support.h"
+#include "tests/train/thread_world.h"
+
+namespace trainwright {
+namespace {
+
+class RestartedRunTest : public ::testing::Test {
+ protected:
+  /// The settings of a first start.
+  TrainSettings First() const {
+    TrainSettings settings;
+    settings.out = folder_.path();
+    settings.steps = 10;
+    return settings;
+  }
+  void Begin() const { test::WriteFile(folder_.path(kRunRecordFile), "{}"); }
+  static bool Resumes(const TrainSettings& settings, int64_t restarts) {
+    return SettingsAfterRestart(settings, restarts, Solo()).resume;
+  }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(RestartedRunTest, ARestartGoesOnWithARunThatHasBegun) {
+  EXPECT_FALSE(Resumes(First(), 1));
+  Begin();
+  EXPECT_TRUE(Resumes(First(), 1));
+}
+
+TEST_F(RestartedRunTest, AFirstStartBegins) {
+  Begin();
+  EXPECT_FALSE(Resumes(First(), 0));
+}
+
+TEST_F(RestartedRunTest, WithoutItsFolderARunBeginsAnew) {
+  TrainSettings settings = First();
+  settings.out = "";
+  EXPECT_FALSE(Resumes(settings, 1));
+}
+
+TEST_F(RestartedRunTest, WhatOnlyTellsOfARunResumesNone) {
+  Begin();
+  TrainSettings settings = First();
+  settings.dry_run = true;
+  EXPECT_FALSE(Resumes(settings, 1));
+}
+
+TEST_F(RestartedRunTest, ABatchThatWasFoundIsNotLookedForAgain) {
+  Begin();
+  TrainSettings settings = First();
+  settings.find_batch = true;
+  settings.batch = 8;
+  const TrainSettings again = SettingsAfterRestart(settings, 1, Solo());
+  EXPECT_FALSE(again.find_batch);
+  EXPECT_EQ(again.batch, std::nullopt);
+  EXPECT_EQ(again.steps, 10);
+}
+
+/// A rank that starts late may find the run that rank 0 has begun meanwhile.
+TEST_F(RestartedRunTest, TheWriterSaysWhetherThereIsARun) {
+  test::ThreadWorld world(2);
+  TrainSettings of_writer = First(), of_other = First(), writer, other;
+  of_writer.out = folder_.path("none");
+  Begin();
+  {
+    std::jthread thread([&] { writer = SettingsAfterRestart(of_writer, 1, world.rank(0)); });
+    other = SettingsAfterRestart(of_other, 1, world.rank(1));
+  }
+  EXPECT_FALSE(writer.resume);
+  EXPECT_FALSE(other.resume);
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,94 @@
+#include "tools/engine_ranks.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+
+#include "lib/base/error.h"
+#include "lib/base/host.h"
+#include "lib/base/log.h"
+#include "lib/base/version.h"
+#include "lib/device/determinism.h"
+#include "lib/dist/c10d_world.h"
+#include "lib/dist/rank_threads.h"
+#include "lib/dist/run_in_world.h"
+#include "lib/launch/local_ranks.h"
+#include "lib/launch/rank_gpu.h"
+#include "lib/launch/rank_place.h"
+
+namespace trainwright {
+namespace {
+
+/// Rank 0 speaks for all, the others of what goes wrong with them.
+void SpeakAs(int64_t rank, const std::string& tool, CommonOptions* common) {
+  if (rank == 0) return;
+  ConfigureLog(tool + "[" + std::to_string(rank) + "]", common->quiet     ? LogLevel::kError
+                                                        : common->verbose ? LogLevel::kDebug
+                                                                          : LogLevel::kWarning);
+  common->progress = ProgressMode::kNever;
+  common->summary_path.clear();
+}
+
+/// Refuses --nproc in a process that something else started as one of several: each would be several. What
+/// only a run remembers is no matter then.
+void RequireNoNproc(int64_t nproc, const std::vector<OptionValue>& options, const std::string& launcher) {
+  const bool given = std::any_of(options.begin(), options.end(), [](const OptionValue& option) {
+    return option.key == "nproc" && option.origin > OptionOrigin::kRemembered;
+  });
+  if (nproc == 1 || !given) return;
+  throw Error(ErrorCode::kUsage, "--nproc",
+              "has no meaning in a process that is one of several by its environment (" + launcher + ")", "",
+              "leave it out: what started the processes says how many there are");
+}
+
+/// Lets CUDA's libraries, which are not loaded yet, see the rank's GPU alone.
+void ShowOneGpu(int64_t local_rank) {
+  constexpr char kVariable[] = "CUDA_VISIBLE_DEVICES";
+  std::optional<std::string> visible;
+  if (const char* const value = std::getenv(kVariable)) visible = value;
+  const auto gpu = VisibleGpuOfRank(visible, CountMachineGpus(), local_rank);
+  if (gpu) setenv(kVariable, gpu->c_str(), /*overwrite=*/1);
+}
+
+int RunRank(const RankPlace& place, const EngineRequest& request,
+            const std::function<int(const EngineProcess&)>& work) {
+  ShowOneGpu(place.local_rank);
+  C10dWorld world(place, {.timeout_s = request.dist_timeout_s});
+  return RunInWorld(&world, [&] {
+    std::map<std::string, std::string> facts = request.facts;
+    facts.insert({{"version", TRAINWRIGHT_VERSION},
+                  {"torch build", TorchBuild()},
+                  {"CPU capability", CpuCapability()},
+                  {"--threads", std::to_string(request.process.threads)}});
+    world.RequireEqual(facts);
+    ProcessRequest process = request.process;
+    if (process.threads == 0) process.threads = ThreadsOfRanks(&world, MachineIdentity(), UsableCores());
+    const ProcessSetup setup = SetUpProcess(process);
+    world.RequireEqual({{"device", setup.device.str()}});  // what auto came to
+    return work({.world = &world, .setup = setup, .restarts = place.restarts});
+  });
+}
+
+}  // namespace
+
+int RunEngine(const EngineRequest& request, ToolRun* run,
+              const std::function<int(const EngineProcess& process)>& work) {
+  const int64_t restarts = RestartsFromEnvironment();
+  const std::optional<RankPlace> place = TakeRankPlace();
+  if (place) {
+    SpeakAs(place->rank, run->tool, &run->common);
+    if (place->launcher != kOwnLauncher) RequireNoNproc(request.nproc, run->options, place->launcher);
+    request.check(place->ranks);
+    return RunRank(*place, request, work);
+  }
+  request.check(request.nproc);
+  if (request.nproc == 1) {
+    return work({.world = Solo(), .setup = SetUpProcess(request.process), .restarts = restarts});
+  }
+  const int status =
+      RunLocalRanks({.ranks = request.nproc, .argv = request.argv, .grace_s = request.dist_timeout_s});
+  run->common.summary_path.clear();  // rank 0 has written it
+  return status;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,44 @@
+/// The processes of an engine: one alone, or one of several ranks, whether `--nproc` or another launcher
+/// starts them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "lib/cli/tool.h"
+#include "lib/device/process_setup.h"
+#include "lib/dist/world.h"
+
+namespace trainwright {
+
+struct EngineRequest {
+  std::vector<std::string> argv;
+  int64_t nproc = 1;  ///< ranks that are to be started here
+  double dist_timeout_s = 60;
+  ProcessRequest process;  ///< 0 threads are, of several ranks, their share of the cores
+  /// What else must be the same in all ranks, by names that messages use. Of each, version, torch build,
+  /// CPU capability, --threads and device are compared.
+  std::map<std::string, std::string> facts = {};
+  /// Refuses what so many ranks cannot do; called first of all.
+  std::function<void(int64_t ranks)> check = [](int64_t) {};
+};
+
+/// One process of them, set up for its work.
+struct EngineProcess {
+  World* world;
+  ProcessSetup setup;
+  int64_t restarts;  ///< of all of them so far, by their launcher
+};
+
+/// Starts the ranks and waits for them, or does the work as one of them, or alone. Ranks other than 0 tell
+/// warnings and errors alone, as "train[3]", and write no summary. For mains, before other threads run.
+/// \returns the exit status of the work; of ranks that were started here, as RunLocalRanks
+/// \throws Error: kUsage, of ranks that differ as well; kIo where ranks do not find each other; what the work
+///     throws
+int RunEngine(const EngineRequest& request, ToolRun* run,
+              const std::function<int(const EngineProcess& process)>& work);
+
+}  // namespace trainwright
