@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -79,11 +78,11 @@ void CheckRankNumbers(const TrainSettings& settings) {
   CheckExactWorld(settings);
 }
 
-/// Who gave an option; nullopt where the process does not tell.
-std::optional<OptionOrigin> OriginOf(const std::string& key, const std::vector<OptionValue>& options) {
+/// Whether the user, and not a preset, gave --eval-every.
+bool AsksForEvalEvery(const std::vector<OptionValue>& options) {
   const auto found = std::find_if(options.begin(), options.end(),
-                                  [&](const OptionValue& value) { return value.key == key; });
-  return found == options.end() ? std::nullopt : std::optional(found->origin);
+                                  [](const OptionValue& value) { return value.key == "eval-every"; });
+  return found == options.end() || found->origin > OptionOrigin::kPreset;
 }
 
 }  // namespace
@@ -141,9 +140,7 @@ void CheckEvaluations(const TrainSettings& settings, const std::vector<OptionVal
         ErrorCode::kUsage, "--early-stop", "needs evaluations within the run", "",
         "name data with --eval-data, or hold some out with --eval-split 0.05, and leave out --eval-every 0");
   }
-  // One that only a preset gave asks for nothing.
-  if (settings.eval_every && !evaluates &&
-      OriginOf("eval-every", options).value_or(OptionOrigin::kCommandLine) > OptionOrigin::kPreset) {
+  if (settings.eval_every && !evaluates && AsksForEvalEvery(options)) {
     throw Error(ErrorCode::kUsage, "--eval-every", "needs data to evaluate on", "", kHint);
   }
 }
