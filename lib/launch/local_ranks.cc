@@ -17,6 +17,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <utility>
@@ -131,6 +132,15 @@ std::vector<std::string> EnvironmentWith(const std::vector<std::pair<std::string
   return environment;
 }
 
+/// By its name, so that lists of processes tell it; by the link to what runs where another file has taken its
+/// place meanwhile.
+std::string ThisProgram() {
+  constexpr char kLink[] = "/proc/self/exe";
+  std::error_code unknown;
+  const std::filesystem::path path = std::filesystem::read_symlink(kLink, unknown);
+  return std::filesystem::exists(path, unknown) ? path.string() : kLink;
+}
+
 /// What a child needs to become a rank, made before the fork.
 struct RankProgram {
   const char* path;
@@ -157,7 +167,8 @@ struct RankProgram {
 
 class LocalRanks {
  public:
-  explicit LocalRanks(const LocalRanksOptions& options) : options_(options) {
+  explicit LocalRanks(const LocalRanksOptions& options)
+      : options_(options), program_(options.program.empty() ? ThisProgram() : options.program) {
     if (signals_.fd() < 0) throw SystemError("signals", "wait for", errno);
     ThrowIfStopped();
     signal(SIGCHLD, SIG_DFL);  // ignored, ends would not be told
@@ -216,7 +227,7 @@ class LocalRanks {
                          {"MASTER_PORT", port},
                          {kLocalStoreVariable, serves ? std::to_string(store_fd) : "-"}});
     std::vector<char*> arguments = Pointers(options_.argv), variables = Pointers(environment);
-    const RankProgram program = {.path = options_.program.c_str(),
+    const RankProgram program = {.path = program_.c_str(),
                                  .arguments = arguments.data(),
                                  .environment = variables.data(),
                                  .empty_input_fd = serves ? -1 : empty_input_fd,
@@ -314,6 +325,7 @@ class LocalRanks {
   }
 
   const LocalRanksOptions& options_;
+  const std::string program_;
   WaitingSignals signals_;
   std::vector<Rank> ranks_;
   std::vector<Failure> failures_;  // in the order of the ends

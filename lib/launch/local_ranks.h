@@ -13,7 +13,7 @@ struct LocalRanksOptions {
   /// That the other ranks have to end by themselves once one has failed; then they are asked to (SIGTERM),
   /// and as long after that, at most 10 s, killed.
   double grace_s = 60;
-  std::string program = "/proc/self/exe";
+  std::string program = {};  ///< its path; empty: this program
 };
 
 /// Starts the ranks and waits for all of them. They have the environment of this process and the variables

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +38,8 @@ void CheckNumbers(const TrainSettings& settings) {
           "--cost-per-hour", "must be a number of at least 0");
   Require(settings.max_minutes >= 0, "--max-minutes", "must be at least 0");
   Require(settings.watchdog_ratio > 1, "--watchdog-ratio", "must be more than 1");
+  Require(settings.ddp_bucket_mb >= 1.0 / (1 << 10) && settings.ddp_bucket_mb <= 1 << 20, "--ddp-bucket-mb",
+          "must be from a 1024th to 1048576 MiB");
   if (!settings.save_every.empty()) ParseSaveInterval(settings.save_every, "--save-every");
   Require(settings.eval_every.value_or(0) >= 0, "--eval-every", "must be at least 0 steps");
   Require(settings.early_stop.value_or(1) >= 1, "--early-stop", "must be at least 1 evaluation");
@@ -73,16 +74,14 @@ void CheckRankNumbers(const TrainSettings& settings) {
   Require(settings.nproc >= 1, "--nproc", "must be at least 1 process");
   Require(settings.dist_timeout_s >= 1 && std::isfinite(settings.dist_timeout_s), "--dist-timeout",
           "must be at least 1 second");
-  Require(settings.ddp_bucket_mb > 0 && std::isfinite(settings.ddp_bucket_mb), "--ddp-bucket-mb",
-          "must be a number above 0");
   CheckExactWorld(settings);
 }
 
-/// Who gave an option; nullopt where the process does not tell.
-std::optional<OptionOrigin> OriginOf(const std::string& key, const std::vector<OptionValue>& options) {
+/// Whether the user, and not a preset, gave --eval-every.
+bool AsksForEvalEvery(const std::vector<OptionValue>& options) {
   const auto found = std::find_if(options.begin(), options.end(),
-                                  [&](const OptionValue& value) { return value.key == key; });
-  return found == options.end() ? std::nullopt : std::optional(found->origin);
+                                  [](const OptionValue& value) { return value.key == "eval-every"; });
+  return found == options.end() || found->origin > OptionOrigin::kPreset;
 }
 
 }  // namespace
@@ -145,9 +144,7 @@ void CheckEvaluations(const TrainSettings& settings, const std::vector<OptionVal
         ErrorCode::kUsage, "--early-stop", "needs evaluations within the run", "",
         "name data with --eval-data, or hold some out with --eval-split 0.05, and leave out --eval-every 0");
   }
-  // One that only a preset gave asks for nothing.
-  if (settings.eval_every && !evaluates &&
-      OriginOf("eval-every", options).value_or(OptionOrigin::kCommandLine) > OptionOrigin::kPreset) {
+  if (settings.eval_every && !evaluates && AsksForEvalEvery(options)) {
     throw Error(ErrorCode::kUsage, "--eval-every", "needs data to evaluate on", "", kHint);
   }
 }

@@ -15,12 +15,12 @@ using testing::Not;
 
 class TrainRanksTest : public TrainProcessTest {
  protected:
-  /// `begin OPTION...` trains into run/, with a short time-out; `at FILE` waits for a file.
+  /// `$begin OPTION...` trains into run/, with a short time-out; `at FILE` waits for a file.
   ProcessResult Train(const std::string& script) {
     WriteModel("tiny.json");
     WriteShards();
     return Shell(R"sh(
-      begin() { train --model tiny.json --seq 64 --batch 2 --save-every 2 --dist-timeout 5 --out run "$@"; }
+      begin='train --model tiny.json --seq 64 --batch 2 --save-every 2 --dist-timeout 5 --out run'
       at() { for i in {1..3000}; do [ -e $1 ] && return; sleep 0.01; done; echo "waited in vain for $1" >&2; exit 98; }
 )sh" + script);
   }
@@ -54,7 +54,7 @@ TEST_F(TrainRanksTest, WhatSeveralProcessesCannotDoIsRefusedByTheFirst) {
 }
 
 TEST_F(TrainRanksTest, RanksMakeOneRunThatRankZeroTellsOf) {
-  const ProcessResult run = Train("begin --nproc 2 --steps 4 --summary summary.json");
+  const ProcessResult run = Train("$begin --nproc 2 --steps 4 --summary summary.json");
   ASSERT_EQ(run.exit_status, 0) << run.standard_error;
   EXPECT_THAT(run.standard_error, Not(HasSubstr("train[1]")));
   EXPECT_EQ(Count("run_begin"), 1);
@@ -67,13 +67,13 @@ TEST_F(TrainRanksTest, RanksMakeOneRunThatRankZeroTellsOf) {
 
 TEST_F(TrainRanksTest, ARunRemembersHowManyItsRanksAre) {
   const ProcessResult run = Train(R"sh(
-    begin -q --nproc 2 --steps 2 && train --resume --out run --print-config | grep nproc)sh");
+    $begin -q --nproc 2 --steps 2 && train --resume --out run --print-config | grep ^nproc:)sh");
   EXPECT_EQ(run.standard_output, "nproc: 2\n") << run.standard_error;
 }
 
 TEST_F(TrainRanksTest, ASignalToTheLauncherSavesAndEndsAllRanks) {
   const ProcessResult run = Train(R"sh(
-    begin --nproc 2 --steps 100000 --save-every 0 & launcher=$!
+    $begin --nproc 2 --steps 100000 --save-every 0 & launcher=$!
     at run/metrics.jsonl
     until grep -q '"type":"step"' run/metrics.jsonl; do sleep 0.05; done
     kill -TERM $launcher; wait $launcher; echo $?)sh");
@@ -83,10 +83,11 @@ TEST_F(TrainRanksTest, ASignalToTheLauncherSavesAndEndsAllRanks) {
 
 TEST_F(TrainRanksTest, ARankThatIsKilledIsNamedAndEndsTheOthers) {
   const ProcessResult run = Train(R"sh(
-    begin --nproc 2 --steps 100000 & launcher=$!
+    $begin --nproc 2 --steps 100000 & launcher=$!
     at run/latest
-    for rank in $(< /proc/$launcher/task/$launcher/children); do
-      tr '\0' '\n' < /proc/$rank/environ | grep -qx RANK=1 && kill -KILL $rank
+    for process in /proc/[0-9]*; do
+      grep -sq "^PPid:[[:space:]]$launcher$" $process/status &&
+        tr '\0' '\n' < $process/environ | grep -qx RANK=1 && kill -KILL ${process#/proc/}
     done
     wait $launcher; echo $?
     train -q --status run; echo $?)sh");
@@ -96,25 +97,26 @@ TEST_F(TrainRanksTest, ARankThatIsKilledIsNamedAndEndsTheOthers) {
 }
 
 TEST_F(TrainRanksTest, WhatARankStartsIsNoRank) {
-  const ProcessResult run = Train(R"sh(begin --nproc 2 --steps 2 --copy-command 'env > copy.env'
+  const ProcessResult run =
+      Train(R"sh($begin --nproc 2 --steps 2 --copy-command 'env > copy.env; : $TRAINWRIGHT_CHECKPOINT'
     grep -c ^PATH= copy.env; grep -E '^(RANK|WORLD_SIZE|TRAINWRIGHT_LOCAL_STORE)=' copy.env || echo none)sh");
   EXPECT_EQ(run.standard_output, "1\nnone\n") << run.standard_error;
 }
 
 TEST_F(TrainRanksTest, ARestartByTheLauncherGoesOnByTheSameCommandLine) {
   const ProcessResult run = Train(R"sh(
-    begin -q --steps 3 --max-minutes 0.000001 || exit  # ends after its first step
-    begin -q --steps 3 && exit 97                      # by the user: refused
+    $begin -q --steps 3 --max-minutes 0.000001 || exit  # ends after its first step
+    $begin -q --steps 3 && exit 97                      # by the user: refused
     export TORCHELASTIC_RESTART_COUNT=1
-    begin --steps 3 || exit
-    begin -q --steps 3)sh");
+    $begin --steps 3 || exit
+    $begin -q --steps 3)sh");
   EXPECT_EQ(run.exit_status, 0) << run.standard_error;
   EXPECT_THAT(run.standard_error, HasSubstr("started again by its launcher: going on with run"));
   EXPECT_EQ(Count("step"), 3);
 }
 
 TEST_F(TrainRanksTest, ARestartOfARunThatHasNotBegunBeginsIt) {
-  const ProcessResult run = Train("TORCHELASTIC_RESTART_COUNT=1 begin --steps 1");
+  const ProcessResult run = Train("TORCHELASTIC_RESTART_COUNT=1 $begin --steps 1");
   EXPECT_EQ(run.exit_status, 0) << run.standard_error;
   EXPECT_EQ(Count("step"), 1);
 }
