@@ -1,5 +1,5 @@
-// Collectives over c10d's NCCL group, between GPUs: a part of libtrainwright_cuda.so. Unverified: compiled and
-// loaded, but no machine with several GPUs has run it yet.
+// Collectives over c10d's NCCL group, between GPUs: a part of libtrainwright_cuda.so. Unverified:
+// compiled and loaded, but no machine with several GPUs has run it yet.
 #include <c10/cuda/CUDAFunctions.h>
 
 #include <chrono>
