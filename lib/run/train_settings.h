@@ -117,6 +117,12 @@ struct TrainSettings {
   std::string watchdog = "warn";    ///< off, warn or stop, when the loss diverges
   std::optional<double> cost_per_hour;  ///< of the machine, for the metrics; absent: not told
   double watchdog_ratio = 1.5;          ///< of the loss to its moving average
+
+  // Ranks.
+  int64_t nproc = 1;                   ///< that this program starts on this machine
+  std::optional<int64_t> exact_world;  ///< see TrainPlan::exact_world; 0: off
+  double ddp_bucket_mb = 25;           ///< 2^20 bytes of gradients that travel together
+  double dist_timeout_s = 60;          ///< within which a rank at fault ends all others
 };
 
 /// The paths of --data, or the default.
