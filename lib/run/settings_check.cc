@@ -9,6 +9,7 @@
 #include "lib/loading/mixture_weights.h"
 #include "lib/run/save_interval.h"
 #include "lib/run/training_data.h"
+#include "lib/run/world_settings.h"
 
 namespace trainwright {
 namespace {
@@ -80,6 +81,7 @@ void CheckTrainSettings(const TrainSettings& settings) {
   CheckSaving(settings);
   CheckNumbers(settings);
   CheckData(settings);
+  ParseWorldSettings(settings);
 }
 
 void CheckEvaluations(const TrainSettings& settings, const std::vector<OptionValue>& options,
