@@ -12,12 +12,12 @@
 namespace trainwright {
 
 struct WorldSettings {
-  std::vector<int64_t> worlds;  ///< numbers of ranks, from 1 to 2^20
-  Link link;
+  std::vector<int64_t> worlds = {};  ///< numbers of ranks, from 1 to 2^20
+  Link link = {};
   Sharding sharding = Sharding::kNone;
   int64_t bucket_bytes = 0;
-  std::optional<double> device_tflops;  ///< 1e12 operations a second, above 0
-  int64_t memory_bytes = 0;             ///< of a rank's GPU; 0: a rank has what this machine has
+  std::optional<double> device_tflops = {};  ///< 1e12 operations a second, above 0
+  int64_t memory_bytes = 0;                  ///< of a rank's GPU; 0: a rank has what this machine has
 };
 
 /// \returns nullopt without --world

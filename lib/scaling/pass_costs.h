@@ -16,7 +16,7 @@ struct PassCosts {
   double forward = 0;
   /// Of the backward pass, by segment in the order of the flat buffer: until its gradients are done, from
   /// when those of the segment behind it were.
-  std::vector<double> backward;
+  std::vector<double> backward = {};
 
   double backward_total() const;
   double total() const { return forward + backward_total(); }

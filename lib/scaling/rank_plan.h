@@ -26,7 +26,7 @@ struct RankPlan {
   int64_t accum = 1;                         ///< micro-batches of a step, of a rank
   int64_t bucket_bytes = int64_t{25} << 20;  ///< of fp32 gradients that travel together
   int64_t exact_leaves = 0;                  ///< of a step, which are added as one tree; 0: no order is kept
-  std::vector<int64_t> segment_elements;     ///< trained, in the order of the flat buffer
+  std::vector<int64_t> segment_elements = {};  ///< trained, in the order of the flat buffer
 
   int64_t elements() const {
     return std::accumulate(segment_elements.begin(), segment_elements.end(), int64_t{0});

@@ -16,16 +16,16 @@ inline constexpr int64_t kSmallExchangeBytes = 64;
 
 /// What a rank computes in a step.
 struct StepCosts {
-  PassCosts passes_s;        ///< of a micro-batch; a total of 0: not known
+  PassCosts passes_s = {};   ///< of a micro-batch; a total of 0: not known
   double update_s = 0;       ///< of all weights, by one rank
   int64_t weight_bytes = 4;  ///< of an element as the passes read it
 };
 
 struct StepEstimate {
-  Traffic gradients, weights, small;  ///< of a step
-  double link_s = 0;                  ///< the link is busy
-  double hidden_s = 0;                ///< of that, behind a backward pass
-  double step_s = 0;                  ///< 0: not known
+  Traffic gradients = {}, weights = {}, small = {};  ///< of a step
+  double link_s = 0;                                 ///< the link is busy
+  double hidden_s = 0;                               ///< of that, behind a backward pass
+  double step_s = 0;                                 ///< 0: not known
   double alone_s = 0;  ///< of one rank's samples in a world of one, which updates all weights; 0: not known
 
   Traffic sent() const {

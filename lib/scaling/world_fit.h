@@ -39,18 +39,18 @@ const char* FitVerdictName(FitVerdict verdict);
 struct FitRequest {
   int64_t memory_bytes = 0;  ///< of a rank; 0: not known
   bool counts_host = false;  ///< whether what always lies in the host's memory counts, too
-  RankPlan plan;
-  PassesChoice passes;
+  RankPlan plan = {};
+  PassesChoice passes = {};
   bool knows_adapters =
       false;  ///< whether the family takes adapters, and the run does not train some already
-  MemoryOfPasses memory_of;
+  MemoryOfPasses memory_of = {};
 };
 
 struct Fit {
   FitVerdict verdict = FitVerdict::kUnknown;
   int64_t needed_bytes = 0;  ///< as asked for
-  std::string reason;        ///< a sentence where it does not fit
-  std::string nearest;       ///< what comes nearest: options, or a number of ranks
+  std::string reason = {};   ///< a sentence where it does not fit
+  std::string nearest = {};  ///< what comes nearest: options, or a number of ranks
 };
 
 /// Looks in this order: what was asked for; more sharding; full recomputation; micro-batches of one sample;
