@@ -52,8 +52,8 @@ config 70b 8192 28672 80 64 false
 tell() {
   local name=$1 title=$2 status=0
   shift 2
-  local command=(train --quiet --model "$name.json" --mixed-precision bf16 --seq 8192 "$@" --steps 100 --dry-run
-    --world 8,64,512 --bandwidth "$bandwidth" --latency "$latency" --device-tflops "$tflops" --device-memory "$memory")
+  local command=(train --quiet --model "$name.json" --mixed-precision bf16 "$@" --steps 100 --dry-run
+    --world '8,64,512' --bandwidth "$bandwidth" --latency "$latency" --device-tflops "$tflops" --device-memory "$memory")
   printf '\n## %s\n\n```\n$ %s\n' "$title" "$(quote "${command[@]}")"
   "$bin/train" "${command[@]:1}" || status=$?
   printf '```\n\nExit status %s.\n' "$status"
@@ -61,8 +61,8 @@ tell() {
 }
 {
   printf '# Ranks on paper, %s\n' "$(date -u +%F)"
-  tell 1b '1.24 billion parameters' --batch 4
-  tell 8b '8.03 billion parameters' --batch 2 --accum 2 --zero 2 --checkpoint-activations full
-  tell 70b '70.6 billion parameters' --batch 1 --accum 2 --zero 2 --checkpoint-activations full
+  tell 1b '1.24 billion parameters' --seq 8192 --batch 4
+  tell 8b '8.03 billion parameters' --seq 8192 --batch 2 --accum 2 --zero 2 --checkpoint-activations full
+  tell 70b '70.6 billion parameters' --seq 8192 --batch 1 --accum 2 --zero 2 --checkpoint-activations full
   tell 8b '8.03 billion parameters, 128 Ki tokens a sample' --seq 131072 --batch 1 --zero 2
 } > "$out"
