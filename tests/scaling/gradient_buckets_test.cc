@@ -41,7 +41,9 @@ TEST(CutIntoBucketsTest, EachElementTravelsOnceInOrderAndNoTwoBucketsCouldHaveBe
       const bool cut =
           begin + size < segment_of.size() && segment_of[begin + size] == buckets[i].lowest_segment;
       // A bucket holds whole segments, or a piece of one.
-      if (cut) EXPECT_EQ(segment_of[begin], buckets[i].lowest_segment);
+      if (cut) {
+        EXPECT_EQ(segment_of[begin], buckets[i].lowest_segment);
+      }
       if (i + 1 < buckets.size() && segments[buckets[i].lowest_segment] <= most &&
           segments[buckets[i + 1].lowest_segment] <= most) {
         const size_t next = segment_of[begin + size];

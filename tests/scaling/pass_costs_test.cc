@@ -53,7 +53,6 @@ TEST(CountPassFlopsTest, AdaptersAreDoneAtTheEndOfThePass) {
   const PassCosts costs = Count(ActivationCheckpointing::kNo, tuning, 1);
   EXPECT_DOUBLE_EQ(costs.forward, kLayers + kHead);
   EXPECT_DOUBLE_EQ(costs.total(), CountStepFlops(SmallLlama(), tuning).Of(kCounts));
-  EXPECT_LT(costs.backward.at(0), 2 * (kLayers + kHead));
 }
 
 TEST(PassCostsTest, AreScaledInProportion) {

@@ -43,13 +43,13 @@ TEST(EstimateWorldsTest, WithAccumulationTellsBothFormsOfTheSecondStage) {
   WorldRequest request = Request();
   request.plan.accum = 2;
   request.plan.sharding = Sharding::kGradients;
-  const WorldEstimate two = EstimateWorlds(request).worlds[0];
-  ASSERT_EQ(two.rows.size(), 4u);
-  EXPECT_EQ(two.asked, 2u);
-  EXPECT_EQ(two.rows[3].step.gradients.sent_bytes, 2 * two.rows[2].step.gradients.sent_bytes);
-  EXPECT_LT(two.rows[3].memory.parts.gradients, two.rows[2].memory.parts.gradients);
+  const WorldEstimate eight = EstimateWorlds(request).worlds[1];
+  ASSERT_EQ(eight.rows.size(), 4u);
+  EXPECT_EQ(eight.asked, 2u);
+  EXPECT_EQ(eight.rows[3].step.gradients.sent_bytes, 2 * eight.rows[2].step.gradients.sent_bytes);
+  EXPECT_LT(eight.rows[3].memory.parts.gradients, eight.rows[2].memory.parts.gradients);
   request.plan.reduces_each_micro_batch = true;
-  EXPECT_EQ(EstimateWorlds(request).worlds[0].asked, 3u);
+  EXPECT_EQ(EstimateWorlds(request).worlds[1].asked, 3u);
 }
 
 TEST(EstimateWorldsTest, DoesNotFitWhereOneOfItsWorldsDoesNot) {
