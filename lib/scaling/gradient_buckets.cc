@@ -10,16 +10,13 @@ std::vector<GradientBucket> CutIntoBuckets(const std::vector<int64_t>& segment_e
                                            int64_t bucket_elements) {
   TRAINWRIGHT_CHECK(bucket_elements >= 1);
   std::vector<GradientBucket> buckets;
-  bool open = false;  // whether the last bucket takes further segments
   for (size_t segment = segment_elements.size(); segment-- > 0;) {
     int64_t left = segment_elements[segment];
-    if (left == 0) continue;
-    if (open && buckets.back().elements + left <= bucket_elements) {
+    if (left > 0 && !buckets.empty() && buckets.back().elements + left <= bucket_elements) {
       buckets.back().elements += left;
       buckets.back().lowest_segment = segment;
-      continue;
+      left = 0;
     }
-    open = left <= bucket_elements;
     while (left > 0) {
       const int64_t piece = std::min(left, bucket_elements);
       buckets.push_back({.elements = piece, .lowest_segment = segment});

@@ -2,7 +2,7 @@
 ///
 /// The backward pass works from the head down, so the flat buffer of gradients is cut from its end to its
 /// beginning: whole segments (GradientBuffer) together up to the size of a bucket, those that are larger in
-/// pieces.
+/// pieces, of which the last may travel with the segments before it. GradientExchange (lib/dist) cuts so.
 #pragma once
 
 #include <cstddef>

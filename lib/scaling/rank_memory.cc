@@ -7,6 +7,9 @@
 namespace trainwright {
 namespace {
 
+/// That are under way at once where each is packed and received apart: TreeAllReduce (lib/dist) has as many.
+constexpr int64_t kBucketsUnderWay = 4;
+
 /// What `elements` of all take of a part.
 int64_t ShareOf(int64_t part_bytes, int64_t elements, int64_t all) {
   if (all == 0) return part_bytes;
@@ -36,7 +39,7 @@ RankMemory MemoryOfRank(const MemoryParts& alone, const RankPlan& plan) {
     parts.gradients = ShareOf(parts.gradients, std::min(all, own + at_work), all);
   }
   if (plan.sharding != Sharding::kNone || plan.exact_leaves > 0) {
-    memory.exchange = 2 * std::min(plan.bucket_bytes, alone.gradients);
+    memory.exchange = 2 * std::min(kBucketsUnderWay * plan.bucket_bytes, alone.gradients);
   }
   return memory;
 }

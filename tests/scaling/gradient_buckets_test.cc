@@ -11,6 +11,8 @@ namespace {
 TEST(CutIntoBucketsTest, JoinsSegmentsFromTheEndAndCutsLargeOnes) {
   const std::vector<GradientBucket> expected = {{7, 4}, {8, 2}, {4, 1}, {8, 0}, {2, 0}};
   EXPECT_EQ(CutIntoBuckets({10, 4, 4, 4, 7}, 8), expected);
+  // What is left of a large segment takes the next one along.
+  EXPECT_EQ(CutIntoBuckets({4, 10}, 8), (std::vector<GradientBucket>{{8, 1}, {6, 0}}));
 }
 
 TEST(CutIntoBucketsTest, IsOneBucketWhereItIsLargeEnough) {
@@ -40,14 +42,11 @@ TEST(CutIntoBucketsTest, EachElementTravelsOnceInOrderAndNoTwoBucketsCouldHaveBe
       EXPECT_EQ(buckets[i].lowest_segment, segment_of[begin + size - 1]);
       const bool cut =
           begin + size < segment_of.size() && segment_of[begin + size] == buckets[i].lowest_segment;
-      // A bucket holds whole segments, or a piece of one.
       if (cut) {
         EXPECT_EQ(segment_of[begin], buckets[i].lowest_segment);
-      }
-      if (i + 1 < buckets.size() && segments[buckets[i].lowest_segment] <= most &&
-          segments[buckets[i + 1].lowest_segment] <= most) {
-        const size_t next = segment_of[begin + size];
-        EXPECT_GT(buckets[i].elements + segments[next], most);
+        EXPECT_EQ(buckets[i].elements, most);
+      } else if (i + 1 < buckets.size()) {
+        EXPECT_GT(buckets[i].elements + segments[segment_of[begin + size]], most);
       }
       begin += size;
     }

@@ -36,8 +36,8 @@ TEST(MemoryOfRankTest, OfTheFirstStageHasAQuarterOfMomentsAndMasters) {
   expected.parameters /= 4;
   expected.optimizer /= 4;
   EXPECT_EQ(memory.parts, expected);
-  EXPECT_EQ(memory.exchange, 200);
-  EXPECT_EQ(memory.of_model(), expected.of_model() + 200);
+  EXPECT_EQ(memory.exchange, 800);  // four buckets of 100, packed and received
+  EXPECT_EQ(memory.of_model(), expected.of_model() + 800);
   EXPECT_EQ(memory.total(), memory.of_model() + 99);
 }
 
