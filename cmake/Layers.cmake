@@ -18,6 +18,7 @@ set(trainwright_packing_uses PRIVATE PkgConfig::ZSTD)
 set(trainwright_machine_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_memory_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_spec_uses PUBLIC nlohmann_json::nlohmann_json)
+set(trainwright_scaling_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_run_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_checkpoint_uses PUBLIC nlohmann_json::nlohmann_json)
 

@@ -451,6 +451,38 @@ void DefineInsteadOptions(CLI::App& app, TrainSettings* settings) {
       ->group("Instead of training");
 }
 
+void DefineWorldOptions(CLI::App& app, TrainSettings* settings) {
+  const std::string group = "Ranks on paper";
+  app.add_option("--world", settings->world,
+                 "with --dry-run, tell bytes, time and memory of a rank for so many ranks that are not here; "
+                 "see PARALLELISM")
+      ->type_name("N,N,...")
+      ->group(group);
+  app.add_option(
+         "--bandwidth", settings->bandwidth,
+         "with --world: what a rank sends and receives at once, in bytes or bits a second: 50GB, 400Gbit")
+      ->type_name("RATE")
+      ->group(group);
+  app.add_option("--latency", settings->latency, "with --world: what a message takes besides (default: 20us)")
+      ->type_name("TIME")
+      ->group(group);
+  app.add_option(
+         "--device-tflops", settings->device_tflops,
+         "with --world: rate that a rank computes at, in 1e12 operations a second (default: as measured "
+         "here)")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app.add_option("--device-memory", settings->device_memory,
+                 "with --world: memory of a rank's GPU, as 80GiB (default: a rank has what this machine has)")
+      ->type_name("SIZE")
+      ->group(group);
+  app.add_option("--zero", settings->zero,
+                 "with --world: what of the state a rank keeps only its part of. 0: nothing; 1: moments and "
+                 "masters; 2: gradients, too (default: 0)")
+      ->type_name("STAGE")
+      ->group(group);
+}
+
 void DefineMemoryOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Memory";
   app.add_flag("--auto-oom", settings->auto_oom,
@@ -526,6 +558,7 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   DefineLossOptions(app, settings);
   DefineLoaderOptions(app, settings);
   DefineInsteadOptions(app, settings);
+  DefineWorldOptions(app, settings);
   DefineMemoryOptions(app, settings);
   DefineDeviceOptions(app, settings);
   DefineRankOptions(app, settings);

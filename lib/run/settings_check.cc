@@ -10,6 +10,7 @@
 #include "lib/run/save_interval.h"
 #include "lib/run/training_data.h"
 #include "lib/spec/offload_choice.h"
+#include "lib/run/world_settings.h"
 
 namespace trainwright {
 namespace {
@@ -107,6 +108,7 @@ void CheckTrainSettings(const TrainSettings& settings) {
   CheckData(settings);
   CheckRankNumbers(settings);
   CheckRanks(settings, settings.nproc);
+  ParseWorldSettings(settings);
 }
 
 void CheckRanks(const TrainSettings& settings, int64_t ranks) {

@@ -87,6 +87,13 @@ struct TrainSettings {
   bool dry_run = false;  ///< say what the run would take
   bool explain = false;  ///< say what every option resolved to, and why
 
+  // Of a dry run on paper; see WorldSettings.
+  std::string world;                    ///< numbers of ranks: "8,64,512"; empty: none
+  std::string bandwidth;                ///< as ParseBandwidth takes it
+  std::string latency;                  ///< as ParseLatency takes it; empty: 20us
+  std::optional<double> device_tflops;  ///< that a rank computes at; absent: as measured here
+  std::string device_memory;            ///< of a rank's GPU, as ParseBytes takes it; empty: as this machine's
+
   // Where and how it runs; changes no result beyond rounding.
   int threads = 0;  ///< 0: usable physical cores
   std::string device = "auto";
@@ -122,6 +129,7 @@ struct TrainSettings {
   int64_t nproc = 1;                   ///< that this program starts on this machine
   std::optional<int64_t> exact_world;  ///< see TrainPlan::exact_world; 0: off
   double ddp_bucket_mb = 25;           ///< 2^20 bytes of gradients that travel together
+  int64_t zero = 0;                    ///< of ZeRO's stages: 0, 1 or 2
   double dist_timeout_s = 60;          ///< within which a rank at fault ends all others
 };
 

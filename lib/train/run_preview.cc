@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "lib/checkpoint/async_save.h"
@@ -10,7 +12,9 @@
 #include "lib/nn/peak_rate.h"
 #include "lib/run/explanation.h"
 #include "lib/run/plan_codec.h"
+#include "lib/run/world_settings.h"
 #include "lib/train/dry_run.h"
+#include "lib/train/world_preview.h"
 
 namespace trainwright {
 namespace {
@@ -135,6 +139,30 @@ DryRunReport MeasureRun(const TrainSettings& settings, const TrainJobContext& co
                 LoadersOf(run.loaders));
 }
 
+/// --dry-run.
+/// \returns the exit status
+int TellDryRun(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run,
+               std::string* text, nlohmann::ordered_json* summary) {
+  const std::optional<WorldSettings> world = ParseWorldSettings(settings);
+  std::optional<DryRunReport> report;
+  bool fits = true;
+  if (!world || !IsOnPaperAlone(*world)) {
+    report = MeasureRun(settings, context, run);
+    *text += FormatDryRun(*report);
+    summary->update(EncodeDryRun(*report));
+    fits = report->fits();
+  }
+  *text += run.data->FormatSources(run.plan);
+  if (world) {
+    WorldPreview preview =
+        PreviewWorlds(*world, context, run, settings.exact_world.value_or(0), report ? &*report : nullptr);
+    *text += (report ? "\n" : "") + preview.text;
+    summary->update({{"dry_run", true}, {"world", std::move(preview.json)}});
+    fits = preview.fits;
+  }
+  return fits ? 0 : kDoesNotFit;
+}
+
 }  // namespace
 
 int PreviewRun(const TrainSettings& settings, const TrainJobContext& context, const ChoiceLog& log,
@@ -153,10 +181,8 @@ int PreviewRun(const TrainSettings& settings, const TrainJobContext& context, co
     (*summary)["options"] = EncodeExplanation(options);
   }
   if (settings.dry_run) {
-    const DryRunReport report = MeasureRun(settings, context, run);
-    text += (text.empty() ? "" : "\n") + FormatDryRun(report) + run.data->FormatSources(run.plan);
-    summary->update(EncodeDryRun(report));
-    status = report.fits() ? 0 : kDoesNotFit;
+    if (!text.empty()) text += "\n";
+    status = TellDryRun(settings, context, run, &text, summary);
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
   return status;

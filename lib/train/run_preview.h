@@ -13,7 +13,8 @@ namespace trainwright {
 /// Prints to standard output.
 /// \param run_folder of a run that is resumed; empty: not known yet
 /// \param summary gets the same as JSON
-/// \returns the exit status: 1 where the run does not fit into memory
+/// \returns the exit status: 1 where the run does not fit into memory; with --world, where a rank of it does
+///     not
 int PreviewRun(const TrainSettings& settings, const TrainJobContext& context, const ChoiceLog& log,
                const std::string& run_folder, const ResolvedRun& run, nlohmann::ordered_json* summary);
 

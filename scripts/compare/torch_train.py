@@ -2,19 +2,24 @@
 """Trains a model of torch_models.py with a plain PyTorch loop, eager or compiled, on what `train` trained on.
 
 usage: torch_train.py --init CHECKPOINT --plan PLAN.json --train CHUNKS.jsonl --steps N [--compile]
-                      [--double | --double-norm] [--threads N]
+                      [--double | --double-norm] [--threads N] [--accum N] [--bucket-mb N]
 
 Same start, tokens, order, schedule and optimiser as the run that the plan comes from. Every sample must be one span of
 one document, so that both sides compute the same attention. Prints one JSON object: the loss and time of each step.
 --double computes everything in float64: the yardstick for what two runs in fp32 may differ by. --double-norm
 sums only the gradients' norm so: on a CPU, torch.nn.utils.clip_grad_norm_ adds the squares of a tensor in fp32, and for
 the millions of elements of an embedding the sum comes out too small (up to 0.15 % of the norm here).
+
+With torchrun's variables (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) it is one rank of DistributedDataParallel with
+Gloo: a step's samples are divided in whole shares in the order of the ranks. --accum takes the place of the plan's,
+--bucket-mb of PyTorch's 25. Every rank prints its object.
 """
 import time
 
 started_unix_s = time.time()
 
 import argparse  # noqa: E402
+import contextlib  # noqa: E402
 import itertools  # noqa: E402
 import json  # noqa: E402
 import os  # noqa: E402
@@ -37,6 +42,14 @@ def clip_by_norm_in_double(model, clip):
     torch._foreach_mul_(gradients, min(1.0, clip / (norm + 1e-6)))
 
 
+def join_ranks():
+    """(rank, ranks) of the group that the environment names."""
+    rank, ranks = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    if ranks > 1:
+        torch.distributed.init_process_group("gloo")
+    return rank, ranks
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("--init", "--plan", "--train"):
@@ -44,12 +57,16 @@ def main():
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--accum", type=int)
+    parser.add_argument("--bucket-mb", type=float)
     parser.add_argument("--double", action="store_true")
     parser.add_argument("--double-norm", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     with open(options.plan, encoding="utf-8") as file:
         plan = json.load(file)
+    accum = options.accum or plan["accum"]
+    rank, ranks = join_ranks()
     dtype = {"fp32": torch.float32, "bf16": torch.bfloat16}[plan["precision"]]
     stream = sample_order.training_samples(sample_order.read_chunks(options.train), plan["sequence_tokens"],
                                            plan["seed"], plan["window_chunks"])
@@ -57,13 +74,18 @@ def main():
     if options.double:
         model = model.double()
     run = torch.compile(model) if options.compile else model
+    if ranks > 1:
+        run = torch.nn.parallel.DistributedDataParallel(run, bucket_cap_mb=options.bucket_mb,
+                                                        gradient_as_bucket_view=True, broadcast_buffers=False)
     optimizer = adamw(model, plan, fused=True)
     losses, times, first_unix_s = [], [], None
     for step in range(options.steps):
         begin = time.monotonic()
         step_loss = 0.0
-        for _ in range(plan["accum"]):
-            samples = list(itertools.islice(stream, plan["batch"]))
+        # A share of the step that is this rank's, in the order of the stream.
+        share = list(itertools.islice(stream, ranks * accum * plan["batch"]))[rank * accum * plan["batch"]:]
+        for micro_batch in range(accum):
+            samples = share[micro_batch * plan["batch"]:(micro_batch + 1) * plan["batch"]]
             if any(len(sample) != 1 for sample in samples):
                 sys.exit("a sample holds more than one span")
             # A shorter sample, at the end of the data, is padded on the right, where no label and no token sees it.
@@ -71,11 +93,13 @@ def main():
                                          for sample in samples])
                            for part, padding in ((0, 0), (1, sample_order.IGNORE)))
             first_unix_s = first_unix_s or time.time()
-            with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
-                logits = run(ids)
-                loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=sample_order.IGNORE)
-            (loss / plan["accum"]).backward()
-            step_loss += loss.item() / plan["accum"]
+            exchanges = ranks == 1 or micro_batch + 1 == accum
+            with contextlib.nullcontext() if exchanges else run.no_sync():
+                with torch.autocast("cpu", dtype=dtype, enabled=dtype != torch.float32):
+                    logits = run(ids)
+                    loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=sample_order.IGNORE)
+                (loss / accum).backward()
+            step_loss += loss.item() / accum
         if options.double_norm:
             clip_by_norm_in_double(model, plan["clip"])
         else:

@@ -22,6 +22,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/common.sh
 source scripts/common.sh
+# shellcheck source=scripts/compare/one_document.sh
+source scripts/compare/one_document.sh
 
 python=${PYTHON:-python3}
 "$python" -c 'import torch, safetensors' 2> /dev/null ||
@@ -31,14 +33,7 @@ export PATH=$PWD/build/release/bin:$PATH
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# One document, so that every sample is one span and plain causal attention is the same computation.
-zstd -dcq "$data/bench/english-32MB.jsonl.zst" | "$python" -c '
-import itertools, json, sys
-documents = (json.loads(line)["text"].replace("\n", " ") for line in sys.stdin.readlines())
-print(" ".join(itertools.islice(documents, 400))[:1_500_000])' > "$scratch/text"
-pretokenize --quiet --format lines --tokenizer "$data/tokenizers/mistral-v1.model" "$scratch/text" |
-  pack --quiet --chunk 4096 --mode concat -o "$scratch/shards"
-pack --cat --json "$scratch/shards" > "$scratch/chunks.jsonl"
+one_document_shards "$python" "$data" "$scratch"
 for evaluation in evaluation:300000 evaluation_few:30000; do
   head -c "${evaluation#*:}" "$scratch/text" |
     pretokenize --quiet --format lines --tokenizer "$data/tokenizers/mistral-v1.model" - |

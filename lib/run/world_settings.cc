@@ -1,0 +1,93 @@
+#include "lib/run/world_settings.h"
+
+#include <charconv>
+#include <cmath>
+#include <string>
+
+#include "lib/base/error.h"
+#include "lib/base/units.h"
+
+namespace trainwright {
+namespace {
+
+constexpr int64_t kMostRanks = int64_t{1} << 20;
+constexpr char kUsualLatency[] = "20us";
+
+std::vector<int64_t> ParseWorlds(const std::string& text) {
+  std::vector<int64_t> worlds;
+  const char *at = text.data(), *const end = text.data() + text.size();
+  while (true) {
+    int64_t ranks = 0;
+    const auto [behind, status] = std::from_chars(at, end, ranks);
+    if (status != std::errc() || ranks < 1 || ranks > kMostRanks || (behind != end && *behind != ',')) {
+      throw Error(ErrorCode::kUsage, "--world", "'" + text + "' is no list of numbers of ranks", "",
+                  "write numbers of at least 1 with commas between them: 8,64,512");
+    }
+    worlds.push_back(ranks);
+    if (behind == end) return worlds;
+    at = behind + 1;
+  }
+}
+
+/// \throws Error{kUsage} on stages that there are not
+Sharding ShardingOf(int64_t zero) {
+  if (zero == 3) {
+    throw Error(
+        ErrorCode::kUsage, "--zero 3",
+        "does not exist here: each layer's weights would lie on one rank and travel to all others twice "
+        "in every micro-batch",
+        "", "--zero 2 divides all but the copy of the weights that the passes read");
+  }
+  if (zero < 0 || zero > 2) throw Error(ErrorCode::kUsage, "--zero", "must be 0, 1 or 2");
+  return static_cast<Sharding>(zero);
+}
+
+void RefuseWithoutWorld(const TrainSettings& settings) {
+  const auto refuse = [](bool given, const char* flag) {
+    if (given) throw Error(ErrorCode::kUsage, flag, "has a meaning only with --world");
+  };
+  refuse(!settings.bandwidth.empty(), "--bandwidth");
+  refuse(!settings.latency.empty(), "--latency");
+  refuse(settings.device_tflops.has_value(), "--device-tflops");
+  refuse(!settings.device_memory.empty(), "--device-memory");
+  if (settings.zero != 0) {
+    throw Error(ErrorCode::kUsage, "--zero " + std::to_string(settings.zero),
+                "is told on paper only so far: with --dry-run and --world");
+  }
+}
+
+}  // namespace
+
+std::optional<WorldSettings> ParseWorldSettings(const TrainSettings& settings) {
+  const Sharding sharding = ShardingOf(settings.zero);
+  if (settings.world.empty()) {
+    RefuseWithoutWorld(settings);
+    return std::nullopt;
+  }
+  if (!settings.dry_run) {
+    throw Error(ErrorCode::kUsage, "--world", "tells of ranks that are not there: only with --dry-run", "",
+                "--nproc starts ranks on this machine");
+  }
+  if (settings.bandwidth.empty()) {
+    throw Error(ErrorCode::kUsage, "--world", "needs the bandwidth between ranks", "",
+                "say it with --bandwidth: 50GB, 400Gbit");
+  }
+  WorldSettings world = {
+      .worlds = ParseWorlds(settings.world),
+      .link = {.bytes_per_s = ParseBandwidth(settings.bandwidth, "--bandwidth"),
+               .latency_s =
+                   ParseLatency(settings.latency.empty() ? kUsualLatency : settings.latency, "--latency")},
+      .sharding = sharding,
+      .bucket_bytes = std::llround(settings.ddp_bucket_mb * 1048576),
+      .device_tflops = settings.device_tflops};
+  if (world.device_tflops && !(*world.device_tflops > 0 && std::isfinite(*world.device_tflops))) {
+    throw Error(ErrorCode::kUsage, "--device-tflops", "must be a number above 0");
+  }
+  if (!settings.device_memory.empty()) {
+    world.memory_bytes = static_cast<int64_t>(ParseBytes(settings.device_memory, "--device-memory"));
+    if (world.memory_bytes == 0) throw Error(ErrorCode::kUsage, "--device-memory", "must be above 0");
+  }
+  return world;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,47 @@
+#include "lib/scaling/rank_memory.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace trainwright {
+namespace {
+
+/// That are under way at once where each is packed and received apart: TreeAllReduce (lib/dist) has as many.
+constexpr int64_t kBucketsUnderWay = 4;
+
+/// What `elements` of all take of a part.
+int64_t ShareOf(int64_t part_bytes, int64_t elements, int64_t all) {
+  if (all == 0) return part_bytes;
+  const double element_bytes = static_cast<double>(part_bytes) / static_cast<double>(all);
+  return std::min<int64_t>(part_bytes, std::llround(element_bytes * static_cast<double>(elements)));
+}
+
+}  // namespace
+
+RankMemory MemoryOfRank(const MemoryParts& alone, const RankPlan& plan) {
+  RankMemory memory = {.parts = alone};
+  if (const int64_t leaves = plan.exact_leaves / plan.ranks; leaves > 1) {
+    memory.leaf_sums = (std::bit_width(static_cast<uint64_t>(leaves)) - 1) * alone.gradients;
+  }
+  if (plan.ranks == 1) return memory;
+  MemoryParts& parts = memory.parts;
+  const int64_t all = plan.elements(), own = plan.shard_elements();
+  const auto shard = [&](int64_t* part_bytes) { *part_bytes = ShareOf(*part_bytes, own, all); };
+  if (plan.sharding != Sharding::kNone) {
+    shard(&parts.optimizer);
+    shard(&parts.snapshot);
+    if (parts.compute_copy > 0) shard(&parts.parameters);  // else the passes read them
+  }
+  if (plan.gives_gradients_away()) {
+    const auto largest = std::max_element(plan.segment_elements.begin(), plan.segment_elements.end());
+    const int64_t at_work = largest == plan.segment_elements.end() ? 0 : *largest;
+    parts.gradients = ShareOf(parts.gradients, std::min(all, own + at_work), all);
+  }
+  if (plan.sharding != Sharding::kNone || plan.exact_leaves > 0) {
+    memory.exchange = 2 * std::min(kBucketsUnderWay * plan.bucket_bytes, alone.gradients);
+  }
+  return memory;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,47 @@
+#include "lib/scaling/step_estimate.h"
+
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/scaling/backward_timeline.h"
+#include "lib/scaling/gradient_buckets.h"
+
+namespace trainwright {
+namespace {
+
+constexpr int64_t kGradientBytes = 4;
+
+}  // namespace
+
+StepEstimate EstimateStep(const RankPlan& plan, const Link& link, const StepCosts& costs) {
+  TRAINWRIGHT_CHECK(plan.ranks >= 1 && plan.accum >= 1 && link.bytes_per_s > 0 && link.latency_s >= 0);
+  const bool sharded = plan.sharding != Sharding::kNone && plan.ranks > 1;
+  const std::vector<GradientBucket> buckets = CutIntoBuckets(plan.segment_elements, plan.bucket_elements());
+  const int64_t reductions = plan.gives_gradients_away() ? plan.accum : 1;
+  StepEstimate step;
+  std::vector<double> bucket_s;
+  for (const GradientBucket& bucket : buckets) {
+    const int64_t bytes = kGradientBytes * bucket.elements;
+    const Traffic traffic = sharded ? RingHalf(bytes, plan.ranks) : RingSum(bytes, plan.ranks);
+    bucket_s.push_back(traffic.SecondsOver(link));
+    for (int64_t i = 0; i < reductions; ++i) step.gradients += traffic;
+    if (sharded) step.weights += RingHalf(costs.weight_bytes * bucket.elements, plan.ranks);
+  }
+  for (int64_t i = 0; i < kSmallExchanges; ++i) step.small += RingSum(kSmallExchangeBytes, plan.ranks);
+  step.link_s = step.sent().SecondsOver(link);
+  const double passes_s = costs.passes_s.total();
+  if (passes_s <= 0) return step;
+
+  std::vector<double> segment_s = costs.passes_s.backward;
+  TRAINWRIGHT_CHECK(segment_s.size() == plan.segment_elements.size());
+  const BackwardTimeline timeline = FollowBackward(segment_s, buckets, bucket_s);
+  const auto times = static_cast<double>(reductions), micro_batches = static_cast<double>(plan.accum);
+  step.hidden_s = times * timeline.hidden_s();
+  step.alone_s = micro_batches * passes_s + costs.update_s;
+  step.step_s = micro_batches * passes_s +
+                costs.update_s / (sharded ? static_cast<double>(plan.ranks) : 1.0) +
+                times * timeline.exposed_s() + step.weights.SecondsOver(link) + step.small.SecondsOver(link);
+  return step;
+}
+
+}  // namespace trainwright

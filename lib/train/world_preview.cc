@@ -1,0 +1,139 @@
+#include "lib/train/world_preview.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/base/units.h"
+#include "lib/memory/training_memory.h"
+#include "lib/scaling/pass_costs.h"
+#include "lib/scaling/world_estimates.h"
+#include "lib/scaling/world_report.h"
+#include "lib/spec/family.h"
+
+namespace trainwright {
+namespace {
+
+/// The adapters that are advised where nothing else fits.
+constexpr int64_t kAdvisedLoraRank = 16;
+
+FineTuning AdvisedAdapters() {
+  return {.lora = LoraOptions{.rank = kAdvisedLoraRank, .alpha = 2 * kAdvisedLoraRank},
+          .frozen_format = WeightFormat::kNf4};
+}
+
+std::vector<int64_t> SegmentsOf(const ModelFamilies& families, const MemoryRequest& training) {
+  const auto shapes = ShapesOf(families, training);
+  std::vector<int64_t> elements;
+  for (const GradientBuffer::Segment& segment : shapes->parameters().gradient_buffer().segments()) {
+    elements.push_back(segment.end - segment.begin);
+  }
+  return elements;
+}
+
+/// Samples of the length that is asked for.
+TokenCounts CountsOf(const TrainPlan& plan, const ModelConfig& config) {
+  const ModelInput micro_batch = EqualSamples(plan.batch, plan.sequence_tokens);
+  const int64_t tokens = plan.batch * plan.sequence_tokens;
+  return {.tokens = tokens,
+          .labels = tokens,
+          .attention_pairs = CountAttentionPairs(micro_batch.span_starts, config)};
+}
+
+/// Sets what a rank computes, and where it is known from.
+void TellCosts(const WorldSettings& world, const ResolvedRun& run, const DryRunReport* measured,
+               WorldRequest* request) {
+  const TokenCounts counts = CountsOf(run.plan, run.model.config);
+  const PassCosts flops = CountPassFlops(run.model.config, run.plan.tuning, request->passes.checkpointing,
+                                         counts, std::max<size_t>(1, request->plan.segment_elements.size()));
+  StepCosts& costs = request->costs;
+  if (world.device_tflops) {
+    costs.passes_s = flops.ScaledTo(flops.total() / (*world.device_tflops * 1e12));
+    request->computing = "A rank does " + FormatFixed(*world.device_tflops, 1) +
+                         "e12 operations a second, those that are done again included; the update's time is "
+                         "not counted.";
+  } else if (measured != nullptr && measured->micro_batch_s > 0 && measured->micro_batch_tokens > 0) {
+    costs.passes_s = flops.ScaledTo(measured->micro_batch_s * static_cast<double>(counts.tokens) /
+                                    static_cast<double>(measured->micro_batch_tokens));
+    costs.update_s = measured->update_s;
+    request->computing = "A rank computes as fast as measured here: a micro-batch of " +
+                         FormatCount(static_cast<double>(measured->micro_batch_tokens)) + " tokens in " +
+                         FormatDuration(measured->micro_batch_s) + ", an update in " +
+                         FormatDuration(measured->update_s) + ".";
+  } else {
+    costs.passes_s = flops.ScaledTo(0);
+    request->computing = "How fast a rank computes is not known: --device-tflops says it.";
+  }
+}
+
+/// Sets what a rank has, and what a run of one process takes of it.
+void TellMemory(const WorldSettings& world, const ModelFamilies& families, MemoryRequest training,
+                const DryRunReport* measured, WorldRequest* request) {
+  const bool on_gpu = !training.device.is_cpu();
+  MemoryParts host;
+  if (measured != nullptr) {
+    host = {.snapshot = measured->memory.snapshot,
+            .loader = measured->memory.loader,
+            .process = measured->memory.process};
+  }
+  if (world.memory_bytes > 0) {
+    request->memory_bytes = world.memory_bytes;
+    request->device = "a GPU with " + FormatBytes(static_cast<uint64_t>(world.memory_bytes));
+  } else {
+    TRAINWRIGHT_CHECK(measured != nullptr);
+    request->memory_bytes = on_gpu ? measured->gpu_available_bytes : measured->available_bytes;
+    request->device = on_gpu ? "a GPU like this machine's" : "a machine like this one";
+  }
+  request->counts_host = !on_gpu;
+  request->memory_of = [&families, training, host](const PassesChoice& passes) {
+    MemoryRequest asked = training;
+    asked.checkpointing = passes.checkpointing;
+    if (passes.adapters) asked.tuning = AdvisedAdapters();
+    MemoryParts parts = TrainingMemory(families, asked, EqualSamples(passes.batch, passes.sequence_tokens));
+    parts.snapshot = host.snapshot;
+    parts.loader = host.loader;
+    parts.process = host.process;
+    return parts;
+  };
+}
+
+}  // namespace
+
+bool IsOnPaperAlone(const WorldSettings& world) {
+  return world.memory_bytes > 0 && world.device_tflops.has_value();
+}
+
+WorldPreview PreviewWorlds(const WorldSettings& world, const TrainJobContext& context, const ResolvedRun& run,
+                           int64_t exact_leaves, const DryRunReport* measured) {
+  const TrainPlan& plan = run.plan;
+  MemoryRequest training = MemoryOf(context, run, plan);
+  if (world.memory_bytes > 0 && training.device.is_cpu()) {
+    training.device = at::Device(at::kCUDA);
+    training.attention = AttentionBackend::kAuto;
+  }
+  WorldRequest request = {
+      .worlds = world.worlds,
+      .link = world.link,
+      .plan = {.sharding = world.sharding,
+               .accum = plan.accum,
+               .bucket_bytes = world.bucket_bytes,
+               .exact_leaves = exact_leaves,
+               .segment_elements = SegmentsOf(context.families, training)},
+      .passes = {.batch = plan.batch,
+                 .sequence_tokens = plan.sequence_tokens,
+                 .checkpointing = run.compute.checkpointing},
+      .knows_adapters =
+          !plan.tuning.lora && !FamilyOf(run.model.config).LayerMatrices(run.model.config).empty()};
+  TellMemory(world, context.families, training, measured, &request);
+  TellCosts(world, run, measured, &request);
+  const MemoryParts alone = request.memory_of(request.passes);
+  if (alone.compute_copy > 0) request.costs.weight_bytes = 4 * alone.compute_copy / alone.parameters;
+  const WorldEstimates estimates = EstimateWorlds(request);
+  return {.text = FormatWorlds(request, estimates),
+          .json = EncodeWorlds(request, estimates),
+          .fits = estimates.fits()};
+}
+
+}  // namespace trainwright
