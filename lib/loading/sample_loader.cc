@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include "lib/base/elapsed.h"
@@ -135,11 +136,9 @@ std::vector<Sample> SampleLoader::TakeStep(int64_t count, bool drop_last) {
 
 std::vector<Sample> SampleLoader::NextShare(int64_t count, bool drop_last, int64_t rank, int64_t world) {
   TRAINWRIGHT_CHECK(0 <= rank && rank < world);
-  std::vector<Sample> step = NextStep(count, drop_last), share;
-  for (auto i = static_cast<size_t>(rank); i < step.size(); i += static_cast<size_t>(world)) {
-    share.push_back(std::move(step[i]));
-  }
-  return share;
+  std::vector<Sample> step = NextStep(count, drop_last);
+  const auto first = [&](int64_t of) { return std::make_move_iterator(step.begin() + of * count / world); };
+  return std::vector<Sample>(first(rank), first(rank + 1));
 }
 
 void SampleLoader::Seek(const SampleCursor& cursor) {

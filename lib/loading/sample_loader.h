@@ -48,8 +48,8 @@ class SampleLoader {
   /// `count` are left of an epoch they are skipped, and the step begins the next one.
   /// \throws Error{kBadInput} when a whole epoch has fewer; after any error the cursor is where it was
   std::vector<Sample> NextStep(int64_t count, bool drop_last);
-  /// The share of process `rank` of `world` in a step of `count` samples: those whose number in the step is
-  /// `rank` modulo `world`. The cursor moves by the whole step, so it is the same in all processes and says
+  /// The share of process `rank` of `world` in a step of `count` samples: those from number
+  /// rank * count / world on, up to the next process's first. The cursor moves by the whole step, so it is the same in all processes and says
   /// nothing of their number.
   /// \throws as NextStep
   std::vector<Sample> NextShare(int64_t count, bool drop_last, int64_t rank, int64_t world);

@@ -130,4 +130,9 @@ inline std::vector<std::string> DataPaths(const TrainSettings& settings) {
   return settings.data.empty() ? std::vector<std::string>{"shards"} : settings.data;
 }
 
+/// Those of --ddp-bucket-mb.
+inline int64_t BucketBytes(const TrainSettings& settings) {
+  return static_cast<int64_t>(settings.ddp_bucket_mb * (1 << 20));
+}
+
 }  // namespace trainwright
