@@ -2,6 +2,7 @@
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <future>
 #include <limits>
@@ -292,7 +293,7 @@ TEST(RankTrainer, TheFirstBucketBeginsBeforeTheBackwardPassReachesTheEmbeddings)
   const RankRunSetup setup = SetupOf(set, 4, 2);
   test::ThreadWorld world(2);
   std::vector<FlatParameters*> parameters(2);
-  std::vector<bool> untouched(2);
+  std::array<bool, 2> untouched = {};
   world.on_begin = [&](int64_t rank) {
     const auto i = static_cast<size_t>(rank);
     if (!world.begun(rank).empty()) return;
