@@ -1,6 +1,7 @@
 #include "lib/dist/tree_all_reduce.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 
 #include <algorithm>
 #include <chrono>

@@ -37,8 +37,6 @@ void CheckNumbers(const TrainSettings& settings) {
           "--cost-per-hour", "must be a number of at least 0");
   Require(settings.max_minutes >= 0, "--max-minutes", "must be at least 0");
   Require(settings.watchdog_ratio > 1, "--watchdog-ratio", "must be more than 1");
-  Require(settings.ddp_bucket_mb >= 1.0 / (1 << 10) && settings.ddp_bucket_mb <= 1 << 20, "--ddp-bucket-mb",
-          "must be from a 1024th to 1048576 MiB");
   if (!settings.save_every.empty()) ParseSaveInterval(settings.save_every, "--save-every");
   Require(settings.eval_every.value_or(0) >= 0, "--eval-every", "must be at least 0 steps");
   Require(settings.early_stop.value_or(1) >= 1, "--early-stop", "must be at least 1 evaluation");

@@ -195,7 +195,7 @@ struct KnownData {
 
 /// \throws Error{kUsage} on what cannot be together with several ranks, or with leaves that are added up as a
 ///     tree
-void CheckRanks(const TrainSettings& settings, const ResolvedRun& run) {
+void CheckStepDivision(const TrainSettings& settings, const ResolvedRun& run) {
   const TrainPlan& plan = run.plan;
   if (plan.exact_world > 0 && settings.auto_oom) {
     throw Error(ErrorCode::kUsage, "--auto-oom",
@@ -215,7 +215,7 @@ void CheckRanks(const TrainSettings& settings, const ResolvedRun& run) {
 /// \throws Error{kBadInput} on data that changed and may not; else it is read from its beginning
 void FinishResolving(const TrainSettings& settings, const TrainJobContext& context, const KnownData& known,
                      ChoiceLog* log, ResolvedRun* run) {
-  CheckRanks(settings, *run);
+  CheckStepDivision(settings, *run);
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CheckEvaluations(settings, context.options, run->data->evaluated(run->plan.eval_split) != nullptr);
   OpenStream(settings, context, log, run);
@@ -269,7 +269,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
     planned = Plan(FindBatch(settings, context, planned.plan, *run, log), context, split, *run);
   }
   run->plan = planned.plan;
-  CheckRanks(settings, *run);
+  CheckStepDivision(settings, *run);
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CountHeldOut(settings, run);
   run->epoch = planned.epoch;

@@ -3,6 +3,7 @@
 #include "lib/dist/gradient_exchange.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
 #include <gtest/gtest.h>

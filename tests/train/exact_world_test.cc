@@ -1,6 +1,7 @@
 // --exact-world: the same run bit for bit on any number of ranks.
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <limits>
