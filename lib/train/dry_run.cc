@@ -301,9 +301,9 @@ DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request,
   if (report.micro_batch_tokens > 0) {
     const double tokens_of_rank =
         static_cast<double>(report.tokens_per_step) / static_cast<double>(plan.ranks);
-    report.step_time_s = report.micro_batch_s * tokens_of_rank /
-                             static_cast<double>(report.micro_batch_tokens) +
-                         report.update_s;
+    report.step_time_s =
+        report.micro_batch_s * tokens_of_rank / static_cast<double>(report.micro_batch_tokens) +
+        report.update_s;
   }
   if (request.snapshot != Snapshot::kNo) {
     memory.snapshot = memory.of_checkpoint();

@@ -100,8 +100,8 @@ RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecor
   LogInfo(FormatCount(static_cast<double>(facts_.parameters)) + " parameters, " +
           FormatCount(static_cast<double>(facts_.data_tokens)) + " tokens of data, " +
           std::to_string(plan.schedule.total_steps) + " steps of " + std::to_string(plan.accum) + " x " +
-          std::to_string(plan.batch) + " samples" + OnRanks(plan) + " of at most " + std::to_string(plan.sequence_tokens) +
-          " tokens, " + PrecisionName(plan.precision));
+          std::to_string(plan.batch) + " samples" + OnRanks(plan) + " of at most " +
+          std::to_string(plan.sequence_tokens) + " tokens, " + PrecisionName(plan.precision));
   progress_ = std::make_unique<Progress>(options.progress, "training",
                                          static_cast<uint64_t>(plan.schedule.total_steps), "steps",
                                          /*plain_lines=*/true);
