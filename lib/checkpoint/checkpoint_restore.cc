@@ -25,7 +25,7 @@ nlohmann::json LastingPlan(TrainPlan plan) {
   plan.schedule.total_steps = 0;
   plan.length_rule.clear();
   plan.batch = plan.samples_per_step();
-  plan.accum = 1;
+  plan.accum = plan.ranks = 1;
   return EncodePlan(plan);
 }
 

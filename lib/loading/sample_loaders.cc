@@ -1,6 +1,7 @@
 #include "lib/loading/sample_loaders.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -81,13 +82,11 @@ size_t SourcesOf(const SampleLoaders& loaders) {
   return sources;
 }
 
-std::vector<Sample> ShareOf(std::vector<Sample> step, const StepShare& share) {
-  TRAINWRIGHT_CHECK(0 <= share.first && share.first < share.stride);
-  std::vector<Sample> own;
-  for (auto i = static_cast<size_t>(share.first); i < step.size(); i += static_cast<size_t>(share.stride)) {
-    own.push_back(std::move(step[i]));
-  }
-  return own;
+std::vector<Sample> ShareOf(std::vector<Sample> step, int64_t rank, int64_t ranks) {
+  TRAINWRIGHT_CHECK(0 <= rank && rank < ranks);
+  const auto samples = static_cast<int64_t>(step.size());
+  const auto first = [&](int64_t of) { return std::make_move_iterator(step.begin() + of * samples / ranks); };
+  return std::vector<Sample>(first(rank), first(rank + 1));
 }
 
 }  // namespace trainwright

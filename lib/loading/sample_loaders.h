@@ -36,11 +36,9 @@ int64_t MostHeldBytes(const SampleLoaders& loaders);
 /// How many sets the data is mixed of, as far as they read it: each Sample::set() lies below it.
 size_t SourcesOf(const SampleLoaders& loaders);
 
-/// Which of a step's samples a rank has: its i-th is number first + i * stride.
-struct StepShare {
-  int64_t first = 0, stride = 1;
-};
+/// The share of rank `rank` of `ranks` in a step: its samples from number rank * samples / ranks on, up to the next
+/// rank's first.
 /// \param step in its order
-std::vector<Sample> ShareOf(std::vector<Sample> step, const StepShare& share);
+std::vector<Sample> ShareOf(std::vector<Sample> step, int64_t rank, int64_t ranks);
 
 }  // namespace trainwright

@@ -71,13 +71,14 @@ std::string SubjectText(const ModelFamilies& families, Subject subject, int64_t 
 
 std::vector<MemoryLever> LeversLeft(const MemoryRequest& request, bool auto_oom,
                                     const std::vector<MemoryLever>& levers) {
+  const bool whole_gradients = request.ranks > 1 || request.exchange.exact_leaves > 0;
   std::vector<MemoryLever> left;
   for (const MemoryLever lever : levers) {
     const bool taken =
-        (lever == MemoryLever::kAutoOom && auto_oom) ||
+        (lever == MemoryLever::kAutoOom && (auto_oom || request.exchange.exact_leaves > 0)) ||
         (lever == MemoryLever::kRecomputation && request.checkpointing == ActivationCheckpointing::kFull) ||
         (lever == MemoryLever::kOffloadActivations && request.offload.activations) ||
-        (lever == MemoryLever::kOffloadGradients && request.offload.gradients) ||
+        (lever == MemoryLever::kOffloadGradients && (request.offload.gradients || whole_gradients)) ||
         (lever == MemoryLever::kBf16States && request.optimizer.states == OptimizerStates::kBf16) ||
         (lever == MemoryLever::kQuantizedWeights && request.tuning.frozen_format == WeightFormat::kNf4);
     if (!taken) left.push_back(lever);

@@ -14,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "lib/dist/gradient_exchange.h"
 #include "lib/model/model_family.h"
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/precision.h"
@@ -38,6 +39,8 @@ struct MemoryRequest {
   OffloadChoice offload = {};
   AttentionBackend attention = AttentionBackend::kAuto;
   OptimizerRegistry optimizers{"optimizer"};  ///< holds that of `optimizer`
+  int64_t ranks = 1;
+  GradientExchangeOptions exchange = {};  ///< between ranks, and of leaves
 };
 
 /// The passes of a micro-batch.

@@ -7,7 +7,7 @@
 namespace trainwright {
 namespace {
 
-constexpr int64_t kBlock = 65536;
+constexpr int64_t kBlock = kReductionBlock;
 
 }  // namespace
 

@@ -3,9 +3,13 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <vector>
 
 namespace trainwright {
+
+/// Elements of the blocks that SquareSum adds up, and that sums between ranks are divided by.
+inline constexpr int64_t kReductionBlock = 65536;
 
 /// A sum of squares in fp64 over blocks of a fixed size, added in order. The blocks are those of all values
 /// one behind the other, so it is the same bit for bit however they are cut into parts. Not thread-safe.

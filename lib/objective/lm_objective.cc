@@ -38,8 +38,12 @@ std::vector<int64_t> LmObjective::Count(const PackedBatch& micro_batch) const {
 void LmObjective::Run(const StepPass& pass, LossSums* sums) const {
   pass.model->set_loss_terms(weights_);
   const StepBatches& batches = *pass.batches;
+  std::vector<size_t> with_labels;
   for (size_t i = 0; i < batches.micro_batches.size(); ++i) {
-    if (batches.micro_batches[i].num_labels == 0) continue;
+    if (batches.micro_batches[i].num_labels > 0) with_labels.push_back(i);
+  }
+  for (const size_t i : with_labels) {
+    if (i == with_labels.back()) pass.TellLastBackward();
     const LossSum loss = pass.model->LossAndGradients(pass.InputOf(i), pass.ScaleOf(batches.denominators[0]));
     if (loss.on_device.defined()) {
       sums->AddOnDevice(loss.on_device);

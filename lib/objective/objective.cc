@@ -12,14 +12,13 @@ namespace trainwright {
 namespace {
 
 /// Where samples begin in their micro-batch.
-/// \param share which of the step's they are
-std::vector<DropoutPosition::Sample> PlacesOf(std::span<const Sample> samples, const StepShare& share,
+/// \param first number of the first of them in the step
+std::vector<DropoutPosition::Sample> PlacesOf(std::span<const Sample> samples, int64_t first,
                                               const PackedBatch& micro_batch) {
   std::vector<DropoutPosition::Sample> places;
-  int64_t index = share.first, row = 0;
+  int64_t index = first, row = 0;
   for (const Sample& sample : samples) {
-    places.push_back({.index = index, .row = row});
-    index += share.stride;
+    places.push_back({.index = index++, .row = row});
     row += static_cast<int64_t>(sample.tokens());
   }
   if (row != micro_batch.num_tokens()) places.resize(1);
@@ -91,16 +90,14 @@ double Objective::Loss(const std::vector<double>& means) const {
   return std::accumulate(means.begin(), means.end(), 0.0);
 }
 
-StepBatches Objective::Cut(std::span<const Sample> samples, int64_t batch, const StepShare& share) const {
+StepBatches Objective::Cut(std::span<const Sample> samples, int64_t batch, int64_t first) const {
   StepBatches cut;
   cut.denominators.resize(terms().size());
   const auto size = static_cast<size_t>(batch);
   for (size_t begin = 0; begin < samples.size(); begin += size) {
     const auto taken = samples.subspan(begin, std::min(size, samples.size() - begin));
     cut.micro_batches.push_back(Pack(taken));
-    const StepShare own = {.first = share.first + static_cast<int64_t>(begin) * share.stride,
-                           .stride = share.stride};
-    cut.places.push_back(PlacesOf(taken, own, cut.micro_batches.back()));
+    cut.places.push_back(PlacesOf(taken, first + static_cast<int64_t>(begin), cut.micro_batches.back()));
     const std::vector<int64_t> counts = Count(cut.micro_batches.back());
     for (size_t i = 0; i < counts.size(); ++i) cut.denominators[i] += counts[i];
   }

@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -65,11 +66,17 @@ struct StepPass {
   uint64_t seed = 0;                ///< of what is drawn
   int64_t step = 1;                 ///< its number, from 1
   bool pin = true;                  ///< see Upload
+  /// Called before the backward pass that completes the gradients of these batches: no pass follows that adds
+  /// to them. They are then exchanged between ranks while that pass runs. May be empty.
+  std::function<void()> last_backward = {};
 
   /// What gradients of sums are to be multiplied by to become those of a mean.
   GradientScale ScaleOf(int64_t denominator) const;
   /// A micro-batch, with what its dropout depends on: asked for twice it drops the same.
   ModelInput InputOf(size_t micro_batch) const;
+  void TellLastBackward() const {
+    if (last_backward) last_backward();
+  }
 };
 
 /// Immutable.
@@ -113,7 +120,8 @@ class Objective {
   /// The denominators' share of a micro-batch, one a term.
   virtual std::vector<int64_t> Count(const PackedBatch& micro_batch) const = 0;
   /// The passes of a step: adds the gradients of all terms to the model's, each divided by its denominator,
-  /// and the terms' sums to `sums`.
+  /// and the terms' sums to `sums`. One that says when the last backward pass begins (StepPass::last_backward)
+  /// has its gradients exchanged during it, otherwise afterwards.
   /// \throws Error{kBadInput} on an id outside the vocabulary
   virtual void Run(const StepPass& pass, LossSums* sums) const = 0;
   /// The run's loss, by which it is watched and compared: the sum of the terms' means, unless overridden.
@@ -125,8 +133,8 @@ class Objective {
                               const EvaluationOptions& options) const = 0;
 
   /// Samples in micro-batches of `batch` of them.
-  /// \param share which of the step's they are: dropout depends on it
-  StepBatches Cut(std::span<const Sample> samples, int64_t batch, const StepShare& share = {}) const;
+  /// \param first number of the first of them in the step: dropout depends on it
+  StepBatches Cut(std::span<const Sample> samples, int64_t batch, int64_t first = 0) const;
 
  private:
   /// Reads the `samples` of the next step: from kMainLoader, unless overridden. Which loader gives how many

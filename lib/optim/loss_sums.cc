@@ -1,18 +1,23 @@
 #include "lib/optim/loss_sums.h"
 
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
 #include "lib/base/error.h"
+#include "lib/device/upload.h"
 
 namespace trainwright {
 
-void HostLossSums::Add(const std::vector<double>& sums) {
-  TRAINWRIGHT_CHECK(sums.size() == sums_.size());
-  for (size_t i = 0; i < sums.size(); ++i) sums_[i] += sums[i];
+void TensorLossSums::Add(const std::vector<double>& sums) {
+  TRAINWRIGHT_CHECK(static_cast<int64_t>(sums.size()) == sums_.numel());
+  at::Tensor host = at::empty({sums_.numel()}, at::kDouble);
+  std::copy(sums.begin(), sums.end(), host.mutable_data_ptr<double>());
+  AddOnDevice(Upload(host, sums_.device()));
 }
 
-void HostLossSums::AddOnDevice(const at::Tensor& sums) {
-  const at::Tensor host = sums.cpu();
-  const double* values = host.const_data_ptr<double>();
-  Add(std::vector<double>(values, values + host.numel()));
+void TensorLossSums::AddOnDevice(const at::Tensor& sums) {
+  sums_.add_(sums);
 }
 
 }  // namespace trainwright

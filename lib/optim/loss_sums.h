@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstddef>
+#include <utility>
 #include <vector>
 
 namespace trainwright {
@@ -17,16 +17,16 @@ class LossSums {
   virtual void AddOnDevice(const at::Tensor& sums) = 0;
 };
 
-class HostLossSums final : public LossSums {
+/// Adds them to a tensor.
+class TensorLossSums final : public LossSums {
  public:
-  explicit HostLossSums(size_t terms) : sums_(terms) {}
+  /// \param sums fp64 [terms], contiguous, on the model's device
+  explicit TensorLossSums(at::Tensor sums) : sums_(std::move(sums)) {}
   void Add(const std::vector<double>& sums) override;
-  /// Waits for a GPU.
   void AddOnDevice(const at::Tensor& sums) override;
-  const std::vector<double>& sums() const { return sums_; }
 
  private:
-  std::vector<double> sums_;
+  at::Tensor sums_;
 };
 
 }  // namespace trainwright

@@ -2,6 +2,7 @@
 
 #include "lib/base/error.h"
 #include "lib/run/plan_rules.h"
+#include "lib/run/resumed_plan.h"
 #include "lib/run/schedule_planner.h"
 
 namespace trainwright {
@@ -28,6 +29,9 @@ PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int
   PlannedRun planned{.plan = parent, .reasons = {}, .epoch = {}};
   TrainPlan& plan = planned.plan;
   TakeAsked(settings, TrainPlanTable(), &plan);
+  if (!settings.accum) TakeRanks(facts.ranks, &plan);
+  plan.ranks = facts.ranks;
+  RequireLeaves(plan);
   CompleteAskedPlan(settings, TrainPlanTable(), facts.choices, &plan);
   RequirePositions(plan.sequence_tokens, facts.model.max_positions, "use a shorter --seq");
   if (settings.mixed_precision == "auto") plan.precision = ParsePrecision("auto", facts.fast_bf16);

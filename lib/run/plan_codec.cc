@@ -1,6 +1,7 @@
 #include "lib/run/plan_codec.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "lib/base/error.h"
 
@@ -23,6 +24,11 @@ std::string SizeProblem(const PlanOption& option, const TrainPlan& plan) {
     return "a size below " + std::to_string(static_cast<int64_t>(sizes.least));
   }
   return value.get<double>() > sizes.most ? "a size that no run has" : "";
+}
+
+/// Whether the samples of a step are more than are counted.
+bool StepOverflows(const TrainPlan& plan) {
+  return plan.samples_per_rank() > std::numeric_limits<int64_t>::max() / plan.ranks;
 }
 
 nlohmann::ordered_json TellOption(const PlanOption& option, const TrainPlan& plan) {
@@ -64,6 +70,9 @@ void DecodePlan(const nlohmann::json& json, const std::string& path, const PlanT
     if (!problem.empty()) {
       throw Error(ErrorCode::kBadInput, path, "its training plan holds " + problem);
     }
+  }
+  if (StepOverflows(*plan)) {
+    throw Error(ErrorCode::kBadInput, path, "its training plan holds a step of a size that no run has");
   }
 }
 

@@ -61,6 +61,25 @@ int64_t StepsOf(const TrainSettings& settings, const EpochCounts& epoch, const T
   return std::max<int64_t>(1, static_cast<int64_t>(std::ceil(StepsAsked(settings, epoch, plan))));
 }
 
+void RequireLeaves(const TrainPlan& plan) {
+  const int64_t leaves = plan.exact_world, micro_batches = plan.accum * plan.ranks;
+  if (leaves == 0) return;
+  const std::string flag = "--exact-world " + std::to_string(leaves);
+  if (leaves % plan.ranks != 0) {
+    throw Error(ErrorCode::kUsage, flag,
+                "is a run of 1, 2, 4, ... up to " + std::to_string(leaves) + " ranks, not of " +
+                    std::to_string(plan.ranks),
+                "", "start as many ranks, or another run with a greater --exact-world");
+  }
+  if (micro_batches % leaves != 0) {
+    throw Error(ErrorCode::kUsage, flag,
+                "does not divide the " + std::to_string(micro_batches) +
+                    " micro-batches of a step (--accum " + std::to_string(plan.accum) + " on " +
+                    std::to_string(plan.ranks) + " ranks)",
+                "", "make --accum a multiple of " + std::to_string(leaves / plan.ranks));
+  }
+}
+
 double WarmupSteps(double ratio, int64_t total_steps) {
   RequireAsked(ratio >= 0 && ratio <= 1, "--warmup-ratio", ratio, "must lie in [0, 1]");
   return std::ceil(ratio * static_cast<double>(total_steps));

@@ -33,6 +33,10 @@ double StepsAsked(const TrainSettings& settings, const EpochCounts& epoch, const
 /// The same as a whole number, at least 1.
 int64_t StepsOf(const TrainSettings& settings, const EpochCounts& epoch, const TrainPlan& plan);
 
+/// \throws Error{kUsage} naming --exact-world where a step's micro-batches do not form as many equal leaves,
+///     or the ranks cannot have as many of these each
+void RequireLeaves(const TrainPlan& plan);
+
 /// Steps of warm-up that are this share of a run, rounded up.
 /// \throws Error{kUsage} on a share outside [0, 1]
 double WarmupSteps(double ratio, int64_t total_steps);

@@ -1,6 +1,7 @@
 #include "lib/run/plan_table.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "lib/loading/mixture_weights.h"
@@ -517,6 +518,21 @@ PlanTable TuningRows() {
   };
 }
 
+bool IsExactWorld(double value) {
+  return value == 0 || (Within<1, 1 << 16>(value) && std::has_single_bit(static_cast<uint64_t>(value)));
+}
+
+PlanValue ExactWorldValue() {
+  PlanValue value = Asked(&TrainSettings::exact_world, &TrainPlan::exact_world);
+  value.set = [set = value.set](const json& leaves, const std::string& name, TrainPlan* plan) {
+    if (!IsExactWorld(static_cast<double>(ReadPlanValue<int64_t>(leaves, name)))) {
+      throw Error(ErrorCode::kBadInput, name, "is no power of two: " + leaves.dump());
+    }
+    set(leaves, name, plan);
+  };
+  return value;
+}
+
 /// What trainwright.state/2 had not from its beginning: new rows come last.
 PlanTable LaterRows() {
   return {
@@ -545,6 +561,17 @@ PlanTable LaterRows() {
                     &TrainPlan::optimizer, &OptimizerOptions::own),
       OwnOptionsRow("objective_options", "objective-option", &TrainSettings::objective_options,
                     &TrainPlan::objective_own),
+      {.stored = "ranks",
+       .old_states = OldStates::AnyMayLackIt(1),
+       .value = Kept(&TrainPlan::ranks),
+       .stored_sizes = {1, 1 << 20},
+       .free_on_resume = true},
+      {.stored = "exact_world",
+       .options = {"exact-world"},
+       .old_states = OldStates::AnyMayLackIt(0),
+       .value = ExactWorldValue(),
+       .range = {IsExactWorld, "must be 0 or a power of two, at most 65536"},
+       .told_when = [](const TrainPlan& plan) { return plan.exact_world > 0; }},
   };
 }
 

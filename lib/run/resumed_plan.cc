@@ -1,34 +1,70 @@
 #include "lib/run/resumed_plan.h"
 
 #include "lib/base/error.h"
+#include "lib/run/plan_rules.h"
 
 namespace trainwright {
 namespace {
 
+constexpr char kSameSums[] = ": the same sums in another order, so results differ by rounding";
+
+Error OtherStep(int64_t samples, int64_t ranks) {
+  return Error(ErrorCode::kUsage, "--batch, --accum",
+               "do not make the run's " + std::to_string(samples) + " samples a step" +
+                   (ranks > 1 ? " on " + std::to_string(ranks) + " ranks" : ""),
+               "", "a resumed run may split its step otherwise, but not change its size");
+}
+
 /// Takes over another split of the step.
 /// \returns warnings
 /// \throws Error{kUsage} on a step of another size
-std::vector<std::string> SplitStep(const TrainSettings& settings, TrainPlan* plan) {
+std::vector<std::string> SplitStep(const TrainSettings& settings, int64_t ranks, TrainPlan* plan) {
+  if (!settings.batch && !settings.accum) return TakeRanks(ranks, plan);
   const int64_t samples = plan->samples_per_step();
-  const int64_t batch = settings.batch.value_or(
-      settings.accum && *settings.accum > 0 ? samples / *settings.accum : plan->batch);
-  const int64_t accum = settings.accum.value_or(batch > 0 ? samples / batch : 0);
-  if (batch < 1 || accum < 1 || batch * accum != samples) {
-    throw Error(ErrorCode::kUsage, "--batch, --accum",
-                "do not make the run's " + std::to_string(samples) + " samples a step", "",
-                "a resumed run may split its step otherwise, but not change its size");
+  const bool alone = ranks == 1 && plan->ranks == 1;
+  const int64_t batch =
+      settings.batch.value_or(alone && *settings.accum > 0 ? samples / *settings.accum : plan->batch);
+  const int64_t accum = settings.accum.value_or(batch > 0 ? samples / ranks / batch : 0);
+  if (batch < 1 || accum < 1) throw OtherStep(samples, ranks);
+  if (batch * accum * ranks != samples) {
+    // What started the run on other ranks may start it again on these.
+    const bool of_other_ranks = !alone && batch == plan->batch && samples % (batch * accum) == 0;
+    if (!of_other_ranks) throw OtherStep(samples, ranks);
+    return TakeRanks(ranks, plan);
   }
-  if (batch == plan->batch) return {};
+  if (batch == plan->batch) return TakeRanks(ranks, plan);
   const std::string before = std::to_string(plan->batch);
   plan->batch = batch;
   plan->accum = accum;
+  plan->ranks = ranks;
+  RequireLeaves(*plan);
   return {"micro-batches of " + std::to_string(batch) + " samples instead of the run's " + before +
-          ": the same sums in another order, so results differ by rounding"};
+          kSameSums};
 }
 
 }  // namespace
 
-std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan* plan,
+std::vector<std::string> TakeRanks(int64_t ranks, TrainPlan* plan) {
+  if (ranks == plan->ranks) return {};
+  const int64_t micro_batches = plan->accum * plan->ranks;
+  TrainPlan next = *plan;
+  next.ranks = ranks;
+  next.accum = micro_batches / ranks;
+  RequireLeaves(next);
+  if (next.accum * ranks != micro_batches) {
+    throw Error(ErrorCode::kUsage, std::to_string(ranks) + " ranks",
+                "cannot have as many each of the " + std::to_string(micro_batches) +
+                    " micro-batches of the run's steps",
+                "", "start a number of ranks that divides them, or give a lower --batch");
+  }
+  const std::string before = std::to_string(plan->ranks);
+  *plan = next;
+  if (plan->exact_world > 0) return {};
+  return {std::to_string(ranks) + " ranks instead of the run's " + before + ", with --accum " +
+          std::to_string(plan->accum) + kSameSums};
+}
+
+std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan* plan, int64_t ranks,
                                        const PlanTable& table) {
   for (const PlanOption& option : table) {
     if (option.free_on_resume) continue;
@@ -39,7 +75,7 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
                 "",
                 "a resumed run continues its plan: leave out " + flag + ", or start another run with --out");
   }
-  return SplitStep(settings, plan);
+  return SplitStep(settings, ranks, plan);
 }
 
 }  // namespace trainwright

@@ -1,6 +1,7 @@
 /// The plan of a run that is resumed.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,11 +9,19 @@
 
 namespace trainwright {
 
-/// Checks the flags of a resumed run against its stored plan. Flags that repeat the plan are fine; another
-/// split of the same step into micro-batches is taken over into `plan`.
+/// Makes a plan one of another number of ranks: each has as many more micro-batches of a step, or fewer, as
+/// keep the step as it is.
 /// \returns warnings
-/// \throws Error{kUsage} on a flag that asks for another run
-std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan* plan,
+/// \throws Error{kUsage} where they cannot have as many each, or leaves are no longer equal
+std::vector<std::string> TakeRanks(int64_t ranks, TrainPlan* plan);
+
+/// Checks the flags of a resumed run against its stored plan. Flags that repeat the plan are fine, also where
+/// they are those of another number of ranks; another split of the same step into micro-batches is taken over
+/// into `plan`.
+/// \param ranks that train the run from here on
+/// \returns warnings
+/// \throws Error{kUsage} on a flag that asks for another run; as TakeRanks
+std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan* plan, int64_t ranks = 1,
                                        const PlanTable& table = TrainPlanTable());
 
 }  // namespace trainwright

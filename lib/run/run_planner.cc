@@ -151,6 +151,7 @@ void PlanSizes(const TrainSettings& settings, const PlanFacts& facts, PlannedRun
                                     " tokens a micro-batch suit " + (facts.gpu ? "a GPU" : "a CPU"),
                                 "batch " + std::to_string(plan.batch)});
   }
+  RequireLeaves(plan);
   plan.window_chunks *= plan.block_chunks;  // as many places of the data in a window
 }
 
@@ -202,6 +203,7 @@ PlannedRun PlanRun(const TrainSettings& settings, const PlanFacts& facts) {
       facts.choices.Optimizer(settings.optimizer.empty() ? kDefaultOptimizer : settings.optimizer).defaults;
   TakeAsked(settings, TrainPlanTable(), &plan);
   plan.eval_split = facts.eval_split;
+  plan.ranks = facts.ranks;
   PlanObjective(settings, facts, &planned);
   CompleteAskedPlan(settings, TrainPlanTable(), facts.choices, &plan);
   PlanPrecision(settings, facts.fast_bf16, &planned);

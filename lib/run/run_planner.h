@@ -38,6 +38,7 @@ struct PlanFacts {
   PlanChoices choices = BuiltInChoices();        ///< that a program knows
   std::optional<DocumentSplit> eval_split = {};  ///< what of the data is held out
   std::optional<LoraOptions> adapter = {};       ///< of the one that the run starts with, as its config says
+  int64_t ranks = 1;                             ///< that train it
 };
 
 /// Fills in what the user left open.

@@ -54,15 +54,16 @@ std::vector<std::string> FindTraps(const RunSetup& setup) {
         std::string(setup.resume ? "; the one that this process resumed from is the last" : ""));
   }
   if (setup.preset_batch > 0 && setup.preset_accum > 0) {
-    const int64_t wanted = setup.preset_batch * setup.preset_accum, samples = setup.batch * setup.accum;
+    const int64_t wanted = setup.preset_batch * setup.preset_accum;
+    const int64_t at_once = setup.batch * setup.ranks, samples = at_once * setup.accum;
     if (samples != wanted) {
-      traps.push_back("preset " + setup.preset + " has " + std::to_string(wanted) + " samples a step (" +
-                      std::to_string(setup.preset_batch) + " x " + std::to_string(setup.preset_accum) +
-                      "), this run " + std::to_string(samples) + " (" + std::to_string(setup.batch) + " x " +
-                      std::to_string(setup.accum) + "): its learning rate was chosen for the former" +
-                      (wanted % setup.batch == 0
-                           ? "; --accum " + std::to_string(wanted / setup.batch) + " keeps it"
-                           : ""));
+      traps.push_back(
+          "preset " + setup.preset + " has " + std::to_string(wanted) + " samples a step (" +
+          std::to_string(setup.preset_batch) + " x " + std::to_string(setup.preset_accum) + "), this run " +
+          std::to_string(samples) + " (" + std::to_string(setup.batch) + " x " + std::to_string(setup.accum) +
+          (setup.ranks > 1 ? " on " + std::to_string(setup.ranks) + " ranks" : "") +
+          "): its learning rate was chosen for the former" +
+          (wanted % at_once == 0 ? "; --accum " + std::to_string(wanted / at_once) + " keeps it" : ""));
     }
   }
   if (setup.epoch_tokens > 0 && setup.data_tokens > setup.epoch_tokens) {

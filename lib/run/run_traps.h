@@ -16,7 +16,7 @@ struct RunSetup {
   int64_t total_steps = 1;
   double warmup_steps = 0, peak_lr = 0;
   bool warmup_is_wanted = false;  ///< somebody chose it
-  int64_t batch = 1, accum = 1;
+  int64_t batch = 1, accum = 1, ranks = 1;
   int64_t log_every = 1;
   SaveInterval save_every;
   std::optional<int64_t> eval_every;  ///< what somebody chose; 0: at start and end only

@@ -22,10 +22,21 @@ struct LossAddends {
   double z_loss = 0, label_smoothing = 0;
 };
 
-/// The initial values are the defaults of options that depend on nothing else.
-struct TrainPlan {
+/// How the samples of an optimizer step are divided.
+struct StepDivision {
   int64_t batch = 1;  ///< samples of a micro-batch
-  int64_t accum = 1;  ///< micro-batches of an optimizer step
+  int64_t accum = 1;  ///< micro-batches of a step in each rank
+  int64_t ranks = 1;  ///< processes that share each step, in equal parts
+  /// Equal parts of each step, of consecutive micro-batches, whose gradients and losses are added up as a
+  /// balanced tree: bits are the same on any number of ranks that divides it. A power of two; 0: not so.
+  int64_t exact_world = 0;
+
+  int64_t samples_per_rank() const { return batch * accum; }  ///< of a step
+  int64_t samples_per_step() const { return samples_per_rank() * ranks; }
+};
+
+/// The initial values are the defaults of options that depend on nothing else.
+struct TrainPlan : StepDivision {
   int64_t sequence_tokens = 512;
   uint64_t window_chunks = 64;
   uint64_t seed = 0;
@@ -48,7 +59,6 @@ struct TrainPlan {
   /// Not stored: who knows them says so (lib/run/plan_choices.h).
   std::set<std::string> takes;
 
-  int64_t samples_per_step() const { return batch * accum; }
   /// Whether its objective or its optimizer takes an option; those of this library are known without `takes`.
   bool Takes(const std::string& stored) const;
   /// What of records that say so the labels are, in training and in evaluation.

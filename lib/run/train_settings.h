@@ -5,6 +5,7 @@
 /// must know to refuse a conflict.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -136,6 +137,12 @@ struct TrainSettings {
 /// The paths of --data, or the default.
 inline std::vector<std::string> DataPaths(const TrainSettings& settings) {
   return settings.data.empty() ? std::vector<std::string>{"shards"} : settings.data;
+}
+
+/// Those of --ddp-bucket-mb.
+inline int64_t BucketBytes(const TrainSettings& settings) {
+  constexpr double kLeast = 4, kMost = 1e15;
+  return static_cast<int64_t>(std::clamp(settings.ddp_bucket_mb * (1 << 20), kLeast, kMost));
 }
 
 }  // namespace trainwright

@@ -50,6 +50,7 @@ std::span<const MemoryPart> AllMemoryParts() {
        Group::kActivations,
        &Parts::logits,
        {Lever::kAutoOom, Lever::kBatch, Lever::kSequence}},
+      {"exchange", "gradients of leaves and between ranks", Group::kGrads, &Parts::exchange, {Lever::kModel}},
       {"attention",
        "attention's scratch",
        Group::kActivations,

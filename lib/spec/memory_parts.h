@@ -23,6 +23,7 @@ struct MemoryParts {
   int64_t frozen = 0;        ///< weights that are not trained
   int64_t activations = 0;   ///< what the passes keep, and their temporaries
   int64_t logits = 0;        ///< a slice of logits and its neighbours
+  int64_t exchange = 0;      ///< sums of leaves that wait, and gradients under way between ranks
   int64_t attention = 0;     ///< scratch of a GPU's attention kernel
   int64_t snapshot = 0;      ///< the copy that checkpoints are written from in the background
   int64_t loader = 0;        ///< samples in use and ready
@@ -30,8 +31,8 @@ struct MemoryParts {
   int64_t process = 0;       ///< code, libraries and the data set's tables, before a model was made
   /// What lies where the model computes; the rest is always the host's.
   int64_t of_model() const {
-    return parameters + gradients + optimizer + compute_copy + frozen + activations + logits + attention +
-           products;
+    return parameters + gradients + optimizer + compute_copy + frozen + activations + logits + exchange +
+           attention + products;
   }
   int64_t of_host() const { return snapshot + loader + process; }
   /// What a checkpoint holds, and so a copy that one is written from: trained weights, and the optimizer's
@@ -44,7 +45,7 @@ struct MemoryParts {
 /// Names of parts together, as the records of a run have them.
 enum class MemoryGroup {
   kParams,  ///< weights: masters, copies in the short type, frozen ones
-  kGrads,
+  kGrads,  ///< with what exchanging them takes
   kOptimizer,
   kActivations,  ///< with a slice of logits and attention's scratch
   kLoader,

@@ -22,6 +22,7 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
   const PlannedLoader loader = PlanLoader(settings, choice.device.is_cuda(), UsablePhysicalCores());
   choice.loader = loader.options;
   choice.pin = loader.pin;
+  choice.bucket_bytes = BucketBytes(settings);
   choice.attention = ParseAttentionBackend(settings.attn_backend, "--attn-backend");
   choice.checkpointing =
       ParseActivationCheckpointing(settings.checkpoint_activations, "--checkpoint-activations");

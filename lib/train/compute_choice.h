@@ -28,7 +28,8 @@ struct ComputeChoice {
   OffloadChoice offload;
   std::string offload_folder;  ///< of the files that activations and gradients go to
   LoaderOptions loader;
-  bool pin = false;  ///< micro-batches go to a GPU through pinned memory
+  bool pin = false;          ///< micro-batches go to a GPU through pinned memory
+  int64_t bucket_bytes = 0;  ///< of gradients that travel together between ranks
 };
 
 /// Decides what the settings leave open, and tells of it; the process stays as it is.

@@ -75,7 +75,9 @@ MemoryRequest MemoryOf(const DryRunRequest& request) {
           .checkpointing = request.checkpointing,
           .offload = request.offload,
           .attention = request.attention,
-          .optimizers = request.optimizers};
+          .optimizers = request.optimizers,
+          .ranks = plan.ranks,
+          .exchange = {.bucket_bytes = request.bucket_bytes, .exact_leaves = plan.exact_world}};
 }
 
 /// A run's model, optimizer and objective, as a session makes them but for the values of the weights.
@@ -95,6 +97,11 @@ struct RealTrainer {
   std::unique_ptr<Objective> objective;
   std::unique_ptr<Optimizer> optimizer;
 };
+
+/// What of a model's memory is taken here, too: nothing is exchanged.
+int64_t OfMeasuredModel(const MemoryParts& memory) {
+  return memory.of_model() - memory.exchange;
+}
 
 /// A GPU's numbers, from the run of a micro-batch and an update there.
 void MeasureOnGpu(const ModelFamilies& families, const DryRunRequest& request, const StepBatches& batches,
@@ -121,7 +128,8 @@ void MeasureOnGpu(const ModelFamilies& families, const DryRunRequest& request, c
                 /*learning_rate=*/0.0, plan.optimizer.beta1, trainer.optimizer.get());
   });
   report->measurement = DryRunMeasurement::kFullMicroBatch;
-  report->memory.products = std::max<int64_t>(0, PeakDeviceBytes(request.device) - report->memory.of_model());
+  report->memory.products =
+      std::max<int64_t>(0, PeakDeviceBytes(request.device) - OfMeasuredModel(report->memory));
 }
 
 /// The same of a CPU: of the whole micro-batch where it fits, else of a sample.
@@ -146,7 +154,8 @@ void MeasureOnCpu(const ModelFamilies& families, const DryRunRequest& request, c
   if (!whole) return;
   // The peak adds what nobody accounts for. What it lacks was not touched here, and the run may touch it:
   // what the allocator keeps of what was freed differs from process to process.
-  memory.products += std::max<int64_t>(0, PeakResidentBytes() - memory.total());
+  const int64_t accounted_bytes = OfMeasuredModel(memory) + memory.of_host();
+  memory.products += std::max<int64_t>(0, PeakResidentBytes() - accounted_bytes);
 }
 
 const char* MeasurementName(DryRunMeasurement measurement) {
@@ -178,6 +187,7 @@ std::string Bytes(int64_t size) {
 bool IsTold(const MemoryPart& part, const DryRunReport& report) {
   const auto is = [&](int64_t MemoryParts::*size_bytes) { return part.size_bytes == size_bytes; };
   if (is(&MemoryParts::frozen)) return report.memory.frozen > 0;
+  if (is(&MemoryParts::exchange)) return report.memory.exchange > 0;
   if (is(&MemoryParts::attention)) return report.on_gpu;
   if (is(&MemoryParts::products)) return report.measurement == DryRunMeasurement::kFullMicroBatch;
   if (is(&MemoryParts::activations) || is(&MemoryParts::logits)) {
@@ -293,9 +303,11 @@ DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request,
     MeasureOnCpu(families, request, first, &report);
   }
   if (report.micro_batch_tokens > 0) {
-    report.step_time_s = report.micro_batch_s * static_cast<double>(report.tokens_per_step) /
-                             static_cast<double>(report.micro_batch_tokens) +
-                         report.update_s;
+    const double tokens_of_rank =
+        static_cast<double>(report.tokens_per_step) / static_cast<double>(plan.ranks);
+    report.step_time_s =
+        report.micro_batch_s * tokens_of_rank / static_cast<double>(report.micro_batch_tokens) +
+        report.update_s;
   }
   if (request.snapshot != Snapshot::kNo) {
     memory.snapshot = memory.of_checkpoint();

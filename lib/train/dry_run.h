@@ -1,4 +1,5 @@
-/// What a training run will take, told before it starts: memory by category, steps, tokens, time and disk.
+/// What a training run will take, told before it starts: memory by category, steps, tokens, time and disk. Of
+/// several ranks memory and time are those of one; what they send each other takes no time here.
 ///
 /// Memory is what lib/memory/training_memory.h says of the largest micro-batch of the first steps. Where that
 /// fits, the micro-batch is run and an update made, for the time and for what the allocator took besides;
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/dist/gradient_exchange.h"
 #include "lib/loading/sample_loaders.h"
 #include "lib/model/model_family.h"
 #include "lib/nn/attention/attention_backend.h"
@@ -54,6 +56,7 @@ struct DryRunRequest {
   std::string offload_folder;                 ///< of a CPU's
   OptimizerRegistry optimizers{"optimizer"};  ///< holds that of the plan
   ObjectiveRegistry objectives{"objective"};  ///< holds that of the plan
+  int64_t bucket_bytes = GradientExchangeOptions().bucket_bytes;
 };
 
 struct DryRunReport {

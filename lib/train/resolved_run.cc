@@ -68,7 +68,8 @@ PlanFacts FactsOf(const TrainSettings& settings, const TrainJobContext& context,
           .fast_bf16 = HasFastProducts(Precision::kBf16, run.compute.device),
           .count_epoch = [&](const TrainPlan& plan) { return CountEpoch(context, plan, run); },
           .records = run.data->set().header().record_kind,
-          .choices = ChoicesOf(context)};
+          .choices = ChoicesOf(context),
+          .ranks = context.world->size()};
 }
 
 PlannedRun Plan(const TrainSettings& settings, const TrainJobContext& context,
@@ -110,12 +111,13 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
   std::string reason = FormatCount(found.tokens.median) + " tokens/s, " + WhyThisBatch(search);
   if (asked.batch || asked.accum) {
     // The step keeps its size.
-    const int64_t samples = plan.samples_per_step();
-    batch = std::min(batch, samples);
-    while (samples % batch != 0) --batch;
+    const int64_t samples = plan.samples_per_rank();
+    const int64_t most = plan.exact_world > 0 ? samples * plan.ranks / plan.exact_world : samples;
+    batch = std::min(batch, most);
+    while (most % batch != 0) --batch;
     settings.accum = samples / batch;
-    reason += "; --accum " + std::to_string(*settings.accum) + " keeps the " + std::to_string(samples) +
-              " samples a step";
+    reason += "; --accum " + std::to_string(*settings.accum) + " keeps the " +
+              std::to_string(plan.samples_per_step()) + " samples a step";
   }
   settings.batch = batch;
   log->Announce({{"batch", reason, "batch " + std::to_string(batch)}});
@@ -168,7 +170,9 @@ std::vector<std::string> Reconcile(const TrainSettings& settings, const TrainJob
                                    int64_t steps_taken, ResolvedRun* run) {
   const auto count_epoch = [&](const TrainPlan& plan) { return CountEpoch(context, plan, *run); };
   std::vector<std::string> notes = ExtendRun(settings, count_epoch, steps_taken, &run->plan);
-  for (std::string& note : ReconcilePlan(settings, &run->plan)) notes.push_back(std::move(note));
+  for (std::string& note : ReconcilePlan(settings, &run->plan, context.world->size())) {
+    notes.push_back(std::move(note));
+  }
   return notes;
 }
 
@@ -191,10 +195,29 @@ struct KnownData {
   std::string recorded_fingerprint = {};
 };
 
+/// \throws Error{kUsage} on what cannot be together with several ranks, or with leaves that are added up as a
+///     tree
+void CheckStepDivision(const TrainSettings& settings, const ResolvedRun& run) {
+  const TrainPlan& plan = run.plan;
+  if (plan.exact_world > 0 && settings.auto_oom) {
+    throw Error(ErrorCode::kUsage, "--auto-oom",
+                "changes what --exact-world " + std::to_string(plan.exact_world) +
+                    " keeps: smaller micro-batches give other bits",
+                "", "leave out --auto-oom, and lower --batch where memory runs out");
+  }
+  if (run.compute.offload.gradients && (plan.exact_world > 0 || plan.ranks > 1)) {
+    throw Error(ErrorCode::kUsage, "--offload",
+                std::string("cannot put the gradients away: ") +
+                    (plan.ranks > 1 ? "ranks exchange them whole" : "--exact-world keeps sums of them whole"),
+                "", "take --offload activations, or leave it out");
+  }
+}
+
 /// What follows from the plan and the model of a run that goes on.
 /// \throws Error{kBadInput} on data that changed and may not; else it is read from its beginning
 void FinishResolving(const TrainSettings& settings, const TrainJobContext& context, const KnownData& known,
                      ChoiceLog* log, ResolvedRun* run) {
+  CheckStepDivision(settings, *run);
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CheckEvaluations(settings, context.options, run->data->evaluated(run->plan.eval_split) != nullptr);
   OpenOwnLoaders(settings, context, log, run);
@@ -234,7 +257,9 @@ MemoryRequest MemoryOf(const TrainJobContext& context, const ResolvedRun& run, c
           .checkpointing = compute.checkpointing,
           .offload = compute.offload,
           .attention = compute.attention,
-          .optimizers = context.optimizers};
+          .optimizers = context.optimizers,
+          .ranks = plan.ranks,
+          .exchange = {.bucket_bytes = compute.bucket_bytes, .exact_leaves = plan.exact_world}};
 }
 
 void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
@@ -254,6 +279,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
     planned = Plan(FindBatch(settings, context, planned.plan, *run, log), context, split, *run);
   }
   run->plan = planned.plan;
+  CheckStepDivision(settings, *run);
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CountHeldOut(settings, run);
   run->epoch = planned.epoch;
@@ -350,6 +376,8 @@ void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& co
         PlanBranch(settings, FactsOf(settings, context, *run), resume.state.trainer.step, run->plan);
     run->plan = planned.plan;
     run->opening_reasons = planned.reasons;
+  } else {
+    for (const std::string& note : TakeRanks(context.world->size(), &run->plan)) LogWarning(note);
   }
   if (run->plan.precision != resume.state.plan.precision) {
     resume.state.trainer.scaler = LossScaler(run->plan.precision == Precision::kFp16).state();
@@ -370,6 +398,7 @@ std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRu
                     .warmup_is_wanted = settings.warmup || settings.warmup_ratio,
                     .batch = plan.batch,
                     .accum = plan.accum,
+                    .ranks = plan.ranks,
                     .log_every = settings.log_every,
                     .save_every = run.cadence.save_every,
                     .eval_every = settings.eval_every,

@@ -59,11 +59,12 @@ MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobConte
   return {when + sizes, hint, cap};
 }
 
-MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Optimizer& optimizer,
+MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Trainer& trainer,
                        int64_t snapshot_bytes) {
   const bool on_cpu = run.compute.device.is_cpu();
   MemoryParts memory = HeldByModel(*setup.model);
-  memory.optimizer = optimizer.state_bytes();
+  memory.optimizer = trainer.optimizer().state_bytes();
+  memory.exchange = trainer.exchange().held_bytes();
   memory.loader = MostHeldBytes(LoadersOf(run.loaders));
   memory.snapshot = snapshot_bytes;
   if (on_cpu) memory.products = FreeHeapBytes();

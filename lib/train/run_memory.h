@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "lib/device/memory_error.h"
-#include "lib/optim/optimizer.h"
 #include "lib/run/train_settings.h"
 #include "lib/spec/memory_parts.h"
 #include "lib/train/model_setup.h"
 #include "lib/train/resolved_run.h"
 #include "lib/train/train_job.h"
+#include "lib/train/trainer.h"
 
 namespace trainwright {
 
@@ -29,7 +29,7 @@ MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobConte
                               const ResolvedRun& run, const std::optional<SessionPoint>& point);
 
 /// What this process holds for a run, its buffers as they are and the rest as the system tells it.
-MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Optimizer& optimizer,
+MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Trainer& trainer,
                        int64_t snapshot_bytes);
 
 }  // namespace trainwright

@@ -135,7 +135,8 @@ DryRunReport MeasureRun(const TrainSettings& settings, const TrainJobContext& co
                  .offload = run.compute.offload,
                  .offload_folder = run.compute.offload_folder,
                  .optimizers = context.optimizers,
-                 .objectives = context.objectives},
+                 .objectives = context.objectives,
+                 .bucket_bytes = run.compute.bucket_bytes},
                 LoadersOf(run.loaders));
 }
 

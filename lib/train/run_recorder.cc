@@ -51,6 +51,10 @@ nlohmann::ordered_json EncodeSources(const std::vector<DataSource>& sources) {
   return json;
 }
 
+std::string OnRanks(const TrainPlan& plan) {
+  return plan.ranks > 1 ? " on each of " + std::to_string(plan.ranks) + " ranks" : "";
+}
+
 nlohmann::ordered_json EncodeOffload(const OffloadCounts& counts) {
   return {{"out_bytes", counts.out_bytes}, {"in_bytes", counts.in_bytes}, {"time_s", counts.time_s}};
 }
@@ -93,12 +97,13 @@ RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecor
                       {"cpu_capability", facts_.compute.cpu_capability},
                       {"torch_build", facts_.compute.torch_build},
                       {"threads", facts_.compute.threads},
+                      {"ranks", plan.ranks},
                       {"cost_per_hour", ValueOrNull(options.cost_per_hour)}});
   LogInfo(FormatCount(static_cast<double>(facts_.parameters)) + " parameters, " +
           FormatCount(static_cast<double>(facts_.data_tokens)) + " tokens of data, " +
           std::to_string(plan.schedule.total_steps) + " steps of " + std::to_string(plan.accum) + " x " +
-          std::to_string(plan.batch) + " samples of at most " + std::to_string(plan.sequence_tokens) +
-          " tokens, " + PrecisionName(plan.precision));
+          std::to_string(plan.batch) + " samples" + OnRanks(plan) + " of at most " +
+          std::to_string(plan.sequence_tokens) + " tokens, " + PrecisionName(plan.precision));
   progress_ = std::make_unique<Progress>(options.progress, "training",
                                          static_cast<uint64_t>(plan.schedule.total_steps), "steps",
                                          /*plain_lines=*/true);
@@ -110,7 +115,7 @@ bool RunRecorder::Logs(int64_t step) const {
 
 std::optional<double> RunRecorder::Mfu(double model_flops_per_s) const {
   if (!facts_.peak_tflops) return std::nullopt;
-  return model_flops_per_s / (*facts_.peak_tflops * 1e12);
+  return model_flops_per_s / (*facts_.peak_tflops * 1e12 * static_cast<double>(facts_.plan.ranks));
 }
 
 void RunRecorder::Write(const std::string& type, const nlohmann::ordered_json& fields) {
@@ -160,6 +165,7 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
                                    {"saving", saving},
                                    {"resident_bytes", resident_bytes},
                                    {"max_memory_bytes", PeakResidentBytes()}};
+  if (plan.ranks > 1) fields["exchange_wait_s"] = report.exchange_wait_s;
   if (const auto cost = Cost()) fields["cost"] = *cost;
   if (!report.source_tokens.empty()) fields["source_tokens"] = report.source_tokens;
   for (const LossTerm& term : facts_.loss_terms) {
@@ -308,6 +314,7 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
                                     {"mfu", ValueOrNull(Mfu(totals_.model_flops_per_s()))},
                                     {"effective_batch", facts_.plan.samples_per_step()},
                                     {"accum", facts_.plan.accum},
+                                    {"ranks", facts_.plan.ranks},
                                     {"precision", PrecisionName(facts_.plan.precision)},
                                     {"save_stall_s", totals_.save_stall_s()},
                                     {"save_wait_s", totals_.save_wait_s()},

@@ -82,7 +82,8 @@ void Session::MakeTrainer(const TrainJobContext& context) {
           .objective = ObjectiveOf(run_->plan, context.objectives, run_->data->set().header().record_kind),
           .optimizer =
               MakeOptimizer(context.optimizers, &model->parameters(), run_->plan.optimizer, run_->plan.seed),
-          .world = world_},
+          .world = world_,
+          .bucket_bytes = compute.bucket_bytes},
       run_->plan, compute.device);
   trainer_->set_pin(compute.pin);
   model->set_activation_checkpointing(compute.checkpointing);
@@ -357,7 +358,7 @@ int Session::End() {
     status = static_cast<int>(ErrorCode::kIo);
     reason += ", but copies of checkpoints are missing";
   }
-  listener_->set_memory(HeldMemory(*run_, setup_, trainer_->optimizer(), point().snapshot_bytes),
+  listener_->set_memory(HeldMemory(*run_, setup_, *trainer_, point().snapshot_bytes),
                         PeakResidentBytes() + PeakDeviceBytes(run_->compute.device));
   if (run_->compute.offload.any()) listener_->set_offload(setup_.model->offload_counts());
   listener_->RecordEnd(status, reason);

@@ -21,8 +21,7 @@ namespace trainwright {
 struct TrainJobContext {
   const ModelFamilies& families;
   /// The ranks that train the run; outlives it. The writer makes, writes and removes all that the run
-  /// directory holds, the others read it. That they add up their gradients is still to come: a world of more
-  /// than one trains no model worth having yet.
+  /// directory holds, the others read it.
   World* world = Solo();
   ProcessSetup process;  ///< what the settings' threads, device and mem_fraction came to
   ProgressMode progress = ProgressMode::kAuto;

@@ -46,7 +46,10 @@ Trainer::Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, b
       objective_(std::move(parts.objective)),
       optimizer_(std::move(parts.optimizer)),
       scaler_(plan.precision == Precision::kFp16),
-      world_(parts.world) {
+      world_(parts.world),
+      passes_(parts.model, parts.world,
+              {.bucket_bytes = parts.bucket_bytes, .exact_leaves = plan.exact_world}) {
+  TRAINWRIGHT_CHECK(plan.ranks == world_->size());
   if (!defer && device.is_cpu()) return;
   device_step_.emplace(device, objective_->terms().size());
   device_step_->Set(scaler_.state(), 0);
@@ -62,6 +65,7 @@ StepReport Trainer::Step(bool read) {
   StepBatches batches;
   std::exception_ptr failure;
   try {
+    passes_.Prepare();
     batches = TakeBatches(&report);
   } catch (...) {
     failure = std::current_exception();
@@ -69,23 +73,24 @@ StepReport Trainer::Step(bool read) {
   const bool all_taken = AddUpCounts(!failure, &batches, &report);
   report.data_wait_s = WaitOf(loaders_) - wait_before_s;
 
-  HostLossSums sums(objective_->terms().size());
+  PassesEnd passes;
   Verdict verdict;
+  if (all_taken && !batches.empty()) {
+    passes = RunPasses(batches, &report);
+    failure = passes.failure;
+  }
   try {
-    if (all_taken) model_->parameters().ZeroGradients();
-    if (all_taken && !batches.empty()) {
-      RunPasses(batches, report, &sums);
-      if (!device_step_) verdict = Judge(batches, sums.sums(), &report);
-    }
+    if (passes.sums.defined() && !failure && !device_step_) verdict = Judge(batches, passes.sums, &report);
   } catch (...) {
     failure = std::current_exception();
   }
   const bool finite = ShareEnd(world_, failure, {verdict.finite ? 0 : 1})[0] == 0;
   if (batches.empty()) {
     report.skipped = true;
-    SetLosses(sums.sums(), std::vector<double>(sums.sums().size()), &report);
+    const std::vector<double> nothing(objective_->terms().size());
+    SetLosses(nothing, nothing, &report);
   } else if (device_step_) {
-    UpdateOnDevice(batches, read, &report);
+    UpdateOnDevice(batches, passes.sums, read, &report);
   } else {
     Update(verdict, finite, &report);
   }
@@ -94,16 +99,15 @@ StepReport Trainer::Step(bool read) {
 }
 
 StepBatches Trainer::TakeBatches(StepReport* report) {
-  const StepShare share = {.first = world_->rank(), .stride = world_->size()};
   if (samples_.empty()) {
-    const int64_t samples = plan_.samples_per_step() * world_->size();
-    samples_ = ShareOf(objective_->NextStep(loaders_, samples, plan_.drop_last), share);
+    samples_ = ShareOf(objective_->NextStep(loaders_, plan_.samples_per_step(), plan_.drop_last),
+                       world_->rank(), world_->size());
   }
   if (const size_t sources = SourcesOf(loaders_); sources > 1) {
     report->source_tokens.resize(sources);
     for (const Sample& sample : samples_) report->source_tokens[sample.set()] += sample.tokens();
   }
-  StepBatches batches = objective_->Cut(samples_, plan_.batch, share);
+  StepBatches batches = objective_->Cut(samples_, plan_.batch, world_->rank() * plan_.samples_per_rank());
   for (const PackedBatch& micro_batch : batches.micro_batches) {
     report->tokens += micro_batch.num_tokens();
     report->labels += micro_batch.num_labels;
@@ -132,20 +136,21 @@ bool Trainer::AddUpCounts(bool taken, StepBatches* batches, StepReport* report) 
   return counts[0] == 0;
 }
 
-void Trainer::RunPasses(const StepBatches& batches, const StepReport& report, HostLossSums* sums) {
+PassesEnd Trainer::RunPasses(const StepBatches& batches, StepReport* report) {
   StepPass pass = {.model = model_,
                    .batches = &batches,
-                   .loss_scale = report.loss_scale,
+                   .loss_scale = report->loss_scale,
                    .seed = plan_.seed,
-                   .step = report.step,
+                   .step = report->step,
                    .pin = pin_};
-  if (!device_step_) {
-    objective_->Run(pass, sums);
-    return;
+  if (device_step_) {
+    pass.loss_scale = 1;
+    pass.loss_scale_on_device = device_step_->loss_scale();
   }
-  pass.loss_scale = 1;
-  pass.loss_scale_on_device = device_step_->loss_scale();
-  objective_->Run(pass, &*device_step_);
+  const double wait_before_s = exchange().wait_s();
+  PassesEnd end = passes_.Run(*objective_, pass);
+  report->exchange_wait_s = exchange().wait_s() - wait_before_s;
+  return end;
 }
 
 void Trainer::SetLosses(const std::vector<double>& sums, const std::vector<double>& denominators,
@@ -160,7 +165,9 @@ void Trainer::SetLosses(const std::vector<double>& sums, const std::vector<doubl
   report->loss_nats = objective_->Loss(means);
 }
 
-void Trainer::UpdateOnDevice(const StepBatches& batches, bool read, StepReport* report) {
+void Trainer::UpdateOnDevice(const StepBatches& batches, const at::Tensor& sums, bool read,
+                             StepReport* report) {
+  device_step_->AddOnDevice(sums);
   device_step_->Finish(report->step, batches.denominators, plan_.clip, scaler_.enabled(), report->lr,
                        CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), optimizer_.get());
   if (read) Look();
@@ -172,8 +179,10 @@ void Trainer::UpdateOnDevice(const StepBatches& batches, bool read, StepReport* 
   report->skipped = last_read_.skipped;
 }
 
-Trainer::Verdict Trainer::Judge(const StepBatches& batches, const std::vector<double>& sums,
+Trainer::Verdict Trainer::Judge(const StepBatches& batches, const at::Tensor& sums_of_terms,
                                 StepReport* report) {
+  const auto* values = sums_of_terms.const_data_ptr<double>();
+  const std::vector<double> sums(values, values + sums_of_terms.numel());
   const std::vector<double> denominators(batches.denominators.begin(), batches.denominators.end());
   SetLosses(sums, denominators, report);
   Verdict verdict = {
@@ -207,17 +216,13 @@ void Trainer::EndStep(std::chrono::steady_clock::time_point start, StepReport* r
 }
 
 bool Trainer::HalveMicroBatches() {
-  if (plan_.batch == 1) return false;
-  const int64_t samples = plan_.samples_per_step();
+  if (plan_.batch == 1 || plan_.exact_world > 0) return false;
+  const int64_t samples = plan_.samples_per_rank();
   int64_t batch = plan_.batch / 2;
   while (samples % batch != 0) --batch;
   plan_.batch = batch;
   plan_.accum = samples / batch;
   model_->ReleaseActivations();
-  if (device_step_) {  // it holds losses of the step that failed
-    const StepState state = device_step_->Read(&reader_).state;
-    device_step_->Set(ScalerOf(state), static_cast<int64_t>(state.updates));
-  }
   return true;
 }
 

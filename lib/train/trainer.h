@@ -2,10 +2,11 @@
 ///
 /// A step takes the next batch * accum samples for each rank as the objective draws them, has it count them
 /// first and minimises the mean of its loss over all of them, so k micro-batches of n samples are one
-/// micro-batch of k * n, and so are the shares of k ranks: the gradients of a rank are its samples' part of
-/// the whole step's. Adding up the ranks' gradients and sums of losses is not the trainer's work yet. The
-/// state is small and explicit: restoring it into a fresh Trainer continues bit for bit on the same threads,
-/// instruction set and torch build. Not thread-safe.
+/// micro-batch of k * n, and so are the shares of k ranks. Gradients and sums of losses are added up over all
+/// ranks, which then decide and update alike, each for itself: weights and states are the same on all of them
+/// bit for bit. Under TrainPlan::exact_world they are so on any number of ranks. The state is small and
+/// explicit: restoring it into a fresh Trainer continues bit for bit on the same threads, instruction set and
+/// torch build. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,6 +30,7 @@
 #include "lib/optim/optimizer.h"
 #include "lib/run/train_plan.h"
 #include "lib/spec/model_flops.h"
+#include "lib/train/step_passes.h"
 
 namespace trainwright {
 
@@ -72,7 +74,8 @@ struct StepReport {
   double host_time_s = 0;  ///< that the call took; all of a run's steps add up to their time
   /// The time of a step: the call's on a CPU, on a GPU the mean since the numbers were read before.
   double step_time_s = 0;
-  double data_wait_s = 0;  ///< the part of step_time_s spent waiting for samples
+  double data_wait_s = 0;      ///< the part of step_time_s spent waiting for samples
+  double exchange_wait_s = 0;  ///< likewise, for other ranks' gradients and losses
 
   /// A term's mean; it must be one of the objective's.
   double term(const std::string& name) const;
@@ -89,10 +92,12 @@ struct TrainerParts {
   std::unique_ptr<Objective> objective;
   std::unique_ptr<Optimizer> optimizer;  ///< of the model's parameters
   World* world = Solo();
+  int64_t bucket_bytes = GradientExchangeOptions().bucket_bytes;  ///< of gradients between ranks
 };
 
 class Trainer {
  public:
+  /// \param plan of as many ranks as the world has
   /// \param defer whether the numbers of a step stay on the device until they are read; on a GPU they always
   /// do
   Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, bool defer = false);
@@ -111,7 +116,7 @@ class Trainer {
   /// After a Step that threw for want of memory: gives back what the model's passes hold and makes
   /// micro-batches at most half as large, and as many more of them; the next Step takes the samples of that
   /// step again. The weights are those before it.
-  /// \returns false, and does nothing, where a micro-batch is one sample
+  /// \returns false, and does nothing, where a micro-batch is one sample, or leaves are to stay what they are
   bool HalveMicroBatches();
   bool done() const { return step_ >= plan_.schedule.total_steps; }
   int64_t step() const { return step_; }
@@ -121,6 +126,7 @@ class Trainer {
   const std::vector<Sample>& samples() const { return samples_; }
   const Objective& objective() const { return *objective_; }
   const Optimizer& optimizer() const { return *optimizer_; }
+  const GradientExchange& exchange() const { return passes_.exchange(); }
   /// The tensors are the live ones, on the trainer's device: use them before the next Step. Waits for a GPU.
   /// \throws Error{kNonFinite} as Step
   TrainerState state();
@@ -142,9 +148,8 @@ class Trainer {
   /// \param taken whether this rank has its samples
   /// \returns whether all ranks have theirs
   bool AddUpCounts(bool taken, StepBatches* batches, StepReport* report);
-  /// Makes the gradients.
-  /// \param sums gets those of the terms, where numbers do not stay on the device
-  void RunPasses(const StepBatches& batches, const StepReport& report, HostLossSums* sums);
+  /// Makes the gradients and sums of the whole step.
+  PassesEnd RunPasses(const StepBatches& batches, StepReport* report);
   void SetLosses(const std::vector<double>& sums, const std::vector<double>& denominators,
                  StepReport* report) const;
   /// What the host sees of a step's losses and gradients.
@@ -153,12 +158,12 @@ class Trainer {
     ClipResult clipped;
     bool finite = true;  ///< both
   };
-  Verdict Judge(const StepBatches& batches, const std::vector<double>& sums, StepReport* report);
+  Verdict Judge(const StepBatches& batches, const at::Tensor& sums_of_terms, StepReport* report);
   /// The end of a step that was judged on the host.
   /// \param finite on all ranks
   /// \throws Error{kNonFinite}
   void Update(const Verdict& verdict, bool finite, StepReport* report);
-  void UpdateOnDevice(const StepBatches& batches, bool read, StepReport* report);
+  void UpdateOnDevice(const StepBatches& batches, const at::Tensor& sums, bool read, StepReport* report);
   void EndStep(std::chrono::steady_clock::time_point start, StepReport* report);
   /// \param loss_nats, grad_norm of this rank; both finite: it was another's that is not
   /// \throws Error{kNonFinite}
@@ -184,6 +189,7 @@ class Trainer {
   int64_t step_ = 0, tokens_seen_ = 0, labels_seen_ = 0;
   bool pin_ = true;
   World* world_;
+  StepPasses passes_;
 };
 
 }  // namespace trainwright

@@ -98,6 +98,23 @@ TEST(TrainingMemoryTest, ProductsOnACpuLeavePartsOfTheLayersOperandsAndOfTheHead
   EXPECT_EQ(products(10), kFp32 * (12 * 48 * 80 + 3 * kHead));    // a matrix of the MLP
 }
 
+TEST(TrainingMemoryTest, LeavesThatWaitAndBucketsBetweenRanksAreTold) {
+  MemoryRequest request = {.model = TinyModel(), .optimizers = BuiltInOptimizers()};
+  const auto exchange = [&](int64_t ranks, int64_t exact_leaves) {
+    request.ranks = ranks;
+    request.exchange = {.bucket_bytes = 4 << 20, .exact_leaves = exact_leaves};
+    return StateMemory(test::Families(), request);
+  };
+  EXPECT_EQ(exchange(1, 0).exchange, 0);
+  EXPECT_EQ(exchange(4, 0).exchange, 0) << "the engine adds up in place";
+  const MemoryParts alone = exchange(1, 8);
+  EXPECT_EQ(alone.exchange, 3 * alone.gradients);
+  EXPECT_EQ(alone.total() - exchange(1, 0).total(), alone.exchange);
+  // Two ranks have four leaves each, and one bucket on the way and on the way back: all of it is one block's
+  // owner's, so that what comes is as much from either rank.
+  EXPECT_EQ(exchange(2, 8).exchange, 2 * alone.gradients + 2 * 2 * alone.gradients);
+}
+
 TEST(TrainingMemoryTest, AttentionsScratchIsThatOfTheBackend) {
   const SpanTable spans({0, 70, 75, 240});
   const auto bytes = [&](AttentionBackend backend, int64_t kv_heads, at::ScalarType dtype) {

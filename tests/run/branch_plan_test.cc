@@ -52,6 +52,21 @@ TEST(PlanBranch, TakesWhatIsAskedFor) {
   EXPECT_EQ(plan.schedule.warmup_steps, 5);
 }
 
+TEST(PlanBranch, OnOtherRanksHasTheParentsStepUnlessAccumIsAskedFor) {
+  TrainPlan parent = Parent();
+  parent.accum = 6;
+  parent.ranks = 2;
+  PlanFacts facts = Facts();
+  facts.ranks = 4;
+  EXPECT_EQ(PlanBranch({}, facts, 20, parent).plan.accum, 3);
+  EXPECT_EQ(PlanBranch({}, facts, 20, parent).plan.samples_per_step(), parent.samples_per_step());
+  TrainSettings settings;
+  settings.accum = 5;
+  EXPECT_EQ(PlanBranch(settings, facts, 20, parent).plan.samples_per_step(), 8 * 5 * 4);
+  facts.ranks = 5;
+  EXPECT_EQ(test::CodeOf([&] { PlanBranch({}, facts, 20, parent); }), ErrorCode::kUsage);
+}
+
 TEST(PlanBranch, AnotherScheduleGetsItsDefaultsAndTheParentsRate) {
   TrainSettings settings;
   settings.schedule = "wsd";

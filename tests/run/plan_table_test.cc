@@ -123,8 +123,8 @@ std::set<std::string> TrainOptions() {
 TEST(PlanTable, EveryRowHasANameOfItsOwnAndOptionsOfTrain) {
   const std::set<std::string> options = TrainOptions();
   ASSERT_GT(options.size(), 50u);
-  // These follow from --shuffle-block and from the length.
-  std::set<std::string> without = {"window_chunks", "length_rule"};
+  // These follow from --shuffle-block, from the length, and from who trains the run.
+  std::set<std::string> without = {"window_chunks", "length_rule", "ranks"};
   std::set<std::string> stored;
   for (const PlanOption& row : TrainPlanTable()) {
     EXPECT_TRUE(stored.insert(row.stored).second) << row.stored;
@@ -200,12 +200,12 @@ TEST(NewRow, HasTheValueThatOldStatesMean) {
 TEST(NewRow, IsComparedWithTheCommandLineOnResume) {
   NoisyPlan plan = PlanWithNoise(0.5);
   NoisySettings settings;
-  EXPECT_TRUE(ReconcilePlan(settings, &plan, NoisyTable()).empty());
+  EXPECT_TRUE(ReconcilePlan(settings, &plan, /*ranks=*/1, NoisyTable()).empty());
   settings.noise = 0.5;
-  EXPECT_TRUE(ReconcilePlan(settings, &plan, NoisyTable()).empty());
+  EXPECT_TRUE(ReconcilePlan(settings, &plan, /*ranks=*/1, NoisyTable()).empty());
   settings.noise = 0.75;
   EXPECT_EQ(
-      MessageOf([&] { ReconcilePlan(settings, &plan, NoisyTable()); }),
+      MessageOf([&] { ReconcilePlan(settings, &plan, /*ranks=*/1, NoisyTable()); }),
       "--noise: 0.75 differs from the run's 0.5 | a resumed run continues its plan: leave out --noise, or "
       "start another run with --out");
 }

@@ -80,6 +80,11 @@ TEST(RunTraps, AnotherEffectiveBatchThanThePresetsIsToldWithTheFlagThatKeepsIt) 
   EXPECT_THAT(FindTraps(setup), ElementsAre(HasSubstr("--accum 8 keeps it")));
   setup.accum = 8;
   EXPECT_THAT(FindTraps(setup), IsEmpty());
+  setup.ranks = 4;
+  EXPECT_THAT(FindTraps(setup), ElementsAre(HasSubstr("8 x 8 on 4 ranks")));
+  EXPECT_THAT(FindTraps(setup), ElementsAre(HasSubstr("--accum 2 keeps it")));
+  setup.accum = 2;
+  EXPECT_THAT(FindTraps(setup), IsEmpty());
 }
 
 TEST(RunTraps, TokensOutsideEverySampleFp16OnACpuAndTinyDataAreTold) {

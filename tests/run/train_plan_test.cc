@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "lib/run/plan_codec.h"
 #include "lib/run/resumed_plan.h"
@@ -23,12 +24,17 @@ ModelConfig SmallModel() {
   return config;
 }
 
-/// Plans for data of 1,000 samples and 400,000 tokens an epoch.
+/// Of data of 1,000 samples and 400,000 tokens an epoch.
+PlanFacts Facts() {
+  return {.model = SmallModel(), .count_epoch = [](const TrainPlan&) {
+            return EpochCounts{.samples = 1000, .tokens = 400000, .labels = 390000};
+          }};
+}
+
 PlannedRun Plan(const TrainSettings& settings, bool fast_bf16 = false) {
-  return PlanRun(settings,
-                 {.model = SmallModel(), .fast_bf16 = fast_bf16, .count_epoch = [](const TrainPlan&) {
-                    return EpochCounts{.samples = 1000, .tokens = 400000, .labels = 390000};
-                  }});
+  PlanFacts facts = Facts();
+  facts.fast_bf16 = fast_bf16;
+  return PlanRun(settings, facts);
 }
 
 std::string ReasonsOf(const PlannedRun& planned) {
@@ -260,6 +266,125 @@ TEST(ReconcilePlan, TakesAnotherSplitOfTheSameStepWithAWarning) {
   EXPECT_EQ(ReconcilePlan(settings, &plan).size(), 1u);
   EXPECT_EQ(plan.batch, 1);
   EXPECT_EQ(plan.accum, 4);
+}
+
+/// Of a run of 4 x 6 samples a step on each of 2 ranks.
+TrainPlan OnTwoRanks(int64_t exact_world = 0) {
+  TrainPlan plan;
+  plan.batch = 4;
+  plan.accum = 6;
+  plan.ranks = 2;
+  plan.exact_world = exact_world;
+  return plan;
+}
+
+TEST(TakeRanks, KeepsTheStepOnAnotherNumberOfRanks) {
+  for (const auto& [ranks, accum] : {std::pair<int64_t, int64_t>(1, 12), {2, 6}, {3, 4}, {4, 3}, {12, 1}}) {
+    TrainPlan plan = OnTwoRanks();
+    const auto warnings = TakeRanks(ranks, &plan);
+    EXPECT_EQ(plan.ranks, ranks);
+    EXPECT_EQ(plan.batch, 4);
+    EXPECT_EQ(plan.accum, accum);
+    EXPECT_EQ(plan.samples_per_step(), 48);
+    EXPECT_EQ(warnings.size(), ranks == 2 ? 0u : 1u) << "sums in another order";
+  }
+}
+
+TEST(TakeRanks, RefusesRanksThatCannotHaveAsManyMicroBatchesEach) {
+  for (const int64_t ranks : {5, 8, 24}) {
+    TrainPlan plan = OnTwoRanks();
+    EXPECT_EQ(CodeOf([&] { TakeRanks(ranks, &plan); }), ErrorCode::kUsage) << ranks;
+    EXPECT_EQ(plan.ranks, 2) << "as it was";
+  }
+}
+
+TEST(TakeRanks, UnderExactWorldAreAnyThatDivideItAndNothingToWarnOf) {
+  for (const int64_t ranks : {1, 2, 4}) {
+    TrainPlan plan = OnTwoRanks(4);
+    EXPECT_TRUE(TakeRanks(ranks, &plan).empty());
+    EXPECT_EQ(plan.accum * ranks, 12);
+  }
+  for (const int64_t ranks : {3, 6, 12}) {
+    TrainPlan plan = OnTwoRanks(4);
+    EXPECT_EQ(MessageOf([&] { TakeRanks(ranks, &plan); }).rfind("--exact-world 4", 0), 0u) << ranks;
+  }
+}
+
+TEST(ReconcilePlan, OnOtherRanksTakesTheFlagsThatStartedTheRun) {
+  TrainSettings settings;
+  settings.batch = 4;
+  settings.accum = 6;
+  TrainPlan plan = OnTwoRanks();
+  EXPECT_EQ(ReconcilePlan(settings, &plan, 4).size(), 1u);
+  EXPECT_EQ(plan.accum, 3);
+  EXPECT_TRUE(ReconcilePlan(settings, &plan, 4).empty()) << "started once more";
+  EXPECT_EQ(plan.accum, 3);
+  settings.batch.reset();
+  EXPECT_EQ(ReconcilePlan(settings, &plan, 2).size(), 1u);
+  EXPECT_EQ(plan.batch, 4);
+  EXPECT_EQ(plan.accum, 6);
+}
+
+TEST(ReconcilePlan, OnOtherRanksTakesAnotherSplitOfTheSameStep) {
+  TrainSettings settings;
+  settings.batch = 2;
+  TrainPlan plan = OnTwoRanks();
+  EXPECT_EQ(ReconcilePlan(settings, &plan, 8).size(), 1u);
+  EXPECT_EQ(plan.batch, 2);
+  EXPECT_EQ(plan.accum, 3);
+  EXPECT_EQ(plan.ranks, 8);
+  settings.accum = 5;
+  EXPECT_EQ(CodeOf([&] { ReconcilePlan(settings, &plan, 8); }), ErrorCode::kUsage);
+}
+
+TEST(ReconcilePlan, RefusesAnotherExactWorldAndUnequalLeaves) {
+  TrainPlan plan = OnTwoRanks(4);
+  TrainSettings settings;
+  settings.exact_world = 2;
+  EXPECT_EQ(MessageOf([&] { ReconcilePlan(settings, &plan, 2); }).rfind("--exact-world", 0), 0u);
+  settings.exact_world = 4;
+  EXPECT_TRUE(ReconcilePlan(settings, &plan, 2).empty());
+  settings.batch = 8;  // 6 micro-batches on all ranks
+  EXPECT_EQ(CodeOf([&] { ReconcilePlan(settings, &plan, 2); }), ErrorCode::kUsage);
+}
+
+TEST(PlanRun, AStepIsThatOfAllRanks) {
+  TrainSettings settings;
+  settings.batch = 4;
+  settings.accum = 2;
+  PlanFacts facts = Facts();
+  facts.ranks = 3;
+  EXPECT_EQ(PlanRun(settings, facts).plan.samples_per_step(), 24);
+  settings.exact_world = 4;
+  EXPECT_EQ(MessageOf([&] { PlanRun(settings, facts); }).rfind("--exact-world 4", 0), 0u);
+  facts.ranks = 4;
+  EXPECT_EQ(PlanRun(settings, facts).plan.exact_world, 4);
+  settings.accum = 3;
+  facts.ranks = 2;
+  EXPECT_EQ(CodeOf([&] { PlanRun(settings, facts); }), ErrorCode::kUsage) << "6 micro-batches";
+  settings.accum = 2;
+  settings.exact_world = 6;
+  EXPECT_EQ(CodeOf([&] { PlanRun(settings, facts); }), ErrorCode::kUsage) << "no power of two";
+}
+
+TEST(TrainPlan, StoresRanksAndExactWorldWhereTheyAreNotAlone) {
+  const nlohmann::json stored = nlohmann::json::parse(EncodePlan(OnTwoRanks(4)).dump());
+  EXPECT_EQ(stored.at("ranks"), 2);
+  EXPECT_EQ(stored.at("exact_world"), 4);
+  EXPECT_EQ(DecodePlan(stored, "x").samples_per_step(), 48);
+  EXPECT_FALSE(EncodePlan(TrainPlan()).contains("ranks"));
+  EXPECT_FALSE(EncodePlan(TrainPlan()).contains("exact_world"));
+  const std::pair<const char*, int64_t> edits[] = {
+      {"ranks", 0}, {"ranks", int64_t{1} << 40}, {"exact_world", 3}, {"exact_world", -1}};
+  for (const auto& [name, value] : edits) {
+    nlohmann::json edited = stored;
+    edited[name] = value;
+    EXPECT_EQ(CodeOf([&] { DecodePlan(edited, "x"); }), ErrorCode::kBadInput) << name << " " << value;
+  }
+  nlohmann::json huge = stored;
+  huge["batch"] = huge["accum"] = int64_t{1} << 31;
+  huge["ranks"] = 1 << 20;
+  EXPECT_EQ(CodeOf([&] { DecodePlan(huge, "x"); }), ErrorCode::kBadInput) << "2^82 samples a step";
 }
 
 }  // namespace

@@ -104,6 +104,7 @@ class RankRunTest : public testing::Test {
     settings_.out = "run";
     settings_.steps = kRankSteps;
     settings_.batch = 2;
+    settings_.accum = 2;  // which ranks can share
     settings_.seq = 32;
     settings_.save_every = "3";
     settings_.eval_data = "shards";
@@ -128,6 +129,7 @@ class RankRunTest : public testing::Test {
     settings_.model.clear();
     settings_.steps.reset();
     settings_.batch.reset();
+    settings_.accum.reset();
     settings_.seq.reset();
     settings_.resume = true;
   }

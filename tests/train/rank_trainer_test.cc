@@ -1,9 +1,13 @@
 // What a trainer does as one of several ranks: ranks that are threads of this process.
-#include <ATen/ops/zeros_like.h>
+#include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
+#include <array>
+#include <functional>
 #include <future>
+#include <limits>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,12 +18,17 @@
 #include "tests/support/faulty_shard_set.h"
 #include "tests/support/support.h"
 #include "tests/train/rank_one.h"
+#include "tests/train/rank_runs.h"
 #include "tests/train/thread_world.h"
 #include "tests/train/tiny_training.h"
 #include "tests/train/toy_objective.h"
 
 namespace trainwright {
 namespace {
+
+using test::RankPoint;
+using test::RankRun;
+using test::RankRunSetup;
 
 constexpr int64_t kSamples = 12;  // of a step
 
@@ -40,6 +49,7 @@ FirstStep Take(const ShardSet& set, const Split& split, World* world) {
   TrainPlan plan = test::TinyPlan();
   plan.batch = split.batch;
   plan.accum = kSamples / split.ranks / split.batch;
+  plan.ranks = split.ranks;
   plan.tuning.lora = LoraOptions{.rank = 2, .alpha = 4, .dropout = 0.4};
   const std::unique_ptr<LanguageModel> model =
       MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed,
@@ -63,39 +73,31 @@ class RanksTest : public testing::TestWithParam<Split> {
  protected:
   std::vector<FirstStep> TakeOnAllRanks() {
     test::ThreadWorld world(GetParam().ranks);
-    std::vector<std::future<FirstStep>> running;
-    for (int64_t rank = 0; rank < GetParam().ranks; ++rank) {
-      running.push_back(
-          std::async(std::launch::async, [&, rank] { return Take(set_, GetParam(), world.rank(rank)); }));
-    }
-    std::vector<FirstStep> taken;
-    for (std::future<FirstStep>& one : running) taken.push_back(one.get());
-    return taken;
+    return world.Run([&](World* rank) { return Take(set_, GetParam(), rank); });
   }
   const test::MemoryShardSet set_ = test::CountingDocuments();
 };
 
-TEST_P(RanksTest, AddUpToTheGradientsOfOneWithTheSameDropout) {
+TEST_P(RanksTest, HaveTheGradientsOfOneProcessOnTheJoinedBatchWithTheSameDropout) {
   const FirstStep whole = Take(set_, {}, Solo());
-  at::Tensor sum = at::zeros_like(whole.gradients);
-  for (const FirstStep& part : TakeOnAllRanks()) {
-    EXPECT_GT(part.gradients.sub(whole.gradients).abs().max().item<float>(), 1e-3) << "all on one rank";
-    sum.add_(part.gradients);
+  const std::vector<FirstStep> taken = TakeOnAllRanks();
+  for (const FirstStep& own : taken) {
+    EXPECT_LT(own.gradients.sub(whole.gradients).norm().item<double>(),
+              1e-6 * whole.gradients.norm().item<double>());
+    EXPECT_TRUE(at::equal(own.gradients, taken[0].gradients));
   }
-  EXPECT_LT(sum.sub(whole.gradients).abs().max().item<float>(), 1e-6);
 }
 
 TEST_P(RanksTest, CountTheWholeStepAndDivideByIt) {
   const FirstStep whole = Take(set_, {}, Solo());
-  double loss_nats = 0;
   for (const FirstStep& part : TakeOnAllRanks()) {
     EXPECT_EQ(part.report.tokens, whole.report.tokens);
     EXPECT_EQ(part.report.labels, whole.report.labels);
     EXPECT_EQ(part.report.attention_pairs, whole.report.attention_pairs);
     EXPECT_EQ(part.cursor, whole.cursor);
-    loss_nats += part.report.loss_nats;  // of its samples, over the labels of all
+    EXPECT_NEAR(part.report.loss_nats, whole.report.loss_nats, 1e-6);
+    EXPECT_NEAR(part.report.grad_norm, whole.report.grad_norm, 1e-6 * whole.report.grad_norm);
   }
-  EXPECT_NEAR(loss_nats, whole.report.loss_nats, 1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Splits, RanksTest,
@@ -175,9 +177,183 @@ TEST(RankTrainer, WhatOneRankCannotReadEndsTheStepOfAll) {
   EXPECT_EQ(other.get(), ErrorCode::kIo);
 }
 
+/// A model that calls something around its passes.
+class Watched final : public LanguageModel {
+ public:
+  using Call = std::function<void(LanguageModel* model, int64_t tokens)>;
+  Watched(LanguageModel* model, Call before, Call after)
+      : LanguageModel(model->shared_body()), before_(std::move(before)), after_(std::move(after)) {}
+  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
+    if (before_) before_(this, input.tokens_n.numel());
+    const LossSum loss = LanguageModel::LossAndGradients(input, scale);
+    if (after_) after_(this, input.tokens_n.numel());
+    return loss;
+  }
+
+ private:
+  Call before_, after_;
+};
+
+RankRunSetup SetupOf(const ShardSet& set, int64_t batch, int64_t accum) {
+  RankRunSetup setup = {.set = &set, .plan = test::TinyPlan()};
+  setup.plan.batch = batch;
+  setup.plan.accum = accum;
+  return setup;
+}
+
+TEST(RankTrainer, AllRanksHaveTheSameWeightsStepAfterStep) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  for (const int64_t ranks : {2, 3}) {
+    for (const bool defer : {false, true}) {
+      RankRunSetup setup = SetupOf(set, 2, 2 * ranks);
+      setup.defer = defer;
+      const std::vector<RankPoint> points = test::TakeSteps(setup, ranks, 8);
+      for (const RankPoint& point : points) {
+        EXPECT_EQ(point.sha256(), points[0].sha256()) << ranks << " ranks";
+        EXPECT_EQ(point.reports.back().grad_norm, points[0].reports.back().grad_norm);
+        EXPECT_EQ(point.reports.back().loss_nats, points[0].reports.back().loss_nats);
+      }
+    }
+  }
+}
+
+TEST(RankTrainer, GradientsInBf16AreThoseOfOneProcessWithinItsRounding) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  RankRunSetup setup = SetupOf(set, 12, 1);
+  setup.plan.precision = Precision::kBf16;
+  RankRun whole(setup, Solo());
+  whole.trainer->Step();
+  const at::Tensor expected = whole.model->parameters().gradients().clone();
+  setup = SetupOf(set, 3, 4);
+  setup.plan.precision = Precision::kBf16;
+  test::ThreadWorld world(2);
+  const auto gradients = world.Run([&](World* own) {
+    RankRun run(setup, own);
+    run.trainer->Step();
+    return run.model->parameters().gradients().clone();
+  });
+  for (const at::Tensor& own : gradients) {
+    EXPECT_LT(own.sub(expected).norm().item<double>(), 1e-2 * expected.norm().item<double>());
+  }
+}
+
+TEST(RankTrainer, WhereOneRankRunsOutOfMemoryAllHalveAndTakeTheStepAgain) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  for (const bool defer : {false, true}) {
+    RankRunSetup setup = SetupOf(set, 2, 4);
+    setup.defer = defer;
+    const std::vector<RankPoint> expected = test::TakeSteps(setup, 2, 4);
+    setup = SetupOf(set, 4, 2);
+    setup.defer = defer;
+    setup.wrap = [](World* world, LanguageModel* model) {
+      const auto fail = [rank = world->rank()](LanguageModel*, int64_t tokens) {
+        if (rank == 1 && tokens > 2 * 16) throw std::bad_alloc();  // with buckets under way
+      };
+      return std::make_unique<Watched>(model, nullptr, fail);
+    };
+    test::ThreadWorld world(2);
+    const auto points = world.Run([&](World* own) {
+      RankRun run(setup, own);
+      int halved = 0;
+      while (run.trainer->step() < 4) {
+        try {
+          run.trainer->Step();
+        } catch (const std::bad_alloc&) {
+          EXPECT_TRUE(run.trainer->HalveMicroBatches());
+          ++halved;
+        }
+      }
+      EXPECT_EQ(halved, 1) << "rank " << own->rank();
+      return run.point();
+    });
+    for (const RankPoint& point : points) EXPECT_EQ(point.sha256(), expected[0].sha256());
+  }
+}
+
+TEST(RankTrainer, GradientsOfOneRankThatAreNotFiniteEndTheStepOfAll) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  RankRunSetup setup = SetupOf(set, 2, 4);
+  setup.wrap = [](World* world, LanguageModel* model) {
+    const auto spoil = [rank = world->rank()](LanguageModel* model, int64_t) {
+      if (rank == 1) model->parameters().gradients()[0] = std::numeric_limits<float>::quiet_NaN();
+    };
+    return std::make_unique<Watched>(model, spoil, nullptr);
+  };
+  test::ThreadWorld world(2);
+  const auto codes = world.Run([&](World* own) {
+    RankRun run(setup, own);
+    const at::Tensor before = run.model->parameters().values().clone();
+    const std::optional<ErrorCode> code = test::CodeOf([&] { run.trainer->Step(); });
+    EXPECT_TRUE(at::equal(run.model->parameters().values(), before));
+    return code;
+  });
+  for (const std::optional<ErrorCode> code : codes) EXPECT_EQ(code, ErrorCode::kNonFinite);
+}
+
+/// What a rank has begun to exchange when a pass ends.
+std::vector<size_t> BegunAfterPasses(RankRunSetup setup, test::ThreadWorld* world) {
+  std::vector<std::vector<size_t>> begun(2);
+  setup.wrap = [&](World* own, LanguageModel* model) {
+    const int64_t rank = own->rank();
+    const auto count = [&begun, world, rank](LanguageModel*, int64_t) {
+      begun[static_cast<size_t>(rank)].push_back(world->begun(rank).size());
+    };
+    return std::make_unique<Watched>(model, nullptr, count);
+  };
+  world->Run([&](World* own) {
+    RankRun run(setup, own);
+    run.trainer->Step();
+    return 0;
+  });
+  EXPECT_EQ(begun[0], begun[1]);
+  return begun[0];
+}
+
+TEST(RankTrainer, BucketsBeginInTheLastPassOfAStepAndInTheSameOrder) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  for (const bool tied : {false, true}) {
+    for (const int64_t exact_world : {0, 2}) {
+      RankRunSetup setup = SetupOf(set, 2, 6);
+      setup.tie_embeddings = tied;
+      setup.plan.exact_world = exact_world;
+      test::ThreadWorld world(2);
+      const std::vector<size_t> begun = BegunAfterPasses(setup, &world);
+      ASSERT_EQ(begun.size(), 3u);
+      EXPECT_EQ(begun[0], 0u);
+      EXPECT_EQ(begun[1], 0u);
+      EXPECT_GE(begun[2], 4u) << "a bucket a layer, and those below and above them";
+      EXPECT_EQ(world.begun(0), world.begun(1));
+    }
+  }
+}
+
+TEST(RankTrainer, TheFirstBucketBeginsBeforeTheBackwardPassReachesTheEmbeddings) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  const RankRunSetup setup = SetupOf(set, 4, 2);
+  test::ThreadWorld world(2);
+  std::vector<FlatParameters*> parameters(2);
+  std::array<bool, 2> untouched = {};
+  world.on_begin = [&](int64_t rank) {
+    const auto i = static_cast<size_t>(rank);
+    if (!world.begun(rank).empty()) return;
+    untouched[i] = parameters[i]->Gradient(0).eq(0).all().item<bool>();
+  };
+  const auto reached = world.Run([&](World* own) {
+    RankRun run(setup, own);
+    parameters[static_cast<size_t>(own->rank())] = &run.model->parameters();
+    run.trainer->Step();
+    return run.model->parameters().Gradient(0).ne(0).any().item<bool>();
+  });
+  for (size_t rank = 0; rank < 2; ++rank) {
+    EXPECT_TRUE(untouched[rank]);
+    EXPECT_TRUE(reached[rank]);
+  }
+}
+
 TEST(RankTrainer, EndsAtTheNextLookWhereTheNumbersOfRankZeroAreNotFinite) {
   const test::MemoryShardSet set = test::CountingDocuments();
-  const TrainPlan plan = test::TinyPlan();
+  TrainPlan plan = test::TinyPlan();
+  plan.ranks = 2;
   const std::unique_ptr<LanguageModel> model =
       MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed);
   SampleStream stream(&set, plan.stream_options());

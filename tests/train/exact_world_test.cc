@@ -1,0 +1,288 @@
+// --exact-world: the same run bit for bit on any number of ranks.
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/print_precision.h"
+#include "tests/train/rank_runs.h"
+
+namespace trainwright {
+namespace {
+
+using test::RankPoint;
+using test::RankRun;
+using test::RankRunSetup;
+using test::TakeSteps;
+
+constexpr int64_t kLeaves = 4;
+
+/// Documents, and among them chunks of a single token, of which no sample has a label.
+test::MemoryShardSet HalfWithoutLabels() {
+  const test::MemoryShardSet counting = test::CountingDocuments();
+  std::vector<Chunk> chunks;
+  for (uint64_t i = 0; i < counting.chunks(); ++i) {
+    Chunk chunk;
+    const uint32_t length = 9 + static_cast<uint32_t>(i % 7);
+    chunk.segments = {{.tokens = length, .source_bytes = length}};
+    for (uint32_t t = 0; t < length; ++t) {
+      chunk.tokens.push_back((static_cast<uint32_t>(i) * 5 + t) % test::kTinyVocab);
+    }
+    chunks.push_back(chunk);
+    chunks.push_back({.segments = {{.tokens = 1, .source_bytes = 1}}, .tokens = {1}});
+  }
+  return test::MemoryShardSet(std::move(chunks), 4, test::kTinyVocab);
+}
+
+/// Passes everything on to a model, but has the gradients of some micro-batches overflow, as fp16's do, while
+/// the loss scale is above a limit.
+class SometimesOverflowing final : public LanguageModel {
+ public:
+  explicit SometimesOverflowing(LanguageModel* model) : LanguageModel(model->shared_body()) {}
+  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
+    const bool some = input.tokens_n[0].item<int64_t>() % 3 == 0;
+    // A step has some 180 labels, by which the scale is divided.
+    const double on_device = scale.on_device.defined() ? scale.on_device.item<double>() : 1.0;
+    const bool overflows = some && scale.factor * on_device > 1024.0 / 180;
+    if (overflows) parameters().gradients()[0] = std::numeric_limits<float>::infinity();
+    return LanguageModel::LossAndGradients(input, scale);
+  }
+};
+
+struct ExactCase {
+  std::string name;
+  TrainPlan plan;
+  bool tie_embeddings = false, defer = false, few_labels = false, overflowing = false;
+};
+
+TrainPlan ExactPlan(Precision precision = Precision::kFp32) {
+  TrainPlan plan = test::TinyPlan(precision);
+  plan.batch = 2;
+  plan.accum = 8;
+  plan.exact_world = kLeaves;
+  plan.clip = 0.3;  // the norm decides each step
+  return plan;
+}
+
+std::vector<ExactCase> AllCases() {
+  std::vector<ExactCase> cases = {
+      {.name = "Fp32", .plan = ExactPlan()},
+      {.name = "TiedEmbeddings", .plan = ExactPlan(), .tie_embeddings = true},
+      {.name = "Bf16Copy", .plan = ExactPlan(Precision::kBf16)},
+      {.name = "OneMicroBatchALeaf", .plan = ExactPlan()},
+      {.name = "Deferred", .plan = ExactPlan(), .defer = true},
+      {.name = "Bf16Moments", .plan = ExactPlan()},
+      {.name = "LoraWithDropout", .plan = ExactPlan()},
+      {.name = "DropLast", .plan = ExactPlan()},
+      {.name = "MicroBatchesWithoutLabels", .plan = ExactPlan(), .few_labels = true},
+      {.name = "LossTerms", .plan = ExactPlan()},
+      {.name = "Fp16WithOverflows", .plan = ExactPlan(Precision::kFp16), .overflowing = true},
+      {.name = "DeferredFp16WithOverflows",
+       .plan = ExactPlan(Precision::kFp16),
+       .defer = true,
+       .overflowing = true}};
+  for (ExactCase& one : cases) {
+    TrainPlan& plan = one.plan;
+    if (one.name == "OneMicroBatchALeaf") plan.batch = 3, plan.accum = 4;
+    if (one.name == "Bf16Moments") plan.optimizer.states = OptimizerStates::kBf16;
+    if (one.name == "LoraWithDropout") plan.tuning.lora = LoraOptions{.rank = 2, .alpha = 4, .dropout = 0.4};
+    if (one.name == "DropLast") plan.drop_last = true;
+    if (one.name == "MicroBatchesWithoutLabels") plan.batch = 1;
+    if (one.name == "LossTerms") plan.loss_addends = {.z_loss = 0.01, .label_smoothing = 0.1};
+  }
+  return cases;
+}
+
+class ExactWorldTest : public testing::TestWithParam<ExactCase> {
+ protected:
+  /// Also over the end of an epoch.
+  static constexpr int kSteps = 14;
+
+  RankRunSetup setup() const {
+    RankRunSetup setup = {.set = GetParam().few_labels ? &few_labels_ : &counting_,
+                          .plan = GetParam().plan,
+                          .tie_embeddings = GetParam().tie_embeddings,
+                          .defer = GetParam().defer};
+    if (GetParam().overflowing) {
+      setup.wrap = [](World*, LanguageModel* model) { return std::make_unique<SometimesOverflowing>(model); };
+    }
+    return setup;
+  }
+  static void ExpectSame(const RankPoint& point, const RankPoint& expected, const std::string& of) {
+    EXPECT_EQ(point.sha256(), expected.sha256()) << of;
+    for (size_t i = 0; i < expected.state.optimizer.size(); ++i) {
+      EXPECT_TRUE(at::equal(point.state.optimizer[i].value, expected.state.optimizer[i].value)) << of;
+    }
+    EXPECT_EQ(point.state.scaler, expected.state.scaler) << of;
+    EXPECT_EQ(point.state.updates, expected.state.updates) << of;
+    EXPECT_EQ(point.state.tokens_seen, expected.state.tokens_seen) << of;
+    EXPECT_EQ(point.state.data().cursor, expected.state.data().cursor) << of;
+    for (size_t back = 1; back <= point.reports.size(); ++back) {
+      const StepReport& report = point.reports[point.reports.size() - back];
+      const StepReport& other = expected.reports[expected.reports.size() - back];
+      EXPECT_EQ(report.loss_nats, other.loss_nats) << of << ", step " << report.step;
+      EXPECT_EQ(report.grad_norm, other.grad_norm) << of << ", step " << report.step;
+      EXPECT_EQ(report.skipped, other.skipped) << of << ", step " << report.step;
+    }
+  }
+
+  const test::MemoryShardSet counting_ = test::CountingDocuments(), few_labels_ = HalfWithoutLabels();
+};
+
+TEST_P(ExactWorldTest, EndsInTheSameBitsOnAnyNumberOfRanks) {
+  const RankPoint alone = TakeSteps(setup(), 1, kSteps)[0];
+  EXPECT_GT(alone.state.data().cursor.epoch, 0u) << "a step crosses the end of an epoch";
+  for (const int64_t ranks : {2, 4}) {
+    const std::vector<RankPoint> points = TakeSteps(setup(), ranks, kSteps);
+    for (size_t rank = 0; rank < points.size(); ++rank) {
+      ExpectSame(points[rank], alone, "rank " + std::to_string(rank) + " of " + std::to_string(ranks));
+    }
+  }
+}
+
+TEST_P(ExactWorldTest, IsTheSameRunWhereTheNumberOfRanksChangesOnTheWay) {
+  const RankPoint alone = TakeSteps(setup(), 1, kSteps)[0];
+  const std::pair<int64_t, int> parts[] = {{4, 5}, {1, 3}, {2, 6}};  // ranks, steps
+  std::vector<RankPoint> points;
+  for (const auto& [ranks, steps] : parts) {
+    const std::vector<RankPoint> before = std::move(points);
+    points = TakeSteps(setup(), ranks, steps, before.empty() ? nullptr : &before.back());
+  }
+  ExpectSame(points.front(), alone, "4, 1 and 2 ranks");
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, ExactWorldTest, testing::ValuesIn(AllCases()),
+                         [](const auto& info) { return info.param.name; });
+
+// What the cases say of themselves, so that none tests less than it seems to.
+
+TEST(ExactWorldCases, SomeMicroBatchesAndLeavesHaveNoLabel) {
+  const test::MemoryShardSet set = HalfWithoutLabels();
+  const TrainPlan plan = ExactPlan();
+  SampleStream stream(&set, plan.stream_options());
+  const auto objective = ObjectiveOf(plan, BuiltInObjectives());
+  int64_t without = 0, leaves_without = 0;
+  for (int step = 0; step < 14; ++step) {
+    const StepBatches batches = objective->Cut(stream.NextStep(8, false), 1);
+    for (size_t leaf = 0; leaf < 4; ++leaf) {
+      const bool first = batches.micro_batches[2 * leaf].num_labels > 0,
+                 second = batches.micro_batches[2 * leaf + 1].num_labels > 0;
+      without += (first ? 0 : 1) + (second ? 0 : 1);
+      leaves_without += first || second ? 0 : 1;
+    }
+  }
+  EXPECT_GT(without, 20);
+  EXPECT_GT(leaves_without, 3);
+}
+
+TEST(ExactWorldCases, SomeStepsOverflowAndSomeDoNot) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  RankRunSetup setup = {.set = &set, .plan = ExactPlan(Precision::kFp16)};
+  setup.wrap = [](World*, LanguageModel* model) { return std::make_unique<SometimesOverflowing>(model); };
+  for (const bool defer : {false, true}) {
+    setup.defer = defer;
+    const RankPoint point = TakeSteps(setup, 1, 14)[0];
+    EXPECT_GE(point.state.scaler.skipped_steps, 3);
+    EXPECT_GE(point.state.updates, 3);
+  }
+}
+
+TEST(ExactWorld, HasOtherBitsThanARunWithoutIt) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  RankRunSetup setup = {.set = &set, .plan = ExactPlan()};
+  const std::string exact = TakeSteps(setup, 1, 3)[0].sha256();
+  setup.plan.exact_world = 0;
+  EXPECT_NE(TakeSteps(setup, 1, 3)[0].sha256(), exact);
+}
+
+TEST(ExactWorld, KeepsItsMicroBatchesWhereMemoryRunsOut) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  const RankRunSetup setup = {.set = &set, .plan = ExactPlan()};
+  RankRun run(setup, Solo());
+  EXPECT_FALSE(run.trainer->HalveMicroBatches());
+  EXPECT_EQ(run.trainer->plan().batch, setup.plan.batch);
+}
+
+/// What a leaf's passes make, each alone from zero.
+struct Leaf {
+  at::Tensor gradients;
+  double loss = 0;
+};
+
+float SlowSum(const std::vector<Leaf>& leaves, size_t first, size_t count, int64_t element) {
+  if (count == 1) return leaves[first].gradients.const_data_ptr<float>()[element];
+  const float left = SlowSum(leaves, first, count / 2, element);
+  return left + SlowSum(leaves, first + count / 2, count / 2, element);
+}
+
+double SlowLoss(const std::vector<Leaf>& leaves, size_t first, size_t count) {
+  if (count == 1) return leaves[first].loss;
+  const double left = SlowLoss(leaves, first, count / 2);
+  return left + SlowLoss(leaves, first + count / 2, count / 2);
+}
+
+/// The leaves of the first step, of one process that knows no trainer.
+std::vector<Leaf> FirstLeaves(const RankRunSetup& setup) {
+  const TrainPlan& plan = setup.plan;
+  SampleStream stream(setup.set, plan.stream_options());
+  const std::vector<Sample> samples = stream.NextStep(plan.samples_per_step(), false);
+  const auto objective = ObjectiveOf(plan, BuiltInObjectives());
+  const std::vector<int64_t> denominators = objective->Cut(samples, plan.batch).denominators;
+  const size_t leaf_samples = samples.size() / static_cast<size_t>(kLeaves);
+  std::vector<Leaf> leaves;
+  for (size_t leaf = 0; leaf < static_cast<size_t>(kLeaves); ++leaf) {
+    RankRun run(setup, Solo());
+    StepBatches batches = objective->Cut(std::span(samples).subspan(leaf * leaf_samples, leaf_samples),
+                                         plan.batch, static_cast<int64_t>(leaf * leaf_samples));
+    batches.denominators = denominators;
+    at::Tensor sums = at::zeros({static_cast<int64_t>(objective->terms().size())}, at::kDouble);
+    TensorLossSums loss_sums(sums);
+    objective->Run({.model = run.model.get(), .batches = &batches, .seed = plan.seed, .step = 1}, &loss_sums);
+    leaves.push_back(
+        {.gradients = run.model->parameters().gradients().clone(), .loss = sums[0].item<double>()});
+  }
+  return leaves;
+}
+
+class FirstStepTest : public testing::TestWithParam<bool> {
+ protected:
+  FirstStepTest() {
+    setup_.plan.clip = 0;  // which changes the gradients
+    setup_.tie_embeddings = GetParam();
+    setup_.plan.tuning.lora = LoraOptions{.rank = 2, .alpha = 4, .dropout = 0.4};
+    if (GetParam()) setup_.plan.tuning.lora.reset();
+  }
+  const test::MemoryShardSet set_ = test::CountingDocuments();
+  RankRunSetup setup_ = {.set = &set_, .plan = ExactPlan()};
+};
+
+TEST_P(FirstStepTest, GradientsAndLossAreTheBalancedTreeOfTheLeaves) {
+  const std::vector<Leaf> leaves = FirstLeaves(setup_);
+  at::Tensor expected = at::empty_like(leaves[0].gradients);
+  for (int64_t i = 0; i < expected.numel(); ++i) {
+    expected.mutable_data_ptr<float>()[i] = SlowSum(leaves, 0, leaves.size(), i);
+  }
+  for (const int64_t ranks : {1, 2, 4}) {
+    test::ThreadWorld world(ranks);
+    world.Run([&](World* own) {
+      RankRun run(setup_, ranks == 1 ? Solo() : own);
+      const StepReport report = run.trainer->Step();
+      EXPECT_TRUE(at::equal(run.model->parameters().gradients(), expected)) << ranks << " ranks";
+      EXPECT_EQ(report.loss_nats, SlowLoss(leaves, 0, leaves.size()) / static_cast<double>(report.labels))
+          << ranks << " ranks";
+      return 0;
+    });
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FirstStepTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "TiedWhole" : "LoraWithDropout"; });
+
+}  // namespace
+}  // namespace trainwright
