@@ -421,7 +421,7 @@ TEST_F(TwoLoaderRunTest, TakesEachStepFromBothSets) {
     EXPECT_GT(of_sets[1], 0);
     EXPECT_EQ(of_sets[0] + of_sets[1], record.at("tokens").get<int64_t>());
   });
-  EXPECT_EQ(steps, kSteps);
+  EXPECT_EQ(steps, kToyRunSteps);
 }
 
 TEST_F(TwoLoaderRunTest, StoresWhereEachStands) {
