@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <dlfcn.h>
+#include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <algorithm>
 #include <cstring>

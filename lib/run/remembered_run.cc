@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kOptionsKey[] = "options";
-constexpr size_t kMostBytes = size_t{1} << 22;
+constexpr size_t kMostOptionsBytes = size_t{1} << 22;
 
 std::string RecordPath(const std::string& run) {
   return run + "/" + kRunRecordFile;
@@ -25,7 +25,7 @@ std::string OptionsPath(const std::string& run) {
 /// nullopt where there is no such file.
 std::optional<std::string> TextOf(const std::string& path) {
   if (!fs::exists(path)) return std::nullopt;
-  return std::string(AsText(ReadWholeFile(path, kMostBytes)));
+  return std::string(AsText(ReadWholeFile(path, kMostOptionsBytes)));
 }
 
 }  // namespace
