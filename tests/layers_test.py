@@ -59,7 +59,8 @@ MAY_CHANGE_PROCESS = {
 # The calls by which a main sets up its process, and the one of lib/ that makes them in its place.
 SETS_UP = re.compile(
     r"\b(SetUpProcess|PrepareDeterminism|SetComputeThreads|CapHostMemory|CapDeviceMemory|KeepRoomForLibraries"
-    r"|TellDeathsForMemory|InstallSignalHandlers|ConfigureLog|BecomeEngine|RunLocalRanks|TakeRankPlace)\s*\(")
+    r"|TellDeathsForMemory|InstallSignalHandlers|ConfigureLog|BecomeEngine|RunLocalRanks|TakeRankPlace"
+    r"|QuietTorchLog)\s*\(")
 MAY_SET_UP = {
     "lib/device/process_setup.cc": {"SetComputeThreads", "CapHostMemory", "CapDeviceMemory", "KeepRoomForLibraries"},
     "lib/cli/tool.cc": {"InstallSignalHandlers", "ConfigureLog"},  # RunTool, which is a main's whole body

@@ -9,7 +9,9 @@
 #include "lib/base/log.h"
 #include "lib/base/version.h"
 #include "lib/device/determinism.h"
+#include "lib/device/torch_log.h"
 #include "lib/dist/c10d_world.h"
+#include "lib/dist/equal_facts.h"
 #include "lib/dist/rank_threads.h"
 #include "lib/dist/run_in_world.h"
 #include "lib/launch/local_ranks.h"
@@ -52,19 +54,20 @@ void ShowOneGpu(int64_t local_rank) {
 
 int RunRank(const RankPlace& place, const EngineRequest& request,
             const std::function<int(const EngineProcess&)>& work) {
+  QuietTorchLog();
   ShowOneGpu(place.local_rank);
   C10dWorld world(place, {.timeout_s = request.dist_timeout_s});
   return RunInWorld(&world, [&] {
-    std::map<std::string, std::string> facts = request.facts;
+    Facts facts = request.facts;
     facts.insert({{"version", TRAINWRIGHT_VERSION},
                   {"torch build", TorchBuild()},
                   {"CPU capability", CpuCapability()},
                   {"--threads", std::to_string(request.process.threads)}});
-    world.RequireEqual(facts);
+    RequireEqual(&world, facts);
     ProcessRequest process = request.process;
     if (process.threads == 0) process.threads = ThreadsOfRanks(&world, MachineIdentity(), UsableCores());
     const ProcessSetup setup = SetUpProcess(process);
-    world.RequireEqual({{"device", setup.device.str()}});  // what auto came to
+    RequireEqual(&world, {{"device", setup.device.str()}});  // what auto came to
     return work({.world = &world, .setup = setup, .restarts = place.restarts});
   });
 }

@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 #include <vector>
 
 #include "lib/cli/tool.h"
 #include "lib/device/process_setup.h"
+#include "lib/dist/facts.h"
 #include "lib/dist/world.h"
 
 namespace trainwright {
@@ -21,7 +21,7 @@ struct EngineRequest {
   ProcessRequest process;  ///< 0 threads are, of several ranks, their share of the cores
   /// What else must be the same in all ranks, by names that messages use. Of each, version, torch build,
   /// CPU capability, --threads and device are compared.
-  std::map<std::string, std::string> facts = {};
+  Facts facts = {};
   /// Refuses what so many ranks cannot do; called first of all.
   std::function<void(int64_t ranks)> check = [](int64_t) {};
 };

@@ -5,12 +5,10 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/dist/facts.h"
 #include "lib/dist/gloo_group.h"
 #include "lib/dist/heartbeat.h"
 #include "lib/dist/nccl_plugin.h"
@@ -69,28 +67,6 @@ class C10dWorld::Impl {
     return ValuesOf(tensor);
   }
 
-  /// \returns the texts of all ranks
-  std::vector<std::string> Gather(const std::string& own) {
-    const int64_t longest_bytes = Largest({static_cast<int64_t>(own.size())})[0];
-    // A length in front of each, and parts of one size.
-    const int64_t part_bytes = static_cast<int64_t>(sizeof(int64_t)) + longest_bytes;
-    const at::Tensor part = at::empty({part_bytes}, at::kByte);
-    const at::Tensor all = at::empty({place_.ranks * part_bytes}, at::kByte);
-    const int64_t own_bytes = static_cast<int64_t>(own.size());
-    std::memset(part.mutable_data_ptr(), 0, part_bytes);
-    std::memcpy(part.mutable_data_ptr<uint8_t>(), &own_bytes, sizeof own_bytes);
-    std::memcpy(part.mutable_data_ptr<uint8_t>() + sizeof own_bytes, own.data(), own.size());
-    group_->BeginGather(part, all)->Wait();
-    std::vector<std::string> texts;
-    for (int64_t rank = 0; rank < place_.ranks; ++rank) {
-      const char* text = static_cast<const char*>(all.const_data_ptr()) + rank * part_bytes;
-      int64_t size_bytes = 0;
-      std::memcpy(&size_bytes, text, sizeof size_bytes);
-      texts.emplace_back(text + sizeof size_bytes, static_cast<size_t>(size_bytes));
-    }
-    return texts;
-  }
-
   void Close() {
     Largest({0});  // all are here
     delete std::exchange(gpus_, nullptr);
@@ -141,12 +117,6 @@ Collectives* C10dWorld::collectives() {
 
 bool C10dWorld::UseGpus() {
   return impl_->UseGpus();
-}
-
-void C10dWorld::RequireEqual(const std::map<std::string, std::string>& facts) {
-  std::vector<std::map<std::string, std::string>> all;
-  for (const std::string& text : impl_->Gather(EncodeFacts(facts))) all.push_back(DecodeFacts(text));
-  CheckFacts(all, rank());
 }
 
 void C10dWorld::Close() {

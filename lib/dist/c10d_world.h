@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,11 +38,6 @@ class C10dWorld final : public World {
   /// \returns false where the CUDA plugin is not loaded or was built without NCCL; then nothing changes
   /// \throws as Reduce
   bool UseGpus();
-  /// Compares what must be the same in all ranks with what rank 0 has.
-  /// \param facts by a name that messages use: "torch build"
-  /// \throws Error{kUsage} in a rank that has other ones, naming the fact and both values; Error{kIo} naming
-  ///     that rank in the others
-  void RequireEqual(const std::map<std::string, std::string>& facts);
   /// Leaves a world whose work is done: waits for all others to do so.
   /// \throws as Reduce
   void Close();

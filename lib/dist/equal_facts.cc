@@ -1,13 +1,13 @@
 #include "lib/dist/equal_facts.h"
 
+#include <string>
 #include <vector>
 
-#include "lib/dist/facts.h"
 #include "lib/dist/gather.h"
 
 namespace trainwright {
 
-void RequireEqual(World* world, const std::map<std::string, std::string>& facts) {
+void RequireEqual(World* world, const Facts& facts) {
   std::vector<Facts> all;
   for (const std::string& encoded : GatherBytes(world, EncodeFacts(facts)))
     all.push_back(DecodeFacts(encoded));

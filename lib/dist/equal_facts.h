@@ -1,9 +1,7 @@
 /// What must be the same on all ranks for their results to belong together, compared.
 #pragma once
 
-#include <map>
-#include <string>
-
+#include "lib/dist/facts.h"
 #include "lib/dist/world.h"
 
 namespace trainwright {
@@ -12,6 +10,6 @@ namespace trainwright {
 /// \param facts by a name that messages use: "sha256 of the data"
 /// \throws Error{kUsage} on a rank that has other ones, naming the fact and both values; Error{kIo} naming
 ///     the first such rank on the others; as World::Reduce
-void RequireEqual(World* world, const std::map<std::string, std::string>& facts);
+void RequireEqual(World* world, const Facts& facts);
 
 }  // namespace trainwright

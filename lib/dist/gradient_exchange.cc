@@ -8,6 +8,7 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/dist/tree_sum.h"
+#include "lib/spec/gradient_buckets.h"
 
 namespace trainwright {
 namespace {
@@ -38,20 +39,17 @@ GradientExchange::GradientExchange(World* world, FlatParameters* parameters,
 
 std::vector<GradientExchange::Bucket> GradientExchange::BucketsOf(
     const std::vector<GradientBuffer::Segment>& segments, int64_t bucket_bytes) {
+  std::vector<int64_t> elements;
+  for (const GradientBuffer::Segment& segment : segments) elements.push_back(segment.end - segment.begin);
   const int64_t most = std::max<int64_t>(1, bucket_bytes / static_cast<int64_t>(sizeof(float)));
   std::vector<Bucket> buckets;
-  for (size_t i = segments.size(); i-- > 0;) {
-    const ElementRange segment = {segments[i].begin, segments[i].end};
-    if (!buckets.empty() && buckets.back().range.size() + segment.size() <= most) {
-      buckets.back().range.begin = segment.begin;
-      buckets.back().first_segment = i;
-      continue;
-    }
-    for (int64_t end = segment.end; end > segment.begin;) {
-      const int64_t begin = std::max(segment.begin, end - most);
-      buckets.push_back({.range = {begin, end}, .first_segment = i, .last_segment = i});
-      end = begin;
-    }
+  int64_t end = segments.empty() ? 0 : segments.back().end;
+  size_t last = segments.size();  // segments up to here end behind what is left
+  for (const GradientBucket& cut : CutIntoBuckets(elements, most)) {
+    while (segments[last - 1].begin >= end) --last;
+    const ElementRange range = {end - cut.elements, end};
+    buckets.push_back({.range = range, .first_segment = cut.lowest_segment, .last_segment = last - 1});
+    end = range.begin;
   }
   return buckets;
 }

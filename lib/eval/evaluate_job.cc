@@ -262,7 +262,7 @@ Measurement MeasurePerplexity(const Checkpoint& checkpoint, const EvaluateJobOpt
 /// Ranks of which one computes something else would give a result of nothing.
 void RequireSameWork(const Checkpoint& checkpoint, const EvaluateJobOptions& options, const ShardSet* set,
                      int64_t sequence_tokens, Precision precision) {
-  RankFacts facts = FactsOf(checkpoint, precision);
+  Facts facts = FactsOf(checkpoint, precision);
   if (set != nullptr) facts["sha256 of the data"] = HexEncode(set->content_sha256());
   facts["--seq"] = std::to_string(sequence_tokens);
   facts["--batch"] = std::to_string(options.batch_sequences);

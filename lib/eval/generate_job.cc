@@ -42,8 +42,8 @@ std::optional<SampleFilter> FilterOf(const GenerateSettings& settings) {
 }
 
 /// What must be the same on all ranks.
-RankFacts FactsOfJob(const Checkpoint& checkpoint, const GenerateSettings& settings, Precision precision) {
-  RankFacts facts = FactsOf(checkpoint, precision);
+Facts FactsOfJob(const Checkpoint& checkpoint, const GenerateSettings& settings, Precision precision) {
+  Facts facts = FactsOf(checkpoint, precision);
   if (!settings.prompt) facts["sha256 of the prompts"] = Sha256OfFile(settings.input);
   facts["--seed"] = std::to_string(settings.seed);
   facts["--samples"] = std::to_string(settings.samples);

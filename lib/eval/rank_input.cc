@@ -7,7 +7,7 @@
 
 namespace trainwright {
 
-RankFacts FactsOf(const Checkpoint& checkpoint, Precision precision) {
+Facts FactsOf(const Checkpoint& checkpoint, Precision precision) {
   const auto hash_of = [](const nlohmann::ordered_json& identity) {
     return identity.is_object() ? identity.at("sha256").dump() : std::string("none");
   };

@@ -2,18 +2,16 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 
+#include "lib/dist/facts.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {
 
-using RankFacts = std::map<std::string, std::string>;  ///< as RequireEqual takes them
-
 /// The hashes of the weights, and the precision.
-RankFacts FactsOf(const Checkpoint& checkpoint, Precision precision);
+Facts FactsOf(const Checkpoint& checkpoint, Precision precision);
 
 /// \param flag, path an input that each rank reads whole
 /// \throws Error{kUsage} where there are several ranks and it can be read once only: standard input, a pipe

@@ -9,8 +9,8 @@
 #include "lib/loading/mixture_weights.h"
 #include "lib/run/save_interval.h"
 #include "lib/run/training_data.h"
-#include "lib/spec/offload_choice.h"
 #include "lib/run/world_settings.h"
+#include "lib/spec/offload_choice.h"
 
 namespace trainwright {
 namespace {
@@ -64,11 +64,7 @@ void CheckExactWorld(const TrainSettings& settings) {
   if (!settings.exact_world) return;
   const int64_t exact = *settings.exact_world;
   Require(exact >= 0 && (exact & (exact - 1)) == 0, "--exact-world", "must be a power of two, or 0 for none");
-  if (exact > 0 && settings.auto_oom) {
-    throw Error(ErrorCode::kUsage, "--exact-world, --auto-oom",
-                "cannot both be given: a step with smaller micro-batches has other bits", "",
-                "find a --batch that fits with --find-batch, or leave out --auto-oom");
-  }
+  CheckStepDivision(settings, {.exact_world = exact});
 }
 
 void CheckRankNumbers(const TrainSettings& settings) {
@@ -111,6 +107,23 @@ void CheckTrainSettings(const TrainSettings& settings) {
   ParseWorldSettings(settings);
 }
 
+void CheckStepDivision(const TrainSettings& settings, const StepDivision& division) {
+  if (division.exact_world > 0 && settings.auto_oom) {
+    throw Error(ErrorCode::kUsage, "--exact-world, --auto-oom",
+                "cannot both be in force: a step with smaller micro-batches has other bits", "",
+                "find a --batch that fits with --find-batch, or leave out --auto-oom");
+  }
+  const bool exchanged = division.ranks > 1;
+  if ((exchanged || division.exact_world > 0) &&
+      ParseOffloadChoice(settings.offload, "--offload").gradients) {
+    throw Error(ErrorCode::kUsage, "--offload " + settings.offload,
+                std::string(exchanged ? "the ranks of a run add up" : "--exact-world adds up") +
+                    " gradients that lie in memory until the end of the step, and here those of one layer "
+                    "take the place of another's",
+                "", "use --offload activations");
+  }
+}
+
 void CheckRanks(const TrainSettings& settings, int64_t ranks) {
   if (ranks == 1) return;
   const std::string several = std::to_string(ranks) + " processes";
@@ -120,13 +133,7 @@ void CheckRanks(const TrainSettings& settings, int64_t ranks) {
                 several + " cannot all read what comes from one pipe", "",
                 "write the shards to a folder first: pack -o DIR/, and name it");
   }
-  if (ParseOffloadChoice(settings.offload, "--offload").gradients) {
-    throw Error(ErrorCode::kUsage, "--offload " + settings.offload,
-                several +
-                    " add up gradients that lie in memory until the end of the step, and here those of "
-                    "one layer take the place of another's",
-                "", "use --offload activations");
-  }
+  CheckStepDivision(settings, {.ranks = ranks});
   const int64_t exact = settings.exact_world.value_or(0);
   if (exact > 0 && (ranks > exact || exact % ranks != 0)) {
     throw Error(ErrorCode::kUsage, "--exact-world",

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lib/report/option_value.h"
+#include "lib/run/train_plan.h"
 #include "lib/run/train_settings.h"
 
 namespace trainwright {
@@ -20,6 +21,11 @@ void RequireSplitOfSeed(const TrainSettings& settings);
 /// Refuses what a run of several ranks cannot do.
 /// \throws Error{kUsage}
 void CheckRanks(const TrainSettings& settings, int64_t ranks);
+
+/// Refuses what does not go together with several ranks, or with parts of a step that are added up as a tree.
+/// \param division as the settings say, or as the plan of a run that goes on has it
+/// \throws Error{kUsage}
+void CheckStepDivision(const TrainSettings& settings, const StepDivision& division);
 
 /// Refuses what needs evaluations of a run that has no data for them.
 /// \param options of the process: an --eval-every that only a preset gave needs nothing

@@ -52,7 +52,8 @@ void RefuseWithoutWorld(const TrainSettings& settings) {
   refuse(!settings.device_memory.empty(), "--device-memory");
   if (settings.zero != 0) {
     throw Error(ErrorCode::kUsage, "--zero " + std::to_string(settings.zero),
-                "is told on paper only so far: with --dry-run and --world");
+                "divides a run's state on paper alone so far: no run is trained so", "",
+                "leave it out; with --dry-run and --world it tells what a rank would hold");
   }
 }
 
@@ -78,7 +79,7 @@ std::optional<WorldSettings> ParseWorldSettings(const TrainSettings& settings) {
                .latency_s =
                    ParseLatency(settings.latency.empty() ? kUsualLatency : settings.latency, "--latency")},
       .sharding = sharding,
-      .bucket_bytes = std::llround(settings.ddp_bucket_mb * 1048576),
+      .bucket_bytes = BucketBytes(settings),
       .device_tflops = settings.device_tflops};
   if (world.device_tflops && !(*world.device_tflops > 0 && std::isfinite(*world.device_tflops))) {
     throw Error(ErrorCode::kUsage, "--device-tflops", "must be a number above 0");

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "lib/scaling/gradient_buckets.h"
+#include "lib/spec/gradient_buckets.h"
 
 namespace trainwright {
 

@@ -4,7 +4,7 @@
 
 #include "lib/base/error.h"
 #include "lib/scaling/backward_timeline.h"
-#include "lib/scaling/gradient_buckets.h"
+#include "lib/spec/gradient_buckets.h"
 
 namespace trainwright {
 namespace {

@@ -195,29 +195,11 @@ struct KnownData {
   std::string recorded_fingerprint = {};
 };
 
-/// \throws Error{kUsage} on what cannot be together with several ranks, or with leaves that are added up as a
-///     tree
-void CheckStepDivision(const TrainSettings& settings, const ResolvedRun& run) {
-  const TrainPlan& plan = run.plan;
-  if (plan.exact_world > 0 && settings.auto_oom) {
-    throw Error(ErrorCode::kUsage, "--auto-oom",
-                "changes what --exact-world " + std::to_string(plan.exact_world) +
-                    " keeps: smaller micro-batches give other bits",
-                "", "leave out --auto-oom, and lower --batch where memory runs out");
-  }
-  if (run.compute.offload.gradients && (plan.exact_world > 0 || plan.ranks > 1)) {
-    throw Error(ErrorCode::kUsage, "--offload",
-                std::string("cannot put the gradients away: ") +
-                    (plan.ranks > 1 ? "ranks exchange them whole" : "--exact-world keeps sums of them whole"),
-                "", "take --offload activations, or leave it out");
-  }
-}
-
 /// What follows from the plan and the model of a run that goes on.
 /// \throws Error{kBadInput} on data that changed and may not; else it is read from its beginning
 void FinishResolving(const TrainSettings& settings, const TrainJobContext& context, const KnownData& known,
                      ChoiceLog* log, ResolvedRun* run) {
-  CheckStepDivision(settings, *run);
+  CheckStepDivision(settings, run->plan);
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CheckEvaluations(settings, context.options, run->data->evaluated(run->plan.eval_split) != nullptr);
   OpenOwnLoaders(settings, context, log, run);
@@ -279,7 +261,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
     planned = Plan(FindBatch(settings, context, planned.plan, *run, log), context, split, *run);
   }
   run->plan = planned.plan;
-  CheckStepDivision(settings, *run);
+  CheckStepDivision(settings, run->plan);
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CountHeldOut(settings, run);
   run->epoch = planned.epoch;

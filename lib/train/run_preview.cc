@@ -155,8 +155,7 @@ int TellDryRun(const TrainSettings& settings, const TrainJobContext& context, co
   }
   *text += run.data->FormatSources(run.plan);
   if (world) {
-    WorldPreview preview =
-        PreviewWorlds(*world, context, run, settings.exact_world.value_or(0), report ? &*report : nullptr);
+    WorldPreview preview = PreviewWorlds(*world, context, run, report ? &*report : nullptr);
     *text += (report ? "\n" : "") + preview.text;
     summary->update({{"dry_run", true}, {"world", std::move(preview.json)}});
     fits = preview.fits;

@@ -8,6 +8,7 @@
 #include "lib/base/error.h"
 #include "lib/base/units.h"
 #include "lib/memory/training_memory.h"
+#include "lib/nn/reduce.h"
 #include "lib/scaling/pass_costs.h"
 #include "lib/scaling/world_estimates.h"
 #include "lib/scaling/world_report.h"
@@ -15,6 +16,8 @@
 
 namespace trainwright {
 namespace {
+
+static_assert(kShardBlockElements == kReductionBlock);
 
 /// The adapters that are advised where nothing else fits.
 constexpr int64_t kAdvisedLoraRank = 16;
@@ -106,7 +109,7 @@ bool IsOnPaperAlone(const WorldSettings& world) {
 }
 
 WorldPreview PreviewWorlds(const WorldSettings& world, const TrainJobContext& context, const ResolvedRun& run,
-                           int64_t exact_leaves, const DryRunReport* measured) {
+                           const DryRunReport* measured) {
   const TrainPlan& plan = run.plan;
   MemoryRequest training = MemoryOf(context, run, plan);
   if (world.memory_bytes > 0 && training.device.is_cpu()) {
@@ -119,7 +122,7 @@ WorldPreview PreviewWorlds(const WorldSettings& world, const TrainJobContext& co
       .plan = {.sharding = world.sharding,
                .accum = plan.accum,
                .bucket_bytes = world.bucket_bytes,
-               .exact_leaves = exact_leaves,
+               .exact_leaves = plan.exact_world,
                .segment_elements = SegmentsOf(context.families, training)},
       .passes = {.batch = plan.batch,
                  .sequence_tokens = plan.sequence_tokens,

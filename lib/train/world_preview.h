@@ -24,6 +24,6 @@ bool IsOnPaperAlone(const WorldSettings& world);
 /// \param measured what one process takes here; null where IsOnPaperAlone
 /// \throws Error{kDevice} of GPUs, where the family has no kernels for them
 WorldPreview PreviewWorlds(const WorldSettings& world, const TrainJobContext& context, const ResolvedRun& run,
-                           int64_t exact_leaves, const DryRunReport* measured);
+                           const DryRunReport* measured);
 
 }  // namespace trainwright

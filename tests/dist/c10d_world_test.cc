@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/dist/equal_facts.h"
 #include "lib/dist/rank_store.h"
 #include "tests/dist/rank_processes.h"
 
@@ -98,7 +99,7 @@ void ShareAll(C10dWorld* world, const RankTalk& talk) {
   const at::Tensor all = at::empty({3 * world->size()}, at::kFloat);
   collectives->BeginGather(GivenBy(rank, 3, at::kFloat), all)->Wait();
   Write("gather", ValuesOf(all), &out);
-  world->RequireEqual({{"version", "1"}, {"torch build", "2.11"}});
+  RequireEqual(world, {{"version", "1"}, {"torch build", "2.11"}});
   world->Close();
   talk.Report(out.str());
 }
@@ -184,7 +185,7 @@ TEST(C10dWorldTest, AnAgentsStoreServesOneAttemptAfterTheOther) {
 
 TEST(C10dWorldTest, ARankWithAnotherFactIsNamedWithIt) {
   RankProcesses processes({.ranks = 3}, [](C10dWorld* world, const RankTalk&) {
-    world->RequireEqual({{"torch build", world->rank() == 1 ? "2.10" : "2.11"}, {"version", "1"}});
+    RequireEqual(world, {{"torch build", world->rank() == 1 ? "2.10" : "2.11"}, {"version", "1"}});
   });
   ASSERT_TRUE(processes.Await(kLongest_s));
   EXPECT_EQ(processes.EndOf(1)->status, 2);

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,7 +13,6 @@
 namespace trainwright {
 namespace {
 
-using Facts = std::map<std::string, std::string>;
 using testing::AllOf;
 using testing::HasSubstr;
 

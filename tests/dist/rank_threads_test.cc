@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "tests/train/thread_world.h"
+#include "tests/support/on_ranks.h"
 
 namespace trainwright {
 namespace {
@@ -24,17 +24,10 @@ std::vector<int> Cores(int first, int count) {
 
 /// What all ranks get; -1 where they do not agree.
 int ThreadsOf(const std::vector<RankOfMachine>& ranks) {
-  test::ThreadWorld world(static_cast<int64_t>(ranks.size()));
-  std::vector<int> threads(ranks.size());
-  {
-    std::vector<std::jthread> running;
-    for (size_t rank = 0; rank < ranks.size(); ++rank) {
-      running.emplace_back([&, rank] {
-        threads[rank] =
-            ThreadsOfRanks(world.rank(static_cast<int64_t>(rank)), ranks[rank].machine, ranks[rank].cores);
-      });
-    }
-  }
+  const std::vector<int> threads = test::OnRanks(static_cast<int64_t>(ranks.size()), [&](World* world) {
+    const RankOfMachine& own = ranks[static_cast<size_t>(world->rank())];
+    return ThreadsOfRanks(world, own.machine, own.cores);
+  });
   for (const int count : threads) {
     if (count != threads[0]) return -1;
   }

@@ -90,6 +90,19 @@ TEST(RankSettingsTest, AnExactWorldKeepsItsMicroBatches) {
   }));
 }
 
+TEST(RankSettingsTest, APlanThatARunRemembersIsHeldToTheSame) {
+  TrainSettings halving, offloading;
+  halving.auto_oom = true;
+  offloading.offload = "gradients";
+  for (const StepDivision& division : {StepDivision{.ranks = 2}, StepDivision{.exact_world = 4}}) {
+    EXPECT_EQ(CodeOf([&] { CheckStepDivision(offloading, division); }), ErrorCode::kUsage);
+    EXPECT_EQ(CodeOf([&] { CheckStepDivision(halving, division); }).has_value(), division.exact_world > 0);
+  }
+  for (const TrainSettings& settings : {halving, offloading}) {
+    EXPECT_FALSE(CodeOf([&] { CheckStepDivision(settings, {}); }));
+  }
+}
+
 TEST(RankSettingsTest, AnExactWorldIsOfPowersOfTwoUpToIt) {
   TrainSettings settings;
   settings.exact_world = 4;

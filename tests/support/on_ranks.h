@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <future>
-#include <vector>
 
 #include "lib/dist/world.h"
 #include "tests/train/thread_world.h"
@@ -14,15 +13,7 @@ namespace trainwright::test {
 /// \returns what each returns, by rank
 template <typename Work>
 auto OnRanks(int64_t ranks, const Work& work) {
-  using Result = decltype(work(Solo()));
-  ThreadWorld world(ranks);
-  std::vector<std::future<Result>> running;
-  for (int64_t rank = 0; rank < ranks; ++rank) {
-    running.push_back(std::async(std::launch::async, [&, rank] { return work(world.rank(rank)); }));
-  }
-  std::vector<Result> results;
-  for (std::future<Result>& one : running) results.push_back(one.get());
-  return results;
+  return ThreadWorld(ranks).Run(work);
 }
 
 /// What one rank alone returns, on a thread like those of several.

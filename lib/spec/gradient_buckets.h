@@ -2,7 +2,8 @@
 ///
 /// The backward pass works from the head down, so the flat buffer of gradients is cut from its end to its
 /// beginning: whole segments (GradientBuffer) together up to the size of a bucket, those that are larger in
-/// pieces, of which the last may travel with the segments before it. GradientExchange (lib/dist) cuts so.
+/// pieces, of which the last may travel with the segments before it. GradientExchange
+/// (lib/dist) cuts so, and so do the estimates of lib/scaling.
 #pragma once
 
 #include <cstddef>

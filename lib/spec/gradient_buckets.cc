@@ -1,4 +1,4 @@
-#include "lib/scaling/gradient_buckets.h"
+#include "lib/spec/gradient_buckets.h"
 
 #include <algorithm>
 
