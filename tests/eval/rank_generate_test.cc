@@ -32,7 +32,7 @@ class FullSink : public ByteSink {
 };
 
 /// What a rank wrote, and its counts.
-struct Result {
+struct RankResult {
   std::string lines;
   nlohmann::ordered_json summary;
 };
@@ -60,9 +60,9 @@ class RankGenerateTest : public testing::Test {
     settings_.input = folder_.path("prompts.jsonl");
   }
 
-  Result Generate(const GenerateSettings& settings, World* world) const {
+  RankResult Generate(const GenerateSettings& settings, World* world) const {
     MemorySink sink;
-    Result result;
+    RankResult result;
     result.summary = RunGenerate(test::Families(), settings, ProcessSetup(), &sink, world);
     result.lines = AsText(sink.bytes());
     return result;
@@ -70,10 +70,10 @@ class RankGenerateTest : public testing::Test {
   /// Expects that ranks of these numbers write what one does.
   void ExpectSame(const std::vector<int64_t>& numbers_of_ranks) const {
     const auto generate = [&](World* world) { return Generate(settings_, world); };
-    const Result one = test::OnOneRank(generate);
+    const RankResult one = test::OnOneRank(generate);
     ASSERT_FALSE(one.lines.empty());
     for (const int64_t ranks : numbers_of_ranks) {
-      const std::vector<Result> results = test::OnRanks(ranks, generate);
+      const std::vector<RankResult> results = test::OnRanks(ranks, generate);
       EXPECT_EQ(results[0].lines, one.lines) << ranks;
       for (const char* count : {"prompts", "samples", "tokens", "prompt_tokens", "data"}) {
         EXPECT_EQ(results[0].summary[count], one.summary[count]) << count << ", " << ranks;
@@ -129,8 +129,8 @@ TEST_F(RankGenerateTest, TheWriterRejectsWhatOneRankRejects) {
   settings_.keep_if = "answered";
   settings_.keep = "distinct";
   const auto generate = [&](World* world) { return Generate(settings_, world); };
-  const Result one = test::OnOneRank(generate);
-  const Result writer = test::OnRanks(2, generate)[0];
+  const RankResult one = test::OnOneRank(generate);
+  const RankResult writer = test::OnRanks(2, generate)[0];
   EXPECT_EQ(writer.lines, one.lines);
   for (const char* count : {"samples_passed", "samples_kept", "prompts_with_kept", "prompts_by_passed"}) {
     EXPECT_EQ(writer.summary[count], one.summary[count]) << count;
@@ -139,7 +139,7 @@ TEST_F(RankGenerateTest, TheWriterRejectsWhatOneRankRejects) {
 
 TEST_F(RankGenerateTest, NoPromptAtAllIsNoSample) {
   Ask(0);
-  for (const Result& result : test::OnRanks(2, [&](World* world) { return Generate(settings_, world); })) {
+  for (const RankResult& result : test::OnRanks(2, [&](World* world) { return Generate(settings_, world); })) {
     EXPECT_EQ(result.lines, "");
   }
 }

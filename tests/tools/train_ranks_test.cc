@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 
 #include "tests/tools/train_process.h"
@@ -53,6 +54,20 @@ TEST_F(TrainRanksTest, WhatSeveralProcessesCannotDoIsRefusedByTheFirst) {
   }
 }
 
+TEST_F(TrainRanksTest, AutoOomIsRefusedWhereverAnExactWorldComesFrom) {
+  const ProcessResult refused = Train(R"sh(
+    printf 'exact-world: 2\nauto-oom: true\n' > both.yaml
+    $begin --config both.yaml; echo $?
+    $begin -q --exact-world 2 --accum 2 --steps 3 --max-minutes 0.000001  # ends after its first step
+    train --resume --out run --auto-oom; echo $?)sh");
+  EXPECT_EQ(refused.standard_output, "2\n2\n") << refused.standard_error;
+  EXPECT_EQ(Count("run_begin"), 1);
+  size_t named = 0;
+  const std::string words = "error: --exact-world, --auto-oom: ";
+  for (size_t at = 0; (at = refused.standard_error.find(words, at)) != std::string::npos; ++at) ++named;
+  EXPECT_EQ(named, 2u) << refused.standard_error;
+}
+
 TEST_F(TrainRanksTest, RanksMakeOneRunThatRankZeroTellsOf) {
   const ProcessResult run = Train("$begin --nproc 2 --steps 4 --summary summary.json");
   ASSERT_EQ(run.exit_status, 0) << run.standard_error;
@@ -94,6 +109,10 @@ TEST_F(TrainRanksTest, ARankThatIsKilledIsNamedAndEndsTheOthers) {
   EXPECT_THAT(run.standard_output, testing::StartsWith("137\n"));
   EXPECT_THAT(run.standard_output, testing::EndsWith("\n1\n")) << "1: whole and not complete";
   EXPECT_THAT(run.standard_error, HasSubstr("train: error: rank 1: was killed by signal 9"));
+  std::istringstream lines(run.standard_error);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_THAT(line, testing::StartsWith("train")) << "a line of LibTorch's own";
+  }
 }
 
 TEST_F(TrainRanksTest, WhatARankStartsIsNoRank) {

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <functional>
-#include <future>
 #include <limits>
 #include <memory>
 #include <new>
@@ -114,7 +113,7 @@ FirstStep TakeFromTwoLoaders(const ShardSet& set, int64_t ranks, World* world) {
   TrainPlan plan = test::TinyPlan();
   plan.batch = kSamples / ranks;
   plan.accum = 1;
-  plan.clip = 0;  // which scales gradients by the norm of a rank's own
+  plan.ranks = ranks;
   const std::unique_ptr<LanguageModel> model =
       MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed);
   auto objective = std::make_unique<test::TwoLoaderToy>(0.25);
@@ -138,12 +137,12 @@ TEST(RankTrainer, DrawsFromSeveralLoadersWhatOneRankAloneDraws) {
   const FirstStep whole = TakeFromTwoLoaders(set, 1, Solo());
   EXPECT_EQ(whole.cursor.sample, uint64_t{kSamples / 2});
   test::ThreadWorld world(2);
-  auto other = std::async(std::launch::async, [&] { return TakeFromTwoLoaders(set, 2, world.rank(1)); });
-  const FirstStep one = TakeFromTwoLoaders(set, 2, world.rank(0)), two = other.get();
-  EXPECT_LT(one.gradients.add(two.gradients).sub(whole.gradients).abs().max().item<float>(), 1e-6);
-  EXPECT_EQ(one.report.tokens, whole.report.tokens);
-  EXPECT_EQ(one.cursor, whole.cursor);
-  EXPECT_EQ(two.cursor, whole.cursor);
+  for (const FirstStep& own : world.Run([&](World* rank) { return TakeFromTwoLoaders(set, 2, rank); })) {
+    EXPECT_LT(own.gradients.sub(whole.gradients).norm().item<double>(),
+              1e-6 * whole.gradients.norm().item<double>());
+    EXPECT_EQ(own.report.tokens, whole.report.tokens);
+    EXPECT_EQ(own.cursor, whole.cursor);
+  }
 }
 
 /// Eight chunks of a document each.
@@ -172,9 +171,10 @@ TEST(RankTrainer, WhatOneRankCannotReadEndsTheStepOfAll) {
   test::FaultyShardSet corrupt(Documents(), 4);
   for (uint64_t chunk = 0; chunk < corrupt.chunks(); ++chunk) corrupt.corrupt.insert(chunk);
   test::ThreadWorld world(2);
-  auto other = std::async(std::launch::async, [&] { return CodeOfStep(sound, world.rank(0)); });
-  EXPECT_EQ(CodeOfStep(corrupt, world.rank(1)), ErrorCode::kBadInput);
-  EXPECT_EQ(other.get(), ErrorCode::kIo);
+  const auto codes =
+      world.Run([&](World* rank) { return CodeOfStep(rank->rank() == 1 ? corrupt : sound, rank); });
+  EXPECT_EQ(codes[1], ErrorCode::kBadInput);
+  EXPECT_EQ(codes[0], ErrorCode::kIo);
 }
 
 /// A model that calls something around its passes.

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
 
 #include "lib/run/run_directory.h"
 #include "tests/support/support.h"
@@ -66,15 +65,14 @@ TEST_F(RestartedRunTest, ABatchThatWasFoundIsNotLookedForAgain) {
 /// A rank that starts late may find the run that rank 0 has begun meanwhile.
 TEST_F(RestartedRunTest, TheWriterSaysWhetherThereIsARun) {
   test::ThreadWorld world(2);
-  TrainSettings of_writer = First(), of_other = First(), writer, other;
+  TrainSettings of_writer = First();
+  const TrainSettings of_other = First();
   of_writer.out = folder_.path("none");
   Begin();
-  {
-    std::jthread thread([&] { writer = SettingsAfterRestart(of_writer, 1, world.rank(0)); });
-    other = SettingsAfterRestart(of_other, 1, world.rank(1));
-  }
-  EXPECT_FALSE(writer.resume);
-  EXPECT_FALSE(other.resume);
+  const auto after = world.Run([&](World* rank) {
+    return SettingsAfterRestart(rank->is_writer() ? of_writer : of_other, 1, rank);
+  });
+  for (const TrainSettings& settings : after) EXPECT_FALSE(settings.resume);
 }
 
 }  // namespace
