@@ -192,23 +192,36 @@ TEST_P(C10dMissingTest, ThoseThatCameAreToldWhoDidNot) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, C10dMissingTest, testing::Values(0, 2));
 
-/// A whole job that a terminal stops and lets go on goes on.
-TEST(C10dWholeStopTest, AllRanksStoppedTogetherGoOn) {
-  RankProcesses processes({.ranks = 2, .timeout_s = 1}, [](C10dWorld* world, const RankTalk& talk) {
-    talk.Ready();
-    if (world->rank() == 1) talk.AwaitGo();
-    world->Agree({1});
-    world->Close();
-  });
-  processes.AwaitReady(2);
+/// A whole job that a terminal stops and lets go on goes on, whichever rank is first.
+TEST(C10dWholeStopTest, AllRanksStoppedTogetherForLongerThanTheTimeOutGoOn) {
+  constexpr double kShortTimeout_s = 2;
+  constexpr std::chrono::milliseconds kStop{3000}, kOneBeforeTheOther{50};
+  std::vector<std::unique_ptr<RankProcesses>> jobs;
+  for (int job = 0; job < 2; ++job) {
+    jobs.push_back(std::make_unique<RankProcesses>(
+        test::RankProcessOptions{.ranks = 2, .timeout_s = kShortTimeout_s},
+        [](C10dWorld* world, const RankTalk& talk) {
+          talk.Ready();
+          for (int step = 0; step < 150; ++step) {
+            world->Agree({1});
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+          }
+          world->Close();
+        }));
+  }
+  for (const auto& job : jobs) job->AwaitReady(2);
   std::this_thread::sleep_for(kUntilAllWait);
-  for (const int64_t rank : {0, 1}) processes.Signal(rank, SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::seconds(2));
-  for (const int64_t rank : {0, 1}) processes.Signal(rank, SIGCONT);
-  std::this_thread::sleep_for(kUntilAllWait);
-  processes.Go();
-  ASSERT_TRUE(processes.Await(10));
-  for (const int64_t rank : {0, 1}) EXPECT_EQ(processes.EndOf(rank)->status, 0) << processes.ReportOf(rank);
+  for (const auto& job : jobs) {
+    for (const int64_t rank : {0, 1}) job->Signal(rank, SIGSTOP);
+  }
+  std::this_thread::sleep_for(kStop);
+  for (const int64_t first : {0, 1}) jobs[static_cast<size_t>(first)]->Signal(first, SIGCONT);
+  std::this_thread::sleep_for(kOneBeforeTheOther);
+  for (const int64_t first : {0, 1}) jobs[static_cast<size_t>(first)]->Signal(1 - first, SIGCONT);
+  for (const auto& job : jobs) {
+    ASSERT_TRUE(job->Await(10));
+    for (const int64_t rank : {0, 1}) EXPECT_EQ(job->EndOf(rank)->status, 0) << job->ReportOf(rank);
+  }
 }
 
 }  // namespace
