@@ -7,9 +7,12 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/base/bytes.h"
+#include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/checkpoint/checkpoint.h"
@@ -18,9 +21,11 @@
 #include "lib/checkpoint/parent_checkpoint.h"
 #include "lib/checkpoint/run_completion.h"
 #include "lib/device/memory_error.h"
+#include "lib/dist/equal_facts.h"
 #include "lib/dist/shared_work.h"
 #include "lib/io/byte_sink.h"
 #include "lib/run/branch_reference.h"
+#include "lib/run/plan_codec.h"
 #include "lib/run/remembered_options.h"
 #include "lib/run/remembered_run.h"
 #include "lib/run/run_directory.h"
@@ -153,9 +158,11 @@ class TrainJob {
     run_.data = std::make_unique<TrainingData>(settings_);
     if (const std::string checkpoint = FindCheckpoint(); !checkpoint.empty()) {
       ResolveResumedRun(settings_, context_, checkpoint, record_ ? &*record_ : nullptr, &log_, &run_);
+      RequireSameRun();
       return Resume(summary);
     }
     ResolveStart();
+    RequireSameRun();
     return Start(summary);
   }
   /// What the job is at, for when memory runs out.
@@ -221,6 +228,27 @@ class TrainJob {
     CheckEvaluations(settings_, context_.options,
                      run_.data->eval_set() != nullptr || !settings_.eval_split.empty());
     ResolveNewRun(settings_, context_, &log_, &run_);
+  }
+
+  /// What the ranks must have in common to make one run; what else differs, each has for itself.
+  /// \throws as RequireEqual
+  void RequireSameRun() const {
+    if (context_.world->size() == 1) return;
+    const auto option = [](const auto& value) { return nlohmann::json(value).dump(); };
+    Facts facts = {
+        {"sha256 of the data", HexEncode(run_.data->set().content_sha256())},
+        {"sha256 of the model's configuration", HexEncode(Sha256Of(AsBytes(EncodeConfigJson(run_.model.config))))},
+        {"--save-every", option(settings_.save_every)},
+        {"--eval-every", option(settings_.eval_every.value_or(-1))},
+        {"--eval-tokens", option(settings_.eval_tokens.value_or(-1))},
+        {"--early-stop", option(settings_.early_stop.value_or(-1))},
+        {"--log-every", option(settings_.log_every)},
+        {"--auto-oom", option(settings_.auto_oom)}};
+    if (const ShardSet* evaluated = run_.data->evaluated(run_.plan.eval_split)) {
+      facts["sha256 of the evaluation data"] = HexEncode(evaluated->content_sha256());
+    }
+    for (const auto& [name, value] : PlanAsOptions(run_.plan).items()) facts["--" + name] = value.dump();
+    RequireEqual(context_.world, facts);
   }
 
   void Branch(const BranchPoint& branch) {

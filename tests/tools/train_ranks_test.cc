@@ -80,6 +80,24 @@ TEST_F(TrainRanksTest, RanksMakeOneRunThatRankZeroTellsOf) {
   EXPECT_TRUE(Exists("run/complete.json"));
 }
 
+TEST_F(TrainRanksTest, ARankWithOtherDataIsNamedBeforeAnythingIsWritten) {
+  WriteModel("tiny.json");
+  WriteShards(600, 300);
+  const ProcessResult run = Shell(R"sh(
+    free_port() {
+      python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+    }
+    export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(free_port)
+    begin='train --model tiny.json --seq 64 --batch 2 --steps 100000 --dist-timeout 5 --out run'
+    RANK=1 $begin --data other/ 2> one & one=$!
+    RANK=0 $begin --data shards/ 2> zero; echo $?
+    wait $one; echo $?)sh");
+  EXPECT_EQ(run.standard_output, "4\n2\n");
+  EXPECT_THAT(ReadFile(folder_.path("one")), HasSubstr("rank 1 (this one): sha256 of the data is "));
+  EXPECT_THAT(ReadFile(folder_.path("zero")), HasSubstr("rank 1: sha256 of the data is "));
+  EXPECT_FALSE(Exists("run"));
+}
+
 TEST_F(TrainRanksTest, ARunRemembersHowManyItsRanksAre) {
   const ProcessResult run = Train(R"sh(
     $begin -q --nproc 2 --steps 2 && train --resume --out run --print-config | grep ^nproc:)sh");

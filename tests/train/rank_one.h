@@ -29,12 +29,12 @@ class RankOne final : public World {
   explicit RankOne(Answers rank_zero) : rank_zero_(std::move(rank_zero)) {}
   int64_t rank() const override { return 1; }
   int64_t size() const override { return 2; }
-  /// Rank 0 has counted nothing. What the ranks tell each other (GatherWords), it tells as this rank does.
+  /// Rank 0 has counted nothing. What the ranks tell each other, each between the zeros of the other
+  /// (GatherWords), it tells as this rank does.
   void Reduce(std::vector<int64_t>* counts) override {
-    constexpr size_t kMostCounts = 30;  // an evaluation's ranks tell each other more
-    if (counts->size() <= kMostCounts) return;
     const auto own = counts->begin() + static_cast<ptrdiff_t>(counts->size() / 2);
-    std::copy(own, counts->end(), counts->begin());
+    const bool told = std::all_of(counts->begin(), own, [](int64_t count) { return count == 0; });
+    if (told && counts->size() % 2 == 0) std::copy(own, counts->end(), counts->begin());
   }
   std::vector<int64_t> Agree(const std::vector<int64_t>& answers) override {
     const Moment moment = MomentOf(answers.size());
