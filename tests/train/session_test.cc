@@ -30,6 +30,7 @@ class RankOneSessionTest : public testing::Test {
   int Train(World* world) {
     run_.model.config = test::TinyModel();
     run_.plan = test::TinyPlan();
+    run_.plan.ranks = world->size();
     run_.plan.schedule.total_steps = kSessionSteps;
     run_.cadence = {.save_every = {.steps = 2}, .eval_every = 2};
     std::vector<NamedShardSet> sets;
@@ -114,7 +115,7 @@ TEST_F(RankOneSessionTest, TakesTheStepAgainInSmallerMicroBatchesWhereRankZeroRa
   EXPECT_EQ(asked, 2);
   EXPECT_EQ(session_->step(), kSessionSteps);
   EXPECT_EQ(session_->plan().batch, 1);
-  EXPECT_EQ(session_->plan().samples_per_step(), test::TinyPlan().samples_per_step());
+  EXPECT_EQ(session_->plan().samples_per_rank(), test::TinyPlan().samples_per_rank());
 }
 
 TEST_F(RankOneSessionTest, TakesTheEvaluationAgainWhereRankZeroRanOutOfMemory) {
