@@ -27,6 +27,8 @@ RankStore::RankStore(const RankPlace& place, Role role, double timeout_s) {
   const std::string host = served_here ? "127.0.0.1" : place.store_host;
   store_ = c10::make_intrusive<c10d::PrefixStore>(place.store_prefix + "/trainwright",
                                                   c10::make_intrusive<c10d::TCPStore>(host, options));
+  // Who watches the store judges its silence; c10d's own clock goes on while this process is stopped.
+  store_->setTimeout(kNearlyEndless);
 }
 
 RankStore::~RankStore() = default;
@@ -57,9 +59,7 @@ std::vector<std::string> RankStore::Get(const std::vector<std::string>& keys) {
 }
 
 c10::intrusive_ptr<c10d::Store> RankStore::ForGroup(const std::string& name) const {
-  auto store = c10::make_intrusive<c10d::PrefixStore>(name, store_);
-  store->setTimeout(kNearlyEndless);
-  return store;
+  return c10::make_intrusive<c10d::PrefixStore>(name, store_);
 }
 
 std::string ProblemOf(const std::exception& problem) {

@@ -25,7 +25,7 @@ class RankStore {
  public:
   enum class Role { kServe, kUse };
 
-  /// \param timeout_s for the connection and for keys that are waited for; rounded up to whole seconds
+  /// \param timeout_s for the connection; rounded up to whole seconds
   /// \throws c10d's exceptions where nobody serves the store within the time, or it cannot be served
   RankStore(const RankPlace& place, Role role, double timeout_s);
   ~RankStore();

@@ -192,10 +192,11 @@ TEST_P(C10dMissingTest, ThoseThatCameAreToldWhoDidNot) {
 
 INSTANTIATE_TEST_SUITE_P(Ranks, C10dMissingTest, testing::Values(0, 2));
 
-/// A whole job that a terminal stops and lets go on goes on, whichever rank is first.
+/// A whole job that is stopped and let go on goes on, whichever rank is first.
 TEST(C10dWholeStopTest, AllRanksStoppedTogetherForLongerThanTheTimeOutGoOn) {
   constexpr double kShortTimeout_s = 2;
-  constexpr std::chrono::milliseconds kStop{3000}, kOneBeforeTheOther{50};
+  // A rank whose store is stopped waits for it when its own turn comes.
+  constexpr std::chrono::milliseconds kStop{3000}, kStopsBefore{150}, kGoesOnBefore{50};
   std::vector<std::unique_ptr<RankProcesses>> jobs;
   for (int job = 0; job < 2; ++job) {
     jobs.push_back(std::make_unique<RankProcesses>(
@@ -211,13 +212,14 @@ TEST(C10dWholeStopTest, AllRanksStoppedTogetherForLongerThanTheTimeOutGoOn) {
   }
   for (const auto& job : jobs) job->AwaitReady(2);
   std::this_thread::sleep_for(kUntilAllWait);
-  for (const auto& job : jobs) {
-    for (const int64_t rank : {0, 1}) job->Signal(rank, SIGSTOP);
-  }
+  const auto signal = [&jobs](int number, std::chrono::milliseconds between) {
+    for (const int64_t first : {0, 1}) jobs[static_cast<size_t>(first)]->Signal(first, number);
+    std::this_thread::sleep_for(between);
+    for (const int64_t first : {0, 1}) jobs[static_cast<size_t>(first)]->Signal(1 - first, number);
+  };
+  signal(SIGSTOP, kStopsBefore);
   std::this_thread::sleep_for(kStop);
-  for (const int64_t first : {0, 1}) jobs[static_cast<size_t>(first)]->Signal(first, SIGCONT);
-  std::this_thread::sleep_for(kOneBeforeTheOther);
-  for (const int64_t first : {0, 1}) jobs[static_cast<size_t>(first)]->Signal(1 - first, SIGCONT);
+  signal(SIGCONT, kGoesOnBefore);
   for (const auto& job : jobs) {
     ASSERT_TRUE(job->Await(10));
     for (const int64_t rank : {0, 1}) EXPECT_EQ(job->EndOf(rank)->status, 0) << job->ReportOf(rank);
