@@ -6,9 +6,9 @@
 /// sums are the same bit for bit on any number of ranks that is a power of two up to the number of leaves.
 ///
 /// Gradients travel in buckets: parts of the flat buffer from its end to its beginning, which is about the
-/// order in which a backward pass completes them. A bucket begins as soon as its segments are done in the last
-/// backward pass and all buckets before it have begun: in the same order on all ranks, whatever their passes
-/// do. Not thread-safe.
+/// order in which a backward pass completes them. A bucket begins as soon as its segments are done in the
+/// last backward pass and all buckets before it have begun: in the same order on all ranks, whatever their
+/// passes do. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -120,8 +120,8 @@ class Objective {
   /// The denominators' share of a micro-batch, one a term.
   virtual std::vector<int64_t> Count(const PackedBatch& micro_batch) const = 0;
   /// The passes of a step: adds the gradients of all terms to the model's, each divided by its denominator,
-  /// and the terms' sums to `sums`. One that says when the last backward pass begins (StepPass::last_backward)
-  /// has its gradients exchanged during it, otherwise afterwards.
+  /// and the terms' sums to `sums`. One that says when the last backward pass begins
+  /// (StepPass::last_backward) has its gradients exchanged during it, otherwise afterwards.
   /// \throws Error{kBadInput} on an id outside the vocabulary
   virtual void Run(const StepPass& pass, LossSums* sums) const = 0;
   /// The run's loss, by which it is watched and compared: the sum of the terms' means, unless overridden.

@@ -237,7 +237,8 @@ class TrainJob {
     const auto option = [](const auto& value) { return nlohmann::json(value).dump(); };
     Facts facts = {
         {"sha256 of the data", HexEncode(run_.data->set().content_sha256())},
-        {"sha256 of the model's configuration", HexEncode(Sha256Of(AsBytes(EncodeConfigJson(run_.model.config))))},
+        {"sha256 of the model's configuration",
+         HexEncode(Sha256Of(AsBytes(EncodeConfigJson(run_.model.config))))},
         {"--save-every", option(settings_.save_every)},
         {"--eval-every", option(settings_.eval_every.value_or(-1))},
         {"--eval-tokens", option(settings_.eval_tokens.value_or(-1))},
