@@ -20,8 +20,8 @@ MemoryParts WithOptimizer(const MemoryRequest& request, LanguageModel* shapes) {
   MemoryParts memory = HeldByModel(*shapes);
   memory.optimizer =
       MakeOptimizer(request.optimizers, &shapes->parameters(), request.optimizer, /*seed=*/0)->state_bytes();
-  memory.exchange = GradientExchange::MemoryBytes(shapes->parameters().gradient_buffer(), request.ranks,
-                                                  request.exchange);
+  memory.exchange =
+      GradientExchange::MemoryBytes(shapes->parameters().gradient_buffer(), request.ranks, request.exchange);
   return memory;
 }
 

@@ -45,7 +45,7 @@ struct MemoryParts {
 /// Names of parts together, as the records of a run have them.
 enum class MemoryGroup {
   kParams,  ///< weights: masters, copies in the short type, frozen ones
-  kGrads,  ///< with what exchanging them takes
+  kGrads,   ///< with what exchanging them takes
   kOptimizer,
   kActivations,  ///< with a slice of logits and attention's scratch
   kLoader,

@@ -235,20 +235,20 @@ class TrainJob {
   void RequireSameRun() const {
     if (context_.world->size() == 1) return;
     const auto option = [](const auto& value) { return nlohmann::json(value).dump(); };
-    Facts facts = {
-        {"sha256 of the data", HexEncode(run_.data->set().content_sha256())},
-        {"sha256 of the model's configuration",
-         HexEncode(Sha256Of(AsBytes(EncodeConfigJson(run_.model.config))))},
-        {"--save-every", option(settings_.save_every)},
-        {"--eval-every", option(settings_.eval_every.value_or(-1))},
-        {"--eval-tokens", option(settings_.eval_tokens.value_or(-1))},
-        {"--early-stop", option(settings_.early_stop.value_or(-1))},
-        {"--log-every", option(settings_.log_every)},
-        {"--auto-oom", option(settings_.auto_oom)}};
+    Facts facts = {{"sha256 of the data", HexEncode(run_.data->set().content_sha256())},
+                   {"sha256 of the model's configuration",
+                    HexEncode(Sha256Of(AsBytes(EncodeConfigJson(run_.model.config))))},
+                   {"--save-every", option(settings_.save_every)},
+                   {"--eval-every", option(settings_.eval_every.value_or(-1))},
+                   {"--eval-tokens", option(settings_.eval_tokens.value_or(-1))},
+                   {"--early-stop", option(settings_.early_stop.value_or(-1))},
+                   {"--log-every", option(settings_.log_every)},
+                   {"--auto-oom", option(settings_.auto_oom)}};
     if (const ShardSet* evaluated = run_.data->evaluated(run_.plan.eval_split)) {
       facts["sha256 of the evaluation data"] = HexEncode(evaluated->content_sha256());
     }
-    for (const auto& [name, value] : PlanAsOptions(run_.plan).items()) facts["--" + name] = value.dump();
+    const nlohmann::ordered_json plan = PlanAsOptions(run_.plan);
+    for (const auto& [name, value] : plan.items()) facts["--" + name] = value.dump();
     RequireEqual(context_.world, facts);
   }
 

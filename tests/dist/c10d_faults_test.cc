@@ -199,16 +199,16 @@ TEST(C10dWholeStopTest, AllRanksStoppedTogetherForLongerThanTheTimeOutGoOn) {
   constexpr std::chrono::milliseconds kStop{3000}, kStopsBefore{150}, kGoesOnBefore{50};
   std::vector<std::unique_ptr<RankProcesses>> jobs;
   for (int job = 0; job < 2; ++job) {
-    jobs.push_back(std::make_unique<RankProcesses>(
-        test::RankProcessOptions{.ranks = 2, .timeout_s = kShortTimeout_s},
-        [](C10dWorld* world, const RankTalk& talk) {
-          talk.Ready();
-          for (int step = 0; step < 150; ++step) {
-            world->Agree({1});
-            std::this_thread::sleep_for(std::chrono::milliseconds(10));
-          }
-          world->Close();
-        }));
+    jobs.push_back(
+        std::make_unique<RankProcesses>(test::RankProcessOptions{.ranks = 2, .timeout_s = kShortTimeout_s},
+                                        [](C10dWorld* world, const RankTalk& talk) {
+                                          talk.Ready();
+                                          for (int step = 0; step < 150; ++step) {
+                                            world->Agree({1});
+                                            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                                          }
+                                          world->Close();
+                                        }));
   }
   for (const auto& job : jobs) job->AwaitReady(2);
   std::this_thread::sleep_for(kUntilAllWait);

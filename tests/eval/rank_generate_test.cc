@@ -139,7 +139,8 @@ TEST_F(RankGenerateTest, TheWriterRejectsWhatOneRankRejects) {
 
 TEST_F(RankGenerateTest, NoPromptAtAllIsNoSample) {
   Ask(0);
-  for (const RankResult& result : test::OnRanks(2, [&](World* world) { return Generate(settings_, world); })) {
+  for (const RankResult& result :
+       test::OnRanks(2, [&](World* world) { return Generate(settings_, world); })) {
     EXPECT_EQ(result.lines, "");
   }
 }

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-
 #include "lib/run/run_directory.h"
 #include "tests/support/support.h"
 #include "tests/train/thread_world.h"
@@ -69,9 +68,8 @@ TEST_F(RestartedRunTest, TheWriterSaysWhetherThereIsARun) {
   const TrainSettings of_other = First();
   of_writer.out = folder_.path("none");
   Begin();
-  const auto after = world.Run([&](World* rank) {
-    return SettingsAfterRestart(rank->is_writer() ? of_writer : of_other, 1, rank);
-  });
+  const auto after = world.Run(
+      [&](World* rank) { return SettingsAfterRestart(rank->is_writer() ? of_writer : of_other, 1, rank); });
   for (const TrainSettings& settings : after) EXPECT_FALSE(settings.resume);
 }
 
