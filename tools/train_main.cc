@@ -60,19 +60,20 @@ std::optional<int> RunInstead(const TrainSettings& settings, ToolRun* run) {
 /// Trains, as the processes that there are.
 /// \returns the exit status
 int Train(const std::vector<std::string>& argv, const TrainSettings& settings, ToolRun* run) {
-  const EngineRequest request = {
-      .argv = argv,
-      .nproc = settings.nproc,
-      .dist_timeout_s = settings.dist_timeout_s,
-      .process = {.threads = settings.threads,
-                  .device = settings.device,
-                  .mem_fraction = settings.mem_fraction,
-                  .keep_room_for_libraries = true},
-      .facts = {{"--ddp-bucket-mb", std::to_string(settings.ddp_bucket_mb)}},  // which gradients travel when
-      .check = [&](int64_t ranks) {
-        CheckTrainSettings(settings);
-        CheckRanks(settings, ranks);
-      }};
+  EngineRequest request;
+  request.argv = argv;
+  request.nproc = settings.nproc;
+  request.dist_timeout_s = settings.dist_timeout_s;
+  request.process.threads = settings.threads;
+  request.process.device = settings.device;
+  request.process.mem_fraction = settings.mem_fraction;
+  request.process.keep_room_for_libraries = true;
+  request.facts = {
+      {"--ddp-bucket-mb", std::to_string(settings.ddp_bucket_mb)}};  // which gradients travel when
+  request.check = [&](int64_t ranks) {
+    CheckTrainSettings(settings);
+    CheckRanks(settings, ranks);
+  };
   return RunEngine(request, run, [&](const EngineProcess& process) {
     const ModelFamilies families = BuiltInFamilies();
     const TrainJobContext context = {.families = families,
