@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/host.h"
 #include "lib/base/log.h"
+#include "lib/base/signals.h"
 #include "lib/base/version.h"
 #include "lib/device/determinism.h"
 #include "lib/device/torch_log.h"
@@ -55,6 +56,8 @@ void ShowOneGpu(int64_t local_rank) {
 int RunRank(const RankPlace& place, const EngineRequest& request,
             const std::function<int(const EngineProcess&)>& work) {
   QuietTorchLog();
+  InstallSignalHandlers(
+      /*ignore_sigpipe=*/true);  // what is sent to a rank that is gone ends no other silently
   ShowOneGpu(place.local_rank);
   C10dWorld world(place, {.timeout_s = request.dist_timeout_s});
   return RunInWorld(&world, [&] {

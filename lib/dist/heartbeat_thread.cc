@@ -7,6 +7,8 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/units.h"
+#include "lib/dist/store_probe.h"
+#include "lib/dist/watched_call.h"
 
 namespace trainwright {
 namespace {
@@ -48,6 +50,22 @@ std::vector<int64_t> WatchedBy(const RankPlace& place) {
   for (int64_t rank = 1; rank < place.ranks; ++rank) ranks.push_back(rank);
   return ranks;
 }
+
+/// Ends the wait for a call: c10d's client may pause before it tries again for longer than it was given.
+class Deadline final : public FaultWatch {
+ public:
+  explicit Deadline(double timeout_s) : timeout_s_(timeout_s) {}
+  void Check() override {
+    if (SecondsSince(start_) > timeout_s_) throw Explain("no answer");
+  }
+  Error Explain(const std::string& problem) override {
+    return Error(ErrorCode::kIo, "the store of the ranks", problem);
+  }
+
+ private:
+  const Clock::time_point start_ = Clock::now();
+  const double timeout_s_;
+};
 
 Fault FaultOfRanks(const std::vector<int64_t>& ranks, const std::string& what, const std::string& hint) {
   return {ranks.size() == 1 ? ranks[0] : -1, RankNames(ranks), what, hint};
@@ -246,10 +264,17 @@ void HeartbeatThread::Diagnose(const std::string& problem) {
   if (state_->serves()) {
     return Know({0, RankName(0), "cut off from the store that it serves itself: " + problem, ""});
   }
+  const Fault gone =
+      FaultOfStore(place_, "killed or cut off: nobody serves " + StoreName(place_) + " any more");
+  if (!ListensAt(place_.store_host, place_.store_port, kReconnect * timeout_s_)) return Know(gone);
   try {
     // Twice as patient: the world has not ended while this goes on.
     const Question question(state_.get(), kReconnect * timeout_s_);
-    store_ = std::make_unique<RankStore>(place_, RankStore::Role::kUse, kReconnect * timeout_s_);
+    const auto connect = [place = place_, timeout_s = kReconnect * timeout_s_] {
+      return std::make_unique<RankStore>(place, RankStore::Role::kUse, timeout_s);
+    };
+    Deadline deadline(kReconnect * timeout_s_);
+    store_ = CallWatched<std::unique_ptr<RankStore>>(connect, ProblemOf, &deadline);
     const std::string fault = store_->Exchange(
         kFault, kNoFault,
         EncodeFault({place_.rank, RankName(place_.rank), "its connections were cut: " + problem,
@@ -258,7 +283,7 @@ void HeartbeatThread::Diagnose(const std::string& problem) {
     store_->Set(Key("seen", place_.rank), "1");
     store_->Get({Key("seen", place_.rank)});
   } catch (const std::exception&) {
-    Know(FaultOfStore(place_, "killed or cut off: nobody serves " + StoreName(place_) + " any more"));
+    Know(gone);
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/device/torch_log.h"
 
 namespace trainwright::test {
 namespace {
@@ -97,6 +98,8 @@ void RankProcesses::BeRank(RankPlace place, double timeout_s, const RankBody& bo
   } else if (listen_fd >= 0) {
     close(listen_fd);
   }
+  QuietTorchLog();
+  signal(SIGPIPE, SIG_IGN);  // as the ranks of tools do
   const RankTalk talk(ready_[1], go_[0], folder_.path("rank-" + std::to_string(place.rank)));
   int status = 0;
   std::unique_ptr<C10dWorld> world;
@@ -112,6 +115,8 @@ void RankProcesses::BeRank(RankPlace place, double timeout_s, const RankBody& bo
     talk.Report(problem.what());
   }
   world.reset();
+  WriteFile(LeftPath(place.rank),
+            std::to_string(std::chrono::steady_clock::now().time_since_epoch().count()));
   std::exit(status);  // what a main's end does, with the threads that are left behind
 }
 
@@ -148,6 +153,17 @@ bool RankProcesses::Await(double most_s, int64_t but) {
     if (all || SecondsSince(start) > most_s) return all;
     std::this_thread::sleep_for(kLookAgain);
   }
+}
+
+std::optional<std::chrono::steady_clock::time_point> RankProcesses::LeftAt(int64_t rank) const {
+  if (!std::filesystem::exists(LeftPath(rank))) return std::nullopt;
+  return std::chrono::steady_clock::time_point(
+      std::chrono::steady_clock::duration(std::stoll(ReadFile(LeftPath(rank)))));
+}
+
+double RankProcesses::LeftAfter_s(int64_t rank) const {
+  const auto left = LeftAt(rank);
+  return left ? std::chrono::duration<double>(*left - start_).count() : 0;
 }
 
 std::string RankProcesses::ReportOf(int64_t rank) const {

@@ -67,8 +67,14 @@ class RankProcesses {
   bool Await(double most_s, int64_t but = -1);
   std::optional<End> EndOf(int64_t rank) const { return ends_[rank]; }
   std::string ReportOf(int64_t rank) const;
+  /// When a rank had left its world: what its process takes to end after that, a loaded machine decides.
+  /// \returns nothing where it was ended otherwise
+  std::optional<std::chrono::steady_clock::time_point> LeftAt(int64_t rank) const;
+  /// The same in seconds since Go, or the start where there was none; 0 where it was ended otherwise.
+  double LeftAfter_s(int64_t rank) const;
 
  private:
+  std::string LeftPath(int64_t rank) const { return folder_.path("left-" + std::to_string(rank)); }
   [[noreturn]] void BeRank(RankPlace place, double timeout_s, const RankBody& body, int listen_fd);
 
   TemporaryFolder folder_;
