@@ -23,6 +23,8 @@ complete -c evaluate -l mixed-precision -x -a 'no bf16 fp16 auto' -d 'Precision 
 complete -c evaluate -l device -x -a 'auto cpu cuda' -d 'Where to compute'
 complete -c evaluate -l attn-backend -x -a 'auto flash cudnn efficient math' -d 'attention: flash, cudnn, efficient (GPU only), math (plain products, anywhere) or auto, the fastest that takes the models heads'
 complete -c evaluate -l threads -x -d 'Compute threads'
+complete -c evaluate -l nproc -x -d 'Start so many ranks on this machine'
+complete -c evaluate -l dist-timeout -x -d 'Seconds within which all ranks end once one was killed or cut off'
 complete -c evaluate -l logits -r -F -d 'Also write tokens, span_starts and fp32 logits of the first batch as safetensors, for comparison with other implementations'
 complete -c evaluate -l config -r -F -d 'Read options from this flat YAML file'
 complete -c evaluate -l print-config -d 'Write the effective configuration as YAML to standard output, and stop'
