@@ -36,8 +36,8 @@ int64_t MostHeldBytes(const SampleLoaders& loaders);
 /// How many sets the data is mixed of, as far as they read it: each Sample::set() lies below it.
 size_t SourcesOf(const SampleLoaders& loaders);
 
-/// The share of rank `rank` of `ranks` in a step: its samples from number rank * samples / ranks on, up to the
-/// next rank's first.
+/// The share of rank `rank` of `ranks` in a step: its samples from number rank * samples / ranks on, up to
+/// the next rank's first.
 /// \param step in its order
 std::vector<Sample> ShareOf(std::vector<Sample> step, int64_t rank, int64_t ranks);
 
