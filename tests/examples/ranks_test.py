@@ -25,9 +25,14 @@ def complete(work):
 
 
 def run_torchrun(source, bin_dir, folder, environment):
+    # All of it would be evaluated.
+    whole = (source / "examples/data/tinyshakespeare.txt").read_text(encoding="utf-8")
+    (folder / "data").mkdir()
+    (folder / "data/tinyshakespeare.txt").write_text("".join(whole.splitlines(keepends=True)[:2000]), encoding="utf-8")
+
     def make(work, *arguments):
         subprocess.run(["make", "-f", source / "examples/torchrun/Makefile", f"STEPS={STEPS}", f"WORK={work}",
-                        f"BIN={bin_dir}", *arguments], cwd=folder, env=environment, check=True)
+                        f"DATA={folder}/data", f"BIN={bin_dir}", *arguments], cwd=folder, env=environment, check=True)
         return complete(work)
 
     two = make(folder / "two")
