@@ -10,6 +10,7 @@
 namespace trainwright {
 
 void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd) {
+  if (out_nd.is_meta()) return;  // nothing to compute
   if (table_vd.scalar_type() != out_nd.scalar_type()) {
     out_nd.copy_(at::index_select(table_vd, 0, tokens_n));
     return;
