@@ -110,8 +110,8 @@ TEST(TrainingMemoryTest, LeavesThatWaitAndBucketsBetweenRanksAreTold) {
   const MemoryParts alone = exchange(1, 8);
   EXPECT_EQ(alone.exchange, 3 * alone.gradients);
   EXPECT_EQ(alone.total() - exchange(1, 0).total(), alone.exchange);
-  // Two ranks have four leaves each, and one bucket on the way and on the way back. Of its two blocks the first
-  // is whole and rank 0's, who gets as much from either rank.
+  // Two ranks have four leaves each, and one bucket on the way and on the way back. Of its two blocks the
+  // first is whole and rank 0's, who gets as much from either rank.
   constexpr int64_t kBlockBytes = 4 * 65536;
   ASSERT_GT(alone.gradients, kBlockBytes);
   ASSERT_LT(alone.gradients, 2 * kBlockBytes);
