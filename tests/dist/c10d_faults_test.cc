@@ -109,9 +109,9 @@ class C10dFaultTest : public testing::TestWithParam<FaultKind> {
               }
               WaitIn(phase, world);
             });
+        scenes_.back().processes->AwaitReady(kRanks);  // a loaded machine starts them one world at a time
       }
     }
-    for (const Scene& scene : scenes_) scene.processes->AwaitReady(kRanks);
     std::this_thread::sleep_for(kUntilAllWait);
     for (const Scene& scene : scenes_) scene.processes->Go();
   }

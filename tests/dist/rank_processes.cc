@@ -1,6 +1,7 @@
 #include "tests/dist/rank_processes.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -20,6 +21,7 @@ namespace trainwright::test {
 namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{2};
+constexpr int kUntilReady_ms = 60000;
 
 void Require(bool condition, const char* call) {
   if (condition) return;
@@ -122,7 +124,11 @@ void RankProcesses::BeRank(RankPlace place, double timeout_s, const RankBody& bo
 
 void RankProcesses::AwaitReady(int64_t ranks) {
   char byte = 0;
-  for (int64_t i = 0; i < ranks; ++i) Require(read(ready_[0], &byte, 1) == 1, "read");
+  for (int64_t i = 0; i < ranks; ++i) {
+    pollfd wait = {.fd = ready_[0], .events = POLLIN, .revents = 0};
+    Require(poll(&wait, 1, kUntilReady_ms) == 1, "poll of the ranks that are to be ready");
+    Require(read(ready_[0], &byte, 1) == 1, "read");
+  }
 }
 
 void RankProcesses::Go() {
