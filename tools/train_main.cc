@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
         }
         if (!settings.status.empty()) return TellStatus(settings.status, settings.status_json, &run.summary);
         if (!settings.merge.empty()) {
+          SetUpProcess({.threads = settings.threads, .keep_room_for_libraries = true});
           run.summary.update(
               MergeAdapter(families, settings.merge, settings.init, settings.out, settings.allow_other_base));
           return 0;
