@@ -42,6 +42,7 @@ MAY_CHANGE_PROCESS = {
     "lib/device/memory_death.cc": {"sigaltstack", "sigaction", "signal", "raise", "_exit"},
     "lib/nn/cuda/plugin.cc": {"setMemoryFraction"},  # CapDeviceMemory's
     "lib/base/signals.cc": {"sigaction", "signal", "_exit"},
+    "lib/io/cut_mapping.cc": {"sigaction", "raise", "_exit"},
     "lib/cli/engine.cc": {"setenv", "fork", "dup2", "execv", "_exit"},
     # A child between fork and exec, and the end of it.
     "lib/io/command.cc": {"fork", "setpgid", "signal", "dup2", "execvpe", "_exit", "kill"},
@@ -59,11 +60,11 @@ MAY_CHANGE_PROCESS = {
 # The calls by which a main sets up its process, and the one of lib/ that makes them in its place.
 SETS_UP = re.compile(
     r"\b(SetUpProcess|PrepareDeterminism|SetComputeThreads|CapHostMemory|CapDeviceMemory|KeepRoomForLibraries"
-    r"|TellDeathsForMemory|InstallSignalHandlers|ConfigureLog|BecomeEngine|RunLocalRanks|TakeRankPlace"
+    r"|TellDeathsForMemory|TellCutMappings|InstallSignalHandlers|ConfigureLog|BecomeEngine|RunLocalRanks|TakeRankPlace"
     r"|QuietTorchLog)\s*\(")
 MAY_SET_UP = {
     "lib/device/process_setup.cc": {"SetComputeThreads", "CapHostMemory", "CapDeviceMemory", "KeepRoomForLibraries"},
-    "lib/cli/tool.cc": {"InstallSignalHandlers", "ConfigureLog"},  # RunTool, which is a main's whole body
+    "lib/cli/tool.cc": {"InstallSignalHandlers", "TellCutMappings", "ConfigureLog"},  # RunTool, which is a main's whole body
     "lib/cli/engine.cc": {"ConfigureLog"},
 }
 BEFORE_MAIN = re.compile(r"\b(constructor|init_priority)\b.*\)\)|\.(pre)?init_array|#\s*pragma\s+init")

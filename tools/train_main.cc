@@ -6,6 +6,7 @@
 
 #include "lib/checkpoint/run_status.h"
 #include "lib/device/determinism.h"
+#include "lib/device/process_setup.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
 #include "lib/model/built_in_families.h"
@@ -50,6 +51,7 @@ std::optional<int> RunInstead(const TrainSettings& settings, ToolRun* run) {
   }
   if (!settings.status.empty()) return TellStatus(settings.status, settings.status_json, &run->summary);
   if (!settings.merge.empty()) {
+    SetUpProcess({.threads = settings.threads, .keep_room_for_libraries = true});
     run->summary.update(MergeAdapter(BuiltInFamilies(), settings.merge, settings.init, settings.out,
                                      settings.allow_other_base));
     return 0;

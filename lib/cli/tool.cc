@@ -28,6 +28,7 @@
 #include "lib/cli/help_text.h"
 #include "lib/cli/option_table.h"
 #include "lib/io/byte_sink.h"
+#include "lib/io/cut_mapping.h"
 #include "lib/io/process_memory.h"
 
 namespace trainwright {
@@ -611,6 +612,7 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
   const Clock::time_point start = Clock::now();
   ReserveStandardDescriptors();
   InstallSignalHandlers(/*ignore_sigpipe=*/!info.filter);
+  TellCutMappings();
   ConfigureLog(info.name, LogLevel::kInfo);
 
   ToolRun tool_run;

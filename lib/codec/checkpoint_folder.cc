@@ -32,27 +32,37 @@ void CopyFile(const std::string& from, const std::string& to) {
   sink.Commit();
 }
 
-/// Calls `take` with the path of each file below `folder`, relative to it, in the order of the names; makes
-/// the subfolders and the links to folders below `output`.
-void ForEachFile(const std::string& folder, const std::string& output,
-                 const std::function<void(const std::string&)>& take) {
+/// What is below a folder, relative to it, in the order of the names. It is looked for once, so that no file
+/// that vanishes meanwhile is missing from the output without a word.
+std::vector<fs::path> PathsBelow(const std::string& folder) {
   std::vector<fs::path> paths;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) paths.push_back(entry.path());
+  for (const auto& entry : fs::recursive_directory_iterator(folder))
+    paths.push_back(entry.path().lexically_relative(folder));
   std::sort(paths.begin(), paths.end());
-  for (const fs::path& path : paths) {
-    const std::string relative = path.lexically_relative(folder).string();
+  return paths;
+}
+
+/// Calls `take` with each file, relative to `folder`; makes the subfolders and the links to folders below
+/// `output`.
+/// \param paths as PathsBelow gives them
+void ForEachFile(const std::string& folder, const std::vector<fs::path>& paths, const std::string& output,
+                 const std::function<void(const std::string&)>& take) {
+  for (const fs::path& relative : paths) {
+    const fs::path path = fs::path(folder) / relative;
     const fs::file_status status = fs::status(path);
     if (fs::is_directory(status)) {
       if (output.empty()) continue;
       if (fs::is_symlink(path)) {
-        fs::copy_symlink(path, output + "/" + relative);
+        fs::copy_symlink(path, output / relative);
       } else {
-        fs::create_directory(output + "/" + relative);
+        fs::create_directory(output / relative);
       }
     } else if (fs::is_regular_file(status)) {
-      take(relative);
+      take(relative.string());
     } else {
-      throw Error(ErrorCode::kBadInput, path.string(), "is neither a file nor a folder");
+      const bool is_there = fs::exists(fs::symlink_status(path));
+      throw Error(ErrorCode::kBadInput, path.string(),
+                  is_there ? "is neither a file nor a folder" : "was removed while its folder was read");
     }
   }
 }
@@ -94,9 +104,9 @@ struct FolderFiles {
   std::set<std::string> compressed;  ///< compressed already, under the name of a compressed file
 };
 
-FolderFiles FilesOf(const std::string& folder) {
+FolderFiles FilesOf(const std::string& folder, const std::vector<fs::path>& paths) {
   FolderFiles files;
-  ForEachFile(folder, "", [&](const std::string& relative) {
+  ForEachFile(folder, paths, "", [&](const std::string& relative) {
     const bool has_form = !CompressedName(relative, CompressedForm::kSafetensors).empty();
     const bool is_compressed = has_form && HoldsCompressed(folder + "/" + relative);
     if (!RestoredPath(relative).empty() && (is_compressed || !has_form)) {
@@ -205,11 +215,12 @@ CompressReport CompressFolder(const std::string& input, const std::string& outpu
   CompressReport report;
   bool has_base = options.base.empty();
   try {
-    const FolderFiles files = FilesOf(input);
+    const std::vector<fs::path> paths = PathsBelow(input);
+    const FolderFiles files = FilesOf(input, paths);
     RefuseCompressed(input, files, options.compressed_input == CompressedInput::kRewrite);
     AtomicFolder folder(output, options.force);
     HideFolder(folder.temporary());
-    ForEachFile(input, folder.temporary(), [&](const std::string& relative) {
+    ForEachFile(input, paths, folder.temporary(), [&](const std::string& relative) {
       const std::string from = input + "/" + relative;
       const bool compressed = files.compressed.contains(relative);
       if (!compressed && !files.plain.contains(relative)) {
@@ -243,9 +254,10 @@ CompressReport RestoreFolder(const std::string& input, const std::string& output
   RefuseOverlap(output, input, options.base);
   CompressReport report;
   try {
+    const std::vector<fs::path> paths = PathsBelow(input);
     AtomicFolder folder(output, options.force);
     HideFolder(folder.temporary());
-    ForEachFile(input, folder.temporary(), [&](const std::string& relative) {
+    ForEachFile(input, paths, folder.temporary(), [&](const std::string& relative) {
       const std::string from = input + "/" + relative, restored = RestoredPath(relative);
       const std::string name = restored.empty() ? relative : restored;
       RefuseTaken(folder.temporary(), from, name);
@@ -269,7 +281,7 @@ CompressReport RestoreFolder(const std::string& input, const std::string& output
 std::vector<std::string> CompressedFilesIn(const std::string& folder) {
   std::vector<std::string> paths;
   try {
-    ForEachFile(folder, "", [&](const std::string& relative) {
+    ForEachFile(folder, PathsBelow(folder), "", [&](const std::string& relative) {
       if (!RestoredPath(relative).empty()) paths.push_back(WithoutLastSlash(folder) + "/" + relative);
     });
   } catch (const fs::filesystem_error& error) {

@@ -53,10 +53,7 @@ class FileTensors final : public TensorSource {
   void Finish() {
     if (!reader_.Peek(1).empty())
       throw BadInputAt(reader_.position(), reader_.name(), "bytes follow the last tensor");
-    if (!state_) return;
-    const std::optional<FileState> now = StateOf(path_);
-    if (!now || !IsSameFile(*state_, *now) || WasWrittenTo(*state_, *now))
-      throw ChangedWhileRead(path_, *state_, now.value_or(*state_));
+    if (state_) ThrowIfChangedSince(*state_, path_);
   }
 
  private:
@@ -206,6 +203,7 @@ CompressReport RestoreFile(const std::string& input, const std::string& output,
                            const CompressJobOptions& options) {
   const std::unique_ptr<BaseTensors> base = BaseOf(options);
   if (options.keep_going) {
+    const std::optional<FileState> state = input == "-" ? std::nullopt : SettledStateOf(input);
     const std::unique_ptr<RandomReader> file = OpenInput(input);
     const CompressedCheckpoint checkpoint(file.get());
     CheckBase(checkpoint.head(), base.get(), file->name());
@@ -228,6 +226,7 @@ CompressReport RestoreFile(const std::string& input, const std::string& output,
     } else {
       ExtractSafetensors(checkpoint, sound, base.get(), lost, sink.get());
     }
+    if (state) ThrowIfChangedSince(*state, input);  // what another writes to is not what is damaged
     sink->Commit();
     return report;
   }

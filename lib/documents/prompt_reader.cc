@@ -21,6 +21,10 @@ PromptReader::PromptReader(std::optional<std::string> prompt, const std::string&
   }
 }
 
+void PromptReader::ThrowIfWritten() const {
+  if (reader_) reader_->ThrowIfWritten();
+}
+
 nlohmann::ordered_json PromptReader::identity() const {
   if (!reader_) return {{"path", nullptr}, {"sha256", prompt_sha256_}};
   return {{"path", path_}, {"sha256", reader_->stored_sha256()}};

@@ -29,6 +29,8 @@ class PromptReader {
   /// \returns nullopt behind the last
   /// \throws Error{kBadInput} naming the line that is no prompt
   std::optional<PromptLine> Next();
+  /// \throws Error{kBadInput} when the file was written to since reading it began
+  void ThrowIfWritten() const;
   /// {"path" or null, "sha256"} of the bytes read, or of the only prompt's; whole once Next returned nullopt.
   nlohmann::ordered_json identity() const;
 

@@ -160,8 +160,9 @@ std::string AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& opti
     }
     progress.Update(reader.stored_bytes_read());
   }
+  std::string sha256 = reader.stored_sha256();  // which reads parquet once more
   reader.ThrowIfWritten();
-  return reader.stored_sha256();
+  return sha256;
 }
 
 /// What was measured on.

@@ -104,6 +104,7 @@ class Job {
         options, [this](TokenizedPrompt* prompt) { return Next(prompt); }, stop,
         [this](Generation&& generation) { Take(std::move(generation)); });
     const double time_s = SecondsSince(start);
+    prompts_.ThrowIfWritten();
     nlohmann::ordered_json summary = {{"prompts", counts.prompts},
                                       {"samples", counts.samples},
                                       {"tokens", counts.tokens},

@@ -57,6 +57,7 @@ class EntrySource final : public ByteSource {
         consumed_ += part.size();
       }
       const int result = inflate(&stream_, Z_NO_FLUSH);
+      if (result == Z_MEM_ERROR) throw std::bad_alloc();
       if (result != Z_OK) break;
     }
     return size - stream_.avail_out;

@@ -4,9 +4,11 @@
 #include <zstd.h>
 
 #include <memory>
+#include <new>
 
 #include "lib/base/error.h"
 #include "lib/formats/bad_input.h"
+#include "lib/io/zstd_memory.h"
 
 namespace trainwright {
 namespace {
@@ -55,13 +57,14 @@ std::vector<uint8_t> CompressZstdFrame(ByteSpan content, int level, int min_matc
   // A fresh context each time: with one that is reused, the bytes could depend on the frames that a thread
   // saw before.
   const std::unique_ptr<ZSTD_CCtx, FreeCompressor> context(ZSTD_createCCtx());
-  TRAINWRIGHT_CHECK(context != nullptr);
+  if (context == nullptr) throw std::bad_alloc();
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_compressionLevel, level);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_minMatch, min_match);
   ZSTD_CCtx_setParameter(context.get(), ZSTD_c_checksumFlag, 1);
   std::vector<uint8_t> frame(ZSTD_compressBound(content.size()));
   const size_t size =
       ZSTD_compress2(context.get(), frame.data(), frame.size(), content.data(), content.size());
+  ThrowIfNoMemory(size);
   TRAINWRIGHT_CHECK(!ZSTD_isError(size));
   frame.resize(size);
   frame.shrink_to_fit();
@@ -72,8 +75,9 @@ std::vector<uint8_t> DecompressZstdFrame(ByteSpan frame, uint64_t max_content_by
                                          const std::string& object, uint64_t offset,
                                          ContentChecksum checksum) {
   const uint64_t content_bytes = CheckFrameHeader(frame, max_content_bytes, object, offset);
-  static thread_local const std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context(ZSTD_createDCtx());
-  TRAINWRIGHT_CHECK(context != nullptr);
+  static thread_local std::unique_ptr<ZSTD_DCtx, FreeDecompressor> context;
+  if (context == nullptr) context.reset(ZSTD_createDCtx());
+  if (context == nullptr) throw std::bad_alloc();
   // A libzstd without this parameter refuses it, and verifies.
   ZSTD_DCtx_setParameter(
       context.get(), ZSTD_d_forceIgnoreChecksum,
@@ -81,6 +85,7 @@ std::vector<uint8_t> DecompressZstdFrame(ByteSpan frame, uint64_t max_content_by
   std::vector<uint8_t> content(content_bytes);
   const size_t size =
       ZSTD_decompressDCtx(context.get(), content.data(), content.size(), frame.data(), frame.size());
+  ThrowIfNoMemory(size);
   if (ZSTD_isError(size)) {
     throw BadInputAt(offset, object, std::string("a frame is corrupt: zstd: ") + ZSTD_getErrorName(size));
   }

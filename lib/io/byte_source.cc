@@ -11,6 +11,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
+#include "lib/io/cut_mapping.h"
 
 namespace trainwright {
 namespace {
@@ -182,7 +183,7 @@ void MappedFile::ThrowIfCut() const {
   throw Error(ErrorCode::kBadInput, path_,
               "was cut from " + std::to_string(size_) + " to " + std::to_string(info.st_size) +
                   " bytes while it was read",
-              "", "restore the file; do not write to files in use, but put new ones in their place");
+              "", kCutMappingHint);
 }
 
 void MappedFile::ThrowIfWritten() const {

@@ -78,8 +78,8 @@ class MappedFile {
   MappedFile& operator=(MappedFile&&) = delete;
   ByteSpan bytes() const { return {data_, size_}; }
   const std::string& path() const { return path_; }
-  /// Reading what another process cut off a file ends this one by SIGBUS: to be called before a part is read,
-  /// for files that are read over a long time.
+  /// Reading what another process cut off a file ends this one (lib/io/cut_mapping.h): to be called before a
+  /// part is read, for files that are read over a long time.
   /// \throws Error{kBadInput} when the file is shorter than it was
   void ThrowIfCut() const;
   /// To be called behind the last read, too, where nothing else tells that the content is whole.

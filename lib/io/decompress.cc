@@ -2,11 +2,13 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "lib/base/error.h"
 #include "lib/io/byte_source.h"
+#include "lib/io/zstd_memory.h"
 
 namespace trainwright {
 namespace {
@@ -21,7 +23,9 @@ Error CutStream(const std::string& name, const char* format, uint64_t offset) {
 class ZstdSource final : public ByteSource {
  public:
   explicit ZstdSource(std::unique_ptr<BufferedReader> reader)
-      : reader_(std::move(reader)), context_(ZSTD_createDCtx()), input_(kInputBufferBytes) {}
+      : reader_(std::move(reader)), context_(ZSTD_createDCtx()), input_(kInputBufferBytes) {
+    if (context_ == nullptr) throw std::bad_alloc();
+  }
   ~ZstdSource() override { ZSTD_freeDCtx(context_); }
   size_t Read(uint8_t* out, size_t size) override {
     ZSTD_outBuffer output = {out, size, 0};
@@ -35,6 +39,7 @@ class ZstdSource final : public ByteSource {
         pending_ = {input_.data(), count, 0};
       }
       const size_t result = ZSTD_decompressStream(context_, &output, &pending_);
+      ThrowIfNoMemory(result);
       if (ZSTD_isError(result)) {
         throw Error(
             ErrorCode::kBadInput, reader_->name(), std::string("zstd: ") + ZSTD_getErrorName(result),
@@ -59,7 +64,7 @@ class GzipSource final : public ByteSource {
   explicit GzipSource(std::unique_ptr<BufferedReader> reader)
       : reader_(std::move(reader)), input_(kInputBufferBytes) {
     constexpr int kGzipOnly = 16;
-    TRAINWRIGHT_CHECK(inflateInit2(&stream_, MAX_WBITS + kGzipOnly) == Z_OK);
+    if (inflateInit2(&stream_, MAX_WBITS + kGzipOnly) != Z_OK) throw std::bad_alloc();
   }
   ~GzipSource() override { inflateEnd(&stream_); }
   size_t Read(uint8_t* out, size_t size) override {
@@ -81,6 +86,7 @@ class GzipSource final : public ByteSource {
         in_member_ = true;
       }
       const int result = inflate(&stream_, Z_NO_FLUSH);
+      if (result == Z_MEM_ERROR) throw std::bad_alloc();
       if (result == Z_STREAM_END) {
         in_member_ = false;
       } else if (result != Z_OK && result != Z_BUF_ERROR) {

@@ -37,6 +37,17 @@ bool IsOfThisTick(const FileState& state) {
   return ahead_ns >= 0 && ahead_ns <= kLongestTickNs;
 }
 
+template <typename Look>
+std::optional<FileState> Settled(const Look& look) {
+  constexpr int kMostWaits = 20;
+  std::optional<FileState> state = look();
+  for (int waits = 0; state && IsOfThisTick(*state) && waits < kMostWaits; ++waits) {
+    usleep(1000);
+    state = look();
+  }
+  return state;
+}
+
 bool LeadsTo(const std::string& path, const FileState& file) {
   struct stat info;
   return stat(path.c_str(), &info) == 0 && info.st_dev == file.device && info.st_ino == file.inode;
@@ -58,13 +69,11 @@ std::optional<FileState> StateOf(int fd, const std::string& name) {
 }
 
 std::optional<FileState> SettledStateOf(int fd, const std::string& name) {
-  constexpr int kMostWaits = 20;
-  std::optional<FileState> state = StateOf(fd, name);
-  for (int waits = 0; state && IsOfThisTick(*state) && waits < kMostWaits; ++waits) {
-    usleep(1000);
-    state = StateOf(fd, name);
-  }
-  return state;
+  return Settled([&] { return StateOf(fd, name); });
+}
+
+std::optional<FileState> SettledStateOf(const std::string& path) {
+  return Settled([&] { return StateOf(path); });
 }
 
 bool IsSameFile(const FileState& a, const FileState& b) {
@@ -94,6 +103,12 @@ void ThrowIfWrittenSince(const FileState& before, const std::string& path) {
   const std::optional<FileState> now = path == "-" ? StateOf(path) : StateFrom(info);
   if (!now || !IsSameFile(before, *now) || !WasWrittenTo(before, *now)) return;
   throw ChangedWhileRead(path == "-" ? "standard input" : path, before, *now);
+}
+
+void ThrowIfChangedSince(const FileState& before, const std::string& path) {
+  const std::optional<FileState> now = StateOf(path);
+  if (now && IsSameFile(before, *now) && !WasWrittenTo(before, *now)) return;
+  throw ChangedWhileRead(path, before, now.value_or(before));
 }
 
 FileWatch::FileWatch(int fd, std::string name)

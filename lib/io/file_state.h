@@ -33,6 +33,7 @@ std::optional<FileState> StateOf(int fd, const std::string& name);
 /// Likewise, but where the file was written to just now, waits for the next tick of the clock, some
 /// milliseconds: writes within one tick have the same time, so that the next one would go unseen.
 std::optional<FileState> SettledStateOf(int fd, const std::string& name);
+std::optional<FileState> SettledStateOf(const std::string& path);
 
 bool IsSameFile(const FileState& a, const FileState& b);
 /// Whether the content may differ. A write whose time was put back is known by the time of the last change,
@@ -44,6 +45,10 @@ Error ChangedWhileRead(const std::string& name, const FileState& before, const F
 /// \throws Error{kBadInput} when the file was written to. One that is gone, or whose name another file has
 ///     taken, was not.
 void ThrowIfWrittenSince(const FileState& before, const std::string& path);
+/// For files that are opened by their name more than once: another file that has taken the name is a change,
+/// too.
+/// \throws Error{kBadInput}; Error{kIo} when the file is gone
+void ThrowIfChangedSince(const FileState& before, const std::string& path);
 
 /// Watches an open file. Immutable, thread-safe.
 class FileWatch {

@@ -16,6 +16,7 @@
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/io/file_checksum.h"
 #include "lib/model/hf_folder.h"
+#include "lib/model/model_watch.h"
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
 #include "lib/run/run_directory.h"
@@ -185,6 +186,8 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
     const std::string base = BaseOfAdapter(checkpoint.folder);
     adapter_folder = std::exchange(checkpoint.folder, base);
   }
+  const ModelWatch watch(checkpoint.folder);
+  std::optional<ModelWatch> adapter_watch;
   FileHashes verified;
   VerifyCheckpointFiles(checkpoint.folder, &verified);
   if (adapter_folder.empty()) {
@@ -193,6 +196,7 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
   } else {
     const nlohmann::ordered_json files = HashesOfModel(checkpoint.folder, verified);
     checkpoint.model_identity = IdentityOf(checkpoint.folder, files);
+    adapter_watch.emplace(adapter_folder);
     FileHashes verified_adapter;
     VerifyCheckpointFiles(adapter_folder, &verified_adapter);
     if (!allow_other_base) {
@@ -211,6 +215,8 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
         HashesOf(adapter_folder, {kAdapterWeightsFileName, kAdapterConfigFileName}, verified_adapter));
   }
   checkpoint.tokenizer = LoadTokenizerOfFolder(checkpoint.folder, &checkpoint.tokenizer_problem);
+  watch.ThrowIfChanged();
+  if (adapter_watch) adapter_watch->ThrowIfChanged();
   return checkpoint;
 }
 

@@ -40,6 +40,7 @@ class TrainingHistory {
   bool StopsEarly(std::optional<int64_t> evaluations, int64_t eval_every) const {
     return evaluations && steps_since_best_evaluation() >= *evaluations * std::max<int64_t>(1, eval_every);
   }
+  bool has_evaluations() const { return best_evaluation_.has_value(); }
   /// Of the evaluation after exactly this step.
   std::optional<double> evaluation_nats(int64_t step) const;
 

@@ -23,6 +23,7 @@ std::string ForEachJsonObject(const std::string& path,
       use(object, place);
     }
   }
+  reader.ThrowIfWritten();
   return reader.stored_sha256();
 }
 

@@ -14,6 +14,7 @@
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/hf_folder.h"
+#include "lib/model/model_watch.h"
 #include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
@@ -60,6 +61,7 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
                 std::string("is no adapter: it holds no ") + kAdapterConfigFileName);
   }
   const std::string base_folder = base.empty() ? BaseOfAdapter(adapter_folder) : ResolveCheckpoint(base);
+  const ModelWatch adapter_watch(adapter_folder), base_watch(base_folder);
   VerifyCheckpointFiles(adapter_folder);
   VerifyCheckpointFiles(base_folder);
   if (!allow_other_base) {
@@ -70,6 +72,8 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   RequireFinite(model->parameters(), base_folder, "holds a weight that is not finite");
   MergePeftFolder(adapter_folder, &model->parameters());
   RequireFinite(model->parameters(), adapter_folder, "makes a weight that is not finite");
+  adapter_watch.ThrowIfChanged();
+  base_watch.ThrowIfChanged();
   fs::create_directories(out);
   for (const char* name : kCompanions) {
     if (!fs::exists(base_folder + "/" + name)) continue;

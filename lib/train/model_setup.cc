@@ -8,6 +8,7 @@
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/io/process_memory.h"
 #include "lib/model/hf_folder.h"
+#include "lib/model/model_watch.h"
 #include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
 #include "lib/model/weights_io.h"
@@ -38,8 +39,10 @@ void StartAdapters(const TrainSettings& settings, const TrainPlan& plan, FlatPar
     parameters->adapters()->Initialize(plan.seed, parameters);
   } else {
     const std::string adapter = ResolveCheckpoint(settings.adapter);
+    const ModelWatch watch(adapter);
     VerifyCheckpointFiles(adapter);
     LoadPeftWeights(adapter, parameters);
+    watch.ThrowIfChanged();
     LogInfo("going on with the adapter " + adapter);
   }
   LogInfo("training " + std::to_string(parameters->trainable_count()) + " of " +
@@ -65,6 +68,7 @@ ModelSetup SetUpNewModel(const ModelFamilies& families, const TrainSettings& set
   FlatParameters& parameters = setup.model->parameters();
   if (start) {
     LoadWeights(start->folder, &parameters);
+    start->watch->ThrowIfChanged();
     setup.init_provenance = start->provenance;
     LogInfo("starting from the weights of " + start->folder);
   }
@@ -86,6 +90,7 @@ ModelSetup SetUpResumedModel(const ModelFamilies& families, const ResolvedRun& r
     setup.model = MakeModel(families, run.model.config, plan.precision, run.compute.device, std::nullopt,
                             run.compute.attention, plan.tuning);
     LoadWeights(setup.base_folder, &setup.model->parameters());
+    run.model.start->watch->ThrowIfChanged();
     LoadPeftWeights(resume.checkpoint, &setup.model->parameters());
   } else {
     setup.model =
@@ -97,6 +102,7 @@ ModelSetup SetUpResumedModel(const ModelFamilies& families, const ResolvedRun& r
                 "resume with the version that wrote it (see version in its metadata.json)");
   }
   setup.init_provenance = ReadCheckpointProvenance(resume.checkpoint, "init");
+  resume.watch->ThrowIfChanged();
   ReturnFreeHeap();
   return setup;
 }

@@ -286,6 +286,7 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
                        ResolvedRun* run) {
   ResumePoint& resume = run->resume.emplace();
   resume.checkpoint = checkpoint;
+  resume.watch.emplace(checkpoint);
   resume.state = ReadTrainState(checkpoint + "/" + kStateFileName);
   run->plan = resume.state.plan;
   if (record != nullptr) {
@@ -342,7 +343,8 @@ void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& co
   ResumePoint& resume = run->resume.emplace();
   resume.checkpoint = branch.parent.checkpoint;
   resume.of_parent = true;
-  resume.state = ReadTrainState(branch.parent.checkpoint + "/" + kStateFileName);
+  resume.watch.emplace(resume.checkpoint);
+  resume.state = ReadTrainState(resume.checkpoint + "/" + kStateFileName);
   run->parent = branch.parent;
   run->parent->step = resume.state.trainer.step;
   run->plan = branch.plan.value_or(resume.state.plan);

@@ -10,6 +10,7 @@
 
 #include "lib/loading/sample_loaders.h"
 #include "lib/memory/training_memory.h"
+#include "lib/model/model_watch.h"
 #include "lib/run/run_planner.h"
 #include "lib/run/run_record.h"
 #include "lib/run/train_settings.h"
@@ -31,6 +32,7 @@ struct ResumePoint {
   std::vector<std::string> warnings;      ///< of what differs from the settings
   bool data_changed = false;              ///< another data set, which is read from its beginning
   bool of_parent = false;                 ///< the checkpoint is another run's, of which this is a branch
+  std::optional<ModelWatch> watch = {};   ///< set; to be asked once the weights are loaded
 };
 
 /// A checkpoint of another run that a new one begins with.

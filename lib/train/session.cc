@@ -264,6 +264,13 @@ void Session::EvaluateIfDue() {
   InWhatMemoryThereIs([&] { evaluator_->Evaluate(trainer_->step(), trainer_->plan()); });
 }
 
+bool Session::LacksEvaluation() const {
+  if (!run_->resume || run_->resume->of_parent) return trainer_->step() == 0;
+  const int64_t step = trainer_->step(), eval_every = run_->cadence.eval_every;
+  const bool due = trainer_->done() || (eval_every > 0 && step % eval_every == 0);
+  return due && !history_.evaluation_nats(step);
+}
+
 bool Session::StoppedEarly() const {
   return history_.StopsEarly(settings_.early_stop, run_->cadence.eval_every);
 }
@@ -314,7 +321,7 @@ bool Session::StepAndSave(bool time_to_save) {
 
 int Session::Loop() {
   const double save_every_s = run_->cadence.save_every.time_s;
-  if (trainer_->step() == 0) EvaluateIfDue();
+  if (LacksEvaluation()) EvaluateIfDue();
   bool stopping = false;
   while (!stopping && !trainer_->done()) {
     const bool time_to_save = saver_ && save_every_s > 0 && SecondsSince(saver_->saved_at()) >= save_every_s;
@@ -339,17 +346,18 @@ int Session::End() {
   if (signal_ == 0) signal_ = AgreedSignal();
   int status = 0;
   std::string reason = "complete";
-  bool complete = trainer_->done();
+  const bool done = trainer_->done() && !evaluator_->due(trainer_->step());
+  bool complete = done;
   if (watchdog_stops_) {
     status = static_cast<int>(ErrorCode::kNonFinite);
     reason = listener_->stop_reason().value_or("watchdog of another rank");
-  } else if (!trainer_->done() && stops_early_) {
+  } else if (!done && stops_early_) {
     reason = kEarlyStop;
     complete = true;
     LogInfo("stopped early: the last " + std::to_string(*settings_.early_stop) +
             " evaluations were no better than that after step " +
             std::to_string(trainer_->step() - history_.steps_since_best_evaluation()));
-  } else if (!trainer_->done()) {
+  } else if (!done) {
     status = signal_ == 0 ? 0 : StopStatus(signal_);
     reason = signal_ != 0 ? "signal" : "time limit";
   }

@@ -64,6 +64,9 @@ class Session {
   /// \returns whether the process is to stop
   bool StepAndSave(bool time_to_save);
   /// Whether --early-stop ends the run here.
+  /// Whether the first step is to come, or the process before this one was stopped at a step, or in its
+  /// evaluation, and left that to this one.
+  bool LacksEvaluation() const;
   bool StoppedEarly() const;
   void EvaluateIfDue();
   /// Saves where this rank writes.

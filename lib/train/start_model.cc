@@ -20,6 +20,7 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
     throw Error(ErrorCode::kBadInput, path, "is an adapter, not a model", "",
                 "go on with it by --adapter, or merge it first: train --merge " + ShellWord(path));
   }
+  start.watch.emplace(start.folder);
   FileHashes verified;
   VerifyCheckpointFiles(start.folder, &verified);
   start.config = ReadHfConfig(families, start.folder);

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "lib/formats/tokenizer_identity.h"
+#include "lib/model/model_watch.h"
 #include "lib/spec/family_list.h"
 
 namespace trainwright {
@@ -14,6 +16,7 @@ struct StartModel {
   ModelConfig config;
   nlohmann::ordered_json provenance;  ///< {"files": {name: sha256}} of config.json, weights and tokenizer
   bool tokenizer_known = false;  ///< the folder's tokenizer is one that this build reads, and is the data's
+  std::optional<ModelWatch> watch;  ///< set; to be asked once the weights are loaded
 };
 
 /// Opens a checkpoint folder, a run directory of train, or a model folder of Hugging Face, and compares it

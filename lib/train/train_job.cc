@@ -296,7 +296,8 @@ class TrainJob {
     const int64_t step = resume.state.trainer.step, total_steps = run_.plan.schedule.total_steps;
     LogInfo("run " + (directory_ ? directory_->path() : *folder_) + ": continuing at step " +
             std::to_string(step) + " of " + std::to_string(total_steps));
-    const bool complete = step >= total_steps, stops_early = !complete && StopsEarly(resume.checkpoint);
+    const bool complete = step >= total_steps && !LacksLastEvaluation(resume.checkpoint, step);
+    const bool stops_early = !complete && StopsEarly(resume.checkpoint);
     if (stops_early && record_ && total_steps > record_->plan.schedule.total_steps) {
       throw Error(ErrorCode::kUsage, "--early-stop",
                   "ended the run at step " + std::to_string(step) + ", so a greater length adds nothing", "",
@@ -328,11 +329,23 @@ class TrainJob {
                 "", "add a greater --steps to make the run longer, or begin another with --branch-from");
   }
 
-  /// Whether --early-stop ended the run at a checkpoint.
-  bool StopsEarly(const std::string& checkpoint) const {
+  static TrainingHistory HistoryOf(const std::string& checkpoint) {
     TrainingHistory history;
     history.Restore(ReadCheckpointMetadata(checkpoint));
-    return history.StopsEarly(settings_.early_stop, run_.cadence.eval_every);
+    return history;
+  }
+
+  /// Whether --early-stop ended the run at a checkpoint.
+  bool StopsEarly(const std::string& checkpoint) const {
+    return HistoryOf(checkpoint).StopsEarly(settings_.early_stop, run_.cadence.eval_every);
+  }
+
+  /// Whether the process that took the last step was stopped before it had evaluated. Of a run that did not
+  /// evaluate until then, nothing is lacking: what is asked for when it has ended begins with more steps.
+  bool LacksLastEvaluation(const std::string& checkpoint, int64_t step) const {
+    if (run_.data->evaluated(run_.plan.eval_split) == nullptr) return false;
+    const TrainingHistory history = HistoryOf(checkpoint);
+    return history.has_evaluations() && !history.evaluation_nats(step);
   }
 
   /// Writes what a resumed run needs: before the first step, and where this process was given other options.

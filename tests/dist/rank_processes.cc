@@ -7,9 +7,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <stdexcept>
 #include <thread>
 #include <utility>
 
@@ -21,7 +23,7 @@ namespace trainwright::test {
 namespace {
 
 constexpr std::chrono::milliseconds kLookAgain{2};
-constexpr int kUntilReady_ms = 60000;
+constexpr int kLookForEnds_ms = 50, kMostOpenings = 20;
 
 void Require(bool condition, const char* call) {
   if (condition) return;
@@ -122,13 +124,20 @@ void RankProcesses::BeRank(RankPlace place, double timeout_s, const RankBody& bo
   std::exit(status);  // what a main's end does, with the threads that are left behind
 }
 
-void RankProcesses::AwaitReady(int64_t ranks) {
-  char byte = 0;
-  for (int64_t i = 0; i < ranks; ++i) {
+bool RankProcesses::AwaitReady() {
+  size_t ready = 0;
+  while (ready < processes_.size()) {
     pollfd wait = {.fd = ready_[0], .events = POLLIN, .revents = 0};
-    Require(poll(&wait, 1, kUntilReady_ms) == 1, "poll of the ranks that are to be ready");
-    Require(read(ready_[0], &byte, 1) == 1, "read");
+    char byte = 0;
+    if (poll(&wait, 1, kLookForEnds_ms) == 1 && read(ready_[0], &byte, 1) == 1) {
+      ++ready;
+      continue;
+    }
+    Look();
+    if (std::any_of(ends_.begin(), ends_.end(), [](const auto& end) { return end.has_value(); }))
+      return false;
   }
+  return true;
 }
 
 void RankProcesses::Go() {
@@ -175,6 +184,24 @@ double RankProcesses::LeftAfter_s(int64_t rank) const {
 std::string RankProcesses::ReportOf(int64_t rank) const {
   const std::string path = folder_.path("rank-" + std::to_string(rank));
   return std::filesystem::exists(path) ? ReadFile(path) : "";
+}
+
+std::string RankProcesses::Reports() const {
+  std::string reports;
+  for (size_t rank = 0; rank < processes_.size(); ++rank) {
+    reports += "rank " + std::to_string(rank) + ": " + ReportOf(static_cast<int64_t>(rank)) + "\n";
+  }
+  return reports;
+}
+
+std::unique_ptr<RankProcesses> OpenRankProcesses(const RankProcessOptions& options, const RankBody& body) {
+  std::string reports;
+  for (int opening = 0; opening < kMostOpenings; ++opening) {
+    auto processes = std::make_unique<RankProcesses>(options, body);
+    if (processes->AwaitReady()) return processes;
+    reports = processes->Reports();
+  }
+  throw std::runtime_error("no world opens:\n" + reports);
 }
 
 }  // namespace trainwright::test

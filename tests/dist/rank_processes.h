@@ -56,8 +56,9 @@ class RankProcesses {
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
 
-  /// Waits until as many ranks have said that they are ready.
-  void AwaitReady(int64_t ranks);
+  /// Waits until all ranks have said that they are ready.
+  /// \returns false where one ended before
+  bool AwaitReady();
   void Go();
   void Signal(int64_t rank, int signal) const;
   /// Takes note of the ranks that have ended.
@@ -67,6 +68,7 @@ class RankProcesses {
   bool Await(double most_s, int64_t but = -1);
   std::optional<End> EndOf(int64_t rank) const { return ends_[rank]; }
   std::string ReportOf(int64_t rank) const;
+  std::string Reports() const;  ///< of all ranks, a line each
   /// When a rank had left its world: what its process takes to end after that, a loaded machine decides.
   /// \returns nothing where it was ended otherwise
   std::optional<std::chrono::steady_clock::time_point> LeftAt(int64_t rank) const;
@@ -83,6 +85,10 @@ class RankProcesses {
   std::vector<pid_t> processes_;  ///< 0: not started
   std::vector<std::optional<End>> ends_;
 };
+
+/// Starts ranks that say they are ready until all of a world do: a loaded machine opens some only when they
+/// try again.
+std::unique_ptr<RankProcesses> OpenRankProcesses(const RankProcessOptions& options, const RankBody& body);
 
 /// A socket that listens on 127.0.0.1, and its port.
 std::pair<int, int> ListenOnLoopback();

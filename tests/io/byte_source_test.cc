@@ -1,12 +1,15 @@
 #include "lib/io/byte_source.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "lib/base/rng.h"
+#include "lib/io/cut_mapping.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -170,6 +173,32 @@ TEST(MappedFileTest, ThrowIfWrittenTellsWritesFromAnotherFileInItsPlace) {
           .exit_status,
       0);
   EXPECT_EQ(CodeOf([&] { file.ThrowIfWritten(); }), ErrorCode::kBadInput);
+}
+
+TEST(MappedFileDeathTest, AFileThatIsCutWhileItIsReadIsBadInputWithItsName) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const TemporaryFolder folder;
+  WriteFile(folder.path("a file"), std::string(100'000, 'x'));
+  const auto read_after_cut = [&](off_t size_bytes) {
+    TellCutMappings();
+    const MappedFile file(folder.path("a file"));
+    if (truncate(folder.path("a file").c_str(), size_bytes) != 0) _exit(1);
+    _exit(std::count(file.bytes().begin(), file.bytes().end(), 'x') == 100'000 ? 0 : 1);
+  };
+  EXPECT_EXIT(read_after_cut(100'000), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(read_after_cut(50'000), testing::ExitedWithCode(3),
+              "error: .*/a file: was cut while it was read\n.*hint: restore the file");
+}
+
+TEST(MappedFileDeathTest, ABusErrorOfAnotherCauseIsWhatItWas) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto raise_it = [](int signal_number) {
+    signal(SIGBUS, SIG_DFL);
+    TellCutMappings();
+    raise(signal_number);
+    _exit(0);
+  };
+  EXPECT_EXIT(raise_it(SIGBUS), testing::KilledBySignal(SIGBUS), "");
 }
 
 TEST(BufferedReaderTest, PeekDoesNotConsumeAndPositionsCount) {

@@ -26,9 +26,8 @@ class ChangingInputTest : public ToolTest {
     return Shell("export PRELOAD='" + preload + "'\n" + R"sh(
       awk 'BEGIN { srand(7); for (i = 0; i < 300000; ++i) printf "%.15f %.15f\n", rand(), rand() }' > original
       tr 0-9 a-j < original > other
-      across() {
+      stop_at() {
         local fault=$1 change=$2; shift 2
-        cp original input
         LD_PRELOAD=$PRELOAD SYSCALL_FAULT="$fault STOP" "$@" > stdout 2> log & local pid=$!
         for _ in $(seq 3000); do
           grep -q '^State:.T' /proc/$pid/status && break
@@ -36,7 +35,12 @@ class ChangingInputTest : public ToolTest {
           sleep 0.01
         done
         grep -q '^State:.T' /proc/$pid/status 2> /dev/null || echo "$*: did not stop"
-        eval "$change"; kill -CONT $pid; wait $pid; local status=$?; echo $status
+        eval "$change"; kill -CONT $pid; wait $pid; status=$?
+      }
+      across() {
+        local fault=$1 change=$2; shift 2
+        cp original input
+        stop_at "$fault" "$change" "$@"; echo $status
         [ $status = 0 ] || grep -q 'input: changed while' log || { echo "$change: $*"; cat log; }
       }
       changes=('truncate -s 6000000 input' 'truncate -s 0 input' 'cat original >> input' 'cat other > input'
@@ -104,6 +108,75 @@ TEST_F(ChangingInputTest, EvaluatePrintsNoFigureForText) {
       cat figures
     done)sh");
   EXPECT_EQ(result.standard_output, "3\n3\n") << result.standard_error;
+}
+
+/// Files that are mapped, and models, which are read twice: for their hashes, and for what they hold.
+class ChangingModelTest : public ChangingInputTest {
+ protected:
+  void SetUp() override {
+    ChangingInputTest::SetUp();
+    if (IsSkipped()) return;
+    WriteFile(folder_.path("tiny.json"),
+              R"({"model_type": "gpt2", "vocab_size": 258, "n_embd": 32, "n_layer": 2,
+      "n_head": 2, "n_positions": 64, "activation_function": "gelu_new"})");
+  }
+  /// \param script calls `expect_3 FILE NUMBER CHANGE COMMAND...`, which makes the change before the
+  ///     NUMBERth time that the command maps the file; then prints "FILE: COMMAND" unless it ends with 3,
+  ///     names the file, and leaves neither a sealed output nor figures
+  ProcessResult ShellWithModels(const std::string& script) {
+    return ShellAcross(R"sh(
+      export TRAINWRIGHT_THREADS=1
+      head -n 2000 original | pretokenize -q | pack -q --chunk 512 -o shards/
+      tiny="-q --steps 2 --batch 1 --seq 64 --data shards"
+      for seed in 1 2; do
+        train $tiny --model tiny.json --seed $seed --out run$seed
+        train $tiny --lora 2 --init run$seed --seed $seed --out lora$seed
+      done 2> /dev/null
+      weights=checkpoints/step-00000002/model.safetensors adapter=checkpoints/step-00000002/adapter_model.safetensors
+      expect_3() {
+        local file=$1 number=$2 change=$3; shift 3
+        rm -rf model low out; cp -r run1 model; cp -r lora1 low
+        stop_at "mmap /$file $number" "$change" "$@"
+        [ $status = 3 ] && grep -q "${file##*/}: \(changed while\|was cut while\|was cut from\|ends too\)" log &&
+          [ ! -s stdout ] && ! ls -d out/latest out/MANIFEST.json out/*.safetensors > /dev/null 2>&1 && return
+        echo "$change: $*: $status"; cat log stdout; ls out
+      }
+    )sh" + script + "\nls -d run1 lora2 | tr '\\n' ' '");
+  }
+};
+
+TEST_F(ChangingModelTest, WeightsThatAreWrittenToBetweenTheirHashAndTheirUseAreRefused) {
+  const ProcessResult result = ShellWithModels(R"sh(
+    evaluate="evaluate -q --allow-other-base --data shards --checkpoint model"
+    merge="train -q --allow-other-base --merge low --init model --out out"
+    over="cat run2/$weights > model/$weights" instead="cp run2/$weights new; mv new model/$weights"
+    for command in "$evaluate" "$evaluate --adapter low" "generate -q --checkpoint model --prompt a" "$merge" \
+        "train $tiny --init model --out out"; do
+      expect_3 model/$weights 2 "$over" $command
+      expect_3 model/$weights 1 "$instead" $command
+    done
+    over="cat lora2/$adapter > low/$adapter" instead="cp lora2/$adapter new; mv new low/$adapter"
+    for command in "$evaluate --adapter low" "$merge"; do
+      expect_3 low/$adapter 3 "$over" $command
+      expect_3 low/$adapter 1 "$instead" $command
+    done)sh");
+  EXPECT_EQ(result.standard_output, "lora2 run1 ") << result.standard_error;
+}
+
+TEST_F(ChangingModelTest, AMappedFileThatIsCutIsBadInputAndNoSignal) {
+  const ProcessResult result = ShellWithModels(R"sh(
+    cut_weights="truncate -s 5000 model/$weights"
+    expect_3 model/$weights 1 "$cut_weights" evaluate -q --checkpoint model --data shards
+    expect_3 model/$weights 2 "$cut_weights" evaluate -q --checkpoint model --data shards
+    expect_3 model/$weights 2 "$cut_weights" generate -q --checkpoint model --prompt a
+    cp -r shards kept; shard=$(basename shards/shard-*)
+    cut_shard="truncate -s 4096 shards/$shard"
+    for command in "evaluate -q --checkpoint model --data shards" "pack -q --info shards" \
+        "pack -q --verify shards" "pack -q --repair shards -o out"; do
+      expect_3 shards/$shard 1 "$cut_shard" $command
+      cp kept/$shard shards/$shard
+    done)sh");
+  EXPECT_EQ(result.standard_output, "lora2 run1 ") << result.standard_error;
 }
 
 TEST_F(ChangingInputTest, WhatIsWrittenOnceAllIsReadIsRefusedToo) {

@@ -260,5 +260,23 @@ TEST_F(PackToolTest, MemoryDoesNotGrowWithTheInput) {
   EXPECT_LT(large, 1.1 * small);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(PackToolTest, MemoryThatEndsInsideLibzstdIsStatus4AndNoDamage) {
+  const ProcessResult result = Shell(R"sh(
+    pack -q --chunk 4096 in.tok -o whole/
+    for kib in $(seq 12000 750 40000); do
+      for command in "pack -q --threads 2 --chunk 4096 in.tok -o out" "pack -q --repair whole -o out"; do
+        ( ulimit -d $kib; exec $command ) 2> log; status=$?
+        case "$status $([ -e out ] && echo made)" in '0 made' | '4 ') ;; *) echo "$kib: $command: $status"; cat log ;; esac
+        rm -rf out
+      done
+    done
+    # A frame that asks for a window of 128 MiB.
+    yes 'a line' | head -n 100000 | zstd -q --long=27 > long.zst
+    ( ulimit -v 100000; exec pretokenize -q --threads 1 long.zst -o out ) 2> log; echo $?; grep -c ': memory: ' log)sh");
+  EXPECT_EQ(result.standard_output, "4\n1\n") << result.standard_error;
+}
+#endif
+
 }  // namespace
 }  // namespace trainwright::test

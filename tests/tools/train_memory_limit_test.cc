@@ -53,6 +53,7 @@ TEST_F(TrainMemoryLimitTest, ATrainingRunIsStatus4) {
 
 TEST_F(TrainMemoryLimitTest, MergingAndEvaluatingAreStatus4) {
   EXPECT_EQ(Misfits("v", "train -q --merge adapter --out out"), "");
+  EXPECT_EQ(Misfits("d", "train -q --threads 8 --merge adapter --out out"), "");
   EXPECT_EQ(Misfits("d", "evaluate -q --threads 2 --checkpoint base --data shards"), "");
 }
 

@@ -56,6 +56,51 @@ TEST_F(TrainRememberTest, KilledBeforeItsFirstCheckpointARunOnOtherDataIsRefused
   EXPECT_THAT(result.standard_error, HasSubstr("is not the data that the run was started on"));
 }
 
+TEST_F(TrainRememberTest, AnEvaluationThatAStopLeftOutIsMadeUpFor) {
+  const ProcessResult result = Shell(R"sh(
+    run='train -q --model tiny.json --batch 2 --schedule constant --eval-data other --eval-tokens 200 --eval-every 2'
+    in_steps() {  # each process stops behind its first step
+      $run --max-minutes 1e-9 "$@"
+      for _ in 1 2 3 4 5 6; do
+        train --status $out && return
+        train -q --resume --max-minutes 1e-9 --out $out
+      done
+    }
+    $run --steps 4 --out whole && out=cut && in_steps --steps 4 --out cut &&
+      $run --steps 20 --lr 3 --early-stop 1 --out early && out=late && in_steps --steps 20 --lr 3 --early-stop 1 --out late
+  )sh");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  const auto evaluations = [&](const std::string& run) {
+    std::string text;
+    for (const nlohmann::json& record : Metrics(run)) {
+      if (record.at("type") == "eval")
+        text += record.at("step").dump() + " " + record.at("loss_nats").dump() + "\n";
+    }
+    return text;
+  };
+  EXPECT_EQ(evaluations("cut"), evaluations("whole"));
+  EXPECT_EQ(evaluations("late"), evaluations("early"));
+  EXPECT_EQ(WeightsOf("late"), WeightsOf("early"));
+}
+
+TEST_F(TrainRememberTest, ASignalAtTheLastStepDoesNotCompleteARunThatIsToBeEvaluated) {
+  const ProcessResult result = Shell(R"sh(
+    export LD_PRELOAD=$PRELOAD
+    run='train -q --model tiny.json --batch 2 --eval-data other --eval-tokens 200 --eval-every 2 --steps 2 --log-every 1'
+    for number in $(seq 20); do  # the first write of a record of step 2
+      rm -rf run
+      SYSCALL_FAULT="write run/metrics.jsonl $number TERM" $run --out run; status=$?
+      [ $status = 143 ] && grep -q '"type":"step".*"step":2' run/metrics.jsonl && break
+    done
+    unset LD_PRELOAD
+    echo $status; train --status run; echo $?
+    train -q --resume --out run; echo $?; train --status run > /dev/null; echo $?
+    grep '"type":"eval"' run/metrics.jsonl | grep -o '"step":[0-9]*')sh");
+  EXPECT_THAT(result.standard_output, HasSubstr("143\nrun: not complete: 2 of 2 steps"))
+      << result.standard_error;
+  EXPECT_THAT(result.standard_output, HasSubstr("\n1\n0\n0\n\"step\":0\n\"step\":2\n"));
+}
+
 TEST_F(TrainRememberTest, WhatARunIsIsNotOnDiskBeforeItsOptionsAre) {
   const ProcessResult begun =
       Shell("mkdir -p run/config.yaml; train -q --model tiny.json --steps 3 --out run");

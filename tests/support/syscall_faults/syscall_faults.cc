@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -136,6 +137,14 @@ extern "C" {
 [[gnu::visibility("default")]] ssize_t pwrite(int fd, const void* bytes, size_t size, off_t offset) {
   if (Fails("write", fd)) return -1;
   return Next<ssize_t (*)(int, const void*, size_t, off_t)>("pwrite")(fd, bytes, size, offset);
+}
+
+// Nothing changes by it: it is no call of a record, and none of "any".
+[[gnu::visibility("default")]] void* mmap(void* address, size_t size, int protection, int flags, int fd,
+                                          off_t offset) noexcept {
+  if (fd >= 0 && fault.set && std::strcmp(fault.call, "mmap") == 0 && Fails("mmap", fd)) return MAP_FAILED;
+  return Next<void* (*)(void*, size_t, int, int, int, off_t)>("mmap")(address, size, protection, flags, fd,
+                                                                      offset);
 }
 
 [[gnu::visibility("default")]] int fsync(int fd) {
