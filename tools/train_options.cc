@@ -476,11 +476,6 @@ void DefineWorldOptions(CLI::App& app, TrainSettings* settings) {
                  "with --world: memory of a rank's GPU, as 80GiB (default: a rank has what this machine has)")
       ->type_name("SIZE")
       ->group(group);
-  app.add_option("--zero", settings->zero,
-                 "with --world: what of the state a rank keeps only its part of. 0: nothing; 1: moments and "
-                 "masters; 2: gradients, too (default: 0)")
-      ->type_name("STAGE")
-      ->group(group);
 }
 
 void DefineMemoryOptions(CLI::App& app, TrainSettings* settings) {
@@ -532,6 +527,16 @@ void DefineRankOptions(CLI::App& app, TrainSettings* settings) {
          "a power of two, of processes at most: weights are then the same bits for any power of two of "
          "them up to it (default: 0, within rounding)")
       ->type_name("N")
+      ->group(group);
+  app.add_option("--zero", settings->zero,
+                 "what of the state each process keeps only its part of. 0: nothing; 1: moments and masters; "
+                 "2: gradients, too (default: 0)")
+      ->type_name("STAGE")
+      ->group(group);
+  app.add_option("--zero-accum", settings->zero_accum,
+                 "with --zero 2 and --accum: give the gradients of each micro-batch away (reduce), or keep a "
+                 "whole buffer that adds them up (default: reduce)")
+      ->check(CLI::IsMember({"reduce", "keep"}))
       ->group(group);
   app.add_option("--ddp-bucket-mb", settings->ddp_bucket_mb,
                  "MiB of gradients that the processes add up at once, beside the backward pass")

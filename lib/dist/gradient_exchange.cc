@@ -1,13 +1,17 @@
 #include "lib/dist/gradient_exchange.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/dist/tree_sum.h"
+#include "lib/nn/reduce.h"
 #include "lib/spec/gradient_buckets.h"
 
 namespace trainwright {
@@ -32,9 +36,35 @@ GradientExchange::GradientExchange(World* world, FlatParameters* parameters,
       tree_(leaves_),
       buckets_(BucketsOf(parameters->gradient_buffer().segments(), options.bucket_bytes)),
       segment_done_(parameters->gradient_buffer().segments().size()) {
-  if (collectives_ != nullptr && options.exact_leaves != kNoLeaves && !buckets_.empty()) {
-    all_reduce_.emplace(world, RangesOf(buckets_));
+  const bool sharded = parameters->shard() != nullptr;
+  TRAINWRIGHT_CHECK(!sharded || collectives_ != nullptr);
+  TRAINWRIGHT_CHECK(!takes_rounds() || leaves_ == 1);
+  if (collectives_ != nullptr && (sharded || options.exact_leaves != kNoLeaves) && !buckets_.empty()) {
+    all_reduce_.emplace(world, RangesOf(buckets_), sharded ? SumsOf::kOwners : SumsOf::kAll, FlatBuffer());
   }
+}
+
+TreeAllReduce::Buffer GradientExchange::FlatBuffer() const {
+  FlatParameters* parameters = parameters_;
+  TreeAllReduce::Buffer buffer;
+  buffer.read = [parameters](int64_t begin, at::Tensor out) {
+    parameters->gradient_buffer().CopyTo(begin, std::move(out));
+  };
+  if (!takes_rounds()) {
+    buffer.write = [parameters](int64_t begin, const at::Tensor& sums) {
+      parameters->gradients().narrow(0, begin, sums.numel()).copy_(sums);
+    };
+    return buffer;
+  }
+  buffer.write = [parameters, round = &round_](int64_t begin, const at::Tensor& sums) {
+    at::Tensor own = parameters->gradient_shard().narrow(0, parameters->PlaceOf(begin), sums.numel());
+    if (*round == 0) {
+      own.copy_(sums);
+    } else {
+      own.add_(sums);
+    }
+  };
+  return buffer;
 }
 
 std::vector<GradientExchange::Bucket> GradientExchange::BucketsOf(
@@ -61,28 +91,64 @@ std::vector<ElementRange> GradientExchange::RangesOf(const std::vector<Bucket>& 
 }
 
 int64_t GradientExchange::MemoryBytes(const GradientBuffer& gradients, int64_t ranks,
-                                      const GradientExchangeOptions& options) {
-  if (options.exact_leaves == kNoLeaves) return 0;
+                                      const GradientExchangeOptions& options, SumsOf sums_of) {
+  if (options.exact_leaves == kNoLeaves && sums_of == SumsOf::kAll) return 0;
   int64_t bytes = LeafTree::BuffersOf(LeavesOfRank(options.exact_leaves, ranks)) * gradients.size_bytes();
   const std::vector<Bucket> buckets = BucketsOf(gradients.segments(), options.bucket_bytes);
-  if (ranks > 1 && !buckets.empty()) bytes += TreeAllReduce::MemoryBytes(RangesOf(buckets), ranks);
+  if (ranks > 1 && !buckets.empty()) bytes += TreeAllReduce::MemoryBytes(RangesOf(buckets), ranks, sums_of);
   return bytes;
+}
+
+std::function<void(size_t)> GradientExchange::Releaser(GradientBuffer* gradients, int64_t bucket_bytes) {
+  struct State {
+    std::vector<Bucket> buckets;
+    std::vector<bool> done;
+    size_t begun = 0;
+  };
+  auto state = std::make_shared<State>();
+  state->buckets = BucketsOf(gradients->segments(), bucket_bytes);
+  state->done.resize(gradients->segments().size());
+  return [state, gradients](size_t segment) {
+    state->done[segment] = true;
+    while (state->begun < state->buckets.size()) {
+      const Bucket& bucket = state->buckets[state->begun];
+      for (size_t i = bucket.first_segment; i <= bucket.last_segment; ++i) {
+        if (!state->done[i]) return;
+      }
+      for (size_t i = bucket.first_segment; i <= bucket.last_segment; ++i) {
+        if (gradients->segments()[i].begin >= bucket.range.begin) gradients->Release(i);
+      }
+      ++state->begun;
+    }
+    state->begun = 0;
+    state->done.assign(state->done.size(), false);
+  };
 }
 
 void GradientExchange::Prepare() {
   if (collectives_ == nullptr && leaves_ == 1) return;
-  const at::Tensor& gradients = parameters_->gradients();
-  tree_.Allocate(gradients);
-  if (all_reduce_) all_reduce_->Allocate(gradients);
+  if (takes_rounds()) {
+    parameters_->gradient_shard();
+  } else {
+    tree_.Allocate(parameters_->gradients());
+  }
+  if (all_reduce_) all_reduce_->Allocate(parameters_->values().options());
 }
 
 void GradientExchange::BeginStep() {
+  BeginRound();
+  round_ = 0;
+}
+
+void GradientExchange::BeginRound() {
+  ++round_;
   tree_.Clear();
   if (all_reduce_) all_reduce_->Clear();
   under_way_.clear();
   segment_done_.assign(segment_done_.size(), false);
   ended_leaves_ = 0;
   begun_ = 0;
+  released_from_ = segment_done_.size();
   last_backward_ = false;
   complete_ = true;
 }
@@ -106,15 +172,26 @@ bool GradientExchange::IsDone(const Bucket& bucket) const {
 
 void GradientExchange::BeginNextBucket() {
   const ElementRange& range = buckets_[begun_].range;
-  at::Tensor& gradients = parameters_->gradients();
-  at::Tensor values = gradients.narrow(0, range.begin, range.size());
+  ++begun_;
+  if (takes_rounds()) {
+    all_reduce_->Begin();
+    Release(range.begin);
+    return;
+  }
+  at::Tensor values = parameters_->gradients().narrow(0, range.begin, range.size());
   if (complete_) tree_.Complete(range.begin, values);
   if (all_reduce_) {
-    all_reduce_->Begin(gradients);
+    all_reduce_->Begin();
   } else if (collectives_ != nullptr) {
     under_way_.push_back(collectives_->BeginSum(values));
   }
-  ++begun_;
+}
+
+void GradientExchange::Release(int64_t read_from) {
+  GradientBuffer& gradients = parameters_->gradient_buffer();
+  while (released_from_ > 0 && gradients.segments()[released_from_ - 1].begin >= read_from) {
+    gradients.Release(--released_from_);
+  }
 }
 
 void GradientExchange::EndLeaf() {
@@ -126,7 +203,7 @@ void GradientExchange::Finish(bool complete) {
   if (collectives_ == nullptr && leaves_ == 1) return;
   complete_ = complete;
   while (begun_ < buckets_.size()) BeginNextBucket();
-  if (all_reduce_) all_reduce_->Finish(parameters_->gradients());
+  if (all_reduce_) all_reduce_->Finish();
   for (const std::unique_ptr<PendingWork>& work : under_way_) Wait(work.get());
   under_way_.clear();
 }
@@ -147,6 +224,26 @@ at::Tensor GradientExchange::AddUp(at::Tensor sums_lt) {
   Wait(collectives_->BeginGather(own, all.view({-1})).get());
   AddAsTree(ranks, [&](int64_t left, int64_t right) { all.select(0, left).add_(all.select(0, right)); });
   return all.select(0, 0);
+}
+
+at::Tensor GradientExchange::AddUpSquares() {
+  const ShardLayout& layout = *parameters_->shard();
+  std::vector<at::Tensor> pieces;
+  parameters_->ForEachGradientPart(
+      [&](int64_t /*begin*/, const at::Tensor& gradients) { pieces.push_back(gradients); });
+  const auto options = parameters_->values().options().dtype(at::kDouble);
+  const int64_t ranks = layout.ranks(), most = layout.most_blocks();
+  const at::Tensor own = at::zeros({most}, options), all = at::empty({ranks, most}, options);
+  at::Tensor sums = own.narrow(0, 0, static_cast<int64_t>(pieces.size()));
+  SumSquaresOfBlocks(pieces, sums);
+  if (most > 0) Wait(collectives_->BeginGather(own, all.view({-1})).get());
+  // A rank's blocks are every so many of all.
+  const at::Tensor blocks = all.t().contiguous().view({-1});
+  if (!blocks.is_cpu()) return blocks.sum().view({1});
+  double total = 0;
+  const auto* block_sums = blocks.const_data_ptr<double>();
+  for (int64_t block = 0; block < blocks.numel(); ++block) total += block_sums[block];
+  return at::full({1}, total, options);
 }
 
 int64_t GradientExchange::held_bytes() const {

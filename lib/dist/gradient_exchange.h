@@ -8,13 +8,18 @@
 /// Gradients travel in buckets: parts of the flat buffer from its end to its beginning, which is about the
 /// order in which a backward pass completes them. A bucket begins as soon as its segments are done in the
 /// last backward pass and all buckets before it have begun: in the same order on all ranks, whatever their
-/// passes do. Not thread-safe.
+/// passes do.
+///
+/// Where the parameters are sharded (FlatParameters::Shard) the sums are those of the owners of the blocks
+/// alone, in the order of AddAsTree with and without exact leaves. Where gradients are given away, a leaf's
+/// are added to what their owners have of the step so far. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -38,6 +43,8 @@ class GradientExchange {
   /// \param world, parameters outlive the exchange; with other ranks or several leaves the gradients are not
   ///     offloaded
   GradientExchange(World* world, FlatParameters* parameters, const GradientExchangeOptions& options);
+  GradientExchange(const GradientExchange&) = delete;
+  GradientExchange& operator=(const GradientExchange&) = delete;
 
   /// Of this rank in a step.
   int64_t leaves() const { return leaves_; }
@@ -45,18 +52,24 @@ class GradientExchange {
   bool between_ranks() const { return collectives_ != nullptr; }
   /// Takes all memory that steps need, the gradients' among it; only the first call does.
   void Prepare();
+  /// Whether what a rank adds to the gradients can be exchanged in several rounds of a step.
+  bool takes_rounds() const { return parameters_->gradient_buffer().given_away(); }
   /// Before the first leaf of a step, whatever became of the step before.
   void BeginStep();
+  /// Where gradients are given away: after Finish, before the leaf of another round, whose gradients are
+  /// added to those of the rounds before. All ranks have as many rounds.
+  void BeginRound();
   /// Zeroes the gradients.
   void BeginLeaf();
-  /// The backward pass that comes is the last of the step's last leaf: segments that are done from now on are
-  /// complete. A step without the call is exchanged at its end.
+  /// The backward pass that comes is the last of the step's, or the round's, last leaf: segments that are
+  /// done from now on are complete. Without the call all is exchanged in Finish.
   void LastBackwardBegins() { last_backward_ = true; }
   /// See Body::set_on_segment_gradients_done.
   /// \throws Error{kIo} as PendingWork::Wait
   void SegmentDone(size_t segment);
   void EndLeaf();
-  /// Waits until the gradients are the whole step's, the same bit for bit on all ranks.
+  /// Waits until the gradients are the whole step's, the same bit for bit on all ranks; sharded, those of
+  /// this rank's shard.
   /// \param complete whether all leaves have ended. A rank whose passes failed has no gradients to give, yet
   ///     takes part in all that the others wait for; theirs are worth nothing then
   /// \throws Error{kIo} as PendingWork::Wait
@@ -67,6 +80,12 @@ class GradientExchange {
   /// \throws Error{kIo} as PendingWork::Wait
   at::Tensor AddUp(at::Tensor sums_lt);
 
+  /// Where parameters are sharded, after Finish: the sum of the squares of all gradients, the bits of
+  /// SumOfSquares of them in one buffer. A call that all ranks make.
+  /// \returns fp64 [1], where the gradients are
+  /// \throws Error{kIo} as PendingWork::Wait
+  at::Tensor AddUpSquares();
+
   /// The time spent waiting for other ranks so far.
   double wait_s() const;
   /// In the present step; of buckets().
@@ -76,8 +95,14 @@ class GradientExchange {
   int64_t held_bytes() const;
   /// What it will take.
   /// \param ranks of the world
+  /// \param sums_of kOwners where parameters are sharded
   static int64_t MemoryBytes(const GradientBuffer& gradients, int64_t ranks,
-                             const GradientExchangeOptions& options);
+                             const GradientExchangeOptions& options, SumsOf sums_of = SumsOf::kAll);
+
+  /// Releases segments of gradients that are given away as an exchange does, of a model whose gradients are
+  /// not exchanged: what each pass keeps shows.
+  /// \returns what is to be called when a segment is done
+  static std::function<void(size_t segment)> Releaser(GradientBuffer* gradients, int64_t bucket_bytes);
 
  private:
   struct Bucket {
@@ -88,8 +113,12 @@ class GradientExchange {
   static std::vector<Bucket> BucketsOf(const std::vector<GradientBuffer::Segment>& segments,
                                        int64_t bucket_bytes);
   static std::vector<ElementRange> RangesOf(const std::vector<Bucket>& buckets);
+  TreeAllReduce::Buffer FlatBuffer() const;
   bool IsDone(const Bucket& bucket) const;
   void BeginNextBucket();
+  /// Where gradients are given away: takes back the memory of segments that have been read to their
+  /// beginning.
+  void Release(int64_t read_from);
   void Wait(PendingWork* work);
 
   World* world_;
@@ -98,11 +127,13 @@ class GradientExchange {
   int64_t leaves_;
   LeafTree tree_;
   std::vector<Bucket> buckets_;              ///< in the order in which they are exchanged
-  std::optional<TreeAllReduce> all_reduce_;  ///< of exact leaves on several ranks
+  std::optional<TreeAllReduce> all_reduce_;  ///< of exact leaves on several ranks, and of sharded parameters
   std::vector<std::unique_ptr<PendingWork>> under_way_;
   std::vector<bool> segment_done_;
   int64_t ended_leaves_ = 0;
   size_t begun_ = 0;
+  int64_t round_ = 0;         ///< of the step
+  size_t released_from_ = 0;  ///< of the segments: those from here on are given away
   bool last_backward_ = false, complete_ = true;
   double wait_s_ = 0;
 };

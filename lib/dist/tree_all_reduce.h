@@ -3,82 +3,85 @@
 ///
 /// Blocks of kReductionBlock elements of the whole buffer belong to the ranks in turn. Of each range a rank
 /// sends every other the part that is that one's, adds up what it gets for its own, and sends the sums to
-/// all. Ranges are begun one after the other and go on while later ones are begun; how many are under way at
-/// once, and so the memory, is bounded, and the order of all that is sent depends on nothing but the ranges.
-/// Not thread-safe.
+/// all, or keeps them. Ranges are begun one after the other and go on while later ones are begun; how many
+/// are under way at once, and so the memory, is bounded, and the order of all that is sent depends on nothing
+/// but the ranges. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "lib/dist/collectives.h"
+#include "lib/dist/range_plan.h"
 #include "lib/dist/world.h"
 
 namespace trainwright {
 
-/// Elements [begin, end) of a flat buffer.
-struct ElementRange {
-  int64_t begin = 0, end = 0;
-  int64_t size() const { return end - begin; }
+/// Who gets the sums of a TreeAllReduce.
+enum class SumsOf {
+  kAll,    ///< each rank all of them
+  kOwners  ///< each rank those of its blocks
 };
 
 class TreeAllReduce {
  public:
+  /// The flat buffer as the caller keeps it. Elements are asked for when their range begins, and given once
+  /// each, in a call of Begin or Finish.
+  struct Buffer {
+    std::function<void(int64_t begin, at::Tensor out)> read;
+    std::function<void(int64_t begin, const at::Tensor& sums)> write;
+  };
+
   /// \param world that has collectives; outlives this
   /// \param ranges not empty, in the order in which they will be begun; each element in one at most
-  TreeAllReduce(World* world, const std::vector<ElementRange>& ranges);
+  TreeAllReduce(World* world, const std::vector<ElementRange>& ranges, SumsOf sums_of, Buffer buffer);
   /// Takes the memory of what is under way, once.
-  /// \param values fp32, the flat buffer or one like it
-  void Allocate(const at::Tensor& values);
+  /// \param options fp32, where the flat buffer is
+  void Allocate(const at::TensorOptions& options);
   /// Forgets what was begun.
   void Clear();
-  /// Begins the next range.
-  /// \param values the flat buffer; the range's elements are left alone until Finish
+  /// Begins the next range; its elements are read.
   /// \throws Error{kIo} as PendingWork::Wait
-  void Begin(at::Tensor& values);
-  /// Once all have begun: waits until `values` has all sums.
+  void Begin();
+  /// Once all have begun: waits until all sums are written.
   /// \throws Error{kIo} as PendingWork::Wait
-  void Finish(at::Tensor& values);
+  void Finish();
   /// The time spent waiting for others.
   double wait_s() const { return wait_s_; }
   int64_t held_bytes() const;
   /// What Allocate takes.
-  static int64_t MemoryBytes(const std::vector<ElementRange>& ranges, int64_t ranks);
+  static int64_t MemoryBytes(const std::vector<ElementRange>& ranges, int64_t ranks, SumsOf sums_of);
 
  private:
-  /// A part of a range that is one owner's.
-  struct Piece {
-    int64_t offset = 0;  ///< in the flat buffer
-    int64_t owner = 0;
-    int64_t place = 0;  ///< in all of the range that is the owner's
-    int64_t size = 0;
-  };
-  struct Plan {
-    std::vector<Piece> pieces;
-    std::vector<int64_t> counts;  ///< elements of each owner
-    int64_t most = 0;             ///< of them
-  };
   /// Memory of a range under way, and what is.
   struct Slot {
     at::Tensor packed, received;
     std::unique_ptr<PendingWork> work;
   };
 
-  static Plan PlanOf(const ElementRange& range, int64_t ranks);
+  /// Elements of a slot's buffers.
+  struct SlotSizes {
+    int64_t packed = 0, received = 0;
+  };
+
   Slot& SlotOf(size_t range) { return slots_[range % slots_.size()]; }
-  /// Adds up what came of the range after the last gathered one, and begins to send it to all.
-  void GatherNext();
-  /// Takes over the sums of the range after the last completed one.
-  void CompleteNext(at::Tensor& values);
+  static SlotSizes SizesOf(const std::vector<RangePlan>& plans, SumsOf sums_of);
+  /// Adds up what came of the range after the last added one; begins to send it to all, or writes it.
+  void AddNext();
+  /// Writes the sums of the range after the last completed one.
+  void CompleteNext();
   void Wait(Slot& slot);
 
   World* world_;
-  std::vector<Plan> plans_;  ///< of the ranges
+  SumsOf sums_of_;
+  Buffer buffer_;
+  std::vector<RangePlan> plans_;  ///< of the ranges
   std::vector<Slot> slots_;
-  size_t begun_ = 0, gathered_ = 0, completed_ = 0;
+  size_t begun_ = 0, added_ = 0, completed_ = 0;
   double wait_s_ = 0;
 };
 

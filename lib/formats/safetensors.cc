@@ -164,7 +164,7 @@ std::vector<uint8_t> EncodeSafetensorsHead(const std::vector<SafetensorsTensor>&
   for (const SafetensorsTensor& tensor : tensors) {
     TRAINWRIGHT_CHECK(tensor.name != kMetadataKey && !json.contains(tensor.name));
     const uint64_t size_bytes = TensorBytes(tensor);
-    TRAINWRIGHT_CHECK(tensor.make ? tensor.data.empty() : tensor.data.size() == size_bytes);
+    TRAINWRIGHT_CHECK(tensor.make || tensor.stream ? tensor.data.empty() : tensor.data.size() == size_bytes);
     const uint64_t end = offset + size_bytes;
     json[tensor.name] = {{"dtype", tensor.dtype}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
@@ -179,6 +179,15 @@ void WriteSafetensors(ByteSink* sink, const std::vector<SafetensorsTensor>& tens
                       const std::map<std::string, std::string>& metadata) {
   sink->Write(EncodeSafetensorsHead(tensors, metadata));
   for (const SafetensorsTensor& tensor : tensors) {
+    if (tensor.stream) {
+      uint64_t written_bytes = 0;
+      tensor.stream([&](ByteSpan part) {
+        written_bytes += part.size();
+        sink->Write(part);
+      });
+      TRAINWRIGHT_CHECK(written_bytes == TensorBytes(tensor));
+      continue;
+    }
     if (!tensor.make) {
       sink->Write(tensor.data);
       continue;

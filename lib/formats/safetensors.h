@@ -59,6 +59,8 @@ struct SafetensorsTensor {
   std::vector<int64_t> shape;
   ByteSpan data;
   std::function<std::vector<uint8_t>()> make = {};  ///< where set, gives the bytes instead of `data`
+  /// Where set, hands them to `write` part after part instead; for WriteSafetensors alone.
+  std::function<void(const std::function<void(ByteSpan part)>& write)> stream = {};
 };
 
 /// What WriteSafetensors writes in front of the data.

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "lib/dist/value_exchange.h"
 #include "lib/nn/attention/torch_attention.h"
 #include "lib/spec/family.h"
 
@@ -16,12 +17,25 @@ Numerics NumericsOf(const MemoryRequest& request) {
   return ChooseNumerics(request.precision, request.device, request.attention);
 }
 
+/// As the rank has them that has most.
+void ShardShapes(const MemoryRequest& request, LanguageModel* shapes) {
+  FlatParameters& parameters = shapes->parameters();
+  parameters.Shard(ShardLayout(parameters.elements(), /*rank=*/0, request.ranks),
+                   request.gives_gradients_away);
+  if (!request.gives_gradients_away) return;
+  shapes->body().set_on_segment_gradients_done(
+      GradientExchange::Releaser(&parameters.gradient_buffer(), request.exchange.bucket_bytes));
+}
+
 MemoryParts WithOptimizer(const MemoryRequest& request, LanguageModel* shapes) {
   MemoryParts memory = HeldByModel(*shapes);
   memory.optimizer =
       MakeOptimizer(request.optimizers, &shapes->parameters(), request.optimizer, /*seed=*/0)->state_bytes();
-  memory.exchange =
-      GradientExchange::MemoryBytes(shapes->parameters().gradient_buffer(), request.ranks, request.exchange);
+  const FlatParameters& parameters = shapes->parameters();
+  const bool sharded = parameters.shard() != nullptr;
+  memory.exchange = GradientExchange::MemoryBytes(parameters.gradient_buffer(), request.ranks,
+                                                  request.exchange, sharded ? SumsOf::kOwners : SumsOf::kAll);
+  if (sharded) memory.exchange += ValueExchange::MemoryBytes(parameters, request.exchange.bucket_bytes);
   return memory;
 }
 
@@ -76,6 +90,7 @@ std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const Mem
           .make(request.model, numerics, at::Device(at::kMeta), std::nullopt, request.tuning));
   shapes->set_activation_checkpointing(request.checkpointing);
   shapes->Offload(request.offload, "");
+  if (request.sharding != Sharding::kNone && request.ranks > 1) ShardShapes(request, shapes.get());
   return shapes;
 }
 
@@ -116,7 +131,13 @@ MemoryParts HeldByModel(LanguageModel& model) {
   if (!parameters.compute().is_same(parameters.values())) {
     memory.compute_copy = static_cast<int64_t>(parameters.compute().nbytes());
   }
+  for (const FlatParameters::Fp32Copy& copy : parameters.fp32_copies()) {
+    memory.parameters += static_cast<int64_t>(copy.values.nbytes());
+  }
   memory.gradients = parameters.gradient_buffer().memory_bytes();
+  if (parameters.gradient_buffer().given_away()) {
+    memory.gradients += parameters.own_elements() * static_cast<int64_t>(sizeof(float));
+  }
   const ModelMemory held = model.memory();
   memory.activations = held.activation_bytes;
   memory.logits = held.logits_bytes;

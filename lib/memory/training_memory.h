@@ -25,6 +25,7 @@
 #include "lib/spec/model_config.h"
 #include "lib/spec/offload_choice.h"
 #include "lib/spec/optimizer_options.h"
+#include "lib/spec/sharding.h"
 
 namespace trainwright {
 
@@ -40,6 +41,8 @@ struct MemoryRequest {
   AttentionBackend attention = AttentionBackend::kAuto;
   OptimizerRegistry optimizers{"optimizer"};  ///< holds that of `optimizer`
   int64_t ranks = 1;
+  Sharding sharding = Sharding::kNone;    ///< among the ranks; what the one holds that has most is told
+  bool gives_gradients_away = false;      ///< see FlatParameters::Shard
   GradientExchangeOptions exchange = {};  ///< between ranks, and of leaves
 };
 

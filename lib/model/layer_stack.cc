@@ -69,6 +69,7 @@ void LayerStack::AllocateParameters() {
       for (const size_t index : matrices) parameters_.Quantize(index);
     }
   }
+  MarkProducts();
   parameters_.Allocate(numerics_, device_);
   const std::vector<size_t> parts = PartsOf(parameters_);
   const std::vector<GradientBuffer::Segment>& segments = parameters_.gradient_buffer().segments();
@@ -82,6 +83,15 @@ void LayerStack::AllocateParameters() {
       if (parameter.offset < segments[s].begin || parameter.offset >= segments[s].end) continue;
       lowest_part_of_segment_[s] = std::min(lowest_part_of_segment_[s], parts[i]);
     }
+  }
+}
+
+void LayerStack::MarkProducts() {
+  for (const size_t index : LayerMatrices(parameters_)) parameters_[index].of_products = true;
+  if (!config_.tie_embeddings) parameters_[head_].of_products = true;
+  if (parameters_.adapters() == nullptr) return;
+  for (const LoraModule& module : parameters_.adapters()->modules()) {
+    parameters_[module.a].of_products = parameters_[module.b].of_products = true;
   }
 }
 

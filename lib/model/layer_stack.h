@@ -122,6 +122,8 @@ class LayerStack : public Body {
     DeviceInput input;
   };
 
+  /// Says of parameters which the products alone read: matrices of layers, adapters, a head of its own.
+  void MarkProducts();
   /// With recomputation layers share the buffers of what does not stay, and with offload all.
   LayerViews ViewsOf(size_t layer, int64_t num_tokens);
   /// Whether each layer has its own; the last one's stays in any case.

@@ -1,5 +1,6 @@
 #include "lib/model/weights_io.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/from_blob.h>
 
@@ -127,6 +128,13 @@ std::vector<uint8_t> Fp32Bytes(const at::Tensor& tensor) {
   std::vector<uint8_t> bytes(tensor.numel() * sizeof(float));
   at::from_blob(bytes.data(), tensor.sizes(), at::kFloat).copy_(tensor);
   return bytes;
+}
+
+/// A master of which this rank has a part at most.
+at::Tensor ReadMaster(const Parameter& parameter, const WeightsOutput& output) {
+  at::Tensor value = at::empty({parameter.size}, at::kFloat);
+  output.read_masters(parameter.offset, value);
+  return value.view(parameter.shape);
 }
 
 /// Loads one folder into one model.
@@ -270,7 +278,7 @@ at::Tensor AsInFiles(const Parameter& parameter, const at::Tensor& tensor) {
 }
 
 void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const WeightsOutput& output) {
-  TRAINWRIGHT_CHECK(!output.values.defined() || output.values.numel() == parameters.values().numel());
+  TRAINWRIGHT_CHECK(!output.values.defined() || output.values.numel() == parameters.elements());
   std::vector<SafetensorsTensor> tensors;
   for (const Parameter& parameter : parameters.all()) {
     if (IsAdapterParameter(parameter)) continue;
@@ -278,6 +286,13 @@ void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const
     at::Tensor value = parameter.value;
     if (output.values.defined() && parameter.trainable) {
       value = output.values.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
+    }
+    if (!value.defined()) {
+      TRAINWRIGHT_CHECK(output.read_masters != nullptr);
+      tensors.push_back({parameter.name, "F32", ShapeInFiles(parameter), {}, [&parameter, &output] {
+                           return Fp32Bytes(AsInFiles(parameter, ReadMaster(parameter, output)));
+                         }});
+      continue;
     }
     if (parameter.file_order != FileOrder::kSame || !value.is_cpu() || value.scalar_type() != at::kFloat) {
       tensors.push_back({parameter.name, "F32", ShapeInFiles(parameter), {}, [&parameter, value] {

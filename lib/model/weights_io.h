@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ at::Tensor AsInModel(const Parameter& parameter, const at::Tensor& stored);
 struct WeightsOutput {
   at::Tensor values =
       {};  ///< of the trained parameters, as FlatParameters::values(); undefined: the present ones
+  /// Where masters are sharded: reads some of all ranks' that lie side by side, into fp32 on the host. Called
+  /// once for each parameter that has no value, from the thread that writes.
+  std::function<void(int64_t begin, at::Tensor out)> read_masters = {};
   bool compress = false;  ///< as ckpt-compress does: what Hugging Face's tools do not open
   int threads = 1;        ///< of the compression
 };

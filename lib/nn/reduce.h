@@ -6,10 +6,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace trainwright {
+#include "lib/nn/reduction_block.h"
 
-/// Elements of the blocks that SquareSum adds up, and that sums between ranks are divided by.
-inline constexpr int64_t kReductionBlock = 65536;
+namespace trainwright {
 
 /// A sum of squares in fp64 over blocks of a fixed size, added in order. The blocks are those of all values
 /// one behind the other, so it is the same bit for bit however they are cut into parts. Not thread-safe.
@@ -28,5 +27,10 @@ class SquareSum {
 /// That of values which are there at once.
 /// \param values fp32, contiguous
 double SumOfSquares(const at::Tensor& values);
+
+/// That of each of some parts, none larger than a block: SquareSum adds up those of all blocks in order.
+/// \param parts fp32, contiguous, on one device
+/// \param sums fp64 [as many], contiguous, there, too
+void SumSquaresOfBlocks(const std::vector<at::Tensor>& parts, at::Tensor& sums);
 
 }  // namespace trainwright

@@ -1,7 +1,6 @@
 #include "lib/optim/adamw.h"
 
 #include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/zeros_like.h>
 
 #include <algorithm>
 #include <memory>
@@ -24,8 +23,8 @@ at::ScalarType TypeOf(OptimizerStates states) {
 
 AdamW::AdamW(FlatParameters* parameters, const OptimizerOptions& options, uint64_t seed)
     : Optimizer(parameters), options_(options), rounding_key_(Rng(seed, "optimizer-states").key()) {
-  exp_avg_ = at::zeros_like(parameters->values(), TypeOf(options.states));
-  exp_avg_sq_ = at::zeros_like(exp_avg_);
+  exp_avg_ = NewState(TypeOf(options.states));
+  exp_avg_sq_ = NewState(TypeOf(options.states));
   const Parameter* previous = nullptr;
   for (const Parameter& parameter : parameters->all()) {
     if (!parameter.trainable) continue;
@@ -40,7 +39,8 @@ AdamW::AdamW(FlatParameters* parameters, const OptimizerOptions& options, uint64
 }
 
 std::vector<OptimizerState> AdamW::States() const {
-  return {{"exp_avg", exp_avg_}, {"exp_avg_sq", exp_avg_sq_}};
+  return {{.name = "exp_avg", .value = exp_avg_, .by_element = true},
+          {.name = "exp_avg_sq", .value = exp_avg_sq_, .by_element = true}};
 }
 
 void AdamW::Step(const ParameterRange& range, at::Tensor& gradients, const OptimizerUpdate& update) {
@@ -56,11 +56,12 @@ void AdamW::UpdateRuns(const std::vector<ParameterRange>& runs, const ParameterR
     const int64_t from = std::max(run.begin, range.begin),
                   size = std::min(run.begin + run.size, range.begin + range.size) - from;
     if (size <= 0) continue;
+    const int64_t place = parameters()->PlaceOf(from);
     places.push_back(from);
-    values.push_back(parameters()->values().narrow(0, from, size));
+    values.push_back(parameters()->Masters(from, size));
     own_gradients.push_back(gradients.narrow(0, from - range.begin, size));
-    first.push_back(exp_avg_.narrow(0, from, size));
-    second.push_back(exp_avg_sq_.narrow(0, from, size));
+    first.push_back(exp_avg_.narrow(0, place, size));
+    second.push_back(exp_avg_sq_.narrow(0, place, size));
   }
   if (values.empty()) return;
   const DeviceInputs& inputs = update.inputs;

@@ -3,7 +3,8 @@
 /// Decoupled decay applies to the parameters declared with `decay`, which are the matrices, embeddings among
 /// them; norms and biases have none, as in GPT-3 and Llama and as nanoGPT groups them. State is two buffers
 /// of the same layout as the trainable parameters, fp32 or stochastically rounded bf16
-/// (lib/nn/update/bf16_moments.h), plus the number of steps. Frozen parameters have none. Not thread-safe.
+/// (lib/nn/update/bf16_moments.h), plus the number of steps. Frozen parameters have none. Sharded, a rank has
+/// those of its shard, and rounds by their places in the flat buffers. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,7 +28,7 @@ class AdamW final : public Optimizer {
   /// The update's momentum is beta1, which bias correction takes as constant, as PyTorch's.
   void Step(const ParameterRange& range, at::Tensor& gradients, const OptimizerUpdate& update) override;
   std::vector<OptimizerState> States() const override;
-  /// First and second moment, laid out as parameters->values(). Restoring: copy into them.
+  /// First and second moment, of parameters->own_elements(). Restoring: copy into them.
   at::Tensor& exp_avg() { return exp_avg_; }
   at::Tensor& exp_avg_sq() { return exp_avg_sq_; }
 

@@ -14,8 +14,12 @@ double GradientNorm(FlatParameters* parameters) {
 }
 
 ClipResult DecideClip(FlatParameters* parameters, double loss_scale, double max_norm) {
+  return DecideClip(GradientNorm(parameters), loss_scale, max_norm);
+}
+
+ClipResult DecideClip(double norm, double loss_scale, double max_norm) {
   ClipResult result;
-  result.norm = GradientNorm(parameters) / loss_scale;
+  result.norm = norm / loss_scale;
   result.finite = std::isfinite(result.norm);
   if (result.finite) result.factor = ClipFactor(result.norm, max_norm) / loss_scale;
   return result;

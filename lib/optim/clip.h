@@ -20,5 +20,7 @@ struct ClipResult {
 /// How to undo `loss_scale` and scale down to a norm of at most `max_norm` (0: no clipping), as
 /// torch.nn.utils.clip_grad_norm_ does: factor min(1, max_norm / (norm + 1e-6)). Changes no gradient.
 ClipResult DecideClip(FlatParameters* parameters, double loss_scale, double max_norm);
+/// The same where the norm of the gradients is known.
+ClipResult DecideClip(double norm, double loss_scale, double max_norm);
 
 }  // namespace trainwright

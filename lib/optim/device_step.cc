@@ -56,12 +56,17 @@ void DeviceStep::AddOnDevice(const at::Tensor& sums) {
 }
 
 void DeviceStep::Finish(int64_t step, const std::vector<int64_t>& denominators, double max_norm, bool scaled,
-                        double learning_rate, double momentum, Optimizer* optimizer) {
-  squares_.zero_();
-  optimizer->parameters()->ForEachGradientPart([&](int64_t, const at::Tensor& gradients) {
-    ops::SumOfSquares(gradients, part_squares_);
-    squares_.add_(part_squares_);
-  });
+                        double learning_rate, double momentum, Optimizer* optimizer,
+                        const at::Tensor& squares) {
+  if (squares.defined()) {
+    squares_.copy_(squares);
+  } else {
+    squares_.zero_();
+    optimizer->parameters()->ForEachGradientPart([&](int64_t, const at::Tensor& gradients) {
+      ops::SumOfSquares(gradients, part_squares_);
+      squares_.add_(part_squares_);
+    });
+  }
   const at::Tensor counts = Upload(std::vector<double>(denominators.begin(), denominators.end()));
   ops::FinishStep(squares_, step, counts, max_norm, scaled, state_, term_rows_, outputs_);
   optimizer->StepOnDevice(learning_rate, momentum,

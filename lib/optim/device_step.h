@@ -35,8 +35,9 @@ class DeviceStep final : public LossSums {
   void AddOnDevice(const at::Tensor& sums) override;
   /// Decides step `step` and updates the weights, or not.
   /// \param denominators of each term
+  /// \param squares fp64 [1]: the sum of those of all gradients; undefined: of the optimizer's parameters'
   void Finish(int64_t step, const std::vector<int64_t>& denominators, double max_norm, bool scaled,
-              double learning_rate, double momentum, Optimizer* optimizer);
+              double learning_rate, double momentum, Optimizer* optimizer, const at::Tensor& squares = {});
   /// Waits for a GPU.
   DeviceStepNumbers Read(HostReader* reader) const;
   /// For a restored run.

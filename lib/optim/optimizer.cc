@@ -1,6 +1,7 @@
 #include "lib/optim/optimizer.h"
 
 #include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
 
 namespace trainwright {
 
@@ -23,6 +24,10 @@ void Optimizer::Update(const OptimizerUpdate& update, double factor) {
     Step({begin, gradients.numel()}, gradients, update);
   });
   parameters_->RefreshCompute();
+}
+
+at::Tensor Optimizer::NewState(at::ScalarType type) const {
+  return at::zeros({parameters_->own_elements()}, parameters_->values().options().dtype(type));
 }
 
 int64_t Optimizer::state_bytes() const {

@@ -19,6 +19,9 @@ namespace trainwright {
 struct OptimizerState {
   std::string name;  ///< in files too
   at::Tensor value;  ///< any shape and type, where the parameters are
+  /// Whether it has a value for each element of the flat buffers; where these are sharded, of this rank's
+  /// shard.
+  bool by_element = false;
 };
 
 /// Elements of the flat buffers.
@@ -55,19 +58,26 @@ class Optimizer {
   /// As Step, but the host knows neither whether nor which update it is: steps() is the caller's to set.
   void StepOnDevice(double learning_rate, double momentum, const DeviceInputs& inputs);
   /// The update's rule for a range of the buffers. The ranges of an update cover the trained parameters once,
-  /// padding among them; how they are cut changes no result.
+  /// padding among them; how they are cut changes no result. Sharded, they cover this rank's shard, each
+  /// within a block.
   /// \param gradients fp32 [range.size]; may be overwritten
   virtual void Step(const ParameterRange& range, at::Tensor& gradients, const OptimizerUpdate& update) = 0;
   /// The live state, always in the same order and under the same names.
   virtual std::vector<OptimizerState> States() const = 0;
 
   int64_t state_bytes() const;
+  /// Whether a state is this rank's part of what all ranks have together.
+  bool is_sharded(const OptimizerState& state) const {
+    return state.by_element && parameters_->shard() != nullptr;
+  }
   FlatParameters* parameters() const { return parameters_; }
   /// Updates made so far; bias correction depends on it.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
 
  protected:
+  /// Zeros for each element that this rank updates: a state by_element.
+  at::Tensor NewState(at::ScalarType type) const;
   /// Called once before the ranges of an update.
   virtual void Begin(const OptimizerUpdate&) {}
 

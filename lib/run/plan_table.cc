@@ -80,6 +80,11 @@ json AskedOptimizerStates(const TrainSettings& settings) {
   return OptimizerStatesName(ParseOptimizerStates(settings.optimizer_states, "--optimizer-states"));
 }
 
+json AskedZeroAccumulation(const TrainSettings& settings) {
+  if (settings.zero_accum.empty()) return nullptr;
+  return ZeroAccumulationName(ParseZeroAccumulation(settings.zero_accum, "--zero-accum"));
+}
+
 std::string FormatName(WeightFormat format) {
   return format == WeightFormat::kNf4 ? "nf4" : "none";
 }
@@ -572,6 +577,24 @@ PlanTable LaterRows() {
        .value = ExactWorldValue(),
        .range = {IsExactWorld, "must be 0 or a power of two, at most 65536"},
        .told_when = [](const TrainPlan& plan) { return plan.exact_world > 0; }},
+      {.stored = "zero",
+       .options = {"zero"},
+       .old_states = OldStates::AnyMayLackIt(0),
+       .value = Asked(&TrainSettings::zero, &TrainPlan::zero),
+       .range = {Within<0, 2>, "must be 0, 1 or 2"},
+       .stored_sizes = {0, 2},
+       .free_on_resume = true,
+       .told_when = [](const TrainPlan& plan) { return plan.zero > 0; }},
+      {.stored = "zero_accum",
+       .options = {"zero-accum"},
+       .old_states = OldStates::AnyMayLackIt("reduce"),
+       .value = Named<ZeroAccumulation>(ZeroAccumulationName, ParseZeroAccumulation, AskedZeroAccumulation,
+                                        &TrainPlan::zero_accumulation),
+       .free_on_resume = true,
+       .told_when =
+           [](const TrainPlan& plan) {
+             return plan.zero == 2 && plan.zero_accumulation != ZeroAccumulation::kReduce;
+           }},
   };
 }
 

@@ -75,6 +75,10 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
                 "",
                 "a resumed run continues its plan: leave out " + flag + ", or start another run with --out");
   }
+  if (settings.zero) plan->zero = *settings.zero;
+  if (!settings.zero_accum.empty()) {
+    plan->zero_accumulation = ParseZeroAccumulation(settings.zero_accum, "--zero-accum");
+  }
   return SplitStep(settings, ranks, plan);
 }
 

@@ -105,6 +105,7 @@ void CheckTrainSettings(const TrainSettings& settings) {
   CheckRankNumbers(settings);
   CheckRanks(settings, settings.nproc);
   ParseWorldSettings(settings);
+  if (!settings.zero_accum.empty()) ParseZeroAccumulation(settings.zero_accum, "--zero-accum");
 }
 
 void CheckStepDivision(const TrainSettings& settings, const StepDivision& division) {
@@ -124,6 +125,32 @@ void CheckStepDivision(const TrainSettings& settings, const StepDivision& divisi
   }
 }
 
+void CheckSharding(const TrainSettings& settings, const TrainPlan& plan) {
+  if (plan.sharding() == Sharding::kNone) return;
+  const std::string flag = "--zero " + std::to_string(plan.zero);
+  if (settings.compress_state || settings.compress_model) {
+    throw Error(ErrorCode::kUsage,
+                std::string(settings.compress_state ? "--compress-state" : "--compress-model") + ", " + flag,
+                "cannot both be in force: compression takes tensors whole, and no rank has one whole", "",
+                "compress what is finished with ckpt-compress, or copies with --copy-compress");
+  }
+  if (settings.async_save == "on") {
+    throw Error(ErrorCode::kUsage, "--async-save on, " + flag,
+                "cannot both be in force: the ranks send their parts of a checkpoint as it is written, and "
+                "train on afterwards",
+                "", "leave out --async-save on");
+  }
+  const bool asks_to_reduce =
+      !settings.zero_accum.empty() &&
+      ParseZeroAccumulation(settings.zero_accum, "--zero-accum") == ZeroAccumulation::kReduce;
+  if (asks_to_reduce && plan.zero == 2 && plan.exact_world > 0 && plan.accum > 1) {
+    throw Error(ErrorCode::kUsage, "--zero-accum reduce, --exact-world " + std::to_string(plan.exact_world),
+                "cannot both be in force with --accum " + std::to_string(plan.accum) +
+                    ": the order of what is added up would depend on the ranks",
+                "", "leave out --zero-accum, or take --accum 1");
+  }
+}
+
 void CheckRanks(const TrainSettings& settings, int64_t ranks) {
   if (ranks == 1) return;
   const std::string several = std::to_string(ranks) + " processes";
@@ -134,6 +161,10 @@ void CheckRanks(const TrainSettings& settings, int64_t ranks) {
                 "write the shards to a folder first: pack -o DIR/, and name it");
   }
   CheckStepDivision(settings, {.ranks = ranks});
+  TrainPlan divided;
+  divided.ranks = ranks;
+  divided.zero = settings.zero.value_or(0);
+  CheckSharding(settings, divided);
   const int64_t exact = settings.exact_world.value_or(0);
   if (exact > 0 && (ranks > exact || exact % ranks != 0)) {
     throw Error(ErrorCode::kUsage, "--exact-world",

@@ -27,6 +27,11 @@ void CheckRanks(const TrainSettings& settings, int64_t ranks);
 /// \throws Error{kUsage}
 void CheckStepDivision(const TrainSettings& settings, const StepDivision& division);
 
+/// Refuses what does not go together with a state that is divided among ranks.
+/// \param plan of the run
+/// \throws Error{kUsage}
+void CheckSharding(const TrainSettings& settings, const TrainPlan& plan);
+
 /// Refuses what needs evaluations of a run that has no data for them.
 /// \param options of the process: an --eval-every that only a preset gave needs nothing
 /// \param evaluates whether it has

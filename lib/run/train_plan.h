@@ -14,6 +14,7 @@
 #include "lib/spec/optimizer_options.h"
 #include "lib/spec/precision.h"
 #include "lib/spec/schedule.h"
+#include "lib/spec/sharding.h"
 
 namespace trainwright {
 
@@ -52,6 +53,8 @@ struct TrainPlan : StepDivision {
   std::optional<DocumentSplit> eval_split;  ///< of the data, whose held-out documents are evaluated on
   bool drop_last = false;                   ///< skip the samples left of an epoch that do not fill a step
   uint64_t block_chunks = 1;                ///< of the data, that stay together
+  int64_t zero = 0;  ///< what of the state each rank keeps only its part of: the number of a Sharding
+  ZeroAccumulation zero_accumulation = ZeroAccumulation::kReduce;
   std::string data_weights;  ///< as ParseMixtureWeights takes it; empty: each chunk once an epoch
   /// What fixed the number of steps: "steps 100", "epochs 2", "tokens 1000000", "default".
   std::string length_rule;
@@ -64,6 +67,14 @@ struct TrainPlan : StepDivision {
   /// What of records that say so the labels are, in training and in evaluation.
   LossOn labels_on() const { return Takes("loss_on") ? loss_on : LossOn::kAll; }
   SampleStreamOptions stream_options() const;
+  /// Of its ranks: one alone has nothing to divide.
+  Sharding sharding() const { return ranks > 1 ? static_cast<Sharding>(zero) : Sharding::kNone; }
+  /// Whether gradients leave a rank before those of its next micro-batch come. Where bits are the same for
+  /// each number of ranks, those of a leaf's micro-batches are added up in one buffer.
+  bool gives_gradients_away() const {
+    return sharding() == Sharding::kGradients &&
+           (accum == 1 || (zero_accumulation == ZeroAccumulation::kReduce && exact_world == 0));
+  }
 };
 
 }  // namespace trainwright

@@ -130,7 +130,8 @@ struct TrainSettings {
   int64_t nproc = 1;                   ///< that this program starts on this machine
   std::optional<int64_t> exact_world;  ///< see TrainPlan::exact_world; 0: off
   double ddp_bucket_mb = 25;           ///< 2^20 bytes of gradients that travel together
-  int64_t zero = 0;                    ///< of ZeRO's stages: 0, 1 or 2
+  std::optional<int64_t> zero;         ///< of ZeRO's stages: 0, 1 or 2
+  std::string zero_accum;              ///< reduce or keep: see TrainPlan::gives_gradients_away; empty: reduce
   double dist_timeout_s = 60;          ///< within which a rank at fault ends all others
 };
 

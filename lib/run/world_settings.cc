@@ -30,7 +30,8 @@ std::vector<int64_t> ParseWorlds(const std::string& text) {
 }
 
 /// \throws Error{kUsage} on stages that there are not
-Sharding ShardingOf(int64_t zero) {
+void CheckZero(const TrainSettings& settings) {
+  const int64_t zero = settings.zero.value_or(0);
   if (zero == 3) {
     throw Error(
         ErrorCode::kUsage, "--zero 3",
@@ -39,7 +40,6 @@ Sharding ShardingOf(int64_t zero) {
         "", "--zero 2 divides all but the copy of the weights that the passes read");
   }
   if (zero < 0 || zero > 2) throw Error(ErrorCode::kUsage, "--zero", "must be 0, 1 or 2");
-  return static_cast<Sharding>(zero);
 }
 
 void RefuseWithoutWorld(const TrainSettings& settings) {
@@ -50,17 +50,12 @@ void RefuseWithoutWorld(const TrainSettings& settings) {
   refuse(!settings.latency.empty(), "--latency");
   refuse(settings.device_tflops.has_value(), "--device-tflops");
   refuse(!settings.device_memory.empty(), "--device-memory");
-  if (settings.zero != 0) {
-    throw Error(ErrorCode::kUsage, "--zero " + std::to_string(settings.zero),
-                "divides a run's state on paper alone so far: no run is trained so", "",
-                "leave it out; with --dry-run and --world it tells what a rank would hold");
-  }
 }
 
 }  // namespace
 
 std::optional<WorldSettings> ParseWorldSettings(const TrainSettings& settings) {
-  const Sharding sharding = ShardingOf(settings.zero);
+  CheckZero(settings);
   if (settings.world.empty()) {
     RefuseWithoutWorld(settings);
     return std::nullopt;
@@ -78,7 +73,6 @@ std::optional<WorldSettings> ParseWorldSettings(const TrainSettings& settings) {
       .link = {.bytes_per_s = ParseBandwidth(settings.bandwidth, "--bandwidth"),
                .latency_s =
                    ParseLatency(settings.latency.empty() ? kUsualLatency : settings.latency, "--latency")},
-      .sharding = sharding,
       .bucket_bytes = BucketBytes(settings),
       .device_tflops = settings.device_tflops};
   if (world.device_tflops && !(*world.device_tflops > 0 && std::isfinite(*world.device_tflops))) {

@@ -7,14 +7,12 @@
 
 #include "lib/run/train_settings.h"
 #include "lib/scaling/link.h"
-#include "lib/scaling/rank_plan.h"
 
 namespace trainwright {
 
 struct WorldSettings {
   std::vector<int64_t> worlds = {};  ///< numbers of ranks, from 1 to 2^20
   Link link = {};
-  Sharding sharding = Sharding::kNone;
   int64_t bucket_bytes = 0;
   std::optional<double> device_tflops = {};  ///< 1e12 operations a second, above 0
   int64_t memory_bytes = 0;                  ///< of a rank's GPU; 0: a rank has what this machine has

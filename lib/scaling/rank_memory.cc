@@ -30,8 +30,11 @@ RankMemory MemoryOfRank(const MemoryParts& alone, const RankPlan& plan) {
   const auto shard = [&](int64_t* part_bytes) { *part_bytes = ShareOf(*part_bytes, own, all); };
   if (plan.sharding != Sharding::kNone) {
     shard(&parts.optimizer);
-    shard(&parts.snapshot);
-    if (parts.compute_copy > 0) shard(&parts.parameters);  // else the passes read them
+    parts.snapshot = 0;            // the ranks send their parts of a checkpoint as it is written
+    if (parts.compute_copy > 0) {  // else the passes read them
+      parts.parameters =
+          ShareOf(alone.parameters, own, all) + ShareOf(alone.parameters, plan.fp32_copied_elements, all);
+    }
   }
   if (plan.gives_gradients_away()) {
     const auto largest = std::max_element(plan.segment_elements.begin(), plan.segment_elements.end());

@@ -17,7 +17,7 @@ std::vector<RankPlan> ShardingsOf(const RankPlan& asked) {
     plan.reduces_each_micro_batch = false;
     plans.push_back(plan);
   }
-  if (asked.accum > 1) {
+  if (asked.accum > 1 && asked.exact_leaves == 0) {
     plans.push_back(plans.back());
     plans.back().reduces_each_micro_batch = true;
   }

@@ -41,6 +41,9 @@ struct OptimizerDescription {
   std::set<std::string> takes = {};
   /// Bytes of all states together, for sizing memory before there is a model.
   std::function<int64_t(const OptimizerOptions&, const TrainedSizes&)> state_bytes;
+  /// Whether its rule treats each element by itself, with states of which each has one (by_element), found by
+  /// FlatParameters::PlaceOf, and masters by Masters: then several ranks may update a part each.
+  bool shardable = false;
 };
 
 }  // namespace trainwright

@@ -1,5 +1,7 @@
 #include "lib/train/checkpoint_parts.h"
 
+#include <ATen/ops/empty.h>
+
 #include <utility>
 #include <vector>
 
@@ -25,10 +27,24 @@ std::string DescribeMatrices(const FlatParameters& parameters, const std::vector
   }
   nlohmann::json by_state = nlohmann::json::object();
   for (const OptimizerState& state : states) {
-    if (state.value.sizes() == parameters.values().sizes()) by_state[state.name] = matrices;
+    if (state.by_element || state.value.sizes() == parameters.values().sizes()) {
+      by_state[state.name] = matrices;
+    }
   }
   return by_state.dump();
 }
+
+namespace {
+
+/// What is trained beside a base is small enough for one rank.
+at::Tensor AdapterValues(const FlatParameters& parameters, const WeightsOutput& weights) {
+  if (!parameters.masters_sharded()) return weights.values;
+  at::Tensor values = at::empty({parameters.elements()}, at::kFloat);
+  weights.read_masters(0, values);
+  return values;
+}
+
+}  // namespace
 
 CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOutput& weights,
                                      const TokenizerIdentity& tokenizer, TrainState state,
@@ -45,7 +61,7 @@ CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOu
   content.parts.push_back(
       [&model, weights, &tokenizer, adapters, base_model = options.base_model](const std::string& folder) {
         if (adapters) {
-          WritePeftFolder(folder, model, base_model, weights.values);
+          WritePeftFolder(folder, model, base_model, AdapterValues(model.parameters(), weights));
         } else {
           WriteHfFolder(folder, model, tokenizer, weights);
         }

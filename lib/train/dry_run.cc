@@ -77,7 +77,16 @@ MemoryRequest MemoryOf(const DryRunRequest& request) {
           .attention = request.attention,
           .optimizers = request.optimizers,
           .ranks = plan.ranks,
+          .sharding = plan.sharding(),
+          .gives_gradients_away = plan.gives_gradients_away(),
           .exchange = {.bucket_bytes = request.bucket_bytes, .exact_leaves = plan.exact_world}};
+}
+
+/// What all ranks together put into a checkpoint.
+int64_t CheckpointStateBytes(const ModelFamilies& families, const DryRunRequest& request) {
+  MemoryRequest whole = MemoryOf(request);
+  whole.sharding = Sharding::kNone;
+  return StateMemory(families, whole).of_checkpoint();
 }
 
 /// A run's model, optimizer and objective, as a session makes them but for the values of the weights.
@@ -88,6 +97,12 @@ struct RealTrainer {
         objective(ObjectiveOf(request.plan, request.objectives)) {
     FillWithStandIns(&model->parameters());
     model->Offload(request.offload, request.offload_folder);
+    if (const TrainPlan& plan = request.plan; plan.sharding() != Sharding::kNone) {
+      FlatParameters& parameters = model->parameters();
+      // Nobody takes gradients that would be given away.
+      parameters.Shard(ShardLayout(parameters.elements(), /*rank=*/0, plan.ranks),
+                       /*gives_gradients_away=*/false);
+    }
     optimizer =
         MakeOptimizer(request.optimizers, &model->parameters(), request.plan.optimizer, request.plan.seed);
     model->set_activation_checkpointing(request.checkpointing);
@@ -98,9 +113,10 @@ struct RealTrainer {
   std::unique_ptr<Optimizer> optimizer;
 };
 
-/// What of a model's memory is taken here, too: nothing is exchanged.
-int64_t OfMeasuredModel(const MemoryParts& memory) {
-  return memory.of_model() - memory.exchange;
+/// What of a model's memory is taken here, too: nothing is exchanged, and no gradient given away.
+int64_t OfMeasuredModel(const MemoryParts& memory, const RealTrainer& trainer) {
+  const FlatParameters& parameters = trainer.model->parameters();
+  return memory.of_model() - memory.exchange - memory.gradients + parameters.gradient_buffer().memory_bytes();
 }
 
 /// A GPU's numbers, from the run of a micro-batch and an update there.
@@ -129,7 +145,7 @@ void MeasureOnGpu(const ModelFamilies& families, const DryRunRequest& request, c
   });
   report->measurement = DryRunMeasurement::kFullMicroBatch;
   report->memory.products =
-      std::max<int64_t>(0, PeakDeviceBytes(request.device) - OfMeasuredModel(report->memory));
+      std::max<int64_t>(0, PeakDeviceBytes(request.device) - OfMeasuredModel(report->memory, trainer));
 }
 
 /// The same of a CPU: of the whole micro-batch where it fits, else of a sample.
@@ -154,7 +170,7 @@ void MeasureOnCpu(const ModelFamilies& families, const DryRunRequest& request, c
   if (!whole) return;
   // The peak adds what nobody accounts for. What it lacks was not touched here, and the run may touch it:
   // what the allocator keeps of what was freed differs from process to process.
-  const int64_t accounted_bytes = OfMeasuredModel(memory) + memory.of_host();
+  const int64_t accounted_bytes = OfMeasuredModel(memory, trainer) + memory.of_host();
   memory.products += std::max<int64_t>(0, PeakResidentBytes() - accounted_bytes);
 }
 
@@ -271,6 +287,7 @@ void TellMemory(const ModelFamilies& families, const DryRunRequest& request, con
   }
   if (TokensOf(first.largest) == 0) return;
   const MemoryParts whole = TrainingMemory(families, training, PassesOf(objective, first.largest));
+  memory.gradients = whole.gradients;
   memory.activations = whole.activations;
   memory.logits = whole.logits;
   memory.attention = whole.attention;
@@ -314,7 +331,7 @@ DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request,
     if (request.snapshot == Snapshot::kWhereItFits && !report.fits()) memory.snapshot = 0;
   }
   report.levers = LeversLeft(MemoryOf(request), /*auto_oom=*/true, LargestPart(memory).levers);
-  report.checkpoint_bytes = memory.of_checkpoint() + kCheckpointFilesBytes;
+  report.checkpoint_bytes = CheckpointStateBytes(families, request) + kCheckpointFilesBytes;
   report.disk_bytes = report.checkpoint_bytes * request.checkpoints_kept +
                       kStepRecordBytes * request.step_records + kRunFilesBytes;
   return report;

@@ -187,6 +187,17 @@ void OpenModelOf(const TrainSettings& settings, const TrainJobContext& context, 
   }
 }
 
+/// \throws Error{kUsage} on what does not go together with a state that is divided among ranks
+void CheckShards(const TrainSettings& settings, const TrainJobContext& context, const TrainPlan& plan) {
+  CheckSharding(settings, plan);
+  if (plan.sharding() == Sharding::kNone) return;
+  const OptimizerDescription& optimizer = context.optimizers.Find(plan.optimizer.name).description;
+  if (optimizer.shardable) return;
+  throw Error(ErrorCode::kUsage, "--zero " + std::to_string(plan.zero) + ", --optimizer " + optimizer.name,
+              "cannot both be in force: its rule needs more than one rank's part of the weights", "",
+              "leave out --zero");
+}
+
 /// The data that a run has trained on.
 struct KnownData {
   std::string order_fingerprint, sha256;
@@ -200,6 +211,7 @@ struct KnownData {
 void FinishResolving(const TrainSettings& settings, const TrainJobContext& context, const KnownData& known,
                      ChoiceLog* log, ResolvedRun* run) {
   CheckStepDivision(settings, run->plan);
+  CheckShards(settings, context, run->plan);
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CheckEvaluations(settings, context.options, run->data->evaluated(run->plan.eval_split) != nullptr);
   OpenOwnLoaders(settings, context, log, run);
@@ -241,6 +253,8 @@ MemoryRequest MemoryOf(const TrainJobContext& context, const ResolvedRun& run, c
           .attention = compute.attention,
           .optimizers = context.optimizers,
           .ranks = plan.ranks,
+          .sharding = plan.sharding(),
+          .gives_gradients_away = plan.gives_gradients_away(),
           .exchange = {.bucket_bytes = compute.bucket_bytes, .exact_leaves = plan.exact_world}};
 }
 
@@ -262,6 +276,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   }
   run->plan = planned.plan;
   CheckStepDivision(settings, run->plan);
+  CheckShards(settings, context, run->plan);
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CountHeldOut(settings, run);
   run->epoch = planned.epoch;
@@ -287,7 +302,7 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
   ResumePoint& resume = run->resume.emplace();
   resume.checkpoint = checkpoint;
   resume.watch.emplace(checkpoint);
-  resume.state = ReadTrainState(checkpoint + "/" + kStateFileName);
+  resume.state = ReadTrainState(checkpoint + "/" + kStateFileName, StateTensors::kMapped);
   run->plan = resume.state.plan;
   if (record != nullptr) {
     run->parent = record->parent;
@@ -344,7 +359,7 @@ void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& co
   resume.checkpoint = branch.parent.checkpoint;
   resume.of_parent = true;
   resume.watch.emplace(resume.checkpoint);
-  resume.state = ReadTrainState(resume.checkpoint + "/" + kStateFileName);
+  resume.state = ReadTrainState(resume.checkpoint + "/" + kStateFileName, StateTensors::kMapped);
   run->parent = branch.parent;
   run->parent->step = resume.state.trainer.step;
   run->plan = branch.plan.value_or(resume.state.plan);

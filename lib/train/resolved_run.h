@@ -32,7 +32,9 @@ struct ResumePoint {
   std::vector<std::string> warnings;      ///< of what differs from the settings
   bool data_changed = false;              ///< another data set, which is read from its beginning
   bool of_parent = false;                 ///< the checkpoint is another run's, of which this is a branch
-  std::optional<ModelWatch> watch = {};   ///< set; to be asked once the weights are loaded
+  /// Set; to be asked once the weights are loaded, and again once the state, which may be mapped, is taken
+  /// over.
+  std::optional<ModelWatch> watch = {};
 };
 
 /// A checkpoint of another run that a new one begins with.

@@ -8,15 +8,25 @@
 
 namespace trainwright {
 
+std::vector<at::Tensor> ShardsOfCheckpoint(const LanguageModel& model, const Optimizer& optimizer) {
+  const FlatParameters& parameters = model.parameters();
+  std::vector<at::Tensor> shards = {parameters.masters_sharded() ? parameters.values() : at::Tensor()};
+  for (const OptimizerState& state : optimizer.States()) {
+    shards.push_back(optimizer.is_sharded(state) ? state.value : at::Tensor());
+  }
+  return shards;
+}
+
 RunCheckpointSource::RunCheckpointSource(const ResolvedRun* run, LanguageModel* model, Trainer* trainer,
                                          const TrainingHistory* history, const RunListener* listener,
-                                         CheckpointFacts facts)
+                                         CheckpointFacts facts, ShardReader* shards)
     : run_(run),
       model_(model),
       trainer_(trainer),
       history_(history),
       listener_(listener),
       facts_(std::move(facts)),
+      shards_(shards),
       layout_(DescribeLayout(model->parameters())),
       matrices_(DescribeMatrices(model->parameters(), trainer->optimizer().States())) {}
 
@@ -40,6 +50,13 @@ CheckpointContent RunCheckpointSource::Describe(const std::vector<at::Tensor>& t
   const int threads = are_copies ? 1 : static_cast<int>(run_->compute.identity.threads);
   WeightsOutput weights;
   if (are_copies) weights.values = tensors[0];
+  if (shards_ != nullptr) {
+    weights.read_masters = [this](int64_t begin, at::Tensor out) { shards_->Read(0, begin, std::move(out)); };
+    state.sharded = {.elements = model_->parameters().elements(),
+                     .read = [this](size_t index, int64_t begin, at::Tensor out) {
+                       shards_->Read(index + 1, begin, std::move(out));
+                     }};
+  }
   weights.compress = facts_.compress_model;
   weights.threads = threads;
   CheckpointContent content = DescribeCheckpoint(*model_, weights, run_->data->set().header().tokenizer,

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/dist/shard_reader.h"
 #include "lib/model/language_model.h"
 #include "lib/run/training_history.h"
 #include "lib/train/resolved_run.h"
@@ -24,12 +25,20 @@ struct CheckpointFacts {
   int64_t first_step = 0, tokens_before = 0;    ///< of the run when the process began
 };
 
+/// What a rank has of a checkpoint's tensors that are sharded: the masters, and each of the optimizer's
+/// states behind them. Undefined are those that each rank has whole.
+std::vector<at::Tensor> ShardsOfCheckpoint(const LanguageModel& model, const Optimizer& optimizer);
+
 class RunCheckpointSource final : public CheckpointSource {
  public:
   /// All that is pointed to outlives it.
+  /// \param shards null where nothing is sharded; else checkpoints are written within its work on
+  ///     ShardsOfCheckpoint
   RunCheckpointSource(const ResolvedRun* run, LanguageModel* model, Trainer* trainer,
-                      const TrainingHistory* history, const RunListener* listener, CheckpointFacts facts);
+                      const TrainingHistory* history, const RunListener* listener, CheckpointFacts facts,
+                      ShardReader* shards = nullptr);
   std::vector<at::Tensor> LiveTensors() override;
+  bool allows_copies() const override { return shards_ == nullptr; }
   CheckpointContent Describe(const std::vector<at::Tensor>& tensors, bool are_copies) override;
 
  private:
@@ -43,6 +52,7 @@ class RunCheckpointSource final : public CheckpointSource {
   const TrainingHistory* history_;
   const RunListener* listener_;
   CheckpointFacts facts_;
+  ShardReader* shards_;
   std::string layout_, matrices_;  // of the state
 };
 

@@ -64,7 +64,7 @@ MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Tr
   const bool on_cpu = run.compute.device.is_cpu();
   MemoryParts memory = HeldByModel(*setup.model);
   memory.optimizer = trainer.optimizer().state_bytes();
-  memory.exchange = trainer.exchange().held_bytes();
+  memory.exchange = trainer.exchange_bytes();
   memory.loader = MostHeldBytes(LoadersOf(run.loaders));
   memory.snapshot = snapshot_bytes;
   if (on_cpu) memory.products = FreeHeapBytes();

@@ -63,6 +63,12 @@ void ExplainAsyncSave(const TrainSettings& settings, const TrainJobContext& cont
     effective->values["async-save"] = settings.async_save;
     return;
   }
+  if (run.plan.sharding() != Sharding::kNone) {
+    effective->values["async-save"] = "off";
+    effective->Because("async-save",
+                       "with --zero the ranks send their parts of a checkpoint as it is written");
+    return;
+  }
   // What the passes will take is not counted: a run decides after its first steps, on what they left.
   const MemoryParts state = StateMemory(context.families, MemoryOf(context, run, run.plan));
   const int64_t host_bytes = run.compute.device.is_cpu() ? state.of_model() : 0;
@@ -112,6 +118,12 @@ Effective ExplainRun(const TrainSettings& settings, const TrainJobContext& conte
   return effective;
 }
 
+Snapshot SnapshotOf(const TrainSettings& settings, const TrainPlan& plan, bool saves_between) {
+  if (settings.async_save == "on") return Snapshot::kYes;
+  const bool none = settings.async_save == "off" || !saves_between || plan.sharding() != Sharding::kNone;
+  return none ? Snapshot::kNo : Snapshot::kWhereItFits;
+}
+
 DryRunReport MeasureRun(const TrainSettings& settings, const TrainJobContext& context,
                         const ResolvedRun& run) {
   const SaveInterval& save_every = run.cadence.save_every;
@@ -128,9 +140,7 @@ DryRunReport MeasureRun(const TrainSettings& settings, const TrainJobContext& co
                  .checkpoints_kept = settings.keep > 0 ? std::min(settings.keep, checkpoints) : checkpoints,
                  .step_records = steps / settings.log_every,
                  .attention = run.compute.attention,
-                 .snapshot = settings.async_save == "on"                      ? Snapshot::kYes
-                             : settings.async_save == "off" || !saves_between ? Snapshot::kNo
-                                                                              : Snapshot::kWhereItFits,
+                 .snapshot = SnapshotOf(settings, run.plan, saves_between),
                  .checkpointing = run.compute.checkpointing,
                  .offload = run.compute.offload,
                  .offload_folder = run.compute.offload_folder,

@@ -24,6 +24,7 @@ Saver::Saver(const TrainSettings& settings, std::chrono::steady_clock::time_poin
 
 bool Saver::SavesInBackground() {
   if (background_) return *background_;
+  if (!source_->allows_copies()) return false;
   if (async_save_ == "auto" && !saves_between_) return false;
   background_ = async_save_ == "on";
   const auto allocate = [&] {

@@ -32,6 +32,8 @@ class CheckpointSource {
   /// The tensors that training goes on changing, live: weights first, then the optimizer's states. Their
   /// number and shapes stay.
   virtual std::vector<at::Tensor> LiveTensors() = 0;
+  /// Whether checkpoints may be made of copies.
+  virtual bool allows_copies() const { return true; }
   /// The checkpoint of the present step.
   /// \param tensors LiveTensors() or copies of them
   /// \param are_copies whether training goes on while they are written

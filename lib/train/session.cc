@@ -37,6 +37,25 @@ std::string NonFiniteHint(const RunDirectory& run, const TrainPlan& plan) {
          nlohmann::json(plan.schedule.peak_lr / 2).dump() + " --out " + ShellWord(out);
 }
 
+/// What a checkpoint says of where it comes from.
+nlohmann::ordered_json ProvenanceOf(const ResolvedRun& run, const ModelSetup& setup) {
+  const ShardSetHeader& header = run.data->set().header();
+  nlohmann::ordered_json provenance = {
+      {"model", nlohmann::ordered_json::parse(EncodeConfigJson(run.model.config))},
+      {"plan", EncodePlan(run.plan)},
+      {"data_sha256", HexEncode(run.data->set().content_sha256())},
+      {"tokenizer_sha256", HexEncode(header.tokenizer.sha256)},
+      {"data_provenance", nlohmann::ordered_json::parse(header.provenance_json, nullptr, false)},
+  };
+  if (!setup.init_provenance.is_null()) provenance["init"] = setup.init_provenance;
+  if (run.parent) {
+    provenance["parent"] = {{"step", run.parent->step},
+                            {"weights_sha256", run.parent->weights_sha256},
+                            {"state_sha256", run.parent->state_sha256}};
+  }
+  return provenance;
+}
+
 }  // namespace
 
 Session::Session(const TrainSettings& settings, const TrainJobContext& context, World* world,
@@ -50,9 +69,12 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
       setup_(run->resume ? SetUpResumedModel(context.families, *run)
                          : SetUpNewModel(context.families, settings, directory_.get(), run)) {
   TRAINWRIGHT_CHECK((directory_ != nullptr) == world->is_writer());
+  Shard();
   MakeTrainer(context);
   if (run->resume) {
     trainer_->Restore(run->resume->state.trainer);
+    run->resume->state.trainer.optimizer.clear();  // of which the trainer has its own
+    run->resume->watch->ThrowIfChanged();          // they were mapped
     history_.Restore(ReadCheckpointMetadata(run->resume->checkpoint));
     first_step_ = trainer_->step();
   }
@@ -71,6 +93,15 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
 }
 
 Session::~Session() = default;
+
+void Session::Shard() {
+  FlatParameters& parameters = setup_.model->parameters();
+  if (run_->plan.sharding() == Sharding::kNone) return;
+  const ShardLayout layout(parameters.elements(), world_->rank(), world_->size());
+  parameters.Shard(layout, run_->plan.gives_gradients_away());
+  ReturnFreeHeap();
+  shards_ = std::make_unique<ShardReader>(world_, layout, run_->compute.bucket_bytes);
+}
 
 void Session::MakeTrainer(const TrainJobContext& context) {
   const ComputeChoice& compute = run_->compute;
@@ -94,24 +125,6 @@ void Session::MakeTrainer(const TrainJobContext& context) {
         "--offload gradients gains nothing here: what is trained is one part, whose gradients are needed "
         "together");
   }
-}
-
-nlohmann::ordered_json Session::Provenance() const {
-  const ShardSetHeader& header = run_->data->set().header();
-  nlohmann::ordered_json provenance = {
-      {"model", nlohmann::ordered_json::parse(EncodeConfigJson(run_->model.config))},
-      {"plan", EncodePlan(run_->plan)},
-      {"data_sha256", HexEncode(run_->data->set().content_sha256())},
-      {"tokenizer_sha256", HexEncode(header.tokenizer.sha256)},
-      {"data_provenance", nlohmann::ordered_json::parse(header.provenance_json, nullptr, false)},
-  };
-  if (!setup_.init_provenance.is_null()) provenance["init"] = setup_.init_provenance;
-  if (run_->parent) {
-    provenance["parent"] = {{"step", run_->parent->step},
-                            {"weights_sha256", run_->parent->weights_sha256},
-                            {"state_sha256", run_->parent->state_sha256}};
-  }
-  return provenance;
 }
 
 void Session::OpenRecorder(const TrainJobContext& context) {
@@ -153,14 +166,15 @@ void Session::OpenRecorder(const TrainJobContext& context) {
   listener_ = std::move(recorder);
   source_ = std::make_unique<RunCheckpointSource>(run_, setup_.model.get(), trainer_.get(), &history_,
                                                   listener_.get(),
-                                                  CheckpointFacts{.provenance = Provenance(),
+                                                  CheckpointFacts{.provenance = ProvenanceOf(*run_, setup_),
                                                                   .base_folder = setup_.base_folder,
                                                                   .compress_state = settings_.compress_state,
                                                                   .compress_model = settings_.compress_model,
                                                                   .model_only = settings_.save_model_only,
                                                                   .start = start_,
                                                                   .first_step = trainer_->step(),
-                                                                  .tokens_before = trainer_->tokens_seen()});
+                                                                  .tokens_before = trainer_->tokens_seen()},
+                                                  shards_.get());
   saver_ = std::make_unique<Saver>(
       settings_, start_, run_->cadence.SavesBetween(trainer_->step(), run_->plan.schedule.total_steps),
       directory_.get(), source_.get(), listener_.get());
@@ -337,7 +351,11 @@ int Session::Loop() {
 
 void Session::Save() {
   trainer_->Look();
-  if (saver_) saver_->Save(trainer_->step());
+  const auto save = [&] {
+    if (saver_) saver_->Save(trainer_->step());
+  };
+  if (!shards_) return save();
+  shards_->Run(ShardsOfCheckpoint(*setup_.model, trainer_->optimizer()), save);
 }
 
 int Session::End() {

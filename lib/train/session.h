@@ -12,6 +12,7 @@
 #include <string>
 
 #include "lib/device/memory_error.h"
+#include "lib/dist/shard_reader.h"
 #include "lib/dist/world.h"
 #include "lib/run/run_directory.h"
 #include "lib/run/train_settings.h"
@@ -53,23 +54,24 @@ class Session {
   }
 
  private:
+  /// Leaves this rank its part of what the plan divides.
+  void Shard();
   void MakeTrainer(const TrainJobContext& context);
   /// Opens the records of this process, once model, stream and trainer stand at its first step.
   void OpenRecorder(const TrainJobContext& context);
-  nlohmann::ordered_json Provenance() const;
   /// Tells what a resumed run does otherwise than the run before.
   void WarnOfChanges();
   int Loop();
   /// One step and what is due after it.
   /// \returns whether the process is to stop
   bool StepAndSave(bool time_to_save);
-  /// Whether --early-stop ends the run here.
   /// Whether the first step is to come, or the process before this one was stopped at a step, or in its
   /// evaluation, and left that to this one.
   bool LacksEvaluation() const;
+  /// Whether --early-stop ends the run here.
   bool StoppedEarly() const;
   void EvaluateIfDue();
-  /// Saves where this rank writes.
+  /// Saves where this rank writes; the others give it their shards.
   void Save();
   int End();
   void RecordFailure(const Error& error);
@@ -93,6 +95,7 @@ class Session {
   std::unique_ptr<RunListener> listener_;
   RunRecorder* recorder_ = nullptr;  // the listener where this rank writes; else null
   std::unique_ptr<Evaluator> evaluator_;
+  std::unique_ptr<ShardReader> shards_;  // null where nothing is sharded
   std::unique_ptr<RunCheckpointSource> source_;
   std::unique_ptr<Saver> saver_;  // last: its thread uses the others; null where this rank writes nothing
   int signal_ = 0;                // that ended the loop

@@ -11,13 +11,13 @@
 namespace trainwright {
 namespace {
 
-/// Those of a step that are of one leaf.
-StepBatches OfLeaf(const StepBatches& batches, int64_t leaf, int64_t leaves) {
+/// Those of a step that are of one of its equal parts.
+StepBatches OfPart(const StepBatches& batches, int64_t part, int64_t parts) {
   const auto count = static_cast<int64_t>(batches.micro_batches.size());
-  TRAINWRIGHT_CHECK(count % leaves == 0);
+  TRAINWRIGHT_CHECK(count % parts == 0);
   const auto own = [&](const auto& all) {
-    const auto begin = all.begin() + leaf * (count / leaves);
-    return std::decay_t<decltype(all)>(begin, begin + count / leaves);
+    const auto begin = all.begin() + part * (count / parts);
+    return std::decay_t<decltype(all)>(begin, begin + count / parts);
   };
   return {.micro_batches = own(batches.micro_batches),
           .places = own(batches.places),
@@ -29,6 +29,9 @@ StepBatches OfLeaf(const StepBatches& batches, int64_t leaf, int64_t leaves) {
 StepPasses::StepPasses(LanguageModel* model, World* world, const GradientExchangeOptions& options)
     : model_(model), exchange_(world, &model->parameters(), options) {
   if (!exchange_.between_ranks()) return;
+  if (model->parameters().shard() != nullptr) {
+    values_.emplace(world, &model->parameters(), options.bucket_bytes);
+  }
   model_->body().set_on_segment_gradients_done([this](size_t segment) { exchange_.SegmentDone(segment); });
 }
 
@@ -36,35 +39,57 @@ StepPasses::~StepPasses() {
   if (exchange_.between_ranks()) model_->body().set_on_segment_gradients_done(nullptr);
 }
 
-void StepPasses::RunLeaf(const Objective& objective, const StepPass& pass, int64_t leaf, at::Tensor sums) {
+void StepPasses::Prepare() {
+  exchange_.Prepare();
+  if (values_) values_->Prepare();
+}
+
+StepPasses::Parts StepPasses::PartsOf(const StepPass& pass) const {
+  if (!exchange_.takes_rounds()) return {.leaves = exchange_.leaves()};
+  return {.rounds = static_cast<int64_t>(pass.batches->micro_batches.size())};
+}
+
+void StepPasses::RunPart(const Objective& objective, const StepPass& pass, int64_t part, bool last,
+                         at::Tensor sums) {
   exchange_.BeginLeaf();
-  const int64_t leaves = exchange_.leaves();
+  const Parts parts = PartsOf(pass);
   StepPass own = pass;
   StepBatches batches;
-  if (leaves > 1) {
-    batches = OfLeaf(*pass.batches, leaf, leaves);
+  if (const int64_t all = parts.leaves * parts.rounds; all > 1) {
+    batches = OfPart(*pass.batches, part, all);
     own.batches = &batches;
   }
-  if (leaf + 1 == leaves) own.last_backward = [this] { exchange_.LastBackwardBegins(); };
-  TensorLossSums leaf_sums(std::move(sums));
-  objective.Run(own, &leaf_sums);
+  if (last) own.last_backward = [this] { exchange_.LastBackwardBegins(); };
+  TensorLossSums part_sums(std::move(sums));
+  objective.Run(own, &part_sums);
   exchange_.EndLeaf();
 }
 
 PassesEnd StepPasses::Run(const Objective& objective, const StepPass& pass) {
-  const int64_t leaves = exchange_.leaves(), terms = static_cast<int64_t>(objective.terms().size());
+  const Parts parts = PartsOf(pass);
+  const auto terms = static_cast<int64_t>(objective.terms().size());
   PassesEnd end;
   const at::Tensor sums_lt =
-      at::zeros({leaves, terms}, model_->parameters().values().options().dtype(at::kDouble));
+      at::zeros({parts.leaves, terms}, model_->parameters().values().options().dtype(at::kDouble));
   exchange_.BeginStep();
-  try {
-    for (int64_t leaf = 0; leaf < leaves; ++leaf) RunLeaf(objective, pass, leaf, sums_lt.select(0, leaf));
-  } catch (...) {
-    end.failure = std::current_exception();
+  for (int64_t round = 0; round < parts.rounds; ++round) {
+    if (round > 0) exchange_.BeginRound();
+    try {
+      for (int64_t leaf = 0; leaf < parts.leaves && !end.failure; ++leaf) {
+        RunPart(objective, pass, round + leaf, /*last=*/leaf + 1 == parts.leaves, sums_lt.select(0, leaf));
+      }
+    } catch (...) {
+      end.failure = std::current_exception();
+    }
+    exchange_.Finish(/*complete=*/!end.failure);
   }
-  exchange_.Finish(/*complete=*/!end.failure);
   end.sums = exchange_.AddUp(sums_lt);
+  if (values_) end.squares = exchange_.AddUpSquares();
   return end;
+}
+
+void StepPasses::ShareValues() {
+  if (values_) values_->Share();
 }
 
 }  // namespace trainwright

@@ -1,14 +1,17 @@
 /// The passes of a step on all ranks: each rank's samples in, gradients and loss sums of the whole step out.
 ///
-/// Where leaves are added up as a tree (see GradientExchange) the objective's passes run once a leaf, and
-/// otherwise once. Not thread-safe.
+/// Where leaves are added up as a tree (see GradientExchange) the objective's passes run once a leaf, where
+/// gradients are given away once a micro-batch, and otherwise once. Where parameters are sharded, what the
+/// ranks have updated is shared here, too. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 #include <exception>
+#include <optional>
 
 #include "lib/dist/gradient_exchange.h"
+#include "lib/dist/value_exchange.h"
 #include "lib/dist/world.h"
 #include "lib/objective/objective.h"
 
@@ -16,7 +19,9 @@ namespace trainwright {
 
 /// What became of them on this rank.
 struct PassesEnd {
-  at::Tensor sums;             ///< fp64 [terms], of the whole step, where the model is
+  at::Tensor sums;  ///< fp64 [terms], of the whole step, where the model is
+  /// fp64 [1], there: of the squares of the whole step's gradients; undefined where these are not sharded.
+  at::Tensor squares;
   std::exception_ptr failure;  ///< of this rank's own passes: then neither sums nor gradients say anything
 };
 
@@ -29,18 +34,32 @@ class StepPasses {
   StepPasses& operator=(const StepPasses&) = delete;
 
   /// Takes the memory that exchanging takes, and the gradients'; only the first call does.
-  void Prepare() { exchange_.Prepare(); }
+  void Prepare();
   /// Runs them. A rank whose own fail takes part in what the others wait for all the same.
   /// \param pass with this rank's batches, as many micro-batches in each leaf
   /// \throws Error{kIo} where a rank is gone: see World
   PassesEnd Run(const Objective& objective, const StepPass& pass);
-  const GradientExchange& exchange() const { return exchange_; }
+  /// Where parameters are sharded: after the update of this rank's shard, on all ranks.
+  /// \throws Error{kIo} where a rank is gone
+  void ShareValues();
+  /// What Prepare has taken, but the gradients'.
+  int64_t held_bytes() const { return exchange_.held_bytes() + (values_ ? values_->held_bytes() : 0); }
+  /// The time spent waiting for other ranks so far.
+  double wait_s() const { return exchange_.wait_s() + (values_ ? values_->wait_s() : 0); }
 
  private:
-  void RunLeaf(const Objective& objective, const StepPass& pass, int64_t leaf, at::Tensor sums);
+  /// Parts of a step whose passes run by themselves.
+  struct Parts {
+    int64_t leaves = 1, rounds = 1;  ///< one of both is 1
+  };
+  Parts PartsOf(const StepPass& pass) const;
+  /// \param part number of the leaf or round
+  /// \param last whether no other leaf follows before the gradients are exchanged
+  void RunPart(const Objective& objective, const StepPass& pass, int64_t part, bool last, at::Tensor sums);
 
   LanguageModel* model_;
   GradientExchange exchange_;
+  std::optional<ValueExchange> values_;  ///< of sharded parameters
 };
 
 }  // namespace trainwright

@@ -1,12 +1,14 @@
 #include "lib/train/train_state.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -43,8 +45,9 @@ const char* NameOfType(at::ScalarType type) {
 }
 
 /// Every tensor of a file: which of them an optimizer has is its own to say.
+/// \param keeper of `file`'s memory, which the tensors then share; null: they have their own
 std::vector<OptimizerState> ReadStates(const SafetensorsHeader& header, ByteSpan file,
-                                       const std::string& path) {
+                                       const std::shared_ptr<const void>& keeper, const std::string& path) {
   std::vector<OptimizerState> states;
   for (const SafetensorsEntry& entry : header.entries) {
     const auto type = std::find_if(std::begin(kStateTypes), std::end(kStateTypes),
@@ -53,14 +56,41 @@ std::vector<OptimizerState> ReadStates(const SafetensorsHeader& header, ByteSpan
       throw Error(ErrorCode::kBadInput, path,
                   "its tensor '" + entry.name + "' has the type " + entry.dtype + ", which no state has");
     }
-    at::Tensor tensor = at::empty(entry.shape, at::TensorOptions().dtype(type->second));
-    if (entry.end > entry.begin) {
-      std::memcpy(tensor.mutable_data_ptr(), file.data() + header.data_offset + entry.begin,
-                  entry.end - entry.begin);
+    const uint8_t* const data = file.data() + header.data_offset + entry.begin;
+    const bool aligned = reinterpret_cast<uintptr_t>(data) % c10::elementSize(type->second) == 0;
+    if (keeper != nullptr && entry.end > entry.begin && aligned) {
+      // Only read: from_blob takes no pointer to const.
+      states.push_back({entry.name, at::from_blob(
+                                        const_cast<uint8_t*>(data), entry.shape, [keeper](void*) {},
+                                        at::TensorOptions().dtype(type->second))});
+      continue;
     }
+    at::Tensor tensor = at::empty(entry.shape, at::TensorOptions().dtype(type->second));
+    if (entry.end > entry.begin) std::memcpy(tensor.mutable_data_ptr(), data, entry.end - entry.begin);
     states.push_back({entry.name, tensor});
   }
   return states;
+}
+
+/// A state by_element that is spread over the ranks, in parts of so many elements.
+SafetensorsTensor StreamOf(const TrainState& state, size_t index) {
+  static constexpr int64_t kPartElements = int64_t{1} << 22;
+  const OptimizerState& own = state.trainer.optimizer[index];
+  SafetensorsTensor tensor = {.name = own.name,
+                              .dtype = NameOfType(own.value.scalar_type()),
+                              .shape = {state.sharded.elements},
+                              .data = {}};
+  tensor.stream = [&state, index,
+                   type = own.value.scalar_type()](const std::function<void(ByteSpan)>& write) {
+    const int64_t all = state.sharded.elements;
+    const at::Tensor part = at::empty({std::min(all, kPartElements)}, at::TensorOptions().dtype(type));
+    for (int64_t begin = 0; begin < all; begin += kPartElements) {
+      const at::Tensor read = part.narrow(0, 0, std::min(kPartElements, all - begin));
+      state.sharded.read(index, begin, read);
+      write(BytesOf(read));
+    }
+  };
+  return tensor;
 }
 
 /// Refuses counts that no run can have.
@@ -92,66 +122,8 @@ void CompleteFirstState(nlohmann::json* json) {
   json->at("compute").emplace("attention", "auto");
 }
 
-}  // namespace
-
-void WriteTrainState(const std::string& path, const TrainState& state, const StateCompression& compression) {
-  const TrainerState& trainer = state.trainer;
-  nlohmann::ordered_json json = {
-      {"schema", kStateSchema},
-      {"plan", EncodePlan(state.plan)},
-      {"step", trainer.step},
-      {"updates", trainer.updates},
-      {"tokens_seen", trainer.tokens_seen},
-      {"labels_seen", trainer.labels_seen},
-      {"accumulation_phase", 0},
-      {"cursor", nullptr},  // set below, like the order's fingerprint
-      {"loss_scaler",
-       {{"scale", trainer.scaler.scale},
-        {"good_steps", trainer.scaler.good_steps},
-        {"skipped_steps", trainer.scaler.skipped_steps}}},
-      {"order_fingerprint", nullptr},
-      {"data_sha256", state.data_sha256},
-      {"watchdog", state.watchdog},
-      {"compute",
-       {{"device", state.compute.device},
-        {"cpu_capability", state.compute.cpu_capability},
-        {"torch_build", state.compute.torch_build},
-        {"threads", state.compute.threads},
-        {"attention", state.compute.attention}}},
-  };
-  EncodeLoaderStates(trainer.loaders, &json);
-  std::vector<at::Tensor> values;
-  std::vector<SafetensorsTensor> tensors;
-  for (const OptimizerState& own : trainer.optimizer) {
-    const at::Tensor& value = values.emplace_back(own.value.cpu().contiguous());
-    tensors.push_back({.name = own.name,
-                       .dtype = NameOfType(value.scalar_type()),
-                       .shape = value.sizes().vec(),
-                       .data = BytesOf(value)});
-  }
-  std::map<std::string, std::string> metadata = {
-      {"format", "trainwright"}, {"state", json.dump()}, {"layout", state.layout}};
-  AtomicFileSink sink(path);
-  if (compression.on) {
-    if (!state.matrices.empty()) metadata["matrices"] = state.matrices;
-    WriteCompressedSafetensors(&sink, tensors, metadata, CodecLevel::kDefault, compression.threads,
-                               std::string("train ") + TRAINWRIGHT_VERSION);
-  } else {
-    WriteSafetensors(&sink, tensors, metadata);
-  }
-  sink.Commit();
-}
-
-TrainState ReadTrainState(const std::string& path) {
-  if (!IsCompressedCheckpoint(*OpenRandomReader(path)))
-    return DecodeTrainState(MappedFile(path).bytes(), path);
-  BufferedReader reader(OpenSource(path));
-  MemorySink plain;
-  DecodeCheckpoint(&reader, &plain, {});
-  return DecodeTrainState(plain.bytes(), path);
-}
-
-TrainState DecodeTrainState(ByteSpan file, const std::string& path) {
+/// \param keeper as of ReadStates
+TrainState Decode(ByteSpan file, const std::shared_ptr<const void>& keeper, const std::string& path) {
   const SafetensorsHeader header = ParseSafetensors(file, path);
   TrainState state;
   const auto text = header.metadata.find("state");
@@ -199,10 +171,81 @@ TrainState DecodeTrainState(ByteSpan file, const std::string& path) {
     throw Error(ErrorCode::kBadInput, path,
                 std::string("its training state cannot be read: ") + error.what());
   }
-  state.trainer.optimizer = ReadStates(header, file, path);
+  state.trainer.optimizer = ReadStates(header, file, keeper, path);
   state.trainer.origin = path;
   CheckCounts(state, path);
   return state;
+}
+
+}  // namespace
+
+void WriteTrainState(const std::string& path, const TrainState& state, const StateCompression& compression) {
+  const TrainerState& trainer = state.trainer;
+  nlohmann::ordered_json json = {
+      {"schema", kStateSchema},
+      {"plan", EncodePlan(state.plan)},
+      {"step", trainer.step},
+      {"updates", trainer.updates},
+      {"tokens_seen", trainer.tokens_seen},
+      {"labels_seen", trainer.labels_seen},
+      {"accumulation_phase", 0},
+      {"cursor", nullptr},  // set below, like the order's fingerprint
+      {"loss_scaler",
+       {{"scale", trainer.scaler.scale},
+        {"good_steps", trainer.scaler.good_steps},
+        {"skipped_steps", trainer.scaler.skipped_steps}}},
+      {"order_fingerprint", nullptr},
+      {"data_sha256", state.data_sha256},
+      {"watchdog", state.watchdog},
+      {"compute",
+       {{"device", state.compute.device},
+        {"cpu_capability", state.compute.cpu_capability},
+        {"torch_build", state.compute.torch_build},
+        {"threads", state.compute.threads},
+        {"attention", state.compute.attention}}},
+  };
+  EncodeLoaderStates(trainer.loaders, &json);
+  std::vector<at::Tensor> values;
+  std::vector<SafetensorsTensor> tensors;
+  for (size_t i = 0; i < trainer.optimizer.size(); ++i) {
+    const OptimizerState& own = trainer.optimizer[i];
+    if (own.by_element && state.sharded.read) {
+      TRAINWRIGHT_CHECK(!compression.on);
+      tensors.push_back(StreamOf(state, i));
+      continue;
+    }
+    const at::Tensor& value = values.emplace_back(own.value.cpu().contiguous());
+    tensors.push_back({.name = own.name,
+                       .dtype = NameOfType(value.scalar_type()),
+                       .shape = value.sizes().vec(),
+                       .data = BytesOf(value)});
+  }
+  std::map<std::string, std::string> metadata = {
+      {"format", "trainwright"}, {"state", json.dump()}, {"layout", state.layout}};
+  AtomicFileSink sink(path);
+  if (compression.on) {
+    if (!state.matrices.empty()) metadata["matrices"] = state.matrices;
+    WriteCompressedSafetensors(&sink, tensors, metadata, CodecLevel::kDefault, compression.threads,
+                               std::string("train ") + TRAINWRIGHT_VERSION);
+  } else {
+    WriteSafetensors(&sink, tensors, metadata);
+  }
+  sink.Commit();
+}
+
+TrainState ReadTrainState(const std::string& path, StateTensors tensors) {
+  if (!IsCompressedCheckpoint(*OpenRandomReader(path))) {
+    const auto mapped = std::make_shared<const MappedFile>(path);
+    return Decode(mapped->bytes(), tensors == StateTensors::kMapped ? mapped : nullptr, path);
+  }
+  BufferedReader reader(OpenSource(path));
+  MemorySink plain;
+  DecodeCheckpoint(&reader, &plain, {});
+  return DecodeTrainState(plain.bytes(), path);
+}
+
+TrainState DecodeTrainState(ByteSpan file, const std::string& path) {
+  return Decode(file, nullptr, path);
 }
 
 }  // namespace trainwright

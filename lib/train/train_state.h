@@ -2,7 +2,9 @@
 /// man/trainwright-checkpoint.5, version 2; version 1 is read, too.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -23,6 +25,15 @@ struct ComputeIdentity {
   bool operator==(const ComputeIdentity&) const = default;
 };
 
+/// Where the writer of a run whose states are sharded takes them from.
+struct ShardedStates {
+  int64_t elements = 0;  ///< of each state that is sharded, on all ranks together
+  /// Reads some that lie side by side.
+  /// \param state its number among the optimizer's
+  /// \param out of its type, on the host
+  std::function<void(size_t state, int64_t begin, at::Tensor out)> read = {};
+};
+
 /// The content of trainwright_state.safetensors.
 struct TrainState {
   TrainPlan plan;
@@ -34,6 +45,8 @@ struct TrainState {
   /// JSON for the encoder of compressed states: where matrices lie in the flat buffers, by the names of the
   /// tensors; see trainwright-compressed-checkpoint(5). Not read.
   std::string matrices = {};
+  /// Where it has `read`, states by_element are written from there, part after part. Not read.
+  ShardedStates sharded = {};
 };
 
 /// How the file is written. The state that is read back is the same.
@@ -41,12 +54,20 @@ struct StateCompression {
   bool on = false;
   int threads = 1;
 };
+/// \pre states that are sharded are not compressed
 void WriteTrainState(const std::string& path, const TrainState& state,
                      const StateCompression& compression = {});
+/// Where the tensors of a state that was read lie.
+enum class StateTensors {
+  kOwned,  ///< in memory
+  /// In the file, which stays mapped as long as there are tensors of it; they are not to be written to, and
+  /// what of them is not read takes no memory. Those of a compressed file are in memory all the same.
+  kMapped
+};
 /// Of a file in either form.
 /// \throws Error{kBadInput} on another schema, a missing field, an accumulation phase other than 0 or counts
 /// that contradict each other; Error{kIo}
-TrainState ReadTrainState(const std::string& path);
+TrainState ReadTrainState(const std::string& path, StateTensors tensors = StateTensors::kOwned);
 /// The same of a file's content.
 /// \param path for the messages
 TrainState DecodeTrainState(ByteSpan file, const std::string& path);

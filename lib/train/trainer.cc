@@ -57,7 +57,7 @@ Trainer::Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, b
 
 StepReport Trainer::Step(bool read) {
   const auto start = std::chrono::steady_clock::now();
-  const double wait_before_s = WaitOf(loaders_);
+  const double wait_before_s = WaitOf(loaders_), exchange_wait_before_s = passes_.wait_s();
   StepReport report;
   report.step = step_ + 1;
   report.lr = LearningRate(plan_.schedule, step_);
@@ -80,7 +80,7 @@ StepReport Trainer::Step(bool read) {
     failure = passes.failure;
   }
   try {
-    if (passes.sums.defined() && !failure && !device_step_) verdict = Judge(batches, passes.sums, &report);
+    if (passes.sums.defined() && !failure && !device_step_) verdict = Judge(batches, passes, &report);
   } catch (...) {
     failure = std::current_exception();
   }
@@ -90,10 +90,11 @@ StepReport Trainer::Step(bool read) {
     const std::vector<double> nothing(objective_->terms().size());
     SetLosses(nothing, nothing, &report);
   } else if (device_step_) {
-    UpdateOnDevice(batches, passes.sums, read, &report);
+    UpdateOnDevice(batches, passes, read, &report);
   } else {
     Update(verdict, finite, &report);
   }
+  report.exchange_wait_s = passes_.wait_s() - exchange_wait_before_s;
   EndStep(start, &report);
   return report;
 }
@@ -147,10 +148,7 @@ PassesEnd Trainer::RunPasses(const StepBatches& batches, StepReport* report) {
     pass.loss_scale = 1;
     pass.loss_scale_on_device = device_step_->loss_scale();
   }
-  const double wait_before_s = exchange().wait_s();
-  PassesEnd end = passes_.Run(*objective_, pass);
-  report->exchange_wait_s = exchange().wait_s() - wait_before_s;
-  return end;
+  return passes_.Run(*objective_, pass);
 }
 
 void Trainer::SetLosses(const std::vector<double>& sums, const std::vector<double>& denominators,
@@ -165,11 +163,13 @@ void Trainer::SetLosses(const std::vector<double>& sums, const std::vector<doubl
   report->loss_nats = objective_->Loss(means);
 }
 
-void Trainer::UpdateOnDevice(const StepBatches& batches, const at::Tensor& sums, bool read,
+void Trainer::UpdateOnDevice(const StepBatches& batches, const PassesEnd& passes, bool read,
                              StepReport* report) {
-  device_step_->AddOnDevice(sums);
+  device_step_->AddOnDevice(passes.sums);
   device_step_->Finish(report->step, batches.denominators, plan_.clip, scaler_.enabled(), report->lr,
-                       CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), optimizer_.get());
+                       CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_), optimizer_.get(),
+                       passes.squares);
+  passes_.ShareValues();
   if (read) Look();
   report->read = read;
   report->loss_nats = last_read_.loss_nats;
@@ -179,15 +179,16 @@ void Trainer::UpdateOnDevice(const StepBatches& batches, const at::Tensor& sums,
   report->skipped = last_read_.skipped;
 }
 
-Trainer::Verdict Trainer::Judge(const StepBatches& batches, const at::Tensor& sums_of_terms,
-                                StepReport* report) {
-  const auto* values = sums_of_terms.const_data_ptr<double>();
-  const std::vector<double> sums(values, values + sums_of_terms.numel());
+Trainer::Verdict Trainer::Judge(const StepBatches& batches, const PassesEnd& passes, StepReport* report) {
+  const auto* values = passes.sums.const_data_ptr<double>();
+  const std::vector<double> sums(values, values + passes.sums.numel());
   const std::vector<double> denominators(batches.denominators.begin(), batches.denominators.end());
   SetLosses(sums, denominators, report);
+  const double norm = passes.squares.defined() ? std::sqrt(*passes.squares.const_data_ptr<double>())
+                                               : GradientNorm(&model_->parameters());
   Verdict verdict = {
       .worst_loss_nats = WorstMean(sums.data(), denominators.data(), static_cast<int>(sums.size())),
-      .clipped = DecideClip(&model_->parameters(), report->loss_scale, plan_.clip)};
+      .clipped = DecideClip(norm, report->loss_scale, plan_.clip)};
   report->grad_norm = verdict.clipped.norm;
   verdict.finite = std::isfinite(verdict.worst_loss_nats) && verdict.clipped.finite;
   return verdict;
@@ -201,6 +202,7 @@ void Trainer::Update(const Verdict& verdict, bool finite, StepReport* report) {
   if (report->skipped) return;
   optimizer_->Step(report->lr, CycledBeta1(plan_.schedule, plan_.optimizer.beta1, step_),
                    verdict.clipped.factor);
+  passes_.ShareValues();
 }
 
 void Trainer::EndStep(std::chrono::steady_clock::time_point start, StepReport* report) {
@@ -287,13 +289,22 @@ void Trainer::RestoreOptimizer(const TrainerState& state) {
       refuse(std::string("has no tensor '") + own.name + "' of type " +
              c10::toString(own.value.scalar_type()));
     }
-    if (found->value.sizes() != own.value.sizes()) {
-      refuse("its optimizer's state '" + own.name + "' belongs to a model of another size");
-    }
+    const bool same_size = optimizer_->is_sharded(own)
+                               ? found->value.sizes() == at::IntArrayRef{model_->parameters().elements()}
+                               : found->value.sizes() == own.value.sizes();
+    if (!same_size) refuse("its optimizer's state '" + own.name + "' belongs to a model of another size");
     stored.push_back(&found->value);
   }
   if (state.optimizer.size() != live.size()) refuse("holds states of another optimizer");
-  for (size_t i = 0; i < live.size(); ++i) live[i].value.copy_(*stored[i]);
+  for (size_t i = 0; i < live.size(); ++i) {
+    if (!optimizer_->is_sharded(live[i])) {
+      live[i].value.copy_(*stored[i]);
+      continue;
+    }
+    model_->parameters().shard()->ForEachPiece([&](const ShardLayout::Piece& piece) {
+      live[i].value.narrow(0, piece.place, piece.size).copy_(stored[i]->narrow(0, piece.begin, piece.size));
+    });
+  }
   optimizer_->set_steps(state.updates);
 }
 

@@ -4,7 +4,8 @@
 /// first and minimises the mean of its loss over all of them, so k micro-batches of n samples are one
 /// micro-batch of k * n, and so are the shares of k ranks. Gradients and sums of losses are added up over all
 /// ranks, which then decide and update alike, each for itself: weights and states are the same on all of them
-/// bit for bit. Under TrainPlan::exact_world they are so on any number of ranks. The state is small and
+/// bit for bit. Of sharded parameters (FlatParameters::Shard) each rank updates its part and sends it to the
+/// others. Under TrainPlan::exact_world weights are the same on any number of ranks. The state is small and
 /// explicit: restoring it into a fresh Trainer continues bit for bit on the same threads, instruction set and
 /// torch build. Not thread-safe.
 #pragma once
@@ -126,8 +127,10 @@ class Trainer {
   const std::vector<Sample>& samples() const { return samples_; }
   const Objective& objective() const { return *objective_; }
   const Optimizer& optimizer() const { return *optimizer_; }
-  const GradientExchange& exchange() const { return passes_.exchange(); }
-  /// The tensors are the live ones, on the trainer's device: use them before the next Step. Waits for a GPU.
+  /// What exchanging with other ranks holds, and sums of leaves.
+  int64_t exchange_bytes() const { return passes_.held_bytes(); }
+  /// The tensors are the live ones, on the trainer's device: use them before the next Step. Of a sharded
+  /// state (Optimizer::is_sharded) they are this rank's shard; Restore takes the whole. Waits for a GPU.
   /// \throws Error{kNonFinite} as Step
   TrainerState state();
   /// Takes over what a GPU decided since the last look, on all ranks at once; elsewhere there is nothing to.
@@ -158,12 +161,12 @@ class Trainer {
     ClipResult clipped;
     bool finite = true;  ///< both
   };
-  Verdict Judge(const StepBatches& batches, const at::Tensor& sums_of_terms, StepReport* report);
+  Verdict Judge(const StepBatches& batches, const PassesEnd& passes, StepReport* report);
   /// The end of a step that was judged on the host.
   /// \param finite on all ranks
   /// \throws Error{kNonFinite}
   void Update(const Verdict& verdict, bool finite, StepReport* report);
-  void UpdateOnDevice(const StepBatches& batches, const at::Tensor& sums, bool read, StepReport* report);
+  void UpdateOnDevice(const StepBatches& batches, const PassesEnd& passes, bool read, StepReport* report);
   void EndStep(std::chrono::steady_clock::time_point start, StepReport* report);
   /// \param loss_nats, grad_norm of this rank; both finite: it was another's that is not
   /// \throws Error{kNonFinite}

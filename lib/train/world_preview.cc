@@ -36,6 +36,14 @@ std::vector<int64_t> SegmentsOf(const ModelFamilies& families, const MemoryReque
   return elements;
 }
 
+int64_t Fp32CopiedElements(const ModelFamilies& families, const MemoryRequest& training) {
+  int64_t elements = 0;
+  for (const Parameter& parameter : ShapesOf(families, training)->parameters().all()) {
+    if (parameter.trainable && !parameter.of_products) elements += parameter.size;
+  }
+  return elements;
+}
+
 /// Samples of the length that is asked for.
 TokenCounts CountsOf(const TrainPlan& plan, const ModelConfig& config) {
   const ModelInput micro_batch = EqualSamples(plan.batch, plan.sequence_tokens);
@@ -112,6 +120,8 @@ WorldPreview PreviewWorlds(const WorldSettings& world, const TrainJobContext& co
                            const DryRunReport* measured) {
   const TrainPlan& plan = run.plan;
   MemoryRequest training = MemoryOf(context, run, plan);
+  training.ranks = 1;
+  training.sharding = Sharding::kNone;
   if (world.memory_bytes > 0 && training.device.is_cpu()) {
     training.device = at::Device(at::kCUDA);
     training.attention = AttentionBackend::kAuto;
@@ -119,10 +129,12 @@ WorldPreview PreviewWorlds(const WorldSettings& world, const TrainJobContext& co
   WorldRequest request = {
       .worlds = world.worlds,
       .link = world.link,
-      .plan = {.sharding = world.sharding,
+      .plan = {.sharding = static_cast<Sharding>(plan.zero),
+               .reduces_each_micro_batch = plan.zero_accumulation == ZeroAccumulation::kReduce,
                .accum = plan.accum,
                .bucket_bytes = world.bucket_bytes,
                .exact_leaves = plan.exact_world,
+               .fp32_copied_elements = Fp32CopiedElements(context.families, training),
                .segment_elements = SegmentsOf(context.families, training)},
       .passes = {.batch = plan.batch,
                  .sequence_tokens = plan.sequence_tokens,

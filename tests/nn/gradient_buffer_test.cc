@@ -1,6 +1,7 @@
 // Gradients of which one segment is in memory at a time, beside a plain array.
 #include "lib/nn/parameters/gradient_buffer.h"
 
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -78,6 +79,38 @@ TEST_F(GradientBufferTest, WhatAVisitorChangesIsNotStoredWhenOffloaded) {
   const std::vector<float> before = All();
   buffer_.ForEachPart([](int64_t, at::Tensor& part) { part.fill_(9); });
   EXPECT_EQ(All(), before);
+}
+
+TEST_F(GradientBufferTest, GivenAwayASegmentIsZeroUntilItIsWrittenAndAfterItsRelease) {
+  buffer_.GiveAway();
+  EXPECT_FALSE(buffer_.allocated());
+  at::Tensor out = at::ones({112}, at::kFloat);
+  buffer_.CopyTo(60, out);
+  EXPECT_TRUE(out.eq(0).all().item<bool>()) << "of segments that nobody asked for";
+  buffer_.View(64, 16).fill_(3);
+  buffer_.View(100, 4).fill_(4);
+  buffer_.CopyTo(60, out);
+  EXPECT_EQ(out.sum().item<float>(), 16 * 3 + 4 * 4);
+  EXPECT_EQ(out[3].item<float>(), 0);
+  EXPECT_EQ(out[4].item<float>(), 3);
+  EXPECT_EQ(out[40].item<float>(), 4);
+  buffer_.Release(1);
+  buffer_.CopyTo(60, out);
+  EXPECT_EQ(out.sum().item<float>(), 4 * 4);
+  EXPECT_EQ(buffer_.View(64, 16).sum().item<float>(), 0);
+}
+
+TEST_F(GradientBufferTest, GivenAwayMemoryThatWasReleasedServesTheNextSegment) {
+  buffer_.GiveAway();
+  EXPECT_EQ(buffer_.memory_bytes(), 96 * 4) << "before the first use: of the largest";
+  buffer_.View(80, 96).fill_(1);
+  buffer_.Release(2);
+  EXPECT_EQ(buffer_.View(0, 64).sum().item<float>(), 0);
+  buffer_.Release(0);
+  EXPECT_EQ(buffer_.View(64, 16).sum().item<float>(), 0);
+  EXPECT_EQ(buffer_.memory_bytes(), 96 * 4);
+  buffer_.View(0, 64);
+  EXPECT_EQ(buffer_.memory_bytes(), (96 + 64) * 4) << "two at a time";
 }
 
 }  // namespace

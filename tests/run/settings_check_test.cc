@@ -90,6 +90,44 @@ TEST(RankSettingsTest, AnExactWorldKeepsItsMicroBatches) {
   }));
 }
 
+TEST(RankSettingsTest, WhatDoesNotGoTogetherWithADividedStateIsRefused) {
+  ExpectRefusals({{[](TrainSettings* settings) { settings->zero = 3; }, "--zero 3"},
+                  {[](TrainSettings* settings) { settings->zero = -1; }, "--zero"},
+                  {[](TrainSettings* settings) { settings->zero_accum = "sum"; }, "--zero-accum"},
+                  {[](TrainSettings* settings) {
+                     settings->nproc = 2;
+                     settings->zero = 1;
+                     settings->compress_state = true;
+                   },
+                   "--compress-state, --zero 1"},
+                  {[](TrainSettings* settings) {
+                     settings->nproc = 2;
+                     settings->zero = 2;
+                     settings->async_save = "on";
+                   },
+                   "--async-save on, --zero 2"}});
+  EXPECT_TRUE(Passes([](TrainSettings* settings) {
+    settings->zero = 1;
+    settings->compress_state = true;  // one process has nothing to divide
+  }));
+}
+
+TEST(RankSettingsTest, GradientsOfLeavesOfSeveralMicroBatchesAreNotGivenAwayOneByOne) {
+  TrainSettings settings;
+  TrainPlan plan;
+  plan.ranks = 2;
+  plan.zero = 2;
+  plan.accum = 2;
+  plan.exact_world = 2;
+  EXPECT_FALSE(plan.gives_gradients_away());
+  EXPECT_FALSE(CodeOf([&] { CheckSharding(settings, plan); }).has_value());
+  settings.zero_accum = "reduce";
+  EXPECT_EQ(CodeOf([&] { CheckSharding(settings, plan); }), ErrorCode::kUsage);
+  plan.accum = 1;
+  EXPECT_TRUE(plan.gives_gradients_away());
+  EXPECT_FALSE(CodeOf([&] { CheckSharding(settings, plan); }).has_value());
+}
+
 TEST(RankSettingsTest, APlanThatARunRemembersIsHeldToTheSame) {
   TrainSettings halving, offloading;
   halving.auto_oom = true;

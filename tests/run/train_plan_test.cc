@@ -348,6 +348,38 @@ TEST(ReconcilePlan, RefusesAnotherExactWorldAndUnequalLeaves) {
   EXPECT_EQ(CodeOf([&] { ReconcilePlan(settings, &plan, 2); }), ErrorCode::kUsage);
 }
 
+TEST(ReconcilePlan, TakesAnotherDivisionOfTheState) {
+  TrainPlan plan = OnTwoRanks();
+  TrainSettings settings;
+  settings.zero = 2;
+  settings.zero_accum = "keep";
+  EXPECT_TRUE(ReconcilePlan(settings, &plan, 2).empty());
+  EXPECT_EQ(plan.sharding(), Sharding::kGradients);
+  EXPECT_FALSE(plan.gives_gradients_away());
+  EXPECT_TRUE(ReconcilePlan(TrainSettings(), &plan, 2).empty());
+  EXPECT_EQ(plan.zero, 2) << "the run's, where nothing is said";
+  settings.zero = 0;
+  ReconcilePlan(settings, &plan, 2);
+  EXPECT_EQ(plan.sharding(), Sharding::kNone);
+}
+
+TEST(TrainPlan, StoresHowItsStateIsDividedWhereItIs) {
+  TrainPlan plan = OnTwoRanks();
+  EXPECT_FALSE(EncodePlan(plan).contains("zero"));
+  plan.zero = 2;
+  plan.zero_accumulation = ZeroAccumulation::kKeep;
+  const nlohmann::json stored = nlohmann::json::parse(EncodePlan(plan).dump());
+  EXPECT_EQ(stored.at("zero"), 2);
+  EXPECT_EQ(stored.at("zero_accum"), "keep");
+  EXPECT_EQ(DecodePlan(stored, "x").zero_accumulation, ZeroAccumulation::kKeep);
+  EXPECT_EQ(PlanAsOptions(plan).at("zero"), 2);
+  for (const int64_t zero : {-1, 3}) {
+    nlohmann::json edited = stored;
+    edited["zero"] = zero;
+    EXPECT_EQ(CodeOf([&] { DecodePlan(edited, "x"); }), ErrorCode::kBadInput) << zero;
+  }
+}
+
 TEST(PlanRun, AStepIsThatOfAllRanks) {
   TrainSettings settings;
   settings.batch = 4;

@@ -41,6 +41,12 @@ TEST(MemoryOfRankTest, OfTheFirstStageHasAQuarterOfMomentsAndMasters) {
   EXPECT_EQ(memory.total(), memory.of_model() + 99);
 }
 
+TEST(MemoryOfRankTest, OfMastersThatThePassesReadACopyStaysWhole) {
+  RankPlan plan = Plan(4, Sharding::kOptimizer);
+  plan.fp32_copied_elements = 4 * kBlock;
+  EXPECT_EQ(MemoryOfRank(Alone(), plan).parts.parameters, 4 * (4 + 4) * kBlock);
+}
+
 TEST(MemoryOfRankTest, OfFp32WeightsThatThePassesReadStaysWhole) {
   MemoryParts alone = Alone();
   alone.compute_copy = 0;

@@ -41,6 +41,10 @@ TEST_F(TrainRanksTest, WhatSeveralProcessesCannotDoIsRefusedByTheFirst) {
                {"train --exact-world 6", "--exact-world: "},
                {"train --exact-world 2 --auto-oom", "--exact-world, --auto-oom: "},
                {"train --exact-world 2 --nproc 4", "--exact-world: "},
+               {"train --nproc 2 --zero 3", "--zero 3: "},
+               {"train --nproc 2 --zero 1 --compress-state", "--compress-state, --zero 1: "},
+               {"train --nproc 2 --zero 2 --compress-model", "--compress-model, --zero 2: "},
+               {"train --nproc 2 --zero 1 --async-save on", "--async-save on, --zero 1: "},
                {"train --dist-timeout 0.5", "--dist-timeout: "},
                {"RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost train --nproc 2", "--nproc: "},
                {"RANK=1 WORLD_SIZE=2 MASTER_ADDR=localhost train --data -", "--data -: "},
@@ -102,6 +106,30 @@ TEST_F(TrainRanksTest, ARunRemembersHowManyItsRanksAre) {
   const ProcessResult run = Train(R"sh(
     $begin -q --nproc 2 --steps 2 && train --resume --out run --print-config | grep ^nproc:)sh");
   EXPECT_EQ(run.standard_output, "nproc: 2\n") << run.standard_error;
+}
+
+TEST_F(TrainRanksTest, RanksThatDivideTheirStateWriteTheFilesOfOneProcess) {
+  WriteModel("blocks.json", TinyLlamaOf(/*hidden_size=*/128, /*layers=*/2));
+  WriteShards();
+  const ProcessResult run = Shell(R"sh(
+    begin='train -q --model blocks.json --seq 64 --batch 1 --steps 4 --save-every 2 --keep 0 --exact-world 2'
+    begin="$begin --mixed-precision bf16 --dist-timeout 20"
+    $begin --accum 2 --out one || exit
+    for zero in 1 2; do
+      $begin --nproc 2 --zero $zero --out zero-$zero || exit
+      cp -r zero-$zero resumed-$zero
+      rm -r resumed-$zero/checkpoints/step-00000004 resumed-$zero/complete.json
+    done
+    train -q --resume --out resumed-1 --nproc 1 || exit
+    train -q --resume --out resumed-2 --nproc 2 --zero 1 || exit
+    tensors() { python3 -c 'import hashlib, sys
+content = open(sys.argv[1], "rb").read()
+print(hashlib.sha256(content[8 + int.from_bytes(content[:8], "little"):]).hexdigest())' $1; }
+    for run in one zero-1 zero-2 resumed-1 resumed-2; do
+      for file in model trainwright_state; do tensors $run/checkpoints/step-00000004/$file.safetensors; done
+    done | sort | uniq -c | sed 's/^ *//; s/ .*//')sh");
+  EXPECT_EQ(run.standard_output, "5\n5\n") << run.standard_error;
+  EXPECT_EQ(WeightsOf("zero-2"), WeightsOf("one"));
 }
 
 TEST_F(TrainRanksTest, ASignalToTheLauncherSavesAndEndsAllRanks) {

@@ -124,6 +124,31 @@ TEST_F(CheckpointTest, ACompressedStateReadsBackTheSame) {
   EXPECT_EQ(test::ReadFile(folder_.path("again")), test::ReadFile(folder_.path("plain")));
 }
 
+TEST_F(CheckpointTest, AStateThatIsSpreadOverRanksMakesTheFileOfAWholeOne) {
+  WriteTrainState(folder_.path("whole"), state_);
+  TrainState spread = state_;
+  spread.sharded.elements = state_.trainer.optimizer[0].value.numel();
+  int64_t read_elements = 0;
+  spread.sharded.read = [&](size_t index, int64_t begin, at::Tensor out) {
+    out.copy_(state_.trainer.optimizer[index].value.view({-1}).narrow(0, begin, out.numel()));
+    read_elements += out.numel();
+  };
+  for (OptimizerState& own : spread.trainer.optimizer) {
+    own.by_element = true;
+    own.value = own.value.view({-1}).narrow(0, 0, 1).clone();  // what this rank has of it
+  }
+  WriteTrainState(folder_.path("spread"), spread);
+  EXPECT_EQ(read_elements, 2 * spread.sharded.elements);
+  EXPECT_EQ(test::ReadFile(folder_.path("spread")), test::ReadFile(folder_.path("whole")));
+}
+
+TEST_F(CheckpointTest, AMappedStateReadsTheSameAfterItsFileIsGone) {
+  WriteTrainState(folder_.path("state"), state_);
+  const TrainState read = ReadTrainState(folder_.path("state"), StateTensors::kMapped);
+  fs::remove(folder_.path("state"));
+  ExpectSame(read.trainer.optimizer, state_.trainer.optimizer);
+}
+
 TEST_F(CheckpointTest, TheMetadataSayWhetherTheStateIsCompressed) {
   for (const bool compressed : {false, true}) {
     RunDirectory run(folder_.path(compressed ? "small" : "plain"));

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -21,6 +23,7 @@ namespace trainwright::test {
 struct RankRunSetup {
   const ShardSet* set = nullptr;
   TrainPlan plan;  ///< as one process has it
+  ModelConfig model = TinyModel();
   bool tie_embeddings = false;
   bool defer = false;  ///< as of Trainer
   int64_t bucket_bytes = 4096;
@@ -28,7 +31,7 @@ struct RankRunSetup {
   std::function<std::unique_ptr<LanguageModel>(World* world, LanguageModel* model)> wrap = {};
 };
 
-/// Where a run stands on one rank.
+/// Where a run stands on one rank, with all that is sharded whole.
 struct RankPoint {
   at::Tensor weights;
   TrainerState state;
@@ -39,37 +42,64 @@ struct RankPoint {
   }
 };
 
+/// What all ranks have of a tensor together. A call that all ranks make.
+inline at::Tensor WholeOf(World* world, const ShardLayout& layout, const at::Tensor& shard) {
+  const int64_t ranks = layout.ranks(), most = layout.SizeOf(0);
+  const at::Tensor padded = at::zeros({most}, shard.options()),
+                   all = at::zeros({ranks * most}, shard.options());
+  padded.narrow(0, 0, shard.numel()).copy_(shard);
+  world->collectives()->BeginGather(padded, all)->Wait();
+  at::Tensor whole = at::zeros({layout.elements()}, shard.options());
+  for (int64_t block = 0; block * kReductionBlock < layout.elements(); ++block) {
+    const int64_t begin = block * kReductionBlock, rank = block % ranks;
+    const int64_t size = std::min(kReductionBlock, layout.elements() - begin);
+    whole.narrow(0, begin, size).copy_(all.narrow(0, rank * most + block / ranks * kReductionBlock, size));
+  }
+  return whole;
+}
+
 /// A run as one of the ranks has it.
 struct RankRun {
-  RankRun(const RankRunSetup& setup, World* world) : stream(setup.set, setup.plan.stream_options()) {
+  /// \param from where another run stands; null: from the beginning
+  RankRun(const RankRunSetup& setup, World* own_world, const RankPoint* from = nullptr)
+      : world(own_world), stream(setup.set, setup.plan.stream_options()) {
     TrainPlan plan = setup.plan;
     plan.ranks = world->size();
     plan.accum = setup.plan.accum / plan.ranks;
-    ModelConfig config = TinyModel();
+    ModelConfig config = setup.model;
     config.tie_embeddings = setup.tie_embeddings;
     model = MakeModel(Families(), config, plan.precision, at::Device(at::kCPU), plan.seed,
                       AttentionBackend::kAuto, plan.tuning);
     for (const Parameter& parameter : model->parameters().all()) {
       if (parameter.name.ends_with("lora_B.weight")) at::Tensor(parameter.value).fill_(0.03);
     }
+    if (from != nullptr) model->parameters().values().copy_(from->weights);
     model->parameters().RefreshCompute();
+    if (plan.sharding() != Sharding::kNone) {
+      const ShardLayout layout(model->parameters().elements(), world->rank(), world->size());
+      model->parameters().Shard(layout, plan.gives_gradients_away());
+    }
     if (setup.wrap) wrapper = setup.wrap(world, model.get());
     TrainerParts parts = PartsOf(wrapper ? wrapper.get() : model.get(), &stream, plan);
     parts.world = world;
     parts.bucket_bytes = setup.bucket_bytes;
     trainer = std::make_unique<Trainer>(std::move(parts), plan, at::Device(at::kCPU), setup.defer);
+    if (from != nullptr) trainer->Restore(from->state);
   }
+  /// A call that all ranks make.
   RankPoint point() const {
-    RankPoint point = {.weights = model->parameters().values().clone(), .state = trainer->state()};
-    for (OptimizerState& state : point.state.optimizer) state.value = state.value.clone();
+    const FlatParameters& parameters = model->parameters();
+    RankPoint point = {.weights = parameters.values().clone(), .state = trainer->state()};
+    if (parameters.masters_sharded())
+      point.weights = WholeOf(world, *parameters.shard(), parameters.values());
+    for (OptimizerState& state : point.state.optimizer) {
+      state.value = trainer->optimizer().is_sharded(state) ? WholeOf(world, *parameters.shard(), state.value)
+                                                           : state.value.clone();
+    }
     return point;
   }
-  void GoOnFrom(const RankPoint& point) {
-    model->parameters().values().copy_(point.weights);
-    model->parameters().RefreshCompute();
-    trainer->Restore(point.state);
-  }
 
+  World* world;
   std::unique_ptr<LanguageModel> model, wrapper;
   SampleStream stream;
   std::unique_ptr<Trainer> trainer;
@@ -82,8 +112,7 @@ inline std::vector<RankPoint> TakeSteps(const RankRunSetup& setup, int64_t ranks
                                         const RankPoint* from = nullptr) {
   ThreadWorld world(ranks);
   return world.Run([&](World* own) {
-    RankRun run(setup, ranks == 1 ? Solo() : own);
-    if (from != nullptr) run.GoOnFrom(*from);
+    RankRun run(setup, ranks == 1 ? Solo() : own, from);
     std::vector<StepReport> reports;
     for (int step = 0; step < steps; ++step) reports.push_back(run.trainer->Step());
     RankPoint point = run.point();

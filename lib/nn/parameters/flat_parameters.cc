@@ -124,8 +124,49 @@ at::Tensor& FlatParameters::gradients() {
   return whole;
 }
 
+void FlatParameters::Shard(const ShardLayout& layout, bool gives_gradients_away) {
+  TRAINWRIGHT_CHECK(!shard_ && layout.elements() == values_.numel() && !gradients_.allocated());
+  shard_ = layout;
+  if (gives_gradients_away) gradients_.GiveAway();
+  if (!masters_sharded()) return;
+  int64_t copied = 0;
+  const auto is_copied = [](const Parameter& parameter) {
+    return parameter.trainable && !parameter.of_products;
+  };
+  for (const Parameter& parameter : parameters_) copied += is_copied(parameter) ? Padded(parameter.size) : 0;
+  const at::Tensor copies = at::zeros({copied}, values_.options());
+  int64_t place = 0;
+  for (Parameter& parameter : parameters_) {
+    if (!parameter.trainable) continue;
+    const at::Tensor whole = std::exchange(parameter.value, at::Tensor());
+    if (!is_copied(parameter)) continue;
+    Fp32Copy& copy = fp32_copies_.emplace_back(
+        Fp32Copy{parameter.offset, parameter.size, copies.narrow(0, place, parameter.size)});
+    place += Padded(parameter.size);
+    parameter.value = copy.values.view(parameter.shape);
+    parameter.value.copy_(whole);
+  }
+  at::Tensor own = at::zeros({layout.size()}, values_.options());
+  if (!own.is_meta()) {
+    layout.ForEachPiece([&](const ShardLayout::Piece& piece) {
+      own.narrow(0, piece.place, piece.size).copy_(values_.narrow(0, piece.begin, piece.size));
+    });
+  }
+  values_ = own;
+}
+
+at::Tensor FlatParameters::Masters(int64_t begin, int64_t size) {
+  return values_.narrow(0, masters_sharded() ? shard_->PlaceOf(begin) : begin, size);
+}
+
+at::Tensor& FlatParameters::gradient_shard() {
+  TRAINWRIGHT_CHECK(shard_ && gradients_.given_away());
+  if (!gradient_shard_.defined()) gradient_shard_ = at::zeros({shard_->size()}, values_.options());
+  return gradient_shard_;
+}
+
 at::Tensor FlatParameters::GradientView(int64_t offset, int64_t size) {
-  return offloaded() ? gradients_.View(offset, size) : gradients().narrow(0, offset, size);
+  return gradients_.is_whole() ? gradients().narrow(0, offset, size) : gradients_.View(offset, size);
 }
 
 at::Tensor FlatParameters::Gradient(size_t index) {
@@ -135,8 +176,16 @@ at::Tensor FlatParameters::Gradient(size_t index) {
 }
 
 void FlatParameters::ForEachGradientPart(const std::function<void(int64_t, at::Tensor&)>& visit) {
-  if (!offloaded()) return visit(0, gradients());
-  gradients_.ForEachPart(visit);
+  if (!shard_) {
+    if (gradients_.is_whole()) return visit(0, gradients());
+    return gradients_.ForEachPart(visit);
+  }
+  const bool compact = gradients_.given_away();
+  at::Tensor& all = compact ? gradient_shard() : gradients();
+  shard_->ForEachPiece([&](const ShardLayout::Piece& piece) {
+    at::Tensor part = all.narrow(0, compact ? piece.place : piece.begin, piece.size);
+    visit(piece.begin, part);
+  });
 }
 
 bool FlatParameters::Adjoin(size_t first, size_t second) const {
@@ -180,7 +229,7 @@ int64_t FlatParameters::frozen_bytes() const {
 
 void FlatParameters::Assign(size_t index, const at::Tensor& value) {
   const Parameter& parameter = parameters_[index];
-  TRAINWRIGHT_CHECK(value.sizes() == at::IntArrayRef(parameter.shape));
+  TRAINWRIGHT_CHECK(value.sizes() == at::IntArrayRef(parameter.shape) && !masters_sharded());
   if (parameter.quantized) return parameters_[index].nf4.Quantize(value);
   at::Tensor own = parameter.value;
   own.copy_(value);
@@ -188,12 +237,17 @@ void FlatParameters::Assign(size_t index, const at::Tensor& value) {
 }
 
 void FlatParameters::ZeroGradients() {
-  if (!offloaded()) gradients();
+  if (gradients_.is_whole()) gradients();
   gradients_.Zero();
 }
 
 void FlatParameters::RefreshCompute() {
-  if (numerics_.precision != Precision::kFp32) RoundInto(numerics_, values_, compute_);
+  if (numerics_.precision == Precision::kFp32) return;
+  if (!shard_) return RoundInto(numerics_, values_, compute_);
+  shard_->ForEachPiece([&](const ShardLayout::Piece& piece) {
+    at::Tensor own = compute_.narrow(0, piece.begin, piece.size);
+    RoundInto(numerics_, Masters(piece.begin, piece.size), own);
+  });
 }
 
 }  // namespace trainwright

@@ -5,7 +5,11 @@
 /// because a shifted parameter changes the bits of vectorised reductions. One buffer makes the optimizer one
 /// call and a checkpoint one write. A frozen matrix takes the storage type and a frozen vector (a norm's
 /// weight, a bias) fp32, or a frozen matrix is kept in 4 bits and read through a scratch matrix: none of them
-/// has a master, a gradient or moments. Not thread-safe.
+/// has a master, a gradient or moments.
+///
+/// Sharded over ranks, a rank updates its shard alone (ShardLayout). Beside a compute copy it then has no
+/// other masters: values() is its shard, and what the passes read in fp32 is a copy of its own. Gradients may
+/// be given away, too: those of its shard are what others and itself have given it. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +25,7 @@
 #include "lib/nn/buffer.h"
 #include "lib/nn/linear/nf4.h"
 #include "lib/nn/parameters/gradient_buffer.h"
+#include "lib/nn/parameters/shard_layout.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {
@@ -36,10 +42,15 @@ struct Parameter {
   bool decay = true;      ///< weight decay applies (matrices yes, norms and biases no)
   bool trainable = true;
   bool quantized = false;  ///< kept in NF4: `value` and `compute` are undefined, ComputeMatrix reads it
-  int64_t offset = 0;      ///< in its buffer, in elements, a multiple of 16
-  int64_t size = 0;        ///< elements
-  size_t segment = 0;      ///< see StartSegment
-  at::Tensor value;        ///< fp32 master, a view into values(); of a frozen one `compute`
+  /// Whether the passes read it through ComputeMatrix alone: then a rank needs no more of its master than its
+  /// shard.
+  bool of_products = false;
+  int64_t offset = 0;  ///< in its buffer, in elements, a multiple of 16
+  int64_t size = 0;    ///< elements
+  size_t segment = 0;  ///< see StartSegment
+  /// fp32 master, a view into values(); of a frozen one `compute`. Where masters are sharded a copy of it, or
+  /// `of_products` undefined.
+  at::Tensor value;
   at::Tensor
       gradient;  ///< fp32, a view into gradients(); undefined of a frozen one, and where they are offloaded
   /// What forward and backward read: `value` itself under fp32, else the short-type copy.
@@ -83,10 +94,37 @@ class FlatParameters {
   const std::vector<TensorAlias>& aliases() const { return aliases_; }
   Parameter& operator[](size_t index) { return parameters_[index]; }
   const Parameter* Find(const std::string& name) const;
-  at::Tensor& values() { return values_; }  ///< fp32 [padded elements of the trainable parameters]
+  /// fp32 [padded elements of the trainable parameters]; where masters are sharded [of the shard].
+  at::Tensor& values() { return values_; }
   const at::Tensor& values() const { return values_; }
+  /// Leaves this rank its shard of what several ranks update. After the values were set, before gradients or
+  /// an optimizer are made.
+  /// \param layout of as many elements as the trainable parameters have
+  /// \param gives_gradients_away see GradientBuffer::GiveAway
+  void Shard(const ShardLayout& layout, bool gives_gradients_away);
+  /// Null where they are not sharded.
+  const ShardLayout* shard() const { return shard_ ? &*shard_ : nullptr; }
+  bool masters_sharded() const { return shard_ && numerics_.precision != Precision::kFp32; }
+  /// Padded elements of the trainable parameters, on all ranks together.
+  int64_t elements() const { return shard_ ? shard_->elements() : values_.numel(); }
+  /// Of these, which this rank updates: all, or those of its shard.
+  int64_t own_elements() const { return shard_ ? shard_->size() : values_.numel(); }
+  /// Where an element that this rank updates lies in tensors of own_elements().
+  int64_t PlaceOf(int64_t element) const { return shard_ ? shard_->PlaceOf(element) : element; }
+  /// fp32 masters that this rank updates and that lie side by side; sharded: in one block.
+  at::Tensor Masters(int64_t begin, int64_t size);
+  /// Where masters are sharded: elements whose masters the passes read, copies of which each rank has in
+  /// fp32.
+  struct Fp32Copy {
+    int64_t begin = 0, size = 0;  ///< in the flat buffer
+    at::Tensor values;            ///< fp32 [size]
+  };
+  const std::vector<Fp32Copy>& fp32_copies() const { return fp32_copies_; }
+  /// Where gradients are given away: fp32 [of the shard], allocated at the first call.
+  at::Tensor& gradient_shard();
+  GradientBuffer& gradient_buffer() { return gradients_; }
   /// Same shape as values(); allocated and zeroed at the first call, so that inference does without. Not of
-  /// offloaded ones.
+  /// offloaded ones, or of those that are given away.
   at::Tensor& gradients();
   /// The gradient of a parameter, of its shape; undefined of a frozen one. Offloaded, it is good until that
   /// of another segment's is asked for.
@@ -95,7 +133,8 @@ class FlatParameters {
   /// Puts the gradients of the segments that are not worked on into a store of
   /// gradient_buffer().size_bytes(). Before the first use of gradients.
   void OffloadGradients(std::unique_ptr<OffloadStore> store) { gradients_.Offload(std::move(store)); }
-  /// Whoever reads all gradients does so part after part: see GradientBuffer::ForEachPart.
+  /// Whoever reads all gradients does so part after part: see GradientBuffer::ForEachPart. Sharded, the parts
+  /// are the pieces of this rank's shard.
   void ForEachGradientPart(const std::function<void(int64_t begin, at::Tensor& gradients)>& visit);
   const GradientBuffer& gradient_buffer() const { return gradients_; }
   /// The low-rank adapters among the parameters; none at first.
@@ -110,9 +149,10 @@ class FlatParameters {
   /// The gradient of the same, of trainable parameters.
   at::Tensor GradientMatrix(size_t index, int64_t rows, int64_t columns);
   at::Tensor& compute() { return compute_; }  ///< of the trainable parameters; values() itself under fp32
-  int64_t count() const { return count_; }    ///< elements of all parameters, padding not counted
-  int64_t trainable_count() const;            ///< of those, elements that are trained
-  int64_t frozen_bytes() const;               ///< that the frozen parameters take, scratch not counted
+  const at::Tensor& compute() const { return compute_; }
+  int64_t count() const { return count_; }  ///< elements of all parameters, padding not counted
+  int64_t trainable_count() const;          ///< of those, elements that are trained
+  int64_t frozen_bytes() const;             ///< that the frozen parameters take, scratch not counted
   int64_t scratch_bytes() const { return scratch_.bytes(); }  ///< of dequantised matrices
   /// Sets a parameter, rounded as its buffer stores it; the compute copy of a trainable one is
   /// RefreshCompute's to follow.
@@ -120,11 +160,11 @@ class FlatParameters {
   void Assign(size_t index, const at::Tensor& value);
   const Numerics& numerics() const { return numerics_; }  ///< as given to Allocate
   void ZeroGradients();
-  /// Recasts the compute copy from the master; after every change of values().
+  /// Recasts the compute copy from the master; after every change of values(). Where masters are sharded: of
+  /// this rank's shard, the rest is its owners' to send.
   void RefreshCompute();
 
  private:
-  bool offloaded() const { return gradients_.store() != nullptr; }
   at::Tensor GradientView(int64_t offset, int64_t size);
   /// Where the products read a parameter.
   const at::Tensor& ComputeBuffer(const Parameter& parameter) const;
@@ -137,6 +177,9 @@ class FlatParameters {
   at::Tensor frozen_matrices_, frozen_vectors_;  // storage type, fp32
   Buffer scratch_;
   std::shared_ptr<LoraAdapters> adapters_;
+  std::optional<ShardLayout> shard_;
+  std::vector<Fp32Copy> fp32_copies_;
+  at::Tensor gradient_shard_;
   int64_t count_ = 0;
   size_t segment_ = 0;
   Numerics numerics_;

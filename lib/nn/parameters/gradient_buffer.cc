@@ -26,8 +26,14 @@ void GradientBuffer::SetLayout(std::vector<Segment> segments, const at::TensorOp
 }
 
 void GradientBuffer::Offload(std::unique_ptr<OffloadStore> store) {
-  TRAINWRIGHT_CHECK(!allocated() && store != nullptr);
+  TRAINWRIGHT_CHECK(!allocated() && store != nullptr && !given_away_);
   store_ = std::move(store);
+}
+
+void GradientBuffer::GiveAway() {
+  TRAINWRIGHT_CHECK(!allocated() && store_ == nullptr);
+  given_away_ = true;
+  taken_.resize(segments_.size());
 }
 
 void GradientBuffer::Allocate() {
@@ -35,21 +41,73 @@ void GradientBuffer::Allocate() {
 }
 
 at::Tensor& GradientBuffer::Whole() {
-  TRAINWRIGHT_CHECK(store_ == nullptr);
+  TRAINWRIGHT_CHECK(is_whole());
   Allocate();
   return buffer_;
 }
 
-at::Tensor GradientBuffer::View(int64_t offset, int64_t size) {
-  if (store_ == nullptr) return Whole().narrow(0, offset, size);
+size_t GradientBuffer::SegmentOf(int64_t offset) const {
   const auto after =
       std::upper_bound(segments_.begin(), segments_.end(), offset,
                        [](int64_t place, const Segment& segment) { return place < segment.begin; });
   TRAINWRIGHT_CHECK(after != segments_.begin());
-  const Segment& segment = *std::prev(after);
+  return static_cast<size_t>(std::prev(after) - segments_.begin());
+}
+
+at::Tensor GradientBuffer::View(int64_t offset, int64_t size) {
+  if (is_whole()) return Whole().narrow(0, offset, size);
+  const size_t index = SegmentOf(offset);
+  const Segment& segment = segments_[index];
   TRAINWRIGHT_CHECK(offset + size <= segment.end);
-  BringIn(static_cast<size_t>(std::prev(after) - segments_.begin()));
+  if (given_away_) return Take(index).narrow(0, offset - segment.begin, size);
+  BringIn(index);
   return buffer_.narrow(0, offset - segment.begin, size);
+}
+
+at::Tensor& GradientBuffer::Take(size_t segment) {
+  at::Tensor& memory = taken_[segment];
+  if (memory.defined()) return memory;
+  const int64_t size = segments_[segment].end - segments_[segment].begin;
+  auto best = free_.end();  // the smallest that is large enough
+  for (auto free = free_.begin(); free != free_.end(); ++free) {
+    if (free->numel() >= size && (best == free_.end() || free->numel() < best->numel())) best = free;
+  }
+  if (best != free_.end()) {
+    memory = *best;
+    free_.erase(best);
+    memory.narrow(0, 0, size).zero_();
+  } else {
+    memory = at::zeros({size}, options_.dtype(at::kFloat));
+    taken_bytes_ += size * kElementBytes;
+  }
+  return memory;
+}
+
+void GradientBuffer::Release(size_t segment) {
+  TRAINWRIGHT_CHECK(given_away_);
+  at::Tensor& memory = taken_[segment];
+  if (memory.defined()) free_.push_back(std::exchange(memory, at::Tensor()));
+}
+
+void GradientBuffer::CopyTo(int64_t begin, at::Tensor out) const {
+  TRAINWRIGHT_CHECK(store_ == nullptr);
+  if (!given_away_) {
+    out.copy_(buffer_.narrow(0, begin, out.numel()));
+    return;
+  }
+  const int64_t end = begin + out.numel();
+  for (int64_t at = begin; at < end;) {
+    const size_t index = SegmentOf(at);
+    const Segment& segment = segments_[index];
+    const int64_t size = std::min(end, segment.end) - at;
+    at::Tensor part = out.narrow(0, at - begin, size);
+    if (taken_[index].defined()) {
+      part.copy_(taken_[index].narrow(0, at - segment.begin, size));
+    } else {
+      part.zero_();
+    }
+    at += size;
+  }
 }
 
 void GradientBuffer::BringIn(size_t index) {
@@ -75,16 +133,18 @@ void GradientBuffer::PutAway() {
 }
 
 void GradientBuffer::Zero() {
-  if (store_ == nullptr) {
+  if (is_whole()) {
     Whole().zero_();
     return;
   }
+  for (size_t i = 0; i < taken_.size(); ++i) Release(i);
   in_window_.reset();
   for (Segment& segment : segments_) segment.written = false;
 }
 
 void GradientBuffer::ForEachPart(const std::function<void(int64_t, at::Tensor&)>& visit) {
-  if (store_ == nullptr) return visit(0, Whole());
+  if (is_whole()) return visit(0, Whole());
+  TRAINWRIGHT_CHECK(!given_away_);
   PutAway();
   for (size_t i = 0; i < segments_.size(); ++i) {
     BringIn(i);
@@ -98,11 +158,16 @@ int64_t GradientBuffer::size_bytes() const {
   return num_elements() * kElementBytes;
 }
 
-int64_t GradientBuffer::memory_bytes() const {
-  if (store_ == nullptr) return size_bytes();
+int64_t GradientBuffer::largest_segment() const {
   int64_t largest = 0;
   for (const Segment& segment : segments_) largest = std::max(largest, segment.end - segment.begin);
-  return largest * kElementBytes;
+  return largest;
+}
+
+int64_t GradientBuffer::memory_bytes() const {
+  if (is_whole()) return size_bytes();
+  const int64_t largest_bytes = largest_segment() * kElementBytes;
+  return given_away_ ? std::max(taken_bytes_, largest_bytes) : largest_bytes;
 }
 
 }  // namespace trainwright

@@ -1,9 +1,10 @@
-/// The fp32 gradients of a model's trained parameters, in memory all at once or, offloaded, a segment at a
-/// time.
+/// The fp32 gradients of a model's trained parameters, in memory all at once or a segment at a time.
 ///
 /// Parameters of one layer are a segment, and the backward pass works on one layer after the other.
 /// Offloaded, the memory of the largest segment serves all: whoever asks for a segment's gradients brings
-/// them in and puts away those of the segment before. The numbers are the same bit for bit. Not thread-safe.
+/// them in and puts away those of the segment before. The numbers are the same bit for bit. Given away, a
+/// segment has memory from when it is first asked for until it is released, and is zero before and after:
+/// whoever releases it has taken its gradients elsewhere. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,29 +32,45 @@ class GradientBuffer {
   /// Puts the segments that are not worked on into a store of size_bytes(). Before the first use.
   void Offload(std::unique_ptr<OffloadStore> store);
   const OffloadStore* store() const { return store_.get(); }
+  /// Gives segments memory only while they are worked on. Before the first use; not of offloaded ones.
+  void GiveAway();
+  bool given_away() const { return given_away_; }
+  /// Whether all gradients are in memory at once.
+  bool is_whole() const { return store_ == nullptr && !given_away_; }
   const std::vector<Segment>& segments() const { return segments_; }
 
   /// The gradients of elements that lie in one segment; offloaded, good until another segment is asked for.
   /// \throws Error{kIo} offloaded
   at::Tensor View(int64_t offset, int64_t size);
-  /// All of them. Not offloaded.
+  /// All of them, where they are whole.
   at::Tensor& Whole();
   /// Whether memory has been taken.
-  bool allocated() const { return buffer_.defined(); }
+  bool allocated() const { return buffer_.defined() || taken_bytes_ > 0; }
   void Zero();
+  /// Copies gradients that lie side by side, in one segment or several. Not of offloaded ones.
+  /// \param out fp32, contiguous
+  void CopyTo(int64_t begin, at::Tensor out) const;
+  /// Given away: takes a segment's memory back; it is zero again.
+  void Release(size_t segment);
   /// Calls `visit` with one part of the gradients after the other, and the place of its first element.
-  /// Offloaded, what it changes is lost.
+  /// Offloaded, what it changes is lost. Not of those that are given away.
   /// \throws Error{kIo} offloaded
   void ForEachPart(const std::function<void(int64_t begin, at::Tensor& gradients)>& visit);
 
   /// Of all gradients.
   int64_t size_bytes() const;
-  /// Of the memory that they take, or will take.
+  /// Of the memory that they take, or will take; given away, what they have taken so far, but at least that
+  /// of the largest segment.
   int64_t memory_bytes() const;
 
  private:
   int64_t num_elements() const { return segments_.empty() ? 0 : segments_.back().end; }
+  int64_t largest_segment() const;
+  /// The segment that an element lies in.
+  size_t SegmentOf(int64_t offset) const;
   void Allocate();
+  /// Given away: the segment's memory.
+  at::Tensor& Take(size_t segment);
   at::Tensor WindowOf(const Segment& segment) { return buffer_.narrow(0, 0, segment.end - segment.begin); }
   /// Makes a segment the one in the window.
   void BringIn(size_t index);
@@ -65,6 +82,9 @@ class GradientBuffer {
   std::unique_ptr<OffloadStore> store_;
   at::Tensor buffer_;
   std::optional<size_t> in_window_;
+  bool given_away_ = false;
+  std::vector<at::Tensor> taken_, free_;  ///< given away: memory of each segment, or undefined; and released
+  int64_t taken_bytes_ = 0;               ///< of both
 };
 
 }  // namespace trainwright

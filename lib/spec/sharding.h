@@ -1,0 +1,26 @@
+/// What of a run's state each of several ranks keeps only its part of. Torch-free.
+#pragma once
+
+#include <string>
+
+namespace trainwright {
+
+/// \source Rajbhandari et al. 2020, ZeRO, arXiv:1910.02054
+enum class Sharding {
+  kNone,       ///< nothing: data parallel
+  kOptimizer,  ///< stage 1: the optimizer's moments, and masters beside a copy in a short type
+  kGradients,  ///< stage 2: and the gradients
+};
+
+/// What stage 2 does where a rank has several micro-batches of a step.
+enum class ZeroAccumulation {
+  kReduce,  ///< gives the gradients of each away
+  kKeep,    ///< adds them up in a whole buffer
+};
+
+/// "reduce" or "keep".
+std::string ZeroAccumulationName(ZeroAccumulation accumulation);
+/// \throws Error{kUsage} naming `flag`
+ZeroAccumulation ParseZeroAccumulation(const std::string& text, const std::string& flag);
+
+}  // namespace trainwright

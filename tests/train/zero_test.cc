@@ -1,0 +1,221 @@
+// --zero: each rank updates its part of the weights, and the run is the same.
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/memory/training_memory.h"
+#include "lib/nn/reduction_block.h"
+#include "tests/train/rank_runs.h"
+
+namespace trainwright {
+namespace {
+
+using test::RankPoint;
+using test::RankRun;
+using test::RankRunSetup;
+using test::TakeSteps;
+
+constexpr int64_t kLeaves = 4;
+constexpr int kSteps = 6;
+
+/// Of six blocks, the last one cut short.
+ModelConfig SixBlocks() {
+  ModelConfig config = test::TinyModel();
+  config.hidden_size = 128;
+  config.intermediate_size = 192;
+  config.num_layers = 3;
+  config.num_heads = 4;
+  config.num_kv_heads = 2;
+  config.head_dim = 32;
+  return config;
+}
+
+struct ZeroCase {
+  std::string name;
+  TrainPlan plan;
+  bool tie_embeddings = false, defer = false;
+};
+
+TrainPlan ZeroPlan(Precision precision = Precision::kFp32) {
+  TrainPlan plan = test::TinyPlan(precision);
+  plan.batch = 2;
+  plan.accum = kLeaves;  // of all ranks together: one micro-batch a leaf
+  plan.exact_world = kLeaves;
+  plan.clip = 0.3;  // the norm decides each step
+  return plan;
+}
+
+std::vector<ZeroCase> AllCases() {
+  std::vector<ZeroCase> cases = {
+      {.name = "Fp32", .plan = ZeroPlan()},
+      {.name = "Bf16", .plan = ZeroPlan(Precision::kBf16)},
+      {.name = "Bf16Tied", .plan = ZeroPlan(Precision::kBf16), .tie_embeddings = true},
+      {.name = "Bf16Moments", .plan = ZeroPlan(Precision::kBf16)},
+      {.name = "Fp16Deferred", .plan = ZeroPlan(Precision::kFp16), .defer = true},
+      {.name = "Lora", .plan = ZeroPlan()},
+      {.name = "LoraBf16", .plan = ZeroPlan(Precision::kBf16)},
+      {.name = "LoraOnNf4", .plan = ZeroPlan(Precision::kBf16)}};
+  for (ZeroCase& one : cases) {
+    TrainPlan& plan = one.plan;
+    if (one.name == "Bf16Moments") plan.optimizer.states = OptimizerStates::kBf16;
+    if (one.name.starts_with("Lora")) plan.tuning.lora = LoraOptions{.rank = 64, .alpha = 64, .dropout = 0.2};
+    if (one.name == "LoraOnNf4") plan.tuning.frozen_format = WeightFormat::kNf4;
+  }
+  return cases;
+}
+
+class ZeroTest : public testing::TestWithParam<ZeroCase> {
+ protected:
+  RankRunSetup setup(int64_t zero) const {
+    RankRunSetup setup = {.set = &set_,
+                          .plan = GetParam().plan,
+                          .model = SixBlocks(),
+                          .tie_embeddings = GetParam().tie_embeddings,
+                          .defer = GetParam().defer,
+                          .bucket_bytes = 300000};
+    setup.plan.zero = zero;
+    return setup;
+  }
+  static void ExpectSame(const RankPoint& point, const RankPoint& expected, const std::string& of) {
+    EXPECT_EQ(point.sha256(), expected.sha256()) << of;
+    ASSERT_EQ(point.state.optimizer.size(), expected.state.optimizer.size());
+    for (size_t i = 0; i < expected.state.optimizer.size(); ++i) {
+      EXPECT_TRUE(at::equal(point.state.optimizer[i].value, expected.state.optimizer[i].value)) << of;
+    }
+    EXPECT_EQ(point.state.scaler, expected.state.scaler) << of;
+    EXPECT_EQ(point.state.updates, expected.state.updates) << of;
+    for (size_t back = 1; back <= point.reports.size(); ++back) {
+      const StepReport& report = point.reports[point.reports.size() - back];
+      const StepReport& other = expected.reports[expected.reports.size() - back];
+      EXPECT_EQ(report.loss_nats, other.loss_nats) << of << ", step " << report.step;
+      EXPECT_EQ(report.grad_norm, other.grad_norm) << of << ", step " << report.step;
+    }
+  }
+
+  const test::MemoryShardSet set_ = test::CountingDocuments();
+};
+
+TEST_P(ZeroTest, EndsInTheBitsOfOneProcessAtEachStage) {
+  const RankPoint alone = TakeSteps(setup(0), 1, kSteps)[0];
+  EXPECT_GT(alone.weights.numel(), 4 * kReductionBlock) << "each of four ranks has a block";
+  for (const int64_t zero : {0, 1, 2}) {
+    for (const int64_t ranks : {1, 2, 4}) {
+      const std::vector<RankPoint> points = TakeSteps(setup(zero), ranks, kSteps);
+      for (size_t rank = 0; rank < points.size(); ++rank) {
+        ExpectSame(points[rank], alone,
+                   "--zero " + std::to_string(zero) + ", rank " + std::to_string(rank) + " of " +
+                       std::to_string(ranks));
+      }
+    }
+  }
+}
+
+TEST_P(ZeroTest, IsTheSameRunWhereRanksAndStageChangeOnTheWay) {
+  const RankPoint alone = TakeSteps(setup(0), 1, kSteps)[0];
+  const struct {
+    int64_t ranks, zero;
+    int steps;
+  } parts[] = {{4, 2, 2}, {1, 1, 1}, {2, 1, 1}, {4, 0, 1}, {2, 2, 1}};
+  std::vector<RankPoint> points;
+  for (const auto& [ranks, zero, steps] : parts) {
+    const std::vector<RankPoint> before = std::move(points);
+    points = TakeSteps(setup(zero), ranks, steps, before.empty() ? nullptr : &before.back());
+  }
+  ExpectSame(points.front(), alone, "4, 1, 2, 4 and 2 ranks");
+}
+
+INSTANTIATE_TEST_SUITE_P(Runs, ZeroTest, testing::ValuesIn(AllCases()),
+                         [](const auto& info) { return info.param.name; });
+
+/// Without exact leaves, with micro-batches whose gradients may be given away one after the other.
+RankRunSetup Accumulating(const ShardSet* set, int64_t zero, ZeroAccumulation accumulation) {
+  RankRunSetup setup = {.set = set, .plan = ZeroPlan(), .model = SixBlocks(), .bucket_bytes = 300000};
+  setup.plan.exact_world = 0;
+  setup.plan.accum = 8;
+  setup.plan.zero = zero;
+  setup.plan.zero_accumulation = accumulation;
+  return setup;
+}
+
+TEST(ZeroAccumulationTest, AllRanksHaveTheWeightsOfOneProcessWithinRounding) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  const RankRunSetup one = Accumulating(&set, 0, ZeroAccumulation::kKeep);
+  const at::Tensor start = RankRun(one, Solo()).model->parameters().values().clone();
+  const RankPoint alone = TakeSteps(one, 1, kSteps)[0];
+  const double travelled = alone.weights.sub(start).norm().item<double>();
+  for (const int64_t zero : {1, 2}) {
+    for (const ZeroAccumulation accumulation : {ZeroAccumulation::kReduce, ZeroAccumulation::kKeep}) {
+      const std::vector<RankPoint> points = TakeSteps(Accumulating(&set, zero, accumulation), 4, kSteps);
+      for (const RankPoint& point : points) {
+        EXPECT_LT(point.weights.sub(alone.weights).norm().item<double>(), 1e-3 * travelled)
+            << "--zero " << zero << " --zero-accum " << ZeroAccumulationName(accumulation);
+        EXPECT_EQ(point.sha256(), points[0].sha256());
+        EXPECT_NEAR(point.reports[0].grad_norm, alone.reports[0].grad_norm,
+                    1e-6 * alone.reports[0].grad_norm);
+      }
+    }
+  }
+}
+
+/// What a rank holds after two steps.
+MemoryParts HeldBy(const RankRunSetup& setup, World* world) {
+  RankRun run(setup, world);
+  run.trainer->Step();
+  run.trainer->Step();
+  MemoryParts held = HeldByModel(*run.model);
+  held.optimizer = run.trainer->optimizer().state_bytes();
+  held.exchange = run.trainer->exchange_bytes();
+  return held;
+}
+
+MemoryParts Foretold(const RankRunSetup& setup, int64_t ranks) {
+  TrainPlan plan = setup.plan;
+  plan.ranks = ranks;
+  plan.accum /= ranks;
+  const MemoryRequest request = {
+      .model = setup.model,
+      .precision = plan.precision,
+      .tuning = plan.tuning,
+      .optimizer = plan.optimizer,
+      .optimizers = BuiltInOptimizers(),
+      .ranks = ranks,
+      .sharding = plan.sharding(),
+      .gives_gradients_away = plan.gives_gradients_away(),
+      .exchange = {.bucket_bytes = setup.bucket_bytes, .exact_leaves = plan.exact_world}};
+  return TrainingMemory(test::Families(), request, EqualSamples(plan.batch, plan.sequence_tokens));
+}
+
+class ZeroMemoryTest : public testing::TestWithParam<int64_t> {};
+
+TEST_P(ZeroMemoryTest, OfTheFirstRankIsForetoldAndFallsWithTheRanks) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  RankRunSetup setup = {.set = &set, .plan = ZeroPlan(Precision::kBf16), .model = SixBlocks()};
+  setup.bucket_bytes = 300000;
+  setup.plan.accum = 4;
+  setup.plan.exact_world = 0;
+  setup.plan.zero = GetParam();
+  const int64_t blocks = 6;
+  for (const int64_t ranks : {2, 4}) {
+    test::ThreadWorld world(ranks);
+    const std::vector<MemoryParts> held = world.Run([&](World* own) { return HeldBy(setup, own); });
+    const MemoryParts told = Foretold(setup, ranks);
+    EXPECT_EQ(held[0].parameters, told.parameters) << ranks;
+    EXPECT_EQ(held[0].optimizer, told.optimizer) << ranks;
+    EXPECT_EQ(held[0].gradients, told.gradients) << ranks;
+    EXPECT_EQ(held[0].compute_copy, told.compute_copy) << ranks;
+    EXPECT_EQ(held[0].exchange, told.exchange) << ranks;
+    const int64_t own_blocks = (blocks + ranks - 1) / ranks;
+    EXPECT_LE(held[0].optimizer, 8 * own_blocks * kReductionBlock) << ranks;
+    EXPECT_GT(held[0].optimizer, 8 * (own_blocks - 1) * kReductionBlock) << ranks;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Stages, ZeroMemoryTest, testing::Values(1, 2));
+
+}  // namespace
+}  // namespace trainwright
