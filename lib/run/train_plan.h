@@ -69,11 +69,8 @@ struct TrainPlan : StepDivision {
   SampleStreamOptions stream_options() const;
   /// Of its ranks: one alone has nothing to divide.
   Sharding sharding() const { return ranks > 1 ? static_cast<Sharding>(zero) : Sharding::kNone; }
-  /// Whether gradients leave a rank before those of its next micro-batch come. Where bits are the same for
-  /// each number of ranks, those of a leaf's micro-batches are added up in one buffer.
   bool gives_gradients_away() const {
-    return sharding() == Sharding::kGradients &&
-           (accum == 1 || (zero_accumulation == ZeroAccumulation::kReduce && exact_world == 0));
+    return GivesGradientsAway(sharding(), zero_accumulation, accum, exact_world > 0);
   }
 };
 

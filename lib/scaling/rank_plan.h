@@ -15,9 +15,7 @@ inline constexpr int64_t kShardBlockElements = 65536;
 struct RankPlan {
   int64_t ranks = 1;
   Sharding sharding = Sharding::kNone;
-  /// kGradients: each micro-batch's gradients are given away after its passes; else, and where the order of
-  /// all that is added up is kept, a whole buffer adds up those of a step.
-  bool reduces_each_micro_batch = false;
+  ZeroAccumulation accumulation = ZeroAccumulation::kKeep;
   int64_t accum = 1;                         ///< micro-batches of a step, of a rank
   int64_t bucket_bytes = int64_t{25} << 20;  ///< of fp32 gradients that travel together
   int64_t exact_leaves = 0;                  ///< of a step, which are added as one tree; 0: no order is kept
@@ -35,10 +33,8 @@ struct RankPlan {
     const int64_t own = (blocks + ranks - 1) / ranks * kShardBlockElements;
     return own < elements() ? own : elements();
   }
-  /// Whether the gradients of a micro-batch leave before those of the next one come.
   bool gives_gradients_away() const {
-    return sharding == Sharding::kGradients &&
-           (accum == 1 || (reduces_each_micro_batch && exact_leaves == 0));
+    return GivesGradientsAway(sharding, accumulation, accum, exact_leaves > 0);
   }
 };
 

@@ -14,12 +14,12 @@ std::vector<RankPlan> ShardingsOf(const RankPlan& asked) {
   for (const Sharding sharding : {Sharding::kNone, Sharding::kOptimizer, Sharding::kGradients}) {
     RankPlan plan = asked;
     plan.sharding = sharding;
-    plan.reduces_each_micro_batch = false;
+    plan.accumulation = ZeroAccumulation::kKeep;
     plans.push_back(plan);
   }
   if (asked.accum > 1 && asked.exact_leaves == 0) {
     plans.push_back(plans.back());
-    plans.back().reduces_each_micro_batch = true;
+    plans.back().accumulation = ZeroAccumulation::kReduce;
   }
   return plans;
 }

@@ -49,7 +49,7 @@ class Search {
         if (sharding < request_.plan.sharding) continue;
         Candidate candidate = {request_.plan, passes};
         candidate.plan.sharding = sharding;
-        if (sharding == Sharding::kGradients) candidate.plan.reduces_each_micro_batch = true;
+        if (sharding == Sharding::kGradients) candidate.plan.accumulation = ZeroAccumulation::kReduce;
         candidates.push_back(std::move(candidate));
       }
     };

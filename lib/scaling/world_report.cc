@@ -29,7 +29,7 @@ std::string Share(double part, double whole) {
 std::string ShardingName(const RankPlan& plan) {
   std::string name =
       plan.sharding == Sharding::kNone ? "ddp" : "zero " + std::to_string(static_cast<int>(plan.sharding));
-  if (plan.reduces_each_micro_batch) name += ", each micro-batch";
+  if (plan.accumulation == ZeroAccumulation::kReduce) name += ", each micro-batch";
   return name;
 }
 

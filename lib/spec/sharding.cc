@@ -4,6 +4,11 @@
 
 namespace trainwright {
 
+bool GivesGradientsAway(Sharding sharding, ZeroAccumulation accumulation, int64_t micro_batches, bool exact) {
+  if (sharding != Sharding::kGradients) return false;
+  return micro_batches == 1 || (accumulation == ZeroAccumulation::kReduce && !exact);
+}
+
 std::string ZeroAccumulationName(ZeroAccumulation accumulation) {
   return accumulation == ZeroAccumulation::kReduce ? "reduce" : "keep";
 }

@@ -130,7 +130,7 @@ WorldPreview PreviewWorlds(const WorldSettings& world, const TrainJobContext& co
       .worlds = world.worlds,
       .link = world.link,
       .plan = {.sharding = static_cast<Sharding>(plan.zero),
-               .reduces_each_micro_batch = plan.zero_accumulation == ZeroAccumulation::kReduce,
+               .accumulation = plan.zero_accumulation,
                .accum = plan.accum,
                .bucket_bytes = world.bucket_bytes,
                .exact_leaves = plan.exact_world,

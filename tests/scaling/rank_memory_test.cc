@@ -61,7 +61,7 @@ TEST(MemoryOfRankTest, OfTheSecondStageKeepsAStepsGradientsUnlessEachMicroBatchG
   RankPlan plan = Plan(4, Sharding::kGradients);
   plan.accum = 2;
   EXPECT_EQ(MemoryOfRank(Alone(), plan).parts.gradients, Alone().gradients);
-  plan.reduces_each_micro_batch = true;
+  plan.accumulation = ZeroAccumulation::kReduce;
   EXPECT_EQ(MemoryOfRank(Alone(), plan).parts.gradients, 4 * (4 + 8) * kBlock);
 }
 

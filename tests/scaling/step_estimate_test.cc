@@ -48,7 +48,7 @@ TEST(EstimateStepTest, OfTheSecondStageSendsOnceAStepOrOnceAMicroBatch) {
   RankPlan plan = Plan(2, Sharding::kGradients);
   plan.accum = 3;
   EXPECT_EQ(EstimateStep(plan, kUnitLink, Costs()).gradients.sent_bytes, 16);
-  plan.reduces_each_micro_batch = true;
+  plan.accumulation = ZeroAccumulation::kReduce;
   const StepEstimate step = EstimateStep(plan, kUnitLink, Costs());
   EXPECT_EQ(step.gradients, (Traffic{.sent_bytes = 48, .messages = 9}));
   EXPECT_EQ(step.step_s, 3 * 200 + 8 / 2 + 3 * 6 + 8 + kSmallBytesOfTwo);
@@ -106,7 +106,7 @@ Drawn Draw(std::mt19937* random) {
   RankPlan& plan = drawn.plan;
   plan.ranks = int64_t{2} << (*random)() % 6;
   plan.sharding = static_cast<Sharding>((*random)() % 3);
-  plan.reduces_each_micro_batch = (*random)() % 2 == 0;
+  plan.accumulation = (*random)() % 2 == 0 ? ZeroAccumulation::kReduce : ZeroAccumulation::kKeep;
   plan.accum = static_cast<int64_t>(1 + (*random)() % 3);
   plan.bucket_bytes = static_cast<int64_t>(4 + (*random)() % 400);
   for (size_t i = 2 + (*random)() % 6; i > 0; --i) {

@@ -48,7 +48,7 @@ TEST(EstimateWorldsTest, WithAccumulationTellsBothFormsOfTheSecondStage) {
   EXPECT_EQ(eight.asked, 2u);
   EXPECT_EQ(eight.rows[3].step.gradients.sent_bytes, 2 * eight.rows[2].step.gradients.sent_bytes);
   EXPECT_LT(eight.rows[3].memory.parts.gradients, eight.rows[2].memory.parts.gradients);
-  request.plan.reduces_each_micro_batch = true;
+  request.plan.accumulation = ZeroAccumulation::kReduce;
   EXPECT_EQ(EstimateWorlds(request).worlds[1].asked, 3u);
 }
 

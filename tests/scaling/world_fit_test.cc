@@ -115,7 +115,7 @@ TEST(FindFitTest, WhatItAdvisesFits) {
     advised.plan.sharding = fit.nearest.find("--zero 2") != std::string::npos   ? Sharding::kGradients
                             : fit.nearest.find("--zero 1") != std::string::npos ? Sharding::kOptimizer
                                                                                 : Sharding::kNone;
-    advised.plan.reduces_each_micro_batch = true;
+    advised.plan.accumulation = ZeroAccumulation::kReduce;
     if (fit.nearest.find("full") != std::string::npos) {
       advised.passes.checkpointing = ActivationCheckpointing::kFull;
     }
