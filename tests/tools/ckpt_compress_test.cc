@@ -130,6 +130,51 @@ TEST_F(CkptCompressFaultTest, AFileThatIsWrittenToMeanwhileIsNoticed) {
   EXPECT_EQ(result.standard_output, "") << result.standard_error;
 }
 
+TEST_F(CkptCompressFaultTest, NothingIsSalvagedFromAFileThatIsWrittenTo) {
+  const ProcessResult result = Shell(R"sh(
+    ckpt-compress -q other.safetensors -o sound && cp sound damaged
+    printf '\377\376\375\374' | dd of=damaged bs=1 seek=500000 conv=notrunc 2> log
+    for file in sound damaged; do
+      cp $file small
+      ckpt-compress -q -d --keep-going small -o whole 2> log; echo $?; rm whole
+      for change in 'printf x >> small' 'touch small' 'cat damaged > small' 'mv new small'; do
+        cp $file small; cp $file new
+        LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write /.out 1 STOP' ckpt-compress -q -d --keep-going small -o out 2> log & pid=$!
+        for _ in $(seq 1000); do grep -q '^State:.T' /proc/$pid/status && break; sleep 0.01; done
+        eval "$change"; kill -CONT $pid; wait $pid
+        case "$? $(cat log)" in 3*'changed while it was read'*) ;; *) echo "$file, $change"; cat log ;; esac
+        [ ! -e out ] || echo "$file, $change: there is an output"
+      done
+    done)sh");
+  EXPECT_EQ(result.standard_output, "0\n3\n") << result.standard_error;
+}
+
+TEST_F(CkptCompressFaultTest, AFolderIsWhatItWasWhenItsFilesWereLookedFor) {
+  const ProcessResult result = Shell(R"sh(
+    mkdir plain; for name in a b; do cp m.safetensors plain/$name.safetensors; done
+    ckpt-compress -q plain -o small
+    across() {
+      local change=$1; shift
+      LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write /.out 1 STOP' ckpt-compress -q "$@" -o out 2> log & pid=$!
+      for _ in $(seq 1000); do grep -q '^State:.T' /proc/$pid/status && break; sleep 0.01; done
+      eval "$change"; kill -CONT $pid; wait $pid; echo "$?: $(ls out 2> /dev/null | tr '\n' ' ')"
+    }
+    for command in plain '-d small'; do
+      folder=${command#-d }
+      rm -rf input out; cp -r $folder input
+      across 'cp m.safetensors input/c.safetensors' ${command%$folder} input
+      rm -rf input out; cp -r $folder input
+      across 'rm input/b*' ${command%$folder} input
+      grep -o 'b[.a-z]*: was removed while its folder was read' log
+    done)sh");
+  EXPECT_EQ(
+      result.standard_output,
+      "0: a.twc.safetensors b.twc.safetensors \n3: \nb.safetensors: was removed while its folder was read\n"
+      "0: a.safetensors b.safetensors \n3: \n"
+      "b.twc.safetensors: was removed while its folder was read\n")
+      << result.standard_error;
+}
+
 TEST_F(CkptCompressFaultTest, UnfinishedOutputIsAsPrivateAsTheInput) {
   const ProcessResult result = Shell(R"sh(
     umask 022; chmod 600 m.safetensors; mkdir ckpt; cp m.safetensors ckpt; chmod 755 ckpt; chmod 644 ckpt/*
