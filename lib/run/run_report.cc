@@ -18,6 +18,7 @@ constexpr size_t kWideBuckets = 1000, kBuckets = 500;  // about one a px of the 
 constexpr size_t kEvaluationBuckets = 400;
 constexpr size_t kMostMarkers = 200;
 constexpr size_t kMostLossTerms = 8;
+constexpr double kMostRanks = 1 << 20;    // that one may be the slowest of
 constexpr uint64_t kFewSteps = 20;        // too few to smooth
 constexpr double kSmoothingShare = 0.02;  // of the whole curve
 constexpr double kLeastSmoothing = 5;
@@ -70,7 +71,14 @@ RunReport::RunReport()
       resident_(kBuckets),
       peak_(kBuckets),
       wait_percent_(kBuckets),
+      rank_wait_percent_(kBuckets),
       cpu_cores_(kBuckets) {}
+
+void RunReport::TimedSum::Add(double mean, double mean_time_s) {
+  if (!std::isfinite(mean)) return;
+  sum += mean * mean_time_s;
+  time_s += mean_time_s;
+}
 
 void RunReport::Mark(MarkerKind kind, double step, const std::string& text) {
   if (markers_.size() == kMostMarkers) {
@@ -97,11 +105,15 @@ void RunReport::Add(const ordered_json& record) {
     begin_time_s_ = time_s;
     end_reason_.reset();
   } else if (type == "step") {
-    logged_tokens_.sum += Number(record, "tokens");
-    logged_tokens_.time_s += Number(record, "step_time_s");
-    if (const double mfu = Number(record, "mfu"); std::isfinite(mfu)) {
-      mfu_.sum += mfu * Number(record, "step_time_s");
-      mfu_.time_s += Number(record, "step_time_s");
+    const double step_time_s = Number(record, "step_time_s");
+    means_.tokens.sum += Number(record, "tokens");
+    means_.tokens.time_s += step_time_s;
+    means_.mfu.Add(Number(record, "mfu"), step_time_s);
+    const double rank_wait_share = Number(record, "rank_wait_share");
+    means_.rank_wait_share.Add(rank_wait_share, step_time_s);
+    rank_wait_percent_.Add(step, 100 * rank_wait_share);
+    if (const double slowest = Number(record, "slowest_rank"); slowest >= 0 && slowest < kMostRanks) {
+      means_.slowest_s[static_cast<int64_t>(slowest)] += step_time_s;
     }
     loss_.Add(step, Number(record, "loss_nats"));
     const ordered_json terms = ObjectOf(record, "loss_terms");
@@ -158,8 +170,14 @@ std::string RunReport::DescribeProgress() const {
                      Whole(Number(ObjectOf(begin_, "plan"), "total_steps")) + " steps, " +
                      FormatCount(static_cast<double>(tokens_seen_)) + " tokens in " +
                      FormatDuration(earlier_s_ + last_time_s_ - begin_time_s_);
-  if (logged_tokens_.time_s > 0) text += ", " + Whole(logged_tokens_.mean()) + " tokens/s";
-  if (mfu_.time_s > 0) text += ", " + FormatFixed(100 * mfu_.mean(), 1) + " % MFU";
+  if (means_.tokens.time_s > 0) text += ", " + Whole(means_.tokens.mean()) + " tokens/s";
+  if (means_.mfu.time_s > 0) text += ", " + FormatFixed(100 * means_.mfu.mean(), 1) + " % MFU";
+  if (means_.rank_wait_share.time_s > 0 && !means_.slowest_s.empty()) {
+    const auto slowest = std::max_element(means_.slowest_s.begin(), means_.slowest_s.end(),
+                                          [](const auto& a, const auto& b) { return a.second < b.second; });
+    text += ", " + FormatFixed(100 * means_.rank_wait_share.mean(), 1) + " % waiting for rank " +
+            std::to_string(slowest->first);
+  }
   if (const auto spent = cost()) text += ", cost " + FormatFixed(*spent, 2);
   if (end_reason_) text += "; " + (*end_reason_ == "complete" ? "complete" : "ended: " + *end_reason_);
   return text;
@@ -218,6 +236,13 @@ PlotFigure RunReport::Figure() const {
                            .series = Smooth(wait_percent_, "now"),
                            .from_zero = true,
                            .least_high = 1});
+  if (!rank_wait_percent_.empty()) {
+    figure.panels.push_back({.title = "Waiting for other ranks",
+                             .unit = "% of all ranks' time",
+                             .series = Smooth(rank_wait_percent_, "now"),
+                             .from_zero = true,
+                             .least_high = 1});
+  }
   if (!cpu_cores_.empty()) {
     figure.panels.push_back({.title = "Processor",
                              .unit = "cores busy",

@@ -51,11 +51,17 @@ class RunReport {
   struct TimedSum {
     double sum = 0, time_s = 0;
     double mean() const { return sum / time_s; }
+    /// A mean over a time; passed over where it is not known.
+    void Add(double mean, double mean_time_s);
   };
-  TimedSum logged_tokens_;  // of the steps that have a record
-  TimedSum mfu_;            // of those whose MFU is known, each times its time
+  /// Of the steps that have a record.
+  struct {
+    TimedSum tokens;
+    TimedSum mfu, rank_wait_share;        // of steps that tell them, each times its time
+    std::map<int64_t, double> slowest_s;  // time of the steps in which a rank was the slowest
+  } means_;
   BoundedSeries loss_, evaluation_loss_, learning_rate_, tokens_per_s_, resident_, peak_, wait_percent_,
-      cpu_cores_;
+      rank_wait_percent_, cpu_cores_;
   std::map<std::string, BoundedSeries> loss_terms_;  // by name
   std::vector<PlotMarker> markers_;
 };

@@ -55,6 +55,18 @@ std::string OnRanks(const TrainPlan& plan) {
   return plan.ranks > 1 ? " on each of " + std::to_string(plan.ranks) + " ranks" : "";
 }
 
+void EncodeWaits(const RankWaits& waits, double time_s, nlohmann::ordered_json* fields) {
+  if (!waits) return;
+  (*fields)["slowest_rank"] = waits.slowest();
+  (*fields)["rank_wait_share"] = waits.ShareOf(time_s);
+}
+
+/// "12.3 % waiting for rank 3": of all ranks' time.
+std::string DescribeWaits(const RankWaits& waits, double time_s) {
+  return FormatFixed(100 * waits.ShareOf(time_s), 1) + " % waiting for rank " +
+         std::to_string(waits.slowest());
+}
+
 nlohmann::ordered_json EncodeOffload(const OffloadCounts& counts) {
   return {{"out_bytes", counts.out_bytes}, {"in_bytes", counts.in_bytes}, {"time_s", counts.time_s}};
 }
@@ -166,6 +178,7 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
                                    {"resident_bytes", resident_bytes},
                                    {"max_memory_bytes", PeakResidentBytes()}};
   if (plan.ranks > 1) fields["exchange_wait_s"] = report.exchange_wait_s;
+  EncodeWaits(report.rank_waits, report.step_time_s, &fields);
   if (const auto cost = Cost()) fields["cost"] = *cost;
   if (!report.source_tokens.empty()) fields["source_tokens"] = report.source_tokens;
   for (const LossTerm& term : facts_.loss_terms) {
@@ -216,9 +229,11 @@ void RunRecorder::RecordStep(const StepReport& report, double epochs, bool savin
   const int64_t steps_here = report.step - facts_.first_step;
   if (steps_here == 2 || (steps_here == 1 && report.step_time_s > 5)) PrintPace(report);
   if (progress_) {
-    progress_->Update(static_cast<uint64_t>(totals_.step()), "loss " + FormatFixed(report.loss_nats, 3) +
-                                                                 ", " + FormatCount(totals_.tokens_per_s()) +
-                                                                 " tokens/s");
+    const RankWaits& waits = totals_.rank_waits();
+    progress_->Update(static_cast<uint64_t>(totals_.step()),
+                      "loss " + FormatFixed(report.loss_nats, 3) + ", " +
+                          FormatCount(totals_.tokens_per_s()) + " tokens/s" +
+                          (waits ? ", " + DescribeWaits(waits, totals_.training_s()) : ""));
   }
 }
 
@@ -299,6 +314,7 @@ void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
   if (memory_) fields["memory_bytes"] = EncodeMemory(memory_->first, memory_->second);
   if (offload_) fields["offload"] = EncodeOffload(*offload_);
   if (!totals_.source_tokens().empty()) fields["source_tokens"] = totals_.source_tokens();
+  EncodeWaits(totals_.rank_waits(), totals_.training_s(), &fields);
   Write("run_end", fields);
   WriteReport();
 }
@@ -325,6 +341,7 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
   const auto add = [&](const char* name, const std::optional<double>& value) {
     if (value) summary[name] = *value;
   };
+  EncodeWaits(totals_.rank_waits(), totals_.training_s(), &summary);
   add("cost", Cost());
   add("total_cost", report_.cost());
   if (memory_) summary["memory_bytes"] = EncodeMemory(memory_->first, memory_->second);
@@ -355,6 +372,9 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
           FormatDuration(totals_.training_s()) + ", " + FormatCount(totals_.tokens_per_s()) + " tokens/s, " +
           (mfu ? FormatFixed(100 * *mfu, 1) + " % MFU, " : "") + "peak memory " +
           FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
+  if (const RankWaits& waits = totals_.rank_waits()) {
+    LogInfo("ranks: " + DescribeWaits(waits, totals_.training_s()) + ", which waited least");
+  }
   if (memory_) LogInfo("memory: " + FormatMemory(memory_->first, memory_->second));
   if (offload_) {
     LogInfo("offload: " + FormatBytes(static_cast<uint64_t>(offload_->out_bytes)) + " out and " +

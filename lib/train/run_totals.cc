@@ -17,6 +17,7 @@ void RunTotals::AddStep(const StepReport& report, double model_flops) {
   model_flops_ += model_flops;
   source_tokens_.resize(report.source_tokens.size());
   for (size_t i = 0; i < source_tokens_.size(); ++i) source_tokens_[i] += report.source_tokens[i];
+  rank_waits_.Add(report.rank_waits);
   Take(report.loss_nats, &loss_nats_);
 }
 

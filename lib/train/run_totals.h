@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/checkpoint/checkpoint_writer.h"
+#include "lib/dist/rank_waits.h"
 #include "lib/train/trainer.h"
 
 namespace trainwright {
@@ -35,6 +36,8 @@ class RunTotals {
   double writer_cpu_s() const { return writer_cpu_s_; }
   /// Tokens of each source; empty: one source.
   const std::vector<int64_t>& source_tokens() const { return source_tokens_; }
+  /// Of all ranks in its steps; empty: one rank.
+  const RankWaits& rank_waits() const { return rank_waits_; }
   /// Means over its steps; 0 before the first.
   double tokens_per_s() const { return PerSecond(static_cast<double>(tokens_here())); }
   double steps_per_s() const { return PerSecond(static_cast<double>(steps_here())); }
@@ -52,6 +55,7 @@ class RunTotals {
   int64_t first_step_, first_tokens_, step_, tokens_seen_;
   double training_s_ = 0, model_flops_ = 0;
   std::vector<int64_t> source_tokens_;
+  RankWaits rank_waits_;
   int64_t copies_ = 0;
   double save_stall_s_ = 0, save_wait_s_ = 0, writer_cpu_s_ = 0;
   FirstAndLast loss_nats_, eval_nats_;

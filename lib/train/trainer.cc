@@ -57,7 +57,7 @@ Trainer::Trainer(TrainerParts parts, const TrainPlan& plan, at::Device device, b
 
 StepReport Trainer::Step(bool read) {
   const auto start = std::chrono::steady_clock::now();
-  const double wait_before_s = WaitOf(loaders_), exchange_wait_before_s = passes_.wait_s();
+  const double data_wait_before_s = WaitOf(loaders_), wait_before_s = wait_s();
   StepReport report;
   report.step = step_ + 1;
   report.lr = LearningRate(plan_.schedule, step_);
@@ -71,7 +71,7 @@ StepReport Trainer::Step(bool read) {
     failure = std::current_exception();
   }
   const bool all_taken = AddUpCounts(!failure, &batches, &report);
-  report.data_wait_s = WaitOf(loaders_) - wait_before_s;
+  report.data_wait_s = WaitOf(loaders_) - data_wait_before_s;
 
   PassesEnd passes;
   Verdict verdict;
@@ -84,7 +84,7 @@ StepReport Trainer::Step(bool read) {
   } catch (...) {
     failure = std::current_exception();
   }
-  const bool finite = ShareEnd(world_, failure, {verdict.finite ? 0 : 1})[0] == 0;
+  const bool finite = EndPasses(failure, verdict.finite, &report);
   if (batches.empty()) {
     report.skipped = true;
     const std::vector<double> nothing(objective_->terms().size());
@@ -94,7 +94,7 @@ StepReport Trainer::Step(bool read) {
   } else {
     Update(verdict, finite, &report);
   }
-  report.exchange_wait_s = passes_.wait_s() - exchange_wait_before_s;
+  report.exchange_wait_s = wait_s() - wait_before_s;
   EndStep(start, &report);
   return report;
 }
@@ -126,7 +126,9 @@ bool Trainer::AddUpCounts(bool taken, StepBatches* batches, StepReport* report) 
   for (const std::vector<int64_t>* others : {&batches->denominators, &report->source_tokens}) {
     counts.insert(counts.end(), others->begin(), others->end());
   }
+  const auto start = std::chrono::steady_clock::now();
   world_->Reduce(&counts);
+  if (world_->size() > 1) waits_.counts_s += SecondsSince(start);
   report->tokens = counts[1];
   report->labels = counts[2];
   report->attention_pairs = counts[3];
@@ -135,6 +137,16 @@ bool Trainer::AddUpCounts(bool taken, StepBatches* batches, StepReport* report) 
   std::copy(denominators, tokens, batches->denominators.begin());
   std::copy(tokens, counts.end(), report->source_tokens.begin());
   return counts[0] == 0;
+}
+
+bool Trainer::EndPasses(const std::exception_ptr& failure, bool finite, StepReport* report) {
+  const double told_before_s = std::exchange(waits_.told_s, wait_s());
+  std::vector<int64_t> answers = {finite ? 0 : 1};
+  const std::vector<int64_t> waits = WaitAnswers(*world_, waits_.told_s - told_before_s);
+  answers.insert(answers.end(), waits.begin(), waits.end());
+  const std::vector<int64_t> agreed = ShareEnd(world_, failure, answers);
+  report->rank_waits = WaitsOf({agreed.begin() + 1, agreed.end()});
+  return agreed[0] == 0;
 }
 
 PassesEnd Trainer::RunPasses(const StepBatches& batches, StepReport* report) {

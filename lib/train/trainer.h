@@ -14,12 +14,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "lib/dist/rank_waits.h"
 #include "lib/dist/world.h"
 #include "lib/loading/loader_state.h"
 #include "lib/loading/sample_loaders.h"
@@ -76,7 +78,8 @@ struct StepReport {
   /// The time of a step: the call's on a CPU, on a GPU the mean since the numbers were read before.
   double step_time_s = 0;
   double data_wait_s = 0;      ///< the part of step_time_s spent waiting for samples
-  double exchange_wait_s = 0;  ///< likewise, for other ranks' gradients and losses
+  double exchange_wait_s = 0;  ///< likewise, for other ranks
+  RankWaits rank_waits;        ///< of all ranks for others, since they last told it: a step's
 
   /// A term's mean; it must be one of the objective's.
   double term(const std::string& name) const;
@@ -151,6 +154,12 @@ class Trainer {
   /// \param taken whether this rank has its samples
   /// \returns whether all ranks have theirs
   bool AddUpCounts(bool taken, StepBatches* batches, StepReport* report);
+  /// Where all ranks have done what may fail before the update: see ShareEnd. They tell how long they have
+  /// waited, too.
+  /// \returns whether `finite` holds on all of them
+  bool EndPasses(const std::exception_ptr& failure, bool finite, StepReport* report);
+  /// What this rank has waited for others in its steps.
+  double wait_s() const { return waits_.counts_s + passes_.wait_s(); }
   /// Makes the gradients and sums of the whole step.
   PassesEnd RunPasses(const StepBatches& batches, StepReport* report);
   void SetLosses(const std::vector<double>& sums, const std::vector<double>& denominators,
@@ -193,6 +202,10 @@ class Trainer {
   bool pin_ = true;
   World* world_;
   StepPasses passes_;
+  struct {
+    double counts_s = 0;  ///< for their counts of a step
+    double told_s = 0;    ///< of wait_s(), what the others know of
+  } waits_;
 };
 
 }  // namespace trainwright

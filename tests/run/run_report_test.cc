@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "tests/support/support.h"
 
@@ -82,6 +85,23 @@ TEST(RunReport, TellsUtilisationWhereItIsKnown) {
     report.Add(record);
   }
   EXPECT_THAT(report.Svg(), HasSubstr("35.0 % MFU"));
+}
+
+TEST(RunReport, TellsWhichOfSeveralRanksTheOthersWaitFor) {
+  RunReport alone, report;
+  alone.Add(Begin(0, 10));
+  alone.Add(Step(1, 3));
+  EXPECT_THAT(alone.Svg(), Not(HasSubstr("rank")));
+  report.Add(Begin(0, 10));
+  for (const auto& [step, rank, share] :
+       std::vector<std::tuple<int64_t, int64_t, double>>{{1, 0, 0.1}, {2, 3, 0.2}, {3, 3, 0.6}}) {
+    ordered_json record = Step(step, 3);
+    record["slowest_rank"] = rank;
+    record["rank_wait_share"] = share;
+    report.Add(record);
+  }
+  EXPECT_THAT(report.Svg(), HasSubstr("30.0 % waiting for rank 3"));
+  EXPECT_THAT(report.Svg(), HasSubstr("Waiting for other ranks"));
 }
 
 TEST(RunReport, IsAReadablePageFromNoRecordToManySteps) {

@@ -11,6 +11,7 @@
 namespace trainwright::test {
 namespace {
 
+using testing::AnyOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -82,6 +83,22 @@ TEST_F(TrainRanksTest, RanksMakeOneRunThatRankZeroTellsOf) {
   EXPECT_EQ(Json("summary.json")["steps"], 4);
   EXPECT_EQ(Json("summary.json")["exit_status"], 0);
   EXPECT_TRUE(Exists("run/complete.json"));
+}
+
+TEST_F(TrainRanksTest, TheRankThatTheOthersWaitForIsNamedOnTheConsoleInTheRecordsAndInTheReport) {
+  const ProcessResult run = Train("$begin --nproc 2 --steps 4 --summary summary.json");
+  ASSERT_EQ(run.exit_status, 0) << run.standard_error;
+  EXPECT_THAT(run.standard_error, HasSubstr(" % waiting for rank "));
+  const auto expect_told = [](const nlohmann::json& record) {
+    EXPECT_THAT(record.value("slowest_rank", -1), AnyOf(0, 1)) << record;
+    EXPECT_GT(record.value("rank_wait_share", -1.0), 0) << record;
+    EXPECT_LT(record.value("rank_wait_share", 2.0), 1) << record;
+  };
+  for (const nlohmann::json& record : Metrics("run")) {
+    if (record["type"] == "step" || record["type"] == "run_end") expect_told(record);
+  }
+  expect_told(Json("summary.json"));
+  EXPECT_THAT(ReadFile(folder_.path("run/report.html")), HasSubstr(" % waiting for rank "));
 }
 
 TEST_F(TrainRanksTest, ARankWithOtherDataIsNamedBeforeAnythingIsWritten) {

@@ -16,7 +16,7 @@ namespace trainwright::test {
 enum class Moment {
   kStart,        ///< before the first step: work that the writer alone does, the step that all go on from
   kBeforeStep,   ///< signal, time to save, early stop
-  kAfterPasses,  ///< WorkEnd of the passes, whether a number is not finite
+  kAfterPasses,  ///< WorkEnd of the passes, whether a number is not finite, the wait of each rank
   kAfterStep,    ///< signal, time limit, watchdog
   kOtherwise,    ///< WorkEnd of an evaluation; at the end, signal
 };
@@ -51,7 +51,8 @@ class RankOne final : public World {
   /// By how many questions are asked.
   Moment MomentOf(size_t questions) {
     if (questions == 1) return Moment::kOtherwise;
-    if (questions == 2) return steps_ == 0 ? Moment::kStart : Moment::kAfterPasses;
+    if (questions == 2) return Moment::kStart;
+    if (questions == 2 + static_cast<size_t>(size())) return Moment::kAfterPasses;
     in_step_ = !in_step_;
     return in_step_ ? Moment::kBeforeStep : Moment::kAfterStep;
   }
