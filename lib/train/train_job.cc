@@ -243,6 +243,8 @@ class TrainJob {
                    {"--eval-tokens", option(settings_.eval_tokens.value_or(-1))},
                    {"--early-stop", option(settings_.early_stop.value_or(-1))},
                    {"--log-every", option(settings_.log_every)},
+                   {"--keep-best", option(settings_.keep_best)},
+                   {"--ddp-bucket-mb", option(settings_.ddp_bucket_mb)},
                    {"--auto-oom", option(settings_.auto_oom)}};
     if (const ShardSet* evaluated = run_.data->evaluated(run_.plan.eval_split)) {
       facts["sha256 of the evaluation data"] = HexEncode(evaluated->content_sha256());

@@ -119,6 +119,17 @@ TEST_F(TrainRanksTest, ARankWithOtherDataIsNamedBeforeAnythingIsWritten) {
   EXPECT_FALSE(Exists("run"));
 }
 
+TEST_F(TrainRanksTest, ARankThatWouldSendOtherBucketsIsNamedBeforeTheFirstStep) {
+  const ProcessResult run = Train(R"sh(
+    export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(
+      python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    RANK=1 $begin --data shards --ddp-bucket-mb 1 2> one & one=$!
+    RANK=0 $begin --data shards 2> zero; echo $?
+    wait $one; echo $?)sh");
+  EXPECT_EQ(run.standard_output, "4\n2\n");
+  EXPECT_THAT(ReadFile(folder_.path("one")), HasSubstr("rank 1 (this one): --ddp-bucket-mb is 1"));
+}
+
 TEST_F(TrainRanksTest, ARunRemembersHowManyItsRanksAre) {
   const ProcessResult run = Train(R"sh(
     $begin -q --nproc 2 --steps 2 && train --resume --out run --print-config | grep ^nproc:)sh");
