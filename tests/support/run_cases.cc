@@ -46,8 +46,8 @@ class CaseLog final : public testing::EmptyTestEventListener {
 }  // namespace
 
 int RunCases(int argc, char** argv) {
-  // A death test in GoogleTest's "threadsafe" style starts this program again with the same arguments; the log
-  // is its parent's.
+  // A death test in GoogleTest's "threadsafe" style starts this program again with the same arguments; the
+  // log is its parent's.
   const bool is_death_test = std::any_of(argv, argv + argc, [](std::string_view argument) {
     return argument.starts_with("--gtest_internal_run_death_test=");
   });
