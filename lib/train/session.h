@@ -63,10 +63,10 @@ class Session {
   /// One step and what is due after it.
   /// \returns whether the process is to stop
   bool StepAndSave(bool time_to_save);
-  /// Whether --early-stop ends the run here.
   /// Whether the first step is to come, or the process before this one was stopped at a step, or in its
   /// evaluation, and left that to this one.
   bool LacksEvaluation() const;
+  /// Whether --early-stop ends the run here.
   bool StoppedEarly() const;
   void EvaluateIfDue();
   /// Saves where this rank writes.
