@@ -20,11 +20,10 @@
 #include "lib/io/byte_source.h"
 #include "lib/model/weight_file.h"
 #include "lib/nn/linear/lora.h"
+#include "lib/spec/model_files.h"
 
 namespace trainwright {
 namespace {
-
-constexpr char kWeights[] = "model.safetensors", kIndex[] = "model.safetensors.index.json";
 
 std::string ShapeName(const std::vector<int64_t>& shape) {
   std::string name = "[";
@@ -58,16 +57,16 @@ WeightFiles ReadIndex(const std::string& folder, const std::string& path) {
   for (const auto& [name, tensors] : files) {
     if (!std::filesystem::is_regular_file(folder + "/" + name)) {
       throw Error(ErrorCode::kBadInput, folder + "/" + name,
-                  std::string("is missing, though ") + kIndex + " names it", "tensor " + *tensors.begin(),
-                  kFetchHint);
+                  std::string("is missing, though ") + kWeightsIndexFileName + " names it",
+                  "tensor " + *tensors.begin(), kFetchHint);
     }
   }
   return files;
 }
 
 WeightFiles FindWeightFiles(const std::string& folder) {
-  if (std::filesystem::exists(folder + "/" + kWeights)) return {{kWeights, {}}};
-  const std::string index = folder + "/" + kIndex;
+  if (std::filesystem::exists(folder + "/" + kWeightsFileName)) return {{kWeightsFileName, {}}};
+  const std::string index = folder + "/" + kWeightsIndexFileName;
   if (std::filesystem::exists(index)) return ReadIndex(folder, index);
   throw Error(ErrorCode::kBadInput, folder,
               "holds neither model.safetensors nor model.safetensors.index.json", "",
@@ -201,7 +200,8 @@ class WeightsLoader {
       mapped.Release(data);
     }
     if (!listed.empty()) {
-      throw Error(ErrorCode::kBadInput, path, std::string("lacks a tensor that ") + kIndex + " says it has",
+      throw Error(ErrorCode::kBadInput, path,
+                  std::string("lacks a tensor that ") + kWeightsIndexFileName + " says it has",
                   "tensor " + *listed.begin(), kFetchHint);
     }
   }
@@ -321,7 +321,7 @@ void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const
 std::vector<std::string> WeightFileNames(const std::string& folder) {
   std::vector<std::string> names;
   for (const auto& [name, tensors] : FindWeightFiles(folder)) names.push_back(name);
-  if (names != std::vector<std::string>{kWeights}) names.emplace_back(kIndex);
+  if (names != std::vector<std::string>{kWeightsFileName}) names.emplace_back(kWeightsIndexFileName);
   return names;
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -45,9 +46,14 @@ class CaseLog final : public testing::EmptyTestEventListener {
 }  // namespace
 
 int RunCases(int argc, char** argv) {
+  // A death test in GoogleTest's "threadsafe" style starts this program again with the same arguments; the
+  // log is its parent's.
+  const bool is_death_test = std::any_of(argv, argv + argc, [](std::string_view argument) {
+    return argument.starts_with("--gtest_internal_run_death_test=");
+  });
   testing::InitGoogleMock(&argc, argv);
   constexpr std::string_view kOption = "--case_log=";
-  if (argc > 1 && std::string_view(argv[1]).starts_with(kOption)) {
+  if (argc > 1 && std::string_view(argv[1]).starts_with(kOption) && !is_death_test) {
     const std::string path = argv[1] + kOption.size();
     std::FILE* file = std::fopen(path.c_str(), "w");
     if (file == nullptr) {

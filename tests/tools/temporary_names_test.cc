@@ -61,6 +61,8 @@ TEST_F(NamespacesTest, AWriterOfCkpt1LeavesAloneWhatAnotherWritesForCkpt10) {
   }
   WriteFile(folder_.path("t.safetensors"), file);
   const ProcessResult result = ShellApart(R"sh(
+    # A writer may be stopped at its very end, where LeakSanitizer's own tracer would wait for it for ever.
+    export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0"
     mkdir in in/small; mv t.safetensors in; small='{"t":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
     mkdir one; printf "\\$(printf %o ${#small})\\0\\0\\0\\0\\0\\0\\0${small}abcd" > one/t.safetensors
     ckpt-compress -q --fast in -o want10 && ckpt-compress -q --fast one -o want1 || exit 1

@@ -139,6 +139,7 @@ extern "C" {
   return Next<ssize_t (*)(int, const void*, size_t, off_t)>("pwrite")(fd, bytes, size, offset);
 }
 
+#ifndef __SANITIZE_THREAD__  // which maps memory of its own before it can follow calls
 // Nothing changes by it: it is no call of a record, and none of "any".
 [[gnu::visibility("default")]] void* mmap(void* address, size_t size, int protection, int flags, int fd,
                                           off_t offset) noexcept {
@@ -146,6 +147,7 @@ extern "C" {
   return Next<void* (*)(void*, size_t, int, int, int, off_t)>("mmap")(address, size, protection, flags, fd,
                                                                       offset);
 }
+#endif
 
 [[gnu::visibility("default")]] int fsync(int fd) {
   if (Fails("fsync", fd)) return -1;
