@@ -7,7 +7,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>

@@ -47,13 +47,13 @@ class ShardLayout {
     int64_t size = 0;
     bool operator==(const Piece&) const = default;
   };
-  /// Calls `visit` with the parts of [begin, end) that are a rank's, in their order.
+  /// Calls `visit` with the parts of [begin, end) that are a rank's, in their order; none of them is empty.
   template <typename Visit>
   void ForEachPieceOf(int64_t rank, int64_t begin, int64_t end, const Visit& visit) const {
     TRAINWRIGHT_CHECK(begin >= 0 && end <= elements_);
     int64_t block = begin / kReductionBlock;
     block += (rank - block % ranks_ + ranks_) % ranks_;
-    for (; block * kReductionBlock < end; block += ranks_) {
+    for (; std::max(begin, block * kReductionBlock) < end; block += ranks_) {
       const int64_t from = std::max(begin, block * kReductionBlock);
       const int64_t size = std::min(end, (block + 1) * kReductionBlock) - from;
       visit(Piece{.begin = from, .place = PlaceOf(from), .size = size});
