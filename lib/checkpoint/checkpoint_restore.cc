@@ -20,12 +20,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What no process of a run changes of its plan: not its length, nor how a step is split.
+/// What no process of a run changes of its plan: not its length, nor how a step is split, nor what of the
+/// state the ranks divide.
 nlohmann::json LastingPlan(TrainPlan plan) {
+  const TrainPlan defaults;
   plan.schedule.total_steps = 0;
   plan.length_rule.clear();
   plan.batch = plan.samples_per_step();
   plan.accum = plan.ranks = 1;
+  plan.zero = defaults.zero;
+  plan.zero_accumulation = defaults.zero_accumulation;
   return EncodePlan(plan);
 }
 

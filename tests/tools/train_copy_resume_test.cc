@@ -110,6 +110,16 @@ TEST_F(TrainCopyResumeTest, ACopyOfTheRunIsKnownThoughLengthAndSplitOfTheStepWer
   EXPECT_THAT(resumed.standard_error, testing::HasSubstr("brought back run/checkpoints/step-00000009"));
 }
 
+TEST_F(TrainCopyResumeTest, ACopyOfTheRunIsKnownThoughWhatItsRanksDivideWasChanged) {
+  const ProcessResult resumed = Shell(R"(
+    train -q --model tiny.json --steps 3 --schedule constant --out run --copy-to copies || exit
+    train -q --resume --out run --steps 9 --zero 2 --zero-accum keep || exit
+    rm -r run/checkpoints/*
+    train --resume --out run --steps 12)");
+  EXPECT_EQ(resumed.exit_status, 0) << resumed.standard_error;
+  EXPECT_THAT(resumed.standard_error, testing::HasSubstr("brought back run/checkpoints/step-00000009"));
+}
+
 TEST_F(TrainCopyResumeTest, WithoutTheFlagTheMessageSaysWhereTheCopiesAreAndNothingIsBegunAnew) {
   ASSERT_EQ(TwoSteps("--copy-to copies").exit_status, 0);
   const std::string metrics = ReadFile(folder_.path("run/metrics.jsonl"));
