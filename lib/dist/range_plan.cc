@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lib/nn/reduction_block.h"
+#include "lib/spec/reduction_block.h"
 
 namespace trainwright {
 

@@ -9,7 +9,7 @@
 #include "lib/base/error.h"
 #include "lib/dist/collectives.h"
 #include "lib/dist/shared_work.h"
-#include "lib/nn/reduction_block.h"
+#include "lib/spec/reduction_block.h"
 
 namespace trainwright {
 namespace {

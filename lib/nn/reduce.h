@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lib/nn/reduction_block.h"
+#include "lib/spec/reduction_block.h"
 
 namespace trainwright {
 

@@ -5,12 +5,10 @@
 #include <numeric>
 #include <vector>
 
+#include "lib/spec/reduction_block.h"
 #include "lib/spec/sharding.h"
 
 namespace trainwright {
-
-/// Elements of the flat buffers that belong to one rank together: block b is rank b % ranks'.
-inline constexpr int64_t kShardBlockElements = 65536;
 
 struct RankPlan {
   int64_t ranks = 1;
@@ -27,10 +25,10 @@ struct RankPlan {
     return std::accumulate(segment_elements.begin(), segment_elements.end(), int64_t{0});
   }
   int64_t bucket_elements() const { return bucket_bytes < 4 ? 1 : bucket_bytes / 4; }
-  /// Of a rank that has most.
+  /// Of a rank that has most: blocks belong to the ranks in turn.
   int64_t shard_elements() const {
-    const int64_t blocks = (elements() + kShardBlockElements - 1) / kShardBlockElements;
-    const int64_t own = (blocks + ranks - 1) / ranks * kShardBlockElements;
+    const int64_t blocks = (elements() + kReductionBlock - 1) / kReductionBlock;
+    const int64_t own = (blocks + ranks - 1) / ranks * kReductionBlock;
     return own < elements() ? own : elements();
   }
   bool gives_gradients_away() const {

@@ -8,7 +8,6 @@
 #include "lib/base/error.h"
 #include "lib/base/units.h"
 #include "lib/memory/training_memory.h"
-#include "lib/nn/reduce.h"
 #include "lib/scaling/pass_costs.h"
 #include "lib/scaling/world_estimates.h"
 #include "lib/scaling/world_report.h"
@@ -16,8 +15,6 @@
 
 namespace trainwright {
 namespace {
-
-static_assert(kShardBlockElements == kReductionBlock);
 
 /// The adapters that are advised where nothing else fits.
 constexpr int64_t kAdvisedLoraRank = 16;

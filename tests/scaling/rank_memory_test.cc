@@ -5,7 +5,7 @@
 namespace trainwright {
 namespace {
 
-constexpr int64_t kBlock = kShardBlockElements, kElements = 16 * kBlock;
+constexpr int64_t kBlock = kReductionBlock, kElements = 16 * kBlock;
 
 /// 16 blocks: embeddings of 4, a layer of 8, a head of 4.
 RankPlan Plan(int64_t ranks, Sharding sharding) {

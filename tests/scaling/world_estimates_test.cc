@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int64_t kElements = 64 * kShardBlockElements;
+constexpr int64_t kElements = 64 * kReductionBlock;
 
 WorldRequest Request() {
   return {.worlds = {2, 8},

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr int64_t kElements = 1000 * kShardBlockElements, kMb = 1'000'000;
+constexpr int64_t kElements = 1000 * kReductionBlock, kMb = 1'000'000;
 
 /// A model of 66 million elements in bf16; the passes of a sample's token take 1000 bytes, a tenth with full
 /// recomputation.

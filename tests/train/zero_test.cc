@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lib/memory/training_memory.h"
-#include "lib/nn/reduction_block.h"
+#include "lib/spec/reduction_block.h"
 #include "tests/train/rank_runs.h"
 
 namespace trainwright {

@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #include "lib/base/error.h"
-#include "lib/nn/reduction_block.h"
+#include "lib/spec/reduction_block.h"
 
 namespace trainwright {
 
