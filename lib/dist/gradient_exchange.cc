@@ -172,19 +172,19 @@ bool GradientExchange::IsDone(const Bucket& bucket) const {
 
 void GradientExchange::BeginNextBucket() {
   const ElementRange& range = buckets_[begun_].range;
-  ++begun_;
   if (takes_rounds()) {
     all_reduce_->Begin();
     Release(range.begin);
-    return;
+  } else {
+    at::Tensor values = parameters_->gradients().narrow(0, range.begin, range.size());
+    if (complete_) tree_.Complete(range.begin, values);
+    if (all_reduce_) {
+      all_reduce_->Begin();
+    } else if (collectives_ != nullptr) {
+      under_way_.push_back(collectives_->BeginSum(values));
+    }
   }
-  at::Tensor values = parameters_->gradients().narrow(0, range.begin, range.size());
-  if (complete_) tree_.Complete(range.begin, values);
-  if (all_reduce_) {
-    all_reduce_->Begin();
-  } else if (collectives_ != nullptr) {
-    under_way_.push_back(collectives_->BeginSum(values));
-  }
+  ++begun_;  // a bucket that could not begin is tried again by Finish, which then tells why
 }
 
 void GradientExchange::Release(int64_t read_from) {

@@ -80,8 +80,8 @@ class GradientExchange {
   /// \throws Error{kIo} as PendingWork::Wait
   at::Tensor AddUp(at::Tensor sums_lt);
 
-  /// Where parameters are sharded, after Finish: the sum of the squares of all gradients, the bits of
-  /// SumOfSquares of them in one buffer. A call that all ranks make.
+  /// Where parameters are sharded, after Finish: the sum of the squares of all gradients; on a CPU the bits
+  /// of SumOfSquares of them in one buffer. A call that all ranks make.
   /// \returns fp64 [1], where the gradients are
   /// \throws Error{kIo} as PendingWork::Wait
   at::Tensor AddUpSquares();

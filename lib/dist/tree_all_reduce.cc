@@ -71,6 +71,7 @@ void TreeAllReduce::Clear() {
 }
 
 void TreeAllReduce::Wait(Slot& slot) {
+  TRAINWRIGHT_CHECK(slot.work != nullptr);
   const auto start = std::chrono::steady_clock::now();
   slot.work->Wait();
   slot.work.reset();

@@ -265,6 +265,19 @@ TEST(GradientExchange, ARankWhosePassesFailKeepsNobodyWaiting) {
   }
 }
 
+TEST(GradientExchange, ALossOfARankAsTheLastBucketBeginsIsToldAlsoByFinish) {
+  const std::vector<at::Tensor> leaves = Leaves(2, Elements());
+  ThreadWorld world(2);
+  world.on_begin = [](int64_t) { throw Error(ErrorCode::kIo, "rank 1", "killed or cut off"); };
+  const auto codes = world.Run([&](World* own) {
+    RankUnderTest rank(own, {25 << 20, 2});
+    EXPECT_EQ(rank.exchange.buckets(), 1u);
+    EXPECT_EQ(test::CodeOf([&] { rank.MakeLeaves(leaves); }), ErrorCode::kIo);
+    return test::CodeOf([&] { rank.exchange.Finish(/*complete=*/false); });
+  });
+  for (const std::optional<ErrorCode> code : codes) EXPECT_EQ(code, ErrorCode::kIo);
+}
+
 double SlowSum(const std::vector<double>& terms, size_t first, size_t count) {
   if (count == 1) return terms[first];
   const double left = SlowSum(terms, first, count / 2);

@@ -24,7 +24,10 @@ namespace {
 
 using test::ThreadWorld;
 
-/// Segments that are smaller and larger than a block, and whose borders are no block's.
+/// More ranks than there are blocks: the last two own nothing.
+constexpr int64_t kManyRanks = 8;
+
+/// Segments that are smaller and larger than a block, and whose borders are no block's; six blocks.
 constexpr int64_t kSegments[] = {3 * kReductionBlock + 48, 160, 70000, 16, 32, kReductionBlock};
 
 std::unique_ptr<FlatParameters> MakeParameters(const Numerics& numerics = {Precision::kFp32, at::kFloat}) {
@@ -114,7 +117,7 @@ Reduced Reduce(World* world, bool away, int64_t rounds) {
 class ShardedGradientsTest : public testing::TestWithParam<bool> {};
 
 TEST_P(ShardedGradientsTest, AnOwnerHasTheTreeOfAllRanksAndAllHaveTheNormOfOneBuffer) {
-  for (const int64_t ranks : {2, 3, 4}) {
+  for (const int64_t ranks : {int64_t{2}, int64_t{3}, int64_t{4}, kManyRanks}) {
     for (const int64_t rounds : {1, 3}) {
       if (rounds > 1 && !GetParam()) continue;
       at::Tensor expected;
@@ -205,7 +208,7 @@ TEST_P(ValueExchangeTest, AllRanksGetWhatTheOwnersUpdated) {
   const auto expected = MakeParameters(numerics);
   expected->values().copy_(after);
   expected->RefreshCompute();
-  for (const int64_t ranks : {2, 3}) {
+  for (const int64_t ranks : {int64_t{2}, int64_t{3}, kManyRanks}) {
     for (const int64_t bucket_bytes : {4096, 1 << 20}) {
       ThreadWorld world(ranks);
       world.Run([&](World* own) {
@@ -244,7 +247,7 @@ INSTANTIATE_TEST_SUITE_P(Types, ValueExchangeTest,
 TEST(ShardReader, TheWriterReadsAnyElementsInAnyOrder) {
   const int64_t elements = Elements();
   const at::Tensor floats = Drawn("values", 0), shorts = floats.to(at::kBFloat16);
-  for (const int64_t ranks : {2, 3}) {
+  for (const int64_t ranks : {int64_t{2}, int64_t{3}, kManyRanks}) {
     ThreadWorld world(ranks);
     world.Run([&](World* own) {
       const ShardLayout layout(elements, own->rank(), ranks);
