@@ -1,11 +1,16 @@
 /// What waits between ranks look at, so that none outlasts the ranks it waits for. The training thread's.
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "lib/base/error.h"
 
 namespace trainwright {
+
+/// How long c10d may take for a call that a watch looks after: how long a living rank takes is no business
+/// of the transport's. It hands milliseconds on as an int.
+inline constexpr std::chrono::hours kNearlyEndless{7 * 24};
 
 class FaultWatch {
  public:

@@ -20,8 +20,6 @@ namespace {
 using Group = c10::intrusive_ptr<c10d::Backend>;
 
 constexpr std::chrono::milliseconds kSlice{50};
-// How long a rank may take is no business of the transport's: the watch knows whether it lives.
-constexpr std::chrono::hours kNearlyEndless{7 * 24};
 
 class GlooWork final : public PendingWork {
  public:

@@ -18,8 +18,6 @@ namespace {
 
 using Group = c10::intrusive_ptr<c10d::ProcessGroupNCCL>;
 
-// How long a rank may take is no business of the transport's: the watch knows whether it lives.
-constexpr std::chrono::hours kNearlyEndless{7 * 24};
 constexpr std::chrono::milliseconds kSlice{20};
 constexpr std::chrono::microseconds kLookAgain{20};
 

@@ -7,13 +7,9 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "lib/dist/fault_watch.h"
+
 namespace trainwright {
-namespace {
-
-/// c10d hands milliseconds on as an int.
-constexpr std::chrono::hours kNearlyEndless{7 * 24};
-
-}  // namespace
 
 RankStore::RankStore(const RankPlace& place, Role role, double timeout_s) {
   c10d::TCPStoreOptions options;
