@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <exception>
+#include <memory>
 #include <string>
 #include <thread>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>

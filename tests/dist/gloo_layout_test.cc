@@ -1,8 +1,10 @@
 // Whether this compiler lays out c10d's Gloo group as LibTorch's did, though it knows gloo by other headers.
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <new>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>

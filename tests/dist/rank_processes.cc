@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "lib/base/elapsed.h"
