@@ -9,13 +9,14 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/dist/tree_sum.h"
+#include "lib/spec/gradient_buckets.h"
 
 namespace trainwright {
 namespace {
 
 /// How many ranges may be under way, and after how many more the parts of one are added up: all ranks must
 /// begin the same work in the same order, so neither can depend on what has come.
-constexpr size_t kSlots = 4, kAhead = 2;
+constexpr size_t kSlots = kBucketsUnderWay, kAhead = 2;
 
 size_t SlotsOf(size_t ranges) {
   return std::min(kSlots, ranges);

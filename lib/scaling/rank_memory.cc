@@ -4,11 +4,10 @@
 #include <bit>
 #include <cmath>
 
+#include "lib/spec/gradient_buckets.h"
+
 namespace trainwright {
 namespace {
-
-/// That are under way at once where each is packed and received apart: TreeAllReduce (lib/dist) has as many.
-constexpr int64_t kBucketsUnderWay = 4;
 
 /// What `elements` of all take of a part.
 int64_t ShareOf(int64_t part_bytes, int64_t elements, int64_t all) {
@@ -21,6 +20,7 @@ int64_t ShareOf(int64_t part_bytes, int64_t elements, int64_t all) {
 
 RankMemory MemoryOfRank(const MemoryParts& alone, const RankPlan& plan) {
   RankMemory memory = {.parts = alone};
+  memory.parts.exchange = 0;  // of a run alone, sums of its leaves; a rank's are told by themselves
   if (const int64_t leaves = plan.exact_leaves / plan.ranks; leaves > 1) {
     memory.leaf_sums = (std::bit_width(static_cast<uint64_t>(leaves)) - 1) * alone.gradients;
   }

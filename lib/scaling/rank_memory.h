@@ -10,7 +10,7 @@ namespace trainwright {
 
 /// Bytes.
 struct RankMemory {
-  MemoryParts parts = {};  ///< as of a run alone, those that are sharded smaller
+  MemoryParts parts = {};  ///< as of a run alone, those that are sharded smaller; no exchange
   int64_t exchange = 0;    ///< buckets that are packed for other ranks, and what comes from them
   int64_t leaf_sums = 0;   ///< sums of leaves that wait for their neighbours; see RankPlan::exact_leaves
 

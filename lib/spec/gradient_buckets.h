@@ -12,6 +12,9 @@
 
 namespace trainwright {
 
+/// Buckets that are under way at once where each is packed and received apart: TreeAllReduce (lib/dist).
+inline constexpr int64_t kBucketsUnderWay = 4;
+
 struct GradientBucket {
   int64_t elements = 0;
   size_t lowest_segment = 0;  ///< once its gradients are done, all of the bucket's are

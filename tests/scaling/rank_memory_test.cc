@@ -82,6 +82,16 @@ TEST(MemoryOfRankTest, ExactLeavesTakeABufferForEachLevelOfARanksTree) {
   EXPECT_EQ(MemoryOfRank(Alone(), plan).leaf_sums, 0);
 }
 
+TEST(MemoryOfRankTest, SumsOfLeavesOfARunAloneAreCountedOnce) {
+  MemoryParts alone = Alone();
+  alone.exchange = 4 * alone.gradients;
+  for (const int64_t ranks : {1, 2, 16}) {
+    RankPlan plan = Plan(ranks, Sharding::kNone);
+    plan.exact_leaves = 16;
+    EXPECT_EQ(MemoryOfRank(alone, plan), MemoryOfRank(Alone(), plan)) << ranks << " ranks";
+  }
+}
+
 TEST(MemoryOfRankTest, ShardedPartsFallWithEveryDoublingOfRanks) {
   int64_t before = INT64_MAX;
   for (int64_t ranks = 2; ranks <= 16; ranks *= 2) {
