@@ -37,8 +37,13 @@ int64_t Given(int64_t rank, int64_t index) {
 }
 
 /// How many elements rank `from` has for rank `to`.
+using CountOf = int64_t (*)(int64_t from, int64_t to);
 int64_t CountBetween(int64_t from, int64_t to) {
   return (from + 2 * to) % 3;
+}
+/// As a checkpoint's parts go: nobody else receives anything, and some send nothing.
+int64_t CountToRankZero(int64_t from, int64_t to) {
+  return to == 0 ? from % 3 : 0;
 }
 int64_t Sent(int64_t from, int64_t to, int64_t k) {
   return from * 1000 + to * 100 + k;
@@ -63,12 +68,12 @@ at::Tensor GivenBy(int64_t rank, int64_t size, at::ScalarType type) {
   return values.to(type);
 }
 
-void Exchange(C10dWorld* world, std::ostream* out) {
+void Exchange(C10dWorld* world, const char* name, CountOf count_of, std::ostream* out) {
   std::vector<int64_t> sent, send_counts, receive_counts;
   int64_t received = 0;
   for (int64_t other = 0; other < world->size(); ++other) {
-    send_counts.push_back(CountBetween(world->rank(), other));
-    receive_counts.push_back(CountBetween(other, world->rank()));
+    send_counts.push_back(count_of(world->rank(), other));
+    receive_counts.push_back(count_of(other, world->rank()));
     received += receive_counts.back();
     for (int64_t k = 0; k < send_counts.back(); ++k) sent.push_back(Sent(world->rank(), other, k));
   }
@@ -76,7 +81,15 @@ void Exchange(C10dWorld* world, std::ostream* out) {
   std::copy(sent.begin(), sent.end(), send.mutable_data_ptr<float>());
   const at::Tensor receive = at::full({received}, -1, at::kFloat);
   world->collectives()->BeginExchange(send, receive, send_counts, receive_counts)->Wait();
-  Write("exchange", ValuesOf(receive), out);
+  Write(name, ValuesOf(receive), out);
+}
+
+std::vector<int64_t> ReceivedBy(int64_t rank, int64_t ranks, CountOf count_of) {
+  std::vector<int64_t> received;
+  for (int64_t other = 0; other < ranks; ++other) {
+    for (int64_t k = 0; k < count_of(other, rank); ++k) received.push_back(Sent(other, rank, k));
+  }
+  return received;
 }
 
 void ShareAll(C10dWorld* world, const RankTalk& talk) {
@@ -97,7 +110,8 @@ void ShareAll(C10dWorld* world, const RankTalk& talk) {
   Write("floats", ValuesOf(floats), &out);
   Write("bfloats", ValuesOf(brains), &out);
   Write("doubles", ValuesOf(doubles), &out);
-  Exchange(world, &out);
+  Exchange(world, "exchange", CountBetween, &out);
+  Exchange(world, "to rank 0", CountToRankZero, &out);
   const at::Tensor all = at::empty({3 * world->size()}, at::kFloat);
   collectives->BeginGather(GivenBy(rank, 3, at::kFloat), all)->Wait();
   Write("gather", ValuesOf(all), &out);
@@ -120,12 +134,12 @@ std::string ExpectedOf(int64_t rank, int64_t ranks) {
     }
     Write(name, sums, &out);
   }
-  std::vector<int64_t> received, gathered;
+  std::vector<int64_t> gathered;
   for (int64_t other = 0; other < ranks; ++other) {
-    for (int64_t k = 0; k < CountBetween(other, rank); ++k) received.push_back(Sent(other, rank, k));
     for (int64_t i = 0; i < 3; ++i) gathered.push_back(Given(other, i));
   }
-  Write("exchange", received, &out);
+  Write("exchange", ReceivedBy(rank, ranks, CountBetween), &out);
+  Write("to rank 0", ReceivedBy(rank, ranks, CountToRankZero), &out);
   Write("gather", gathered, &out);
   return out.str();
 }
