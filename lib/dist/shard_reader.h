@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "lib/dist/world.h"
-#include "lib/nn/parameters/shard_layout.h"
+#include "lib/spec/shard_layout.h"
 
 namespace trainwright {
 

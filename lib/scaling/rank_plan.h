@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "lib/spec/reduction_block.h"
+#include "lib/spec/shard_layout.h"
 #include "lib/spec/sharding.h"
 
 namespace trainwright {
@@ -25,12 +25,8 @@ struct RankPlan {
     return std::accumulate(segment_elements.begin(), segment_elements.end(), int64_t{0});
   }
   int64_t bucket_elements() const { return bucket_bytes < 4 ? 1 : bucket_bytes / 4; }
-  /// Of a rank that has most: blocks belong to the ranks in turn.
-  int64_t shard_elements() const {
-    const int64_t blocks = (elements() + kReductionBlock - 1) / kReductionBlock;
-    const int64_t own = (blocks + ranks - 1) / ranks * kReductionBlock;
-    return own < elements() ? own : elements();
-  }
+  /// Of the rank that has most.
+  int64_t shard_elements() const { return ShardLayout(elements(), /*rank=*/0, ranks).size(); }
   bool gives_gradients_away() const {
     return GivesGradientsAway(sharding, accumulation, accum, exact_leaves > 0);
   }

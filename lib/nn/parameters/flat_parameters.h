@@ -25,8 +25,8 @@
 #include "lib/nn/buffer.h"
 #include "lib/nn/linear/nf4.h"
 #include "lib/nn/parameters/gradient_buffer.h"
-#include "lib/nn/parameters/shard_layout.h"
 #include "lib/nn/precision.h"
+#include "lib/spec/shard_layout.h"
 
 namespace trainwright {
 

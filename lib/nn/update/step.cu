@@ -1,12 +1,13 @@
 // The end of a step: the gradients' norm and what it decides, without the host.
 #include "lib/nn/cuda/device_code.cuh"
 #include "lib/nn/update/step_decision.h"
+#include "lib/spec/reduction_block.h"
 
 namespace trainwright::cuda {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int64_t kBlockElements = 65536;
+constexpr int64_t kBlockElements = kReductionBlock;
 
 __global__ void __launch_bounds__(kThreads)
     SquaresKernel(const float* __restrict__ values, int64_t size, double* __restrict__ partial) {

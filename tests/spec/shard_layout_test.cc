@@ -1,5 +1,5 @@
 // Which elements are whose, beside a table that is written down element by element.
-#include "lib/nn/parameters/shard_layout.h"
+#include "lib/spec/shard_layout.h"
 
 #include <gtest/gtest.h>
 
