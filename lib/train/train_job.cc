@@ -140,28 +140,22 @@ void CheckSameOrigin(const TrainSettings& settings, const RunRecord& record) {
 class TrainJob {
  public:
   TrainJob(const TrainSettings& settings, const TrainJobContext& context)
-      : settings_(settings),
-        context_(context),
-        log_(settings.explain),
-        folder_(FolderToResume(settings, *context.world)) {}
+      : settings_(settings), context_(context), log_(settings.explain) {}
 
   int Run(nlohmann::ordered_json* summary) {
-    OpenRecord();
-    // A run that is resumed may hold out what it evaluates on.
-    const bool begins = !settings_.resume && settings_.branch_from.empty();
-    if (begins) {
-      CheckEvaluations(settings_, context_.options,
-                       !settings_.eval_data.empty() || !settings_.eval_split.empty());
-    }
-    run_.compute = ChooseCompute(settings_, context_.process, &log_);
-    // Everything that can be wrong with the input is found before a run directory is made.
-    run_.data = std::make_unique<TrainingData>(settings_);
+    DoAlike(context_.world, [&] { OpenInput(); });
     if (const std::string checkpoint = FindCheckpoint(); !checkpoint.empty()) {
-      ResolveResumedRun(settings_, context_, checkpoint, record_ ? &*record_ : nullptr, &log_, &run_);
+      DoAlike(context_.world, [&] {
+        ResolveResumedRun(settings_, context_, checkpoint, record_ ? &*record_ : nullptr, &log_, &run_);
+      });
       RequireSameRun();
       return Resume(summary);
     }
-    ResolveStart();
+    if (settings_.find_batch) {
+      ResolveStart();  // on the way the ranks agree on what they found
+    } else {
+      DoAlike(context_.world, [&] { ResolveStart(); });
+    }
     RequireSameRun();
     return Start(summary);
   }
@@ -179,6 +173,20 @@ class TrainJob {
   /// \throws as ShareEnd
   int64_t AsWriter(const std::function<int64_t()>& work) const {
     return trainwright::AsWriter(context_.world, work);
+  }
+
+  /// Everything that can be wrong with the input is found before a run directory is made.
+  void OpenInput() {
+    folder_ = FolderToResume(settings_, *context_.world);
+    OpenRecord();
+    // A run that is resumed may hold out what it evaluates on.
+    const bool begins = !settings_.resume && settings_.branch_from.empty();
+    if (begins) {
+      CheckEvaluations(settings_, context_.options,
+                       !settings_.eval_data.empty() || !settings_.eval_split.empty());
+    }
+    run_.compute = ChooseCompute(settings_, context_.process, &log_);
+    run_.data = std::make_unique<TrainingData>(settings_);
   }
 
   /// What the folder remembers of its run.
@@ -275,7 +283,7 @@ class TrainJob {
     if (OnlyTells(settings_)) {
       log_.Announce(run_.opening_reasons);
       for (const std::string& trap : TrapsOf(settings_, run_, context_.preset_batch, context_.preset_accum)) {
-        LogWarning(trap);
+        if (is_writer()) LogWarning(trap);
       }
       if (run_.resume) RestoreData();
       return Preview(summary);
@@ -309,7 +317,7 @@ class TrainJob {
     if (complete || stops_early) {
       *summary = {
           {"steps", step}, {"tokens", resume.state.trainer.tokens_seen}, {"checkpoint", resume.checkpoint}};
-      RequireSameData();
+      DoAlike(context_.world, [&] { RequireSameData(); });
       return static_cast<int>(AsWriter([&] {
         if (record_) Remember(record_->model_name);
         return FinishComplete(settings_, resume, complete ? "complete" : kEarlyStop, directory_.get());
@@ -385,10 +393,12 @@ class TrainJob {
     const int64_t step = run_.resume ? run_.resume->state.trainer.step : 0;
     const std::vector<int64_t> agreed = context_.world->Agree({step, -step});
     if (agreed[0] == -agreed[1]) return;
-    throw Error(
+    const Error error(
         ErrorCode::kIo, "ranks",
         "go on from different steps: from " + std::to_string(-agreed[1]) + " to " + std::to_string(agreed[0]),
         "", "name the step: --branch-from RUN@STEP");
+    if (is_writer()) throw error;
+    throw CommonError(error);
   }
 
   int Train(nlohmann::ordered_json* summary) {
