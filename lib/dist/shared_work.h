@@ -61,8 +61,8 @@ std::vector<int64_t> ShareEnd(World* world, const std::exception_ptr& failure,
 /// \throws as ShareEnd
 int64_t AsWriter(World* world, const std::function<int64_t()>& work);
 
-/// Has each rank do for itself what all do alike, without a call of the world. Where it fails on one, it fails
-/// on all.
+/// Has each rank do for itself what all do alike, without a call of the world. Where it fails on one, it
+/// fails on all.
 /// \throws what the work throws, as Rethrow; where it threw nothing, as ThrowForAnother. Error{kIo} as
 ///     World::Reduce
 void DoAlike(World* world, const std::function<void()>& work);

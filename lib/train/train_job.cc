@@ -253,7 +253,8 @@ class TrainJob {
                    {"--log-every", option(settings_.log_every)},
                    {"--keep-best", option(settings_.keep_best)},
                    {"--ddp-bucket-mb", option(settings_.ddp_bucket_mb)},
-                   {"--auto-oom", option(settings_.auto_oom)}};
+                   {"--auto-oom", option(settings_.auto_oom)},
+                   {"--attn-backend", option(settings_.attn_backend)}};
     if (const ShardSet* evaluated = run_.data->evaluated(run_.plan.eval_split)) {
       facts["sha256 of the evaluation data"] = HexEncode(evaluated->content_sha256());
     }
@@ -308,16 +309,13 @@ class TrainJob {
             std::to_string(step) + " of " + std::to_string(total_steps));
     const bool complete = step >= total_steps && !LacksLastEvaluation(resume.checkpoint, step);
     const bool stops_early = !complete && StopsEarly(resume.checkpoint);
-    if (stops_early && record_ && total_steps > record_->plan.schedule.total_steps) {
-      throw Error(ErrorCode::kUsage, "--early-stop",
-                  "ended the run at step " + std::to_string(step) + ", so a greater length adds nothing", "",
-                  "give a greater --early-stop than " + std::to_string(settings_.early_stop.value_or(1)) +
-                      ", or begin another run with --branch-from");
-    }
     if (complete || stops_early) {
       *summary = {
           {"steps", step}, {"tokens", resume.state.trainer.tokens_seen}, {"checkpoint", resume.checkpoint}};
-      DoAlike(context_.world, [&] { RequireSameData(); });
+      DoAlike(context_.world, [&] {
+        if (stops_early) RequireSameLength();
+        RequireSameData();
+      });
       return static_cast<int>(AsWriter([&] {
         if (record_) Remember(record_->model_name);
         return FinishComplete(settings_, resume, complete ? "complete" : kEarlyStop, directory_.get());
@@ -329,6 +327,17 @@ class TrainJob {
       return 0;
     });
     return Train(summary);
+  }
+
+  /// \throws Error{kUsage} where a run that --early-stop ended is to become longer
+  void RequireSameLength() const {
+    if (!record_ || run_.plan.schedule.total_steps <= record_->plan.schedule.total_steps) return;
+    throw Error(ErrorCode::kUsage, "--early-stop",
+                "ended the run at step " + std::to_string(run_.resume->state.trainer.step) +
+                    ", so a greater length adds nothing",
+                "",
+                "give a greater --early-stop than " + std::to_string(settings_.early_stop.value_or(1)) +
+                    ", or begin another run with --branch-from");
   }
 
   /// \throws Error{kUsage} where a run that has ended is given other data, which no step would read
@@ -403,7 +412,9 @@ class TrainJob {
 
   int Train(nlohmann::ordered_json* summary) {
     RequireSameStep();
-    session_ = std::make_unique<Session>(settings_, context_, context_.world, &run_, std::move(directory_));
+    DoAlike(context_.world, [&] {
+      session_ = std::make_unique<Session>(settings_, context_, context_.world, &run_, std::move(directory_));
+    });
     const int status = session_->Run();
     *summary = session_->Summary();
     return status;
