@@ -15,7 +15,7 @@
 namespace trainwright {
 namespace {
 
-/// What a rank throws, with its status: "own 3 shards: is corrupt", "common ..." of a CommonError; "" of nothing.
+/// What a rank throws, with its status: "own 3 x: is corrupt", "common ..." of a CommonError; "" of nothing.
 std::string ThrownBy(const std::function<void()>& call) {
   const auto text = [](const std::string& kind, const Error& error) {
     return kind + " " + std::to_string(static_cast<int>(error.code())) + " " + error.what();
