@@ -95,9 +95,12 @@ std::vector<int64_t> ShareEnd(World* world, const std::exception_ptr& failure,
   std::vector<int64_t> questions = {own};
   questions.insert(questions.end(), answers.begin(), answers.end());
   const std::vector<int64_t> agreed = world->Agree(questions);
-  if (agreed[0] != static_cast<int64_t>(WorkEnd::kDone)) {
-    const WorstEnd worst = FindWorst(world, failure);
-    if (agreed[0] > own) ThrowForAnother(static_cast<WorkEnd>(agreed[0]), worst.who, worst.cause);
+  const auto end = static_cast<WorkEnd>(agreed[0]);
+  if (end != WorkEnd::kDone) {
+    WorstEnd worst = {.end = end, .who = "another rank"};
+    // What a run may go on after is not worth memory that has just run out.
+    if (end == WorkEnd::kNotFinite || end == WorkEnd::kFailed) worst = FindWorst(world, failure);
+    if (agreed[0] > own) ThrowForAnother(end, worst.who, worst.cause);
     Rethrow(*world, failure, worst.cause_of_first);
   }
   return {agreed.begin() + 1, agreed.end()};

@@ -51,7 +51,7 @@ class CommonError : public Error {
 /// \param answers to questions of its own, as of World::Agree
 /// \returns what was agreed on these
 /// \throws `failure`, as Rethrow, where its end is the one that counts; else as ThrowForAnother, naming the
-///     first rank of that end and its cause. Error{kIo} as World::Agree
+///     first rank that failed and its cause. Error{kIo} as World::Agree
 std::vector<int64_t> ShareEnd(World* world, const std::exception_ptr& failure,
                               const std::vector<int64_t>& answers = {});
 
