@@ -70,13 +70,14 @@ void ThrowForAnother(WorkEnd end, const std::string& who, const std::string& cau
   const std::string why = cause.empty() ? "" : ": " + cause;
   switch (end) {
     case WorkEnd::kStopped:
-      throw Error(ErrorCode::kInterrupted, who, "got a signal");
+      throw ErrorOfAnother(ErrorCode::kInterrupted, who, "got a signal");
     case WorkEnd::kOutOfMemory:
       throw std::bad_alloc();
     case WorkEnd::kNotFinite:
-      throw Error(ErrorCode::kNonFinite, who, "got a number that is not finite" + why);
+      throw ErrorOfAnother(ErrorCode::kNonFinite, who, "got a number that is not finite" + why);
     default:
-      throw Error(ErrorCode::kIo, who, "failed" + why, "", why.empty() ? "its own message says why" : "");
+      throw ErrorOfAnother(ErrorCode::kIo, who, "failed" + why, "",
+                           why.empty() ? "its own message says why" : "");
   }
 }
 
@@ -84,6 +85,8 @@ void Rethrow(const World& world, const std::exception_ptr& failure, const std::s
   if (world.is_writer() || CauseOf(failure) != cause_of_first) std::rethrow_exception(failure);
   try {
     std::rethrow_exception(failure);
+  } catch (const ErrorOfAnother&) {
+    throw;
   } catch (const Error& error) {
     throw CommonError(error);
   }

@@ -28,8 +28,14 @@ WorkEnd EndOf(const std::exception_ptr& failure);
 /// The first line of its message; empty where it has none.
 std::string CauseOf(const std::exception_ptr& failure);
 
-/// Throws what stands for the failure of another rank's work: Error{kInterrupted, kNonFinite, kIo}, or of its
-/// memory std::bad_alloc.
+/// An Error that stands for the failure of another rank's work, and names it.
+class ErrorOfAnother : public Error {
+ public:
+  using Error::Error;
+};
+
+/// Throws what stands for the failure of another rank's work: ErrorOfAnother{kInterrupted, kNonFinite, kIo}, or
+/// of its memory std::bad_alloc.
 /// \param who that rank, for the message: "rank 3"
 /// \param cause in its own words; empty: they are not known here
 [[noreturn]] void ThrowForAnother(WorkEnd end, const std::string& who, const std::string& cause = "");
@@ -42,7 +48,8 @@ class CommonError : public Error {
 
 /// \param failure not null
 /// \param cause_of_first that of rank 0; empty: it did not fail
-/// \throws `failure`: as CommonError on another rank than 0 whose Error has the same cause
+/// \throws `failure`: as CommonError on another rank than 0 whose Error has the same cause, unless it stands
+///     for the failure of a third one, which each rank names
 [[noreturn]] void Rethrow(const World& world, const std::exception_ptr& failure,
                           const std::string& cause_of_first);
 

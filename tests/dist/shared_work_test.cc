@@ -93,6 +93,18 @@ TEST(ShareEndTest, AFailureOfOneRankIsNamedWithItsCauseByTheOthers) {
   EXPECT_EQ(thrown, (Texts{named, named, "own 3 shards: is corrupt"}));
 }
 
+TEST(ShareEndTest, EachRankNamesTheOneThatFailedAlsoWhereItKnewBefore) {
+  const auto thrown = test::OnRanks(3, [](World* world) {
+    const std::exception_ptr failure = FailureOf([&] {
+      if (world->rank() == 1) ThrowCorrupt("shards");
+      ThrowForAnother(WorkEnd::kFailed, "rank 1", "shards: is corrupt");
+    });
+    return ThrownBy([&] { ShareEnd(world, failure); });
+  });
+  const std::string named = "own 4 rank 1: failed: shards: is corrupt";
+  EXPECT_EQ(thrown, (Texts{named, "own 3 shards: is corrupt", named}));
+}
+
 TEST(ShareEndTest, MemoryThatRanOutOnOneRankRanOutOnAll) {
   const auto thrown = test::OnRanks(2, [](World* world) {
     const std::exception_ptr failure =
