@@ -34,8 +34,8 @@ class ErrorOfAnother : public Error {
   using Error::Error;
 };
 
-/// Throws what stands for the failure of another rank's work: ErrorOfAnother{kInterrupted, kNonFinite, kIo}, or
-/// of its memory std::bad_alloc.
+/// Throws what stands for the failure of another rank's work: ErrorOfAnother{kInterrupted, kNonFinite, kIo},
+/// or of its memory std::bad_alloc.
 /// \param who that rank, for the message: "rank 3"
 /// \param cause in its own words; empty: they are not known here
 [[noreturn]] void ThrowForAnother(WorkEnd end, const std::string& who, const std::string& cause = "");
