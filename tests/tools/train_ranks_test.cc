@@ -158,7 +158,7 @@ TEST_F(TrainRanksTest, OnSeveralRanksTheCheckpointsOfTheLowestEvaluationLossesSt
   std::vector<std::pair<double, int64_t>> evaluations;
   for (const nlohmann::json& record : Metrics("run")) {
     if (record["type"] == "eval" && record["step"] > 0) {
-      evaluations.emplace_back(record["loss_nats"], record["step"]);
+      evaluations.emplace_back(record["loss_nats"].get<double>(), record["step"].get<int64_t>());
     }
   }
   ASSERT_EQ(evaluations.size(), 6u) << "one a checkpoint";
