@@ -15,6 +15,7 @@
 #include "lib/dist/equal_facts.h"
 #include "lib/dist/rank_threads.h"
 #include "lib/dist/run_in_world.h"
+#include "lib/dist/shared_work.h"
 #include "lib/launch/local_ranks.h"
 #include "lib/launch/rank_gpu.h"
 #include "lib/launch/rank_place.h"
@@ -53,8 +54,9 @@ void ShowOneGpu(int64_t local_rank) {
   if (gpu) setenv(kVariable, gpu->c_str(), /*overwrite=*/1);
 }
 
-int RunRank(const RankPlace& place, const EngineRequest& request,
-            const std::function<int(const EngineProcess&)>& work) {
+/// \throws as RunEngine
+int RunInWorldOf(const RankPlace& place, const EngineRequest& request,
+                 const std::function<int(const EngineProcess&)>& work) {
   QuietTorchLog();
   InstallSignalHandlers(
       /*ignore_sigpipe=*/true);  // what is sent to a rank that is gone ends no other silently
@@ -73,6 +75,15 @@ int RunRank(const RankPlace& place, const EngineRequest& request,
     RequireEqual(&world, {{"device", setup.device.str()}});  // what auto came to
     return work({.world = &world, .setup = setup, .restarts = place.restarts});
   });
+}
+
+int RunRank(const RankPlace& place, const EngineRequest& request,
+            const std::function<int(const EngineProcess&)>& work) {
+  try {
+    return RunInWorldOf(place, request, work);
+  } catch (const CommonError& error) {  // rank 0 tells of it
+    return static_cast<int>(error.code());
+  }
 }
 
 }  // namespace

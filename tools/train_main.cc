@@ -70,8 +70,12 @@ int Train(const std::vector<std::string>& argv, const TrainSettings& settings, T
   request.process.device = settings.device;
   request.process.mem_fraction = settings.mem_fraction;
   request.process.keep_room_for_libraries = true;
-  request.facts = {
-      {"--ddp-bucket-mb", std::to_string(settings.ddp_bucket_mb)}};  // which gradients travel when
+  const auto given = [](bool flag) { return std::string(flag ? "given" : "not given"); };
+  // Which gradients travel when; and what decides when ranks first talk of the run.
+  request.facts = {{"--ddp-bucket-mb", std::to_string(settings.ddp_bucket_mb)},
+                   {"--resume", given(settings.resume)},
+                   {"--find-batch", given(settings.find_batch)},
+                   {"--dry-run or --explain", given(settings.dry_run || settings.explain)}};
   request.check = [&](int64_t ranks) {
     CheckTrainSettings(settings);
     CheckRanks(settings, ranks);

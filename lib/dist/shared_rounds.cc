@@ -8,21 +8,6 @@
 #include "lib/dist/shared_work.h"
 
 namespace trainwright {
-namespace {
-
-std::string TextOf(const std::exception_ptr& failure) {
-  if (!failure) return "";
-  try {
-    std::rethrow_exception(failure);
-  } catch (const std::exception& exception) {
-    const std::string text = exception.what();
-    return text.substr(0, text.find('\n'));
-  } catch (...) {
-    return "";
-  }
-}
-
-}  // namespace
 
 void SharedRounds::Run(const std::function<void()>& work) {
   std::exception_ptr failure;
@@ -53,9 +38,9 @@ std::vector<std::vector<int64_t>> SharedRounds::Meet(const std::exception_ptr& f
     all[rank].erase(all[rank].begin());
   }
   if (end != WorkEnd::kDone) {
-    const std::vector<std::string> causes = GatherBytes(world_, TextOf(failure));
+    const std::vector<std::string> causes = GatherBytes(world_, CauseOf(failure));
     if (end > own_end) ThrowForAnother(end, "rank " + std::to_string(who), causes[who]);
-    std::rethrow_exception(failure);
+    Rethrow(*world_, failure, causes[0]);
   }
   all_know_ = false;
   return all;

@@ -1,5 +1,6 @@
 /// Work of which each rank does a part alone, and from which all come together now and then, to tell each
-/// other how far they are or what they have. A failure of one ends all of them at their next meeting.
+/// other how far they are or what they have. A failure of one ends all of them at their next meeting. See
+/// lib/dist/shared_work.h for how failures are thrown.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@ class SharedRounds {
   SharedRounds(World* world, size_t words) : world_(world), words_(words) {}
   /// Does this rank's part, which is to meet as often as that of every other rank; its last meeting comes
   /// after all that can fail on one rank alone.
-  /// \throws what `work` throws, once all ranks know of it; as Meet
+  /// \throws what `work` throws, as Rethrow, once all ranks know of it; as Meet
   void Run(const std::function<void()>& work);
   /// Called by the work.
   /// \param own as many words as the rounds have

@@ -1,11 +1,37 @@
 #include "lib/dist/shared_work.h"
 
+#include <cstddef>
 #include <new>
 
 #include "lib/base/error.h"
 #include "lib/device/memory_error.h"
+#include "lib/dist/gather.h"
 
 namespace trainwright {
+namespace {
+
+/// How the work ended on the rank whose end counts.
+struct WorstEnd {
+  WorkEnd end = WorkEnd::kDone;
+  std::string who = {}, cause = {};
+  std::string cause_of_first = {};  ///< rank 0's; empty: it did not fail
+};
+
+/// A call that all ranks make once they know that the work failed on one.
+WorstEnd FindWorst(World* world, const std::exception_ptr& failure) {
+  const std::vector<std::vector<int64_t>> ends = GatherWords(world, {static_cast<int64_t>(EndOf(failure))});
+  const std::vector<std::string> causes = GatherBytes(world, CauseOf(failure));
+  WorstEnd worst = {.who = "another rank", .cause_of_first = causes[0]};
+  for (size_t rank = 0; rank < ends.size(); ++rank) {
+    if (ends[rank][0] <= static_cast<int64_t>(worst.end)) continue;
+    worst.end = static_cast<WorkEnd>(ends[rank][0]);
+    worst.who = "rank " + std::to_string(rank);
+    worst.cause = causes[rank];
+  }
+  return worst;
+}
+
+}  // namespace
 
 WorkEnd EndOf(const std::exception_ptr& failure) {
   if (!failure) return WorkEnd::kDone;
@@ -28,17 +54,41 @@ WorkEnd EndOf(const std::exception_ptr& failure) {
   }
 }
 
+std::string CauseOf(const std::exception_ptr& failure) {
+  if (!failure) return "";
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& exception) {
+    const std::string text = exception.what();
+    return text.substr(0, text.find('\n'));
+  } catch (...) {
+    return "";
+  }
+}
+
 void ThrowForAnother(WorkEnd end, const std::string& who, const std::string& cause) {
   const std::string why = cause.empty() ? "" : ": " + cause;
   switch (end) {
     case WorkEnd::kStopped:
-      throw Error(ErrorCode::kInterrupted, who, "got a signal");
+      throw ErrorOfAnother(ErrorCode::kInterrupted, who, "got a signal");
     case WorkEnd::kOutOfMemory:
       throw std::bad_alloc();
     case WorkEnd::kNotFinite:
-      throw Error(ErrorCode::kNonFinite, who, "got a number that is not finite" + why);
+      throw ErrorOfAnother(ErrorCode::kNonFinite, who, "got a number that is not finite" + why);
     default:
-      throw Error(ErrorCode::kIo, who, "failed" + why, "", why.empty() ? "its own message says why" : "");
+      throw ErrorOfAnother(ErrorCode::kIo, who, "failed" + why, "",
+                           why.empty() ? "its own message says why" : "");
+  }
+}
+
+void Rethrow(const World& world, const std::exception_ptr& failure, const std::string& cause_of_first) {
+  if (world.is_writer() || CauseOf(failure) != cause_of_first) std::rethrow_exception(failure);
+  try {
+    std::rethrow_exception(failure);
+  } catch (const ErrorOfAnother&) {
+    throw;
+  } catch (const Error& error) {
+    throw CommonError(error);
   }
 }
 
@@ -48,8 +98,14 @@ std::vector<int64_t> ShareEnd(World* world, const std::exception_ptr& failure,
   std::vector<int64_t> questions = {own};
   questions.insert(questions.end(), answers.begin(), answers.end());
   const std::vector<int64_t> agreed = world->Agree(questions);
-  if (agreed[0] > own) ThrowForAnother(static_cast<WorkEnd>(agreed[0]), "another rank");
-  if (failure) std::rethrow_exception(failure);
+  const auto end = static_cast<WorkEnd>(agreed[0]);
+  if (end != WorkEnd::kDone) {
+    WorstEnd worst = {.end = end, .who = "another rank"};
+    // What a run may go on after is not worth memory that has just run out.
+    if (end == WorkEnd::kNotFinite || end == WorkEnd::kFailed) worst = FindWorst(world, failure);
+    if (agreed[0] > own) ThrowForAnother(end, worst.who, worst.cause);
+    Rethrow(*world, failure, worst.cause_of_first);
+  }
   return {agreed.begin() + 1, agreed.end()};
 }
 
@@ -62,6 +118,22 @@ int64_t AsWriter(World* world, const std::function<int64_t()>& work) {
     failure = std::current_exception();
   }
   return ShareEnd(world, failure, {result})[0];
+}
+
+void DoAlike(World* world, const std::function<void()>& work) {
+  if (world->size() == 1) return work();
+  std::exception_ptr failure;
+  try {
+    work();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  std::vector<int64_t> failed = {failure ? 1 : 0};
+  world->Reduce(&failed);
+  if (failed[0] == 0) return;
+  const WorstEnd worst = FindWorst(world, failure);
+  if (!failure) ThrowForAnother(worst.end, worst.who, worst.cause);
+  Rethrow(*world, failure, worst.cause_of_first);
 }
 
 }  // namespace trainwright

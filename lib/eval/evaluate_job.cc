@@ -11,6 +11,7 @@
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/device/memory_error.h"
 #include "lib/dist/equal_facts.h"
+#include "lib/dist/shared_work.h"
 #include "lib/documents/document_reader.h"
 #include "lib/documents/document_text.h"
 #include "lib/eval/identity.h"
@@ -260,12 +261,42 @@ Measurement MeasurePerplexity(const Checkpoint& checkpoint, const EvaluateJobOpt
           data_sha256};
 }
 
+/// What is evaluated, and on what.
+struct Subject {
+  Precision precision = Precision::kFp32;
+  Checkpoint checkpoint;
+  int64_t sequence_tokens = 0;
+  bool is_shards = false;         ///< else the data is text
+  std::unique_ptr<ShardSet> set;  ///< null of text, and where shards come through a pipe
+  std::optional<ObjectiveOptions> objective;
+};
+
+Subject OpenSubject(const ModelFamilies& families, const ObjectiveRegistry& objectives,
+                    const EvaluateJobOptions& options) {
+  const c10::Device device = options.process.device;
+  Subject subject;
+  subject.precision = ParsePrecision(options.mixed_precision, device);
+  subject.checkpoint = LoadCheckpoint(families, options.checkpoint, subject.precision, device,
+                                      ParseAttentionBackend(options.attn_backend, "--attn-backend"),
+                                      options.adapter, options.allow_other_base);
+  subject.sequence_tokens = options.sequence_tokens > 0 ? options.sequence_tokens
+                                                        : subject.checkpoint.model->config().max_positions;
+  subject.is_shards = IsShards(options);
+  if (!options.eval_split.empty() && !subject.is_shards) {
+    throw Error(ErrorCode::kUsage, "--eval-split", "divides shards, and " + options.data + " is text", "",
+                "evaluate on the shards that train read");
+  }
+  if (!subject.is_shards || options.data == "-") return subject;
+  subject.set = ShardSet::Open(options.data);
+  subject.objective = ObjectiveOfRecords(objectives, subject.set->header().record_kind, subject.checkpoint);
+  return subject;
+}
+
 /// Ranks of which one computes something else would give a result of nothing.
-void RequireSameWork(const Checkpoint& checkpoint, const EvaluateJobOptions& options, const ShardSet* set,
-                     int64_t sequence_tokens, Precision precision) {
-  Facts facts = FactsOf(checkpoint, precision);
-  if (set != nullptr) facts["sha256 of the data"] = HexEncode(set->content_sha256());
-  facts["--seq"] = std::to_string(sequence_tokens);
+void RequireSameWork(const EvaluateJobOptions& options, const Subject& subject) {
+  Facts facts = FactsOf(subject.checkpoint, subject.precision);
+  if (subject.set) facts["sha256 of the data"] = HexEncode(subject.set->content_sha256());
+  facts["--seq"] = std::to_string(subject.sequence_tokens);
   facts["--batch"] = std::to_string(options.batch_sequences);
   RequireEqual(options.world, facts);
 }
@@ -273,31 +304,21 @@ void RequireSameWork(const Checkpoint& checkpoint, const EvaluateJobOptions& opt
 nlohmann::ordered_json Evaluate(const ModelFamilies& families, const ObjectiveRegistry& objectives,
                                 const EvaluateJobOptions& options, ProgressMode progress) {
   RefuseSharedPipe(options.world->size(), "--data", options.data);
-  const c10::Device device = options.process.device;
-  const Precision precision = ParsePrecision(options.mixed_precision, device);
-  const Checkpoint checkpoint = LoadCheckpoint(families, options.checkpoint, precision, device,
-                                               ParseAttentionBackend(options.attn_backend, "--attn-backend"),
-                                               options.adapter, options.allow_other_base);
-  const int64_t sequence_tokens =
-      options.sequence_tokens > 0 ? options.sequence_tokens : checkpoint.model->config().max_positions;
-  const bool is_shards = IsShards(options);
-  if (!options.eval_split.empty() && !is_shards) {
-    throw Error(ErrorCode::kUsage, "--eval-split", "divides shards, and " + options.data + " is text", "",
-                "evaluate on the shards that train read");
-  }
-  std::unique_ptr<ShardSet> set;
-  if (is_shards && options.data != "-") set = ShardSet::Open(options.data);
-  RequireSameWork(checkpoint, options, set.get(), sequence_tokens, precision);
+  Subject subject;
+  DoAlike(options.world, [&] { subject = OpenSubject(families, objectives, options); });
+  RequireSameWork(options, subject);
+  const Checkpoint& checkpoint = subject.checkpoint;
+  const int64_t sequence_tokens = subject.sequence_tokens;
   if (!options.world->is_writer()) progress = ProgressMode::kNever;
-  std::optional<ObjectiveOptions> objective;
-  if (set) objective = ObjectiveOfRecords(objectives, set->header().record_kind, checkpoint);
-  const Measurement measured =
-      objective ? MeasureObjective(objectives, *objective, checkpoint, *set, options, sequence_tokens)
-                : MeasurePerplexity(checkpoint, options, is_shards, set.get(), sequence_tokens, progress);
+  const Measurement measured = subject.objective
+                                   ? MeasureObjective(objectives, *subject.objective, checkpoint,
+                                                      *subject.set, options, sequence_tokens)
+                                   : MeasurePerplexity(checkpoint, options, subject.is_shards,
+                                                       subject.set.get(), sequence_tokens, progress);
   const nlohmann::ordered_json data = DescribeData(options, measured.data_sha256);
   nlohmann::ordered_json result = measured.values;
   result.update({{"seq", sequence_tokens},
-                 {"precision", PrecisionName(precision)},
+                 {"precision", PrecisionName(subject.precision)},
                  {"threads", options.process.threads},
                  {"checkpoint", checkpoint.named},
                  {"model", checkpoint.model_identity},

@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/device/memory_error.h"
 #include "lib/dist/equal_facts.h"
+#include "lib/dist/shared_work.h"
 #include "lib/documents/chat_encoder.h"
 #include "lib/documents/prompt_reader.h"
 #include "lib/eval/generate.h"
@@ -58,11 +59,11 @@ class Job {
       : settings_(settings),
         out_(out),
         world_(world),
+        precision_(ParsePrecision(settings.mixed_precision, process.device)),
         prompts_(settings.prompt, settings.input, !settings.chat_template.empty()) {
     filter_ = FilterOf(settings);  // its file is missed before anything is computed
     const c10::Device device = process.device;
-    const Precision precision = ParsePrecision(settings.mixed_precision, device);
-    checkpoint_ = LoadCheckpoint(families, settings.checkpoint, precision, device,
+    checkpoint_ = LoadCheckpoint(families, settings.checkpoint, precision_, device,
                                  ParseAttentionBackend(settings.attn_backend, "--attn-backend"),
                                  settings.adapter, settings.allow_other_base);
     if (checkpoint_.tokenizer == nullptr) {
@@ -82,10 +83,10 @@ class Job {
       if (stop.empty()) throw Error(ErrorCode::kUsage, "--stop", "must not be empty");
       longest_stop_ = std::max(longest_stop_, stop.size());
     }
-    if (world->size() > 1) RequireEqual(world, FactsOfJob(checkpoint_, settings, precision));
   }
 
   nlohmann::ordered_json Run() {
+    if (world_->size() > 1) RequireEqual(world_, FactsOfJob(checkpoint_, settings_, precision_));
     GenerationOptions options{.sampling = settings_.sampling,
                               .max_tokens = settings_.max_tokens,
                               .samples = settings_.samples,
@@ -215,6 +216,7 @@ class Job {
   const GenerateSettings& settings_;
   ByteSink* out_;
   World* world_;
+  Precision precision_;
   PromptReader prompts_;
   std::optional<SampleFilter> filter_;
   Checkpoint checkpoint_;
@@ -244,7 +246,11 @@ nlohmann::ordered_json RunGenerate(const ModelFamilies& families, const Generate
         return MemoryUser{"generation of " + std::to_string(settings.batch) + " sequences",
                           "lower --batch or --max-tokens, or shorten the prompts"};
       },
-      [&] { return Job(families, settings, process, out, world).Run(); });
+      [&] {
+        std::optional<Job> job;
+        DoAlike(world, [&] { job.emplace(families, settings, process, out, world); });
+        return job->Run();
+      });
 }
 
 }  // namespace trainwright

@@ -90,12 +90,12 @@ const PerplexitySums& PerplexityMeter::Measure(const std::function<void()>& add)
   losses_.Run([&] {
     add();
     Flush();
+    if (sums_.labels == 0) {
+      throw Error(ErrorCode::kBadInput, "evaluation data", "holds no token to predict", "",
+                  "every document needs at least two tokens");
+    }
   });
   sums_.loss_nats = losses_.sum();
-  if (sums_.labels == 0) {
-    throw Error(ErrorCode::kBadInput, "evaluation data", "holds no token to predict", "",
-                "every document needs at least two tokens");
-  }
   return sums_;
 }
 

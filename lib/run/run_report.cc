@@ -18,9 +18,9 @@ constexpr size_t kWideBuckets = 1000, kBuckets = 500;  // about one a px of the 
 constexpr size_t kEvaluationBuckets = 400;
 constexpr size_t kMostMarkers = 200;
 constexpr size_t kMostLossTerms = 8;
-constexpr double kMostRanks = 1 << 20;    // that one may be the slowest of
-constexpr uint64_t kFewSteps = 20;        // too few to smooth
-constexpr double kSmoothingShare = 0.02;  // of the whole curve
+constexpr double kMostSlowestRank = 1 << 20;  // that one may be the slowest of
+constexpr uint64_t kFewSteps = 20;            // too few to smooth
+constexpr double kSmoothingShare = 0.02;      // of the whole curve
 constexpr double kLeastSmoothing = 5;
 constexpr double kLastWholeStep = 0x1p53, kLastWholeToken = 0x1p53;  // whole numbers up to here are exact
 
@@ -112,7 +112,7 @@ void RunReport::Add(const ordered_json& record) {
     const double rank_wait_share = Number(record, "rank_wait_share");
     means_.rank_wait_share.Add(rank_wait_share, step_time_s);
     rank_wait_percent_.Add(step, 100 * rank_wait_share);
-    if (const double slowest = Number(record, "slowest_rank"); slowest >= 0 && slowest < kMostRanks) {
+    if (const double slowest = Number(record, "slowest_rank"); slowest >= 0 && slowest < kMostSlowestRank) {
       means_.slowest_s[static_cast<int64_t>(slowest)] += step_time_s;
     }
     loss_.Add(step, Number(record, "loss_nats"));

@@ -60,6 +60,11 @@ PlanChoices ChoicesOf(const TrainJobContext& context) {
   return choices;
 }
 
+/// What holds for all ranks: the writer tells of it.
+void WarnOnce(const TrainJobContext& context, const std::string& message) {
+  if (context.world->is_writer()) LogWarning(message);
+}
+
 PlanFacts FactsOf(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run) {
   if (settings.objective != "auto") context.objectives.Find(settings.objective);
   if (!settings.optimizer.empty()) context.optimizers.Find(settings.optimizer);
@@ -105,7 +110,8 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
   int64_t batch = -context.world->Agree({-found.batch})[0];
   TrainSettings settings = asked;
   if (batch == 0) {
-    LogWarning("--find-batch: not one sample could be tried; batch " + std::to_string(plan.batch) + " stays");
+    WarnOnce(context,
+             "--find-batch: not one sample could be tried; batch " + std::to_string(plan.batch) + " stays");
     return settings;
   }
   std::string reason = FormatCount(found.tokens.median) + " tokens/s, " + WhyThisBatch(search);
@@ -290,7 +296,9 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   CheckAdapters(settings, context, *run);
   const TakenRecords* taken =
       context.objectives.Find(run->plan.objective).description.FindRecords(set.header().record_kind);
-  if (taken != nullptr && !taken->warning.empty()) LogWarning(DataNames(settings) + ": " + taken->warning);
+  if (taken != nullptr && !taken->warning.empty()) {
+    WarnOnce(context, DataNames(settings) + ": " + taken->warning);
+  }
   OpenOwnLoaders(settings, context, log, run);
   if (run->model.reason) run->opening_reasons.push_back(*run->model.reason);
   run->opening_reasons.insert(run->opening_reasons.end(), planned.reasons.begin(), planned.reasons.end());
@@ -334,7 +342,7 @@ void ResolveBegunRun(const TrainSettings& settings, const TrainJobContext& conte
   run->plan = record.plan;
   CompleteStoredPlan(ChoicesOf(context), &run->plan);
   log->Announce(run->data->WeighSets(run->plan.data_weights));
-  for (const std::string& note : Reconcile(settings, context, 0, run)) LogWarning(note);
+  for (const std::string& note : Reconcile(settings, context, 0, run)) WarnOnce(context, note);
   if (!settings.init.empty() || !settings.adapter.empty()) {
     TrainSettings start = settings;
     start.model.clear();
@@ -376,7 +384,7 @@ void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& co
     run->plan = planned.plan;
     run->opening_reasons = planned.reasons;
   } else {
-    for (const std::string& note : TakeRanks(context.world->size(), &run->plan)) LogWarning(note);
+    for (const std::string& note : TakeRanks(context.world->size(), &run->plan)) WarnOnce(context, note);
   }
   if (run->plan.precision != resume.state.plan.precision) {
     resume.state.trainer.scaler = LossScaler(run->plan.precision == Precision::kFp16).state();

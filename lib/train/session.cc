@@ -13,6 +13,7 @@
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/run_completion.h"
 #include "lib/device/device_memory.h"
+#include "lib/dist/shared_work.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
 #include "lib/run/plan_codec.h"
@@ -215,7 +216,8 @@ int Session::Run() {
                               [&] { return Loop(); });
   } catch (const Error& error) {
     RecordFailure(error);
-    if (error.code() != ErrorCode::kNonFinite || !directory_) throw;
+    if (error.code() != ErrorCode::kNonFinite) throw;
+    if (!directory_) throw CommonError(error);  // of which the writer's rank tells
     throw Error(error.code(), error.object(), error.problem(), error.place(),
                 NonFiniteHint(*directory_, trainer_->plan()));
   }

@@ -140,28 +140,22 @@ void CheckSameOrigin(const TrainSettings& settings, const RunRecord& record) {
 class TrainJob {
  public:
   TrainJob(const TrainSettings& settings, const TrainJobContext& context)
-      : settings_(settings),
-        context_(context),
-        log_(settings.explain),
-        folder_(FolderToResume(settings, *context.world)) {}
+      : settings_(settings), context_(context), log_(settings.explain) {}
 
   int Run(nlohmann::ordered_json* summary) {
-    OpenRecord();
-    // A run that is resumed may hold out what it evaluates on.
-    const bool begins = !settings_.resume && settings_.branch_from.empty();
-    if (begins) {
-      CheckEvaluations(settings_, context_.options,
-                       !settings_.eval_data.empty() || !settings_.eval_split.empty());
-    }
-    run_.compute = ChooseCompute(settings_, context_.process, &log_);
-    // Everything that can be wrong with the input is found before a run directory is made.
-    run_.data = std::make_unique<TrainingData>(settings_);
+    DoAlike(context_.world, [&] { OpenInput(); });
     if (const std::string checkpoint = FindCheckpoint(); !checkpoint.empty()) {
-      ResolveResumedRun(settings_, context_, checkpoint, record_ ? &*record_ : nullptr, &log_, &run_);
+      DoAlike(context_.world, [&] {
+        ResolveResumedRun(settings_, context_, checkpoint, record_ ? &*record_ : nullptr, &log_, &run_);
+      });
       RequireSameRun();
       return Resume(summary);
     }
-    ResolveStart();
+    if (settings_.find_batch) {
+      ResolveStart();  // on the way the ranks agree on what they found
+    } else {
+      DoAlike(context_.world, [&] { ResolveStart(); });
+    }
     RequireSameRun();
     return Start(summary);
   }
@@ -179,6 +173,20 @@ class TrainJob {
   /// \throws as ShareEnd
   int64_t AsWriter(const std::function<int64_t()>& work) const {
     return trainwright::AsWriter(context_.world, work);
+  }
+
+  /// Everything that can be wrong with the input is found before a run directory is made.
+  void OpenInput() {
+    folder_ = FolderToResume(settings_, *context_.world);
+    OpenRecord();
+    // A run that is resumed may hold out what it evaluates on.
+    const bool begins = !settings_.resume && settings_.branch_from.empty();
+    if (begins) {
+      CheckEvaluations(settings_, context_.options,
+                       !settings_.eval_data.empty() || !settings_.eval_split.empty());
+    }
+    run_.compute = ChooseCompute(settings_, context_.process, &log_);
+    run_.data = std::make_unique<TrainingData>(settings_);
   }
 
   /// What the folder remembers of its run.
@@ -245,7 +253,8 @@ class TrainJob {
                    {"--log-every", option(settings_.log_every)},
                    {"--keep-best", option(settings_.keep_best)},
                    {"--ddp-bucket-mb", option(settings_.ddp_bucket_mb)},
-                   {"--auto-oom", option(settings_.auto_oom)}};
+                   {"--auto-oom", option(settings_.auto_oom)},
+                   {"--attn-backend", option(settings_.attn_backend)}};
     if (const ShardSet* evaluated = run_.data->evaluated(run_.plan.eval_split)) {
       facts["sha256 of the evaluation data"] = HexEncode(evaluated->content_sha256());
     }
@@ -275,7 +284,7 @@ class TrainJob {
     if (OnlyTells(settings_)) {
       log_.Announce(run_.opening_reasons);
       for (const std::string& trap : TrapsOf(settings_, run_, context_.preset_batch, context_.preset_accum)) {
-        LogWarning(trap);
+        if (is_writer()) LogWarning(trap);
       }
       if (run_.resume) RestoreData();
       return Preview(summary);
@@ -300,16 +309,13 @@ class TrainJob {
             std::to_string(step) + " of " + std::to_string(total_steps));
     const bool complete = step >= total_steps && !LacksLastEvaluation(resume.checkpoint, step);
     const bool stops_early = !complete && StopsEarly(resume.checkpoint);
-    if (stops_early && record_ && total_steps > record_->plan.schedule.total_steps) {
-      throw Error(ErrorCode::kUsage, "--early-stop",
-                  "ended the run at step " + std::to_string(step) + ", so a greater length adds nothing", "",
-                  "give a greater --early-stop than " + std::to_string(settings_.early_stop.value_or(1)) +
-                      ", or begin another run with --branch-from");
-    }
     if (complete || stops_early) {
       *summary = {
           {"steps", step}, {"tokens", resume.state.trainer.tokens_seen}, {"checkpoint", resume.checkpoint}};
-      RequireSameData();
+      DoAlike(context_.world, [&] {
+        if (stops_early) RequireSameLength();
+        RequireSameData();
+      });
       return static_cast<int>(AsWriter([&] {
         if (record_) Remember(record_->model_name);
         return FinishComplete(settings_, resume, complete ? "complete" : kEarlyStop, directory_.get());
@@ -321,6 +327,17 @@ class TrainJob {
       return 0;
     });
     return Train(summary);
+  }
+
+  /// \throws Error{kUsage} where a run that --early-stop ended is to become longer
+  void RequireSameLength() const {
+    if (!record_ || run_.plan.schedule.total_steps <= record_->plan.schedule.total_steps) return;
+    throw Error(ErrorCode::kUsage, "--early-stop",
+                "ended the run at step " + std::to_string(run_.resume->state.trainer.step) +
+                    ", so a greater length adds nothing",
+                "",
+                "give a greater --early-stop than " + std::to_string(settings_.early_stop.value_or(1)) +
+                    ", or begin another run with --branch-from");
   }
 
   /// \throws Error{kUsage} where a run that has ended is given other data, which no step would read
@@ -385,15 +402,19 @@ class TrainJob {
     const int64_t step = run_.resume ? run_.resume->state.trainer.step : 0;
     const std::vector<int64_t> agreed = context_.world->Agree({step, -step});
     if (agreed[0] == -agreed[1]) return;
-    throw Error(
+    const Error error(
         ErrorCode::kIo, "ranks",
         "go on from different steps: from " + std::to_string(-agreed[1]) + " to " + std::to_string(agreed[0]),
         "", "name the step: --branch-from RUN@STEP");
+    if (is_writer()) throw error;
+    throw CommonError(error);
   }
 
   int Train(nlohmann::ordered_json* summary) {
     RequireSameStep();
-    session_ = std::make_unique<Session>(settings_, context_, context_.world, &run_, std::move(directory_));
+    DoAlike(context_.world, [&] {
+      session_ = std::make_unique<Session>(settings_, context_, context_.world, &run_, std::move(directory_));
+    });
     const int status = session_->Run();
     *summary = session_->Summary();
     return status;

@@ -56,6 +56,19 @@ TEST_F(TrainRankResultsTest, ProcessesThatCouldNotWriteTheSameAreRefused) {
   EXPECT_THAT(evaluated.standard_error, testing::HasSubstr("standard input can be read once only"));
 }
 
+TEST_F(TrainRankResultsTest, WhatIsWrongOnAllProcessesAlikeIsToldOnce) {
+  const ProcessResult result = Shell(R"(
+    printf 'a\nb\n' > none  # without a label
+    for wrong in 'evaluate --checkpoint base --data none' 'evaluate --checkpoint nowhere --data text' \
+        'generate --batch-invariant --checkpoint nowhere --prompt O'; do
+      $wrong -q 2> one; one=$?
+      $wrong -q --nproc 3 2> three; [ $? = $one ] || echo "$wrong: another status"
+      grep -q 'error: ' one && cmp one three
+    done)");
+  EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+  EXPECT_EQ(result.standard_output, "");
+}
+
 TEST_F(TrainRankResultsTest, AnswersAreScoredOnce) {
   const ProcessResult result = Shell(R"(
     printf '{"prompt": "2+2?", "text": "<answer>4</answer>", "sample": 0}\n' > samples.jsonl

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/tools/train_process.h"
 
@@ -128,6 +132,43 @@ TEST_F(TrainRanksTest, ARankThatWouldSendOtherBucketsIsNamedBeforeTheFirstStep) 
     wait $one; echo $?)sh");
   EXPECT_EQ(run.standard_output, "4\n2\n");
   EXPECT_THAT(ReadFile(folder_.path("one")), HasSubstr("rank 1 (this one): --ddp-bucket-mb is 1"));
+}
+
+TEST_F(TrainRanksTest, WhatIsWrongOnAllRanksAlikeIsToldOnce) {
+  const ProcessResult run = Train(R"sh(
+    for wrong in '--data nowhere' '--data shards --warmup-ratio 2'; do
+      $begin -q $wrong 2> one; one=$?
+      $begin -q $wrong --nproc 3 2> three; [ $? = $one ] || echo "$wrong: another status"
+      grep -q 'error: ' one && cmp one three
+    done)sh");
+  EXPECT_EQ(run.exit_status, 0) << run.standard_error;
+  EXPECT_EQ(run.standard_output, "");
+}
+
+TEST_F(TrainRanksTest, OnSeveralRanksTheCheckpointsOfTheLowestEvaluationLossesStay) {
+  WriteModel("tiny.json");
+  WriteShards();
+  const ProcessResult run = Shell(R"sh(
+    # What is learnt from letters makes digits less likely: the first checkpoints are the best.
+    yes 0123456789 | head -n 200 | pretokenize -q - | pack -q --chunk 256 -o digits/ || exit
+    train -q --model tiny.json --data shards --seq 64 --batch 2 --nproc 2 --dist-timeout 20 --lr 0.01 --warmup 0 \
+      --eval-data digits --steps 6 --save-every 1 --keep 1 --keep-best 2 --out run || exit
+    ls run/checkpoints; basename $(readlink run/best))sh");
+  ASSERT_EQ(run.exit_status, 0) << run.standard_error;
+  std::vector<std::pair<double, int64_t>> evaluations;
+  for (const nlohmann::json& record : Metrics("run")) {
+    if (record["type"] == "eval" && record["step"] > 0) {
+      evaluations.emplace_back(record["loss_nats"].get<double>(), record["step"].get<int64_t>());
+    }
+  }
+  ASSERT_EQ(evaluations.size(), 6u) << "one a checkpoint";
+  std::sort(evaluations.begin(), evaluations.end());
+  const std::set<int64_t> kept = {evaluations[0].second, evaluations[1].second, 6};
+  ASSERT_EQ(kept.size(), 3u) << "the last checkpoint is none of the best";
+  const auto name = [](int64_t step) { return "step-0000000" + std::to_string(step) + "\n"; };
+  std::string expected;
+  for (const int64_t step : kept) expected += name(step);
+  EXPECT_EQ(run.standard_output, expected + name(evaluations[0].second));
 }
 
 TEST_F(TrainRanksTest, ARunRemembersHowManyItsRanksAre) {

@@ -20,8 +20,8 @@ using test::RankRun;
 using test::RankRunSetup;
 using test::TakeSteps;
 
-constexpr int64_t kLeaves = 4;
-constexpr int kSteps = 6;
+constexpr int64_t kZeroLeaves = 4;
+constexpr int kZeroSteps = 6;
 
 /// Of six blocks, the last one cut short.
 ModelConfig SixBlocks() {
@@ -44,13 +44,13 @@ struct ZeroCase {
 TrainPlan ZeroPlan(Precision precision = Precision::kFp32) {
   TrainPlan plan = test::TinyPlan(precision);
   plan.batch = 2;
-  plan.accum = kLeaves;  // of all ranks together: one micro-batch a leaf
-  plan.exact_world = kLeaves;
+  plan.accum = kZeroLeaves;  // of all ranks together: one micro-batch a leaf
+  plan.exact_world = kZeroLeaves;
   plan.clip = 0.3;  // the norm decides each step
   return plan;
 }
 
-std::vector<ZeroCase> AllCases() {
+std::vector<ZeroCase> ZeroCases() {
   std::vector<ZeroCase> cases = {
       {.name = "Fp32", .plan = ZeroPlan()},
       {.name = "Bf16", .plan = ZeroPlan(Precision::kBf16)},
@@ -101,11 +101,11 @@ class ZeroTest : public testing::TestWithParam<ZeroCase> {
 };
 
 TEST_P(ZeroTest, EndsInTheBitsOfOneProcessAtEachStage) {
-  const RankPoint alone = TakeSteps(setup(0), 1, kSteps)[0];
+  const RankPoint alone = TakeSteps(setup(0), 1, kZeroSteps)[0];
   EXPECT_GT(alone.weights.numel(), 4 * kReductionBlock) << "each of four ranks has a block";
   for (const int64_t zero : {0, 1, 2}) {
     for (const int64_t ranks : {1, 2, 4}) {
-      const std::vector<RankPoint> points = TakeSteps(setup(zero), ranks, kSteps);
+      const std::vector<RankPoint> points = TakeSteps(setup(zero), ranks, kZeroSteps);
       for (size_t rank = 0; rank < points.size(); ++rank) {
         ExpectSame(points[rank], alone,
                    "--zero " + std::to_string(zero) + ", rank " + std::to_string(rank) + " of " +
@@ -116,7 +116,7 @@ TEST_P(ZeroTest, EndsInTheBitsOfOneProcessAtEachStage) {
 }
 
 TEST_P(ZeroTest, IsTheSameRunWhereRanksAndStageChangeOnTheWay) {
-  const RankPoint alone = TakeSteps(setup(0), 1, kSteps)[0];
+  const RankPoint alone = TakeSteps(setup(0), 1, kZeroSteps)[0];
   const struct {
     int64_t ranks, zero;
     int steps;
@@ -129,7 +129,7 @@ TEST_P(ZeroTest, IsTheSameRunWhereRanksAndStageChangeOnTheWay) {
   ExpectSame(points.front(), alone, "4, 1, 2, 4 and 2 ranks");
 }
 
-INSTANTIATE_TEST_SUITE_P(Runs, ZeroTest, testing::ValuesIn(AllCases()),
+INSTANTIATE_TEST_SUITE_P(Runs, ZeroTest, testing::ValuesIn(ZeroCases()),
                          [](const auto& info) { return info.param.name; });
 
 /// Without exact leaves, with micro-batches whose gradients may be given away one after the other.
@@ -146,11 +146,11 @@ TEST(ZeroAccumulationTest, AllRanksHaveTheWeightsOfOneProcessWithinRounding) {
   const test::MemoryShardSet set = test::CountingDocuments();
   const RankRunSetup one = Accumulating(&set, 0, ZeroAccumulation::kKeep);
   const at::Tensor start = RankRun(one, Solo()).model->parameters().values().clone();
-  const RankPoint alone = TakeSteps(one, 1, kSteps)[0];
+  const RankPoint alone = TakeSteps(one, 1, kZeroSteps)[0];
   const double travelled = alone.weights.sub(start).norm().item<double>();
   for (const int64_t zero : {1, 2}) {
     for (const ZeroAccumulation accumulation : {ZeroAccumulation::kReduce, ZeroAccumulation::kKeep}) {
-      const std::vector<RankPoint> points = TakeSteps(Accumulating(&set, zero, accumulation), 4, kSteps);
+      const std::vector<RankPoint> points = TakeSteps(Accumulating(&set, zero, accumulation), 4, kZeroSteps);
       for (const RankPoint& point : points) {
         EXPECT_LT(point.weights.sub(alone.weights).norm().item<double>(), 1e-3 * travelled)
             << "--zero " << zero << " --zero-accum " << ZeroAccumulationName(accumulation);
