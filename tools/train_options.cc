@@ -72,6 +72,7 @@ const ToolInfo& TrainInfo() {
                    "trainwright-sample-order(5)", "trainwright-metrics(5)"},
       .filter = false,
       .stdout_is_data = false,
+      .tells_notices = false,
       .presets = TrainPresets(),
       .exclusive = {{"eval-data", "eval-split"},
                     {"steps", "epochs", "tokens"},

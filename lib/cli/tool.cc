@@ -667,7 +667,11 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
         ConfigureLog(info.name, tool_run.common.quiet     ? LogLevel::kError
                                 : tool_run.common.verbose ? LogLevel::kDebug
                                                           : LogLevel::kInfo);
-        for (const std::string& notice : command_line.notices()) LogInfo(notice);
+        if (info.tells_notices) {
+          for (const std::string& notice : command_line.notices()) LogInfo(notice);
+        } else {
+          tool_run.notices = command_line.notices();
+        }
         tool_run.preset = command_line.preset();
         return run(tool_run);
       },

@@ -43,6 +43,7 @@ struct ToolInfo {
   std::vector<std::string> see_also;  ///< "pack(1)", "trainwright-shard(5)"
   bool filter = true;                 ///< dies of SIGPIPE like a filter; false: ignores it (train)
   bool stdout_is_data = true;         ///< then the JSON summary goes to --summary FILE only
+  bool tells_notices = true;          ///< false: the tool tells ToolRun::notices, in one of its processes
   std::string build_features = "";    ///< second line of --version: library versions
   /// When not empty the tool has --preset NAME and --list-presets (AddPresetOptions).
   std::vector<OptionPreset> presets = {};
@@ -78,6 +79,7 @@ struct ToolRun {
   /// Every option that can be configured, in the order of its definition, lists in YAML's notation.
   std::vector<OptionValue> options;
   std::vector<OptionValue> file_values;  ///< OptionsOfFile::others of the settings file
+  std::vector<std::string> notices;      ///< of files and presets, that are still to be told
 };
 
 using DefineOptions = std::function<void(CLI::App&)>;

@@ -78,6 +78,7 @@ grep -qE '^accum +8 +config +ds.json line 2, train_batch_size 8 on 1 rank' told 
 grep -qE '^zero +2 +config +ds.json line 9, zero_optimization.stage' told
 train "$@" --clip 1 --explain 2> /dev/null | grep -qE '^clip +1(\.0)? +command line'
 train "$@" --nproc 2 --out two 2> log || { cat log; exit 1; }
+test "$(grep -c steps_per_print log)" = 1 || { echo "not told once"; cat log; exit 1; }
 grep -qE '"accum": ?4\b' two/run.json || { cat two/run.json; exit 1; }
 grep -q '^zero: 2' two/config.yaml || { cat two/config.yaml; exit 1; }
 grep -q '^ddp-bucket-mb' two/config.yaml
