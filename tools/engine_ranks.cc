@@ -54,6 +54,10 @@ void ShowOneGpu(int64_t local_rank) {
   if (gpu) setenv(kVariable, gpu->c_str(), /*overwrite=*/1);
 }
 
+void TellNotices(const std::vector<std::string>& notices) {
+  for (const std::string& notice : notices) LogInfo(notice);
+}
+
 /// \throws as RunEngine
 int RunInWorldOf(const RankPlace& place, const EngineRequest& request,
                  const std::function<int(const EngineProcess&)>& work) {
@@ -94,12 +98,14 @@ int RunEngine(const EngineRequest& request, ToolRun* run,
   const std::optional<RankPlace> place = TakeRankPlace();
   if (place) {
     SpeakAs(place->rank, run->tool, &run->common);
+    TellNotices(run->notices);
     if (place->launcher != kOwnLauncher) RequireNoNproc(request.nproc, run->options, place->launcher);
     request.check(place->ranks);
     return RunRank(*place, request, work);
   }
   request.check(request.nproc);
   if (request.nproc == 1) {
+    TellNotices(run->notices);
     return work({.world = Solo(), .setup = SetUpProcess(request.process), .restarts = restarts});
   }
   const int status =

@@ -34,7 +34,8 @@ struct EngineProcess {
 };
 
 /// Starts the ranks and waits for them, or does the work as one of them, or alone. Ranks other than 0 tell
-/// warnings and errors alone, as "train[3]", and write no summary. For mains, before other threads run.
+/// warnings and errors alone, as "train[3]", and write no summary; the notices of `run` are told once. For
+/// mains, before other threads run.
 /// \returns the exit status of the work; of ranks that were started here, as RunLocalRanks
 /// \throws Error: kUsage, of ranks that differ as well; kIo where ranks do not find each other; what the work
 ///     throws

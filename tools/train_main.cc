@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/base/log.h"
 #include "lib/checkpoint/run_status.h"
 #include "lib/device/determinism.h"
 #include "lib/device/process_setup.h"
@@ -12,6 +13,7 @@
 #include "lib/model/built_in_families.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
+#include "lib/run/deepspeed_batch.h"
 #include "lib/run/html_report.h"
 #include "lib/run/settings_check.h"
 #include "lib/train/merge_job.h"
@@ -61,7 +63,8 @@ std::optional<int> RunInstead(const TrainSettings& settings, ToolRun* run) {
 
 /// Trains, as the processes that there are.
 /// \returns the exit status
-int Train(const std::vector<std::string>& argv, const TrainSettings& settings, ToolRun* run) {
+int Train(const std::vector<std::string>& argv, TrainSettings settings, ToolRun* run) {
+  std::string notice;
   EngineRequest request;
   request.argv = argv;
   request.nproc = settings.nproc;
@@ -79,8 +82,12 @@ int Train(const std::vector<std::string>& argv, const TrainSettings& settings, T
   request.check = [&](int64_t ranks) {
     CheckTrainSettings(settings);
     CheckRanks(settings, ranks);
+    for (const OptionValue& train_batch_size : run->file_values) {
+      notice = TakeTrainBatchSize(train_batch_size, ranks, &run->options, &settings);
+    }
   };
   return RunEngine(request, run, [&](const EngineProcess& process) {
+    if (!notice.empty()) LogInfo(notice);
     const ModelFamilies families = BuiltInFamilies();
     const TrainJobContext context = {.families = families,
                                      .world = process.world,

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "lib/run/branch_reference.h"
+#include "lib/run/deepspeed_config.h"
 #include "lib/run/remembered_options.h"
 #include "lib/run/remembered_run.h"
 #include "lib/run/run_directory.h"
@@ -71,6 +72,7 @@ const ToolInfo& TrainInfo() {
                    "trainwright-sample-order(5)", "trainwright-metrics(5)"},
       .filter = false,
       .stdout_is_data = false,
+      .tells_notices = false,
       .presets = TrainPresets(),
       .exclusive = {{"eval-data", "eval-split"},
                     {"steps", "epochs", "tokens"},
@@ -81,6 +83,7 @@ const ToolInfo& TrainInfo() {
                     {"lora-alpha", "adapter"},
                     {"lora-targets", "adapter"}},
       .foreign_config = &LoraTrainerConfig(),
+      .settings_file = {.option = "deepspeed", .read = ReadDeepSpeedConfig},
       .remembered = RememberedByRun,
   };
   return info;
@@ -91,6 +94,11 @@ namespace {
 void DefineDataOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Input and output";
   AddPresetOptions(app, TrainPresets(), &settings->preset, group);
+  app.add_option("--deepspeed", settings->deepspeed,
+                 "take the options that are not given from this JSON file of DeepSpeed; see DEEPSPEED FILES. "
+                 "Flags, environment and --config go before it")
+      ->type_name("FILE")
+      ->group(group);
   app.add_option("--data", settings->data,
                  "shards to train on: a folder, a file, or - for standard input (default: shards). Given "
                  "several times, the sets are mixed")

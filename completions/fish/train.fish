@@ -2,6 +2,7 @@
 complete -c train -f
 complete -c train -l preset -x -a 'refocused-test refocused-production refocused-low-memory rft-baseline rft-batch-a rft-batch-b rft-fast rft-conservative rft-balanced rft-aggressive lora-fast' -d 'Take the options that are not given from this set of values'
 complete -c train -l list-presets -d 'Print the names of the presets, one line each, and stop'
+complete -c train -l deepspeed -r -F -d 'Take the options that are not given from this JSON file of DeepSpeed'
 complete -c train -l data -r -F -d 'Shards to train on: a folder, a file, or - for standard input (default: shards)'
 complete -c train -l data-weights -x -d 'Shares of the sets of --data, in their order: 0.7,0.3 (default: by their sizes, so that each chunk comes once an epoch)'
 complete -c train -l out -x -a '(__fish_complete_directories)' -d 'Run directory (default: the first free runs/MODEL-NNN; with --resume the newest run)'

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/cli/option_table.h"
+#include "lib/base/nearest_name.h"
 
 namespace trainwright {
 namespace {

@@ -54,7 +54,4 @@ std::vector<std::string> GroupsOf(const ToolDoc& doc);
 /// "pack [OPTION]... [FILE]..." split after the name, for roff and plain text alike.
 std::string SynopsisArguments(const ToolDoc& doc);
 
-/// The candidate nearest to `name` by edit distance, if it is near enough to be a likely slip; else empty.
-std::string NearestName(const std::string& name, const std::vector<std::string>& candidates);
-
 }  // namespace trainwright

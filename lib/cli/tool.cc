@@ -21,6 +21,7 @@
 #include "lib/base/error.h"
 #include "lib/base/exception.h"
 #include "lib/base/log.h"
+#include "lib/base/nearest_name.h"
 #include "lib/base/signals.h"
 #include "lib/base/version.h"
 #include "lib/cli/config_file.h"
@@ -87,6 +88,15 @@ bool IsNotANumber(const std::string& text) {
 
 // ---- Parsing ----
 
+Error EmptyValue(const std::string& source) {
+  return Error(ErrorCode::kUsage, source, "is empty, as an unset variable is", "",
+               "give it a value, or leave it out");
+}
+
+std::string ValueMissing(const std::string& problem) {
+  return problem.ends_with(" missing") && Contains(problem, " required ") ? "needs a value" : problem;
+}
+
 /// Parses one command line: applies environment and configuration file, and turns CLI11's errors into ours.
 class CommandLine {
  public:
@@ -121,6 +131,7 @@ class CommandLine {
     if (const char* path = std::getenv("TRAINWRIGHT_CONFIG"); config_path.empty() && path != nullptr)
       config_path = path;
     if (!config_path.empty()) ApplyFile(config_path);
+    ApplySettingsFile();
     ApplyRemembered();
     ApplyPresets();
     const std::vector<EffectiveOption> effective = Effective();
@@ -135,6 +146,7 @@ class CommandLine {
   /// What is worth telling about them before the tool runs.
   const std::vector<std::string>& notices() const { return notices_; }
   const OptionPreset* preset() const { return preset_; }
+  const std::vector<OptionValue>& file_values() const { return file_values_; }
 
  private:
   // CLI11 takes "--name=" for a name without value and would eat the next argument.
@@ -165,15 +177,6 @@ class CommandLine {
           argument == "--config=" || (argument == "--config" && i + 1 < argc && *argv[i + 1] == '\0');
       if (is_empty) throw EmptyValue("--config");
     }
-  }
-
-  static Error EmptyValue(const std::string& source) {
-    return Error(ErrorCode::kUsage, source, "is empty, as an unset variable is", "",
-                 "give it a value, or leave it out");
-  }
-
-  static std::string ValueMissing(const std::string& problem) {
-    return problem.ends_with(" missing") && Contains(problem, " required ") ? "needs a value" : problem;
   }
 
   bool Given(const std::string& name) const {
@@ -280,6 +283,22 @@ class CommandLine {
     if (option->count() > 0) return;
     Set(option, entry.values, source);
     origins_[entry.key] = {origin, path + " line " + std::to_string(entry.line)};
+  }
+
+  void ApplySettingsFile() {
+    if (info_.settings_file.option.empty()) return;
+    const CLI::Option* const chooser = app_.get_option("--" + info_.settings_file.option);
+    // An empty path is refused when all values are checked.
+    if (chooser->count() == 0 || chooser->results().back().empty()) return;
+    OptionsOfFile file = info_.settings_file.read(chooser->results().back());
+    notices_.insert(notices_.end(), file.notices.begin(), file.notices.end());
+    file_values_ = std::move(file.others);
+    const Origins given = origins_;  // its own values do not exclude each other
+    for (const OptionValue& option : file.options) {
+      if (IsIn(given, option.key)) continue;
+      Set(app_.get_option("--" + option.key), {option.value}, option.source);
+      origins_[option.key] = {OptionOrigin::kSettingsFile, option.source};
+    }
   }
 
   /// What the output that is gone on with remembers: like a preset's, its values give way to options that
@@ -472,6 +491,7 @@ class CommandLine {
   std::vector<OptionValue> values_;
   const OptionPreset* preset_ = nullptr;
   bool is_foreign_ = false;  // the file is another program's
+  std::vector<OptionValue> file_values_;
   std::vector<std::string> notices_;
 };
 
@@ -638,6 +658,7 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
           return 0;
         }
         tool_run.options = command_line.values();
+        tool_run.file_values = command_line.file_values();
         if (tool_run.common.summary_path == "-" && info.stdout_is_data) {
           tool_run.common.summary_path.clear();
           throw Error(ErrorCode::kUsage, "--summary", "cannot be -, for standard output carries the data", "",
@@ -646,7 +667,11 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
         ConfigureLog(info.name, tool_run.common.quiet     ? LogLevel::kError
                                 : tool_run.common.verbose ? LogLevel::kDebug
                                                           : LogLevel::kInfo);
-        for (const std::string& notice : command_line.notices()) LogInfo(notice);
+        if (info.tells_notices) {
+          for (const std::string& notice : command_line.notices()) LogInfo(notice);
+        } else {
+          tool_run.notices = command_line.notices();
+        }
         tool_run.preset = command_line.preset();
         return run(tool_run);
       },

@@ -29,6 +29,13 @@ struct RememberedOptions {
   std::set<std::string> leave_out;  ///< keys of it that do not apply
 };
 
+/// An option that names a file of settings of another program, in a form of its own.
+struct SettingsFile {
+  std::string option;  ///< its key; empty: the tool has none
+  /// \throws Error{kUsage} on what the file says and this tool does not understand
+  std::function<OptionsOfFile(const std::string& path)> read = {};
+};
+
 struct ToolInfo {
   std::string name;
   std::string summary;                ///< one line, lower case, no full stop
@@ -36,6 +43,7 @@ struct ToolInfo {
   std::vector<std::string> see_also;  ///< "pack(1)", "trainwright-shard(5)"
   bool filter = true;                 ///< dies of SIGPIPE like a filter; false: ignores it (train)
   bool stdout_is_data = true;         ///< then the JSON summary goes to --summary FILE only
+  bool tells_notices = true;          ///< false: the tool tells ToolRun::notices, in one of its processes
   std::string build_features = "";    ///< second line of --version: library versions
   /// When not empty the tool has --preset NAME and --list-presets (AddPresetOptions).
   std::vector<OptionPreset> presets = {};
@@ -45,6 +53,8 @@ struct ToolInfo {
   /// variable of a script gives, which must not do the same as leaving the option out.
   std::set<std::string> may_be_empty = {};
   const ForeignConfig* foreign_config = nullptr;  ///< static; nullptr: --config takes our own files only
+  /// Its values stand behind those of --config, and give way to options that exclude them.
+  SettingsFile settings_file = {};
   /// Where the output that is gone on with remembers its options.
   /// \param given the value that a key has been given, as text; empty: none
   std::function<RememberedOptions(const std::function<std::string(const std::string& key)>& given)>
@@ -68,17 +78,19 @@ struct ToolRun {
   const OptionPreset* preset = nullptr;  ///< of --preset; nullptr: none
   /// Every option that can be configured, in the order of its definition, lists in YAML's notation.
   std::vector<OptionValue> options;
+  std::vector<OptionValue> file_values;  ///< OptionsOfFile::others of the settings file
+  std::vector<std::string> notices;      ///< of files and presets, that are still to be told
 };
 
 using DefineOptions = std::function<void(CLI::App&)>;
 
 /// Runs a tool from main(): `return RunTool(argc, argv, info, define, run);`
 ///
-/// Order: signals; define; env, --config, what the output remembers and --preset applied (flags >
-/// TRAINWRIGHT_<FLAG> > --config FILE.yaml > remembered > --preset NAME > built-in); parse; -h short help,
-/// --help long help, --version, --print-config; run; flush and check standard output (a failed delayed
-/// write is exit 4); --summary. Errors become "tool: error:" / "tool: hint:" lines and exit statuses;
-/// std::exception, bad_alloc and CLI11's 100-127 are translated here.
+/// Order: signals; define; env, --config, the settings file, what the output remembers and --preset applied
+/// (flags > TRAINWRIGHT_<FLAG> > --config FILE.yaml > settings file > remembered > --preset NAME > built-in);
+/// parse; -h short help, --help long help, --version, --print-config; run; flush and check standard output (a
+/// failed delayed write is exit 4); --summary. Errors become "tool: error:" / "tool: hint:" lines and exit
+/// statuses; std::exception, bad_alloc and CLI11's 100-127 are translated here.
 /// Tools of the torch side translate torch's exceptions about memory before (lib/device/memory_error.h).
 ///
 /// Notes for definitions. Defaults are captured from the bound variables (a flag that is on by default needs

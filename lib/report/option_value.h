@@ -2,13 +2,23 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace trainwright {
 
 /// The group of the options that every tool has.
 inline constexpr char kCommonGroup[] = "Common options";
 
-enum class OptionOrigin { kDefault, kPreset, kRemembered, kConfigFile, kEnvironment, kCommandLine };
+/// In the order of precedence, what gives way first.
+enum class OptionOrigin {
+  kDefault,
+  kPreset,
+  kRemembered,
+  kSettingsFile,  ///< a file of another program: see OptionsOfFile
+  kConfigFile,
+  kEnvironment,
+  kCommandLine
+};
 
 struct OptionValue {
   std::string key;    ///< as in configuration files: "eval-data"
@@ -16,6 +26,14 @@ struct OptionValue {
   OptionOrigin origin = OptionOrigin::kDefault;
   std::string source;  ///< which preset, variable or line of a file; empty for the two others
   std::string group;   ///< under which help shows it
+};
+
+/// What a file of another program says of a tool's options. Of each value there are key, value and source.
+struct OptionsOfFile {
+  std::vector<OptionValue> options;
+  std::vector<std::string> notices;  ///< sentences for the user: what is otherwise here
+  /// What is no option, by the other program's names: the tool itself makes something of it.
+  std::vector<OptionValue> others;
 };
 
 }  // namespace trainwright

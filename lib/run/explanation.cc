@@ -15,6 +15,7 @@ std::string OriginName(OptionOrigin origin) {
       return "preset";
     case OptionOrigin::kRemembered:
       return "run";
+    case OptionOrigin::kSettingsFile:
     case OptionOrigin::kConfigFile:
       return "config";
     case OptionOrigin::kEnvironment:

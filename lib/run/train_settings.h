@@ -14,7 +14,8 @@
 namespace trainwright {
 
 struct TrainSettings {
-  std::string preset;  ///< whose values the others hold where nobody gave any; empty: none
+  std::string preset;     ///< whose values the others hold where nobody gave any; empty: none
+  std::string deepspeed;  ///< a file of DeepSpeed's that was read into the others; empty: none
 
   // Input and output.
   std::vector<std::string> data;  ///< sealed folders, files, or "-"; empty: shards/

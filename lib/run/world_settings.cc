@@ -2,9 +2,7 @@
 
 #include <charconv>
 #include <cmath>
-#include <string>
 
-#include "lib/base/error.h"
 #include "lib/base/units.h"
 
 namespace trainwright {
@@ -32,13 +30,7 @@ std::vector<int64_t> ParseWorlds(const std::string& text) {
 /// \throws Error{kUsage} on stages that there are not
 void CheckZero(const TrainSettings& settings) {
   const int64_t zero = settings.zero.value_or(0);
-  if (zero == 3) {
-    throw Error(
-        ErrorCode::kUsage, "--zero 3",
-        "does not exist here: each layer's weights would lie on one rank and travel to all others twice "
-        "in every micro-batch",
-        "", "--zero 2 divides all but the copy of the weights that the passes read");
-  }
+  if (zero == 3) throw NoZeroThree("--zero 3");
   if (zero < 0 || zero > 2) throw Error(ErrorCode::kUsage, "--zero", "must be 0, 1 or 2");
 }
 
@@ -53,6 +45,14 @@ void RefuseWithoutWorld(const TrainSettings& settings) {
 }
 
 }  // namespace
+
+Error NoZeroThree(const std::string& object, const std::string& place) {
+  return Error(
+      ErrorCode::kUsage, object,
+      "does not exist here: each layer's weights would lie on one rank and travel to all others twice "
+      "in every micro-batch",
+      place, "--zero 2 divides all but the copy of the weights that the passes read");
+}
 
 std::optional<WorldSettings> ParseWorldSettings(const TrainSettings& settings) {
   CheckZero(settings);

@@ -3,8 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/run/train_settings.h"
 #include "lib/scaling/link.h"
 
@@ -17,6 +19,10 @@ struct WorldSettings {
   std::optional<double> device_tflops = {};  ///< 1e12 operations a second, above 0
   int64_t memory_bytes = 0;                  ///< of a rank's GPU; 0: a rank has what this machine has
 };
+
+/// Why there is no stage 3 of ZeRO, and what comes nearest.
+/// \param object that asks for it, and where in it
+Error NoZeroThree(const std::string& object, const std::string& place = "");
 
 /// \returns nullopt without --world
 /// \throws Error{kUsage} on what is out of range, is missing, or has a meaning only with --world

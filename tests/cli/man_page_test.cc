@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "lib/base/nearest_name.h"
 #include "lib/cli/cli_json.h"
 #include "lib/cli/help_text.h"
 #include "lib/cli/option_table.h"

@@ -1,0 +1,273 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <utility>
+
+#include "lib/run/deepspeed_file.h"
+#include "lib/run/world_settings.h"
+#include "lib/spec/optimizer_options.h"
+
+namespace trainwright {
+namespace {
+
+using nlohmann::json;
+
+using Take = std::function<void(const DeepSpeedKey&, DeepSpeedFile*)>;
+using Rules = std::vector<DeepSpeedRule>;
+
+constexpr double kMostSamples = double{1u << 31};
+// Of a bucket: what --ddp-bucket-mb takes, in fp32 elements.
+constexpr double kLeastElements = 1 << 8, kMostElements = double{1ull << 38};
+constexpr char kNoEffect[] = "has no effect here";
+
+std::string TextOf(const json& value) {
+  return value.dump().substr(0, 40);
+}
+
+/// DeepSpeed takes 2e8 for a whole number.
+bool IsWhole(const json& value, double least, double most) {
+  if (!value.is_number()) return false;
+  const auto number = value.get<double>();
+  return number == std::floor(number) && number >= least && number <= most;
+}
+
+bool BooleanOf(const DeepSpeedKey& key, const DeepSpeedFile& file) {
+  if (!key.value->is_boolean()) throw file.Refusal(key, "must be true, false or \"auto\"");
+  return key.value->get<bool>();
+}
+
+/// Checks the type alone: what is to be done goes by other keys, too.
+Take Boolean() {
+  return [](const DeepSpeedKey& key, DeepSpeedFile* file) { BooleanOf(key, *file); };
+}
+
+Take Whole(double least, double most) {
+  return [=](const DeepSpeedKey& key, DeepSpeedFile* file) {
+    if (IsWhole(*key.value, least, most)) return;
+    throw file->Refusal(key, "must be a whole number from " + std::to_string(static_cast<int64_t>(least)) +
+                                 " to " + std::to_string(static_cast<int64_t>(most)) + ", or \"auto\"");
+  };
+}
+
+/// A whole number that is an option's value.
+Take WholeFor(std::string option, double least = 1) {
+  return [check = Whole(least, kMostSamples), option = std::move(option)](const DeepSpeedKey& key,
+                                                                          DeepSpeedFile* file) {
+    check(key, file);
+    file->Give(key, option, std::to_string(key.value->get<int64_t>()));
+  };
+}
+
+void RequireNumber(const DeepSpeedKey& key, const DeepSpeedFile& file) {
+  if (!key.value->is_number() || key.value->get<double>() < 0) {
+    throw file.Refusal(key, "must be a number of at least 0, or \"auto\"");
+  }
+}
+
+/// A number that is an option's value.
+Take NumberFor(std::string option) {
+  return [option = std::move(option)](const DeepSpeedKey& key, DeepSpeedFile* file) {
+    RequireNumber(key, *file);
+    file->Give(key, option, key.value->dump());
+  };
+}
+
+/// What is always so here. Of the other value `told` is said: no result depends on it.
+Take Always(bool wanted, std::string told) {
+  return [=, told = std::move(told)](const DeepSpeedKey& key, DeepSpeedFile* file) {
+    if (BooleanOf(key, *file) != wanted) file->Tell(key, told);
+  };
+}
+
+/// What may have one of these values alone: another makes another run.
+Take Only(std::vector<json> wanted, std::string why, std::string hint = "") {
+  return [wanted = std::move(wanted), why = std::move(why), hint = std::move(hint)](const DeepSpeedKey& key,
+                                                                                    DeepSpeedFile* file) {
+    for (const json& value : wanted) {
+      if (*key.value == value) return;
+    }
+    throw file->Refusal(key, "is " + TextOf(*key.value) + ": " + why,
+                        hint.empty() ? "write " + TextOf(wanted.front()) + ", or leave it out" : hint);
+  };
+}
+
+/// What changes nothing here, whatever it says.
+Take Nothing(std::string told = "") {
+  return [told = std::move(told)](const DeepSpeedKey& key, DeepSpeedFile* file) {
+    if (key.value->is_structured()) throw file->Refusal(key, "must be a single value");
+    if (!told.empty()) file->Tell(key, told);
+  };
+}
+
+bool IsOff(const json& value) {
+  if (!value.is_object()) return value == false || value.is_null() || value == "auto";
+  if (value.contains("enabled") && value["enabled"] == false) return true;
+  return std::all_of(value.begin(), value.end(), IsOff);
+}
+
+/// What has no counterpart. Switched off it says nothing.
+Take Missing(std::string why, std::string hint) {
+  return [why = std::move(why), hint = std::move(hint)](const DeepSpeedKey& key, DeepSpeedFile* file) {
+    if (!IsOff(*key.value)) throw file->Refusal(key, why, hint);
+  };
+}
+
+Rules StepRules() {
+  return {
+      {"train_batch_size",
+       [](const DeepSpeedKey& key, DeepSpeedFile* file) {
+         Whole(1, kMostSamples)(key, file);
+         file->GiveOther(key, std::to_string(key.value->get<int64_t>()));
+       }},
+      {"train_micro_batch_size_per_gpu", WholeFor("batch")},
+      {"gradient_accumulation_steps", WholeFor("accum")},
+      {"gradient_clipping", NumberFor("clip")},
+      {"prescale_gradients", Only({false}, "gradients are added up and then divided")},
+      {"communication_data_type", Only({"fp32"}, "gradients travel in fp32")},
+      {"steps_per_print", Nothing(std::string(kNoEffect) + ": --log-every says which steps get a record")},
+      {"wall_clock_breakdown",
+       Always(false, std::string(kNoEffect) + ": metrics.jsonl tells what a step's time goes into")},
+      {"zero_allow_untested_optimizer", Nothing()}};
+}
+
+void TakeStage(const DeepSpeedKey& key, DeepSpeedFile* file) {
+  Whole(0, 3)(key, file);
+  const auto stage = key.value->get<int64_t>();
+  if (stage == 3) throw NoZeroThree(file->path() + ": key '" + key.name + "': 3", file->PlaceOf(key.name));
+  file->Give(key, "zero", std::to_string(stage));
+}
+
+void TakeOffload(const DeepSpeedKey& key, DeepSpeedFile* file) {
+  Only({"none", "cpu"}, "there is no such place for the optimizer's state")(key, file);
+  if (*key.value == "cpu") {
+    file->Tell(key,
+               "the optimizer's state lies where the run computes: --zero divides it among ranks, "
+               "--optimizer-states bf16 halves it");
+  }
+}
+
+Rules ZeroRules() {
+  const std::string zero = "zero_optimization.";
+  const std::string three = "has a meaning with stage 3 alone, which does not exist here";
+  const std::string none = kNoEffect;
+  Rules rules = {
+      {"stage", TakeStage},
+      {"offload_optimizer.device", TakeOffload},
+      {"offload_optimizer.pin_memory", Nothing()},
+      {"offload_param.device", Only({"none"}, three)},
+      {"offload_param.pin_memory", Nothing()},
+      {"overlap_comm", Always(true, none + ": gradients always travel beside the backward pass")},
+      {"contiguous_gradients", Always(true, none + ": gradients always lie in one buffer")},
+      {"reduce_scatter", Always(true, none + ": with --zero each rank gets the sums of its own part")},
+      {"allgather_partitions", Always(true, none + ": with --zero weights are always gathered at once")},
+      {"reduce_bucket_size", Whole(kLeastElements, kMostElements)},
+      {"allgather_bucket_size", Whole(kLeastElements, kMostElements)},
+      {"round_robin_gradients", Nothing()},
+      {"sub_group_size", Nothing(three)}};
+  for (const char* const name :
+       {"max_live_parameters", "max_reuse_distance", "prefetch_bucket_size", "param_persistence_threshold",
+        "gather_16bit_weights_on_model_save", "gather_fp16_weights_on_model_save"}) {
+    rules.push_back({"stage3_" + std::string(name), Nothing(three)});
+  }
+  rules.push_back(
+      {"cpu_offload", Missing("is an old name", "write \"offload_optimizer\": {\"device\": \"cpu\"}")});
+  for (DeepSpeedRule& rule : rules) rule.name = zero + rule.name;
+  return rules;
+}
+
+Rules PrecisionRules() {
+  return {{"bf16.enabled", Boolean()},
+          {"bf16.auto_cast", Nothing()},
+          {"bf16.immediate_grad_update", Nothing()},
+          {"fp16.enabled", Boolean()},
+          {"fp16.auto_cast", Nothing()},
+          {"fp16.fp16_master_weights_and_grads", Only({false}, "masters and gradients are fp32")},
+          {"fp16.loss_scale", Whole(0, kMostSamples)},
+          {"fp16.initial_scale_power", Whole(0, 64)},
+          {"fp16.loss_scale_window", Whole(1, kMostSamples)},
+          {"fp16.hysteresis", Whole(1, kMostSamples)},
+          {"fp16.consecutive_hysteresis", Boolean()},
+          {"fp16.min_loss_scale",
+           [](const DeepSpeedKey& key, DeepSpeedFile* file) { RequireNumber(key, *file); }}};
+}
+
+void TakeOptimizer(const DeepSpeedKey& key, DeepSpeedFile* file) {
+  // DeepSpeed's Adam is AdamW unless adam_w_mode is false.
+  Only({"AdamW", "Adam", kDefaultOptimizer, "adam"}, "there is no such optimizer")(key, file);
+  file->Give(key, "optimizer", kDefaultOptimizer);
+}
+
+void TakeBetas(const DeepSpeedKey& key, DeepSpeedFile* file) {
+  const json& betas = *key.value;
+  const bool holds = betas.is_array() && betas.size() == 2 && betas[0].is_number() && betas[1].is_number();
+  if (!holds) throw file->Refusal(key, "must be a list of two numbers, or \"auto\"");
+  file->Give(key, "beta1", betas[0].dump());
+  file->Give(key, "beta2", betas[1].dump());
+}
+
+Rules OptimizerRules() {
+  const std::string params = "optimizer.params.";
+  return {{"optimizer.type", TakeOptimizer},
+          {params + "lr", NumberFor("lr")},
+          {params + "betas", TakeBetas},
+          {params + "eps", NumberFor("adam-eps")},
+          {params + "weight_decay", NumberFor("weight-decay")},
+          {params + "adam_w_mode", Only({true}, "the decay of weights is decoupled, as AdamW has it")},
+          {params + "bias_correction", Only({true}, "the moments' bias is always corrected")},
+          {params + "amsgrad", Only({false}, "there is no AMSGrad")},
+          {params + "torch_adam", Nothing()}};
+}
+
+void TakeSchedule(const DeepSpeedKey& key, DeepSpeedFile* file) {
+  Only({"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"}, "there is no such schedule",
+       "SCHEDULES in train(1) has those that there are: leave the section out, and give --schedule")(key,
+                                                                                                     file);
+  const bool decays = *key.value == "WarmupDecayLR";
+  const std::string schedule = decays ? "linear" : *key.value == "WarmupLR" ? "constant" : "cosine";
+  file->Give(key, "schedule", schedule);
+  if (decays) file->Give(key, "min-lr-ratio", "0");
+  file->Tell(key, "--schedule " + schedule + " is a step or two ahead of DeepSpeed's");
+}
+
+Rules ScheduleRules() {
+  const std::string params = "scheduler.params.";
+  const std::string from_zero = "the rate rises from 0";
+  return {{"scheduler.type", TakeSchedule},
+          {params + "warmup_max_lr", NumberFor("lr")},
+          {params + "warmup_min_lr", Only({0}, from_zero)},
+          {params + "warmup_min_ratio", Only({0}, from_zero)},
+          {params + "warmup_num_steps", WholeFor("warmup", 0)},
+          {params + "warmup_type",
+           Only({"linear"}, "the rate rises evenly", "write \"linear\", which is not DeepSpeed's default")},
+          {params + "total_num_steps", WholeFor("steps")},
+          {params + "cos_min_ratio", NumberFor("min-lr-ratio")},
+          {params + "last_batch_iteration", Only({-1}, "a schedule begins with the run")}};
+}
+
+/// What files often hold, or ask for, and is elsewhere here.
+Rules MissingRules() {
+  const std::string none = "has no counterpart";
+  return {{"activation_checkpointing",
+           Missing(none, "leave it out, and give --checkpoint-activations or --offload activations")},
+          {"amp", Missing(none, "leave it out, and give --mixed-precision")},
+          {"bfloat16", Missing("is an old name", "write \"bf16\"")},
+          {"flops_profiler", Missing(none, "leave it out: metrics.jsonl has model_flops_per_s and mfu")},
+          {"tensorboard", Missing(none, "leave it out: a run directory always has tb/")},
+          {"gradient_predivide_factor", Only({1}, "gradients are added up and then divided")}};
+}
+
+}  // namespace
+
+const std::vector<DeepSpeedRule>& DeepSpeedRules() {
+  static const Rules all = [] {
+    Rules rules;
+    for (const Rules& part :
+         {StepRules(), ZeroRules(), PrecisionRules(), OptimizerRules(), ScheduleRules(), MissingRules()}) {
+      rules.insert(rules.end(), part.begin(), part.end());
+    }
+    return rules;
+  }();
+  return all;
+}
+
+}  // namespace trainwright
