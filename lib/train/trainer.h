@@ -110,10 +110,9 @@ class Trainer {
 
   /// A step that fails on one rank before its update fails on all of them, see ShareEnd: the next Step takes
   /// its samples again. So does one for which ranks have read other data.
-  /// \throws as RequireSamePlaces; Error{kNonFinite} naming the step when loss or gradients are not finite (fp16: at loss scale 1);
-  /// the
-  ///         weights are then those of the step before. Without `read` on a GPU: at the next look, with the
-  ///         same weights and the step that was the first
+  /// \throws as RequireSamePlaces; Error{kNonFinite} naming the step when loss or gradients are not finite
+  ///     (fp16: at loss scale 1); the weights are then those of the step before. Without `read` on a GPU: at
+  ///     the next look, with the same weights and the step that was the first
   /// \param read whether the report must hold this step's numbers, on all ranks or on none; on a GPU that
   ///     waits for the step to end
   StepReport Step(bool read = true);
