@@ -18,6 +18,7 @@
 #include "lib/io/process_memory.h"
 #include "lib/run/plan_codec.h"
 #include "lib/spec/config_json.h"
+#include "lib/train/gather_ranks.h"
 #include "lib/train/plan_objective.h"
 #include "lib/train/start_facts.h"
 
@@ -344,6 +345,7 @@ bool Session::StepAndSave(bool time_to_save) {
 
 int Session::Loop() {
   if (world_->size() > 1) RequireSameStart(world_, start_facts_);
+  listener_->set_ranks({.hosts = GatherHosts(world_)});
   const double save_every_s = run_->cadence.save_every.time_s;
   if (LacksEvaluation()) EvaluateIfDue();
   bool stopping = false;
@@ -396,6 +398,7 @@ int Session::End() {
   }
   listener_->set_memory(HeldMemory(*run_, setup_, *trainer_, point().snapshot_bytes),
                         PeakResidentBytes() + PeakDeviceBytes(run_->compute.device));
+  listener_->set_ranks(GatherRanks(world_, run_->compute.device));
   if (run_->compute.offload.any()) listener_->set_offload(setup_.model->offload_counts());
   listener_->RecordEnd(status, reason);
   if (directory_ && complete && status == 0) WriteRunCompletion(*directory_, trainer_->step(), reason);

@@ -105,6 +105,28 @@ TEST_F(TrainRanksTest, TheRankThatTheOthersWaitForIsNamedOnTheConsoleInTheRecord
   EXPECT_THAT(ReadFile(folder_.path("run/report.html")), HasSubstr(" % waiting for rank "));
 }
 
+TEST_F(TrainRanksTest, TheMachineAndThePeakMemoryOfEachRankAreInTheRecordsAndInTheReport) {
+  const ProcessResult run =
+      Train("$begin --nproc 2 --steps 2 --summary summary.json && uname -n | tr -d '\\n'");
+  ASSERT_EQ(run.exit_status, 0) << run.standard_error;
+  const std::string host = run.standard_output;
+  const auto expect_told = [&](const nlohmann::json& record) {
+    EXPECT_EQ(record.value("rank_hosts", std::vector<std::string>()), std::vector<std::string>(2, host));
+    const auto peaks = record.value("rank_max_memory_bytes", std::vector<int64_t>());
+    ASSERT_EQ(peaks.size(), 2u) << record;
+    for (const int64_t peak : peaks) EXPECT_GT(peak, int64_t{10} << 20);
+    EXPECT_LE(peaks[0], record["max_memory_bytes"].get<int64_t>()) << "the writer's, a moment later";
+    EXPECT_FALSE(record.contains("rank_max_device_bytes"));
+  };
+  expect_told(Metrics("run").back());
+  expect_told(Json("summary.json"));
+  EXPECT_THAT(run.standard_error, HasSubstr("peak memory of a rank "));
+  EXPECT_THAT(ReadFile(folder_.path("run/report.html")), HasSubstr("<td>rank 1</td><td>" + host));
+  const ProcessResult checked = Shell("python3 '" + Fixture("train/check_metrics.py") + "' '" +
+                                      Fixture("../lib/run/metrics.schema.json") + "' run/metrics.jsonl");
+  EXPECT_EQ(checked.exit_status, 0) << checked.standard_output << checked.standard_error;
+}
+
 TEST_F(TrainRanksTest, ARankWithOtherDataIsNamedBeforeAnythingIsWritten) {
   WriteModel("tiny.json");
   WriteShards(600, 300);
