@@ -7,11 +7,11 @@
 
 namespace trainwright {
 
-void RequireEqual(World* world, const Facts& facts) {
+void RequireEqual(World* world, const Facts& facts, const FactsRule& rule) {
   std::vector<Facts> all;
   for (const std::string& encoded : GatherBytes(world, EncodeFacts(facts)))
     all.push_back(DecodeFacts(encoded));
-  CheckFacts(all, world->rank());
+  CheckFacts(all, world->rank(), rule);
 }
 
 }  // namespace trainwright

@@ -8,8 +8,7 @@ namespace trainwright {
 
 /// Compares with what rank 0 has. All ranks call together.
 /// \param facts by a name that messages use: "sha256 of the data"
-/// \throws Error{kUsage} on a rank that has other ones, naming the fact and both values; Error{kIo} naming
-///     the first such rank on the others; as World::Reduce
-void RequireEqual(World* world, const Facts& facts);
+/// \throws as CheckFacts, as World::Reduce
+void RequireEqual(World* world, const Facts& facts, const FactsRule& rule = {});
 
 }  // namespace trainwright

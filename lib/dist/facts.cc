@@ -62,15 +62,15 @@ Facts DecodeFacts(const std::string& encoded) {
   return facts;
 }
 
-void CheckFacts(const std::vector<Facts>& facts, int64_t self) {
+void CheckFacts(const std::vector<Facts>& facts, int64_t self, const FactsRule& rule) {
   const auto check = [&](int64_t rank, ErrorCode code) {
     const std::optional<std::string> name = FirstDifference(facts[0], facts[rank]);
     if (!name) return;
     throw Error(code, rank == self ? RankName(rank) + " (this one)" : RankName(rank),
                 *name + " is " + ValueOf(facts[rank], *name) + ", in rank 0 " + ValueOf(facts[0], *name), "",
-                "start all ranks with the same program, options and data");
+                rule.hint);
   };
-  check(self, ErrorCode::kUsage);
+  check(self, rule.code);
   for (size_t rank = 1; rank < facts.size(); ++rank) check(static_cast<int64_t>(rank), ErrorCode::kIo);
 }
 

@@ -62,6 +62,21 @@ std::string Facts(const RunReport& report) {
   return text;
 }
 
+/// A line a rank: its machine and the most memory it took.
+std::string Ranks(const RankRecords& ranks) {
+  std::string rows;
+  for (size_t rank = 0; rank < ranks.hosts.size(); ++rank) {
+    std::string value = ranks.hosts[rank];
+    const auto add = [&](const std::string& where, const std::vector<int64_t>& sizes) {
+      if (rank < sizes.size()) value += where + FormatBytes(static_cast<uint64_t>(sizes[rank]));
+    };
+    add(", peak memory ", ranks.max_memory_bytes);
+    add(", on its device ", ranks.max_device_bytes);
+    rows += Row("rank " + std::to_string(rank), value);
+  }
+  return rows.empty() ? "" : "<h2>Its ranks</h2>\n<table>\n" + rows + "</table>\n";
+}
+
 std::string Warnings(const RunReport& report) {
   std::string items;
   size_t count = 0;
@@ -106,7 +121,7 @@ std::string LossFigure(const TrainingMetrics& metrics) {
 std::string RenderHtmlReport(const RunReport& report, const TrainingMetrics& metrics) {
   const PlotFigure figure = report.Figure();
   return kHead + EscapeMarkup(figure.title) + kStyle + RenderSvg(figure) + LossFigure(metrics) +
-         Facts(report) + Warnings(report) + "</body></html>\n";
+         Facts(report) + Ranks(report.ranks()) + Warnings(report) + "</body></html>\n";
 }
 
 std::string WriteRunReports(const std::string& run_path) {

@@ -103,7 +103,7 @@ void RunReport::Add(const ordered_json& record) {
     }
     begin_ = record;
     begin_time_s_ = time_s;
-    end_reason_.reset();
+    end_ = nullptr;
   } else if (type == "step") {
     const double step_time_s = Number(record, "step_time_s");
     means_.tokens.sum += Number(record, "tokens");
@@ -136,10 +136,9 @@ void RunReport::Add(const ordered_json& record) {
   } else if (type == "warning") {
     Mark(MarkerKind::kWarning, step, TextOf(record, "message"));
   } else if (type == "run_end") {
-    end_reason_ = TextOf(record, "reason");
-    if (Number(record, "exit_status") != 0 && end_reason_ != "signal") {
-      Mark(MarkerKind::kError, step, *end_reason_);
-    }
+    end_ = record;
+    const std::string reason = TextOf(record, "reason");
+    if (Number(record, "exit_status") != 0 && reason != "signal") Mark(MarkerKind::kError, step, reason);
   }
   step_ = std::max(step_, static_cast<int64_t>(step));
   const double tokens_seen = Number(record, "tokens_seen");
@@ -175,12 +174,13 @@ std::string RunReport::DescribeProgress() const {
   if (means_.rank_wait_share.time_s > 0 && !means_.slowest_s.empty()) {
     const auto slowest = std::max_element(means_.slowest_s.begin(), means_.slowest_s.end(),
                                           [](const auto& a, const auto& b) { return a.second < b.second; });
-    text += ", " + FormatFixed(100 * means_.rank_wait_share.mean(), 1) + " % waiting for rank " +
-            std::to_string(slowest->first);
+    text += ", " + FormatFixed(100 * means_.rank_wait_share.mean(), 1) + " % waiting for " +
+            ranks().NameOf(slowest->first);
   }
   if (const auto spent = cost()) text += ", cost " + FormatFixed(*spent, 2);
-  if (end_reason_) text += "; " + (*end_reason_ == "complete" ? "complete" : "ended: " + *end_reason_);
-  return text;
+  if (end_.is_null()) return text;
+  const std::string reason = TextOf(end_, "reason");
+  return text + "; " + (reason == "complete" ? reason : "ended: " + reason);
 }
 
 std::string RunReport::DescribeResult() const {
@@ -207,7 +207,9 @@ PlotFigure RunReport::Figure() const {
     if (!name.empty()) figure.title = name;
     figure.subtitles = {DescribeModel(), DescribeProgress()};
   }
-  if (const std::string result = DescribeResult(); !result.empty()) figure.subtitles.push_back(result);
+  for (const std::string& line : {DescribeResult(), ranks().DescribeMemory()}) {
+    if (!line.empty()) figure.subtitles.push_back(line);
+  }
   figure.x_label = "optimizer step";
   figure.x_high = static_cast<double>(std::max<int64_t>(step_, 1));
   figure.markers = markers_;

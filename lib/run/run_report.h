@@ -13,6 +13,7 @@
 
 #include "lib/report/bounded_series.h"
 #include "lib/report/svg_plot.h"
+#include "lib/run/rank_records.h"
 
 namespace trainwright {
 
@@ -31,6 +32,8 @@ class RunReport {
 
   /// The newest run_begin; null before the first.
   const nlohmann::ordered_json& begin() const { return begin_; }
+  /// The ranks of the newest process, once it has ended.
+  RankRecords ranks() const { return DecodeRanks(end_); }
   const std::vector<PlotMarker>& markers() const { return markers_; }
   /// Wall time of all processes of the run, resumed ones together.
   double time_s() const { return begin_.is_null() ? 0 : earlier_s_ + last_time_s_ - begin_time_s_; }
@@ -43,9 +46,9 @@ class RunReport {
   std::string DescribeProgress() const;
   std::string DescribeResult() const;
 
-  nlohmann::ordered_json begin_;           // the newest run_begin
-  nlohmann::ordered_json evaluation_;      // the newest eval
-  std::optional<std::string> end_reason_;  // of the newest process; absent while it works
+  nlohmann::ordered_json begin_;       // the newest run_begin
+  nlohmann::ordered_json evaluation_;  // the newest eval
+  nlohmann::ordered_json end_;         // the run_end of the newest process; null while it works
   double begin_time_s_ = 0, last_time_s_ = 0, earlier_s_ = 0;
   int64_t step_ = 0, tokens_seen_ = 0;
   struct TimedSum {

@@ -13,6 +13,7 @@
 #include "lib/checkpoint/checkpoint_writer.h"
 #include "lib/device/offload_stack.h"
 #include "lib/objective/evaluation.h"
+#include "lib/run/rank_records.h"
 #include "lib/run/run_report.h"
 #include "lib/run/train_plan.h"
 #include "lib/spec/memory_parts.h"
@@ -40,6 +41,8 @@ class RunListener {
   virtual void set_plan(const TrainPlan& plan) = 0;
   /// What the end of the run tells of its memory.
   virtual void set_memory(const MemoryParts& memory, int64_t peak_bytes) = 0;
+  /// What is known of the ranks of the run, where there are several.
+  virtual void set_ranks(const RankRecords& ranks) = 0;
   /// What went out of the device's memory and in again in this process.
   virtual void set_offload(const OffloadCounts& counts) = 0;
   /// Why the watchdog wants the run to save and stop; absent while it does not.
@@ -61,6 +64,7 @@ class SilentListener final : public RunListener {
   void RecordEnd(int, const std::string&) override {}
   void set_plan(const TrainPlan&) override {}
   void set_memory(const MemoryParts&, int64_t) override {}
+  void set_ranks(const RankRecords&) override {}
   void set_offload(const OffloadCounts&) override {}
 };
 

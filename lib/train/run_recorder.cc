@@ -62,9 +62,8 @@ void EncodeWaits(const RankWaits& waits, double time_s, nlohmann::ordered_json* 
 }
 
 /// "12.3 % waiting for rank 3": of all ranks' time.
-std::string DescribeWaits(const RankWaits& waits, double time_s) {
-  return FormatFixed(100 * waits.ShareOf(time_s), 1) + " % waiting for rank " +
-         std::to_string(waits.slowest());
+std::string DescribeWaits(const RankWaits& waits, double time_s, const RankRecords& ranks) {
+  return FormatFixed(100 * waits.ShareOf(time_s), 1) + " % waiting for " + ranks.NameOf(waits.slowest());
 }
 
 nlohmann::ordered_json EncodeOffload(const OffloadCounts& counts) {
@@ -233,7 +232,7 @@ void RunRecorder::RecordStep(const StepReport& report, double epochs, bool savin
     progress_->Update(static_cast<uint64_t>(totals_.step()),
                       "loss " + FormatFixed(report.loss_nats, 3) + ", " +
                           FormatCount(totals_.tokens_per_s()) + " tokens/s" +
-                          (waits ? ", " + DescribeWaits(waits, totals_.training_s()) : ""));
+                          (waits ? ", " + DescribeWaits(waits, totals_.training_s(), ranks_) : ""));
   }
 }
 
@@ -315,6 +314,7 @@ void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
   if (offload_) fields["offload"] = EncodeOffload(*offload_);
   if (!totals_.source_tokens().empty()) fields["source_tokens"] = totals_.source_tokens();
   EncodeWaits(totals_.rank_waits(), totals_.training_s(), &fields);
+  EncodeRanks(ranks_, &fields);
   Write("run_end", fields);
   WriteReport();
 }
@@ -342,6 +342,7 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
     if (value) summary[name] = *value;
   };
   EncodeWaits(totals_.rank_waits(), totals_.training_s(), &summary);
+  EncodeRanks(ranks_, &summary);
   add("cost", Cost());
   add("total_cost", report_.cost());
   if (memory_) summary["memory_bytes"] = EncodeMemory(memory_->first, memory_->second);
@@ -373,7 +374,8 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
           (mfu ? FormatFixed(100 * *mfu, 1) + " % MFU, " : "") + "peak memory " +
           FormatBytes(static_cast<uint64_t>(PeakResidentBytes())));
   if (const RankWaits& waits = totals_.rank_waits()) {
-    LogInfo("ranks: " + DescribeWaits(waits, totals_.training_s()) + ", which waited least");
+    LogInfo("ranks: " + DescribeWaits(waits, totals_.training_s(), ranks_) + ", which waited least; " +
+            ranks_.DescribeMemory());
   }
   if (memory_) LogInfo("memory: " + FormatMemory(memory_->first, memory_->second));
   if (offload_) {

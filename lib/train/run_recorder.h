@@ -23,6 +23,7 @@
 #include "lib/objective/objective.h"
 #include "lib/report/progress.h"
 #include "lib/run/metrics_log.h"
+#include "lib/run/rank_records.h"
 #include "lib/run/run_directory.h"
 #include "lib/run/run_report.h"
 #include "lib/run/train_plan.h"
@@ -90,6 +91,7 @@ class RunRecorder final : public RunListener {
   void RecordEnd(int exit_status, const std::string& reason) override;
   void set_plan(const TrainPlan& plan) override { facts_.plan = plan; }
   void set_memory(const MemoryParts& memory, int64_t peak_bytes) override { memory_ = {memory, peak_bytes}; }
+  void set_ranks(const RankRecords& ranks) override { ranks_ = ranks; }
   void set_offload(const OffloadCounts& counts) override { offload_ = counts; }
   std::optional<std::string> stop_reason() const override { return stop_reason_; }
   nlohmann::json watchdog_state() const override { return loss_watchdog_.state(); }
@@ -121,6 +123,7 @@ class RunRecorder final : public RunListener {
   RunRecorderOptions options_;
   std::optional<OffloadCounts> offload_;
   std::optional<std::pair<MemoryParts, int64_t>> memory_;  ///< and the peak
+  RankRecords ranks_;                                      ///< empty where there is one
   MetricsLog metrics_;
   TensorboardWriter tensorboard_;
   RunReport report_;

@@ -18,7 +18,9 @@
 #include "lib/io/process_memory.h"
 #include "lib/run/plan_codec.h"
 #include "lib/spec/config_json.h"
+#include "lib/train/gather_ranks.h"
 #include "lib/train/plan_objective.h"
+#include "lib/train/start_facts.h"
 
 namespace trainwright {
 namespace {
@@ -70,12 +72,18 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
       setup_(run->resume ? SetUpResumedModel(context.families, *run)
                          : SetUpNewModel(context.families, settings, directory_.get(), run)) {
   TRAINWRIGHT_CHECK((directory_ != nullptr) == world->is_writer());
+  const bool compares = world->size() > 1;
+  if (compares) start_facts_ = FactsOfWeights(setup_.model->parameters());
   Shard();
   MakeTrainer(context);
   if (run->resume) {
     trainer_->Restore(run->resume->state.trainer);
     run->resume->state.trainer.optimizer.clear();  // of which the trainer has its own
     run->resume->watch->ThrowIfChanged();          // they were mapped
+    if (compares) {
+      start_facts_.merge(
+          FactsOfState(run->resume->state.trainer, trainer_->optimizer(), run->resume->checkpoint));
+    }
     history_.Restore(ReadCheckpointMetadata(run->resume->checkpoint));
     first_step_ = trainer_->step();
   }
@@ -336,6 +344,8 @@ bool Session::StepAndSave(bool time_to_save) {
 }
 
 int Session::Loop() {
+  if (world_->size() > 1) RequireSameStart(world_, start_facts_);
+  listener_->set_ranks({.hosts = GatherHosts(world_)});
   const double save_every_s = run_->cadence.save_every.time_s;
   if (LacksEvaluation()) EvaluateIfDue();
   bool stopping = false;
@@ -388,6 +398,7 @@ int Session::End() {
   }
   listener_->set_memory(HeldMemory(*run_, setup_, *trainer_, point().snapshot_bytes),
                         PeakResidentBytes() + PeakDeviceBytes(run_->compute.device));
+  listener_->set_ranks(GatherRanks(world_, run_->compute.device));
   if (run_->compute.offload.any()) listener_->set_offload(setup_.model->offload_counts());
   listener_->RecordEnd(status, reason);
   if (directory_ && complete && status == 0) WriteRunCompletion(*directory_, trainer_->step(), reason);

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "lib/device/memory_error.h"
+#include "lib/dist/facts.h"
 #include "lib/dist/shard_reader.h"
 #include "lib/dist/world.h"
 #include "lib/run/run_directory.h"
@@ -89,6 +90,7 @@ class Session {
   std::chrono::steady_clock::time_point start_;
   std::unique_ptr<RunDirectory> directory_;  // null where this rank writes nothing
   ModelSetup setup_;
+  Facts start_facts_;  // that ranks compare before the first step
   std::unique_ptr<Trainer> trainer_;
   int64_t first_step_ = 0;
   TrainingHistory history_;

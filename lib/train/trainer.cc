@@ -12,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/units.h"
 #include "lib/dist/shared_work.h"
+#include "lib/train/rank_places.h"
 
 namespace trainwright {
 namespace {
@@ -142,10 +143,14 @@ bool Trainer::AddUpCounts(bool taken, StepBatches* batches, StepReport* report) 
 bool Trainer::EndPasses(const std::exception_ptr& failure, bool finite, StepReport* report) {
   const double told_before_s = std::exchange(waits_.told_s, wait_s());
   std::vector<int64_t> answers = {finite ? 0 : 1};
+  const std::vector<int64_t> places = PlaceAnswers(*world_, loaders_);
   const std::vector<int64_t> waits = WaitAnswers(*world_, waits_.told_s - told_before_s);
+  answers.insert(answers.end(), places.begin(), places.end());
   answers.insert(answers.end(), waits.begin(), waits.end());
   const std::vector<int64_t> agreed = ShareEnd(world_, failure, answers);
-  report->rank_waits = WaitsOf({agreed.begin() + 1, agreed.end()});
+  const auto agreed_waits = agreed.begin() + 1 + static_cast<ptrdiff_t>(places.size());
+  RequireSamePlaces(world_, loaders_, {agreed.begin() + 1, agreed_waits});
+  report->rank_waits = WaitsOf({agreed_waits, agreed.end()});
   return agreed[0] == 0;
 }
 

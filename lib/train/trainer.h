@@ -109,11 +109,10 @@ class Trainer {
   void set_pin(bool pin) { pin_ = pin; }
 
   /// A step that fails on one rank before its update fails on all of them, see ShareEnd: the next Step takes
-  /// its samples again.
-  /// \throws Error{kNonFinite} naming the step when loss or gradients are not finite (fp16: at loss scale 1);
-  /// the
-  ///         weights are then those of the step before. Without `read` on a GPU: at the next look, with the
-  ///         same weights and the step that was the first
+  /// its samples again. So does one for which ranks have read other data.
+  /// \throws as RequireSamePlaces; Error{kNonFinite} naming the step when loss or gradients are not finite
+  ///     (fp16: at loss scale 1); the weights are then those of the step before. Without `read` on a GPU: at
+  ///     the next look, with the same weights and the step that was the first
   /// \param read whether the report must hold this step's numbers, on all ranks or on none; on a GPU that
   ///     waits for the step to end
   StepReport Step(bool read = true);
@@ -154,9 +153,10 @@ class Trainer {
   /// \param taken whether this rank has its samples
   /// \returns whether all ranks have theirs
   bool AddUpCounts(bool taken, StepBatches* batches, StepReport* report);
-  /// Where all ranks have done what may fail before the update: see ShareEnd. They tell how long they have
-  /// waited, too.
+  /// Where all ranks have done what may fail before the update: see ShareEnd. They tell where their loaders
+  /// stand and how long they have waited, too.
   /// \returns whether `finite` holds on all of them
+  /// \throws as ShareEnd and RequireSamePlaces
   bool EndPasses(const std::exception_ptr& failure, bool finite, StepReport* report);
   /// What this rank has waited for others in its steps.
   double wait_s() const { return waits_.counts_s + passes_.wait_s(); }

@@ -45,6 +45,23 @@ TEST(EqualFactsTest, TheRankThatDiffersSaysHowAndTheOthersNameIt) {
   }
 }
 
+TEST(EqualFactsTest, TheCodeOfTheRankThatDiffersAndTheHintAreTheCallers) {
+  const auto thrown = test::OnRanks(2, [](World* world) {
+    std::optional<Error> error;
+    try {
+      RequireEqual(world, {{"data", std::to_string(world->rank())}},
+                   {.code = ErrorCode::kBadInput, .hint = "look at it"});
+    } catch (const Error& caught) {
+      error = caught;
+    }
+    return error;
+  });
+  for (const auto& one : thrown) ASSERT_TRUE(one);
+  EXPECT_EQ(thrown[0]->code(), ErrorCode::kIo);
+  EXPECT_EQ(thrown[1]->code(), ErrorCode::kBadInput);
+  for (const auto& one : thrown) EXPECT_EQ(one->hint(), "look at it");
+}
+
 TEST(EqualFactsTest, AFactThatOneRankLacksDiffers) {
   const auto thrown = Compare({{{"build", "2.11"}}, {}});
   ASSERT_TRUE(thrown[1]);

@@ -105,6 +105,28 @@ TEST_F(TrainRanksTest, TheRankThatTheOthersWaitForIsNamedOnTheConsoleInTheRecord
   EXPECT_THAT(ReadFile(folder_.path("run/report.html")), HasSubstr(" % waiting for rank "));
 }
 
+TEST_F(TrainRanksTest, TheMachineAndThePeakMemoryOfEachRankAreInTheRecordsAndInTheReport) {
+  const ProcessResult run =
+      Train("$begin --nproc 2 --steps 2 --summary summary.json && uname -n | tr -d '\\n'");
+  ASSERT_EQ(run.exit_status, 0) << run.standard_error;
+  const std::string host = run.standard_output;
+  const auto expect_told = [&](const nlohmann::json& record) {
+    EXPECT_EQ(record.value("rank_hosts", std::vector<std::string>()), std::vector<std::string>(2, host));
+    const auto peaks = record.value("rank_max_memory_bytes", std::vector<int64_t>());
+    ASSERT_EQ(peaks.size(), 2u) << record;
+    for (const int64_t peak : peaks) EXPECT_GT(peak, int64_t{10} << 20);
+    EXPECT_LE(peaks[0], record["max_memory_bytes"].get<int64_t>()) << "the writer's, a moment later";
+    EXPECT_FALSE(record.contains("rank_max_device_bytes"));
+  };
+  expect_told(Metrics("run").back());
+  expect_told(Json("summary.json"));
+  EXPECT_THAT(run.standard_error, HasSubstr("peak memory of a rank "));
+  EXPECT_THAT(ReadFile(folder_.path("run/report.html")), HasSubstr("<td>rank 1</td><td>" + host));
+  const ProcessResult checked = Shell("python3 '" + Fixture("train/check_metrics.py") + "' '" +
+                                      Fixture("../lib/run/metrics.schema.json") + "' run/metrics.jsonl");
+  EXPECT_EQ(checked.exit_status, 0) << checked.standard_output << checked.standard_error;
+}
+
 TEST_F(TrainRanksTest, ARankWithOtherDataIsNamedBeforeAnythingIsWritten) {
   WriteModel("tiny.json");
   WriteShards(600, 300);
@@ -132,6 +154,55 @@ TEST_F(TrainRanksTest, ARankThatWouldSendOtherBucketsIsNamedBeforeTheFirstStep) 
     wait $one; echo $?)sh");
   EXPECT_EQ(run.standard_output, "4\n2\n");
   EXPECT_THAT(ReadFile(folder_.path("one")), HasSubstr("rank 1 (this one): --ddp-bucket-mb is 1"));
+}
+
+TEST_F(TrainRanksTest, ARankWithOtherStartWeightsIsNamedBeforeTheFirstStep) {
+  const ProcessResult run = Train(R"sh(
+    made() { train -q --model tiny.json --steps 1 --save-model-only --seed $1 --out $2; }
+    made 1 base && made 2 stranger || exit
+    export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(
+      python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    begin='train --seq 64 --batch 2 --steps 100000 --dist-timeout 5 --out run'
+    RANK=1 $begin --init stranger 2> one & one=$!
+    RANK=0 $begin --init base 2> zero; echo $?
+    wait $one; echo $?)sh");
+  EXPECT_EQ(run.standard_output, "4\n2\n") << run.standard_error;
+  EXPECT_THAT(ReadFile(folder_.path("one")),
+              HasSubstr("rank 1 (this one): XXH3 of the weights at the start is "));
+  EXPECT_THAT(ReadFile(folder_.path("zero")), HasSubstr("rank 1: XXH3 of the weights at the start is "));
+  EXPECT_EQ(Count("step"), 0);
+  EXPECT_EQ(Count("run_end"), 1);
+}
+
+TEST_F(TrainRanksTest, ARankThatResumesAnotherCopyOfTheRunIsNamedBeforeTheFirstStep) {
+  const ProcessResult run = Train(R"sh(
+    made() { train -q --model tiny.json --steps 1 --save-model-only --seed $1 --out $2; }
+    made 1 base && made 2 stranger || exit
+    begun() { train -q --init $1 --seq 64 --batch 1 --accum 2 --steps 9 --max-minutes 0.000001 --out $2; }
+    begun base run && begun stranger copy || exit  # each ends after its first step
+    export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(
+      python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    RANK=1 train --resume --dist-timeout 5 --out copy 2> one & one=$!
+    RANK=0 train --resume --dist-timeout 5 --out run 2> zero; echo $?
+    wait $one; echo $?)sh");
+  EXPECT_EQ(run.standard_output, "4\n2\n") << run.standard_error;
+  EXPECT_THAT(ReadFile(folder_.path("one")),
+              HasSubstr("rank 1 (this one): XXH3 of the training state at the start is "));
+  EXPECT_THAT(ReadFile(folder_.path("zero")),
+              HasSubstr("rank 1: XXH3 of the training state at the start is "));
+  EXPECT_EQ(Count("step"), 1);
+}
+
+TEST_F(TrainRanksTest, AdaptersOnRandomWeightsAreThoseOfOneProcess) {
+  const ProcessResult run = Train(R"sh(
+    begin='train -q --model tiny.json --seq 64 --batch 1 --lora 4 --steps 2 --exact-world 2 --dist-timeout 20'
+    for quant in none nf4; do
+      $begin --quant $quant --accum 2 --out one-$quant || exit
+      $begin --quant $quant --nproc 2 --out two-$quant || exit
+      cmp one-$quant/latest/adapter_model.safetensors two-$quant/latest/adapter_model.safetensors || exit
+      cmp one-$quant/base/model.safetensors two-$quant/base/model.safetensors || exit
+    done)sh");
+  EXPECT_EQ(run.exit_status, 0) << run.standard_output << run.standard_error;
 }
 
 TEST_F(TrainRanksTest, WhatIsWrongOnAllRanksAlikeIsToldOnce) {

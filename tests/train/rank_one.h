@@ -14,11 +14,13 @@ namespace trainwright::test {
 
 /// When a run's ranks agree on something.
 enum class Moment {
-  kStart,        ///< before the first step: work that the writer alone does, the step that all go on from
-  kBeforeStep,   ///< signal, time to save, early stop
-  kAfterPasses,  ///< WorkEnd of the passes, whether a number is not finite, the wait of each rank
-  kAfterStep,    ///< signal, time limit, watchdog
-  kOtherwise,    ///< WorkEnd of an evaluation; at the end, signal
+  kStart,       ///< before the first step: work that the writer alone does, the step that all go on from
+  kBeforeStep,  ///< signal, time to save, early stop
+  /// WorkEnd of the passes, whether a number is not finite, where the loaders stand (two words, which rank 0
+  /// answers as this rank does), the wait of each rank
+  kAfterPasses,
+  kAfterStep,  ///< signal, time limit, watchdog
+  kOtherwise,  ///< WorkEnd of an evaluation; at the end, signal
 };
 
 class RankOne final : public World {
@@ -41,6 +43,7 @@ class RankOne final : public World {
     if (moment == Moment::kBeforeStep) ++steps_;
     std::vector<int64_t> agreed = rank_zero_(moment, steps_);
     agreed.resize(answers.size());
+    if (moment == Moment::kAfterPasses) std::copy_n(answers.begin() + kPlaces, 2, agreed.begin() + kPlaces);
     for (size_t i = 0; i < answers.size(); ++i) agreed[i] = std::max(agreed[i], answers[i]);
     return agreed;
   }
@@ -52,10 +55,12 @@ class RankOne final : public World {
   Moment MomentOf(size_t questions) {
     if (questions == 1) return Moment::kOtherwise;
     if (questions == 2) return Moment::kStart;
-    if (questions == 2 + static_cast<size_t>(size())) return Moment::kAfterPasses;
+    if (questions == kPlaces + 2 + static_cast<size_t>(size())) return Moment::kAfterPasses;
     in_step_ = !in_step_;
     return in_step_ ? Moment::kBeforeStep : Moment::kAfterStep;
   }
+
+  static constexpr size_t kPlaces = 2;  ///< what is asked after the passes before where the loaders stand
 
   Answers rank_zero_;
   int64_t steps_ = 0;

@@ -1,5 +1,6 @@
 // What a trainer does as one of several ranks: ranks that are threads of this process.
 #include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -175,6 +176,64 @@ TEST(RankTrainer, WhatOneRankCannotReadEndsTheStepOfAll) {
       world.Run([&](World* rank) { return CodeOfStep(rank->rank() == 1 ? corrupt : sound, rank); });
   EXPECT_EQ(codes[1], ErrorCode::kBadInput);
   EXPECT_EQ(codes[0], ErrorCode::kIo);
+}
+
+/// What two steps of two ranks end with, which may leave chunks out.
+/// \param one_begins where rank 1 begins to read
+std::vector<std::optional<Error>> ErrorsOfReading(const ShardSet& zero, const ShardSet& one,
+                                                  const SampleCursor& one_begins = {}) {
+  test::ThreadWorld world(2);
+  return world.Run([&](World* rank) {
+    TrainPlan plan = test::TinyPlan();
+    plan.batch = kSamples / 2;
+    plan.accum = 1;
+    plan.ranks = 2;
+    const std::unique_ptr<LanguageModel> model =
+        MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed);
+    SampleStream stream(rank->rank() == 1 ? &one : &zero, plan.stream_options(), {.skip_bad_chunks = 4});
+    if (rank->rank() == 1) stream.Seek(one_begins);
+    TrainerParts parts = test::PartsOf(model.get(), &stream, plan);
+    parts.world = rank;
+    Trainer trainer(std::move(parts), plan, at::Device(at::kCPU));
+    const at::Tensor weights = model->parameters().values().clone();
+    std::optional<Error> thrown;
+    try {
+      for (int step = 0; step < 2; ++step) trainer.Step();
+    } catch (const Error& error) {
+      thrown = error;
+      EXPECT_TRUE(at::equal(model->parameters().values(), weights)) << "the step that failed was taken";
+    }
+    return thrown;
+  });
+}
+
+/// That all end, rank 1 with what its data is, and name it.
+void ExpectRankOneIsNamed(const std::vector<std::optional<Error>>& thrown, const std::string& difference) {
+  for (const auto& error : thrown) ASSERT_TRUE(error);
+  EXPECT_EQ(thrown[0]->code(), ErrorCode::kIo);
+  EXPECT_EQ(thrown[1]->code(), ErrorCode::kBadInput);
+  EXPECT_THAT(thrown[0]->what(), testing::HasSubstr("rank 1: " + difference));
+  EXPECT_THAT(thrown[1]->what(), testing::HasSubstr("rank 1 (this one): " + difference));
+}
+
+TEST(RankTrainer, ARankThatAloneLeavesAChunkOutIsNamed) {
+  const test::FaultyShardSet sound(Documents(), 1);
+  test::FaultyShardSet corrupt(Documents(), 1);
+  corrupt.corrupt = {3};
+  ExpectRankOneIsNamed(ErrorsOfReading(sound, corrupt),
+                       "list of chunks that could not be read is 3, in rank 0 none");
+}
+
+TEST(RankTrainer, ARankThatReadsFromAnotherPlaceIsNamed) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  ExpectRankOneIsNamed(ErrorsOfReading(set, set, {.epoch = 0, .window = 1, .sample = 0}),
+                       "place in the data is epoch ");
+}
+
+TEST(RankTrainer, AChunkThatAllRanksLeaveOutEndsNoStep) {
+  test::FaultyShardSet corrupt(Documents(), 1);
+  corrupt.corrupt = {3};
+  for (const auto& error : ErrorsOfReading(corrupt, corrupt)) EXPECT_FALSE(error) << error->what();
 }
 
 /// A model that calls something around its passes.

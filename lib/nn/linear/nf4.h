@@ -15,6 +15,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "lib/nn/precision.h"
 
@@ -36,6 +37,8 @@ class Nf4Tensor {
   Nf4Tensor(int64_t size, at::Device device);
   int64_t size() const { return size_; }
   int64_t bytes() const;
+  /// What it consists of: two of the same parts are the same matrix.
+  std::vector<at::Tensor> parts() const { return {codes_, scales_, scale_magnitudes_, mean_}; }
   /// \param values of `size` elements, any floating type and device. Rounded to fp32 first.
   void Quantize(const at::Tensor& values);
   /// \param out contiguous, `size` elements of the numerics' storage type
