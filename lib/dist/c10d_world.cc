@@ -75,12 +75,18 @@ class C10dWorld::Impl {
     heartbeat_.Leave();
   }
 
-  void Fail(int status, const std::string& problem) noexcept {
-    heartbeat_.Fail({place_.rank, RankName(place_.rank),
-                     "ended with status " + std::to_string(status) + ": " + problem, "see its own messages"});
+  void Look() { heartbeat_.Check(); }
+  void Announce(int status, const std::string& problem) noexcept {
+    heartbeat_.Announce(OwnFault(status, problem));
   }
+  void Fail(int status, const std::string& problem) noexcept { heartbeat_.Fail(OwnFault(status, problem)); }
 
  private:
+  Fault OwnFault(int status, const std::string& problem) const {
+    return {place_.rank, RankName(place_.rank),
+            "ended with status " + std::to_string(status) + ": " + problem, "see its own messages"};
+  }
+
   const RankPlace place_;
   const double timeout_s_;
   Heartbeat heartbeat_;
@@ -113,6 +119,14 @@ std::vector<int64_t> C10dWorld::Agree(const std::vector<int64_t>& answers) {
 
 Collectives* C10dWorld::collectives() {
   return impl_->collectives();
+}
+
+void C10dWorld::Look() {
+  impl_->Look();
+}
+
+void C10dWorld::Announce(int status, const std::string& problem) noexcept {
+  impl_->Announce(status, problem);
 }
 
 bool C10dWorld::UseGpus() {

@@ -33,6 +33,8 @@ class C10dWorld final : public World {
   void Reduce(std::vector<int64_t>* counts) override;
   std::vector<int64_t> Agree(const std::vector<int64_t>& answers) override;
   Collectives* collectives() override;
+  void Look() override;
+  void Announce(int status, const std::string& problem) noexcept override;
   /// From here on collectives() moves tensors of this process's current GPU, by NCCL; until then those of the
   /// host, by Gloo. All ranks call it. Unverified: no machine with several GPUs has run it yet.
   /// \returns false where the CUDA plugin is not loaded or was built without NCCL; then nothing changes

@@ -233,6 +233,10 @@ int Session::Run() {
 }
 
 void Session::RecordFailure(const Error& error) {
+  // No other rank waits while this one ends, nor does this one, for longer than a save takes, where another
+  // ended the run.
+  world_->Announce(static_cast<int>(error.code()), error.what());
+  const bool alone = world_->size() == 1;
   // The record of a failed run says why; a failing disk must not hide the first error.
   if (saver_) {
     try {
@@ -241,7 +245,7 @@ void Session::RecordFailure(const Error& error) {
       LogWarning(save_error.what());
     }
     try {
-      saver_->FinishCopies(/*wait=*/true);
+      alone ? saver_->FinishCopies(/*wait=*/true) : saver_->AbandonCopies();
     } catch (const Error&) {
     }
   }
@@ -294,7 +298,7 @@ bool Session::StoppedEarly() const {
 void Session::FinishFiles(bool wait) {
   if (!saver_) return;
   saver_->FinishSave(wait);
-  saver_->FinishCopies(wait);
+  saver_->FinishCopies(wait, [this] { world_->Look(); });
 }
 
 int Session::AgreedSignal() {

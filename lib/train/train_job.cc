@@ -85,10 +85,10 @@ std::unique_ptr<RunDirectory> MakeRunDirectory(const TrainSettings& settings, co
 /// Of a run whose last step is taken: there is nothing left but what a killed process left undone, and
 /// copies.
 int FinishComplete(const TrainSettings& settings, const ResumePoint& resume, const std::string& reason,
-                   RunDirectory* directory) {
+                   World* world, RunDirectory* directory) {
   const TrainerState& state = resume.state.trainer;
   const RunEnd end = {.step = state.step, .tokens_seen = state.tokens_seen, .reason = reason};
-  const int status = FinishRun(end, settings, directory);
+  const int status = FinishRun(end, settings, directory, [world] { world->Look(); });
   LogInfo("the run is complete: " + std::to_string(state.step) + " steps, " + resume.checkpoint);
   return status;
 }
@@ -318,7 +318,8 @@ class TrainJob {
       });
       return static_cast<int>(AsWriter([&] {
         if (record_) Remember(record_->model_name);
-        return FinishComplete(settings_, resume, complete ? "complete" : kEarlyStop, directory_.get());
+        return FinishComplete(settings_, resume, complete ? "complete" : kEarlyStop, context_.world,
+                              directory_.get());
       }));
     }
     AsWriter([&] {

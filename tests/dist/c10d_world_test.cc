@@ -228,5 +228,40 @@ TEST(C10dWorldTest, ASlowRankIsNoFault) {
   }
 }
 
+TEST(C10dWorldTest, AnErrorThatIsAnnouncedEndsTheOthersWhileItsRankIsStillBusy) {
+  constexpr double kTimeout_s = 3, kBusy_s = 2 * kTimeout_s;
+  RankProcesses processes({.ranks = 3, .timeout_s = kTimeout_s}, [](C10dWorld* world, const RankTalk&) {
+    if (world->rank() == 0) {
+      world->Announce(4, "run/: the disk is full");
+      std::this_thread::sleep_for(std::chrono::duration<double>(kBusy_s));
+      throw Error(ErrorCode::kIo, "run/", "the disk is full");
+    }
+    world->Agree({0});
+  });
+  ASSERT_TRUE(processes.Await(kLongest_s));
+  EXPECT_EQ(processes.EndOf(0)->status, 4);
+  EXPECT_EQ(processes.ReportOf(0), "run/: the disk is full");
+  for (const int64_t rank : {1, 2}) {
+    EXPECT_EQ(processes.EndOf(rank)->status, 4);
+    EXPECT_EQ(processes.ReportOf(rank), "rank 0: ended with status 4: run/: the disk is full");
+    EXPECT_LT(processes.LeftAfter_s(rank), kBusy_s) << "rank 0 goes on until then";
+  }
+}
+
+TEST(C10dWorldTest, ALookTellsOfARankThatIsGone) {
+  RankProcesses processes({.ranks = 2}, [](C10dWorld* world, const RankTalk&) {
+    world->Look();
+    if (world->rank() == 1) throw Error(ErrorCode::kBadInput, "shards/", "is corrupt");
+    while (true) {
+      world->Look();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  });
+  ASSERT_TRUE(processes.Await(kLongest_s));
+  EXPECT_EQ(processes.EndOf(1)->status, 3);
+  EXPECT_EQ(processes.EndOf(0)->status, 4);
+  EXPECT_EQ(processes.ReportOf(0), "rank 1: ended with status 3: is corrupt");
+}
+
 }  // namespace
 }  // namespace trainwright

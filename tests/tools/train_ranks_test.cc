@@ -230,6 +230,28 @@ TEST_F(TrainRanksTest, ARankThatIsKilledIsNamedAndEndsTheOthers) {
   }
 }
 
+TEST_F(TrainRanksTest, AfterTheLossOfAnotherRankNoCopyIsWaitedFor) {
+  const ProcessResult run = Train(R"sh(
+    export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(
+      python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    copy=': $TRAINWRIGHT_CHECKPOINT; echo $$ > copying; exec sleep 600'
+    RANK=1 $begin --steps 100000 2> one & one=$!
+    RANK=0 $begin --steps 100000 --copy-command "$copy" 2> zero & zero=$!
+    at copying
+    kill -KILL $one
+    killed=$SECONDS
+    wait $zero; echo $?
+    [ $((SECONDS - killed)) -lt 60 ] || echo "it waited"
+    kill -0 $(cat copying) 2> /dev/null && echo "the copy goes on"
+    unset WORLD_SIZE MASTER_ADDR MASTER_PORT
+    train -q --resume --out run --nproc 1 --max-minutes 0.000001 --copy-command 'echo >> copies; :'; echo $?
+    [ -s copies ] || echo "no copy is made up for")sh");
+  EXPECT_EQ(run.standard_output, "4\n0\n") << run.standard_error;
+  const std::string told = ReadFile(folder_.path("zero"));
+  EXPECT_THAT(told, HasSubstr("error: rank 1: killed, stopped or cut off")) << told;
+  EXPECT_THAT(told, HasSubstr(" no copy, as the ranks end and do not wait: --resume makes")) << told;
+}
+
 TEST_F(TrainRanksTest, WhatARankStartsIsNoRank) {
   const ProcessResult run =
       Train(R"sh($begin --nproc 2 --steps 2 --copy-command 'env > copy.env; : $TRAINWRIGHT_CHECKPOINT'
