@@ -10,9 +10,11 @@
 #include "lib/base/signals.h"
 #include "lib/base/version.h"
 #include "lib/device/determinism.h"
+#include "lib/device/device.h"
 #include "lib/device/torch_log.h"
 #include "lib/dist/c10d_world.h"
 #include "lib/dist/equal_facts.h"
+#include "lib/dist/nccl_choice.h"
 #include "lib/dist/rank_threads.h"
 #include "lib/dist/run_in_world.h"
 #include "lib/dist/shared_work.h"
@@ -54,6 +56,20 @@ void ShowOneGpu(int64_t local_rank) {
   if (gpu) setenv(kVariable, gpu->c_str(), /*overwrite=*/1);
 }
 
+/// Ranks on GPUs exchange through NCCL where all can, else through the host.
+void ChooseExchange(C10dWorld* world, const c10::Device& device) {
+  if (!device.is_cuda()) return;
+  const std::string why_not =
+      WhyNotNccl(world, {.has_nccl = C10dWorld::HasNccl(), .identity = GpuIdentity(device)});
+  if (world->is_writer()) {
+    LogWarning(why_not.empty()
+                   ? "the ranks' GPUs exchange through NCCL, which is unverified: no machine with "
+                     "several GPUs has run it yet"
+                   : "the ranks' GPUs exchange through the host, by Gloo, for " + why_not);
+  }
+  world->UseGpus(why_not.empty());
+}
+
 /// \throws as RunEngine
 int RunInWorldOf(const RankPlace& place, const EngineRequest& request,
                  const std::function<int(const EngineProcess&)>& work) {
@@ -73,6 +89,7 @@ int RunInWorldOf(const RankPlace& place, const EngineRequest& request,
     if (process.threads == 0) process.threads = ThreadsOfRanks(&world, MachineIdentity(), UsableCores());
     const ProcessSetup setup = SetUpProcess(process);
     RequireEqual(&world, {{"device", setup.device.str()}});  // what auto came to
+    ChooseExchange(&world, setup.device);
     return work({.world = &world, .setup = setup, .restarts = place.restarts});
   });
 }

@@ -144,6 +144,10 @@ std::string ExpectedOf(int64_t rank, int64_t ranks) {
   return out.str();
 }
 
+TEST(C10dWorldTest, ThereIsNoNcclWithoutTheCudaPlugin) {
+  EXPECT_FALSE(C10dWorld::HasNccl());
+}
+
 void ExpectAllShared(RankProcesses* processes, int64_t ranks) {
   ASSERT_TRUE(processes->Await(kLongest_s));
   for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -159,6 +163,14 @@ TEST(C10dWorldTest, RanksGetWhatSlowSumsSay) {
     RankProcesses processes({.ranks = ranks}, ShareAll);
     ExpectAllShared(&processes, ranks);
   }
+}
+
+TEST(C10dWorldTest, WhatGpusWouldExchangeThroughTheHostIsTheSame) {
+  RankProcesses processes({.ranks = 3}, [](C10dWorld* world, const RankTalk& talk) {
+    world->UseGpus(/*by_nccl=*/false);
+    ShareAll(world, talk);
+  });
+  ExpectAllShared(&processes, 3);
 }
 
 TEST(C10dWorldTest, RankZeroOpensThePortItselfWhereNoSocketIsHandedOver) {
@@ -229,7 +241,7 @@ TEST(C10dWorldTest, ASlowRankIsNoFault) {
 }
 
 TEST(C10dWorldTest, AnErrorThatIsAnnouncedEndsTheOthersWhileItsRankIsStillBusy) {
-  constexpr double kTimeout_s = 3, kBusy_s = 2 * kTimeout_s;
+  static constexpr double kTimeout_s = 3, kBusy_s = 2 * kTimeout_s;
   RankProcesses processes({.ranks = 3, .timeout_s = kTimeout_s}, [](C10dWorld* world, const RankTalk&) {
     if (world->rank() == 0) {
       world->Announce(4, "run/: the disk is full");
