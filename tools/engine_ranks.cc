@@ -70,6 +70,12 @@ void ChooseExchange(C10dWorld* world, const c10::Device& device) {
   world->UseGpus(why_not.empty());
 }
 
+ProcessRequest ProcessOf(const EngineRequest& request, World* world, int64_t restarts) {
+  ProcessRequest process = request.process;
+  if (process.threads == 0) process.threads = request.threads_to_keep(world, restarts);
+  return process;
+}
+
 /// \throws as RunEngine
 int RunInWorldOf(const RankPlace& place, const EngineRequest& request,
                  const std::function<int(const EngineProcess&)>& work) {
@@ -85,7 +91,7 @@ int RunInWorldOf(const RankPlace& place, const EngineRequest& request,
                   {"CPU capability", CpuCapability()},
                   {"--threads", std::to_string(request.process.threads)}});
     RequireEqual(&world, facts);
-    ProcessRequest process = request.process;
+    ProcessRequest process = ProcessOf(request, &world, place.restarts);
     if (process.threads == 0) process.threads = ThreadsOfRanks(&world, MachineIdentity(), UsableCores());
     const ProcessSetup setup = SetUpProcess(process);
     RequireEqual(&world, {{"device", setup.device.str()}});  // what auto came to
@@ -117,7 +123,8 @@ int RunEngine(const EngineRequest& request, ToolRun* run,
   }
   request.check(request.nproc);
   if (request.nproc == 1) {
-    return work({.world = Solo(), .setup = SetUpProcess(request.process), .restarts = restarts});
+    return work(
+        {.world = Solo(), .setup = SetUpProcess(ProcessOf(request, Solo(), restarts)), .restarts = restarts});
   }
   const int status =
       RunLocalRanks({.ranks = request.nproc, .argv = request.argv, .grace_s = request.dist_timeout_s});

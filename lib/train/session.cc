@@ -196,10 +196,12 @@ void Session::WarnOfChanges() {
                                       : "the data changed: reading ") +
                     DataNames(settings_) + " from its beginning");
   }
+  const std::string end_of_equality =
+      run_->plan.exact_world > 0 ? "the equal bits of --exact-world end here, " : "";
   const auto compare = [&](const std::string& what, const std::string& before, const std::string& now) {
     if (before == now) return;
-    listener_->Warn(what + " " + now + " instead of the run's " + before +
-                    ": results differ by rounding from those of the uninterrupted run");
+    listener_->Warn(what + " " + now + " instead of the run's " + before + ": " + end_of_equality +
+                    "results differ by rounding from those of the uninterrupted run");
   };
   const ComputeIdentity &stored = resume.state.compute, &compute = run_->compute.identity;
   compare("device", stored.device, compute.device);

@@ -275,6 +275,15 @@ class TrainJob {
     }));
   }
 
+  /// Of a new run whose bits are to be those of other worlds' runs, too.
+  void HintAtThreads() const {
+    if (!is_writer() || run_.plan.exact_world == 0 || settings_.threads > 0) return;
+    LogHint("the bits of --exact-world depend on the threads of a rank: give --threads " +
+                std::to_string(run_.compute.identity.threads) +
+                " to a run of another world that is to be this one",
+            LogLevel::kInfo);
+  }
+
   void RestoreData() {
     const TrainerState& state = run_.resume->state.trainer;
     RestoreLoaders(state.loaders, state.origin, LoadersOf(run_.loaders));
@@ -295,6 +304,7 @@ class TrainJob {
       return 0;
     });
     log_.Announce(run_.opening_reasons);
+    HintAtThreads();
     return Train(summary);
   }
 

@@ -177,6 +177,28 @@ TEST_F(TrainRanksTest, ARunRemembersHowManyItsRanksAre) {
   EXPECT_EQ(run.standard_output, "nproc: 2\n") << run.standard_error;
 }
 
+TEST_F(TrainRanksTest, AnExactRunGoesOnWithTheThreadsThatItHad) {
+  const ProcessResult run = Train(R"sh(
+    unset TRAINWRIGHT_THREADS
+    threads() { python3 -c 'import json, sys
+print(json.load(open(sys.argv[1] + "/metadata.json"))["system_info"]["threads"])' run/latest; }
+    begin="$begin --exact-world 2 --steps 4 --max-minutes 0.000001"  # a step each
+    taskset -c $(taskset -cp $$ | grep -o '[0-9]*$') $begin --nproc 2 2> first || exit
+    threads
+    train --resume --out run --nproc 1 --max-minutes 0.000001 2> second || exit
+    threads
+    train --resume --out run --nproc 1 --threads 3 2> third || exit
+    threads)sh");
+  EXPECT_EQ(run.standard_output, "1\n1\n3\n") << run.standard_error;
+  EXPECT_THAT(ReadFile(folder_.path("first")),
+              HasSubstr("hint: the bits of --exact-world depend on the threads"));
+  EXPECT_THAT(ReadFile(folder_.path("second")), HasSubstr("--threads 1, as the run had"));
+  EXPECT_THAT(ReadFile(folder_.path("second")), Not(HasSubstr("warning: threads")));
+  EXPECT_THAT(
+      ReadFile(folder_.path("third")),
+      HasSubstr("warning: threads 3 instead of the run's 1: the equal bits of --exact-world end here"));
+}
+
 TEST_F(TrainRanksTest, RanksThatDivideTheirStateWriteTheFilesOfOneProcess) {
   WriteModel("blocks.json", TinyLlamaOf(/*hidden_size=*/128, /*layers=*/2));
   WriteShards();
