@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "lib/base/build_id.h"
 #include "lib/base/error.h"
 #include "lib/base/host.h"
 #include "lib/base/log.h"
@@ -87,6 +88,7 @@ int RunInWorldOf(const RankPlace& place, const EngineRequest& request,
   return RunInWorld(&world, [&] {
     Facts facts = request.facts;
     facts.insert({{"version", TRAINWRIGHT_VERSION},
+                  {"build of the program", ProgramBuildId()},
                   {"torch build", TorchBuild()},
                   {"CPU capability", CpuCapability()},
                   {"--threads", std::to_string(request.process.threads)}});

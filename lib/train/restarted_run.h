@@ -1,5 +1,5 @@
-/// Runs that their launcher starts again, by the command line that began them, and what a process that goes on
-/// with a run takes over from it before it opens anything.
+/// Runs that their launcher starts again, by the command line that began them, and what a process that goes
+/// on with a run takes over from it before it opens anything.
 #pragma once
 
 #include <cstdint>

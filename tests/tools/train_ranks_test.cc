@@ -134,6 +134,30 @@ TEST_F(TrainRanksTest, ARankThatWouldSendOtherBucketsIsNamedBeforeTheFirstStep) 
   EXPECT_THAT(ReadFile(folder_.path("one")), HasSubstr("rank 1 (this one): --ddp-bucket-mb is 1"));
 }
 
+TEST_F(TrainRanksTest, ARankOfAnotherBuildIsNamed) {
+  const ProcessResult run = Train(R"sh(
+    bin=$(dirname "$(readlink -f "$(command -v train)")")
+    mkdir -p other/bin other/libexec/trainwright
+    cp $bin/train other/bin/
+    engine=other/libexec/trainwright/train-engine
+    cp $bin/../libexec/trainwright/train-engine $engine
+    id=$(readelf -n $engine | sed -n 's/.*Build ID: //p')
+    python3 -c 'import sys
+path, build_id = sys.argv[1], bytes.fromhex(sys.argv[2])
+program = open(path, "rb").read()
+assert program.count(build_id) == 1
+open(path, "r+b").write(program.replace(build_id, build_id[::-1]))' $engine $id || exit
+    export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(
+      python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    RANK=1 other/bin/$begin 2> one & one=$!
+    RANK=0 $begin 2> zero; echo $?
+    wait $one; echo $?
+    echo "rank 1 (this one): build of the program is $(echo $id | fold -w 2 | tac | tr -d '\n'), in rank 0 $id" > told
+    grep -qFf told one || cat told one)sh");
+  EXPECT_EQ(run.standard_output, "4\n2\n") << run.standard_error;
+  EXPECT_FALSE(Exists("run"));
+}
+
 TEST_F(TrainRanksTest, WhatIsWrongOnAllRanksAlikeIsToldOnce) {
   const ProcessResult run = Train(R"sh(
     for wrong in '--data nowhere' '--data shards --warmup-ratio 2'; do
