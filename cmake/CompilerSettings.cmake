@@ -47,6 +47,8 @@ endif()
 if(TRAINWRIGHT_WERROR)
   target_compile_options(trainwright_settings INTERFACE -Werror)
 endif()
+# By which the ranks of a run know that they are of one build (lib/base/build_id.h).
+target_link_options(trainwright_settings INTERFACE -Wl,--build-id)
 if(TRAINWRIGHT_SANITIZE)
   target_compile_options(trainwright_settings INTERFACE
     -fsanitize=${TRAINWRIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)

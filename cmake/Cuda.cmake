@@ -19,10 +19,10 @@ endif()
 find_package(CUDAToolkit REQUIRED)
 
 file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/nn/*.cu)
-# The plugin has hidden symbols but for its one entry, so that nothing of it meets the program's.
+# The plugin has hidden symbols but for its entries, so that nothing of it meets the program's.
 add_library(trainwright_cuda MODULE ${cuda_sources} ${CMAKE_SOURCE_DIR}/lib/nn/cuda/plugin.cc)
 # NCCL itself is in the wheel's libtorch_cuda or beside it; its header comes with the toolkit or with the package
-# libnccl-dev. Without it ranks with a GPU each exchange through Gloo.
+# libnccl-dev. Without it ranks with a GPU each exchange through the host.
 find_path(TRAINWRIGHT_NCCL_INCLUDE_DIR nccl.h PATHS ${CUDAToolkit_INCLUDE_DIRS})
 if(TRAINWRIGHT_NCCL_INCLUDE_DIR)
   target_sources(trainwright_cuda PRIVATE ${CMAKE_SOURCE_DIR}/lib/dist/nccl_group.cc)

@@ -4,15 +4,18 @@
 #include <cstdlib>
 #include <optional>
 
+#include "lib/base/build_id.h"
 #include "lib/base/error.h"
 #include "lib/base/host.h"
 #include "lib/base/log.h"
 #include "lib/base/signals.h"
 #include "lib/base/version.h"
 #include "lib/device/determinism.h"
+#include "lib/device/device.h"
 #include "lib/device/torch_log.h"
 #include "lib/dist/c10d_world.h"
 #include "lib/dist/equal_facts.h"
+#include "lib/dist/nccl_choice.h"
 #include "lib/dist/rank_threads.h"
 #include "lib/dist/run_in_world.h"
 #include "lib/dist/shared_work.h"
@@ -58,6 +61,26 @@ void TellNotices(const std::vector<std::string>& notices) {
   for (const std::string& notice : notices) LogInfo(notice);
 }
 
+/// Ranks on GPUs exchange through NCCL where all can, else through the host.
+void ChooseExchange(C10dWorld* world, const c10::Device& device) {
+  if (!device.is_cuda()) return;
+  const std::string why_not =
+      WhyNotNccl(world, {.has_nccl = C10dWorld::HasNccl(), .identity = GpuIdentity(device)});
+  if (world->is_writer()) {
+    LogWarning(why_not.empty()
+                   ? "the ranks' GPUs exchange through NCCL, which is unverified: no machine with "
+                     "several GPUs has run it yet"
+                   : "the ranks' GPUs exchange through the host, by Gloo, for " + why_not);
+  }
+  world->UseGpus(why_not.empty());
+}
+
+ProcessRequest ProcessOf(const EngineRequest& request, World* world, int64_t restarts) {
+  ProcessRequest process = request.process;
+  if (process.threads == 0) process.threads = request.threads_to_keep(world, restarts);
+  return process;
+}
+
 /// \throws as RunEngine
 int RunInWorldOf(const RankPlace& place, const EngineRequest& request,
                  const std::function<int(const EngineProcess&)>& work) {
@@ -69,14 +92,16 @@ int RunInWorldOf(const RankPlace& place, const EngineRequest& request,
   return RunInWorld(&world, [&] {
     Facts facts = request.facts;
     facts.insert({{"version", TRAINWRIGHT_VERSION},
+                  {"build of the program", ProgramBuildId()},
                   {"torch build", TorchBuild()},
                   {"CPU capability", CpuCapability()},
                   {"--threads", std::to_string(request.process.threads)}});
     RequireEqual(&world, facts);
-    ProcessRequest process = request.process;
+    ProcessRequest process = ProcessOf(request, &world, place.restarts);
     if (process.threads == 0) process.threads = ThreadsOfRanks(&world, MachineIdentity(), UsableCores());
     const ProcessSetup setup = SetUpProcess(process);
     RequireEqual(&world, {{"device", setup.device.str()}});  // what auto came to
+    ChooseExchange(&world, setup.device);
     return work({.world = &world, .setup = setup, .restarts = place.restarts});
   });
 }
@@ -106,7 +131,8 @@ int RunEngine(const EngineRequest& request, ToolRun* run,
   request.check(request.nproc);
   if (request.nproc == 1) {
     TellNotices(run->notices);
-    return work({.world = Solo(), .setup = SetUpProcess(request.process), .restarts = restarts});
+    return work(
+        {.world = Solo(), .setup = SetUpProcess(ProcessOf(request, Solo(), restarts)), .restarts = restarts});
   }
   const int status =
       RunLocalRanks({.ranks = request.nproc, .argv = request.argv, .grace_s = request.dist_timeout_s});

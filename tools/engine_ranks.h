@@ -18,9 +18,11 @@ struct EngineRequest {
   std::vector<std::string> argv;
   int64_t nproc = 1;  ///< ranks that are to be started here
   double dist_timeout_s = 60;
-  ProcessRequest process;  ///< 0 threads are, of several ranks, their share of the cores
-  /// What else must be the same in all ranks, by names that messages use. Of each, version, torch build,
-  /// CPU capability, --threads and device are compared.
+  ProcessRequest process;  ///< 0 threads are those below, or of several ranks their share of the cores
+  /// Threads that are to be kept where `process` has none; 0: none are. All ranks call together.
+  std::function<int(World* world, int64_t restarts)> threads_to_keep = [](World*, int64_t) { return 0; };
+  /// What else must be the same in all ranks, by names that messages use. Of each, version, build, torch
+  /// build, CPU capability, --threads and device are compared.
   Facts facts = {};
   /// Refuses what so many ranks cannot do; called first of all.
   std::function<void(int64_t ranks)> check = [](int64_t) {};

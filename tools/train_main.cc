@@ -79,6 +79,9 @@ int Train(const std::vector<std::string>& argv, TrainSettings settings, ToolRun*
                    {"--resume", given(settings.resume)},
                    {"--find-batch", given(settings.find_batch)},
                    {"--dry-run or --explain", given(settings.dry_run || settings.explain)}};
+  request.threads_to_keep = [&](World* world, int64_t restarts) {
+    return ThreadsToGoOnWith(settings, restarts, world);
+  };
   request.check = [&](int64_t ranks) {
     CheckTrainSettings(settings);
     CheckRanks(settings, ranks);

@@ -39,10 +39,22 @@ constexpr size_t kPieceBytes = size_t{1} << 18;
 constexpr std::string_view kStepStem = "step-";
 constexpr char kPathVariable[] = "TRAINWRIGHT_CHECKPOINT";
 
+constexpr std::chrono::milliseconds kLookAgain{200};
+
+/// Set where a copy is to end before it is made; null: it never is.
+using Abandoned = const std::atomic<bool>*;
+
+void ThrowIfAbandoned(Abandoned abandoned) {
+  if (abandoned == nullptr || !*abandoned) return;
+  throw Error(ErrorCode::kIo, "the copy", "was given up: the run ends before it");
+}
+
 /// What is written is hashed and gone.
 class HashingSink final : public ByteSink {
  public:
+  explicit HashingSink(Abandoned abandoned) : abandoned_(abandoned) {}
   void Write(ByteSpan bytes) override {
+    ThrowIfAbandoned(abandoned_);
     hash_.Update(bytes);
     size_bytes_ += bytes.size();
   }
@@ -52,17 +64,19 @@ class HashingSink final : public ByteSink {
 
  private:
   const std::string name_ = "hash";
+  const Abandoned abandoned_;
   Sha256 hash_;
   uint64_t size_bytes_ = 0;
 };
 
 /// Passes a file on in pieces. Unlike a ByteSource it does not stop at a signal: the copy is what is waited
 /// for.
-void ReadInPieces(const std::string& path, ByteSink* sink) {
+void ReadInPieces(const std::string& path, ByteSink* sink, Abandoned abandoned = nullptr) {
   std::ifstream file(path, std::ios::binary);
   if (!file) throw SystemError(path, "open", errno);
   std::vector<char> piece(kPieceBytes);
   while (file.read(piece.data(), static_cast<std::streamsize>(piece.size())) || file.gcount() > 0) {
+    ThrowIfAbandoned(abandoned);
     sink->Write(AsBytes({piece.data(), static_cast<size_t>(file.gcount())}));
   }
   if (!file.eof()) throw SystemError(path, "read", errno);
@@ -79,8 +93,10 @@ void DropFromCache(const std::string& path) {
 /// The tensors of a mapped safetensors file.
 class MappedTensors final : public TensorSource {
  public:
-  MappedTensors(ByteSpan file, const SafetensorsHeader& header) : file_(file), header_(header) {}
+  MappedTensors(ByteSpan file, const SafetensorsHeader& header, Abandoned abandoned)
+      : file_(file), header_(header), abandoned_(abandoned) {}
   TensorBytes Take(size_t entry) override {
+    ThrowIfAbandoned(abandoned_);
     const SafetensorsEntry& tensor = header_.entries[entry];
     TensorBytes bytes;
     bytes.view = file_.subspan(header_.data_offset + tensor.begin, tensor.end - tensor.begin);
@@ -90,23 +106,25 @@ class MappedTensors final : public TensorSource {
  private:
   ByteSpan file_;
   const SafetensorsHeader& header_;
+  const Abandoned abandoned_;
 };
 
-void CompressInto(const std::string& from, const std::string& to, const std::string& writer) {
+void CompressInto(const std::string& from, const std::string& to, const std::string& writer,
+                  Abandoned abandoned) {
   const MappedFile file(from);
   const SafetensorsHeader header = ParseSafetensors(file.bytes(), from);
   CompressedHead head = HeadOf(file.bytes().first(header.data_offset), from);
   head.writer = writer;
-  MappedTensors tensors(file.bytes(), header);
+  MappedTensors tensors(file.bytes(), header, abandoned);
   AtomicFileSink sink(to);
   EncodeCheckpoint(head, &tensors, {.form = CompressedForm::kSafetensors}, &sink);
   sink.Commit();
 }
 
 /// SHA-256 of what a file of a copy restores to.
-std::string RestoredSha256(const std::string& path, bool compressed) {
+std::string RestoredSha256(const std::string& path, bool compressed, Abandoned abandoned) {
   DropFromCache(path);
-  HashingSink hash;
+  HashingSink hash(abandoned);
   if (compressed) {
     const MappedFile file(path);
     BufferedReader reader(MemorySource(file.bytes(), path));
@@ -152,7 +170,7 @@ std::vector<FileOfCopy> FilesOf(const std::string& checkpoint, const nlohmann::j
   }
   // The metadata come last, as in a checkpoint; nothing lists their hash.
   const std::string path = checkpoint + "/" + kCheckpointMetadataFile;
-  HashingSink hash;
+  HashingSink hash(/*abandoned=*/nullptr);
   ReadInPieces(path, &hash);
   files.push_back({.source = path, .name = kCheckpointMetadataFile, .sha256 = hash.Sha256Text()});
   return files;
@@ -160,12 +178,12 @@ std::vector<FileOfCopy> FilesOf(const std::string& checkpoint, const nlohmann::j
 
 /// Whether a folder holds what the checkpoint does, whenever either was written.
 bool HoldsTheSame(const std::string& copy, const nlohmann::json& metadata,
-                  const std::vector<FileOfCopy>& files) {
+                  const std::vector<FileOfCopy>& files, Abandoned abandoned) {
   try {
     if (ReadMetadata(copy)["files"] != metadata["files"]) return false;
     for (const FileOfCopy& file : files) {
       if (file.name == kCheckpointMetadataFile) continue;
-      if (RestoredSha256(copy + "/" + file.name, file.compressed) != file.sha256) return false;
+      if (RestoredSha256(copy + "/" + file.name, file.compressed, abandoned) != file.sha256) return false;
     }
     return true;
   } catch (const Error&) {
@@ -185,7 +203,7 @@ void RefuseAnotherRuns(const std::string& copy, const nlohmann::json& metadata) 
               "give each run a folder of its own by --copy-to");
 }
 
-uint64_t CopyIntoFolder(const std::string& checkpoint, const CopySettings& settings) {
+uint64_t CopyIntoFolder(const std::string& checkpoint, const CopySettings& settings, Abandoned abandoned) {
   std::error_code error;
   fs::create_directories(settings.folder, error);
   if (error) throw SystemError(settings.folder, "create the folder", error.value());
@@ -204,22 +222,23 @@ uint64_t CopyIntoFolder(const std::string& checkpoint, const CopySettings& setti
     return size_bytes;
   };
   if (fs::exists(copy)) {
-    if (HoldsTheSame(copy, metadata, files)) return size(copy);
+    if (HoldsTheSame(copy, metadata, files, abandoned)) return size(copy);
+    ThrowIfAbandoned(abandoned);
     RefuseAnotherRuns(copy, metadata);
   }
   AtomicFolder target(copy, /*replace=*/true);
   for (const FileOfCopy& file : files) {
     const std::string to = target.temporary() + "/" + file.name;
     if (file.compressed) {
-      CompressInto(file.source, to, settings.writer);
+      CompressInto(file.source, to, settings.writer, abandoned);
     } else {
       AtomicFileSink sink(to);
-      ReadInPieces(file.source, &sink);
+      ReadInPieces(file.source, &sink, abandoned);
       sink.Commit();
     }
   }
   for (const FileOfCopy& file : files) {
-    if (RestoredSha256(target.temporary() + "/" + file.name, file.compressed) != file.sha256) {
+    if (RestoredSha256(target.temporary() + "/" + file.name, file.compressed, abandoned) != file.sha256) {
       throw Error(ErrorCode::kIo, copy + "/" + file.name, "does not read back as what was copied", "",
                   "check the disk of --copy-to, and the checkpoint by evaluate");
     }
@@ -229,12 +248,13 @@ uint64_t CopyIntoFolder(const std::string& checkpoint, const CopySettings& setti
   return size_bytes;
 }
 
-void RunCopyCommand(const std::string& checkpoint, const CopySettings& settings) {
+void RunCopyCommand(const std::string& checkpoint, const CopySettings& settings, Abandoned abandoned) {
   const std::string path = fs::absolute(checkpoint).lexically_normal().string();
   const bool named = settings.command.find(kPathVariable) != std::string::npos;
   const CommandRun run = RunCommand(named ? settings.command : settings.command + " \"$1\"",
                                     {.timeout_s = settings.timeout_s,
                                      .ends_with_signals = false,
+                                     .abandoned = abandoned,
                                      .arguments = {path},
                                      .environment = {std::string(kPathVariable) + "=" + path}});
   if (run.timed_out) {
@@ -242,6 +262,7 @@ void RunCopyCommand(const std::string& checkpoint, const CopySettings& settings)
                 "raise --copy-timeout");
   }
   if (run.exit_status == 0) return;
+  ThrowIfAbandoned(abandoned);
   std::string said = run.error_tail;
   while (!said.empty() && said.back() == '\n') said.pop_back();
   const size_t last_line = said.rfind('\n');
@@ -253,10 +274,11 @@ void RunCopyCommand(const std::string& checkpoint, const CopySettings& settings)
 
 }  // namespace
 
-uint64_t CopyCheckpoint(const std::string& checkpoint, const CopySettings& settings) {
+uint64_t CopyCheckpoint(const std::string& checkpoint, const CopySettings& settings,
+                        const std::atomic<bool>* abandoned) {
   try {
-    if (!settings.folder.empty()) return CopyIntoFolder(checkpoint, settings);
-    RunCopyCommand(checkpoint, settings);
+    if (!settings.folder.empty()) return CopyIntoFolder(checkpoint, settings, abandoned);
+    RunCopyCommand(checkpoint, settings, abandoned);
     return 0;
   } catch (const fs::filesystem_error& error) {
     throw SystemError(error.path1().string(), "copy", error.code().value());
@@ -330,6 +352,7 @@ void CheckpointCopier::Add(int64_t step, const std::string& path) {
   const std::lock_guard lock(mutex_);
   copied_.erase(step);
   missing_[step] = path;
+  if (abandoned_) return;
   if (waiting_.size() >= settings_.capacity) {
     const Entry oldest = waiting_.front();
     waiting_.pop_front();
@@ -360,16 +383,37 @@ void CheckpointCopier::MarkRecorded() {
   }
 }
 
-void CheckpointCopier::Finish() {
+void CheckpointCopier::Finish(const std::function<void()>& look) {
   std::unique_lock lock(mutex_);
-  const auto idle = [&] { return waiting_.empty() && running_.empty(); };
-  changed_.wait(lock, idle);
+  AwaitIdle(look, &lock);
   for (const auto& [step, path] : missing_) {
     std::error_code ignored;
     if (fs::exists(path, ignored)) waiting_.push_back({step, path});
   }
   changed_.notify_all();
-  changed_.wait(lock, idle);
+  AwaitIdle(look, &lock);
+}
+
+void CheckpointCopier::AwaitIdle(const std::function<void()>& look, std::unique_lock<std::mutex>* lock) {
+  while (!waiting_.empty() || !running_.empty()) {
+    changed_.wait_for(*lock, kLookAgain);
+    if (!look) continue;
+    lock->unlock();
+    try {
+      look();
+    } catch (...) {
+      Abandon();
+      throw;
+    }
+    lock->lock();
+  }
+}
+
+void CheckpointCopier::Abandon() {
+  const std::lock_guard lock(mutex_);
+  abandoned_ = true;
+  waiting_.clear();
+  changed_.notify_all();
 }
 
 std::set<int64_t> CheckpointCopier::pinned() const {
@@ -407,17 +451,19 @@ std::string CheckpointCopier::PlaceOf(const std::string& checkpoint) const {
   return settings_.compress ? CompressedFolderName(copy) : copy;
 }
 
-CopyResult CheckpointCopier::Copy(const Entry& entry) const {
+CopyResult CheckpointCopier::Copy(const Entry& entry) {
   CopyResult result{.step = entry.step, .place = PlaceOf(entry.path)};
   const auto start = std::chrono::steady_clock::now();
   for (double wait_s = settings_.first_wait_s; !result.copied && result.attempts <= settings_.retries;) {
     if (result.attempts > 0) {
-      std::this_thread::sleep_for(std::chrono::duration<double>(wait_s));
+      std::unique_lock lock(mutex_);
+      changed_.wait_for(lock, std::chrono::duration<double>(wait_s), [this] { return abandoned_.load(); });
+      if (abandoned_) break;
       wait_s *= 2;
     }
     ++result.attempts;
     try {
-      result.size_bytes = CopyCheckpoint(entry.path, settings_);
+      result.size_bytes = CopyCheckpoint(entry.path, settings_, &abandoned_);
       result.copied = true;
       result.problem.clear();
     } catch (const std::exception& error) {

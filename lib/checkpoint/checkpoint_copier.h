@@ -7,9 +7,11 @@
 /// Both get another chance in Finish. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -44,9 +46,11 @@ struct CopyResult {
 };
 
 /// Makes one copy, in one attempt; one that is there already and whole is left.
+/// \param abandoned where it becomes true, the copy ends soon: its command is killed, its folder is removed
 /// \returns its size
 /// \throws Error{kIo, kBadInput}; Error{kUsage} when the folder holds another run's checkpoint of the step
-uint64_t CopyCheckpoint(const std::string& checkpoint, const CopySettings& settings);
+uint64_t CopyCheckpoint(const std::string& checkpoint, const CopySettings& settings,
+                        const std::atomic<bool>* abandoned = nullptr);
 
 /// The copies in a folder, plain and compressed, newest first; none where there is no such folder.
 struct StoredCopy {
@@ -62,7 +66,7 @@ void RestoreCopy(const std::string& copy, const std::string& folder);
 class CheckpointCopier {
  public:
   explicit CheckpointCopier(CopySettings settings);
-  /// Waits for the copy under way; leaves out those that wait.
+  /// Waits for the copy under way, also where it is abandoned; leaves out those that wait.
   ~CheckpointCopier();
 
   /// Queues a checkpoint; never waits.
@@ -77,7 +81,11 @@ class CheckpointCopier {
   /// What TakeResults gave has its records.
   void MarkRecorded();
   /// Waits until all that is queued was tried, and tries once more what is missing and still there.
-  void Finish();
+  /// \param look called a few times a second meanwhile; what it throws ends the wait and abandons the rest
+  void Finish(const std::function<void()>& look = {});
+  /// Ends the copy under way soon, and leaves out those that wait: they stay missing, and so does what is
+  /// added from here on. Returns at once.
+  void Abandon();
 
   /// Steps that wait or are being copied: they must not be deleted.
   std::set<int64_t> pinned() const;
@@ -95,7 +103,9 @@ class CheckpointCopier {
     std::string path;
   };
   void Run();
-  CopyResult Copy(const Entry& entry) const;
+  CopyResult Copy(const Entry& entry);
+  /// Waits until nothing waits or runs.
+  void AwaitIdle(const std::function<void()>& look, std::unique_lock<std::mutex>* lock);
 
   const CopySettings settings_;
   mutable std::mutex mutex_;
@@ -108,6 +118,7 @@ class CheckpointCopier {
   std::set<int64_t> unrecorded_;
   int64_t gave_way_ = 0;
   bool closing_ = false;
+  std::atomic<bool> abandoned_ = false;
   std::thread thread_;  // last: it uses the others
 };
 

@@ -1,6 +1,7 @@
 #include "lib/checkpoint/finish_run.h"
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -26,9 +27,9 @@ using NewRecord = std::pair<std::string, nlohmann::ordered_json>;
 /// Makes the copies that are missing.
 /// \returns whether none is missing now
 bool CopyAll(const RunDirectory& run, int64_t newest_step, const UpkeepRecords& records,
-             CheckpointCopier* copier, std::vector<NewRecord>* added) {
+             const std::function<void()>& look, CheckpointCopier* copier, std::vector<NewRecord>* added) {
   QueueCopies(run, newest_step, records, /*compares_all=*/true, copier);
-  copier->Finish();
+  copier->Finish(look);
   for (const CopyResult& result : copier->TakeResults()) {
     if (!result.copied) LogWarning("no copy of step " + std::to_string(result.step) + ": " + result.problem);
     if (records.copies.contains({result.step, result.place})) continue;
@@ -49,7 +50,8 @@ void TakeUpRun(int64_t step, RunDirectory* run) {
       .Write("checkpoint", CheckpointRecord(SavedAt(run->CheckpointPath(step)), std::nullopt));
 }
 
-int FinishRun(const RunEnd& end, const TrainSettings& settings, RunDirectory* run) {
+int FinishRun(const RunEnd& end, const TrainSettings& settings, RunDirectory* run,
+              const std::function<void()>& look) {
   run->PointLatestAt(end.step);
   const UpkeepRecords records = ReadUpkeepRecords(run->metrics_path());
   std::vector<NewRecord> added;
@@ -57,7 +59,7 @@ int FinishRun(const RunEnd& end, const TrainSettings& settings, RunDirectory* ru
     added.emplace_back("checkpoint", CheckpointRecord(SavedAt(run->CheckpointPath(end.step)), std::nullopt));
   }
   const std::unique_ptr<CheckpointCopier> copier = MakeCopier(settings, *run, run->CheckpointSteps().size());
-  const bool copied = copier == nullptr || CopyAll(*run, end.step, records, copier.get(), &added);
+  const bool copied = copier == nullptr || CopyAll(*run, end.step, records, look, copier.get(), &added);
   const bool ended = records.EndedWell(end.reason), writes = records.begun && (!added.empty() || !ended);
   if (writes) {
     CutMetrics(run->metrics_path(), end.step);  // run_end comes last

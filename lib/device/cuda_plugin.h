@@ -7,10 +7,11 @@
 namespace trainwright {
 
 /// Counts up with every change of this header or of the operators' schema.
-inline constexpr int32_t kCudaPluginInterface = 4;
+inline constexpr int32_t kCudaPluginInterface = 5;
 
 struct CudaDeviceInfo {
   char name[256];
+  char uuid[33];  ///< in hexadecimal digits: the same in all processes that see this GPU
   int32_t capability_major, capability_minor;
   int64_t memory_bytes;
 };

@@ -23,4 +23,11 @@ c10::Device ChooseDevice(const std::string& name) {
   return c10::Device(name == "auto" ? "cuda" : name);
 }
 
+std::string GpuIdentity(c10::Device device) {
+  const CudaPlugin* plugin = device.is_cuda() ? ProcessCudaBackend().plugin : nullptr;
+  CudaDeviceInfo info{};
+  return plugin != nullptr && plugin->device_info(device.has_index() ? device.index() : 0, &info) ? info.uuid
+                                                                                                  : "";
+}
+
 }  // namespace trainwright

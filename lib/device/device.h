@@ -13,4 +13,7 @@ namespace trainwright {
 /// on another name
 c10::Device ChooseDevice(const std::string& name);
 
+/// What tells a GPU from all others, the same in all processes that see it; empty for a CPU.
+std::string GpuIdentity(c10::Device device);
+
 }  // namespace trainwright

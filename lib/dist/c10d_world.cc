@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/dist/gloo_group.h"
 #include "lib/dist/heartbeat.h"
+#include "lib/dist/host_staging.h"
 #include "lib/dist/nccl_plugin.h"
 #include "lib/dist/rank_store.h"
 #include "lib/dist/watched_call.h"
@@ -27,6 +28,11 @@ at::Tensor TensorOf(const std::vector<int64_t>& values) {
 std::vector<int64_t> ValuesOf(const at::Tensor& tensor) {
   const int64_t* values = tensor.const_data_ptr<int64_t>();
   return {values, values + tensor.numel()};
+}
+
+/// The plugin's symbol; null where there is none.
+void* FindNccl() {
+  return dlsym(RTLD_DEFAULT, kNcclGroupSymbol);
 }
 
 }  // namespace
@@ -46,11 +52,18 @@ class C10dWorld::Impl {
 
   const RankPlace& place() const { return place_; }
   GlooGroup* group() { return &*group_; }
-  Collectives* collectives() { return gpus_ != nullptr ? gpus_ : group(); }
+  Collectives* collectives() {
+    if (gpus_ != nullptr) return gpus_;
+    return staging_ ? static_cast<Collectives*>(&*staging_) : group();
+  }
 
-  bool UseGpus() {
-    void* symbol = dlsym(RTLD_DEFAULT, kNcclGroupSymbol);
-    if (symbol == nullptr) return false;
+  void UseGpus(bool by_nccl) {
+    if (!by_nccl) {
+      staging_.emplace(group());
+      return;
+    }
+    void* symbol = FindNccl();
+    TRAINWRIGHT_CHECK(symbol != nullptr);
     const auto open = [place = place_, timeout_s = timeout_s_] {
       return std::make_shared<RankStore>(place, RankStore::Role::kUse, timeout_s);
     };
@@ -58,7 +71,6 @@ class C10dWorld::Impl {
     gpus_ = reinterpret_cast<NcclGroupFunction*>(symbol)(store->ForGroup("nccl").get(),
                                                          static_cast<int32_t>(place_.rank),
                                                          static_cast<int32_t>(place_.ranks), &heartbeat_);
-    return true;
   }
 
   std::vector<int64_t> Largest(const std::vector<int64_t>& values) {
@@ -70,21 +82,29 @@ class C10dWorld::Impl {
   void Close() {
     Largest({0});  // all are here
     delete std::exchange(gpus_, nullptr);
+    staging_.reset();
     group_->Close();
     group_.reset();
     heartbeat_.Leave();
   }
 
-  void Fail(int status, const std::string& problem) noexcept {
-    heartbeat_.Fail({place_.rank, RankName(place_.rank),
-                     "ended with status " + std::to_string(status) + ": " + problem, "see its own messages"});
+  void Look() { heartbeat_.Check(); }
+  void Announce(int status, const std::string& problem) noexcept {
+    heartbeat_.Announce(OwnFault(status, problem));
   }
+  void Fail(int status, const std::string& problem) noexcept { heartbeat_.Fail(OwnFault(status, problem)); }
 
  private:
+  Fault OwnFault(int status, const std::string& problem) const {
+    return {place_.rank, RankName(place_.rank),
+            "ended with status " + std::to_string(status) + ": " + problem, "see its own messages"};
+  }
+
   const RankPlace place_;
   const double timeout_s_;
   Heartbeat heartbeat_;
   std::optional<GlooGroup> group_;
+  std::optional<HostStaging> staging_;
   Collectives* gpus_ = nullptr;  ///< the plugin's; left behind where the world fails
 };
 
@@ -115,8 +135,20 @@ Collectives* C10dWorld::collectives() {
   return impl_->collectives();
 }
 
-bool C10dWorld::UseGpus() {
-  return impl_->UseGpus();
+void C10dWorld::Look() {
+  impl_->Look();
+}
+
+void C10dWorld::Announce(int status, const std::string& problem) noexcept {
+  impl_->Announce(status, problem);
+}
+
+bool C10dWorld::HasNccl() {
+  return FindNccl() != nullptr;
+}
+
+void C10dWorld::UseGpus(bool by_nccl) {
+  impl_->UseGpus(by_nccl);
 }
 
 void C10dWorld::Close() {

@@ -1,5 +1,5 @@
 /// The ranks of a run as processes that c10d connects: its store, where they find each other and tell that
-/// they live, and Gloo, which carries what they exchange.
+/// they live, and Gloo, which carries what they exchange; between GPUs NCCL.
 ///
 /// A rank that is killed, stopped, cut off or ends with an error is noticed within the time-out by all
 /// others: whatever they wait for then throws an Error that names the rank and what became of it. How long a
@@ -33,11 +33,16 @@ class C10dWorld final : public World {
   void Reduce(std::vector<int64_t>* counts) override;
   std::vector<int64_t> Agree(const std::vector<int64_t>& answers) override;
   Collectives* collectives() override;
-  /// From here on collectives() moves tensors of this process's current GPU, by NCCL; until then those of the
-  /// host, by Gloo. All ranks call it. Unverified: no machine with several GPUs has run it yet.
-  /// \returns false where the CUDA plugin is not loaded or was built without NCCL; then nothing changes
+  void Look() override;
+  void Announce(int status, const std::string& problem) noexcept override;
+  /// Whether the CUDA plugin that this process has loaded, if it has, was built with NCCL.
+  static bool HasNccl();
+  /// From here on collectives() moves tensors of this process's current GPU; until then those of the host, by
+  /// Gloo. All ranks call it with the same answer.
+  /// \param by_nccl which all ranks have, with a GPU each (WhyNotNccl): unverified, no machine with several
+  ///     GPUs has run it yet; else by Gloo, through copies on the host
   /// \throws as Reduce
-  bool UseGpus();
+  void UseGpus(bool by_nccl);
   /// Leaves a world whose work is done: waits for all others to do so.
   /// \throws as Reduce
   void Close();

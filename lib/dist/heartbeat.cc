@@ -71,6 +71,13 @@ Error Heartbeat::Explain(const std::string& problem) {
   return ErrorOf(*fault, state_->place.rank);
 }
 
+void Heartbeat::Announce(const Fault& fault) noexcept {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->fault || state_->to_publish) return;
+  state_->to_publish = fault;
+  state_->changed.notify_all();
+}
+
 void Heartbeat::Fail(const Fault& fault) noexcept {
   over_ = true;
   std::unique_lock lock(state_->mutex);

@@ -29,6 +29,8 @@ class Heartbeat final : public FaultWatch {
   void AwaitAll();
   void Check() override;
   Error Explain(const std::string& problem) override;
+  /// Has the world end with a fault of this rank, unless it has one. Returns at once: Fail comes later.
+  void Announce(const Fault& fault) noexcept;
   /// Ends the world with a fault of this rank, unless it has one; returns once the other ranks know which, or
   /// after half the time-out.
   void Fail(const Fault& fault) noexcept;

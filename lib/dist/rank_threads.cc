@@ -47,4 +47,9 @@ int ThreadsOfRanks(World* world, const std::string& machine, const std::vector<i
   return static_cast<int>(-world->Agree({-threads})[0]);
 }
 
+int64_t RanksThatShare(World* world, const std::string& identity) {
+  const std::vector<std::string> all = GatherBytes(world, identity);
+  return identity.empty() ? 1 : std::count(all.begin(), all.end(), identity);
+}
+
 }  // namespace trainwright

@@ -1,6 +1,8 @@
-/// How many threads each rank computes with, where ranks share machines and nobody says how many.
+/// What each rank has of its machine, where ranks share machines: how many threads it computes with when
+/// nobody says how many, and with how many others it shares memory.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,5 +18,10 @@ namespace trainwright {
 /// \returns at least 1, the same in all ranks
 /// \throws as World::Reduce
 int ThreadsOfRanks(World* world, const std::string& machine, const std::vector<int>& cores);
+
+/// How many ranks, this one among them, have the same thing: the memory of a machine, a GPU.
+/// \param identity of the thing; ranks that do not know theirs (empty) share nothing
+/// \throws as World::Reduce
+int64_t RanksThatShare(World* world, const std::string& identity);
 
 }  // namespace trainwright

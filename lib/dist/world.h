@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace trainwright {
@@ -35,6 +36,16 @@ class World {
   virtual std::vector<int64_t> Agree(const std::vector<int64_t>& answers) = 0;
   /// What moves tensors between the ranks; null in a world of one, which has nothing to move.
   virtual Collectives* collectives() { return nullptr; }
+  /// To be called now and then where this rank alone is busy for long, with what no other waits for.
+  /// Unlike the others no call that all ranks make.
+  /// \throws Error{kIo} naming a rank that is gone
+  virtual void Look() {}
+  /// Tells the others that this rank ends with an error, before it does what it has left to do: none of them
+  /// waits for it any more, and the world is of no more use. Returns at once; where the world has ended
+  /// already, nothing changes.
+  /// \param status that this rank will exit with
+  /// \param problem on one line
+  virtual void Announce(int /*status*/, const std::string& /*problem*/) noexcept {}
 };
 
 /// One process alone. Never throws.

@@ -26,6 +26,7 @@ namespace {
 constexpr size_t kMostOutputBytes = size_t{256} << 20;
 constexpr size_t kErrorTailBytes = 4096;
 constexpr int kNotStarted = 127;
+constexpr int kLookAgain_ms = 100;
 
 /// Two ends of a pipe, closed on the way out.
 class Pipe {
@@ -200,7 +201,11 @@ CommandRun RunCommand(const std::string& command, const CommandOptions& options)
       run.timed_out = true;
       child.Kill();
     }
-    const int wait_ms = left_s <= 0 ? -1 : static_cast<int>(std::min(left_s * 1e3, 1e6)) + 1;
+    int wait_ms = left_s <= 0 ? -1 : static_cast<int>(std::min(left_s * 1e3, 1e6)) + 1;
+    if (options.abandoned != nullptr && !run.timed_out) {
+      if (*options.abandoned) child.Kill();
+      wait_ms = std::min(wait_ms, kLookAgain_ms);
+    }
     if (poll(waits.data(), waits.size(), wait_ms) < 0 && errno != EINTR) {
       throw SystemError("pipe", "wait for", errno);
     }

@@ -1,6 +1,7 @@
 /// One timed run of a command: what it cost, how it ended, what it wrote.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,6 +14,9 @@ struct CommandOptions {
   double timeout_s = 3600;        ///< then its whole process group is killed
   bool keep_output = false;       ///< collect standard output, at most 256 MiB, instead of discarding it
   bool ends_with_signals = true;  ///< a signal that asks this process to stop ends the command, too
+  /// Where it is set and becomes true, the whole process group is killed within a tenth of a second; it
+  /// outlives the run.
+  const std::atomic<bool>* abandoned = nullptr;
   std::vector<std::string> arguments = {};    ///< with a shell: its $1, $2, ...
   std::vector<std::string> environment = {};  ///< "NAME=value", besides this process's own
 };

@@ -4,11 +4,15 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/host.h"
 #include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/checkpoint/checkpoint.h"
+#include "lib/device/device.h"
 #include "lib/device/device_memory.h"
+#include "lib/dist/rank_threads.h"
 #include "lib/io/process_memory.h"
+#include "lib/memory/agreed_batch.h"
 #include "lib/memory/batch_search.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/language_model.h"
@@ -95,7 +99,10 @@ std::string WhyThisBatch(const BatchSearch& search) {
 TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& context, const TrainPlan& plan,
                         const ResolvedRun& run, ChoiceLog* log) {
   const ComputeChoice& compute = run.compute;
-  int64_t memory_bytes = compute.device.is_cpu() ? AvailableMemoryBytes() : FreeDeviceBytes(compute.device);
+  const bool on_cpu = compute.device.is_cpu();
+  int64_t memory_bytes = on_cpu ? AvailableMemoryBytes() : FreeDeviceBytes(compute.device);
+  // All have looked before one takes of it.
+  memory_bytes /= RanksThatShare(context.world, on_cpu ? MachineIdentity() : GpuIdentity(compute.device));
   if (context.process.memory_cap_bytes) memory_bytes = *context.process.memory_cap_bytes;
   const BatchSearch search = SearchBatch(
       context.families, {.training = MemoryOf(context, run, plan),
@@ -104,17 +111,17 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
                          .time_s = kFindBatchTimeS,
                          .memory_bytes = memory_bytes,
                          .offload_folder = compute.offload_folder});
-  BatchPoint found;  // of batch 0 where none could be tried
-  if (!search.points.empty()) found = search.chosen ? *search.chosen : search.points.back();
-  // Each rank measures for itself; the smallest batch is too large for none.
-  int64_t batch = -context.world->Agree({-found.batch})[0];
+  const BatchPoint found = AgreeOnBatch(context.world, search);
+  int64_t batch = found.batch;
   TrainSettings settings = asked;
   if (batch == 0) {
     WarnOnce(context,
              "--find-batch: not one sample could be tried; batch " + std::to_string(plan.batch) + " stays");
     return settings;
   }
-  std::string reason = FormatCount(found.tokens.median) + " tokens/s, " + WhyThisBatch(search);
+  const bool is_own = (search.chosen ? *search.chosen : search.points.back()).batch == batch;
+  std::string reason = FormatCount(found.tokens.median) + " tokens/s, " +
+                       (is_own ? WhyThisBatch(search) : "larger ones do not suit every rank");
   if (asked.batch || asked.accum) {
     // The step keeps its size.
     const int64_t samples = plan.samples_per_rank();

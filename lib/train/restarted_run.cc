@@ -1,6 +1,9 @@
 #include "lib/train/restarted_run.h"
 
+#include <string>
+
 #include "lib/base/log.h"
+#include "lib/checkpoint/exact_threads.h"
 #include "lib/run/run_directory.h"
 
 namespace trainwright {
@@ -25,6 +28,19 @@ TrainSettings SettingsAfterRestart(TrainSettings settings, int64_t restarts, Wor
   }
   if (world->is_writer()) LogInfo("started again by its launcher: going on with " + settings.out);
   return settings;
+}
+
+int ThreadsToGoOnWith(const TrainSettings& settings, int64_t restarts, World* world) {
+  if (settings.threads > 0 || (!settings.resume && restarts == 0)) return 0;
+  const std::string run =
+      settings.out.empty() && settings.resume ? RunDirectory::Newest(kRunsFolder).value_or("") : settings.out;
+  int64_t threads = world->is_writer() && !run.empty() ? ThreadsOfExactRun(run) : 0;
+  threads = world->Agree({threads})[0];
+  if (threads > 0 && world->is_writer()) {
+    LogInfo("--threads " + std::to_string(threads) +
+            ", as the run had: the bits of --exact-world depend on it");
+  }
+  return static_cast<int>(threads);
 }
 
 }  // namespace trainwright

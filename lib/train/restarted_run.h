@@ -1,4 +1,5 @@
-/// Runs that their launcher starts again, by the command line that began them.
+/// Runs that their launcher starts again, by the command line that began them, and what a process that goes
+/// on with a run takes over from it before it opens anything.
 #pragma once
 
 #include <cstdint>
@@ -15,5 +16,12 @@ namespace trainwright {
 /// \param world whose writer looks
 /// \throws as World::Agree
 TrainSettings SettingsAfterRestart(TrainSettings settings, int64_t restarts, World* world);
+
+/// The threads of a run that a user resumes or a launcher starts again, where its bits depend on them
+/// (--exact-world) and nobody gives --threads: those that it had.
+/// \param world whose writer looks
+/// \returns 0 where there are none to keep
+/// \throws as World::Agree
+int ThreadsToGoOnWith(const TrainSettings& settings, int64_t restarts, World* world);
 
 }  // namespace trainwright

@@ -78,11 +78,20 @@ void ExplainAsyncSave(const TrainSettings& settings, const TrainJobContext& cont
   effective->Because("async-save", choice.reason);
 }
 
+/// Of threads that nobody gave.
+std::string WhyThreads(const ResolvedRun& run) {
+  const bool kept = run.resume && !run.resume->of_parent && run.plan.exact_world > 0 &&
+                    run.resume->state.compute.threads == run.compute.identity.threads;
+  if (kept) return "as the run had: the bits of --exact-world depend on them";
+  return run.plan.ranks > 1 ? "a rank's share of the physical cores"
+                            : "the physical cores this process may use";
+}
+
 void ExplainDefaults(const TrainSettings& settings, const ResolvedRun& run, const std::string& run_folder,
                      Effective* effective) {
   constexpr char kTenth[] = "a tenth of the run, 10 to 500 steps";
   if (settings.device == "auto") effective->Because("device", "auto takes the GPU if there is one");
-  if (settings.threads == 0) effective->Because("threads", "the physical cores this process may use");
+  if (settings.threads == 0) effective->Because("threads", WhyThreads(run));
   if (settings.save_every.empty()) effective->Because("save-every", kTenth);
   if (run.data->evaluated(run.plan.eval_split) != nullptr && !settings.eval_every) {
     effective->Because("eval-every", kTenth);

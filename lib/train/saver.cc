@@ -93,16 +93,26 @@ void Saver::GoOnFrom(int64_t step, const std::string& checkpoint) {
   QueueCopies(*run_, step, records, /*compares_all=*/false, copier_.get());
 }
 
-void Saver::FinishCopies(bool wait) {
+void Saver::FinishCopies(bool wait, const std::function<void()>& look) {
   if (!copier_) return;
   const size_t waiting = copier_->pinned().size();
   if (wait && waiting > 0) LogInfo("waiting for the copies of " + std::to_string(waiting) + " checkpoints");
-  if (wait) copier_->Finish();
+  if (wait) copier_->Finish(look);
   for (const CopyResult& result : copier_->TakeResults()) {
     const bool known = result.copied && recorded_copies_.contains({result.step, result.place});
     if (!known) listener_->RecordCopy(result);
   }
   copier_->MarkRecorded();
+}
+
+void Saver::AbandonCopies() {
+  if (!copier_) return;
+  copier_->Abandon();
+  FinishCopies(/*wait=*/false);
+  const size_t missing = copier_->missing().size();
+  if (missing == 0) return;
+  LogWarning(std::to_string(missing) + (missing == 1 ? " checkpoint has" : " checkpoints have") +
+             " no copy, as the ranks end and do not wait: --resume makes what is missing");
 }
 
 std::set<int64_t> Saver::MissingCopies() const {

@@ -70,7 +70,11 @@ class Saver {
   void GoOnFrom(int64_t step, const std::string& checkpoint);
   /// Records the copies that have ended.
   /// \param wait until none is under way or waits
-  void FinishCopies(bool wait);
+  /// \param look as CheckpointCopier::Finish has it
+  void FinishCopies(bool wait, const std::function<void()>& look = {});
+  /// Gives up the copy under way and those that wait, with a warning: a process that goes on with the run makes
+  /// them. Returns at once.
+  void AbandonCopies();
   /// Steps that were saved and have no copy, though copies are asked for.
   std::set<int64_t> MissingCopies() const;
   /// Deletes what stayed for its copy alone, and where that is asked for, what has one.

@@ -204,10 +204,12 @@ void Session::WarnOfChanges() {
                                       : "the data changed: reading ") +
                     DataNames(settings_) + " from its beginning");
   }
+  const std::string end_of_equality =
+      run_->plan.exact_world > 0 ? "the equal bits of --exact-world end here, " : "";
   const auto compare = [&](const std::string& what, const std::string& before, const std::string& now) {
     if (before == now) return;
-    listener_->Warn(what + " " + now + " instead of the run's " + before +
-                    ": results differ by rounding from those of the uninterrupted run");
+    listener_->Warn(what + " " + now + " instead of the run's " + before + ": " + end_of_equality +
+                    "results differ by rounding from those of the uninterrupted run");
   };
   const ComputeIdentity &stored = resume.state.compute, &compute = run_->compute.identity;
   compare("device", stored.device, compute.device);
@@ -241,6 +243,10 @@ int Session::Run() {
 }
 
 void Session::RecordFailure(const Error& error) {
+  // No other rank waits while this one ends, nor does this one, for longer than a save takes, where another
+  // ended the run.
+  world_->Announce(static_cast<int>(error.code()), error.what());
+  const bool alone = world_->size() == 1;
   // The record of a failed run says why; a failing disk must not hide the first error.
   if (saver_) {
     try {
@@ -249,7 +255,7 @@ void Session::RecordFailure(const Error& error) {
       LogWarning(save_error.what());
     }
     try {
-      saver_->FinishCopies(/*wait=*/true);
+      alone ? saver_->FinishCopies(/*wait=*/true) : saver_->AbandonCopies();
     } catch (const Error&) {
     }
   }
@@ -302,7 +308,7 @@ bool Session::StoppedEarly() const {
 void Session::FinishFiles(bool wait) {
   if (!saver_) return;
   saver_->FinishSave(wait);
-  saver_->FinishCopies(wait);
+  saver_->FinishCopies(wait, [this] { world_->Look(); });
 }
 
 int Session::AgreedSignal() {

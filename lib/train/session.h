@@ -75,6 +75,7 @@ class Session {
   /// Saves where this rank writes; the others give it their shards.
   void Save();
   int End();
+  /// Tells the other ranks, then ends the records and the files of this one.
   void RecordFailure(const Error& error);
   void FinishFiles(bool wait);
   /// The largest signal that any rank got.

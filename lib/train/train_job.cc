@@ -85,10 +85,10 @@ std::unique_ptr<RunDirectory> MakeRunDirectory(const TrainSettings& settings, co
 /// Of a run whose last step is taken: there is nothing left but what a killed process left undone, and
 /// copies.
 int FinishComplete(const TrainSettings& settings, const ResumePoint& resume, const std::string& reason,
-                   RunDirectory* directory) {
+                   World* world, RunDirectory* directory) {
   const TrainerState& state = resume.state.trainer;
   const RunEnd end = {.step = state.step, .tokens_seen = state.tokens_seen, .reason = reason};
-  const int status = FinishRun(end, settings, directory);
+  const int status = FinishRun(end, settings, directory, [world] { world->Look(); });
   LogInfo("the run is complete: " + std::to_string(state.step) + " steps, " + resume.checkpoint);
   return status;
 }
@@ -275,6 +275,15 @@ class TrainJob {
     }));
   }
 
+  /// Of a new run whose bits are to be those of other worlds' runs, too.
+  void HintAtThreads() const {
+    if (!is_writer() || run_.plan.exact_world == 0 || settings_.threads > 0) return;
+    LogHint("the bits of --exact-world depend on the threads of a rank: give --threads " +
+                std::to_string(run_.compute.identity.threads) +
+                " to a run of another world that is to be this one",
+            LogLevel::kInfo);
+  }
+
   void RestoreData() {
     const TrainerState& state = run_.resume->state.trainer;
     RestoreLoaders(state.loaders, state.origin, LoadersOf(run_.loaders));
@@ -295,6 +304,7 @@ class TrainJob {
       return 0;
     });
     log_.Announce(run_.opening_reasons);
+    HintAtThreads();
     return Train(summary);
   }
 
@@ -318,7 +328,8 @@ class TrainJob {
       });
       return static_cast<int>(AsWriter([&] {
         if (record_) Remember(record_->model_name);
-        return FinishComplete(settings_, resume, complete ? "complete" : kEarlyStop, directory_.get());
+        return FinishComplete(settings_, resume, complete ? "complete" : kEarlyStop, context_.world,
+                              directory_.get());
       }));
     }
     AsWriter([&] {

@@ -6,15 +6,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "lib/base/checksum.h"
 #include "lib/base/elapsed.h"
+#include "lib/base/error.h"
 #include "lib/base/signals.h"
 #include "lib/codec/checkpoint_folder.h"
 #include "lib/formats/safetensors.h"
@@ -171,6 +174,13 @@ TEST_P(CopyTest, IsFinishedThoughASignalAskedToStop) {
   EXPECT_THAT(NamesIn(folder_.path("target")), ElementsAre(NameOfCopy()));
 }
 
+TEST_P(CopyTest, ThatIsAbandonedLeavesNothingBehind) {
+  const std::string checkpoint = MakeCheckpoint(folder_.path(), 5);
+  const std::atomic<bool> abandoned = true;
+  EXPECT_EQ(CodeOf([&] { CopyCheckpoint(checkpoint, Settings(), &abandoned); }), ErrorCode::kIo);
+  EXPECT_THAT(NamesIn(folder_.path("target")), IsEmpty());
+}
+
 TEST(CopyCommand, GetsThePathAsOneArgumentWhateverItsName) {
   const TemporaryFolder folder;
   const std::string checkpoint = MakeCheckpoint(folder.path("it's $(touch pwned) `touch pwned` ; \"x\""), 5);
@@ -212,6 +222,38 @@ TEST(CheckpointCopier, TriesAgainAndTellsEveryFailure) {
   EXPECT_TRUE(results[1].copied);
   EXPECT_THAT(failing.missing(), IsEmpty());
   EXPECT_THAT(failing.copied(), ElementsAre(5));
+}
+
+TEST(CheckpointCopier, ThatIsAbandonedKillsItsCommandAndLeavesOutTheRest) {
+  const TemporaryFolder folder;
+  const auto start = std::chrono::steady_clock::now();
+  {
+    CheckpointCopier copier(
+        {.command = ": > '" + folder.path("running") + "'; : $TRAINWRIGHT_CHECKPOINT; sleep 60"});
+    copier.Add(1, MakeCheckpoint(folder.path(), 1));
+    copier.Add(2, MakeCheckpoint(folder.path(), 2));
+    while (!fs::exists(folder.path("running"))) std::this_thread::yield();
+    copier.Abandon();
+    copier.Add(3, MakeCheckpoint(folder.path(), 3));
+    EXPECT_THAT(copier.missing(), ElementsAre(1, 2, 3));
+  }
+  EXPECT_LT(SecondsSince(start), 30) << "the destructor waits for what is under way";
+}
+
+TEST(CheckpointCopier, WhatALookThrowsEndsTheWaitForCopies) {
+  const TemporaryFolder folder;
+  const auto start = std::chrono::steady_clock::now();
+  {
+    CheckpointCopier copier({.command = ": $TRAINWRIGHT_CHECKPOINT; sleep 60"});
+    copier.Add(1, MakeCheckpoint(folder.path(), 1));
+    int looks = 0;
+    const auto look = [&] {
+      if (++looks == 2) throw Error(ErrorCode::kIo, "rank 1", "killed");
+    };
+    EXPECT_EQ(CodeOf([&] { copier.Finish(look); }), ErrorCode::kIo);
+    EXPECT_THAT(copier.missing(), ElementsAre(1));
+  }
+  EXPECT_LT(SecondsSince(start), 30);
 }
 
 TEST(CheckpointCopier, NeverWaitsAndTheOldestGivesWayUntilTheEnd) {

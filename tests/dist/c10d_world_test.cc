@@ -144,6 +144,10 @@ std::string ExpectedOf(int64_t rank, int64_t ranks) {
   return out.str();
 }
 
+TEST(C10dWorldTest, ThereIsNoNcclWithoutTheCudaPlugin) {
+  EXPECT_FALSE(C10dWorld::HasNccl());
+}
+
 void ExpectAllShared(RankProcesses* processes, int64_t ranks) {
   ASSERT_TRUE(processes->Await(kLongest_s));
   for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -159,6 +163,14 @@ TEST(C10dWorldTest, RanksGetWhatSlowSumsSay) {
     RankProcesses processes({.ranks = ranks}, ShareAll);
     ExpectAllShared(&processes, ranks);
   }
+}
+
+TEST(C10dWorldTest, WhatGpusWouldExchangeThroughTheHostIsTheSame) {
+  RankProcesses processes({.ranks = 3}, [](C10dWorld* world, const RankTalk& talk) {
+    world->UseGpus(/*by_nccl=*/false);
+    ShareAll(world, talk);
+  });
+  ExpectAllShared(&processes, 3);
 }
 
 TEST(C10dWorldTest, RankZeroOpensThePortItselfWhereNoSocketIsHandedOver) {
@@ -226,6 +238,41 @@ TEST(C10dWorldTest, ASlowRankIsNoFault) {
     EXPECT_EQ(processes.EndOf(rank)->status, 0) << processes.ReportOf(rank);
     EXPECT_EQ(processes.ReportOf(rank), "3.000000");
   }
+}
+
+TEST(C10dWorldTest, AnErrorThatIsAnnouncedEndsTheOthersWhileItsRankIsStillBusy) {
+  static constexpr double kTimeout_s = 3, kBusy_s = 2 * kTimeout_s;
+  RankProcesses processes({.ranks = 3, .timeout_s = kTimeout_s}, [](C10dWorld* world, const RankTalk&) {
+    if (world->rank() == 0) {
+      world->Announce(4, "run/: the disk is full");
+      std::this_thread::sleep_for(std::chrono::duration<double>(kBusy_s));
+      throw Error(ErrorCode::kIo, "run/", "the disk is full");
+    }
+    world->Agree({0});
+  });
+  ASSERT_TRUE(processes.Await(kLongest_s));
+  EXPECT_EQ(processes.EndOf(0)->status, 4);
+  EXPECT_EQ(processes.ReportOf(0), "run/: the disk is full");
+  for (const int64_t rank : {1, 2}) {
+    EXPECT_EQ(processes.EndOf(rank)->status, 4);
+    EXPECT_EQ(processes.ReportOf(rank), "rank 0: ended with status 4: run/: the disk is full");
+    EXPECT_LT(processes.LeftAfter_s(rank), kBusy_s) << "rank 0 goes on until then";
+  }
+}
+
+TEST(C10dWorldTest, ALookTellsOfARankThatIsGone) {
+  RankProcesses processes({.ranks = 2}, [](C10dWorld* world, const RankTalk&) {
+    world->Look();
+    if (world->rank() == 1) throw Error(ErrorCode::kBadInput, "shards/", "is corrupt");
+    while (true) {
+      world->Look();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  });
+  ASSERT_TRUE(processes.Await(kLongest_s));
+  EXPECT_EQ(processes.EndOf(1)->status, 3);
+  EXPECT_EQ(processes.EndOf(0)->status, 4);
+  EXPECT_EQ(processes.ReportOf(0), "rank 1: ended with status 3: is corrupt");
 }
 
 }  // namespace

@@ -59,5 +59,13 @@ TEST(RankThreadsTest, ThereIsAlwaysOne) {
   EXPECT_EQ(ThreadsOf({{"a", {1023}}}), 1);
 }
 
+TEST(RankThreadsTest, RanksOfOneMachineShareIt) {
+  const std::vector<std::string> machines = {"a", "b", "a", "", "", "a"};
+  const std::vector<int64_t> shared = test::OnRanks(static_cast<int64_t>(machines.size()), [&](World* world) {
+    return RanksThatShare(world, machines[static_cast<size_t>(world->rank())]);
+  });
+  EXPECT_EQ(shared, (std::vector<int64_t>{3, 1, 3, 1, 1, 3}));
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "lib/base/elapsed.h"
 #include "lib/base/signals.h"
@@ -42,6 +44,20 @@ TEST(CommandTest, ATimeoutKillsTheWholeProcessGroup) {
   const CommandRun run =
       RunCommand("(sleep 30; touch " + folder.path("late") + ") & sleep 30", {.timeout_s = 0.2});
   EXPECT_TRUE(run.timed_out);
+  EXPECT_EQ(run.exit_status, 128 + SIGKILL);
+  EXPECT_LT(SecondsSince(start), 10);
+}
+
+TEST(CommandTest, OneThatIsAbandonedIsKilledAtOnce) {
+  std::atomic<bool> abandoned = false;
+  const auto start = std::chrono::steady_clock::now();
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    abandoned = true;
+  });
+  const CommandRun run = RunCommand("sleep 30 & sleep 30", {.abandoned = &abandoned});
+  later.join();
+  EXPECT_FALSE(run.timed_out);
   EXPECT_EQ(run.exit_status, 128 + SIGKILL);
   EXPECT_LT(SecondsSince(start), 10);
 }

@@ -182,5 +182,16 @@ TEST_F(TrainMemoryTest, TheBatchThatWasFoundKeepsTheSizeOfTheStep) {
   }
 }
 
+TEST_F(TrainMemoryTest, RanksThatLookForABatchTrainWithOne) {
+  const ProcessResult result = Shell(
+      "train -q --nproc 2 --find-batch --batch 6 --accum 2 --steps 1 --seq 32 --dist-timeout 20 --out run");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  for (const nlohmann::json& record : Metrics("run")) {
+    if (record.at("type") == "step") {
+      EXPECT_EQ(record.at("effective_batch"), 24);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace trainwright::test

@@ -205,6 +205,30 @@ TEST_F(TrainRanksTest, AdaptersOnRandomWeightsAreThoseOfOneProcess) {
   EXPECT_EQ(run.exit_status, 0) << run.standard_output << run.standard_error;
 }
 
+TEST_F(TrainRanksTest, ARankOfAnotherBuildIsNamed) {
+  const ProcessResult run = Train(R"sh(
+    bin=$(dirname "$(readlink -f "$(command -v train)")")
+    mkdir -p other/bin other/libexec/trainwright
+    cp $bin/train other/bin/
+    engine=other/libexec/trainwright/train-engine
+    cp $bin/../libexec/trainwright/train-engine $engine
+    id=$(readelf -n $engine | sed -n 's/.*Build ID: //p')
+    python3 -c 'import sys
+path, build_id = sys.argv[1], bytes.fromhex(sys.argv[2])
+program = open(path, "rb").read()
+assert program.count(build_id) == 1
+open(path, "r+b").write(program.replace(build_id, build_id[::-1]))' $engine $id || exit
+    export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(
+      python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    RANK=1 other/bin/$begin 2> one & one=$!
+    RANK=0 $begin 2> zero; echo $?
+    wait $one; echo $?
+    echo "rank 1 (this one): build of the program is $(echo $id | fold -w 2 | tac | tr -d '\n'), in rank 0 $id" > told
+    grep -qFf told one || cat told one)sh");
+  EXPECT_EQ(run.standard_output, "4\n2\n") << run.standard_error;
+  EXPECT_FALSE(Exists("run"));
+}
+
 TEST_F(TrainRanksTest, WhatIsWrongOnAllRanksAlikeIsToldOnce) {
   const ProcessResult run = Train(R"sh(
     for wrong in '--data nowhere' '--data shards --warmup-ratio 2'; do
@@ -246,6 +270,28 @@ TEST_F(TrainRanksTest, ARunRemembersHowManyItsRanksAre) {
   const ProcessResult run = Train(R"sh(
     $begin -q --nproc 2 --steps 2 && train --resume --out run --print-config | grep ^nproc:)sh");
   EXPECT_EQ(run.standard_output, "nproc: 2\n") << run.standard_error;
+}
+
+TEST_F(TrainRanksTest, AnExactRunGoesOnWithTheThreadsThatItHad) {
+  const ProcessResult run = Train(R"sh(
+    unset TRAINWRIGHT_THREADS
+    threads() { python3 -c 'import json, sys
+print(json.load(open(sys.argv[1] + "/metadata.json"))["system_info"]["threads"])' run/latest; }
+    begin="$begin --exact-world 2 --steps 4 --max-minutes 0.000001"  # a step each
+    taskset -c $(taskset -cp $$ | grep -o '[0-9]*$') $begin --nproc 2 2> first || exit
+    threads
+    train --resume --out run --nproc 1 --max-minutes 0.000001 2> second || exit
+    threads
+    train --resume --out run --nproc 1 --threads 3 2> third || exit
+    threads)sh");
+  EXPECT_EQ(run.standard_output, "1\n1\n3\n") << run.standard_error;
+  EXPECT_THAT(ReadFile(folder_.path("first")),
+              HasSubstr("hint: the bits of --exact-world depend on the threads"));
+  EXPECT_THAT(ReadFile(folder_.path("second")), HasSubstr("--threads 1, as the run had"));
+  EXPECT_THAT(ReadFile(folder_.path("second")), Not(HasSubstr("warning: threads")));
+  EXPECT_THAT(
+      ReadFile(folder_.path("third")),
+      HasSubstr("warning: threads 3 instead of the run's 1: the equal bits of --exact-world end here"));
 }
 
 TEST_F(TrainRanksTest, RanksThatDivideTheirStateWriteTheFilesOfOneProcess) {
@@ -299,6 +345,28 @@ TEST_F(TrainRanksTest, ARankThatIsKilledIsNamedAndEndsTheOthers) {
   for (std::string line; std::getline(lines, line);) {
     EXPECT_THAT(line, testing::StartsWith("train")) << "a line of LibTorch's own";
   }
+}
+
+TEST_F(TrainRanksTest, AfterTheLossOfAnotherRankNoCopyIsWaitedFor) {
+  const ProcessResult run = Train(R"sh(
+    export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(
+      python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    copy=': $TRAINWRIGHT_CHECKPOINT; echo $$ > copying; exec sleep 600'
+    RANK=1 $begin --steps 100000 2> one & one=$!
+    RANK=0 $begin --steps 100000 --copy-command "$copy" 2> zero & zero=$!
+    at copying
+    kill -KILL $one
+    killed=$SECONDS
+    wait $zero; echo $?
+    [ $((SECONDS - killed)) -lt 60 ] || echo "it waited"
+    kill -0 $(cat copying) 2> /dev/null && echo "the copy goes on"
+    unset WORLD_SIZE MASTER_ADDR MASTER_PORT
+    train -q --resume --out run --nproc 1 --max-minutes 0.000001 --copy-command 'echo >> copies; :'; echo $?
+    [ -s copies ] || echo "no copy is made up for")sh");
+  EXPECT_EQ(run.standard_output, "4\n0\n") << run.standard_error;
+  const std::string told = ReadFile(folder_.path("zero"));
+  EXPECT_THAT(told, HasSubstr("error: rank 1: killed, stopped or cut off")) << told;
+  EXPECT_THAT(told, HasSubstr(" no copy, as the ranks end and do not wait: --resume makes")) << told;
 }
 
 TEST_F(TrainRanksTest, WhatARankStartsIsNoRank) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <string>
+
 #include "lib/run/run_directory.h"
 #include "tests/support/support.h"
 #include "tests/train/thread_world.h"
@@ -59,6 +62,21 @@ TEST_F(RestartedRunTest, ABatchThatWasFoundIsNotLookedForAgain) {
   EXPECT_FALSE(again.find_batch);
   EXPECT_EQ(again.batch, std::nullopt);
   EXPECT_EQ(again.steps, 10);
+}
+
+TEST_F(RestartedRunTest, AnExactRunKeepsItsThreadsUnlessOthersAreGiven) {
+  const std::string checkpoint = folder_.path("checkpoints/step-00000002");
+  std::filesystem::create_directories(checkpoint);
+  test::WriteFile(checkpoint + "/metadata.json",
+                  R"({"schema": "trainwright.checkpoint/1", "system_info": {"threads": 3},)"
+                  R"( "training_config_summary": {"exact-world": 2}})");
+  TrainSettings settings = First();
+  EXPECT_EQ(ThreadsToGoOnWith(settings, 0, Solo()), 0) << "a first start";
+  EXPECT_EQ(ThreadsToGoOnWith(settings, 1, Solo()), 3);
+  settings.resume = true;
+  EXPECT_EQ(ThreadsToGoOnWith(settings, 0, Solo()), 3);
+  settings.threads = 2;
+  EXPECT_EQ(ThreadsToGoOnWith(settings, 0, Solo()), 0);
 }
 
 /// A rank that starts late may find the run that rank 0 has begun meanwhile.

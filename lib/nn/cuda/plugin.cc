@@ -212,6 +212,9 @@ bool DeviceInfo(int32_t device, CudaDeviceInfo* info) {
   cudaDeviceProp properties;
   if (cudaGetDeviceProperties(&properties, device) != cudaSuccess) return false;
   std::snprintf(info->name, sizeof(info->name), "%s", properties.name);
+  for (size_t i = 0; i < sizeof(properties.uuid.bytes); ++i) {
+    std::snprintf(info->uuid + 2 * i, 3, "%02x", static_cast<unsigned char>(properties.uuid.bytes[i]));
+  }
   info->capability_major = properties.major;
   info->capability_minor = properties.minor;
   info->memory_bytes = static_cast<int64_t>(properties.totalGlobalMem);
