@@ -1,5 +1,5 @@
-/// The memory of what ranks exchange that own the blocks of flat buffers in turn (ShardLayout): lib/dist takes
-/// it, and lib/scaling foretells it. Torch-free.
+/// The memory of what ranks exchange that own the blocks of flat buffers in turn (ShardLayout): lib/dist
+/// takes it, lib/scaling foretells it. Torch-free.
 #pragma once
 
 #include <cstdint>
