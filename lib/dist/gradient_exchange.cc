@@ -25,6 +25,15 @@ int64_t LeavesOfRank(int64_t exact_leaves, int64_t ranks) {
   return exact_leaves / ranks;
 }
 
+/// Whether ranks add up blocks of their own.
+bool IsByOwners(const GradientExchangeOptions& options, SumsOf sums_of) {
+  return options.exact_leaves != kNoLeaves || sums_of == SumsOf::kOwners;
+}
+
+SumsOf SumsOfRanks(const FlatParameters& parameters) {
+  return parameters.shard() != nullptr ? SumsOf::kOwners : SumsOf::kAll;
+}
+
 }  // namespace
 
 GradientExchange::GradientExchange(World* world, FlatParameters* parameters,
@@ -34,13 +43,15 @@ GradientExchange::GradientExchange(World* world, FlatParameters* parameters,
       collectives_(world->size() > 1 ? world->collectives() : nullptr),
       leaves_(LeavesOfRank(options.exact_leaves, world->size())),
       tree_(leaves_),
-      buckets_(BucketsOf(parameters->gradient_buffer().segments(), options.bucket_bytes)),
+      buckets_(BucketsOf(parameters->gradient_buffer().segments(),
+                         BucketElements(options.bucket_bytes, world->size(),
+                                        IsByOwners(options, SumsOfRanks(*parameters))))),
       segment_done_(parameters->gradient_buffer().segments().size()) {
-  const bool sharded = parameters->shard() != nullptr;
-  TRAINWRIGHT_CHECK(!sharded || collectives_ != nullptr);
+  const SumsOf sums_of = SumsOfRanks(*parameters);
+  TRAINWRIGHT_CHECK(sums_of == SumsOf::kAll || collectives_ != nullptr);
   TRAINWRIGHT_CHECK(!takes_rounds() || leaves_ == 1);
-  if (collectives_ != nullptr && (sharded || options.exact_leaves != kNoLeaves) && !buckets_.empty()) {
-    all_reduce_.emplace(world, RangesOf(buckets_), sharded ? SumsOf::kOwners : SumsOf::kAll, FlatBuffer());
+  if (collectives_ != nullptr && IsByOwners(options, sums_of) && !buckets_.empty()) {
+    all_reduce_.emplace(world, RangesOf(buckets_), sums_of, FlatBuffer());
   }
 }
 
@@ -68,18 +79,18 @@ TreeAllReduce::Buffer GradientExchange::FlatBuffer() const {
 }
 
 std::vector<GradientExchange::Bucket> GradientExchange::BucketsOf(
-    const std::vector<GradientBuffer::Segment>& segments, int64_t bucket_bytes) {
+    const std::vector<GradientBuffer::Segment>& segments, int64_t bucket_elements) {
   std::vector<int64_t> elements;
   for (const GradientBuffer::Segment& segment : segments) elements.push_back(segment.end - segment.begin);
-  const int64_t most = std::max<int64_t>(1, bucket_bytes / static_cast<int64_t>(sizeof(float)));
+  const std::vector<GradientBucket> cuts = CutIntoBuckets(elements, bucket_elements);
+  const std::vector<ElementRange> ranges =
+      trainwright::RangesOf(cuts, segments.empty() ? 0 : segments.back().end);
   std::vector<Bucket> buckets;
-  int64_t end = segments.empty() ? 0 : segments.back().end;
   size_t last = segments.size();  // segments up to here end behind what is left
-  for (const GradientBucket& cut : CutIntoBuckets(elements, most)) {
-    while (segments[last - 1].begin >= end) --last;
-    const ElementRange range = {end - cut.elements, end};
-    buckets.push_back({.range = range, .first_segment = cut.lowest_segment, .last_segment = last - 1});
-    end = range.begin;
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    while (segments[last - 1].begin >= ranges[i].end) --last;
+    buckets.push_back(
+        {.range = ranges[i], .first_segment = cuts[i].lowest_segment, .last_segment = last - 1});
   }
   return buckets;
 }
@@ -92,21 +103,23 @@ std::vector<ElementRange> GradientExchange::RangesOf(const std::vector<Bucket>& 
 
 int64_t GradientExchange::MemoryBytes(const GradientBuffer& gradients, int64_t ranks,
                                       const GradientExchangeOptions& options, SumsOf sums_of) {
-  if (options.exact_leaves == kNoLeaves && sums_of == SumsOf::kAll) return 0;
+  if (!IsByOwners(options, sums_of)) return 0;
   int64_t bytes = LeafTree::BuffersOf(LeavesOfRank(options.exact_leaves, ranks)) * gradients.size_bytes();
-  const std::vector<Bucket> buckets = BucketsOf(gradients.segments(), options.bucket_bytes);
+  const std::vector<Bucket> buckets =
+      BucketsOf(gradients.segments(), BucketElements(options.bucket_bytes, ranks, /*by_owners=*/true));
   if (ranks > 1 && !buckets.empty()) bytes += TreeAllReduce::MemoryBytes(RangesOf(buckets), ranks, sums_of);
   return bytes;
 }
 
-std::function<void(size_t)> GradientExchange::Releaser(GradientBuffer* gradients, int64_t bucket_bytes) {
+std::function<void(size_t)> GradientExchange::Releaser(GradientBuffer* gradients, int64_t ranks,
+                                                       int64_t bucket_bytes) {
   struct State {
     std::vector<Bucket> buckets;
     std::vector<bool> done;
     size_t begun = 0;
   };
   auto state = std::make_shared<State>();
-  state->buckets = BucketsOf(gradients->segments(), bucket_bytes);
+  state->buckets = BucketsOf(gradients->segments(), BucketElements(bucket_bytes, ranks, /*by_owners=*/true));
   state->done.resize(gradients->segments().size());
   return [state, gradients](size_t segment) {
     state->done[segment] = true;
@@ -125,7 +138,7 @@ std::function<void(size_t)> GradientExchange::Releaser(GradientBuffer* gradients
   };
 }
 
-void GradientExchange::Prepare() {
+void GradientExchange::Prepare(int64_t sums) {
   if (collectives_ == nullptr && leaves_ == 1) return;
   if (takes_rounds()) {
     parameters_->gradient_shard();
@@ -133,6 +146,19 @@ void GradientExchange::Prepare() {
     tree_.Allocate(parameters_->gradients());
   }
   if (all_reduce_) all_reduce_->Allocate(parameters_->values().options());
+  if (collectives_ == nullptr) return;
+  Gathered(sums, &gathered_sums_);
+  if (const ShardLayout* layout = parameters_->shard(); layout != nullptr && !own_squares_.defined()) {
+    const at::Tensor& all = Gathered(layout->most_blocks(), &gathered_squares_);
+    own_squares_ = at::zeros({all.size(1)}, all.options());
+  }
+}
+
+at::Tensor& GradientExchange::Gathered(int64_t numbers, at::Tensor* memory) const {
+  if (!memory->defined() || memory->size(1) != numbers) {
+    *memory = at::empty({world_->size(), numbers}, parameters_->values().options().dtype(at::kDouble));
+  }
+  return *memory;
 }
 
 void GradientExchange::BeginStep() {
@@ -219,10 +245,10 @@ at::Tensor GradientExchange::AddUp(at::Tensor sums_lt) {
             [&](int64_t left, int64_t right) { sums_lt.select(0, left).add_(sums_lt.select(0, right)); });
   const at::Tensor own = sums_lt.select(0, 0);
   if (collectives_ == nullptr) return own;
-  const int64_t ranks = world_->size();
-  const at::Tensor all = at::empty({ranks, own.numel()}, own.options());
+  const at::Tensor& all = Gathered(own.numel(), &gathered_sums_);
   Wait(collectives_->BeginGather(own, all.view({-1})).get());
-  AddAsTree(ranks, [&](int64_t left, int64_t right) { all.select(0, left).add_(all.select(0, right)); });
+  AddAsTree(world_->size(),
+            [&](int64_t left, int64_t right) { all.select(0, left).add_(all.select(0, right)); });
   return all.select(0, 0);
 }
 
@@ -231,19 +257,20 @@ at::Tensor GradientExchange::AddUpSquares() {
   std::vector<at::Tensor> pieces;
   parameters_->ForEachGradientPart(
       [&](int64_t /*begin*/, const at::Tensor& gradients) { pieces.push_back(gradients); });
-  const auto options = parameters_->values().options().dtype(at::kDouble);
   const int64_t ranks = layout.ranks(), most = layout.most_blocks();
-  const at::Tensor own = at::zeros({most}, options), all = at::empty({ranks, most}, options);
-  at::Tensor sums = own.narrow(0, 0, static_cast<int64_t>(pieces.size()));
+  TRAINWRIGHT_CHECK(own_squares_.defined());
+  at::Tensor sums = own_squares_.narrow(0, 0, static_cast<int64_t>(pieces.size()));
   SumSquaresOfBlocks(pieces, sums);
-  if (most > 0) Wait(collectives_->BeginGather(own, all.view({-1})).get());
+  const at::Tensor& all = gathered_squares_;
+  if (most > 0) Wait(collectives_->BeginGather(own_squares_, all.view({-1})).get());
   // A rank's blocks are every so many of all.
-  const at::Tensor blocks = all.t().contiguous().view({-1});
-  if (!blocks.is_cpu()) return blocks.sum().view({1});
+  if (!all.is_cpu()) return all.t().contiguous().sum().view({1});
   double total = 0;
-  const auto* block_sums = blocks.const_data_ptr<double>();
-  for (int64_t block = 0; block < blocks.numel(); ++block) total += block_sums[block];
-  return at::full({1}, total, options);
+  const auto* block_sums = all.const_data_ptr<double>();
+  for (int64_t block = 0; block < ranks * most; ++block) {
+    total += block_sums[block % ranks * most + block / ranks];
+  }
+  return at::full({1}, total, all.options());
 }
 
 int64_t GradientExchange::held_bytes() const {

@@ -33,7 +33,8 @@
 namespace trainwright {
 
 struct GradientExchangeOptions {
-  int64_t bucket_bytes = int64_t{25} << 20;  ///< of gradients that travel together, at most; at least 4
+  /// Of gradients that travel together, at most; at least 4. Between owners of blocks: see BucketElements.
+  int64_t bucket_bytes = int64_t{25} << 20;
   /// Leaves of a step on all ranks together, a power of two that the number of ranks divides; 0: not exact.
   int64_t exact_leaves = 0;
 };
@@ -50,8 +51,10 @@ class GradientExchange {
   int64_t leaves() const { return leaves_; }
   /// Whether there are other ranks to exchange with.
   bool between_ranks() const { return collectives_ != nullptr; }
-  /// Takes all memory that steps need, the gradients' among it; only the first call does.
-  void Prepare();
+  /// Takes all memory that steps need, the gradients' among it; only the first call does. What is begun later
+  /// fails for want of memory in no rank alone.
+  /// \param sums of a leaf that AddUp is to add up
+  void Prepare(int64_t sums = 0);
   /// Whether what a rank adds to the gradients can be exchanged in several rounds of a step.
   bool takes_rounds() const { return parameters_->gradient_buffer().given_away(); }
   /// Before the first leaf of a step, whatever became of the step before.
@@ -76,7 +79,7 @@ class GradientExchange {
   void Finish(bool complete);
   /// Adds up sums of the leaves of all ranks as the same tree. A call that all ranks make.
   /// \param sums_lt fp64 [leaves(), terms] of this rank's; overwritten
-  /// \returns fp64 [terms], of all; may share its memory with `sums_lt`
+  /// \returns fp64 [terms], of all, good until the next call; may share its memory with `sums_lt`
   /// \throws Error{kIo} as PendingWork::Wait
   at::Tensor AddUp(at::Tensor sums_lt);
 
@@ -99,10 +102,11 @@ class GradientExchange {
   static int64_t MemoryBytes(const GradientBuffer& gradients, int64_t ranks,
                              const GradientExchangeOptions& options, SumsOf sums_of = SumsOf::kAll);
 
-  /// Releases segments of gradients that are given away as an exchange does, of a model whose gradients are
-  /// not exchanged: what each pass keeps shows.
+  /// Releases segments of gradients that are given away as an exchange between so many ranks does, of a model
+  /// whose gradients are not exchanged: what each pass keeps shows.
   /// \returns what is to be called when a segment is done
-  static std::function<void(size_t segment)> Releaser(GradientBuffer* gradients, int64_t bucket_bytes);
+  static std::function<void(size_t segment)> Releaser(GradientBuffer* gradients, int64_t ranks,
+                                                      int64_t bucket_bytes);
 
  private:
   struct Bucket {
@@ -111,7 +115,7 @@ class GradientExchange {
   };
 
   static std::vector<Bucket> BucketsOf(const std::vector<GradientBuffer::Segment>& segments,
-                                       int64_t bucket_bytes);
+                                       int64_t bucket_elements);
   static std::vector<ElementRange> RangesOf(const std::vector<Bucket>& buckets);
   TreeAllReduce::Buffer FlatBuffer() const;
   bool IsDone(const Bucket& bucket) const;
@@ -120,6 +124,8 @@ class GradientExchange {
   /// beginning.
   void Release(int64_t read_from);
   void Wait(PendingWork* work);
+  /// What is gathered of fp64 numbers of each rank: [ranks, numbers], kept in `memory`.
+  at::Tensor& Gathered(int64_t numbers, at::Tensor* memory) const;
 
   World* world_;
   FlatParameters* parameters_;
@@ -129,6 +135,7 @@ class GradientExchange {
   std::vector<Bucket> buckets_;              ///< in the order in which they are exchanged
   std::optional<TreeAllReduce> all_reduce_;  ///< of exact leaves on several ranks, and of sharded parameters
   std::vector<std::unique_ptr<PendingWork>> under_way_;
+  at::Tensor gathered_sums_, own_squares_, gathered_squares_;  ///< fp64
   std::vector<bool> segment_done_;
   int64_t ended_leaves_ = 0;
   size_t begun_ = 0;

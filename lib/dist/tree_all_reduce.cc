@@ -9,14 +9,13 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/dist/tree_sum.h"
-#include "lib/spec/gradient_buckets.h"
 
 namespace trainwright {
 namespace {
 
 /// How many ranges may be under way, and after how many more the parts of one are added up: all ranks must
 /// begin the same work in the same order, so neither can depend on what has come.
-constexpr size_t kSlots = kBucketsUnderWay, kAhead = 2;
+constexpr size_t kSlots = kGradientPartsUnderWay, kAhead = 2;
 
 size_t SlotsOf(size_t ranges) {
   return std::min(kSlots, ranges);
@@ -31,26 +30,16 @@ TreeAllReduce::TreeAllReduce(World* world, const std::vector<ElementRange>& rang
   for (const ElementRange& range : ranges) plans_.push_back(PlanRanges({range}, world->size()));
 }
 
-TreeAllReduce::SlotSizes TreeAllReduce::SizesOf(const std::vector<RangePlan>& plans, SumsOf sums_of) {
-  SlotSizes sizes;
-  for (const RangePlan& plan : plans) {
-    const int64_t of_all = static_cast<int64_t>(plan.counts.size()) * plan.most;
-    sizes.received = std::max(sizes.received, of_all);
-    sizes.packed = std::max(sizes.packed, sums_of == SumsOf::kAll ? of_all : plan.elements());
-  }
-  return sizes;
-}
-
 int64_t TreeAllReduce::MemoryBytes(const std::vector<ElementRange>& ranges, int64_t ranks, SumsOf sums_of) {
-  std::vector<RangePlan> plans;
-  for (const ElementRange& range : ranges) plans.push_back(PlanRanges({range}, ranks));
-  const SlotSizes sizes = SizesOf(plans, sums_of);
-  return static_cast<int64_t>(SlotsOf(ranges.size())) * (sizes.packed + sizes.received) *
-         static_cast<int64_t>(sizeof(float));
+  std::vector<PartSize> parts;
+  for (const ElementRange& range : ranges) parts.push_back(SizeOfRange(range, ranks));
+  return GradientExchangeBytes(parts, ranks, sums_of);
 }
 
 void TreeAllReduce::Allocate(const at::TensorOptions& options) {
-  const SlotSizes sizes = SizesOf(plans_, sums_of_);
+  std::vector<PartSize> parts;
+  for (const RangePlan& plan : plans_) parts.push_back(plan.size());
+  const ExchangeBuffers sizes = GradientBuffers(parts, world_->size(), sums_of_);
   for (Slot& slot : slots_) {
     if (slot.received.defined()) continue;
     slot.packed = at::empty({sizes.packed}, options);

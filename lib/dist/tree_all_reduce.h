@@ -16,16 +16,11 @@
 #include <vector>
 
 #include "lib/dist/collectives.h"
-#include "lib/dist/range_plan.h"
 #include "lib/dist/world.h"
+#include "lib/spec/exchange_memory.h"
+#include "lib/spec/range_plan.h"
 
 namespace trainwright {
-
-/// Who gets the sums of a TreeAllReduce.
-enum class SumsOf {
-  kAll,    ///< each rank all of them
-  kOwners  ///< each rank those of its blocks
-};
 
 class TreeAllReduce {
  public:
@@ -63,13 +58,7 @@ class TreeAllReduce {
     std::unique_ptr<PendingWork> work;
   };
 
-  /// Elements of a slot's buffers.
-  struct SlotSizes {
-    int64_t packed = 0, received = 0;
-  };
-
   Slot& SlotOf(size_t range) { return slots_[range % slots_.size()]; }
-  static SlotSizes SizesOf(const std::vector<RangePlan>& plans, SumsOf sums_of);
   /// Adds up what came of the range after the last added one; begins to send it to all, or writes it.
   void AddNext();
   /// Writes the sums of the range after the last completed one.

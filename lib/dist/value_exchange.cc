@@ -9,59 +9,37 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
-#include "lib/spec/reduction_block.h"
+#include "lib/spec/exchange_memory.h"
 
 namespace trainwright {
 namespace {
 
-/// At least a block of each rank: smaller parts would be padded to that.
-int64_t RangeElements(int64_t bucket_elements, int64_t ranks) {
-  const int64_t round = ranks * kReductionBlock;
-  return std::max(round, bucket_elements / round * round);
+std::vector<RangePlan> PlansOf(const std::vector<ElementRange>& ranges, const ShardLayout& layout,
+                               int64_t bucket_bytes, const at::Tensor& values) {
+  const int64_t elements = bucket_bytes / static_cast<int64_t>(values.element_size());
+  return PlanInParts(ranges, WholeRounds(elements, layout.ranks()), layout.ranks());
 }
 
-int64_t ElementsOfBucket(int64_t bucket_bytes, const at::Tensor& values) {
-  return bucket_bytes / static_cast<int64_t>(values.element_size());
+std::vector<PartSize> SizesOf(const std::vector<RangePlan>& plans) {
+  std::vector<PartSize> sizes;
+  for (const RangePlan& plan : plans) sizes.push_back(plan.size());
+  return sizes;
 }
 
 }  // namespace
 
-std::vector<RangePlan> ValueExchange::PlansOfAll(const ShardLayout& layout, int64_t bucket_elements) {
-  const int64_t most = RangeElements(bucket_elements, layout.ranks());
-  std::vector<RangePlan> plans;
-  for (int64_t begin = 0; begin < layout.elements(); begin += most) {
-    plans.push_back(PlanRanges({{begin, std::min(layout.elements(), begin + most)}}, layout.ranks()));
-  }
-  return plans;
+std::vector<RangePlan> ValueExchange::PlansOfAll(const FlatParameters& parameters, int64_t bucket_bytes) {
+  const ShardLayout& layout = *parameters.shard();
+  if (layout.elements() == 0) return {};
+  return PlansOf({{0, layout.elements()}}, layout, bucket_bytes, parameters.compute());
 }
 
-std::vector<RangePlan> ValueExchange::PlansOfCopies(const FlatParameters& parameters,
-                                                    int64_t bucket_elements) {
-  const int64_t ranks = parameters.shard()->ranks(), most = RangeElements(bucket_elements, ranks);
-  std::vector<RangePlan> plans;
+std::vector<RangePlan> ValueExchange::PlansOfCopies(const FlatParameters& parameters, int64_t bucket_bytes) {
   std::vector<ElementRange> ranges;
-  int64_t elements = 0;
-  const auto end_plan = [&] {
-    if (!ranges.empty()) plans.push_back(PlanRanges(std::exchange(ranges, {}), ranks));
-    elements = 0;
-  };
   for (const FlatParameters::Fp32Copy& copy : parameters.fp32_copies()) {
-    for (int64_t begin = copy.begin, end = copy.begin + copy.size; begin < end;) {
-      const int64_t size = std::min(end - begin, most - elements);
-      ranges.push_back({begin, begin + size});
-      begin += size;
-      elements += size;
-      if (elements == most) end_plan();
-    }
+    ranges.push_back({copy.begin, copy.begin + copy.size});
   }
-  end_plan();
-  return plans;
-}
-
-int64_t ValueExchange::MostOf(const std::vector<RangePlan>& plans) {
-  int64_t most = 0;
-  for (const RangePlan& plan : plans) most = std::max(most, plan.most);
-  return most;
+  return PlansOf(ranges, *parameters.shard(), bucket_bytes, parameters.values());
 }
 
 ValueExchange::ValueExchange(World* world, FlatParameters* parameters, int64_t bucket_bytes)
@@ -69,23 +47,22 @@ ValueExchange::ValueExchange(World* world, FlatParameters* parameters, int64_t b
   TRAINWRIGHT_CHECK(parameters->shard() != nullptr && world->collectives() != nullptr);
   const ShardLayout& layout = *parameters->shard();
   TRAINWRIGHT_CHECK(layout.ranks() == world->size() && layout.rank() == world->rank());
-  values_.plans = PlansOfAll(layout, ElementsOfBucket(bucket_bytes, parameters->compute()));
+  values_.plans = PlansOfAll(*parameters, bucket_bytes);
   values_.own = values_.all = [parameters](int64_t begin, int64_t size) {
     return parameters->compute().narrow(0, begin, size);
   };
-  copies_.plans = PlansOfCopies(*parameters, ElementsOfBucket(bucket_bytes, parameters->values()));
+  copies_.plans = PlansOfCopies(*parameters, bucket_bytes);
   copies_.own = [parameters](int64_t begin, int64_t size) { return parameters->Masters(begin, size); };
   copies_.all = [this](int64_t begin, int64_t size) { return CopyOf(begin, size); };
 }
 
 void ValueExchange::Prepare() {
   const auto prepare = [&](Batch& batch, const at::TensorOptions& options) {
-    const int64_t ranks = world_->size();
-    const size_t slots = std::min(kSlots, batch.plans.size());
+    const ExchangeBuffers sizes = ValueBuffers(SizesOf(batch.plans), world_->size());
+    const size_t slots = std::min<size_t>(kValuePartsUnderWay, batch.plans.size());
     while (batch.gathered.size() < slots) {
-      const int64_t most = MostOf(batch.plans);
-      at::Tensor packed = at::zeros({most}, options);
-      batch.gathered.push_back(at::zeros({ranks * most}, options));
+      at::Tensor packed = at::zeros({sizes.packed}, options);
+      batch.gathered.push_back(at::zeros({sizes.received}, options));
       batch.packed.push_back(std::move(packed));
     }
   };
@@ -152,15 +129,12 @@ int64_t ValueExchange::held_bytes() const {
 }
 
 int64_t ValueExchange::MemoryBytes(const FlatParameters& parameters, int64_t bucket_bytes) {
-  const ShardLayout& layout = *parameters.shard();
-  const at::Tensor& values = parameters.values();
-  const at::Tensor& compute = parameters.compute();
+  const int64_t ranks = parameters.shard()->ranks();
   const auto bytes = [&](const std::vector<RangePlan>& plans, const at::Tensor& of) {
-    const auto slots = static_cast<int64_t>(std::min(kSlots, plans.size()));
-    return slots * (1 + layout.ranks()) * MostOf(plans) * static_cast<int64_t>(of.element_size());
+    return ValueExchangeBytes(SizesOf(plans), ranks, static_cast<int64_t>(of.element_size()));
   };
-  return bytes(PlansOfAll(layout, ElementsOfBucket(bucket_bytes, compute)), compute) +
-         bytes(PlansOfCopies(parameters, ElementsOfBucket(bucket_bytes, values)), values);
+  return bytes(PlansOfAll(parameters, bucket_bytes), parameters.compute()) +
+         bytes(PlansOfCopies(parameters, bucket_bytes), parameters.values());
 }
 
 }  // namespace trainwright

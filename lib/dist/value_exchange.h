@@ -14,16 +14,16 @@
 #include <vector>
 
 #include "lib/dist/collectives.h"
-#include "lib/dist/range_plan.h"
 #include "lib/dist/world.h"
 #include "lib/nn/parameters/flat_parameters.h"
+#include "lib/spec/range_plan.h"
 
 namespace trainwright {
 
 class ValueExchange {
  public:
   /// \param world that has collectives; it and `parameters`, which are sharded over it, outlive this
-  /// \param bucket_bytes of values that travel together; more where a rank had less than a block of them
+  /// \param bucket_bytes of values that travel together: see WholeRounds
   ValueExchange(World* world, FlatParameters* parameters, int64_t bucket_bytes);
   /// Takes all memory that Share needs, once.
   void Prepare();
@@ -46,12 +46,9 @@ class ValueExchange {
     View own, all;                             ///< of this rank's, to send; of the others', to set
     std::vector<at::Tensor> packed, gathered;  ///< memory of two plans under way
   };
-  static constexpr size_t kSlots = 2;
 
-  static std::vector<RangePlan> PlansOfAll(const ShardLayout& layout, int64_t bucket_elements);
-  static std::vector<RangePlan> PlansOfCopies(const FlatParameters& parameters, int64_t bucket_elements);
-  /// Elements of an owner in a plan, at most.
-  static int64_t MostOf(const std::vector<RangePlan>& plans);
+  static std::vector<RangePlan> PlansOfAll(const FlatParameters& parameters, int64_t bucket_bytes);
+  static std::vector<RangePlan> PlansOfCopies(const FlatParameters& parameters, int64_t bucket_bytes);
   void Share(Batch& batch);
   std::unique_ptr<PendingWork> Begin(Batch& batch, size_t number);
   void End(Batch& batch, size_t number, PendingWork* work);

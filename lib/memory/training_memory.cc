@@ -23,8 +23,8 @@ void ShardShapes(const MemoryRequest& request, LanguageModel* shapes) {
   parameters.Shard(ShardLayout(parameters.elements(), /*rank=*/0, request.ranks),
                    request.gives_gradients_away);
   if (!request.gives_gradients_away) return;
-  shapes->body().set_on_segment_gradients_done(
-      GradientExchange::Releaser(&parameters.gradient_buffer(), request.exchange.bucket_bytes));
+  shapes->body().set_on_segment_gradients_done(GradientExchange::Releaser(
+      &parameters.gradient_buffer(), request.ranks, request.exchange.bucket_bytes));
 }
 
 MemoryParts WithOptimizer(const MemoryRequest& request, LanguageModel* shapes) {

@@ -1,10 +1,9 @@
 #include "lib/scaling/rank_memory.h"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
 
-#include "lib/spec/gradient_buckets.h"
+#include "lib/spec/exchange_memory.h"
 
 namespace trainwright {
 namespace {
@@ -13,7 +12,7 @@ namespace {
 int64_t ShareOf(int64_t part_bytes, int64_t elements, int64_t all) {
   if (all == 0) return part_bytes;
   const double element_bytes = static_cast<double>(part_bytes) / static_cast<double>(all);
-  return std::min<int64_t>(part_bytes, std::llround(element_bytes * static_cast<double>(elements)));
+  return std::llround(element_bytes * static_cast<double>(elements));
 }
 
 }  // namespace
@@ -33,17 +32,17 @@ RankMemory MemoryOfRank(const MemoryParts& alone, const RankPlan& plan) {
     parts.snapshot = 0;            // the ranks send their parts of a checkpoint as it is written
     if (parts.compute_copy > 0) {  // else the passes read them
       parts.parameters =
-          ShareOf(alone.parameters, own, all) + ShareOf(alone.parameters, plan.fp32_copied_elements, all);
+          ShareOf(alone.parameters, own, all) + ShareOf(alone.parameters, plan.fp32_copied_elements(), all);
     }
   }
   if (plan.gives_gradients_away()) {
-    const auto largest = std::max_element(plan.segment_elements.begin(), plan.segment_elements.end());
-    const int64_t at_work = largest == plan.segment_elements.end() ? 0 : *largest;
-    parts.gradients = ShareOf(parts.gradients, std::min(all, own + at_work), all);
+    parts.gradients = ShareOf(parts.gradients, own + plan.elements_at_work(), all);
   }
-  if (plan.sharding != Sharding::kNone || plan.exact_leaves > 0) {
-    memory.exchange = 2 * std::min(kBucketsUnderWay * plan.bucket_bytes, alone.gradients);
+  if (plan.sums_by_owners()) {
+    memory.exchange = GradientExchangeBytes(plan.gradient_parts(), plan.ranks, plan.sums_of());
   }
+  memory.exchange += ValueExchangeBytes(plan.weight_parts(), plan.ranks, plan.weight_bytes) +
+                     ValueExchangeBytes(plan.fp32_copy_parts(), plan.ranks, sizeof(float));
   return memory;
 }
 

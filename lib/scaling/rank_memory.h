@@ -11,7 +11,7 @@ namespace trainwright {
 /// Bytes.
 struct RankMemory {
   MemoryParts parts = {};  ///< as of a run alone, those that are sharded smaller; no exchange
-  int64_t exchange = 0;    ///< buckets that are packed for other ranks, and what comes from them
+  int64_t exchange = 0;    ///< gradients and new weights that are packed for other ranks, and theirs
   int64_t leaf_sums = 0;   ///< sums of leaves that wait for their neighbours; see RankPlan::exact_leaves
 
   int64_t of_model() const { return parts.of_model() + exchange + leaf_sums; }

@@ -9,23 +9,34 @@
 namespace trainwright {
 namespace {
 
-constexpr int64_t kGradientBytes = 4;
+constexpr int64_t kFp32Bytes = 4;
+
+/// Of gradients that travel together.
+Traffic TrafficOf(const PartSize& part, const RankPlan& plan) {
+  if (!plan.sums_by_owners()) return RingSum(kFp32Bytes * part.elements, plan.ranks);
+  Traffic traffic = EqualParts(kFp32Bytes * part.most, plan.ranks);
+  if (plan.sums_of() == SumsOf::kAll) traffic += traffic;
+  return traffic;
+}
 
 }  // namespace
 
 StepEstimate EstimateStep(const RankPlan& plan, const Link& link, const StepCosts& costs) {
   TRAINWRIGHT_CHECK(plan.ranks >= 1 && plan.accum >= 1 && link.bytes_per_s > 0 && link.latency_s >= 0);
-  const bool sharded = plan.sharding != Sharding::kNone && plan.ranks > 1;
   const std::vector<GradientBucket> buckets = CutIntoBuckets(plan.segment_elements, plan.bucket_elements());
   const int64_t reductions = plan.gives_gradients_away() ? plan.accum : 1;
   StepEstimate step;
   std::vector<double> bucket_s;
-  for (const GradientBucket& bucket : buckets) {
-    const int64_t bytes = kGradientBytes * bucket.elements;
-    const Traffic traffic = sharded ? RingHalf(bytes, plan.ranks) : RingSum(bytes, plan.ranks);
+  for (const PartSize& part : plan.gradient_parts()) {
+    const Traffic traffic = TrafficOf(part, plan);
     bucket_s.push_back(traffic.SecondsOver(link));
     for (int64_t i = 0; i < reductions; ++i) step.gradients += traffic;
-    if (sharded) step.weights += RingHalf(costs.weight_bytes * bucket.elements, plan.ranks);
+  }
+  for (const PartSize& part : plan.weight_parts()) {
+    step.weights += EqualParts(plan.weight_bytes * part.most, plan.ranks);
+  }
+  for (const PartSize& part : plan.fp32_copy_parts()) {
+    step.weights += EqualParts(kFp32Bytes * part.most, plan.ranks);
   }
   for (int64_t i = 0; i < kSmallExchanges; ++i) step.small += RingSum(kSmallExchangeBytes, plan.ranks);
   step.link_s = step.sent().SecondsOver(link);
@@ -39,7 +50,7 @@ StepEstimate EstimateStep(const RankPlan& plan, const Link& link, const StepCost
   step.hidden_s = times * timeline.hidden_s();
   step.alone_s = micro_batches * passes_s + costs.update_s;
   step.step_s = micro_batches * passes_s +
-                costs.update_s / (sharded ? static_cast<double>(plan.ranks) : 1.0) +
+                costs.update_s / (plan.is_sharded() ? static_cast<double>(plan.ranks) : 1.0) +
                 times * timeline.exposed_s() + step.weights.SecondsOver(link) + step.small.SecondsOver(link);
   return step;
 }

@@ -16,9 +16,8 @@ inline constexpr int64_t kSmallExchangeBytes = 64;
 
 /// What a rank computes in a step.
 struct StepCosts {
-  PassCosts passes_s = {};   ///< of a micro-batch; a total of 0: not known
-  double update_s = 0;       ///< of all weights, by one rank
-  int64_t weight_bytes = 4;  ///< of an element as the passes read it
+  PassCosts passes_s = {};  ///< of a micro-batch; a total of 0: not known
+  double update_s = 0;      ///< of all weights, by one rank
 };
 
 struct StepEstimate {
@@ -38,8 +37,9 @@ struct StepEstimate {
   double efficiency() const { return step_s > 0 ? alone_s / step_s : 0; }
 };
 
-/// Gradients travel in fp32: the sum of all ranks' to all of them, or, sharded, to the owner alone; then the
-/// new weights go from their owners to all, which nothing hides.
+/// Gradients travel in fp32: a sum over a ring to all ranks, or, where owners of blocks add them up, each
+/// rank's to the owners and, not sharded, the sums to all. Sharded, the new weights then go from their owners
+/// to all, which nothing hides.
 StepEstimate EstimateStep(const RankPlan& plan, const Link& link, const StepCosts& costs);
 
 }  // namespace trainwright

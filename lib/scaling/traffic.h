@@ -27,6 +27,12 @@ struct Traffic {
   bool operator==(const Traffic&) const = default;
 };
 
+/// What each rank has a part of for every other one, or of its own for all: of equal parts, the shorter ones
+/// padded or waited for with the longest.
+/// \param part_bytes of the longest, at least 0
+/// \param ranks at least 1; one rank sends nothing
+Traffic EqualParts(int64_t part_bytes, int64_t ranks);
+
 /// A reduce-scatter of `bytes` that each rank has, or an all-gather of as many in all.
 /// \param bytes at least 0
 /// \param ranks at least 1; one rank sends nothing

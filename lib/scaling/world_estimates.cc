@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lib/base/units.h"
+#include "lib/spec/reduction_block.h"
 
 namespace trainwright {
 namespace {
@@ -58,16 +59,20 @@ std::vector<std::string> AssumptionsOf(const WorldRequest& request) {
       "Each rank has " + request.device + ", and sends " + bytes(request.link.bytes_per_s) +
           " a second while it receives as many; a message takes " + latency_us + " us besides.",
       "The ranks form one ring: a sum of n bytes over W ranks sends 2 (W - 1) n / W bytes of each in 2 (W - "
-      "1) "
-      "messages, a reduce-scatter or an all-gather half of both. Engines with trees need fewer messages.",
-      "Gradients travel in fp32 in buckets of " + bytes(static_cast<double>(request.plan.bucket_bytes)) +
+      "1) messages. Engines with trees need fewer messages.",
+      "Gradients travel in fp32 in buckets of at most " +
+          bytes(static_cast<double>(request.plan.bucket_bytes)) +
           ", from the head down, in a step's last micro-batch: each begins when its layers' gradients are "
-          "done "
-          "and the bucket before it is through. The last one is never hidden.",
-      "With --zero, new weights travel at " + std::to_string(request.costs.weight_bytes) +
+          "done and the bucket before it is through. The last one is never hidden.",
+      "With --zero or --exact-world no ring adds them up: blocks of " +
+          bytes(4.0 * static_cast<double>(kReductionBlock)) +
+          " belong to the ranks in turn, each rank sends every other the blocks that are that one's, and "
+          "without --zero the sums come back to all. A bucket then has a whole number of blocks of each "
+          "rank, "
+          "at least one, and where its end leaves some of them fewer, all wait for the one that has most.",
+      "With --zero, new weights travel at " + std::to_string(request.plan.weight_bytes) +
           " bytes an element after the update, and nothing hides them; each rank updates its part. With "
-          "--zero "
-          "2, gradients leave after a step, or after each micro-batch behind its own backward pass.",
+          "--zero 2, gradients leave after a step, or after each micro-batch behind its own backward pass.",
       std::to_string(kSmallExchanges) +
           " small exchanges a step, of counts, sums and decisions, are waited for."};
   assumptions.push_back(request.computing);

@@ -11,7 +11,7 @@
 namespace trainwright {
 namespace {
 
-/// More ranks than any run has: what is divided among them takes next to nothing.
+/// More ranks than any run has.
 constexpr int64_t kMostRanks = int64_t{1} << 20;
 
 std::string Bytes(int64_t size_bytes) {
@@ -73,18 +73,19 @@ class Search {
   /// The smallest power of two of ranks, at least those asked for, on which samples of that length fit; 0:
   /// none.
   int64_t RanksThatFit(int64_t sequence_tokens) {
-    if (!Fits(Smallest(kMostRanks, sequence_tokens))) return 0;
     if (Fits(Smallest(request_.plan.ranks, sequence_tokens))) return request_.plan.ranks;
-    int64_t ranks = 1;
-    while (ranks <= request_.plan.ranks || !Fits(Smallest(ranks, sequence_tokens))) ranks *= 2;
-    return ranks;
+    // More ranks have less of what is divided, but more to exchange with: none of them may be enough.
+    for (int64_t ranks = 1; ranks <= kMostRanks; ranks *= 2) {
+      if (ranks > request_.plan.ranks && Fits(Smallest(ranks, sequence_tokens))) return ranks;
+    }
+    return 0;
   }
 
   /// The longest samples, a power of two below those asked for, that fit on any number of ranks; 0: none.
   int64_t TokensThatFit() {
     int64_t tokens = 1;
     while (tokens * 2 < request_.passes.sequence_tokens) tokens *= 2;
-    while (tokens > 0 && !Fits(Smallest(kMostRanks, tokens))) tokens /= 2;
+    while (tokens > 0 && RanksThatFit(tokens) == 0) tokens /= 2;
     return tokens;
   }
 
@@ -143,7 +144,8 @@ void LookFurther(const FitRequest& request, Search* search, Fit* fit) {
       "PARALLELISM)";
   fit->nearest = "ranks with " + Bytes(search->Needs(smallest)) + " each and " + search->ChangesOf(smallest);
   smallest.passes.adapters = true;
-  smallest.plan.segment_elements.clear();  // adapters are small, and are not divided here
+  smallest.plan.fp32_copies.clear();
+  smallest.plan.segment_elements = {search->Alone(smallest.passes).gradients / int64_t{sizeof(float)}};
   if (request.knows_adapters && search->Fits(smallest)) {
     fit->nearest += ", or --lora 16 --quant nf4, which takes " + Bytes(search->Needs(smallest));
   }

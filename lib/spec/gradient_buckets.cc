@@ -26,4 +26,19 @@ std::vector<GradientBucket> CutIntoBuckets(const std::vector<int64_t>& segment_e
   return buckets;
 }
 
+std::vector<ElementRange> RangesOf(const std::vector<GradientBucket>& buckets, int64_t elements) {
+  std::vector<ElementRange> ranges;
+  int64_t end = elements;
+  for (const GradientBucket& bucket : buckets) {
+    ranges.push_back({.begin = end - bucket.elements, .end = end});
+    end = ranges.back().begin;
+  }
+  return ranges;
+}
+
+int64_t BucketElements(int64_t bucket_bytes, int64_t ranks, bool by_owners) {
+  const int64_t elements = std::max<int64_t>(1, bucket_bytes / static_cast<int64_t>(sizeof(float)));
+  return by_owners && ranks > 1 ? WholeRounds(elements, ranks) : elements;
+}
+
 }  // namespace trainwright

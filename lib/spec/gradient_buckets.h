@@ -10,10 +10,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace trainwright {
+#include "lib/spec/range_plan.h"
 
-/// Buckets that are under way at once where each is packed and received apart: TreeAllReduce (lib/dist).
-inline constexpr int64_t kBucketsUnderWay = 4;
+namespace trainwright {
 
 struct GradientBucket {
   int64_t elements = 0;
@@ -27,5 +26,15 @@ struct GradientBucket {
 /// \returns buckets in the order in which they travel
 std::vector<GradientBucket> CutIntoBuckets(const std::vector<int64_t>& segment_elements,
                                            int64_t bucket_elements);
+
+/// Where buckets lie in the flat buffer.
+/// \param buckets as CutIntoBuckets returns them: from the end of `elements` on
+std::vector<ElementRange> RangesOf(const std::vector<GradientBucket>& buckets, int64_t elements);
+
+/// Of a bucket of fp32 gradients, at most.
+/// \param bucket_bytes that are asked for
+/// \param by_owners whether each rank adds up its blocks of what all ranks have, as exact leaves and sharded
+///     parameters need it: then all have equally many of a full bucket
+int64_t BucketElements(int64_t bucket_bytes, int64_t ranks, bool by_owners);
 
 }  // namespace trainwright

@@ -273,6 +273,7 @@ nlohmann::ordered_json Session::Summary() const {
 template <typename Work>
 auto Session::InWhatMemoryThereIs(const Work& work) {
   for (;;) {
+    const ZeroAccumulation accumulation = trainer_->plan().zero_accumulation;
     std::optional<Error> problem;
     try {
       return work();
@@ -285,6 +286,9 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
     listener_->set_plan(plan);
     listener_->Warn("out of memory, " + std::string(problem->what()) + ": going on with --batch " +
                     std::to_string(plan.batch) + " --accum " + std::to_string(plan.accum) +
+                    (plan.zero_accumulation == accumulation
+                         ? ""
+                         : " --zero-accum " + ZeroAccumulationName(plan.zero_accumulation)) +
                     ", as many samples a step");
   }
 }

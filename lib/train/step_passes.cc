@@ -39,9 +39,13 @@ StepPasses::~StepPasses() {
   if (exchange_.between_ranks()) model_->body().set_on_segment_gradients_done(nullptr);
 }
 
-void StepPasses::Prepare() {
-  exchange_.Prepare();
+void StepPasses::Prepare(const Objective& objective) {
+  const auto terms = static_cast<int64_t>(objective.terms().size());
+  exchange_.Prepare(terms);
   if (values_) values_->Prepare();
+  if (sums_lt_.defined()) return;
+  sums_lt_ =
+      at::zeros({exchange_.leaves(), terms}, model_->parameters().values().options().dtype(at::kDouble));
 }
 
 StepPasses::Parts StepPasses::PartsOf(const StepPass& pass) const {
@@ -67,23 +71,21 @@ void StepPasses::RunPart(const Objective& objective, const StepPass& pass, int64
 
 PassesEnd StepPasses::Run(const Objective& objective, const StepPass& pass) {
   const Parts parts = PartsOf(pass);
-  const auto terms = static_cast<int64_t>(objective.terms().size());
   PassesEnd end;
-  const at::Tensor sums_lt =
-      at::zeros({parts.leaves, terms}, model_->parameters().values().options().dtype(at::kDouble));
+  sums_lt_.zero_();
   exchange_.BeginStep();
   for (int64_t round = 0; round < parts.rounds; ++round) {
     if (round > 0) exchange_.BeginRound();
     try {
       for (int64_t leaf = 0; leaf < parts.leaves && !end.failure; ++leaf) {
-        RunPart(objective, pass, round + leaf, /*last=*/leaf + 1 == parts.leaves, sums_lt.select(0, leaf));
+        RunPart(objective, pass, round + leaf, /*last=*/leaf + 1 == parts.leaves, sums_lt_.select(0, leaf));
       }
     } catch (...) {
       end.failure = std::current_exception();
     }
     exchange_.Finish(/*complete=*/!end.failure);
   }
-  end.sums = exchange_.AddUp(sums_lt);
+  end.sums = exchange_.AddUp(sums_lt_);
   if (values_) end.squares = exchange_.AddUpSquares();
   return end;
 }

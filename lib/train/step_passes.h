@@ -19,7 +19,7 @@ namespace trainwright {
 
 /// What became of them on this rank.
 struct PassesEnd {
-  at::Tensor sums;  ///< fp64 [terms], of the whole step, where the model is
+  at::Tensor sums;  ///< fp64 [terms], of the whole step, where the model is; good until the next Run
   /// fp64 [1], there: of the squares of the whole step's gradients; undefined where these are not sharded.
   at::Tensor squares;
   std::exception_ptr failure;  ///< of this rank's own passes: then neither sums nor gradients say anything
@@ -34,8 +34,8 @@ class StepPasses {
   StepPasses& operator=(const StepPasses&) = delete;
 
   /// Takes the memory that exchanging takes, and the gradients'; only the first call does.
-  void Prepare();
-  /// Runs them. A rank whose own fail takes part in what the others wait for all the same.
+  void Prepare(const Objective& objective);
+  /// Runs them, prepared. A rank whose own fail takes part in what the others wait for all the same.
   /// \param pass with this rank's batches, as many micro-batches in each leaf
   /// \throws Error{kIo} where a rank is gone: see World
   PassesEnd Run(const Objective& objective, const StepPass& pass);
@@ -60,6 +60,7 @@ class StepPasses {
   LanguageModel* model_;
   GradientExchange exchange_;
   std::optional<ValueExchange> values_;  ///< of sharded parameters
+  at::Tensor sums_lt_;                   ///< fp64 [leaves, terms], of this rank's
 };
 
 }  // namespace trainwright

@@ -66,7 +66,7 @@ StepReport Trainer::Step(bool read) {
   StepBatches batches;
   std::exception_ptr failure;
   try {
-    passes_.Prepare();
+    passes_.Prepare(*objective_);
     batches = TakeBatches(&report);
   } catch (...) {
     failure = std::current_exception();
@@ -241,6 +241,10 @@ bool Trainer::HalveMicroBatches() {
   while (samples % batch != 0) --batch;
   plan_.batch = batch;
   plan_.accum = samples / batch;
+  // Gradients of one micro-batch were given away, and go on to be: adding several up takes more memory.
+  if (model_->parameters().gradient_buffer().given_away()) {
+    plan_.zero_accumulation = ZeroAccumulation::kReduce;
+  }
   model_->ReleaseActivations();
   return true;
 }

@@ -33,12 +33,15 @@ std::vector<int64_t> SegmentsOf(const ModelFamilies& families, const MemoryReque
   return elements;
 }
 
-int64_t Fp32CopiedElements(const ModelFamilies& families, const MemoryRequest& training) {
-  int64_t elements = 0;
+/// Of a run in one process, which makes none: what FlatParameters::Shard makes copies of.
+std::vector<ElementRange> Fp32CopiesOf(const ModelFamilies& families, const MemoryRequest& training) {
+  std::vector<ElementRange> copies;
+  if (training.precision == Precision::kFp32) return copies;
   for (const Parameter& parameter : ShapesOf(families, training)->parameters().all()) {
-    if (parameter.trainable && !parameter.of_products) elements += parameter.size;
+    if (!parameter.trainable || parameter.of_products) continue;
+    copies.push_back({.begin = parameter.offset, .end = parameter.offset + parameter.size});
   }
-  return elements;
+  return copies;
 }
 
 /// Samples of the length that is asked for.
@@ -131,7 +134,7 @@ WorldPreview PreviewWorlds(const WorldSettings& world, const TrainJobContext& co
                .accum = plan.accum,
                .bucket_bytes = world.bucket_bytes,
                .exact_leaves = plan.exact_world,
-               .fp32_copied_elements = Fp32CopiedElements(context.families, training),
+               .fp32_copies = Fp32CopiesOf(context.families, training),
                .segment_elements = SegmentsOf(context.families, training)},
       .passes = {.batch = plan.batch,
                  .sequence_tokens = plan.sequence_tokens,
@@ -141,7 +144,7 @@ WorldPreview PreviewWorlds(const WorldSettings& world, const TrainJobContext& co
   TellMemory(world, context.families, training, measured, &request);
   TellCosts(world, run, measured, &request);
   const MemoryParts alone = request.memory_of(request.passes);
-  if (alone.compute_copy > 0) request.costs.weight_bytes = 4 * alone.compute_copy / alone.parameters;
+  if (alone.compute_copy > 0) request.plan.weight_bytes = 4 * alone.compute_copy / alone.parameters;
   const WorldEstimates estimates = EstimateWorlds(request);
   return {.text = FormatWorlds(request, estimates),
           .json = EncodeWorlds(request, estimates),

@@ -137,6 +137,7 @@ TEST_P(C10dFaultTest, EveryOtherRankEndsInTimeNamingTheRankAndTheCause) {
   const FaultKind kind = GetParam();
   Begin();
   AwaitEnds(kUntilItHangs_s, /*with_victims=*/kind.status >= 0);
+  double slowest_s = 0;
   for (const Scene& scene : scenes_) {
     for (int64_t rank = 0; rank < kRanks; ++rank) {
       SCOPED_TRACE("phase " + std::to_string(static_cast<int>(scene.phase)) + ", rank " +
@@ -147,10 +148,12 @@ TEST_P(C10dFaultTest, EveryOtherRankEndsInTimeNamingTheRankAndTheCause) {
       EXPECT_EQ(scene.processes->EndOf(rank)->status, rank == scene.victim ? kind.status : 4);
       EXPECT_LT(scene.processes->LeftAfter_s(rank), kMost_s);
       if (rank == scene.victim) continue;
+      slowest_s = std::max(slowest_s, scene.processes->LeftAfter_s(rank));
       EXPECT_THAT(scene.processes->ReportOf(rank),
                   AllOf(HasSubstr("rank " + std::to_string(scene.victim)), HasSubstr(kind.cause)));
     }
   }
+  RecordProperty("slowest_s", std::to_string(slowest_s));
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, C10dFaultTest,

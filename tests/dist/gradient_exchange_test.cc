@@ -27,8 +27,10 @@ namespace {
 
 using test::ThreadWorld;
 
-/// Segments that are smaller and larger than a block, and whose borders are no block's.
-constexpr int64_t kSegments[] = {3 * kReductionBlock + 48, 160, 70000, 16, 32, kReductionBlock};
+/// Segments that are smaller and larger than a block, and whose borders are no block's: so many blocks that
+/// several buckets have one of each of eight ranks.
+constexpr int64_t kSegments[] = {7 * kReductionBlock + 48, 160, 2 * kReductionBlock + 4464, 16, 32,
+                                 3 * kReductionBlock};
 
 std::unique_ptr<FlatParameters> MakeParameters() {
   auto parameters = std::make_unique<FlatParameters>();
@@ -172,8 +174,8 @@ TEST(GradientExchange, BucketsCoverTheBufferFromItsEndInPiecesOfAtMostTheirSize)
 TEST(GradientExchange, SmallSegmentsShareABucket) {
   const std::vector<at::Tensor> parts = Leaves(2, Elements());
   ThreadWorld world(2);
-  world.Run([&](World* own) { return RankUnderTest(own, {4 * (kReductionBlock + 48), 0}).Step(parts); });
-  EXPECT_EQ(world.begun(0)[0], "sum " + std::to_string(kReductionBlock + 48)) << "three segments";
+  world.Run([&](World* own) { return RankUnderTest(own, {4 * (3 * kReductionBlock + 48), 0}).Step(parts); });
+  EXPECT_EQ(world.begun(0)[0], "sum " + std::to_string(3 * kReductionBlock + 48)) << "three segments";
 }
 
 /// What of a step's buckets has begun as its segments are done.
@@ -282,6 +284,25 @@ double SlowSum(const std::vector<double>& terms, size_t first, size_t count) {
   if (count == 1) return terms[first];
   const double left = SlowSum(terms, first, count / 2);
   return left + SlowSum(terms, first + count / 2, count / 2);
+}
+
+TEST(GradientExchange, AFullBucketOfExactLeavesHasEquallyManyBlocksOfEachRank) {
+  for (const int64_t ranks : {2, 4, 8}) {
+    for (const int64_t bucket_bytes : {int64_t{4096}, 9 * kReductionBlock * 4}) {
+      const std::vector<at::Tensor> leaves = Leaves(ranks, Elements());
+      ThreadWorld world(ranks);
+      world.Run([&](World* own) { return RankUnderTest(own, {bucket_bytes, ranks}).Step(leaves); });
+      const int64_t rounds = std::max(int64_t{1}, 9 / ranks);  // of a block of each
+      int64_t full = 0;
+      for (const std::string& begun : world.begun(0)) {
+        if (begun.rfind("gather ", 0) != 0) continue;
+        const int64_t most = std::stoll(begun.substr(7)), blocks = bucket_bytes == 4096 ? 1 : rounds;
+        EXPECT_LE(most, blocks * kReductionBlock) << ranks << " ranks";
+        full += most == blocks * kReductionBlock ? 1 : 0;
+      }
+      EXPECT_GT(full, 0) << ranks << " ranks";
+    }
+  }
 }
 
 TEST(GradientExchange, SumsOfLossesAddUpAsTheSameTree) {

@@ -143,7 +143,7 @@ TEST_P(ShardedGradientsTest, AnOwnerHasTheTreeOfAllRanksAndAllHaveTheNormOfOneBu
 INSTANTIATE_TEST_SUITE_P(GivenAway, ShardedGradientsTest, testing::Bool());
 
 TEST(ShardedGradients, GivenAwayTheyTakeTheMemoryOfTheSegmentsOfABucketAndOfTheShard) {
-  constexpr int64_t kSize = 70000, kCount = 8;
+  constexpr int64_t kSize = 60000, kCount = 8;
   ThreadWorld world(2);
   world.Run([](World* own) {
     FlatParameters parameters;
@@ -154,7 +154,7 @@ TEST(ShardedGradients, GivenAwayTheyTakeTheMemoryOfTheSegmentsOfABucketAndOfTheS
     parameters.Allocate({Precision::kFp32, at::kFloat}, at::Device(at::kCPU));
     const ShardLayout layout(parameters.elements(), own->rank(), own->size());
     parameters.Shard(layout, /*gives_gradients_away=*/true);
-    GradientExchange exchange(own, &parameters, {.bucket_bytes = 4 * (2 * kSize + 64)});
+    GradientExchange exchange(own, &parameters, {.bucket_bytes = 4 * 2 * kReductionBlock});
     exchange.Prepare();
     exchange.BeginStep();
     exchange.BeginLeaf();

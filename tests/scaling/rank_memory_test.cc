@@ -11,7 +11,8 @@ constexpr int64_t kBlock = kReductionBlock, kElements = 16 * kBlock;
 RankPlan Plan(int64_t ranks, Sharding sharding) {
   return {.ranks = ranks,
           .sharding = sharding,
-          .bucket_bytes = 100,
+          .bucket_bytes = 100,  // so a block of each rank
+          .weight_bytes = 2,
           .segment_elements = {4 * kBlock, 8 * kBlock, 4 * kBlock}};
 }
 
@@ -36,15 +37,19 @@ TEST(MemoryOfRankTest, OfTheFirstStageHasAQuarterOfMomentsAndMasters) {
   expected.parameters /= 4;
   expected.optimizer /= 4;
   EXPECT_EQ(memory.parts, expected);
-  EXPECT_EQ(memory.exchange, 800);  // four buckets of 100, packed and received
-  EXPECT_EQ(memory.of_model(), expected.of_model() + 800);
+  // Four buckets of four blocks, packed and received; a block and those of four ranks, twice, of new weights.
+  const int64_t exchange = 4 * (4 + 4) * kBlock * 4 + 2 * (1 + 4) * kBlock * 2;
+  EXPECT_EQ(memory.exchange, exchange);
+  EXPECT_EQ(memory.of_model(), expected.of_model() + exchange);
   EXPECT_EQ(memory.total(), memory.of_model() + 99);
 }
 
 TEST(MemoryOfRankTest, OfMastersThatThePassesReadACopyStaysWhole) {
   RankPlan plan = Plan(4, Sharding::kOptimizer);
-  plan.fp32_copied_elements = 4 * kBlock;
+  const int64_t exchange = MemoryOfRank(Alone(), plan).exchange;
+  plan.fp32_copies = {{.begin = 0, .end = 4 * kBlock}};
   EXPECT_EQ(MemoryOfRank(Alone(), plan).parts.parameters, 4 * (4 + 4) * kBlock);
+  EXPECT_EQ(MemoryOfRank(Alone(), plan).exchange, exchange + (1 + 4) * kBlock * 4) << "a block of each rank";
 }
 
 TEST(MemoryOfRankTest, OfFp32WeightsThatThePassesReadStaysWhole) {
@@ -55,6 +60,20 @@ TEST(MemoryOfRankTest, OfFp32WeightsThatThePassesReadStaysWhole) {
 
 TEST(MemoryOfRankTest, OfTheSecondStageHasAQuarterOfGradientsAndTheSegmentAtWork) {
   EXPECT_EQ(MemoryOfRank(Alone(), Plan(4, Sharding::kGradients)).parts.gradients, 4 * (4 + 8) * kBlock);
+}
+
+TEST(MemoryOfRankTest, OfTheSecondStageHasTheGradientsOfAllSegmentsOfABucket) {
+  RankPlan plan = Plan(4, Sharding::kGradients);
+  plan.bucket_bytes = 12 * kBlock * 4;  // head and layer, then the embeddings
+  EXPECT_EQ(MemoryOfRank(Alone(), plan).parts.gradients, 4 * (4 + 12) * kBlock);
+}
+
+TEST(MemoryOfRankTest, ExactLeavesOfDataParallelPackWhatOwnersSendBackToo) {
+  RankPlan plan = Plan(4, Sharding::kNone);
+  plan.exact_leaves = 4;
+  EXPECT_EQ(MemoryOfRank(Alone(), plan).exchange, 4 * (4 + 4) * kBlock * 4);
+  plan.ranks = plan.exact_leaves = 64;  // 16 blocks: one bucket, of which 16 ranks own one each
+  EXPECT_EQ(MemoryOfRank(Alone(), plan).exchange, (64 + 64) * kBlock * 4);
 }
 
 TEST(MemoryOfRankTest, OfTheSecondStageKeepsAStepsGradientsUnlessEachMicroBatchGivesItsOwnAway) {

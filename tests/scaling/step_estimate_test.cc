@@ -10,48 +10,56 @@
 namespace trainwright {
 namespace {
 
-constexpr Link kUnitLink = {.bytes_per_s = 1, .latency_s = 0};
+constexpr int64_t kUnit = 2 * kReductionBlock;  ///< elements: a block of each of two ranks
+constexpr Link kUnitLink = {.bytes_per_s = kUnit, .latency_s = 0};
 /// Of kSmallExchanges sums of kSmallExchangeBytes on two ranks.
 constexpr int64_t kSmallBytesOfTwo = 5 * 64;
+constexpr double kSmallOfTwo_s = 1.0 * kSmallBytesOfTwo / kUnit;
 
-/// Embeddings of 1 element, two layers of 2, a head of 3; each element travels in a bucket of its segment.
+/// Embeddings of 1 unit, two layers of 2, a head of 3; each element travels in a bucket of its segment.
 RankPlan Plan(int64_t ranks, Sharding sharding) {
-  return {.ranks = ranks, .sharding = sharding, .bucket_bytes = 12, .segment_elements = {1, 2, 2, 3}};
+  return {.ranks = ranks,
+          .sharding = sharding,
+          .bucket_bytes = 12 * kUnit,
+          .weight_bytes = 2,
+          .segment_elements = {kUnit, 2 * kUnit, 2 * kUnit, 3 * kUnit}};
 }
 
 /// 100 s forward, backward 20 s the head, 40 s a layer.
 StepCosts Costs() {
-  return {.passes_s = {.forward = 100, .backward = {0, 40, 40, 20}}, .update_s = 8, .weight_bytes = 2};
+  return {.passes_s = {.forward = 100, .backward = {0, 40, 40, 20}}, .update_s = 8};
 }
 
 TEST(EstimateStepTest, OfDataParallelIsTheHandWorkedOne) {
-  // Two ranks send as many bytes as the gradients have: buckets of 12 (head), 8, 8 + 4 (layer, embeddings).
+  // Two ranks send as many bytes as the gradients have: buckets of 12 units (head), 8, 8 + 4 (layer,
+  // embeddings).
   const StepEstimate step = EstimateStep(Plan(2, Sharding::kNone), kUnitLink, Costs());
-  EXPECT_EQ(step.gradients, (Traffic{.sent_bytes = 32, .messages = 6}));
+  EXPECT_EQ(step.gradients, (Traffic{.sent_bytes = 32 * kUnit, .messages = 6}));
   EXPECT_EQ(step.weights, Traffic());
   EXPECT_EQ(step.small, (Traffic{.sent_bytes = kSmallBytesOfTwo, .messages = 10}));
   // Head ready at 20, through at 32; layer 60 to 68; the rest 100 to 112.
   EXPECT_EQ(step.hidden_s, 20);
   EXPECT_EQ(step.alone_s, 208);
-  EXPECT_EQ(step.step_s, 200 + 8 + 12 + kSmallBytesOfTwo);
-  EXPECT_EQ(step.link_s, 32 + kSmallBytesOfTwo);
+  EXPECT_EQ(step.step_s, 200 + 8 + 12 + kSmallOfTwo_s);
+  EXPECT_EQ(step.link_s, 32 + kSmallOfTwo_s);
 }
 
 TEST(EstimateStepTest, OfTheFirstStageSendsHalfOfItAsGradientsAndThenTheNewWeights) {
   const StepEstimate step = EstimateStep(Plan(2, Sharding::kOptimizer), kUnitLink, Costs());
-  EXPECT_EQ(step.gradients, (Traffic{.sent_bytes = 16, .messages = 3}));
-  EXPECT_EQ(step.weights, (Traffic{.sent_bytes = 8, .messages = 3}));
-  EXPECT_EQ(step.step_s, 200 + 8 / 2 + 6 + 8 + kSmallBytesOfTwo);
+  EXPECT_EQ(step.gradients, (Traffic{.sent_bytes = 16 * kUnit, .messages = 3}));
+  // As many bytes as a bucket's, of half the size an element: 6 units and 2.
+  EXPECT_EQ(step.weights, (Traffic{.sent_bytes = 8 * kUnit, .messages = 2}));
+  EXPECT_EQ(step.step_s, 200 + 8 / 2 + 6 + 8 + kSmallOfTwo_s);
 }
 
 TEST(EstimateStepTest, OfTheSecondStageSendsOnceAStepOrOnceAMicroBatch) {
   RankPlan plan = Plan(2, Sharding::kGradients);
   plan.accum = 3;
-  EXPECT_EQ(EstimateStep(plan, kUnitLink, Costs()).gradients.sent_bytes, 16);
+  EXPECT_EQ(EstimateStep(plan, kUnitLink, Costs()).gradients.sent_bytes, 16 * kUnit);
   plan.accumulation = ZeroAccumulation::kReduce;
   const StepEstimate step = EstimateStep(plan, kUnitLink, Costs());
-  EXPECT_EQ(step.gradients, (Traffic{.sent_bytes = 48, .messages = 9}));
-  EXPECT_EQ(step.step_s, 3 * 200 + 8 / 2 + 3 * 6 + 8 + kSmallBytesOfTwo);
+  EXPECT_EQ(step.gradients, (Traffic{.sent_bytes = 48 * kUnit, .messages = 9}));
+  EXPECT_EQ(step.step_s, 3 * 200 + 8 / 2 + 3 * 6 + 8 + kSmallOfTwo_s);
 }
 
 TEST(EstimateStepTest, OfOneRankIsThatOfARunAlone) {
@@ -67,7 +75,7 @@ TEST(EstimateStepTest, TellsBytesOfAStepWhoseTimeIsNotKnown) {
   StepCosts costs = Costs();
   costs.passes_s = costs.passes_s.ScaledTo(0);
   const StepEstimate step = EstimateStep(Plan(2, Sharding::kNone), kUnitLink, costs);
-  EXPECT_EQ(step.gradients.sent_bytes, 32);
+  EXPECT_EQ(step.gradients.sent_bytes, 32 * kUnit);
   EXPECT_EQ(step.step_s, 0);
   EXPECT_EQ(step.efficiency(), 0);
 }
@@ -91,9 +99,37 @@ TEST(EstimateStepTest, SendsTheGradientsOfAnEightBillionModelAsPublished) {
   const StepEstimate ddp = EstimateStep(plan, kUnitLink, {});
   EXPECT_EQ(ddp.gradients.sent_bytes, 2 * 7 * (8'030'261'248 / 8) * 4);
   plan.sharding = Sharding::kOptimizer;
-  const StepEstimate zero = EstimateStep(plan, kUnitLink, {.weight_bytes = 2});
-  EXPECT_EQ(zero.gradients.sent_bytes, 7 * (8'030'261'248 / 8) * 4);
-  EXPECT_EQ(zero.weights.sent_bytes, 7 * (8'030'261'248 / 8) * 2);
+  plan.weight_bytes = 2;
+  const StepEstimate zero = EstimateStep(plan, kUnitLink, {});
+  // Layers do not end with whole blocks of each rank.
+  const int64_t half = ddp.gradients.sent_bytes / 2;
+  EXPECT_GE(zero.gradients.sent_bytes, half);
+  EXPECT_LT(zero.gradients.sent_bytes, half + half / 1000);
+  EXPECT_GE(zero.weights.sent_bytes, half / 2);
+  EXPECT_LT(zero.weights.sent_bytes, half / 2 + half / 1000);
+}
+
+TEST(EstimateStepTest, ExactLeavesSendTheirGradientsToTheOwnersAndTheSumsBack) {
+  RankPlan plan = Plan(2, Sharding::kNone);
+  plan.exact_leaves = 2;
+  EXPECT_EQ(EstimateStep(plan, kUnitLink, Costs()).gradients,
+            (Traffic{.sent_bytes = 32 * kUnit, .messages = 6}));
+  // 35 blocks on 16 ranks: 32, of which each owner has 2, and 3, of which an owner has 1.
+  plan = {.ranks = 16,
+          .bucket_bytes = 32 * kReductionBlock * 4,
+          .exact_leaves = 16,
+          .segment_elements = {35 * kReductionBlock}};
+  EXPECT_EQ(EstimateStep(plan, kUnitLink, {}).gradients,
+            (Traffic{.sent_bytes = 2 * 15 * (2 + 1) * kReductionBlock * 4, .messages = 2 * 2 * 15}));
+}
+
+TEST(EstimateStepTest, WhereABucketHadNoBlockOfSomeRankItGrows) {
+  RankPlan plan = {.ranks = 512,
+                   .sharding = Sharding::kOptimizer,
+                   .bucket_bytes = int64_t{25} << 20,  // 100 blocks
+                   .segment_elements = {1024 * kReductionBlock}};
+  EXPECT_EQ(EstimateStep(plan, kUnitLink, {}).gradients,
+            (Traffic{.sent_bytes = 511 * 2 * kReductionBlock * 4, .messages = 2 * 511}));
 }
 
 struct Drawn {
@@ -153,7 +189,7 @@ TEST(EstimateStepTest, DataParallelIsNeverFasterThanRanksThatNeedNotWait) {
 
 TEST(EstimateStepTest, OneBucketHidesNothing) {
   RankPlan plan = Plan(4, Sharding::kNone);
-  plan.bucket_bytes = 1 << 20;
+  plan.bucket_bytes = 1 << 30;
   EXPECT_EQ(EstimateStep(plan, kUnitLink, Costs()).hidden_s, 0);
 }
 

@@ -37,6 +37,11 @@ TEST(RingHalfTest, RoundsPartsUp) {
   EXPECT_EQ(RingHalf(0, 4), (Traffic{.sent_bytes = 0, .messages = 3}));
 }
 
+TEST(EqualPartsTest, AreOneForEachOtherRank) {
+  EXPECT_EQ(EqualParts(100, 4), (Traffic{.sent_bytes = 300, .messages = 3}));
+  EXPECT_EQ(EqualParts(100, 1), Traffic());
+}
+
 TEST(RingSumTest, IsTwoHalves) {
   EXPECT_EQ(RingSum(800, 8), (Traffic{.sent_bytes = 1400, .messages = 14}));
   EXPECT_EQ(RingSum(800, 1), Traffic());

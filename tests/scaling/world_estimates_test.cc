@@ -15,7 +15,9 @@ constexpr int64_t kElements = 64 * kReductionBlock;
 WorldRequest Request() {
   return {.worlds = {2, 8},
           .link = {.bytes_per_s = 1e9, .latency_s = 1e-6},
-          .plan = {.accum = 1, .segment_elements = {kElements / 4, kElements / 2, kElements / 4}},
+          .plan = {.accum = 1,
+                   .bucket_bytes = kElements,  // a quarter of the elements
+                   .segment_elements = {kElements / 4, kElements / 2, kElements / 4}},
           .passes = {.batch = 2, .sequence_tokens = 100},
           .costs = {.passes_s = {.forward = 1, .backward = {0, 1, 0.5}}, .update_s = 0.5},
           .computing = "A rank computes.",

@@ -56,6 +56,22 @@ TEST_F(TrainMemoryTest, ADryRunTellsWhatCheckpointedActivationsTake) {
   EXPECT_EQ((bytes[0] - bytes[1]) * others, (bytes[1] - bytes[2]) * mlp);
 }
 
+TEST_F(TrainMemoryTest, ADryRunOfRanksTellsWhatBecomesOfTheGradientsOfSeveralMicroBatches) {
+  WriteModel("wide.json", TinyLlamaOf(256, 4));
+  const auto gradients = [&](const std::string& kind) {
+    const ProcessResult result = Shell(
+        "train -q --dry-run --model wide.json --steps 2 --batch 1 --accum 4 "
+        "--nproc 2 --zero 2 --ddp-bucket-mb 1 --zero-accum " +
+        kind + " --summary " + kind + ".json");
+    EXPECT_EQ(result.exit_status, 0) << result.standard_error;
+    return Json(kind + ".json").at("memory_bytes").at("gradients").get<int64_t>();
+  };
+  const int64_t kept = gradients("keep"), reduced = gradients("reduce");
+  const int64_t layer = 4 * 12 * 256 * 256;  // fp32 bytes of most of its matrices
+  EXPECT_GT(kept, 4 * layer) << "of the whole model";
+  EXPECT_LT(reduced, kept / 2 + 2 * layer) << "of a shard, and of the segments of a bucket";
+}
+
 TEST_F(TrainMemoryTest, ThePartsOfTheMemorySumToTheMeasuredPeak) {
   WriteModel("wide.json", TinyLlamaOf(256, 8));
   for (const std::string run :

@@ -69,6 +69,29 @@ TEST_F(TrainRankResultsTest, WhatIsWrongOnAllProcessesAlikeIsToldOnce) {
   EXPECT_EQ(result.standard_output, "");
 }
 
+TEST_F(TrainRankResultsTest, AProcessThatIsKilledIsNamedAndEndsTheOthers) {
+  const ProcessResult result = Shell(R"sh(
+    # `kill_one COMMAND...` kills rank 1 of a command once it has worked for a second.
+    kill_one() {
+      "$@" > out 2> log & local launcher=$! process= one=
+      until [ -n "$one" ]; do
+        kill -0 $launcher || return 1
+        for process in /proc/[0-9]*; do
+          grep -sq "^PPid:[[:space:]]$launcher$" $process/status &&
+            tr '\0' '\n' < $process/environ | grep -qx RANK=1 && one=${process#/proc/}
+        done
+      done
+      until awk '{ exit !($14 + $15 > 100) }' /proc/$one/stat; do sleep 0.02; done
+      kill -KILL $one
+      wait $launcher; echo $?
+      grep -c 'error: rank 1: was killed by signal 9' log
+    }
+    for i in {1..4000}; do echo '{"prompt": "O Romeo"}'; done > many.jsonl
+    kill_one evaluate --checkpoint base --seq 16 --batch 1 --data $DATA/tinyshakespeare.txt --nproc 2 --dist-timeout 5
+    kill_one generate --checkpoint base --input many.jsonl --max-tokens 32 --batch-invariant --nproc 2 --dist-timeout 5)sh");
+  EXPECT_EQ(result.standard_output, "137\n1\n137\n1\n") << result.standard_error;
+}
+
 TEST_F(TrainRankResultsTest, AnswersAreScoredOnce) {
   const ProcessResult result = Shell(R"(
     printf '{"prompt": "2+2?", "text": "<answer>4</answer>", "sample": 0}\n' > samples.jsonl

@@ -21,13 +21,19 @@ using testing::Not;
 
 class TrainRanksTest : public TrainProcessTest {
  protected:
-  /// `$begin OPTION...` trains into run/, with a short time-out; `at FILE` waits for a file.
+  TrainRanksTest() : TrainProcessTest("PRELOAD='" TRAINWRIGHT_SYSCALL_FAULTS "'") {}
+  /// `$begin OPTION...` trains into run/, with a short time-out; `at FILE` waits for a file; after `as_two`
+  /// it is one of two ranks: RANK says which.
   ProcessResult Train(const std::string& script) {
     WriteModel("tiny.json");
     WriteShards();
     return Shell(R"sh(
       begin='train --model tiny.json --seq 64 --batch 2 --save-every 2 --dist-timeout 5 --out run'
       at() { for i in {1..3000}; do [ -e $1 ] && return; sleep 0.01; done; echo "waited in vain for $1" >&2; exit 98; }
+      as_two() {
+        export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(
+          python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+      }
 )sh" + script);
   }
   int64_t Count(const std::string& type) {
@@ -147,8 +153,7 @@ TEST_F(TrainRanksTest, ARankWithOtherDataIsNamedBeforeAnythingIsWritten) {
 
 TEST_F(TrainRanksTest, ARankThatWouldSendOtherBucketsIsNamedBeforeTheFirstStep) {
   const ProcessResult run = Train(R"sh(
-    export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(
-      python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    as_two
     RANK=1 $begin --data shards --ddp-bucket-mb 1 2> one & one=$!
     RANK=0 $begin --data shards 2> zero; echo $?
     wait $one; echo $?)sh");
@@ -180,8 +185,7 @@ TEST_F(TrainRanksTest, ARankThatResumesAnotherCopyOfTheRunIsNamedBeforeTheFirstS
     made 1 base && made 2 stranger || exit
     begun() { train -q --init $1 --seq 64 --batch 1 --accum 2 --steps 9 --max-minutes 0.000001 --out $2; }
     begun base run && begun stranger copy || exit  # each ends after its first step
-    export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(
-      python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    as_two
     RANK=1 train --resume --dist-timeout 5 --out copy 2> one & one=$!
     RANK=0 train --resume --dist-timeout 5 --out run 2> zero; echo $?
     wait $one; echo $?)sh");
@@ -218,14 +222,25 @@ path, build_id = sys.argv[1], bytes.fromhex(sys.argv[2])
 program = open(path, "rb").read()
 assert program.count(build_id) == 1
 open(path, "r+b").write(program.replace(build_id, build_id[::-1]))' $engine $id || exit
-    export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(
-      python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    as_two
     RANK=1 other/bin/$begin 2> one & one=$!
     RANK=0 $begin 2> zero; echo $?
     wait $one; echo $?
     echo "rank 1 (this one): build of the program is $(echo $id | fold -w 2 | tac | tr -d '\n'), in rank 0 $id" > told
     grep -qFf told one || cat told one)sh");
   EXPECT_EQ(run.standard_output, "4\n2\n") << run.standard_error;
+  EXPECT_FALSE(Exists("run"));
+}
+
+TEST_F(TrainRanksTest, ARankWithOtherInstructionsIsNamedBeforeAnythingIsWritten) {
+  const ProcessResult run = Train(R"sh(
+    as_two
+    ATEN_CPU_CAPABILITY=default RANK=1 $begin --data shards 2> one & one=$!
+    RANK=0 $begin --data shards 2> zero; echo $?
+    wait $one; echo $?)sh");
+  EXPECT_EQ(run.standard_output, "4\n2\n") << run.standard_error;
+  EXPECT_THAT(ReadFile(folder_.path("one")), HasSubstr("rank 1 (this one): CPU capability is DEFAULT"));
+  EXPECT_THAT(ReadFile(folder_.path("zero")), HasSubstr("rank 1: CPU capability is DEFAULT"));
   EXPECT_FALSE(Exists("run"));
 }
 
@@ -308,11 +323,13 @@ TEST_F(TrainRanksTest, RanksThatDivideTheirStateWriteTheFilesOfOneProcess) {
     done
     train -q --resume --out resumed-1 --nproc 1 || exit
     train -q --resume --out resumed-2 --nproc 2 --zero 1 || exit
+    # Of weights the whole file; of a state, whose header names the run's processes, the tensors.
     tensors() { python3 -c 'import hashlib, sys
 content = open(sys.argv[1], "rb").read()
 print(hashlib.sha256(content[8 + int.from_bytes(content[:8], "little"):]).hexdigest())' $1; }
     for run in one zero-1 zero-2 resumed-1 resumed-2; do
-      for file in model trainwright_state; do tensors $run/checkpoints/step-00000004/$file.safetensors; done
+      sha256sum < $run/checkpoints/step-00000004/model.safetensors
+      tensors $run/checkpoints/step-00000004/trainwright_state.safetensors
     done | sort | uniq -c | sed 's/^ *//; s/ .*//')sh");
   EXPECT_EQ(run.standard_output, "5\n5\n") << run.standard_error;
   EXPECT_EQ(WeightsOf("zero-2"), WeightsOf("one"));
@@ -326,6 +343,71 @@ TEST_F(TrainRanksTest, ASignalToTheLauncherSavesAndEndsAllRanks) {
     kill -TERM $launcher; wait $launcher; echo $?)sh");
   EXPECT_EQ(run.standard_output, "143\n") << run.standard_error;
   EXPECT_TRUE(Exists("run/latest/model.safetensors")) << run.standard_error;
+}
+
+TEST_F(TrainRanksTest, ASignalToOneRankSavesAndEndsAll) {
+  const ProcessResult run = Train(R"sh(
+    as_two
+    RANK=1 $begin --data shards --steps 100000 --save-every 0 & one=$!
+    RANK=0 $begin --data shards --steps 100000 --save-every 0 & zero=$!
+    at run/metrics.jsonl
+    until grep -q '"type":"step"' run/metrics.jsonl; do sleep 0.05; done
+    kill -TERM $one; wait $one; echo $?; wait $zero; echo $?
+    train -q --status run; echo $?)sh");
+  EXPECT_THAT(run.standard_output, testing::StartsWith("143\n143\n")) << run.standard_error;
+  EXPECT_THAT(run.standard_output, testing::EndsWith("\n1\n")) << "1: whole and not complete";
+  EXPECT_TRUE(Exists("run/latest/model.safetensors")) << run.standard_error;
+}
+
+TEST_F(TrainRanksTest, WhereTheDiskOfRankZeroIsFullAllEndAndTheRunGoesOnToTheSameWeights) {
+  const ProcessResult run = Train(R"sh(
+    begin=${begin% --out run}
+    for zero in 0 1; do
+      options="--data shards --steps 6 --exact-world 2 --zero $zero"
+      $begin -q --nproc 2 $options --out whole-$zero || exit
+      (
+        as_two
+        RANK=1 $begin -q $options --out full-$zero 2> one-$zero & one=$!
+        RANK=0 LD_PRELOAD=$PRELOAD SYSCALL_FAULT='write step-00000004 1 ENOSPC...' \
+          $begin -q $options --out full-$zero 2> zero-$zero
+        echo $?; wait $one; echo $?
+      )
+      readlink full-$zero/latest
+      train -q --resume --out full-$zero --nproc 2 || exit
+      cmp {whole,full}-$zero/latest/model.safetensors && echo same
+    done)sh");
+  const std::string each = "4\n4\ncheckpoints/step-00000002\nsame\n";
+  EXPECT_EQ(run.standard_output, each + each) << run.standard_error;
+  for (const std::string zero : {"0", "1"}) {
+    EXPECT_THAT(ReadFile(folder_.path("zero-" + zero)), HasSubstr("No space left on device"));
+    EXPECT_THAT(ReadFile(folder_.path("one-" + zero)),
+                testing::AllOf(HasSubstr("rank 0"), HasSubstr("No space left on device")));
+  }
+}
+
+TEST_F(TrainRanksTest, WhereOneRankRunsOutOfMemoryAllGoOnInSmallerMicroBatches) {
+  WriteModel("deep.json", TinyLlamaOf(/*hidden_size=*/64, /*layers=*/8));
+  const ProcessResult run = Train(R"sh(
+    begin='train --model deep.json --data shards --seq 128 --steps 2 --save-every 0 --async-save off'
+    as_two
+    ( ulimit -d 400000; RANK=1 exec $begin --batch 128 --auto-oom --out halved ) 2> one & one=$!
+    RANK=0 $begin --batch 128 --auto-oom --out halved 2> zero; echo $?
+    wait $one; echo $?)sh");
+  const auto log = [&](const char* name) { return ReadFile(folder_.path(name)); };
+  ASSERT_EQ(run.standard_output, "0\n0\n") << log("zero") << log("one");
+  int64_t accum = 0;
+  std::string warning;
+  for (const nlohmann::json& record : Metrics("halved")) {
+    if (record["type"] == "warning") warning += record["message"].get<std::string>();
+    if (record["type"] == "step") accum = record["accum"];
+  }
+  EXPECT_THAT(warning, testing::AllOf(testing::StartsWith("out of memory, "), HasSubstr("rank 1")));
+  ASSERT_GT(accum, 1);
+  const std::string split = " --batch " + std::to_string(128 / accum) + " --accum " + std::to_string(accum);
+  const ProcessResult same =
+      Shell("train -q --model deep.json --data shards --seq 128 --steps 2 --nproc 2 --out same" + split +
+            " && cmp same/latest/model.safetensors halved/latest/model.safetensors");
+  EXPECT_EQ(same.exit_status, 0) << same.standard_output << same.standard_error;
 }
 
 TEST_F(TrainRanksTest, ARankThatIsKilledIsNamedAndEndsTheOthers) {

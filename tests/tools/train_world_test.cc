@@ -60,7 +60,8 @@ TEST_F(TrainWorldTest, OfLargeModelsOnGpusNothingIsRunOrAllocated) {
   EXPECT_EQ(World(0).at("verdict"), "fits");
   const auto sent = [&](size_t row) { return eight.at(row).at("gradients").at("sent_bytes").get<double>(); };
   EXPECT_NEAR(sent(0), 2.0 * 7 / 8 * 4 * 8'030'261'248, 1e-4 * sent(0));
-  EXPECT_NEAR(sent(2), sent(0) / 2, 1e-4 * sent(0));
+  EXPECT_GE(sent(2), sent(0) / 2);  // layers do not end with whole blocks of each rank
+  EXPECT_LT(sent(2), sent(0) / 2 * 1.001);
   const auto part = [&](size_t row, const char* name) {
     return eight.at(row).at("memory_bytes").at(name).get<double>();
   };

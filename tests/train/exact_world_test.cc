@@ -4,7 +4,6 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
-#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,38 +21,6 @@ using test::RankRunSetup;
 using test::TakeSteps;
 
 constexpr int64_t kLeaves = 4;
-
-/// Documents, and among them chunks of a single token, of which no sample has a label.
-test::MemoryShardSet HalfWithoutLabels() {
-  const test::MemoryShardSet counting = test::CountingDocuments();
-  std::vector<Chunk> chunks;
-  for (uint64_t i = 0; i < counting.chunks(); ++i) {
-    Chunk chunk;
-    const uint32_t length = 9 + static_cast<uint32_t>(i % 7);
-    chunk.segments = {{.tokens = length, .source_bytes = length}};
-    for (uint32_t t = 0; t < length; ++t) {
-      chunk.tokens.push_back((static_cast<uint32_t>(i) * 5 + t) % test::kTinyVocab);
-    }
-    chunks.push_back(chunk);
-    chunks.push_back({.segments = {{.tokens = 1, .source_bytes = 1}}, .tokens = {1}});
-  }
-  return test::MemoryShardSet(std::move(chunks), 4, test::kTinyVocab);
-}
-
-/// Passes everything on to a model, but has the gradients of some micro-batches overflow, as fp16's do, while
-/// the loss scale is above a limit.
-class SometimesOverflowing final : public LanguageModel {
- public:
-  explicit SometimesOverflowing(LanguageModel* model) : LanguageModel(model->shared_body()) {}
-  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
-    const bool some = input.tokens_n[0].item<int64_t>() % 3 == 0;
-    // A step has some 180 labels, by which the scale is divided.
-    const double on_device = scale.on_device.defined() ? scale.on_device.item<double>() : 1.0;
-    const bool overflows = some && scale.factor * on_device > 1024.0 / 180;
-    if (overflows) parameters().gradients()[0] = std::numeric_limits<float>::infinity();
-    return LanguageModel::LossAndGradients(input, scale);
-  }
-};
 
 struct ExactCase {
   std::string name;
@@ -110,7 +77,9 @@ class ExactWorldTest : public testing::TestWithParam<ExactCase> {
                           .tie_embeddings = GetParam().tie_embeddings,
                           .defer = GetParam().defer};
     if (GetParam().overflowing) {
-      setup.wrap = [](World*, LanguageModel* model) { return std::make_unique<SometimesOverflowing>(model); };
+      setup.wrap = [](World*, LanguageModel* model) {
+        return std::make_unique<test::SometimesOverflowing>(model);
+      };
     }
     return setup;
   }
@@ -132,7 +101,7 @@ class ExactWorldTest : public testing::TestWithParam<ExactCase> {
     }
   }
 
-  const test::MemoryShardSet counting_ = test::CountingDocuments(), few_labels_ = HalfWithoutLabels();
+  const test::MemoryShardSet counting_ = test::CountingDocuments(), few_labels_ = test::HalfWithoutLabels();
 };
 
 TEST_P(ExactWorldTest, EndsInTheSameBitsOnAnyNumberOfRanks) {
@@ -163,7 +132,7 @@ INSTANTIATE_TEST_SUITE_P(Runs, ExactWorldTest, testing::ValuesIn(AllCases()),
 // What the cases say of themselves, so that none tests less than it seems to.
 
 TEST(ExactWorldCases, SomeMicroBatchesAndLeavesHaveNoLabel) {
-  const test::MemoryShardSet set = HalfWithoutLabels();
+  const test::MemoryShardSet set = test::HalfWithoutLabels();
   const TrainPlan plan = ExactPlan();
   SampleStream stream(&set, plan.stream_options());
   const auto objective = ObjectiveOf(plan, BuiltInObjectives());
@@ -184,7 +153,9 @@ TEST(ExactWorldCases, SomeMicroBatchesAndLeavesHaveNoLabel) {
 TEST(ExactWorldCases, SomeStepsOverflowAndSomeDoNot) {
   const test::MemoryShardSet set = test::CountingDocuments();
   RankRunSetup setup = {.set = &set, .plan = ExactPlan(Precision::kFp16)};
-  setup.wrap = [](World*, LanguageModel* model) { return std::make_unique<SometimesOverflowing>(model); };
+  setup.wrap = [](World*, LanguageModel* model) {
+    return std::make_unique<test::SometimesOverflowing>(model);
+  };
   for (const bool defer : {false, true}) {
     setup.defer = defer;
     const RankPoint point = TakeSteps(setup, 1, 14)[0];

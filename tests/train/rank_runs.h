@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -18,6 +19,42 @@
 #include "tests/train/tiny_training.h"
 
 namespace trainwright::test {
+
+/// Documents, and among them chunks of a single token, of which no sample has a label.
+inline MemoryShardSet HalfWithoutLabels() {
+  const MemoryShardSet counting = CountingDocuments();
+  std::vector<Chunk> chunks;
+  for (uint64_t i = 0; i < counting.chunks(); ++i) {
+    Chunk chunk;
+    const uint32_t length = 9 + static_cast<uint32_t>(i % 7);
+    chunk.segments = {{.tokens = length, .source_bytes = length}};
+    for (uint32_t t = 0; t < length; ++t) {
+      chunk.tokens.push_back((static_cast<uint32_t>(i) * 5 + t) % kTinyVocab);
+    }
+    chunks.push_back(chunk);
+    chunks.push_back({.segments = {{.tokens = 1, .source_bytes = 1}}, .tokens = {1}});
+  }
+  return MemoryShardSet(std::move(chunks), 4, kTinyVocab);
+}
+
+/// Passes everything on to a model, but has the gradients of some micro-batches overflow, as fp16's do, while
+/// the loss scale is above a limit.
+class SometimesOverflowing final : public LanguageModel {
+ public:
+  explicit SometimesOverflowing(LanguageModel* model, double most_scale = 1024)
+      : LanguageModel(model->shared_body()), most_scale_(most_scale) {}
+  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
+    const bool some = input.tokens_n[0].item<int64_t>() % 3 == 0;
+    // A step has some 180 labels, by which the scale is divided.
+    const double on_device = scale.on_device.defined() ? scale.on_device.item<double>() : 1.0;
+    const bool overflows = some && scale.factor * on_device > most_scale_ / 180;
+    if (overflows) parameters().Gradient(0).view({-1})[0] = std::numeric_limits<float>::infinity();
+    return LanguageModel::LossAndGradients(input, scale);
+  }
+
+ private:
+  double most_scale_;
+};
 
 /// What of a run does not depend on who trains it.
 struct RankRunSetup {

@@ -260,6 +260,22 @@ RankRunSetup SetupOf(const ShardSet& set, int64_t batch, int64_t accum) {
   return setup;
 }
 
+TEST(RankTrainer, DataParallelEndsWithTheWeightsOfOneProcessWithinAThousandthOfTheirWay) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  constexpr int kSteps = 20;
+  const RankRunSetup setup = SetupOf(set, 2, 4);
+  const at::Tensor start = RankRun(setup, Solo()).model->parameters().values().clone();
+  const RankPoint alone = test::TakeSteps(setup, 1, kSteps)[0];
+  const double travelled = alone.weights.sub(start).norm().item<double>();
+  ASSERT_GT(travelled, 0.1 * start.norm().item<double>()) << "they go somewhere";
+  for (const int64_t ranks : {2, 4}) {
+    for (const RankPoint& point : test::TakeSteps(setup, ranks, kSteps)) {
+      EXPECT_LT(point.weights.sub(alone.weights).norm().item<double>(), 1e-3 * travelled)
+          << ranks << " ranks";
+    }
+  }
+}
+
 TEST(RankTrainer, AllRanksHaveTheSameWeightsStepAfterStep) {
   const test::MemoryShardSet set = test::CountingDocuments();
   for (const int64_t ranks : {2, 3}) {
@@ -368,11 +384,25 @@ std::vector<size_t> BegunAfterPasses(RankRunSetup setup, test::ThreadWorld* worl
   return begun[0];
 }
 
+/// Each layer has more than a block of each of two ranks.
+ModelConfig WideModel() {
+  ModelConfig config = test::TinyModel();
+  config.hidden_size = 128;
+  config.intermediate_size = 256;
+  config.num_layers = 4;
+  config.num_heads = 4;
+  config.num_kv_heads = 4;
+  config.head_dim = 32;
+  return config;
+}
+
 TEST(RankTrainer, BucketsBeginInTheLastPassOfAStepAndInTheSameOrder) {
   const test::MemoryShardSet set = test::CountingDocuments();
   for (const bool tied : {false, true}) {
     for (const int64_t exact_world : {0, 2}) {
       RankRunSetup setup = SetupOf(set, 2, 6);
+      setup.model = WideModel();
+      setup.bucket_bytes = 2 * kReductionBlock * 4;
       setup.tie_embeddings = tied;
       setup.plan.exact_world = exact_world;
       test::ThreadWorld world(2);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,7 +39,7 @@ ModelConfig SixBlocks() {
 struct ZeroCase {
   std::string name;
   TrainPlan plan;
-  bool tie_embeddings = false, defer = false;
+  bool tie_embeddings = false, defer = false, few_labels = false, overflowing = false;
 };
 
 TrainPlan ZeroPlan(Precision precision = Precision::kFp32) {
@@ -59,26 +60,35 @@ std::vector<ZeroCase> ZeroCases() {
       {.name = "Fp16Deferred", .plan = ZeroPlan(Precision::kFp16), .defer = true},
       {.name = "Lora", .plan = ZeroPlan()},
       {.name = "LoraBf16", .plan = ZeroPlan(Precision::kBf16)},
-      {.name = "LoraOnNf4", .plan = ZeroPlan(Precision::kBf16)}};
+      {.name = "LoraOnNf4", .plan = ZeroPlan(Precision::kBf16)},
+      {.name = "MicroBatchesWithoutLabels", .plan = ZeroPlan(), .few_labels = true},
+      {.name = "Fp16WithOverflows", .plan = ZeroPlan(Precision::kFp16), .overflowing = true}};
   for (ZeroCase& one : cases) {
     TrainPlan& plan = one.plan;
     if (one.name == "Bf16Moments") plan.optimizer.states = OptimizerStates::kBf16;
     if (one.name.starts_with("Lora")) plan.tuning.lora = LoraOptions{.rank = 64, .alpha = 64, .dropout = 0.2};
+    if (one.name == "MicroBatchesWithoutLabels") plan.batch = 1;
     if (one.name == "LoraOnNf4") plan.tuning.frozen_format = WeightFormat::kNf4;
   }
   return cases;
 }
 
+/// In the first step or steps, whose loss scales are the highest, of those that are taken here.
+std::unique_ptr<LanguageModel> Overflowing(World* /*world*/, LanguageModel* model) {
+  return std::make_unique<test::SometimesOverflowing>(model, /*most_scale=*/41400);
+}
+
 class ZeroTest : public testing::TestWithParam<ZeroCase> {
  protected:
   RankRunSetup setup(int64_t zero) const {
-    RankRunSetup setup = {.set = &set_,
+    RankRunSetup setup = {.set = GetParam().few_labels ? &few_labels_ : &set_,
                           .plan = GetParam().plan,
                           .model = SixBlocks(),
                           .tie_embeddings = GetParam().tie_embeddings,
                           .defer = GetParam().defer,
                           .bucket_bytes = 300000};
     setup.plan.zero = zero;
+    if (GetParam().overflowing) setup.wrap = Overflowing;
     return setup;
   }
   static void ExpectSame(const RankPoint& point, const RankPoint& expected, const std::string& of) {
@@ -97,12 +107,16 @@ class ZeroTest : public testing::TestWithParam<ZeroCase> {
     }
   }
 
-  const test::MemoryShardSet set_ = test::CountingDocuments();
+  const test::MemoryShardSet set_ = test::CountingDocuments(), few_labels_ = test::HalfWithoutLabels();
 };
 
 TEST_P(ZeroTest, EndsInTheBitsOfOneProcessAtEachStage) {
   const RankPoint alone = TakeSteps(setup(0), 1, kZeroSteps)[0];
   EXPECT_GT(alone.weights.numel(), 4 * kReductionBlock) << "each of four ranks has a block";
+  EXPECT_GT(alone.state.updates, 1);
+  if (GetParam().overflowing) {
+    EXPECT_GT(alone.state.scaler.skipped_steps, 0);
+  }
   for (const int64_t zero : {0, 1, 2}) {
     for (const int64_t ranks : {1, 2, 4}) {
       const std::vector<RankPoint> points = TakeSteps(setup(zero), ranks, kZeroSteps);
@@ -142,15 +156,25 @@ RankRunSetup Accumulating(const ShardSet* set, int64_t zero, ZeroAccumulation ac
   return setup;
 }
 
-TEST(ZeroAccumulationTest, AllRanksHaveTheWeightsOfOneProcessWithinRounding) {
-  const test::MemoryShardSet set = test::CountingDocuments();
-  const RankRunSetup one = Accumulating(&set, 0, ZeroAccumulation::kKeep);
+/// Whether some micro-batches have no label.
+class ZeroAccumulationTest : public testing::TestWithParam<bool> {
+ protected:
+  RankRunSetup setup(int64_t zero, ZeroAccumulation accumulation) const {
+    RankRunSetup setup = Accumulating(&set_, zero, accumulation);
+    if (GetParam()) setup.plan.batch = 1;
+    return setup;
+  }
+  const test::MemoryShardSet set_ = GetParam() ? test::HalfWithoutLabels() : test::CountingDocuments();
+};
+
+TEST_P(ZeroAccumulationTest, AllRanksHaveTheWeightsOfOneProcessWithinRounding) {
+  const RankRunSetup one = setup(0, ZeroAccumulation::kKeep);
   const at::Tensor start = RankRun(one, Solo()).model->parameters().values().clone();
   const RankPoint alone = TakeSteps(one, 1, kZeroSteps)[0];
   const double travelled = alone.weights.sub(start).norm().item<double>();
   for (const int64_t zero : {1, 2}) {
     for (const ZeroAccumulation accumulation : {ZeroAccumulation::kReduce, ZeroAccumulation::kKeep}) {
-      const std::vector<RankPoint> points = TakeSteps(Accumulating(&set, zero, accumulation), 4, kZeroSteps);
+      const std::vector<RankPoint> points = TakeSteps(setup(zero, accumulation), 4, kZeroSteps);
       for (const RankPoint& point : points) {
         EXPECT_LT(point.weights.sub(alone.weights).norm().item<double>(), 1e-3 * travelled)
             << "--zero " << zero << " --zero-accum " << ZeroAccumulationName(accumulation);
@@ -160,6 +184,76 @@ TEST(ZeroAccumulationTest, AllRanksHaveTheWeightsOfOneProcessWithinRounding) {
       }
     }
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(Labels, ZeroAccumulationTest, testing::Bool(),
+                         [](const auto& info) { return info.param ? "OfSomeMicroBatches" : "OfAll"; });
+
+TEST(ZeroRounds, AnOverflowInOneMicroBatchIsASkippedStepOnAllRanks) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  RankRunSetup setup = Accumulating(&set, 2, ZeroAccumulation::kReduce);
+  setup.plan.precision = Precision::kFp16;
+  setup.wrap = Overflowing;
+  const RankPoint alone = TakeSteps(setup, 1, kZeroSteps)[0];
+  ASSERT_GT(alone.state.updates, 1);
+  ASSERT_GT(alone.state.scaler.skipped_steps, 0);
+  for (const RankPoint& point : TakeSteps(setup, 4, kZeroSteps)) {
+    EXPECT_EQ(point.state.updates, alone.state.updates);
+    EXPECT_EQ(point.state.scaler, alone.state.scaler);
+    for (size_t i = 0; i < point.reports.size(); ++i) {
+      EXPECT_EQ(point.reports[i].skipped, alone.reports[i].skipped) << "step " << i + 1;
+    }
+  }
+}
+
+/// Fails once, in a pass of its own count.
+class FailsOnce final : public LanguageModel {
+ public:
+  FailsOnce(LanguageModel* model, int pass) : LanguageModel(model->shared_body()), left_(pass) {}
+  LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
+    if (--left_ == 0) throw std::bad_alloc();
+    return LanguageModel::LossAndGradients(input, scale);
+  }
+
+ private:
+  int left_;
+};
+
+TEST(ZeroRounds, AFailureInTheSecondOneIsThatOfTheStepOnAllRanksWhichThenTakeItAgain) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  RankRunSetup setup = Accumulating(&set, 2, ZeroAccumulation::kReduce);  // two a step on each of four ranks
+  const std::string expected = TakeSteps(setup, 4, 3)[0].sha256();
+  setup.wrap = [](World* world, LanguageModel* model) {
+    return std::make_unique<FailsOnce>(model, world->rank() == 2 ? 2 + 2 : 0);
+  };
+  test::ThreadWorld world(4);
+  const auto points = world.Run([&](World* own) {
+    RankRun run(setup, own);
+    run.trainer->Step();
+    EXPECT_THROW(run.trainer->Step(), std::bad_alloc) << "rank " << own->rank();
+    run.trainer->Step();
+    run.trainer->Step();
+    return run.point();
+  });
+  for (const RankPoint& point : points) EXPECT_EQ(point.sha256(), expected);
+}
+
+TEST(ZeroRounds, GradientsOfOneMicroBatchAreStillGivenAwayWhereItIsHalvedAndThePlanSaysSo) {
+  const test::MemoryShardSet set = test::CountingDocuments();
+  RankRunSetup setup = Accumulating(&set, 2, ZeroAccumulation::kReduce);
+  const std::string expected = TakeSteps(setup, 4, 3)[0].sha256();
+  setup.plan.batch *= 2;
+  setup.plan.accum = 4;  // one a rank
+  setup.plan.zero_accumulation = ZeroAccumulation::kKeep;
+  test::ThreadWorld world(4);
+  const auto points = world.Run([&](World* own) {
+    RankRun run(setup, own);
+    EXPECT_TRUE(run.trainer->HalveMicroBatches());
+    EXPECT_EQ(run.trainer->plan().zero_accumulation, ZeroAccumulation::kReduce);
+    for (int step = 0; step < 3; ++step) run.trainer->Step();
+    return run.point();
+  });
+  for (const RankPoint& point : points) EXPECT_EQ(point.sha256(), expected);
 }
 
 /// What a rank holds after two steps.
