@@ -1,3 +1,4 @@
+#include "lib/train/compute_changes.h"
 #include "lib/train/session.h"
 
 #include <cmath>
@@ -204,19 +205,7 @@ void Session::WarnOfChanges() {
                                       : "the data changed: reading ") +
                     DataNames(settings_) + " from its beginning");
   }
-  const std::string end_of_equality =
-      run_->plan.exact_world > 0 ? "the equal bits of --exact-world end here, " : "";
-  const auto compare = [&](const std::string& what, const std::string& before, const std::string& now) {
-    if (before == now) return;
-    listener_->Warn(what + " " + now + " instead of the run's " + before + ": " + end_of_equality +
-                    "results differ by rounding from those of the uninterrupted run");
-  };
-  const ComputeIdentity &stored = resume.state.compute, &compute = run_->compute.identity;
-  compare("device", stored.device, compute.device);
-  compare("threads", std::to_string(stored.threads), std::to_string(compute.threads));
-  compare("instruction set", stored.cpu_capability, compute.cpu_capability);
-  compare("torch build", stored.torch_build, compute.torch_build);
-  compare("attention", stored.attention, compute.attention);
+  for (const std::string& warning : WarningsOfComputeChanges(*run_)) listener_->Warn(warning);
 }
 
 int Session::Run() {

@@ -1,0 +1,23 @@
+#include "lib/train/compute_changes.h"
+
+namespace trainwright {
+
+std::vector<std::string> WarningsOfComputeChanges(const ResolvedRun& run) {
+  const std::string end_of_equality =
+      run.plan.exact_world > 0 ? "the equal bits of --exact-world end here, " : "";
+  std::vector<std::string> warnings;
+  const auto compare = [&](const std::string& what, const std::string& before, const std::string& now) {
+    if (before == now) return;
+    warnings.push_back(what + " " + now + " instead of the run's " + before + ": " + end_of_equality +
+                       "results differ by rounding from those of the uninterrupted run");
+  };
+  const ComputeIdentity &stored = run.resume->state.compute, &compute = run.compute.identity;
+  compare("device", stored.device, compute.device);
+  compare("threads", std::to_string(stored.threads), std::to_string(compute.threads));
+  compare("instruction set", stored.cpu_capability, compute.cpu_capability);
+  compare("torch build", stored.torch_build, compute.torch_build);
+  compare("attention", stored.attention, compute.attention);
+  return warnings;
+}
+
+}  // namespace trainwright
