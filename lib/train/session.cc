@@ -1,5 +1,5 @@
-#include "lib/train/compute_changes.h"
 #include "lib/train/session.h"
+#include "lib/train/compute_changes.h"
 
 #include <cmath>
 #include <filesystem>
