@@ -1,20 +1,22 @@
 #!/usr/bin/env bash
-# Real runs of two ranks by every launcher that this machine has, and by train --nproc: all must give the weights of one
-# process, bit for bit (--exact-world 2).
+# Real runs of two and four ranks by every launcher that this machine has, and by train --nproc: all must give the weights of
+# one process, bit for bit (--exact-world 4), also with --zero 2. Then the examples of torchrun and Slurm with these launchers.
 #
 # usage: scripts/compare/launchers.sh [STEPS]     (default: 10)
 #
 # Looks for torchrun (pip install torch), mpirun.openmpi (openmpi-bin), mpiexec.hydra (mpich) and srun (slurm-client, and
 # slurmctld and slurmd where no cluster answers: one of this machine alone is then started without munge, as root). torchrun
-# also loses a rank and starts all again. Prints Markdown. Exits 1 when a run failed or has other weights.
+# also loses a rank and starts all again. Prints Markdown, with a row for a launcher that is not here. Exits 1 when a run
+# failed or has other weights. TRAINWRIGHT_BIN names the folder of the tools (default: build/release/bin).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/common.sh
 source scripts/common.sh
 
-steps=${1:-10}
+[[ ${1:-} != -h && ${1:-} != --help ]] || { print_usage; exit 0; }
+steps=${1:-10} source_dir=$PWD
 bin=$(cd "${TRAINWRIGHT_BIN:-build/release/bin}" && pwd) || die "the tools are not built" "cmake --build --preset release"
-data=$PWD/examples/data/tinyshakespeare.txt
+data=$source_dir/examples/data/tinyshakespeare.txt
 scratch=$(mktemp -d)
 stop_slurm() { for file in "$scratch"/slurm/*.pid; do [[ ! -e $file ]] || kill "$(< "$file")" || true; done; }
 trap 'stop_slurm; rm -rf "$scratch"' EXIT
@@ -57,34 +59,98 @@ CONF
 cluster_answers() { command -v srun > /dev/null && { timeout 10 sinfo > /dev/null 2>&1 || start_slurm > slurm.log 2>&1; }; }
 
 failed=0
-# run NAME RANKS COMMAND...: COMMAND starts the ranks of the train command behind it
+# row NAME RANKS STATUS START WEIGHTS EXPECTED
+row() {
+  echo "| $1 | $2 | $3 | $(echo "$(date +%s.%N) - $4" | bc | cut -c1-4) s | ${5:-none} |"
+  [[ $3 = 0 && $5 && $5 = "$6" ]] || { failed=1; tail -n 5 "$1.log" >&2; }
+}
+absent() { echo "| $1 | | not here | | |"; }
+
+# run NAME RANKS OPTIONS COMMAND...: COMMAND starts the ranks of the train command behind it
 run() {
+  local name=$1 ranks=$2 options=$3 start status=0 weights=''
+  shift 3
+  start=$(date +%s.%N)
+  # shellcheck disable=SC2086  # words of their own
+  "$@" train --model llama-1m --seq 128 --batch 1 --accum $((4 / ranks)) --exact-world 4 --threads 1 --steps "$steps" \
+    --seed 1 --dist-timeout 20 $options --data shards --out "$name" > "$name.log" 2>&1 || status=$?
+  [[ ! -e $name/complete.json ]] || weights=$(sha256sum < "$name/latest/model.safetensors" | cut -c1-16)
+  row "$name" "$ranks" "$status" "$start" "$weights" "${expected:=$weights}"
+}
+# all_of NAME COMMAND...: COMMAND, with a number of ranks behind it, starts so many
+all_of() {
+  local name=$1
+  shift
+  run "$name-2" 2 '' "$@" 2
+  run "$name-4" 4 '' "$@" 4
+  run "$name-2-zero" 2 '--zero 2' "$@" 2
+}
+with_nproc() { TRAINWRIGHT_NPROC=$1 "${@:2}"; }
+with_torchrun() { torchrun --standalone --nproc-per-node "$1" --no-python "${@:2}"; }
+
+# example NAME RANKS COMMAND...: COMMAND makes a run in the folder NAME
+example() {
   local name=$1 ranks=$2 start status=0 weights=''
   shift 2
   start=$(date +%s.%N)
-  "$@" train --model llama-1m --seq 128 --batch 1 --accum $((2 / ranks)) --exact-world 2 --threads 1 --steps "$steps" \
-    --save-every 5 --seed 1 --dist-timeout 20 --data shards --out "$name" > "$name.log" 2>&1 || status=$?
-  [[ ! -e $name/complete.json ]] || weights=$(sha256sum < "$name/latest/model.safetensors" | cut -c1-16)
-  echo "| $name | $ranks | $status | $(echo "$(date +%s.%N) - $start" | bc | cut -c1-4) s | ${weights:-none} |"
-  [[ $status = 0 && $weights ]] && [[ $weights = "${expected:=$weights}" ]] || { failed=1; tail -n 5 "$name.log" >&2; }
+  "$@" > "$name.log" 2>&1 || status=$?
+  [[ ! -e $name/run/complete.json ]] || weights=$(sha256sum < "$name/run/latest/model.safetensors" | cut -c1-16)
+  row "$name" "$ranks" "$status" "$start" "$weights" "${expected_of_example:=$weights}"
+}
+make_example() {
+  make -f "$source_dir/examples/torchrun/Makefile" BIN="$bin" DATA="$scratch/data" STEPS="$steps" WORK="$1" RANKS="$2" "${@:3}"
+}
+# The jobs of submit.sh, which are waited for.
+submit_example() {
+  local jobs
+  jobs=$(WORK=$scratch/$1 DATA=$scratch/data/tinyshakespeare.txt STEPS=$steps NODES=1 TASKS=$2 BIN=$bin \
+    "$source_dir/examples/slurm/submit.sh" | grep -o '[0-9]\+ (' | grep -o '[0-9]\+' | paste -sd,)
+  for _ in {1..300}; do
+    [[ $(squeue --noheader --jobs "$jobs" 2> /dev/null) ]] || break
+    sleep 1
+  done
+  cat "$1"/logs/*
+  [[ -e $1/run/complete.json ]]
 }
 
 echo '| started by | ranks | exit status | wall time | sha256 of the weights |'
 echo '| --- | --: | --: | --: | --- |'
-run one-process 1 env
-run nproc 2 env TRAINWRIGHT_NPROC=2
+run one-process 1 '' env
+all_of nproc with_nproc
 if command -v torchrun > /dev/null; then
-  run torchrun 2 torchrun --standalone --nproc-per-node 2 --no-python
+  all_of torchrun with_torchrun
   # Kills rank 1 once there is a checkpoint; torchrun's second attempt leaves it alone.
   (
-    until [[ -e torchrun-restarted/latest ]]; do sleep 0.1; done
+    for _ in {1..600}; do
+      [[ ! -e torchrun-restarted/latest ]] || break
+      sleep 0.1
+    done
     for process in $(pgrep -f 'out torchrun-restarted'); do
       tr '\0' '\n' < "/proc/$process/environ" 2> /dev/null | grep -qx RANK=1 && kill -KILL "$process"
     done
   ) &
-  run torchrun-restarted 2 torchrun --standalone --nproc-per-node 2 --max-restarts 2 --no-python
+  run torchrun-restarted 2 '--save-every 1' torchrun --standalone --nproc-per-node 2 --max-restarts 2 --no-python
+  (($(grep -c '"type":"run_begin"' torchrun-restarted/metrics.jsonl) > 1)) ||
+    { failed=1; echo 'torchrun-restarted was not restarted' >&2; }
+else
+  absent torchrun
 fi
-! command -v mpirun.openmpi > /dev/null || run mpirun 2 mpirun.openmpi --oversubscribe -np 2
-! command -v mpiexec.hydra > /dev/null || run mpiexec 2 mpiexec.hydra -n 2
-! cluster_answers || run srun 2 srun --ntasks 2
+if command -v mpirun.openmpi > /dev/null; then all_of mpirun mpirun.openmpi --oversubscribe -np; else absent mpirun; fi
+if command -v mpiexec.hydra > /dev/null; then all_of mpiexec mpiexec.hydra -n; else absent mpiexec; fi
+if cluster_answers; then all_of srun srun --ntasks; else absent srun; fi
+
+mkdir data
+head -n 2000 "$data" > data/tinyshakespeare.txt
+export TRAINWRIGHT_SEQ=64 TRAINWRIGHT_EVAL_TOKENS=2000
+example example-one-process 1 make_example example-one-process 1 TORCHRUN=
+if command -v torchrun > /dev/null; then
+  example example-torchrun 2 make_example example-torchrun 2
+else
+  absent example-torchrun
+fi
+if command -v sbatch > /dev/null && cluster_answers; then
+  example example-slurm 2 submit_example example-slurm 2
+else
+  absent example-slurm
+fi
 exit $failed

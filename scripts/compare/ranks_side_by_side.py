@@ -268,7 +268,7 @@ class Contest:
 
 
 def exchanges_to_foretell(network, ranks):
-    """One order of additions costs nothing on paper. Shards are left out where messages are late: that is latency alone."""
+    """One order of additions costs nothing on paper; shards on late messages are left out to keep the runs few."""
     if ranks == 1:
         return ["overlapped"]
     return OF_BOTH if network.delay_us else [name for name in EXCHANGES if "exact" not in name]
