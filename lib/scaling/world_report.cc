@@ -52,8 +52,9 @@ Table StepTable(const WorldRequest& request, const WorldEstimates& estimates) {
       const bool timed = step.step_s > 0;
       table.AddRow({std::to_string(world.ranks), ShardingName(row.plan) + (i == world.asked ? " *" : ""),
                     Bytes(step.sent().sent_bytes), FormatGrouped(static_cast<uint64_t>(step.sent().messages)),
-                    Time(LatencyOf(request, step)), Time(step.link_s), timed ? Share(step.hidden_s, step.link_s) : "-",
-                    timed ? Time(step.step_s) : "-", timed ? Share(step.alone_s, step.step_s) : "-",
+                    Time(LatencyOf(request, step)), Time(step.link_s),
+                    timed ? Share(step.hidden_s, step.link_s) : "-", timed ? Time(step.step_s) : "-",
+                    timed ? Share(step.alone_s, step.step_s) : "-",
                     timed ? FormatCount(row.tokens_per_s) : "-", Bytes(row.memory_bytes),
                     request.memory_bytes == 0 ? "?"
                     : Fits(request, row)      ? "yes"
