@@ -524,8 +524,7 @@ void DefineRankOptions(CLI::App& app, TrainSettings* settings) {
   AddRankOptions(app, group, &settings->nproc, &settings->dist_timeout_s);
   app.add_option("--exact-world", settings->exact_world,
                  "make the weights the same, bit for bit, on 1, 2, 4 and so on up to N processes; N is a "
-                 "power of two "
-                 "(default: 0, the same within rounding)")
+                 "power of two (default: 0, the same within rounding)")
       ->type_name("N")
       ->group(group);
   app.add_option("--zero", settings->zero,
