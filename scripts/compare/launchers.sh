@@ -5,8 +5,8 @@
 # usage: scripts/compare/launchers.sh [STEPS]     (default: 10)
 #
 # Looks for torchrun (pip install torch), mpirun.openmpi (openmpi-bin), mpiexec.hydra (mpich) and srun (slurm-client, and
-# slurmctld and slurmd where no cluster answers: one of this machine alone is then started without munge, as root). torchrun
-# also loses a rank and starts all again. Prints Markdown, with a row for a launcher that is not here. Exits 1 when a run
+# slurmctld and slurmd where no cluster answers: one of two nodes that are both this machine is then started without munge, as
+# root). torchrun also loses a rank and starts all again. Prints Markdown, with a row for a launcher that is not here. Exits 1 when a run
 # failed or has other weights. TRAINWRIGHT_BIN names the folder of the tools (default: build/release/bin).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -18,43 +18,45 @@ steps=${1:-10} source_dir=$PWD
 bin=$(cd "${TRAINWRIGHT_BIN:-build/release/bin}" && pwd) || die "the tools are not built" "cmake --build --preset release"
 data=$source_dir/examples/data/tinyshakespeare.txt
 scratch=$(mktemp -d)
-stop_slurm() { for file in "$scratch"/slurm/*.pid; do [[ ! -e $file ]] || kill "$(< "$file")" || true; done; }
+stop_slurm() { local file; for file in "$scratch"/slurm/*.pid; do [[ ! -e $file ]] || kill "$(< "$file")" || true; done; }
 trap 'stop_slurm; rm -rf "$scratch"' EXIT
 cd "$scratch"
 export PATH=$bin:$PATH OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 pretokenize --quiet "$data" | pack --quiet --chunk 1024 -o shards/
 
-# A cluster of this machine alone, whose users need not prove who they are.
+# A cluster of two nodes that are both this machine, whose users need not prove who they are. Ranks reach the nodes by name.
 start_slurm() {
-  local plugins sbin=/usr/sbin name
+  local plugins sbin=/usr/sbin name node
   name=$(hostname -s)
   plugins=$(dirname "$(find / -xdev -name auth_none.so -path '*slurm*' -print -quit 2> /dev/null)")
   [[ -x $sbin/slurmctld && -x $sbin/slurmd && $plugins != . ]] || return 1
-  mkdir -p slurm/state slurm/spool
+  mkdir -p slurm/state
   cat > slurm/slurm.conf << CONF
 ClusterName=local
 SlurmctldHost=$name(127.0.0.1)
 SlurmctldPort=26817
-SlurmdPort=26818
 SlurmUser=root
 SlurmdUser=root
 AuthType=auth/none
 CredType=cred/none
 PluginDir=$plugins
 StateSaveLocation=$scratch/slurm/state
-SlurmdSpoolDir=$scratch/slurm/spool
+SlurmdSpoolDir=$scratch/slurm/spool-%n
 SlurmctldPidFile=$scratch/slurm/slurmctld.pid
-SlurmdPidFile=$scratch/slurm/slurmd.pid
+SlurmdPidFile=$scratch/slurm/slurmd-%n.pid
 SlurmctldLogFile=$scratch/slurm/slurmctld.log
-SlurmdLogFile=$scratch/slurm/slurmd.log
+SlurmdLogFile=$scratch/slurm/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SlurmdParameters=config_overrides
-NodeName=$name NodeAddr=127.0.0.1 CPUs=4 CoresPerSocket=4
+NodeName=127.0.0.1 NodeHostname=$name NodeAddr=127.0.0.1 Port=26818 CPUs=4 CoresPerSocket=4
+NodeName=127.0.0.2 NodeHostname=$name NodeAddr=127.0.0.1 Port=26819 CPUs=4 CoresPerSocket=4
 PartitionName=all Nodes=ALL Default=YES State=UP
 CONF
   export SLURM_CONF=$scratch/slurm/slurm.conf
-  slurmctld -i && slurmd && sleep 3
+  slurmctld -i
+  for node in 127.0.0.1 127.0.0.2; do slurmd -N "$node"; done
+  sleep 3
 }
 cluster_answers() { command -v srun > /dev/null && { timeout 10 sinfo > /dev/null 2>&1 || start_slurm > slurm.log 2>&1; }; }
 
@@ -103,7 +105,7 @@ make_example() {
 # The jobs of submit.sh, which are waited for.
 submit_example() {
   local jobs
-  jobs=$(WORK=$scratch/$1 DATA=$scratch/data/tinyshakespeare.txt STEPS=$steps NODES=1 TASKS=$2 BIN=$bin \
+  jobs=$(WORK=$scratch/$1 DATA=$scratch/data/tinyshakespeare.txt STEPS=$steps NODES=$nodes TASKS=2 BIN=$bin \
     "$source_dir/examples/slurm/submit.sh" | grep -o '[0-9]\+ (' | grep -o '[0-9]\+' | paste -sd,)
   for _ in {1..300}; do
     [[ $(squeue --noheader --jobs "$jobs" 2> /dev/null) ]] || break
@@ -137,7 +139,14 @@ else
 fi
 if command -v mpirun.openmpi > /dev/null; then all_of mpirun mpirun.openmpi --oversubscribe -np; else absent mpirun; fi
 if command -v mpiexec.hydra > /dev/null; then all_of mpiexec mpiexec.hydra -n; else absent mpiexec; fi
-if cluster_answers; then all_of srun srun --ntasks; else absent srun; fi
+nodes=0
+if cluster_answers; then
+  nodes=$(($(sinfo --noheader --format %D | paste -sd+) > 1 ? 2 : 1))
+  all_of srun srun --ntasks
+  ((nodes == 1)) || run srun-two-nodes 4 '' srun --nodes 2 --ntasks-per-node 2
+else
+  absent srun
+fi
 
 mkdir data
 head -n 2000 "$data" > data/tinyshakespeare.txt
@@ -148,8 +157,8 @@ if command -v torchrun > /dev/null; then
 else
   absent example-torchrun
 fi
-if command -v sbatch > /dev/null && cluster_answers; then
-  example example-slurm 2 submit_example example-slurm 2
+if ((nodes > 0)); then
+  example example-slurm $((2 * nodes)) submit_example example-slurm
 else
   absent example-slurm
 fi
