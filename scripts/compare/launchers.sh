@@ -54,8 +54,8 @@ NodeName=127.0.0.2 NodeHostname=$name NodeAddr=127.0.0.1 Port=26819 CPUs=4 Cores
 PartitionName=all Nodes=ALL Default=YES State=UP
 CONF
   export SLURM_CONF=$scratch/slurm/slurm.conf
-  slurmctld -i
-  for node in 127.0.0.1 127.0.0.2; do slurmd -N "$node"; done
+  slurmctld -i || return 1
+  for node in 127.0.0.1 127.0.0.2; do slurmd -N "$node" || return 1; done
   sleep 3
 }
 cluster_answers() { command -v srun > /dev/null && { timeout 10 sinfo > /dev/null 2>&1 || start_slurm > slurm.log 2>&1; }; }
