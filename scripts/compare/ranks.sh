@@ -34,8 +34,8 @@ source scripts/compare/one_document.sh
 [[ ${1:-} != -h && ${1:-} != --help ]] || { print_usage; exit 0; }
 python=${PYTHON:-python3}
 if [[ " $* " != *" --ours "* ]]; then
-  "$python" -c 'import torch, safetensors' 2> /dev/null ||
-    die "$python has no torch and safetensors" "see scripts/compare/requirements.txt; PYTHON names another Python, --ours does without"
+  "$python" -c 'import torch, safetensors, transformers' 2> /dev/null ||
+    die "$python has no torch, safetensors and transformers" "see scripts/compare/requirements.txt; PYTHON names another Python, --ours does without"
 fi
 data=${TRAINWRIGHT_TEST_DATA:?the folder with tokenizers/ and bench/}
 bin=$(cd "${TRAINWRIGHT_BIN:-build/release/bin}" && pwd) || die "the tools are not built" "cmake --build --preset release"
