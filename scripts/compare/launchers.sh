@@ -167,7 +167,7 @@ first() { "$@" 2>&1 | sed -n 1p; }
 printf '\n%s processors.' "$(nproc)"
 ! command -v torchrun > /dev/null || printf ' torchrun of torch %s.' "$(torchrun --no-python python3 -c '
 import importlib.metadata
-print(importlib.metadata.version("torch"))')"
+print(importlib.metadata.version("torch"))' 2> /dev/null)"
 ! command -v mpirun.openmpi > /dev/null || printf ' %s.' "$(first mpirun.openmpi --version)"
 ! command -v mpiexec.hydra > /dev/null || printf ' MPICH%s.' "$(mpiexec.hydra --version | sed -n 's/^ *Version: */ /p')"
 ((nodes == 0)) || printf ' %s, nodes: %s.' "$(first srun --version)" "$nodes"
