@@ -139,10 +139,10 @@ nlohmann::ordered_json EncodeRow(const WorldRequest& request, const WorldRow& ro
 }  // namespace
 
 std::string FormatWorlds(const WorldRequest& request, const WorldEstimates& estimates) {
-  std::string text = "On paper, with " + std::to_string(request.passes.batch * request.plan.accum) +
-                     " samples a rank in a step (* as asked for):\n\n" +
-                     StepTable(request, estimates).ToString() + "\n" +
-                     MemoryTable(request, estimates).ToString();
+  const auto samples = static_cast<uint64_t>(request.passes.batch * request.plan.accum);
+  std::string text = "On paper, with " + FormatNumberOf(samples, "sample") +
+                     " a rank in a step (* as asked for):\n\n" + StepTable(request, estimates).ToString() +
+                     "\n" + MemoryTable(request, estimates).ToString();
   for (const WorldEstimate& world : estimates.worlds) {
     if (world.fit.reason.empty()) continue;
     text += "\n" + FormatNumberOf(static_cast<uint64_t>(world.ranks), "rank") + ": " + world.fit.reason +
