@@ -530,10 +530,9 @@ void DefineDeviceOptions(CLI::App& app, TrainSettings* settings) {
 void DefineRankOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Several processes";
   AddRankOptions(app, group, &settings->nproc, &settings->dist_timeout_s);
-  app.add_option(
-         "--exact-world", settings->exact_world,
-         "a power of two, of processes at most: weights are then the same bits for any power of two of "
-         "them up to it (default: 0, within rounding)")
+  app.add_option("--exact-world", settings->exact_world,
+                 "make the weights the same, bit for bit, on 1, 2, 4 and so on up to N processes; N is a "
+                 "power of two (default: 0, the same within rounding)")
       ->type_name("N")
       ->group(group);
   app.add_option("--zero", settings->zero,

@@ -227,9 +227,13 @@ std::string ManPage(const ToolDoc& doc, const std::string& date) {
   const auto extra_section = [&](const ToolSection& section) {
     text += ".SH " + Upper(EscapeRoff(section.title)) + "\n" + Paragraphs(section.text, ".PP");
   };
+  // These stand at the end, the first behind what the options have.
+  const auto is_environment = [](const ToolSection& section) {
+    return Upper(section.title) == "ENVIRONMENT";
+  };
   const auto is_files = [](const ToolSection& section) { return Upper(section.title) == "FILES"; };
   for (const ToolSection& section : info.text.sections) {
-    if (!is_files(section)) extra_section(section);
+    if (!is_environment(section) && !is_files(section)) extra_section(section);
   }
   text += ".SH CONFIGURATION\n" + Paragraphs(ConfigurationText(), ".PP");
   if (!info.text.examples.empty()) {
@@ -256,6 +260,9 @@ std::string ManPage(const ToolDoc& doc, const std::string& date) {
   text += ".TP\n.B NO_COLOR\n" + FillSource("When not empty, the progress bar has no colour.");
   text += ".TP\n.B TERM\n" + FillSource("No progress bar is drawn when it is unset or " + Bold("dumb") + ".");
   text += ".TP\n.B COLUMNS\n" + FillSource("Width of the progress bar where the terminal does not tell it.");
+  for (const ToolSection& section : info.text.sections) {
+    if (is_environment(section)) text += ".PP\n" + Paragraphs(section.text, ".PP");
+  }
   for (const ToolSection& section : info.text.sections) {
     if (is_files(section)) extra_section(section);
   }

@@ -33,13 +33,18 @@ std::string ShardingName(const RankPlan& plan) {
   return name;
 }
 
+/// Of what the link is busy with, the part that more bandwidth does not shorten.
+double LatencyOf(const WorldRequest& request, const StepEstimate& step) {
+  return static_cast<double>(step.sent().messages) * request.link.latency_s;
+}
+
 bool Fits(const WorldRequest& request, const WorldRow& row) {
   return row.memory_bytes <= request.memory_bytes;
 }
 
 Table StepTable(const WorldRequest& request, const WorldEstimates& estimates) {
-  Table table({"ranks", "", "sent a rank", "messages", "on the link", "hidden", "step", "efficiency",
-               "tokens/s", "memory a rank", "fits"});
+  Table table({"ranks", "", "sent a rank", "messages", "latency", "on the link", "hidden", "step",
+               "efficiency", "tokens/s", "memory a rank", "fits"});
   for (const WorldEstimate& world : estimates.worlds) {
     for (size_t i = 0; i < world.rows.size(); ++i) {
       const WorldRow& row = world.rows[i];
@@ -47,8 +52,9 @@ Table StepTable(const WorldRequest& request, const WorldEstimates& estimates) {
       const bool timed = step.step_s > 0;
       table.AddRow({std::to_string(world.ranks), ShardingName(row.plan) + (i == world.asked ? " *" : ""),
                     Bytes(step.sent().sent_bytes), FormatGrouped(static_cast<uint64_t>(step.sent().messages)),
-                    Time(step.link_s), timed ? Share(step.hidden_s, step.link_s) : "-",
-                    timed ? Time(step.step_s) : "-", timed ? Share(step.alone_s, step.step_s) : "-",
+                    Time(LatencyOf(request, step)), Time(step.link_s),
+                    timed ? Share(step.hidden_s, step.link_s) : "-", timed ? Time(step.step_s) : "-",
+                    timed ? Share(step.alone_s, step.step_s) : "-",
                     timed ? FormatCount(row.tokens_per_s) : "-", Bytes(row.memory_bytes),
                     request.memory_bytes == 0 ? "?"
                     : Fits(request, row)      ? "yes"
@@ -119,6 +125,7 @@ nlohmann::ordered_json EncodeRow(const WorldRequest& request, const WorldRow& ro
           {"gradients", EncodeTraffic(step.gradients)},
           {"weights", EncodeTraffic(step.weights)},
           {"small", EncodeTraffic(step.small)},
+          {"latency_time_s", LatencyOf(request, step)},
           {"link_time_s", step.link_s},
           {"hidden_time_s", known(step.hidden_s)},
           {"step_time_s", known(step.step_s)},
@@ -132,10 +139,10 @@ nlohmann::ordered_json EncodeRow(const WorldRequest& request, const WorldRow& ro
 }  // namespace
 
 std::string FormatWorlds(const WorldRequest& request, const WorldEstimates& estimates) {
-  std::string text = "On paper, with " + std::to_string(request.passes.batch * request.plan.accum) +
-                     " samples a rank in a step (* as asked for):\n\n" +
-                     StepTable(request, estimates).ToString() + "\n" +
-                     MemoryTable(request, estimates).ToString();
+  const auto samples = static_cast<uint64_t>(request.passes.batch * request.plan.accum);
+  std::string text = "On paper, with " + FormatNumberOf(samples, "sample") +
+                     " a rank in a step (* as asked for):\n\n" + StepTable(request, estimates).ToString() +
+                     "\n" + MemoryTable(request, estimates).ToString();
   for (const WorldEstimate& world : estimates.worlds) {
     if (world.fit.reason.empty()) continue;
     text += "\n" + FormatNumberOf(static_cast<uint64_t>(world.ranks), "rank") + ": " + world.fit.reason +

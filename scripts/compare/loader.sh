@@ -13,6 +13,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/common.sh
 source scripts/common.sh
+# shellcheck source=scripts/compare/english_shards.sh
+source scripts/compare/english_shards.sh
 
 python=${PYTHON:-python3} rounds=5 tokens=20000000 out=
 while [[ $# -gt 0 ]]; do
@@ -31,11 +33,7 @@ ninja -C build/release loader_speed pretokenize pack > /dev/null
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 tools=build/release/bin
-zstd -dcq "$TRAINWRIGHT_TEST_DATA/bench/english-32MB.jsonl.zst" |
-  "$tools/pretokenize" -q --format jsonl --tokenizer "$TRAINWRIGHT_TEST_DATA/tokenizers/mistral-v1.model" > "$work/stream"
-for chunk in 2048 32768; do
-  "$tools/pack" -q --mode concat --chunk "$chunk" -o "$work/shards-$chunk/" < "$work/stream"
-done
+english_shards "$tools" "$TRAINWRIGHT_TEST_DATA" "$work"
 "$tools/pack" --cat --json "$work/shards-2048" > "$work/chunks.jsonl"
 "$python" scripts/compare/loader_side_by_side.py --work "$work" --rounds "$rounds" --tokens "$tokens" --out "$out" \
   --loader-speed build/release/tests/loader_speed

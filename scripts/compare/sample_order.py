@@ -141,6 +141,11 @@ def substitutes(chunks, seed, number, sweep, place):
     return order[place:] + order[:place]
 
 
+def share(rank, ranks, samples):
+    """The numbers of the samples of a step that this rank has."""
+    return range(rank * samples // ranks, (rank + 1) * samples // ranks)
+
+
 def training_samples(chunks, sequence_tokens, seed, window_chunks=64):
     """The endless stream of samples that a run trains on, of one set without blocks."""
     order = chunk_stream([len(chunks)], seed)

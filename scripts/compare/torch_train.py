@@ -11,7 +11,7 @@ sums only the gradients' norm so: on a CPU, torch.nn.utils.clip_grad_norm_ adds 
 the millions of elements of an embedding the sum comes out too small (up to 0.15 % of the norm here).
 
 With torchrun's variables (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT) it is one rank of DistributedDataParallel with
-Gloo: a step's samples are divided in whole shares in the order of the ranks. --accum takes the place of the plan's,
+Gloo: a step's samples are divided as train divides them (sample_order.share). --accum takes the place of the plan's,
 --bucket-mb of PyTorch's 25. Every rank prints its object.
 """
 import time
@@ -82,10 +82,10 @@ def main():
     for step in range(options.steps):
         begin = time.monotonic()
         step_loss = 0.0
-        # A share of the step that is this rank's, in the order of the stream.
-        share = list(itertools.islice(stream, ranks * accum * plan["batch"]))[rank * accum * plan["batch"]:]
+        step_samples = list(itertools.islice(stream, ranks * accum * plan["batch"]))
+        own = [step_samples[number] for number in sample_order.share(rank, ranks, len(step_samples))]
         for micro_batch in range(accum):
-            samples = share[micro_batch * plan["batch"]:(micro_batch + 1) * plan["batch"]]
+            samples = own[micro_batch * plan["batch"]:(micro_batch + 1) * plan["batch"]]
             if any(len(sample) != 1 for sample in samples):
                 sys.exit("a sample holds more than one span")
             # A shorter sample, at the end of the data, is padded on the right, where no label and no token sees it.

@@ -41,6 +41,16 @@ TEST(ManPageTest, HasTheSectionsInTheirOrder) {
   }
 }
 
+TEST(ManPageTest, TellsTheTextsOwnVariablesBehindThoseOfTheOptions) {
+  ToolDoc doc = SampleDoc();
+  doc.info.text.sections.push_back({"ENVIRONMENT", "  SAMPLE_PLACE   where samples are"});
+  const std::string page = ManPage(doc, "2026-01-02");
+  const size_t heading = page.find(".SH ENVIRONMENT"), variable = page.find("SAMPLE_PLACE");
+  EXPECT_EQ(page.rfind(".SH ENVIRONMENT"), heading);
+  EXPECT_LT(page.find(".B COLUMNS", heading), variable);
+  EXPECT_LT(variable, page.find(".SH FILES"));
+}
+
 TEST(ManPageTest, NoLineStartsAnUnmeantRequest) {
   const std::string page = ManPage(SampleDoc(), "2026-01-02");
   EXPECT_THAT(page, HasSubstr("\n  .hidden\n"));

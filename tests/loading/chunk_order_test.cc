@@ -6,11 +6,13 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <random>
 #include <set>
 #include <sstream>
 
 #include "lib/base/rng.h"
+#include "lib/loading/sample_loaders.h"
 #include "tests/support/paths.h"
 #include "tests/support/support.h"
 
@@ -114,6 +116,25 @@ TEST(SampleOrderPage, HasTheVectorsOfTheChunks) {
       chunks.push_back(order.Substitute({.place = NumberOf(arguments[2])}, attempt));
     }
     EXPECT_EQ(Joined(chunks), value);
+  }
+}
+
+TEST(SampleOrderPage, HasTheVectorsOfTheShares) {
+  for (const auto& [arguments, value] : VectorsOf("shares")) {
+    const auto samples = static_cast<uint32_t>(NumberOf(arguments[0]));
+    const auto ranks = static_cast<int64_t>(NumberOf(arguments[1]));
+    // A sample is known by its number of tokens.
+    const auto window = std::make_shared<SampleWindow>();
+    for (uint32_t i = 0; i < samples; ++i) window->samples.push_back({.tokens = i});
+    std::vector<Sample> step;
+    for (uint32_t i = 0; i < samples; ++i) step.emplace_back(window, i);
+    std::string shares;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      std::vector<int64_t> numbers;
+      for (const Sample& sample : ShareOf(step, rank, ranks)) numbers.push_back(sample.tokens());
+      shares += (rank == 0 ? "" : " | ") + (numbers.empty() ? "none" : Joined(numbers));
+    }
+    EXPECT_EQ(shares, value);
   }
 }
 

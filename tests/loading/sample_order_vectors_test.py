@@ -39,12 +39,16 @@ def value_of(name, arguments):
         sizes, weights = sets[:len(sets) // 2], sets[len(sets) // 2:]
         stream = itertools.islice(order.chunk_stream(sizes, seed, weights), 12)
         return [".".join(map(str, slot)) for slot in stream]
+    if name == "shares":
+        samples, ranks = numbers
+        shares = [" ".join(map(str, order.share(rank, ranks, samples))) or "none" for rank in range(ranks)]
+        return " | ".join(shares)
     chunks, seed, place = numbers
     return " ".join(map(str, order.substitutes(chunks, seed, 0, 0, place)))
 
 
 lines = (source / "man/trainwright-sample-order.5").read_text(encoding="utf-8").splitlines()
-names = "mix64|key|bits|permutation|pass|draws|slots|substitutes"
+names = "mix64|key|bits|permutation|pass|draws|slots|substitutes|shares"
 vectors = [match.groups() for match in (re.fullmatch(rf"({names}) (.*) = (.*)", line) for line in lines) if match]
 if len(vectors) < 20 or {name for name, _, _ in vectors} != set(names.split("|")):
     sys.exit(f"found only {len(vectors)} vectors: did the page's layout change?")

@@ -78,6 +78,21 @@ TEST(WorldReportTest, PrintsARowAStageTheReasonAndEveryAssumption) {
   for (const std::string& assumption : estimates.assumptions) EXPECT_THAT(words, HasSubstr(assumption));
 }
 
+TEST(WorldReportTest, TellsTheTimeThatMessagesTakeWhateverTheBandwidth) {
+  WorldRequest request = Request();
+  request.worlds = {2};
+  request.link.latency_s = 0.002;
+  // Of two ranks a sum is two messages: one bucket of gradients, and the small ones.
+  constexpr double kMessages = 2 * (1 + kSmallExchanges);
+  for (const double bytes_per_s : {1e6, 1e12}) {
+    request.link.bytes_per_s = bytes_per_s;
+    const WorldEstimates estimates = EstimateWorlds(request);
+    const nlohmann::ordered_json json = EncodeWorlds(request, estimates);
+    EXPECT_DOUBLE_EQ(json.at("worlds").at(0).at("sharding").at(0).at("latency_time_s"), kMessages * 0.002);
+    EXPECT_THAT(FormatWorlds(request, estimates), HasSubstr(" 24.0 ms "));
+  }
+}
+
 TEST(WorldReportTest, EncodesWhatIsNotKnownAsNull) {
   WorldRequest request = Request();
   request.costs.passes_s = request.costs.passes_s.ScaledTo(0);
