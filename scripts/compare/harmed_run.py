@@ -17,6 +17,9 @@ from train_runs import records_of
 
 PIDFD_OPEN, PIDFD_GETFD = 434, 438
 DISK_BYTES = 400 << 20
+# Then each tensor's memory is asked of the system, and none is found in what was freed before.
+ASKING_MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 16), "MALLOC_TRIM_THRESHOLD_": str(1 << 16)}
+MEMORY_LEFT_BYTES = 1 << 18
 
 
 class Hung(Exception):
@@ -30,7 +33,8 @@ class Run:
     """
 
     def __init__(self, place, ranks, command, environment, shim, launched=False, send_delay_us=0, environment_of=None):
-        """command is a list, or a function of the rank; environment_of gives what else a rank has in its environment."""
+        """command is a list, or a function of the rank; environment_of gives what a rank that is started here has in its
+        environment besides."""
         self.place, self.ranks, self.launched = place, ranks, launched
         self.logs = place.with_name(place.name + "-logs")  # not on the run's disk, which may be full
         self.logs.mkdir()
@@ -143,7 +147,8 @@ class SmallDisk:
 
 
 def cut_connections(pid):
-    """Shuts down the TCP sockets of a process, whose own descriptors are borrowed for that. Returns how many."""
+    """Shuts down the TCP connections of a process, whose own descriptors are borrowed for that; what listens for new ones is
+    left alone. Returns how many."""
     libc = ctypes.CDLL(None, use_errno=True)
     pidfd = libc.syscall(PIDFD_OPEN, pid, 0)
     if pidfd < 0:
@@ -157,7 +162,9 @@ def cut_connections(pid):
             if borrowed < 0:
                 raise PermissionError(ctypes.get_errno(), "pidfd_getfd")
             with socket.socket(fileno=borrowed) as connection:
-                if connection.family in (socket.AF_INET, socket.AF_INET6):
+                if connection.family not in (socket.AF_INET, socket.AF_INET6):
+                    continue
+                if not connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
                     connection.shutdown(socket.SHUT_RDWR)
                     cut += 1
     os.close(pidfd)
@@ -175,7 +182,8 @@ def harm(run, fault, rank, disk):
     elif fault == "disk":
         disk.fill()
     else:
-        resource.prlimit(pid, resource.RLIMIT_DATA, (1 << 20, 1 << 20))
+        most = start_ranks.process_bytes(pid, "VmData") + MEMORY_LEFT_BYTES
+        resource.prlimit(pid, resource.RLIMIT_DATA, (most, most))
     return time.monotonic()
 
 
@@ -194,11 +202,15 @@ def data_bytes(run, within_s):
 def other_build(tools, folder):
     """A copy of train that is of another version, by nothing but its name for it."""
     version = subprocess.run([tools / "train", "--version"], capture_output=True, text=True, check=True).stdout.split()[2]
-    own, other = version.encode(), (version[:-1] + ("9" if version[-1] != "9" else "8")).encode()
-    program = (tools / "train").read_bytes()
-    if own not in program:
-        raise OSError(f"the program does not hold its version {version} as text")
-    copy = pathlib.Path(folder) / "train-of-another-build"
-    copy.write_bytes(program.replace(own, other))
-    copy.chmod(0o755)
-    return copy
+    # The first four bytes, which lie together also where the compiler has made numbers of the text.
+    own, other = version[:4].encode(), (version[:2] + ("8" if version[2] == "9" else "9") + version[3]).encode()
+    tree = pathlib.Path(folder) / "of-another-build"
+    for program in (tools / "train", tools.parent / "libexec" / "trainwright" / "train-engine"):
+        content = program.read_bytes()
+        if own not in content:
+            raise OSError(f"{program.name} does not hold its version {version}")
+        copy = tree / program.relative_to(tools.parent)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(content.replace(own, other))
+        copy.chmod(0o755)
+    return tree / tools.name / "train"

@@ -21,7 +21,7 @@ the undisturbed run.
   OUT.md          where the report goes (default: standard output)
 
 kill is SIGKILL, stop SIGSTOP, term SIGTERM; cut shuts down all TCP connections of the rank; disk fills the file system of
-the run directory, a small one in memory that the script mounts; memory lets the rank have no more private memory. oom lets
+the run directory, a small one in memory that the script mounts; memory lets the rank have no more private memory than it has. oom lets
 it have too little for its micro-batch from the start, under --auto-oom and without --exact-world: all must go on with half
 of it. data, weights, capability and build start one rank with other shards, other weights to begin with,
 ATEN_CPU_CAPABILITY=default, or a program of another version.
@@ -47,7 +47,7 @@ import sys
 import tempfile
 import time
 
-from harmed_run import Hung, Run, SmallDisk, data_bytes, harm, other_build
+from harmed_run import ASKING_MALLOC, Hung, Run, SmallDisk, data_bytes, harm, other_build
 from train_runs import ROOT, describe, digest, llama, make_shards, tools_environment, weights_of
 
 MODEL, NARROW = llama(256, 704, 3, 4), llama(64, 176, 4, 4)
@@ -117,8 +117,8 @@ class Table:
         for delayed in (False, True):
             self.undisturbed(delayed)
 
-    def start(self, place, command, delayed=False, environment_of=None):
-        return Run(place, self.options.ranks, command, self.environment, self.shim, self.launched,
+    def start(self, place, command, delayed=False, environment_of=None, environment=None):
+        return Run(place, self.options.ranks, command, {**self.environment, **(environment or {})}, self.shim, self.launched,
                    SEND_DELAY_US if delayed else 0, environment_of)
 
     def undisturbed(self, delayed):
@@ -182,7 +182,8 @@ class Table:
         for attempt in range(ATTEMPTS):
             place = self.new_place()
             disk = SmallDisk(place) if fault == "disk" else None
-            run = self.start(place, ["train", "-q", *self.arguments()], delayed=phase == "reduce")
+            run = self.start(place, ["train", "-q", *self.arguments()], delayed=phase == "reduce",
+                             environment=ASKING_MALLOC if fault == "memory" else None)
             try:
                 moment, still = self.reach(run, phase, rank)
                 is_met = still()
@@ -201,11 +202,17 @@ class Table:
         raise Hung(problem)
 
     def allowance(self, fault):
-        """Seconds that others may take beyond the time-out, until it is felt at all."""
+        """Seconds until it is felt at all, which others may take beyond the time-out."""
         slow_s = self.step_s[True]
         return {"disk": STEPS * slow_s, "memory": 3 * slow_s, "term": 3 * slow_s + self.eval_s}.get(fault, 0)
 
-    def end_of(self, run, fault, rank, harmed_s):
+    def bound(self, phase, fault):
+        """Seconds within which the others must end."""
+        bound_s = SLOW * self.options.timeout * (3 if self.launched and fault == "stop" else 1)
+        # Ranks await each other for the time-out from when they have begun themselves.
+        return bound_s + (0.5 * self.start_s if phase == "start" else 0) + (self.allowance(fault) if fault == "term" else 0)
+
+    def end_of(self, run, phase, fault, rank, harmed_s):
         """Waits for the end: (seconds of the slowest other, seconds of the rank at fault, problems)."""
         alone = fault == "stop" and not self.launched
         most_s = HUNG * self.options.timeout + self.allowance(fault)
@@ -213,8 +220,7 @@ class Table:
         begin_s = noticed_s if fault in ("disk", "memory") else harmed_s
         others = [process.end_s for number, process in enumerate(run.processes) if self.launched or number != rank]
         seconds, own_s, problems = max(others) - begin_s, None, []
-        bound_s = SLOW * self.options.timeout * (3 if self.launched and fault == "stop" else 1)
-        bound_s += self.allowance(fault) if fault == "term" else 0
+        bound_s = self.bound(phase, fault)
         if seconds > bound_s:
             problems.append(f"took {seconds:.1f} s")
         if alone:
@@ -290,7 +296,7 @@ class Table:
             return self.add(None, [str(problem)], phase, fault, rank, *[""] * 7)
         seconds = own_s = None
         try:
-            seconds, own_s, problems = self.end_of(run, fault, rank, harmed_s)
+            seconds, own_s, problems = self.end_of(run, phase, fault, rank, harmed_s)
         except Hung as problem:
             problems = [str(problem)]
         run.end()
@@ -404,7 +410,9 @@ class Table:
         if self.launched:
             header[4:7] = ["s, all", "-", "status"]
         slowest = ", ".join(f"{fault} {worst(seconds)} s" for fault, seconds in self.seconds.items())
-        lines = [f"{len(self.rows)} cases, {self.failures} failed. Slowest end of the others: {slowest}.", "",
+        lines = [f"Undisturbed, it begins after {self.start_s:.1f} s, a step takes {self.step_s[False]:.2f} s, with sends that are "
+                 f"{SEND_DELAY_US // 1000} ms late (reduce) {self.step_s[True]:.2f} s, an evaluation {self.eval_s:.1f} s. "
+                 f"{len(self.rows)} cases, {self.failures} failed. Slowest end of the others: {slowest or 'none'}.", "",
                  "| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
         return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in self.rows])
 
