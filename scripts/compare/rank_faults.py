@@ -56,7 +56,7 @@ HARMS = ["kill", "stop", "cut", "term", "disk", "memory"]
 ODDITIES = ["data", "weights", "capability", "build"]
 STEPS, SAVE_EVERY, EVAL_EVERY = 12, 4, 6
 HURT_AFTER_STEP = 5  # a checkpoint is there, the next one and an evaluation are not
-SEND_DELAY_US = 20000
+SEND_DELAY_US = 1000
 GRADIENT_BYTES = 1 << 16  # what is sent beside gradients in a step is less
 ATTEMPTS = 3              # to meet a phase
 SLOW = 1.1                # times the time-out is within it
@@ -411,7 +411,7 @@ class Table:
             header[4:7] = ["s, all", "-", "status"]
         slowest = ", ".join(f"{fault} {worst(seconds)} s" for fault, seconds in self.seconds.items())
         lines = [f"Undisturbed, it begins after {self.start_s:.1f} s, a step takes {self.step_s[False]:.2f} s, with sends that are "
-                 f"{SEND_DELAY_US // 1000} ms late (reduce) {self.step_s[True]:.2f} s, an evaluation {self.eval_s:.1f} s. "
+                 f"{SEND_DELAY_US / 1000:g} ms late (reduce) {self.step_s[True]:.2f} s, an evaluation {self.eval_s:.1f} s. "
                  f"{len(self.rows)} cases, {self.failures} failed. Slowest end of the others: {slowest or 'none'}.", "",
                  "| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
         return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in self.rows])
