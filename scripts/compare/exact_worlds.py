@@ -349,15 +349,18 @@ class Memory:
         return {"params": told["parameters"] + told["compute_copy"] + told["frozen"],
                 "grads": told["gradients"] + told["exchange"], "optimizer": told["optimizer"]}
 
-    def divides(self, told, alone, ranks, zero):
-        """What is wrong with the parts that ranks divide, as they are told."""
+    def divides(self, kind, told, alone, ranks, zero):
+        """What is wrong with the parts that ranks divide, as they are told: shares are whole blocks, and gradients of layers
+        that are worked on, as many as fill a bucket, are whole."""
         limits = {}
+        bucket = (int(kind.more[-1]) if kind.more else 25) * MIB // 4
+        worked_on = self.layer * max(1, bucket // self.layer) + 2 * BLOCK
         if zero >= 1:
             limits["optimizer"] = alone["optimizer"] / ranks + 8 * BLOCK
             if alone["compute_copy"] > 0:
                 limits["parameters"] = alone["parameters"] / ranks + 4 * (BLOCK + self.embedding + self.norms)
         if zero == 2:
-            limits["gradients"] = alone["gradients"] / ranks + 4 * (BLOCK + max(self.layer, self.embedding))
+            limits["gradients"] = alone["gradients"] / ranks + 4 * (BLOCK + worked_on)
         return [name for name, most in limits.items() if told[name] > most]
 
     def measure(self, kind, ranks, zero, base, alone):
@@ -372,7 +375,7 @@ class Memory:
         groups = self.groups(told)
         wrong = [name for name, size in groups.items() if abs(counted[name] - size) > 0.01 * size]
         as_told = self.report.promise("memory: what rank 0 counts is what is told", not wrong, f"{where}: {wrong}")
-        undivided = self.divides(told, alone or told, ranks, zero)
+        undivided = self.divides(kind, told, alone or told, ranks, zero)
         if zero > 0:
             self.report.promise("memory: sharded parts are those of one process over the ranks, and a block", not undivided,
                                 f"{where}: {undivided}")
