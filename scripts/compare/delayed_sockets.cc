@@ -60,7 +60,8 @@ long* SentBytes() {
   const long place = std::atol(rank);
   long* sent = nullptr;
   if (fd >= 0 && fstat(fd, &file) == 0 && place >= 0 && (place + 1) * long{sizeof(long)} <= file.st_size) {
-    void* const all = mmap(nullptr, static_cast<size_t>(file.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    void* const all =
+        mmap(nullptr, static_cast<size_t>(file.st_size), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (all != MAP_FAILED) sent = static_cast<long*>(all) + place;
   }
   if (fd >= 0) ::close(fd);

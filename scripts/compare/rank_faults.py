@@ -27,8 +27,9 @@ of it. data, weights, capability and build start one rank with other shards, oth
 ATEN_CPU_CAPABILITY=default, or a program of another version.
 
 That a phase was met is seen in the run's records and folders, and in what each rank has sent. The other ranks must end
-within the time-out, with 4, each naming the rank at fault and a cause; the time runs from the harm, for disk and memory, which
-are felt later, from the first error or end. A launcher takes up to three times as long for a rank that is stopped: it
+within the time-out and a tenth, with 4, each naming the rank at fault and a cause; the time runs from the harm, for disk and
+memory, which are felt later, from the first error or end. The machine must be idle: where it is not, ranks that only wait for
+a core are late, too. A launcher takes up to three times as long for a rank that is stopped: it
 asks, and then kills. Ends with status 1 where anything of this is not so, and leaves the folders of such cases.
 """
 import argparse
