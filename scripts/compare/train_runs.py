@@ -1,0 +1,79 @@
+"""What scripts share that start runs of `train` on a small model and look at what they left."""
+import array
+import contextlib
+import datetime
+import hashlib
+import json
+import os
+import pathlib
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TEXT = ROOT / "examples/data/tinyshakespeare.txt"
+
+
+def llama(hidden, inner, layers, heads, positions=256):
+    """config.json of a Llama that reads bytes, with half as many heads of keys and values."""
+    return {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258, "hidden_size": hidden,
+            "intermediate_size": inner, "num_hidden_layers": layers, "num_attention_heads": heads,
+            "num_key_value_heads": heads // 2, "head_dim": hidden // heads, "max_position_embeddings": positions,
+            "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": True, "hidden_act": "silu"}
+
+
+def tools_environment(tools):
+    """Where the tools of a folder compute with one thread, and nothing else is set for them."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("TRAINWRIGHT_")}
+    return {**own, "PATH": f"{tools}:{os.environ['PATH']}", "TRAINWRIGHT_THREADS": "1"}
+
+
+def make_shards(folder, environment, **parts):
+    """Packs parts of the text: of each folder's name the end of a pipe that gives the text, as "head -n 8000"."""
+    for name, part in parts.items():
+        subprocess.run(["bash", "-euo", "pipefail", "-c",
+                        f"{part} '{TEXT}' | pretokenize -q - | pack -q --chunk 256 -o {name}/"],
+                       cwd=folder, env=environment, check=True)
+
+
+def records_of(run, kind=None):
+    """Of a run directory's metrics.jsonl, all or those of a type; of a run that goes on, as far as they are written."""
+    records = []
+    with contextlib.suppress(OSError):
+        for line in (run / "metrics.jsonl").read_text().splitlines():
+            with contextlib.suppress(ValueError):  # the last line may be half there
+                records.append(json.loads(line))
+    return [record for record in records if kind in (None, record["type"])]
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def weights_of(checkpoint):
+    """The file of a checkpoint that holds what was trained: the model, or its adapter."""
+    adapter = checkpoint / "adapter_model.safetensors"
+    return adapter if adapter.exists() else checkpoint / "model.safetensors"
+
+
+def read_safetensors(path):
+    """(header, the bytes of all tensors)"""
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    return json.loads(content[8:8 + size]), content[8 + size:]
+
+
+def floats_of(path, name=None):
+    """The fp32 numbers of a file's tensor, or of all in the order of the file."""
+    header, data = read_safetensors(path)
+    begin, end = header[name]["data_offsets"] if name else (0, len(data))
+    assert all(tensor["dtype"] == "F32" for key, tensor in header.items() if key == name or not name and key != "__metadata__")
+    return array.array("f", data[begin:end])
+
+
+def describe(options_bin):
+    """The line of a report that tells the day, the machine and the tools."""
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        cpu = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown processor")
+    version = subprocess.run([options_bin / "train", "--version"], capture_output=True, text=True, check=True).stdout
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    return (f"{datetime.date.today()}, {os.cpu_count()} processors of an {cpu}, {version.splitlines()[0]}, scripts of "
+            f"{commit.stdout.strip() or 'no commit'}.")
