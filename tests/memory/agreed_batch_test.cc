@@ -29,18 +29,18 @@ std::vector<std::pair<int64_t, int64_t>> Agreed(const std::vector<BatchSearch>& 
   });
 }
 
-using Points = std::vector<std::pair<int64_t, int64_t>>;
+using AgreedPairs = std::vector<std::pair<int64_t, int64_t>>;
 
 TEST(AgreedBatchTest, RanksTakeTheSmallestAndEachWhatItMeasuredWithIt) {
-  EXPECT_EQ(Agreed({Found(5, 1), Found(3, 1), Found(4, 0)}), (Points{{2, 501}, {2, 301}, {2, 401}}));
+  EXPECT_EQ(Agreed({Found(5, 1), Found(3, 1), Found(4, 0)}), (AgreedPairs{{2, 501}, {2, 301}, {2, 401}}));
 }
 
 TEST(AgreedBatchTest, ARankThatCouldNotTellGivesItsLargest) {
-  EXPECT_EQ(Agreed({Found(5, 0), Found(3, -1)}), (Points{{4, 502}, {4, 302}}));
+  EXPECT_EQ(Agreed({Found(5, 0), Found(3, -1)}), (AgreedPairs{{4, 502}, {4, 302}}));
 }
 
 TEST(AgreedBatchTest, WhereOneCouldTryNoneThereIsNone) {
-  EXPECT_EQ(Agreed({Found(5, 1), BatchSearch()}), (Points{{0, 0}, {0, 0}}));
+  EXPECT_EQ(Agreed({Found(5, 1), BatchSearch()}), (AgreedPairs{{0, 0}, {0, 0}}));
 }
 
 TEST(AgreedBatchTest, OneProcessTakesWhatItFound) {
