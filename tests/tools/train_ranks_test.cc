@@ -121,7 +121,8 @@ TEST_F(TrainRanksTest, TheMachineAndThePeakMemoryOfEachRankAreInTheRecordsAndInT
     const auto peaks = record.value("rank_max_memory_bytes", std::vector<int64_t>());
     ASSERT_EQ(peaks.size(), 2u) << record;
     for (const int64_t peak : peaks) EXPECT_GT(peak, int64_t{10} << 20);
-    EXPECT_LE(peaks[0], record["max_memory_bytes"].get<int64_t>()) << "the writer's, a moment later";
+    const auto of_writer = record["max_memory_bytes"].get<double>();  // a moment later; the kernel rounds
+    EXPECT_NEAR(static_cast<double>(peaks[0]), of_writer, 0.05 * of_writer);
     EXPECT_FALSE(record.contains("rank_max_device_bytes"));
   };
   expect_told(Metrics("run").back());
