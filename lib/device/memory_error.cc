@@ -50,6 +50,9 @@ Error HostMemory(const std::string& problem, const MemoryUser& user) {
 }  // namespace
 
 std::optional<Error> AsMemoryError(const std::exception& exception, const MemoryUser& user) {
+  if (const auto* rank = dynamic_cast<const RankOutOfMemory*>(&exception)) {
+    return Error(ErrorCode::kIo, rank->who(), "ran out of memory", user.doing, user.hint);
+  }
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
     return HostMemory("the machine has no more of it to give", user);
   }

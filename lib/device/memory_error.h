@@ -8,6 +8,7 @@
 
 #include <exception>
 #include <functional>
+#include <new>
 #include <optional>
 #include <string>
 
@@ -20,6 +21,18 @@ struct MemoryUser {
   std::string doing;  ///< "step 12, micro-batches of 16 samples of up to 1024 tokens"; may be empty
   std::string hint;   ///< the flags that make it less
   std::string cap;    ///< what the user limited memory to, "--mem-fraction 0.5, 3.1 GB"; empty: nothing
+};
+
+/// Stands for the memory of another rank that ran out. AsMemoryError makes Error{kIo} of it, which names that
+/// rank: neither this machine's memory nor a cap on it is to blame.
+class RankOutOfMemory : public std::bad_alloc {
+ public:
+  explicit RankOutOfMemory(const std::string& who) : who_(who) {}
+  const char* what() const noexcept override { return "another rank ran out of memory"; }
+  const std::string& who() const { return who_; }  ///< "rank 3"
+
+ private:
+  std::string who_;
 };
 
 /// \returns nullopt when `exception` is about anything but memory, as an Error always is

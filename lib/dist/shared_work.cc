@@ -1,7 +1,6 @@
 #include "lib/dist/shared_work.h"
 
 #include <cstddef>
-#include <new>
 
 #include "lib/base/error.h"
 #include "lib/device/memory_error.h"
@@ -72,7 +71,7 @@ void ThrowForAnother(WorkEnd end, const std::string& who, const std::string& cau
     case WorkEnd::kStopped:
       throw ErrorOfAnother(ErrorCode::kInterrupted, who, "got a signal");
     case WorkEnd::kOutOfMemory:
-      throw std::bad_alloc();
+      throw RankOutOfMemory(who);
     case WorkEnd::kNotFinite:
       throw ErrorOfAnother(ErrorCode::kNonFinite, who, "got a number that is not finite" + why);
     default:
@@ -101,8 +100,10 @@ std::vector<int64_t> ShareEnd(World* world, const std::exception_ptr& failure,
   const auto end = static_cast<WorkEnd>(agreed[0]);
   if (end != WorkEnd::kDone) {
     WorstEnd worst = {.end = end, .who = "another rank"};
-    // What a run may go on after is not worth memory that has just run out.
     if (end == WorkEnd::kNotFinite || end == WorkEnd::kFailed) worst = FindWorst(world, failure);
+    if (end == WorkEnd::kOutOfMemory) {  // which words are not worth: a number is enough
+      worst.who = "rank " + std::to_string(world->Agree({own == agreed[0] ? world->rank() : -1})[0]);
+    }
     if (agreed[0] > own) ThrowForAnother(end, worst.who, worst.cause);
     Rethrow(*world, failure, worst.cause_of_first);
   }

@@ -35,7 +35,7 @@ class ErrorOfAnother : public Error {
 };
 
 /// Throws what stands for the failure of another rank's work: ErrorOfAnother{kInterrupted, kNonFinite, kIo},
-/// or of its memory std::bad_alloc.
+/// or of its memory RankOutOfMemory.
 /// \param who that rank, for the message: "rank 3"
 /// \param cause in its own words; empty: they are not known here
 [[noreturn]] void ThrowForAnother(WorkEnd end, const std::string& who, const std::string& cause = "");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/device/memory_error.h"
 #include "tests/support/on_ranks.h"
 
 namespace trainwright {
@@ -112,6 +113,23 @@ TEST(ShareEndTest, MemoryThatRanOutOnOneRankRanOutOnAll) {
     return ThrownBy([&] { ShareEnd(world, failure); });
   });
   EXPECT_EQ(thrown, (Texts{"memory", "memory"}));
+}
+
+TEST(ShareEndTest, TheRankWhoseMemoryRanOutIsNamedByTheOthersWhateverTheirOwnCap) {
+  const auto told = test::OnRanks(3, [](World* world) {
+    const std::exception_ptr failure =
+        world->rank() == 1 ? FailureOf([] { throw std::bad_alloc(); }) : nullptr;
+    try {
+      ShareEnd(world, failure);
+    } catch (const std::exception& exception) {
+      const Error error = *AsMemoryError(exception, {.cap = "--mem-fraction 0.5"});
+      return std::to_string(static_cast<int>(error.code())) + " " + error.what();
+    }
+    return std::string("nothing");
+  });
+  EXPECT_EQ(told[0], "4 rank 1: ran out of memory");
+  EXPECT_EQ(told[2], told[0]);
+  EXPECT_EQ(told[1].find("5 memory: "), 0u) << told[1];
 }
 
 TEST(ShareEndTest, WorkThatIsDoneReturnsWhatWasAgreedOn) {
