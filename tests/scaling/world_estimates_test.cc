@@ -82,14 +82,14 @@ TEST(WorldReportTest, TellsTheTimeThatMessagesTakeWhateverTheBandwidth) {
   WorldRequest request = Request();
   request.worlds = {2};
   request.link.latency_s = 0.002;
-  // Of two ranks a sum is two messages: one bucket of gradients, and the small ones.
-  constexpr double kMessages = 2 * (1 + kSmallExchanges);
+  // Of two ranks a sum is two messages: four buckets of gradients, and the small ones.
+  constexpr double kMessages = 2 * (4 + kSmallExchanges);
   for (const double bytes_per_s : {1e6, 1e12}) {
     request.link.bytes_per_s = bytes_per_s;
     const WorldEstimates estimates = EstimateWorlds(request);
     const nlohmann::ordered_json json = EncodeWorlds(request, estimates);
     EXPECT_DOUBLE_EQ(json.at("worlds").at(0).at("sharding").at(0).at("latency_time_s"), kMessages * 0.002);
-    EXPECT_THAT(FormatWorlds(request, estimates), HasSubstr(" 24.0 ms "));
+    EXPECT_THAT(FormatWorlds(request, estimates), HasSubstr(" 36.0 ms "));
   }
 }
 
