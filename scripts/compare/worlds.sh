@@ -47,6 +47,7 @@ END
 config 1b 2048 8192 16 32 true
 config 8b 4096 14336 32 32 false
 config 70b 8192 28672 80 64 false
+sed 's/"max_position_embeddings": 8192/"max_position_embeddings": 131072/' 8b.json > 8b-128k.json
 
 # tell NAME TITLE OPTION...: status 1 means that something does not fit, which is an answer, too.
 tell() {
@@ -64,5 +65,5 @@ tell() {
   tell 1b '1.24 billion parameters' --seq 8192 --batch 4
   tell 8b '8.03 billion parameters' --seq 8192 --batch 2 --accum 2 --zero 2 --checkpoint-activations full
   tell 70b '70.6 billion parameters' --seq 8192 --batch 1 --accum 2 --zero 2 --checkpoint-activations full
-  tell 8b '8.03 billion parameters, 128 Ki tokens a sample' --seq 131072 --batch 1 --zero 2
+  tell 8b-128k '8.03 billion parameters, 128 Ki tokens a sample' --seq 131072 --batch 1 --zero 2
 } > "$out"
