@@ -43,6 +43,8 @@ MOST_S = 900
 SMALL, LARGE = llama(128, 384, 4, 4), llama(512, 1408, 8, 8)
 BLOCK = 65536  # elements that belong to one rank
 BETA1 = 0.9
+# Where loss spikes, rounding grows by orders of magnitude within a few steps, on one process as on several.
+STEADY_LR = 0.0005
 GRADIENT_BOUND, WEIGHTS_BOUND = {"no": 1e-6, "bf16": 1e-2}, 1e-3
 # Of the fall in memory: shares that may be off, and bytes below which the allocator's own matter more.
 FALL_SHARE, FALL_BYTES = 0.15, 12 << 20
@@ -263,10 +265,11 @@ class Rounding:
     def __init__(self, runs, report, steps):
         self.runs, self.report, self.steps = runs, report, steps
 
-    def take(self, kind, ranks, zero, keep, what, out):
-        """A run; what is its length and whatever else it has."""
+    def take(self, kind, ranks, zero, keep, what, out, micro_batches=1):
+        """A run; what is its length and whatever else it has. One rank has so many micro-batches, of several each two."""
         samples = BATCH * MICRO_BATCHES
-        split = ["--batch", str(samples), "--accum", "1"] if ranks == 1 else [
+        what = what if "--lr" in what else [*what, "--lr", str(STEADY_LR)]
+        split = ["--batch", str(samples // micro_batches), "--accum", str(micro_batches)] if ranks == 1 else [
             "--batch", str(samples // ranks // 2), "--accum", "2", "--zero", str(zero), "--ddp-bucket-mb", "1",
             *(["--zero-accum", "keep" if keep else "reduce"] if zero == 2 else [])]
         self.runs.train(ranks, ["--init", "base", *self.runs.common(64), *kind.options(), *split, *what, "--out", out])
@@ -280,9 +283,9 @@ class Rounding:
         shutil.rmtree(run)
         return moments, stream
 
-    def weights(self, kind, *world):
+    def weights(self, kind, *world, micro_batches=1):
         """In the end."""
-        run = self.take(kind, *world, ["--steps", str(self.steps)], "rounding-weights")
+        run = self.take(kind, *world, ["--steps", str(self.steps)], "rounding-weights", micro_batches)
         weights = floats_of(weights_of(run / f"checkpoints/step-{self.steps:08}"))
         stream = stream_of(run, [self.steps])
         shutil.rmtree(run)
@@ -295,6 +298,8 @@ class Rounding:
         gradient, weights = self.gradient(kind, 1, 0, False), self.weights(kind, 1, 0, False)
         norm, travelled = math.dist(gradient[0], [0.0] * len(gradient[0])), math.dist(weights[0], start)
         bound = GRADIENT_BOUND[kind.precision]
+        alone = self.weights(kind, 1, 0, False, micro_batches=4)
+        self.report.row(kind.name, "1, in 4 micro-batches", "", "", f"{math.dist(alone[0], weights[0]) / travelled:.1e}", "told", "")
         for ranks in (2, 4):
             for zero, keep in ((0, False), (1, False), (2, False), (2, True)):
                 name = f"{ranks}, --zero {zero}" + (f" --zero-accum {'keep' if keep else 'reduce'}" if zero == 2 else "")
@@ -322,7 +327,8 @@ class Rounding:
         self.report.section(
             "Within rounding", f"Without --exact-world, against one process whose micro-batch is the whole step of "
             f"{BATCH * MICRO_BATCHES} samples; ranks have two micro-batches each. Gradients: those of the first step, as the "
-            f"first moment holds them, |g - g1| / |g1|. Weights: after {self.steps} steps, |w - w1| / |w1 - w0|.",
+            f"first moment holds them, |g - g1| / |g1|. Weights: after {self.steps} steps, |w - w1| / |w1 - w0|, beside what "
+            "one process that divides its step into micro-batches comes to.",
             ["kind", "ranks", "gradients", f"within {GRADIENT_BOUND['no']:g} / {GRADIENT_BOUND['bf16']:g}", "weights",
              f"within {WEIGHTS_BOUND:g}", "same data"])
         for kind in kinds:
