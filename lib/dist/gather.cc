@@ -1,6 +1,7 @@
 #include "lib/dist/gather.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -10,12 +11,12 @@ std::vector<std::vector<int64_t>> GatherWords(World* world, const std::vector<in
   const auto ranks = static_cast<size_t>(world->size());
   std::vector<int64_t> words(ranks * own.size(), 0);
   std::copy(own.begin(), own.end(),
-            words.begin() + static_cast<ptrdiff_t>(static_cast<size_t>(world->rank()) * own.size()));
+            words.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(world->rank()) * own.size()));
   if (!words.empty()) world->Reduce(&words);
   std::vector<std::vector<int64_t>> all;
   for (size_t rank = 0; rank < ranks; ++rank) {
-    const auto begin = words.begin() + static_cast<ptrdiff_t>(rank * own.size());
-    all.emplace_back(begin, begin + static_cast<ptrdiff_t>(own.size()));
+    const auto begin = words.begin() + static_cast<std::ptrdiff_t>(rank * own.size());
+    all.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(own.size()));
   }
   return all;
 }
