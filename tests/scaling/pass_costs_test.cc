@@ -2,24 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "lib/spec/llama_family.h"
+#include "tests/spec/two_layers.h"
 
 namespace trainwright {
 namespace {
-
-/// A layer multiplies 8x8 (q), 8x4 (k), 8x4 (v), 8x8 (o) and three 8x16: 576 weights.
-ModelConfig SmallLlama() {
-  ModelConfig config;
-  config.family = &LlamaFamily();
-  config.vocab_size = 10;
-  config.hidden_size = 8;
-  config.intermediate_size = 16;
-  config.num_layers = 2;
-  config.num_heads = 4;
-  config.num_kv_heads = 2;
-  config.head_dim = 2;
-  return config;
-}
 
 /// Forward: 2 * 6 * 2 * 576 = 13824 and 13 * 4 * 4 * 2 * 2 = 832 in the layers, 2 * 5 * 8 * 10 = 800 in the
 /// head.
@@ -27,7 +13,7 @@ const TokenCounts kCounts = {.tokens = 6, .labels = 5, .attention_pairs = 13};
 constexpr double kLayers = 13824 + 832, kHead = 800;
 
 PassCosts Count(ActivationCheckpointing checkpointing, const FineTuning& tuning, size_t segments) {
-  return CountPassFlops(SmallLlama(), tuning, checkpointing, kCounts, segments);
+  return CountPassFlops(test::TwoLayers(), tuning, checkpointing, kCounts, segments);
 }
 
 TEST(CountPassFlopsTest, AreTheHandComputedOnesOfEachSegment) {
@@ -38,7 +24,7 @@ TEST(CountPassFlopsTest, AreTheHandComputedOnesOfEachSegment) {
   EXPECT_DOUBLE_EQ(costs.backward[1], kLayers);
   EXPECT_DOUBLE_EQ(costs.backward[2], kLayers);
   EXPECT_DOUBLE_EQ(costs.backward[3], 2 * kHead);
-  EXPECT_DOUBLE_EQ(costs.total(), TrainingFlops(SmallLlama(), kCounts));
+  EXPECT_DOUBLE_EQ(costs.total(), TrainingFlops(test::TwoLayers(), kCounts));
 }
 
 TEST(CountPassFlopsTest, FullRecomputationRepeatsAllLayersButTheLast) {
@@ -52,7 +38,7 @@ TEST(CountPassFlopsTest, AdaptersAreDoneAtTheEndOfThePass) {
   const FineTuning tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4}};
   const PassCosts costs = Count(ActivationCheckpointing::kNo, tuning, 1);
   EXPECT_DOUBLE_EQ(costs.forward, kLayers + kHead);
-  EXPECT_DOUBLE_EQ(costs.total(), CountStepFlops(SmallLlama(), tuning).Of(kCounts));
+  EXPECT_DOUBLE_EQ(costs.total(), CountStepFlops(test::TwoLayers(), tuning).Of(kCounts));
 }
 
 TEST(PassCostsTest, AreScaledInProportion) {

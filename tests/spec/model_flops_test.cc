@@ -9,6 +9,7 @@
 #include "lib/spec/llama_family.h"
 #include "lib/spec/mistral_family.h"
 #include "lib/spec/neox_family.h"
+#include "tests/spec/two_layers.h"
 
 namespace trainwright {
 namespace {
@@ -82,22 +83,6 @@ TEST(TrainingFlops, IsTheHandComputedNumberOfAGpt2) {
   EXPECT_EQ(TrainingFlops(config, {.tokens = 5, .labels = 4, .attention_pairs = 15}), 3 * (4320 + 528 + 360));
 }
 
-/// A Llama of two layers, 8 wide, 4 heads of 2 with 2 of keys, 16 in the MLP: q and o are 8x8, k and v 8x4,
-/// the MLP's three 8x16, 576 in all.
-ModelConfig TwoLayers() {
-  ModelConfig config;
-  config.family = &LlamaFamily();
-  config.vocab_size = 10;
-  config.hidden_size = 8;
-  config.intermediate_size = 16;
-  config.num_layers = 2;
-  config.num_heads = 4;
-  config.num_kv_heads = 2;
-  config.head_dim = 2;
-  config.max_positions = 16;
-  return config;
-}
-
 StepFlops FlopsOf(const ModelConfig& config, const std::string& targets,
                   WeightFormat format = WeightFormat::kPlain) {
   return CountStepFlops(
@@ -125,22 +110,22 @@ TEST(CountStepFlops, OfAdaptersIsTheHandComputedNumber) {
   // The last product alone has an adapter, [8, 16] of rank 2: its layers are 0 and 1. No input of layer 0
   // leads to one, all of layer 1's do.
   const double down = 2 * 2 * (16 + 8) + 4 * 2 * 8 + 2 * 2 * 16;
-  const StepFlops of_down = FlopsOf(TwoLayers(), "down_proj");
+  const StepFlops of_down = FlopsOf(test::TwoLayers(), "down_proj");
   EXPECT_EQ(of_down.per_token, forward + 2 * down + 2 * 2 * 16 + 2 * 576);
   EXPECT_EQ(of_down.per_label, 2 * head);
   EXPECT_EQ(of_down.per_pair, 2 * pair + 2 * pair) << "backwards in layer 1 only";
   // Queries, [8, 8]: attention and all above lead to them, the products of queries, keys and values of layer
   // 0 do not.
   const double queries = 2 * 2 * (8 + 8) + 4 * 2 * 8 + 2 * 2 * 8;
-  const StepFlops of_queries = FlopsOf(TwoLayers(), "q_proj");
+  const StepFlops of_queries = FlopsOf(test::TwoLayers(), "q_proj");
   EXPECT_EQ(of_queries.per_token, forward + 2 * queries + 2 * 2 * 8 + 2 * (2 * 576 - (64 + 32 + 32)));
   EXPECT_EQ(of_queries.per_pair, 2 * pair + 2 * 2 * pair);
   // Quantisation changes no product.
-  EXPECT_EQ(FlopsOf(TwoLayers(), "q_proj", WeightFormat::kNf4).per_token, of_queries.per_token);
+  EXPECT_EQ(FlopsOf(test::TwoLayers(), "q_proj", WeightFormat::kNf4).per_token, of_queries.per_token);
 }
 
 TEST(CountStepFlops, OfAParallelLayerTheMlpDoesNotLieAboveAttention) {
-  ModelConfig config = TwoLayers();
+  ModelConfig config = test::TwoLayers();
   config.family = &NeoxFamily();
   config.activation = Activation::kGelu;
   config.biases = Biases::All();

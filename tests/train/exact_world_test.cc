@@ -15,18 +15,14 @@
 namespace trainwright {
 namespace {
 
+using test::ExpectSamePoint;
+using test::RankCase;
 using test::RankPoint;
 using test::RankRun;
 using test::RankRunSetup;
 using test::TakeSteps;
 
 constexpr int64_t kLeaves = 4;
-
-struct ExactCase {
-  std::string name;
-  TrainPlan plan;
-  bool tie_embeddings = false, defer = false, few_labels = false, overflowing = false;
-};
 
 TrainPlan ExactPlan(Precision precision = Precision::kFp32) {
   TrainPlan plan = test::TinyPlan(precision);
@@ -37,8 +33,8 @@ TrainPlan ExactPlan(Precision precision = Precision::kFp32) {
   return plan;
 }
 
-std::vector<ExactCase> AllCases() {
-  std::vector<ExactCase> cases = {
+std::vector<RankCase> AllCases() {
+  std::vector<RankCase> cases = {
       {.name = "Fp32", .plan = ExactPlan()},
       {.name = "TiedEmbeddings", .plan = ExactPlan(), .tie_embeddings = true},
       {.name = "Bf16Copy", .plan = ExactPlan(Precision::kBf16)},
@@ -54,7 +50,7 @@ std::vector<ExactCase> AllCases() {
        .plan = ExactPlan(Precision::kFp16),
        .defer = true,
        .overflowing = true}};
-  for (ExactCase& one : cases) {
+  for (RankCase& one : cases) {
     TrainPlan& plan = one.plan;
     if (one.name == "OneMicroBatchALeaf") plan.batch = 3, plan.accum = 4;
     if (one.name == "Bf16Moments") plan.optimizer.states = OptimizerStates::kBf16;
@@ -66,7 +62,7 @@ std::vector<ExactCase> AllCases() {
   return cases;
 }
 
-class ExactWorldTest : public testing::TestWithParam<ExactCase> {
+class ExactWorldTest : public testing::TestWithParam<RankCase> {
  protected:
   /// Also over the end of an epoch.
   static constexpr int kSteps = 14;
@@ -83,23 +79,6 @@ class ExactWorldTest : public testing::TestWithParam<ExactCase> {
     }
     return setup;
   }
-  static void ExpectSame(const RankPoint& point, const RankPoint& expected, const std::string& of) {
-    EXPECT_EQ(point.sha256(), expected.sha256()) << of;
-    for (size_t i = 0; i < expected.state.optimizer.size(); ++i) {
-      EXPECT_TRUE(at::equal(point.state.optimizer[i].value, expected.state.optimizer[i].value)) << of;
-    }
-    EXPECT_EQ(point.state.scaler, expected.state.scaler) << of;
-    EXPECT_EQ(point.state.updates, expected.state.updates) << of;
-    EXPECT_EQ(point.state.tokens_seen, expected.state.tokens_seen) << of;
-    EXPECT_EQ(point.state.data().cursor, expected.state.data().cursor) << of;
-    for (size_t back = 1; back <= point.reports.size(); ++back) {
-      const StepReport& report = point.reports[point.reports.size() - back];
-      const StepReport& other = expected.reports[expected.reports.size() - back];
-      EXPECT_EQ(report.loss_nats, other.loss_nats) << of << ", step " << report.step;
-      EXPECT_EQ(report.grad_norm, other.grad_norm) << of << ", step " << report.step;
-      EXPECT_EQ(report.skipped, other.skipped) << of << ", step " << report.step;
-    }
-  }
 
   const test::MemoryShardSet counting_ = test::CountingDocuments(), few_labels_ = test::HalfWithoutLabels();
 };
@@ -110,7 +89,7 @@ TEST_P(ExactWorldTest, EndsInTheSameBitsOnAnyNumberOfRanks) {
   for (const int64_t ranks : {2, 4}) {
     const std::vector<RankPoint> points = TakeSteps(setup(), ranks, kSteps);
     for (size_t rank = 0; rank < points.size(); ++rank) {
-      ExpectSame(points[rank], alone, "rank " + std::to_string(rank) + " of " + std::to_string(ranks));
+      ExpectSamePoint(points[rank], alone, "rank " + std::to_string(rank) + " of " + std::to_string(ranks));
     }
   }
 }
@@ -123,7 +102,7 @@ TEST_P(ExactWorldTest, IsTheSameRunWhereTheNumberOfRanksChangesOnTheWay) {
     const std::vector<RankPoint> before = std::move(points);
     points = TakeSteps(setup(), ranks, steps, before.empty() ? nullptr : &before.back());
   }
-  ExpectSame(points.front(), alone, "4, 1 and 2 ranks");
+  ExpectSamePoint(points.front(), alone, "4, 1 and 2 ranks");
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, ExactWorldTest, testing::ValuesIn(AllCases()),

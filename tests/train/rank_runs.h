@@ -2,7 +2,9 @@
 #pragma once
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -68,6 +70,13 @@ struct RankRunSetup {
   std::function<std::unique_ptr<LanguageModel>(World* world, LanguageModel* model)> wrap = {};
 };
 
+/// A run that a test takes, by its name.
+struct RankCase {
+  std::string name;
+  TrainPlan plan;
+  bool tie_embeddings = false, defer = false, few_labels = false, overflowing = false;
+};
+
 /// Where a run stands on one rank, with all that is sharded whole.
 struct RankPoint {
   at::Tensor weights;
@@ -78,6 +87,28 @@ struct RankPoint {
     return HexEncode(Sha256Of({static_cast<const uint8_t*>(weights.const_data_ptr()), weights.nbytes()}));
   }
 };
+
+/// Expects that a run stands, bit for bit, where another does; the steps that `point` tells of are the
+/// other's last ones.
+/// \param of says which run it is, where it does not
+inline void ExpectSamePoint(const RankPoint& point, const RankPoint& expected, const std::string& of) {
+  EXPECT_EQ(point.sha256(), expected.sha256()) << of;
+  ASSERT_EQ(point.state.optimizer.size(), expected.state.optimizer.size()) << of;
+  for (size_t i = 0; i < expected.state.optimizer.size(); ++i) {
+    EXPECT_TRUE(at::equal(point.state.optimizer[i].value, expected.state.optimizer[i].value)) << of;
+  }
+  EXPECT_EQ(point.state.scaler, expected.state.scaler) << of;
+  EXPECT_EQ(point.state.updates, expected.state.updates) << of;
+  EXPECT_EQ(point.state.tokens_seen, expected.state.tokens_seen) << of;
+  EXPECT_EQ(point.state.data().cursor, expected.state.data().cursor) << of;
+  for (size_t back = 1; back <= point.reports.size(); ++back) {
+    const StepReport& report = point.reports[point.reports.size() - back];
+    const StepReport& other = expected.reports[expected.reports.size() - back];
+    EXPECT_EQ(report.loss_nats, other.loss_nats) << of << ", step " << report.step;
+    EXPECT_EQ(report.grad_norm, other.grad_norm) << of << ", step " << report.step;
+    EXPECT_EQ(report.skipped, other.skipped) << of << ", step " << report.step;
+  }
+}
 
 /// What all ranks have of a tensor together. A call that all ranks make.
 inline at::Tensor WholeOf(World* world, const ShardLayout& layout, const at::Tensor& shard) {

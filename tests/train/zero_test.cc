@@ -1,5 +1,4 @@
 // --zero: each rank updates its part of the weights, and the run is the same.
-#include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -16,6 +15,8 @@
 namespace trainwright {
 namespace {
 
+using test::ExpectSamePoint;
+using test::RankCase;
 using test::RankPoint;
 using test::RankRun;
 using test::RankRunSetup;
@@ -36,12 +37,6 @@ ModelConfig SixBlocks() {
   return config;
 }
 
-struct ZeroCase {
-  std::string name;
-  TrainPlan plan;
-  bool tie_embeddings = false, defer = false, few_labels = false, overflowing = false;
-};
-
 TrainPlan ZeroPlan(Precision precision = Precision::kFp32) {
   TrainPlan plan = test::TinyPlan(precision);
   plan.batch = 2;
@@ -51,8 +46,8 @@ TrainPlan ZeroPlan(Precision precision = Precision::kFp32) {
   return plan;
 }
 
-std::vector<ZeroCase> ZeroCases() {
-  std::vector<ZeroCase> cases = {
+std::vector<RankCase> ZeroCases() {
+  std::vector<RankCase> cases = {
       {.name = "Fp32", .plan = ZeroPlan()},
       {.name = "Bf16", .plan = ZeroPlan(Precision::kBf16)},
       {.name = "Bf16Tied", .plan = ZeroPlan(Precision::kBf16), .tie_embeddings = true},
@@ -63,7 +58,7 @@ std::vector<ZeroCase> ZeroCases() {
       {.name = "LoraOnNf4", .plan = ZeroPlan(Precision::kBf16)},
       {.name = "MicroBatchesWithoutLabels", .plan = ZeroPlan(), .few_labels = true},
       {.name = "Fp16WithOverflows", .plan = ZeroPlan(Precision::kFp16), .overflowing = true}};
-  for (ZeroCase& one : cases) {
+  for (RankCase& one : cases) {
     TrainPlan& plan = one.plan;
     if (one.name == "Bf16Moments") plan.optimizer.states = OptimizerStates::kBf16;
     if (one.name.starts_with("Lora")) plan.tuning.lora = LoraOptions{.rank = 64, .alpha = 64, .dropout = 0.2};
@@ -78,7 +73,7 @@ std::unique_ptr<LanguageModel> Overflowing(World* /*world*/, LanguageModel* mode
   return std::make_unique<test::SometimesOverflowing>(model, /*most_scale=*/41400);
 }
 
-class ZeroTest : public testing::TestWithParam<ZeroCase> {
+class ZeroTest : public testing::TestWithParam<RankCase> {
  protected:
   RankRunSetup setup(int64_t zero) const {
     RankRunSetup setup = {.set = GetParam().few_labels ? &few_labels_ : &set_,
@@ -90,21 +85,6 @@ class ZeroTest : public testing::TestWithParam<ZeroCase> {
     setup.plan.zero = zero;
     if (GetParam().overflowing) setup.wrap = Overflowing;
     return setup;
-  }
-  static void ExpectSame(const RankPoint& point, const RankPoint& expected, const std::string& of) {
-    EXPECT_EQ(point.sha256(), expected.sha256()) << of;
-    ASSERT_EQ(point.state.optimizer.size(), expected.state.optimizer.size());
-    for (size_t i = 0; i < expected.state.optimizer.size(); ++i) {
-      EXPECT_TRUE(at::equal(point.state.optimizer[i].value, expected.state.optimizer[i].value)) << of;
-    }
-    EXPECT_EQ(point.state.scaler, expected.state.scaler) << of;
-    EXPECT_EQ(point.state.updates, expected.state.updates) << of;
-    for (size_t back = 1; back <= point.reports.size(); ++back) {
-      const StepReport& report = point.reports[point.reports.size() - back];
-      const StepReport& other = expected.reports[expected.reports.size() - back];
-      EXPECT_EQ(report.loss_nats, other.loss_nats) << of << ", step " << report.step;
-      EXPECT_EQ(report.grad_norm, other.grad_norm) << of << ", step " << report.step;
-    }
   }
 
   const test::MemoryShardSet set_ = test::CountingDocuments(), few_labels_ = test::HalfWithoutLabels();
@@ -121,9 +101,9 @@ TEST_P(ZeroTest, EndsInTheBitsOfOneProcessAtEachStage) {
     for (const int64_t ranks : {1, 2, 4}) {
       const std::vector<RankPoint> points = TakeSteps(setup(zero), ranks, kZeroSteps);
       for (size_t rank = 0; rank < points.size(); ++rank) {
-        ExpectSame(points[rank], alone,
-                   "--zero " + std::to_string(zero) + ", rank " + std::to_string(rank) + " of " +
-                       std::to_string(ranks));
+        ExpectSamePoint(points[rank], alone,
+                        "--zero " + std::to_string(zero) + ", rank " + std::to_string(rank) + " of " +
+                            std::to_string(ranks));
       }
     }
   }
@@ -140,7 +120,7 @@ TEST_P(ZeroTest, IsTheSameRunWhereRanksAndStageChangeOnTheWay) {
     const std::vector<RankPoint> before = std::move(points);
     points = TakeSteps(setup(zero), ranks, steps, before.empty() ? nullptr : &before.back());
   }
-  ExpectSame(points.front(), alone, "4, 1, 2, 4 and 2 ranks");
+  ExpectSamePoint(points.front(), alone, "4, 1, 2, 4 and 2 ranks");
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, ZeroTest, testing::ValuesIn(ZeroCases()),
