@@ -16,11 +16,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char kFault[] = "fault", kCame[] = "came";
+constexpr char kFault[] = "fault", kCame[] = "came", kLost[] = "lost";
 constexpr char kNoFault[] = "none";
 // Parts of the time-out. A rank is known to be silent at most kPatience + 2 kPeriod after its last beat, and
-// all others know one kPeriod later, which leaves time for a slow machine.
+// all others know one kPeriod later, which leaves time for a slow machine. Within kSettle all ranks whose
+// connection was cut have noticed it, since they ask every kPeriod.
 constexpr double kPeriod = 1.0 / 20, kPatience = 1.0 / 2, kLinger = 1.0 / 4, kReconnect = 1.0 / 3;
+constexpr double kSettle = 1.0 / 10;
 constexpr double kFirstPause_s = 0.005, kLongestPause_s = 0.1;
 
 std::string Key(const std::string& kind, int64_t rank) {
@@ -276,9 +278,10 @@ void HeartbeatThread::Diagnose(const std::string& problem) {
     };
     Deadline deadline(kReconnect * timeout_s_);
     store_ = CallWatched<std::unique_ptr<RankStore>>(connect, ProblemOf, &deadline);
+    const int64_t cut = OthersLostTheStore() ? 0 : place_.rank;
     const std::string fault = store_->Exchange(
         kFault, kNoFault,
-        EncodeFault({place_.rank, RankName(place_.rank), "its connections were cut: " + problem,
+        EncodeFault({cut, RankName(cut), "its connections were cut: " + problem,
                      "the network between the machines, or what limits connections on one of them"}));
     Know(DecodeFault(fault));
     store_->Set(Key("seen", place_.rank), "1");
@@ -286,6 +289,15 @@ void HeartbeatThread::Diagnose(const std::string& problem) {
   } catch (const std::exception&) {
     Know(gone);
   }
+}
+
+bool HeartbeatThread::OthersLostTheStore() {
+  int64_t lost = store_->Add(kLost, 1);
+  for (const auto start = Clock::now(); lost < 2 && SecondsSince(start) < kSettle * timeout_s_;
+       lost = store_->Add(kLost, 0)) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(kFirstPause_s));
+  }
+  return lost >= 2;
 }
 
 HeartbeatThread::Wish HeartbeatThread::AwaitWish(double most_s) {

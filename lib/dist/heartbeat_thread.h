@@ -40,6 +40,9 @@ class HeartbeatThread {
   void Leave();
   /// After the connection to the store broke.
   void Diagnose(const std::string& problem);
+  /// Says that this rank lost its connection to the store, and waits for others that did: then it was the end
+  /// that all share which was cut, rank 0's. Throws where the store goes meanwhile.
+  bool OthersLostTheStore();
   /// Waits for a wish of the training thread.
   Wish AwaitWish(double most_s);
   /// Waits until all other ranks but one have set their key of a kind, beating on.

@@ -131,10 +131,15 @@ class SmallDisk:
                        capture_output=True)
 
     def fill(self):
+        """Takes all that is free; the run may write meanwhile, so that what was free a moment ago is not had at once."""
         with open(self.filler, "wb") as file:
-            space = os.statvfs(self.folder)
-            with contextlib.suppress(OSError):
-                os.posix_fallocate(file.fileno(), 0, space.f_bavail * space.f_frsize)
+            length, piece = 0, DISK_BYTES
+            while piece >= mmap.PAGESIZE:
+                try:
+                    os.posix_fallocate(file.fileno(), length, piece)
+                    length += piece
+                except OSError:
+                    piece //= 2
 
     def empty(self):
         self.filler.unlink(missing_ok=True)

@@ -66,7 +66,8 @@ MOST_S = 600
 STATUS = {"kill": 137, "stop": 4, "cut": 4, "disk": 4, "memory": 4}  # of the rank at fault
 # What the others may say of it, in a line with its name. Who dies before all have come has not come.
 CAUSE = {"kill": r"killed|did not come", "stop": r"stopped|did not come", "cut": r"\bcut\b|lost its connection|did not come",
-         "disk": r"space|full|ended with status|failed", "memory": r"memory", "term": r"signal|status 143|killed|did not come"}
+         "disk": r"space|full|ended with status|failed", "memory": r"memory|did not come|left the run without a word",
+         "term": r"signal|status 143|killed|did not come"}
 ODDITY = {"data": r"sha256 of the data", "weights": r"weights", "capability": r"CPU capability", "build": r"version|build|program"}
 
 
@@ -301,11 +302,15 @@ class Table:
         except Hung as problem:
             problems = [str(problem)]
         run.end()
-        problems += self.wrong_statuses(run, phase, fault, rank)
         said, silent = self.naming(run, rank, CAUSE[fault])
-        # A signal that all agree on is no fault of a rank.
-        if fault != "term":
-            problems += silent
+        if (phase, fault) == ("start", "cut") and not any(run.statuses()):
+            # It had only asked whether the store is there, and asked again.
+            problems, moment = [], moment + ", and all connected again"
+            self.seconds[fault].pop()
+        else:
+            problems += self.wrong_statuses(run, phase, fault, rank)
+            # A signal that all agree on is no fault of a rank.
+            problems += silent if fault != "term" else []
         if disk is not None:
             disk.empty()
         told, world, unequal = self.resume(run.place)
@@ -345,8 +350,10 @@ class Table:
             problems.append(f"statuses {run.statuses()} instead of {expected}")
         said, silent = self.naming(run, rank, ODDITY[fault])
         problems += silent
-        if (run.place / "run").exists():
-            problems.append("something was written")
+        # Weights are there to be compared when the run has begun.
+        written = (run.place / "run").exists() if fault != "weights" else run.steps() > 0
+        if written:
+            problems.append("something was written" if fault != "weights" else "a step was made")
         return self.add(run, problems, "start", fault, rank, "before the first step", f"{seconds:.1f}", "",
                         " ".join(map(str, run.statuses())), said[:160], "", "")
 

@@ -26,10 +26,17 @@ TEST(ExceptionTest, AnErrorStaysAsItIs) {
 TEST(ExceptionTest, OthersHaveTheStatusOfTheirKindAndTheFirstLineOfTheirMessage) {
   EXPECT_EQ(ErrorFor(std::bad_alloc()).code(), ErrorCode::kIo);
   EXPECT_EQ(ErrorFor(std::system_error(EAGAIN, std::generic_category(), "thread")).code(), ErrorCode::kIo);
+  EXPECT_EQ(ErrorFor(std::system_error(EACCES, std::generic_category(), "folder")).object(), "system");
   const Error bug = ErrorFor(std::runtime_error("first line\nstack trace"));
   EXPECT_EQ(bug.code(), ErrorCode::kInternal);
   EXPECT_EQ(bug.problem(), "first line");
   EXPECT_EQ(ErrorFor(7).code(), ErrorCode::kInternal);
+}
+
+TEST(ExceptionTest, AThreadThatCannotBeStartedIsToldAsWantOfMemory) {
+  const Error error = ErrorFor(std::system_error(EAGAIN, std::generic_category(), "thread"));
+  EXPECT_EQ(error.object(), "memory or threads");
+  EXPECT_EQ(error.hint(), ErrorFor(std::bad_alloc()).hint());
 }
 
 }  // namespace

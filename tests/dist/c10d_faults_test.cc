@@ -57,7 +57,8 @@ void WaitIn(Phase phase, C10dWorld* world) {
   }
 }
 
-void CutConnections() {
+/// \param listener what becomes of a socket that listens for new ones
+void CutConnections(void (*listener)(int)) {
   std::vector<std::pair<int, bool>> sockets;  // and whether they listen
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     const int fd = std::stoi(entry.path().filename().string());
@@ -66,10 +67,17 @@ void CutConnections() {
     if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0)
       sockets.emplace_back(fd, listens != 0);
   }
-  for (const auto& [fd, listens] : sockets) {
-    // As behind a cut cable nobody comes any more; a listener that is shut down would tell its thread.
-    listens ? close(fd) : shutdown(fd, SHUT_RDWR);
-  }
+  for (const auto& [fd, listens] : sockets) listens ? listener(fd) : void(shutdown(fd, SHUT_RDWR));
+}
+
+/// As behind a cut cable nobody comes any more; a listener that is shut down would tell its thread.
+void CutForGood(C10dWorld*) {
+  CutConnections([](int fd) { close(fd); });
+}
+
+/// As where a firewall forgets them: whoever connects again is let in.
+void CutOnce(C10dWorld*) {
+  CutConnections([](int) {});
 }
 
 struct FaultKind {
@@ -81,7 +89,8 @@ struct FaultKind {
 
 const FaultKind kKilled{"Killed", [](C10dWorld*) { raise(SIGKILL); }, 128 + SIGKILL, "killed"};
 const FaultKind kStopped{"Stopped", [](C10dWorld*) { raise(SIGSTOP); }, -1, "stopped"};
-const FaultKind kCut{"Cut", [](C10dWorld*) { CutConnections(); }, 4, "cut"};
+const FaultKind kCut{"Cut", CutForGood, 4, "cut"};
+const FaultKind kCutOnce{"CutOnce", CutOnce, 4, "cut"};
 const FaultKind kFailed{
     "Failed", [](C10dWorld*) { throw Error(ErrorCode::kNonFinite, "step 7", "the loss is not finite"); }, 6,
     "ended with status 6: the loss is not finite"};
@@ -157,7 +166,7 @@ TEST_P(C10dFaultTest, EveryOtherRankEndsInTimeNamingTheRankAndTheCause) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, C10dFaultTest,
-                         testing::Values(kKilled, kStopped, kCut, kFailed, kExited, kThrew),
+                         testing::Values(kKilled, kStopped, kCut, kCutOnce, kFailed, kExited, kThrew),
                          [](const auto& info) { return std::string(info.param.name); });
 
 class C10dStoppedTest : public C10dFaultTest {};
