@@ -4,7 +4,7 @@
 # on the first of them ranks of `train` also with --zero 1, --zero 2 and --exact-world 2.
 #
 # usage: scripts/compare/ranks.sh [--rounds N] [--steps N] [--precision P] [--rates LIST] [--delays LIST] [--ours]
-#                               [--foretell] [OUT.md]
+#                               [--foretell | --only-foretell] [OUT.md]
 #
 #   --rounds N     interleaved repetitions of every contestant (default: 3)
 #   --steps N      optimizer steps of a run, of which the first three are not timed (default: 20)
@@ -13,7 +13,9 @@
 #   --delays LIST  microseconds that each message is late, half where it is sent and half where it is received, on the free
 #                  loopback (default: 500)
 #   --ours         leave out PyTorch
-#   --foretell     compare the steps of 1, 2 and 4 ranks with what `train --dry-run --world` tells of them
+#   --foretell     compare the steps of 1, 2 and 4 ranks with what `train --dry-run --world` tells of them; a run alone, of
+#                  which it is told how fast it computes, and the ranks take turns
+#   --only-foretell  that comparison alone
 #   OUT.md         where the report goes (default: standard output)
 #
 # A step is the same 4,096 tokens everywhere: --batch 4 of 512 tokens, twice (--accum 2) on one rank. The model has 6 layers
