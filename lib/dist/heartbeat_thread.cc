@@ -19,10 +19,10 @@ using Clock = std::chrono::steady_clock;
 constexpr char kFault[] = "fault", kCame[] = "came", kLost[] = "lost";
 constexpr char kNoFault[] = "none";
 // Parts of the time-out. A rank is known to be silent at most kPatience + 2 kPeriod after its last beat, and
-// all others know one kPeriod later, which leaves time for a slow machine. Within kSettle all ranks whose
-// connection was cut have noticed it, since they ask every kPeriod.
+// all others know one kPeriod later, which leaves time for a slow machine. Well within kSettle all ranks
+// whose connection was cut have noticed it, since they ask every kPeriod.
 constexpr double kPeriod = 1.0 / 20, kPatience = 1.0 / 2, kLinger = 1.0 / 4, kReconnect = 1.0 / 3;
-constexpr double kSettle = 1.0 / 10;
+constexpr double kSettle = 1.0 / 5;
 constexpr double kFirstPause_s = 0.005, kLongestPause_s = 0.1;
 
 std::string Key(const std::string& kind, int64_t rank) {
