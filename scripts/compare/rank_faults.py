@@ -66,8 +66,10 @@ MOST_S = 600
 STATUS = {"kill": 137, "stop": 4, "cut": 4, "disk": 4, "memory": 4}  # of the rank at fault
 # What the others may say of it, in a line with its name. Who dies before all have come has not come.
 CAUSE = {"kill": r"killed|did not come", "stop": r"stopped|did not come", "cut": r"\bcut\b|lost its connection|did not come",
-         "disk": r"space|full|ended with status|failed", "memory": r"memory|did not come|left the run without a word",
+         "disk": r"space|full|ended with status|failed", "memory": r"memory",
          "term": r"signal|status 143|killed|did not come"}
+# Who has no memory before it can tell has not come, or is gone.
+UNTOLD = r"|did not come|left the run without a word"
 ODDITY = {"data": r"sha256 of the data", "weights": r"weights", "capability": r"CPU capability", "build": r"version|build|program"}
 
 
@@ -302,7 +304,7 @@ class Table:
         except Hung as problem:
             problems = [str(problem)]
         run.end()
-        said, silent = self.naming(run, rank, CAUSE[fault])
+        said, silent = self.naming(run, rank, CAUSE[fault] + (UNTOLD if (phase, fault) == ("start", "memory") else ""))
         if (phase, fault) == ("start", "cut") and not any(run.statuses()):
             # It had only asked whether the store is there, and asked again.
             problems, moment = [], moment + ", and all connected again"

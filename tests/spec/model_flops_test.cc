@@ -6,7 +6,6 @@
 
 #include "lib/spec/built_in_families.h"
 #include "lib/spec/gpt2_family.h"
-#include "lib/spec/llama_family.h"
 #include "lib/spec/mistral_family.h"
 #include "lib/spec/neox_family.h"
 #include "tests/spec/two_layers.h"
@@ -45,15 +44,7 @@ TEST(CountAttentionPairs, EqualsAWalkOverTheMask) {
 }
 
 TEST(TrainingFlops, IsTheHandComputedNumberOfALlamaWithGroupedQueries) {
-  ModelConfig config;
-  config.family = &LlamaFamily();
-  config.vocab_size = 10;
-  config.hidden_size = 8;
-  config.intermediate_size = 16;
-  config.num_layers = 2;
-  config.num_heads = 4;
-  config.num_kv_heads = 2;
-  config.head_dim = 2;
+  ModelConfig config = test::TwoLayers();
   // Spans of 4 and 2 tokens: 10 + 3 pairs. A layer multiplies 8x8 (q), 8x4 (k), 8x4 (v), 8x8 (o) and three
   // 8x16: 576 weights; 2 * 6 * 2 * 576 = 13824. The head: 2 * 5 * 8 * 10 = 800. A pair takes 2 multiply-adds
   // for the score and 2 for the value in each of 4 heads: 13 * 2 * 4 * 4 * 2 = 832.
