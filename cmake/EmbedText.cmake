@@ -1,5 +1,5 @@
 # Writes a C++ source that holds a text file as a constant: cmake -DINPUT=FILE -DOUTPUT=FILE -DNAME=kName
-# -P EmbedText.cmake. The text goes into a raw string literal, which the C++ standard lets be 65,536 characters long.
+# -DHEADER=what/declares/it.h -P EmbedText.cmake. The text goes into a raw string literal, which the C++ standard lets be 65,536 characters long.
 file(READ ${INPUT} text)
 string(LENGTH "${text}" size)
 string(FIND "${text}" ")text\"" end_of_literal)
@@ -8,7 +8,7 @@ if(size GREATER 65000 OR NOT end_of_literal EQUAL -1)
 endif()
 get_filename_component(file_name ${INPUT} NAME)
 file(WRITE ${OUTPUT} "// Written by the build from ${file_name}.
-#include \"tools/tool_texts.h\"
+#include \"${HEADER}\"
 
 namespace trainwright {
 constinit const std::string_view ${NAME} = R\"text(${text})text\";

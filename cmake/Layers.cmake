@@ -9,11 +9,13 @@ set(trainwright_codec_uses PRIVATE PkgConfig::XXHASH)
 set(trainwright_tok_uses PRIVATE trainwright_sentencepiece simdjson::simdjson nlohmann_json::nlohmann_json)
 set(trainwright_dist_uses PRIVATE ${CMAKE_DL_LIBS})
 set(trainwright_model_uses PRIVATE nlohmann_json::nlohmann_json)
+set(trainwright_embedding_uses PRIVATE nlohmann_json::nlohmann_json)
 set(trainwright_probe_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_report_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_bench_uses PRIVATE ${TRAINWRIGHT_YAML} PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_cli_uses PRIVATE ${TRAINWRIGHT_YAML} PUBLIC CLI11::CLI11 nlohmann_json::nlohmann_json)
 set(trainwright_documents_uses PRIVATE simdjson::simdjson)
+set(trainwright_retrieval_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_packing_uses PRIVATE PkgConfig::ZSTD)
 set(trainwright_machine_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_memory_uses PUBLIC nlohmann_json::nlohmann_json)
@@ -46,6 +48,24 @@ set_source_files_properties(${CMAKE_SOURCE_DIR}/lib/dist/gloo_group.cc PROPERTIE
 # With options of their own these cannot share precompiled headers.
 set_source_files_properties(${kernel_sources} ${same_bits_sources} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
 
+# trainwright_embed_text(<text> <source> <header>): a C++ source with the text of a file, written by the build. It is named
+# as the file: k<Name>Text in <header>, words apart by - or _.
+function(trainwright_embed_text text source header)
+  get_filename_component(name ${text} NAME_WE)
+  string(REGEX REPLACE "[-_]" ";" words ${name})
+  set(constant k)
+  foreach(word IN LISTS words)
+    string(SUBSTRING ${word} 0 1 initial)
+    string(SUBSTRING ${word} 1 -1 rest)
+    string(TOUPPER ${initial} initial)
+    string(APPEND constant ${initial}${rest})
+  endforeach()
+  add_custom_command(OUTPUT ${source}
+    COMMAND ${CMAKE_COMMAND} -DINPUT=${text} -DOUTPUT=${source} -DNAME=${constant}Text -DHEADER=${header}
+            -P ${CMAKE_SOURCE_DIR}/cmake/EmbedText.cmake
+    DEPENDS ${text} ${CMAKE_SOURCE_DIR}/cmake/EmbedText.cmake VERBATIM)
+endfunction()
+
 function(trainwright_add_layers)
   set(torch_layers "")
   set(layers "")
@@ -73,6 +93,14 @@ function(trainwright_add_layers)
     if(layer IN_LIST trainwright_layers_in_units)
       trainwright_gather_units(sources ${layer} 7)
     endif()
+    # Python that the layer writes into folders: lib/<layer>/python_files.h declares its texts.
+    file(GLOB python_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/${layer}/python/*.py)
+    foreach(python_file IN LISTS python_files)
+      get_filename_component(name ${python_file} NAME_WE)
+      set(source ${CMAKE_BINARY_DIR}/generated/python/${name}_text.cc)
+      trainwright_embed_text(${python_file} ${source} lib/${layer}/python_files.h)
+      list(APPEND sources ${source})
+    endforeach()
     add_library(trainwright_${layer} STATIC ${sources})
     target_link_libraries(trainwright_${layer} PUBLIC trainwright_settings)
     foreach(dep IN LISTS depends)

@@ -33,7 +33,7 @@ heading "2/5 Build"
 tests=()
 [[ -e build/release/CMakeCache.txt ]] || tests=(-DTRAINWRIGHT_TESTS=OFF)  # a folder with tests keeps them
 configure release "${tests[@]}"
-build release pretokenize pack train evaluate generate ckpt-compress gpu-probe bench
+build release pretokenize pack train evaluate generate embed ckpt-compress gpu-probe bench
 
 # What follows is what a user would type, in this folder and with these tools in PATH.
 cd "$work"

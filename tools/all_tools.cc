@@ -4,6 +4,7 @@
 
 #include "tools/bench_options.h"
 #include "tools/ckpt_compress_options.h"
+#include "tools/embed_options.h"
 #include "tools/evaluate_options.h"
 #include "tools/generate_options.h"
 #include "tools/gpu_probe_options.h"
@@ -29,6 +30,7 @@ std::vector<ToolDefinition> AllTools() {
       Tool(TrainInfo(), DefineTrainOptions),
       Tool(EvaluateInfo(), DefineEvaluateOptions),
       Tool(GenerateInfo(), DefineGenerateOptions),
+      Tool(EmbedInfo(), DefineEmbedOptions),
       Tool(CkptCompressInfo(), DefineCkptCompressOptions),
       Tool(GpuProbeInfo(), DefineGpuProbeOptions),
       Tool(BenchInfo(), DefineBenchOptions),

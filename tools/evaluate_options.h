@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/cli/tool.h"
+#include "lib/eval/retrieval_settings.h"
 
 namespace trainwright {
 
@@ -19,6 +20,10 @@ struct EvaluateOptions {
   std::string eval_split;
   uint64_t eval_split_seed = 0;
   std::string samples, gold, answer_format = "auto";
+  /// What retrieval and sts have of their own; what they share with the others stands here.
+  RetrievalSettings retrieval;
+  std::string metric_at = "1,3,5,10,100", gain = "linear", average = "run";
+  double min_ndcg = 0;
   double min_accuracy = 0;
   int64_t seq = 0, batch = 8;
   std::string mixed_precision = "no", device = "auto", attn_backend = "auto";

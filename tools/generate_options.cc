@@ -12,7 +12,7 @@ const ToolInfo& GenerateInfo() {
       .name = "generate",
       .summary = "continue prompts with a model",
       .text = ParseToolText(kGenerateText),
-      .see_also = {"train(1)", "evaluate(1)"},
+      .see_also = {"train(1)", "evaluate(1)", "embed(1)", "trainwright-context(5)"},
       .may_be_empty = {"prompt"},
   };
   return info;
@@ -36,6 +36,12 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
                  "how a conversation is written, as pretokenize --template: prompts are then conversations")
       ->type_name("NAME|FILE");
   app.add_flag("--bos", settings->add_bos, "begin the prompt with the tokenizer's BOS");
+  app.add_option(
+         "--context-cache", settings->context_cache,
+         "folder that embed --context-cache made: prompts name its texts by \"context\", and their keys "
+         "and values are read instead of computed")
+      ->type_name("DIR")
+      ->excludes(prompt);
 
   const std::string sampling = "Sampling";
   app.add_option("--samples", settings->samples, "samples of each prompt")

@@ -126,8 +126,8 @@ void DefineConversationOptions(CLI::App& app, PretokenizeOptions* options) {
       ->group(group);
   app.add_option("--template", options->chat_template,
                  "How a conversation or a contrastive text is written: plain, chatml, llama2, llama3, "
-                 "zephyr, alpaca, qa-space, grit, or a file. Without it: plain for sft, grit for "
-                 "contrastive. See CHAT TEMPLATES.")
+                 "zephyr, alpaca, qa-space, grit, grit-lasttoken, or a file. Without it: plain for sft, "
+                 "grit for contrastive. See CHAT TEMPLATES.")
       ->type_name("NAME|FILE")
       ->group(group);
   app.add_option("--prompt-key", options->prompt_key,

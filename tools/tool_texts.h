@@ -8,6 +8,7 @@ namespace trainwright {
 
 extern const std::string_view kBenchText;
 extern const std::string_view kCkptCompressText;
+extern const std::string_view kEmbedText;
 extern const std::string_view kEvaluateText;
 extern const std::string_view kGenerateText;
 extern const std::string_view kGpuProbeText;

@@ -1,5 +1,6 @@
 #include "tools/train_options.h"
 
+#include <cmath>
 #include <filesystem>
 #include <optional>
 
@@ -11,6 +12,7 @@
 #include "lib/spec/built_in_families.h"
 #include "lib/spec/built_in_objectives.h"
 #include "lib/spec/built_in_optimizers.h"
+#include "lib/spec/objective_names.h"
 #include "tools/compute_options.h"
 #include "tools/tool_texts.h"
 #include "tools/train_presets.h"
@@ -68,8 +70,8 @@ const ToolInfo& TrainInfo() {
       .name = "train",
       .summary = "train a language model on packed shards",
       .text = TrainText(),
-      .see_also = {"pretokenize(1)", "pack(1)", "evaluate(1)", "generate(1)", "trainwright-checkpoint(5)",
-                   "trainwright-sample-order(5)", "trainwright-metrics(5)"},
+      .see_also = {"pretokenize(1)", "pack(1)", "evaluate(1)", "generate(1)", "embed(1)",
+                   "trainwright-checkpoint(5)", "trainwright-sample-order(5)", "trainwright-metrics(5)"},
       .filter = false,
       .stdout_is_data = false,
       .tells_notices = false,
@@ -129,7 +131,8 @@ void DefineDataOptions(CLI::App& app, TrainSettings* settings) {
 void DefineEvaluationOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Input and output";
   app.add_option("--eval-data", settings->eval_data,
-                 "shards to evaluate on, before, during and after training")
+                 "shards to evaluate on, before, during and after training. Given several times, on all of "
+                 "them together")
       ->type_name("FILE")
       ->group(group);
   app.add_option("--eval-split", settings->eval_split,
@@ -388,13 +391,17 @@ void DefineAdamOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineLossOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Loss";
-  app.add_option("--objective", settings->objective,
-                 "what is predicted. lm: every token; sft: of conversations (pretokenize --records sft) what "
-                 "--loss-on says; auto: sft if the data holds conversations")
+  app.add_option(
+         "--objective", settings->objective,
+         "what is learnt. lm: to predict every token; sft: to predict of conversations (pretokenize "
+         "--records sft) what --loss-on says; grit: to embed texts (pretokenize --records contrastive), to "
+         "predict them, or both; auto: grit if contrastive records are among the data, sft if it holds "
+         "conversations, else lm")
       ->check(CLI::IsMember(NamesOf(BuiltInObjectiveDescriptions(), {"auto"})))
       ->group(group);
   app.add_option("--objective-option", settings->objective_options,
-                 "an option that only the objective has; may be given again (lm and sft have none)")
+                 "an option that only the objective has; may be given again (lm and sft have none, those of "
+                 "grit have flags of their own)")
       ->type_name("NAME=VALUE")
       ->group(group);
   app.add_option("--loss-on", settings->loss_on,
@@ -408,6 +415,36 @@ void DefineLossOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--label-smoothing", settings->label_smoothing,
                  "share of a label's weight that all tokens get evenly (default: 0)")
       ->group(group);
+}
+
+/// "(default: 32; 1 or more)". Empty where the help says it itself.
+std::string DefaultOf(const OwnOption& own) {
+  const std::string initial = own.initial.ToString();
+  if (initial.empty() || own.help.find("(default") != std::string::npos) return "";
+  std::string range;
+  if (std::isfinite(own.least)) {
+    const std::string least = OwnValue(own.least).ToString();
+    range = own.most >= 1e9 ? "; " + least + " or more"
+                            : "; from " + least + " to " + OwnValue(own.most).ToString();
+  }
+  return " (default: " + initial + range + ")";
+}
+
+/// A flag for each option that only an objective has: one more of those that --objective-option takes. Its
+/// values stand in the same list, which is why that flag, which sets the whole list, is defined before.
+void DefineObjectiveOptions(CLI::App& app, const ObjectiveDescription& objective, TrainSettings* settings) {
+  for (const OwnOption& own : objective.own) {
+    if (!own.has_flag()) continue;
+    CLI::Option* option = app.add_option_function<std::string>(
+        "--" + own.flag(),
+        [settings, name = own.name](const std::string& value) {
+          settings->objective_options.push_back(name + "=" + value);
+        },
+        own.help + DefaultOf(own));
+    if (!own.choices.empty()) option->check(CLI::IsMember(own.choices));
+    if (!own.type_name.empty()) option->type_name(own.type_name);
+    option->group(FlagGroupOf(objective.name));
+  }
 }
 
 void DefineLoaderOptions(CLI::App& app, TrainSettings* settings) {
@@ -568,6 +605,9 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   DefineScheduleOptions(app, settings);
   DefineAdamOptions(app, settings);
   DefineLossOptions(app, settings);
+  for (const ObjectiveDescription& objective : BuiltInObjectiveDescriptions()) {
+    DefineObjectiveOptions(app, objective, settings);
+  }
   DefineLoaderOptions(app, settings);
   DefineInsteadOptions(app, settings);
   DefineWorldOptions(app, settings);

@@ -51,6 +51,13 @@ Values RftOptimised() {
                       {"log-every", "50"}});
 }
 
+/// Training of one model to embed and to generate: what the recipes of its authors share with Hugging Face's
+/// trainer, by which they ran.
+Values Grit() {
+  return {{"objective", "grit"}, {"schedule", "linear"}, {"min-lr-ratio", "0"}, {"weight-decay", "0"},
+          {"beta1", "0.9"},      {"beta2", "0.999"},     {"adam-eps", "1e-8"},  {"clip", "1"}};
+}
+
 constexpr char kNotOptions[] =
     "torch.compile, the fused AdamW and TF32 of its sources are no options here: the step is compiled code, "
     "AdamW is one pass, and fp32 is fp32.";
@@ -173,6 +180,47 @@ const std::vector<OptionPreset>& TrainPresets() {
                   {"save-every", "100"},
                   {"keep", "1"}},
        .essential = {"lora", "quant"}},
+      {.name = "grit-fast",
+       .summary = "levers of the GRIT guide: 4 workers, pinned memory, checkpointed activations, bf16",
+       .notes = "Levers alone, for any objective. The guide has compilation (reduce-overhead) besides, which "
+                "is no option here: the step is compiled code.",
+       .values = {{"workers", "4"},
+                  {"pin", "on"},
+                  {"checkpoint-activations", "full"},
+                  {"mixed-precision", "bf16"}}},
+      {.name = "grit-toy",
+       .summary = "GRIT, the smallest recipe of its authors: 5 epochs of 2 records a step, lr 1e-5",
+       .notes = "Mode and lengths are the defaults of --objective grit: see OBJECTIVE GRIT.",
+       .values = With(Grit(), {{"lr", "1e-5"},
+                               {"epochs", "5"},
+                               {"batch", "2"},
+                               {"accum", "1"},
+                               {"warmup", "0"},
+                               {"drop-last", "true"}}),
+       .essential = {"objective"}},
+      {.name = "grit-7b",
+       .summary =
+           "GRIT of a model of 7 billion parameters, as published: 1,253 steps of 32 x 8 queries a rank",
+       .notes = "On 8 ranks these are 2,048 queries and 256 conversations a step. The published run took its "
+                "weights (--init) and generative rows without accumulation. Negatives are those of the whole "
+                "step and the generative loss is the mean over its labels, as is the default here.",
+       .values = With(Grit(), {{"model", "mistral-7b"},
+                               {"mode", "unified"},
+                               {"lr", "2e-5"},
+                               {"warmup-ratio", "0.03"},
+                               {"steps", "1253"},
+                               {"batch", "32"},
+                               {"accum", "8"},
+                               {"gen-batch", "4"},
+                               {"group-size", "2"},
+                               {"query-max-len", "256"},
+                               {"passage-max-len", "2048"},
+                               {"pooling", "mean"},
+                               {"attn", "bbcc"},
+                               {"gen-loss", "mixed"},
+                               {"mixed-precision", "bf16"},
+                               {"checkpoint-activations", "full"}}),
+       .essential = {"objective", "mode"}},
   };
   return presets;
 }

@@ -8,6 +8,11 @@
 #include "lib/base/error.h"
 
 namespace trainwright {
+namespace {
+
+constexpr int kRounds = 8;  // of a keyed permutation
+
+}  // namespace
 
 uint64_t Mix64(uint64_t value) {
   value += 0x9E3779B97F4A7C15u;
@@ -49,7 +54,6 @@ KeyedPermutation::KeyedPermutation(uint64_t size, uint64_t key) : size_(size), k
 }
 
 uint64_t KeyedPermutation::Encrypt(uint64_t value) const {
-  constexpr int kRounds = 8;
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
   uint64_t left = value >> half_bits_, right = value & mask;
   for (int round = 0; round < kRounds; ++round) {
@@ -61,10 +65,29 @@ uint64_t KeyedPermutation::Encrypt(uint64_t value) const {
   return left << half_bits_ | right;
 }
 
+uint64_t KeyedPermutation::Decrypt(uint64_t value) const {
+  const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
+  uint64_t left = value >> half_bits_, right = value & mask;
+  for (int round = kRounds - 1; round >= 0; --round) {
+    const uint64_t mixed = Mix64(left ^ Mix64(key_ + static_cast<uint64_t>(round))) & mask;
+    const uint64_t before = right ^ mixed;
+    right = left;
+    left = before;
+  }
+  return left << half_bits_ | right;
+}
+
 uint64_t KeyedPermutation::operator()(uint64_t index) const {
   TRAINWRIGHT_CHECK(index < size_);
   uint64_t value = Encrypt(index);
   while (value >= size_) value = Encrypt(value);  // cycle walking; the domain is at most 4x size, so short
+  return value;
+}
+
+uint64_t KeyedPermutation::InverseOf(uint64_t place) const {
+  TRAINWRIGHT_CHECK(place < size_);
+  uint64_t value = Decrypt(place);
+  while (value >= size_) value = Decrypt(value);  // the walk back passes the same values outside
   return value;
 }
 

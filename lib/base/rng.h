@@ -50,10 +50,13 @@ class KeyedPermutation {
   KeyedPermutation(uint64_t size, uint64_t key);
   /// Where element `index` < size goes.
   uint64_t operator()(uint64_t index) const;
+  /// Which element goes to `place` < size.
+  uint64_t InverseOf(uint64_t place) const;
   uint64_t size() const { return size_; }
 
  private:
   uint64_t Encrypt(uint64_t value) const;
+  uint64_t Decrypt(uint64_t value) const;
   uint64_t size_, key_;
   int half_bits_;
 };

@@ -1,7 +1,10 @@
 /// What the guides of known training systems claim for their levers, beside what the same lever gives here.
 ///
 /// Nothing is taken on trust: a claim is met only when the whole interval of its measurement is as good as
-/// claimed. A lever that the tools lack is reported as absent by its flag and counts as not met.
+/// claimed, of the quantity that it is about: loading by the time that a step waits for data, a forward pass
+/// by its own time, memory by its peak, the whole by the time of a run. A lever that the tools lack is
+/// reported as absent by its flag and counts as not met; of a quantity that no run tells, or that is 0,
+/// nothing can be said.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,15 +15,20 @@
 
 namespace trainwright {
 
-/// One claim. Both commands are `train` on made-up text with these flags added.
+/// What the runs of a claim train on, made up.
+enum class ClaimData { kText, kContrastive };
+
+/// One claim. Both commands are `train` with these flags added.
 struct Claim {
   const char* system;
-  const char* text;    ///< as the guide puts it, shortened
-  const char* metric;  ///< of train's steps; "max_memory_bytes" is less-is-better
-  double ratio;        ///< after / before that is claimed, at least (at most for memory)
+  const char* text;  ///< as the guide puts it, shortened
+  /// A field of train's steps, "max_memory_bytes" of the run, or "run_tokens_per_s": by the time of the run.
+  const char* metric;
+  double ratio;  ///< after / before that is claimed, at least; at most where less is better: times, memory
   const char* before;
   const char* after;
   bool needs_gpu;
+  ClaimData data = ClaimData::kText;
 };
 
 /// Every claim of a system, in the order of its guide; empty for an unknown one.

@@ -73,7 +73,12 @@ class Runner {
     if (!options_.metrics.names.empty()) {
       const std::string text = reads_stdout ? run.output : ReadText(folder.Fill(options_.metrics.file));
       for (const std::string& name : options_.metrics.names) {
-        sample[name] = ReadMetric(text, name, options_.metrics.skip, "'" + variant.name + "'");
+        const int64_t skip = options_.metrics.skip;
+        if (!options_.metrics.may_lack) {
+          sample[name] = ReadMetric(text, name, skip, "'" + variant.name + "'");
+        } else if (const auto found = FindMetric(text, name, skip)) {
+          sample[name] = *found;
+        }
       }
     }
     return sample;
@@ -95,9 +100,10 @@ class Runner {
 
 }  // namespace
 
-double ReadMetric(const std::string& text, const std::string& name, int64_t skip, const std::string& object) {
-  const bool final_value = name.starts_with(kFinalMark);
-  const std::string field = final_value ? name.substr(sizeof(kFinalMark) - 1) : name;
+namespace {
+
+/// All values of a field over a text's records.
+std::vector<double> FieldValues(const std::string& text, const std::string& field) {
   std::vector<double> values;
   const auto take = [&](const nlohmann::json& record) {
     if (!record.is_object()) return;
@@ -107,20 +113,35 @@ double ReadMetric(const std::string& text, const std::string& name, int64_t skip
   const nlohmann::json whole = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!whole.is_discarded()) {
     take(whole);
-  } else {
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-      take(nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false));
-    }
+    return values;
   }
-  if (final_value && !values.empty()) return values.back();
-  if (static_cast<int64_t>(values.size()) <= skip) {
-    throw Error(ErrorCode::kBadInput, object,
-                "reports no number '" + field + "'" +
-                    (values.empty() ? "" : " behind the " + std::to_string(skip) + " that are skipped"),
-                "", "see --metric, --metric-file and --metric-skip");
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    take(nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false));
   }
+  return values;
+}
+
+std::string FieldOf(const std::string& name) {
+  return name.starts_with(kFinalMark) ? name.substr(sizeof(kFinalMark) - 1) : name;
+}
+
+}  // namespace
+
+std::optional<double> FindMetric(const std::string& text, const std::string& name, int64_t skip) {
+  const std::vector<double> values = FieldValues(text, FieldOf(name));
+  if (name.starts_with(kFinalMark)) return values.empty() ? std::nullopt : std::optional(values.back());
+  if (static_cast<int64_t>(values.size()) <= skip) return std::nullopt;
   return Median({values.begin() + skip, values.end()});
+}
+
+double ReadMetric(const std::string& text, const std::string& name, int64_t skip, const std::string& object) {
+  if (const auto found = FindMetric(text, name, skip)) return *found;
+  const bool too_few = !FieldValues(text, FieldOf(name)).empty();
+  throw Error(ErrorCode::kBadInput, object,
+              "reports no number '" + FieldOf(name) + "'" +
+                  (too_few ? " behind the " + std::to_string(skip) + " that are skipped" : ""),
+              "", "see --metric, --metric-file and --metric-skip");
 }
 
 Measurement Measure(const std::vector<Variant>& variants, const MeasurementOptions& options,

@@ -29,11 +29,14 @@ struct MetricSource {
   std::vector<std::string> names;  ///< fields to take; empty: none
   std::string file = "-";          ///< "{dir}/metrics.jsonl", or "-": standard output
   int64_t skip = 0;                ///< records that have the field and are left out at the start: warming up
+  bool may_lack = false;           ///< a run that reports none of a name is measured without it, not refused
 };
 
 /// The median of a field over a text's records; "final:NAME" is its last value.
 /// \throws Error{kBadInput} naming `object` when the text has no such number
 double ReadMetric(const std::string& text, const std::string& name, int64_t skip, const std::string& object);
+/// The same; nothing when the text has no such number.
+std::optional<double> FindMetric(const std::string& text, const std::string& name, int64_t skip);
 
 struct MeasurementOptions {
   CommandOptions command;

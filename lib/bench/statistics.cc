@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "lib/base/error.h"
-#include "lib/base/rng.h"
 
 namespace trainwright {
 namespace {
@@ -55,26 +55,17 @@ MedianEstimate EstimateMedian(std::span<const double> values, uint64_t seed, int
   estimate.median = Median({values.begin(), values.end()});
   estimate.autocorrelation = LagOneAutocorrelation(values);
   estimate.block_length = BootstrapBlockLength(values);
-  const Rng rng(seed, "bootstrap");
-  uint64_t counter = 0;
+  BootstrapSamples samples(count, estimate.block_length, seed);
   std::vector<double> medians(static_cast<size_t>(draws)), sample(count);
   int not_above = 0, not_below = 0;
   for (double& median : medians) {
-    for (size_t filled = 0; filled < count;) {
-      const size_t begin = rng.Bits(counter++) % count;
-      for (size_t k = 0; k < estimate.block_length && filled < count; ++k) {
-        sample[filled++] = values[(begin + k) % count];
-      }
-    }
+    const std::span<const size_t> drawn = samples.Next();
+    std::transform(drawn.begin(), drawn.end(), sample.begin(), [&](size_t i) { return values[i]; });
     median = MedianInPlace(&sample);
     not_above += median <= 0 ? 1 : 0;
     not_below += median >= 0 ? 1 : 0;
   }
-  std::sort(medians.begin(), medians.end());
-  const auto percentile = [&](double share) {
-    return medians[static_cast<size_t>(std::lround(share * (draws - 1)))];
-  };
-  estimate.interval = {percentile(0.025), percentile(0.975)};
+  estimate.interval = MiddleInterval(std::move(medians));
   // Counting the sample itself among the draws keeps the p-value above 0.
   estimate.p_value = std::min(1.0, 2.0 * (1 + std::min(not_above, not_below)) / (draws + 1.0));
   return estimate;

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "lib/base/bootstrap.h"
+
 namespace trainwright {
 
 /// The middle value, or the mean of the two. \pre not empty
@@ -21,12 +23,6 @@ double LagOneAutocorrelation(std::span<const double> values);
 /// \source the plug-in rule for AR(1) of Andrews 1991, Econometrica 59 (3), for the Bartlett kernel, which
 /// Politis and Romano use for resampled blocks
 size_t BootstrapBlockLength(std::span<const double> values);
-
-struct Interval {
-  double low = 0, high = 0;
-  double half_width() const { return (high - low) / 2; }
-  bool contains(double value) const { return low <= value && value <= high; }
-};
 
 struct MedianEstimate {
   double median = 0;

@@ -49,8 +49,9 @@ SavedCheckpoint WriteCheckpoint(RunDirectory* run, const CheckpointContent& cont
     const std::string folder = run->BeginCheckpoint(content.step);
     for (const auto& write_part : content.parts) write_part(folder);
     std::map<std::string, nlohmann::ordered_json> files;  // sorted by name
-    for (const auto& entry : fs::directory_iterator(folder)) {
-      const std::string name = entry.path().filename().string();
+    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+      if (entry.is_directory()) continue;
+      const std::string name = entry.path().lexically_relative(folder).string();
       const std::string sha256 = Sha256OfFile(entry.path().string());
       const uint64_t size_bytes = fs::file_size(entry.path());
       files[name] = {{"size_bytes", size_bytes}, {"sha256", sha256}};

@@ -145,6 +145,14 @@ nlohmann::json ReadMetadata(const std::string& folder) {
   return metadata;
 }
 
+/// The folder of a file that a checkpoint has in a folder of its own.
+void MakeFolderOf(const std::string& path) {
+  const std::string folder = FolderOf(path);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw SystemError(folder, "create the folder", error.value());
+}
+
 struct FileOfCopy {
   std::string source, name;  ///< in the checkpoint and in the copy
   bool compressed = false;
@@ -156,7 +164,7 @@ std::vector<FileOfCopy> FilesOf(const std::string& checkpoint, const nlohmann::j
   std::vector<FileOfCopy> files;
   for (const auto& [name, entry] : metadata["files"].items()) {
     FileOfCopy file{.source = checkpoint + "/" + name, .name = name};
-    if (name.find('/') != std::string::npos || !entry.is_object() || !entry.contains("sha256")) {
+    if (!IsCheckpointFileName(name) || !entry.is_object() || !entry.contains("sha256")) {
       throw Error(ErrorCode::kBadInput, checkpoint + "/" + kCheckpointMetadataFile,
                   "the entry of file '" + name + "' is malformed");
     }
@@ -229,6 +237,7 @@ uint64_t CopyIntoFolder(const std::string& checkpoint, const CopySettings& setti
   AtomicFolder target(copy, /*replace=*/true);
   for (const FileOfCopy& file : files) {
     const std::string to = target.temporary() + "/" + file.name;
+    MakeFolderOf(to);
     if (file.compressed) {
       CompressInto(file.source, to, settings.writer, abandoned);
     } else {
@@ -309,7 +318,9 @@ std::vector<StoredCopy> CopiesIn(const std::string& folder) {
 void RestoreCopy(const std::string& copy, const std::string& folder) {
   const nlohmann::json metadata = ReadMetadata(copy);
   const auto write = [&](const std::string& from, const std::string& to, bool compressed) {
-    AtomicFileSink sink(folder + "/" + to);
+    const std::string path = folder + "/" + to;
+    MakeFolderOf(path);
+    AtomicFileSink sink(path);
     if (compressed) {
       const MappedFile file(from);
       BufferedReader reader(MemorySource(file.bytes(), from));
@@ -320,7 +331,7 @@ void RestoreCopy(const std::string& copy, const std::string& folder) {
     sink.Commit();
   };
   for (const auto& [name, entry] : metadata["files"].items()) {
-    if (name.find('/') != std::string::npos) {
+    if (!IsCheckpointFileName(name)) {
       throw Error(ErrorCode::kBadInput, copy + "/" + kCheckpointMetadataFile,
                   "the entry of file '" + name + "' is malformed");
     }

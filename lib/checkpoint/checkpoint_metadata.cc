@@ -10,6 +10,14 @@
 
 namespace trainwright {
 
+bool IsCheckpointFileName(const std::string& name) {
+  const auto is_plain = [](const std::string& part) { return !part.empty() && part != "." && part != ".."; };
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos) return is_plain(name);
+  const std::string file = name.substr(slash + 1);
+  return is_plain(name.substr(0, slash)) && is_plain(file) && file.find('/') == std::string::npos;
+}
+
 bool VerifyCheckpointFiles(const std::string& folder, FileHashes* hashes) {
   const std::string path = folder + "/" + kCheckpointMetadataFile;
   if (!std::filesystem::exists(path)) return false;
@@ -19,8 +27,8 @@ bool VerifyCheckpointFiles(const std::string& folder, FileHashes* hashes) {
     throw Error(ErrorCode::kBadInput, path, "lists no files");
   }
   for (const auto& [name, entry] : metadata["files"].items()) {
-    const bool usable = name.find('/') == std::string::npos && entry.is_object() &&
-                        entry.contains("sha256") && entry["sha256"].is_string();
+    const bool usable = IsCheckpointFileName(name) && entry.is_object() && entry.contains("sha256") &&
+                        entry["sha256"].is_string();
     if (!usable) throw Error(ErrorCode::kBadInput, path, "the entry of file '" + name + "' is malformed");
     const std::string file_path = folder + "/" + name;
     if (!std::filesystem::exists(file_path)) {

@@ -12,6 +12,9 @@ inline constexpr char kCheckpointMetadataFile[] = "metadata.json";
 /// SHA-256 of files, in hexadecimal, by name.
 using FileHashes = std::map<std::string, std::string>;
 
+/// Whether metadata.json may list a file of this name: one of the folder, or of a folder in it.
+bool IsCheckpointFileName(const std::string& name);
+
 /// Compares every file that the folder's metadata.json lists with its size and hash. Reads all of them.
 /// \param hashes where not null, gets those of the files
 /// \returns false when the folder has no metadata.json (a model that other tools wrote)

@@ -16,6 +16,7 @@ namespace {
 struct BuiltIn {
   const char* name;
   const char* text;
+  bool marks_are_text = false;  // see ChatTemplate
 };
 
 constexpr BuiltIn kBuiltIns[] = {
@@ -33,7 +34,20 @@ between "\n"
 trim assistant
 instruction "<|user|>\n" {content} "\n<|embed|>\n"
 no-instruction "<|embed|>\n"
-)"},
+)",
+     true},
+    // Of the pooling of the last token, which needs a mark at the end: the vocabulary has no other.
+    {"grit-lasttoken",
+     R"(begin {bos}
+user "<|user|>\n" {content}
+assistant "\n<|assistant|>\n" [ {content} {eos} ]
+between "\n"
+trim assistant
+instruction "<|user|>\n" {content} "\n<|embed|>\n"
+no-instruction "<|embed|>\n"
+text [ {content} {eos} ]
+)",
+     true},
     {"qa-space",
      R"(user {content} " "
 assistant [ {content} {eos} ]
@@ -72,6 +86,13 @@ assistant "### Response:\n" [ {content} {eos} ]
 between "\n\n"
 )"},
 };
+
+/// Null: there is none of this name.
+const BuiltIn* FindBuiltIn(const std::string& name) {
+  const auto found = std::find_if(std::begin(kBuiltIns), std::end(kBuiltIns),
+                                  [&](const BuiltIn& built_in) { return name == built_in.name; });
+  return found == std::end(kBuiltIns) ? nullptr : found;
+}
 
 constexpr const char* kPartNames[kTemplatePartCount] = {
     "begin",     "no-system", "no-system-with-input", "system",         "user", "user-after-system", "input",
@@ -206,10 +227,8 @@ std::vector<std::string> BuiltInTemplateNames() {
 }
 
 std::string_view BuiltInTemplateText(const std::string& name) {
-  for (const BuiltIn& built_in : kBuiltIns) {
-    if (name == built_in.name) return built_in.text;
-  }
-  return {};
+  const BuiltIn* built_in = FindBuiltIn(name);
+  return built_in == nullptr ? std::string_view() : built_in->text;
 }
 
 ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name) {
@@ -258,10 +277,9 @@ ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name) {
 
 ChatTemplate LoadChatTemplate(const std::string& name_or_path) {
   constexpr uint64_t kMaxTemplateBytes = 1 << 20;
-  const std::string_view built_in = BuiltInTemplateText(name_or_path);
-  if (!built_in.empty()) {
-    ChatTemplate chat_template = ParseChatTemplate(built_in, name_or_path);
-    chat_template.marks_are_text = name_or_path == "grit";
+  if (const BuiltIn* built_in = FindBuiltIn(name_or_path)) {
+    ChatTemplate chat_template = ParseChatTemplate(built_in->text, name_or_path);
+    chat_template.marks_are_text = built_in->marks_are_text;
     return chat_template;
   }
   std::string names;

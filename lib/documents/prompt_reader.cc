@@ -68,6 +68,7 @@ std::optional<PromptLine> PromptReader::Next() {
     line.text = prompt->get<std::string>();
   }
   if (const auto id = object.find("id"); id != object.end()) line.id = *id;
+  if (const auto context = object.find("context"); context != object.end()) line.context = *context;
   return line;
 }
 

@@ -186,8 +186,11 @@ ObjectiveOptions TrainedObjective(const Checkpoint& checkpoint) {
   const nlohmann::ordered_json plan = ReadCheckpointProvenance(checkpoint.named, "plan");
   if (!plan.is_object()) return {};
   try {
-    return {.name = plan.value("objective", std::string(kDefaultObjective)),
-            .own = plan.value("objective_options", OwnOptions())};
+    ObjectiveOptions trained = {.name = plan.value("objective", std::string(kDefaultObjective))};
+    if (const auto own = plan.find("objective_options"); own != plan.end()) {
+      trained.own = DecodeOwnOptions(nlohmann::json(*own), "objective_options of " + checkpoint.named);
+    }
+    return trained;
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, checkpoint.named + "/" + kCheckpointMetadataFile,
                 std::string("its training plan cannot be read: ") + error.what());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -25,9 +26,17 @@ constexpr int64_t kFixedRows = 64;
 struct Prompt {
   uint64_t index = 0;
   std::vector<int64_t> ids;
-  std::vector<float> logits;  // behind its last token, once computed
-  int64_t started = 0;        // samples
+  std::vector<std::shared_ptr<const CachedContext>> contexts;  // before the ids
+  std::vector<float> logits;                                   // behind its last token, once computed
+  int64_t started = 0;                                         // samples
   std::vector<std::optional<Generation>> finished;
+
+  int64_t context_tokens() const {
+    int64_t tokens = 0;
+    for (const auto& context : contexts) tokens += std::ssize(context->tokens);
+    return tokens;
+  }
+  int64_t length() const { return context_tokens() + std::ssize(ids); }
 
   bool done() const {
     return std::all_of(finished.begin(), finished.end(),
@@ -123,18 +132,20 @@ std::shared_ptr<Prompt> Generator::Read() {
     return nullptr;
   }
   TRAINWRIGHT_CHECK(!tokenized.ids.empty());
-  if (static_cast<int64_t>(tokenized.ids.size()) > context_) {
-    throw Error(ErrorCode::kBadInput, "prompt " + std::to_string(tokenized.index + 1),
-                "has " + std::to_string(tokenized.ids.size()) + " tokens, the model's context is " +
-                    std::to_string(context_),
-                "", "shorten it");
-  }
   auto prompt = std::make_shared<Prompt>();
   prompt->index = tokenized.index;
   prompt->ids.assign(tokenized.ids.begin(), tokenized.ids.end());
+  prompt->contexts = std::move(tokenized.contexts);
+  if (prompt->length() > context_) {
+    throw Error(ErrorCode::kBadInput, "prompt " + std::to_string(tokenized.index + 1),
+                "has " + std::to_string(prompt->length()) + " tokens, the model's context is " +
+                    std::to_string(context_),
+                "", "shorten it");
+  }
   prompt->finished.resize(static_cast<size_t>(options_.samples));
   ++counts_.prompts;
   counts_.prompt_tokens += tokenized.ids.size();
+  counts_.context_tokens += static_cast<uint64_t>(prompt->context_tokens());
   return prompt;
 }
 
@@ -142,7 +153,7 @@ std::shared_ptr<Prompt> Generator::PromptToStart() {
   if (!prompts_.empty() && prompts_.back()->started < options_.samples) return prompts_.back();
   if (read_ == nullptr) read_ = Read();
   if (read_ == nullptr) return nullptr;
-  const int64_t longest = static_cast<int64_t>(read_->ids.size()) + options_.max_tokens;
+  const int64_t longest = read_->length() + options_.max_tokens;
   if (!Reserve(std::min(context_, longest))) return nullptr;
   prompts_.push_back(std::exchange(read_, nullptr));
   return prompts_.back();
@@ -171,15 +182,16 @@ bool Generator::Fill() {
     if (slot.active) continue;
     const std::shared_ptr<Prompt> prompt = PromptToStart();
     if (prompt == nullptr) break;
-    const auto length = static_cast<int64_t>(prompt->ids.size());
+    const int64_t length = prompt->length();
     auto holder =
         std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.prompt == prompt; });
     if (slot.prompt == prompt) holder = slots_.begin() + NumberOf(slot);
     if (holder == slots_.end()) {
-      if (options_.batch_invariant || fresh_tokens + length > kPrefillTokens) compute();
+      if (options_.batch_invariant || fresh_tokens + std::ssize(prompt->ids) > kPrefillTokens) compute();
       decoder_->Fork(NumberOf(slot), NumberOf(slot), 0);
+      for (const auto& context : prompt->contexts) decoder_->body().Import(NumberOf(slot), context->cache);
       fresh.push_back(&slot);
-      fresh_tokens += length;
+      fresh_tokens += std::ssize(prompt->ids);
     } else {
       if (prompt->logits.empty()) compute();
       decoder_->Fork(NumberOf(*holder), NumberOf(slot), length);
@@ -249,7 +261,7 @@ void Generator::Advance(Slot* slot, uint32_t token) {
   std::vector<uint32_t>& ids = slot->sample.ids;
   ids.push_back(token);
   if (stop_ && stop_(ids)) return End(slot, FinishReason::kStop);
-  if (static_cast<int64_t>(slot->prompt->ids.size() + ids.size()) > context_) {
+  if (slot->prompt->length() + std::ssize(ids) > context_) {
     return End(slot, FinishReason::kContext);
   }
   if (static_cast<int64_t>(ids.size()) >= options_.max_tokens) End(slot, FinishReason::kLength);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "lib/eval/sampling.h"
+#include "lib/model/context_cache.h"
 #include "lib/model/language_model.h"
 
 namespace trainwright {
@@ -35,7 +36,9 @@ struct GenerationOptions {
 /// \param index number of the prompt: what its samples' random numbers depend on
 struct TokenizedPrompt {
   uint64_t index = 0;
-  std::vector<uint32_t> ids;  ///< at least one, at most the model's context
+  std::vector<uint32_t> ids;  ///< at least one; with the contexts' at most the model's context
+  /// What stands before the ids and is not computed.
+  std::vector<std::shared_ptr<const CachedContext>> contexts = {};
 };
 
 struct Generation {
@@ -47,6 +50,7 @@ struct Generation {
 
 struct GenerationCounts {
   uint64_t prompts = 0, samples = 0, tokens = 0, prompt_tokens = 0;
+  uint64_t context_tokens = 0;  ///< of contexts, which were not computed
   uint64_t prefills =
       0;  ///< prompts computed: once each, however many samples, unless memory was needed meanwhile
   uint64_t steps = 0;  ///< of the sequences decoded together
@@ -61,7 +65,8 @@ using StopCheck = std::function<bool(const std::vector<uint32_t>& ids)>;
 
 /// Holds prompts and finished samples in memory only as far as the order of the output makes it.
 /// \param stop may be empty
-/// \throws Error{kBadInput} on a prompt longer than the context or with foreign ids, Error{kNonFinite},
+/// \throws Error{kBadInput} on a prompt longer than the context or with foreign ids, or on contexts of
+///         another model; Error{kUsage} on contexts of a model that cannot take any, Error{kNonFinite},
 ///         Error{kInterrupted, kTerminated}; what `next` and `take` throw
 GenerationCounts Generate(LanguageModel* model, const GenerationOptions& options, const NextPrompt& next,
                           const StopCheck& stop, const TakeGeneration& take);

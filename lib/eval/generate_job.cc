@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -14,11 +15,13 @@
 #include "lib/dist/shared_work.h"
 #include "lib/documents/chat_encoder.h"
 #include "lib/documents/prompt_reader.h"
+#include "lib/eval/context_keeper.h"
 #include "lib/eval/generate.h"
 #include "lib/eval/identity.h"
 #include "lib/eval/rank_generation.h"
 #include "lib/eval/rank_input.h"
 #include "lib/io/file_checksum.h"
+#include "lib/model/context_cache.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision_option.h"
 #include "lib/score/sample_filter.h"
@@ -79,6 +82,7 @@ class Job {
       }
       chat_.emplace(LoadChatTemplate(settings.chat_template), checkpoint_.tokenizer.get());
     }
+    if (!settings.context_cache.empty()) OpenContexts();
     for (const std::string& stop : settings.stops) {
       if (stop.empty()) throw Error(ErrorCode::kUsage, "--stop", "must not be empty");
       longest_stop_ = std::max(longest_stop_, stop.size());
@@ -110,6 +114,7 @@ class Job {
                                       {"samples", counts.samples},
                                       {"tokens", counts.tokens},
                                       {"prompt_tokens", counts.prompt_tokens},
+                                      {"context_tokens", counts.context_tokens},
                                       {"steps", counts.steps},
                                       {"generation_time_s", time_s},
                                       {"tokens_per_s", static_cast<double>(counts.tokens) / time_s},
@@ -162,9 +167,37 @@ class Job {
       throw Error(ErrorCode::kBadInput, "prompt", "holds no token", asked.line.place,
                   "give some text, or --bos");
     }
-    *prompt = {.index = read_++, .ids = asked.ids};
+    *prompt = {.index = read_++, .ids = asked.ids, .contexts = ContextsOf(asked.line)};
     if (world_->is_writer()) asked_.push_back(std::move(asked));
     return true;
+  }
+
+  void OpenContexts() {
+    if (settings_.prompt || chat_) {
+      throw Error(ErrorCode::kUsage, "--context-cache", "is for plain prompts of --input",
+                  settings_.prompt ? "--prompt" : "--template",
+                  "give JSON lines like {\"prompt\": \"...\", \"context\": \"id\"}");
+    }
+    contexts_.emplace(settings_.context_cache, ContextIdentityOf(checkpoint_, precision_));
+  }
+
+  /// The contexts that a prompt names: an id or several.
+  std::vector<std::shared_ptr<const CachedContext>> ContextsOf(const PromptLine& line) {
+    std::vector<std::shared_ptr<const CachedContext>> contexts;
+    if (!contexts_ || line.context.is_null()) return contexts;
+    const auto add = [&](const nlohmann::ordered_json& id) {
+      if (!id.is_string()) {
+        throw Error(ErrorCode::kBadInput, "prompt",
+                    "has a \"context\" that is neither an id nor a list of ids", line.place);
+      }
+      contexts.push_back(std::make_shared<const CachedContext>(contexts_->Read(id.get<std::string>())));
+    };
+    if (!line.context.is_array()) {
+      add(line.context);
+    } else {
+      for (const nlohmann::ordered_json& id : line.context) add(id);
+    }
+    return contexts;
   }
 
   /// Whether the text of the last ids holds a stop. One that was complete before has ended the sample then.
@@ -221,6 +254,7 @@ class Job {
   std::optional<SampleFilter> filter_;
   Checkpoint checkpoint_;
   std::optional<ChatEncoder> chat_;
+  std::optional<ContextCache> contexts_;
   size_t longest_stop_ = 0;
   uint64_t read_ = 0;        // prompts
   std::deque<Asked> asked_;  // with samples that are not written yet

@@ -19,6 +19,7 @@ struct GenerateSettings {
   int64_t max_tokens = 128;
   bool add_bos = false;
   std::string chat_template;  ///< built-in name or file; empty: prompts are texts to continue
+  std::string context_cache;  ///< folder of contexts that prompts name; empty: none
 
   int64_t samples = 1;  ///< of each prompt
   SamplingOptions sampling;

@@ -1,5 +1,9 @@
 #include "lib/eval/identity.h"
 
+#include <charconv>
+
+#include "lib/base/error.h"
+
 namespace trainwright {
 namespace {
 
@@ -18,6 +22,21 @@ std::string DescribeIdentity(const Checkpoint& checkpoint, const nlohmann::order
   if (checkpoint.adapter_identity.is_object())
     text += ", " + Describe("adapter", checkpoint.adapter_identity);
   return text + ", " + Describe("data", data);
+}
+
+Sha256Digest WeightsDigestOf(const Checkpoint& checkpoint) {
+  const std::string model = checkpoint.model_identity.at("sha256").get<std::string>();
+  if (checkpoint.adapter_identity.is_object()) {
+    return Sha256Of(AsBytes(model + checkpoint.adapter_identity.at("sha256").get<std::string>()));
+  }
+  Sha256Digest digest{};
+  TRAINWRIGHT_CHECK(model.size() == 2 * digest.size());
+  for (size_t i = 0; i < digest.size(); ++i) {
+    const char* const digits = model.data() + 2 * i;
+    const auto [end, status] = std::from_chars(digits, digits + 2, digest[i], 16);
+    TRAINWRIGHT_CHECK(status == std::errc() && end == digits + 2);
+  }
+  return digest;
 }
 
 }  // namespace trainwright

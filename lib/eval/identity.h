@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "lib/base/checksum.h"
 #include "lib/model/open_model.h"
 
 namespace trainwright {
@@ -11,5 +12,8 @@ namespace trainwright {
 /// "model runs/a/checkpoints/step-00000100 (sha256 0123456789ab), adapter ..., data ...".
 /// \param data {"path", "sha256"}; a path that is null is left out
 std::string DescribeIdentity(const Checkpoint& checkpoint, const nlohmann::ordered_json& data);
+
+/// One hash of what computes: that of the model's weights, or with an adapter that of both hashes' digits.
+Sha256Digest WeightsDigestOf(const Checkpoint& checkpoint);
 
 }  // namespace trainwright

@@ -92,6 +92,7 @@ class RankPart {
             .samples = static_cast<uint64_t>(sums[0]),
             .tokens = static_cast<uint64_t>(sums[1]),
             .prompt_tokens = prompt_tokens_,
+            .context_tokens = context_tokens_,
             .prefills = static_cast<uint64_t>(sums[2]),
             .steps = static_cast<uint64_t>(sums[3])};
   }
@@ -109,6 +110,7 @@ class RankPart {
     TRAINWRIGHT_CHECK(prompt.index == read_);
     ++read_;
     prompt_tokens_ += prompt.ids.size();
+    for (const auto& context : prompt.contexts) context_tokens_ += context->tokens.size();
     if (IsOwn(prompt.index)) own_.push_back(std::move(prompt));
     return true;
   }
@@ -166,9 +168,9 @@ class RankPart {
   SharedRounds rounds_;
   int64_t prompts_of_round_;  // of each rank
 
-  uint64_t read_ = 0, prompt_tokens_ = 0;  // of all prompts
-  std::deque<TokenizedPrompt> own_;        // read and not begun
-  std::string made_;                       // samples since the last meeting, encoded
+  uint64_t read_ = 0, prompt_tokens_ = 0, context_tokens_ = 0;  // of all prompts
+  std::deque<TokenizedPrompt> own_;                             // read and not begun
+  std::string made_;                                            // samples since the last meeting, encoded
   int64_t samples_made_ = 0;
 };
 

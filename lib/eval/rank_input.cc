@@ -16,14 +16,15 @@ Facts FactsOf(const Checkpoint& checkpoint, Precision precision) {
           {"precision", PrecisionName(precision)}};
 }
 
-void RefuseSharedPipe(int64_t ranks, const std::string& flag, const std::string& path) {
-  if (ranks == 1) return;
+bool IsReadOnce(const std::string& path) {
   std::error_code none;  // a file that is missing is told of where it is opened
   const std::filesystem::file_status status = std::filesystem::status(path, none);
-  if (path != "-" && !std::filesystem::is_fifo(status) && !std::filesystem::is_character_file(status) &&
-      !std::filesystem::is_socket(status)) {
-    return;
-  }
+  return path == "-" || std::filesystem::is_fifo(status) || std::filesystem::is_character_file(status) ||
+         std::filesystem::is_socket(status);
+}
+
+void RefuseSharedPipe(int64_t ranks, const std::string& flag, const std::string& path) {
+  if (ranks == 1 || !IsReadOnce(path)) return;
   throw Error(ErrorCode::kUsage, flag,
               (path == "-" ? "standard input" : path) + " can be read once only, and " +
                   std::to_string(ranks) + " ranks are to read it",

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 
 namespace trainwright {
@@ -27,6 +28,13 @@ inline std::string RecordKindName(RecordKind kind) {
   constexpr const char* kNames[] = {"lm", "sft", "contrastive"};
   const auto number = static_cast<uint8_t>(kind);
   return kind <= RecordKind::kContrastive ? kNames[number] : "kind-" + std::to_string(number);
+}
+
+/// "lm", or "lm and contrastive".
+inline std::string RecordKindNames(const std::set<RecordKind>& kinds) {
+  std::string names;
+  for (const RecordKind kind : kinds) names += (names.empty() ? "" : " and ") + RecordKindName(kind);
+  return names;
 }
 
 }  // namespace trainwright

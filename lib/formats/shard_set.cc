@@ -80,6 +80,11 @@ class MappedShardSet final : public ShardSet {
   const ShardTotals& totals() const override { return totals_; }
   const std::vector<ShardInfo>& shards() const override { return shards_; }
   uint64_t chunks() const override { return totals_.chunks; }
+  std::vector<ShardSetPart> parts() const override {
+    std::vector<ShardSetPart> parts = ShardSet::parts();
+    parts.front().name = name_;
+    return parts;
+  }
   const Sha256Digest& content_sha256() const override { return content_sha256_; }
 
   std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const override {
@@ -136,11 +141,13 @@ class MappedShardSet final : public ShardSet {
       throw Error(ErrorCode::kBadInput, path, "lacks the last shard of its set", "",
                   std::string("pack did not finish, or the set was cut: ") + kRunAgain);
     }
+    name_ = path;
     Sha256 content;
     for (const ShardInfo& shard : shards_) content.Update(shard.content_sha256);
     content_sha256_ = content.Digest();
   }
 
+  std::string name_;
   std::vector<MappedFile> files_;
   std::vector<ShardView> views_;
   std::vector<ShardInfo> shards_;
@@ -149,6 +156,14 @@ class MappedShardSet final : public ShardSet {
 };
 
 }  // namespace
+
+std::vector<ShardSetPart> ShardSet::parts() const {
+  return {{.records = header().record_kind,
+           .chunks = chunks(),
+           .documents = totals().documents,
+           .chunk_tokens = header().chunk_tokens,
+           .provenance_json = header().provenance_json}};
+}
 
 ChunkLocation LocateChunk(const ShardSet& set, uint64_t chunk) {
   TRAINWRIGHT_CHECK(chunk < set.chunks());

@@ -43,6 +43,16 @@ struct ChunkLocation {
   uint64_t first_chunk = 0;  ///< of the frame
 };
 
+/// Chunks of a set that were made together: a set that was packed by itself is one part.
+struct ShardSetPart {
+  RecordKind records = RecordKind::kLm;
+  uint64_t first_chunk = 0, chunks = 0;
+  uint64_t documents = 0;       ///< as in ShardTotals
+  uint32_t chunk_tokens = 0;    ///< as in ShardSetHeader
+  std::string name;             ///< the path it was opened by, for messages; may be empty
+  std::string provenance_json;  ///< as in ShardSetHeader
+};
+
 /// Const methods are thread-safe.
 class ShardSet {
  public:
@@ -54,6 +64,8 @@ class ShardSet {
   virtual const ShardTotals& totals() const = 0;
   virtual const std::vector<ShardInfo>& shards() const = 0;
   virtual uint64_t chunks() const = 0;
+  /// In the order of their chunks; one, unless sets were joined.
+  virtual std::vector<ShardSetPart> parts() const;
   /// Identity of the whole set's content: SHA-256 over the shards' content hashes in order.
   virtual const Sha256Digest& content_sha256() const = 0;
   /// The chunks of the frame that holds global chunk number `chunk`, and the number of the first of them.

@@ -12,40 +12,13 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/base/signals.h"
+#include "lib/io/descriptor.h"
 #include "lib/io/output_link.h"
 
 namespace trainwright {
 namespace {
 
 constexpr char kTemporaryFile[] = "a temporary file";
-
-enum class OnStop { kFinish, kThrow };
-
-// A checkpoint is still written after a stop signal; a filter blocked on a full pipe gives up.
-void WriteAll(int fd, const std::string& name, ByteSpan bytes, OnStop on_stop) {
-  while (!bytes.empty()) {
-    if (on_stop == OnStop::kThrow) ThrowIfStopped();
-    const ssize_t count = write(fd, bytes.data(), bytes.size());
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      throw SystemError(name, "write", errno);
-    }
-    bytes = bytes.subspan(static_cast<size_t>(count));
-  }
-}
-
-void OverwriteAll(int fd, const std::string& name, uint64_t offset, ByteSpan bytes) {
-  while (!bytes.empty()) {
-    const ssize_t count = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (count < 0) {
-      if (errno == EINTR) continue;
-      throw SystemError(name, "write", errno);
-    }
-    bytes = bytes.subspan(static_cast<size_t>(count));
-    offset += static_cast<uint64_t>(count);
-  }
-}
 
 /// rename, but not onto a file that is there.
 /// \returns 0, or -1 with errno
@@ -56,14 +29,6 @@ int RenameToNew(const char* from, const char* to) {
   if (link(from, to) != 0) return -1;
   unlink(from);
   return 0;
-}
-
-int SyncDescriptor(int fd) {
-  int result;
-  do {
-    result = fsync(fd);
-  } while (result != 0 && errno == EINTR);
-  return result;
 }
 
 /// Has a file system report what it keeps for the close, and leaves the file open: its lock is to last.

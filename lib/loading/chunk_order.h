@@ -9,16 +9,22 @@
 #include <cstdint>
 #include <vector>
 
+#include "lib/formats/record_kind.h"
+
 namespace trainwright {
 
-/// Chunks [first_chunk, first_chunk + chunks) of a shard set that are drawn from as one source.
+/// Chunks [first_chunk, first_chunk + chunks) of a shard set that are drawn from as one source: records of
+/// one kind.
 struct OrderedSet {
   uint64_t first_chunk = 0;
   uint64_t chunks = 0;  ///< >= 1
   /// Its share of the slots is weight / (sum of weights); sums below 2^63. Equal to `chunks` in all sets:
   /// each chunk comes once an epoch.
   uint64_t weight = 1;
-  uint32_t number = 0;  ///< among the sets of the data: what Sample::set() tells. No part of the order
+  // The rest is no part of the order.
+  uint32_t number = 0;  ///< among the sets of the data: what Sample::set() tells
+  RecordKind records = RecordKind::kLm;
+  uint64_t documents = 0;  ///< that start in it; 0: not said
   bool operator==(const OrderedSet&) const = default;
 };
 

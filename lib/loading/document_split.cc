@@ -21,24 +21,55 @@ constexpr char kFlag[] = "--eval-split";
               "give a share of the documents, such as 0.05, or a number of them, such as 200");
 }
 
-/// Calls `use` with every part of a set that holds tokens.
-void ForEachPart(const ShardSet& set, bool skip_bad, const std::function<void(const DocumentPart&)>& use) {
-  for (uint64_t next = 0; next < set.chunks();) {
-    ThrowIfStopped();
-    const PassFrame frame = ReadPassFrame(set, next, skip_bad);
-    for (const Chunk& chunk : frame.chunks) {
-      for (const DocumentPart& part : PartsOf(chunk)) {
-        if (!part.tokens.empty()) use(part);
-      }
+/// What a split counts as one document.
+struct SplitItem {
+  std::span<const uint32_t> keyed;  ///< the tokens that its key is made of
+  uint64_t tokens = 0, labels = 0;
+};
+
+/// Calls `use` with every document of a chunk that holds tokens.
+/// \param masked whether the segments say what is predicted
+void ForEachItem(const Chunk& chunk, RecordKind records, bool masked,
+                 const std::function<void(const SplitItem&)>& use) {
+  if (records == RecordKind::kContrastive) {
+    for (const ContrastiveRecord& record : ContrastiveRecordsOf(chunk)) {
+      SplitItem item = {.keyed = record.query.tokens, .tokens = record.query.tokens.size(), .labels = 1};
+      for (const ContrastiveText& text : record.positives) item.tokens += text.tokens.size();
+      for (const ContrastiveText& text : record.negatives) item.tokens += text.tokens.size();
+      use(item);
     }
-    next = frame.next_chunk;
+    return;
+  }
+  for (const DocumentPart& part : PartsOf(chunk)) {
+    if (part.tokens.empty()) continue;
+    SplitItem item = {.keyed = part.tokens, .tokens = part.tokens.size(), .labels = part.tokens.size() - 1};
+    if (masked) {
+      const std::vector<uint8_t> predicted = part.Predicted();
+      item.labels = static_cast<uint64_t>(std::count(predicted.begin() + 1, predicted.end(), uint8_t{1}));
+    }
+    use(item);
+  }
+}
+
+/// Calls `use` with every document of a set that holds tokens.
+void ForEachItem(const ShardSet& set, bool masked, bool skip_bad,
+                 const std::function<void(const SplitItem&)>& use) {
+  for (const ShardSetPart& part : set.parts()) {
+    const uint64_t end = part.first_chunk + part.chunks;
+    for (uint64_t next = part.first_chunk; next < end;) {
+      ThrowIfStopped();
+      const PassFrame frame = ReadPassFrame(set, next, skip_bad);
+      for (const Chunk& chunk : frame.chunks) ForEachItem(chunk, part.records, masked, use);
+      next = frame.next_chunk;
+    }
   }
 }
 
 /// The bound that holds out the `count` documents of the lowest keys, and those equal to the last of them.
 uint64_t BoundOfCount(uint64_t count, const DocumentSplit& split, const ShardSet& set, bool skip_bad) {
   std::vector<uint64_t> keys;
-  ForEachPart(set, skip_bad, [&](const DocumentPart& part) { keys.push_back(split.KeyOf(part.tokens)); });
+  ForEachItem(set, /*masked=*/false, skip_bad,
+              [&](const SplitItem& item) { keys.push_back(split.KeyOf(item.keyed)); });
   if (count >= keys.size()) {
     throw Error(ErrorCode::kUsage, kFlag,
                 split.asked + " leaves nothing to train on: the data holds " + std::to_string(keys.size()) +
@@ -56,6 +87,10 @@ uint64_t DocumentSplit::KeyOf(std::span<const uint32_t> tokens) const {
   static_assert(std::endian::native == std::endian::little);
   return Xxh3({reinterpret_cast<const uint8_t*>(tokens.data()), tokens.size_bytes()},
               Rng(seed, "eval split").key());
+}
+
+std::string IdentityOf(const DocumentSplit& split) {
+  return "held out below " + std::to_string(split.bound) + " seed " + std::to_string(split.seed) + "\n";
 }
 
 DocumentSplit ParseDocumentSplit(const std::string& asked, uint64_t seed, const ShardSet* set,
@@ -81,19 +116,13 @@ DocumentSplit ParseDocumentSplit(const std::string& asked, uint64_t seed, const 
 
 SplitCounts CountSplit(const DocumentSplit& split, const ShardSet& set, bool masked, bool skip_bad) {
   SplitCounts counts;
-  ForEachPart(set, skip_bad, [&](const DocumentPart& part) {
+  ForEachItem(set, masked, skip_bad, [&](const SplitItem& item) {
     ++counts.documents;
-    counts.tokens += part.tokens.size();
-    if (!split.HoldsOut(part)) return;
+    counts.tokens += item.tokens;
+    if (split.KeyOf(item.keyed) >= split.bound) return;
     ++counts.held_out_documents;
-    counts.held_out_tokens += part.tokens.size();
-    if (!masked) {
-      counts.held_out_labels += part.tokens.size() - 1;
-      return;
-    }
-    const std::vector<uint8_t> predicted = part.Predicted();
-    counts.held_out_labels +=
-        static_cast<uint64_t>(std::count(predicted.begin() + 1, predicted.end(), uint8_t{1}));
+    counts.held_out_tokens += item.tokens;
+    counts.held_out_labels += item.labels;
   });
   return counts;
 }
@@ -105,6 +134,17 @@ std::vector<DocumentPart> PartsOf(const Chunk& chunk, const std::optional<Docume
   std::erase_if(parts, [&](const DocumentPart& part) { return split->HoldsOut(part) != held_out; });
   for (DocumentPart& part : parts) part.alone = true;
   return parts;
+}
+
+std::vector<ContrastiveRecord> ContrastiveRecordsOf(const Chunk& chunk,
+                                                    const std::optional<DocumentSplit>& split,
+                                                    bool held_out) {
+  std::vector<ContrastiveRecord> records = ContrastiveRecordsOf(chunk);
+  if (split) {
+    std::erase_if(records,
+                  [&](const ContrastiveRecord& record) { return split->HoldsOut(record) != held_out; });
+  }
+  return records;
 }
 
 }  // namespace trainwright

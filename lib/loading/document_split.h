@@ -7,6 +7,9 @@
 /// a number of documents it is what lets so many of this set pass; it is then part of the run, so that data
 /// that is added later is divided by the same bound.
 ///
+/// A contrastive record is one document, and its query is what its key is made of: records that ask the same
+/// are on one side, whatever they answer.
+///
 /// What pack cut is divided as it lies there: each part of a document that went into several chunks counts as
 /// a document of its own. The label behind a part's end is left out on both sides, because that token may be
 /// on the other one.
@@ -20,6 +23,7 @@
 
 #include "lib/formats/document_parts.h"
 #include "lib/formats/shard_set.h"
+#include "lib/loading/contrastive_parts.h"
 
 namespace trainwright {
 
@@ -31,14 +35,19 @@ struct DocumentSplit {
 
   uint64_t KeyOf(std::span<const uint32_t> tokens) const;
   bool HoldsOut(const DocumentPart& part) const { return KeyOf(part.tokens) < bound; }
+  bool HoldsOut(const ContrastiveRecord& record) const { return KeyOf(record.query.tokens) < bound; }
   bool operator==(const DocumentSplit&) const = default;
 };
+
+/// A line for the identity of an order that leaves out what a split holds out.
+std::string IdentityOf(const DocumentSplit& split);
 
 /// What the sides of a split hold. Empty documents are on neither.
 struct SplitCounts {
   uint64_t documents = 0, tokens = 0;                    ///< of the set
   uint64_t held_out_documents = 0, held_out_tokens = 0;  ///< of these
-  uint64_t held_out_labels = 0;                          ///< tokens to predict among them
+  /// Of these, tokens to predict; each contrastive record counts as one.
+  uint64_t held_out_labels = 0;
 };
 
 /// The split that `asked` describes: a share above 0 and below 1, or a whole number of documents.
@@ -58,5 +67,8 @@ SplitCounts CountSplit(const DocumentSplit& split, const ShardSet& set, bool mas
 /// The parts of a chunk on one side of a split; all of them without one.
 std::vector<DocumentPart> PartsOf(const Chunk& chunk, const std::optional<DocumentSplit>& split,
                                   bool held_out);
+/// The same of a chunk of contrastive records.
+std::vector<ContrastiveRecord> ContrastiveRecordsOf(const Chunk& chunk,
+                                                    const std::optional<DocumentSplit>& split, bool held_out);
 
 }  // namespace trainwright

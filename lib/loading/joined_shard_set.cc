@@ -9,38 +9,48 @@
 namespace trainwright {
 namespace {
 
-void RequireAlike(const NamedShardSet& first, const NamedShardSet& other) {
+void RequireSameTokenizer(const NamedShardSet& first, const NamedShardSet& other) {
   const ShardSetHeader &wanted = first.set->header(), &found = other.set->header();
+  if (found.tokenizer.sha256 == wanted.tokenizer.sha256) return;
+  throw Error(ErrorCode::kBadInput, other.name,
+              "was made with another tokenizer than " + first.name + " (sha256 " +
+                  HexEncode(found.tokenizer.sha256).substr(0, 12) + ", not " +
+                  HexEncode(wanted.tokenizer.sha256).substr(0, 12) + ")",
+              "", "pretokenize both with the same --tokenizer");
+}
+
+void RequireAlike(const ShardSetPart& first, const ShardSetPart& other) {
   const auto refuse = [&](const std::string& problem, const std::string& hint) {
     throw Error(ErrorCode::kBadInput, other.name, problem, "", hint);
   };
-  if (found.tokenizer.sha256 != wanted.tokenizer.sha256) {
-    refuse("was made with another tokenizer than " + first.name + " (sha256 " +
-               HexEncode(found.tokenizer.sha256).substr(0, 12) + ", not " +
-               HexEncode(wanted.tokenizer.sha256).substr(0, 12) + ")",
-           "pretokenize both with the same --tokenizer");
-  }
-  if (found.record_kind != wanted.record_kind) {
-    refuse(std::string("holds ") + RecordKindName(found.record_kind) + " records, " + first.name + " " +
-               RecordKindName(wanted.record_kind),
+  if (other.records != first.records) {
+    refuse(std::string("holds ") + RecordKindName(other.records) + " records, " + first.name + " " +
+               RecordKindName(first.records),
            "mix sets of one kind of records");
   }
-  if (found.chunk_tokens != wanted.chunk_tokens) {
-    refuse("has chunks of " + std::to_string(found.chunk_tokens) + " tokens, " + first.name + " of " +
-               std::to_string(wanted.chunk_tokens) + ", so shares of chunks would not be shares of tokens",
+  if (other.chunk_tokens != first.chunk_tokens) {
+    refuse("has chunks of " + std::to_string(other.chunk_tokens) + " tokens, " + first.name + " of " +
+               std::to_string(first.chunk_tokens) + ", so shares of chunks would not be shares of tokens",
            "pack both with the same --chunk");
   }
 }
 
 class JoinedShardSet final : public ShardSet {
  public:
-  explicit JoinedShardSet(std::vector<NamedShardSet> sets) : sets_(std::move(sets)) {
+  JoinedShardSet(std::vector<NamedShardSet> sets, UnlikeSets unlike) : sets_(std::move(sets)) {
     Sha256 content;
     header_ = sets_[0].set->header();
     header_.provenance_json = "[";
     for (const NamedShardSet& named : sets_) {
-      RequireAlike(sets_[0], named);
+      RequireSameTokenizer(sets_[0], named);
       const ShardSet& set = *named.set;
+      for (ShardSetPart part : set.parts()) {
+        part.name = named.name;
+        part.first_chunk += totals_.chunks;
+        if (unlike == UnlikeSets::kRefused && !parts_.empty()) RequireAlike(parts_.front(), part);
+        header_.chunk_tokens = std::max(header_.chunk_tokens, part.chunk_tokens);
+        parts_.push_back(std::move(part));
+      }
       header_.provenance_json += (&named == sets_.data() ? "" : ",") + set.header().provenance_json;
       begins_.push_back(totals_.chunks);
       for (ShardInfo shard : set.shards()) {
@@ -61,6 +71,7 @@ class JoinedShardSet final : public ShardSet {
   const ShardTotals& totals() const override { return totals_; }
   const std::vector<ShardInfo>& shards() const override { return shards_; }
   uint64_t chunks() const override { return totals_.chunks; }
+  std::vector<ShardSetPart> parts() const override { return parts_; }
   const Sha256Digest& content_sha256() const override { return content_sha256_; }
   std::vector<Chunk> ReadFrameOf(uint64_t chunk, uint64_t* first_chunk) const override {
     TRAINWRIGHT_CHECK(chunk < totals_.chunks);
@@ -77,6 +88,7 @@ class JoinedShardSet final : public ShardSet {
 
  private:
   std::vector<NamedShardSet> sets_;
+  std::vector<ShardSetPart> parts_;
   std::vector<uint64_t> begins_;  // the first chunk of each set
   ShardSetHeader header_;
   ShardTotals totals_;
@@ -86,10 +98,28 @@ class JoinedShardSet final : public ShardSet {
 
 }  // namespace
 
-std::unique_ptr<ShardSet> JoinShardSets(std::vector<NamedShardSet> sets) {
+std::unique_ptr<ShardSet> JoinShardSets(std::vector<NamedShardSet> sets, UnlikeSets unlike) {
   TRAINWRIGHT_CHECK(!sets.empty());
   if (sets.size() == 1) return std::move(sets[0].set);
-  return std::make_unique<JoinedShardSet>(std::move(sets));
+  return std::make_unique<JoinedShardSet>(std::move(sets), unlike);
+}
+
+void RequireAlikeParts(const ShardSet& set) {
+  const std::vector<ShardSetPart> parts = set.parts();
+  for (const ShardSetPart& part : parts) RequireAlike(parts.front(), part);
+}
+
+std::vector<OrderedSet> OrderedSetsOf(const ShardSet& set) {
+  std::vector<OrderedSet> sets;
+  for (const ShardSetPart& part : set.parts()) {
+    sets.push_back({.first_chunk = part.first_chunk,
+                    .chunks = part.chunks,
+                    .weight = part.chunks,
+                    .number = static_cast<uint32_t>(sets.size()),
+                    .records = part.records,
+                    .documents = part.documents});
+  }
+  return sets;
 }
 
 }  // namespace trainwright

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/formats/shard_set.h"
+#include "lib/loading/chunk_order.h"
 
 namespace trainwright {
 
@@ -15,9 +16,20 @@ struct NamedShardSet {
   std::unique_ptr<ShardSet> set;
 };
 
-/// A single set comes back as it is.
-/// \throws Error{kBadInput} naming the first set whose tokenizer, records or chunk length are not those of
-///     sets[0]
-std::unique_ptr<ShardSet> JoinShardSets(std::vector<NamedShardSet> sets);
+/// Whether sets of unlike records, or with chunks of unlike lengths, may be joined.
+enum class UnlikeSets { kRefused, kTaken };
+
+/// A single set comes back as it is. Of unlike sets the header's record_kind is that of the first and its
+/// chunk_tokens the largest; parts() tells those of each.
+/// \throws Error{kBadInput} naming the first set whose tokenizer is not that of sets[0] or, where they are
+///     refused, whose records or chunk length are not
+std::unique_ptr<ShardSet> JoinShardSets(std::vector<NamedShardSet> sets,
+                                        UnlikeSets unlike = UnlikeSets::kRefused);
+
+/// Refuses a joined set as JoinShardSets refuses unlike sets.
+void RequireAlikeParts(const ShardSet& set);
+
+/// The parts of a set, as many chunks of each as it has: every chunk comes once an epoch.
+std::vector<OrderedSet> OrderedSetsOf(const ShardSet& set);
 
 }  // namespace trainwright

@@ -65,10 +65,7 @@ void LmCutter::Cut(const Chunk& chunk, SampleWindow* window) const {
 
 std::string LmCutter::Identity() const {
   std::string identity = masked_ ? "loss_on assistant\n" : "";
-  if (options_.split) {
-    identity += "held out below " + std::to_string(options_.split->bound) + " seed " +
-                std::to_string(options_.split->seed) + "\n";
-  }
+  if (options_.split) identity += IdentityOf(*options_.split);
   return identity;
 }
 

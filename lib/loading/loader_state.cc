@@ -10,7 +10,9 @@ namespace {
 
 void Encode(const LoaderState& state, nlohmann::ordered_json* json) {
   const SampleCursor& cursor = state.cursor;
-  (*json)["cursor"] = {{"epoch", cursor.epoch}, {"window", cursor.window}, {"sample", cursor.sample}};
+  nlohmann::ordered_json& place = (*json)["cursor"];
+  place = {{"epoch", cursor.epoch}, {"window", cursor.window}, {"sample", cursor.sample}};
+  if (cursor.taken > 0) place["taken"] = cursor.taken;
   (*json)["order_fingerprint"] = state.order_fingerprint;
   if (!state.bad_chunks.empty()) (*json)["bad_chunks"] = state.bad_chunks;
 }
@@ -21,6 +23,7 @@ LoaderState Decode(const nlohmann::json& json, const std::string& path) {
   ReadField(cursor, "epoch", path, &state.cursor.epoch);
   ReadField(cursor, "window", path, &state.cursor.window);
   ReadField(cursor, "sample", path, &state.cursor.sample);
+  if (cursor.contains("taken")) ReadField(cursor, "taken", path, &state.cursor.taken);
   ReadField(json, "order_fingerprint", path, &state.order_fingerprint);
   if (json.contains("bad_chunks")) state.bad_chunks = json.at("bad_chunks").get<std::vector<uint64_t>>();
   return state;

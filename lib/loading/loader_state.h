@@ -14,6 +14,9 @@ struct SampleCursor {
   uint64_t epoch = 0;
   uint64_t window = 0;  ///< within the epoch
   uint64_t sample = 0;  ///< within the window
+  /// Samples given since the stream began, where the order numbers them (SampleOrderOptions::numbered): the
+  /// number of the next one. Else 0.
+  uint64_t taken = 0;
   bool operator==(const SampleCursor&) const = default;
 };
 

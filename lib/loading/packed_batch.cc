@@ -49,6 +49,8 @@ void PackedBatch::Clear() {
   num_labels = 0;
   source_bytes = 0;
   documents = 0;
+  notes.clear();
+  undrawn_positives.clear();
 }
 
 }  // namespace trainwright

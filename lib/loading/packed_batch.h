@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "lib/loading/span_note.h"
+
 namespace trainwright {
 
 inline constexpr int64_t kIgnoreLabel = -100;
@@ -21,6 +23,8 @@ struct PackedBatch {
   int64_t num_labels = 0;            ///< labels that are not kIgnoreLabel
   uint64_t source_bytes = 0;         ///< bytes of text behind the tokens
   uint64_t documents = 0;            ///< documents that start in it
+  std::vector<SpanNote> notes;       ///< [S], or empty: an objective that needs none
+  std::vector<UndrawnPositive> undrawn_positives;  ///< records ascending; empty without notes
 
   int64_t num_tokens() const { return static_cast<int64_t>(tokens.size()); }
   /// Appends one span: `tokens` with labels shifted by one, `next_token` (or kNoId) the label of the last.

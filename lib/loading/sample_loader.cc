@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/base/signals.h"
 #include "lib/loading/window_builder.h"
 #include "lib/loading/window_prefetcher.h"
@@ -29,6 +31,29 @@ SampleWindow EmptyWindow(const ShardSet& set) {
   SampleWindow window;
   window.tokens = TokenRun(set.header().tokenizer.vocab_size);
   return window;
+}
+
+/// \param numbered of an objective that never mixes epochs, whether --drop-last is given or not
+std::string HintForLessDropped(bool numbered) {
+  return std::string("lower --batch or --accum") + (numbered ? "" : ", or leave out --drop-last");
+}
+
+/// Of an epoch whose samples are known; their tokens and labels as they are on average.
+EpochCounts ScaledCounts(const SampleDraws& draws) {
+  const DrawRules& rules = draws.rules();
+  EpochCounts counts;
+  counts.samples = rules.run_epoch_samples;
+  if (counts.samples == 0) counts.samples = draws.own_samples() + draws.extra_samples();
+  const auto scaled = [&](double of_samples, uint64_t samples) {
+    const double mean = of_samples / static_cast<double>(std::max<uint64_t>(1, samples));
+    return static_cast<uint64_t>(std::llround(mean * static_cast<double>(counts.samples)));
+  };
+  uint64_t labels = 0;
+  for (size_t set = 0; set < rules.index->sets(); ++set) labels += rules.index->labels_of(set);
+  counts.tokens = rules.run_epoch_tokens;
+  if (counts.tokens == 0) counts.tokens = scaled(draws.kept_tokens(), draws.own_samples());
+  counts.labels = scaled(static_cast<double>(labels), rules.index->samples());
+  return counts;
 }
 
 }  // namespace
@@ -62,12 +87,13 @@ Sample SampleLoader::Next() {
     const uint64_t count = window_->samples.size();
     std::optional<Sample> sample;
     if (cursor_.sample < count) {
-      sample.emplace(window_, cursor_.sample++);
+      sample.emplace(window_, cursor_.sample++, cursor_.taken);
+      if (order_.numbered()) ++cursor_.taken;
       epoch_of_last_ = cursor_.epoch;
     }
     if (cursor_.sample >= count) {
       const WindowId next = order_.After(WindowOfCursor());
-      cursor_ = {next.epoch, next.window, 0};
+      cursor_ = {.epoch = next.epoch, .window = next.window, .taken = cursor_.taken};
     }
     if (sample) return std::move(*sample);
   }
@@ -90,6 +116,7 @@ void SampleLoader::LoadWindow() {
   }
   skipped_.TakeOver(built.bad);
   window_ = builder_->Share(std::move(built.samples));
+  TellCuts();
   loaded_ = wanted;
   counts_.wait_s += SecondsSince(start);
   ++counts_.windows;
@@ -98,6 +125,15 @@ void SampleLoader::LoadWindow() {
   const auto window_bytes = static_cast<int64_t>(window_->size_bytes());
   counts_.most_windows_ahead = std::max(counts_.most_windows_ahead, ahead);
   counts_.most_held_bytes = std::max(counts_.most_held_bytes, builder_->held_bytes() + window_bytes * ahead);
+}
+
+void SampleLoader::TellCuts() {
+  if (told_cuts_ || window_->cuts == CutCounts()) return;
+  told_cuts_ = true;
+  const std::string text = cutter_->TellCuts(window_->cuts);
+  if (!text.empty()) {
+    LogInfo("in the first " + std::to_string(window_->samples.size()) + " samples " + text);
+  }
 }
 
 std::vector<Sample> SampleLoader::NextStep(int64_t count, bool drop_last) {
@@ -123,7 +159,7 @@ std::vector<Sample> SampleLoader::TakeStep(int64_t count, bool drop_last) {
         throw Error(ErrorCode::kBadInput, "--drop-last",
                     "skips everything: an epoch has " + std::to_string(step.size()) +
                         " samples, a step takes " + std::to_string(count),
-                    "", "lower --batch or --accum, or leave out --drop-last");
+                    "", HintForLessDropped(order_.numbered()));
       }
       step.clear();
       first_epoch = epoch;
@@ -154,6 +190,7 @@ double SampleLoader::epochs() const {
 }
 
 EpochCounts SampleLoader::CountEpoch() const {
+  if (rules() != nullptr) return ScaledCounts(*rules());
   const std::vector<OrderedSet>& sets = order().sets();
   // An epoch has as many slots of each set as the first one, on average.
   const std::vector<uint64_t> slots = order().CountsOf(order().slots());
@@ -182,6 +219,13 @@ EpochCounts SampleLoader::CountEpoch() const {
 }
 
 bool SampleLoader::HasLabel() const {
+  if (rules() != nullptr) {
+    const SampleIndex& index = *rules()->rules().index;
+    for (size_t set = 0; set < index.sets(); ++set) {
+      if (rules()->kept_of(set) > 0 && index.labels_of(set) > 0) return true;
+    }
+    return false;
+  }
   const bool reads_all = order().slots() == set_->chunks();
   if (reads_all && cutter_->HasLabel(set_->totals())) return true;
   for (const OrderedSet& set : order().sets()) {

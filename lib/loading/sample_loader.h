@@ -58,9 +58,14 @@ class SampleLoader {
   /// How far the cursor is, in epochs; whole numbers are exact, between them windows and samples count
   /// evenly.
   double epochs() const;
-  /// Counts an epoch by decoding all that the order reads once.
+  /// Counts an epoch by decoding all that the order reads once; one that its rules describe is known. Of
+  /// streams that give a run's steps together (DrawRules::run_epoch_samples) it is the run's.
   /// \throws Error{kInterrupted, kTerminated} after a stop signal
   EpochCounts CountEpoch() const;
+  /// Whether its samples have numbers: Sample::ordinal.
+  bool numbered() const { return order_.numbered(); }
+  /// Null: no rules.
+  const SampleDraws* rules() const { return order_.rules(); }
   LoaderCounts loader_counts() const { return counts_; }
   /// The chunks that others took the places of so far, for the checkpoint: in a resumed run they stay out
   /// even if they can be read again.
@@ -82,6 +87,8 @@ class SampleLoader {
   void LoadWindow();
   /// What NextStep returns; an error leaves the cursor somewhere.
   std::vector<Sample> TakeStep(int64_t count, bool drop_last);
+  /// Says once what became of records that did not fit.
+  void TellCuts();
   WindowId WindowOfCursor() const { return {cursor_.epoch, cursor_.window}; }
   bool HasLabel() const;
   /// Cuts the chunks of the frame that begins with `chunk`. What cannot be read counts as empty where it may
@@ -98,6 +105,7 @@ class SampleLoader {
   std::shared_ptr<const SampleWindow> window_;  // null until one was loaded
   std::optional<WindowId> loaded_;              // which one it is
   uint64_t epoch_of_last_ = 0;                  // of the sample handed out last
+  bool told_cuts_ = false;
   LoaderCounts counts_;
   std::unique_ptr<WindowBuilder> builder_;
   std::unique_ptr<WindowPrefetcher> prefetcher_;  // last: its workers use the other members

@@ -68,6 +68,18 @@ double WaitOf(const SampleLoaders& loaders) {
   return wait_s;
 }
 
+double EpochsOf(const SampleLoaders& loaders) {
+  const SampleLoader& main = *loaders.at(kMainLoader);
+  const uint64_t epoch_samples = main.rules() == nullptr ? 0 : main.rules()->rules().run_epoch_samples;
+  if (epoch_samples == 0) return main.epochs();
+  uint64_t taken = 0;
+  for (const auto& [name, loader] : loaders) {
+    const SampleDraws* rules = loader->rules();
+    if (rules != nullptr && rules->rules().step_samples > 0) taken += loader->cursor().taken;
+  }
+  return static_cast<double>(taken) / static_cast<double>(epoch_samples);
+}
+
 int64_t MostHeldBytes(const SampleLoaders& loaders) {
   int64_t bytes = 0;
   for (const auto& [name, loader] : loaders) bytes += loader->loader_counts().most_held_bytes;

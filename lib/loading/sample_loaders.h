@@ -31,6 +31,9 @@ void RequireStates(const LoaderStates& states, const std::string& origin, const 
 void RestoreLoaders(const LoaderStates& states, const std::string& origin, const SampleLoaders& loaders);
 /// The time that all of them have been waited for.
 double WaitOf(const SampleLoaders& loaders);
+/// How far a run is, in epochs: as far as kMainLoader, unless several streams give its epochs together
+/// (DrawRules::run_epoch_samples).
+double EpochsOf(const SampleLoaders& loaders);
 /// The sum of the most that each has held.
 int64_t MostHeldBytes(const SampleLoaders& loaders);
 /// How many sets the data is mixed of, as far as they read it: each Sample::set() lies below it.

@@ -23,10 +23,22 @@ SampleOrder::SampleOrder(const SampleOrderOptions& options, uint64_t chunks)
       chunk_order_(SetsOf(options, chunks),
                    {.seed = options.seed, .shuffle = options.shuffle, .block_chunks = options.block_chunks}) {
   if (options_.window_chunks < 1) throw Error(ErrorCode::kUsage, "window", "must be at least 1 chunk");
+  if (options_.rules.index == nullptr) return;
+  const std::vector<OrderedSet>& sets = chunk_order_.sets();
+  TRAINWRIGHT_CHECK(options_.rules.index->sets() == sets.size());
+  const auto comes_once = [&](const OrderedSet& set) { return set.weight == set.chunks || sets.size() == 1; };
+  TRAINWRIGHT_CHECK(std::all_of(sets.begin(), sets.end(), comes_once));
+  rules_.emplace(options_.rules, options_.seed);
 }
 
-uint64_t SampleOrder::windows() const {
+uint64_t SampleOrder::windows_of_chunks() const {
   return (chunk_order_.slots() + options_.window_chunks - 1) / options_.window_chunks;
+}
+
+uint64_t SampleOrder::windows_of_draws() const {
+  if (!rules_) return 0;
+  const uint64_t draws = options_.rules.window_draws;
+  return (rules_->extra_samples() + draws - 1) / draws;
 }
 
 WindowId SampleOrder::After(WindowId id) const {
@@ -39,6 +51,17 @@ std::vector<ChunkDraw> SampleOrder::DrawsOf(WindowId id) const {
   std::vector<ChunkDraw> draws;
   draws.reserve(end - begin);
   for (uint64_t slot = begin; slot < end; ++slot) draws.push_back(chunk_order_.At(id.epoch, slot));
+  return draws;
+}
+
+std::vector<SampleDraws::Draw> SampleOrder::ExtraOf(WindowId id) const {
+  TRAINWRIGHT_CHECK(IsDrawn(id) && id.window < windows());
+  const uint64_t window_draws = options_.rules.window_draws;
+  const uint64_t begin = (id.window - windows_of_chunks()) * window_draws;
+  const uint64_t end = std::min(begin + window_draws, rules_->extra_samples());
+  std::vector<SampleDraws::Draw> draws;
+  draws.reserve(end - begin);
+  for (uint64_t number = begin; number < end; ++number) draws.push_back(rules_->ExtraAt(id.epoch, number));
   return draws;
 }
 
@@ -67,6 +90,7 @@ std::string SampleOrder::Fingerprint(const ShardSet& set, const SampleCutter& cu
     identity += "\n";
     next_chunk = part.first_chunk + part.chunks;
   }
+  if (rules_) identity += rules_->Identity();
   return HexEncode(Sha256Of(AsBytes(identity)));
 }
 

@@ -25,6 +25,9 @@ struct SampleStreamOptions {
   bool shuffle = true;
   LossOn loss_on = LossOn::kAssistant;
   std::optional<DocumentSplit> split;
+  int64_t step_samples = 0;  ///< of a step of all ranks, for orders that depend on it; 0: not known
+  bool numbered = false;
+  DrawRules rules = {};
 
   LmCutterOptions cutting() const {
     return {.sequence_tokens = sequence_tokens, .loss_on = loss_on, .split = split};
@@ -34,7 +37,9 @@ struct SampleStreamOptions {
             .window_chunks = window_chunks,
             .block_chunks = block_chunks,
             .sets = sets,
-            .shuffle = shuffle};
+            .shuffle = shuffle,
+            .numbered = numbered,
+            .rules = rules};
   }
 };
 

@@ -50,6 +50,8 @@ class WindowBuilder {
 
  private:
   class Work;
+  class ChunkWork;
+  class DrawWork;
 
   const ShardSet* set_;
   const SampleCutter* cutter_;

@@ -52,6 +52,11 @@ struct Continuation {
   std::vector<int64_t> tokens;
 };
 
+/// What a decoder keeps of a sequence whose body has keys and values, apart from it: L layers, M positions.
+struct CacheTensors {
+  at::Tensor keys_lgmk, values_lgmk;  ///< storage type [L, G, M, K]; keys turned to their positions
+};
+
 /// Continues sequences, keeping of what each has seen whatever its body needs: keys and values, or the state
 /// of a recurrence. Sequences are empty at first. Holds memory for `max_tokens` positions of each; the body
 /// outlives it. Not thread-safe.
@@ -72,6 +77,19 @@ class BodyDecoder {
   /// \param length at most length(from)
   virtual void Fork(int64_t from, int64_t to, int64_t length) = 0;
   virtual int64_t length(int64_t sequence) const = 0;
+
+  /// Begins an empty sequence with tokens that see each other as `mask` says; what is appended sees all of
+  /// them. This and what follows is refused by a body without keys and values.
+  /// \returns storage type [tokens, D]: their normalised hidden states, good until the body's next pass
+  /// \throws Error{kUsage, kBadInput}
+  virtual at::Tensor Prefill(int64_t sequence, const std::vector<int64_t>& tokens, AttentionMask mask);
+  /// A copy on the host.
+  /// \throws Error{kUsage}
+  virtual CacheTensors Export(int64_t sequence) const;
+  /// Puts what was exported behind what a sequence has. Keys stay turned to the positions that they had.
+  /// \throws Error{kUsage} also where rotary frequencies depend on the length; Error{kBadInput} on tensors
+  ///     of another shape or type
+  virtual void Import(int64_t sequence, const CacheTensors& cache);
 };
 
 class Body {
@@ -83,6 +101,10 @@ class Body {
   virtual const FlatParameters& parameters() const = 0;
   /// The index among parameters() of the matrix of the logits [V, D], which may be that of the embeddings.
   virtual size_t head() const = 0;
+  /// The index among parameters() of the matrix [p, D] of the projection behind the pooling, whose bias [p]
+  /// is the next one; nothing where there is none. Who computes the projection adds its gradients, before
+  /// Backward.
+  virtual std::optional<size_t> projection() const { return std::nullopt; }
 
   /// \returns storage type [N, D], rounded; good until the body's next pass
   /// \throws Error{kBadInput} on an id that is not in the vocabulary, or a position that the body has not;

@@ -2,6 +2,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/index_select.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -11,6 +12,16 @@
 #include "lib/device/upload.h"
 
 namespace trainwright {
+namespace {
+
+/// Keys that are kept stay turned to their positions.
+void RequireFixedPositions(bool depends_on_length) {
+  if (!depends_on_length) return;
+  throw Error(ErrorCode::kUsage, "the model",
+              "has rotary positions that depend on the length, so no context can be kept for it");
+}
+
+}  // namespace
 
 CachedDecoder::CachedDecoder(Transformer* body, int64_t max_tokens, int64_t sequences)
     : body_(*body), max_tokens_(max_tokens), lengths_(static_cast<size_t>(sequences), 0) {
@@ -50,8 +61,8 @@ DeviceInput CachedDecoder::InputOf(const std::vector<Continuation>& next, int64_
 }
 
 at::Tensor CachedDecoder::AppendToEach(const std::vector<Continuation>& next, int64_t rows) {
+  if (!depends_on_length()) return AppendToCache(next, rows);
   const RopeTable* rope = body_.rope();
-  if (rope == nullptr || !rope->rope().depends_on_length()) return AppendToCache(next, rows);
   std::vector<Continuation> turned = next;
   for (Continuation& continuation : turned) {
     const auto sequence = static_cast<size_t>(continuation.sequence);
@@ -66,23 +77,42 @@ at::Tensor CachedDecoder::AppendToEach(const std::vector<Continuation>& next, in
   return AppendToCache(turned, rows);
 }
 
+bool CachedDecoder::depends_on_length() const {
+  const RopeTable* rope = body_.rope();
+  return rope != nullptr && rope->rope().depends_on_length();
+}
+
 at::Tensor CachedDecoder::AppendToCache(const std::vector<Continuation>& next, int64_t rows) {
-  std::vector<CachePlace> places;
   std::vector<int64_t> last_rows;
+  int64_t appended = 0;
+  for (const auto& [sequence, tokens] : next) {
+    appended += static_cast<int64_t>(tokens.size());
+    last_rows.push_back(appended - 1);
+  }
+  const at::Tensor hidden_nd = AppendRows(next, rows, AttentionMask::kCausal);
+  if (std::ssize(last_rows) == appended) return hidden_nd;  // a token each
+  const at::Tensor wanted =
+      at::empty({static_cast<int64_t>(last_rows.size())}, at::TensorOptions().dtype(at::kLong));
+  std::copy(last_rows.begin(), last_rows.end(), wanted.mutable_data_ptr<int64_t>());
+  return at::index_select(hidden_nd, 0, Upload(wanted, body_.device()));
+}
+
+at::Tensor CachedDecoder::AppendRows(const std::vector<Continuation>& next, int64_t rows,
+                                     AttentionMask mask) {
+  std::vector<CachePlace> places;
   bool all_new = true;
   for (const auto& [sequence, tokens] : next) {
     const int64_t before = length(sequence);
     TRAINWRIGHT_CHECK(!tokens.empty() && before + static_cast<int64_t>(tokens.size()) <= max_tokens_);
     all_new = all_new && before == 0;
     for (size_t i = 0; i < tokens.size(); ++i) places.push_back({sequence, before + static_cast<int64_t>(i)});
-    last_rows.push_back(static_cast<int64_t>(places.size()) - 1);
   }
-  TRAINWRIGHT_CHECK(!places.empty());
+  TRAINWRIGHT_CHECK(!places.empty() && (all_new || mask == AttentionMask::kCausal));
   rows = std::max(rows, static_cast<int64_t>(places.size()));
   const DeviceInput input = InputOf(next, rows);
   const Numerics& numerics = body_.numerics();
   const auto attend = [&](size_t layer, Transformer::Views& views) {
-    const AttentionShape shape = body_.ShapeOf(rows, layer);
+    const AttentionShape shape = body_.ShapeOf(rows, layer, mask);
     FillCache(shape, views.qkv, places, keys_bgmk_[layer], values_bgmk_[layer]);
     if (all_new) {
       PackedAttention(numerics, shape, views.qkv, input.spans, views.attention, views.lse_hn);
@@ -95,11 +125,50 @@ at::Tensor CachedDecoder::AppendToCache(const std::vector<Continuation>& next, i
   for (const auto& [sequence, tokens] : next) {
     lengths_[static_cast<size_t>(sequence)] += static_cast<int64_t>(tokens.size());
   }
-  if (last_rows.size() == places.size()) return hidden_nd;  // a token each
-  const at::Tensor wanted =
-      at::empty({static_cast<int64_t>(last_rows.size())}, at::TensorOptions().dtype(at::kLong));
-  std::copy(last_rows.begin(), last_rows.end(), wanted.mutable_data_ptr<int64_t>());
-  return at::index_select(hidden_nd, 0, Upload(wanted, body_.device()));
+  return hidden_nd;
+}
+
+at::Tensor CachedDecoder::Prefill(int64_t sequence, const std::vector<int64_t>& tokens, AttentionMask mask) {
+  TRAINWRIGHT_CHECK(length(sequence) == 0);
+  if (depends_on_length()) {
+    seen_[static_cast<size_t>(sequence)] = tokens;
+    length_classes_[static_cast<size_t>(sequence)] = body_.rope()->rope().LengthClass(std::ssize(tokens));
+  }
+  return AppendRows({{sequence, tokens}}, /*rows=*/0, mask);
+}
+
+CacheTensors CachedDecoder::Export(int64_t sequence) const {
+  RequireFixedPositions(depends_on_length());
+  const auto copy_of = [&](const std::vector<at::Tensor>& caches_bgmk) {
+    std::vector<at::Tensor> layers;
+    for (const at::Tensor& cache_bgmk : caches_bgmk) {
+      layers.push_back(cache_bgmk[sequence].narrow(1, 0, length(sequence)));
+    }
+    return at::stack(layers).cpu();
+  };
+  return {copy_of(keys_bgmk_), copy_of(values_bgmk_)};
+}
+
+void CachedDecoder::Import(int64_t sequence, const CacheTensors& cache) {
+  RequireFixedPositions(depends_on_length());
+  const ModelConfig& config = body_.config();
+  const int64_t before = length(sequence), added = cache.keys_lgmk.dim() == 4 ? cache.keys_lgmk.size(2) : 0;
+  const std::vector<int64_t> shape = {config.num_layers, config.num_kv_heads, added, config.head_dim};
+  for (const at::Tensor* tensor : {&cache.keys_lgmk, &cache.values_lgmk}) {
+    if (tensor->sizes() == at::IntArrayRef(shape) && tensor->scalar_type() == body_.numerics().storage) {
+      continue;
+    }
+    throw Error(ErrorCode::kBadInput, "a context's keys and values",
+                "are of another shape or type than the model's", "",
+                "make them with the same model and precision");
+  }
+  TRAINWRIGHT_CHECK(before + added <= max_tokens_);
+  for (int64_t layer = 0; layer < config.num_layers; ++layer) {
+    const auto place = static_cast<size_t>(layer);
+    keys_bgmk_[place][sequence].narrow(1, before, added).copy_(cache.keys_lgmk[layer]);
+    values_bgmk_[place][sequence].narrow(1, before, added).copy_(cache.values_lgmk[layer]);
+  }
+  lengths_[static_cast<size_t>(sequence)] += added;
 }
 
 void CachedDecoder::Fork(int64_t from, int64_t to, int64_t length) {

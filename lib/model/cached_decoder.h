@@ -21,9 +21,17 @@ class CachedDecoder final : public BodyDecoder {
   at::Tensor AppendToEach(const std::vector<Continuation>& next, int64_t rows) override;
   void Fork(int64_t from, int64_t to, int64_t length) override;
   int64_t length(int64_t sequence) const override { return lengths_[static_cast<size_t>(sequence)]; }
+  at::Tensor Prefill(int64_t sequence, const std::vector<int64_t>& tokens, AttentionMask mask) override;
+  CacheTensors Export(int64_t sequence) const override;
+  void Import(int64_t sequence, const CacheTensors& cache) override;
 
  private:
+  bool depends_on_length() const;
+  /// \returns the hidden states of the last token of each
   at::Tensor AppendToCache(const std::vector<Continuation>& next, int64_t rows);
+  /// \param mask within what is appended; other than causal where all sequences are empty
+  /// \returns the hidden states of all rows
+  at::Tensor AppendRows(const std::vector<Continuation>& next, int64_t rows, AttentionMask mask);
   DeviceInput InputOf(const std::vector<Continuation>& next, int64_t rows) const;
 
   Transformer& body_;

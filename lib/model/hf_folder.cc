@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/io/byte_source.h"
+#include "lib/model/embedding_projection.h"
 #include "lib/spec/config_json.h"
 
 namespace trainwright {
@@ -132,6 +133,7 @@ void WriteHfFolder(const std::string& folder, const LanguageModel& model, const 
   AtomicFileSink weights_file(folder + "/model.safetensors");
   SaveWeights(model.parameters(), &weights_file, weights);
   weights_file.Commit();
+  WriteProjection(folder, model.parameters(), weights);
   // Of an unknown tokenizer, or one whose model is lost, there is nothing to write.
   if (tokenizer.model.empty() && tokenizer.kind != "bytes") return;
   if (tokenizer.kind == "bytes") {
@@ -153,11 +155,14 @@ ModelConfig ReadHfConfig(const FamilyList& families, const std::string& folder) 
 }
 
 std::unique_ptr<LanguageModel> LoadHfModel(const ModelFamilies& families, const std::string& folder,
-                                           Precision precision, at::Device device,
-                                           AttentionBackend attention) {
+                                           Precision precision, at::Device device, AttentionBackend attention,
+                                           const std::optional<EmbeddingTuning>& embedding) {
+  FineTuning tuning;
+  tuning.embedding = embedding ? embedding : EmbeddingTuningOf(folder);
   std::unique_ptr<LanguageModel> model = MakeModel(families, ReadHfConfig(families.descriptions(), folder),
-                                                   precision, device, std::nullopt, attention);
+                                                   precision, device, std::nullopt, attention, tuning);
   LoadWeights(folder, &model->parameters());
+  LoadProjection(folder, &model->parameters());
   return model;
 }
 

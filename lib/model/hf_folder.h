@@ -3,9 +3,11 @@
 ///   config.json  generation_config.json  model.safetensors
 ///   tokenizer.model  tokenizer_config.json            (SentencePiece)
 ///   tokenizer.json   tokenizer_config.json            (byte-level BPE; bytes: one token a byte)
+///   2_Dense/                                          (of a model that embeds: embedding_projection.h)
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "lib/formats/tokenizer_identity.h"
@@ -25,10 +27,13 @@ void WriteHfFolder(const std::string& folder, const LanguageModel& model, const 
 ModelConfig ReadHfConfig(const FamilyList& families, const std::string& folder);
 
 /// The model with the folder's weights.
+/// \param embedding what is trained of a model that embeds texts; nothing said: it has the folder's
+///     projection, if there is one
 /// \throws Error{kBadInput, kIo}
 std::unique_ptr<LanguageModel> LoadHfModel(const ModelFamilies& families, const std::string& folder,
                                            Precision precision, at::Device device,
-                                           AttentionBackend attention = AttentionBackend::kAuto);
+                                           AttentionBackend attention = AttentionBackend::kAuto,
+                                           const std::optional<EmbeddingTuning>& embedding = {});
 
 /// Which tokenizer the folder holds, as LoadTokenizer takes it: the path of tokenizer.model or
 /// tokenizer.json, or "bytes"; empty when there is none. LoadTokenizer may yet refuse the file.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/model/embedding_projection.h"
 #include "lib/nn/linear/lora.h"
 
 namespace trainwright {
@@ -20,10 +21,12 @@ using FillRange = std::function<void(int64_t begin, int64_t end, float* values)>
 
 /// Vectors as InitializeWeights says.
 /// \param filling of a matrix; it is called by several threads
-void Fill(const std::function<FillRange(const Parameter& matrix)>& filling, FlatParameters* parameters) {
+/// \param chosen of all but the adapters
+void Fill(const std::function<FillRange(const Parameter& matrix)>& filling, FlatParameters* parameters,
+          bool (*chosen)(const Parameter& parameter) = nullptr) {
   for (size_t i = 0; i < parameters->all().size(); ++i) {
     const Parameter& parameter = parameters->all()[i];
-    if (IsAdapterParameter(parameter)) continue;
+    if (IsAdapterParameter(parameter) || (chosen != nullptr && !chosen(parameter))) continue;
     if (parameter.shape.size() == 1) {
       at::Tensor vector = parameter.value;
       vector.fill_(parameter.name.ends_with(".bias") ? 0.0 : 1.0);
@@ -55,6 +58,15 @@ void InitializeWeights(uint64_t seed, int64_t num_layers,
   };
   Fill(drawn, parameters);
   if (parameters->adapters() != nullptr) parameters->adapters()->Initialize(seed, parameters);
+}
+
+void InitializeProjection(uint64_t seed, FlatParameters* parameters) {
+  const auto drawn = [&](const Parameter& matrix) -> FillRange {
+    return [rng = Rng(seed, "init/" + matrix.name)](int64_t begin, int64_t end, float* values) {
+      rng.FillNormal(begin, end - begin, kDeviation, values);
+    };
+  };
+  Fill(drawn, parameters, &IsProjectionParameter);
 }
 
 void FillWithStandIns(FlatParameters* parameters) {

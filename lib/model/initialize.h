@@ -16,6 +16,10 @@ void InitializeWeights(uint64_t seed, int64_t num_layers,
                        const std::function<bool(const std::string& name)>& into_residual,
                        FlatParameters* parameters);
 
+/// The projection of embeddings, as InitializeWeights starts it; of other models nothing. Refreshes the
+/// compute copy.
+void InitializeProjection(uint64_t seed, FlatParameters* parameters);
+
 /// Weights that take the memory and the time of initial ones where nobody reads the result, in a tenth of the
 /// time: every matrix holds the same normal numbers over and over, with deviation 0.02. Adapters start as
 /// LoraAdapters::Initialize says. Refreshes the compute copy.

@@ -46,7 +46,7 @@ LossSum LanguageModel::LossAndGradients(const ModelInput& input, const GradientS
   at::Tensor d_hidden_nd = body_->HiddenGradient(hidden_nd.size(0));
   const LossSum loss =
       loss_.LossAndGradients(hidden_nd, HeadMatrix(), input.labels_n, loss_terms_, scale, d_hidden_nd,
-                             body_->parameters().Gradient(body_->head()), input.pin);
+                             body_->parameters().Gradient(body_->head()), input.pin, input.weights_n);
   body_->Backward(input, d_hidden_nd);
   return loss;
 }

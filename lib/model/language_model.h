@@ -21,6 +21,8 @@ namespace trainwright {
 /// What the head reads beside the body's results.
 struct ModelInput : BodyInput {
   at::Tensor labels_n;  ///< int64 [N], negative where there is none
+  /// fp32 [N]: what LossAndGradients multiplies the loss of each label by; undefined: 1.
+  at::Tensor weights_n = {};
 };
 
 class LanguageModel;
@@ -40,6 +42,8 @@ class Decoder {
   /// Makes sequence `to` the first `length` tokens of `from`, which may be the same.
   void Fork(int64_t from, int64_t to, int64_t length) { body_->Fork(from, to, length); }
   int64_t length(int64_t sequence = 0) const { return body_->length(sequence); }
+  /// What contexts are kept by: Prefill, Export and Import.
+  BodyDecoder& body() { return *body_; }
 
  private:
   LanguageModel* model_;

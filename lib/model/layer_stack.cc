@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "lib/base/error.h"
+#include "lib/model/embedding_projection.h"
 #include "lib/spec/family.h"
 
 namespace trainwright {
@@ -69,6 +70,8 @@ void LayerStack::AllocateParameters() {
       for (const size_t index : matrices) parameters_.Quantize(index);
     }
   }
+  // Behind the adapters, which freeze all that was there before them.
+  if (tuning_.embedding) AddEmbeddingPart(*tuning_.embedding);
   MarkProducts();
   parameters_.Allocate(numerics_, device_);
   const std::vector<size_t> parts = PartsOf(parameters_);
@@ -84,6 +87,16 @@ void LayerStack::AllocateParameters() {
       lowest_part_of_segment_[s] = std::min(lowest_part_of_segment_[s], parts[i]);
     }
   }
+}
+
+void LayerStack::AddEmbeddingPart(const EmbeddingTuning& tuning) {
+  if (!tuning.train_head && !config_.tie_embeddings) parameters_.Freeze(head_);
+  if (tuning.projection == 0) return;
+  if (tuning.projection < 0) {
+    throw Error(ErrorCode::kUsage, "projection",
+                "must be at least 0, not " + std::to_string(tuning.projection));
+  }
+  projection_ = AddProjection(tuning.projection, config_.hidden_size, &parameters_);
 }
 
 void LayerStack::MarkProducts() {

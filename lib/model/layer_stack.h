@@ -71,6 +71,7 @@ class LayerStack : public Body {
   FlatParameters& parameters() final { return parameters_; }
   const FlatParameters& parameters() const final { return parameters_; }
   size_t head() const final { return head_; }
+  std::optional<size_t> projection() const final { return projection_; }
   at::Tensor Forward(const BodyInput& input, Keep keep) final;
   void Backward(const BodyInput& input, const at::Tensor& d_hidden_nd) final;
   int64_t activation_bytes() const override;
@@ -122,6 +123,8 @@ class LayerStack : public Body {
     DeviceInput input;
   };
 
+  /// Adds what a model that embeds texts has beside its layers, and freezes a head that no loss reads.
+  void AddEmbeddingPart(const EmbeddingTuning& tuning);
   /// Says of parameters which the products alone read: matrices of layers, adapters, a head of its own.
   void MarkProducts();
   /// With recomputation layers share the buffers of what does not stay, and with offload all.
@@ -147,6 +150,7 @@ class LayerStack : public Body {
   FineTuning tuning_;
   FlatParameters parameters_;
   size_t head_ = 0;
+  std::optional<size_t> projection_;
   std::vector<KeptTensor> kept_tensors_;
   std::vector<std::vector<Buffer>> saved_;  ///< of a layer and a kept tensor
   std::optional<Kept> kept_;

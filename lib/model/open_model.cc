@@ -15,6 +15,7 @@
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/io/file_checksum.h"
+#include "lib/model/embedding_projection.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/model_watch.h"
 #include "lib/model/peft_folder.h"
@@ -68,6 +69,14 @@ nlohmann::ordered_json HashesOf(const std::string& folder, const std::vector<std
     files[name] = found != known.end() ? found->second : Sha256OfFile(folder + "/" + name);
   }
   return files;
+}
+
+/// What decides the vectors of a model that embeds, beside its weights.
+void AppendEmbeddingFiles(const std::string& folder, std::vector<std::string>* names) {
+  for (const std::string& name :
+       {std::string("embedding.json"), std::string(kProjectionFolder) + "/" + kWeightsFileName}) {
+    if (fs::exists(folder + "/" + name)) names->push_back(name);
+  }
 }
 
 nlohmann::ordered_json IdentityOf(const std::string& folder, const nlohmann::ordered_json& files) {
@@ -139,6 +148,7 @@ nlohmann::ordered_json HashesOfModel(const std::string& folder, const FileHashes
   for (const char* name : {kConfigFileName, "tokenizer.json", "tokenizer.model"}) {
     if (fs::exists(folder + "/" + name)) names.emplace_back(name);
   }
+  AppendEmbeddingFiles(folder, &names);
   return HashesOf(folder, names, known);
 }
 
@@ -205,14 +215,17 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
                            "--allow-other-base",
                            files);
     }
-    checkpoint.model =
-        MakeModel(families, ReadHfConfig(families.descriptions(), checkpoint.folder), precision, device,
-                  std::nullopt, attention, {.lora = ReadPeftConfig(adapter_folder).lora});
+    checkpoint.model = MakeModel(
+        families, ReadHfConfig(families.descriptions(), checkpoint.folder), precision, device, std::nullopt,
+        attention,
+        {.lora = ReadPeftConfig(adapter_folder).lora, .embedding = EmbeddingTuningOf(adapter_folder)});
     LoadWeights(checkpoint.folder, &checkpoint.model->parameters());
     LoadPeftWeights(adapter_folder, &checkpoint.model->parameters());
-    checkpoint.adapter_identity = IdentityOf(
-        adapter_folder,
-        HashesOf(adapter_folder, {kAdapterWeightsFileName, kAdapterConfigFileName}, verified_adapter));
+    LoadProjection(adapter_folder, &checkpoint.model->parameters());
+    std::vector<std::string> names = {kAdapterWeightsFileName, kAdapterConfigFileName};
+    AppendEmbeddingFiles(adapter_folder, &names);
+    checkpoint.adapter_identity =
+        IdentityOf(adapter_folder, HashesOf(adapter_folder, names, verified_adapter));
   }
   checkpoint.tokenizer = LoadTokenizerOfFolder(checkpoint.folder, &checkpoint.tokenizer_problem);
   watch.ThrowIfChanged();

@@ -36,7 +36,8 @@ std::string BaseOfAdapter(const std::string& folder);
 /// \throws Error{kIo}
 std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std::string* problem);
 
-/// SHA-256 of the files that make a model folder what it is, by name: weights, config.json and tokenizer.
+/// SHA-256 of the files that make a model folder what it is, by name: weights, config.json and tokenizer, and
+/// of a model that embeds embedding.json and the projection.
 /// \param known of files that were hashed before; only the others are read
 /// \throws as LoadWeights
 nlohmann::ordered_json HashesOfModel(const std::string& folder, const FileHashes& known = {});

@@ -18,6 +18,7 @@
 #include "lib/codec/checkpoint_encoder.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_source.h"
+#include "lib/model/embedding_projection.h"
 #include "lib/model/weight_file.h"
 #include "lib/nn/linear/lora.h"
 #include "lib/spec/model_files.h"
@@ -136,6 +137,11 @@ at::Tensor ReadMaster(const Parameter& parameter, const WeightsOutput& output) {
   return value.view(parameter.shape);
 }
 
+/// Whether it is among a model's weights: adapters and the projection of embeddings have files of their own.
+bool IsOfModelFiles(const Parameter& parameter) {
+  return !IsAdapterParameter(parameter) && !IsProjectionParameter(parameter);
+}
+
 /// Loads one folder into one model.
 class WeightsLoader {
  public:
@@ -169,7 +175,7 @@ class WeightsLoader {
       }
     }
     for (size_t i = 0; i < loaded_.size(); ++i) {
-      if (loaded_[i].empty() && !IsAdapterParameter(parameters_.all()[i])) {
+      if (loaded_[i].empty() && IsOfModelFiles(parameters_.all()[i])) {
         throw Error(ErrorCode::kBadInput, folder, "the weights lack a tensor that config.json asks for",
                     "tensor " + parameters_.all()[i].name, kOtherModelHint);
       }
@@ -281,7 +287,7 @@ void SaveWeights(const FlatParameters& parameters, OverwritableSink* sink, const
   TRAINWRIGHT_CHECK(!output.values.defined() || output.values.numel() == parameters.elements());
   std::vector<SafetensorsTensor> tensors;
   for (const Parameter& parameter : parameters.all()) {
-    if (IsAdapterParameter(parameter)) continue;
+    if (!IsOfModelFiles(parameter)) continue;
     TRAINWRIGHT_CHECK(!parameter.quantized);
     at::Tensor value = parameter.value;
     if (output.values.defined() && parameter.trainable) {

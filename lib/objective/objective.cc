@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/loading/joined_shard_set.h"
 #include "lib/objective/model_input.h"
+#include "lib/spec/model_flops.h"
 
 namespace trainwright {
 
@@ -31,6 +33,22 @@ bool StepBatches::empty() const {
   return std::all_of(denominators.begin(), denominators.end(), [](int64_t count) { return count == 0; });
 }
 
+TextCounts& TextCounts::operator+=(const TextCounts& other) {
+  queries += other.queries;
+  passages += other.passages;
+  generative_rows += other.generative_rows;
+  return *this;
+}
+
+StepWork& StepWork::operator+=(const StepWork& other) {
+  tokens += other.tokens;
+  labels += other.labels;
+  attention_pairs += other.attention_pairs;
+  tokens_if_padded += other.tokens_if_padded;
+  texts += other.texts;
+  return *this;
+}
+
 GradientScale StepPass::ScaleOf(int64_t denominator) const {
   return {loss_scale / static_cast<double>(denominator), loss_scale_on_device};
 }
@@ -51,7 +69,7 @@ std::unique_ptr<const SampleCutter> Objective::MakeCutter(const std::string& /*l
 
 OpenedLoaders Objective::OpenLoaders(const ShardSet* set, const SampleStreamOptions& options,
                                      const LoaderOptions& loader) const {
-  const std::vector<std::string> names = Loaders();
+  const std::vector<std::string> names = Loaders(options.sets.empty() ? OrderedSetsOf(*set) : options.sets);
   LoaderOptions own = loader;
   own.cache_bytes /= static_cast<int64_t>(names.size());
   OpenedLoaders opened;
@@ -84,6 +102,12 @@ PackedBatch Objective::Pack(std::span<const Sample> samples) const {
   PackedBatch micro_batch;
   for (const Sample& sample : samples) sample.AppendTo(&micro_batch);
   return micro_batch;
+}
+
+StepWork Objective::WorkOf(const PackedBatch& micro_batch, const ModelConfig& model) const {
+  return {.tokens = micro_batch.num_tokens(),
+          .labels = micro_batch.num_labels,
+          .attention_pairs = CountAttentionPairs(micro_batch.span_starts, model)};
 }
 
 double Objective::Loss(const std::vector<double>& means) const {

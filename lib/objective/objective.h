@@ -11,11 +11,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "lib/dist/world.h"
+#include "lib/embedding/embedding_spec.h"
 #include "lib/formats/shard_set.h"
+#include "lib/loading/chunk_order.h"
 #include "lib/loading/packed_batch.h"
 #include "lib/loading/sample_loaders.h"
 #include "lib/loading/sample_stream.h"
@@ -34,6 +38,7 @@ struct ObjectiveOptions {
   LossOn loss_on = LossOn::kAssistant;
   double z_loss = 0, label_smoothing = 0;
   OwnOptions own = {};  ///< options that only this objective has
+  uint64_t seed = 0;    ///< of the run: what the objective draws is keyed by it
 };
 
 /// One of the parts that the loss is the sum of.
@@ -52,9 +57,48 @@ struct StepBatches {
   std::vector<std::vector<DropoutPosition::Sample>> places;
   /// Of each term: Cut counts them of the samples it has; the passes want those of the whole step.
   std::vector<int64_t> denominators;
+  /// Of how many micro-batches of this rank's step these are some; 0: they are all of it.
+  size_t of_step = 0;
 
   /// Whether there is anything to learn from the step.
   bool empty() const;
+};
+
+/// Texts of a step whose notes say what they are for: see SpanNote.
+struct TextCounts {
+  int64_t queries = 0, passages = 0;
+  int64_t generative_rows = 0;
+
+  TextCounts& operator+=(const TextCounts& other);
+  bool operator==(const TextCounts&) const = default;
+};
+
+/// What a step holds, and what its passes compute.
+struct StepWork {
+  int64_t tokens = 0, labels = 0;
+  int64_t attention_pairs = 0;   ///< as of TokenCounts
+  int64_t tokens_if_padded = 0;  ///< that would be computed if texts were padded to one length; 0: not told
+  TextCounts texts = {};
+
+  StepWork& operator+=(const StepWork& other);
+  bool operator==(const StepWork&) const = default;
+};
+
+/// How many samples a step has, and how they are divided.
+struct StepShape {
+  int64_t samples_of_rank = 1;
+  int64_t samples_of_step = 1;  ///< of all ranks
+  int64_t ranks = 1;
+  int64_t micro_batch = 1;  ///< samples of one
+};
+
+/// What the passes of a step have in common, made once a step. One step's, one rank's.
+class StepContext {
+ public:
+  StepContext() = default;
+  StepContext(const StepContext&) = delete;
+  StepContext& operator=(const StepContext&) = delete;
+  virtual ~StepContext() = default;
 };
 
 /// What the passes of a step work with. All of it outlives them.
@@ -69,6 +113,12 @@ struct StepPass {
   /// Called before the backward pass that completes the gradients of these batches: no pass follows that adds
   /// to them. They are then exchanged between ranks while that pass runs. May be empty.
   std::function<void()> last_backward = {};
+  /// What Begin made of this rank's whole step; null: nothing, or Begin was not called (a dry run).
+  StepContext* context = nullptr;
+  /// Number, in this rank's step, of the first of these micro-batches.
+  size_t first_micro_batch = 0;
+  /// In how many equal leaves, one after the other, this rank's micro-batches are run: for Begin.
+  int64_t leaves = 1;
 
   /// What gradients of sums are to be multiplied by to become those of a mean.
   GradientScale ScaleOf(int64_t denominator) const;
@@ -87,7 +137,10 @@ class Objective {
   virtual const std::vector<LossTerm>& terms() const = 0;
   /// The names of the loaders that its steps are drawn from, each at a pace of its own: kMainLoader alone,
   /// unless overridden. It is always one of them, and the one whose epochs a run is measured in.
-  virtual std::vector<std::string> Loaders() const { return {kMainLoader}; }
+  /// \param sets that --data names, one too
+  virtual std::vector<std::string> Loaders(std::span<const OrderedSet> /*sets*/) const {
+    return {kMainLoader};
+  }
   /// The options of a loader's stream of samples.
   /// \param loader one of Loaders
   /// \param options what the plan says of all of them. Where --data names several sets they are its `sets`:
@@ -102,13 +155,13 @@ class Objective {
   /// \throws Error{kBadInput} on records that it does not know
   virtual std::unique_ptr<const SampleCutter> MakeCutter(const std::string& loader, RecordKind records,
                                                          const SampleStreamOptions& options) const;
-  /// All of Loaders.
+  /// All of Loaders. Overridden only where a loader depends on what others read.
   /// \param set outlives them
-  /// \param options what the plan says
+  /// \param options what the plan says; no `sets`: the data is one
   /// \param loader of each, but for the bytes of the cache, which they share
-  /// \throws as SampleLoader and MakeCutter
-  OpenedLoaders OpenLoaders(const ShardSet* set, const SampleStreamOptions& options,
-                            const LoaderOptions& loader) const;
+  /// \throws as SampleLoader, Loaders and MakeCutter
+  virtual OpenedLoaders OpenLoaders(const ShardSet* set, const SampleStreamOptions& options,
+                                    const LoaderOptions& loader) const;
   /// The samples of the next step, in its order.
   /// \param loaders those of Loaders
   /// \param samples of the step, of all ranks together: each draws the whole step
@@ -117,11 +170,26 @@ class Objective {
   /// The micro-batch of some samples: them all, laid end to end, unless overridden. A sample's tokens lie
   /// together and in its order, or the whole micro-batch counts as one sample for dropout.
   virtual PackedBatch Pack(std::span<const Sample> samples) const;
+  /// Samples that loaders gave each by itself, as steps have them: for who measures passes without a step.
+  /// \param samples the longest first, and so are those that come back
+  virtual std::vector<Sample> Join(std::vector<Sample> samples) const { return samples; }
   /// The denominators' share of a micro-batch, one a term.
   virtual std::vector<int64_t> Count(const PackedBatch& micro_batch) const = 0;
-  /// The passes of a step: adds the gradients of all terms to the model's, each divided by its denominator,
-  /// and the terms' sums to `sums`. One that says when the last backward pass begins
-  /// (StepPass::last_backward) has its gradients exchanged during it, otherwise afterwards.
+  /// What a micro-batch holds and costs: by default that of spans whose tokens attend backwards alone, and
+  /// nothing of padding.
+  virtual StepWork WorkOf(const PackedBatch& micro_batch, const ModelConfig& model) const;
+  /// Bytes of what a step keeps where the model is, beside what the passes of a micro-batch take.
+  virtual int64_t HeldBytes(const StepShape& /*shape*/, const ModelConfig& /*model*/) const { return 0; }
+  /// Called once a step, before Run, with all micro-batches of this rank, on all ranks together. What fails
+  /// on one rank is shared (ShareEnd) before ranks exchange anything: it throws on all ranks or on none.
+  /// \param pass outlives what is made of it
+  /// \returns what Run is given as StepPass::context; null, as here: nothing
+  virtual std::unique_ptr<StepContext> Begin(const StepPass& /*pass*/, World* /*world*/) const {
+    return nullptr;
+  }
+  /// The passes of a step, or of some of its micro-batches: adds the gradients of all terms to the model's,
+  /// each divided by its denominator, and the terms' sums to `sums`. One that says when the last backward
+  /// pass begins (StepPass::last_backward) has its gradients exchanged during it, otherwise afterwards.
   /// \throws Error{kBadInput} on an id outside the vocabulary
   virtual void Run(const StepPass& pass, LossSums* sums) const = 0;
   /// The run's loss, by which it is watched and compared: the sum of the terms' means, unless overridden.
@@ -131,6 +199,11 @@ class Objective {
   ///     kTerminated} after a stop signal
   virtual Evaluation Evaluate(LanguageModel* model, const ShardSet& set,
                               const EvaluationOptions& options) const = 0;
+
+  /// How the model makes vectors of texts, as its folder says it; nothing, as here: it is not trained to.
+  /// \param set the run's data, which says how its texts are written
+  /// \throws Error{kBadInput} on data that does not say it
+  virtual std::optional<EmbeddingSpec> EmbeddingOf(const ShardSet& /*set*/) const { return std::nullopt; }
 
   /// Samples in micro-batches of `batch` of them.
   /// \param first number of the first of them in the step: dropout depends on it

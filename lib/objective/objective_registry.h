@@ -27,7 +27,7 @@ using ObjectiveRegistry = Registry<ObjectiveKind>;
 ///     objective does not have
 std::unique_ptr<Objective> MakeObjective(const ObjectiveRegistry& registry, ObjectiveOptions options);
 
-/// Those of this library: lm, sft.
+/// Those of this library: lm, sft, grit.
 ObjectiveRegistry BuiltInObjectives();
 
 }  // namespace trainwright

@@ -28,11 +28,18 @@ PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int
   RefuseOtherState(settings, parent);
   PlannedRun planned{.plan = parent, .reasons = {}, .epoch = {}};
   TrainPlan& plan = planned.plan;
+  if (settings.objective != "auto" && settings.objective != parent.objective) plan.objective_own.clear();
   TakeAsked(settings, TrainPlanTable(), &plan);
   if (!settings.accum) TakeRanks(facts.ranks, &plan);
   plan.ranks = facts.ranks;
   RequireLeaves(plan);
+  TakeObjectiveNeeds(facts, &planned);
   CompleteAskedPlan(settings, TrainPlanTable(), facts.choices, &plan);
+  if (const auto own = OwnSampleTokens(settings, facts.choices, plan, facts.model.max_positions)) {
+    plan.sequence_tokens = own->longest_span;
+  }
+  if (!settings.objective_options.empty()) TakeOwnOfStep(facts.choices, &plan);
+  RequireOwnOptions(settings, facts.choices, plan);
   RequirePositions(plan.sequence_tokens, facts.model.max_positions, "use a shorter --seq");
   if (settings.mixed_precision == "auto") plan.precision = ParsePrecision("auto", facts.fast_bf16);
   if (const std::string rule = LengthRule(settings); !rule.empty()) {

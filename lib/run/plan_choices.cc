@@ -50,15 +50,44 @@ void RefuseUntaken(const TrainSettings& settings, const PlanTable& table, const 
   }
 }
 
+/// \throws Error{kUsage} on own options of an objective that is not the plan's, where these are flags
+void RefuseOwnOfOthers(const TrainSettings& settings, const PlanChoices& choices, const TrainPlan& plan) {
+  const ObjectiveDescription& objective = choices.Objective(plan.objective);
+  const OwnOptions asked =
+      ParseOwnOptions(settings.objective_options, "--objective-option", OwnTexts::kTaken);
+  for (const auto& [name, value] : asked) {
+    if (FindOwnOption(objective.own, name) != nullptr) continue;
+    std::string flag, owners;
+    for (const ObjectiveDescription& other : choices.objectives) {
+      const OwnOption* option = FindOwnOption(other.own, name);
+      if (option == nullptr || !option->has_flag()) continue;
+      flag = option->flag();
+      owners += (owners.empty() ? "" : " or ") + other.name;
+    }
+    if (owners.empty()) continue;
+    throw Error(ErrorCode::kUsage, "--" + flag, "has a meaning only with --objective " + owners);
+  }
+}
+
+StepSizes SizesOf(const TrainPlan& plan, bool auto_oom) {
+  return {.batch = plan.batch,
+          .step_samples = plan.samples_per_step(),
+          .ranks = plan.ranks,
+          .exact_world = plan.exact_world,
+          .auto_oom = auto_oom};
+}
+
 void Complete(const PlanChoices& choices, ErrorCode unknown_option, TrainPlan* plan) {
   const ObjectiveDescription& objective = choices.Objective(plan->objective);
   const OptimizerDescription& optimizer = choices.Optimizer(plan->optimizer.name);
   plan->takes = objective.takes;
   plan->takes.insert(optimizer.takes.begin(), optimizer.takes.end());
   plan->objective_own =
-      WithDefaults(plan->objective_own, objective.own, unknown_option, "the objective " + objective.name);
+      WithDescribed(plan->objective_own, objective.own, unknown_option, "the objective " + objective.name);
   plan->optimizer.own = WithDefaults(plan->optimizer.own, optimizer.defaults.own, unknown_option,
                                      "the optimizer " + optimizer.name);
+  plan->tuning.embedding.reset();
+  if (objective.embedding) plan->tuning.embedding = objective.embedding(plan->objective_own);
 }
 
 }  // namespace
@@ -77,12 +106,46 @@ PlanChoices BuiltInChoices() {
 
 void CompleteAskedPlan(const TrainSettings& settings, const PlanTable& table, const PlanChoices& choices,
                        TrainPlan* plan) {
+  RefuseOwnOfOthers(settings, choices, *plan);
   Complete(choices, ErrorCode::kUsage, plan);
   RefuseUntaken(settings, table, choices, *plan);
 }
 
 void CompleteStoredPlan(const PlanChoices& choices, TrainPlan* plan) {
   Complete(choices, ErrorCode::kBadInput, plan);
+}
+
+std::optional<SampleTokens> OwnSampleTokens(const TrainSettings& settings, const PlanChoices& choices,
+                                            const TrainPlan& plan, int64_t max_positions) {
+  const ObjectiveDescription& objective = choices.Objective(plan.objective);
+  if (!objective.sample_tokens) return std::nullopt;
+  if (settings.seq) {
+    throw Error(ErrorCode::kUsage, "--seq", "has no meaning with --objective " + objective.name, "",
+                objective.sample_flags + " say how long its texts are");
+  }
+  const SampleTokens tokens = objective.sample_tokens(plan.objective_own);
+  if (tokens.longest_span > max_positions) {
+    throw Error(ErrorCode::kUsage, objective.sample_flags,
+                std::to_string(tokens.longest_span) + " tokens are more than the " +
+                    std::to_string(max_positions) + " positions of the model");
+  }
+  return tokens;
+}
+
+void TakeOwnOfStep(const PlanChoices& choices, TrainPlan* plan) {
+  const ObjectiveDescription& objective = choices.Objective(plan->objective);
+  if (!objective.own_of_step) return;
+  for (const auto& [name, value] : objective.own_of_step(plan->objective_own, SizesOf(*plan, false))) {
+    plan->objective_own[name] = value;
+  }
+}
+
+void RequireOwnOptions(const TrainSettings& settings, const PlanChoices& choices, const TrainPlan& plan) {
+  const ObjectiveDescription& objective = choices.Objective(plan.objective);
+  if (!objective.problem) return;
+  const std::string problem = objective.problem(plan.objective_own, SizesOf(plan, settings.auto_oom));
+  if (problem.empty()) return;
+  throw Error(ErrorCode::kUsage, "--objective " + objective.name, problem);
 }
 
 }  // namespace trainwright

@@ -1,6 +1,8 @@
 /// The objective and the optimizer of a plan: which of its options they take, and those that only they have.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "lib/run/plan_option.h"
@@ -23,12 +25,23 @@ struct PlanChoices {
 PlanChoices BuiltInChoices();
 
 /// Completes a plan whose objective and optimizer are known.
-/// \throws Error{kUsage} on options that were asked for and are not taken
+/// \throws Error{kUsage} on options that were asked for and are not taken, those of another objective too
 void CompleteAskedPlan(const TrainSettings& settings, const PlanTable& table, const PlanChoices& choices,
                        TrainPlan* plan);
 
 /// The same of a plan that was read.
 /// \throws Error{kBadInput} on options of its objective or optimizer that these do not have
 void CompleteStoredPlan(const PlanChoices& choices, TrainPlan* plan);
+
+/// Of a complete plan: how long the samples of its objective are; nullopt: as long as --seq says.
+/// \param max_positions of the model
+/// \throws Error{kUsage} where they do not go by --seq, and it was asked for, or they are longer than that
+std::optional<SampleTokens> OwnSampleTokens(const TrainSettings& settings, const PlanChoices& choices,
+                                            const TrainPlan& plan, int64_t max_positions);
+/// The same: sets those own options of its objective that follow from the step that a run begins with.
+void TakeOwnOfStep(const PlanChoices& choices, TrainPlan* plan);
+/// The same of all of a plan.
+/// \throws Error{kUsage} on own options of its objective that do not go together, or not with its step
+void RequireOwnOptions(const TrainSettings& settings, const PlanChoices& choices, const TrainPlan& plan);
 
 }  // namespace trainwright

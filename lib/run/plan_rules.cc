@@ -2,9 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
+
+#include "lib/spec/built_in_objectives.h"
 
 namespace trainwright {
 namespace {
+
+/// Whether the objective never mixes epochs, so that --drop-last cannot be left out.
+bool AlwaysDropsLast(const TrainPlan& plan) {
+  const std::vector<ObjectiveDescription> all = BuiltInObjectiveDescriptions();
+  return std::any_of(all.begin(), all.end(), [&](const ObjectiveDescription& objective) {
+    return objective.name == plan.objective && objective.drops_last;
+  });
+}
 
 double StepsAnEpoch(const EpochCounts& epoch, const TrainPlan& plan) {
   const auto samples = static_cast<int64_t>(epoch.samples);
@@ -14,7 +25,9 @@ double StepsAnEpoch(const EpochCounts& epoch, const TrainPlan& plan) {
     throw Error(ErrorCode::kUsage, "--drop-last",
                 "skips everything: an epoch has " + std::to_string(samples) + " samples, a step takes " +
                     std::to_string(plan.samples_per_step()),
-                "", "lower --batch or --accum, or leave out --drop-last");
+                "",
+                std::string("lower --batch or --accum") +
+                    (AlwaysDropsLast(plan) ? "" : ", or leave out --drop-last"));
   }
   return static_cast<double>(steps);
 }

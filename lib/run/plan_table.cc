@@ -6,6 +6,7 @@
 
 #include "lib/loading/mixture_weights.h"
 #include "lib/run/plan_rules.h"
+#include "lib/spec/built_in_objectives.h"
 
 namespace trainwright {
 namespace {
@@ -173,7 +174,7 @@ std::optional<PlanDifference> OtherSplit(const TrainSettings& settings, const Tr
                           std::to_string(plan.eval_split->seed)};
   }
   if (!settings.eval_data.empty()) {
-    return PlanDifference{"eval-data", settings.eval_data,
+    return PlanDifference{"eval-data", JoinedPaths(settings.eval_data),
                           "evaluation on what --eval-split " + split + " holds out"};
   }
   return std::nullopt;
@@ -251,7 +252,8 @@ std::optional<PlanDifference> OtherOwnOption(const std::string& flag, const OwnO
                                              const OwnOptions& stored) {
   for (const auto& [name, value] : asked) {
     const auto found = stored.find(name);
-    if (found != stored.end() && found->second == value) continue;
+    // A text that could be a number was asked for as one.
+    if (found != stored.end() && found->second.ToString() == value.ToString()) continue;
     return PlanDifference{
         flag, FormatOwnOptions({{name, value}}).front(),
         found == stored.end() ? "options, which have no " + name : FormatOwnOptions({*found}).front()};
@@ -261,21 +263,24 @@ std::optional<PlanDifference> OtherOwnOption(const std::string& flag, const OwnO
 
 /// Its defaults are those of the description: lib/run/plan_choices.h completes what was asked or stored.
 template <typename... Path>
-PlanOption OwnOptionsRow(const char* stored, const char* flag,
+PlanOption OwnOptionsRow(const char* stored, const char* flag, OwnTexts texts,
                          std::vector<std::string> TrainSettings::*setting, Path... path) {
   const auto asked = [=](const TrainSettings& settings) {
-    return ParseOwnOptions(settings.*setting, std::string("--") + flag);
+    return ParseOwnOptions(settings.*setting, std::string("--") + flag, texts);
   };
-  PlanValue value = Kept(path...);
-  value.asked = [=](const TrainSettings& settings) {
-    return (settings.*setting).empty() ? json() : json(asked(settings));
-  };
-  // Each is an option by itself: those that are not asked for stay.
-  value.set = [=](const json& options, const std::string& name, TrainPlan* plan) {
-    for (const auto& [own, number] : ReadPlanValue<OwnOptions>(options, name)) {
-      MemberAt(plan, path...)[own] = number;
-    }
-  };
+  const PlanValue value = {
+      .get = [=](const TrainPlan& plan) { return EncodeOwnOptions(MemberAt(plan, path...)); },
+      // Each is an option by itself: those that are not asked for stay.
+      .set =
+          [=](const json& options, const std::string& name, TrainPlan* plan) {
+            for (const auto& [own, decoded] : DecodeOwnOptions(options, name)) {
+              MemberAt(plan, path...)[own] = decoded;
+            }
+          },
+      .asked =
+          [=](const TrainSettings& settings) {
+            return (settings.*setting).empty() ? json() : json(EncodeOwnOptions(asked(settings)));
+          }};
   return {.stored = stored,
           .options = {flag},
           .old_states = OldStates::AnyMayLackIt(json::object()),
@@ -289,6 +294,74 @@ PlanOption OwnOptionsRow(const char* stored, const char* flag,
               [=](const TrainPlan& plan) {
                 return ordered_json{{flag, FormatOwnOptions(MemberAt(plan, path...))}};
               }};
+}
+
+const std::vector<ObjectiveDescription>& DescribedObjectives() {
+  static const std::vector<ObjectiveDescription> all = BuiltInObjectiveDescriptions();
+  return all;
+}
+
+/// Null: it is no objective of this library.
+const ObjectiveDescription* BuiltInObjective(const std::string& name) {
+  for (const ObjectiveDescription& objective : DescribedObjectives()) {
+    if (objective.name == name) return &objective;
+  }
+  return nullptr;
+}
+
+/// The flag of an option that an objective has, or another of this library; empty: it has none.
+/// \param objective of the plan; of another one than this library's all options are given as NAME=VALUE
+std::string FlagOfOwn(const std::string& objective, const std::string& name) {
+  if (BuiltInObjective(objective) == nullptr) return "";
+  for (const ObjectiveDescription& built_in : DescribedObjectives()) {
+    const OwnOption* option = FindOwnOption(built_in.own, name);
+    if (option != nullptr && option->has_flag()) return option->flag();
+  }
+  return "";
+}
+
+constexpr char kObjectiveOption[] = "objective-option";
+
+/// By their flags; an empty text is what not giving it means.
+ordered_json TellObjectiveOptions(const TrainPlan& plan) {
+  ordered_json told = ordered_json::object();
+  std::vector<std::string> without_flag;
+  for (const auto& [name, value] : plan.objective_own) {
+    const std::string flag = FlagOfOwn(plan.objective, name);
+    if (flag.empty()) {
+      without_flag.push_back(FormatOwnOptions({{name, value}}).front());
+    } else if (!value.ToString().empty()) {
+      told[flag] = value.is_number() ? EncodeSteps(value.number()) : ordered_json(value.text());
+    }
+  }
+  if (!without_flag.empty()) told[kObjectiveOption] = without_flag;
+  return told;
+}
+
+/// Those of the objectives of this library have flags of their own beside the one that takes NAME=VALUE.
+PlanOption ObjectiveOptionsRow() {
+  PlanOption row = OwnOptionsRow("objective_options", kObjectiveOption, OwnTexts::kTaken,
+                                 &TrainSettings::objective_options, &TrainPlan::objective_own);
+  for (const ObjectiveDescription& objective : DescribedObjectives()) {
+    for (const OwnOption& option : objective.own) {
+      if (option.has_flag()) row.options.push_back(option.flag());
+    }
+  }
+  row.difference = [difference = row.difference](const TrainSettings& settings, const TrainPlan& plan) {
+    std::optional<PlanDifference> found = difference(settings, plan);
+    if (!found) return found;
+    const std::string flag = FlagOfOwn(plan.objective, found->asked.substr(0, found->asked.find('=')));
+    if (!flag.empty()) found->option = flag;
+    return found;
+  };
+  row.told = TellObjectiveOptions;
+  return row;
+}
+
+/// Whether samples are as long as --seq says.
+bool GoesBySeq(const TrainPlan& plan) {
+  const ObjectiveDescription* objective = BuiltInObjective(plan.objective);
+  return objective == nullptr || !objective->sample_tokens;
 }
 
 // The rows, in the order of a state.
@@ -317,6 +390,7 @@ PlanTable StepRows() {
        .value = Asked(&TrainSettings::seq, &TrainPlan::sequence_tokens),
        .range = {Within<1, INT64_MAX>, "tokens: must be at least 1"},
        .stored_sizes = kTokens,
+       .told_when = GoesBySeq,
        .config_line = 4},
       {.stored = "window_chunks",
        .old_states = OldStates::AllHaveIt(),
@@ -562,10 +636,9 @@ PlanTable LaterRows() {
        .value = Asked(&TrainSettings::optimizer, &TrainPlan::optimizer, &OptimizerOptions::name),
        .fixed_in_branch = true,
        .told_when = [](const TrainPlan& plan) { return plan.optimizer.name != kDefaultOptimizer; }},
-      OwnOptionsRow("optimizer_options", "optimizer-option", &TrainSettings::optimizer_options,
-                    &TrainPlan::optimizer, &OptimizerOptions::own),
-      OwnOptionsRow("objective_options", "objective-option", &TrainSettings::objective_options,
-                    &TrainPlan::objective_own),
+      OwnOptionsRow("optimizer_options", "optimizer-option", OwnTexts::kRefused,
+                    &TrainSettings::optimizer_options, &TrainPlan::optimizer, &OptimizerOptions::own),
+      ObjectiveOptionsRow(),
       {.stored = "ranks",
        .old_states = OldStates::AnyMayLackIt(1),
        .value = Kept(&TrainPlan::ranks),

@@ -45,11 +45,15 @@ std::set<std::string> KeysOfOneRun() {
 std::string RememberOptions(const TrainSettings& settings, const std::vector<OptionValue>& options,
                             const RunRecord& record) {
   nlohmann::ordered_json values;
-  if (const std::vector<std::string> data = DataPaths(settings); data.size() > 1) {
-    values["data"] = data;
-  } else {
-    values["data"] = data.front();
-  }
+  // One path is a text, as it always was.
+  const auto say_paths = [&](const char* key, const std::vector<std::string>& paths) {
+    if (paths.size() > 1) {
+      values[key] = paths;
+    } else {
+      values[key] = paths.front();
+    }
+  };
+  say_paths("data", DataPaths(settings));
   if (record.parent) {
     values["branch-from"] = ReferenceTo(*record.parent);
   } else if (settings.init.empty()) {
@@ -58,7 +62,7 @@ std::string RememberOptions(const TrainSettings& settings, const std::vector<Opt
   if (!settings.init.empty()) values["init"] = settings.init;
   if (!settings.adapter.empty()) values["adapter"] = settings.adapter;
   values.update(PlanAsOptions(record.plan));
-  if (!settings.eval_data.empty()) values["eval-data"] = settings.eval_data;
+  if (!settings.eval_data.empty()) say_paths("eval-data", settings.eval_data);
   const std::set<std::string> of_plan = KeysOfThePlan();
   for (const OptionValue& option : options) {
     if (option.origin == OptionOrigin::kDefault || option.group == kCommonGroup) continue;
@@ -84,12 +88,25 @@ void RelocatePaths(const std::vector<OptionValue>& options, const std::string& w
     if (!fs::exists(*path) && (is_made || fs::exists(there))) *path = there.string();
   };
   for (std::string& path : settings->data) relocate("data", &path, /*is_made=*/false);
-  relocate("eval-data", &settings->eval_data, /*is_made=*/false);
+  for (std::string& path : settings->eval_data) relocate("eval-data", &path, /*is_made=*/false);
   relocate("init", &settings->init, /*is_made=*/false);
   relocate("adapter", &settings->adapter, /*is_made=*/false);
   relocate("cache-dir", &settings->cache_dir, /*is_made=*/false);
   relocate("offload-dir", &settings->offload_dir, /*is_made=*/false);
   relocate("copy-to", &settings->copy_to, /*is_made=*/true);
+}
+
+void RelocateOwnFiles(const std::vector<OwnOption>& own, const std::string& working_directory,
+                      TrainPlan* plan) {
+  if (working_directory.empty()) return;
+  for (const OwnOption& option : own) {
+    const auto found = plan->objective_own.find(option.name);
+    if (!option.names_file() || found == plan->objective_own.end()) continue;
+    const fs::path path = found->second.ToString();
+    if (path.empty() || path.is_absolute() || fs::exists(path)) continue;
+    const fs::path there = fs::path(working_directory) / path;
+    if (fs::exists(there)) found->second = there.string();
+  }
 }
 
 }  // namespace trainwright

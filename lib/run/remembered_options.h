@@ -11,7 +11,9 @@
 
 #include "lib/report/option_value.h"
 #include "lib/run/run_record.h"
+#include "lib/run/train_plan.h"
 #include "lib/run/train_settings.h"
+#include "lib/spec/own_options.h"
 
 namespace trainwright {
 
@@ -32,5 +34,10 @@ std::string RememberOptions(const TrainSettings& settings, const std::vector<Opt
 /// \param working_directory of the run's record
 void RelocatePaths(const std::vector<OptionValue>& options, const std::string& working_directory,
                    TrainSettings* settings);
+/// The same of the files that own options of the plan's objective name.
+/// \param own options of that objective
+/// \param working_directory empty: that of this process
+void RelocateOwnFiles(const std::vector<OwnOption>& own, const std::string& working_directory,
+                      TrainPlan* plan);
 
 }  // namespace trainwright

@@ -24,7 +24,7 @@ std::string Alternatives(const std::vector<std::string>& names) {
 std::vector<std::string> NamesOfTakers(const PlanFacts& facts) {
   std::vector<std::string> names;
   for (const ObjectiveDescription& objective : facts.choices.objectives) {
-    if (objective.FindRecords(facts.records) != nullptr) names.push_back(objective.name);
+    if (objective.TakesAll(facts.records)) names.push_back(objective.name);
   }
   return names;
 }
@@ -40,40 +40,59 @@ Error NoObjective(const PlanFacts& facts) {
     }
   }
   return Error(ErrorCode::kBadInput, "--data",
-               "holds " + RecordKindName(facts.records) + " records, of which no objective is made", "",
+               "holds " + RecordKindNames(facts.records) + " records, of which no objective is made", "",
                "make the stream with pretokenize --records " + Alternatives(kinds));
 }
 
 /// \throws Error{kBadInput} where an objective does not take the records
 void RequireTaken(const ObjectiveDescription& objective, const PlanFacts& facts) {
-  if (objective.FindRecords(facts.records) != nullptr) return;
+  if (objective.TakesAll(facts.records)) return;
   const std::vector<std::string> takers = NamesOfTakers(facts);
   if (takers.empty()) throw NoObjective(facts);
   for (const RefusedRecords& refused : objective.refused) {
-    if (refused.kind != facts.records) continue;
+    if (!facts.records.contains(refused.kind)) continue;
     throw Error(ErrorCode::kBadInput, "--objective " + objective.name, refused.problem, "", refused.hint);
   }
   throw Error(ErrorCode::kBadInput, "--objective " + objective.name,
-              "does not take the " + RecordKindName(facts.records) + " records of the data", "",
+              "does not take the " + RecordKindNames(facts.records) + " records of the data", "",
               "train with --objective " + Alternatives(takers));
 }
 
-/// --objective auto: the one that has the name of the records, or the first that takes them.
+/// Why an objective was chosen for the data: what it says of the records, of the first kind that it says
+/// something of; else by their name alone.
+std::string WhyChosen(const ObjectiveDescription& objective, const std::set<RecordKind>& kinds) {
+  for (const RecordKind kind : kinds) {
+    const std::string& why = objective.FindRecords(kind)->why;
+    if (kinds.size() == 1 && !why.empty()) return why;
+  }
+  return "the shards hold " + RecordKindNames(kinds) + " records";
+}
+
+/// --objective auto: the one that has the name of the records, or the first that may be chosen for them.
 void ChooseObjective(const PlanFacts& facts, PlannedRun* planned) {
-  const std::vector<std::string> takers = NamesOfTakers(facts);
-  if (takers.empty()) throw NoObjective(facts);
-  const std::string records = RecordKindName(facts.records);
+  std::vector<std::string> takers = NamesOfTakers(facts);
+  std::erase_if(takers, [&](const std::string& name) {
+    return !facts.choices.Objective(name).IsChosenFor(facts.records);
+  });
+  if (takers.empty()) {
+    if (facts.require_alike) facts.require_alike();
+    throw NoObjective(facts);
+  }
+  const std::string records = RecordKindNames(facts.records);
   const bool named = std::find(takers.begin(), takers.end(), records) != takers.end();
   std::string& objective = planned->plan.objective;
   objective = named ? records : takers.front();
-  const std::string why = facts.choices.Objective(objective).FindRecords(facts.records)->why;
-  planned->reasons.push_back({"objective", why.empty() ? "the shards hold " + records + " records" : why,
-                              objective == kDefaultObjective ? "" : "objective " + objective});
+  const std::string why = WhyChosen(facts.choices.Objective(objective), facts.records);
+  planned->reasons.push_back(
+      {"objective", why, objective == kDefaultObjective ? "" : "objective " + objective});
 }
 
 void PlanObjective(const TrainSettings& settings, const PlanFacts& facts, PlannedRun* planned) {
   if (settings.objective == "auto") ChooseObjective(facts, planned);
-  RequireTaken(facts.choices.Objective(planned->plan.objective), facts);
+  const ObjectiveDescription& objective = facts.choices.Objective(planned->plan.objective);
+  if (!objective.mixes && facts.require_alike) facts.require_alike();
+  RequireTaken(objective, facts);
+  TakeObjectiveNeeds(facts, planned);
 }
 
 /// \throws Error{kUsage} on options of adapters in a run without them
@@ -136,7 +155,11 @@ void PlanPrecision(const TrainSettings& settings, bool fast_bf16, PlannedRun* pl
 void PlanSizes(const TrainSettings& settings, const PlanFacts& facts, PlannedRun* planned) {
   TrainPlan& plan = planned->plan;
   const int64_t max_positions = facts.model.max_positions;
-  if (!settings.seq) {
+  const std::optional<SampleTokens> own = OwnSampleTokens(settings, facts.choices, plan, max_positions);
+  if (own) {
+    plan.sequence_tokens = own->longest_span;
+    planned->reasons.push_back({"seq", "the longest text of --objective " + plan.objective, ""});
+  } else if (!settings.seq) {
     plan.sequence_tokens = std::min(max_positions, kLongestUsualSequence);
     planned->reasons.push_back({"seq", "the positions of the model, at most 2048", ""});
     RequireAsked(plan.sequence_tokens >= 1, "--seq", plan.sequence_tokens, "tokens: must be at least 1");
@@ -145,13 +168,15 @@ void PlanSizes(const TrainSettings& settings, const PlanFacts& facts, PlannedRun
                    "use a shorter --seq, or a --model config.json with more max_position_embeddings");
   if (!settings.batch) {
     const int64_t tokens = UsualMicroBatchTokens(facts.gpu);
-    plan.batch = std::max<int64_t>(1, tokens / plan.sequence_tokens);
+    plan.batch = std::max<int64_t>(1, tokens / (own ? own->sample : plan.sequence_tokens));
     planned->reasons.push_back({"batch",
                                 "about " + FormatCount(static_cast<double>(tokens)) +
                                     " tokens a micro-batch suit " + (facts.gpu ? "a GPU" : "a CPU"),
                                 "batch " + std::to_string(plan.batch)});
   }
   RequireLeaves(plan);
+  TakeOwnOfStep(facts.choices, &plan);
+  RequireOwnOptions(settings, facts.choices, plan);
   plan.window_chunks *= plan.block_chunks;  // as many places of the data in a window
 }
 
@@ -193,6 +218,26 @@ void TakeAsked(const TrainSettings& settings, const PlanTable& table, TrainPlan*
       throw Error(ErrorCode::kUsage, flag, asked.dump() + " " + option.range.problem);
     }
     option.value.set(asked, flag, plan);
+  }
+}
+
+void TakeObjectiveNeeds(const PlanFacts& facts, PlannedRun* planned) {
+  TrainPlan& plan = planned->plan;
+  const ObjectiveDescription& objective = facts.choices.Objective(plan.objective);
+  const OwnOptions decided = objective.own_of_data ? objective.own_of_data(facts.records) : OwnOptions();
+  for (const auto& [name, value] : decided) {
+    if (!plan.objective_own.emplace(name, value).second) continue;
+    const OwnOption* option = FindOwnOption(objective.own, name);
+    TRAINWRIGHT_CHECK(option != nullptr);
+    const bool usual = option->initial == value;
+    planned->reasons.push_back({option->flag(),
+                                "the shards hold " + RecordKindNames(facts.records) + " records",
+                                usual ? "" : option->flag() + " " + value.ToString()});
+  }
+  if (objective.drops_last && !plan.drop_last) {
+    plan.drop_last = true;
+    planned->reasons.push_back(
+        {"drop-last", "no step of --objective " + objective.name + " mixes epochs", ""});
   }
 }
 

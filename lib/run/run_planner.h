@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,10 @@ struct PlanFacts {
   bool fast_bf16 = false;  ///< whether the device multiplies bf16 faster than fp32
   /// Counts an epoch of the samples of a plan; called only where the length of the run depends on it.
   std::function<EpochCounts(const TrainPlan&)> count_epoch;
-  RecordKind records = RecordKind::kLm;          ///< of the data
+  std::set<RecordKind> records = {RecordKind::kLm};  ///< of the sets of the data
+  /// Called before an objective is taken that does not mix sets.
+  /// \throws Error{kBadInput} where the sets of the data are not alike; empty: they are
+  std::function<void()> require_alike = {};
   PlanChoices choices = BuiltInChoices();        ///< that a program knows
   std::optional<DocumentSplit> eval_split = {};  ///< what of the data is held out
   std::optional<LoraOptions> adapter = {};       ///< of the one that the run starts with, as its config says
@@ -49,5 +53,8 @@ PlannedRun PlanRun(const TrainSettings& settings, const PlanFacts& facts);
 /// The first part of it: sets what was asked of each option by itself.
 /// \throws Error{kUsage} on a value out of range
 void TakeAsked(const TrainSettings& settings, const PlanTable& table, TrainPlan* plan);
+/// Once the objective is known: what the data decides of its own options, where nobody said it, and
+/// --drop-last, where it needs that.
+void TakeObjectiveNeeds(const PlanFacts& facts, PlannedRun* planned);
 
 }  // namespace trainwright

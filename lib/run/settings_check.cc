@@ -49,10 +49,12 @@ void CheckNumbers(const TrainSettings& settings) {
 
 void CheckData(const TrainSettings& settings) {
   const std::vector<std::string> data = DataPaths(settings);
+  const std::vector<std::string>& evaluated = settings.eval_data;
   const auto pipes = std::count(data.begin(), data.end(), "-");
-  if (pipes > 1 || (pipes == 1 && settings.eval_data == "-")) {
-    throw Error(ErrorCode::kUsage, pipes > 1 ? "--data" : "--data, --eval-data",
-                "cannot both be standard input");
+  const auto evaluated_pipes = std::count(evaluated.begin(), evaluated.end(), "-");
+  if (pipes + evaluated_pipes > 1) {
+    const char* const both = evaluated_pipes > 1 ? "--eval-data" : "--data, --eval-data";
+    throw Error(ErrorCode::kUsage, pipes > 1 ? "--data" : both, "cannot both be standard input");
   }
   if (!settings.data_weights.empty()) ParseMixtureWeights(settings.data_weights, data.size());
   Require(settings.eval_data.empty() || settings.eval_split.empty(), "--eval-data, --eval-split",
@@ -155,8 +157,10 @@ void CheckRanks(const TrainSettings& settings, int64_t ranks) {
   if (ranks == 1) return;
   const std::string several = std::to_string(ranks) + " processes";
   const std::vector<std::string> data = DataPaths(settings);
-  if (settings.eval_data == "-" || std::count(data.begin(), data.end(), "-") > 0) {
-    throw Error(ErrorCode::kUsage, settings.eval_data == "-" ? "--eval-data -" : "--data -",
+  const std::vector<std::string>& evaluated = settings.eval_data;
+  const bool evaluates_pipe = std::count(evaluated.begin(), evaluated.end(), "-") > 0;
+  if (evaluates_pipe || std::count(data.begin(), data.end(), "-") > 0) {
+    throw Error(ErrorCode::kUsage, evaluates_pipe ? "--eval-data -" : "--data -",
                 several + " cannot all read what comes from one pipe", "",
                 "write the shards to a folder first: pack -o DIR/, and name it");
   }

@@ -30,7 +30,8 @@ SampleStreamOptions TrainPlan::stream_options() const {
           .block_chunks = block_chunks,
           .shuffle = true,
           .loss_on = labels_on(),
-          .split = eval_split};
+          .split = eval_split,
+          .step_samples = samples_per_step()};
 }
 
 }  // namespace trainwright

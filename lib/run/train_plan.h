@@ -48,8 +48,9 @@ struct TrainPlan : StepDivision {
   std::string objective = kDefaultObjective;  ///< its name in the registry
   LossOn loss_on = LossOn::kAssistant;        ///< see labels_on
   LossAddends loss_addends;
-  OwnOptions objective_own = {};            ///< options that only the objective has
-  FineTuning tuning;                        ///< what is trained
+  OwnOptions objective_own = {};  ///< options that only the objective has
+  /// What is trained. Its `embedding` follows from the objective's own options and is not stored, as `takes`.
+  FineTuning tuning;
   std::optional<DocumentSplit> eval_split;  ///< of the data, whose held-out documents are evaluated on
   bool drop_last = false;                   ///< skip the samples left of an epoch that do not fill a step
   uint64_t block_chunks = 1;                ///< of the data, that stay together

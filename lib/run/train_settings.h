@@ -28,8 +28,8 @@ struct TrainSettings {
   bool allow_data_change = false;
   std::string branch_from;  ///< a checkpoint that a new run begins with: RUN or RUN@STEP; empty: none
   std::string cache_dir;    ///< where a piped data set is kept; empty: $TMPDIR or /var/tmp
-  std::string eval_data;    ///< shard set to evaluate on; empty: none
-  std::string eval_split;   ///< as ParseDocumentSplit takes it: held out of the data; empty: nothing
+  std::vector<std::string> eval_data;  ///< shard sets to evaluate on, together; empty: none
+  std::string eval_split;  ///< as ParseDocumentSplit takes it: held out of the data; empty: nothing
   std::optional<uint64_t> eval_split_seed;  ///< absent: 0
   std::optional<int64_t> eval_every;        ///< optimizer steps; 0: at start and end only
   std::optional<int64_t> early_stop;   ///< end after so many evaluations without a better one; absent: never
@@ -135,6 +135,13 @@ struct TrainSettings {
   std::string zero_accum;              ///< reduce or keep: see TrainPlan::gives_gradients_away; empty: reduce
   double dist_timeout_s = 60;          ///< within which a rank at fault ends all others
 };
+
+/// "a, b": for messages.
+inline std::string JoinedPaths(const std::vector<std::string>& paths) {
+  std::string names;
+  for (const std::string& path : paths) names += (names.empty() ? "" : ", ") + path;
+  return names;
+}
 
 /// The paths of --data, or the default.
 inline std::vector<std::string> DataPaths(const TrainSettings& settings) {

@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -10,6 +12,7 @@
 #include "lib/io/byte_source.h"
 #include "lib/loading/joined_shard_set.h"
 #include "lib/loading/mixture_weights.h"
+#include "lib/loading/sample_caps.h"
 #include "lib/loading/spooled_shard_set.h"
 
 namespace trainwright {
@@ -31,12 +34,16 @@ std::unique_ptr<ShardSet> OpenShards(const TrainSettings& settings, const std::s
   return ShardSet::Open(path);
 }
 
-std::vector<NamedShardSet> OpenSets(const TrainSettings& settings) {
+std::vector<NamedShardSet> OpenSets(const TrainSettings& settings, const std::vector<std::string>& paths,
+                                    const char* flag) {
   std::vector<NamedShardSet> sets;
-  for (const std::string& path : DataPaths(settings)) {
-    sets.push_back({path, OpenShards(settings, path, "--data")});
-  }
+  for (const std::string& path : paths) sets.push_back({path, OpenShards(settings, path, flag)});
   return sets;
+}
+
+std::unique_ptr<ShardSet> OpenEvaluated(const TrainSettings& settings) {
+  if (settings.eval_data.empty()) return nullptr;
+  return JoinShardSets(OpenSets(settings, settings.eval_data, "--eval-data"), UnlikeSets::kTaken);
 }
 
 }  // namespace
@@ -51,17 +58,13 @@ std::string SpoolFolder(const TrainSettings& settings) {
 }
 
 std::string DataNames(const TrainSettings& settings) {
-  std::string names;
-  for (const std::string& path : DataPaths(settings)) names += (names.empty() ? "" : ", ") + path;
-  return names;
+  return JoinedPaths(DataPaths(settings));
 }
 
 TrainingData::TrainingData(const TrainSettings& settings)
-    : TrainingData(OpenSets(settings), settings.eval_data.empty()
-                                           ? nullptr
-                                           : OpenShards(settings, settings.eval_data, "--eval-data")) {
+    : TrainingData(OpenSets(settings, DataPaths(settings), "--data"), OpenEvaluated(settings)) {
   if (eval_data_ && eval_data_->header().tokenizer.sha256 != data_->header().tokenizer.sha256) {
-    throw Error(ErrorCode::kBadInput, settings.eval_data,
+    throw Error(ErrorCode::kBadInput, JoinedPaths(settings.eval_data),
                 "was made with another tokenizer than " + DataNames(settings), "",
                 "pretokenize both with the same --tokenizer");
   }
@@ -75,7 +78,9 @@ TrainingData::TrainingData(std::vector<NamedShardSet> sets, std::unique_ptr<Shar
     sets_.push_back({.first_chunk = first_chunk,
                      .chunks = totals.chunks,
                      .weight = totals.chunks,
-                     .number = static_cast<uint32_t>(sets_.size())});
+                     .number = static_cast<uint32_t>(sets_.size()),
+                     .records = set.set->header().record_kind,
+                     .documents = totals.documents});
     sources_.push_back({.path = set.name, .chunks = totals.chunks, .tokens = totals.tokens});
     first_chunk += totals.chunks;
     if (totals.chunks == 0 && sets.size() > 1) {
@@ -84,7 +89,31 @@ TrainingData::TrainingData(std::vector<NamedShardSet> sets, std::unique_ptr<Shar
     }
   }
   if (sets_.size() == 1) sets_.clear();
-  data_ = JoinShardSets(std::move(sets));
+  data_ = JoinShardSets(std::move(sets), UnlikeSets::kTaken);
+}
+
+std::set<RecordKind> TrainingData::records() const {
+  std::set<RecordKind> records;
+  for (const ShardSetPart& part : data_->parts()) records.insert(part.records);
+  return records;
+}
+
+void TrainingData::RequireAlike() const {
+  RequireAlikeParts(*data_);
+  if (eval_data_) RequireAlikeParts(*eval_data_);
+}
+
+std::string TrainingData::FormatSamplesUsed(const SampleLoaders& loaders) const {
+  std::map<std::string, uint64_t> samples;
+  for (const auto& [name, loader] : loaders) {
+    const std::vector<OrderedSet>& sets = loader->order().sets();
+    for (size_t i = 0; i < sets.size(); ++i) {
+      const DataSource& source = sources_.at(sets[i].number);
+      const SampleDraws* rules = loader->rules();
+      samples[BaseNameOf(source.path)] += rules != nullptr ? rules->kept_of(i) : sets[i].documents;
+    }
+  }
+  return nlohmann::json(samples).dump(2) + "\n";
 }
 
 std::vector<ChoiceReason> TrainingData::WeighSets(const std::string& weights) {

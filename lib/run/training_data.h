@@ -4,17 +4,23 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "lib/formats/record_kind.h"
 #include "lib/formats/shard_set.h"
 #include "lib/loading/chunk_order.h"
 #include "lib/loading/document_split.h"
 #include "lib/loading/joined_shard_set.h"
+#include "lib/loading/sample_loaders.h"
 #include "lib/run/run_planner.h"
 #include "lib/run/train_settings.h"
 
 namespace trainwright {
+
+/// In a run's directory: what TrainingData::FormatSamplesUsed says, of objectives whose samples are numbered.
+inline constexpr char kSamplesUsedFile[] = "dataset_num_samples.json";
 
 /// A set of shards that a run reads.
 struct DataSource {
@@ -33,7 +39,8 @@ std::string SpoolFolder(const TrainSettings& settings);
 /// Not thread-safe; the sets live as long as it does.
 class TrainingData {
  public:
-  /// Opens the sets of --data as one, and that of --eval-data.
+  /// Opens the sets of --data as one, and those of --eval-data likewise. Sets of unlike records may be among
+  /// them: see RequireAlike.
   /// \throws Error{kIo, kBadInput} on sets that cannot be read, or were made with different tokenizers
   explicit TrainingData(const TrainSettings& settings);
   /// The same of sets that are open.
@@ -44,6 +51,12 @@ class TrainingData {
   const ShardSet& set() const { return *data_; }
   /// The sets that are mixed; empty: one.
   const std::vector<OrderedSet>& sets() const { return sets_; }
+  /// The kinds of records of the sets of --data.
+  std::set<RecordKind> records() const;
+  /// For an objective that does not take mixtures of records.
+  /// \throws Error{kBadInput} naming the first set, of --data or of --eval-data, that holds other records
+  ///     than the first, or chunks of another length
+  void RequireAlike() const;
   /// The same for the records, one too.
   const std::vector<DataSource>& sources() const { return sources_; }
   /// Of --eval-data; null: none.
@@ -52,6 +65,9 @@ class TrainingData {
   const ShardSet* evaluated(const std::optional<DocumentSplit>& split) const {
     return split ? data_.get() : eval_data_.get();
   }
+  /// How many samples loaders take of each set, by the set's name, as JSON. Of sets whose samples are not
+  /// counted it is their documents.
+  std::string FormatSamplesUsed(const SampleLoaders& loaders) const;
   /// Gives the sets their weights.
   /// \param weights as --data-weights has them
   /// \returns what was chosen; empty for one set

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "lib/base/log.h"
+#include "lib/documents/json_objects.h"
 #include "lib/score/gold_answers.h"
-#include "lib/score/json_objects.h"
 
 namespace trainwright {
 namespace {

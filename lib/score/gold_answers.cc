@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "lib/base/error.h"
+#include "lib/documents/json_objects.h"
 #include "lib/score/answer.h"
-#include "lib/score/json_objects.h"
 
 namespace trainwright {
 namespace {

@@ -34,7 +34,7 @@ ObjectiveDescription SftDescription() {
 }
 
 std::vector<ObjectiveDescription> BuiltInObjectiveDescriptions() {
-  return {LmDescription(), SftDescription()};
+  return {LmDescription(), SftDescription(), GritDescription()};
 }
 
 }  // namespace trainwright

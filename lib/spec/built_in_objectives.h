@@ -9,8 +9,9 @@ namespace trainwright {
 
 ObjectiveDescription LmDescription();
 ObjectiveDescription SftDescription();
+ObjectiveDescription GritDescription();
 
-/// Of all of them, in the order in which they are told: lm, sft.
+/// Of all of them, in the order in which they are told: lm, sft, grit.
 std::vector<ObjectiveDescription> BuiltInObjectiveDescriptions();
 
 }  // namespace trainwright

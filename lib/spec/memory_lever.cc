@@ -22,6 +22,8 @@ const char* MemoryLeverText(MemoryLever lever) {
       return "a lower --batch (raising --accum as much)";
     case MemoryLever::kSequence:
       return "a lower --seq";
+    case MemoryLever::kRepresentations:
+      return "a lower --accum or --projection, or --negatives rank";
     case MemoryLever::kNoSnapshot:
       return "--async-save off";
     case MemoryLever::kLoader:

@@ -16,6 +16,7 @@ enum class MemoryLever {
   kQuantizedWeights,
   kBatch,
   kSequence,
+  kRepresentations,
   kNoSnapshot,
   kLoader,
   kModel

@@ -19,20 +19,21 @@ namespace trainwright {
 /// Bytes.
 struct MemoryParts {
   int64_t parameters = 0, gradients = 0, optimizer = 0;
-  int64_t compute_copy = 0;  ///< trained weights in the short type
-  int64_t frozen = 0;        ///< weights that are not trained
-  int64_t activations = 0;   ///< what the passes keep, and their temporaries
-  int64_t logits = 0;        ///< a slice of logits and its neighbours
-  int64_t exchange = 0;      ///< sums of leaves that wait, and gradients under way between ranks
-  int64_t attention = 0;     ///< scratch of a GPU's attention kernel
-  int64_t snapshot = 0;      ///< the copy that checkpoints are written from in the background
-  int64_t loader = 0;        ///< samples in use and ready
-  int64_t products = 0;      ///< packed operands of products, and what the allocator keeps of what was freed
-  int64_t process = 0;       ///< code, libraries and the data set's tables, before a model was made
+  int64_t compute_copy = 0;     ///< trained weights in the short type
+  int64_t frozen = 0;           ///< weights that are not trained
+  int64_t activations = 0;      ///< what the passes keep, and their temporaries
+  int64_t logits = 0;           ///< a slice of logits and its neighbours
+  int64_t representations = 0;  ///< vectors of a step's texts, their gradients, a tile of scores
+  int64_t exchange = 0;         ///< sums of leaves that wait, and gradients under way between ranks
+  int64_t attention = 0;        ///< scratch of a GPU's attention kernel
+  int64_t snapshot = 0;         ///< the copy that checkpoints are written from in the background
+  int64_t loader = 0;           ///< samples in use and ready
+  int64_t products = 0;  ///< packed operands of products, and what the allocator keeps of what was freed
+  int64_t process = 0;   ///< code, libraries and the data set's tables, before a model was made
   /// What lies where the model computes; the rest is always the host's.
   int64_t of_model() const {
-    return parameters + gradients + optimizer + compute_copy + frozen + activations + logits + exchange +
-           attention + products;
+    return parameters + gradients + optimizer + compute_copy + frozen + activations + logits +
+           representations + exchange + attention + products;
   }
   int64_t of_host() const { return snapshot + loader + process; }
   /// What a checkpoint holds, and so a copy that one is written from: trained weights, and the optimizer's
@@ -47,7 +48,7 @@ enum class MemoryGroup {
   kParams,  ///< weights: masters, copies in the short type, frozen ones
   kGrads,   ///< with what exchanging them takes
   kOptimizer,
-  kActivations,  ///< with a slice of logits and attention's scratch
+  kActivations,  ///< with a slice of logits, a step's vectors and attention's scratch
   kLoader,
   kSnapshot,
   kRuntime,  ///< code and mapped files, and what the process had before it made a model

@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/embedding/embedding_folder.h"
+#include "lib/model/embedding_projection.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/peft_folder.h"
 #include "lib/spec/model_files.h"
@@ -58,14 +60,17 @@ CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOu
   if (weights.compress && !adapters) compressed.push_back(kWeightsFileName);
   if (options.state.on && !options.model_only) compressed.push_back(kStateFileName);
   if (!compressed.empty()) content.metadata["compressed_files"] = compressed;
-  content.parts.push_back(
-      [&model, weights, &tokenizer, adapters, base_model = options.base_model](const std::string& folder) {
-        if (adapters) {
-          WritePeftFolder(folder, model, base_model, AdapterValues(model.parameters(), weights));
-        } else {
-          WriteHfFolder(folder, model, tokenizer, weights);
-        }
-      });
+  content.parts.push_back([&model, weights, &tokenizer, adapters, base_model = options.base_model,
+                           embedding = options.embedding](const std::string& folder) {
+    if (adapters) {
+      WritePeftFolder(folder, model, base_model, AdapterValues(model.parameters(), weights));
+      WriteProjection(folder, model.parameters(), weights);
+      if (embedding) WriteEmbeddingSpec(folder, model.config(), *embedding);
+    } else {
+      WriteHfFolder(folder, model, tokenizer, weights);
+      if (embedding) WriteEmbeddingFolder(folder, model.config(), *embedding);
+    }
+  });
   if (options.model_only) return content;
   content.parts.push_back([state = std::move(state), compression = options.state](const std::string& folder) {
     WriteTrainState(folder + "/" + kStateFileName, state, compression);

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/checkpoint/checkpoint.h"
+#include "lib/embedding/embedding_spec.h"
 #include "lib/formats/tokenizer_identity.h"
 #include "lib/model/language_model.h"
 #include "lib/model/weights_io.h"
@@ -25,6 +27,7 @@ struct CheckpointOptions {
   bool model_only = false;  ///< without the state: no run resumes from it
   /// Of a model with adapters: the folder of its base, which adapter_config.json names.
   std::string base_model = {};
+  std::optional<EmbeddingSpec> embedding = {};  ///< of a model that embeds texts
 };
 
 /// The content of a run's checkpoint after state.trainer.step. What it refers to must outlive its writing.

@@ -52,13 +52,13 @@ FirstSteps ReadFirstSteps(const TrainPlan& plan, const Objective& objective, int
     for (int64_t begin = 0; begin < plan.samples_per_step(); begin += plan.batch) {
       const auto own =
           std::span(samples).subspan(static_cast<size_t>(begin), static_cast<size_t>(plan.batch));
-      StepBatches micro_batch = OneMicroBatch(objective, own);
+      StepBatches micro_batch = OneMicroBatch(objective, own, plan.accum);
       first.tokens += TokensOf(micro_batch);
       if (TokensOf(micro_batch) <= TokensOf(first.largest)) continue;
       first.largest = std::move(micro_batch);
       const auto largest_sample = std::max_element(
           own.begin(), own.end(), [](const Sample& a, const Sample& b) { return a.tokens() < b.tokens(); });
-      first.one_sample = OneMicroBatch(objective, {largest_sample, 1});
+      first.one_sample = OneMicroBatch(objective, {largest_sample, 1}, plan.accum);
     }
     ++first.steps;
   }
@@ -113,10 +113,12 @@ struct RealTrainer {
   std::unique_ptr<Optimizer> optimizer;
 };
 
-/// What of a model's memory is taken here, too: nothing is exchanged, and no gradient given away.
+/// What of a model's memory is taken here, too: nothing is exchanged, no gradient given away, and no step
+/// begun.
 int64_t OfMeasuredModel(const MemoryParts& memory, const RealTrainer& trainer) {
   const FlatParameters& parameters = trainer.model->parameters();
-  return memory.of_model() - memory.exchange - memory.gradients + parameters.gradient_buffer().memory_bytes();
+  return memory.of_model() - memory.exchange - memory.representations - memory.gradients +
+         parameters.gradient_buffer().memory_bytes();
 }
 
 /// A GPU's numbers, from the run of a micro-batch and an update there.
@@ -192,6 +194,7 @@ const char* MeasurementName(DryRunMeasurement measurement) {
 bool StateFits(const DryRunReport& report) {
   DryRunReport state = report;
   state.memory.activations = state.memory.logits = state.memory.products = 0;
+  state.memory.representations = 0;
   return state.fits();
 }
 
@@ -204,6 +207,7 @@ bool IsTold(const MemoryPart& part, const DryRunReport& report) {
   const auto is = [&](int64_t MemoryParts::*size_bytes) { return part.size_bytes == size_bytes; };
   if (is(&MemoryParts::frozen)) return report.memory.frozen > 0;
   if (is(&MemoryParts::exchange)) return report.memory.exchange > 0;
+  if (is(&MemoryParts::representations)) return report.memory.representations > 0;
   if (is(&MemoryParts::attention)) return report.on_gpu;
   if (is(&MemoryParts::products)) return report.measurement == DryRunMeasurement::kFullMicroBatch;
   if (is(&MemoryParts::activations) || is(&MemoryParts::logits)) {
@@ -290,6 +294,7 @@ void TellMemory(const ModelFamilies& families, const DryRunRequest& request, con
   memory.gradients = whole.gradients;
   memory.activations = whole.activations;
   memory.logits = whole.logits;
+  memory.representations = objective.HeldBytes(ShapeOfStep(request.plan), request.model);
   memory.attention = whole.attention;
   memory.products = whole.products;
   report->shapes_bytes = memory.total();

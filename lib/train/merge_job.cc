@@ -11,8 +11,11 @@
 #include "lib/base/error.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/device/memory_error.h"
+#include "lib/embedding/embedding_folder.h"
+#include "lib/embedding/embedding_spec.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
+#include "lib/model/embedding_projection.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/model_watch.h"
 #include "lib/model/open_model.h"
@@ -43,6 +46,16 @@ void RequireFinite(const FlatParameters& parameters, const std::string& folder, 
     if (parameter.value.isfinite().all().item<bool>()) continue;
     throw Error(ErrorCode::kNonFinite, folder, problem, "tensor " + parameter.name,
                 "merge a checkpoint from before its training diverged");
+  }
+}
+
+/// An adapter's projection of embeddings is as it was trained.
+void CopyProjection(const std::string& adapter, const std::string& out) {
+  const std::string from = adapter + "/" + kProjectionFolder, to = out + "/" + kProjectionFolder;
+  if (!ProjectionOf(adapter)) return;
+  fs::create_directories(to);
+  for (const char* name : {kWeightsFileName, kConfigFileName}) {
+    WriteFileAtomically(to + "/" + name, ReadWholeFile(from + "/" + name, uint64_t{1} << 30));
   }
 }
 
@@ -83,8 +96,13 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   AtomicFileSink weights(out + "/model.safetensors");
   SaveWeights(model->parameters(), &weights);
   weights.Commit();
+  CopyProjection(adapter_folder, out);
   // Last: a folder with config.json is a whole model.
-  WriteFileAtomically(out + "/config.json", AsBytes(EncodeConfigJson(model->config())));
+  if (const std::optional<EmbeddingSpec> embedding = ReadEmbeddingSpec(adapter_folder)) {
+    WriteEmbeddingFolder(out, model->config(), *embedding);
+  } else {
+    WriteFileAtomically(out + "/config.json", AsBytes(EncodeConfigJson(model->config())));
+  }
   return {{"merged", out}, {"base", base_folder}, {"adapter", adapter_folder}};
 }
 

@@ -7,7 +7,9 @@
 #include "lib/base/log.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/io/process_memory.h"
+#include "lib/model/embedding_projection.h"
 #include "lib/model/hf_folder.h"
+#include "lib/model/initialize.h"
 #include "lib/model/model_watch.h"
 #include "lib/model/open_model.h"
 #include "lib/model/peft_folder.h"
@@ -42,11 +44,22 @@ void StartAdapters(const TrainSettings& settings, const TrainPlan& plan, FlatPar
     const ModelWatch watch(adapter);
     VerifyCheckpointFiles(adapter);
     LoadPeftWeights(adapter, parameters);
+    if (ProjectionOf(adapter)) LoadProjection(adapter, parameters);
     watch.ThrowIfChanged();
     LogInfo("going on with the adapter " + adapter);
   }
   LogInfo("training " + std::to_string(parameters->trainable_count()) + " of " +
           std::to_string(parameters->count()) + " parameters");
+}
+
+/// The first values of the projection of embeddings, beside weights that were trained: those of the start
+/// model, if it has one.
+void StartProjection(const StartModel& start, uint64_t seed, FlatParameters* parameters) {
+  if (ProjectionOf(start.folder)) {
+    LoadProjection(start.folder, parameters);
+  } else {
+    InitializeProjection(seed, parameters);
+  }
 }
 
 int64_t BytesBeforeTheModel() {
@@ -72,6 +85,7 @@ ModelSetup SetUpNewModel(const ModelFamilies& families, const TrainSettings& set
     setup.init_provenance = start->provenance;
     LogInfo("starting from the weights of " + start->folder);
   }
+  if (start && plan.tuning.embedding) StartProjection(*start, plan.seed, &parameters);
   if (plan.tuning.lora) {
     if (start) setup.base_folder = BaseFolder(*start);
     StartAdapters(settings, plan, &parameters);
@@ -92,9 +106,10 @@ ModelSetup SetUpResumedModel(const ModelFamilies& families, const ResolvedRun& r
     LoadWeights(setup.base_folder, &setup.model->parameters());
     run.model.start->watch->ThrowIfChanged();
     LoadPeftWeights(resume.checkpoint, &setup.model->parameters());
+    LoadProjection(resume.checkpoint, &setup.model->parameters());
   } else {
-    setup.model =
-        LoadHfModel(families, resume.checkpoint, plan.precision, run.compute.device, run.compute.attention);
+    setup.model = LoadHfModel(families, resume.checkpoint, plan.precision, run.compute.device,
+                              run.compute.attention, plan.tuning.embedding);
   }
   if (DescribeLayout(setup.model->parameters()) != resume.state.layout) {
     throw Error(ErrorCode::kBadInput, resume.checkpoint,

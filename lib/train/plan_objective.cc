@@ -11,17 +11,25 @@ std::unique_ptr<Objective> ObjectiveOf(const TrainPlan& plan, const ObjectiveReg
                                   .loss_on = plan.loss_on,
                                   .z_loss = plan.loss_addends.z_loss,
                                   .label_smoothing = plan.loss_addends.label_smoothing,
-                                  .own = plan.objective_own});
+                                  .own = plan.objective_own,
+                                  .seed = plan.seed});
 }
 
 std::unique_ptr<Objective> ObjectiveOf(const TrainPlan& plan, const ObjectiveRegistry& registry,
-                                       RecordKind records) {
-  if (!registry.Find(plan.objective).Takes(records)) {
+                                       const std::set<RecordKind>& records) {
+  if (!registry.Find(plan.objective).description.TakesAll(records)) {
     throw Error(ErrorCode::kBadInput, "the shards",
-                "hold " + RecordKindName(records) + " records, which the objective " + plan.objective +
+                "hold " + RecordKindNames(records) + " records, which the objective " + plan.objective +
                     " does not take");
   }
   return ObjectiveOf(plan, registry);
+}
+
+StepShape ShapeOfStep(const TrainPlan& plan) {
+  return {.samples_of_rank = plan.samples_per_rank(),
+          .samples_of_step = plan.samples_per_step(),
+          .ranks = plan.ranks,
+          .micro_batch = plan.batch};
 }
 
 }  // namespace trainwright

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 
 #include "lib/objective/objective_registry.h"
 #include "lib/run/train_plan.h"
@@ -11,9 +12,12 @@ namespace trainwright {
 /// \throws as MakeObjective
 std::unique_ptr<Objective> ObjectiveOf(const TrainPlan& plan, const ObjectiveRegistry& registry);
 
-/// The same for records of that kind.
+/// The same for data that holds records of these kinds.
 /// \throws Error{kBadInput} on records that the objective does not take
 std::unique_ptr<Objective> ObjectiveOf(const TrainPlan& plan, const ObjectiveRegistry& registry,
-                                       RecordKind records);
+                                       const std::set<RecordKind>& records);
+
+/// How a plan divides its steps.
+StepShape ShapeOfStep(const TrainPlan& plan);
 
 }  // namespace trainwright

@@ -34,9 +34,9 @@ Facts DescribePlaces(const SampleLoaders& loaders) {
   for (const auto& [name, loader] : loaders) {
     const std::string of = name == kMainLoader ? "" : " of loader \"" + name + "\"";
     const SampleCursor cursor = loader->cursor();
-    facts["place in the data" + of] = "epoch " + std::to_string(cursor.epoch) + ", window " +
-                                      std::to_string(cursor.window) + ", sample " +
-                                      std::to_string(cursor.sample);
+    facts["place in the data" + of] =
+        "epoch " + std::to_string(cursor.epoch) + ", window " + std::to_string(cursor.window) + ", sample " +
+        std::to_string(cursor.sample) + (cursor.taken > 0 ? ", taken " + std::to_string(cursor.taken) : "");
     const std::vector<uint64_t> chunks = loader->bad_chunks();
     if (!chunks.empty()) facts["list of chunks that could not be read" + of] = NamesOfChunks(chunks);
   }
@@ -51,7 +51,7 @@ std::vector<int64_t> PlaceAnswers(const World& world, const SampleLoaders& loade
   for (const auto& [name, loader] : loaders) {
     const SampleCursor cursor = loader->cursor();
     const std::vector<uint64_t> chunks = loader->bad_chunks();
-    words.insert(words.end(), {cursor.epoch, cursor.window, cursor.sample, chunks.size()});
+    words.insert(words.end(), {cursor.epoch, cursor.window, cursor.sample, cursor.taken, chunks.size()});
     words.insert(words.end(), chunks.begin(), chunks.end());
   }
   const auto place = static_cast<int64_t>(HashOf(words) >> 2);  // so that its negative is one, too

@@ -22,6 +22,7 @@
 #include "lib/run/branch_plan.h"
 #include "lib/run/loader_plan.h"
 #include "lib/run/plan_codec.h"
+#include "lib/run/remembered_options.h"
 #include "lib/run/resumed_plan.h"
 #include "lib/run/run_extension.h"
 #include "lib/run/run_planner.h"
@@ -37,11 +38,14 @@ namespace {
 constexpr double kManyPasses = 16;  // over the data
 constexpr double kFindBatchTimeS = 20;
 
-OpenedLoaders OpenLoaders(const TrainJobContext& context, const TrainPlan& plan, const TrainingData& data,
+OpenedLoaders OpenLoaders(const TrainJobContext& context, const ResolvedRun& run, TrainPlan plan,
                           const LoaderOptions& loader) {
+  const ObjectiveDescription& objective = context.objectives.Find(plan.objective).description;
+  if (!objective.mixes) run.data->RequireAlike();
   SampleStreamOptions options = plan.stream_options();
-  options.sets = data.sets();
-  return ObjectiveOf(plan, context.objectives)->OpenLoaders(&data.set(), options, loader);
+  options.sets = run.data->sets();
+  RelocateOwnFiles(objective.own, run.begun_in, &plan);
+  return ObjectiveOf(plan, context.objectives)->OpenLoaders(&run.data->set(), options, loader);
 }
 
 EpochCounts CountEpoch(const TrainJobContext& context, const TrainPlan& plan, const ResolvedRun& run) {
@@ -54,7 +58,7 @@ void OpenOwnLoaders(const TrainSettings& settings, const TrainJobContext& contex
   PlanDataCache(settings, run->data->set().header().chunks_per_frame, run->plan.block_chunks, &cache);
   run->compute.loader.cache_bytes = cache.options.cache_bytes;
   log->Announce(cache.reasons);
-  run->loaders = OpenLoaders(context, run->plan, *run->data, run->compute.loader);
+  run->loaders = OpenLoaders(context, *run, run->plan, run->compute.loader);
 }
 
 PlanChoices ChoicesOf(const TrainJobContext& context) {
@@ -69,6 +73,20 @@ void WarnOnce(const TrainJobContext& context, const std::string& message) {
   if (context.world->is_writer()) LogWarning(message);
 }
 
+/// Tells of sets that are named and not read: those of records that the objective's mode has no use for.
+void WarnOfUnread(const TrainJobContext& context, const ResolvedRun& run) {
+  for (const OrderedSet& set : run.data->sets()) {
+    const bool is_read = std::any_of(run.loaders.begin(), run.loaders.end(), [&](const auto& loader) {
+      const std::vector<OrderedSet>& sets = loader.second->order().sets();
+      return std::any_of(sets.begin(), sets.end(),
+                         [&](const OrderedSet& own) { return own.number == set.number; });
+    });
+    if (is_read) continue;
+    WarnOnce(context, run.data->sources().at(set.number).path + ": is not read, for this run takes no " +
+                          RecordKindName(set.records) + " records");
+  }
+}
+
 PlanFacts FactsOf(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run) {
   if (settings.objective != "auto") context.objectives.Find(settings.objective);
   if (!settings.optimizer.empty()) context.optimizers.Find(settings.optimizer);
@@ -76,7 +94,8 @@ PlanFacts FactsOf(const TrainSettings& settings, const TrainJobContext& context,
           .gpu = run.compute.device.is_cuda(),
           .fast_bf16 = HasFastProducts(Precision::kBf16, run.compute.device),
           .count_epoch = [&](const TrainPlan& plan) { return CountEpoch(context, plan, run); },
-          .records = run.data->set().header().record_kind,
+          .records = run.data->records(),
+          .require_alike = [&run] { run.data->RequireAlike(); },
           .choices = ChoicesOf(context),
           .ranks = context.world->size()};
 }
@@ -104,13 +123,20 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
   // All have looked before one takes of it.
   memory_bytes /= RanksThatShare(context.world, on_cpu ? MachineIdentity() : GpuIdentity(compute.device));
   if (context.process.memory_cap_bytes) memory_bytes = *context.process.memory_cap_bytes;
-  const BatchSearch search = SearchBatch(
-      context.families, {.training = MemoryOf(context, run, plan),
-                         .passes = LongestMicroBatches(ObjectiveOf(plan, context.objectives),
-                                                       LoadersOf(OpenLoadersApart(context, run, plan))),
-                         .time_s = kFindBatchTimeS,
-                         .memory_bytes = memory_bytes,
-                         .offload_folder = compute.offload_folder});
+  const std::shared_ptr<const Objective> objective = ObjectiveOf(plan, context.objectives);
+  if (memory_bytes > 0) {
+    const int64_t held_bytes = objective->HeldBytes(ShapeOfStep(plan), run.model.config);
+    memory_bytes = std::max<int64_t>(1, memory_bytes - held_bytes);
+  }
+  const bool keeps_step = asked.batch || asked.accum;
+  const BatchSearch search =
+      SearchBatch(context.families,
+                  {.training = MemoryOf(context, run, plan),
+                   .passes = LongestMicroBatches(objective, LoadersOf(OpenLoadersApart(context, run, plan)),
+                                                 keeps_step ? plan.samples_per_rank() : 0),
+                   .time_s = kFindBatchTimeS,
+                   .memory_bytes = memory_bytes,
+                   .offload_folder = compute.offload_folder});
   const BatchPoint found = AgreeOnBatch(context.world, search);
   int64_t batch = found.batch;
   TrainSettings settings = asked;
@@ -122,8 +148,7 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
   const bool is_own = (search.chosen ? *search.chosen : search.points.back()).batch == batch;
   std::string reason = FormatCount(found.tokens.median) + " tokens/s, " +
                        (is_own ? WhyThisBatch(search) : "larger ones do not suit every rank");
-  if (asked.batch || asked.accum) {
-    // The step keeps its size.
+  if (keeps_step) {
     const int64_t samples = plan.samples_per_rank();
     const int64_t most = plan.exact_world > 0 ? samples * plan.ranks / plan.exact_world : samples;
     batch = std::min(batch, most);
@@ -170,6 +195,13 @@ void CheckSameModel(const TrainSettings& settings, const TrainJobContext& contex
 }
 
 Error OtherData(const TrainSettings& settings, const ResolvedRun& run, const std::string& data_sha256) {
+  if (run.stream().numbered() && HexEncode(run.data->set().content_sha256()) == data_sha256) {
+    return Error(
+        ErrorCode::kBadInput, DataNames(settings),
+        "is the data that the run was started on, but other samples are taken of it", "",
+        "restore the file of --num-samples, or the chunks that cannot be read, as they were then; or "
+        "go on from the beginning of the data by --allow-data-change");
+  }
   return Error(
       ErrorCode::kBadInput, DataNames(settings), "is not the data that the run was started on",
       "content " + HexEncode(run.data->set().content_sha256()).substr(0, 12) + ", the run's " +
@@ -224,6 +256,7 @@ struct KnownData {
 void FinishResolving(const TrainSettings& settings, const TrainJobContext& context, const KnownData& known,
                      ChoiceLog* log, ResolvedRun* run) {
   CheckStepDivision(settings, run->plan);
+  RequireOwnOptions(settings, ChoicesOf(context), run->plan);
   CheckShards(settings, context, run->plan);
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CheckEvaluations(settings, context.options, run->data->evaluated(run->plan.eval_split) != nullptr);
@@ -250,7 +283,7 @@ void FinishResolving(const TrainSettings& settings, const TrainJobContext& conte
 
 OpenedLoaders OpenLoadersApart(const TrainJobContext& context, const ResolvedRun& run,
                                const TrainPlan& plan) {
-  return OpenLoaders(context, plan, *run.data,
+  return OpenLoaders(context, run, plan,
                      {.workers = 0, .skip_bad_chunks = run.compute.loader.skip_bad_chunks});
 }
 
@@ -301,12 +334,13 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
     run->epoch = CountEpoch(context, run->plan, *run);
   }
   CheckAdapters(settings, context, *run);
-  const TakenRecords* taken =
-      context.objectives.Find(run->plan.objective).description.FindRecords(set.header().record_kind);
-  if (taken != nullptr && !taken->warning.empty()) {
+  for (const RecordKind records : run->data->records()) {
+    const TakenRecords* taken = context.objectives.Find(run->plan.objective).description.FindRecords(records);
+    if (taken == nullptr || taken->warning.empty()) continue;
     WarnOnce(context, DataNames(settings) + ": " + taken->warning);
   }
   OpenOwnLoaders(settings, context, log, run);
+  WarnOfUnread(context, *run);
   if (run->model.reason) run->opening_reasons.push_back(*run->model.reason);
   run->opening_reasons.insert(run->opening_reasons.end(), planned.reasons.begin(), planned.reasons.end());
 }

@@ -56,11 +56,14 @@ struct ResolvedRun {
   std::optional<EpochCounts> epoch;  ///< of the data, where the plan needed it
   SplitCounts held_out;              ///< of the data; zeros without a split
   OpenedLoaders loaders;             ///< at the run's first sample; they read `data`
+  std::string begun_in;  ///< folder that relative paths in a stored plan start from; empty: this process's
   /// Why model and plan are as they are; the first lines of a new run tell it.
   std::vector<ChoiceReason> opening_reasons;
 
   /// Of kMainLoader, which must be open: the samples whose order and epochs are the run's.
   const SampleLoader& stream() const { return *loaders.at(kMainLoader); }
+  /// How far it is in them.
+  double epochs() const { return EpochsOf(LoadersOf(loaders)); }
 };
 
 /// What the memory of a run depends on.

@@ -63,7 +63,8 @@ CheckpointContent RunCheckpointSource::Describe(const std::vector<at::Tensor>& t
                                                  std::move(state), facts_.provenance,
                                                  {.state = {.on = facts_.compress_state, .threads = threads},
                                                   .model_only = facts_.model_only,
-                                                  .base_model = facts_.base_folder});
+                                                  .base_model = facts_.base_folder,
+                                                  .embedding = facts_.embedding});
   content.metadata.update(DescribeRun());
   return content;
 }
@@ -73,7 +74,7 @@ nlohmann::ordered_json RunCheckpointSource::DescribeRun() const {
   const ComputeIdentity& compute = run_->compute.identity;
   const int64_t step = trainer_->step();
   const std::string precision = PrecisionName(plan.precision);
-  const double epochs = run_->stream().epochs();
+  const double epochs = run_->epochs();
   nlohmann::ordered_json metadata = {{"epoch", epochs}};
   metadata.update(history_->Encode(step));
   metadata["training_progress"] = {{"completed_steps", step},
@@ -104,7 +105,7 @@ void RunCheckpointSource::DescribeEnd(nlohmann::ordered_json* metadata) const {
   validation["total_steps"] = step;
   validation["final_loss"] = (*metadata)["current_loss"];
   validation["best_loss_achieved"] = (*metadata)["best_loss"];
-  validation["total_epochs"] = run_->stream().epochs();
+  validation["total_epochs"] = run_->epochs();
   validation["average_loss"] = history_->mean_loss_nats();
   validation["loss_std"] = history_->loss_deviation_nats();
   validation["effective_batch_size"] = plan.samples_per_step();

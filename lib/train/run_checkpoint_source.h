@@ -3,10 +3,12 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lib/dist/shard_reader.h"
+#include "lib/embedding/embedding_spec.h"
 #include "lib/model/language_model.h"
 #include "lib/run/training_history.h"
 #include "lib/train/resolved_run.h"
@@ -23,6 +25,7 @@ struct CheckpointFacts {
   bool compress_state = false, compress_model = false, model_only = false;
   std::chrono::steady_clock::time_point start;  ///< of the process
   int64_t first_step = 0, tokens_before = 0;    ///< of the run when the process began
+  std::optional<EmbeddingSpec> embedding = {};  ///< of an objective that trains a model to embed
 };
 
 /// What a rank has of a checkpoint's tensors that are sharded: the masters, and each of the optimizer's

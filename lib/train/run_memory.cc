@@ -26,9 +26,12 @@ MemoryParts MemoryOfPasses(const TrainJobContext& context, const ResolvedRun& ru
   const MemoryRequest training = MemoryOf(context, run, plan);
   try {
     const auto objective = ObjectiveOf(plan, context.objectives);
-    const StepBatches batches = LargestMicroBatch(
-        *objective, samples.empty() ? FirstStep(context, run, plan, *objective) : samples, plan.batch);
-    return TrainingMemory(context.families, training, PassesOf(*objective, batches));
+    const StepBatches batches =
+        LargestMicroBatch(*objective, samples.empty() ? FirstStep(context, run, plan, *objective) : samples,
+                          plan.batch, plan.accum);
+    MemoryParts memory = TrainingMemory(context.families, training, PassesOf(*objective, batches));
+    memory.representations = objective->HeldBytes(ShapeOfStep(plan), run.model.config);
+    return memory;
   } catch (const std::exception&) {  // where memory ran out there may be none to read samples
     return StateMemory(context.families, training);
   }
@@ -65,6 +68,7 @@ MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Tr
   MemoryParts memory = HeldByModel(*setup.model);
   memory.optimizer = trainer.optimizer().state_bytes();
   memory.exchange = trainer.exchange_bytes();
+  memory.representations = trainer.objective().HeldBytes(ShapeOfStep(trainer.plan()), setup.model->config());
   memory.loader = MostHeldBytes(LoadersOf(run.loaders));
   memory.snapshot = snapshot_bytes;
   if (on_cpu) memory.products = FreeHeapBytes();

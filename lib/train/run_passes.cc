@@ -35,18 +35,20 @@ std::vector<Sample> LongestSamples(const SampleLoaders& loaders) {
 
 }  // namespace
 
-StepBatches OneMicroBatch(const Objective& objective, std::span<const Sample> samples) {
+StepBatches OneMicroBatch(const Objective& objective, std::span<const Sample> samples, int64_t of_step) {
   StepBatches batches = objective.Cut(samples, static_cast<int64_t>(samples.size()));
+  batches.of_step = static_cast<size_t>(of_step);
   for (int64_t& denominator : batches.denominators) denominator = std::max<int64_t>(1, denominator);
   return batches;
 }
 
-StepBatches LargestMicroBatch(const Objective& objective, std::span<const Sample> samples, int64_t batch) {
+StepBatches LargestMicroBatch(const Objective& objective, std::span<const Sample> samples, int64_t batch,
+                              int64_t of_step) {
   StepBatches largest;
   const auto size = static_cast<size_t>(batch);
   for (size_t begin = 0; begin < samples.size(); begin += size) {
     StepBatches own =
-        OneMicroBatch(objective, samples.subspan(begin, std::min(size, samples.size() - begin)));
+        OneMicroBatch(objective, samples.subspan(begin, std::min(size, samples.size() - begin)), of_step);
     if (largest.micro_batches.empty() ||
         own.micro_batches.front().num_tokens() > largest.micro_batches.front().num_tokens()) {
       largest = std::move(own);
@@ -65,11 +67,14 @@ MicroBatchPasses PassesOf(const Objective& objective, const StepBatches& batches
 }
 
 std::function<MicroBatchPasses(int64_t)> LongestMicroBatches(std::shared_ptr<const Objective> objective,
-                                                             const SampleLoaders& loaders) {
-  return [objective = std::move(objective), samples = LongestSamples(loaders)](int64_t count) {
+                                                             const SampleLoaders& loaders,
+                                                             int64_t step_samples) {
+  std::vector<Sample> longest = objective->Join(LongestSamples(loaders));
+  return [objective = std::move(objective), samples = std::move(longest), step_samples](int64_t count) {
     std::vector<Sample> taken;
     for (size_t i = 0; i < static_cast<size_t>(count); ++i) taken.push_back(samples[i % samples.size()]);
-    return PassesOf(*objective, OneMicroBatch(*objective, taken));
+    const int64_t of_step = std::max<int64_t>(1, step_samples / count);
+    return PassesOf(*objective, OneMicroBatch(*objective, taken, of_step));
   };
 }
 

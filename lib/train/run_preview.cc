@@ -13,6 +13,7 @@
 #include "lib/run/explanation.h"
 #include "lib/run/plan_codec.h"
 #include "lib/run/world_settings.h"
+#include "lib/spec/objective_names.h"
 #include "lib/train/dry_run.h"
 #include "lib/train/world_preview.h"
 
@@ -110,6 +111,7 @@ Effective ExplainRun(const TrainSettings& settings, const TrainJobContext& conte
   effective.values.update({{"model", settings.model.empty() ? run.model.name : settings.model},
                            {"device", run.compute.identity.device},
                            {"threads", run.compute.identity.threads},
+                           {"seq", run.plan.sequence_tokens},
                            {"workers", loader.workers},
                            {"prefetch", loader.prefetch},
                            {"pin", run.compute.pin ? "on" : "off"},
@@ -125,6 +127,19 @@ Effective ExplainRun(const TrainSettings& settings, const TrainJobContext& conte
   ExplainAsyncSave(settings, context, run, &effective);
   if (!settings.prefetch) effective.Because("prefetch", "1 on a CPU, 2 on a GPU");
   return effective;
+}
+
+/// Without what only other objectives have, unless someone said it.
+std::vector<OptionValue> OptionsOfObjective(const std::vector<OptionValue>& options,
+                                            const TrainJobContext& context, const std::string& objective) {
+  std::vector<OptionValue> left = options;
+  for (const ObjectiveKind& other : context.objectives.all()) {
+    if (other.name() == objective) continue;
+    std::erase_if(left, [&](const OptionValue& option) {
+      return option.origin == OptionOrigin::kDefault && option.group == FlagGroupOf(other.name());
+    });
+  }
+  return left;
 }
 
 Snapshot SnapshotOf(const TrainSettings& settings, const TrainPlan& plan, bool saves_between) {
@@ -194,8 +209,8 @@ int PreviewRun(const TrainSettings& settings, const TrainJobContext& context, co
     reasons.insert(reasons.end(), effective.reasons.begin(), effective.reasons.end());
     nlohmann::ordered_json stored = run.resume ? run.resume->stored_options : nlohmann::ordered_json();
     if (!stored.is_null()) stored["model"] = "the checkpoint's";
-    const std::vector<ExplainedOption> options =
-        ExplainOptions(context.options, effective.values, reasons, stored);
+    const std::vector<ExplainedOption> options = ExplainOptions(
+        OptionsOfObjective(context.options, context, run.plan.objective), effective.values, reasons, stored);
     text += FormatExplanation(options);
     (*summary)["options"] = EncodeExplanation(options);
   }

@@ -61,6 +61,14 @@ void EncodeWaits(const RankWaits& waits, double time_s, nlohmann::ordered_json* 
   (*fields)["rank_wait_share"] = waits.ShareOf(time_s);
 }
 
+void EncodeTexts(const StepReport& report, nlohmann::ordered_json* fields) {
+  if (report.tokens_if_padded > 0) (*fields)["tokens_if_padded"] = report.tokens_if_padded;
+  if (report.texts == TextCounts{}) return;
+  (*fields)["queries"] = report.texts.queries;
+  (*fields)["passages"] = report.texts.passages;
+  (*fields)["generative_rows"] = report.texts.generative_rows;
+}
+
 /// "12.3 % waiting for rank 3": of all ranks' time.
 std::string DescribeWaits(const RankWaits& waits, double time_s, const RankRecords& ranks) {
   return FormatFixed(100 * waits.ShareOf(time_s), 1) + " % waiting for " + ranks.NameOf(waits.slowest());
@@ -180,6 +188,7 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
   EncodeWaits(report.rank_waits, report.step_time_s, &fields);
   if (const auto cost = Cost()) fields["cost"] = *cost;
   if (!report.source_tokens.empty()) fields["source_tokens"] = report.source_tokens;
+  EncodeTexts(report, &fields);
   for (const LossTerm& term : facts_.loss_terms) {
     if (!term.recorded || report.terms.empty()) continue;
     (term.curve ? fields["loss_terms"] : fields)[term.name] = report.term(term.name);

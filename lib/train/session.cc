@@ -117,14 +117,13 @@ void Session::MakeTrainer(const TrainJobContext& context) {
   const ComputeChoice& compute = run_->compute;
   LanguageModel* model = setup_.model.get();
   trainer_ = std::make_unique<Trainer>(
-      TrainerParts{
-          .model = model,
-          .loaders = LoadersOf(run_->loaders),
-          .objective = ObjectiveOf(run_->plan, context.objectives, run_->data->set().header().record_kind),
-          .optimizer =
-              MakeOptimizer(context.optimizers, &model->parameters(), run_->plan.optimizer, run_->plan.seed),
-          .world = world_,
-          .bucket_bytes = compute.bucket_bytes},
+      TrainerParts{.model = model,
+                   .loaders = LoadersOf(run_->loaders),
+                   .objective = ObjectiveOf(run_->plan, context.objectives, run_->data->records()),
+                   .optimizer = MakeOptimizer(context.optimizers, &model->parameters(), run_->plan.optimizer,
+                                              run_->plan.seed),
+                   .world = world_,
+                   .bucket_bytes = compute.bucket_bytes},
       run_->plan, compute.device);
   trainer_->set_pin(compute.pin);
   model->set_activation_checkpointing(compute.checkpointing);
@@ -146,7 +145,7 @@ void Session::OpenRecorder(const TrainJobContext& context) {
   const ShardTotals& totals = data.set().totals();
   const std::vector<std::string> paths = DataPaths(settings_);
   const std::string evaluated =
-      run_->plan.eval_split || settings_.eval_data.empty() ? paths.front() : settings_.eval_data;
+      run_->plan.eval_split || settings_.eval_data.empty() ? paths.front() : JoinedPaths(settings_.eval_data);
   auto recorder = std::make_unique<RunRecorder>(
       directory_.get(),
       RunFacts{.plan = run_->plan,
@@ -174,17 +173,21 @@ void Session::OpenRecorder(const TrainJobContext& context) {
                          .cost_per_hour = settings_.cost_per_hour});
   recorder_ = recorder.get();
   listener_ = std::move(recorder);
+  if (run_->stream().numbered()) {
+    WriteFileAtomically(directory_->path() + "/" + kSamplesUsedFile,
+                        AsBytes(data.FormatSamplesUsed(LoadersOf(run_->loaders))));
+  }
+  CheckpointFacts facts{.provenance = ProvenanceOf(*run_, setup_),
+                        .base_folder = setup_.base_folder,
+                        .compress_state = settings_.compress_state,
+                        .compress_model = settings_.compress_model,
+                        .model_only = settings_.save_model_only,
+                        .start = start_,
+                        .first_step = trainer_->step(),
+                        .tokens_before = trainer_->tokens_seen(),
+                        .embedding = trainer_->objective().EmbeddingOf(run_->data->set())};
   source_ = std::make_unique<RunCheckpointSource>(run_, setup_.model.get(), trainer_.get(), &history_,
-                                                  listener_.get(),
-                                                  CheckpointFacts{.provenance = ProvenanceOf(*run_, setup_),
-                                                                  .base_folder = setup_.base_folder,
-                                                                  .compress_state = settings_.compress_state,
-                                                                  .compress_model = settings_.compress_model,
-                                                                  .model_only = settings_.save_model_only,
-                                                                  .start = start_,
-                                                                  .first_step = trainer_->step(),
-                                                                  .tokens_before = trainer_->tokens_seen()},
-                                                  shards_.get());
+                                                  listener_.get(), std::move(facts), shards_.get());
   saver_ = std::make_unique<Saver>(
       settings_, start_, run_->cadence.SavesBetween(trainer_->step(), run_->plan.schedule.total_steps),
       directory_.get(), source_.get(), listener_.get());
@@ -316,11 +319,11 @@ bool Session::StepAndSave(bool time_to_save) {
   const auto due = [&](int64_t every) { return every > 0 && next % every == 0; };
   const bool read = next == trainer_->plan().schedule.total_steps || next <= first_step_ + 2 ||
                     due(settings_.log_every) || due(eval_every) || due(save_every.steps) || time_to_save;
-  const double epochs_before = run_->stream().epochs();
+  const double epochs_before = run_->epochs();
   if (saver_) saver_->FinishSave(/*wait=*/false);
   const bool saving = saver_ && saver_->busy();
   const StepReport report = InWhatMemoryThereIs([&] { return trainer_->Step(read); });
-  listener_->RecordStep(report, run_->stream().epochs(), saving);
+  listener_->RecordStep(report, run_->epochs(), saving);
   if (saver_ && next == first_step_ + 1) saver_->SavesInBackground();
   if (report.read && report.labels > 0) history_.AddStep(report.step, report.loss_nats, report.lr);
   if (saver_) saver_->FinishCopies(/*wait=*/false);
@@ -332,8 +335,7 @@ bool Session::StepAndSave(bool time_to_save) {
   signal_ = static_cast<int>(stops[0]);
   watchdog_stops_ = stops[2] != 0;
   const bool stopping = signal_ != 0 || stops[1] != 0 || watchdog_stops_;
-  const bool epoch_ended =
-      save_every.epochs && std::floor(run_->stream().epochs()) > std::floor(epochs_before);
+  const bool epoch_ended = save_every.epochs && std::floor(run_->epochs()) > std::floor(epochs_before);
   const bool saves = stopping || due(save_every.steps) || time_to_save || epoch_ended || trainer_->done();
   if (!stopping && (due(eval_every) || trainer_->done() || (saves && settings_.keep_best > 0))) {
     EvaluateIfDue();

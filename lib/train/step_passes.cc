@@ -2,6 +2,7 @@
 
 #include <ATen/ops/zeros.h>
 
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -21,13 +22,14 @@ StepBatches OfPart(const StepBatches& batches, int64_t part, int64_t parts) {
   };
   return {.micro_batches = own(batches.micro_batches),
           .places = own(batches.places),
-          .denominators = batches.denominators};
+          .denominators = batches.denominators,
+          .of_step = static_cast<size_t>(count)};
 }
 
 }  // namespace
 
 StepPasses::StepPasses(LanguageModel* model, World* world, const GradientExchangeOptions& options)
-    : model_(model), exchange_(world, &model->parameters(), options) {
+    : model_(model), world_(world), exchange_(world, &model->parameters(), options) {
   if (!exchange_.between_ranks()) return;
   if (model->parameters().shard() != nullptr) {
     values_.emplace(world, &model->parameters(), options.bucket_bytes);
@@ -62,6 +64,7 @@ void StepPasses::RunPart(const Objective& objective, const StepPass& pass, int64
   if (const int64_t all = parts.leaves * parts.rounds; all > 1) {
     batches = OfPart(*pass.batches, part, all);
     own.batches = &batches;
+    own.first_micro_batch = static_cast<size_t>(part) * batches.micro_batches.size();
   }
   if (last) own.last_backward = [this] { exchange_.LastBackwardBegins(); };
   TensorLossSums part_sums(std::move(sums));
@@ -71,14 +74,23 @@ void StepPasses::RunPart(const Objective& objective, const StepPass& pass, int64
 
 PassesEnd StepPasses::Run(const Objective& objective, const StepPass& pass) {
   const Parts parts = PartsOf(pass);
+  StepPass whole = pass;
+  whole.leaves = parts.leaves;
+  std::unique_ptr<StepContext> context;
   PassesEnd end;
   sums_lt_.zero_();
   exchange_.BeginStep();
+  try {
+    context = objective.Begin(whole, world_);
+    whole.context = context.get();
+  } catch (...) {
+    end.failure = std::current_exception();
+  }
   for (int64_t round = 0; round < parts.rounds; ++round) {
     if (round > 0) exchange_.BeginRound();
     try {
       for (int64_t leaf = 0; leaf < parts.leaves && !end.failure; ++leaf) {
-        RunPart(objective, pass, round + leaf, /*last=*/leaf + 1 == parts.leaves, sums_lt_.select(0, leaf));
+        RunPart(objective, whole, round + leaf, /*last=*/leaf + 1 == parts.leaves, sums_lt_.select(0, leaf));
       }
     } catch (...) {
       end.failure = std::current_exception();

@@ -1,8 +1,9 @@
 /// The passes of a step on all ranks: each rank's samples in, gradients and loss sums of the whole step out.
 ///
-/// Where leaves are added up as a tree (see GradientExchange) the objective's passes run once a leaf, where
-/// gradients are given away once a micro-batch, and otherwise once. Where parameters are sharded, what the
-/// ranks have updated is shared here, too. Not thread-safe.
+/// What the objective makes once a step (Objective::Begin) is made before all of them. Where leaves are added
+/// up as a tree (see GradientExchange) its passes run once a leaf, where gradients are given away once a
+/// micro-batch, and otherwise once. Where parameters are sharded, what the ranks have updated is shared here,
+/// too. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,7 +37,8 @@ class StepPasses {
   /// Takes the memory that exchanging takes, and the gradients'; only the first call does.
   void Prepare(const Objective& objective);
   /// Runs them, prepared. A rank whose own fail takes part in what the others wait for all the same.
-  /// \param pass with this rank's batches, as many micro-batches in each leaf
+  /// \param pass with this rank's batches, as many micro-batches in each leaf; what it says of a context and
+  ///     of leaves is set here
   /// \throws Error{kIo} where a rank is gone: see World
   PassesEnd Run(const Objective& objective, const StepPass& pass);
   /// Where parameters are sharded: after the update of this rank's shard, on all ranks.
@@ -58,6 +60,7 @@ class StepPasses {
   void RunPart(const Objective& objective, const StepPass& pass, int64_t part, bool last, at::Tensor sums);
 
   LanguageModel* model_;
+  World* world_;
   GradientExchange exchange_;
   std::optional<ValueExchange> values_;  ///< of sharded parameters
   at::Tensor sums_lt_;                   ///< fp64 [leaves, terms], of this rank's

@@ -197,6 +197,7 @@ class TrainJob {
     CheckSameStart(settings_, *record_);
     CheckSameOrigin(settings_, *record_);
     RelocatePaths(context_.options, record_->working_directory, &settings_);
+    run_.begun_in = record_->working_directory;
   }
 
   /// The checkpoint that the run goes on from, which the writer chooses; empty: from the beginning.
@@ -257,6 +258,11 @@ class TrainJob {
                    {"--attn-backend", option(settings_.attn_backend)}};
     if (const ShardSet* evaluated = run_.data->evaluated(run_.plan.eval_split)) {
       facts["sha256 of the evaluation data"] = HexEncode(evaluated->content_sha256());
+    }
+    if (run_.stream().numbered()) {  // what is taken of the data a file of this machine may say
+      for (const auto& [name, loader] : run_.loaders) {
+        facts["sha256 of the order of loader \"" + name + "\""] = loader->fingerprint();
+      }
     }
     const nlohmann::ordered_json plan = PlanAsOptions(run_.plan);
     for (const auto& [name, value] : plan.items()) facts["--" + name] = value.dump();

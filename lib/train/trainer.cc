@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,49 @@
 
 namespace trainwright {
 namespace {
+
+/// Tokens of a micro-batch by the set that each comes from, added to `tokens`. Where spans have notes a step
+/// takes some of a sample's texts, and its companion.
+/// \param samples of the micro-batch
+void AddTokensOfSets(std::span<const Sample> samples, const PackedBatch& batch,
+                     std::vector<int64_t>* tokens) {
+  if (batch.notes.empty()) {
+    for (const Sample& sample : samples) (*tokens)[sample.set()] += sample.tokens();
+    return;
+  }
+  for (size_t i = 0; i < batch.notes.size(); ++i) {
+    const Sample& sample = samples[batch.notes[i].record];
+    const bool is_companion = batch.notes[i].use == TextUse::kGenerative && sample.companion() != nullptr;
+    (*tokens)[is_companion ? sample.companion()->set() : sample.set()] +=
+        batch.span_starts[i + 1] - batch.span_starts[i];
+  }
+}
+
+/// The same of all micro-batches.
+/// \param batch samples of each
+/// \returns as StepReport::source_tokens
+std::vector<int64_t> TokensOfSets(std::span<const Sample> samples, const StepBatches& batches, int64_t batch,
+                                  size_t sets) {
+  std::vector<int64_t> tokens(sets > 1 ? sets : 0);
+  for (const PackedBatch& micro_batch : batches.micro_batches) {
+    if (tokens.empty()) break;
+    const size_t size = std::min(static_cast<size_t>(batch), samples.size());
+    AddTokensOfSets(samples.first(size), micro_batch, &tokens);
+    samples = samples.subspan(size);
+  }
+  return tokens;
+}
+
+/// What all ranks add up of their shares of a step.
+std::vector<int64_t*> CountsOf(StepReport* report) {
+  return {&report->tokens,
+          &report->labels,
+          &report->attention_pairs,
+          &report->tokens_if_padded,
+          &report->texts.queries,
+          &report->texts.passages,
+          &report->texts.generative_rows};
+}
 
 LossScaler::State ScalerOf(const StepState& state) {
   return {.scale = state.loss_scale,
@@ -105,16 +149,17 @@ StepBatches Trainer::TakeBatches(StepReport* report) {
     samples_ = ShareOf(objective_->NextStep(loaders_, plan_.samples_per_step(), plan_.drop_last),
                        world_->rank(), world_->size());
   }
-  if (const size_t sources = SourcesOf(loaders_); sources > 1) {
-    report->source_tokens.resize(sources);
-    for (const Sample& sample : samples_) report->source_tokens[sample.set()] += sample.tokens();
-  }
   StepBatches batches = objective_->Cut(samples_, plan_.batch, world_->rank() * plan_.samples_per_rank());
+  StepWork work;
   for (const PackedBatch& micro_batch : batches.micro_batches) {
-    report->tokens += micro_batch.num_tokens();
-    report->labels += micro_batch.num_labels;
-    report->attention_pairs += CountAttentionPairs(micro_batch.span_starts, model_->config());
+    work += objective_->WorkOf(micro_batch, model_->config());
   }
+  report->tokens = work.tokens;
+  report->labels = work.labels;
+  report->attention_pairs = work.attention_pairs;
+  report->tokens_if_padded = work.tokens_if_padded;
+  report->source_tokens = TokensOfSets(samples_, batches, plan_.batch, SourcesOf(loaders_));
+  report->texts = work.texts;
   return batches;
 }
 
@@ -122,7 +167,9 @@ bool Trainer::AddUpCounts(bool taken, StepBatches* batches, StepReport* report) 
   const size_t sources = SourcesOf(loaders_);
   batches->denominators.resize(objective_->terms().size());
   report->source_tokens.resize(sources > 1 ? sources : 0);
-  std::vector<int64_t> counts = {taken ? 0 : 1, report->tokens, report->labels, report->attention_pairs};
+  const std::vector<int64_t*> of_report = CountsOf(report);
+  std::vector<int64_t> counts = {taken ? 0 : 1};
+  for (const int64_t* count : of_report) counts.push_back(*count);
   const size_t own = counts.size();
   for (const std::vector<int64_t>* others : {&batches->denominators, &report->source_tokens}) {
     counts.insert(counts.end(), others->begin(), others->end());
@@ -130,9 +177,7 @@ bool Trainer::AddUpCounts(bool taken, StepBatches* batches, StepReport* report) 
   const auto start = std::chrono::steady_clock::now();
   world_->Reduce(&counts);
   if (world_->size() > 1) waits_.counts_s += SecondsSince(start);
-  report->tokens = counts[1];
-  report->labels = counts[2];
-  report->attention_pairs = counts[3];
+  for (size_t i = 0; i < of_report.size(); ++i) *of_report[i] = counts[1 + i];
   const auto denominators = counts.begin() + static_cast<ptrdiff_t>(own);
   const auto tokens = denominators + static_cast<ptrdiff_t>(batches->denominators.size());
   std::copy(denominators, tokens, batches->denominators.begin());

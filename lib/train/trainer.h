@@ -70,6 +70,8 @@ struct StepReport {
   bool skipped = false;   ///< fp16 overflow, or no label: the weights did not change
   int64_t tokens = 0, labels = 0;
   int64_t attention_pairs = 0;         ///< as of TokenCounts
+  int64_t tokens_if_padded = 0;        ///< as of StepWork
+  TextCounts texts;                    ///< likewise
   std::vector<int64_t> source_tokens;  ///< of each set of a mixture; empty: one set
   /// Whether loss, norm, scale and `skipped` are this step's; else they are those of the last step that was
   /// read.
@@ -83,8 +85,9 @@ struct StepReport {
 
   /// A term's mean; it must be one of the objective's.
   double term(const std::string& name) const;
+  /// A query counts as a label, but no head predicts a token of it.
   TokenCounts counts() const {
-    return {.tokens = tokens, .labels = labels, .attention_pairs = attention_pairs};
+    return {.tokens = tokens, .labels = labels - texts.queries, .attention_pairs = attention_pairs};
   }
 };
 

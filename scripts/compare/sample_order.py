@@ -141,6 +141,59 @@ def substitutes(chunks, seed, number, sweep, place):
     return order[place:] + order[:place]
 
 
+def choose(count, wanted, key):
+    """Numbers below count, wanted of them, without replacement from their list as often as that takes."""
+    numbers = list(range(count)) * -(-wanted // count)
+    for i in range(wanted):
+        j = i + (rng_bits(key, i) * (len(numbers) - i) >> 64)
+        numbers[i], numbers[j] = numbers[j], numbers[i]
+    return numbers[:wanted]
+
+
+def drawn_texts(number, ordinal, positives, negatives, wanted_positives, wanted_negatives, seed):
+    """Which positives and negatives of a record a step takes; wanted_positives 0 are all."""
+    def drawn(count, wanted, stream):
+        return choose(count, wanted, rng_bits(rng_key(seed, stream, number), ordinal)) if count else []
+    if wanted_positives == 0:
+        chosen = list(range(positives))
+    else:
+        chosen = drawn(positives, min(wanted_positives, positives), "grit positives")
+    return chosen, drawn(negatives, wanted_negatives, "grit negatives")
+
+
+def set_batches(sizes, step_samples, seed, epoch):
+    """The batches of an epoch of several sets, in their order: of each the set of each sample."""
+    batches, remainders = [], []
+    for number, samples in enumerate(sizes):
+        batches += [[number] * step_samples for _ in range(samples // step_samples)]
+        remainders += [number] * (samples % step_samples)
+    if remainders:
+        order = permutation(len(remainders), rng_key(seed, "grit remainders", epoch))
+        mixed = [remainders[place] for place in order]
+        for begin in range(0, len(mixed) // step_samples * step_samples, step_samples):
+            batches.append(mixed[begin:begin + step_samples])
+    if not batches:
+        return []
+    return [batches[place] for place in permutation(len(batches), rng_key(seed, "grit batches", epoch))]
+
+
+def kept_samples(samples, most, number, seed):
+    """The samples of a set that a cap keeps, in the order of where the permutation sends them."""
+    order = permutation(samples, rng_bits(rng_key(seed, "sample cap", 0), number))
+    return sorted((place, sample) for sample, place in enumerate(order) if place < most)
+
+
+def extra_draws(own, extra, seed, epoch, unique):
+    """Which of the samples that are kept an epoch draws again."""
+    if not unique:
+        key = rng_key(seed, "extra draws", epoch)
+        return [rng_bits(key, i) * own >> 64 for i in range(extra)]
+    drawn = []
+    for i in range(epoch * extra, (epoch + 1) * extra):
+        drawn.append(permutation(own, rng_key(seed, "extra passes", i // own))[i % own])
+    return drawn
+
+
 def share(rank, ranks, samples):
     """The numbers of the samples of a step that this rank has."""
     return range(rank * samples // ranks, (rank + 1) * samples // ranks)

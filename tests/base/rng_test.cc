@@ -21,6 +21,13 @@ TEST(KeyedPermutationTest, IsABijectionForEverySmallSize) {
   }
 }
 
+TEST(KeyedPermutationTest, InverseNamesTheElementOfEveryPlace) {
+  for (const uint64_t size : {1, 2, 3, 16, 17, 255, 1000}) {
+    const KeyedPermutation permutation(size, 7 + size);
+    for (uint64_t i = 0; i < size; ++i) ASSERT_EQ(permutation.InverseOf(permutation(i)), i) << size;
+  }
+}
+
 TEST(KeyedPermutationTest, DifferentKeysGiveDifferentOrders) {
   const KeyedPermutation a(1000, 1), b(1000, 2);
   int equal = 0;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/bench/comparison.h"
+
 namespace trainwright {
 namespace {
 
@@ -10,6 +12,24 @@ TEST(ClaimsTest, EverySystemOfTheGuidesHasClaims) {
     EXPECT_GE(ClaimsOf(system).size(), 4u) << system;
   }
   EXPECT_TRUE(ClaimsOf("unknown").empty());
+}
+
+TEST(ClaimsTest, EachClaimOfGritIsMeasuredByWhatItIsAbout) {
+  const std::vector<Claim> claims = ClaimsOf("grit");
+  ASSERT_EQ(claims.size(), 4u);
+  const char* quantities[] = {"data_wait_s", "forward_s", "max_memory_bytes", "run_tokens_per_s"};
+  for (size_t i = 0; i < claims.size(); ++i) {
+    EXPECT_STREQ(claims[i].metric, quantities[i]) << claims[i].text;
+    EXPECT_EQ(claims[i].data, ClaimData::kContrastive) << claims[i].text;
+  }
+}
+
+TEST(ClaimsTest, WhereLessIsBetterTheClaimedRatioIsBelowOne) {
+  for (const char* system : {"grit", "refocused", "rft", "lora", "ten"}) {
+    for (const Claim& claim : ClaimsOf(system)) {
+      EXPECT_EQ(claim.ratio > 1, HigherIsBetter(claim.metric)) << system << ": " << claim.text;
+    }
+  }
 }
 
 TEST(ClaimsTest, FlagsThatAToolLacksAreNamed) {

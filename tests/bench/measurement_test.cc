@@ -22,6 +22,12 @@ TEST(ReadMetricTest, TakesTheMedianOfLinesBehindThoseSkipped) {
   EXPECT_EQ(ReadMetric("{\n \"x\": 4\n}", "x", 0, "it"), 4);
 }
 
+TEST(ReadMetricTest, WhereItMayBeLackingATextWithoutTheNumberHasNone) {
+  EXPECT_EQ(FindMetric("{\"x\": 4}", "x", 0), 4);
+  EXPECT_EQ(FindMetric("{\"x\": 4}", "y", 0), std::nullopt);
+  EXPECT_EQ(FindMetric("{\"x\": 4}", "x", 1), std::nullopt);
+}
+
 TEST(ReadMetricTest, ATextWithoutTheNumberIsRefused) {
   for (const char* text : {"", "{\"x\":\"fast\"}", "{\"y\":1}", "not json"}) {
     EXPECT_EQ(test::CodeOf([&] { ReadMetric(text, "x", 0, "it"); }), ErrorCode::kBadInput) << text;

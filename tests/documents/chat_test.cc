@@ -204,6 +204,20 @@ TEST(ChatEncoderTest, LiteralsAreTokenisedOnceHoweverManyRecords) {
   }
 }
 
+TEST(ChatEncoderTest, TextsForThePoolingOfTheLastTokenEndInTheEndMark) {
+  const CountingTokenizer tokenizer;
+  const ChatEncoder grit(LoadChatTemplate("grit"), &tokenizer);
+  const ChatEncoder last_token(LoadChatTemplate("grit-lasttoken"), &tokenizer);
+  for (const char* instruction : {"", "find"}) {
+    EncodedChat plain, marked;
+    grit.EncodeText(instruction, "abc", &plain);
+    last_token.EncodeText(instruction, "abc", &marked);
+    EXPECT_EQ(Shown(marked.ids), Shown(plain.ids) + "<302>");
+    EXPECT_EQ(Predicted(plain), "abc|");
+    EXPECT_EQ(Predicted(marked), "abc<302>|");
+  }
+}
+
 TEST(ChatEncoderTest, SpecialTokensAreFoundInLiteralsAndNeverInWhatTurnsSay) {
   const CountingTokenizer tokenizer;
   const ChatEncoder encoder(LoadChatTemplate("chatml"), &tokenizer);

@@ -1,6 +1,7 @@
 /// A small model of bytes for tests of evaluation and generation.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -37,6 +38,7 @@ inline std::unique_ptr<LanguageModel> BytesModel(int64_t context = 64,
 
 /// A folder as train leaves it.
 inline void WriteModel(const std::string& folder) {
+  std::filesystem::create_directories(folder);
   WriteHfFolder(folder, *BytesModel(), LoadTokenizer("bytes")->identity());
 }
 

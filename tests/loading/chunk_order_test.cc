@@ -3,60 +3,24 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <memory>
 #include <random>
 #include <set>
-#include <sstream>
 
 #include "lib/base/rng.h"
 #include "lib/loading/sample_loaders.h"
-#include "tests/support/paths.h"
+#include "tests/loading/order_page.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
 namespace {
 
-/// The lines "<name> <arguments> = <value>" of the page's TEST VECTORS.
-std::vector<std::pair<std::vector<std::string>, std::string>> VectorsOf(const std::string& name) {
-  std::istringstream page(
-      test::ReadFile(std::string(TRAINWRIGHT_SOURCE_DIR) + "/man/trainwright-sample-order.5"));
-  std::vector<std::pair<std::vector<std::string>, std::string>> vectors;
-  for (std::string line; std::getline(page, line);) {
-    const size_t equals = line.find(" = ");
-    if (!line.starts_with(name + " ") || equals == std::string::npos) continue;
-    std::istringstream words(line.substr(name.size(), equals - name.size()));
-    std::vector<std::string> arguments;
-    for (std::string word; words >> word;) arguments.push_back(word);
-    vectors.emplace_back(arguments, line.substr(equals + 3));
-  }
-  EXPECT_FALSE(vectors.empty()) << "no vectors of " << name;
-  return vectors;
-}
-
-uint64_t NumberOf(const std::string& text, int base = 10) {
-  uint64_t number = 0;
-  std::from_chars(text.data(), text.data() + text.size(), number, base);
-  return number;
-}
-
-std::string Hex(uint64_t value) {
-  std::ostringstream text;
-  text << std::hex;
-  text.width(16);
-  text.fill('0');
-  text << value;
-  return text.str();
-}
-
-template <typename Numbers>
-std::string Joined(const Numbers& numbers) {
-  std::string text;
-  for (const auto& number : numbers) text += (text.empty() ? "" : " ") + std::to_string(number);
-  return text;
-}
+using test::Hex;
+using test::Joined;
+using test::NumberOf;
+using test::VectorsOf;
 
 TEST(SampleOrderPage, HasTheVectorsOfTheRandomNumbers) {
   for (const auto& [arguments, value] : VectorsOf("mix64"))

@@ -13,6 +13,7 @@
 #include "lib/base/rng.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/packing/packer.h"
+#include "tests/loading/text_chunks.h"
 #include "tests/support/faulty_shard_set.h"
 #include "tests/support/memory_shard_set.h"
 #include "tests/support/support.h"
@@ -99,6 +100,37 @@ TEST(DocumentSplit, TrainingSeesEveryTokenThatIsNotHeldOutAndNoOther) {
     EXPECT_EQ(counts.tokens, held_out.size() + train.size());
     EXPECT_EQ(counts.held_out_labels + counts.held_out_documents, counts.held_out_tokens);
   }
+}
+
+TEST(DocumentSplit, OfContrastiveRecordsTheQueryDecidesForAllTexts) {
+  const std::vector<test::PlainRecord> records = test::NumberedRecords(80, 0, 2, 1);
+  const MemoryShardSet set(test::ChunksOf(records), 3, 1u << 16, RecordKind::kContrastive);
+  const DocumentSplit split = ParseDocumentSplit("0.3", 4, &set);
+  std::set<uint32_t> expected, found;
+  for (const test::PlainRecord& record : records) {
+    if (HeldOut(record.query.tokens(), 4, 0.3)) expected.insert(record.query.pooled.front());
+  }
+  for (uint64_t chunk = 0, first = 0; chunk < set.chunks(); ++chunk) {
+    const std::vector<Chunk> frame = set.ReadFrameOf(chunk, &first);
+    for (const ContrastiveRecord& record :
+         ContrastiveRecordsOf(frame.at(chunk - first), split, /*held_out=*/true)) {
+      EXPECT_EQ(record.positives.size(), 2u);
+      found.insert(record.query.tokens.front());
+    }
+  }
+  EXPECT_EQ(found, expected);
+  const SplitCounts counts = CountSplit(split, set, /*masked=*/false);
+  EXPECT_EQ(counts.documents, 80u);
+  EXPECT_EQ(counts.tokens, 320u);
+  EXPECT_EQ(counts.held_out_documents, expected.size());
+  EXPECT_EQ(counts.held_out_tokens, 4 * expected.size());
+  EXPECT_EQ(counts.held_out_labels, expected.size());
+}
+
+TEST(DocumentSplit, ANumberOfContrastiveRecordsIsThatOfTheirQueries) {
+  const MemoryShardSet set(test::ChunksOf(test::NumberedRecords(50)), 3, 1u << 16, RecordKind::kContrastive);
+  const SplitCounts counts = CountSplit(ParseDocumentSplit("7", 1, &set), set, /*masked=*/false);
+  EXPECT_EQ(counts.held_out_documents, 7u);
 }
 
 TEST(DocumentSplit, OfACutDocumentNoTokenOrLabelOfTheOtherSideIsSeen) {

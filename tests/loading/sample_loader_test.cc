@@ -415,6 +415,20 @@ TEST(LoaderStates, OneLoaderIsWrittenAsBeforeThereWereSeveral) {
             R"("bad_chunks":[4,9]})");
 }
 
+TEST(LoaderStates, TellHowManyNumberedSamplesWereTaken) {
+  const MemoryShardSet set(PairChunks(5), 2, 1u << 16, kPairs);
+  for (const bool numbered : {false, true}) {
+    SampleLoader loader(&set, Pairs(), {.numbered = numbered});
+    for (uint64_t i = 0; i < 13; ++i) EXPECT_EQ(loader.Next().ordinal(), numbered ? i : 0);
+    nlohmann::ordered_json json = nlohmann::ordered_json::object();
+    EncodeLoaderStates({{kMainLoader, loader.state()}}, &json);
+    EXPECT_EQ(json.at("cursor").contains("taken"), numbered);
+    const LoaderStates read = DecodeLoaderStates(nlohmann::json::parse(json.dump()), "state");
+    EXPECT_EQ(read.at(kMainLoader).cursor.taken, numbered ? 13u : 0u);
+    EXPECT_EQ(read.at(kMainLoader), loader.state());
+  }
+}
+
 TEST(LoaderStates, RefusesStatesThatNoLoaderWrites) {
   const std::string fields = R"("cursor":{"epoch":1,"window":2,"sample":3},"order_fingerprint":"ab")";
   const auto code = [](const std::string& text) {

@@ -28,7 +28,23 @@ def value_of(name, arguments):
     if name == "permutation":
         size, key = arguments.split()
         return " ".join(map(str, order.permutation(int(size), int(key, 16))))
+    if name == "choose":
+        count, wanted, key = arguments.split()
+        return " ".join(map(str, order.choose(int(count), int(wanted), int(key, 16))))
+    if name == "extras":
+        own, extra, seed, epoch, kind = arguments.split()
+        drawn = order.extra_draws(int(own), int(extra), int(seed), int(epoch), kind == "unique")
+        return " ".join(map(str, drawn))
     numbers = [int(number) for number in arguments.split()]
+    if name == "texts":
+        parts = order.drawn_texts(*numbers)
+        return " | ".join(" ".join(map(str, part)) or "none" for part in parts)
+    if name == "batches":
+        *sizes, step_samples, seed, epoch = numbers
+        batches = order.set_batches(sizes, step_samples, seed, epoch)
+        return " | ".join(" ".join(map(str, batch)) for batch in batches)
+    if name == "caps":
+        return " ".join(str(sample) for _, sample in order.kept_samples(*numbers))
     if name == "pass":
         chunks, block, seed = numbers
         return " ".join(map(str, order.shuffled_chunks(chunks, order.chunk_order_key(seed, 0, 0), block)))
@@ -48,7 +64,7 @@ def value_of(name, arguments):
 
 
 lines = (source / "man/trainwright-sample-order.5").read_text(encoding="utf-8").splitlines()
-names = "mix64|key|bits|permutation|pass|draws|slots|substitutes|shares"
+names = "mix64|key|bits|permutation|pass|draws|slots|substitutes|shares|choose|texts|batches|caps|extras"
 vectors = [match.groups() for match in (re.fullmatch(rf"({names}) (.*) = (.*)", line) for line in lines) if match]
 if len(vectors) < 20 or {name for name, _, _ in vectors} != set(names.split("|")):
     sys.exit(f"found only {len(vectors)} vectors: did the page's layout change?")

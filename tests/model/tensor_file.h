@@ -20,9 +20,10 @@ class TensorFile {
     const SafetensorsEntry* entry = header_.Find(name);
     TRAINWRIGHT_CHECK(entry != nullptr);
     const auto* data = file_.bytes().data() + header_.data_offset + entry->begin;
-    return at::from_blob(const_cast<uint8_t*>(data), entry->shape,
-                         entry->dtype == "I64" ? at::kLong : at::kFloat)
-        .clone();
+    const at::ScalarType type = entry->dtype == "I64"   ? at::kLong
+                                : entry->dtype == "F64" ? at::kDouble
+                                                        : at::kFloat;
+    return at::from_blob(const_cast<uint8_t*>(data), entry->shape, type).clone();
   }
 
  private:

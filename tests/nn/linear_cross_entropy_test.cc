@@ -2,11 +2,14 @@
 
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+
+#include <utility>
 
 #include "tests/nn/reference.h"
 
@@ -62,6 +65,46 @@ TEST_P(LinearCrossEntropyTest, LossAndGradientsEqualTheFormula) {
       [&](const at::Tensor& x) { return 0.25 * Reference(hidden, x, labels); }, weight);
   EXPECT_LT(test::RelativeDifference(d_hidden, expected_hidden), 1e-5);
   EXPECT_LT(test::RelativeDifference(d_weight.sub(before), expected_weight), 1e-5);
+}
+
+TEST_P(LinearCrossEntropyTest, WeightsMultiplyTheLossesOfRowsAndTheirGradients) {
+  const at::Tensor hidden = RandomTensor({13, 7}, 1), weight = RandomTensor({11, 7}, 2);
+  const at::Tensor labels = Labels(13, 11, GetParam());
+  const at::Tensor weights = RandomTensor({13}, 4).abs();
+  // Each row by itself, without weights.
+  double expected = 0;
+  at::Tensor expected_hidden = at::zeros({13, 7}), expected_weight = at::zeros({11, 7});
+  for (int64_t row = 0; row < 13; ++row) {
+    const auto of_row = weights[row].item<double>();
+    LinearCrossEntropy loss(test::kFp32);
+    at::Tensor d_row = at::zeros({1, 7}), d_weight = at::zeros({11, 7});
+    const LossSum sum = loss.LossAndGradients(hidden.narrow(0, row, 1), weight, labels.narrow(0, row, 1), {},
+                                              0.25, d_row, d_weight);
+    expected += of_row * sum.loss_nats;
+    expected_hidden.narrow(0, row, 1).copy_(d_row.mul(of_row));
+    expected_weight.add_(d_weight, of_row);
+  }
+  LinearCrossEntropy loss(test::kFp32);
+  at::Tensor d_hidden = at::full({13, 7}, NAN), d_weight = at::zeros({11, 7});
+  const LossSum sum = loss.LossAndGradients(hidden, weight, labels, {}, 0.25, d_hidden, d_weight,
+                                            /*pin=*/true, weights);
+  EXPECT_NEAR(sum.loss_nats, expected, 1e-5);
+  EXPECT_LT(test::RelativeDifference(d_hidden, expected_hidden), 1e-5);
+  EXPECT_LT(test::RelativeDifference(d_weight, expected_weight), 1e-5);
+}
+
+TEST_P(LinearCrossEntropyTest, WeightsOfOneChangeNoBit) {
+  const at::Tensor hidden = RandomTensor({13, 7}, 1), weight = RandomTensor({11, 7}, 2);
+  const at::Tensor labels = Labels(13, 11, GetParam());
+  const auto gradients_with = [&](const at::Tensor& weights) {
+    LinearCrossEntropy loss(test::kFp32);
+    at::Tensor d_hidden = at::full({13, 7}, NAN), d_weight = at::zeros({11, 7});
+    loss.LossAndGradients(hidden, weight, labels, {}, 0.25, d_hidden, d_weight, /*pin=*/true, weights);
+    return std::pair(d_hidden, d_weight);
+  };
+  const auto without = gradients_with({}), with = gradients_with(at::full({13}, 1.0f));
+  EXPECT_TRUE(at::equal(with.first, without.first));
+  EXPECT_TRUE(at::equal(with.second, without.second));
 }
 
 INSTANTIATE_TEST_SUITE_P(IgnoredRows, LinearCrossEntropyTest, testing::Values(0, 3, 2));

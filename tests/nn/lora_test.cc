@@ -68,8 +68,9 @@ at::Tensor MaskOf(const std::string& module, const DropoutPosition& position, do
     for (int64_t column = 0; column < width; ++column) {
       size_t sample = position.samples.size() - 1;
       while (position.samples[sample].row > row) --sample;
-      const auto [index, first_row] = position.samples[sample];
-      const uint64_t number = (static_cast<uint64_t>(index) << 26) + static_cast<uint64_t>(row - first_row);
+      const auto [index, first_row, token] = position.samples[sample];
+      const uint64_t number =
+          (static_cast<uint64_t>(index) << 26) + static_cast<uint64_t>(token + row - first_row);
       const uint64_t pairs = static_cast<uint64_t>(width + 1) / 2;
       const uint64_t bits = rng.Bits(number * pairs + static_cast<uint64_t>(column) / 2);
       const auto half = static_cast<uint32_t>(column % 2 == 0 ? bits : bits >> 32);

@@ -4,9 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+#include <vector>
+
 #include "lib/run/plan_codec.h"
 #include "lib/run/resumed_plan.h"
 #include "lib/run/run_planner.h"
+#include "lib/spec/built_in_objectives.h"
+#include "lib/spec/built_in_optimizers.h"
 #include "lib/spec/llama_family.h"
 #include "lib/spec/objective_names.h"
 #include "tests/support/paths.h"
@@ -18,19 +24,24 @@ namespace {
 using test::CodeOf;
 using test::MessageOf;
 
+/// Of text alone.
+PlanChoices OfText() {
+  return {.objectives = {LmDescription(), SftDescription()}, .optimizers = BuiltInOptimizerDescriptions()};
+}
+
 /// With an objective for contrastive records and an optimizer, each with an option of its own.
 PlanChoices WithOthers() {
-  PlanChoices choices = BuiltInChoices();
+  PlanChoices choices = OfText();
   choices.objectives.push_back({.name = "pairs",
                                 .records = {{.kind = RecordKind::kContrastive}},
                                 .takes = {"label_smoothing"},
-                                .own = {{"temperature", 0.5}}});
+                                .own = {{.name = "temperature", .initial = 0.5}}});
   choices.optimizers.push_back(
       {.name = "sign", .defaults = {.name = "sign", .own = {{"rank", 4}}}, .takes = {"beta1"}});
   return choices;
 }
 
-PlannedRun Plan(const TrainSettings& settings, RecordKind records,
+PlannedRun Plan(const TrainSettings& settings, const std::set<RecordKind>& records,
                 const PlanChoices& choices = WithOthers()) {
   ModelConfig model;
   model.family = &LlamaFamily();
@@ -42,28 +53,28 @@ PlannedRun Plan(const TrainSettings& settings, RecordKind records,
 }
 
 TEST(PlanChoices, AutoTakesWhatTakesTheRecordsWithItsDefaults) {
-  const PlannedRun planned = Plan({}, RecordKind::kContrastive);
+  const PlannedRun planned = Plan({}, {RecordKind::kContrastive});
   EXPECT_EQ(planned.plan.objective, "pairs");
   EXPECT_EQ(planned.plan.objective_own, (OwnOptions{{"temperature", 0.5}}));
   EXPECT_EQ(planned.reasons.front().line(), "objective pairs: the shards hold contrastive records");
 }
 
 TEST(PlanChoices, SayInTheirOwnWordsWhyTheyAreTaken) {
-  EXPECT_EQ(Plan({}, RecordKind::kLm).reasons.front().line(), ": the shards hold text (lm records)");
-  EXPECT_EQ(Plan({}, RecordKind::kSft).reasons.front().line(),
+  EXPECT_EQ(Plan({}, {RecordKind::kLm}).reasons.front().line(), ": the shards hold text (lm records)");
+  EXPECT_EQ(Plan({}, {RecordKind::kSft}).reasons.front().line(),
             "objective sft: the shards hold conversations (sft records); only their answers are predicted");
 }
 
 TEST(PlanChoices, RecordsThatNobodyTakesAreRefused) {
   EXPECT_EQ(
-      MessageOf([] { Plan({}, RecordKind::kContrastive, BuiltInChoices()); }),
+      MessageOf([] { Plan({}, {RecordKind::kContrastive}, OfText()); }),
       "--data: holds contrastive records, of which no objective is made | make the stream with pretokenize "
       "--records lm or sft");
 }
 
 TEST(PlanChoices, RecordsOfAnObjectivesOwnAreRefusedByTheirNumber) {
   EXPECT_EQ(
-      MessageOf([] { Plan({}, RecordKind{200}); }),
+      MessageOf([] { Plan({}, {RecordKind{200}}); }),
       "--data: holds kind-200 records, of which no objective is made | make the stream with pretokenize "
       "--records lm or sft or contrastive");
 }
@@ -72,7 +83,7 @@ TEST(PlanChoices, RecordsThatTheChosenOneDoesNotTakeAreRefused) {
   const auto message = [](const char* objective, RecordKind records) {
     TrainSettings settings;
     settings.objective = objective;
-    return MessageOf([&] { Plan(settings, records); });
+    return MessageOf([&] { Plan(settings, {records}); });
   };
   EXPECT_EQ(
       message(kSftObjective, RecordKind::kLm),
@@ -87,7 +98,7 @@ TEST(PlanChoices, OptionsThatTheChosenOneDoesNotTakeAreRefused) {
   const auto message = [](const std::function<void(TrainSettings*)>& ask) {
     TrainSettings settings;
     ask(&settings);
-    return MessageOf([&] { Plan(settings, RecordKind::kContrastive); });
+    return MessageOf([&] { Plan(settings, {RecordKind::kContrastive}); });
   };
   EXPECT_EQ(message([](TrainSettings* s) { s->z_loss = 0.0; }),
             "--z-loss: has a meaning only with --objective lm or sft | ");
@@ -108,9 +119,9 @@ TEST(PlanChoices, OptionsThatTheChosenOneDoesNotTakeAreRefused) {
 TEST(PlanChoices, WhatAnObjectiveDoesAnywayMayBeAskedFor) {
   TrainSettings settings;
   settings.loss_on = "all";
-  EXPECT_EQ(Plan(settings, RecordKind::kLm).plan.objective, kLmObjective);
+  EXPECT_EQ(Plan(settings, {RecordKind::kLm}).plan.objective, kLmObjective);
   settings.loss_on = "assistant";
-  EXPECT_EQ(MessageOf([&] { Plan(settings, RecordKind::kLm); }),
+  EXPECT_EQ(MessageOf([&] { Plan(settings, {RecordKind::kLm}); }),
             "--loss-on: has a meaning only with --objective sft | ");
 }
 
@@ -119,18 +130,18 @@ TEST(PlanChoices, OptionsThatOnlyTheyHaveAreAskedForByName) {
   settings.objective_options = {"temperature=0.07"};
   settings.optimizer = "sign";
   settings.optimizer_options = {"rank=8"};
-  const TrainPlan plan = Plan(settings, RecordKind::kContrastive).plan;
+  const TrainPlan plan = Plan(settings, {RecordKind::kContrastive}).plan;
   EXPECT_EQ(plan.objective_own.at("temperature"), 0.07);
   EXPECT_EQ(plan.optimizer.own.at("rank"), 8);
   settings.optimizer_options = {"width=8"};
-  EXPECT_EQ(MessageOf([&] { Plan(settings, RecordKind::kContrastive); }),
+  EXPECT_EQ(MessageOf([&] { Plan(settings, {RecordKind::kContrastive}); }),
             "the optimizer sign: has no option 'width' of its own | it has rank");
 }
 
 TEST(PlanChoices, OnlyWhatTheyTakeIsTold) {
   TrainSettings settings;
   settings.optimizer = "sign";
-  const nlohmann::ordered_json told = PlanAsOptions(Plan(settings, RecordKind::kContrastive).plan);
+  const nlohmann::ordered_json told = PlanAsOptions(Plan(settings, {RecordKind::kContrastive}).plan);
   for (const char* option : {"z-loss", "loss-on", "beta2", "adam-eps", "weight-decay", "optimizer-states"}) {
     EXPECT_FALSE(told.contains(option)) << option;
   }
@@ -141,7 +152,7 @@ TEST(PlanChoices, OnlyWhatTheyTakeIsTold) {
 }
 
 TEST(PlanChoices, APlanThatWasStoredWithoutAnOptionHasItsDefault) {
-  TrainPlan plan = Plan({}, RecordKind::kContrastive).plan;
+  TrainPlan plan = Plan({}, {RecordKind::kContrastive}).plan;
   plan.objective_own.clear();
   TrainPlan read = DecodePlan(nlohmann::json::parse(EncodePlan(plan).dump()), "x");
   CompleteStoredPlan(WithOthers(), &read);
@@ -151,13 +162,13 @@ TEST(PlanChoices, APlanThatWasStoredWithoutAnOptionHasItsDefault) {
 }
 
 TEST(PlanChoices, APlanThatWasStoredWithAnUnknownOptionIsRefused) {
-  TrainPlan plan = Plan({}, RecordKind::kContrastive).plan;
+  TrainPlan plan = Plan({}, {RecordKind::kContrastive}).plan;
   plan.objective_own["margin"] = 1;
   EXPECT_EQ(CodeOf([&] { CompleteStoredPlan(WithOthers(), &plan); }), ErrorCode::kBadInput);
 }
 
 TEST(PlanChoices, OptionsThatOnlyTheyHaveAreComparedOnResume) {
-  TrainPlan plan = Plan({}, RecordKind::kContrastive).plan;
+  TrainPlan plan = Plan({}, {RecordKind::kContrastive}).plan;
   TrainSettings settings;
   settings.objective_options = {"temperature=0.5"};
   EXPECT_TRUE(ReconcilePlan(settings, &plan).empty());
@@ -166,6 +177,165 @@ TEST(PlanChoices, OptionsThatOnlyTheyHaveAreComparedOnResume) {
       MessageOf([&] { ReconcilePlan(settings, &plan); }),
       "--objective-option: temperature=0.7 differs from the run's temperature=0.5 | a resumed run continues "
       "its plan: leave out --objective-option, or start another run with --out");
+}
+
+/// Of contrastive records, and of text beside them, whose texts are as long as an option of its own says.
+PlanChoices WithTexts() {
+  PlanChoices choices = OfText();
+  choices.objectives.push_back(
+      {.name = "texts",
+       .records = {{.kind = RecordKind::kContrastive}, {.kind = RecordKind::kLm, .chosen = false}},
+       .own = {{.name = "text_len", .initial = 32, .help = "tokens"},
+               {.name = "mode", .initial = "pooled", .help = "what is trained"},
+               {.name = "doubled", .initial = 0}},
+       .own_of_data =
+           [](const std::set<RecordKind>& kinds) {
+             return OwnOptions{{"mode", kinds.size() > 1 ? "both" : "pooled"}};
+           },
+       .own_of_step =
+           [](const OwnOptions&, const StepSizes& step) {
+             return OwnOptions{{"doubled", 2 * step.batch}};
+           },
+       .sample_tokens =
+           [](const OwnOptions& own) {
+             const auto length = static_cast<int64_t>(own.at("text_len").number());
+             return SampleTokens{.longest_span = length, .sample = 4 * length};
+           },
+       .sample_flags = "--text-len",
+       .problem =
+           [](const OwnOptions& own, const StepSizes& step) {
+             return own.at("text_len") == 7 && step.batch == 3 ? "7 texts of 3" : "";
+           },
+       .mixes = true,
+       .drops_last = true});
+  return choices;
+}
+
+PlannedRun PlanTexts(const TrainSettings& settings, const std::set<RecordKind>& records) {
+  return Plan(settings, records, WithTexts());
+}
+
+const std::set<RecordKind> kTexts = {RecordKind::kContrastive},
+                           kBoth = {RecordKind::kLm, RecordKind::kContrastive};
+
+TEST(PlanChoices, AMixtureOfRecordsIsForAnObjectiveThatTakesAllOfThem) {
+  const PlannedRun planned = PlanTexts({}, kBoth);
+  EXPECT_EQ(planned.plan.objective, "texts");
+  EXPECT_EQ(planned.plan.objective_own.at("mode"), "both");
+  EXPECT_EQ(planned.reasons.front().text, "the shards hold lm and contrastive records");
+  TrainSettings settings;
+  settings.objective = kLmObjective;
+  EXPECT_EQ(
+      MessageOf([&] { PlanTexts(settings, kBoth); }),
+      "--objective lm: does not take the lm and contrastive records of the data | train with --objective "
+      "texts");
+}
+
+TEST(PlanChoices, UnlikeSetsAreToldBeforeAnObjectiveIsTakenThatDoesNotMixThem) {
+  const auto code = [](const std::set<RecordKind>& records) {
+    ModelConfig model;
+    model.family = &LlamaFamily();
+    model.hidden_size = 250;
+    model.max_positions = 512;
+    TrainSettings settings;
+    settings.steps = 5;
+    return MessageOf([&] {
+      PlanRun(settings, {.model = model,
+                         .records = records,
+                         .require_alike = [] { throw Error(ErrorCode::kBadInput, "b", "unlike a"); },
+                         .choices = WithTexts()});
+    });
+  };
+  EXPECT_EQ(code({RecordKind::kLm, RecordKind::kSft}), "b: unlike a | ");
+  EXPECT_EQ(code({RecordKind::kLm}), "b: unlike a | ") << "chunks of unlike lengths";
+  EXPECT_EQ(code(kBoth), "");
+}
+
+TEST(PlanChoices, AutoDoesNotTakeForTextAloneWhatTakesItBesideOthers) {
+  EXPECT_EQ(PlanTexts({}, {RecordKind::kLm}).plan.objective, kLmObjective);
+  TrainSettings settings;
+  settings.objective = "texts";
+  EXPECT_EQ(PlanTexts(settings, {RecordKind::kLm}).plan.objective, "texts");
+}
+
+TEST(PlanChoices, WhatTheUserSaysGoesBeforeWhatTheDataDecides) {
+  TrainSettings settings;
+  settings.objective_options = {"mode=pooled"};
+  EXPECT_EQ(PlanTexts(settings, kBoth).plan.objective_own.at("mode"), "pooled");
+}
+
+TEST(PlanChoices, TextsAreAsLongAsTheirOwnOptionSays) {
+  TrainSettings settings;
+  settings.objective_options = {"text_len=16"};
+  const TrainPlan plan = PlanTexts(settings, kTexts).plan;
+  EXPECT_EQ(plan.sequence_tokens, 16);
+  EXPECT_EQ(plan.batch, 2048 / (4 * 16));
+  EXPECT_EQ(plan.objective_own.at("doubled"), 2 * plan.batch);
+  EXPECT_TRUE(plan.drop_last);
+  settings.objective_options = {"text_len=513"};
+  EXPECT_EQ(MessageOf([&] { PlanTexts(settings, kTexts); }),
+            "--text-len: 513 tokens are more than the 512 positions of the model | ");
+  settings.seq = 16;
+  EXPECT_EQ(MessageOf([&] { PlanTexts(settings, kTexts); }),
+            "--seq: has no meaning with --objective texts | --text-len say how long its texts are");
+}
+
+TEST(PlanChoices, OwnOptionsThatDoNotSuitTheStepAreRefused) {
+  TrainSettings settings;
+  settings.objective_options = {"text_len=7"};
+  EXPECT_EQ(MessageOf([&] { PlanTexts(settings, kTexts); }), "");
+  settings.batch = 3;
+  EXPECT_EQ(MessageOf([&] { PlanTexts(settings, kTexts); }), "--objective texts: 7 texts of 3 | ");
+}
+
+TEST(PlanChoices, AFlagOfAnotherObjectiveIsRefusedByItsName) {
+  TrainSettings settings;
+  settings.objective_options = {"text_len=16"};
+  EXPECT_EQ(MessageOf([&] { PlanTexts(settings, {RecordKind::kLm}); }),
+            "--text-len: has a meaning only with --objective texts | ");
+  EXPECT_EQ(CodeOf([&] { PlanTexts(settings, {RecordKind::kLm}); }), ErrorCode::kUsage);
+  settings.objective_options = {"doubled=2"};
+  EXPECT_EQ(MessageOf([&] { PlanTexts(settings, {RecordKind::kLm}); }),
+            "the objective lm: has no option 'doubled' of its own | it has none");
+}
+
+/// Of the objective of this library that has options of its own.
+TrainPlan GritPlan(const std::vector<std::string>& asked) {
+  TrainSettings settings;
+  settings.objective_options = asked;
+  return Plan(settings, {RecordKind::kContrastive}, BuiltInChoices()).plan;
+}
+
+TEST(PlanChoices, OwnOptionsOfThisLibrarysObjectivesAreToldByTheirFlags) {
+  const TrainPlan plan = GritPlan({"temperature=0.05", "group_size=4", "matryoshka=64,128"});
+  const nlohmann::ordered_json told = PlanAsOptions(plan);
+  EXPECT_EQ(told.at("objective"), "grit");
+  EXPECT_EQ(told.at("temperature"), 0.05);
+  EXPECT_EQ(told.at("group-size").dump(), "4");
+  EXPECT_EQ(told.at("matryoshka"), "64,128");
+  EXPECT_EQ(told.at("mode"), "embedding");
+  EXPECT_FALSE(told.contains("num-samples")) << "an empty text cannot be given";
+  EXPECT_FALSE(told.contains("seq")) << "cannot be asked for";
+  EXPECT_EQ(told.at("objective-option"), nlohmann::ordered_json({"companion_every=1"}));
+}
+
+TEST(PlanChoices, APlanOfThisLibrarysObjectiveIsReadAsItWasStored) {
+  const TrainPlan plan = GritPlan({"temperature=0.05", "pooling=cls", "positives=3"});
+  TrainPlan read = DecodePlan(nlohmann::json::parse(EncodePlan(plan).dump()), "x");
+  CompleteStoredPlan(BuiltInChoices(), &read);
+  EXPECT_EQ(read.objective_own, plan.objective_own);
+}
+
+TEST(PlanChoices, OwnOptionsOfThisLibrarysObjectivesAreComparedByTheirFlagsOnResume) {
+  TrainPlan plan = GritPlan({"positives=3"});
+  TrainSettings settings;
+  settings.objective_options = {"positives=3", "temperature=0.02"};
+  EXPECT_EQ(MessageOf([&] { ReconcilePlan(settings, &plan); }), "");
+  settings.objective_options = {"temperature=0.7"};
+  EXPECT_EQ(
+      MessageOf([&] { ReconcilePlan(settings, &plan); }),
+      "--temperature: temperature=0.7 differs from the run's temperature=0.02 | a resumed run continues "
+      "its plan: leave out --temperature, or start another run with --out");
 }
 
 /// The values that an option of train takes, as the frozen command line has them; a test holds that to the

@@ -57,7 +57,7 @@ TEST(RankSettingsTest, WhatSeveralRanksCannotDoIsRefused) {
                    "--data -"},
                   {[](TrainSettings* settings) {
                      settings->nproc = 2;
-                     settings->eval_data = "-";
+                     settings->eval_data = {"-"};
                    },
                    "--eval-data -"},
                   {[](TrainSettings* settings) {

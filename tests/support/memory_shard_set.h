@@ -45,6 +45,7 @@ class MemoryShardSet final : public ShardSet {
   }
   void VerifyAll() const override {}
   void set_content_sha256(const Sha256Digest& content) { content_ = content; }
+  void set_tokenizer_sha256(const Sha256Digest& sha256) { header_.tokenizer.sha256 = sha256; }
 
  private:
   ShardSetHeader header_;

@@ -163,14 +163,19 @@ TEST(BenchToolTest, ClaimsAreMeasuredOrSayWhichFeatureIsAbsent) {
   EXPECT_EQ(run.exit_status, 1) << run.standard_error;
   const json claims = json::parse(run.standard_output).at("claims");
   ASSERT_GE(claims.size(), 4u);
+  int compared = 0;
   for (const json& claim : claims) {
     const bool absent = claim.at("note").get<std::string>().starts_with("feature absent: --");
-    EXPECT_NE(absent, claim.at("comparison").is_object()) << claim;
+    // A loader that is always ahead leaves nothing to compare.
+    const bool untold = claim.at("verdict") == "not testable here" && claim.at("metric") == "data_wait_s";
+    EXPECT_NE(absent || untold, claim.at("comparison").is_object()) << claim;
     EXPECT_TRUE(!absent || claim.at("verdict") == "not met") << claim;
     EXPECT_NE(claim.at("hardware"), "");
+    if (!claim.at("comparison").is_object()) continue;
+    EXPECT_GT(claim.at("comparison").at("ratio").get<double>(), 0) << claim;
+    ++compared;
   }
-  EXPECT_TRUE(claims.at(0).at("comparison").is_object());
-  EXPECT_GT(claims.at(0).at("comparison").at("ratio").get<double>(), 0);
+  EXPECT_GE(compared, 2);
 }
 #endif
 

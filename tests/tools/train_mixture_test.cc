@@ -67,6 +67,24 @@ TEST_F(TrainMixtureTest, RefusesSetsThatDoNotFitByName) {
   EXPECT_THAT(refused("--data a --data b --data-weights 1,0"), testing::StartsWith("2 "));
 }
 
+TEST_F(TrainMixtureTest, SeveralSetsAreEvaluatedTogetherAlsoWhereARunGoesOn) {
+  const std::string run = std::string(kRun) + "--data a --eval-every 3 ";
+  const ProcessResult result =
+      Shell(run + "--eval-data a --out of-a && " + run + "--eval-data b --out of-b && " + run +
+            "--eval-data a --eval-data b --out both --max-minutes 0.00001 && train -q --resume --out both");
+  ASSERT_EQ(result.exit_status, 0) << result.standard_error;
+  const auto tokens_of = [&](const std::string& name) {
+    std::vector<int64_t> tokens;
+    for (const nlohmann::json& record : Metrics(name)) {
+      if (record["type"] == "eval") tokens.push_back(record["tokens"].get<int64_t>());
+    }
+    return tokens;
+  };
+  const std::vector<int64_t> of_a = tokens_of("of-a"), of_b = tokens_of("of-b"), both = tokens_of("both");
+  ASSERT_GE(both.size(), 3u);
+  for (const int64_t tokens : both) EXPECT_EQ(tokens, of_a.at(0) + of_b.at(0));
+}
+
 TEST_F(TrainMixtureTest, SharesThatAreSaidOtherwiseAreTheSameRun) {
   const std::string run = kRun;
   const ProcessResult result = Shell(

@@ -13,7 +13,7 @@ import sys
 
 TYPES = {"object": dict, "string": str, "array": list, "boolean": bool, "null": type(None)}
 KNOWN = {"type", "const", "pattern", "minimum", "maximum", "items", "properties", "required", "additionalProperties",
-         "description"}
+         "anyOf", "description"}
 
 
 def has_type(value, name):
@@ -41,6 +41,8 @@ def problems(value, schema, where):
         yield f"{where}: {value!r} is below {schema['minimum']}"
     if value is not None and "maximum" in schema and value > schema["maximum"]:
         yield f"{where}: {value!r} is above {schema['maximum']}"
+    if "anyOf" in schema and all(list(problems(value, option, where)) for option in schema["anyOf"]):
+        yield f"{where}: is none of {schema['anyOf']}"
     if isinstance(value, list) and "items" in schema:
         for number, item in enumerate(value):
             yield from problems(item, schema["items"], f"{where}[{number}]")

@@ -107,7 +107,7 @@ class RankRunTest : public testing::Test {
     settings_.accum = 2;  // which ranks can share
     settings_.seq = 32;
     settings_.save_every = "3";
-    settings_.eval_data = "shards";
+    settings_.eval_data = {"shards"};
     settings_.eval_every = 3;
     settings_.threads = 1;
     settings_.device = "cpu";

@@ -1,9 +1,10 @@
 /// Ranks that are threads of one process.
 ///
 /// What they exchange is copied when it is begun and written when it is waited for; between the two it is
-/// filled with NaN, and that nobody touched it is checked. Sums are added up one rank after another, from a
-/// rank that changes from sum to sum: never as a tree of neighbours where there are four or more. A rank that
-/// does not come within a minute, or begins something else than the others, ends all.
+/// filled with NaN (whole numbers with the least), and that nobody touched it is checked. Sums are added up
+/// one rank after another, from a rank that changes from sum to sum: never as a tree of neighbours where
+/// there are four or more. A rank that does not come within a minute, or begins something else than the
+/// others, ends all.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -122,10 +123,14 @@ class ThreadWorld {
           read_before_(read.defined() ? read.clone() : at::Tensor()),
           written_(std::move(written)),
           compute_(std::move(compute)) {
-      written_.fill_(std::numeric_limits<double>::quiet_NaN());
+      if (written_.is_floating_point()) {
+        written_.fill_(std::numeric_limits<double>::quiet_NaN());
+      } else {
+        written_.fill_(std::numeric_limits<int64_t>::min());
+      }
     }
     void Wait() override {
-      if (!written_.isnan().all().item<bool>() || (read_.defined() && !SameBits(read_, read_before_))) {
+      if (!Untouched().all().item<bool>() || (read_.defined() && !SameBits(read_, read_before_))) {
         throw Error(ErrorCode::kInternal, "thread world",
                     "what was begun was touched before it was waited for");
       }
@@ -133,6 +138,10 @@ class ThreadWorld {
     }
 
    private:
+    at::Tensor Untouched() const {
+      return written_.is_floating_point() ? written_.isnan()
+                                          : written_.eq(std::numeric_limits<int64_t>::min());
+    }
     static bool SameBits(const at::Tensor& a, const at::Tensor& b) {
       return a.nan_to_num(12345).equal(b.nan_to_num(12345));
     }

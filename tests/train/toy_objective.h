@@ -132,7 +132,9 @@ inline constexpr char kTwoLoaderToy[] = "two-loader-toy", kSecondLoader[] = "sec
 class TwoLoaderToy : public ToyObjective {
  public:
   using ToyObjective::ToyObjective;
-  std::vector<std::string> Loaders() const override { return {kMainLoader, kSecondLoader}; }
+  std::vector<std::string> Loaders(std::span<const OrderedSet> /*sets*/) const override {
+    return {kMainLoader, kSecondLoader};
+  }
   SampleStreamOptions Cutting(const std::string& loader, const SampleStreamOptions& options) const override {
     SampleStreamOptions cutting = ToyObjective::Cutting(loader, options);
     cutting.shuffle = loader == kSecondLoader;
@@ -159,9 +161,9 @@ inline ObjectiveKind TwoLoaderToyKind() {
 inline ObjectiveKind ToyObjectiveKind() {
   return {.description = {.name = kToyObjective,
                           .records = {{.kind = kToyRecords}},
-                          .own = {{"even_weight", 0.25}}},
+                          .own = {{.name = "even_weight", .initial = 0.25}}},
           .make = [](const ObjectiveOptions& options) {
-            return std::make_unique<ToyObjective>(options.own.at("even_weight"));
+            return std::make_unique<ToyObjective>(options.own.at("even_weight").number());
           }};
 }
 

@@ -47,7 +47,7 @@ struct ToyObjectiveRun {
   explicit ToyObjectiveRun(const TrainPlan& plan, bool defer = false)
       : model(
             MakeModel(test::Families(), test::TinyModel(), plan.precision, at::Device(at::kCPU), plan.seed)),
-        loaders(ObjectiveOf(plan, WithToyObjective(), test::kToyRecords)
+        loaders(ObjectiveOf(plan, WithToyObjective(), {test::kToyRecords})
                     ->OpenLoaders(&set, plan.stream_options(), {})),
         stream(loaders.at(kMainLoader).get()),
         trainer(test::PartsOf(model.get(), stream, plan, BuiltInOptimizers(), WithToyObjective()), plan,
@@ -189,9 +189,9 @@ TEST(ToyObjectiveTest, AnOptionThatItDoesNotHaveIsRefusedByName) {
 }
 
 TEST(ToyObjectiveTest, TakesItsOwnRecordsAloneAndTheOthersDoNotTakeThem) {
-  EXPECT_EQ(test::CodeOf([] { ObjectiveOf(ToyObjectivePlan(), WithToyObjective(), RecordKind::kLm); }),
+  EXPECT_EQ(test::CodeOf([] { ObjectiveOf(ToyObjectivePlan(), WithToyObjective(), {RecordKind::kLm}); }),
             ErrorCode::kBadInput);
-  EXPECT_EQ(test::CodeOf([] { ObjectiveOf(test::TinyPlan(), WithToyObjective(), test::kToyRecords); }),
+  EXPECT_EQ(test::CodeOf([] { ObjectiveOf(test::TinyPlan(), WithToyObjective(), {test::kToyRecords}); }),
             ErrorCode::kBadInput);
 }
 
@@ -200,7 +200,7 @@ class ToyRecordsTest : public testing::Test {
  protected:
   void Train() {
     ToyObjectiveRun run(ToyObjectivePlan());
-    const RunDirectory directory(folder_.path("run"));
+    const RunDirectory directory(folder_.path("run" + std::to_string(tokens_if_padded_)));
     RunRecorder recorder(&directory,
                          {.plan = ToyObjectivePlan(),
                           .model = test::TinyModel(),
@@ -209,6 +209,8 @@ class ToyRecordsTest : public testing::Test {
                          {.progress = ProgressMode::kNever});
     for (int step = 0; step < 5; ++step) {
       reports_.push_back(run.trainer.Step());
+      reports_.back().tokens_if_padded = tokens_if_padded_;
+      reports_.back().texts = texts_;
       recorder.RecordStep(reports_.back(), 0, false);
     }
     recorder.RecordEvaluation(run.trainer.objective().Evaluate(run.model.get(), run.set, {}), 0.1);
@@ -218,6 +220,8 @@ class ToyRecordsTest : public testing::Test {
   }
 
   TemporaryFolder folder_;
+  int64_t tokens_if_padded_ = 0;  ///< of each step
+  TextCounts texts_;              ///< likewise
   std::vector<StepReport> reports_;
   std::string metrics_path_, tensorboard_path_;
   PlotFigure figure_;
@@ -234,6 +238,41 @@ TEST_F(ToyRecordsTest, TheMetricsTellBothTermsOfEveryStep) {
     EXPECT_EQ(record.at("loss_terms").at("even_nats"), report.term("even_nats"));
   });
   EXPECT_EQ(steps, 5u);
+}
+
+TEST_F(ToyRecordsTest, TheMetricsTellTheTokensOfPaddingWhereTheyAreKnown) {
+  for (const int64_t tokens : {0, 700}) {
+    tokens_if_padded_ = tokens;
+    Train();
+    nlohmann::ordered_json last;
+    ForEachMetricsRecord(metrics_path_, [&](const nlohmann::ordered_json& record) {
+      if (record.at("type") == "step") last = record;
+    });
+    EXPECT_EQ(last.value("tokens_if_padded", int64_t{0}), tokens);
+    EXPECT_EQ(last.contains("tokens_if_padded"), tokens > 0);
+  }
+}
+
+TEST_F(ToyRecordsTest, TheMetricsTellTheTextsOfEveryStepThatHasSome) {
+  texts_ = {.queries = 2, .passages = 5, .generative_rows = 0};
+  Train();
+  int steps = 0;
+  ForEachMetricsRecord(metrics_path_, [&](const nlohmann::ordered_json& record) {
+    if (record.at("type") != "step") return;
+    ++steps;
+    EXPECT_EQ(record.at("queries"), 2);
+    EXPECT_EQ(record.at("passages"), 5);
+    EXPECT_EQ(record.at("generative_rows"), 0);
+  });
+  EXPECT_EQ(steps, 5);
+}
+
+TEST_F(ToyRecordsTest, TheMetricsTellNoTextsWhereThereAreNone) {
+  Train();
+  ForEachMetricsRecord(metrics_path_, [](const nlohmann::ordered_json& record) {
+    EXPECT_FALSE(record.contains("queries"));
+    EXPECT_FALSE(record.contains("generative_rows"));
+  });
 }
 
 TEST_F(ToyRecordsTest, TheMetricsTellWhatItsEvaluationMeasures) {
@@ -267,7 +306,8 @@ TEST_F(ToyRecordsTest, TheReportDrawsACurveOfEachTerm) {
 
 TEST_F(ToyRecordsTest, TheReportsFileDrawsACurveOfEachTerm) {
   Train();
-  const std::string html = test::ReadFile(WriteRunReports(folder_.path("run")));
+  const std::string html =
+      test::ReadFile(WriteRunReports(std::filesystem::path(metrics_path_).parent_path().string()));
   EXPECT_THAT(html, HasSubstr("all_nats"));
   EXPECT_THAT(html, HasSubstr("even_nats"));
 }

@@ -19,7 +19,7 @@ inline constexpr char kToyOptimizer[] = "toy";
 class ToyOptimizer final : public Optimizer {
  public:
   ToyOptimizer(FlatParameters* parameters, const OptimizerOptions& options)
-      : Optimizer(parameters), damping_(options.own.at("damping")) {
+      : Optimizer(parameters), damping_(options.own.at("damping").number()) {
     for (const Parameter& parameter : parameters->all()) {
       if (!parameter.trainable) continue;
       if (runs_.size() <= parameter.segment) runs_.resize(parameter.segment + 1);

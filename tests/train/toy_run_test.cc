@@ -290,7 +290,9 @@ TEST_F(ToyObjectiveRunTest, IsToldOfByADryRun) {
 /// Tokens of the largest micro-batch of each call of Objective::Run.
 struct WatchedPasses {
   std::vector<int64_t> computed, on_shapes;
-  bool lack_memory = false;  ///< those that compute
+  std::vector<size_t> of_step;  ///< StepBatches::of_step of all of them
+  bool lack_memory = false;     ///< those that compute
+  int64_t sample_bytes = 0;     ///< what a sample of a step keeps
 };
 
 class WatchedObjective final : public test::ToyObjective {
@@ -301,10 +303,14 @@ class WatchedObjective final : public test::ToyObjective {
     for (const PackedBatch& batch : pass.batches->micro_batches) {
       largest = std::max(largest, batch.num_tokens());
     }
+    passes_.of_step.push_back(pass.batches->of_step);
     const bool on_shapes = pass.model->parameters().values().is_meta();
     (on_shapes ? passes_.on_shapes : passes_.computed).push_back(largest);
     if (!on_shapes && passes_.lack_memory) throw std::bad_alloc();
     ToyObjective::Run(pass, sums);
+  }
+  int64_t HeldBytes(const StepShape& shape, const ModelConfig& /*model*/) const override {
+    return passes_.sample_bytes * shape.samples_of_rank;
   }
 
  private:
@@ -316,7 +322,7 @@ class WatchedObjectiveRunTest : public ToyObjectiveRunTest {
   WatchedObjectiveRunTest() {
     ObjectiveKind kind = test::ToyObjectiveKind();
     kind.make = [this](const ObjectiveOptions& options) {
-      return std::make_unique<WatchedObjective>(options.own.at("even_weight"), &passes_);
+      return std::make_unique<WatchedObjective>(options.own.at("even_weight").number(), &passes_);
     };
     known_.objectives = BuiltInObjectives();
     known_.objectives.Add(kind);
@@ -333,6 +339,16 @@ TEST_F(WatchedObjectiveRunTest, TheBatchIsFoundByItsOwnPasses) {
   EXPECT_GT(passes_.on_shapes.front(), passes_.computed.front());
 }
 
+TEST_F(WatchedObjectiveRunTest, ADryRunTellsWhatItsStepsKeepAndRunsAMicroBatchAsOneOfSeveral) {
+  settings_.dry_run = true;
+  settings_.batch = 2;
+  settings_.accum = 3;
+  passes_.sample_bytes = 1000;
+  EXPECT_EQ(Train().at("memory_bytes").at("representations"), 6 * 1000);
+  ASSERT_FALSE(passes_.of_step.empty());
+  for (const size_t of_step : passes_.of_step) EXPECT_EQ(of_step, 3u);
+}
+
 TEST_F(WatchedObjectiveRunTest, ItsOwnPassesTellWhatToDoWhereMemoryRanOut) {
   settings_.accum = 3;
   passes_.lack_memory = true;
@@ -342,7 +358,7 @@ TEST_F(WatchedObjectiveRunTest, ItsOwnPassesTellWhatToDoWhereMemoryRanOut) {
 }
 
 TEST_F(ToyObjectiveRunTest, IsEvaluatedWithinTheRunAndAfterIt) {
-  settings_.eval_data = settings_.data[0];
+  settings_.eval_data = {settings_.data[0]};
   Train();
   int evaluations = 0;
   ForEachMetricsRecord(settings_.out + "/metrics.jsonl", [&](const nlohmann::ordered_json& record) {

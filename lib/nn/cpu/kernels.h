@@ -146,6 +146,10 @@ struct Kernels {
   /// dots[r] = sum over c of a[r][c] b[r][c].
   void (*row_dots)(Codec, const void* a, const void* b, int64_t stride, int64_t columns, int64_t rows,
                    float* dots);
+  /// scores = weights e^(factor (scores - largest)) + row_weight e^(factor (scores - row_largest)), [begin,
+  /// end); a score of minus infinity gives 0.
+  void (*weigh_scores)(const float* largest, const float* weights, float row_largest, float row_weight,
+                       float factor, float* scores, int64_t begin, int64_t end);
 };
 
 /// The kernels of the best instruction set that this CPU has.

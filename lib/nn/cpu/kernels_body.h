@@ -351,6 +351,20 @@ double ExpWeights(const float* x, float largest, float factor, float* weights, i
   return sum;
 }
 
+void WeighScores(const float* largest, const float* weights, float row_largest, float row_weight,
+                 float factor, float* scores, int64_t begin, int64_t end) {
+  if (row_weight == 0) {
+#pragma omp simd
+    for (int64_t i = begin; i < end; ++i) scores[i] = weights[i] * Exp((scores[i] - largest[i]) * factor);
+    return;
+  }
+#pragma omp simd
+  for (int64_t i = begin; i < end; ++i) {
+    const float of_column = weights[i] * Exp((scores[i] - largest[i]) * factor);
+    scores[i] = of_column + row_weight * Exp((scores[i] - row_largest) * factor);
+  }
+}
+
 double SumOfSquares(const float* values, int64_t begin, int64_t end) {
   double sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -739,7 +753,8 @@ const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
                                      StoreTile,
                                      AttentionSoftmax,
                                      AttentionGradient,
-                                     RowDots};
+                                     RowDots,
+                                     WeighScores};
 
 }  // namespace trainwright::cpu
 

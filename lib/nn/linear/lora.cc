@@ -113,8 +113,11 @@ at::Tensor DropoutPosition::RowNumbers(int64_t num_tokens) const {
   auto* rows = rows_n.mutable_data_ptr<int64_t>();
   for (size_t i = 0; i < samples.size(); ++i) {
     const int64_t begin = samples[i].row, end = i + 1 < samples.size() ? samples[i + 1].row : num_tokens;
-    TRAINWRIGHT_CHECK(begin <= end && end <= num_tokens && end - begin < kMostTokens);
-    for (int64_t row = begin; row < end; ++row) rows[row] = samples[i].index * kMostTokens + row - begin;
+    const int64_t token = samples[i].token;
+    TRAINWRIGHT_CHECK(begin <= end && end <= num_tokens && token + end - begin < kMostTokens);
+    for (int64_t row = begin; row < end; ++row) {
+      rows[row] = samples[i].index * kMostTokens + token + row - begin;
+    }
   }
   return rows_n;
 }

@@ -27,10 +27,11 @@ namespace trainwright {
 
 /// Where the tokens of a micro-batch lie in their optimizer step, for the dropout.
 struct DropoutPosition {
-  /// From a row of the micro-batch on, and to that of the next one, the rows are the tokens of one sample.
+  /// From a row of the micro-batch on, and to that of the next one, the rows are tokens of one sample.
   struct Sample {
     int64_t index = 0;  ///< among all samples of the step
-    int64_t row = 0;    ///< of its first token
+    int64_t row = 0;    ///< of the first of these tokens
+    int64_t token = 0;  ///< which of the sample it is
   };
   uint64_t seed = 0;
   int64_t step = 0;

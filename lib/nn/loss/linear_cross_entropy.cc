@@ -19,33 +19,46 @@ int64_t SliceRows(int64_t vocabulary) {
   return std::clamp<int64_t>((int64_t{1} << 25) / vocabulary, 64, 4096);
 }
 
+/// The rows that have a label, and of each the label and the weight.
+struct LabelledRows {
+  std::vector<int64_t> rows, targets;
+  std::vector<float> weights;  ///< empty: 1 each
+};
+
+LabelledRows LabelledRowsOf(const at::Tensor& labels_n, const at::Tensor& weights_n) {
+  const int64_t* labels = labels_n.const_data_ptr<int64_t>();
+  const float* weights = weights_n.defined() ? weights_n.const_data_ptr<float>() : nullptr;
+  LabelledRows labelled;
+  for (int64_t row = 0; row < labels_n.numel(); ++row) {
+    if (labels[row] < 0) continue;
+    labelled.rows.push_back(row);
+    labelled.targets.push_back(labels[row]);
+    if (weights != nullptr) labelled.weights.push_back(weights[row]);
+  }
+  return labelled;
+}
+
 }  // namespace
 
 LossSum LinearCrossEntropy::Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                                  const at::Tensor& labels_n, bool pin) {
-  return Run(hidden_nd, weight_vd, labels_n, {}, 0.0, nullptr, {}, pin);
+  return Run(hidden_nd, weight_vd, labels_n, {}, 0.0, nullptr, {}, pin, {});
 }
 
 LossSum LinearCrossEntropy::LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                                              const at::Tensor& labels_n, const LossTerms& terms,
                                              const GradientScale& scale, at::Tensor& d_hidden_nd,
-                                             at::Tensor d_weight_vd, bool pin) {
-  return Run(hidden_nd, weight_vd, labels_n, terms, scale, &d_hidden_nd, d_weight_vd, pin);
+                                             at::Tensor d_weight_vd, bool pin, const at::Tensor& weights_n) {
+  return Run(hidden_nd, weight_vd, labels_n, terms, scale, &d_hidden_nd, d_weight_vd, pin, weights_n);
 }
 
 LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                                 const at::Tensor& labels_n, const LossTerms& terms,
                                 const GradientScale& scale, at::Tensor* d_hidden_nd,
-                                const at::Tensor& d_weight_vd, bool pin) {
+                                const at::Tensor& d_weight_vd, bool pin, const at::Tensor& weights_n) {
   const int64_t vocabulary = weight_vd.size(0), width = weight_vd.size(1);
-  const int64_t* labels = labels_n.const_data_ptr<int64_t>();
-  std::vector<int64_t> labelled, targets;
-  for (int64_t row = 0; row < labels_n.numel(); ++row) {
-    if (labels[row] < 0) continue;
-    labelled.push_back(row);
-    targets.push_back(labels[row]);
-  }
-  const auto count = static_cast<int64_t>(labelled.size());
+  const LabelledRows labelled = LabelledRowsOf(labels_n, weights_n);
+  const auto count = static_cast<int64_t>(labelled.rows.size());
   if (d_hidden_nd != nullptr) d_hidden_nd->zero_();
   LossSum sum;
   sum.num_labels = count;
@@ -53,8 +66,12 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
   const at::Device device = hidden_nd.device();
   const bool all_rows = count == labels_n.numel();
   const auto longs = at::TensorOptions().dtype(at::kLong);
-  const at::Tensor indices = all_rows ? at::Tensor() : Upload(at::tensor(labelled, longs), device, pin);
-  const at::Tensor labels_of_rows = Upload(at::tensor(targets, longs), device, pin);
+  const at::Tensor indices = all_rows ? at::Tensor() : Upload(at::tensor(labelled.rows, longs), device, pin);
+  const at::Tensor labels_of_rows = Upload(at::tensor(labelled.targets, longs), device, pin);
+  const auto floats = at::TensorOptions().dtype(at::kFloat);
+  at::Tensor weights_of_rows;
+  if (weights_n.defined())
+    weights_of_rows = Upload(at::tensor(labelled.weights, floats), device, pin).unsqueeze(1);
   at::Tensor losses_n3 = at::empty({count, 3}, at::TensorOptions().dtype(at::kDouble).device(device));
   const int64_t slice_rows = SliceRows(vocabulary);
   for (int64_t begin = 0; begin < count; begin += slice_rows) {
@@ -69,6 +86,10 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
     at::Tensor losses = losses_n3.narrow(0, begin, rows);
     SoftmaxCrossEntropy(numerics_, logits, labels_of_rows.narrow(0, begin, rows), terms, scale,
                         d_hidden_nd != nullptr, losses);
+    if (weights_of_rows.defined()) {
+      losses.mul_(weights_of_rows.narrow(0, begin, rows));
+      if (d_hidden_nd != nullptr) logits.mul_(weights_of_rows.narrow(0, begin, rows));
+    }
     if (d_hidden_nd == nullptr) continue;
     if (d_weight_vd.defined()) AccumulateWeightGradient(logits, x, d_weight_vd);
     if (all_rows) {

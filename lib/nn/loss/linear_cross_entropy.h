@@ -40,9 +40,12 @@ class LinearCrossEntropy {
   /// Losses, and the gradients of scale * objective: added to d_weight_vd (fp32), unless it is
   /// undefined, and written to d_hidden_nd (storage type, unrounded under emulation). On a GPU the losses
   /// stay there.
+  /// \param weights_n fp32 on the host: what the losses of a row, and so their gradients, are multiplied by;
+  ///     undefined: 1
   LossSum LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                            const at::Tensor& labels_n, const LossTerms& terms, const GradientScale& scale,
-                           at::Tensor& d_hidden_nd, at::Tensor d_weight_vd, bool pin = true);
+                           at::Tensor& d_hidden_nd, at::Tensor d_weight_vd, bool pin = true,
+                           const at::Tensor& weights_n = {});
 
   /// Memory of the slices, grown to the largest so far.
   int64_t workspace_bytes() const { return rows_.bytes() + logits_.bytes() + d_rows_.bytes(); }
@@ -50,7 +53,7 @@ class LinearCrossEntropy {
  private:
   LossSum Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
               const LossTerms& terms, const GradientScale& scale, at::Tensor* d_hidden_nd,
-              const at::Tensor& d_weight_vd, bool pin);
+              const at::Tensor& d_weight_vd, bool pin, const at::Tensor& weights_n);
 
   Numerics numerics_;
   Buffer rows_, logits_, d_rows_;

@@ -7,11 +7,11 @@ expect() { # expect KEY VALUE ARGUMENT...
   [[ $got == "$wanted" ]] || { echo "$*: $key is '$got', not '$wanted'"; exit 1; }
 }
 names="refocused-test refocused-production refocused-low-memory rft-baseline rft-batch-a rft-batch-b rft-fast
-       rft-conservative rft-balanced rft-aggressive lora-fast"
+       rft-conservative rft-balanced rft-aggressive lora-fast grit-fast grit-toy grit-7b"
 for name in $names; do
   train --list-presets | grep -q "^$name  *[a-zA-Z]" || { echo "$name is not listed"; exit 1; }
 done
-test "$(train --list-presets | wc -l)" = 11
+test "$(train --list-presets | wc -l)" = 14
 
 # name, batch, accum, log-every, save-every, lr, warmup, schedule, workers
 while read -r name batch accum log save lr warmup schedule workers; do
@@ -38,6 +38,16 @@ rft-balanced 16 4 50 epoch 2e-4 50 cosine 4
 rft-aggressive 32 2 50 epoch 2e-4 50 cosine 6
 END
 
+# grit-fast is these four levers and nothing else.
+config() { train --print-config "$@" 2> /dev/null | grep '^[a-z]' | grep -v '^preset:' | sed 's/"//g' | sort; }
+test "$(comm -13 <(config) <(config --preset grit-fast) | paste -sd' ')" = \
+  "checkpoint-activations: full mixed-precision: bf16 pin: on workers: 4"
+for expected in "mode unified" "group-size 2" "query-max-len 256" "passage-max-len 2048" "steps 1253" "lr 2e-5" "gen-batch 4"; do
+  expect $expected --preset grit-7b  # a key and its value
+done
+expect lr 1e-5 --preset grit-toy
+expect drop-last true --preset grit-toy
+
 # Precedence, and options that exclude each other.
 printf 'lr: 0.3\nbatch: 5\naccum: 7\n' > c.yaml
 expect lr 0.3 --preset rft-fast --config c.yaml
@@ -58,7 +68,8 @@ train --preset rft-fats --print-config 2> error || status=$?
 test "$status" = 2
 grep -q 'did you mean rft-fast' error
 # A preset with options of this build's lacking is refused or tells.
-if ! train --help | grep -q -- '--lora '; then
+train --help > help  # more than a pipe holds, which grep -q would close
+if ! grep -q -- '--lora ' help; then
   status=0
   train --preset lora-fast --print-config 2> error || status=$?
   test "$status" = 2

@@ -1,4 +1,4 @@
-#include "lib/score/json_objects.h"
+#include "lib/documents/json_objects.h"
 
 #include "lib/base/signals.h"
 #include "lib/documents/document_reader.h"
@@ -6,8 +6,8 @@
 
 namespace trainwright {
 
-std::string ForEachJsonObject(const std::string& path,
-                              const std::function<void(const nlohmann::json&, const JsonPlace&)>& use) {
+std::string ForEachTextLine(const std::string& path,
+                            const std::function<void(std::string_view, const JsonPlace&)>& use) {
   constexpr uint64_t kMaxLineBytes = uint64_t{1} << 30;
   DocumentReader reader({{path, InputFormat::kJsonl}}, kMaxLineBytes);
   reader.HashStoredBytes();
@@ -17,14 +17,20 @@ std::string ForEachJsonObject(const std::string& path,
       const JsonPlace place = {batch.source, "line " + std::to_string(batch.first_record + i)};
       if (batch.records[i].too_long) throw place.Bad("is longer than 1 GiB");
       const std::string_view line = RawRecord(batch, i);
-      if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-      const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-      if (!object.is_object()) throw place.Bad("is no JSON object");
-      use(object, place);
+      if (line.find_first_not_of(" \t\r") != std::string_view::npos) use(line, place);
     }
   }
   reader.ThrowIfWritten();
   return reader.stored_sha256();
+}
+
+std::string ForEachJsonObject(const std::string& path,
+                              const std::function<void(const nlohmann::json&, const JsonPlace&)>& use) {
+  return ForEachTextLine(path, [&](std::string_view line, const JsonPlace& place) {
+    const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!object.is_object()) throw place.Bad("is no JSON object");
+    use(object, place);
+  });
 }
 
 const nlohmann::json& MemberOf(const nlohmann::json& object, std::initializer_list<const char*> names,

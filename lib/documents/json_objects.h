@@ -1,10 +1,11 @@
-/// JSON Lines whose lines are objects, with messages that name file and line.
+/// Text files line by line, and JSON Lines whose lines are objects, with messages that name file and line.
 #pragma once
 
 #include <functional>
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "lib/base/error.h"
 
@@ -17,6 +18,14 @@ struct JsonPlace {
     return Error(ErrorCode::kBadInput, file, problem, line, hint);
   }
 };
+
+/// Calls `use` with every line that is not blank, without the byte order mark of the first. gzip and zstd
+/// content is decompressed.
+/// \param path "-" is standard input
+/// \returns the SHA-256 of the bytes read, as they are stored, in hexadecimal
+/// \throws Error{kBadInput} on a line of 1 GiB, Error{kIo, kInterrupted, kTerminated}; what `use` throws
+std::string ForEachTextLine(const std::string& path,
+                            const std::function<void(std::string_view, const JsonPlace&)>& use);
 
 /// Calls `use` with every line that is not blank.
 /// \param path "-" is standard input

@@ -1,0 +1,212 @@
+#include "lib/embedding/embedding_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "lib/base/bytes.h"
+#include "lib/base/error.h"
+#include "lib/documents/chat_template.h"
+#include "lib/embedding/python_files.h"
+#include "lib/io/byte_sink.h"
+#include "lib/io/byte_source.h"
+#include "lib/model/embedding_projection.h"
+#include "lib/spec/config_json.h"
+#include "lib/spec/model_files.h"
+
+namespace trainwright {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr char kModelingModule[] = "modeling_trainwright_bidirectional";
+constexpr char kPoolingModule[] = "trainwright_pooling";
+constexpr char kPoolingFolder[] = "1_Pooling";
+constexpr char kTokenizerConfig[] = "tokenizer_config.json";
+constexpr char kTokenizerJson[] = "tokenizer.json";
+constexpr uint64_t kMostConfigBytes = 1 << 24, kMostTokenizerBytes = 1 << 28;
+
+void WriteJson(const std::string& folder, const std::string& name, const ordered_json& value) {
+  WriteFileAtomically(folder + "/" + name, AsBytes(value.dump(2) + "\n"));
+}
+
+/// A JSON object of the folder; null where there is none.
+ordered_json ReadObject(const std::string& folder, const std::string& name) {
+  const std::string path = folder + "/" + name;
+  if (!std::filesystem::exists(path)) return nullptr;
+  const std::vector<uint8_t> text = ReadWholeFile(path, kMostConfigBytes);
+  ordered_json object = ordered_json::parse(text.begin(), text.end(), nullptr, /*allow_exceptions=*/false);
+  return object.is_object() ? object : ordered_json(nullptr);
+}
+
+std::string TextOf(const ordered_json& object, const char* name) {
+  if (!object.is_object()) return "";
+  const auto found = object.find(name);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+/// Whether the tokenizer itself puts a mark before each text: where there is a tokenizer.json, transformers
+/// goes by it, whatever tokenizer_config.json says.
+bool TokenizerBeginsTexts(const std::string& folder) {
+  const std::string path = folder + "/" + kTokenizerJson;
+  if (!std::filesystem::exists(path)) return false;
+  const std::vector<uint8_t> text = ReadWholeFile(path, kMostTokenizerBytes);
+  // The vocabulary is most of the file and not wanted.
+  const auto skip_model = [](int depth, json::parse_event_t event, json& value) {
+    return !(depth == 1 && event == json::parse_event_t::key && value == "model");
+  };
+  const json object = json::parse(text, skip_model, /*allow_exceptions=*/false);
+  if (!object.is_object() || !object.contains("post_processor")) return false;
+  const json& whole = object.at("post_processor");
+  const json steps = whole.contains("processors") ? whole.at("processors") : json::array({whole});
+  for (const json& step : steps) {
+    if (!step.contains("single")) continue;
+    const json& single = step.at("single");
+    if (single.is_array() && !single.empty() && single.front().contains("SpecialToken")) return true;
+  }
+  return false;
+}
+
+/// What stands before a text without an instruction, in the marks of the tokenizer.
+/// \param begins whether the tokenizer puts the mark of the beginning there by itself
+std::string PromptOf(const EmbeddingSpec& spec, const ordered_json& tokenizer, bool begins) {
+  if (spec.template_text.empty()) return "";
+  const ChatTemplate chat_template = ParseChatTemplate(spec.template_text, "of embedding.json");
+  std::string prompt;
+  for (const TemplatePart part : {TemplatePart::kBegin, TemplatePart::kNoInstruction, TemplatePart::kText}) {
+    for (const TemplateItem& item : chat_template.part(part)) {
+      if (item.loss) break;  // the text
+      if (item.kind == TemplateItem::Kind::kBos) {
+        if (!begins) prompt += TextOf(tokenizer, "bos_token");
+      } else if (item.kind == TemplateItem::Kind::kEos) {
+        prompt += TextOf(tokenizer, "eos_token");
+      } else {
+        prompt += item.literal;
+      }
+    }
+  }
+  return prompt;
+}
+
+/// Texts of unlike lengths are padded, and cut, behind their tokens, so that the first is at position 0: some
+/// of transformers' tokenizers would pad before them. The models here know no token types.
+void WriteTokenizerConfig(const std::string& folder, ordered_json tokenizer) {
+  if (tokenizer.is_null()) return;
+  for (const char* name : {"bos_token", "eos_token", "unk_token"}) {
+    if (!TextOf(tokenizer, "pad_token").empty()) break;
+    const std::string mark = TextOf(tokenizer, name);
+    if (!mark.empty()) tokenizer["pad_token"] = mark;
+  }
+  // A text behind {bos} begins as a text alone does: the older of two ways of SentencePiece in transformers.
+  if (TextOf(tokenizer, "tokenizer_class") == "LlamaTokenizer") tokenizer["legacy"] = true;
+  tokenizer["padding_side"] = "right";
+  tokenizer["truncation_side"] = "right";
+  tokenizer["model_input_names"] = {"input_ids", "attention_mask"};
+  WriteJson(folder, kTokenizerConfig, tokenizer);
+}
+
+/// The library's own weightedmean counts the prompt's tokens.
+bool NeedsOwnPooling(const EmbeddingSpec& spec, const std::string& prompt) {
+  return spec.pooling == Pooling::kWeightedMean && !prompt.empty();
+}
+
+void WritePooling(const std::string& folder, int64_t width, const EmbeddingSpec& spec,
+                  const std::string& prompt) {
+  const std::string own_folder = folder + "/" + kPoolingFolder;
+  std::error_code error;
+  std::filesystem::create_directories(own_folder, error);
+  if (error) throw SystemError(own_folder, "create the folder", error.value());
+  ordered_json config;
+  config["word_embedding_dimension"] = width;
+  if (NeedsOwnPooling(spec, prompt)) {
+    WriteFileAtomically(folder + "/" + kPoolingModule + ".py", AsBytes(kTrainwrightPoolingText));
+  } else {
+    config["pooling_mode_cls_token"] = spec.pooling == Pooling::kCls;
+    config["pooling_mode_mean_tokens"] = spec.pooling == Pooling::kMean;
+    config["pooling_mode_max_tokens"] = false;
+    config["pooling_mode_mean_sqrt_len_tokens"] = false;
+    config["pooling_mode_weightedmean_tokens"] = spec.pooling == Pooling::kWeightedMean;
+    config["pooling_mode_lasttoken"] = spec.pooling == Pooling::kLastToken;
+    // The library's cls is the first token that it pools: with the prompt left out, none that GRIT means.
+    config["include_prompt"] = spec.pooling == Pooling::kCls;
+  }
+  WriteJson(own_folder, kConfigFileName, config);
+}
+
+ordered_json Modules(const EmbeddingSpec& spec, const std::string& prompt) {
+  const std::string library = "sentence_transformers.models.";
+  ordered_json modules = ordered_json::array();
+  const auto add = [&](const std::string& path, const std::string& type) {
+    const size_t index = modules.size();
+    modules.push_back({{"idx", index}, {"name", std::to_string(index)}, {"path", path}, {"type", type}});
+  };
+  add("", library + "Transformer");
+  add(kPoolingFolder, NeedsOwnPooling(spec, prompt)
+                          ? std::string(kPoolingModule) + ".WeightedMeanBehindPrompt"
+                          : library + "Pooling");
+  if (spec.projection > 0) add(kProjectionFolder, library + "Dense");
+  if (spec.normalize) add("3_Normalize", library + "Normalize");
+  return modules;
+}
+
+ordered_json SentenceTransformersConfig(const std::string& prompt) {
+  ordered_json config;
+  config["__version__"] = ordered_json::object();
+  config["prompts"] = ordered_json::object();
+  config["default_prompt_name"] = nullptr;
+  config["similarity_fn_name"] = "cosine";
+  if (prompt.empty()) return config;
+  config["prompts"] = {{"query", prompt}, {"document", prompt}};
+  config["default_prompt_name"] = "document";
+  return config;
+}
+
+/// The class of modeling_trainwright_bidirectional.py for transformers' class of a model with its head:
+/// BidirectionalLlamaModel of LlamaForCausalLM.
+std::string BidirectionalClassOf(std::string architecture) {
+  for (const std::string_view ending : {"ForCausalLM", "LMHeadModel"}) {
+    if (architecture.ends_with(ending)) architecture.resize(architecture.size() - ending.size());
+  }
+  return "Bidirectional" + architecture + "Model";
+}
+
+/// config.json, with the class of the body where it is none of transformers'.
+std::string ConfigText(const ModelConfig& config, const EmbeddingSpec& spec) {
+  std::string text = EncodeConfigJson(config);
+  if (spec.mask != AttentionMask::kBidirectional) return text;
+  json object = json::parse(text);
+  const std::string body_class = BidirectionalClassOf(object.at("architectures").at(0).get<std::string>());
+  object["auto_map"]["AutoModel"] = std::string(kModelingModule) + "." + body_class;
+  return object.dump(2) + "\n";
+}
+
+}  // namespace
+
+void WriteEmbeddingSpec(const std::string& folder, const ModelConfig& config, EmbeddingSpec spec) {
+  if (spec.dimension == 0) spec.dimension = spec.projection > 0 ? spec.projection : config.hidden_size;
+  WriteFileAtomically(folder + "/" + kEmbeddingFileName, AsBytes(EncodeEmbeddingSpec(spec)));
+}
+
+void WriteEmbeddingFolder(const std::string& folder, const ModelConfig& config, const EmbeddingSpec& spec) {
+  const ordered_json tokenizer = ReadObject(folder, kTokenizerConfig);
+  const std::string prompt = PromptOf(spec, tokenizer, TokenizerBeginsTexts(folder));
+  WriteEmbeddingSpec(folder, config, spec);
+  WriteTokenizerConfig(folder, tokenizer);
+  WritePooling(folder, config.hidden_size, spec, prompt);
+  const int64_t said = std::max(spec.query_max_len, spec.passage_max_len);
+  const int64_t longest = said > 0 ? said : config.max_positions;
+  WriteJson(folder, "sentence_bert_config.json", {{"max_seq_length", longest}, {"do_lower_case", false}});
+  WriteJson(folder, "config_sentence_transformers.json", SentenceTransformersConfig(prompt));
+  WriteJson(folder, "modules.json", Modules(spec, prompt));
+  if (spec.mask == AttentionMask::kBidirectional) {
+    WriteFileAtomically(folder + "/" + kModelingModule + ".py",
+                        AsBytes(kModelingTrainwrightBidirectionalText));
+  }
+  WriteFileAtomically(folder + "/" + kConfigFileName, AsBytes(ConfigText(config, spec)));
+}
+
+}  // namespace trainwright

@@ -1,0 +1,84 @@
+#include "lib/embedding/embedding_spec.h"
+
+#include <nlohmann/json.hpp>
+
+#include "lib/base/error.h"
+#include "lib/formats/json_fields.h"
+#include "lib/formats/json_text.h"
+
+namespace trainwright {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kSchema[] = "trainwright.embedding/1";
+
+[[noreturn]] void Refuse(const std::string& path, const std::string& field, const std::string& problem) {
+  throw Error(ErrorCode::kBadInput, path, "its " + field + " " + problem);
+}
+
+int64_t ReadCount(const json& object, const char* name, const std::string& path) {
+  int64_t count = 0;
+  ReadField(object, name, path, &count);
+  if (count < 0) Refuse(path, name, "is negative: " + std::to_string(count));
+  return count;
+}
+
+EmbeddingSpec FromObject(const json& object, const std::string& path) {
+  const auto text = [&](const char* name) { return object.at(name).get<std::string>(); };
+  if (text("schema") != kSchema) {
+    throw Error(ErrorCode::kBadInput, path, "is of another version: " + text("schema").substr(0, 40), "",
+                "this build reads " + std::string(kSchema));
+  }
+  EmbeddingSpec spec;
+  const std::optional<Pooling> pooling = FindPooling(text("pooling"));
+  if (!pooling) Refuse(path, "pooling", "is unknown: " + text("pooling").substr(0, 40));
+  spec.pooling = *pooling;
+  spec.attention = text("attention");
+  const std::optional<AttentionMask> mask = FindEmbeddingMask(spec.attention);
+  if (!mask) Refuse(path, "attention", "is unknown: " + spec.attention.substr(0, 40));
+  spec.mask = *mask;
+  if (text("similarity") != "cosine") Refuse(path, "similarity", "is unknown");
+  ReadField(object, "normalize", path, &spec.normalize);
+  spec.projection = ReadCount(object, "projection", path);
+  spec.query_max_len = ReadCount(object, "query_max_len", path);
+  spec.passage_max_len = ReadCount(object, "passage_max_len", path);
+  spec.template_text = text("template");
+  spec.dimension = ReadCount(object, "dimension", path);
+  return spec;
+}
+
+}  // namespace
+
+std::optional<AttentionMask> FindEmbeddingMask(std::string_view attention) {
+  if (attention == "bbcc" || attention == "bb") return AttentionMask::kBidirectional;
+  if (attention == "cccc" || attention == "cc") return AttentionMask::kCausal;
+  return std::nullopt;
+}
+
+std::string EncodeEmbeddingSpec(const EmbeddingSpec& spec) {
+  TRAINWRIGHT_CHECK(FindEmbeddingMask(spec.attention) == spec.mask);
+  const nlohmann::ordered_json object = {{"schema", kSchema},
+                                         {"pooling", PoolingName(spec.pooling)},
+                                         {"attention", spec.attention},
+                                         {"normalize", spec.normalize},
+                                         {"dimension", spec.dimension},
+                                         {"projection", spec.projection},
+                                         {"query_max_len", spec.query_max_len},
+                                         {"passage_max_len", spec.passage_max_len},
+                                         {"template", spec.template_text},
+                                         {"similarity", "cosine"}};
+  return object.dump(2) + "\n";
+}
+
+EmbeddingSpec DecodeEmbeddingSpec(const std::string& text, const std::string& path) {
+  const json object = ParseJson(text, path);
+  try {
+    return FromObject(object, path);
+  } catch (const json::exception&) {
+    throw Error(ErrorCode::kBadInput, path,
+                "is no description of an embedding: a field is missing or of the wrong type");
+  }
+}
+
+}  // namespace trainwright

@@ -1,0 +1,103 @@
+#include "lib/eval/embed_input.h"
+
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/signals.h"
+#include "lib/documents/document_text.h"
+#include "lib/retrieval/corpus.h"
+#include "lib/tok/utf8.h"
+
+namespace trainwright {
+namespace {
+
+constexpr uint64_t kMaxTextBytes = uint64_t{1} << 30;
+
+InputFormat EmbedFormatOf(const std::string& path, const std::string& format) {
+  const InputFormat parsed = format == "auto" ? GuessInputFormat(path, false) : ParseInputFormat(format);
+  if (parsed == InputFormat::kLines || parsed == InputFormat::kJsonl) return parsed;
+  throw Error(ErrorCode::kUsage, path, "is to be read as " + std::string(NameOf(parsed)), "",
+              "embed reads lines and JSON lines: give one of them by --input-format");
+}
+
+}  // namespace
+
+EmbedInput::EmbedInput(const std::string& path, const std::string& format, EmbedDefaults defaults)
+    : path_(path),
+      format_(EmbedFormatOf(path, format)),
+      is_guessed_(format == "auto"),
+      defaults_(std::move(defaults)),
+      reader_({{path, format_}}, kMaxTextBytes) {
+  reader_.HashStoredBytes();
+}
+
+bool EmbedInput::NextRecord(std::string_view* record, JsonPlace* place) {
+  while (next_ == batch_.records.size()) {
+    ThrowIfStopped();
+    next_ = 0;
+    if (!reader_.Next(&batch_)) {
+      batch_.records.clear();
+      reader_.ThrowIfWritten();
+      return false;
+    }
+  }
+  const size_t number = next_++;
+  *place = {batch_.source, PlaceOf(batch_, number)};
+  if (batch_.records[number].too_long) throw place->Bad("is longer than 1 GiB");
+  *record = RawRecord(batch_, number);
+  consumed_.Update(AsBytes(*record));
+  consumed_.Update(AsBytes("\n"));
+  return true;
+}
+
+void EmbedInput::WarnOfJson(std::string_view record) const {
+  if (!is_guessed_ || !(record.starts_with("{\"") || record.starts_with("{ \""))) return;
+  LogWarning(batch_.source + ": looks like JSON lines but is read as plain lines");
+  LogHint("--input-format jsonl, or a name that ends in .jsonl, says otherwise", LogLevel::kWarning);
+}
+
+void EmbedInput::ReadObject(std::string_view record, EmbedText* text) const {
+  const auto object = nlohmann::json::parse(record, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) throw text->place.Bad("is no JSON object");
+  text->text.text = TitledTextOf(object, text->place);
+  if (const auto instruction = object.find("instruction"); instruction != object.end()) {
+    text->text.instruction = TextMemberOf(object, {"instruction"}, text->place);
+  }
+  if (const auto role = object.find("role"); role != object.end()) {
+    const bool is_query = *role == "query";
+    if (!is_query && *role != "passage") throw text->place.Bad("its role is neither query nor passage");
+    text->text.role = is_query ? TextRole::kQuery : TextRole::kPositive;
+  }
+  if (object.contains("_id") || object.contains("id")) text->id = IdOf(object, text->place);
+}
+
+bool EmbedInput::Next(EmbedText* text) {
+  std::string_view record;
+  while (true) {
+    if (!NextRecord(&record, &text->place)) return false;
+    // A blank line is a text of lines, and nothing at all of JSON lines.
+    if (format_ == InputFormat::kLines || record.find_first_not_of(" \t\r") != std::string_view::npos) break;
+  }
+  text->id.reset();
+  text->text = {defaults_.instruction, "", defaults_.role};
+  if (format_ == InputFormat::kJsonl) {
+    ReadObject(record, text);
+  } else {
+    if (FindInvalidUtf8(record) != std::string_view::npos) throw text->place.Bad("is not valid UTF-8");
+    if (texts_ == 0) WarnOfJson(record);
+    text->text.text = record;
+  }
+  if (texts_++ == 0) has_ids_ = text->id.has_value();
+  if (text->id.has_value() != has_ids_) {
+    throw text->place.Bad(has_ids_ ? "has no id, and the texts before it have"
+                                   : "has an id, and the texts before it have none");
+  }
+  return true;
+}
+
+nlohmann::ordered_json EmbedInput::identity() const {
+  return {{"path", path_}, {"sha256", reader_.stored_sha256()}};
+}
+
+}  // namespace trainwright

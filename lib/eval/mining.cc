@@ -1,0 +1,283 @@
+#include "lib/eval/mining.h"
+
+#include <ATen/ops/cat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/units.h"
+#include "lib/device/memory_error.h"
+#include "lib/dist/equal_facts.h"
+#include "lib/dist/shared_work.h"
+#include "lib/documents/contrastive_example.h"
+#include "lib/embedding/top_k.h"
+#include "lib/eval/block_embedder.h"
+#include "lib/eval/embed_input.h"
+#include "lib/eval/identity.h"
+#include "lib/eval/rank_input.h"
+#include "lib/eval/text_embedder.h"
+#include "lib/formats/json_text.h"
+#include "lib/io/byte_sink.h"
+
+namespace trainwright {
+namespace {
+
+/// Texts by what they say, numbered in the order in which they came.
+class TextPool {
+ public:
+  /// \returns its number, also where it was there before
+  uint64_t Add(const InstructedText& text) {
+    const auto [known, is_new] = rows_.try_emplace(text.text, texts_.size());
+    if (is_new) texts_.push_back(text);
+    return known->second;
+  }
+  std::optional<uint64_t> Find(const std::string& text) const {
+    const auto known = rows_.find(text);
+    return known == rows_.end() ? std::nullopt : std::optional<uint64_t>(known->second);
+  }
+  const std::vector<InstructedText>& texts() const { return texts_; }
+
+ private:
+  std::vector<InstructedText> texts_;
+  std::unordered_map<std::string, uint64_t> rows_;
+};
+
+/// A record that is to get negatives.
+struct MinedRecord {
+  nlohmann::ordered_json object;
+  InstructedText query;
+  std::vector<uint64_t> positives;  ///< rows of the pool
+  std::vector<std::string>
+      others;  ///< texts that are no negatives besides: the query, and negatives it keeps
+  double positive_score = std::numeric_limits<double>::infinity();
+};
+
+/// As the records write a text.
+nlohmann::ordered_json JsonOfText(const InstructedText& text) {
+  if (text.instruction.empty()) return text.text;
+  return nlohmann::ordered_json::array({text.instruction, text.text});
+}
+
+class MiningRun {
+ public:
+  MiningRun(const ModelFamilies& families, const EmbedSettings& settings, const ProcessSetup& process,
+            World* world)
+      : settings_(settings), world_(world), embedder_(families, settings.embedding, process, world) {
+    if (!settings.mining.corpus.empty()) ReadCorpus();
+    ReadRecords();
+    if (settings.mining.corpus.empty()) candidates_ = pool_.texts().size();
+  }
+
+  nlohmann::ordered_json Run(ProgressMode progress) {
+    Facts facts = FactsOf(embedder_.checkpoint(), embedder_.precision());
+    facts["sha256 of the records"] = data_.dump();
+    RequireEqual(world_, facts);
+    AsWriter(world_, [&] {  // before all that takes long
+      sink_ = OpenSink(settings_.output, /*binary=*/false, /*allow_terminal=*/true);
+      return 0;
+    });
+    const at::Tensor queries = EmbedQueries();
+    const auto found = SearchPool(queries, world_->is_writer() ? progress : ProgressMode::kNever);
+    AsWriter(world_, [&] {
+      Write(found);
+      return 0;
+    });
+    const Checkpoint& checkpoint = embedder_.checkpoint();
+    if (world_->is_writer()) LogInfo(DescribeIdentity(checkpoint, data_));
+    return {{"records", records_.size()},
+            {"corpus", candidates_},
+            {"negatives", negatives_},
+            {"records_short", records_short_},
+            {"tokens", embedder_.counts().tokens},
+            {"embedding", embedder_.Description()},
+            {"checkpoint", checkpoint.named},
+            {"model", checkpoint.model_identity},
+            {"adapter", checkpoint.adapter_identity},
+            {"data", data_}};
+  }
+
+ private:
+  void ReadCorpus() {
+    EmbedInput input(settings_.mining.corpus, "auto", {settings_.instruction, TextRole::kPositive});
+    for (EmbedText text; input.Next(&text);) {
+      text.text.role = TextRole::kPositive;
+      if (!text.text.text.empty()) pool_.Add(text.text);
+    }
+    candidates_ = pool_.texts().size();
+    if (candidates_ == 0) throw Error(ErrorCode::kBadInput, settings_.mining.corpus, "holds no text");
+    data_["corpus"] = input.identity();
+  }
+
+  void ReadRecords() {
+    const std::string& path = settings_.mining.records;
+    ContrastiveExampleReader reader;
+    ContrastiveExample example;
+    const std::string sha256 = ForEachTextLine(path, [&](std::string_view line, const JsonPlace& place) {
+      if (const auto problem = reader.Read(line, &example)) throw place.Bad(problem->problem, problem->hint);
+      MinedRecord record;
+      record.object = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (!record.object.is_object()) throw place.Bad("is no JSON object");
+      for (const InstructedText& text : example.texts) {
+        if (text.role == TextRole::kQuery) {
+          record.query = text;
+          record.others.push_back(text.text);
+        } else if (text.role == TextRole::kPositive) {
+          record.positives.push_back(pool_.Add(text));
+        } else if (settings_.mining.keep_negatives) {
+          record.others.push_back(text.text);
+        }
+      }
+      if (record.positives.empty()) throw place.Bad("has no positive");
+      records_.push_back(std::move(record));
+    });
+    if (records_.empty()) throw Error(ErrorCode::kBadInput, path, "holds no record");
+    data_["path"] = path;
+    data_["sha256"] = sha256;
+  }
+
+  /// \returns unit vectors of the records' queries; on the writer
+  at::Tensor EmbedQueries() {
+    std::vector<at::Tensor> blocks;
+    BlockEmbedder embed(&embedder_, world_, [&](const at::Tensor& rows, std::span<const std::string>) {
+      blocks.push_back(rows);
+    });
+    for (size_t i = 0; i < records_.size(); ++i) {
+      embed.Add("", records_[i].query, {settings_.mining.records, "record " + std::to_string(i + 1)});
+    }
+    embed.Flush();
+    return blocks.empty() ? at::Tensor() : at::cat(blocks);
+  }
+
+  /// Numbers of a record's own texts.
+  std::set<uint64_t> ExcludedOf(const MinedRecord& record) const {
+    std::set<uint64_t> excluded(record.positives.begin(), record.positives.end());
+    for (const std::string& text : record.others) {
+      if (const auto row = pool_.Find(text)) excluded.insert(*row);
+    }
+    return excluded;
+  }
+
+  /// Embeds the pool, and finds the nearest candidates and the positives' scores; on the writer.
+  std::vector<std::vector<ScoredRow>> SearchPool(const at::Tensor& queries, ProgressMode mode) {
+    std::optional<TopK> top;
+    std::vector<std::pair<uint64_t, size_t>> positives;  // rows and whose they are, rows rising
+    if (world_->is_writer()) {
+      size_t most_excluded = 0;
+      for (size_t i = 0; i < records_.size(); ++i) {
+        most_excluded = std::max(most_excluded, ExcludedOf(records_[i]).size());
+        for (const uint64_t row : records_[i].positives) positives.emplace_back(row, i);
+      }
+      std::sort(positives.begin(), positives.end());
+      top.emplace(queries, settings_.mining.last_place + static_cast<int64_t>(most_excluded),
+                  [](uint64_t a, uint64_t b) { return a < b; });
+    }
+    Progress progress(mode, "embed", pool_.texts().size(), "texts");
+    uint64_t done = 0;
+    auto next = positives.begin();
+    BlockEmbedder embed(&embedder_, world_, [&](const at::Tensor& rows, std::span<const std::string>) {
+      const auto count = static_cast<uint64_t>(rows.size(0));
+      for (; next != positives.end() && next->first < done + count; ++next) {
+        ScorePositive(queries, rows, static_cast<int64_t>(next->first - done), next->second);
+      }
+      const uint64_t last = std::min(done + count, candidates_);
+      if (last > done) top->Add(rows.narrow(0, 0, static_cast<int64_t>(last - done)));
+      done += count;
+      progress.Update(done);
+    });
+    for (size_t i = 0; i < pool_.texts().size(); ++i) {
+      embed.Add("", pool_.texts()[i], {"the corpus", "text " + std::to_string(i + 1)});
+    }
+    embed.Flush();
+    return top ? top->Take() : std::vector<std::vector<ScoredRow>>();
+  }
+
+  void ScorePositive(const at::Tensor& queries, const at::Tensor& rows, int64_t row, size_t record) {
+    const int64_t columns = queries.size(1);
+    const float* const q = queries.const_data_ptr<float>() + static_cast<int64_t>(record) * columns;
+    const float* const x = rows.const_data_ptr<float>() + row * columns;
+    double sum = 0;
+    for (int64_t i = 0; i < columns; ++i) sum += static_cast<double>(q[i]) * static_cast<double>(x[i]);
+    // Rounded as a candidate's score, with which it is compared.
+    records_[record].positive_score =
+        std::min(records_[record].positive_score, static_cast<double>(static_cast<float>(sum)));
+  }
+
+  void Write(const std::vector<std::vector<ScoredRow>>& found) {
+    const NegativeRules rules = {.negatives = settings_.mining.negatives,
+                                 .first_place = settings_.mining.first_place,
+                                 .last_place = settings_.mining.last_place,
+                                 .relative_margin = settings_.mining.relative_margin};
+    for (size_t i = 0; i < records_.size(); ++i) {
+      MinedRecord& record = records_[i];
+      const auto rows = ChooseNegatives(found[i], ExcludedOf(record), record.positive_score, rules);
+      nlohmann::ordered_json negatives = nlohmann::ordered_json::array();
+      if (settings_.mining.keep_negatives && record.object.contains("neg")) negatives = record.object["neg"];
+      for (const uint64_t row : rows) negatives.push_back(JsonOfText(pool_.texts()[row]));
+      record.object["neg"] = negatives;
+      sink_->Write(AsBytes(JsonLineOf(record.object)));
+      negatives_ += rows.size();
+      records_short_ += static_cast<int64_t>(rows.size()) < rules.negatives ? 1 : 0;
+    }
+    sink_->Commit();
+    if (records_short_ > 0) {
+      LogWarning(FormatNumberOf(records_short_, "record") + " got fewer than " +
+                 FormatNumberOf(static_cast<uint64_t>(rules.negatives), "negative"));
+      LogHint("a larger --corpus, a greater --last-place or a smaller --relative-margin gives more",
+              LogLevel::kWarning);
+    }
+  }
+
+  const EmbedSettings& settings_;
+  World* world_;
+  TextEmbedder embedder_;
+  TextPool pool_;
+  uint64_t candidates_ = 0;  // the first of the pool, which may become negatives
+  std::vector<MinedRecord> records_;
+  std::unique_ptr<ByteSink> sink_;  // the writer's
+  nlohmann::ordered_json data_;
+  uint64_t negatives_ = 0, records_short_ = 0;
+};
+
+}  // namespace
+
+std::vector<uint64_t> ChooseNegatives(const std::vector<ScoredRow>& ranking,
+                                      const std::set<uint64_t>& excluded, double positive_score,
+                                      const NegativeRules& rules) {
+  const double most = positive_score - rules.relative_margin * std::abs(positive_score);
+  std::vector<uint64_t> chosen;
+  int64_t place = 0;
+  for (const ScoredRow& candidate : ranking) {
+    if (excluded.contains(candidate.row)) continue;
+    ++place;
+    if (place > rules.last_place || static_cast<int64_t>(chosen.size()) == rules.negatives) break;
+    if (place < rules.first_place || candidate.score > most) continue;
+    chosen.push_back(candidate.row);
+  }
+  return chosen;
+}
+
+nlohmann::ordered_json RunMining(const ModelFamilies& families, const EmbedSettings& settings,
+                                 const ProcessSetup& process, World* world, ProgressMode progress) {
+  RefuseSharedPipe(world->size(), "--mine-negatives", settings.mining.records);
+  RefuseSharedPipe(world->size(), "--corpus", settings.mining.corpus);
+  RefuseToReplaceInputs(settings.output, {settings.mining.records, settings.mining.corpus});
+  return WithMemoryErrors(
+      [] {
+        return MemoryUser{"mining of negatives", "lower --batch-tokens or --max-length"};
+      },
+      [&] {
+        std::optional<MiningRun> run;
+        DoAlike(world, [&] { run.emplace(families, settings, process, world); });
+        return run->Run(progress);
+      });
+}
+
+}  // namespace trainwright

@@ -1,0 +1,375 @@
+#include "lib/eval/retrieval_job.h"
+
+#include <ATen/ops/cat.h>
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "lib/base/bootstrap.h"
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/base/units.h"
+#include "lib/device/memory_error.h"
+#include "lib/dist/equal_facts.h"
+#include "lib/dist/shared_work.h"
+#include "lib/eval/block_embedder.h"
+#include "lib/eval/identity.h"
+#include "lib/eval/rank_input.h"
+#include "lib/eval/text_embedder.h"
+#include "lib/eval/vector_search.h"
+#include "lib/io/byte_sink.h"
+#include "lib/report/table.h"
+#include "lib/retrieval/bm25.h"
+#include "lib/retrieval/corpus.h"
+#include "lib/retrieval/vector_reader.h"
+#include "lib/tok/utf8.h"
+
+namespace trainwright {
+namespace {
+
+constexpr size_t kDocumentsOfBlock = 2048;
+constexpr char kRunTag[] = "trainwright";
+
+/// The queries that are judged, in their file's order.
+struct JudgedQueries {
+  std::vector<std::string> ids, texts;
+  uint64_t not_judged = 0;
+};
+
+/// \returns the SHA-256 of the bytes read
+std::string ReadJudgedQueries(const std::string& path, const Qrels& qrels, JudgedQueries* queries) {
+  DocumentIds ids;
+  const std::string sha256 = ForEachRetrievalText(path, [&](RetrievalText&& query, const JsonPlace&) {
+    ids.Add(query.id);
+    if (!qrels.contains(query.id)) {
+      ++queries->not_judged;
+      return;
+    }
+    queries->ids.push_back(std::move(query.id));
+    queries->texts.push_back(std::move(query.text));
+  });
+  ids.Index(path);
+  if (queries->ids.empty()) {
+    throw Error(ErrorCode::kBadInput, path, "has no query that --qrels judges", "",
+                "give the judgements of these queries, with the same ids");
+  }
+  return sha256;
+}
+
+/// What is measured.
+struct RetrievalSystem {
+  std::string name;
+  RetrievalRun run;
+};
+
+/// The measures and their intervals.
+nlohmann::ordered_json DescribeScores(const RankingScores& scores, int draws, uint64_t seed) {
+  nlohmann::ordered_json json;
+  for (size_t measure = 0; measure < scores.measures.size(); ++measure) {
+    const std::vector<double> values = scores.ValuesOf(measure);
+    json[scores.measures[measure]] = scores.Mean(measure);
+    if (draws == 0) continue;
+    const Interval interval =
+        BootstrapInterval(values.size(), draws, seed, [&](std::span<const size_t> sample) {
+          double sum = 0;
+          for (const size_t i : sample) sum += values[i];
+          return sum / static_cast<double>(sample.size());
+        });
+    json[scores.measures[measure] + "_interval"] = {interval.low, interval.high};
+  }
+  return json;
+}
+
+/// A table for people: what is asked about most, with the interval of the first.
+void TellScores(const std::vector<std::pair<std::string, nlohmann::ordered_json>>& systems) {
+  std::vector<std::string> shown;
+  for (const char* name : {"ndcg_at_10", "mrr_at_10", "recall_at_10", "recall_at_100", "map"}) {
+    if (systems.front().second.contains(name)) shown.emplace_back(name);
+  }
+  std::vector<std::string> header = {"system"};
+  for (const std::string& name : shown) header.push_back(name);
+  const std::string interval_name = shown.front() + "_interval";
+  header.push_back("95 % of " + shown.front());
+  Table table(header);
+  for (const auto& [system, values] : systems) {
+    std::vector<std::string> row = {system};
+    for (const std::string& name : shown) row.push_back(FormatFixed(values.at(name).get<double>(), 4));
+    const auto interval = values.find(interval_name);
+    row.push_back(interval == values.end() ? "-"
+                                           : FormatFixed(interval->at(0).get<double>(), 4) + " to " +
+                                                 FormatFixed(interval->at(1).get<double>(), 4));
+    table.AddRow(row);
+  }
+  const std::string text = table.ToString();
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = text.find('\n', begin);
+    LogInfo(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+}
+
+class RetrievalMeasurement {
+ public:
+  RetrievalMeasurement(const ModelFamilies& families, const RetrievalSettings& settings,
+                       const ProcessSetup& process, World* world)
+      : settings_(settings), world_(world) {
+    std::string sha256;
+    qrels_ = ReadQrels(settings.qrels, &sha256);
+    data_["qrels"] = {{"path", settings.qrels}, {"sha256", sha256}};
+    if (!settings.queries.empty()) {
+      const std::string hash = ReadJudgedQueries(settings.queries, qrels_, &queries_);
+      data_["queries"] = {{"path", settings.queries}, {"sha256", hash}};
+    }
+    if (!settings.embedding.checkpoint.empty()) {
+      embedder_ = std::make_unique<TextEmbedder>(families, settings.embedding, process, world);
+    }
+  }
+
+  nlohmann::ordered_json Run(ProgressMode progress) {
+    if (embedder_) {
+      Facts facts = FactsOf(embedder_->checkpoint(), embedder_->precision());
+      facts["the queries and their judgements"] = data_.dump();
+      RequireEqual(world_, facts);
+    }
+    OpenRunFile();
+    std::vector<RetrievalSystem> systems;
+    if (embedder_) {
+      systems.push_back({"model", RunOfModel(world_->is_writer() ? progress : ProgressMode::kNever)});
+    } else {
+      DoAlike(world_, [&] {
+        if (!world_->is_writer()) return;
+        if (settings_.run.empty()) {
+          systems.push_back({"vectors", RunOfVectors()});
+        } else {
+          std::string sha256;
+          systems.push_back({"run", ReadRun(settings_.run, &sha256)});
+          data_["run"] = {{"path", settings_.run}, {"sha256", sha256}};
+        }
+      });
+    }
+    nlohmann::ordered_json result;
+    AsWriter(world_, [&] {
+      if (settings_.baseline == "bm25") systems.push_back({"bm25", RunOfBm25()});
+      if (run_sink_) {
+        WriteRun(systems.front().run, kRunTag, run_sink_.get());
+        run_sink_->Commit();
+      }
+      result = Result(systems);
+      return 0;
+    });
+    return result;
+  }
+
+ private:
+  /// Before all that takes long: a run that could not be written would have been found in vain.
+  void OpenRunFile() {
+    if (settings_.run_out.empty()) return;
+    AsWriter(world_, [&] {
+      run_sink_ = OpenSink(settings_.run_out, /*binary=*/false, /*allow_terminal=*/true);
+      for (const std::string& id : queries_.ids) CheckRunId(id);
+      return 0;
+    });
+  }
+
+  RetrievalRun RunOfModel(ProgressMode mode) {
+    std::vector<at::Tensor> blocks;  // of the queries; the writer's
+    BlockEmbedder embed_queries(
+        embedder_.get(), world_,
+        [&](const at::Tensor& rows, std::span<const std::string>) { blocks.push_back(rows); });
+    for (size_t i = 0; i < queries_.ids.size(); ++i) {
+      embed_queries.Add(queries_.ids[i], {settings_.query_instruction, queries_.texts[i], TextRole::kQuery},
+                        {settings_.queries, "query " + Quoted(queries_.ids[i])});
+    }
+    embed_queries.Flush();
+    std::optional<VectorSearch> search;
+    if (world_->is_writer()) search.emplace(at::cat(blocks), settings_.top_k);
+    BlockEmbedder embed_corpus(
+        embedder_.get(), world_,
+        [&](const at::Tensor& rows, std::span<const std::string> ids) { search->Add(rows, ids); });
+    Progress progress(mode, "evaluate", 0, "documents");
+    uint64_t documents = 0;
+    std::unordered_set<std::string> names;  // to tell of a second one before all of them are embedded
+    const std::string sha256 = ForEachRetrievalText(settings_.corpus, [&](RetrievalText&& document,
+                                                                          const JsonPlace& place) {
+      if (!settings_.run_out.empty()) CheckRunId(document.id);
+      if (!names.insert(document.id).second) {
+        throw place.Bad("has the id " + Quoted(document.id) + ", which a line before it has",
+                        "give every text an id of its own");
+      }
+      embed_corpus.Add(std::move(document.id),
+                       {settings_.passage_instruction, std::move(document.text), TextRole::kPositive}, place);
+      progress.Update(++documents);
+    });
+    embed_corpus.Flush();
+    NoteCorpus(documents, sha256);
+    RequireEqual(world_, {{"sha256 of the corpus", sha256}});
+    RetrievalRun run;
+    DoAlike(world_, [&] {
+      if (world_->is_writer()) run = Found(&*search, settings_.corpus, queries_.ids);
+    });
+    return run;
+  }
+
+  /// What was read of --corpus, which the baseline reads again.
+  void NoteCorpus(uint64_t documents, const std::string& sha256) {
+    if (documents == 0) throw Error(ErrorCode::kBadInput, settings_.corpus, "holds no document");
+    const nlohmann::ordered_json read = {{"path", settings_.corpus}, {"sha256", sha256}};
+    if (data_.contains("corpus") && data_["corpus"] != read) {
+      throw Error(ErrorCode::kBadInput, settings_.corpus, "was written to between its two readings");
+    }
+    data_["corpus"] = read;
+  }
+
+  RetrievalRun RunOfVectors() {
+    const auto query_reader = OpenVectors(settings_.query_vectors);
+    const auto corpus_reader = OpenVectors(settings_.corpus_vectors);
+    if (query_reader->columns() != corpus_reader->columns()) {
+      throw Error(ErrorCode::kBadInput, settings_.query_vectors,
+                  "has vectors of " + std::to_string(query_reader->columns()) + " numbers, and " +
+                      settings_.corpus_vectors + " of " + std::to_string(corpus_reader->columns()),
+                  "", "embed both with the same model and --truncate-dim");
+    }
+    const int64_t columns = query_reader->columns();
+    const int64_t kept = settings_.embedding.truncate_dim > 0 ? settings_.embedding.truncate_dim : columns;
+    if (kept > columns) {
+      throw Error(ErrorCode::kUsage, "--truncate-dim",
+                  "is more than the " + std::to_string(columns) + " numbers of a vector");
+    }
+    std::vector<std::string> query_ids;
+    const std::vector<float> queries = ReadAllVectors(query_reader.get(), &query_ids);
+    DocumentIds unique;
+    for (const std::string& id : query_ids) unique.Add(id);
+    unique.Index(settings_.query_vectors);
+    VectorSearch search(UnitRows(queries, columns, kept), settings_.top_k);
+    std::vector<float> rows;
+    std::vector<std::string> ids;
+    while (corpus_reader->Read(kDocumentsOfBlock, &rows, &ids) > 0)
+      search.Add(UnitRows(rows, columns, kept), ids);
+    data_["query_vectors"] = {{"path", settings_.query_vectors}, {"sha256", query_reader->Sha256()}};
+    data_["corpus_vectors"] = {{"path", settings_.corpus_vectors}, {"sha256", corpus_reader->Sha256()}};
+    return Found(&search, settings_.corpus_vectors, query_ids);
+  }
+
+  /// The run of a search, which knows by then which documents there are.
+  RetrievalRun Found(VectorSearch* search, const std::string& corpus, std::span<const std::string> queries) {
+    RetrievalRun run = search->Take(corpus, queries);
+    NoteDocuments(search->documents());
+    return run;
+  }
+
+  void NoteDocuments(const DocumentIds& documents) {
+    documents_ = documents.size();
+    std::set<std::string> missing;
+    for (const auto& [query, judgements] : qrels_) {
+      for (const auto& [document, grade] : judgements) {
+        if (!documents.Find(document)) missing.insert(document);
+      }
+    }
+    documents_missing_ = missing.size();
+    if (missing.empty()) return;
+    LogWarning(FormatNumberOf(missing.size(), "judged document") + " not in the corpus, such as " +
+               Quoted(*missing.begin()) + "; they count as not found");
+  }
+
+  RetrievalRun RunOfBm25() {
+    Bm25Index index;
+    DocumentIds documents;
+    const std::string sha256 =
+        ForEachRetrievalText(settings_.corpus, [&](RetrievalText&& document, const JsonPlace&) {
+          index.Add(document.text);
+          documents.Add(std::move(document.id));
+        });
+    NoteCorpus(documents.size(), sha256);
+    documents.Index(settings_.corpus);
+    std::vector<std::vector<ScoredRow>> rows;
+    for (const std::string& query : queries_.texts) {
+      rows.push_back(index.Search(query, static_cast<size_t>(settings_.top_k), documents.LaterNameFirst()));
+    }
+    return RunOfRows(rows, documents, queries_.ids);
+  }
+
+  nlohmann::ordered_json Result(const std::vector<RetrievalSystem>& systems) const {
+    std::vector<std::pair<std::string, nlohmann::ordered_json>> described;
+    std::optional<RankingScores> first;
+    for (const RetrievalSystem& system : systems) {
+      const RankingScores scores = ScoreRun(qrels_, system.run, settings_.metrics);
+      described.emplace_back(system.name, DescribeScores(scores, settings_.bootstrap_draws, settings_.seed));
+      if (!first) first = scores;
+    }
+    nlohmann::ordered_json result = {{"metric", "retrieval"}, {"system", systems.front().name}};
+    result.update(described.front().second);
+    const bool is_linear = settings_.metrics.gain == Gain::kLinear;
+    const bool is_run = settings_.metrics.averaged == AveragedQueries::kRun;
+    result.update({{"queries", first->queries.size()},
+                   {"queries_of_run", first->queries_of_run},
+                   {"queries_judged", first->queries_judged},
+                   {"queries_in_common", first->queries_in_common},
+                   {"queries_without_relevant", first->queries_without_relevant},
+                   {"queries_not_judged",
+                    embedder_ ? queries_.not_judged : first->queries_of_run - first->queries_in_common},
+                   {"average", is_run ? "run" : "all"},
+                   {"gain", is_linear ? "linear" : "exp"},
+                   {"top_k", settings_.top_k},
+                   {"bootstrap", settings_.bootstrap_draws},
+                   {"corpus", documents_ > 0 ? nlohmann::ordered_json(documents_) : nlohmann::ordered_json()},
+                   {"judged_documents_missing", documents_missing_}});
+    nlohmann::ordered_json baselines = nlohmann::ordered_json::object();
+    for (size_t i = 1; i < described.size(); ++i) baselines[described[i].first] = described[i].second;
+    result["baselines"] = baselines;
+    if (embedder_) {
+      const EmbeddedCounts counts = embedder_->counts();
+      const Checkpoint& checkpoint = embedder_->checkpoint();
+      result.update({{"tokens", counts.tokens},
+                     {"texts_cut", counts.texts_cut},
+                     {"texts_empty", counts.texts_empty},
+                     {"embedding", embedder_->Description()},
+                     {"precision", PrecisionName(embedder_->precision())},
+                     {"checkpoint", checkpoint.named},
+                     {"model", checkpoint.model_identity},
+                     {"adapter", checkpoint.adapter_identity}});
+    }
+    result["data"] = data_;
+    TellScores(described);
+    return result;
+  }
+
+  const RetrievalSettings& settings_;
+  World* world_;
+  Qrels qrels_;
+  JudgedQueries queries_;  // of the queries' file, where there is one
+  std::unique_ptr<TextEmbedder> embedder_;
+  std::unique_ptr<ByteSink> run_sink_;  // the writer's, where the run is to be written
+  nlohmann::ordered_json data_;         // what was read, with its hashes
+  uint64_t documents_ = 0, documents_missing_ = 0;
+};
+
+}  // namespace
+
+nlohmann::ordered_json RunRetrieval(const ModelFamilies& families, const RetrievalSettings& settings,
+                                    const ProcessSetup& process, World* world, ProgressMode progress) {
+  RefuseSharedPipe(world->size(), "--corpus", settings.corpus);
+  RefuseSharedPipe(world->size(), "--queries", settings.queries);
+  RefuseSharedPipe(world->size(), "--qrels", settings.qrels);
+  RefuseToReplaceInputs(settings.run_out, {settings.corpus, settings.queries, settings.qrels, settings.run,
+                                           settings.query_vectors, settings.corpus_vectors});
+  if (!settings.baseline.empty() && !settings.embedding.checkpoint.empty() && IsReadOnce(settings.corpus)) {
+    throw Error(ErrorCode::kUsage, "--corpus",
+                "can be read once only, and --baseline reads it besides the model", "", "write it to a file");
+  }
+  return WithMemoryErrors(
+      [] {
+        return MemoryUser{"evaluation of retrieval", "lower --batch-tokens or --top-k"};
+      },
+      [&] {
+        std::optional<RetrievalMeasurement> run;
+        DoAlike(world, [&] { run.emplace(families, settings, process, world); });
+        return run->Run(progress);
+      });
+}
+
+}  // namespace trainwright

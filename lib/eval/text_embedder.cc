@@ -1,0 +1,156 @@
+#include "lib/eval/text_embedder.h"
+
+#include <ATen/ops/zeros.h>
+
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/nn/precision_option.h"
+
+namespace trainwright {
+namespace {
+
+/// Of a folder that says nothing: the text, behind its instruction on a line of its own where it has one.
+constexpr char kPlainTemplate[] =
+    "user {content}\n"
+    "assistant [ {content} ]\n"
+    "instruction {content} \"\\n\"\n";
+
+/// A setting that the folder does not make, or the one that it makes.
+/// \throws Error{kUsage} where they differ
+std::string SettingOf(const std::string& flag, const std::string& asked, bool folder_says,
+                      const std::string& of_folder, const std::string& initial) {
+  if (!folder_says) return asked.empty() ? initial : asked;
+  if (asked.empty() || asked == of_folder) return of_folder;
+  throw Error(ErrorCode::kUsage, flag, "asks for " + asked + ", and the model was made with " + of_folder, "",
+              "leave it out: the model's folder says how it embeds");
+}
+
+/// Of the model's folder, or of that of the adapter beside it.
+std::optional<EmbeddingSpec> SpecOfFolders(const Checkpoint& checkpoint, const std::string& adapter) {
+  for (const std::string& folder : {adapter.empty() ? checkpoint.named : ResolveCheckpoint(adapter),
+                                    checkpoint.named, checkpoint.folder}) {
+    if (std::optional<EmbeddingSpec> spec = ReadEmbeddingSpec(folder)) return spec;
+  }
+  return std::nullopt;
+}
+
+/// What the folder says, or the settings where it says nothing.
+EmbeddingSpec SpecOf(const Checkpoint& checkpoint, const EmbeddingSettings& settings) {
+  const std::optional<EmbeddingSpec> found = SpecOfFolders(checkpoint, settings.adapter);
+  EmbeddingSpec spec = found.value_or(EmbeddingSpec{});
+  const std::string pooling =
+      SettingOf("--pooling", settings.pooling, found.has_value(), PoolingName(spec.pooling), "mean");
+  const std::optional<Pooling> known = FindPooling(pooling);
+  if (!known) throw Error(ErrorCode::kUsage, "--pooling", "'" + pooling + "' is no way of pooling");
+  spec.pooling = *known;
+  spec.attention = SettingOf("--attn", settings.attention, found.has_value(), spec.attention, "cccc");
+  const std::optional<AttentionMask> mask = FindEmbeddingMask(spec.attention);
+  if (!mask) throw Error(ErrorCode::kUsage, "--attn", "'" + spec.attention + "' is no code of attention");
+  spec.mask = *mask;
+  if (!settings.text_template.empty()) {
+    spec.template_text = LoadChatTemplate(settings.text_template).text;
+  } else if (spec.template_text.empty()) {
+    spec.template_text = kPlainTemplate;
+  }
+  return spec;
+}
+
+/// The longest text of a role, in tokens.
+uint64_t LimitOf(int64_t asked, int64_t of_role, int64_t context) {
+  const int64_t limit = asked > 0 ? asked : of_role > 0 ? of_role : context;
+  if (context > 0 && limit > context) {
+    throw Error(ErrorCode::kUsage, "--max-length",
+                std::to_string(limit) + " tokens are more than the " + std::to_string(context) +
+                    " positions of the model");
+  }
+  return static_cast<uint64_t>(limit);
+}
+
+}  // namespace
+
+TextRole ParseRole(const std::string& name) {
+  if (name == "query") return TextRole::kQuery;
+  if (name == "passage") return TextRole::kPositive;
+  throw Error(ErrorCode::kUsage, "--role", "'" + name + "' is neither query nor passage");
+}
+
+TextEmbedder::TextEmbedder(const ModelFamilies& families, const EmbeddingSettings& settings,
+                           const ProcessSetup& process, World* world)
+    : precision_(ParsePrecision(settings.mixed_precision, process.device)) {
+  checkpoint_ = LoadCheckpoint(families, settings.checkpoint, precision_, process.device,
+                               ParseAttentionBackend(settings.attn_backend, "--attn-backend"),
+                               settings.adapter, settings.allow_other_base);
+  if (checkpoint_.tokenizer == nullptr) {
+    throw Error(ErrorCode::kBadInput, checkpoint_.folder, checkpoint_.tokenizer_problem, "",
+                "put its tokenizer.model or tokenizer.json there");
+  }
+  spec_ = SpecOf(checkpoint_, settings);
+  const ModelConfig& config = checkpoint_.model->config();
+  limits_ = {LimitOf(settings.max_length, spec_.query_max_len, config.max_positions),
+             LimitOf(settings.max_length, spec_.passage_max_len, config.max_positions)};
+  template_.emplace(ParseChatTemplate(spec_.template_text, "the model's template"),
+                    checkpoint_.tokenizer.get());
+  texts_.emplace(&*template_, limits_);
+  encoder_ = std::make_unique<TextEncoder>(checkpoint_.model.get(), spec_,
+                                           EncoderOptions{.tokens_per_pass = settings.batch_tokens,
+                                                          .batch_invariant = settings.batch_invariant,
+                                                          .truncate_dim = settings.truncate_dim,
+                                                          .world = world});
+}
+
+TokenizedText TextEmbedder::Tokenize(const InstructedText& text, const JsonPlace& place) {
+  one_text_.texts = {text};
+  ContrastiveEncoder::Fit fit = ContrastiveEncoder::Fit::kFits;
+  const bool is_empty = texts_->Encode(one_text_, &encoded_, &fit).has_value();
+  ++counts_.texts;
+  if (fit != ContrastiveEncoder::Fit::kFits) {
+    throw place.Bad("its instruction leaves the text no token of the " +
+                        std::to_string(limits_.of(text.role)) + " that it may have",
+                    "shorten the instruction, or give --max-length");
+  }
+  counts_.texts_empty += is_empty ? 1 : 0;
+  if (is_empty) return {};
+  counts_.texts_cut += encoded_.texts_cut;
+  const uint64_t pooled = encoded_.runs.back().tokens;
+  TokenizedText tokenized;
+  tokenized.instruction_tokens = static_cast<uint32_t>(encoded_.ids.size() - pooled);
+  tokenized.ids = std::move(encoded_.ids);
+  return tokenized;
+}
+
+at::Tensor TextEmbedder::Embed(std::span<const TokenizedText> texts) {
+  std::vector<EncodedText> with_tokens;
+  std::vector<int64_t> rows;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    if (texts[i].ids.empty()) continue;
+    with_tokens.push_back({texts[i].ids, texts[i].instruction_tokens});
+    rows.push_back(static_cast<int64_t>(i));
+  }
+  at::Tensor vectors = at::zeros({static_cast<int64_t>(texts.size()), columns()}, at::kFloat);
+  if (rows.empty()) return vectors;
+  const at::Tensor found = encoder_->Encode(with_tokens).cpu().contiguous();
+  if (rows.size() == texts.size()) return found;
+  for (size_t i = 0; i < rows.size(); ++i) vectors[rows[i]].copy_(found[static_cast<int64_t>(i)]);
+  return vectors;
+}
+
+EmbeddedCounts TextEmbedder::counts() const {
+  EmbeddedCounts counts = counts_;
+  counts.tokens = static_cast<uint64_t>(encoder_->counts().tokens);
+  counts.tokens_if_padded = static_cast<uint64_t>(encoder_->counts().tokens_if_padded);
+  return counts;
+}
+
+nlohmann::ordered_json TextEmbedder::Description() const {
+  return {{"pooling", PoolingName(spec_.pooling)},
+          {"attention", spec_.attention},
+          {"normalize", spec_.normalize},
+          {"dimension", columns()},
+          {"projection", spec_.projection},
+          {"query_max_len", limits_.query_tokens},
+          {"passage_max_len", limits_.passage_tokens},
+          {"template", spec_.template_text}};
+}
+
+}  // namespace trainwright

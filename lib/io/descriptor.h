@@ -1,0 +1,27 @@
+/// Whole writes to open files, whatever pieces the system takes them in and whatever signals arrive.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "lib/base/bytes.h"
+
+namespace trainwright {
+
+/// What a write does once a signal asked to stop. A checkpoint is still written; a filter blocked on a full
+/// pipe gives up.
+enum class OnStop { kFinish, kThrow };
+
+/// \param name for messages
+/// \throws Error{kIo}; of kThrow Error{kInterrupted, kTerminated}
+void WriteAll(int fd, const std::string& name, ByteSpan bytes, OnStop on_stop);
+
+/// Writes at an offset.
+/// \throws Error{kIo}
+void OverwriteAll(int fd, const std::string& name, uint64_t offset, ByteSpan bytes);
+
+/// fsync, again where a signal interrupts it.
+/// \returns 0, or -1 with errno
+int SyncDescriptor(int fd);
+
+}  // namespace trainwright

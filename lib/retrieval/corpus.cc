@@ -1,0 +1,30 @@
+#include "lib/retrieval/corpus.h"
+
+namespace trainwright {
+
+std::string IdOf(const nlohmann::json& object, const JsonPlace& place) {
+  const nlohmann::json& id = MemberOf(object, {"_id", "id"}, place);
+  std::string name;
+  if (id.is_string()) name = id.get<std::string>();
+  if (id.is_number_integer()) name = id.dump();
+  if (name.empty()) throw place.Bad("its id is neither a string nor a whole number, or empty");
+  return name;
+}
+
+std::string TitledTextOf(const nlohmann::json& object, const JsonPlace& place) {
+  std::string text = TextMemberOf(object, {"text"}, place);
+  const auto title = object.find("title");
+  if (title == object.end() || title->is_null()) return text;
+  if (!title->is_string()) throw place.Bad("its title is not a string");
+  const auto& words = title->get_ref<const std::string&>();
+  return words.empty() ? text : words + " " + text;
+}
+
+std::string ForEachRetrievalText(const std::string& path,
+                                 const std::function<void(RetrievalText&&, const JsonPlace&)>& use) {
+  return ForEachJsonObject(path, [&](const nlohmann::json& object, const JsonPlace& place) {
+    use({IdOf(object, place), TitledTextOf(object, place)}, place);
+  });
+}
+
+}  // namespace trainwright

@@ -1,0 +1,66 @@
+#include "lib/retrieval/rank_correlation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+
+#include "lib/base/error.h"
+
+namespace trainwright {
+namespace {
+
+constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
+
+double MeanOf(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+double PearsonCorrelation(std::span<const double> x, std::span<const double> y) {
+  TRAINWRIGHT_CHECK(x.size() == y.size());
+  if (x.size() < 2) return kUndefined;
+  // The mean of equal values may differ from them by a rounding, and the ratio of such rests is noise.
+  const auto is_constant = [](std::span<const double> values) {
+    return std::all_of(values.begin(), values.end(), [&](double value) { return value == values[0]; });
+  };
+  if (is_constant(x) || is_constant(y)) return kUndefined;
+  const double mean_x = MeanOf(x), mean_y = MeanOf(y);
+  double products = 0, squares_x = 0, squares_y = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double dx = x[i] - mean_x, dy = y[i] - mean_y;
+    products += dx * dy;
+    squares_x += dx * dx;
+    squares_y += dy * dy;
+  }
+  const double correlation = products / std::sqrt(squares_x) / std::sqrt(squares_y);
+  if (!std::isfinite(correlation)) return kUndefined;
+  return std::clamp(correlation, -1.0, 1.0);
+}
+
+std::vector<double> AverageRanks(std::span<const double> values) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
+  std::vector<double> ranks(values.size());
+  for (size_t begin = 0; begin < order.size();) {
+    size_t end = begin + 1;
+    while (end < order.size() && values[order[end]] == values[order[begin]]) ++end;
+    const double shared = static_cast<double>(begin + 1 + end) / 2;  // the mean of begin + 1 to end
+    for (size_t i = begin; i < end; ++i) ranks[order[i]] = shared;
+    begin = end;
+  }
+  return ranks;
+}
+
+double SpearmanCorrelation(std::span<const double> x, std::span<const double> y) {
+  const auto is_finite = [](double value) { return std::isfinite(value); };
+  if (!std::all_of(x.begin(), x.end(), is_finite) || !std::all_of(y.begin(), y.end(), is_finite)) {
+    return kUndefined;
+  }
+  return PearsonCorrelation(AverageRanks(x), AverageRanks(y));
+}
+
+}  // namespace trainwright

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Embeds texts with `embed` and with sentence-transformers, and finds the nearest of a million vectors with `evaluate`, NumPy
+# and faiss: time and memory, every contestant in processes of its own, interleaved.
+#
+# usage: scripts/compare/embed.sh [--rounds N] [--texts N] [--rows N] [--queries N] OUT
+#
+#   --rounds N   of each contestant (default: 3)
+#   --texts N    that are embedded (default: 2000)
+#   --rows N     of the corpus, of 384 numbers (default: 1000000)
+#   --queries N  of which the ten nearest rows are found (default: 1000)
+#   OUT          writes OUT.json and OUT.md
+#
+# PYTHON names a Python with scripts/compare/embed.requirements.txt. See embed_side_by_side.py for what is timed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=scripts/common.sh
+source scripts/common.sh
+
+python=${PYTHON:-python3}
+[[ ${1:-} != -h && ${1:-} != --help ]] || { print_usage; exit; }
+"$python" -c 'import numpy, faiss, torch, transformers, sentence_transformers' 2> /dev/null ||
+  die "$python lacks a peer" "see scripts/compare/embed.requirements.txt; PYTHON names another Python"
+export PATH=$PWD/build/release/bin:$PATH HF_HUB_OFFLINE=1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+"$python" scripts/compare/embed_side_by_side.py --scratch "$scratch" "$@"

@@ -1,0 +1,136 @@
+"""The toy set and the made-up texts of grit_learning.sh."""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+
+# llama-1m with room for the longest text of the toy set.
+TOY_MODEL = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "vocab_size": 258,
+             "hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 5, "num_attention_heads": 4,
+             "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": 2048, "rms_norm_eps": 1e-5,
+             "rope_theta": 10000.0, "tie_word_embeddings": True, "bos_token_id": 256, "eos_token_id": 257}
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+TRAINING, HELD_OUT = 4096, 256
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stderr[-3000:]}")
+    return done.stdout
+
+
+def shards(scratch, name, records, kind="contrastive"):
+    path = scratch / f"{name}.jsonl"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    run("pretokenize", "-q", "--tokenizer", "bytes", "--records", kind, "--template", "grit", path, "-o",
+        scratch / f"{name}.tokens")
+    run("pack", "-q", scratch / f"{name}.tokens", "-o", scratch / f"{name}-shards")
+    return scratch / f"{name}-shards"
+
+
+def train(out, *options):
+    run("train", "-q", "--objective", "grit", "--model", "llama-1m", "--seed", 1, "--save-every", 0, "--log-every", 1,
+        *options, "--out", out)
+    records = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return [record for record in records if record["type"] == "step"]
+
+
+def records_of(path):
+    return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
+
+
+def toy(scratch, data, epochs):
+    """Lines of the report: losses and how often the positive is the nearest of the step, at first and at last."""
+    embedding = records_of(data / "records/toy_data_instruct_toy_data_embedding.jsonl")
+    generative = records_of(data / "records/toy_data_instruct_toy_data_generative.jsonl")
+    count = len(embedding)
+    model = scratch / "toy.json"
+    model.write_text(json.dumps(TOY_MODEL))
+    steps = train(scratch / "toy", "--model", model, "--mode", "unified", "--data",
+                  shards(scratch, "toy-embedding", embedding), "--data",
+                  shards(scratch, "toy-generative", generative, "sft"), "--batch", count, "--accum", 1, "--epochs", epochs,
+                  "--lr", "1e-3", "--weight-decay", 0, "--query-max-len", 128, "--passage-max-len", 256,
+                  "--generative-max-len", 2048)
+    lines = [f"## Toy set: {count} records, {len(steps)} steps of all of them\n",
+             "| step | contrastive loss | generative loss | positive is nearest |", "|---|---|---|---|"]
+    for step in (steps[0], steps[len(steps) // 4], steps[-1]):
+        terms = step["loss_terms"]
+        lines.append(f"| {step['step']} | {terms['loss_emb_nats']:.4f} | {terms['loss_gen_nats']:.4f} | "
+                     f"{terms['in_batch_top1']:.2f} |")
+    return lines
+
+
+class MadeUp:
+    """Texts in which a word of six letters says what they are about."""
+
+    def __init__(self):
+        self.rng = random.Random(7)
+        self.filler = [self.word(3) for _ in range(200)]
+
+    def word(self, letters):
+        return "".join(self.rng.choice(LETTERS) for _ in range(letters))
+
+    def text(self, key):
+        words = [self.rng.choice(self.filler) for _ in range(self.rng.randint(2, 9))]
+        words.insert(self.rng.randint(0, len(words)), key)
+        return " ".join(words)
+
+    def pairs(self, count):
+        for _ in range(count):
+            key = self.word(6)
+            yield self.text(key), self.text(key)
+
+
+def made_up(scratch, steps):
+    texts = MadeUp()
+    records = [{"query": query, "pos": [passage], "neg": []} for query, passage in texts.pairs(TRAINING)]
+    held_out = list(texts.pairs(HELD_OUT))
+    (scratch / "corpus.jsonl").write_text("".join(json.dumps({"_id": f"d{i}", "text": passage}) + "\n"
+                                                  for i, (_, passage) in enumerate(held_out)))
+    (scratch / "queries.jsonl").write_text("".join(json.dumps({"_id": f"q{i}", "text": query}) + "\n"
+                                                   for i, (query, _) in enumerate(held_out)))
+    (scratch / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(f"q{i}\td{i}\t1\n" for i in range(HELD_OUT)))
+    data = shards(scratch, "made-up", records)
+    common = ["--mode", "embedding", "--data", data, "--group-size", 1, "--temperature", "0.05", "--query-max-len", 64,
+              "--passage-max-len", 64]
+    train(scratch / "untrained", *common, "--batch", 2, "--steps", 1, "--lr", 0, "--weight-decay", 0)
+    trained = train(scratch / "trained", *common, "--batch", 128, "--accum", 1, "--steps", steps, "--lr", "2e-3")
+
+    def measured(name, *options):
+        return json.loads(run("evaluate", "-q", "--metric", "retrieval", "--checkpoint", scratch / name, "--corpus",
+                              scratch / "corpus.jsonl", "--queries", scratch / "queries.jsonl", "--qrels",
+                              scratch / "qrels.tsv", *options))
+
+    untrained = measured("untrained", "--baseline", "bm25")
+    rows = [("untrained", untrained), ("BM25", untrained["baselines"]["bm25"]), ("trained", measured("trained"))]
+    lines = [f"\n## Made-up texts: {TRAINING} pairs, {steps} steps of 128; {HELD_OUT} other queries among {HELD_OUT} texts\n",
+             "| model | nDCG@10 | 95 % interval | Recall@10 |", "|---|---|---|---|"]
+    for name, result in rows:
+        low, high = result["ndcg_at_10_interval"]
+        lines.append(f"| {name} | {result['ndcg_at_10']:.3f} | {low:.3f} to {high:.3f} | {result['recall_at_10']:.3f} |")
+    reached = rows[-1][1]["ndcg_at_10"]
+    lines.append(f"\nLoss {trained[0]['loss_nats']:.3f} at first, {trained[-1]['loss_nats']:.3f} at last. nDCG@10 above 0.9: "
+                 f"{'yes' if reached > 0.9 else 'no'}.")
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scratch", type=pathlib.Path, required=True)
+    parser.add_argument("--data", type=pathlib.Path, required=True)
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--toy-epochs", type=int, required=True)
+    args = parser.parse_args()
+    print(f"# What GRIT learns, {datetime.date.today()}\n\nscripts/compare/grit_learning.sh, --model llama-1m, "
+          f"{os.cpu_count()} processors.\n")
+    print("\n".join(toy(args.scratch, args.data, args.toy_epochs)))
+    print("\n".join(made_up(args.scratch, args.steps)))
+
+
+if __name__ == "__main__":
+    main()

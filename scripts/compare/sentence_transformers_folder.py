@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Opens what train --objective grit saved in sentence-transformers and transformers, and compares vectors with embed's.
+
+usage: sentence_transformers_folder.py [--tools FOLDER] [--tokenizer FILE] [--only SUBSTRING] [--golden FOLDER] [OUT.md]
+
+Small models of every family, each pooling, bidirectional and causal, with and without a projection, trained for two steps on
+records with and without instructions. Each folder opens in sentence-transformers (trust_remote_code for what is bidirectional
+or has a pooling of its own) and encodes texts without an instruction by its prompt, and with one by a prompt that is given.
+Also counted: texts that its tokenizer cuts otherwise than pretokenize, where prompt and text are cut together there and apart
+here. Exit status 1 when vectors differ by more than 1e-5 in any element though the tokens are the same. --tokenizer is that
+of pretokenize (default: bytes). --golden writes a small model and the vectors that sentence-transformers makes with it,
+vectors.json, and compares nothing: for tests where the library is not. PYTHON needs scripts/compare/grit.requirements.txt.
+"""
+import argparse
+import datetime
+import itertools
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy
+import sentence_transformers
+import torch
+import transformers
+
+import grit_data
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BOUND = 1e-5
+INSTRUCTION = "Find what the valley says"
+COMMON = {"hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": True,
+          "max_position_embeddings": 512, "hidden_size": 48, "intermediate_size": 96, "num_hidden_layers": 2,
+          "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 12}
+FAMILIES = {
+    "llama": {**COMMON, "architectures": ["LlamaForCausalLM"], "model_type": "llama"},
+    "mistral": {**COMMON, "architectures": ["MistralForCausalLM"], "model_type": "mistral", "sliding_window": 20},
+    "qwen2": {**COMMON, "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2"},
+    "gpt2": {"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_embd": 48, "n_layer": 2, "n_head": 4,
+             "n_positions": 512, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5},
+    "gpt_neox": {"architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox", "hidden_size": 48,
+                 "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 512,
+                 "hidden_act": "gelu", "rotary_pct": 0.5, "rotary_emb_base": 10000, "layer_norm_eps": 1e-5},
+}
+GOLDEN = {**FAMILIES["llama"], "hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2,
+          "num_key_value_heads": 1, "head_dim": 8}
+
+# Five lines that a user writes; also in train(1).
+EXAMPLE = """
+from sentence_transformers import SentenceTransformer
+model = SentenceTransformer(folder, trust_remote_code=True)
+queries = model.encode(["Who speaks here?"], prompt="<s><|user|>\\nFind the speaker\\n<|embed|>\\n")
+documents = model.encode(["To be, or not to be", "O Romeo, Romeo"], prompt_name="document")
+print(model.similarity(queries, documents))
+"""
+
+
+def run(*command):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{command[0]}: {done.stderr.strip()[-800:]}")
+    return done.stdout
+
+
+def instructed_prompt(model):
+    """The prompt of a text with the instruction, from that of one without."""
+    return model.prompts["document"].replace("<|embed|>\n", f"<|user|>\n{INSTRUCTION}\n<|embed|>\n")
+
+
+class Comparison:
+    def __init__(self, tools, tokenizer, scratch):
+        self.tools, self.tokenizer, self.scratch = tools, tokenizer, scratch
+        records = list(grit_data.contrastive_records(32, 1, most_words=30))
+        grit_data.write_records(scratch / "records.jsonl", records)
+        run(tools / "pretokenize", "-q", "--tokenizer", tokenizer, "--records", "contrastive", "--template", "grit",
+            scratch / "records.jsonl", "-o", scratch / "records.tokens")
+        run(tools / "pack", "-q", scratch / "records.tokens", "-o", scratch / "shards")
+        self.texts = [text for record in records for _, text in [record["query"], *record["pos"], *record["neg"]]]
+        self.texts += ["\nA line before it", "  two spaces", "grüße, 北京"]
+        (scratch / "texts.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in self.texts))
+
+    def train(self, name, family, options):
+        config = self.scratch / f"{family}.json"
+        described = GOLDEN if family == "golden" else FAMILIES[family]
+        config.write_text(json.dumps({**described, "vocab_size": 258 if self.tokenizer == "bytes" else 32000}))
+        out = self.scratch / name.replace(" ", "-")
+        run(self.tools / "train", "-q", "--objective", "grit", "--mode", "embedding", "--data", self.scratch / "shards",
+            "--model", config, "--batch", 8, "--steps", 2, "--lr", "1e-3", "--query-max-len", 256, "--passage-max-len", 256,
+            *options, "--out", out)
+        return out / "latest"
+
+    def ours(self, folder, *options):
+        path = self.scratch / "vectors.npy"
+        path.unlink(missing_ok=True)
+        run(self.tools / "embed", "-q", "--checkpoint", folder, "--role", "passage", *options, "-o", path,
+            self.scratch / "texts.jsonl")
+        return numpy.load(path)
+
+    def tokens_that_differ(self, model, prompt):
+        """Numbers of texts that are not the prompt's tokens and the text's own, one behind the other."""
+        def ids(text):
+            return model.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return {number for number, text in enumerate(self.texts) if ids(prompt + text) != ids(prompt) + ids(text)}
+
+    def compare(self, name, family, options):
+        folder = self.train(name, family, options)
+        model = sentence_transformers.SentenceTransformer(str(folder), trust_remote_code=True, device="cpu")
+        given = instructed_prompt(model)
+        row = {"case": name, "family": family, "modules": [type(module).__name__ for module in model]}
+        worst, differing = 0.0, 0
+        for prompt, theirs, flags in ((model.prompts["document"], {"prompt_name": "document"}, []),
+                                      (given, {"prompt": given}, ["--instruction", INSTRUCTION])):
+            others = self.tokens_that_differ(model, prompt)
+            same = [number for number in range(len(self.texts)) if number not in others]
+            difference = numpy.abs(self.ours(folder, *flags) - model.encode(self.texts, **theirs))[same]
+            worst, differing = max(worst, float(difference.max())), differing + len(others)
+        row |= {"difference": worst, "cut_otherwise": differing, "texts": 2 * len(self.texts), "holds": worst <= BOUND}
+        return row
+
+    def write_golden(self, out):
+        folder = self.train("golden", "golden", ["--pooling", "weightedmean", "--projection", "12", "--save-model-only"])
+        shutil.copytree(folder, out / "model")
+        model = sentence_transformers.SentenceTransformer(str(out / "model"), trust_remote_code=True, device="cpu")
+        texts = self.texts[:9] + self.texts[-3:]
+
+        def vectors(**prompt):
+            return [[float(f"{value:.9g}") for value in row] for row in model.encode(texts, **prompt)]
+        golden = {"sentence_transformers": sentence_transformers.__version__, "transformers": transformers.__version__,
+                  "texts": texts, "instruction": INSTRUCTION, "plain": vectors(prompt_name="document"),
+                  "instructed": vectors(prompt=instructed_prompt(model))}
+        (out / "vectors.json").write_text(json.dumps(golden, ensure_ascii=False) + "\n")
+
+
+def cases():
+    for pooling, attention in itertools.product(("mean", "weightedmean", "cls", "lasttoken"), ("bbcc", "cccc")):
+        yield f"{pooling} {attention}", "llama", ["--pooling", pooling, "--attn", attention]
+    yield "projection bbcc", "llama", ["--projection", "20"]
+    yield "not normalised", "llama", ["--normalize", "off"]
+    for family in FAMILIES:
+        for attention in ("bbcc", "cccc"):
+            yield f"{family} {attention}", family, ["--attn", attention]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", nargs="?", type=pathlib.Path)
+    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin")
+    parser.add_argument("--tokenizer", default="bytes")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--golden", type=pathlib.Path)
+    args = parser.parse_args()
+    rows = []
+    with tempfile.TemporaryDirectory() as scratch:
+        comparison = Comparison(args.tools.resolve(), args.tokenizer, pathlib.Path(scratch))
+        if args.golden:
+            comparison.write_golden(args.golden)
+            return 0
+        for name, family, options in cases():
+            if args.only not in name:
+                continue
+            try:
+                rows.append(comparison.compare(name, family, options))
+            except Exception as error:  # noqa: BLE001: whatever it is, it is told, and ends no other case
+                rows.append({"case": name, "error": f"{type(error).__name__}: {error}", "holds": False})
+            print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
+        exec(EXAMPLE, {"folder": str(comparison.train("example", "llama", []))})  # noqa: S102: what the page shows
+    lines = [f"# Folders of embedding models in sentence-transformers, {datetime.date.today()}", "",
+             f"scripts/compare/sentence_transformers_folder.py, tokenizer {args.tokenizer}; sentence-transformers "
+             f"{sentence_transformers.__version__}, transformers {transformers.__version__}, torch {torch.__version__}. Largest "
+             f"difference of any element of a vector from embed's (bound {BOUND:g}), over texts whose tokens are the same.", "",
+             "| case | modules | difference | texts cut otherwise | |", "|---|---|---|---|---|"]
+    for row in rows:
+        if "error" in row:
+            lines.append(f"| {row['case']} | {' '.join(row['error'].split())} | | | FAILS |")
+            continue
+        lines.append(f"| {row['case']} | {', '.join(row['modules'])} | {row['difference']:.1e} | {row['cut_otherwise']} of "
+                     f"{row['texts']} | {'holds' if row['holds'] else 'FAILS'} |")
+    text = "\n".join(lines) + "\n"
+    if args.out:
+        args.out.write_text(text)
+    else:
+        print(text, end="")
+    return 0 if rows and all(row["holds"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Trains embeddings with PyTorch, as one contestant of grit_speed.py: contrastive steps larger than a micro-batch.
+
+usage: torch_grit_loop.py --init CHECKPOINT --records RECORDS.jsonl --steps N --batch B --accum A [--loop LOOP] [--sorted]
+                          [--compile [--few-shapes]] [--attention bb|cc] [--precision fp32|bf16] [--threads N]
+                          [--query-max-len N] [--passage-max-len N]
+
+LOOP is torch: torch_grit.py's GradCache around transformers' model, padded to the longest text of a micro-batch; or st:
+sentence-transformers' CachedMultipleNegativesRankingLoss with micro-batches of B. --sorted puts the texts of a step in the
+order of their lengths before it is cut into micro-batches, --compile compiles the body, with --few-shapes for each shape of
+a micro-batch instead of for all. Prints one JSON object: time, tokens and tokens with padding of each step, the losses,
+threads and peak memory.
+"""
+import argparse
+import json
+import random
+import resource
+import time
+
+import torch
+from transformers import LlamaForCausalLM
+
+import torch_grit
+from torch_grit import Options, Texts
+
+
+class LeanModel(torch_grit.Model):
+    """torch_grit.Model with masks as small as a careful user makes them."""
+
+    def __init__(self, language_model, options, compiled, few_shapes):
+        super().__init__(language_model, options)
+        body = language_model.base_model
+        self.run = torch.compile(body, dynamic=not few_shapes) if compiled else body
+
+    def hidden(self, ids_bt, tokens_bt, bidirectional):
+        # A mask of 4 dimensions is taken as it is; one of 2 becomes a causal one.
+        mask = tokens_bt[:, None, None, :] if bidirectional else tokens_bt.long()
+        return self.run(input_ids=ids_bt, attention_mask=mask, use_cache=False).last_hidden_state
+
+
+class TorchLoop:
+    def __init__(self, args, options):
+        self.args, self.options = args, options
+        language_model = LlamaForCausalLM.from_pretrained(args.init, dtype=torch.float32, attn_implementation="sdpa")
+        self.model = LeanModel(language_model, options, args.compile, args.few_shapes)
+        self.parameters = list(torch_grit.parameters_in_training(self.model).values())
+        self.padded_tokens = 0
+
+    def chunks(self, texts, size):
+        """(order, chunks): of texts in the order of their lengths, or as they come."""
+        lengths = texts.tokens_bt.sum(1)
+        order = lengths.argsort(descending=True, stable=True) if self.args.sorted else torch.arange(len(texts))
+        ordered = Texts(texts.ids_bt[order], texts.tokens_bt[order], texts.pooled_bt[order])
+        chunks = torch_grit.chunks_of(ordered, size)
+        self.padded_tokens += sum(chunk.ids_bt.numel() for chunk in chunks)
+        return order, chunks
+
+    def embed(self, chunk):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.args.precision == "bf16"):
+            return self.model.embed(chunk).float()
+
+    def add_gradients(self, queries, passages):
+        sides = [self.chunks(queries, self.args.batch), self.chunks(passages, self.args.batch * self.options.group_size)]
+        vectors = []
+        with torch.no_grad():
+            for order, chunks in sides:
+                embedded = torch.cat([self.embed(chunk) for chunk in chunks])
+                vectors.append(torch.empty_like(embedded).index_copy_(0, order, embedded))
+        for side in vectors:
+            side.requires_grad_()
+        loss = torch_grit.contrastive_loss(*vectors, self.options)
+        loss.backward()
+        for (order, chunks), side in zip(sides, vectors):
+            for chunk, gradient in zip(chunks, side.grad[order].split([len(chunk) for chunk in chunks])):
+                (self.embed(chunk) * gradient).sum().backward()
+        return loss.item()
+
+    def step(self, queries, passages):
+        return self.add_gradients(queries, passages)
+
+
+class SentenceTransformersLoop:
+    """The library's own loss on the folder as it opens it, from token ids that are made beforehand."""
+
+    def __init__(self, args, options):
+        import sentence_transformers
+        from sentence_transformers import losses
+
+        self.args, self.options = args, options
+        self.model = sentence_transformers.SentenceTransformer(args.init, trust_remote_code=True, device="cpu",
+                                                               model_kwargs={"dtype": torch.float32})
+        self.model.train()
+        self.loss = losses.CachedMultipleNegativesRankingLoss(self.model, scale=1 / options.temperature,
+                                                              mini_batch_size=args.batch)
+        self.parameters = list(self.model.parameters())
+        self.padded_tokens = 0
+
+    def features(self, texts):
+        """As the library's tokenizer makes them. It pads a micro-batch to its own longest text."""
+        own = texts.chunk(0, len(texts))
+        self.padded_tokens += sum(chunk.ids_bt.numel() for chunk in torch_grit.chunks_of(own, self.args.batch))
+        first_pooled = (own.tokens_bt & ~own.pooled_bt).sum(1)
+        assert first_pooled.min() == first_pooled.max(), "texts of one batch have one prompt"
+        return {"input_ids": own.ids_bt, "attention_mask": own.tokens_bt.long(), "prompt_length": int(first_pooled[0])}
+
+    def step(self, queries, passages):
+        """Anchors, positives and negatives as the library takes them."""
+        positives = Texts(*(part[0::2] for part in (passages.ids_bt, passages.tokens_bt, passages.pooled_bt)))
+        negatives = Texts(*(part[1::2] for part in (passages.ids_bt, passages.tokens_bt, passages.pooled_bt)))
+        features = [self.features(texts) for texts in (queries, positives, negatives)]
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.args.precision == "bf16"):
+            loss = self.loss(features, labels=None)
+            loss.backward()  # in which the library embeds again: outside, that would be in fp32
+        return loss.item()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("--init", "--records"):
+        parser.add_argument(name, required=True)
+    for name in ("--steps", "--batch", "--accum"):
+        parser.add_argument(name, type=int, required=True)
+    parser.add_argument("--loop", choices=["torch", "st"], default="torch")
+    parser.add_argument("--sorted", action="store_true")
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--few-shapes", action="store_true")
+    parser.add_argument("--attention", choices=["bb", "cc"], default="bb")
+    parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--query-max-len", type=int, default=32)
+    parser.add_argument("--passage-max-len", type=int, default=128)
+    args = parser.parse_args()
+    if args.threads:
+        torch.set_num_threads(args.threads)
+    options = Options(attention=args.attention, query_max_len=args.query_max_len, passage_max_len=args.passage_max_len)
+    records = torch_grit.read_records(args.records)
+    loop = (TorchLoop if args.loop == "torch" else SentenceTransformersLoop)(args, options)
+    optimizer = torch.optim.AdamW(loop.parameters, lr=1e-4, weight_decay=0.01, fused=True)
+    rng = random.Random(1)
+    result = {"step_times_s": [], "tokens": [], "padded_tokens": [], "losses_nats": []}
+    for _ in range(args.steps):
+        batch = torch_grit.Batch.of(rng.sample(records, args.batch * args.accum), [], options)
+        before, begin = loop.padded_tokens, time.monotonic()
+        result["losses_nats"].append(loop.step(batch.queries, batch.passages))
+        torch.nn.utils.clip_grad_norm_(loop.parameters, 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        result["step_times_s"].append(time.monotonic() - begin)
+        result["tokens"].append(int(batch.queries.tokens_bt.sum() + batch.passages.tokens_bt.sum()))
+        result["padded_tokens"].append(loop.padded_tokens - before)
+    result["threads"] = torch.get_num_threads()
+    result["max_memory_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+# Each wrong use of --objective grit ends with its status and names what is wrong.
+printf '{"query": "one", "pos": ["two"], "neg": []}\n{"query": "three", "pos": ["four"], "neg": []}\n' > pairs.jsonl
+printf '{"text": ["one", "two"]}\n{"text": ["three", "four"]}\n' > talks.jsonl
+pretokenize -q --records contrastive pairs.jsonl | pack -q --chunk 512 -o pairs/
+pretokenize -q --records sft --template grit talks.jsonl | pack -q --chunk 512 -o talks/
+refused() {  # STATUS TEXT ARGUMENT...
+  local expected=$1 text=$2 status=0
+  shift 2
+  train -q --objective grit --steps 1 --accum 1 --threads 1 --out run "$@" > out 2> err || status=$?
+  test "$status" = "$expected" || { echo "$*: status $status"; cat err; exit 1; }
+  grep -q -e "$text" err || { echo "$*"; cat err; exit 1; }
+  test ! -e run/checkpoints || { echo "$*: trained"; exit 1; }
+}
+refused 3 'contrastive' --data talks --mode embedding
+refused 3 'lm or sft' --data pairs --mode generative
+refused 3 'lm or sft' --data pairs --mode unified
+refused 2 'temperature' --data pairs --temperature 0
+refused 2 'temperature' --data pairs --temperature -1
+refused 2 'temperature' --data pairs --temperature nan
+refused 2 'negative' --data pairs --batch 1 --group-size 1
+refused 2 'gen-batch' --data pairs --data talks --mode unified --batch 4 --gen-batch 3
+refused 2 'attn' --data pairs --data talks --mode unified --attn bb
+refused 2 'exact-world' --data pairs --exact-world 1 --negatives rank
+refused 2 'matryoshka' --data pairs --matryoshka 8,x
+refused 2 'seq' --data pairs --seq 64
+status=0
+train -q --objective lm --mode embedding --data talks --steps 1 --out run 2> err || status=$?
+test "$status" = 2
+grep -q 'only with --objective grit' err

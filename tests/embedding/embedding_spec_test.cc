@@ -1,0 +1,185 @@
+#include "lib/embedding/embedding_spec.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kText[] = R"json({
+  "schema": "trainwright.embedding/1",
+  "pooling": "weightedmean",
+  "attention": "cccc",
+  "normalize": false,
+  "dimension": 64,
+  "projection": 64,
+  "query_max_len": 32,
+  "passage_max_len": 128,
+  "template": "begin {bos}\ntext [ {content} ]\n",
+  "similarity": "cosine"
+}
+)json";
+
+EmbeddingSpec SpecOfText() {
+  EmbeddingSpec spec;
+  spec.pooling = Pooling::kWeightedMean;
+  spec.attention = "cccc";
+  spec.mask = AttentionMask::kCausal;
+  spec.normalize = false;
+  spec.dimension = spec.projection = 64;
+  spec.query_max_len = 32;
+  spec.passage_max_len = 128;
+  spec.template_text = "begin {bos}\ntext [ {content} ]\n";
+  return spec;
+}
+
+/// kText with one piece replaced.
+std::string With(const std::string& piece, const std::string& by) {
+  std::string text = kText;
+  const size_t at = text.find(piece);
+  EXPECT_NE(at, std::string::npos) << piece;
+  return text.replace(at, piece.size(), by);
+}
+
+TEST(EmbeddingSpecTest, IsWrittenAsTheFormatSays) {
+  EXPECT_EQ(EncodeEmbeddingSpec(SpecOfText()), kText);
+}
+
+TEST(EmbeddingSpecTest, IsReadAsItWasWritten) {
+  EXPECT_EQ(DecodeEmbeddingSpec(kText, "embedding.json"), SpecOfText());
+}
+
+TEST(EmbeddingSpecTest, CodesOfAttentionMeanTheMaskOfTextsToEmbed) {
+  EXPECT_EQ(FindEmbeddingMask("bbcc"), AttentionMask::kBidirectional);
+  EXPECT_EQ(FindEmbeddingMask("bb"), AttentionMask::kBidirectional);
+  EXPECT_EQ(FindEmbeddingMask("cccc"), AttentionMask::kCausal);
+  EXPECT_EQ(FindEmbeddingMask("cc"), AttentionMask::kCausal);
+  EXPECT_FALSE(FindEmbeddingMask("bccc").has_value());
+}
+
+TEST(EmbeddingSpecTest, WhatIsWrongIsNamed) {
+  const auto message = [](const std::string& text) {
+    return test::MessageOf([&] { DecodeEmbeddingSpec(text, "embedding.json"); });
+  };
+  EXPECT_NE(message(With("weightedmean", "max")).find("pooling"), std::string::npos);
+  EXPECT_NE(message(With("cccc", "cbcb")).find("attention"), std::string::npos);
+  EXPECT_NE(message(With("embedding/1", "embedding/2")).find("version"), std::string::npos);
+  EXPECT_NE(message(With("32", "-1")).find("query_max_len"), std::string::npos);
+  EXPECT_NE(message(With("cosine", "dot")).find("similarity"), std::string::npos);
+  EXPECT_NE(message(With("\"template\"", "\"other\"")).find("missing"), std::string::npos);
+  EXPECT_NE(message("[]").find("embedding.json"), std::string::npos);
+  EXPECT_NE(message("{").find("embedding.json"), std::string::npos);
+}
+
+/// A folder as sentence-transformers writes it.
+class EmbeddingSpecFolderTest : public testing::Test {
+ protected:
+  void Write(const std::string& name, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(folder_.path(name)).parent_path());
+    test::WriteFile(folder_.path(name), text);
+  }
+  void WriteModules(bool with_dense) {
+    std::string modules = R"json([
+      {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+      {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},)json";
+    if (with_dense) {
+      modules +=
+          R"json({"idx": 2, "name": "2", "path": "2_Dense",
+              "type": "sentence_transformers.models.Dense"},)json";
+      Write("2_Dense/config.json", R"json({"in_features": 48, "out_features": 16, "bias": true,
+          "activation_function": "torch.nn.modules.linear.Identity"})json");
+    }
+    modules += R"json({"idx": 3, "name": "3", "path": "3_Normalize",
+      "type": "sentence_transformers.models.Normalize"}])json";
+    Write("modules.json", modules);
+    Write("config.json", R"json({"model_type": "llama"})json");
+    Write("sentence_bert_config.json", R"json({"max_seq_length": 256, "do_lower_case": false})json");
+    WritePooling("pooling_mode_lasttoken");
+  }
+  void WritePooling(const std::string& mode) {
+    Write("1_Pooling/config.json", R"json({"word_embedding_dimension": 48, "include_prompt": true,
+        "pooling_mode_max_tokens": false, ")json" +
+                                       mode + R"json(": true})json");
+  }
+  std::optional<EmbeddingSpec> Read() const { return ReadEmbeddingSpec(folder_.path()); }
+
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(EmbeddingSpecFolderTest, AFolderWithoutEitherSaysNothing) {
+  EXPECT_FALSE(Read().has_value());
+}
+
+TEST_F(EmbeddingSpecFolderTest, ModulesOfSentenceTransformersAreRead) {
+  WriteModules(/*with_dense=*/true);
+  EmbeddingSpec expected;
+  expected.pooling = Pooling::kLastToken;
+  expected.attention = "cc";
+  expected.mask = AttentionMask::kCausal;
+  expected.projection = 16;
+  expected.query_max_len = expected.passage_max_len = 256;
+  EXPECT_EQ(Read(), expected);
+}
+
+TEST_F(EmbeddingSpecFolderTest, APoolingIsReadByTheNameThatNewerFilesHave) {
+  WriteModules(/*with_dense=*/false);
+  const auto name_mode = [&](const std::string& mode) {
+    Write("1_Pooling/config.json", R"json({"embedding_dimension": 48, "include_prompt": false,
+        "pooling_mode": )json" + mode + "}");
+  };
+  name_mode("\"cls\"");
+  EXPECT_EQ(Read()->pooling, Pooling::kCls);
+  name_mode("\"mean\"");
+  EXPECT_EQ(Read()->pooling, Pooling::kMean);
+  name_mode("[\"mean\", \"max\"]");
+  EXPECT_EQ(test::CodeOf([&] { Read(); }), ErrorCode::kBadInput);
+}
+
+TEST_F(EmbeddingSpecFolderTest, ABodyOfItsOwnIsBidirectional) {
+  WriteModules(/*with_dense=*/false);
+  Write("config.json", R"json({"auto_map": {"AutoModel": "modeling_other.OtherModel"}})json");
+  ASSERT_TRUE(Read().has_value());
+  EXPECT_EQ(Read()->mask, AttentionMask::kBidirectional);
+  EXPECT_EQ(Read()->projection, 0);
+}
+
+TEST_F(EmbeddingSpecFolderTest, EmbeddingJsonSaysMoreAndIsPreferred) {
+  WriteModules(/*with_dense=*/true);
+  Write("embedding.json", kText);
+  EXPECT_EQ(Read(), SpecOfText());
+}
+
+TEST_F(EmbeddingSpecFolderTest, AnUnknownPoolingIsRefused) {
+  WriteModules(/*with_dense=*/false);
+  WritePooling("pooling_mode_mean_sqrt_len_tokens");
+  EXPECT_EQ(test::CodeOf([&] { Read(); }), ErrorCode::kBadInput);
+}
+
+TEST_F(EmbeddingSpecFolderTest, APoolingThatIsNamedIsRead) {
+  WriteModules(/*with_dense=*/false);
+  Write("1_Pooling/config.json", R"json({"embedding_dimension": 48, "pooling_mode": "weightedmean"})json");
+  EXPECT_EQ(Read()->pooling, Pooling::kWeightedMean);
+  Write("1_Pooling/config.json", R"json({"embedding_dimension": 48, "pooling_mode": "max"})json");
+  EXPECT_EQ(test::CodeOf([&] { Read(); }), ErrorCode::kBadInput);
+}
+
+TEST_F(EmbeddingSpecFolderTest, ALinearLayerWhoseWeightsAreNotReadIsRefused) {
+  WriteModules(/*with_dense=*/false);
+  Write("modules.json", R"json([{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+      {"path": "3_Dense", "type": "sentence_transformers.models.Dense"}])json");
+  EXPECT_EQ(test::CodeOf([&] { Read(); }), ErrorCode::kBadInput);
+}
+
+TEST_F(EmbeddingSpecFolderTest, AnActivationBehindTheLinearLayerIsRefused) {
+  WriteModules(/*with_dense=*/true);
+  Write("2_Dense/config.json", R"json({"in_features": 48, "out_features": 16, "bias": true,
+      "activation_function": "torch.nn.modules.activation.Tanh"})json");
+  EXPECT_EQ(test::CodeOf([&] { Read(); }), ErrorCode::kBadInput);
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,139 @@
+#include "lib/eval/mining.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "tests/eval/bytes_model.h"
+#include "tests/model/families.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using testing::ElementsAre;
+
+const std::vector<ScoredRow> kRanking = {{4, 0.9F}, {2, 0.8F}, {7, 0.7F}, {1, 0.6F}, {3, 0.5F}};
+
+TEST(ChooseNegativesTest, TakesTheNearestThatAreNotItsOwn) {
+  EXPECT_THAT(ChooseNegatives(kRanking, {2}, 1, {.negatives = 3, .relative_margin = 0}),
+              ElementsAre(4, 7, 1));
+}
+
+TEST(ChooseNegativesTest, CountsPlacesWithoutItsOwn) {
+  EXPECT_THAT(ChooseNegatives(kRanking, {4}, 1, {.first_place = 2, .last_place = 3, .relative_margin = 0}),
+              ElementsAre(7, 1));
+}
+
+TEST(ChooseNegativesTest, LeavesOutWhatScoresNearlyAsThePositive) {
+  EXPECT_THAT(ChooseNegatives(kRanking, {}, 0.85, {.negatives = 2, .relative_margin = 0.1}),
+              ElementsAre(7, 1))
+      << "0.765 at most";
+  EXPECT_THAT(ChooseNegatives(kRanking, {}, 0.5, {.relative_margin = 0.01}), ElementsAre())
+      << "0.495 at most";
+}
+
+TEST(ChooseNegativesTest, TheMarginOfANegativeScoreLiesBelowIt) {
+  const std::vector<ScoredRow> ranking = {{0, -0.52F}, {1, -0.6F}};
+  EXPECT_THAT(ChooseNegatives(ranking, {}, -0.5, {.relative_margin = 0.1}), ElementsAre(1))
+      << "-0.55 at most";
+}
+
+class MiningTest : public testing::Test {
+ protected:
+  MiningTest() {
+    test::WriteModel(folder_.path("model"));
+    settings_.embedding.checkpoint = folder_.path("model");
+    settings_.output = folder_.path("out.jsonl");
+    settings_.mining.records = folder_.path("records.jsonl");
+    settings_.mining.relative_margin = 0;
+  }
+  std::vector<nlohmann::json> Mined(const std::string& records) {
+    test::WriteFile(settings_.mining.records, records);
+    summary_ = RunMining(test::Families(), settings_, ProcessSetup{}, Solo(), ProgressMode::kNever);
+    std::istringstream lines(test::ReadFile(settings_.output));
+    std::vector<nlohmann::json> mined;
+    for (std::string line; std::getline(lines, line);) mined.push_back(nlohmann::json::parse(line));
+    return mined;
+  }
+  test::TemporaryFolder folder_;
+  EmbedSettings settings_;
+  nlohmann::ordered_json summary_;
+};
+
+TEST_F(MiningTest, APositiveIsNeverANegativeWhicheverRecordBringsIt) {
+  std::string records;
+  for (int i = 0; i < 30; ++i) {
+    records += "{\"query\": \"q" + std::to_string(i) + "\", \"pos\": [\"p" + std::to_string(i % 7) +
+               "\", \"p" + std::to_string(i % 5) + "\"], \"kept\": " + std::to_string(i) + "}\n";
+  }
+  settings_.mining.negatives = 100;
+  const auto mined = Mined(records);
+  ASSERT_EQ(mined.size(), 30u);
+  uint64_t negatives = 0;
+  for (size_t i = 0; i < mined.size(); ++i) {
+    EXPECT_EQ(mined[i]["kept"], i) << "records keep their order and what else they say";
+    for (const nlohmann::json& negative : mined[i]["neg"]) {
+      ++negatives;
+      for (const nlohmann::json& positive : mined[i]["pos"]) EXPECT_NE(negative, positive);
+    }
+  }
+  EXPECT_GT(negatives, 0u);
+  EXPECT_EQ(summary_["negatives"], negatives);
+  EXPECT_EQ(summary_["corpus"], 7) << "texts are told apart by what they say";
+}
+
+TEST_F(MiningTest, NegativesComeFromTheCorpusThatIsGiven) {
+  test::WriteFile(folder_.path("corpus.txt"), "one\ntwo\nthe positive\nthe query\n");
+  settings_.mining.corpus = folder_.path("corpus.txt");
+  settings_.mining.relative_margin = 0;
+  settings_.mining.negatives = 10;
+  const auto mined = Mined(
+      "{\"query\": \"the query\", \"pos\": [\"the positive\"], \"neg\": [\"old\"]}\n"
+      "{\"query\": \"x\", \"pos\": [\"y\"]}\n");
+  for (const nlohmann::json& record : mined) {
+    for (const nlohmann::json& negative : record["neg"]) {
+      EXPECT_TRUE(negative == "one" || negative == "two" || record["query"] == "x") << negative;
+      EXPECT_NE(negative, "y") << "another record's positive, which is not of the corpus";
+    }
+  }
+}
+
+TEST_F(MiningTest, KeptNegativesStandInFrontAndComeOnce) {
+  test::WriteFile(folder_.path("corpus.txt"), "old\nnew\n");
+  settings_.mining.corpus = folder_.path("corpus.txt");
+  settings_.mining.keep_negatives = true;
+  const auto mined = Mined("{\"query\": [\"find\", \"q\"], \"pos\": [\"p\"], \"neg\": [\"old\"]}\n");
+  ASSERT_GE(mined[0]["neg"].size(), 1u);
+  EXPECT_EQ(mined[0]["neg"][0], "old");
+  for (size_t i = 1; i < mined[0]["neg"].size(); ++i) EXPECT_EQ(mined[0]["neg"][i], "new");
+}
+
+TEST_F(MiningTest, ATextThatScoresAsThePositiveIsNotAboveIt) {
+  test::WriteFile(folder_.path("corpus.txt"), "abcdefgh and another end\n");
+  settings_.mining.corpus = folder_.path("corpus.txt");
+  settings_.embedding.max_length = 8;  // what is left of both is the same
+  settings_.embedding.batch_invariant = true;
+  std::string records;
+  for (int i = 0; i < 20; ++i) {
+    records += "{\"query\": \"q" + std::to_string(i) + "\", \"pos\": [\"abcdefgh\"]}\n";
+  }
+  for (const nlohmann::json& record : Mined(records)) EXPECT_EQ(record["neg"].size(), 1u) << record["query"];
+}
+
+TEST_F(MiningTest, ACorpusWithoutATextIsRefused) {
+  test::WriteFile(folder_.path("corpus.txt"), "\n");
+  settings_.mining.corpus = folder_.path("corpus.txt");
+  EXPECT_THAT(test::MessageOf([&] { Mined("{\"query\": \"q\", \"pos\": [\"p\"]}\n"); }),
+              testing::HasSubstr("holds no text"));
+}
+
+TEST_F(MiningTest, BadRecordsAreRefusedWithTheirLine) {
+  EXPECT_THAT(test::MessageOf([&] { Mined("{\"query\": \"q\", \"pos\": [\"p\"]}\n{\"query\": \"q\"}\n"); }),
+              testing::HasSubstr("line 2"));
+  EXPECT_EQ(test::CodeOf([&] { Mined("\n"); }), ErrorCode::kBadInput);
+}
+
+}  // namespace
+}  // namespace trainwright

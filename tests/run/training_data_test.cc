@@ -1,0 +1,74 @@
+// Sets of unlike records, and what is told of them.
+#include "lib/run/training_data.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/base/error.h"
+#include "lib/loading/contrastive_cutter.h"
+#include "lib/loading/sample_loader.h"
+#include "tests/loading/text_chunks.h"
+#include "tests/support/memory_shard_set.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+class UnlikeDataTest : public testing::Test {
+ protected:
+  static NamedShardSet Text(const std::string& name) {
+    return {name, std::make_unique<test::MemoryShardSet>(test::NumberedDocuments(9), 2)};
+  }
+  static NamedShardSet Records(const std::string& name, uint32_t count) {
+    return {name, std::make_unique<test::MemoryShardSet>(test::ChunksOf(test::NumberedRecords(count)), 2,
+                                                         1u << 30, RecordKind::kContrastive)};
+  }
+  static TrainingData DataOf(NamedShardSet first, NamedShardSet second) {
+    std::vector<NamedShardSet> sets;
+    sets.push_back(std::move(first));
+    sets.push_back(std::move(second));
+    return TrainingData(std::move(sets));
+  }
+};
+
+TEST_F(UnlikeDataTest, TellsItsKindsOfRecordsAndWhichSetHoldsThem) {
+  const TrainingData data = DataOf(Text("text"), Records("records", 7));
+  EXPECT_THAT(data.records(), testing::ElementsAre(RecordKind::kLm, RecordKind::kContrastive));
+  ASSERT_EQ(data.sets().size(), 2u);
+  EXPECT_EQ(data.sets()[0].records, RecordKind::kLm);
+  EXPECT_EQ(data.sets()[0].documents, 9u);
+  EXPECT_EQ(data.sets()[1].records, RecordKind::kContrastive);
+  EXPECT_EQ(data.sets()[1].documents, 7u);
+}
+
+TEST_F(UnlikeDataTest, IsRefusedForAnObjectiveThatTakesNoMixture) {
+  EXPECT_THAT(test::MessageOf([] { DataOf(Text("text"), Records("records", 7)).RequireAlike(); }),
+              testing::StartsWith("records: holds contrastive records, text lm"));
+  EXPECT_EQ(test::CodeOf([] { DataOf(Text("a"), Text("b")).RequireAlike(); }), std::nullopt);
+}
+
+TEST_F(UnlikeDataTest, SaysHowManySamplesAreTakenOfEachSet) {
+  const TrainingData data = DataOf(Records("there/first.tws", 8), Records("second/", 5));
+  std::map<std::string, std::unique_ptr<SampleLoader>> opened;
+  for (const OrderedSet& set : data.sets()) {
+    auto cutter = std::make_unique<ContrastiveCutter>(set.records, ContrastiveCutterOptions{});
+    SampleOrderOptions order = {.sets = {set}};
+    if (set.number == 0) {
+      order.rules = {.index = SampleIndex::Count(data.set(), *cutter, order.sets), .most_samples = {3}};
+    }
+    opened[std::to_string(set.number)] =
+        std::make_unique<SampleLoader>(&data.set(), std::move(cutter), order);
+  }
+  const nlohmann::json expected = {{"first.tws", 3}, {"second", 5}};
+  EXPECT_EQ(nlohmann::json::parse(data.FormatSamplesUsed(LoadersOf(opened))), expected);
+}
+
+}  // namespace
+}  // namespace trainwright
