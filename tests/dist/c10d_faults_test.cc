@@ -72,7 +72,12 @@ void CutConnections(void (*listener)(int)) {
 
 /// As behind a cut cable nobody comes any more; a listener that is shut down would tell its thread.
 void CutForGood(C10dWorld*) {
-  CutConnections([](int fd) { close(fd); });
+  CutConnections([](int fd) {
+    // The number stays taken: its owner closes it later, whatever file has it by then.
+    const int unknown_to_all = test::ListenOnLoopback().first;
+    dup2(unknown_to_all, fd);
+    close(unknown_to_all);
+  });
 }
 
 /// As where a firewall forgets them: whoever connects again is let in.

@@ -97,7 +97,7 @@ RankProcesses::~RankProcesses() {
   for (const int fd : {ready_[0], ready_[1], go_[0], go_[1]}) close(fd);
 }
 
-void RankProcesses::BeRank(RankPlace place, double timeout_s, const RankBody& body, int listen_fd) {
+void RankProcesses::BeRank(RankPlace place, double timeout_s, const RankBody& body, int listen_fd) noexcept {
   if (place.rank == 0 && listen_fd >= 0) {
     place.store_listen_fd = listen_fd;
   } else if (listen_fd >= 0) {
