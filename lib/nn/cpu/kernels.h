@@ -12,6 +12,7 @@
 #include "lib/nn/activation/gelu_kind.h"
 #include "lib/nn/attention/attention_shape.h"
 #include "lib/nn/loss/loss_terms.h"
+#include "lib/nn/scan/scan_chunk.h"
 
 namespace trainwright::cpu {
 
@@ -150,6 +151,23 @@ struct Kernels {
   /// end); a score of minus infinity gives 0.
   void (*weigh_scores)(const float* largest, const float* weights, float row_largest, float row_weight,
                        float factor, float* scores, int64_t begin, int64_t end);
+  /// Channels [begin, end) of a diagonal scan over a chunk (lib/nn/scan/diagonal_scan.h): state_z, before the
+  /// chunk, becomes that after it, and product_z the product of the decays, where each row has its own.
+  void (*scan_end)(Codec, const ScanChunk& chunk, const void* b_nz, float* state_z, float* product_z,
+                   int64_t begin, int64_t end);
+  /// The same, and c_nz.
+  void (*scan_rows)(Codec, const ScanChunk& chunk, const void* b_nz, float* state_z, void* c_nz,
+                    int64_t begin, int64_t end);
+  /// end_z += power state_z. The power is the sum of two, or one where low_z is null.
+  void (*scan_carry)(const float* high_z, const float* low_z, int64_t channels, const float* state_z,
+                     float* end_z, int64_t begin, int64_t end);
+  /// carry_z, the gradient of the state after a chunk, becomes what it and d_c_nz make of that before it, and
+  /// product_z the product of the conjugate decays, where each row has its own.
+  void (*scan_backward_end)(Codec, const ScanChunk& chunk, const void* d_c_nz, float* carry_z,
+                            float* product_z, int64_t begin, int64_t end);
+  /// The same, and the gradients of b_nz and of the decay.
+  void (*scan_backward_rows)(Codec, const ScanChunk& chunk, const ScanChunkBackward& of, int64_t begin,
+                             int64_t end);
 };
 
 /// The kernels of the best instruction set that this CPU has.

@@ -721,6 +721,8 @@ void AddEmbedding(const float* table, const int64_t* indices, int64_t width, flo
   }
 }
 
+#include "lib/nn/scan/diagonal_scan_body.h"
+
 }  // namespace
 
 const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
@@ -754,7 +756,12 @@ const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
                                      AttentionSoftmax,
                                      AttentionGradient,
                                      RowDots,
-                                     WeighScores};
+                                     WeighScores,
+                                     ScanEnd,
+                                     ScanRows,
+                                     ScanCarry,
+                                     ScanBackwardEnd,
+                                     ScanBackwardRows};
 
 }  // namespace trainwright::cpu
 

@@ -1,0 +1,36 @@
+/// The decay of a diagonal recurrence from the two numbers a channel that are trained, and the way back.
+///
+///   lru      |lambda| = exp(-e^a)    angle = e^w    gamma = sqrt(1 - |lambda|^2)
+///   compat   |lambda| = sigmoid(a)   angle = w      gamma = 1
+/// lambda lies in the unit circle whatever is trained. gamma scales what enters the recurrence: the state of
+/// white noise then has its variance.
+/// \source Orvieto et al. 2023, arXiv:2303.06349 (lru)
+///
+/// Numerics: fp64 throughout, from fp32 parameters; log |lambda| is at most -1e-6, and where that holds a has
+/// no gradient. K channels, Z = 2 K as in diagonal_scan.h. On any device, and without waiting for it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "lib/nn/scan/diagonal_scan.h"
+#include "lib/spec/ten_init.h"
+
+namespace trainwright {
+
+struct EigenDecay {
+  ScanDecay decay;     ///< of all rows
+  at::Tensor gamma_k;  ///< fp32 [K]; undefined: 1
+};
+
+/// \param a_k, w_k fp32 [K]
+EigenDecay EigenDecayOf(TenInit init, const at::Tensor& a_k, const at::Tensor& w_k);
+
+/// Adds the gradients of a_k and w_k to theirs.
+/// \param d_lambda_z fp64 [Z], of ScanGradients
+/// \param d_gamma_k fp64 [K]; undefined: zero
+/// \param d_a_k, d_w_k fp32 [K]
+void EigenDecayBackward(TenInit init, const at::Tensor& a_k, const at::Tensor& w_k,
+                        const at::Tensor& d_lambda_z, const at::Tensor& d_gamma_k, at::Tensor& d_a_k,
+                        at::Tensor& d_w_k);
+
+}  // namespace trainwright

@@ -1,0 +1,92 @@
+#include "lib/nn/scan/eigen_decay.h"
+
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros_like.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <complex>
+#include <string>
+#include <vector>
+
+#include "tests/nn/reference.h"
+
+namespace trainwright {
+namespace {
+
+using test::NumericalGradient;
+using test::RandomTensor;
+using test::RelativeDifference;
+
+class EigenDecayTest : public ::testing::TestWithParam<TenInit> {};
+INSTANTIATE_TEST_SUITE_P(Inits, EigenDecayTest, ::testing::Values(TenInit::kLru, TenInit::kCompat),
+                         [](const auto& info) { return TenInitName(info.param); });
+
+/// Of a channel, by the formulas of the header.
+struct Channel {
+  Channel(TenInit init, double a, double w) {
+    const bool lru = init == TenInit::kLru;
+    const double modulus = lru ? std::exp(-std::exp(a)) : 1 / (1 + std::exp(-a));
+    lambda = std::polar(modulus, lru ? std::exp(w) : w);
+    gamma = lru ? std::sqrt(1 - modulus * modulus) : 1;
+  }
+  std::complex<double> lambda;
+  double gamma;
+};
+
+TEST_P(EigenDecayTest, IsWhatTheFormulasSay) {
+  SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
+  const at::Tensor a_k = RandomTensor({9}, 1), w_k = RandomTensor({9}, 2);
+  const EigenDecay eigen = EigenDecayOf(GetParam(), a_k, w_k);
+  EXPECT_EQ(eigen.gamma_k.defined(), GetParam() == TenInit::kLru);
+  for (int64_t i = 0; i < a_k.numel(); ++i) {
+    const Channel expected(GetParam(), a_k[i].item<double>(), w_k[i].item<double>());
+    const std::complex<double> lambda = std::polar(std::exp(eigen.decay.log_modulus_k[i].item<double>()),
+                                                   eigen.decay.angle_k[i].item<double>());
+    EXPECT_LT(std::abs(lambda - expected.lambda), 1e-14);
+    if (!eigen.gamma_k.defined()) continue;
+    EXPECT_NEAR(eigen.gamma_k[i].item<double>(), expected.gamma, 1e-7);
+  }
+}
+
+TEST_P(EigenDecayTest, GradientsEqualFiniteDifferences) {
+  SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
+  const at::Tensor a_k = RandomTensor({7}, 1), w_k = RandomTensor({7}, 2),
+                   d_lambda_z = RandomTensor({14}, 3).to(at::kDouble),
+                   d_gamma_k = RandomTensor({7}, 4).to(at::kDouble);
+  const auto loss = [&](const at::Tensor& a, const at::Tensor& w) {
+    double sum = 0;
+    for (int64_t i = 0; i < 7; ++i) {
+      const Channel channel(GetParam(), a[i].item<double>(), w[i].item<double>());
+      sum += d_lambda_z[i].item<double>() * channel.lambda.real() +
+             d_lambda_z[7 + i].item<double>() * channel.lambda.imag() +
+             d_gamma_k[i].item<double>() * channel.gamma;
+    }
+    return sum;
+  };
+  at::Tensor d_a_k = RandomTensor({7}, 5), d_w_k = RandomTensor({7}, 6);
+  const at::Tensor a_before = d_a_k.clone(), w_before = d_w_k.clone();
+  EigenDecayBackward(GetParam(), a_k, w_k, d_lambda_z, d_gamma_k, d_a_k, d_w_k);
+  const at::Tensor w64 = w_k.to(at::kDouble), a64 = a_k.to(at::kDouble);
+  EXPECT_LT(RelativeDifference(d_a_k.sub(a_before),
+                               NumericalGradient([&](const at::Tensor& a) { return loss(a, w64); }, a_k)),
+            1e-6);
+  EXPECT_LT(RelativeDifference(d_w_k.sub(w_before),
+                               NumericalGradient([&](const at::Tensor& w) { return loss(a64, w); }, w_k)),
+            1e-6);
+}
+
+TEST_P(EigenDecayTest, LambdaStaysInTheUnitCircleWhateverIsTrained) {
+  const at::Tensor a_k = at::tensor(std::vector<float>{-100, -20, 0, 20, 100}),
+                   w_k = at::tensor(std::vector<float>{1, 1, 1, 1, 1});
+  const EigenDecay eigen = EigenDecayOf(GetParam(), a_k, w_k);
+  EXPECT_LE(eigen.decay.log_modulus_k.max().item<double>(), -1e-6);
+  at::Tensor d_a_k = at::zeros_like(a_k), d_w_k = at::zeros_like(a_k);
+  EigenDecayBackward(GetParam(), a_k, w_k, RandomTensor({10}, 1).to(at::kDouble), {}, d_a_k, d_w_k);
+  EXPECT_TRUE(d_a_k.isfinite().all().item<bool>());
+  const int64_t at_the_edge = GetParam() == TenInit::kLru ? 0 : 4;
+  EXPECT_EQ(d_a_k[at_the_edge].item<float>(), 0);
+}
+
+}  // namespace
+}  // namespace trainwright
