@@ -10,16 +10,10 @@ equal, and of tokens before the first difference. Of a model that embeds with ca
 import argparse
 import json
 import pathlib
-import subprocess
-import sys
 import tempfile
 
-
-def run(*command, text=None):
-    done = subprocess.run([str(part) for part in command], input=text, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{command[0]}: {done.stderr.strip()[-800:]}")
-    return done.stdout
+from grit_data import write_records
+from train_runs import ROOT, run
 
 
 def shared(some, others):
@@ -34,7 +28,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("checkpoint")
     parser.add_argument("texts_file", type=pathlib.Path)
-    parser.add_argument("--tools", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[2] / "build/release/bin")
+    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin")
     parser.add_argument("--texts", type=int, default=100)
     parser.add_argument("--prompt", default="\n<|user|>\nWhat is this about?\n<|assistant|>\n")
     parser.add_argument("--max-tokens", type=int, default=32)
@@ -42,7 +36,7 @@ def main():
     texts = [json.loads(line) for line in args.texts_file.read_text().splitlines()][:args.texts]
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
-        (scratch / "texts.jsonl").write_text("".join(json.dumps(text) + "\n" for text in texts))
+        write_records(scratch / "texts.jsonl", texts)
         run(args.tools / "embed", "-q", "--checkpoint", args.checkpoint, "--context-cache", scratch / "contexts", "-o",
             scratch / "vectors.npy", scratch / "texts.jsonl")
 

@@ -5,7 +5,10 @@ positive alone, so that there is something to learn.
 """
 import json
 import math
+import pathlib
 import random
+
+from train_runs import run
 
 WORDS = ("amber basin cedar delta ember fjord grove harbor island jungle kernel lantern meadow nectar orchard prairie quarry "
          "ridge saddle timber umbra valley willow yonder zephyr").split()
@@ -47,3 +50,12 @@ def write_records(path, records):
     with open(path, "w", encoding="utf-8") as file:
         for record in records:
             file.write(json.dumps(record) + "\n")
+
+
+def pack_records(folder, name, records, kind="contrastive", tools=pathlib.PurePath(), tokenizer="bytes"):
+    """Writes NAME.jsonl and NAME-shards into a folder, by the tools of a folder or those in PATH. The path of the shards."""
+    path, tokens, shards = folder / f"{name}.jsonl", folder / f"{name}.tokens", folder / f"{name}-shards"
+    write_records(path, records)
+    run(tools / "pretokenize", "-q", "--tokenizer", tokenizer, "--records", kind, "--template", "grit", path, "-o", tokens)
+    run(tools / "pack", "-q", tokens, "-o", shards)
+    return shards

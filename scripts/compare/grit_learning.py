@@ -1,12 +1,12 @@
-"""The toy set and the made-up texts of grit_learning.sh."""
+"""A part of grit_learning.sh, the toy set or the made-up texts, as a section of its report."""
 import argparse
-import datetime
 import json
-import os
 import pathlib
 import random
-import subprocess
-import sys
+
+import train_runs
+from grit_data import pack_records, write_records
+from train_runs import run
 
 # llama-1m with room for the longest text of the toy set.
 TOY_MODEL = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "vocab_size": 258,
@@ -15,53 +15,41 @@ TOY_MODEL = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidd
              "rope_theta": 10000.0, "tie_word_embeddings": True, "bos_token_id": 256, "eos_token_id": 257}
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 TRAINING, HELD_OUT = 4096, 256
-
-
-def run(*command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stderr[-3000:]}")
-    return done.stdout
-
-
-def shards(scratch, name, records, kind="contrastive"):
-    path = scratch / f"{name}.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
-    run("pretokenize", "-q", "--tokenizer", "bytes", "--records", kind, "--template", "grit", path, "-o",
-        scratch / f"{name}.tokens")
-    run("pack", "-q", scratch / f"{name}.tokens", "-o", scratch / f"{name}-shards")
-    return scratch / f"{name}-shards"
+MOST_LOSS_BY_HEART = 0.1  # of the generative loss, in nats a token
 
 
 def train(out, *options):
     run("train", "-q", "--objective", "grit", "--model", "llama-1m", "--seed", 1, "--save-every", 0, "--log-every", 1,
         *options, "--out", out)
-    records = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    return [record for record in records if record["type"] == "step"]
+    return train_runs.records_of(out, "step")
 
 
-def records_of(path):
+def lines_of(path):
     return [json.loads(line) for line in path.read_text().splitlines() if line.strip()]
 
 
 def toy(scratch, data, epochs):
     """Lines of the report: losses and how often the positive is the nearest of the step, at first and at last."""
-    embedding = records_of(data / "records/toy_data_instruct_toy_data_embedding.jsonl")
-    generative = records_of(data / "records/toy_data_instruct_toy_data_generative.jsonl")
+    embedding = lines_of(data / "records/toy_data_instruct_toy_data_embedding.jsonl")
+    generative = lines_of(data / "records/toy_data_instruct_toy_data_generative.jsonl")
     count = len(embedding)
     model = scratch / "toy.json"
     model.write_text(json.dumps(TOY_MODEL))
     steps = train(scratch / "toy", "--model", model, "--mode", "unified", "--data",
-                  shards(scratch, "toy-embedding", embedding), "--data",
-                  shards(scratch, "toy-generative", generative, "sft"), "--batch", count, "--accum", 1, "--epochs", epochs,
+                  pack_records(scratch, "toy-embedding", embedding), "--data",
+                  pack_records(scratch, "toy-generative", generative, "sft"), "--batch", count, "--accum", 1, "--epochs", epochs,
                   "--lr", "1e-3", "--weight-decay", 0, "--query-max-len", 128, "--passage-max-len", 256,
                   "--generative-max-len", 2048)
-    lines = [f"## Toy set: {count} records, {len(steps)} steps of all of them\n",
+    lines = [f"\n## Toy set: {count} records, {len(steps)} steps of all of them\n",
              "| step | contrastive loss | generative loss | positive is nearest |", "|---|---|---|---|"]
     for step in (steps[0], steps[len(steps) // 4], steps[-1]):
         terms = step["loss_terms"]
         lines.append(f"| {step['step']} | {terms['loss_emb_nats']:.4f} | {terms['loss_gen_nats']:.4f} | "
                      f"{terms['in_batch_top1']:.2f} |")
+    last = steps[-1]["loss_terms"]
+    learnt = last["in_batch_top1"] == 1 and last["loss_gen_nats"] <= MOST_LOSS_BY_HEART
+    lines.append(f"\nLearnt by heart (every positive is the nearest, generative loss at most {MOST_LOSS_BY_HEART}): "
+                 f"{'yes' if learnt else 'no'}.")
     return lines
 
 
@@ -90,12 +78,11 @@ def made_up(scratch, steps):
     texts = MadeUp()
     records = [{"query": query, "pos": [passage], "neg": []} for query, passage in texts.pairs(TRAINING)]
     held_out = list(texts.pairs(HELD_OUT))
-    (scratch / "corpus.jsonl").write_text("".join(json.dumps({"_id": f"d{i}", "text": passage}) + "\n"
-                                                  for i, (_, passage) in enumerate(held_out)))
-    (scratch / "queries.jsonl").write_text("".join(json.dumps({"_id": f"q{i}", "text": query}) + "\n"
-                                                   for i, (query, _) in enumerate(held_out)))
+    write_records(scratch / "corpus.jsonl",
+                  ({"_id": f"d{i}", "text": passage} for i, (_, passage) in enumerate(held_out)))
+    write_records(scratch / "queries.jsonl", ({"_id": f"q{i}", "text": query} for i, (query, _) in enumerate(held_out)))
     (scratch / "qrels.tsv").write_text("query-id\tcorpus-id\tscore\n" + "".join(f"q{i}\td{i}\t1\n" for i in range(HELD_OUT)))
-    data = shards(scratch, "made-up", records)
+    data = pack_records(scratch, "made-up", records)
     common = ["--mode", "embedding", "--data", data, "--group-size", 1, "--temperature", "0.05", "--query-max-len", 64,
               "--passage-max-len", 64]
     train(scratch / "untrained", *common, "--batch", 2, "--steps", 1, "--lr", 0, "--weight-decay", 0)
@@ -121,15 +108,14 @@ def made_up(scratch, steps):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=["toy", "synthetic"])
     parser.add_argument("--scratch", type=pathlib.Path, required=True)
-    parser.add_argument("--data", type=pathlib.Path, required=True)
-    parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--toy-epochs", type=int, required=True)
+    parser.add_argument("--data", type=pathlib.Path)
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--epochs", type=int)
     args = parser.parse_args()
-    print(f"# What GRIT learns, {datetime.date.today()}\n\nscripts/compare/grit_learning.sh, --model llama-1m, "
-          f"{os.cpu_count()} processors.\n")
-    print("\n".join(toy(args.scratch, args.data, args.toy_epochs)))
-    print("\n".join(made_up(args.scratch, args.steps)))
+    lines = toy(args.scratch, args.data, args.epochs) if args.part == "toy" else made_up(args.scratch, args.steps)
+    print("\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,6 @@ import json
 import multiprocessing
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -30,7 +29,9 @@ from safetensors import safe_open
 
 import grit_data
 import torch_grit
+import train_runs
 from torch_grit import Options
+from train_runs import run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUERIES, MICRO_BATCHES, CHUNK = 24, 4, 5
@@ -55,13 +56,6 @@ CASES = {
 }
 
 
-def run(*command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{command[0]}: {done.stderr.strip()[-600:]}")
-    return done.stdout
-
-
 class Sides:
     """Both sides of the comparison, on the same records and first weights."""
 
@@ -71,11 +65,7 @@ class Sides:
                    "generative": list(grit_data.generative_records(QUERIES, 2, words=4, spread=0.3, most_words=6))}
         self.records = records
         for name, kind in (("contrastive", "contrastive"), ("generative", "sft")):
-            grit_data.write_records(scratch / f"{name}.jsonl", records[name])
-            tokens = scratch / f"{name}.tokens"
-            run(tools / "pretokenize", "-q", "--tokenizer", "bytes", "--records", kind, "--template", "grit",
-                scratch / f"{name}.jsonl", "-o", tokens)
-            run(tools / "pack", "-q", tokens, "-o", scratch / f"{name}-shards")
+            grit_data.pack_records(scratch, name, records[name], kind, tools)
         torch.manual_seed(3)
         config = transformers.LlamaConfig(**SHAPE, tie_word_embeddings=False, attn_implementation="eager")
         transformers.LlamaForCausalLM(config).save_pretrained(scratch / "base")
@@ -113,8 +103,7 @@ class Sides:
 
     def losses(self, name, options, steps):
         out = self.trained(f"{name} losses", options, steps, "--clip", ADAMW["clip"])
-        records = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-        return [record["loss_nats"] for record in records if record["type"] == "step"]
+        return [record["loss_nats"] for record in train_runs.records_of(out, "step")]
 
     def model(self, options, start):
         language_model = transformers.LlamaForCausalLM.from_pretrained(start, dtype=torch.float32,
@@ -252,11 +241,7 @@ def main():
             for row in pool.map(compare_alone, [sides] * len(names), names, [args.steps] * len(names)):
                 rows.append(row)
                 print(json.dumps(row), file=sys.stderr, flush=True)
-    text = report(rows, args.steps)
-    if args.out:
-        args.out.write_text(text)
-    else:
-        print(text, end="")
+    train_runs.write_report(report(rows, args.steps), args.out)
     return 0 if rows and all(row["holds"] for row in rows) else 1
 
 

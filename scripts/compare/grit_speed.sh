@@ -1,35 +1,40 @@
 #!/usr/bin/env bash
 # Trains embeddings with `train --objective grit` and its peers side by side: useful tokens/s and peak memory.
 #
-# usage: scripts/compare/grit_speed.sh [--rounds N] [--steps N] [--batch N] [--accum N] [--threads N] [--models LIST]
-#                                      [--lengths LIST] [--precisions LIST] [--attention bb|cc] [--no-compile]
-#                                      [--no-sentence-transformers] [OUT.md]
+# usage: scripts/compare/grit_speed.sh [--rounds N] [--models LIST] [--lengths LIST] [--precisions LIST] [--contestants LIST]
+#                                      [--steps N] [--batch N] [--accum N] [--threads N] [--attention bb|cc] OUT
 #
-#   --rounds N         interleaved repetitions of every contestant (default: 3)
-#   --steps N          optimizer steps of a run, above 2: the first two are not timed (default: 12)
-#   --batch N          queries of a micro-batch (default: 16)
-#   --accum N          micro-batches of a step (default: 8)
-#   --threads N        of every contestant (default: as many as there are processors)
-#   --models LIST      of llama-1m,6x384 (default: both)
-#   --lengths LIST     of unlike,equal: lengths of texts spread so that half of what padding computes is padding, or all
-#                      alike (default: both)
-#   --precisions LIST  of fp32,bf16 (default: both)
-#   --attention A      bb or cc: bidirectional (default) or causal
-#   --no-compile       leave out torch.compile
-#   --no-sentence-transformers
-#                      leave out sentence-transformers' CachedMultipleNegativesRankingLoss
-#   OUT.md             where the report goes (default: standard output)
+#   --rounds N          repetitions of every contestant, which take turns, in the other order every other time (default: 3)
+#   --models LIST       of llama-1m,6x384 (default: both)
+#   --lengths LIST      of unlike,equal: lengths of texts spread so that more than half of what padding computes is padding,
+#                       or all alike (default: both)
+#   --precisions LIST   of fp32,bf16 (default: both)
+#   --contestants LIST  of train,eager,compiled,eager-sorted,compiled-sorted,sentence-transformers (default: all)
+#   --steps N           optimizer steps of a run, above 2: the first two are not timed (default: 5, of 6x384 4)
+#   --batch N           queries of a micro-batch, each with a positive and a negative passage (default: 16, of
+#                       6x384 8)
+#   --accum N           micro-batches of a step (default: 4, of 6x384 2)
+#   --threads N         of every contestant (default: as many as there are processors)
+#   --attention A       bb or cc: bidirectional (default) or causal
+#   OUT                 OUT.json is where each run is added when it has ended, OUT.md the report of all that it has
+#
+# Runs that OUT.json has are not repeated: the same command goes on where it was stopped, and others add their pieces. On two
+# slow processors a round of one model, precision and kind of lengths takes six minutes, and compiling (the two contestants
+# that do) up to ten more, which are not counted.
 #
 # Contestants: train; a PyTorch loop with a GradCache around transformers' model, eager and compiled, its texts padded to the
-# longest of a micro-batch, in the order they come or (unlike ones) sorted by length; sentence-transformers. All have the same first
-# weights, records, micro-batches and threads.
-# PYTHON names a Python with scripts/compare/grit.requirements.txt. See torch_grit.py, torch_grit_loop.py and grit_speed.py.
+# longest of a micro-batch, in the order they come or (unlike ones) sorted by length within a step; sentence-transformers'
+# CachedMultipleNegativesRankingLoss. All take the same records in the same steps from the same first weights, without dropout,
+# with as many threads; that steps hold the same tokens and that the losses of the first agree is checked: exit status 1 if not.
+# PYTHON names a Python with scripts/compare/grit.requirements.txt. See grit_speed.py, grit_speed_report.py, grit_order.py,
+# torch_grit.py and torch_grit_loop.py.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/common.sh
 source scripts/common.sh
 
 python=${PYTHON:-python3}
+[[ ${1:-} != -h && ${1:-} != --help ]] || { print_usage; exit; }
 "$python" -c 'import torch, transformers, safetensors' 2> /dev/null ||
   die "$python has no torch, transformers and safetensors" \
     "see scripts/compare/grit.requirements.txt; PYTHON names another Python"

@@ -199,14 +199,19 @@ def share(rank, ranks, samples):
     return range(rank * samples // ranks, (rank + 1) * samples // ranks)
 
 
-def training_samples(chunks, sequence_tokens, seed, window_chunks=64):
-    """The endless stream of samples that a run trains on, of one set without blocks."""
+def shuffled_samples(chunks, cut, seed, window_chunks=64):
+    """The endless stream of samples that a run trains on, of one set without blocks; cut(chunk): its samples."""
     order = chunk_stream([len(chunks)], seed)
     for epoch in itertools.count():
         for window, begin in enumerate(range(0, len(chunks), window_chunks)):
             stored = []
             for _ in range(begin, min(begin + window_chunks, len(chunks))):
-                stored += cut_chunk(chunks[next(order)[-1]], sequence_tokens)
+                stored += cut(chunks[next(order)[-1]])
             key = rng_bits(rng_key(seed, "sample order", epoch), window)
             for index in permutation(len(stored), key) if stored else []:
                 yield stored[index]
+
+
+def training_samples(chunks, sequence_tokens, seed, window_chunks=64):
+    """shuffled_samples of documents that are cut into sequences."""
+    return shuffled_samples(chunks, lambda chunk: cut_chunk(chunk, sequence_tokens), seed, window_chunks)

@@ -8,16 +8,15 @@ records with and without instructions. Each folder opens in sentence-transformer
 or has a pooling of its own) and encodes texts without an instruction by its prompt, and with one by a prompt that is given.
 Also counted: texts that its tokenizer cuts otherwise than pretokenize, where prompt and text are cut together there and apart
 here. Exit status 1 when vectors differ by more than 1e-5 in any element though the tokens are the same. --tokenizer is that
-of pretokenize (default: bytes). --golden writes a small model and the vectors that sentence-transformers makes with it,
-vectors.json, and compares nothing: for tests where the library is not. PYTHON needs scripts/compare/grit.requirements.txt.
+of pretokenize (default: bytes). --golden writes what a test without the library compares embed with, and compares nothing:
+records, texts, and for each of a few folders the options of train that make it of FOLDER/make_model.py's model, and the vectors
+that sentence-transformers gives. FOLDER is tests/embedding/fixtures/golden. PYTHON needs scripts/compare/grit.requirements.txt.
 """
 import argparse
 import datetime
 import itertools
 import json
 import pathlib
-import shutil
-import subprocess
 import sys
 import tempfile
 
@@ -27,6 +26,7 @@ import torch
 import transformers
 
 import grit_data
+from train_runs import run, write_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BOUND = 1e-5
@@ -44,8 +44,14 @@ FAMILIES = {
                  "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 512,
                  "hidden_act": "gelu", "rotary_pct": 0.5, "rotary_emb_base": 10000, "layer_norm_eps": 1e-5},
 }
-GOLDEN = {**FAMILIES["llama"], "hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 2,
-          "num_key_value_heads": 1, "head_dim": 8}
+# A step with a learning rate of zero: the folder of the first weights.
+GOLDEN_STEP = ("--objective grit --mode embedding --batch 2 --accum 1 --steps 1 --lr 0 --weight-decay 0 --seed 1 "
+               "--save-model-only --query-max-len 256 --passage-max-len 256")
+GOLDEN = {"mean-bbcc": "--pooling mean --attn bbcc", "weightedmean-cccc": "--pooling weightedmean --attn cccc",
+          "cls-bbcc-projection": "--pooling cls --attn bbcc --projection 12",
+          "lasttoken-cccc-not-normalized": "--pooling lasttoken --attn cccc --normalize off"}
+GOLDEN_TEXTS = ["amber basin cedar", "x", "\nA line before it", "  two spaces", "grüße, 北京",
+                "To be, or not to be, that is the question: whether 'tis nobler in the mind to suffer"]
 
 # Five lines that a user writes; also in train(1).
 EXAMPLE = """
@@ -55,13 +61,6 @@ queries = model.encode(["Who speaks here?"], prompt="<s><|user|>\\nFind the spea
 documents = model.encode(["To be, or not to be", "O Romeo, Romeo"], prompt_name="document")
 print(model.similarity(queries, documents))
 """
-
-
-def run(*command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{command[0]}: {done.stderr.strip()[-800:]}")
-    return done.stdout
 
 
 def instructed_prompt(model):
@@ -83,8 +82,7 @@ class Comparison:
 
     def train(self, name, family, options):
         config = self.scratch / f"{family}.json"
-        described = GOLDEN if family == "golden" else FAMILIES[family]
-        config.write_text(json.dumps({**described, "vocab_size": 258 if self.tokenizer == "bytes" else 32000}))
+        config.write_text(json.dumps({**FAMILIES[family], "vocab_size": 258 if self.tokenizer == "bytes" else 32000}))
         out = self.scratch / name.replace(" ", "-")
         run(self.tools / "train", "-q", "--objective", "grit", "--mode", "embedding", "--data", self.scratch / "shards",
             "--model", config, "--batch", 8, "--steps", 2, "--lr", "1e-3", "--query-max-len", 256, "--passage-max-len", 256,
@@ -119,18 +117,30 @@ class Comparison:
         row |= {"difference": worst, "cut_otherwise": differing, "texts": 2 * len(self.texts), "holds": worst <= BOUND}
         return row
 
-    def write_golden(self, out):
-        folder = self.train("golden", "golden", ["--pooling", "weightedmean", "--projection", "12", "--save-model-only"])
-        shutil.copytree(folder, out / "model")
-        model = sentence_transformers.SentenceTransformer(str(out / "model"), trust_remote_code=True, device="cpu")
-        texts = self.texts[:9] + self.texts[-3:]
 
-        def vectors(**prompt):
-            return [[float(f"{value:.9g}") for value in row] for row in model.encode(texts, **prompt)]
-        golden = {"sentence_transformers": sentence_transformers.__version__, "transformers": transformers.__version__,
-                  "texts": texts, "instruction": INSTRUCTION, "plain": vectors(prompt_name="document"),
-                  "instructed": vectors(prompt=instructed_prompt(model))}
-        (out / "vectors.json").write_text(json.dumps(golden, ensure_ascii=False) + "\n")
+def write_golden(tools, folder, scratch):
+    records = list(grit_data.contrastive_records(4, 1, most_words=8))
+    grit_data.write_records(folder / "records.jsonl", records)
+    texts = [{"text": text, "role": "passage"} for text in GOLDEN_TEXTS]
+    texts += [{"text": text, "role": "query", "instruction": INSTRUCTION} for text in GOLDEN_TEXTS]
+    (folder / "texts.jsonl").write_text("".join(json.dumps(text, ensure_ascii=False) + "\n" for text in texts))
+    run(sys.executable, folder / "make_model.py", scratch / "base")
+    run(tools / "pretokenize", "-q", "--tokenizer", "bytes", "--records", "contrastive", "--template", "grit",
+        folder / "records.jsonl", "-o", scratch / "golden.tokens")
+    run(tools / "pack", "-q", scratch / "golden.tokens", "-o", scratch / "golden-shards")
+    for name, options in GOLDEN.items():
+        options = f"{GOLDEN_STEP} {options}"
+        run(tools / "train", "-q", "--init", scratch / "base", "--data", scratch / "golden-shards", "--out", scratch / name,
+            "--threads", 1, *options.split())
+        (folder / f"{name}.options").write_text(options + "\n")
+        model = sentence_transformers.SentenceTransformer(str(scratch / name / "latest"), trust_remote_code=True, device="cpu")
+        vectors = [*model.encode(GOLDEN_TEXTS, prompt_name="document"),
+                   *model.encode(GOLDEN_TEXTS, prompt=instructed_prompt(model))]
+        (folder / f"{name}.vectors").write_text("".join(
+            json.dumps([float(f"{value:.9g}") for value in vector]) + "\n" for vector in vectors))
+    (folder / "made_with.json").write_text(json.dumps({
+        "sentence_transformers": sentence_transformers.__version__, "transformers": transformers.__version__,
+        "torch": torch.__version__}) + "\n")
 
 
 def cases():
@@ -153,10 +163,10 @@ def main():
     args = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as scratch:
-        comparison = Comparison(args.tools.resolve(), args.tokenizer, pathlib.Path(scratch))
         if args.golden:
-            comparison.write_golden(args.golden)
+            write_golden(args.tools.resolve(), args.golden, pathlib.Path(scratch))
             return 0
+        comparison = Comparison(args.tools.resolve(), args.tokenizer, pathlib.Path(scratch))
         for name, family, options in cases():
             if args.only not in name:
                 continue
@@ -177,11 +187,7 @@ def main():
             continue
         lines.append(f"| {row['case']} | {', '.join(row['modules'])} | {row['difference']:.1e} | {row['cut_otherwise']} of "
                      f"{row['texts']} | {'holds' if row['holds'] else 'FAILS'} |")
-    text = "\n".join(lines) + "\n"
-    if args.out:
-        args.out.write_text(text)
-    else:
-        print(text, end="")
+    write_report("\n".join(lines) + "\n", args.out)
     return 0 if rows and all(row["holds"] for row in rows) else 1
 
 

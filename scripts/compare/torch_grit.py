@@ -297,12 +297,16 @@ def clip_by_norm_in_double(parameters, clip):
     return norm
 
 
+def parameter_groups(parameters, weight_decay):
+    """Of an optimizer: vectors do not decay."""
+    return [{"params": [p for p in parameters if p.dim() >= 2], "weight_decay": weight_decay},
+            {"params": [p for p in parameters if p.dim() < 2], "weight_decay": 0.0}]
+
+
 def train(model, batch_of_step, steps, *, lr, weight_decay, betas, epsilon, clip, chunk):
     """AdamW with a constant learning rate. batch_of_step(step) -> Batch. Yields each step's terms."""
     own = parameters_in_training(model)
-    groups = [{"params": [p for p in own.values() if p.dim() >= 2], "weight_decay": weight_decay},
-              {"params": [p for p in own.values() if p.dim() < 2], "weight_decay": 0.0}]
-    optimizer = torch.optim.AdamW(groups, lr=lr, betas=betas, eps=epsilon)
+    optimizer = torch.optim.AdamW(parameter_groups(own.values(), weight_decay), lr=lr, betas=betas, eps=epsilon)
     for step in range(steps):
         optimizer.zero_grad(set_to_none=True)
         terms = add_gradients(model, batch_of_step(step), chunk)

@@ -5,15 +5,15 @@ usage: torch_grit_loop.py --init CHECKPOINT --records RECORDS.jsonl --steps N --
                           [--compile [--few-shapes]] [--attention bb|cc] [--precision fp32|bf16] [--threads N]
                           [--query-max-len N] [--passage-max-len N]
 
-LOOP is torch: torch_grit.py's GradCache around transformers' model, padded to the longest text of a micro-batch; or st:
-sentence-transformers' CachedMultipleNegativesRankingLoss with micro-batches of B. --sorted puts the texts of a step in the
-order of their lengths before it is cut into micro-batches, --compile compiles the body, with --few-shapes for each shape of
-a micro-batch instead of for all. Prints one JSON object: time, tokens and tokens with padding of each step, the losses,
-threads and peak memory.
+Steps take the records one behind the other, B x A each: RECORDS.jsonl holds them in the order of the steps. LOOP is torch:
+torch_grit.py's GradCache around transformers' model, padded to the longest text of a micro-batch; or st: sentence-transformers'
+CachedMultipleNegativesRankingLoss with micro-batches of B. --sorted puts the texts of a step in the order of their lengths
+before it is cut into micro-batches, --compile compiles the body, with --few-shapes for each shape of a micro-batch instead
+of for all. Nothing is dropped out. Prints one JSON object: wall and processor time, tokens and tokens with padding of each
+step, the losses, threads and peak memory.
 """
 import argparse
 import json
-import random
 import resource
 import time
 
@@ -84,7 +84,7 @@ class SentenceTransformersLoop:
 
     def __init__(self, args, options):
         import sentence_transformers
-        from sentence_transformers import losses
+        from sentence_transformers.sentence_transformer import losses
 
         self.args, self.options = args, options
         self.model = sentence_transformers.SentenceTransformer(args.init, trust_remote_code=True, device="cpu",
@@ -135,17 +135,19 @@ def main():
     options = Options(attention=args.attention, query_max_len=args.query_max_len, passage_max_len=args.passage_max_len)
     records = torch_grit.read_records(args.records)
     loop = (TorchLoop if args.loop == "torch" else SentenceTransformersLoop)(args, options)
-    optimizer = torch.optim.AdamW(loop.parameters, lr=1e-4, weight_decay=0.01, fused=True)
-    rng = random.Random(1)
-    result = {"step_times_s": [], "tokens": [], "padded_tokens": [], "losses_nats": []}
-    for _ in range(args.steps):
-        batch = torch_grit.Batch.of(rng.sample(records, args.batch * args.accum), [], options)
-        before, begin = loop.padded_tokens, time.monotonic()
+    optimizer = torch.optim.AdamW(torch_grit.parameter_groups(loop.parameters, 0.01), lr=1e-4, betas=(0.9, 0.95), fused=True)
+    result = {"step_times_s": [], "cpu_times_s": [], "tokens": [], "padded_tokens": [], "losses_nats": []}
+    queries = args.batch * args.accum
+    assert len(records) >= args.steps * queries, "fewer records than the steps take"
+    for step in range(args.steps):
+        batch = torch_grit.Batch.of(records[step * queries:(step + 1) * queries], [], options)
+        before, begin, cpu_begin = loop.padded_tokens, time.monotonic(), time.process_time()
         result["losses_nats"].append(loop.step(batch.queries, batch.passages))
         torch.nn.utils.clip_grad_norm_(loop.parameters, 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         result["step_times_s"].append(time.monotonic() - begin)
+        result["cpu_times_s"].append(time.process_time() - cpu_begin)
         result["tokens"].append(int(batch.queries.tokens_bt.sum() + batch.passages.tokens_bt.sum()))
         result["padded_tokens"].append(loop.padded_tokens - before)
     result["threads"] = torch.get_num_threads()

@@ -1,8 +1,9 @@
-"""What scripts share that start runs of `train` on a small model and look at what they left."""
+"""What scripts share that run the tools on small models, look at what they left, and report it."""
 import array
 import contextlib
 import datetime
 import hashlib
+import importlib.metadata
 import json
 import os
 import pathlib
@@ -10,6 +11,14 @@ import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TEXT = ROOT / "examples/data/tinyshakespeare.txt"
+
+
+def run(*command, text=None):
+    """The standard output of a command that gets `text` as its standard input; it has to succeed."""
+    done = subprocess.run([str(part) for part in command], input=text, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{command[0]}: {done.stderr.strip()[-800:]}")
+    return done.stdout
 
 
 def llama(hidden, inner, layers, heads, positions=256):
@@ -69,11 +78,29 @@ def floats_of(path, name=None):
     return array.array("f", data[begin:end])
 
 
+def processor():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        return next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown processor")
+
+
+def version_of(package):
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return f"no {package}"
+
+
+def write_report(text, out):
+    """To a file, or to standard output where there is none."""
+    if out:
+        out.write_text(text)
+    else:
+        print(text, end="")
+
+
 def describe(options_bin):
     """The line of a report that tells the day, the machine and the tools."""
-    with open("/proc/cpuinfo", encoding="utf-8") as file:
-        cpu = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown processor")
     version = subprocess.run([options_bin / "train", "--version"], capture_output=True, text=True, check=True).stdout
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return (f"{datetime.date.today()}, {os.cpu_count()} processors of an {cpu}, {version.splitlines()[0]}, scripts of "
+    return (f"{datetime.date.today()}, {os.cpu_count()} processors of an {processor()}, {version.splitlines()[0]}, scripts of "
             f"{commit.stdout.strip() or 'no commit'}.")
