@@ -54,7 +54,8 @@ void DefineMeasurementOptions(CLI::App& app, BenchOptions* options) {
       ->group(group);
   app.add_option("--metric", options->metrics,
                  "A number that the command reports in JSON, one object or one a line; the median over "
-                 "lines, or with final:NAME the last. More is better for names that end in _per_s.")
+                 "lines, or with mean:NAME the mean, with final:NAME the last. More is better for names that "
+                 "end in _per_s.")
       ->type_name("NAME")
       ->group(group);
   app.add_option("--metric-file", options->metric_file,

@@ -14,6 +14,7 @@ const ToolInfo& EmbedInfo() {
       .text = ParseToolText(kEmbedText),
       .see_also = {"pretokenize(1)", "train(1)", "evaluate(1)", "generate(1)", "trainwright-vectors(5)",
                    "trainwright-context(5)"},
+      .variables = {{"format", "embed-format"}, {"corpus", "embed-corpus"}},
   };
   return info;
 }
@@ -40,15 +41,14 @@ void AddEmbeddingOptions(CLI::App& app, const std::string& group, EmbeddingSetti
                "--batch-tokens and number of ranks")
       ->group(group);
   app.add_option("--pooling", settings->pooling,
-                 "how the hidden states of a text become a vector, where the model's folder does not say it: "
-                 "their mean, the mean with weights 1, 2, 3, ..., the first (cls) or the last one (default: "
-                 "mean)")
+                 "how the hidden states of a text become a vector, where the model's folder does not say it. "
+                 "mean: their mean; weightedmean: the mean with weights 1, 2, 3, ...; cls: the first; "
+                 "lasttoken: the last one (default: mean)")
       ->check(CLI::IsMember({"mean", "weightedmean", "cls", "lasttoken"}))
       ->group(group);
-  app.add_option(
-         "--attn", settings->attention,
-         "attention, where the folder does not say it: b for bidirectional, c for causal, of instruction "
-         "and text; a third and fourth letter are about generating (default: cccc)")
+  app.add_option("--attn", settings->attention,
+                 "attention, where the folder does not say it; b for bidirectional, c for causal, of "
+                 "instruction and text; a third and fourth letter are about generating (default: cccc)")
       ->check(CLI::IsMember({"bbcc", "cccc", "bb", "cc"}))
       ->group(group);
   app.add_option(
@@ -63,12 +63,12 @@ namespace {
 
 void AddMiningOptions(CLI::App& app, MiningSettings* mining) {
   const std::string group = "Mining";
-  CLI::Option* const mine = app.add_option("--mine-negatives", mining->records,
-                                           "contrastive records to find hard negatives for: instead of "
-                                           "vectors, --output gets these records "
-                                           "with the texts as \"neg\" that their queries are nearest to")
-                                ->type_name("FILE")
-                                ->group(group);
+  CLI::Option* const mine =
+      app.add_option("--mine-negatives", mining->records,
+                     "contrastive records to find hard negatives for; instead of vectors, --output gets "
+                     "these records with the texts as \"neg\" that their queries are nearest to")
+          ->type_name("FILE")
+          ->group(group);
   app.add_option("--corpus", mining->corpus,
                  "texts to take negatives from, as --input has texts (default: all positives of the records)")
       ->type_name("FILE")

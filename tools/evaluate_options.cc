@@ -15,13 +15,14 @@ const ToolInfo& EvaluateInfo() {
       .text = ParseToolText(kEvaluateText),
       .see_also = {"train(1)", "generate(1)", "embed(1)", "pretokenize(1)", "pack(1)",
                    "trainwright-vectors(5)"},
+      .variables = {{"top-k", "evaluate-top-k"}},
   };
   return info;
 }
 
 namespace {
 
-void AddRetrievalOptions(CLI::App& app, EvaluateOptions* options) {
+void AddRetrievalOptions(CLI::App& app, EvaluateSettings* options) {
   const std::string group = "Retrieval and pairs";
   RetrievalSettings* const retrieval = &options->retrieval;
   app.add_option("--corpus", retrieval->corpus,
@@ -78,9 +79,8 @@ void AddRetrievalOptions(CLI::App& app, EvaluateOptions* options) {
       ->check(CLI::IsMember({"linear", "exp"}))
       ->group(group);
   app.add_option("--average", options->average,
-                 "queries that measures are averaged over: those that the run and the judgements have in "
-                 "common (run, "
-                 "as trec_eval), or all that are judged (all, as trec_eval -c)")
+                 "queries that measures are averaged over; those that the run and the judgements have in "
+                 "common (run, as trec_eval), or all that are judged (all, as trec_eval -c)")
       ->check(CLI::IsMember({"run", "all"}))
       ->group(group);
   app.add_option("--bootstrap", retrieval->bootstrap_draws,
@@ -91,12 +91,16 @@ void AddRetrievalOptions(CLI::App& app, EvaluateOptions* options) {
   app.add_option("--min-ndcg", options->min_ndcg, "exit with status 1 when nDCG@10 is below this")
       ->check(CLI::Range(0.0, 1.0))
       ->group(group);
+  app.add_option("--cosines-out", options->cosines_out,
+                 "sts: also write the cosine and the score of each pair, a JSON line a pair")
+      ->type_name("FILE")
+      ->group(group);
   AddEmbeddingOptions(app, group, &retrieval->embedding);
 }
 
 }  // namespace
 
-void DefineEvaluateOptions(CLI::App& app, EvaluateOptions* options) {
+void DefineEvaluateOptions(CLI::App& app, EvaluateSettings* options) {
   AddCheckpointOption(app, &options->checkpoint)->required(false);
   AddAdapterOption(app, &options->adapter, &options->allow_other_base);
   app.add_option("--data", options->data,

@@ -1,39 +1,12 @@
 /// The command line of `evaluate`. Free of torch: man page and completions come from it.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
 #include "lib/cli/tool.h"
-#include "lib/eval/retrieval_settings.h"
+#include "lib/eval/evaluate_settings.h"
 
 namespace trainwright {
 
-struct EvaluateOptions {
-  std::string checkpoint, adapter, data;
-  std::string metric = "perplexity", format = "auto";
-  std::vector<std::string> keys;
-  bool bos = false, eos = false, allow_other_tokenizer = false;
-  std::string loss_on = "assistant";
-  bool allow_other_base = false;
-  std::string eval_split;
-  uint64_t eval_split_seed = 0;
-  std::string samples, gold, answer_format = "auto";
-  /// What retrieval and sts have of their own; what they share with the others stands here.
-  RetrievalSettings retrieval;
-  std::string metric_at = "1,3,5,10,100", gain = "linear", average = "run";
-  double min_ndcg = 0;
-  double min_accuracy = 0;
-  int64_t seq = 0, batch = 8;
-  std::string mixed_precision = "no", device = "auto", attn_backend = "auto";
-  int threads = 0;
-  std::string logits;
-  int64_t nproc = 1;
-  double dist_timeout_s = 60;
-};
-
 const ToolInfo& EvaluateInfo();
-void DefineEvaluateOptions(CLI::App& app, EvaluateOptions* options);
+void DefineEvaluateOptions(CLI::App& app, EvaluateSettings* options);
 
 }  // namespace trainwright

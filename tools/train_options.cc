@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <optional>
 
 #include "lib/run/branch_reference.h"
@@ -15,6 +16,7 @@
 #include "lib/spec/objective_names.h"
 #include "tools/compute_options.h"
 #include "tools/tool_texts.h"
+#include "tools/train_absent_options.h"
 #include "tools/train_presets.h"
 
 namespace trainwright {
@@ -63,6 +65,18 @@ ToolText TrainText() {
   return text;
 }
 
+/// Options that only an objective has are variables of its own name, TRAINWRIGHT_GRIT_TEMPERATURE: what is
+/// set for generate --temperature is not about training.
+std::map<std::string, std::string> VariablesOfObjectives() {
+  std::map<std::string, std::string> variables;
+  for (const ObjectiveDescription& objective : BuiltInObjectiveDescriptions()) {
+    for (const OwnOption& own : objective.own) {
+      if (own.has_flag()) variables[own.flag()] = objective.name + "-" + own.flag();
+    }
+  }
+  return variables;
+}
+
 }  // namespace
 
 const ToolInfo& TrainInfo() {
@@ -84,6 +98,8 @@ const ToolInfo& TrainInfo() {
                     {"lora", "adapter"},
                     {"lora-alpha", "adapter"},
                     {"lora-targets", "adapter"}},
+      .variables = VariablesOfObjectives(),
+      .absent = OptionsThatTrainLacks(),
       .foreign_config = &LoraTrainerConfig(),
       .settings_file = {.option = "deepspeed", .read = ReadDeepSpeedConfig},
       .remembered = RememberedByRun,
@@ -310,7 +326,7 @@ void DefineWatchOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Length";
   app.add_option("--watchdog", settings->watchdog,
                  "when the loss diverges: warn, or stop (save and exit with 6); off also silences the "
-                 "warnings of slow data and growing memory")
+                 "warnings of slow data, an idle GPU and growing memory")
       ->check(CLI::IsMember({"off", "warn", "stop"}))
       ->group(group);
   app.add_option("--watchdog-ratio", settings->watchdog_ratio,
@@ -450,7 +466,8 @@ void DefineObjectiveOptions(CLI::App& app, const ObjectiveDescription& objective
 void DefineLoaderOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Loader";
   app.add_option("--workers", settings->workers,
-                 "threads that decode and cut samples ahead; 0: the training thread does it; auto: by device")
+                 "threads that decode and cut samples ahead; 0: the training thread does it; auto: by device "
+                 "and size of the data")
       ->group(group);
   app.add_option("--prefetch", settings->prefetch,
                  "windows of 64 chunks under way or ready, a worker (default: 1 on a CPU, 2 on a GPU)")
@@ -476,6 +493,12 @@ void DefineLoaderOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--skip-bad-chunks", settings->skip_bad_chunks,
                  "train on when up to so many chunks cannot be read: others take their places")
       ->type_name("N")
+      ->group(group);
+  app.add_option("--data-timeout", settings->data_timeout_s,
+                 "seconds to wait for data that --workers read, before the run ends and says which chunk "
+                 "does not come; 0: without end")
+      ->check(CLI::Range(0.0, 1e9))
+      ->type_name("SECONDS")
       ->group(group);
 }
 

@@ -58,6 +58,25 @@ Values Grit() {
           {"beta1", "0.9"},      {"beta2", "0.999"},     {"adam-eps", "1e-8"},  {"clip", "1"}};
 }
 
+/// As published for a model of 7 billion parameters, but for the model.
+Values Grit7b() {
+  return With(Grit(), {{"mode", "unified"},
+                       {"lr", "2e-5"},
+                       {"warmup-ratio", "0.03"},
+                       {"steps", "1253"},
+                       {"batch", "32"},
+                       {"accum", "8"},
+                       {"gen-batch", "4"},
+                       {"group-size", "2"},
+                       {"query-max-len", "256"},
+                       {"passage-max-len", "2048"},
+                       {"pooling", "mean"},
+                       {"attn", "bbcc"},
+                       {"gen-loss", "mixed"},
+                       {"mixed-precision", "bf16"},
+                       {"checkpoint-activations", "full"}});
+}
+
 constexpr char kNotOptions[] =
     "torch.compile, the fused AdamW and TF32 of its sources are no options here: the step is compiled code, "
     "AdamW is one pass, and fp32 is fp32.";
@@ -204,23 +223,21 @@ const std::vector<OptionPreset>& TrainPresets() {
        .notes = "On 8 ranks these are 2,048 queries and 256 conversations a step. The published run took its "
                 "weights (--init) and generative rows without accumulation. Negatives are those of the whole "
                 "step and the generative loss is the mean over its labels, as is the default here.",
-       .values = With(Grit(), {{"model", "mistral-7b"},
-                               {"mode", "unified"},
-                               {"lr", "2e-5"},
-                               {"warmup-ratio", "0.03"},
-                               {"steps", "1253"},
-                               {"batch", "32"},
-                               {"accum", "8"},
-                               {"gen-batch", "4"},
-                               {"group-size", "2"},
-                               {"query-max-len", "256"},
-                               {"passage-max-len", "2048"},
-                               {"pooling", "mean"},
-                               {"attn", "bbcc"},
-                               {"gen-loss", "mixed"},
-                               {"mixed-precision", "bf16"},
-                               {"checkpoint-activations", "full"}}),
+       .values = With(Grit7b(), {{"model", "mistral-7b"}}),
        .essential = {"objective", "mode"}},
+      {.name = "grit-7b-lora",
+       .summary =
+           "grit-7b with adapters beside the weights of --init: rank 16, alpha 64, dropout 0.1 on q, k, "
+           "v and o",
+       .notes =
+           "The adapters that the authors' training code has as its own, without the names w1, w2 and w3, "
+           "which are Mixtral's and miss Mistral's feed-forward layers. --quant nf4 keeps the weights "
+           "in 4 bits.",
+       .values = With(Grit7b(), {{"lora", "16"},
+                                 {"lora-alpha", "64"},
+                                 {"lora-dropout", "0.1"},
+                                 {"lora-targets", "q_proj,k_proj,v_proj,o_proj"}}),
+       .essential = {"objective", "mode", "lora"}},
   };
   return presets;
 }

@@ -1,38 +1,34 @@
 #include "lib/bench/claims.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <ostream>
+#include <cctype>
 #include <sstream>
 
 #include "lib/base/error.h"
 #include "lib/base/host.h"
-#include "lib/base/rng.h"
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
 #include "lib/bench/comparison.h"
 #include "lib/bench/measurement.h"
-#include "lib/bench/temporary_folder.h"
+#include "lib/bench/run_figures.h"
 #include "lib/report/table.h"
 
 namespace trainwright {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr char kMemory[] = "max_memory_bytes";
 constexpr char kSpeed[] = "tokens_per_s";
 constexpr char kWholeRun[] = "run_tokens_per_s";
-constexpr char kDataWait[] = "data_wait_s";
+// Most steps wait for nothing and some for a whole window: only the mean tells.
+constexpr char kDataWait[] = "mean:data_wait_s";
 constexpr char kForward[] = "forward_s";
 constexpr int64_t kWarmingSteps = 2;
 
 constexpr Claim kClaims[] = {
-    {"grit", "4 workers: loading 20-40 % faster", kDataWait, 1 / 1.2, "--objective grit --workers 0",
-     "--objective grit --workers 4", false, ClaimData::kContrastive},
+    {"grit", "4 workers: loading 20-40 % faster", kDataWait, 1 / 1.2,
+     "--objective grit --batch 32 --query-max-len 32 --passage-max-len 32 --workers 0",
+     "--objective grit --batch 32 --query-max-len 32 --passage-max-len 32 --workers 4", false,
+     ClaimData::kContrastive},
     {"grit", "compilation: forward 15-25 % faster", kForward, 1 / 1.15, "--objective grit",
      "--objective grit --compile graph", false, ClaimData::kContrastive},
     {"grit", "checkpointing: memory -10-20 %", kMemory, 0.9, "--objective grit",
@@ -109,111 +105,15 @@ constexpr SuiteCase kRefocusedSuite[] = {
     {"memory", "--mixed-precision bf16 --batch 4 --accum 4"},
 };
 
-/// Made-up words.
-class Words {
- public:
-  explicit Words(const char* stream) : rng_(1, stream) {}
-  /// \returns so many, with a space behind each
-  std::string Take(uint64_t count) {
-    std::string text;
-    for (uint64_t word = 0; word < count; ++word) {
-      const uint64_t letters = 2 + rng_.Bits(counter_++) % 7;
-      for (uint64_t i = 0; i < letters; ++i) text += static_cast<char>('a' + rng_.Bits(counter_++) % 26);
-      text += ' ';
-    }
-    return text;
-  }
-  /// From `least` on, the fewer the more often.
-  uint64_t Length(uint64_t least, uint64_t most) {
-    const double share = rng_.Uniform(counter_++);
-    return least + static_cast<uint64_t>(share * share * static_cast<double>(most - least));
-  }
-
- private:
-  Rng rng_;
-  uint64_t counter_ = 0;
-};
-
-/// A document a line.
-void WriteText(std::ostream* file) {
-  Words words("claims text");
-  for (int line = 0; line < 400; ++line) *file << words.Take(120) << '\n';
-}
-
-/// Queries with one text each that they shall be close to and far from, of unlike lengths.
-void WriteContrastive(std::ostream* file) {
-  Words words("claims records");
-  const auto text = [&](uint64_t least, uint64_t most) { return words.Take(words.Length(least, most)); };
-  for (int line = 0; line < 1000; ++line) {
-    nlohmann::ordered_json record;
-    record["query"] = text(2, 12);
-    record["pos"].push_back(text(4, 40));
-    record["neg"].push_back(text(4, 40));
-    *file << record.dump() << '\n';
-  }
-}
-
-/// The tools, and a folder with the data of the runs.
-class Workplace {
- public:
-  /// \param contrastive whether some runs train on such records
-  explicit Workplace(bool contrastive) {
-    std::error_code unknown;
-    const fs::path self = fs::read_symlink("/proc/self/exe", unknown);
-    tools_ = !unknown && fs::exists(self.parent_path() / "train") ? self.parent_path().string() + "/" : "";
-    MakeShards("text", &WriteText, "");
-    if (contrastive) MakeShards("contrastive", &WriteContrastive, "--records contrastive --template grit ");
-    const CommandRun helped = RunCommand(tools_ + "train --help", {.timeout_s = 60, .keep_output = true});
-    if (helped.exit_status != 0) Refuse("train --help", helped);
-    help_ = helped.output;
-  }
-  const std::string& help() const { return help_; }
-  /// Whether train knows the flags and their values.
-  bool Takes(const std::string& flags) const {
-    return RunCommand(tools_ + "train " + flags + " --print-config", {.timeout_s = 60}).exit_status == 0;
-  }
-  /// The training run with some flags. Those given replace the ones here: the last of several counts.
-  std::string Train(const std::string& flags, ClaimData data = ClaimData::kText) const {
-    const bool text = data == ClaimData::kText;
-    return tools_ + "train --quiet --data " + folder_.path() +
-           (text ? "/text.shards --seq 256 --batch 2" : "/contrastive.shards --batch 16") +
-           " --model llama-1m --steps 12 --lr 1e-4 --save-every 0 --log-every 1 --out {dir}/run " + flags;
-  }
-
- private:
-  void MakeShards(const std::string& name, void (*write)(std::ostream*), const std::string& flags) {
-    const std::string path = folder_.path() + "/" + name;
-    std::ofstream file(path);
-    write(&file);
-    if (!file.flush()) throw Error(ErrorCode::kIo, path, "cannot be written");
-    const CommandRun made = RunCommand(tools_ + "pretokenize --quiet " + flags + path + " | " + tools_ +
-                                           "pack --quiet --chunk 1024 -o " + path + ".shards/",
-                                       {.timeout_s = 60});
-    if (made.exit_status != 0) Refuse("pretokenize | pack", made);
-  }
-  [[noreturn]] static void Refuse(const std::string& what, const CommandRun& run) {
-    throw Error(ErrorCode::kBadInput, what, "does not run here: " + run.error_tail, "",
-                "build and install all tools of the suite; bench looks beside itself and in PATH");
-  }
-  TemporaryFolder folder_;
-  std::string tools_, help_;
-};
-
-bool HasGpu() {
-  for (int i = 0; i < 16; ++i) {
-    if (access(("/dev/nvidia" + std::to_string(i)).c_str(), F_OK) == 0) return true;
-  }
-  return false;
-}
-
 constexpr char kNotTestable[] = "not testable here";
 
 struct Answer {
   std::string measured = "-", interval = "-", verdict, note;
   nlohmann::ordered_json comparison = nullptr;
+  std::vector<RunFigures> figures = {};  ///< of before and after; empty: not measured
 };
 
-Answer MeasureClaim(const Claim& claim, const Workplace& workplace, double budget_s) {
+Answer MeasureClaim(const Claim& claim, const ClaimsWorkplace& workplace, double budget_s, int processors) {
   MeasurementOptions options;
   options.command.timeout_s = 600;
   options.compare_output = false;
@@ -221,16 +121,20 @@ Answer MeasureClaim(const Claim& claim, const Workplace& workplace, double budge
   options.budget_s = budget_s;
   const std::string metric = claim.metric;
   const bool whole_run = metric == kWholeRun;
-  if (metric != kMemory && !whole_run) {
-    options.metrics = {
-        .names = {metric}, .file = "{dir}/run/metrics.jsonl", .skip = kWarmingSteps, .may_lack = true};
-  }
+  options.metrics = {.names = MetricsOfFigures(),
+                     .file = "{dir}/run/metrics.jsonl",
+                     .skip = kWarmingSteps,
+                     .may_lack = true};
+  if (metric != kMemory && !whole_run) options.metrics.names.push_back(metric);
   const std::string decisive = whole_run ? "wall_s" : metric;
   const Measurement measurement = Measure({{"before", workplace.Train(claim.before, claim.data), ""},
                                            {"after", workplace.Train(claim.after, claim.data), ""}},
                                           options, [](const Measurement&) { return false; });
   const auto comparison = Compare(measurement, 0, 1, decisive, {});
   Answer answer;
+  for (const size_t variant : {size_t{0}, size_t{1}}) {
+    answer.figures.push_back(FiguresOf(measurement, variant, processors));
+  }
   if (!comparison) {
     answer.verdict = kNotTestable;
     answer.note = "not every run tells a " + decisive + " above 0";
@@ -252,7 +156,8 @@ Answer MeasureClaim(const Claim& claim, const Workplace& workplace, double budge
   return answer;
 }
 
-Answer AnswerTo(const Claim& claim, const Workplace& workplace, double budget_s, bool gpu) {
+Answer AnswerTo(const Claim& claim, const ClaimsWorkplace& workplace, double budget_s, bool gpu,
+                int processors) {
   Answer answer;
   if (const auto absent = AbsentFlags(claim, workplace.help()); !absent.empty()) {
     answer.verdict = "not met";
@@ -273,7 +178,7 @@ Answer AnswerTo(const Claim& claim, const Workplace& workplace, double budget_s,
     return answer;
   }
   try {
-    return MeasureClaim(claim, workplace, budget_s);
+    return MeasureClaim(claim, workplace, budget_s, processors);
   } catch (const Error& error) {
     ThrowIfStopped();
     answer.verdict = "not met";
@@ -282,8 +187,29 @@ Answer AnswerTo(const Claim& claim, const Workplace& workplace, double budget_s,
   }
 }
 
+/// The rows of both variants of a claim, as tables and JSON have them.
+void AddVariants(const Claim& claim, const Answer& answer, Table* table, nlohmann::ordered_json* rows) {
+  const auto told = [](const std::optional<double>& value, const auto& format) {
+    return value ? format(*value) : std::string("-");
+  };
+  for (size_t i = 0; i < answer.figures.size(); ++i) {
+    const RunFigures& figures = answer.figures[i];
+    const char* name = i == 0 ? "before" : "after";
+    const char* flags = i == 0 ? claim.before : claim.after;
+    table->AddRow({claim.text, name, told(figures.samples_per_s, FormatCount),
+                   told(figures.max_memory_bytes,
+                        [](double bytes) { return FormatBytes(static_cast<uint64_t>(bytes)); }),
+                   told(figures.epoch_time_s, FormatDuration),
+                   told(figures.utilization, [](double share) { return FormatFixed(100 * share, 0) + " %"; }),
+                   flags});
+    nlohmann::ordered_json row = {{"claim", claim.text}, {"variant", name}, {"flags", flags}};
+    row.update(ToJson(figures));
+    rows->push_back(std::move(row));
+  }
+}
+
 /// The table and JSON of the refocused suite; a failing case is reported and the rest goes on.
-void RunSuite(const Workplace& workplace, ClaimsResult* result) {
+void RunSuite(const ClaimsWorkplace& workplace, ClaimsResult* result) {
   Table table({"suite", "flags", "tokens/s", "s a step", "peak memory", "samples a step"});
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   const MeasurementOptions options{
@@ -362,15 +288,18 @@ ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMod
   ClaimsResult result;
   const bool contrastive = std::any_of(
       claims.begin(), claims.end(), [](const Claim& claim) { return claim.data == ClaimData::kContrastive; });
-  const Workplace workplace(contrastive);
+  const ClaimsWorkplace workplace(contrastive);
   Progress progress(progress_mode, "claims", claims.size(), "claims", /*plain_lines=*/true);
   const std::string column = std::to_string(host.processors) + (gpu ? " CPUs, GPU" : " CPUs");
   Table table({"claim", "claimed", "measured", "95 % interval", "hardware", "verdict", ""});
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  Table variants(
+      {"claim", "variant", "samples/s", "peak memory", "an epoch", gpu ? "GPU busy" : "CPUs busy", "flags"});
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array(), variant_rows = rows;
   for (size_t i = 0; i < claims.size(); ++i) {
     const Claim& claim = claims[i];
     progress.Update(i);
-    const Answer answer = AnswerTo(claim, workplace, budget_s, gpu);
+    const Answer answer = AnswerTo(claim, workplace, budget_s, gpu, std::max(1, host.processors));
+    AddVariants(claim, answer, &variants, &variant_rows);
     const bool more_is_better = HigherIsBetter(claim.metric);
     table.AddRow({claim.text, std::string(more_is_better ? ">= " : "<= ") + FormatFixed(claim.ratio, 2) + "x",
                   answer.measured, answer.interval, column, answer.verdict, answer.note});
@@ -385,13 +314,11 @@ ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMod
                     {"comparison", answer.comparison}});
     if (answer.verdict != "met") result.exit_status = static_cast<int>(ErrorCode::kNo);
   }
-  result.json = {{"schema", "trainwright.claims/1"},
-                 {"system", system},
-                 {"hardware", hardware},
-                 {"load_1min", host.load_1min},
-                 {"claims", rows}};
+  result.json = {{"schema", "trainwright.claims/1"}, {"system", system}, {"hardware", hardware},
+                 {"load_1min", host.load_1min},      {"claims", rows},   {"variants", variant_rows}};
   result.text = hardware + "; train --model llama-1m, 12 steps of " +
                 (contrastive ? "16 queries" : "2 samples of 256 tokens") + "\n\n" + table.ToString();
+  if (!variant_rows.empty()) result.text += "\n" + variants.ToString();
   if (system == "refocused") RunSuite(workplace, &result);
   return result;
 }

@@ -11,18 +11,17 @@
 #include <string>
 #include <vector>
 
+#include "lib/bench/claims_workplace.h"
 #include "lib/report/progress.h"
 
 namespace trainwright {
-
-/// What the runs of a claim train on, made up.
-enum class ClaimData { kText, kContrastive };
 
 /// One claim. Both commands are `train` with these flags added.
 struct Claim {
   const char* system;
   const char* text;  ///< as the guide puts it, shortened
-  /// A field of train's steps, "max_memory_bytes" of the run, or "run_tokens_per_s": by the time of the run.
+  /// A field of train's steps, its median or "mean:NAME", "max_memory_bytes" of the run, or
+  /// "run_tokens_per_s": by the time of the run.
   const char* metric;
   double ratio;  ///< after / before that is claimed, at least; at most where less is better: times, memory
   const char* before;
@@ -38,9 +37,9 @@ std::vector<Claim> ClaimsOf(const std::string& system);
 std::vector<std::string> AbsentFlags(const Claim& claim, const std::string& help);
 
 struct ClaimsResult {
-  std::string text;  ///< the table
-  nlohmann::ordered_json json;
-  int exit_status = 0;  ///< 1 unless every claim is met
+  std::string text;             ///< the tables: of the claims, and of the runs that were measured
+  nlohmann::ordered_json json;  ///< the same; "variants" has one row of four figures (RunFigures) for each
+  int exit_status = 0;          ///< 1 unless every claim is met
 };
 
 /// Measures with the `train`, `pretokenize` and `pack` that lie beside this program, or else in PATH; some

@@ -1,8 +1,10 @@
 #include "lib/bench/measurement.h"
 
 #include <chrono>
+#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <sstream>
 
 #include "lib/base/checksum.h"
@@ -17,6 +19,7 @@ namespace {
 
 constexpr char kFolderMark[] = "{dir}";
 constexpr char kFinalMark[] = "final:";
+constexpr char kMeanMark[] = "mean:";
 
 /// The folder of a run, made only when a text asks for it.
 class RunFolder {
@@ -123,7 +126,10 @@ std::vector<double> FieldValues(const std::string& text, const std::string& fiel
 }
 
 std::string FieldOf(const std::string& name) {
-  return name.starts_with(kFinalMark) ? name.substr(sizeof(kFinalMark) - 1) : name;
+  for (const char* mark : {kFinalMark, kMeanMark}) {
+    if (name.starts_with(mark)) return name.substr(std::strlen(mark));
+  }
+  return name;
 }
 
 }  // namespace
@@ -132,7 +138,9 @@ std::optional<double> FindMetric(const std::string& text, const std::string& nam
   const std::vector<double> values = FieldValues(text, FieldOf(name));
   if (name.starts_with(kFinalMark)) return values.empty() ? std::nullopt : std::optional(values.back());
   if (static_cast<int64_t>(values.size()) <= skip) return std::nullopt;
-  return Median({values.begin() + skip, values.end()});
+  const std::vector<double> rest(values.begin() + skip, values.end());
+  if (!name.starts_with(kMeanMark)) return Median(rest);
+  return std::accumulate(rest.begin(), rest.end(), 0.0) / static_cast<double>(rest.size());
 }
 
 double ReadMetric(const std::string& text, const std::string& name, int64_t skip, const std::string& object) {

@@ -53,6 +53,8 @@ std::vector<std::string> LintTool(const ToolDoc& doc) {
     }
     if (!option.key.empty() && !names.insert("key " + option.key).second)
       report(usage, "the configuration key is taken twice");
+    if (!option.environment.empty() && !names.insert("variable " + option.environment).second)
+      report(usage, "the environment variable is taken twice");
     if (option.long_names.empty() && option.positional.empty() && usage != "-h")
       report(usage, "has no long name");
     if (option.help.empty()) report(usage, "has no help");

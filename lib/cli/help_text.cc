@@ -196,9 +196,10 @@ std::vector<std::pair<std::string, std::string>> ExitStatusTable(bool filter) {
 std::string ConfigurationText() {
   return "Every option can also come from the environment or from a configuration file. A flag on the "
          "command line comes first, then the variable `TRAINWRIGHT_` followed by the long name in capitals "
-         "with `_` for `-`, then the file that --config names, then the built-in default. An empty variable "
-         "counts as unset; an empty value on the command line or in the file is refused where it would mean "
-         "the same as none.\n\n"
+         "with `_` for `-` (where another tool's option of that name means something else, the variable that "
+         "stands with the option), then the file that --config names, then the built-in default. An empty "
+         "variable counts as unset; an empty value on the command line or in the file is refused where it "
+         "would mean the same as none.\n\n"
          "The file is flat YAML: one `name: value` a line, the names as above without the dashes, flags as "
          "`true` or `false`, and a list `[a, b]` for an option that may be repeated. A name that does not "
          "exist is an error. --print-config writes the effective configuration in this form; read back with "

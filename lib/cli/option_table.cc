@@ -81,7 +81,7 @@ bool IsConfigurable(const CLI::Option& option) {
          !option.get_group().empty();
 }
 
-OptionDoc DescribeOption(const CLI::Option& option) {
+OptionDoc DescribeOption(const CLI::Option& option, const ToolInfo& info) {
   OptionDoc doc;
   doc.short_names = option.get_snames();
   doc.long_names = option.get_lnames();
@@ -121,7 +121,8 @@ OptionDoc DescribeOption(const CLI::Option& option) {
   }
   if (IsConfigurable(option)) {
     doc.key = doc.long_names.empty() ? Lower(option.get_single_name()) : doc.long_names.front();
-    doc.environment = "TRAINWRIGHT_" + Upper(doc.key);
+    const auto named = info.variables.find(doc.key);
+    doc.environment = "TRAINWRIGHT_" + Upper(named == info.variables.end() ? doc.key : named->second);
     std::replace(doc.environment.begin(), doc.environment.end(), '-', '_');
   }
   return doc;
@@ -139,7 +140,7 @@ std::string OptionDoc::Usage() const {
 ToolDoc DescribeApp(const ToolInfo& info, CLI::App& app) {
   ToolDoc doc{info, {}};
   for (const CLI::Option* option : app.get_options()) {
-    OptionDoc described = DescribeOption(*option);
+    OptionDoc described = DescribeOption(*option, info);
     if (!described.group.empty()) doc.options.push_back(std::move(described));
   }
   std::stable_partition(doc.options.begin(), doc.options.end(),

@@ -36,8 +36,9 @@ struct ToolDoc {
   std::vector<OptionDoc> options;  ///< in order of definition: the tool's own first, the common ones last
 };
 
+/// \param info of the tool that has it
 /// \returns the option's documentation; hidden options (an empty group) give one with an empty group
-OptionDoc DescribeOption(const CLI::Option& option);
+OptionDoc DescribeOption(const CLI::Option& option, const ToolInfo& info);
 
 /// Builds a throw-away app from a tool's definition and describes it.
 ToolDoc DescribeTool(const ToolInfo& info, const DefineOptions& define);

@@ -124,7 +124,8 @@ class CommandLine {
     if (!info_.presets.empty() && Given("list-presets")) throw TextRequested{ListPresets(info_.presets)};
     RefuseLeftOvers();
     for (const CLI::Option* option : app_.get_options()) {
-      if (option->count() > 0) origins_[DescribeOption(*option).key] = {OptionOrigin::kCommandLine, ""};
+      if (option->count() > 0)
+        origins_[DescribeOption(*option, info_).key] = {OptionOrigin::kCommandLine, ""};
     }
     ApplyEnvironment();
     std::string config_path = config_path_flag;
@@ -197,6 +198,9 @@ class CommandLine {
     for (const std::string& argument : std::vector(rest.begin(), end_of_options)) {
       if (argument.size() < 2 || argument[0] != '-') continue;
       const std::string name = argument.substr(0, argument.find('='));
+      if (const auto absent = info_.absent.find(name); absent != info_.absent.end()) {
+        throw Error(ErrorCode::kUsage, name, "unknown option", "", absent->second);
+      }
       const std::string nearest = name.starts_with("--") ? NearestName(name, FlagNames()) : "";
       throw Error(ErrorCode::kUsage, name, "unknown option", "",
                   nearest.empty() ? Hint(info_) : "did you mean " + nearest + "? " + Hint(info_));
@@ -230,7 +234,7 @@ class CommandLine {
   void ApplyEnvironment() {
     for (CLI::Option* option : app_.get_options()) {
       if (option->count() > 0 || !IsConfigurable(*option)) continue;
-      const OptionDoc doc = DescribeOption(*option);
+      const OptionDoc doc = DescribeOption(*option, info_);
       const char* value = std::getenv(doc.environment.c_str());
       if (value == nullptr || *value == '\0') continue;
       Set(option, doc.repeated ? ParseListText(value, doc.environment) : std::vector<std::string>{value},
@@ -242,7 +246,7 @@ class CommandLine {
   std::map<std::string, CLI::Option*> OptionsByKey() const {
     std::map<std::string, CLI::Option*> by_key;
     for (CLI::Option* option : app_.get_options()) {
-      if (IsConfigurable(*option)) by_key[DescribeOption(*option).key] = option;
+      if (IsConfigurable(*option)) by_key[DescribeOption(*option, info_).key] = option;
     }
     return by_key;
   }
@@ -373,7 +377,7 @@ class CommandLine {
     std::vector<EffectiveOption> effective;
     for (const CLI::Option* option : app_.get_options()) {
       if (!IsConfigurable(*option)) continue;
-      EffectiveOption entry{DescribeOption(*option), option->results(), true};
+      EffectiveOption entry{DescribeOption(*option, info_), option->results(), true};
       const OptionDoc& doc = entry.doc;
       if (!entry.values.empty()) {
         if (!doc.repeated) entry.values = {entry.values.back()};
@@ -429,7 +433,7 @@ class CommandLine {
   void ConvertAll() {
     for (CLI::Option* option : app_.get_options()) {
       if (option->count() == 0 || option->get_single_name() == "config") continue;
-      const OptionDoc doc = DescribeOption(*option);
+      const OptionDoc doc = DescribeOption(*option, info_);
       RefuseEmpty(*option, doc);
       if (option->get_callback_run()) continue;
       const std::vector<std::string> given = option->results();
@@ -476,7 +480,7 @@ class CommandLine {
   void RequireAll() const {
     for (const CLI::Option* option : app_.get_options()) {
       if (option->get_required() && option->count() == 0) {
-        const OptionDoc doc = DescribeOption(*option);
+        const OptionDoc doc = DescribeOption(*option, info_);
         throw Error(ErrorCode::kUsage, doc.is_positional() ? doc.positional : option->get_name(),
                     "is required", "", Hint(info_));
       }

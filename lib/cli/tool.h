@@ -7,6 +7,7 @@
 
 #include <CLI/App.hpp>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -52,6 +53,13 @@ struct ToolInfo {
   /// Keys of options whose value may be the empty text. Of others that is refused: it is what an unset
   /// variable of a script gives, which must not do the same as leaving the option out.
   std::set<std::string> may_be_empty = {};
+  /// Of options, by key: the name that their environment variable has behind TRAINWRIGHT_ in place of theirs,
+  /// as an option's name with dashes. For those of a name that means something else to another tool, which a
+  /// variable set for that one must not change.
+  std::map<std::string, std::string> variables = {};
+  /// Options of other programs that this one has not, with dashes: the hint in place of a near name, which
+  /// says why, and what serves instead.
+  std::map<std::string, std::string> absent = {};
   const ForeignConfig* foreign_config = nullptr;  ///< static; nullptr: --config takes our own files only
   /// Its values stand behind those of --config, and give way to options that exclude them.
   SettingsFile settings_file = {};
@@ -95,10 +103,10 @@ using DefineOptions = std::function<void(CLI::App&)>;
 ///
 /// Notes for definitions. Defaults are captured from the bound variables (a flag that is on by default needs
 /// default_str("true")). The last of several values counts; an option that fills a vector takes one value
-/// each time it is given. group("Name") sorts help. The configuration key and TRAINWRIGHT_ name come from the
-/// first long name, or from the name of a positional argument. Bounds, choices and file names are shown, and
-/// completed, where they are CLI11 validators (Range, PositiveNumber, IsMember), AddChoice, or
-/// type_name("FILE" or "DIR").
+/// each time it is given. group("Name") sorts help. The configuration key and TRAINWRIGHT_ name (but for
+/// ToolInfo::variables) come from the first long name, or from the name of a positional argument. Bounds,
+/// choices and file names are shown, and completed, where they are CLI11 validators (Range, PositiveNumber,
+/// IsMember), AddChoice, or type_name("FILE" or "DIR").
 ///
 /// \returns the exit status
 int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& define,

@@ -195,7 +195,7 @@ void ChatEncoder::WriteContent(std::string_view text, bool spaced, Writer* write
   if (begin < text.size()) flush(text.size());
 }
 
-void ChatEncoder::Write(TemplatePart part, const ChatTurn* turn, bool loss, Writer* writer) const {
+void ChatEncoder::Write(TemplatePart part, const Said& said, bool loss, Writer* writer) const {
   const std::vector<TemplateItem>& items = template_.part(part);
   for (size_t i = 0; i < items.size(); ++i) {
     const TemplateItem& item = items[i];
@@ -212,14 +212,14 @@ void ChatEncoder::Write(TemplatePart part, const ChatTurn* turn, bool loss, Writ
       }
       case TemplateItem::Kind::kContent:
       case TemplateItem::Kind::kSpacedContent: {
-        std::string_view text = part == TemplatePart::kInput ? turn->input : turn->content;
+        std::string_view text = part == TemplatePart::kInput ? said.input : said.content;
         const bool of_turn = part != TemplatePart::kInstruction && part != TemplatePart::kText;
-        if (of_turn && template_.trim[static_cast<size_t>(turn->role)]) text = Trimmed(text);
+        if (of_turn && template_.trim[static_cast<size_t>(said.role)]) text = Trimmed(text);
         const size_t before = writer->chat->ids.size();
         WriteContent(text, item.kind == TemplateItem::Kind::kSpacedContent, writer);
         writer->AddToRun(writer->chat->ids.size() - before, text.size(), item_loss);
-        if (part != TemplatePart::kInput && !turn->input.empty())
-          Write(TemplatePart::kInput, turn, false, writer);
+        if (part != TemplatePart::kInput && !said.input.empty())
+          Write(TemplatePart::kInput, said, false, writer);
         break;
       }
     }
@@ -240,24 +240,25 @@ std::optional<DocumentProblem> ChatEncoder::WriteTurns(const ChatRecord& record,
                            {}};
   }
   Writer writer{chat};
-  Write(TemplatePart::kBegin, nullptr, false, &writer);
+  Write(TemplatePart::kBegin, {}, false, &writer);
   if (!has_system) {
     const bool input = !turns[0].input.empty();
-    Write(input ? TemplatePart::kNoSystemWithInput : TemplatePart::kNoSystem, nullptr, false, &writer);
+    Write(input ? TemplatePart::kNoSystemWithInput : TemplatePart::kNoSystem, {}, false, &writer);
   }
   for (size_t i = 0; i < turns.size(); ++i) {
     const bool loss = !options_.last_turn_only || i + 1 == turns.size();
+    const Said said = {.role = turns[i].role, .content = turns[i].content, .input = turns[i].input};
     switch (turns[i].role) {
       case ChatRole::kSystem:
-        Write(TemplatePart::kSystem, &turns[i], false, &writer);
+        Write(TemplatePart::kSystem, said, false, &writer);
         break;
       case ChatRole::kUser:
-        if (i > 1) Write(TemplatePart::kBetween, nullptr, false, &writer);
-        Write(i == 1 && has_system ? TemplatePart::kUserAfterSystem : TemplatePart::kUser, &turns[i], false,
+        if (i > 1) Write(TemplatePart::kBetween, {}, false, &writer);
+        Write(i == 1 && has_system ? TemplatePart::kUserAfterSystem : TemplatePart::kUser, said, false,
               &writer);
         break;
       case ChatRole::kAssistant:
-        Write(TemplatePart::kAssistant, &turns[i], loss, &writer);
+        Write(TemplatePart::kAssistant, said, loss, &writer);
         break;
     }
   }
@@ -286,15 +287,14 @@ void ChatEncoder::EncodeText(std::string_view instruction, std::string_view text
   chat->runs.clear();
   chat->tokenizer_calls = 0;
   Writer writer{chat};
-  Write(TemplatePart::kBegin, nullptr, false, &writer);
-  const ChatTurn cleaned = {.content = std::string(CleanInstruction(instruction))};
+  Write(TemplatePart::kBegin, {}, false, &writer);
+  const Said cleaned = {.content = CleanInstruction(instruction)};
   if (cleaned.content.empty()) {
-    Write(TemplatePart::kNoInstruction, nullptr, false, &writer);
+    Write(TemplatePart::kNoInstruction, {}, false, &writer);
   } else {
-    Write(TemplatePart::kInstruction, &cleaned, false, &writer);
+    Write(TemplatePart::kInstruction, cleaned, false, &writer);
   }
-  const ChatTurn content = {.content = std::string(text)};
-  Write(TemplatePart::kText, &content, true, &writer);
+  Write(TemplatePart::kText, {.content = text}, true, &writer);
   AddBos(chat);
 }
 

@@ -66,11 +66,16 @@ class ChatEncoder {
   struct LiteralIds {
     std::vector<uint32_t> at_start, elsewhere;
   };
+  /// What a part of the template is written with; what it refers to is not copied.
+  struct Said {
+    ChatRole role = ChatRole::kUser;
+    std::string_view content = {}, input = {};  ///< as of ChatTurn
+  };
   struct Writer;
 
   std::vector<uint32_t> EncodeLiteral(std::string_view text, bool at_start);
   void TokenizeLiterals();
-  void Write(TemplatePart part, const ChatTurn* turn, bool loss, Writer* writer) const;
+  void Write(TemplatePart part, const Said& said, bool loss, Writer* writer) const;
   void WriteContent(std::string_view text, bool spaced, Writer* writer) const;
   void AddBos(EncodedChat* chat) const;
   /// All turns; of the last one, when it is the user's, and `prompt`, also the beginning of the answer.

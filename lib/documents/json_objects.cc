@@ -1,26 +1,14 @@
 #include "lib/documents/json_objects.h"
 
-#include "lib/base/signals.h"
-#include "lib/documents/document_reader.h"
-#include "lib/documents/document_text.h"
+#include <optional>
 
 namespace trainwright {
 
 std::string ForEachTextLine(const std::string& path,
                             const std::function<void(std::string_view, const JsonPlace&)>& use) {
-  constexpr uint64_t kMaxLineBytes = uint64_t{1} << 30;
-  DocumentReader reader({{path, InputFormat::kJsonl}}, kMaxLineBytes);
+  RecordReader reader(path, InputFormat::kJsonl);
   reader.HashStoredBytes();
-  for (RecordBatch batch; reader.Next(&batch);) {
-    ThrowIfStopped();
-    for (size_t i = 0; i < batch.records.size(); ++i) {
-      const JsonPlace place = {batch.source, "line " + std::to_string(batch.first_record + i)};
-      if (batch.records[i].too_long) throw place.Bad("is longer than 1 GiB");
-      const std::string_view line = RawRecord(batch, i);
-      if (line.find_first_not_of(" \t\r") != std::string_view::npos) use(line, place);
-    }
-  }
-  reader.ThrowIfWritten();
+  while (const std::optional<std::string_view> line = reader.NextFilled()) use(*line, reader.place());
   return reader.stored_sha256();
 }
 

@@ -7,17 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "lib/base/error.h"
+#include "lib/documents/record_reader.h"
 
 namespace trainwright {
-
-/// Where a line is.
-struct JsonPlace {
-  std::string file, line;
-  Error Bad(const std::string& problem, const std::string& hint = "") const {
-    return Error(ErrorCode::kBadInput, file, problem, line, hint);
-  }
-};
 
 /// Calls `use` with every line that is not blank, without the byte order mark of the first. gzip and zstd
 /// content is decompressed.

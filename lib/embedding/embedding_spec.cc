@@ -56,6 +56,18 @@ std::optional<AttentionMask> FindEmbeddingMask(std::string_view attention) {
   return std::nullopt;
 }
 
+std::string DescribeOtherEmbedding(const EmbeddingSpec& start, const EmbeddingSpec& trained) {
+  std::string text;
+  const auto add = [&](const char* what, const std::string& now, const std::string& before) {
+    if (now != before) text += (text.empty() ? "" : ", ") + std::string(what) + now + " instead of " + before;
+  };
+  add("pooling ", PoolingName(trained.pooling), PoolingName(start.pooling));
+  if (trained.mask != start.mask) add("attn ", trained.attention, start.attention);
+  add("projection ", std::to_string(trained.projection), std::to_string(start.projection));
+  add("normalize ", trained.normalize ? "on" : "off", start.normalize ? "on" : "off");
+  return text;
+}
+
 std::string EncodeEmbeddingSpec(const EmbeddingSpec& spec) {
   TRAINWRIGHT_CHECK(FindEmbeddingMask(spec.attention) == spec.mask);
   const nlohmann::ordered_json object = {{"schema", kSchema},

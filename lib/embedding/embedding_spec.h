@@ -33,6 +33,10 @@ struct EmbeddingSpec {
 /// The mask of texts to embed; nothing where there is no such code.
 std::optional<AttentionMask> FindEmbeddingMask(std::string_view attention);
 
+/// What vectors of `trained` are made of that those of `start` are not: "pooling mean instead of cls,
+/// projection 0 instead of 16"; empty: nothing. Lengths and template apart, which belong to the texts.
+std::string DescribeOtherEmbedding(const EmbeddingSpec& start, const EmbeddingSpec& trained);
+
 /// The text of embedding.json: one object with the schema "trainwright.embedding/1", the fields by their
 /// names (the template as "template"; no "mask"), and "similarity", by which vectors are compared: "cosine".
 std::string EncodeEmbeddingSpec(const EmbeddingSpec& spec);

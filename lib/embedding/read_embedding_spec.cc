@@ -57,7 +57,8 @@ Pooling PoolingOf(const json& config, const std::string& path) {
 
 /// What a linear layer makes of a vector.
 int64_t SizeOfDense(const json& config, const std::string& path) {
-  const std::string activation = config.value("activation_function", std::string());
+  const std::string activation =
+      config.value("activation_function", std::string("torch.nn.modules.activation.Tanh"));  // theirs
   if (!activation.ends_with(".Identity")) {
     throw Error(ErrorCode::kBadInput, path,
                 "has an activation function, and projections here have none: " + activation.substr(0, 80));
@@ -66,6 +67,32 @@ int64_t SizeOfDense(const json& config, const std::string& path) {
   ReadField(config, "out_features", path, &size);
   if (size < 1) throw Error(ErrorCode::kBadInput, path, "its out_features is not positive");
   return size;
+}
+
+/// Reads the linear layer that a module of `folder` is.
+/// \param spec of the modules before it
+/// \returns elements of its vectors
+int64_t ReadDense(const json& module, const std::string& folder, const EmbeddingSpec& spec, bool pools) {
+  const std::string own_folder = module.at("path").get<std::string>();
+  const std::string path = folder + "/" + own_folder + "/" + kModuleConfig;
+  if (fs::path(own_folder).lexically_normal().string() != kProjectionFolder || spec.projection > 0) {
+    throw Error(ErrorCode::kBadInput, path,
+                "is a linear layer beside or in place of the one that is read here", "",
+                std::string("one is read, in the folder ") + kProjectionFolder);
+  }
+  if (!pools || spec.normalize) {
+    throw Error(ErrorCode::kBadInput, path,
+                std::string("is a linear layer ") + (pools ? "behind Normalize" : "before the pooling"), "",
+                "one between the pooling and Normalize is read here");
+  }
+  const int64_t size = SizeOfDense(ReadObject(path), path);
+  const std::optional<int64_t> rows = ProjectionOf(folder);
+  if (rows == size) return size;
+  throw Error(ErrorCode::kBadInput, path,
+              rows ? "says that the layer makes " + std::to_string(size) +
+                         " elements, and its matrix makes " + std::to_string(*rows)
+                   : "has no model.safetensors beside it",
+              "", rows ? "" : "save the model again by a sentence-transformers that writes safetensors");
 }
 
 /// transformers' class of the body is one of another file: that of bidirectional attention.
@@ -90,14 +117,7 @@ EmbeddingSpec FromModules(const json& modules, const std::string& folder) {
       spec.pooling = Pooling::kWeightedMean;
       pools = true;
     } else if (type.ends_with(".Dense")) {
-      const std::string dense_folder =
-          fs::path(module.at("path").get<std::string>()).lexically_normal().string();
-      if (dense_folder != kProjectionFolder || spec.projection > 0) {
-        throw Error(ErrorCode::kBadInput, path,
-                    "is a linear layer beside or in place of the one that is read here", "",
-                    std::string("one is read, in the folder ") + kProjectionFolder);
-      }
-      spec.projection = SizeOfDense(ReadObject(path), path);
+      spec.projection = ReadDense(module, folder, spec, pools);
     } else if (type.ends_with(".Normalize")) {
       spec.normalize = true;
     } else {
@@ -111,6 +131,9 @@ EmbeddingSpec FromModules(const json& modules, const std::string& folder) {
   spec.mask = bidirectional ? AttentionMask::kBidirectional : AttentionMask::kCausal;
   const std::string limits = folder + "/sentence_bert_config.json";
   const json longest = ReadObject(limits);
+  if (longest.value("do_lower_case", json()) == json(true)) {
+    throw Error(ErrorCode::kBadInput, limits, "says do_lower_case, and texts here stay as they are");
+  }
   if (longest.contains("max_seq_length") && !longest["max_seq_length"].is_null()) {
     ReadField(longest, "max_seq_length", limits, &spec.query_max_len);
     spec.passage_max_len = spec.query_max_len;

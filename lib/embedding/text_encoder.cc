@@ -14,7 +14,7 @@
 #include "lib/base/signals.h"
 #include "lib/dist/gather_rows.h"
 #include "lib/dist/shared_work.h"
-#include "lib/nn/pooling/row_projection.h"
+#include "lib/model/projected_rows.h"
 
 namespace trainwright {
 namespace {
@@ -75,14 +75,7 @@ std::vector<TextEncoder::Pass> TextEncoder::PassesOf(std::span<const EncodedText
 
 at::Tensor TextEncoder::Finish(at::Tensor pooled_td) const {
   at::Tensor vectors = std::move(pooled_td);
-  if (spec_.projection > 0) {
-    const std::vector<Parameter>& parameters = model_->parameters().all();
-    const size_t matrix = *model_->body().projection();
-    at::Tensor projected = at::empty({vectors.size(0), spec_.projection}, vectors.options());
-    ProjectRows(vectors, parameters[matrix].value.to(at::kFloat), parameters[matrix + 1].value.to(at::kFloat),
-                projected);
-    vectors = projected;
-  }
+  if (spec_.projection > 0) vectors = Projected(model_->body(), vectors);
   if (vectors.size(1) > dimension_) {
     vectors = vectors.narrow(1, 0, dimension_).clone(at::MemoryFormat::Contiguous);
   }
@@ -112,9 +105,7 @@ at::Tensor TextEncoder::EncodePass(std::span<const EncodedText> texts, const Pas
   input.positions_n = at::tensor(positions, longs);
   input.mask = spec_.mask;
   const at::Tensor hidden_nd = model_->body().Forward(input, Keep::kNothing);
-  at::Tensor pooled_td = at::empty({spans.texts(), hidden_nd.size(1)}, hidden_nd.options().dtype(at::kFloat));
-  PoolSpans(spec_.pooling, spans, hidden_nd, pooled_td);
-  return Finish(pooled_td);
+  return Finish(Pooled(spec_.pooling, spans, hidden_nd));
 }
 
 at::Tensor TextEncoder::EncodeOwn(std::span<const EncodedText> texts, const std::vector<Pass>& passes) {

@@ -1,8 +1,10 @@
-/// Tokens of texts to vectors with a trained model, on one rank or several. TextEmbedder (lib/eval) has the
-/// texts.
+/// Tokens of texts to vectors with a trained model, on one rank or several. TextEmbedder has the texts.
 ///
 /// Texts of unlike lengths are packed without padding, longest first: a pass holds about as many tokens as it
 /// may. Ranks share the passes out, and all get all vectors.
+///
+/// Shape legend of lib/embedding: T texts, or n rows of a corpus, and q queries; d elements of a vector. Of
+/// hidden states, as in lib/model/body.h, N tokens and D hidden size.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/embedding/row_product.h"
 #include "lib/nn/linear/matmul.h"
 
 namespace trainwright {
@@ -20,13 +21,6 @@ constexpr int64_t kLeastRowsOfTile = 16;
 constexpr int64_t kScoresOfBlock = 32;
 /// Products of two such vectors are far from the end of fp32's range.
 constexpr double kLongestVector = 1e18;
-
-/// The definition of a score.
-float ScoreOf(const float* query, const float* row, int64_t columns) {
-  double sum = 0;
-  for (int64_t i = 0; i < columns; ++i) sum += static_cast<double>(query[i]) * static_cast<double>(row[i]);
-  return static_cast<float>(sum);
-}
 
 /// Integers that rise as the numbers do: comparisons of integers are vectorised, those of floats are not
 /// where the sign of a zero and traps count.
@@ -141,7 +135,7 @@ void TopK::Consider(int64_t query, const float* scores, int64_t count, const flo
     if (end - begin == kScoresOfBlock && !AnyReaches(scores + begin, key)) continue;
     for (int64_t i = begin; i < end; ++i) {
       if (RisingKey(scores[i]) < key) continue;
-      const float score = ScoreOf(query_values, row_values + i * columns, columns);
+      const auto score = static_cast<float>(RowProduct(query_values, row_values + i * columns, columns));
       Keep({first_row + static_cast<uint64_t>(i), score}, &best);
       key = least_key();
     }

@@ -10,11 +10,10 @@
 
 namespace trainwright {
 
-/// A row's score for a query is their product, summed in double from the first column to the last and rounded
-/// to fp32: it depends on nothing else, so that equal rows have equal scores, and neither tiles nor threads
-/// change a result. Products of whole tiles in fp32 only find the rows that may be among the best: what they
-/// may be wrong by is bounded, and every row within the bound is scored again. Memory: queries, k rows each,
-/// one tile. Not thread-safe.
+/// A row's score for a query is their RowProduct, rounded to fp32: it depends on nothing else, so that equal
+/// rows have equal scores, and neither tiles nor threads change a result. Products of whole tiles in fp32
+/// only find the rows that may be among the best: what they may be wrong by is bounded, and every row within
+/// the bound is scored again. Memory: queries, k rows each, one tile. Not thread-safe.
 class TopK {
  public:
   /// \param queries_qd fp32, contiguous, on the CPU, none longer than 1e18

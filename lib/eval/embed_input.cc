@@ -4,15 +4,13 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/base/signals.h"
-#include "lib/documents/document_text.h"
+#include "lib/documents/document_reader.h"
+#include "lib/documents/json_objects.h"
 #include "lib/retrieval/corpus.h"
 #include "lib/tok/utf8.h"
 
 namespace trainwright {
 namespace {
-
-constexpr uint64_t kMaxTextBytes = uint64_t{1} << 30;
 
 InputFormat EmbedFormatOf(const std::string& path, const std::string& format) {
   const InputFormat parsed = format == "auto" ? GuessInputFormat(path, false) : ParseInputFormat(format);
@@ -28,32 +26,13 @@ EmbedInput::EmbedInput(const std::string& path, const std::string& format, Embed
       format_(EmbedFormatOf(path, format)),
       is_guessed_(format == "auto"),
       defaults_(std::move(defaults)),
-      reader_({{path, format_}}, kMaxTextBytes) {
+      reader_(path, format_) {
   reader_.HashStoredBytes();
-}
-
-bool EmbedInput::NextRecord(std::string_view* record, JsonPlace* place) {
-  while (next_ == batch_.records.size()) {
-    ThrowIfStopped();
-    next_ = 0;
-    if (!reader_.Next(&batch_)) {
-      batch_.records.clear();
-      reader_.ThrowIfWritten();
-      return false;
-    }
-  }
-  const size_t number = next_++;
-  *place = {batch_.source, PlaceOf(batch_, number)};
-  if (batch_.records[number].too_long) throw place->Bad("is longer than 1 GiB");
-  *record = RawRecord(batch_, number);
-  consumed_.Update(AsBytes(*record));
-  consumed_.Update(AsBytes("\n"));
-  return true;
 }
 
 void EmbedInput::WarnOfJson(std::string_view record) const {
   if (!is_guessed_ || !(record.starts_with("{\"") || record.starts_with("{ \""))) return;
-  LogWarning(batch_.source + ": looks like JSON lines but is read as plain lines");
+  LogWarning(reader_.place().file + ": looks like JSON lines but is read as plain lines");
   LogHint("--input-format jsonl, or a name that ends in .jsonl, says otherwise", LogLevel::kWarning);
 }
 
@@ -74,11 +53,15 @@ void EmbedInput::ReadObject(std::string_view record, EmbedText* text) const {
 
 bool EmbedInput::Next(EmbedText* text) {
   std::string_view record;
-  while (true) {
-    if (!NextRecord(&record, &text->place)) return false;
+  do {
+    const std::optional<std::string_view> next = reader_.Next();
+    if (!next) return false;
+    record = *next;
+    consumed_.Update(AsBytes(record));
+    consumed_.Update(AsBytes("\n"));
     // A blank line is a text of lines, and nothing at all of JSON lines.
-    if (format_ == InputFormat::kLines || record.find_first_not_of(" \t\r") != std::string_view::npos) break;
-  }
+  } while (format_ == InputFormat::kJsonl && record.find_first_not_of(" \t\r") == std::string_view::npos);
+  text->place = reader_.place();
   text->id.reset();
   text->text = {defaults_.instruction, "", defaults_.role};
   if (format_ == InputFormat::kJsonl) {

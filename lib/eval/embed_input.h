@@ -2,14 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "lib/base/checksum.h"
 #include "lib/documents/contrastive_example.h"
-#include "lib/documents/document_reader.h"
-#include "lib/documents/json_objects.h"
+#include "lib/documents/record_reader.h"
 
 namespace trainwright {
 
@@ -50,7 +50,6 @@ class EmbedInput {
   uint64_t bytes_total() const { return reader_.stored_bytes_total(); }
 
  private:
-  bool NextRecord(std::string_view* record, JsonPlace* place);
   void WarnOfJson(std::string_view record) const;
   void ReadObject(std::string_view record, EmbedText* text) const;
 
@@ -58,9 +57,7 @@ class EmbedInput {
   InputFormat format_;
   bool is_guessed_;  // the format
   EmbedDefaults defaults_;
-  DocumentReader reader_;
-  RecordBatch batch_;
-  size_t next_ = 0;  // record of the batch
+  RecordReader reader_;
   uint64_t texts_ = 0;
   bool has_ids_ = false;  // of the first text
   Sha256 consumed_;

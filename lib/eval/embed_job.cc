@@ -15,12 +15,12 @@
 #include "lib/device/memory_error.h"
 #include "lib/dist/equal_facts.h"
 #include "lib/dist/shared_work.h"
+#include "lib/embedding/text_embedder.h"
 #include "lib/eval/context_keeper.h"
 #include "lib/eval/embed_input.h"
 #include "lib/eval/embed_output.h"
 #include "lib/eval/identity.h"
 #include "lib/eval/rank_input.h"
-#include "lib/eval/text_embedder.h"
 #include "lib/formats/json_text.h"
 
 namespace trainwright {
@@ -68,7 +68,7 @@ class EmbedRun {
     const double time_s = SecondsSince(start);
     RequireEqual(world_, {{"sha256 of the texts", input_.identity().at("sha256").dump()}});
     AsWriter(world_, [&] {
-      if (output_) output_->Commit();
+      if (output_) output_->Commit(position_);
       if (contexts_) contexts_->Commit();
       return 0;
     });
@@ -200,7 +200,6 @@ class EmbedRun {
 
   nlohmann::ordered_json Summary(double time_s) const {
     const EmbeddedCounts counts = embedder_.counts();
-    const Checkpoint& checkpoint = embedder_.checkpoint();
     const nlohmann::ordered_json data = input_.identity();
     if (world_->is_writer()) {
       if (counts.texts_cut > 0) {
@@ -210,24 +209,21 @@ class EmbedRun {
       if (counts.texts_empty > 0) {
         LogWarning("zeros stand for " + FormatNumberOf(counts.texts_empty, "text") + " without a token");
       }
-      LogInfo(DescribeIdentity(checkpoint, data));
+      LogInfo(DescribeIdentity(embedder_.checkpoint(), data));
     }
-    return {{"texts", counts.texts},
-            {"texts_resumed", resumed_},
-            {"texts_cut", counts.texts_cut},
-            {"texts_empty", counts.texts_empty},
-            {"tokens", counts.tokens},
-            {"tokens_if_padded", counts.tokens_if_padded},
-            {"embedding_time_s", time_s},
-            {"tokens_per_s", static_cast<double>(counts.tokens) / time_s},
-            {"texts_per_s", static_cast<double>(counts.texts) / time_s},
-            {"format", NameOf(format_)},
-            {"embedding", embedder_.Description()},
-            {"precision", PrecisionName(embedder_.precision())},
-            {"checkpoint", checkpoint.named},
-            {"model", checkpoint.model_identity},
-            {"adapter", checkpoint.adapter_identity},
-            {"data", data}};
+    nlohmann::ordered_json summary = {{"texts", counts.texts},
+                                      {"texts_resumed", resumed_},
+                                      {"texts_cut", counts.texts_cut},
+                                      {"texts_empty", counts.texts_empty},
+                                      {"tokens", counts.tokens},
+                                      {"tokens_if_padded", counts.tokens_if_padded},
+                                      {"embedding_time_s", time_s},
+                                      {"tokens_per_s", static_cast<double>(counts.tokens) / time_s},
+                                      {"texts_per_s", static_cast<double>(counts.texts) / time_s},
+                                      {"format", NameOf(format_)}};
+    summary.update(embedder_.Maker());
+    summary["data"] = data;
+    return summary;
   }
 
   const EmbedSettings& settings_;

@@ -99,6 +99,15 @@ std::optional<nlohmann::json> EmbedOutput::ReadJournal() const {
   return journal;
 }
 
+void EmbedOutput::TakeBackIds() const {
+  namespace fs = std::filesystem;
+  const std::string ids = IdsPathOf(options_.path), partial = ResumableFileSink::PartialPathOf(ids);
+  if (fs::exists(partial) || fs::exists(options_.path) || !fs::exists(ids)) return;
+  std::error_code error;
+  fs::rename(ids, partial, error);
+  if (error) throw SystemError(ids, "rename", error.value());
+}
+
 void EmbedOutput::OpenFiles(const nlohmann::json* journal) {
   uint64_t file_bytes = 0, ids_bytes = 0;
   if (journal != nullptr) {
@@ -114,6 +123,7 @@ void EmbedOutput::OpenFiles(const nlohmann::json* journal) {
   }
   has_journal_ = journal != nullptr;
   auto file = std::make_unique<ResumableFileSink>(options_.path, file_bytes);
+  if (has_journal_ && HasIdsFile()) TakeBackIds();  // no other process is about to put its own in place
   if (!has_journal_) {  // what is left of a run that is not gone on with would be believed of this one
     std::error_code none;
     std::filesystem::remove(JournalPath(), none);
@@ -150,17 +160,29 @@ void EmbedOutput::Save(const EmbedPosition& position, bool now) {
   has_journal_ = true;
 }
 
-void EmbedOutput::Commit() {
+void EmbedOutput::RemoveOtherPair() {
+  const auto remove = [](const std::string& path) {
+    std::error_code error;
+    std::filesystem::remove(path, error);
+    if (error) throw SystemError(path, "remove", error.value());
+  };
+  const std::string ids = IdsPathOf(options_.path);
+  if (ids_ == nullptr && !std::filesystem::exists(ids)) return;
+  file_->Sync();  // nothing but renames is left that could fail
+  if (ids_ != nullptr) ids_->Sync();
+  remove(options_.path);
+  SyncFolder(FolderOf(options_.path));
+  remove(ids);
+}
+
+void EmbedOutput::Commit(const EmbedPosition& end) {
+  if (ids_ != nullptr) Save(end, /*now=*/true);
   writer_->Finish();
-  std::error_code none;
-  if (ids_ != nullptr) {
-    file_->Sync();  // names appear only once nothing but a rename stands between them and their vectors
-    ids_->Commit();
-  } else if (beginning_ != nullptr && resumable()) {
-    std::filesystem::remove(IdsPathOf(options_.path), none);  // of what stood here before
-  }
+  if (beginning_ != nullptr && resumable()) RemoveOtherPair();
+  if (ids_ != nullptr) ids_->Commit();
   sink_->Commit();
   is_committed_ = true;
+  std::error_code none;
   if (resumable()) std::filesystem::remove(JournalPath(), none);
 }
 

@@ -16,7 +16,7 @@
 
 #include "lib/io/byte_sink.h"
 #include "lib/io/resumable_file.h"
-#include "lib/retrieval/vector_file.h"
+#include "lib/retrieval/vector_writer.h"
 
 namespace trainwright {
 
@@ -58,8 +58,11 @@ class EmbedOutput {
   /// \param position behind what was added
   void Save(const EmbedPosition& position, bool now);
   bool resumable() const { return file_ != nullptr; }
-  /// Makes the file visible, and removes the journal.
-  void Commit();
+  /// Makes the file visible, and removes the journal. Where names have a file of their own, an older file
+  /// goes before the names appear and the new one appears behind them: at no time do names stand beside
+  /// vectors of other texts. A run that is killed in between is gone on with as any other.
+  /// \param end of the input, behind what was added
+  void Commit(const EmbedPosition& end);
 
  private:
   /// Whether names go into a file of their own.
@@ -67,6 +70,10 @@ class EmbedOutput {
   /// nullopt: there is none, or not the file that it is about.
   std::optional<nlohmann::json> ReadJournal() const;
   void OpenFiles(const nlohmann::json* journal);
+  /// Of a run that was killed when its names had appeared, and its vectors had not.
+  void TakeBackIds() const;
+  /// Removes older vectors where they, or the new ones, have a file of names, and then that.
+  void RemoveOtherPair();
   std::string JournalPath() const;
 
   EmbedOutputOptions options_;

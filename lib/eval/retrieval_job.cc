@@ -10,21 +10,21 @@
 #include <utility>
 #include <vector>
 
-#include "lib/base/bootstrap.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/base/units.h"
 #include "lib/device/memory_error.h"
 #include "lib/dist/equal_facts.h"
 #include "lib/dist/shared_work.h"
-#include "lib/eval/block_embedder.h"
+#include "lib/embedding/block_embedder.h"
+#include "lib/embedding/text_embedder.h"
+#include "lib/embedding/vector_search.h"
 #include "lib/eval/identity.h"
 #include "lib/eval/rank_input.h"
-#include "lib/eval/text_embedder.h"
-#include "lib/eval/vector_search.h"
+#include "lib/eval/retrieval_report.h"
 #include "lib/io/byte_sink.h"
-#include "lib/report/table.h"
 #include "lib/retrieval/bm25.h"
+#include "lib/retrieval/compared_vectors.h"
 #include "lib/retrieval/corpus.h"
 #include "lib/retrieval/vector_reader.h"
 #include "lib/tok/utf8.h"
@@ -66,52 +66,6 @@ struct RetrievalSystem {
   std::string name;
   RetrievalRun run;
 };
-
-/// The measures and their intervals.
-nlohmann::ordered_json DescribeScores(const RankingScores& scores, int draws, uint64_t seed) {
-  nlohmann::ordered_json json;
-  for (size_t measure = 0; measure < scores.measures.size(); ++measure) {
-    const std::vector<double> values = scores.ValuesOf(measure);
-    json[scores.measures[measure]] = scores.Mean(measure);
-    if (draws == 0) continue;
-    const Interval interval =
-        BootstrapInterval(values.size(), draws, seed, [&](std::span<const size_t> sample) {
-          double sum = 0;
-          for (const size_t i : sample) sum += values[i];
-          return sum / static_cast<double>(sample.size());
-        });
-    json[scores.measures[measure] + "_interval"] = {interval.low, interval.high};
-  }
-  return json;
-}
-
-/// A table for people: what is asked about most, with the interval of the first.
-void TellScores(const std::vector<std::pair<std::string, nlohmann::ordered_json>>& systems) {
-  std::vector<std::string> shown;
-  for (const char* name : {"ndcg_at_10", "mrr_at_10", "recall_at_10", "recall_at_100", "map"}) {
-    if (systems.front().second.contains(name)) shown.emplace_back(name);
-  }
-  std::vector<std::string> header = {"system"};
-  for (const std::string& name : shown) header.push_back(name);
-  const std::string interval_name = shown.front() + "_interval";
-  header.push_back("95 % of " + shown.front());
-  Table table(header);
-  for (const auto& [system, values] : systems) {
-    std::vector<std::string> row = {system};
-    for (const std::string& name : shown) row.push_back(FormatFixed(values.at(name).get<double>(), 4));
-    const auto interval = values.find(interval_name);
-    row.push_back(interval == values.end() ? "-"
-                                           : FormatFixed(interval->at(0).get<double>(), 4) + " to " +
-                                                 FormatFixed(interval->at(1).get<double>(), 4));
-    table.AddRow(row);
-  }
-  const std::string text = table.ToString();
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = text.find('\n', begin);
-    LogInfo(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-}
 
 class RetrievalMeasurement {
  public:
@@ -226,32 +180,22 @@ class RetrievalMeasurement {
   }
 
   RetrievalRun RunOfVectors() {
-    const auto query_reader = OpenVectors(settings_.query_vectors);
-    const auto corpus_reader = OpenVectors(settings_.corpus_vectors);
-    if (query_reader->columns() != corpus_reader->columns()) {
-      throw Error(ErrorCode::kBadInput, settings_.query_vectors,
-                  "has vectors of " + std::to_string(query_reader->columns()) + " numbers, and " +
-                      settings_.corpus_vectors + " of " + std::to_string(corpus_reader->columns()),
-                  "", "embed both with the same model and --truncate-dim");
-    }
-    const int64_t columns = query_reader->columns();
-    const int64_t kept = settings_.embedding.truncate_dim > 0 ? settings_.embedding.truncate_dim : columns;
-    if (kept > columns) {
-      throw Error(ErrorCode::kUsage, "--truncate-dim",
-                  "is more than the " + std::to_string(columns) + " numbers of a vector");
-    }
+    const ComparedVectors vectors = OpenComparedVectors(settings_.query_vectors, settings_.corpus_vectors,
+                                                        settings_.embedding.truncate_dim);
+    const auto unit_rows = [&](std::span<const float> values) {
+      return UnitRows(values, vectors.columns, vectors.kept_columns);
+    };
     std::vector<std::string> query_ids;
-    const std::vector<float> queries = ReadAllVectors(query_reader.get(), &query_ids);
+    const std::vector<float> queries = ReadAllVectors(vectors.first.get(), &query_ids);
     DocumentIds unique;
     for (const std::string& id : query_ids) unique.Add(id);
     unique.Index(settings_.query_vectors);
-    VectorSearch search(UnitRows(queries, columns, kept), settings_.top_k);
+    VectorSearch search(unit_rows(queries), settings_.top_k);
     std::vector<float> rows;
     std::vector<std::string> ids;
-    while (corpus_reader->Read(kDocumentsOfBlock, &rows, &ids) > 0)
-      search.Add(UnitRows(rows, columns, kept), ids);
-    data_["query_vectors"] = {{"path", settings_.query_vectors}, {"sha256", query_reader->Sha256()}};
-    data_["corpus_vectors"] = {{"path", settings_.corpus_vectors}, {"sha256", corpus_reader->Sha256()}};
+    while (vectors.second->Read(kDocumentsOfBlock, &rows, &ids) > 0) search.Add(unit_rows(rows), ids);
+    data_["query_vectors"] = {{"path", settings_.query_vectors}, {"sha256", vectors.first->Sha256()}};
+    data_["corpus_vectors"] = {{"path", settings_.corpus_vectors}, {"sha256", vectors.second->Sha256()}};
     return Found(&search, settings_.corpus_vectors, query_ids);
   }
 
@@ -294,15 +238,15 @@ class RetrievalMeasurement {
   }
 
   nlohmann::ordered_json Result(const std::vector<RetrievalSystem>& systems) const {
-    std::vector<std::pair<std::string, nlohmann::ordered_json>> described;
+    std::vector<DescribedSystem> described;
     std::optional<RankingScores> first;
     for (const RetrievalSystem& system : systems) {
       const RankingScores scores = ScoreRun(qrels_, system.run, settings_.metrics);
-      described.emplace_back(system.name, DescribeScores(scores, settings_.bootstrap_draws, settings_.seed));
+      described.push_back({system.name, DescribeScores(scores, settings_.bootstrap_draws, settings_.seed)});
       if (!first) first = scores;
     }
     nlohmann::ordered_json result = {{"metric", "retrieval"}, {"system", systems.front().name}};
-    result.update(described.front().second);
+    result.update(described.front().scores);
     const bool is_linear = settings_.metrics.gain == Gain::kLinear;
     const bool is_run = settings_.metrics.averaged == AveragedQueries::kRun;
     result.update({{"queries", first->queries.size()},
@@ -319,19 +263,10 @@ class RetrievalMeasurement {
                    {"corpus", documents_ > 0 ? nlohmann::ordered_json(documents_) : nlohmann::ordered_json()},
                    {"judged_documents_missing", documents_missing_}});
     nlohmann::ordered_json baselines = nlohmann::ordered_json::object();
-    for (size_t i = 1; i < described.size(); ++i) baselines[described[i].first] = described[i].second;
+    for (size_t i = 1; i < described.size(); ++i) baselines[described[i].name] = described[i].scores;
     result["baselines"] = baselines;
     if (embedder_) {
-      const EmbeddedCounts counts = embedder_->counts();
-      const Checkpoint& checkpoint = embedder_->checkpoint();
-      result.update({{"tokens", counts.tokens},
-                     {"texts_cut", counts.texts_cut},
-                     {"texts_empty", counts.texts_empty},
-                     {"embedding", embedder_->Description()},
-                     {"precision", PrecisionName(embedder_->precision())},
-                     {"checkpoint", checkpoint.named},
-                     {"model", checkpoint.model_identity},
-                     {"adapter", checkpoint.adapter_identity}});
+      result.update(embedder_->CountsAndMaker());
     }
     result["data"] = data_;
     TellScores(described);

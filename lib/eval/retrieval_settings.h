@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "lib/eval/embed_settings.h"
+#include "lib/embedding/embedding_settings.h"
 #include "lib/retrieval/ranking_metrics.h"
 
 namespace trainwright {
@@ -30,6 +30,7 @@ struct StsSettings {
   std::string pairs;                 ///< JSON lines {"a", "b", "score"}; with vectors the score alone
   std::string a_vectors, b_vectors;  ///< of the pairs' texts; empty: none
   std::string instruction;           ///< of both texts
+  std::string cosines_out;           ///< where the cosine of each pair is written; empty: nowhere
   int bootstrap_draws = 1000;        ///< 0: no intervals
   uint64_t seed = 0;                 ///< of the bootstrap
 };

@@ -1,6 +1,7 @@
 #include "lib/eval/sts_job.h"
 
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,12 +15,15 @@
 #include "lib/dist/equal_facts.h"
 #include "lib/dist/shared_work.h"
 #include "lib/documents/json_objects.h"
+#include "lib/embedding/row_product.h"
+#include "lib/embedding/text_embedder.h"
+#include "lib/embedding/vector_search.h"
 #include "lib/eval/identity.h"
 #include "lib/eval/rank_input.h"
-#include "lib/eval/text_embedder.h"
-#include "lib/eval/vector_search.h"
+#include "lib/formats/json_text.h"
+#include "lib/io/byte_sink.h"
+#include "lib/retrieval/compared_vectors.h"
 #include "lib/retrieval/rank_correlation.h"
-#include "lib/retrieval/vector_reader.h"
 
 namespace trainwright {
 namespace {
@@ -42,12 +46,10 @@ double GoldScoreOf(const nlohmann::json& object, const JsonPlace& place) {
 void AppendCosines(const at::Tensor& unit_a_nd, const at::Tensor& unit_b_nd, std::vector<double>* cosines) {
   TRAINWRIGHT_CHECK(unit_a_nd.sizes() == unit_b_nd.sizes());
   const int64_t columns = unit_a_nd.size(1);
-  const float* a = unit_a_nd.const_data_ptr<float>();
-  const float* b = unit_b_nd.const_data_ptr<float>();
+  const float* const a = unit_a_nd.const_data_ptr<float>();
+  const float* const b = unit_b_nd.const_data_ptr<float>();
   for (int64_t row = 0; row < unit_a_nd.size(0); ++row) {
-    double sum = 0;
-    for (int64_t i = 0; i < columns; ++i) sum += static_cast<double>(*a++) * static_cast<double>(*b++);
-    cosines->push_back(sum);
+    cosines->push_back(RowProduct(a + row * columns, b + row * columns, columns));
   }
 }
 
@@ -83,30 +85,22 @@ ScoredPairs ReadPairs(const StsSettings& settings) {
       ForEachJsonObject(settings.pairs, [&](const nlohmann::json& object, const JsonPlace& place) {
         pairs.gold.push_back(GoldScoreOf(object, place));
       });
-  const auto a = OpenVectors(settings.a_vectors), b = OpenVectors(settings.b_vectors);
-  if (a->columns() != b->columns()) {
-    throw Error(ErrorCode::kBadInput, settings.b_vectors,
-                "has vectors of " + std::to_string(b->columns()) + " numbers, and " + settings.a_vectors +
-                    " of " + std::to_string(a->columns()),
-                "", "embed both with the same model and --truncate-dim");
-  }
-  const int64_t columns = a->columns();
-  const int64_t kept = settings.embedding.truncate_dim > 0 ? settings.embedding.truncate_dim : columns;
-  if (kept > columns) {
-    throw Error(ErrorCode::kUsage, "--truncate-dim",
-                "is more than the " + std::to_string(columns) + " numbers of a vector");
-  }
+  const ComparedVectors vectors =
+      OpenComparedVectors(settings.a_vectors, settings.b_vectors, settings.embedding.truncate_dim);
+  const auto unit_rows = [&](std::span<const float> values) {
+    return UnitRows(values, vectors.columns, vectors.kept_columns);
+  };
   std::vector<float> rows_a, rows_b;
   std::vector<std::string> ids;
   while (true) {
-    const size_t count_a = a->Read(kPairsOfBlock, &rows_a, &ids),
-                 count_b = b->Read(kPairsOfBlock, &rows_b, &ids);
+    const size_t count_a = vectors.first->Read(kPairsOfBlock, &rows_a, &ids);
+    const size_t count_b = vectors.second->Read(kPairsOfBlock, &rows_b, &ids);
     if (count_a != count_b) {
       throw Error(ErrorCode::kBadInput, settings.b_vectors,
                   "has another number of vectors than " + settings.a_vectors);
     }
     if (count_a == 0) break;
-    AppendCosines(UnitRows(rows_a, columns, kept), UnitRows(rows_b, columns, kept), &pairs.cosines);
+    AppendCosines(unit_rows(rows_a), unit_rows(rows_b), &pairs.cosines);
   }
   if (pairs.cosines.size() != pairs.gold.size()) {
     throw Error(ErrorCode::kBadInput, settings.a_vectors,
@@ -115,8 +109,8 @@ ScoredPairs ReadPairs(const StsSettings& settings) {
   }
   pairs.data = {{"path", settings.pairs},
                 {"sha256", sha256},
-                {"query_vectors", {{"path", settings.a_vectors}, {"sha256", a->Sha256()}}},
-                {"corpus_vectors", {{"path", settings.b_vectors}, {"sha256", b->Sha256()}}}};
+                {"query_vectors", {{"path", settings.a_vectors}, {"sha256", vectors.first->Sha256()}}},
+                {"corpus_vectors", {{"path", settings.b_vectors}, {"sha256", vectors.second->Sha256()}}}};
   return pairs;
 }
 
@@ -155,6 +149,16 @@ nlohmann::ordered_json DescribePairs(const ScoredPairs& pairs, const StsSettings
   return result;
 }
 
+/// A line a pair, in their order.
+void WriteCosines(const ScoredPairs& pairs, const std::string& path) {
+  if (path.empty()) return;
+  const std::unique_ptr<ByteSink> sink = OpenSink(path, /*binary=*/false, /*allow_terminal=*/true);
+  for (size_t i = 0; i < pairs.gold.size(); ++i) {
+    sink->Write(AsBytes(JsonLineOf({{"cosine", pairs.cosines[i]}, {"score", pairs.gold[i]}})));
+  }
+  sink->Commit();
+}
+
 nlohmann::ordered_json EmbedAndCorrelate(const ModelFamilies& families, const StsSettings& settings,
                                          const ProcessSetup& process, World* world) {
   std::optional<TextEmbedder> embedder;
@@ -164,16 +168,12 @@ nlohmann::ordered_json EmbedAndCorrelate(const ModelFamilies& families, const St
   const ScoredPairs pairs = EmbedPairs(settings, &*embedder);
   RequireEqual(world, {{"sha256 of the pairs", pairs.data.at("sha256").get<std::string>()}});
   nlohmann::ordered_json result = DescribePairs(pairs, settings);
-  const EmbeddedCounts counts = embedder->counts();
-  result.update({{"tokens", counts.tokens},
-                 {"texts_cut", counts.texts_cut},
-                 {"texts_empty", counts.texts_empty},
-                 {"embedding", embedder->Description()},
-                 {"precision", PrecisionName(embedder->precision())},
-                 {"checkpoint", checkpoint.named},
-                 {"model", checkpoint.model_identity},
-                 {"adapter", checkpoint.adapter_identity},
-                 {"data", pairs.data}});
+  result.update(embedder->CountsAndMaker());
+  result["data"] = pairs.data;
+  AsWriter(world, [&] {
+    WriteCosines(pairs, settings.cosines_out);
+    return 0;
+  });
   if (world->is_writer()) LogInfo(DescribeIdentity(checkpoint, pairs.data));
   return result;
 }
@@ -183,6 +183,7 @@ nlohmann::ordered_json EmbedAndCorrelate(const ModelFamilies& families, const St
 nlohmann::ordered_json RunSts(const ModelFamilies& families, const StsSettings& settings,
                               const ProcessSetup& process, World* world) {
   RefuseSharedPipe(world->size(), "--data", settings.pairs);
+  RefuseToReplaceInputs(settings.cosines_out, {settings.pairs, settings.a_vectors, settings.b_vectors});
   return WithMemoryErrors(
       [] {
         return MemoryUser{"evaluation of pairs", "lower --batch-tokens"};
@@ -195,6 +196,7 @@ nlohmann::ordered_json RunSts(const ModelFamilies& families, const StsSettings& 
           const ScoredPairs pairs = ReadPairs(settings);
           result = DescribePairs(pairs, settings);
           result["data"] = pairs.data;
+          WriteCosines(pairs, settings.cosines_out);
           return 0;
         });
         return result;

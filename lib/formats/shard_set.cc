@@ -177,21 +177,6 @@ ChunkLocation LocateChunk(const ShardSet& set, uint64_t chunk) {
           .first_chunk = frame->first_chunk};
 }
 
-PassFrame ReadPassFrame(const ShardSet& set, uint64_t chunk, bool skip_bad) {
-  PassFrame frame;
-  try {
-    uint64_t first_chunk = 0;
-    frame.chunks = set.ReadFrameOf(chunk, &first_chunk);
-    frame.next_chunk = first_chunk + frame.chunks.size();
-  } catch (const Error& error) {
-    if (!skip_bad || error.code() != ErrorCode::kBadInput) throw;
-    const ChunkLocation location = LocateChunk(set, chunk);
-    frame.next_chunk = location.first_chunk + set.shards()[location.shard].frames[location.frame].chunks;
-    frame.skipped = true;
-  }
-  return frame;
-}
-
 std::unique_ptr<ShardSet> ShardSet::Open(const std::string& path) {
   if (std::filesystem::is_directory(path)) {
     const size_t end = path.find_last_not_of('/');

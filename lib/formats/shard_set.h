@@ -79,15 +79,4 @@ class ShardSet {
 /// \param chunk < set.chunks()
 ChunkLocation LocateChunk(const ShardSet& set, uint64_t chunk);
 
-/// A frame in a pass over a whole set.
-struct PassFrame {
-  std::vector<Chunk> chunks;  ///< none of a frame that was skipped
-  uint64_t next_chunk = 0;    ///< the first one behind the frame
-  bool skipped = false;
-};
-/// The frame that begins with `chunk`.
-/// \param skip_bad whether one that cannot be read is skipped
-/// \throws what reading it throws, otherwise
-PassFrame ReadPassFrame(const ShardSet& set, uint64_t chunk, bool skip_bad);
-
 }  // namespace trainwright

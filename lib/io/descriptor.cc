@@ -1,5 +1,7 @@
 #include "lib/io/descriptor.h"
 
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -39,6 +41,21 @@ int SyncDescriptor(int fd) {
     result = fsync(fd);
   } while (result != 0 && errno == EINTR);
   return result;
+}
+
+LockOutcome TryToLock(int fd) {
+  int result;
+  do {
+    result = flock(fd, LOCK_EX | LOCK_NB);
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return LockOutcome::kTaken;
+  return errno == EWOULDBLOCK ? LockOutcome::kHeldByAnother : LockOutcome::kNone;
+}
+
+bool IsNameOf(const std::string& path, int fd) {
+  struct stat opened, named;
+  return fstat(fd, &opened) == 0 && lstat(path.c_str(), &named) == 0 && named.st_dev == opened.st_dev &&
+         named.st_ino == opened.st_ino;
 }
 
 }  // namespace trainwright

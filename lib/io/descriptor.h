@@ -1,4 +1,5 @@
-/// Whole writes to open files, whatever pieces the system takes them in and whatever signals arrive.
+/// What is done with open files: whole writes, whatever pieces the system takes them in and whatever signals
+/// arrive, and locks.
 #pragma once
 
 #include <cstdint>
@@ -23,5 +24,14 @@ void OverwriteAll(int fd, const std::string& name, uint64_t offset, ByteSpan byt
 /// fsync, again where a signal interrupts it.
 /// \returns 0, or -1 with errno
 int SyncDescriptor(int fd);
+
+/// kNone: it cannot be locked there, as on file systems without locks.
+enum class LockOutcome { kTaken, kHeldByAnother, kNone };
+/// Takes an flock that no other process shares, if it is free. It lasts until the file is closed.
+LockOutcome TryToLock(int fd);
+
+/// Whether a path, where it is no link, is a name of an open file: it may have got another since it was
+/// opened.
+bool IsNameOf(const std::string& path, int fd);
 
 }  // namespace trainwright

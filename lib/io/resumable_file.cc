@@ -1,7 +1,6 @@
 #include "lib/io/resumable_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,14 +24,14 @@ ResumableFileSink::ResumableFileSink(std::string path, uint64_t kept_bytes)
   fd_ = open(partial_.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
   if (fd_ < 0) throw SystemError(partial_, "create", errno);
   try {
-    if (flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    if (TryToLock(fd_) == LockOutcome::kHeldByAnother) {
       throw Error(ErrorCode::kUsage, path_, "is being written by another process", "",
                   "wait for it to end, or choose another name with -o");
     }
-    struct stat info, named;
+    struct stat info;
     if (fstat(fd_, &info) != 0) throw SystemError(partial_, "stat", errno);
     // Between the opening and the lock its writer may have ended and given it its final name.
-    if (lstat(partial_.c_str(), &named) != 0 || named.st_dev != info.st_dev || named.st_ino != info.st_ino) {
+    if (!IsNameOf(partial_, fd_)) {
       throw Error(ErrorCode::kUsage, path_, "was being written by another process, which has just ended", "",
                   "begin again");
     }

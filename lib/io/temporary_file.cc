@@ -1,7 +1,6 @@
 #include "lib/io/temporary_file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 
 #include "lib/base/error.h"
 #include "lib/io/byte_sink.h"
+#include "lib/io/descriptor.h"
 
 namespace trainwright {
 namespace {
@@ -60,17 +60,6 @@ std::string_view WithoutLockEnd(std::string_view name) {
   return name;
 }
 
-enum class Lock { kTaken, kHeldByAnother, kNone };
-
-Lock TryToLock(int fd) {
-  int result;
-  do {
-    result = flock(fd, LOCK_EX | LOCK_NB);
-  } while (result != 0 && errno == EINTR);
-  if (result == 0) return Lock::kTaken;
-  return errno == EWOULDBLOCK ? Lock::kHeldByAnother : Lock::kNone;
-}
-
 std::vector<std::string> NamesIn(const std::string& folder) {
   std::vector<std::string> names;
   std::error_code ignored;
@@ -94,11 +83,9 @@ int OpenToJudge(const std::string& path) {
 bool RemoveIfStale(const std::string& path) {
   const int fd = OpenToJudge(path);
   if (fd < 0) return false;
-  struct stat opened, named;
-  const bool stale = fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode) && TryToLock(fd) == Lock::kTaken &&
-                     // It may have got its final name since it was opened.
-                     lstat(path.c_str(), &named) == 0 && named.st_dev == opened.st_dev &&
-                     named.st_ino == opened.st_ino;
+  struct stat opened;
+  const bool stale = fstat(fd, &opened) == 0 && S_ISREG(opened.st_mode) &&
+                     TryToLock(fd) == LockOutcome::kTaken && IsNameOf(path, fd);
   // The lock goes last: while it is there, the folder is known.
   if (stale && path.ends_with(kLockEnd)) RemoveAll(std::string(WithoutLockEnd(path)));
   const bool removed = stale && unlink(path.c_str()) == 0;
@@ -120,7 +107,7 @@ LockedTemporary::LockedTemporary(const std::string& final_path, Kind kind) {
       throw SystemError(final_path, "create", errno, "the folder must exist and be writable: " + folder);
     // Another process may judge it before it is locked.
     struct stat info;
-    const bool locked = TryToLock(fd_) != Lock::kHeldByAnother;
+    const bool locked = TryToLock(fd_) != LockOutcome::kHeldByAnother;
     if (locked && fstat(fd_, &info) == 0 && info.st_nlink > 0) return;
     unlink(path_.c_str());
     close(fd_);

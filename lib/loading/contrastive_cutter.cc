@@ -37,16 +37,6 @@ ContrastiveCutter::ContrastiveCutter(RecordKind records, const ContrastiveCutter
   }
 }
 
-bool ContrastiveCutter::Fits(const ContrastiveRecord& record) const {
-  const auto fits = [](const ContrastiveText& text, int64_t limit) {
-    return static_cast<int64_t>(text.instruction_tokens) < limit;
-  };
-  const auto passage_fits = [&](const ContrastiveText& text) { return fits(text, options_.passage_tokens); };
-  return !record.positives.empty() && fits(record.query, options_.query_tokens) &&
-         std::all_of(record.positives.begin(), record.positives.end(), passage_fits) &&
-         std::all_of(record.negatives.begin(), record.negatives.end(), passage_fits);
-}
-
 void ContrastiveCutter::AddText(TextUse use, const ContrastiveText& text, SampleWindow* window) const {
   const auto limit =
       static_cast<size_t>(use == TextUse::kQuery ? options_.query_tokens : options_.passage_tokens);
@@ -80,8 +70,10 @@ uint64_t ContrastiveCutter::AddTexts(TextUse use, std::span<const ContrastiveTex
 }
 
 void ContrastiveCutter::Cut(const Chunk& chunk, SampleWindow* window) const {
+  const TextLimits limits = {.query_tokens = options_.query_tokens,
+                             .passage_tokens = options_.passage_tokens};
   for (const ContrastiveRecord& record : ContrastiveRecordsOf(chunk, options_.split, /*held_out=*/false)) {
-    if (!Fits(record)) {
+    if (!FitsWithin(limits, record)) {
       ++window->cuts.left_out;
       continue;
     }

@@ -49,7 +49,6 @@ class ContrastiveCutter final : public SampleCutter {
   std::string TellCuts(const CutCounts& counts) const override;
 
  private:
-  bool Fits(const ContrastiveRecord& record) const;
   /// Appends the text as a span of `window`.
   void AddText(TextUse use, const ContrastiveText& text, SampleWindow* window) const;
   /// Appends texts of one use, of which a step takes `taken`.

@@ -1,5 +1,7 @@
 #include "lib/loading/contrastive_parts.h"
 
+#include <algorithm>
+
 #include "lib/formats/document_parts.h"
 
 namespace trainwright {
@@ -25,6 +27,16 @@ std::vector<ContrastiveRecord> ContrastiveRecordsOf(const Chunk& chunk) {
     }
   }
   return records;
+}
+
+bool FitsWithin(const TextLimits& limits, const ContrastiveRecord& record) {
+  const auto fits = [](const ContrastiveText& text, int64_t limit) {
+    return static_cast<int64_t>(text.instruction_tokens) < limit;
+  };
+  const auto passage_fits = [&](const ContrastiveText& text) { return fits(text, limits.passage_tokens); };
+  return !record.positives.empty() && fits(record.query, limits.query_tokens) &&
+         std::all_of(record.positives.begin(), record.positives.end(), passage_fits) &&
+         std::all_of(record.negatives.begin(), record.negatives.end(), passage_fits);
 }
 
 }  // namespace trainwright

@@ -28,4 +28,13 @@ struct ContrastiveRecord {
 /// \param chunk of a set of RecordKind::kContrastive, as the readers of shards give it: its records are whole
 std::vector<ContrastiveRecord> ContrastiveRecordsOf(const Chunk& chunk);
 
+/// The longest texts that are taken, instructions included: longer ones lose their end.
+struct TextLimits {
+  int64_t query_tokens = 32;
+  int64_t passage_tokens = 128;  ///< of a positive or negative
+};
+
+/// Whether a record has a positive, and each of its texts a token behind its instruction within the limits.
+bool FitsWithin(const TextLimits& limits, const ContrastiveRecord& record);
+
 }  // namespace trainwright

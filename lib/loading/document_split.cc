@@ -9,7 +9,7 @@
 #include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
-#include "lib/base/signals.h"
+#include "lib/formats/chunk_range.h"
 
 namespace trainwright {
 namespace {
@@ -55,13 +55,10 @@ void ForEachItem(const Chunk& chunk, RecordKind records, bool masked,
 void ForEachItem(const ShardSet& set, bool masked, bool skip_bad,
                  const std::function<void(const SplitItem&)>& use) {
   for (const ShardSetPart& part : set.parts()) {
-    const uint64_t end = part.first_chunk + part.chunks;
-    for (uint64_t next = part.first_chunk; next < end;) {
-      ThrowIfStopped();
-      const PassFrame frame = ReadPassFrame(set, next, skip_bad);
-      for (const Chunk& chunk : frame.chunks) ForEachItem(chunk, part.records, masked, use);
-      next = frame.next_chunk;
-    }
+    VisitChunks(set, {part.first_chunk, part.chunks}, skip_bad, [&](uint64_t, const Chunk& chunk) {
+      ForEachItem(chunk, part.records, masked, use);
+      return true;
+    });
   }
 }
 

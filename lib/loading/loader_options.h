@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 namespace trainwright {
+
+class SampleIndexes;
 
 struct LoaderOptions {
   int workers = 1;   ///< threads that decode and cut ahead; 0: the caller's does, when it needs a window
@@ -11,6 +14,9 @@ struct LoaderOptions {
   int64_t cache_bytes = 0;       ///< of decoded frames that are kept, least recently used out first
   uint64_t skip_bad_chunks = 0;  ///< most chunks that may be unreadable: others take their places
   double stall_warning_s = 10;   ///< after so long without the window that is waited for, and each doubling
+  double stall_limit_s = 0;      ///< after so long the wait is an error; 0: never. Needs workers
+  /// Where samples are counted before they are read: of those who opened the data before; null: of nobody.
+  std::shared_ptr<SampleIndexes> indexes = {};
 };
 
 /// What the loader did so far.

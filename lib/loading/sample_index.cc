@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/base/signals.h"
+#include "lib/formats/chunk_range.h"
 
 namespace trainwright {
 namespace {
@@ -20,22 +20,17 @@ SampleIndex::CountedSet SampleIndex::CountSet(const ShardSet& set, const SampleC
   counted.number = part.number;
   counted.of_chunk.resize(part.chunks);
   SampleWindow some;  // ids of 32 bits, whatever the vocabulary
-  const uint64_t end = part.first_chunk + part.chunks;
-  for (uint64_t chunk = part.first_chunk; chunk < end;) {
-    ThrowIfStopped();
-    const PassFrame frame = ReadPassFrame(set, chunk, skip_bad);
-    for (size_t i = 0; i < frame.chunks.size(); ++i) {
-      some = {};
-      cutter.Cut(frame.chunks[i], &some);
-      *cuts += some.cuts;
-      counted.of_chunk.at(chunk - part.first_chunk + i) = static_cast<uint32_t>(some.samples.size());
-      for (const SampleWindow::Entry& sample : some.samples) {
-        counted.tokens += sample.tokens;
-        counted.labels += sample.labels;
-      }
+  VisitChunks(set, {part.first_chunk, part.chunks}, skip_bad, [&](uint64_t number, const Chunk& chunk) {
+    some = {};
+    cutter.Cut(chunk, &some);
+    *cuts += some.cuts;
+    counted.of_chunk.at(number - part.first_chunk) = static_cast<uint32_t>(some.samples.size());
+    for (const SampleWindow::Entry& sample : some.samples) {
+      counted.tokens += sample.tokens;
+      counted.labels += sample.labels;
     }
-    chunk = frame.next_chunk;
-  }
+    return true;
+  });
   for (size_t i = 0; i < counted.of_chunk.size(); ++i) {
     if (i % kBlockChunks == 0) counted.block_begins.push_back(counted.samples);
     counted.samples += counted.of_chunk[i];

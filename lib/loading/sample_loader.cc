@@ -10,7 +10,7 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
-#include "lib/base/signals.h"
+#include "lib/formats/chunk_range.h"
 #include "lib/loading/window_builder.h"
 #include "lib/loading/window_prefetcher.h"
 
@@ -197,17 +197,14 @@ EpochCounts SampleLoader::CountEpoch() const {
   EpochCounts counts;
   for (size_t set = 0; set < sets.size(); ++set) {
     EpochCounts pass;
-    const uint64_t end = sets[set].first_chunk + sets[set].chunks;
-    for (uint64_t chunk = sets[set].first_chunk; chunk < end;) {
-      ThrowIfStopped();
-      SampleWindow some = EmptyWindow(*set_);
-      chunk = CutFrame(chunk, &some);
-      pass.samples += some.samples.size();
-      for (const SampleWindow::Entry& sample : some.samples) {
+    CutChunks(sets[set], [&](const std::vector<SampleWindow::Entry>& samples) {
+      pass.samples += samples.size();
+      for (const SampleWindow::Entry& sample : samples) {
         pass.tokens += sample.tokens;
         pass.labels += sample.labels;
       }
-    }
+      return true;
+    });
     const auto share = [&](uint64_t of_pass) {
       return static_cast<uint64_t>(static_cast<unsigned __int128>(of_pass) * slots[set] / sets[set].chunks);
     };
@@ -228,22 +225,26 @@ bool SampleLoader::HasLabel() const {
   }
   const bool reads_all = order().slots() == set_->chunks();
   if (reads_all && cutter_->HasLabel(set_->totals())) return true;
+  bool has_label = false;
   for (const OrderedSet& set : order().sets()) {
-    for (uint64_t chunk = set.first_chunk; chunk < set.first_chunk + set.chunks;) {
-      SampleWindow some = EmptyWindow(*set_);
-      chunk = CutFrame(chunk, &some);
-      for (const SampleWindow::Entry& sample : some.samples) {
-        if (sample.labels > 0) return true;
-      }
-    }
+    CutChunks(set, [&](const std::vector<SampleWindow::Entry>& samples) {
+      has_label = std::any_of(samples.begin(), samples.end(),
+                              [](const SampleWindow::Entry& sample) { return sample.labels > 0; });
+      return !has_label;
+    });
+    if (has_label) return true;
   }
   return false;
 }
 
-uint64_t SampleLoader::CutFrame(uint64_t chunk, SampleWindow* window) const {
-  const PassFrame frame = ReadPassFrame(*set_, chunk, options_.skip_bad_chunks > 0);
-  for (const Chunk& content : frame.chunks) cutter_->Cut(content, window);
-  return frame.next_chunk;
+template <typename Use>
+void SampleLoader::CutChunks(const OrderedSet& set, const Use& use) const {
+  VisitChunks(*set_, {set.first_chunk, set.chunks}, options_.skip_bad_chunks > 0,
+              [&](uint64_t, const Chunk& chunk) {
+                SampleWindow some = EmptyWindow(*set_);
+                cutter_->Cut(chunk, &some);
+                return use(some.samples);
+              });
 }
 
 std::vector<uint64_t> SampleLoader::bad_chunks() const {

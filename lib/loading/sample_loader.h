@@ -91,10 +91,10 @@ class SampleLoader {
   void TellCuts();
   WindowId WindowOfCursor() const { return {cursor_.epoch, cursor_.window}; }
   bool HasLabel() const;
-  /// Cuts the chunks of the frame that begins with `chunk`. What cannot be read counts as empty where it may
-  /// be skipped.
-  /// \returns the chunk behind the frame
-  uint64_t CutFrame(uint64_t chunk, SampleWindow* window) const;
+  /// Calls use(samples) with what each chunk of a set is cut into, until it says that it wants no more. What
+  /// cannot be read counts as empty where it may be skipped.
+  template <typename Use>
+  void CutChunks(const OrderedSet& set, const Use& use) const;
 
   const ShardSet* set_;
   const std::unique_ptr<const SampleCutter> cutter_;

@@ -9,13 +9,21 @@
 #include "lib/base/units.h"
 
 namespace trainwright {
+namespace {
+
+constexpr double kSlice_s = 0.5;
+constexpr char kStalledHint[] =
+    "look at the storage that the data is on; --resume goes on from the last checkpoint, with the data "
+    "copied elsewhere, with fewer --workers, or, where it is slow and no more, with a higher --data-timeout";
+
+}  // namespace
 
 WindowPrefetcher::WindowPrefetcher(const ShardSet* set, const SampleOrder* order, WindowBuilder* builder,
                                    const LoaderOptions& options)
     : set_(set),
       order_(order),
       builder_(builder),
-      stall_warning_s_(options.stall_warning_s),
+      options_(options),
       reading_(static_cast<size_t>(std::max(1, options.workers))) {
   if (options.workers < 0) throw Error(ErrorCode::kUsage, "--workers", "must be at least 0");
   if (options.prefetch < 1) throw Error(ErrorCode::kUsage, "--prefetch", "must be at least 1 window");
@@ -63,20 +71,37 @@ void WindowPrefetcher::BuildAhead(WindowId next) {
 }
 
 void WindowPrefetcher::Await(WindowId wanted) {
-  double next_s = stall_warning_s_, waited_s = 0;
-  while (!workers_->WaitFor(std::chrono::duration<double>(next_s - waited_s))) {
-    waited_s = next_s;
-    next_s *= 2;
-    std::string what =
-        "window " + std::to_string(wanted.window) + " of epoch " + std::to_string(wanted.epoch);
-    for (const Reading& worker : reading_) {
-      const uint64_t chunk = worker.chunk.load(std::memory_order_relaxed);
-      if (chunk > 0 && worker.number.load(std::memory_order_relaxed) == order_->NumberOf(wanted))
-        what = PlaceOf(chunk - 1);
+  double waited_s = 0, next_s = options_.stall_warning_s;
+  const double limit_s = options_.stall_limit_s;
+  for (;;) {
+    // In slices: while the whole process was stopped, nobody waited.
+    double slice_s = std::min(kSlice_s, next_s - waited_s);
+    if (limit_s > 0) slice_s = std::min(slice_s, limit_s - waited_s);
+    if (workers_->WaitFor(std::chrono::duration<double>(slice_s))) return;
+    waited_s += slice_s;
+    const auto wait = [&] {
+      return "for " + FormatFixed(waited_s, waited_s < 1 ? 1 : 0) + " s: " + WhatIsRead(wanted) +
+             " is not read yet";
+    };
+    if (limit_s > 0 && waited_s >= limit_s) {
+      // Said here too: the error is told behind the end of the worker, which cannot be forced.
+      LogWarning("giving up " + wait() + "; the process ends when that call returns");
+      throw Error(ErrorCode::kIo, "data", "nothing came " + wait(), "", kStalledHint);
     }
-    LogWarning("waiting for data for " + FormatFixed(waited_s, waited_s < 1 ? 1 : 0) + " s: " + what +
-               " is not read yet");
+    if (waited_s < next_s) continue;
+    next_s *= 2;
+    LogWarning("waiting for data " + wait());
   }
+}
+
+std::string WindowPrefetcher::WhatIsRead(WindowId wanted) const {
+  for (const Reading& worker : reading_) {
+    const uint64_t chunk = worker.chunk.load(std::memory_order_relaxed);
+    if (chunk > 0 && worker.number.load(std::memory_order_relaxed) == order_->NumberOf(wanted)) {
+      return PlaceOf(chunk - 1);
+    }
+  }
+  return "window " + std::to_string(wanted.window) + " of epoch " + std::to_string(wanted.epoch);
 }
 
 std::string WindowPrefetcher::PlaceOf(uint64_t chunk) const {

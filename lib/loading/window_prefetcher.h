@@ -31,7 +31,7 @@ class WindowPrefetcher {
   /// The window, when it is there; those before it that were built ahead are thrown away.
   /// \param skipped chunks that stay out, where the window is built now; one that was built ahead may hold
   ///     them
-  /// \throws as WindowBuilder::Build
+  /// \throws as WindowBuilder::Build; Error{kIo} naming the chunk where the wait is longer than may be
   BuiltWindow Take(WindowId wanted, const std::set<uint64_t>& skipped);
   /// Keeps as many windows under way as may be, from `next` on when there are none.
   void BuildAhead(WindowId next);
@@ -46,12 +46,14 @@ class WindowPrefetcher {
   };
   /// Waits for the window at the head of the queue, and says what for when that takes long.
   void Await(WindowId wanted);
+  /// "chunk 5 (shard 0, frame 5, byte 1005)": what a worker reads for the window, or its name.
+  std::string WhatIsRead(WindowId wanted) const;
   std::string PlaceOf(uint64_t chunk) const;
 
   const ShardSet* set_;
   const SampleOrder* order_;
   WindowBuilder* builder_;
-  const double stall_warning_s_;
+  const LoaderOptions options_;
   std::vector<Reading> reading_;  // a worker each
   std::set<uint64_t> known_bad_;  // constant once workers read
   std::deque<WindowId> ahead_;    // the windows that the workers build or have ready, in order

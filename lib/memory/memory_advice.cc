@@ -67,6 +67,26 @@ std::string SubjectText(const ModelFamilies& families, Subject subject, int64_t 
   return "";
 }
 
+/// Whether a lever is none of this objective's options.
+bool IsAnothers(MemoryLever lever, const std::vector<MemoryLever>& objective_levers) {
+  const auto has = [&](MemoryLever own) {
+    return std::find(objective_levers.begin(), objective_levers.end(), own) != objective_levers.end();
+  };
+  switch (lever) {
+    case MemoryLever::kSequence:
+      return has(MemoryLever::kTextLengths);
+    case MemoryLever::kSeparateTexts:
+    case MemoryLever::kSeparateRows:
+    case MemoryLever::kSplitTexts:
+    case MemoryLever::kTile:
+    case MemoryLever::kTextLengths:
+    case MemoryLever::kRepresentations:
+      return !has(lever);
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 std::vector<MemoryLever> LeversLeft(const MemoryRequest& request, bool auto_oom,
@@ -75,6 +95,7 @@ std::vector<MemoryLever> LeversLeft(const MemoryRequest& request, bool auto_oom,
   std::vector<MemoryLever> left;
   for (const MemoryLever lever : levers) {
     const bool taken =
+        IsAnothers(lever, request.objective_levers) ||
         (lever == MemoryLever::kAutoOom && (auto_oom || request.exchange.exact_leaves > 0)) ||
         (lever == MemoryLever::kRecomputation && request.checkpointing == ActivationCheckpointing::kFull) ||
         (lever == MemoryLever::kOffloadActivations && request.offload.activations) ||

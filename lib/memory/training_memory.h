@@ -44,6 +44,8 @@ struct MemoryRequest {
   Sharding sharding = Sharding::kNone;    ///< among the ranks; what the one holds that has most is told
   bool gives_gradients_away = false;      ///< see FlatParameters::Shard
   GradientExchangeOptions exchange = {};  ///< between ranks, and of leaves
+  /// What the objective says that its options could do; see ObjectiveDescription::memory_levers.
+  std::vector<MemoryLever> objective_levers = {};
 };
 
 /// The passes of a micro-batch.

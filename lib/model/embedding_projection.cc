@@ -1,6 +1,7 @@
 #include "lib/model/embedding_projection.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -50,6 +51,16 @@ at::Tensor ValueOf(const Parameter& parameter, const WeightsOutput& output) {
     value = value.view(parameter.shape);
   }
   return value.to(at::kCPU, at::kFloat).contiguous();
+}
+
+/// Whether the module's config.json says that it has no bias.
+bool SaysNoBias(const std::string& folder) {
+  const std::string path = folder + "/" + kProjectionFolder + "/" + kConfigFileName;
+  if (!fs::exists(path)) return false;
+  constexpr uint64_t kMostConfigBytes = 1 << 20;
+  const std::vector<uint8_t> text = ReadWholeFile(path, kMostConfigBytes);
+  const auto config = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  return config.is_object() && config.value("bias", nlohmann::json()) == nlohmann::json(false);
 }
 
 /// As sentence-transformers describes a Dense module.
@@ -129,7 +140,12 @@ void LoadProjection(const std::string& folder, FlatParameters* parameters) {
       mapped.emplace(path);
       header = ParseSafetensors(mapped->bytes(), path);
     }
-    const SafetensorsEntry& entry = EntryOf(header, TensorOf(parameter), path);
+    const std::string tensor = TensorOf(parameter);
+    if (tensor == kBiasTensor && header.Find(tensor) == nullptr && SaysNoBias(folder)) {
+      parameters->Assign(i, at::zeros(parameter.shape, at::kFloat));
+      continue;
+    }
+    const SafetensorsEntry& entry = EntryOf(header, tensor, path);
     const uint8_t* data = mapped->bytes().data() + header.data_offset + entry.begin;
     parameters->Assign(i, ViewTensor(entry, data, path, parameter.shape));
   }

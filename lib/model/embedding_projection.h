@@ -3,6 +3,8 @@
 ///
 ///   2_Dense/config.json        in_features, out_features
 ///   2_Dense/model.safetensors  linear.weight [p, D], linear.bias [p], fp32
+///
+/// A folder of other programs may have no bias, and say "bias": false: it is read as zeros.
 #pragma once
 
 #include <cstdint>

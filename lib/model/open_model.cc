@@ -215,13 +215,14 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
                            "--allow-other-base",
                            files);
     }
+    // An adapter that was not trained to embed leaves its base as it embeds.
+    const std::string& projects = ProjectionOf(adapter_folder) ? adapter_folder : checkpoint.folder;
     checkpoint.model = MakeModel(
         families, ReadHfConfig(families.descriptions(), checkpoint.folder), precision, device, std::nullopt,
-        attention,
-        {.lora = ReadPeftConfig(adapter_folder).lora, .embedding = EmbeddingTuningOf(adapter_folder)});
+        attention, {.lora = ReadPeftConfig(adapter_folder).lora, .embedding = EmbeddingTuningOf(projects)});
     LoadWeights(checkpoint.folder, &checkpoint.model->parameters());
     LoadPeftWeights(adapter_folder, &checkpoint.model->parameters());
-    LoadProjection(adapter_folder, &checkpoint.model->parameters());
+    LoadProjection(projects, &checkpoint.model->parameters());
     std::vector<std::string> names = {kAdapterWeightsFileName, kAdapterConfigFileName};
     AppendEmbeddingFiles(adapter_folder, &names);
     checkpoint.adapter_identity =

@@ -83,6 +83,17 @@ bool Redundant(const std::string& name) {
                      [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
+/// A tensor's name without what PyTorch's wrappers put into it: torch.compile, of a model or of its layers,
+/// and data parallel modules.
+std::string WithoutWrappers(std::string name) {
+  constexpr std::string_view kCompiled = "_orig_mod.", kParallel = "module.";
+  while (name.starts_with(kParallel) || name.starts_with(kCompiled)) name.erase(0, name.find('.') + 1);
+  for (size_t at = name.find(kCompiled); at != std::string::npos; at = name.find(kCompiled, at)) {
+    name.erase(at, kCompiled.size());
+  }
+  return name;
+}
+
 std::vector<int64_t> ShapeInFiles(const Parameter& parameter) {
   if (parameter.file_order != FileOrder::kTransposed) return parameter.shape;
   return {parameter.shape[1], parameter.shape[0]};
@@ -215,7 +226,7 @@ class WeightsLoader {
   void LoadTensor(const std::string& path, const SafetensorsEntry& entry, const uint8_t* data) {
     if (Redundant(entry.name)) return;
     const std::string place = "tensor " + entry.name;
-    const auto found = targets_.find(entry.name);
+    const auto found = targets_.find(WithoutWrappers(entry.name));
     if (found == targets_.end()) {
       throw Error(ErrorCode::kBadInput, path, "is not part of the model that config.json describes", place,
                   kOtherModelHint);

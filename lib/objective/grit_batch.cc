@@ -42,9 +42,10 @@ void AppendSpanOf(const PackedBatch& from, size_t span, uint32_t records_before,
 /// Some spans of a micro-batch, laid end to end.
 /// \param spans rising
 /// \param first_index number of the micro-batch's sample 0 in the step
-ModelInput InputOfSpans(const StepPass& pass, size_t micro_batch, const GritSpans& layout,
-                        const std::vector<size_t>& spans, int64_t first_index) {
-  const PackedBatch& batch = pass.batches->micro_batches[micro_batch];
+ModelInput InputOfSpans(const GritMicroBatch& micro_batch, const std::vector<size_t>& spans,
+                        int64_t first_index) {
+  const PackedBatch& batch = micro_batch.batch();
+  const StepPass& pass = micro_batch.pass;
   std::vector<int64_t> tokens, positions, labels;
   ModelInput input;
   input.span_starts = {0};
@@ -52,7 +53,7 @@ ModelInput InputOfSpans(const StepPass& pass, size_t micro_batch, const GritSpan
   for (const size_t span : spans) {
     dropout.samples.push_back({.index = first_index + static_cast<int64_t>(batch.notes[span].record),
                                .row = input.span_starts.back(),
-                               .token = batch.span_starts[span] - layout.record_begins[span]});
+                               .token = batch.span_starts[span] - micro_batch.spans.record_begins[span]});
     const auto append = [&](const std::vector<int64_t>& from, std::vector<int64_t>* to) {
       to->insert(to->end(), from.begin() + batch.span_starts[span],
                  from.begin() + batch.span_starts[span + 1]);
@@ -107,9 +108,9 @@ std::vector<TextRange> TextRangesOf(const GritSpans& spans, bool splits_texts) {
   return {{queries, texts}, {0, queries}};
 }
 
-TextPass TextPassOf(const StepPass& pass, size_t micro_batch, const GritSpans& spans, const TextRange& range,
-                    AttentionMask mask) {
-  const PackedBatch& batch = pass.batches->micro_batches[micro_batch];
+TextPass TextPassOf(const GritMicroBatch& micro_batch, const TextRange& range, AttentionMask mask) {
+  const PackedBatch& batch = micro_batch.batch();
+  const GritSpans& spans = micro_batch.spans;
   std::vector<size_t> texts;  // spans by the numbers of their texts
   for (int64_t text = range.begin; text < range.end; ++text) {
     const bool is_query = text < spans.num_queries();
@@ -120,7 +121,8 @@ TextPass TextPassOf(const StepPass& pass, size_t micro_batch, const GritSpans& s
   std::sort(rising.begin(), rising.end());
   TextPass result;
   result.range = range;
-  result.input = InputOfSpans(pass, micro_batch, spans, rising, FirstSampleOf(*pass.batches, micro_batch));
+  result.input =
+      InputOfSpans(micro_batch, rising, FirstSampleOf(*micro_batch.pass.batches, micro_batch.number));
   result.input.mask = mask;
   for (const size_t span : texts) {
     const auto place = std::lower_bound(rising.begin(), rising.end(), span) - rising.begin();
@@ -132,9 +134,9 @@ TextPass TextPassOf(const StepPass& pass, size_t micro_batch, const GritSpans& s
   return result;
 }
 
-ModelInput RowsOf(const StepPass& pass, size_t micro_batch, const GritSpans& spans, int64_t samples_of_step) {
-  return InputOfSpans(pass, micro_batch, spans, spans.rows,
-                      FirstSampleOf(*pass.batches, micro_batch) + samples_of_step);
+ModelInput RowsOf(const GritMicroBatch& micro_batch, int64_t samples_of_step) {
+  const int64_t first = FirstSampleOf(*micro_batch.pass.batches, micro_batch.number);
+  return InputOfSpans(micro_batch, micro_batch.spans.rows, first + samples_of_step);
 }
 
 PackedBatch JoinSpans(JoinedSpans wanted, const StepBatches& batches, size_t begin, size_t end) {

@@ -30,6 +30,15 @@ struct GritSpans {
   std::vector<int32_t> record_begins;  ///< of each span, the first token of its record or row
 };
 
+/// A micro-batch in a pass. Refers to what it is made of.
+struct GritMicroBatch {
+  const StepPass& pass;
+  size_t number = 0;       ///< among the micro-batches of the pass
+  const GritSpans& spans;  ///< of it
+
+  const PackedBatch& batch() const { return pass.batches->micro_batches[number]; }
+};
+
 /// Texts by their numbers.
 struct TextRange {
   int64_t begin = 0, end = 0;
@@ -48,15 +57,13 @@ struct TextPass {
 
 /// What a text drops depends on its sample's number in the step and on its place in the record, and not on
 /// what it is packed with.
-/// \param pass with the micro-batch
 /// \param mask of texts to embed
-TextPass TextPassOf(const StepPass& pass, size_t micro_batch, const GritSpans& spans, const TextRange& range,
-                    AttentionMask mask);
+TextPass TextPassOf(const GritMicroBatch& micro_batch, const TextRange& range, AttentionMask mask);
 
 /// The rows to generate of a micro-batch that has some, with labels.
 /// \param samples_of_step of all ranks, where the rows are companions of samples: their numbers begin behind
 ///     these; 0: they are the samples
-ModelInput RowsOf(const StepPass& pass, size_t micro_batch, const GritSpans& spans, int64_t samples_of_step);
+ModelInput RowsOf(const GritMicroBatch& micro_batch, int64_t samples_of_step);
 
 /// Which spans of micro-batches are put together.
 enum class JoinedSpans { kTexts, kRows };

@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cmath>
 #include <numeric>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
@@ -14,6 +16,7 @@
 #include "lib/loading/generative_cutter.h"
 #include "lib/loading/joined_shard_set.h"
 #include "lib/loading/sample_caps.h"
+#include "lib/loading/sample_indexes.h"
 #include "lib/loading/set_batches.h"
 
 namespace trainwright {
@@ -133,7 +136,7 @@ OpenedLoaders GritData::Open(const ShardSet* set, const SampleStreamOptions& opt
     }
     streams.emplace(name, std::move(stream));
   }
-  AddRules(*set, loader.skip_bad_chunks > 0, &streams);
+  AddRules(*set, loader, &streams);
   LoaderOptions own = loader;
   own.cache_bytes /= static_cast<int64_t>(streams.size());
   if (streams.size() > kMostWithWorkers) own.workers = 0;
@@ -144,7 +147,7 @@ OpenedLoaders GritData::Open(const ShardSet* set, const SampleStreamOptions& opt
   return opened;
 }
 
-void GritData::AddRules(const ShardSet& set, bool skip_bad, Streams* streams) const {
+void GritData::AddRules(const ShardSet& set, const LoaderOptions& loader, Streams* streams) const {
   const std::vector<uint64_t> caps = SampleCapsOf(set.parts(), options_.max_records, options_.num_samples);
   const auto cap_of = [&](const OrderedSet& part) { return caps.at(part.number); };
   bool is_capped = false, is_weighted = false;
@@ -162,9 +165,14 @@ void GritData::AddRules(const ShardSet& set, bool skip_bad, Streams* streams) co
   }
   const auto start = std::chrono::steady_clock::now();
   uint64_t samples = 0;
+  SampleIndexes alone;
+  SampleIndexes& indexes = loader.indexes != nullptr ? *loader.indexes : alone;
+  const std::string choice = "positives " + std::to_string(options_.choice.positives) + ", negatives " +
+                             std::to_string(options_.choice.negatives);
   for (auto& [name, stream] : *streams) {
     DrawRules& rules = stream.cutting.rules;
-    rules.index = SampleIndex::Count(set, *stream.cutter, stream.cutting.sets, skip_bad);
+    rules.index = indexes.Get(set, *stream.cutter, stream.cutting.sets, loader.skip_bad_chunks > 0,
+                              embeds_of(name) ? choice : "");
     rules.extra = options_.extra;
     for (const OrderedSet& part : stream.cutting.sets) rules.most_samples.push_back(cap_of(part));
     samples += rules.index->samples();
@@ -282,6 +290,35 @@ PackedBatch GritData::Pack(std::span<const Sample> samples) const {
   for (size_t i = 0; i < samples.size(); ++i) {
     const Sample* row = IsRow(samples[i]) ? &samples[i] : samples[i].companion();
     if (row != nullptr) PackRow(*row, static_cast<uint32_t>(i), &batch);
+  }
+  return batch;
+}
+
+PackedBatch GritData::LongestBatch(int64_t samples, int64_t text_tokens) const {
+  PackedBatch batch;
+  uint64_t texts = 0;
+  const auto append = [&](TextUse use, int64_t record, int64_t most_tokens) {
+    const bool is_row = use == TextUse::kGenerative;
+    const auto length = static_cast<size_t>(std::min(most_tokens, text_tokens));
+    const std::vector<uint32_t> tokens(length, 0);
+    const std::vector<uint8_t> predicted(length, is_row ? 1 : 0);
+    batch.AppendSpan(std::span<const uint32_t>(tokens), kNoId, predicted);
+    batch.notes.push_back(
+        {.use = use, .record = static_cast<uint32_t>(record), .text_hash = is_row ? 0 : ++texts});
+  };
+  for (int64_t i = 0; options_.embeds && i < samples; ++i) {
+    append(TextUse::kQuery, i, options_.query_tokens);
+    ++batch.num_labels;  // as a record has one
+    for (uint64_t k = 0; k < std::max<uint64_t>(1, options_.choice.positives); ++k) {
+      append(TextUse::kPositive, i, options_.passage_tokens);
+    }
+    for (uint64_t k = 0; k < options_.choice.negatives; ++k) {
+      append(TextUse::kNegative, i, options_.passage_tokens);
+    }
+  }
+  const int64_t every = options_.embeds ? options_.companion_every : 1;
+  for (int64_t i = 0; options_.generates && i < samples; i += every) {
+    append(TextUse::kGenerative, i, options_.generative_tokens);
   }
   return batch;
 }

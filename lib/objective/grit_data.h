@@ -74,6 +74,8 @@ class GritData {
   /// Records first, each a query and its passages, then rows, whether samples of their own or companions.
   /// The notes' `record` is the number of the sample in `samples`.
   PackedBatch Pack(std::span<const Sample> samples) const;
+  /// As Objective::LongestBatch: of so many samples, with companions where there are both.
+  PackedBatch LongestBatch(int64_t samples, int64_t text_tokens) const;
 
  private:
   /// A loader to be.
@@ -85,7 +87,7 @@ class GritData {
 
   bool embeds_of(const std::string& loader) const { return options_.embeds && loader != kGenerativeLoader; }
   /// Adds the rules that streams need, if any.
-  void AddRules(const ShardSet& set, bool skip_bad, Streams* streams) const;
+  void AddRules(const ShardSet& set, const LoaderOptions& loader, Streams* streams) const;
   /// Sets how long epochs are, of streams whose samples are counted.
   /// \throws Error{kBadInput} where all contrastive sets together have fewer samples than a step
   void SetEpochs(uint64_t step_samples, Streams* streams) const;

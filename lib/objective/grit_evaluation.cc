@@ -12,11 +12,11 @@
 
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
-#include "lib/base/signals.h"
 #include "lib/base/units.h"
 #include "lib/dist/shared_work.h"
 #include "lib/embedding/text_encoder.h"
 #include "lib/embedding/top_k.h"
+#include "lib/formats/chunk_range.h"
 #include "lib/loading/text_draws.h"
 #include "lib/nn/loss/contrastive_loss.h"
 #include "lib/objective/held_out_texts.h"
@@ -162,8 +162,8 @@ uint64_t ReadParts(const ShardSet& set, bool contrastive, bool skip_bad, const U
   uint64_t frames_skipped = 0;
   for (const ShardSetPart& part : set.parts()) {
     if ((part.records == RecordKind::kContrastive) != contrastive) continue;
-    frames_skipped +=
-        ForEachChunk(set, part, skip_bad, [&](const Chunk& chunk) { return use(chunk, part.records); });
+    frames_skipped += VisitChunks(set, {part.first_chunk, part.chunks}, skip_bad,
+                                  [&](uint64_t, const Chunk& chunk) { return use(chunk, part.records); });
   }
   return frames_skipped;
 }
@@ -182,7 +182,6 @@ void EvaluateRetrieval(const GritOptions& options, LanguageModel* model, const S
   DoAlike(evaluation.world, [&] {
     result->frames_skipped +=
         ReadParts(set, /*contrastive=*/true, evaluation.skip_bad, [&](const Chunk& chunk, RecordKind) {
-          ThrowIfStopped();
           texts.AddChunk(chunk, evaluation.split);
           return evaluation.max_tokens == 0 || texts.tokens() < evaluation.max_tokens;
         });

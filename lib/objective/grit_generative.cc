@@ -44,13 +44,13 @@ int64_t GenerativeDenominator(const GritOptions& options, const PackedBatch& bat
   return std::count_if(of_rows.begin(), of_rows.end(), [](int64_t own) { return own > 0; });
 }
 
-at::Tensor AddGenerativeGradients(const GritOptions& options, const StepPass& pass, size_t micro_batch,
-                                  const GritSpans& spans, int64_t denominator, int64_t samples_of_step,
-                                  bool is_last) {
-  const std::vector<int64_t> labels_of_rows = LabelsOfRows(pass.batches->micro_batches[micro_batch], spans);
+at::Tensor AddGenerativeGradients(const GritOptions& options, const GritMicroBatch& micro_batch,
+                                  int64_t denominator, int64_t samples_of_step, bool is_last) {
+  const StepPass& pass = micro_batch.pass;
+  const std::vector<int64_t> labels_of_rows = LabelsOfRows(micro_batch.batch(), micro_batch.spans);
   const int64_t labels = std::accumulate(labels_of_rows.begin(), labels_of_rows.end(), int64_t{0});
   TRAINWRIGHT_CHECK(labels > 0);
-  ModelInput input = RowsOf(pass, micro_batch, spans, samples_of_step);
+  ModelInput input = RowsOf(micro_batch, samples_of_step);
   if (options.generative_loss == GenerativeLoss::kSample) {
     input.weights_n = WeightsOf(input.span_starts, labels_of_rows);
   }

@@ -25,13 +25,12 @@ int64_t GenerativeLabels(const PackedBatch& batch, const GritSpans& spans);
 /// A micro-batch's share of the denominator.
 int64_t GenerativeDenominator(const GritOptions& options, const PackedBatch& batch, const GritSpans& spans);
 
-/// Adds the gradients of the rows of a micro-batch that has labels.
+/// Adds the gradients of the rows of a micro-batch, which has labels.
 /// \param denominator of the whole step
 /// \param samples_of_step as of RowsOf
 /// \param is_last whether no other backward pass follows
 /// \returns the micro-batch's share of the sum: fp64 [1], where the model is
-at::Tensor AddGenerativeGradients(const GritOptions& options, const StepPass& pass, size_t micro_batch,
-                                  const GritSpans& spans, int64_t denominator, int64_t samples_of_step,
-                                  bool is_last);
+at::Tensor AddGenerativeGradients(const GritOptions& options, const GritMicroBatch& micro_batch,
+                                  int64_t denominator, int64_t samples_of_step, bool is_last);
 
 }  // namespace trainwright

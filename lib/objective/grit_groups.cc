@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "lib/base/error.h"
 #include "lib/dist/gather.h"
 #include "lib/dist/gather_rows.h"
+#include "lib/dist/shared_work.h"
 
 namespace trainwright {
 namespace {
@@ -60,15 +62,28 @@ TextsOfRank CollectTexts(const std::vector<PackedBatch>& batches, const std::vec
   return own;
 }
 
-/// Numbers of all ranks, one rank's behind the other's.
-std::vector<int64_t> Gathered(World* world, const std::vector<int64_t>& own,
-                              const std::vector<int64_t>& numbers_of_rank, at::Device device) {
-  if (world->size() == 1) return own;
-  const at::Tensor sent = at::tensor(own, at::TensorOptions().dtype(at::kLong)).to(device);
-  const at::Tensor all = GatherRows(world, sent, numbers_of_rank).cpu();
-  const int64_t* numbers = all.const_data_ptr<int64_t>();
-  return {numbers, numbers + all.numel()};
-}
+/// Numbers of all ranks, one rank's behind the other's, in three parts: what takes memory is apart from what
+/// ranks do together, so that one that has none left keeps no other waiting.
+class NumberGather {
+ public:
+  NumberGather(World* world, const std::vector<int64_t>& own, const std::vector<int64_t>& numbers_of_rank,
+               at::Device device)
+      : gather_(world,
+                at::tensor(own, at::TensorOptions().dtype(at::kLong))
+                    .to(world->size() > 1 ? device : at::Device(at::kCPU)),
+                numbers_of_rank) {}
+  /// All ranks together.
+  void Gather() { all_ = gather_.Gather(); }
+  std::vector<int64_t> Numbers() const {
+    const at::Tensor all = all_.cpu();
+    const int64_t* numbers = all.const_data_ptr<int64_t>();
+    return {numbers, numbers + all.numel()};
+  }
+
+ private:
+  RowGather gather_;
+  at::Tensor all_;
+};
 
 std::vector<uint64_t> AsHashes(const std::vector<int64_t>& numbers) {
   return {numbers.begin(), numbers.end()};
@@ -107,7 +122,8 @@ int64_t SumBefore(const std::vector<int64_t>& of_rank, int64_t rank) {
 GritGroups GroupsOf(World* world, const std::vector<PackedBatch>& batches,
                     const std::vector<GritSpans>& spans, bool with_texts, int64_t leaves, at::Device device) {
   TRAINWRIGHT_CHECK(batches.size() == spans.size());
-  const TextsOfRank own = CollectTexts(batches, spans, with_texts);
+  TextsOfRank own;
+  DoAlike(world, [&] { own = CollectTexts(batches, spans, with_texts); });
   int64_t own_passages = 0;
   for (const GritSpans& of_batch : spans) own_passages += of_batch.num_passages();
   GritGroups all;
@@ -118,14 +134,21 @@ GritGroups GroupsOf(World* world, const std::vector<PackedBatch>& batches,
     all.passages_of_rank.push_back(told[1]);
     known_of_rank.push_back(told[2]);
   }
-  const std::vector<int64_t> of_queries =
-      Gathered(world, own.of_queries, Times(all.queries_of_rank, TextsOfRank::kColumns), device);
-  std::vector<int64_t> passage_text, known_text;
-  if (with_texts) {
-    passage_text = Gathered(world, own.passage_text, all.passages_of_rank, device);
-    known_text = Gathered(world, own.known_text, known_of_rank, device);
+  std::optional<NumberGather> of_queries, passage_text, known_text;
+  DoAlike(world, [&] {
+    of_queries.emplace(world, own.of_queries, Times(all.queries_of_rank, TextsOfRank::kColumns), device);
+    if (!with_texts) return;
+    passage_text.emplace(world, own.passage_text, all.passages_of_rank, device);
+    known_text.emplace(world, own.known_text, known_of_rank, device);
+  });
+  for (std::optional<NumberGather>* numbers : {&of_queries, &passage_text, &known_text}) {
+    if (*numbers) (*numbers)->Gather();
   }
-  all.groups = GroupsOfTold(of_queries, passage_text, known_text, with_texts);
+  DoAlike(world, [&] {
+    all.groups =
+        GroupsOfTold(of_queries->Numbers(), with_texts ? passage_text->Numbers() : std::vector<int64_t>(),
+                     with_texts ? known_text->Numbers() : std::vector<int64_t>(), with_texts);
+  });
   const int64_t rank = world->rank();
   all.share.begin_query = SumBefore(all.queries_of_rank, rank);
   all.share.end_query = all.share.begin_query + own.queries();

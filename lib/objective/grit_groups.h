@@ -16,7 +16,7 @@ namespace trainwright {
 /// The texts of all ranks, and which of them are this rank's.
 struct GritGroups {
   ContrastiveGroups groups;
-  Share share;
+  ContrastiveShare share;
   std::vector<int64_t> queries_of_rank, passages_of_rank;
 };
 
@@ -25,7 +25,7 @@ struct GritGroups {
 /// \param with_texts whether hashes are told, see FalseNegatives::kSameText
 /// \param leaves of this rank
 /// \param device where the world's collectives move tensors from
-/// \throws Error{kIo} naming a rank that is gone
+/// \throws Error{kIo} naming a rank that is gone; what fails on one rank fails on all
 GritGroups GroupsOf(World* world, const std::vector<PackedBatch>& batches,
                     const std::vector<GritSpans>& spans, bool with_texts, int64_t leaves, at::Device device);
 

@@ -27,7 +27,7 @@ std::vector<LossTerm> TermsOf(const GritOptions& options) {
 /// What a step of several micro-batches computes before this one, for who measures it without the others.
 void PassOverTexts(const GritOptions& options, const StepPass& pass, const GritSpans& spans) {
   for (const TextRange& range : TextRangesOf(spans, options.splits_forward)) {
-    const TextPass texts = TextPassOf(pass, 0, spans, range, options.mask);
+    const TextPass texts = TextPassOf({pass, 0, spans}, range, options.mask);
     pass.model->body().Forward(texts.input, Keep::kNothing);
   }
 }
@@ -112,11 +112,39 @@ StepWork GritObjective::WorkOf(const PackedBatch& micro_batch, const ModelConfig
                     .generative_rows = static_cast<int64_t>(spans.rows.size())}};
 }
 
+PackedBatch GritObjective::LongestBatch(int64_t samples, int64_t span_tokens) const {
+  return data_.LongestBatch(samples, span_tokens);
+}
+
+StepWork GritObjective::ForwardAgain(const PackedBatch& micro_batch, const ModelConfig& model) const {
+  if (!options_.embeds() || options_.joins_texts || options_.negatives == NegativesOf::kMicroBatch) return {};
+  const StepBatches alone = {.micro_batches = {micro_batch}, .places = {}, .denominators = {}};
+  return WorkOf(JoinSpans(JoinedSpans::kTexts, alone, 0, 1), model);
+}
+
+int64_t GritObjective::PassagesOfQuery() const {
+  return static_cast<int64_t>(options_.data.choice.negatives) +
+         std::max<int64_t>(1, static_cast<int64_t>(options_.data.choice.positives));
+}
+
+std::vector<int64_t> GritObjective::GatheredBytes(const StepShape& shape, const ModelConfig& model) const {
+  if (!options_.embeds() || options_.negatives != NegativesOf::kStep || shape.ranks == 1) return {};
+  constexpr int64_t kNumbersOfQuery = 4, kNumberBytes = sizeof(int64_t), kFloatBytes = sizeof(float);
+  const int64_t queries = shape.samples_of_rank, passages = queries * PassagesOfQuery();
+  const int64_t scalars = 2 * std::max<int64_t>(1, static_cast<int64_t>(options_.contrastive.sizes.size()));
+  std::vector<int64_t> bytes = {queries * kNumbersOfQuery * kNumberBytes,
+                                queries * WidthOf(model) * kFloatBytes,
+                                passages * WidthOf(model) * kFloatBytes, queries * scalars * kFloatBytes};
+  if (options_.contrastive.symmetric) bytes.push_back(passages * scalars * kFloatBytes);
+  if (options_.contrastive.false_negatives == FalseNegatives::kSameText) {
+    bytes.push_back(passages * kNumberBytes);
+  }
+  return bytes;
+}
+
 int64_t GritObjective::HeldBytes(const StepShape& shape, const ModelConfig& model) const {
   if (!options_.embeds()) return 0;
-  const int64_t width = options_.projection > 0 ? options_.projection : model.hidden_size;
-  const auto passages = static_cast<int64_t>(options_.data.choice.negatives) +
-                        std::max<int64_t>(1, static_cast<int64_t>(options_.data.choice.positives));
+  const int64_t width = WidthOf(model), passages = PassagesOfQuery();
   const bool is_whole_step = options_.negatives == NegativesOf::kStep;
   int64_t own = shape.samples_of_rank;
   if (options_.negatives == NegativesOf::kMicroBatch) own = shape.micro_batch;
@@ -179,7 +207,7 @@ void GritObjective::RunMicroBatch(const StepPass& pass, size_t micro_batch, bool
   if (has_rows) {
     const size_t term = generative_term();
     const at::Tensor sum =
-        AddGenerativeGradients(options_, pass, micro_batch, spans, batches.denominators[term],
+        AddGenerativeGradients(options_, {pass, micro_batch, spans}, batches.denominators[term],
                                options_.embeds() ? batches.denominators[0] : int64_t{0}, is_last);
     of_terms.narrow(0, static_cast<int64_t>(term), 1).copy_(sum);
   }

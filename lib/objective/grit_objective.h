@@ -1,5 +1,6 @@
 /// Representations and generation learned by one model: `grit`.
-/// \source Muennighoff et al. 2024 (GRIT), arXiv:2402.09906, section 2
+/// \source Muennighoff et al. 2024 (GRIT), arXiv:2402.09906, section 2: equation 1 is the loss of embedding,
+/// 2 that of generation, 3 their sum
 ///
 /// Mode embedding has the contrastive loss over queries and passages (contrastive_loss.h), generative the
 /// next token's over rows (grit_generative.h), unified the sum of both. The negatives of a query are the
@@ -40,6 +41,9 @@ class GritObjective final : public Objective {
   std::vector<Sample> Join(std::vector<Sample> samples) const override;
   std::vector<int64_t> Count(const PackedBatch& micro_batch) const override;
   StepWork WorkOf(const PackedBatch& micro_batch, const ModelConfig& model) const override;
+  PackedBatch LongestBatch(int64_t samples, int64_t span_tokens) const override;
+  StepWork ForwardAgain(const PackedBatch& micro_batch, const ModelConfig& model) const override;
+  std::vector<int64_t> GatheredBytes(const StepShape& shape, const ModelConfig& model) const override;
   int64_t HeldBytes(const StepShape& shape, const ModelConfig& model) const override;
   std::unique_ptr<StepContext> Begin(const StepPass& pass, World* world) const override;
   void Run(const StepPass& pass, LossSums* sums) const override;
@@ -54,6 +58,12 @@ class GritObjective final : public Objective {
  private:
   /// Places in terms().
   size_t generative_term() const { return options_.embeds() ? 2 : 0; }
+  /// Elements of a vector.
+  int64_t WidthOf(const ModelConfig& model) const {
+    return options_.projection > 0 ? options_.projection : model.hidden_size;
+  }
+  /// Of a query; at least, where all positives of a record are taken.
+  int64_t PassagesOfQuery() const;
 
   std::vector<Sample> Draw(const SampleLoaders& loaders, int64_t samples, bool drop_last) const override;
   /// \param with_rows whether those of the micro-batch are its own pass

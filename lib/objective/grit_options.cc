@@ -1,12 +1,11 @@
 #include "lib/objective/grit_options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
-#include <system_error>
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/number_list.h"
 
 namespace trainwright {
 namespace {
@@ -25,48 +24,40 @@ class Reader {
   const OwnOptions& own_;
 };
 
-/// The parts of a text between commas; none of an empty one.
-std::vector<std::string> SplitAtCommas(const std::string& text) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t comma = std::min(text.find(',', begin), text.size());
-    parts.push_back(text.substr(begin, comma - begin));
-    begin = comma + 1;
-  }
-  return parts;
-}
-
-/// \throws Error{kUsage} on what is no number above 0 of this type
+/// The numbers of a list; none of an empty one.
+/// \throws Error{kUsage} on what is no list of numbers above 0 of this type
 template <typename Value>
-Value PositiveIn(const std::string& text, const std::string& flag) {
-  Value value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [parsed, status] = std::from_chars(text.data(), end, value);
-  if (status != std::errc() || parsed != end || !(value > 0)) {
-    throw Error(ErrorCode::kUsage, flag, "'" + text + "' is no number above 0");
+std::vector<Value> NumbersAboveZero(const std::string& list, const std::string& flag) {
+  if (list.empty()) return {};
+  const std::optional<std::vector<Value>> values = ParseNumberList<Value>(list);
+  const auto is_positive = [](Value value) { return value > 0; };
+  if (!values || !std::all_of(values->begin(), values->end(), is_positive)) {
+    throw Error(ErrorCode::kUsage, flag, "'" + list + "' is no list of numbers above 0");
   }
-  return value;
+  return *values;
 }
 
 /// Of "one", "all" or a number: as TextChoice has it.
 uint64_t PositivesIn(const std::string& text) {
   if (text == "one") return 1;
-  return text == "all" ? 0 : PositiveIn<uint64_t>(text, "--positives");
+  if (text == "all") return 0;
+  const std::vector<uint64_t> count = NumbersAboveZero<uint64_t>(text, "--positives");
+  if (count.size() != 1) throw Error(ErrorCode::kUsage, "--positives", "'" + text + "' is no number above 0");
+  return count.front();
 }
 
 std::vector<ContrastiveOptions::Size> SizesIn(const Reader& own) {
   std::vector<ContrastiveOptions::Size> sizes;
-  for (const std::string& columns : SplitAtCommas(own.Text("matryoshka"))) {
-    sizes.push_back({.columns = PositiveIn<int64_t>(columns, "--matryoshka")});
+  for (const int64_t columns : NumbersAboveZero<int64_t>(own.Text("matryoshka"), "--matryoshka")) {
+    sizes.push_back({.columns = columns});
   }
-  const std::vector<std::string> weights = SplitAtCommas(own.Text("matryoshka_weights"));
+  const std::vector<double> weights =
+      NumbersAboveZero<double>(own.Text("matryoshka_weights"), "--matryoshka-weights");
   if (weights.empty()) return sizes;
   if (weights.size() != sizes.size()) {
     throw Error(ErrorCode::kUsage, "--matryoshka-weights", "takes as many numbers as --matryoshka");
   }
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    sizes[i].weight = PositiveIn<double>(weights[i], "--matryoshka-weights");
-  }
+  for (size_t i = 0; i < sizes.size(); ++i) sizes[i].weight = weights[i];
   return sizes;
 }
 

@@ -1,4 +1,4 @@
-/// What a plan says of the objective `grit`, resolved from its own options (lib/spec/grit_description.h).
+/// What a plan says of the objective `grit`, resolved from its own options (lib/spec/grit_description.cc).
 #pragma once
 
 #include <cstdint>

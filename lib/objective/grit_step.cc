@@ -13,7 +13,7 @@
 #include "lib/base/log.h"
 #include "lib/dist/gather_rows.h"
 #include "lib/dist/shared_work.h"
-#include "lib/nn/pooling/row_projection.h"
+#include "lib/model/projected_rows.h"
 #include "lib/nn/pooling/span_pooling.h"
 #include "lib/nn/precision.h"
 
@@ -109,25 +109,14 @@ void GritStep::ForSidesOf(size_t micro_batch, const TextRange& range, const Use&
 }
 
 TextPass GritStep::PassOf(size_t micro_batch, const TextRange& range) const {
-  return TextPassOf(pass_, micro_batch, spans(micro_batch), range, options_.mask);
-}
-
-at::Tensor GritStep::PoolStates(const TextPass& texts, const at::Tensor& hidden_nd) const {
-  at::Tensor pooled_td =
-      at::empty({texts.spans.texts(), hidden_nd.size(1)}, hidden_nd.options().dtype(at::kFloat));
-  PoolSpans(options_.pooling, texts.spans, hidden_nd, pooled_td);
-  return pooled_td;
+  return TextPassOf({pass_, micro_batch, spans(micro_batch)}, range, options_.mask);
 }
 
 at::Tensor GritStep::PoolTexts(const TextPass& texts, const at::Tensor& hidden_nd) const {
-  const at::Tensor pooled_td = PoolStates(texts, hidden_nd);
+  const at::Tensor pooled_td = Pooled(options_.pooling, texts.spans, hidden_nd);
   if (options_.projection == 0) return pooled_td;
-  const std::vector<Parameter>& parameters = std::as_const(*pass_.model).parameters().all();
-  const std::optional<size_t> matrix = body().projection();
-  TRAINWRIGHT_CHECK(matrix && parameters[*matrix].shape[0] == options_.projection);
-  at::Tensor projected_td = at::empty({pooled_td.size(0), options_.projection}, pooled_td.options());
-  ProjectRows(pooled_td, parameters[*matrix].value.to(at::kFloat),
-              parameters[*matrix + 1].value.to(at::kFloat), projected_td);
+  const at::Tensor projected_td = Projected(body(), pooled_td);
+  TRAINWRIGHT_CHECK(projected_td.size(1) == options_.projection);
   return projected_td;
 }
 
@@ -157,26 +146,37 @@ at::Tensor GritStep::AsScored(const at::Tensor& vectors_td) const {
 
 void GritStep::ScoreTogether(bool tells) {
   const bool masks_texts = options_.contrastive.false_negatives == FalseNegatives::kSameText;
-  const GritGroups all = GroupsOf(scoring_world_, pass_.batches->micro_batches, spans_, masks_texts || tells,
-                                  pass_.leaves, queries_.vectors_td.device());
+  GritGroups all;
+  const auto group = [&] {
+    all = GroupsOf(scoring_world_, pass_.batches->micro_batches, spans_, masks_texts || tells, pass_.leaves,
+                   queries_.vectors_td.device());
+  };
+  // Ranks that score apart do it apart, and still end it alike.
+  if (scoring_world_ == world_) {
+    group();
+  } else {
+    DoAlike(world_, group);
+  }
   if (samples_of_step_ == 0) return;
-  if (tells && world_->is_writer() && !masks_texts) TellRepeatedPassages(all.groups);
   std::optional<RowGather> of_queries, of_passages;
   DoAlike(world_, [&] {
+    if (tells && world_->is_writer() && !masks_texts) TellRepeatedPassages(all.groups);
     of_queries.emplace(scoring_world_, AsScored(queries_.vectors_td), all.queries_of_rank);
     of_passages.emplace(scoring_world_, AsScored(passages_.vectors_td), all.passages_of_rank);
   });
   const at::Tensor all_queries = of_queries->Gather(), all_passages = of_passages->Gather();
   std::optional<ContrastiveLoss> loss;
   ScalarShare scalars;
+  std::optional<RowGather> of_rows, of_columns;
   DoAlike(world_, [&] {
     loss.emplace(options_.contrastive, all.groups, all.share);
     scalars = loss->RowsAndScalars(all_queries, all_passages);
+    of_rows.emplace(scoring_world_, scalars.rows_q2m, all.queries_of_rank);
+    if (!scalars.columns_p2m.defined()) return;
+    of_columns.emplace(scoring_world_, scalars.columns_p2m, all.passages_of_rank);
   });
-  scalars.rows_q2m = GatherRows(scoring_world_, scalars.rows_q2m, all.queries_of_rank);
-  if (scalars.columns_p2m.defined()) {
-    scalars.columns_p2m = GatherRows(scoring_world_, scalars.columns_p2m, all.passages_of_rank);
-  }
+  scalars.rows_q2m = of_rows->Gather();
+  if (of_columns) scalars.columns_p2m = of_columns->Gather();
   // The mean is that over all queries of the step, whoever scores them.
   double factor = static_cast<double>(all.groups.queries()) / static_cast<double>(samples_of_step_);
   if (options_.divides_by_ranks) factor /= static_cast<double>(scoring_world_->size());
@@ -206,7 +206,7 @@ void GritStep::Compute(bool tells) {
   DoAlike(world_, [&] { Represent(); });
   if (is_meta()) return;
   ScoreTogether(tells);
-  FinishGradients();
+  DoAlike(world_, [&] { FinishGradients(); });
 }
 
 bool GritStep::IsFollowed(size_t micro_batch, const TextRange& range) const {
@@ -235,12 +235,7 @@ void GritStep::AddGradients(const TextPass& texts, const at::Tensor& hidden_nd,
                             const at::Tensor& d_vectors_td, const StepPass& pass, bool is_last) {
   at::Tensor d_pooled_td = d_vectors_td;
   if (options_.projection > 0) {
-    FlatParameters& parameters = body().parameters();
-    const size_t matrix = *body().projection();
-    const at::Tensor pooled_td = PoolStates(texts, hidden_nd);
-    d_pooled_td = at::empty(pooled_td.sizes(), pooled_td.options());
-    ProjectRowsBackward(d_vectors_td, pooled_td, parameters.all()[matrix].value.to(at::kFloat),
-                        parameters.Gradient(matrix), parameters.Gradient(matrix + 1), d_pooled_td);
+    d_pooled_td = ProjectedBackward(&body(), d_vectors_td, Pooled(options_.pooling, texts.spans, hidden_nd));
   }
   at::Tensor d_hidden_nd = body().HiddenGradient(hidden_nd.size(0));
   PoolSpansBackward(options_.pooling, texts.spans, d_pooled_td, d_hidden_nd);

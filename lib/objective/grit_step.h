@@ -8,6 +8,10 @@
 /// step of one micro-batch takes one forward pass.
 ///
 /// Vectors, scores and gradients of vectors are fp32 under every precision. Not thread-safe.
+///
+/// Shape legend of lib/objective/grit_*: T texts, be they those of a pass, or all queries or all passages of
+/// a rank; d elements of a vector. Of the whole step, as in contrastive_groups.h, Q queries, P passages and M
+/// sizes; of hidden states, as in lib/model/body.h, N tokens and D hidden size.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -77,8 +81,6 @@ class GritStep final : public StepContext {
   void Represent();
   /// Vectors of texts, not yet of unit length.
   at::Tensor PoolTexts(const TextPass& texts, const at::Tensor& hidden_nd) const;
-  /// The pooled states that these are made of.
-  at::Tensor PoolStates(const TextPass& texts, const at::Tensor& hidden_nd) const;
   /// Rounded where options say so.
   at::Tensor AsScored(const at::Tensor& vectors_td) const;
   void ScoreTogether(bool tells);

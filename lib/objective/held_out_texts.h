@@ -2,12 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
-#include "lib/formats/shard_set.h"
+#include "lib/formats/shard.h"
 #include "lib/loading/contrastive_parts.h"
 #include "lib/loading/document_split.h"
 
@@ -25,15 +24,11 @@ struct HeldRecord {
   std::vector<uint64_t> positives, negatives;
 };
 
-/// Longer texts lose their end, as in training.
-struct HeldTextLimits {
-  int64_t query_tokens = 32, passage_tokens = 128;
-};
-
 /// Not thread-safe.
 class HeldOutTexts {
  public:
-  explicit HeldOutTexts(const HeldTextLimits& limits) : limits_(limits) {}
+  /// \param limits as in training
+  explicit HeldOutTexts(const TextLimits& limits) : limits_(limits) {}
   /// The records of a chunk that the split holds out, or all without one; those whose instructions leave a
   /// text no token are left out.
   void AddChunk(const Chunk& chunk, const std::optional<DocumentSplit>& split);
@@ -44,22 +39,15 @@ class HeldOutTexts {
   uint64_t tokens() const { return tokens_; }
 
  private:
-  bool Fits(const ContrastiveRecord& record) const;
   HeldText Cut(const ContrastiveText& text, int64_t limit);
   /// \returns the passage's number, also where it was there before
   uint64_t AddPassage(const ContrastiveText& text);
 
-  HeldTextLimits limits_;
+  TextLimits limits_;
   std::vector<HeldRecord> records_;
   std::vector<HeldText> passages_;
   std::unordered_map<uint64_t, uint64_t> numbers_;  // of passages, by the hashes of all their tokens
   uint64_t tokens_ = 0;
 };
-
-/// Calls use(chunk) for each chunk of a part of a set, until it says that it has enough.
-/// \param skip_bad whether frames that cannot be read are left out
-/// \returns how many were
-uint64_t ForEachChunk(const ShardSet& set, const ShardSetPart& part, bool skip_bad,
-                      const std::function<bool(const Chunk&)>& use);
 
 }  // namespace trainwright

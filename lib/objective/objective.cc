@@ -110,6 +110,15 @@ StepWork Objective::WorkOf(const PackedBatch& micro_batch, const ModelConfig& mo
           .attention_pairs = CountAttentionPairs(micro_batch.span_starts, model)};
 }
 
+PackedBatch Objective::LongestBatch(int64_t samples, int64_t span_tokens) const {
+  PackedBatch micro_batch;
+  const std::vector<uint32_t> tokens(static_cast<size_t>(span_tokens), 0);
+  for (int64_t i = 0; i < samples; ++i) {
+    micro_batch.AppendSpan(std::span<const uint32_t>(tokens), /*next_token=*/0);
+  }
+  return micro_batch;
+}
+
 double Objective::Loss(const std::vector<double>& means) const {
   return std::accumulate(means.begin(), means.end(), 0.0);
 }

@@ -178,6 +178,19 @@ class Objective {
   /// What a micro-batch holds and costs: by default that of spans whose tokens attend backwards alone, and
   /// nothing of padding.
   virtual StepWork WorkOf(const PackedBatch& micro_batch, const ModelConfig& model) const;
+  /// A micro-batch of samples as long as they can be, for who tells of runs without their data: one span a
+  /// sample with a label for every token, unless overridden. All tokens have the id 0.
+  /// \param span_tokens of a span, at most
+  virtual PackedBatch LongestBatch(int64_t samples, int64_t span_tokens) const;
+  /// What of a micro-batch goes forward through the model once more than every pass does, of all but one
+  /// micro-batch of a step.
+  virtual StepWork ForwardAgain(const PackedBatch& /*micro_batch*/, const ModelConfig& /*model*/) const {
+    return {};
+  }
+  /// Bytes of what a rank gives to all others in a step, gradients and weights apart, one a gather.
+  virtual std::vector<int64_t> GatheredBytes(const StepShape& /*shape*/, const ModelConfig& /*model*/) const {
+    return {};
+  }
   /// Bytes of what a step keeps where the model is, beside what the passes of a micro-batch take.
   virtual int64_t HeldBytes(const StepShape& /*shape*/, const ModelConfig& /*model*/) const { return 0; }
   /// Called once a step, before Run, with all micro-batches of this rank, on all ranks together. What fails

@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/signals.h"
+#include "lib/formats/chunk_range.h"
 #include "lib/formats/document_parts.h"
 
 namespace trainwright {
@@ -72,18 +73,11 @@ void PerplexityMeter::AddChunk(const Chunk& chunk) {
 
 uint64_t PerplexityMeter::AddSet(const ShardSet& set, uint64_t max_tokens,
                                  const std::function<void(uint64_t)>& on_progress, bool skip_bad) {
-  uint64_t frames_skipped = 0;
-  for (uint64_t next = 0; next < set.chunks();) {
-    const PassFrame frame = ReadPassFrame(set, next, skip_bad);
-    frames_skipped += frame.skipped ? 1 : 0;
-    for (const Chunk& chunk : frame.chunks) {
-      AddChunk(chunk);
-      if (on_progress) on_progress(sums_.tokens);
-      if (max_tokens > 0 && sums_.tokens >= max_tokens) return frames_skipped;
-    }
-    next = frame.next_chunk;
-  }
-  return frames_skipped;
+  return VisitChunks(set, {.chunks = set.chunks()}, skip_bad, [&](uint64_t, const Chunk& chunk) {
+    AddChunk(chunk);
+    if (on_progress) on_progress(sums_.tokens);
+    return max_tokens == 0 || sums_.tokens < max_tokens;
+  });
 }
 
 const PerplexitySums& PerplexityMeter::Measure(const std::function<void()>& add) {

@@ -27,7 +27,7 @@ constexpr AttentionBackend kBackends[] = {AttentionBackend::kAuto, AttentionBack
                                           AttentionBackend::kMath};
 constexpr int64_t kTokens = 96, kHeads = 2;
 
-/// Torch's own entry of a backend: train's attention is causal.
+/// Torch's own entry of a backend, without spans.
 void TryUnmasked(const AttentionCase& asked, const Numerics& numerics, c10::Device device) {
   const at::Tensor q = at::ones({1, kHeads, kTokens, asked.head_dim},
                                 at::TensorOptions().dtype(numerics.storage).device(device));
@@ -51,15 +51,19 @@ void TryUnmasked(const AttentionCase& asked, const Numerics& numerics, c10::Devi
 }
 
 /// Both passes of training's attention.
-void TryCausal(const AttentionCase& asked, const Numerics& numerics, c10::Device device) {
-  const AttentionShape shape{
-      .num_tokens = kTokens, .num_heads = kHeads, .num_kv_heads = kHeads, .head_dim = asked.head_dim};
+void TryPacked(const AttentionCase& asked, const Numerics& numerics, c10::Device device) {
+  const bool both_ways = asked.mask == ProbedMask::kPackedBothWays;
+  const AttentionShape shape{.num_tokens = kTokens,
+                             .num_heads = kHeads,
+                             .num_kv_heads = kHeads,
+                             .head_dim = asked.head_dim,
+                             .mask = both_ways ? AttentionMask::kBidirectional : AttentionMask::kCausal};
   const auto stored = at::TensorOptions().dtype(numerics.storage).device(device);
   const at::Tensor qkv = at::ones({kTokens, shape.row()}, stored);
   at::Tensor out = at::zeros({kTokens, kHeads * asked.head_dim}, stored),
              lse = at::zeros({kHeads, kTokens}, stored.dtype(at::kFloat)), d_qkv = at::zeros_like(qkv);
   std::vector<int32_t> starts = {0, static_cast<int32_t>(kTokens)};
-  if (asked.mask == ProbedMask::kPacked) starts = {0, 20, static_cast<int32_t>(kTokens)};
+  if (asked.mask != ProbedMask::kCausal) starts = {0, 20, static_cast<int32_t>(kTokens)};
   const SpanTable spans = device.is_cpu() ? SpanTable(starts) : SpanTable(starts, device, /*pin=*/false);
   PackedAttention(numerics, shape, qkv, spans, out, lse);
   PackedAttentionBackward(numerics, shape, at::ones({kTokens, kHeads * asked.head_dim}, stored), qkv, out,
@@ -80,7 +84,7 @@ AttentionAnswer Ask(const AttentionCase& asked, c10::Device device, bool tries) 
     answer.tried = true;
     const Numerics numerics = ChooseNumerics(asked.precision, device, resolved);
     asked.mask == ProbedMask::kNone ? TryUnmasked(asked, numerics, device)
-                                    : TryCausal(asked, numerics, device);
+                                    : TryPacked(asked, numerics, device);
     WaitFor(device);
   } catch (const Error& error) {
     answer.accepts = false;
@@ -100,6 +104,8 @@ std::string ProbedMaskName(ProbedMask mask) {
       return "causal";
     case ProbedMask::kPacked:
       return "packed";
+    case ProbedMask::kPackedBothWays:
+      return "packed-both-ways";
     case ProbedMask::kNone:
       return "none";
   }
@@ -109,7 +115,7 @@ std::string ProbedMaskName(ProbedMask mask) {
 std::vector<AttentionAnswer> AskAttention(c10::Device device, bool tries) {
   std::vector<AttentionAnswer> answers;
   for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
-    for (const ProbedMask mask : {ProbedMask::kCausal, ProbedMask::kPacked, ProbedMask::kNone}) {
+    for (const ProbedMask mask : kProbedMasks) {
       for (const AttentionBackend backend : kBackends) {
         for (const int64_t head_dim : kHeadDims) {
           answers.push_back(
@@ -138,7 +144,7 @@ std::string FormatAttention(const std::vector<AttentionAnswer>& answers) {
   for (const AttentionBackend backend : kBackends) header.push_back(AttentionBackendName(backend));
   Table table(header);
   for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
-    for (const ProbedMask mask : {ProbedMask::kCausal, ProbedMask::kPacked, ProbedMask::kNone}) {
+    for (const ProbedMask mask : kProbedMasks) {
       std::vector<std::string> row = {PrecisionName(precision), ProbedMaskName(mask)};
       for (const AttentionBackend backend : kBackends) {
         std::string takes;

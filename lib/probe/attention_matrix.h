@@ -14,8 +14,11 @@
 namespace trainwright {
 
 /// causal: one span, as a decoder computes it; packed: causal inside each of several spans, which is what
-/// train computes; none: every token sees every other, which train never asks for.
-enum class ProbedMask { kCausal, kPacked, kNone };
+/// train computes; packed-both-ways: every token sees each of its span, as texts that are embedded do; none:
+/// every token sees every other, by torch's own entries.
+enum class ProbedMask { kCausal, kPacked, kPackedBothWays, kNone };
+inline constexpr ProbedMask kProbedMasks[] = {ProbedMask::kCausal, ProbedMask::kPacked,
+                                              ProbedMask::kPackedBothWays, ProbedMask::kNone};
 std::string ProbedMaskName(ProbedMask mask);
 
 struct AttentionCase {

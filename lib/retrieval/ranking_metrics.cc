@@ -1,13 +1,13 @@
 #include "lib/retrieval/ranking_metrics.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <numeric>
-#include <system_error>
+#include <optional>
 
 #include "lib/base/error.h"
+#include "lib/base/number_list.h"
 
 namespace trainwright {
 namespace {
@@ -106,22 +106,12 @@ AveragedQueries ParseAveragedQueries(const std::string& name) {
 }
 
 std::vector<int64_t> ParseCuts(const std::string& text) {
-  std::vector<int64_t> cuts;
-  const char* next = text.data();
-  const char* const end = next + text.size();
-  while (true) {
-    int64_t cut = 0;
-    const auto [behind, status] = std::from_chars(next, end, cut);
-    const bool is_end = behind == end;
-    if (status != std::errc() || cut < 1 || (!cuts.empty() && cut <= cuts.back()) ||
-        (!is_end && *behind != ',')) {
-      throw Error(ErrorCode::kUsage, "--metric-at",
-                  "'" + text + "' is no list of rising places like 1,10,100");
-    }
-    cuts.push_back(cut);
-    if (is_end) return cuts;
-    next = behind + 1;
+  const std::optional<std::vector<int64_t>> cuts = ParseNumberList<int64_t>(text);
+  if (!cuts || cuts->front() < 1 ||
+      std::adjacent_find(cuts->begin(), cuts->end(), std::greater_equal<>()) != cuts->end()) {
+    throw Error(ErrorCode::kUsage, "--metric-at", "'" + text + "' is no list of rising places like 1,10,100");
   }
+  return *cuts;
 }
 
 std::vector<double> RankingScores::ValuesOf(size_t measure) const {

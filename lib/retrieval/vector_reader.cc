@@ -13,16 +13,14 @@
 #include <utility>
 
 #include "lib/base/error.h"
-#include "lib/base/signals.h"
-#include "lib/documents/document_reader.h"
-#include "lib/documents/document_text.h"
 #include "lib/documents/json_objects.h"
+#include "lib/documents/record_reader.h"
 #include "lib/formats/bad_input.h"
 #include "lib/io/file_checksum.h"
 #include "lib/io/random_reader.h"
 #include "lib/retrieval/corpus.h"
-#include "lib/retrieval/vector_file.h"
 #include "lib/retrieval/vector_layout.h"
+#include "lib/retrieval/vector_writer.h"
 #include "lib/tok/utf8.h"
 
 namespace trainwright {
@@ -185,8 +183,7 @@ class BinaryVectors final : public VectorReader {
 
 class JsonlVectors final : public VectorReader {
  public:
-  explicit JsonlVectors(const std::string& path)
-      : path_(path), reader_({{path, InputFormat::kJsonl}}, uint64_t{1} << 30) {
+  explicit JsonlVectors(const std::string& path) : path_(path), reader_(path, InputFormat::kJsonl) {
     if (!NextRow()) throw Error(ErrorCode::kBadInput, path, "holds no vector");
     columns_ = static_cast<uint32_t>(row_.size());
   }
@@ -208,33 +205,12 @@ class JsonlVectors final : public VectorReader {
   std::string Sha256() const override { return Sha256OfFile(path_); }
 
  private:
-  /// The next line that is not blank; nullopt behind the last.
-  std::optional<std::string_view> NextLine(JsonPlace* place) {
-    while (true) {
-      for (; next_ < batch_.records.size(); ++next_) {
-        *place = {batch_.source, PlaceOf(batch_, next_)};
-        if (batch_.records[next_].too_long) throw place->Bad("is longer than 1 GiB");
-        const std::string_view line = RawRecord(batch_, next_);
-        if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-        ++next_;
-        return line;
-      }
-      ThrowIfStopped();
-      next_ = 0;
-      if (!reader_.Next(&batch_)) {
-        batch_.records.clear();
-        reader_.ThrowIfWritten();
-        return std::nullopt;
-      }
-    }
-  }
-
   /// Reads the next row, or leaves an empty one behind the last.
   bool NextRow() {
     row_.clear();
-    JsonPlace place;
-    const std::optional<std::string_view> line = NextLine(&place);
+    const std::optional<std::string_view> line = reader_.NextFilled();
     if (!line) return false;
+    const JsonPlace& place = reader_.place();
     const auto object = nlohmann::json::parse(*line, nullptr, /*allow_exceptions=*/false);
     if (!object.is_object()) throw place.Bad("is no JSON object");
     const nlohmann::json& embedding = MemberOf(object, {"embedding"}, place);
@@ -255,9 +231,7 @@ class JsonlVectors final : public VectorReader {
   }
 
   std::string path_;
-  DocumentReader reader_;
-  RecordBatch batch_;
-  size_t next_ = 0;  // record of the batch
+  RecordReader reader_;
   uint32_t columns_ = 0;
   bool has_ids_ = false;
   std::vector<float> row_;  // the next one; empty behind the last

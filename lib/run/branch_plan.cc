@@ -8,16 +8,33 @@
 namespace trainwright {
 namespace {
 
+Error OtherState(const std::string& flag, const std::string& asked, const std::string& stored) {
+  return Error(ErrorCode::kUsage, flag,
+               asked + " differs from the parent's " + stored + ", which its checkpoint is made of", "",
+               "leave out " + flag + ", or start from the weights alone with --init");
+}
+
 /// \throws Error{kUsage} on what the checkpoint's weights and states are made of
 void RefuseOtherState(const TrainSettings& settings, const TrainPlan& parent) {
   for (const PlanOption& option : TrainPlanTable()) {
     if (!option.fixed_in_branch) continue;
     const std::optional<PlanDifference> difference = DifferenceOf(option, settings, parent);
-    if (!difference) continue;
-    throw Error(ErrorCode::kUsage, "--" + difference->option,
-                difference->asked + " differs from the parent's " + difference->stored +
-                    ", which its checkpoint is made of",
-                "", "leave out --" + difference->option + ", or start from the weights alone with --init");
+    if (difference) throw OtherState("--" + difference->option, difference->asked, difference->stored);
+  }
+}
+
+/// The same of the options that only the parent's objective has.
+/// \throws Error{kUsage}
+void RefuseOtherModel(const TrainSettings& settings, const PlanChoices& choices, const TrainPlan& parent) {
+  const ObjectiveDescription& objective = choices.Objective(parent.objective);
+  for (const auto& [name, value] : AskedOwnOptions(settings)) {
+    const OwnOption* option = FindOwnOption(objective.own, name);
+    if (option == nullptr || !option->fixed_in_branch) continue;
+    const auto found = parent.objective_own.find(name);
+    const OwnValue& stored = found == parent.objective_own.end() ? option->initial : found->second;
+    if (!IsSameOwnValue(value, stored)) {
+      throw OtherState("--" + option->flag(), value.ToString(), stored.ToString());
+    }
   }
 }
 
@@ -26,9 +43,9 @@ void RefuseOtherState(const TrainSettings& settings, const TrainPlan& parent) {
 PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int64_t steps_taken,
                       const TrainPlan& parent) {
   RefuseOtherState(settings, parent);
+  RefuseOtherModel(settings, facts.choices, parent);
   PlannedRun planned{.plan = parent, .reasons = {}, .epoch = {}};
   TrainPlan& plan = planned.plan;
-  if (settings.objective != "auto" && settings.objective != parent.objective) plan.objective_own.clear();
   TakeAsked(settings, TrainPlanTable(), &plan);
   if (!settings.accum) TakeRanks(facts.ranks, &plan);
   plan.ranks = facts.ranks;

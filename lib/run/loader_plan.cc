@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "lib/base/error.h"
 #include "lib/base/units.h"
@@ -13,6 +14,8 @@ constexpr int64_t kMostWorkers = 256, kMostPrefetch = 1024;
 /// Enough to feed a GPU from decoded shards; more would only hold more windows in memory.
 constexpr int kGpuWorkers = 4;
 constexpr int64_t kDataCacheBytes = 64 << 20;
+/// Decoded whole in less than a millisecond.
+constexpr uint64_t kTinyDataTokens = uint64_t{1} << 16;
 
 int64_t ParseWorkers(const std::string& text) {
   int64_t workers = -1;
@@ -27,10 +30,16 @@ int64_t ParseWorkers(const std::string& text) {
 
 }  // namespace
 
-PlannedLoader PlanLoader(const TrainSettings& settings, bool gpu, int cores) {
+PlannedLoader PlanLoader(const TrainSettings& settings, bool gpu, int cores, uint64_t data_tokens) {
   PlannedLoader planned;
   if (settings.workers != "auto") {
     planned.options.workers = static_cast<int>(ParseWorkers(settings.workers));
+  } else if (data_tokens <= kTinyDataTokens) {
+    planned.options.workers = 0;
+    planned.reasons.push_back({"workers",
+                               FormatCount(static_cast<double>(data_tokens)) +
+                                   " tokens of data are decoded sooner than a thread starts",
+                               "workers 0"});
   } else if (gpu) {
     planned.options.workers = std::clamp(cores / 2, 1, kGpuWorkers);
     planned.reasons.push_back(
@@ -50,6 +59,10 @@ PlannedLoader PlanLoader(const TrainSettings& settings, bool gpu, int cores) {
   planned.options.prefetch = static_cast<int>(prefetch);
   if (settings.skip_bad_chunks < 0) throw Error(ErrorCode::kUsage, "--skip-bad-chunks", "must be at least 0");
   planned.options.skip_bad_chunks = static_cast<uint64_t>(settings.skip_bad_chunks);
+  if (!(settings.data_timeout_s >= 0) || !std::isfinite(settings.data_timeout_s)) {
+    throw Error(ErrorCode::kUsage, "--data-timeout", "must be a number of seconds, or 0 for none");
+  }
+  planned.options.stall_limit_s = settings.data_timeout_s;
   planned.pin = gpu && settings.pin != "off";
   if (settings.pin == "auto") {
     planned.reasons.push_back(

@@ -20,8 +20,9 @@ struct PlannedLoader {
 /// Fills in what the user left open.
 /// \param gpu whether it trains on one
 /// \param cores physical cores that the process may use
+/// \param data_tokens of the shards
 /// \throws Error{kUsage} on values out of range
-PlannedLoader PlanLoader(const TrainSettings& settings, bool gpu, int cores);
+PlannedLoader PlanLoader(const TrainSettings& settings, bool gpu, int cores, uint64_t data_tokens);
 
 /// What depends on the data: sets options.cache_bytes of `planned`.
 /// \param chunks_per_frame of the data

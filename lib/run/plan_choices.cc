@@ -53,9 +53,7 @@ void RefuseUntaken(const TrainSettings& settings, const PlanTable& table, const 
 /// \throws Error{kUsage} on own options of an objective that is not the plan's, where these are flags
 void RefuseOwnOfOthers(const TrainSettings& settings, const PlanChoices& choices, const TrainPlan& plan) {
   const ObjectiveDescription& objective = choices.Objective(plan.objective);
-  const OwnOptions asked =
-      ParseOwnOptions(settings.objective_options, "--objective-option", OwnTexts::kTaken);
-  for (const auto& [name, value] : asked) {
+  for (const auto& [name, value] : AskedOwnOptions(settings)) {
     if (FindOwnOption(objective.own, name) != nullptr) continue;
     std::string flag, owners;
     for (const ObjectiveDescription& other : choices.objectives) {
@@ -104,6 +102,10 @@ PlanChoices BuiltInChoices() {
   return {.objectives = BuiltInObjectiveDescriptions(), .optimizers = BuiltInOptimizerDescriptions()};
 }
 
+OwnOptions AskedOwnOptions(const TrainSettings& settings) {
+  return ParseOwnOptions(settings.objective_options, "--objective-option", OwnTexts::kTaken);
+}
+
 void CompleteAskedPlan(const TrainSettings& settings, const PlanTable& table, const PlanChoices& choices,
                        TrainPlan* plan) {
   RefuseOwnOfOthers(settings, choices, *plan);
@@ -118,7 +120,7 @@ void CompleteStoredPlan(const PlanChoices& choices, TrainPlan* plan) {
 std::optional<SampleTokens> OwnSampleTokens(const TrainSettings& settings, const PlanChoices& choices,
                                             const TrainPlan& plan, int64_t max_positions) {
   const ObjectiveDescription& objective = choices.Objective(plan.objective);
-  if (!objective.sample_tokens) return std::nullopt;
+  if (objective.goes_by_seq()) return std::nullopt;
   if (settings.seq) {
     throw Error(ErrorCode::kUsage, "--seq", "has no meaning with --objective " + objective.name, "",
                 objective.sample_flags + " say how long its texts are");

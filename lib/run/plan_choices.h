@@ -24,6 +24,10 @@ struct PlanChoices {
 /// Those of this library.
 PlanChoices BuiltInChoices();
 
+/// What was asked of the options that only the objective has, each as it was written.
+/// \throws Error{kUsage} as ParseOwnOptions
+OwnOptions AskedOwnOptions(const TrainSettings& settings);
+
 /// Completes a plan whose objective and optimizer are known.
 /// \throws Error{kUsage} on options that were asked for and are not taken, those of another objective too
 void CompleteAskedPlan(const TrainSettings& settings, const PlanTable& table, const PlanChoices& choices,

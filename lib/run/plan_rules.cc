@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "lib/spec/built_in_objectives.h"
 
@@ -11,10 +10,8 @@ namespace {
 
 /// Whether the objective never mixes epochs, so that --drop-last cannot be left out.
 bool AlwaysDropsLast(const TrainPlan& plan) {
-  const std::vector<ObjectiveDescription> all = BuiltInObjectiveDescriptions();
-  return std::any_of(all.begin(), all.end(), [&](const ObjectiveDescription& objective) {
-    return objective.name == plan.objective && objective.drops_last;
-  });
+  const ObjectiveDescription* objective = FindBuiltInObjective(plan.objective);
+  return objective != nullptr && objective->drops_last;
 }
 
 double StepsAnEpoch(const EpochCounts& epoch, const TrainPlan& plan) {
@@ -33,6 +30,11 @@ double StepsAnEpoch(const EpochCounts& epoch, const TrainPlan& plan) {
 }
 
 }  // namespace
+
+bool GoesBySeq(const TrainPlan& plan) {
+  const ObjectiveDescription* objective = FindBuiltInObjective(plan.objective);
+  return objective == nullptr || objective->goes_by_seq();
+}
 
 void RequirePositions(int64_t sequence_tokens, int64_t max_positions, const std::string& hint) {
   if (sequence_tokens <= max_positions) return;

@@ -14,6 +14,10 @@ namespace trainwright {
 
 inline constexpr int64_t kMostSteps = int64_t{1} << 40;
 
+/// Whether the samples of the plan's objective are as long as --seq says; of one that this library does not
+/// know they are.
+bool GoesBySeq(const TrainPlan& plan);
+
 /// \throws Error{kUsage} naming `flag` where the condition does not hold: "<value> <problem>"
 template <typename Number>
 void RequireAsked(bool holds, const std::string& flag, Number value, const std::string& problem) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "lib/loading/mixture_weights.h"
+#include "lib/run/plan_choices.h"
 #include "lib/run/plan_rules.h"
 #include "lib/spec/built_in_objectives.h"
 
@@ -252,8 +253,7 @@ std::optional<PlanDifference> OtherOwnOption(const std::string& flag, const OwnO
                                              const OwnOptions& stored) {
   for (const auto& [name, value] : asked) {
     const auto found = stored.find(name);
-    // A text that could be a number was asked for as one.
-    if (found != stored.end() && found->second.ToString() == value.ToString()) continue;
+    if (found != stored.end() && IsSameOwnValue(value, found->second)) continue;
     return PlanDifference{
         flag, FormatOwnOptions({{name, value}}).front(),
         found == stored.end() ? "options, which have no " + name : FormatOwnOptions({*found}).front()};
@@ -301,18 +301,10 @@ const std::vector<ObjectiveDescription>& DescribedObjectives() {
   return all;
 }
 
-/// Null: it is no objective of this library.
-const ObjectiveDescription* BuiltInObjective(const std::string& name) {
-  for (const ObjectiveDescription& objective : DescribedObjectives()) {
-    if (objective.name == name) return &objective;
-  }
-  return nullptr;
-}
-
 /// The flag of an option that an objective has, or another of this library; empty: it has none.
 /// \param objective of the plan; of another one than this library's all options are given as NAME=VALUE
 std::string FlagOfOwn(const std::string& objective, const std::string& name) {
-  if (BuiltInObjective(objective) == nullptr) return "";
+  if (FindBuiltInObjective(objective) == nullptr) return "";
   for (const ObjectiveDescription& built_in : DescribedObjectives()) {
     const OwnOption* option = FindOwnOption(built_in.own, name);
     if (option != nullptr && option->has_flag()) return option->flag();
@@ -321,6 +313,12 @@ std::string FlagOfOwn(const std::string& objective, const std::string& name) {
 }
 
 constexpr char kObjectiveOption[] = "objective-option";
+
+bool NamesOwnFile(const std::string& objective, const std::string& name) {
+  const ObjectiveDescription* description = FindBuiltInObjective(objective);
+  const OwnOption* option = description == nullptr ? nullptr : FindOwnOption(description->own, name);
+  return option != nullptr && option->names_file();
+}
 
 /// By their flags; an empty text is what not giving it means.
 ordered_json TellObjectiveOptions(const TrainPlan& plan) {
@@ -347,8 +345,11 @@ PlanOption ObjectiveOptionsRow() {
       if (option.has_flag()) row.options.push_back(option.flag());
     }
   }
-  row.difference = [difference = row.difference](const TrainSettings& settings, const TrainPlan& plan) {
-    std::optional<PlanDifference> found = difference(settings, plan);
+  row.difference = [](const TrainSettings& settings, const TrainPlan& plan) {
+    OwnOptions asked = AskedOwnOptions(settings);
+    // What a file says is part of the data: a run knows its samples, not the name of the file.
+    std::erase_if(asked, [&](const auto& own) { return NamesOwnFile(plan.objective, own.first); });
+    std::optional<PlanDifference> found = OtherOwnOption(kObjectiveOption, asked, plan.objective_own);
     if (!found) return found;
     const std::string flag = FlagOfOwn(plan.objective, found->asked.substr(0, found->asked.find('=')));
     if (!flag.empty()) found->option = flag;
@@ -356,12 +357,6 @@ PlanOption ObjectiveOptionsRow() {
   };
   row.told = TellObjectiveOptions;
   return row;
-}
-
-/// Whether samples are as long as --seq says.
-bool GoesBySeq(const TrainPlan& plan) {
-  const ObjectiveDescription* objective = BuiltInObjective(plan.objective);
-  return objective == nullptr || !objective->sample_tokens;
 }
 
 // The rows, in the order of a state.

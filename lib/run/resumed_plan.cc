@@ -1,7 +1,11 @@
 #include "lib/run/resumed_plan.h"
 
+#include <filesystem>
+
 #include "lib/base/error.h"
+#include "lib/run/plan_choices.h"
 #include "lib/run/plan_rules.h"
+#include "lib/spec/built_in_objectives.h"
 
 namespace trainwright {
 namespace {
@@ -43,6 +47,22 @@ std::vector<std::string> SplitStep(const TrainSettings& settings, int64_t ranks,
 }
 
 }  // namespace
+
+void TakeOwnFiles(const TrainSettings& settings, TrainPlan* plan) {
+  namespace fs = std::filesystem;
+  const ObjectiveDescription* objective = FindBuiltInObjective(plan->objective);
+  if (objective == nullptr) return;
+  for (const auto& [name, value] : AskedOwnOptions(settings)) {
+    const OwnOption* option = FindOwnOption(objective->own, name);
+    if (option == nullptr || !option->names_file()) continue;
+    const fs::path asked = value.ToString();
+    OwnValue& stored = plan->objective_own[name];
+    // Relative ones start from where the run began, which may be elsewhere.
+    if (asked.lexically_normal() != fs::path(stored.ToString()).lexically_normal()) {
+      stored = asked.empty() ? "" : fs::absolute(asked).lexically_normal().string();
+    }
+  }
+}
 
 std::vector<std::string> TakeRanks(int64_t ranks, TrainPlan* plan) {
   if (ranks == plan->ranks) return {};

@@ -15,9 +15,13 @@ namespace trainwright {
 /// \throws Error{kUsage} where they cannot have as many each, or leaves are no longer equal
 std::vector<std::string> TakeRanks(int64_t ranks, TrainPlan* plan);
 
-/// Checks the flags of a resumed run against its stored plan. Flags that repeat the plan are fine, also where
-/// they are those of another number of ranks; another split of the same step into micro-batches is taken over
-/// into `plan`.
+/// Takes over the files that own options of the plan's objective name, where they are named otherwise than in
+/// the plan: whether they say the same, the run's samples tell.
+void TakeOwnFiles(const TrainSettings& settings, TrainPlan* plan);
+
+/// Checks the flags of a resumed run against its stored plan, all but those that TakeOwnFiles takes. Flags
+/// that repeat the plan are fine, also where they are those of another number of ranks; another split of the
+/// same step into micro-batches is taken over into `plan`.
 /// \param ranks that train the run from here on
 /// \returns warnings
 /// \throws Error{kUsage} on a flag that asks for another run; as TakeRanks

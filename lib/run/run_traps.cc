@@ -79,6 +79,11 @@ std::vector<std::string> FindTraps(const RunSetup& setup) {
         "fp16 on a CPU is there for parity and slower than fp32: --mixed-precision auto takes what this "
         "device is fast at");
   }
+  if (setup.emulates_bf16) {
+    traps.push_back(
+        "bf16 on a device that has no instructions for it: products run in fp32 on rounded values, no faster "
+        "and in no less memory; --mixed-precision auto takes what this device is fast at");
+  }
   if (setup.passes > kUsefulPasses) {
     traps.push_back(
         "the run goes over its data " + FormatFixed(setup.passes, 1) + " times" +

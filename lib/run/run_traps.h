@@ -23,10 +23,11 @@ struct RunSetup {
   bool has_eval_data = false;
   bool resume = false, save_model_only = false;
   bool fp16_on_cpu = false;
-  double passes = 0;          ///< over the data; 0: not known
-  int64_t epoch_samples = 0;  ///< 0: not known
-  uint64_t data_tokens = 0;   ///< of the shards
-  uint64_t epoch_tokens = 0;  ///< of them in the samples of one pass; 0: not known
+  bool emulates_bf16 = false;  ///< the device has no instructions for it
+  double passes = 0;           ///< over the data; 0: not known
+  int64_t epoch_samples = 0;   ///< 0: not known
+  uint64_t data_tokens = 0;    ///< of the shards
+  uint64_t epoch_tokens = 0;   ///< of them in the samples of one pass; 0: not known
   int64_t sequence_tokens = 0;
   std::string preset;                          ///< empty: none
   int64_t preset_batch = 0, preset_accum = 0;  ///< as the preset has them; 0: it does not say

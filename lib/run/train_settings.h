@@ -84,6 +84,7 @@ struct TrainSettings {
   std::string pin = "auto";         ///< "on", "off" or "auto": through pinned memory to a GPU
   std::string data_cache = "auto";  ///< bytes of decoded frames, or "auto"
   int64_t skip_bad_chunks = 0;      ///< most chunks that may be unreadable
+  double data_timeout_s = 1800;     ///< longest wait for a window; 0: none is too long
 
   // Instead of training.
   bool dry_run = false;  ///< say what the run would take

@@ -46,6 +46,18 @@ std::unique_ptr<ShardSet> OpenEvaluated(const TrainSettings& settings) {
   return JoinShardSets(OpenSets(settings, settings.eval_data, "--eval-data"), UnlikeSets::kTaken);
 }
 
+/// Sets that are evaluated are read whole and one after the other: their chunks need not be alike.
+void RequireAlikeRecords(const ShardSet& evaluated) {
+  const std::vector<ShardSetPart> parts = evaluated.parts();
+  for (const ShardSetPart& part : parts) {
+    if (part.records == parts.front().records) continue;
+    throw Error(ErrorCode::kBadInput, "--eval-data",
+                part.name + " holds " + RecordKindName(part.records) + " records, " + parts.front().name +
+                    " " + RecordKindName(parts.front().records),
+                "", "give sets of one kind of records, and measure the others with evaluate");
+  }
+}
+
 }  // namespace
 
 std::string TemporaryFolder() {
@@ -100,7 +112,7 @@ std::set<RecordKind> TrainingData::records() const {
 
 void TrainingData::RequireAlike() const {
   RequireAlikeParts(*data_);
-  if (eval_data_) RequireAlikeParts(*eval_data_);
+  if (eval_data_) RequireAlikeRecords(*eval_data_);
 }
 
 std::string TrainingData::FormatSamplesUsed(const SampleLoaders& loaders) const {

@@ -54,8 +54,8 @@ class TrainingData {
   /// The kinds of records of the sets of --data.
   std::set<RecordKind> records() const;
   /// For an objective that does not take mixtures of records.
-  /// \throws Error{kBadInput} naming the first set, of --data or of --eval-data, that holds other records
-  ///     than the first, or chunks of another length
+  /// \throws Error{kBadInput} naming the first set that holds other records than the first of --data, or of
+  ///     --eval-data, or of --data chunks of another length
   void RequireAlike() const;
   /// The same for the records, one too.
   const std::vector<DataSource>& sources() const { return sources_; }

@@ -80,6 +80,20 @@ std::optional<std::string> DataWaitMonitor::Observe(int64_t step, double step_ti
          " steps; more --workers or a larger --prefetch may help, or faster storage";
 }
 
+std::optional<std::string> GpuUseMonitor::Observe(int64_t step, double share) {
+  sum_ += share;
+  if (++records_ < kWindow) return {};
+  const double mean = sum_ / static_cast<double>(kWindow);
+  records_ = 0;
+  sum_ = 0;
+  if (mean >= kLeastShare || step < silent_until_step_) return {};
+  silent_until_step_ = step + kSilenceSteps;
+  return "the GPU was at work for " + FormatFixed(100 * mean, 0) + " % of the time of the last " +
+         std::to_string(kWindow) + " records, and should be for " + FormatFixed(100 * kLeastShare, 0) +
+         " %: where data_wait_s is high raise --workers, else a larger --batch may help, or a higher "
+         "--log-every";
+}
+
 void MemoryMonitor::RaiseBaseline(int64_t resident_bytes) {
   if (baseline_bytes_ > 0) baseline_bytes_ = std::max(baseline_bytes_, resident_bytes);
 }

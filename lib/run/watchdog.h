@@ -1,5 +1,5 @@
 /// Listeners that tell when a run goes wrong in a way that no error reports: the loss climbs, the data cannot
-/// keep up, memory grows.
+/// keep up, a GPU idles, memory grows.
 ///
 /// Pure functions of what they are shown, without clock or files. Each speaks once, then stays silent for
 /// kSilenceSteps steps. Not thread-safe.
@@ -55,6 +55,28 @@ class DataWaitMonitor {
  private:
   double step_time_s_ = 0, data_wait_s_ = 0;  // of the window so far
   int64_t steps_ = 0, silent_until_step_ = 0;
+};
+
+/// A GPU that idles: the mean of the share of time in which it was at work is below kLeastShare over kWindow
+/// records.
+class GpuUseMonitor {
+ public:
+  static constexpr int64_t kWindow = 50;
+  static constexpr double kLeastShare = 0.85;
+
+  /// \param share in [0, 1]
+  /// \returns what is wrong, when it is time to say so
+  std::optional<std::string> Observe(int64_t step, double share);
+
+ private:
+  double sum_ = 0;  // of the window so far
+  int64_t records_ = 0, silent_until_step_ = 0;
+};
+
+/// What tells of a device that waits.
+struct IdleMonitors {
+  DataWaitMonitor data_wait;
+  GpuUseMonitor gpu_use;
 };
 
 /// Memory that grows: a resident size above the baseline, which is that of the process's step kBaselineStep

@@ -1,8 +1,9 @@
 #include "lib/run/world_settings.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
 
+#include "lib/base/number_list.h"
 #include "lib/base/units.h"
 
 namespace trainwright {
@@ -12,19 +13,13 @@ constexpr int64_t kMostRanks = int64_t{1} << 20;
 constexpr char kUsualLatency[] = "20us";
 
 std::vector<int64_t> ParseWorlds(const std::string& text) {
-  std::vector<int64_t> worlds;
-  const char *at = text.data(), *const end = text.data() + text.size();
-  while (true) {
-    int64_t ranks = 0;
-    const auto [behind, status] = std::from_chars(at, end, ranks);
-    if (status != std::errc() || ranks < 1 || ranks > kMostRanks || (behind != end && *behind != ',')) {
-      throw Error(ErrorCode::kUsage, "--world", "'" + text + "' is no list of numbers of ranks", "",
-                  "write numbers of at least 1 with commas between them: 8,64,512");
-    }
-    worlds.push_back(ranks);
-    if (behind == end) return worlds;
-    at = behind + 1;
+  const std::optional<std::vector<int64_t>> worlds = ParseNumberList<int64_t>(text);
+  const auto may_be = [](int64_t ranks) { return 1 <= ranks && ranks <= kMostRanks; };
+  if (!worlds || !std::all_of(worlds->begin(), worlds->end(), may_be)) {
+    throw Error(ErrorCode::kUsage, "--world", "'" + text + "' is no list of numbers of ranks", "",
+                "write numbers of at least 1 with commas between them: 8,64,512");
   }
+  return *worlds;
 }
 
 /// \throws Error{kUsage} on stages that there are not

@@ -25,6 +25,8 @@ struct RankPlan {
   /// the flat buffer.
   std::vector<ElementRange> fp32_copies = {};
   std::vector<int64_t> segment_elements = {};  ///< trained, in the order of the flat buffer
+  /// What a rank gives to all others in a step before the backward passes, one a gather.
+  std::vector<int64_t> gathered_bytes = {};
 
   int64_t elements() const {
     return std::accumulate(segment_elements.begin(), segment_elements.end(), int64_t{0});

@@ -39,6 +39,7 @@ StepEstimate EstimateStep(const RankPlan& plan, const Link& link, const StepCost
     step.weights += EqualParts(kFp32Bytes * part.most, plan.ranks);
   }
   for (int64_t i = 0; i < kSmallExchanges; ++i) step.small += RingSum(kSmallExchangeBytes, plan.ranks);
+  for (const int64_t bytes : plan.gathered_bytes) step.gathered += EqualParts(bytes, plan.ranks);
   step.link_s = step.sent().SecondsOver(link);
   const double passes_s = costs.passes_s.total();
   if (passes_s <= 0) return step;
@@ -51,7 +52,8 @@ StepEstimate EstimateStep(const RankPlan& plan, const Link& link, const StepCost
   step.alone_s = micro_batches * passes_s + costs.update_s;
   step.step_s = micro_batches * passes_s +
                 costs.update_s / (plan.is_sharded() ? static_cast<double>(plan.ranks) : 1.0) +
-                times * timeline.exposed_s() + step.weights.SecondsOver(link) + step.small.SecondsOver(link);
+                times * timeline.exposed_s() + step.weights.SecondsOver(link) + step.small.SecondsOver(link) +
+                step.gathered.SecondsOver(link);
   return step;
 }
 

@@ -22,6 +22,7 @@ struct StepCosts {
 
 struct StepEstimate {
   Traffic gradients = {}, weights = {}, small = {};  ///< of a step
+  Traffic gathered = {};                             ///< of RankPlan::gathered_bytes
   double link_s = 0;                                 ///< the link is busy
   double hidden_s = 0;                               ///< of that, behind a backward pass
   double step_s = 0;                                 ///< 0: not known
@@ -31,6 +32,7 @@ struct StepEstimate {
     Traffic all = gradients;
     all += weights;
     all += small;
+    all += gathered;
     return all;
   }
   /// Samples a second, over those of as many ranks that need not wait for each other; 0: not known.
@@ -39,7 +41,7 @@ struct StepEstimate {
 
 /// Gradients travel in fp32: a sum over a ring to all ranks, or, where owners of blocks add them up, each
 /// rank's to the owners and, not sharded, the sums to all. Sharded, the new weights then go from their owners
-/// to all, which nothing hides.
+/// to all, which nothing hides, and nothing hides what is gathered before the backward passes.
 StepEstimate EstimateStep(const RankPlan& plan, const Link& link, const StepCosts& costs);
 
 }  // namespace trainwright

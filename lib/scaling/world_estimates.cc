@@ -33,12 +33,11 @@ WorldEstimate EstimateWorld(const WorldRequest& request, const MemoryParts& alon
   WorldEstimate world = {.ranks = ranks};
   RankPlan asked = request.plan;
   asked.ranks = ranks;
-  const auto step_tokens =
-      static_cast<double>(request.passes.batch * asked.accum * ranks * request.passes.sequence_tokens);
+  const auto step_tokens = static_cast<double>(request.batch_tokens * asked.accum * ranks);
   for (const RankPlan& plan : ShardingsOf(asked)) {
     if (IsAsked(plan, asked)) world.asked = world.rows.size();
     WorldRow row = {.plan = plan, .step = EstimateStep(plan, request.link, request.costs)};
-    row.memory = MemoryOfRank(alone, plan);
+    row.memory = MemoryOfRank(alone, plan, request.passes, request.vectors_of);
     row.memory_bytes = request.counts_host ? row.memory.total() : row.memory.of_model();
     if (row.step.step_s > 0) row.tokens_per_s = step_tokens / row.step.step_s;
     world.rows.push_back(std::move(row));
@@ -48,7 +47,9 @@ WorldEstimate EstimateWorld(const WorldRequest& request, const MemoryParts& alon
                        .plan = asked,
                        .passes = request.passes,
                        .knows_adapters = request.knows_adapters,
-                       .memory_of = request.memory_of});
+                       .memory_of = request.memory_of,
+                       .vectors_of = request.vectors_of,
+                       .length_flags = request.length_flags});
   return world;
 }
 
@@ -78,13 +79,17 @@ std::vector<std::string> AssumptionsOf(const WorldRequest& request) {
   assumptions.push_back(request.computing);
   assumptions.push_back(
       "Layers take equal times, the head and the passes by their operations. All ranks are equally fast, and "
-      "links do not disturb computing; every sample has " +
-      std::to_string(request.passes.sequence_tokens) +
-      " tokens. Data, evaluations and checkpoints come on top.");
-  assumptions.push_back(
+      "links do not disturb computing; " +
+      request.samples + ". Data, evaluations and checkpoints come on top.");
+  if (!request.plan.gathered_bytes.empty()) {
+    assumptions.emplace_back(
+        "Each rank gives the vectors of its texts to all others before the backward passes, and nothing "
+        "hides that; all ranks' vectors are counted as memory of each.");
+  }
+  assumptions.emplace_back(
       "Memory follows from the shapes of tensors; what libraries and allocators take besides is not "
       "counted.");
-  assumptions.push_back(
+  assumptions.emplace_back(
       "Efficiency is the samples a second over those of as many ranks that need not wait for each other.");
   return assumptions;
 }

@@ -20,12 +20,16 @@ struct WorldRequest {
   RankPlan plan = {};           ///< as asked for; its ranks are those of `worlds`
   PassesChoice passes = {};     ///< as asked for
   StepCosts costs = {};         ///< of these passes
+  int64_t batch_tokens = 0;     ///< of a micro-batch
+  std::string samples = {};     ///< how long they are: part of a sentence
   std::string computing = {};   ///< where the costs come from: a sentence
   std::string device = {};      ///< what each rank has, for people
   bool counts_host = false;     ///< as of FitRequest
   bool knows_adapters = false;  ///< as of FitRequest
   int64_t memory_bytes = 0;     ///< as of FitRequest
   MemoryOfPasses memory_of = {};
+  VectorsOfRank vectors_of = {};  ///< as of FitRequest
+  std::string length_flags = {};  ///< as of FitRequest
 };
 
 /// One way of sharding.

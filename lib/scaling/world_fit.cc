@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "lib/base/units.h"
-#include "lib/scaling/rank_memory.h"
 
 namespace trainwright {
 namespace {
@@ -29,7 +28,8 @@ class Search {
   explicit Search(const FitRequest& request) : request_(request) {}
 
   int64_t Needs(const Candidate& candidate) {
-    const RankMemory memory = MemoryOfRank(Alone(candidate.passes), candidate.plan);
+    const RankMemory memory =
+        MemoryOfRank(Alone(candidate.passes), candidate.plan, candidate.passes, request_.vectors_of);
     return request_.counts_host ? memory.total() : memory.of_model();
   }
   bool Fits(const Candidate& candidate) { return Needs(candidate) <= request_.memory_bytes; }
@@ -103,7 +103,10 @@ class Search {
           std::to_string(request_.plan.accum * request_.passes.batch));
     }
     if (candidate.passes.sequence_tokens != request_.passes.sequence_tokens) {
-      add("--seq " + std::to_string(candidate.passes.sequence_tokens));
+      const std::string tokens = std::to_string(candidate.passes.sequence_tokens);
+      add(request_.length_flags.empty()
+              ? "--seq " + tokens
+              : "texts of at most " + tokens + " tokens (" + request_.length_flags + ")");
     }
     return changes.empty() ? "gradients that leave after each micro-batch" : changes;
   }
@@ -125,7 +128,8 @@ void LookFurther(const FitRequest& request, Search* search, Fit* fit) {
   if (const int64_t fewer = search->TokensThatFit()) {
     fit->verdict = FitVerdict::kNeedsContextParallel;
     fit->reason =
-        "The passes of one sample of " + std::to_string(tokens) +
+        "The passes of one sample of " + std::string(request.length_flags.empty() ? "" : "texts of up to ") +
+        std::to_string(tokens) +
         " tokens do not fit beside the weights, though layers are computed again: a sample that long "
         "needs context parallelism, which train does not have (see PARALLELISM)";
     fit->nearest = search->ChangesOf(search->Smallest(search->RanksThatFit(fewer), fewer));
@@ -169,6 +173,13 @@ const char* FitVerdictName(FitVerdict verdict) {
       return "needs tensor or pipeline parallelism";
   }
   return "";
+}
+
+RankMemory MemoryOfRank(const MemoryParts& alone, const RankPlan& plan, const PassesChoice& passes,
+                        const VectorsOfRank& vectors_of) {
+  RankMemory memory = MemoryOfRank(alone, plan);
+  if (vectors_of) memory.parts.representations = vectors_of(plan.ranks, passes);
+  return memory;
 }
 
 Fit FindFit(const FitRequest& request) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <string>
 
+#include "lib/scaling/rank_memory.h"
 #include "lib/scaling/rank_plan.h"
 #include "lib/spec/activation_checkpointing.h"
 #include "lib/spec/memory_parts.h"
@@ -23,6 +24,8 @@ struct PassesChoice {
 
 /// Memory of the run in one process with these passes.
 using MemoryOfPasses = std::function<MemoryParts(const PassesChoice& choice)>;
+/// Bytes of the vectors of a step's texts, as MemoryParts::representations has them, on so many ranks.
+using VectorsOfRank = std::function<int64_t(int64_t ranks, const PassesChoice& choice)>;
 
 enum class FitVerdict {
   kUnknown,               ///< how much memory there is
@@ -44,6 +47,9 @@ struct FitRequest {
   bool knows_adapters =
       false;  ///< whether the family takes adapters, and the run does not train some already
   MemoryOfPasses memory_of = {};
+  VectorsOfRank vectors_of = {};  ///< empty: as memory_of says
+  /// Options that say how long texts are where --seq does not: "--a and --b".
+  std::string length_flags = {};
 };
 
 struct Fit {
@@ -52,6 +58,11 @@ struct Fit {
   std::string reason = {};   ///< a sentence where it does not fit
   std::string nearest = {};  ///< what comes nearest: options, or a number of ranks
 };
+
+/// Of the rank that has most.
+/// \param alone memory_of these passes
+RankMemory MemoryOfRank(const MemoryParts& alone, const RankPlan& plan, const PassesChoice& passes,
+                        const VectorsOfRank& vectors_of);
 
 /// Looks in this order: what was asked for; more sharding; full recomputation; micro-batches of one sample;
 /// more ranks; shorter samples. Calls memory_of once for each choice of passes.

@@ -125,6 +125,7 @@ nlohmann::ordered_json EncodeRow(const WorldRequest& request, const WorldRow& ro
           {"gradients", EncodeTraffic(step.gradients)},
           {"weights", EncodeTraffic(step.weights)},
           {"small", EncodeTraffic(step.small)},
+          {"gathered", EncodeTraffic(step.gathered)},
           {"latency_time_s", LatencyOf(request, step)},
           {"link_time_s", step.link_s},
           {"hidden_time_s", known(step.hidden_s)},

@@ -37,4 +37,12 @@ std::vector<ObjectiveDescription> BuiltInObjectiveDescriptions() {
   return {LmDescription(), SftDescription(), GritDescription()};
 }
 
+const ObjectiveDescription* FindBuiltInObjective(const std::string& name) {
+  static const std::vector<ObjectiveDescription> all = BuiltInObjectiveDescriptions();
+  for (const ObjectiveDescription& objective : all) {
+    if (objective.name == name) return &objective;
+  }
+  return nullptr;
+}
+
 }  // namespace trainwright

@@ -13,5 +13,7 @@ ObjectiveDescription GritDescription();
 
 /// Of all of them, in the order in which they are told: lm, sft, grit.
 std::vector<ObjectiveDescription> BuiltInObjectiveDescriptions();
+/// Null: it is no objective of this library.
+const ObjectiveDescription* FindBuiltInObjective(const std::string& name);
 
 }  // namespace trainwright

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/number_list.h"
 #include "lib/spec/built_in_objectives.h"
 #include "lib/spec/objective_names.h"
 
@@ -58,13 +59,19 @@ OwnOption Text(std::string name, std::string initial, std::string type_name, std
           .help = std::move(help)};
 }
 
+/// Of one that says what the model is.
+OwnOption OfModel(OwnOption option) {
+  option.fixed_in_branch = true;
+  return option;
+}
+
 // The options, in the order of the help.
 
 std::vector<OwnOption> TextOptions() {
   return {
-      Choice("mode", {"embedding", "generative", "unified"},
-             "what is trained: vectors of texts (contrastive records), the prediction of tokens (lm or sft "
-             "records), or both (default: what the records of --data are for)"),
+      OfModel(Choice("mode", {"embedding", "generative", "unified"},
+                     "what is trained; vectors of texts (contrastive records), the prediction of tokens (lm "
+                     "or sft records), or both (default: what the records of --data are for)")),
       Whole("query_max_len", 32, 1, kMostTokens,
             "longest query in tokens, its instruction included; longer ones lose their end"),
       Whole("passage_max_len", 128, 1, kMostTokens, "longest positive or negative, likewise"),
@@ -90,20 +97,18 @@ std::vector<OwnOption> TextOptions() {
 
 std::vector<OwnOption> EmbeddingOptions() {
   return {
-      Choice(
-          "pooling", {"mean", "weightedmean", "cls", "lasttoken"},
-          "how the hidden states of a text become one vector, those of its instruction left out: their mean, "
-          "the mean with weights 1, 2, 3, ..., the first one, an instruction's included (cls), or the last "
-          "one"),
-      Choice(
-          "attn", {"bbcc", "cccc", "bb", "cc"},
-          "attention, b for bidirectional and c for causal: of instruction and text when a text is embedded "
-          "and, as the third and fourth letter, when it is predicted"),
-      Whole(
+      OfModel(Choice("pooling", {"mean", "weightedmean", "cls", "lasttoken"},
+                     "how the hidden states of a text become one vector; those of its instruction are left "
+                     "out. mean: their mean; weightedmean: the mean with weights 1, 2, 3, ...; cls: the "
+                     "first one, an instruction's included; lasttoken: the last one")),
+      OfModel(Choice("attn", {"bbcc", "cccc", "bb", "cc"},
+                     "attention, b for bidirectional and c for causal; of instruction and text when a text "
+                     "is embedded and, as the third and fourth letter, when it is predicted")),
+      OfModel(Whole(
           "projection", 0, 0, kMostWidth,
           "elements of a vector, made by a linear layer behind the pooling; 0: no such layer, and vectors as "
-          "wide as the hidden states"),
-      Choice("normalize", {"on", "off"}, "whether vectors are scaled to length 1, in fp32"),
+          "wide as the hidden states")),
+      OfModel(Choice("normalize", {"on", "off"}, "whether vectors are scaled to length 1, in fp32")),
       Switch(
           "round_vectors",
           "round vectors to the run's precision (bf16, fp16) before they are scored, as GRIT's own trainer "
@@ -120,15 +125,14 @@ std::vector<OwnOption> LossOptions() {
       Number("temperature", 0.02, 1e-4, 1e6,
              "what scores (cosines of query and passage) are divided by; 1 / temperature is the scale of "
              "other trainers"),
-      Choice(
-          "negatives", {"step", "rank", "micro-batch"},
-          "whose passages are the in-batch negatives of a query: those of the whole step, on all ranks, of "
-          "its rank's part of the step, or of its micro-batch"),
+      Choice("negatives", {"step", "rank", "micro-batch"},
+             "whose passages are the in-batch negatives of a query; those of the whole step, on all ranks, "
+             "of its rank's part of the step, or of its micro-batch"),
       Choice("emb_grad_scale", {"world", "upstream"},
              "gradient of the contrastive loss on several ranks. world: that of the mean over all queries; "
              "upstream: divided by the number of ranks, as GRIT's own trainer has it"),
       Switch("symmetric",
-             "the loss is the mean of two: of queries that find their positives, and of positives that find "
+             "the loss is the mean of two; of queries that find their positives, and of positives that find "
              "their queries"),
       Choice("mask_false_negatives", {"no", "text", "margin"},
              "passages that are left out of a query's negatives. no: none; text: those with the text of a "
@@ -142,7 +146,7 @@ std::vector<OwnOption> LossOptions() {
           "how the losses of predicted tokens are averaged. mixed: their sum over the step by its predicted "
           "tokens; token: by its texts; sample: the mean over texts of each one's mean"),
       Choice("gen_mean", {"step", "micro-batch"},
-             "of --gen-loss mixed, what is averaged: all predicted tokens of the step, or the means of its "
+             "of --gen-loss mixed, what is averaged; all predicted tokens of the step, or the means of its "
              "micro-batches"),
       Number("gen_loss_factor", 1, 0, 1e6,
              "weight of the generative loss in the sum of both losses, above 0"),
@@ -155,11 +159,11 @@ std::vector<OwnOption> LossOptions() {
 std::vector<OwnOption> PassOptions() {
   return {
       Choice("split_emb", {"no", "passages", "full"},
-             "whether queries and passages of a micro-batch go through the model apart, which takes less "
-             "memory and more time. no; passages: in the backward pass, passages first; full: in all passes"),
+             "whether queries and passages go through the model apart; it takes less memory and more time. "
+             "no; passages: in the backward pass, passages first; full: in all passes"),
       Switch("no_emb_gas",
-             "compute the texts to embed of a rank's step in one pass instead of one for each micro-batch: "
-             "the same gradients in less time, for more memory"),
+             "compute the texts to embed of a rank's step in one pass; the same gradients in less time, for "
+             "more memory, than by one pass for each micro-batch"),
       Switch("no_gen_gas",
              "compute the texts whose tokens are predicted in one pass, too; under --zero 2, which gives "
              "gradients away after every micro-batch, in one for each"),
@@ -225,19 +229,10 @@ SampleTokens TokensOf(const OwnOptions& own) {
 
 /// Nullopt: it is no list of numbers above 0.
 std::optional<std::vector<double>> NumbersOf(const std::string& list) {
-  std::vector<double> numbers;
-  const char* at = list.data();
-  const char* const end = at + list.size();
-  while (at != end) {
-    double number = 0;
-    const auto [parsed, status] = std::from_chars(at, end, number);
-    if (status != std::errc() || !std::isfinite(number) || number <= 0) return std::nullopt;
-    numbers.push_back(number);
-    at = parsed;
-    if (at == end) break;
-    if (*at != ',' || at + 1 == end) return std::nullopt;
-    ++at;
-  }
+  if (list.empty()) return std::vector<double>();
+  std::optional<std::vector<double>> numbers = ParseNumberList<double>(list);
+  const auto is_positive = [](double number) { return std::isfinite(number) && number > 0; };
+  if (numbers && !std::all_of(numbers->begin(), numbers->end(), is_positive)) return std::nullopt;
   return numbers;
 }
 
@@ -316,6 +311,19 @@ EmbeddingTuning TuningOf(const OwnOptions& own) {
   return {.projection = WholeOf(own, "projection"), .train_head = Is(own, "mode", "unified")};
 }
 
+std::vector<MemoryLever> LeversOf(const OwnOptions& own) {
+  std::vector<MemoryLever> levers = {MemoryLever::kTextLengths};
+  if (!Is(own, "mode", "embedding") && Is(own, "no_gen_gas", "on")) {
+    levers.push_back(MemoryLever::kSeparateRows);
+  }
+  if (Is(own, "mode", "generative")) return levers;
+  if (Is(own, "no_emb_gas", "on")) levers.push_back(MemoryLever::kSeparateTexts);
+  if (!Is(own, "split_emb", "full")) levers.push_back(MemoryLever::kSplitTexts);
+  levers.push_back(MemoryLever::kTile);
+  if (Is(own, "negatives", "step")) levers.push_back(MemoryLever::kRepresentations);
+  return levers;
+}
+
 }  // namespace
 
 ObjectiveDescription GritDescription() {
@@ -331,6 +339,7 @@ ObjectiveDescription GritDescription() {
           .sample_flags = "--query-max-len, --passage-max-len and --generative-max-len",
           .problem = Problem,
           .embedding = TuningOf,
+          .memory_levers = LeversOf,
           .mixes = true,
           .drops_last = true};
 }

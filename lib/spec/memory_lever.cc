@@ -12,6 +12,14 @@ const char* MemoryLeverText(MemoryLever lever) {
       return "--checkpoint-activations full";
     case MemoryLever::kOffloadActivations:
       return "--offload activations";
+    case MemoryLever::kSeparateTexts:
+      return "--no-emb-gas off";
+    case MemoryLever::kSeparateRows:
+      return "--no-gen-gas off";
+    case MemoryLever::kSplitTexts:
+      return "--split-emb full";
+    case MemoryLever::kTile:
+      return "a lower --tile-mb";
     case MemoryLever::kBf16States:
       return "--optimizer-states bf16 in a new run";
     case MemoryLever::kOffloadGradients:
@@ -22,6 +30,8 @@ const char* MemoryLeverText(MemoryLever lever) {
       return "a lower --batch (raising --accum as much)";
     case MemoryLever::kSequence:
       return "a lower --seq";
+    case MemoryLever::kTextLengths:
+      return "a lower --query-max-len, --passage-max-len or --generative-max-len";
     case MemoryLever::kRepresentations:
       return "a lower --accum or --projection, or --negatives rank";
     case MemoryLever::kNoSnapshot:

@@ -6,16 +6,22 @@
 
 namespace trainwright {
 
-/// In the order in which they are advised: first those that leave the result as it is.
+/// In the order in which they are advised: first those that leave the result as it is. Some are options of
+/// one objective: see ObjectiveDescription::memory_levers.
 enum class MemoryLever {
   kAutoOom,
   kRecomputation,
   kOffloadActivations,
+  kSeparateTexts,
+  kSeparateRows,
+  kSplitTexts,
+  kTile,
   kBf16States,
   kOffloadGradients,
   kQuantizedWeights,
   kBatch,
   kSequence,
+  kTextLengths,
   kRepresentations,
   kNoSnapshot,
   kLoader,

@@ -24,6 +24,16 @@ Groups GroupsOf(const MemoryParts& memory) {
   return groups;
 }
 
+/// These and what makes the passes of a micro-batch smaller.
+std::vector<MemoryLever> WithPasses(std::vector<MemoryLever> levers) {
+  using Lever = MemoryLever;
+  for (const Lever lever : {Lever::kSeparateTexts, Lever::kSeparateRows, Lever::kSplitTexts, Lever::kBatch,
+                            Lever::kSequence, Lever::kTextLengths}) {
+    levers.push_back(lever);
+  }
+  return levers;
+}
+
 }  // namespace
 
 std::span<const MemoryPart> AllMemoryParts() {
@@ -40,27 +50,17 @@ std::span<const MemoryPart> AllMemoryParts() {
        {Lever::kBf16States, Lever::kModel}},
       {"compute_copy", "compute copy of the weights", Group::kParams, &Parts::compute_copy, {Lever::kModel}},
       {"frozen", "frozen weights", Group::kParams, &Parts::frozen, {Lever::kQuantizedWeights, Lever::kModel}},
-      {"activations",
-       "activations",
-       Group::kActivations,
-       &Parts::activations,
-       {Lever::kAutoOom, Lever::kRecomputation, Lever::kOffloadActivations, Lever::kBatch, Lever::kSequence}},
-      {"logits",
-       "slice of logits",
-       Group::kActivations,
-       &Parts::logits,
-       {Lever::kAutoOom, Lever::kBatch, Lever::kSequence}},
+      {"activations", "activations", Group::kActivations, &Parts::activations,
+       WithPasses({Lever::kAutoOom, Lever::kRecomputation, Lever::kOffloadActivations})},
+      {"logits", "slice of logits", Group::kActivations, &Parts::logits, WithPasses({Lever::kAutoOom})},
       {"representations",
        "vectors of a step's texts",
        Group::kActivations,
        &Parts::representations,
-       {Lever::kRepresentations}},
+       {Lever::kTile, Lever::kRepresentations}},
       {"exchange", "gradients of leaves and between ranks", Group::kGrads, &Parts::exchange, {Lever::kModel}},
-      {"attention",
-       "attention's scratch",
-       Group::kActivations,
-       &Parts::attention,
-       {Lever::kAutoOom, Lever::kBatch, Lever::kSequence}},
+      {"attention", "attention's scratch", Group::kActivations, &Parts::attention,
+       WithPasses({Lever::kAutoOom})},
       {"snapshot",
        "copy that checkpoints are written from",
        Group::kSnapshot,
@@ -68,11 +68,8 @@ std::span<const MemoryPart> AllMemoryParts() {
        {Lever::kNoSnapshot},
        /*of_host=*/true},
       {"loader", "loader", Group::kLoader, &Parts::loader, {Lever::kLoader}, /*of_host=*/true},
-      {"products",
-       "operands of products, allocator",
-       Group::kHeap,
-       &Parts::products,
-       {Lever::kAutoOom, Lever::kBatch, Lever::kSequence}},
+      {"products", "operands of products, allocator", Group::kHeap, &Parts::products,
+       WithPasses({Lever::kAutoOom})},
       {"process", "process and libraries", Group::kRuntime, &Parts::process, {}, /*of_host=*/true},
   };
   return parts;

@@ -12,6 +12,7 @@
 
 #include "lib/formats/record_kind.h"
 #include "lib/spec/fine_tuning.h"
+#include "lib/spec/memory_lever.h"
 #include "lib/spec/own_options.h"
 
 namespace trainwright {
@@ -68,6 +69,9 @@ struct ObjectiveDescription {
   std::function<std::string(const OwnOptions&, const StepSizes&)> problem = {};
   /// What the model has beside its layers, where it is trained to embed texts; empty: nothing.
   std::function<EmbeddingTuning(const OwnOptions&)> embedding = {};
+  /// What of them makes a run take less memory and is not taken; empty: nothing. Where kTextLengths is among
+  /// them, --seq has no say.
+  std::function<std::vector<MemoryLever>(const OwnOptions&)> memory_levers = {};
   /// Whether sets of the kinds that it takes can be mixed in a run.
   bool mixes = false;
   /// Whether no step of it holds samples of two epochs, as under --drop-last.
@@ -76,6 +80,8 @@ struct ObjectiveDescription {
   /// measures.
   bool measures_tokens = false;
 
+  /// Whether samples are as long as --seq says.
+  bool goes_by_seq() const { return !sample_tokens; }
   /// Null: it does not take them.
   const TakenRecords* FindRecords(RecordKind kind) const {
     for (const TakenRecords& taken : records) {

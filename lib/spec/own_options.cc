@@ -63,10 +63,11 @@ bool IsInRange(const OwnOption& option, double number) {
 /// \throws Error{code} on one that it cannot have
 OwnValue Checked(const OwnOption& option, const OwnValue& value, ErrorCode code, const std::string& whose) {
   if (option.initial.is_number()) {
-    if (!value.is_number() || !IsInRange(option, value.number())) {
+    const std::optional<double> number = value.is_number() ? value.number() : NumberIn(value.text());
+    if (!number || !IsInRange(option, *number)) {
       throw BadValue(option, value, RangeOf(option), code, whose);
     }
-    return value;
+    return *number;
   }
   OwnValue text = value.ToString();
   const std::vector<std::string>& choices = option.choices;
@@ -112,10 +113,11 @@ OwnOptions ParseOwnOptions(const std::vector<std::string>& asked, const std::str
     const size_t equals = text.find('=');
     const bool named = equals != std::string::npos && equals > 0;
     const std::string value = named ? text.substr(equals + 1) : "";
-    const std::optional<double> number = NumberIn(value);
-    if (!named || (!number && texts == OwnTexts::kRefused)) {
+    const bool takes_texts = texts == OwnTexts::kTaken;
+    const std::optional<double> number = takes_texts ? std::nullopt : NumberIn(value);
+    if (!named || (!number && !takes_texts)) {
       throw Error(ErrorCode::kUsage, flag,
-                  "'" + text + "' is not " + (texts == OwnTexts::kRefused ? "NAME=NUMBER" : "NAME=VALUE"));
+                  "'" + text + "' is not " + (takes_texts ? "NAME=VALUE" : "NAME=NUMBER"));
     }
     if (!options.emplace(text.substr(0, equals), number ? OwnValue(*number) : OwnValue(value)).second) {
       throw Error(ErrorCode::kUsage, flag, "gives '" + text.substr(0, equals) + "' twice");
@@ -128,6 +130,11 @@ std::vector<std::string> FormatOwnOptions(const OwnOptions& options) {
   std::vector<std::string> texts;
   for (const auto& [name, value] : options) texts.push_back(name + "=" + value.ToString());
   return texts;
+}
+
+bool IsSameOwnValue(const OwnValue& asked, const OwnValue& complete) {
+  if (!complete.is_number()) return asked.ToString() == complete.text();
+  return asked.is_number() ? asked == complete : NumberIn(asked.text()) == complete.number();
 }
 
 nlohmann::ordered_json EncodeOwnOptions(const OwnOptions& options) {

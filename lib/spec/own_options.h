@@ -51,7 +51,9 @@ struct OwnOption {
   std::vector<std::string> choices = {};                    ///< of a text; empty: any
   double least = -std::numeric_limits<double>::infinity();  ///< of a number, like the next
   double most = std::numeric_limits<double>::infinity();
-  bool whole = false;          ///< of a number: only whole ones
+  bool whole = false;  ///< of a number: only whole ones
+  /// Whether it says what the model is: a branch has its parent's, as PlanBranch demands it.
+  bool fixed_in_branch = false;
   std::string type_name = {};  ///< in the help: "N", "X", "FILE"; empty: the choices say it
   std::string help = {};       ///< of its flag; empty: it has none, and is given as NAME=VALUE
 
@@ -70,12 +72,17 @@ enum class OwnTexts { kRefused, kTaken };
 
 /// \param asked NAME=VALUE each
 /// \param flag for messages
+/// \returns numbers where texts are refused; else each as it is written: a file may be named 007
 /// \throws Error{kUsage} on text of another form, on a number that is not finite where texts are refused, and
 ///     on a name given twice
 OwnOptions ParseOwnOptions(const std::vector<std::string>& asked, const std::string& flag,
                            OwnTexts texts = OwnTexts::kRefused);
 /// NAME=VALUE each, as ParseOwnOptions takes them.
 std::vector<std::string> FormatOwnOptions(const OwnOptions& options);
+
+/// Whether a value as it was asked for is the same as one that is complete: 0.50 as the number 0.5, but 007
+/// not as the text 7.
+bool IsSameOwnValue(const OwnValue& asked, const OwnValue& complete);
 
 /// As states hold them: numbers as numbers, texts as strings.
 nlohmann::ordered_json EncodeOwnOptions(const OwnOptions& options);
@@ -89,7 +96,8 @@ OwnOptions DecodeOwnOptions(const nlohmann::json& json, const std::string& name)
 /// \throws Error{code} on a name that `defaults` lacks, and on a text in the place of a number
 OwnOptions WithDefaults(const OwnOptions& said, const OwnOptions& defaults, ErrorCode code,
                         const std::string& whose);
-/// The same of described options. A number in the place of a text is that text.
+/// The same of described options. A number in the place of a text is that text, and a text in the place of a
+/// number the number that it writes.
 /// \throws Error{code} besides on a value that is none of the choices, or out of range: of code kUsage naming
 ///     the option's flag, if it has one
 OwnOptions WithDescribed(const OwnOptions& said, const std::vector<OwnOption>& described, ErrorCode code,

@@ -9,7 +9,7 @@
 
 namespace trainwright {
 
-ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& process, ChoiceLog* log) {
+ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& process) {
   ComputeChoice choice;
   choice.device = process.device;
   choice.identity = {.device = choice.device.str(),
@@ -19,9 +19,6 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
                      .attention = settings.attn_backend};
   LogInfo("device " + choice.identity.device + ", " + std::to_string(process.threads) + " thread" +
           (process.threads == 1 ? "" : "s"));
-  const PlannedLoader loader = PlanLoader(settings, choice.device.is_cuda(), UsablePhysicalCores());
-  choice.loader = loader.options;
-  choice.pin = loader.pin;
   choice.bucket_bytes = BucketBytes(settings);
   choice.attention = ParseAttentionBackend(settings.attn_backend, "--attn-backend");
   choice.checkpointing =
@@ -36,8 +33,16 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
                  "--offload-dir");
     }
   }
-  log->Announce(loader.reasons);
   return choice;
+}
+
+void ChooseLoader(const TrainSettings& settings, uint64_t data_tokens, ChoiceLog* log,
+                  ComputeChoice* choice) {
+  const PlannedLoader loader =
+      PlanLoader(settings, choice->device.is_cuda(), UsablePhysicalCores(), data_tokens);
+  choice->loader = loader.options;
+  choice->pin = loader.pin;
+  log->Announce(loader.reasons);
 }
 
 std::optional<double> PeakTflops(const TrainSettings& settings, at::Device device, Precision precision) {

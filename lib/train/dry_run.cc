@@ -79,7 +79,8 @@ MemoryRequest MemoryOf(const DryRunRequest& request) {
           .ranks = plan.ranks,
           .sharding = plan.sharding(),
           .gives_gradients_away = plan.gives_gradients_away(),
-          .exchange = {.bucket_bytes = request.bucket_bytes, .exact_leaves = plan.exact_world}};
+          .exchange = {.bucket_bytes = request.bucket_bytes, .exact_leaves = plan.exact_world},
+          .objective_levers = ObjectiveLevers(plan, request.objectives)};
 }
 
 /// What all ranks together put into a checkpoint.

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <utility>
 
 #include "lib/base/error.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
@@ -49,10 +50,25 @@ void RequireFinite(const FlatParameters& parameters, const std::string& folder, 
   }
 }
 
-/// An adapter's projection of embeddings is as it was trained.
-void CopyProjection(const std::string& adapter, const std::string& out) {
-  const std::string from = adapter + "/" + kProjectionFolder, to = out + "/" + kProjectionFolder;
-  if (!ProjectionOf(adapter)) return;
+/// How the merged model embeds texts.
+struct Embedding {
+  std::optional<EmbeddingSpec> spec;  ///< nothing: nobody said it
+  std::string folder;                 ///< whose projection it has, if that has one
+};
+
+/// As the adapter was trained; where that says nothing, as its base.
+Embedding EmbeddingOf(const std::string& adapter, const std::string& base) {
+  for (const std::string& folder : {adapter, base}) {
+    std::optional<EmbeddingSpec> spec = ReadEmbeddingSpec(folder);
+    if (spec || ProjectionOf(folder)) return {std::move(spec), folder};
+  }
+  return {std::nullopt, adapter};
+}
+
+/// A projection of embeddings is as it was trained: adapters are of the layers before it.
+void CopyProjection(const std::string& folder, const std::string& out) {
+  const std::string from = folder + "/" + kProjectionFolder, to = out + "/" + kProjectionFolder;
+  if (!ProjectionOf(folder)) return;
   fs::create_directories(to);
   for (const char* name : {kWeightsFileName, kConfigFileName}) {
     WriteFileAtomically(to + "/" + name, ReadWholeFile(from + "/" + name, uint64_t{1} << 30));
@@ -85,6 +101,7 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   RequireFinite(model->parameters(), base_folder, "holds a weight that is not finite");
   MergePeftFolder(adapter_folder, &model->parameters());
   RequireFinite(model->parameters(), adapter_folder, "makes a weight that is not finite");
+  const Embedding embedding = EmbeddingOf(adapter_folder, base_folder);
   adapter_watch.ThrowIfChanged();
   base_watch.ThrowIfChanged();
   fs::create_directories(out);
@@ -96,10 +113,10 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
   AtomicFileSink weights(out + "/model.safetensors");
   SaveWeights(model->parameters(), &weights);
   weights.Commit();
-  CopyProjection(adapter_folder, out);
+  CopyProjection(embedding.folder, out);
   // Last: a folder with config.json is a whole model.
-  if (const std::optional<EmbeddingSpec> embedding = ReadEmbeddingSpec(adapter_folder)) {
-    WriteEmbeddingFolder(out, model->config(), *embedding);
+  if (embedding.spec) {
+    WriteEmbeddingFolder(out, model->config(), *embedding.spec);
   } else {
     WriteFileAtomically(out + "/config.json", AsBytes(EncodeConfigJson(model->config())));
   }

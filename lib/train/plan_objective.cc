@@ -25,6 +25,11 @@ std::unique_ptr<Objective> ObjectiveOf(const TrainPlan& plan, const ObjectiveReg
   return ObjectiveOf(plan, registry);
 }
 
+std::vector<MemoryLever> ObjectiveLevers(const TrainPlan& plan, const ObjectiveRegistry& registry) {
+  const ObjectiveDescription& objective = registry.Find(plan.objective).description;
+  return objective.memory_levers ? objective.memory_levers(plan.objective_own) : std::vector<MemoryLever>();
+}
+
 StepShape ShapeOfStep(const TrainPlan& plan) {
   return {.samples_of_rank = plan.samples_per_rank(),
           .samples_of_step = plan.samples_per_step(),

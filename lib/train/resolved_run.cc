@@ -1,6 +1,7 @@
 #include "lib/train/resolved_run.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -24,6 +25,7 @@
 #include "lib/run/plan_codec.h"
 #include "lib/run/remembered_options.h"
 #include "lib/run/resumed_plan.h"
+#include "lib/run/run_directory.h"
 #include "lib/run/run_extension.h"
 #include "lib/run/run_planner.h"
 #include "lib/run/run_traps.h"
@@ -45,7 +47,9 @@ OpenedLoaders OpenLoaders(const TrainJobContext& context, const ResolvedRun& run
   SampleStreamOptions options = plan.stream_options();
   options.sets = run.data->sets();
   RelocateOwnFiles(objective.own, run.begun_in, &plan);
-  return ObjectiveOf(plan, context.objectives)->OpenLoaders(&run.data->set(), options, loader);
+  LoaderOptions own = loader;
+  own.indexes = run.indexes;
+  return ObjectiveOf(plan, context.objectives)->OpenLoaders(&run.data->set(), options, own);
 }
 
 EpochCounts CountEpoch(const TrainJobContext& context, const TrainPlan& plan, const ResolvedRun& run) {
@@ -85,6 +89,16 @@ void WarnOfUnread(const TrainJobContext& context, const ResolvedRun& run) {
     WarnOnce(context, run.data->sources().at(set.number).path + ": is not read, for this run takes no " +
                           RecordKindName(set.records) + " records");
   }
+}
+
+void WarnOfOtherEmbedding(const TrainSettings& settings, const TrainJobContext& context,
+                          const ResolvedRun& run) {
+  if (!context.world->is_writer()) return;
+  const auto trained = ObjectiveOf(run.plan, context.objectives)->EmbeddingOf(run.data->set());
+  const std::string folder =
+      settings.adapter.empty() ? run.model.start->folder : ResolveCheckpoint(settings.adapter);
+  const std::string warning = WarningOfOtherEmbedding(folder, trained);
+  if (!warning.empty()) LogWarning(warning);
 }
 
 PlanFacts FactsOf(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run) {
@@ -213,6 +227,7 @@ Error OtherData(const TrainSettings& settings, const ResolvedRun& run, const std
 /// \returns what the user should know
 std::vector<std::string> Reconcile(const TrainSettings& settings, const TrainJobContext& context,
                                    int64_t steps_taken, ResolvedRun* run) {
+  TakeOwnFiles(settings, &run->plan);
   const auto count_epoch = [&](const TrainPlan& plan) { return CountEpoch(context, plan, *run); };
   std::vector<std::string> notes = ExtendRun(settings, count_epoch, steps_taken, &run->plan);
   for (std::string& note : ReconcilePlan(settings, &run->plan, context.world->size())) {
@@ -241,6 +256,20 @@ void CheckShards(const TrainSettings& settings, const TrainJobContext& context, 
   throw Error(ErrorCode::kUsage, "--zero " + std::to_string(plan.zero) + ", --optimizer " + optimizer.name,
               "cannot both be in force: its rule needs more than one rank's part of the weights", "",
               "leave out --zero");
+}
+
+/// Relative paths in a parent's plan start from where the parent was begun.
+void RelocateFilesOfParent(const TrainJobContext& context, const std::string& checkpoint, TrainPlan* plan) {
+  const std::vector<OwnOption>& own = context.objectives.Find(plan->objective).description.own;
+  const bool has_files = std::any_of(own.begin(), own.end(), [&](const OwnOption& option) {
+    const auto found = plan->objective_own.find(option.name);
+    return option.names_file() && found != plan->objective_own.end() && !found->second.ToString().empty();
+  });
+  if (!has_files) return;
+  const std::filesystem::path run = std::filesystem::path(checkpoint).parent_path().parent_path();
+  if (const std::optional<RunRecord> record = ReadRunRecord((run / kRunRecordFile).string())) {
+    RelocateOwnFiles(own, record->working_directory, plan);
+  }
 }
 
 /// The data that a run has trained on.
@@ -301,7 +330,8 @@ MemoryRequest MemoryOf(const TrainJobContext& context, const ResolvedRun& run, c
           .ranks = plan.ranks,
           .sharding = plan.sharding(),
           .gives_gradients_away = plan.gives_gradients_away(),
-          .exchange = {.bucket_bytes = compute.bucket_bytes, .exact_leaves = plan.exact_world}};
+          .exchange = {.bucket_bytes = compute.bucket_bytes, .exact_leaves = plan.exact_world},
+          .objective_levers = ObjectiveLevers(plan, context.objectives)};
 }
 
 void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
@@ -341,6 +371,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   }
   OpenOwnLoaders(settings, context, log, run);
   WarnOfUnread(context, *run);
+  if (run->model.start) WarnOfOtherEmbedding(settings, context, *run);
   if (run->model.reason) run->opening_reasons.push_back(*run->model.reason);
   run->opening_reasons.insert(run->opening_reasons.end(), planned.reasons.begin(), planned.reasons.end());
 }
@@ -420,6 +451,7 @@ void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& co
   run->model.name = "branch";
   CheckSameModel(settings, context, *run);
   if (!branch.plan) {
+    RelocateFilesOfParent(context, resume.checkpoint, &run->plan);
     const PlannedRun planned =
         PlanBranch(settings, FactsOf(settings, context, *run), resume.state.trainer.step, run->plan);
     run->plan = planned.plan;
@@ -454,6 +486,8 @@ std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRu
                     .resume = run.resume && run.resume->state.trainer.step > 0,
                     .save_model_only = settings.save_model_only,
                     .fp16_on_cpu = plan.precision == Precision::kFp16 && run.compute.device.is_cpu(),
+                    .emulates_bf16 = plan.precision == Precision::kBf16 &&
+                                     !HasFastProducts(Precision::kBf16, run.compute.device),
                     .data_tokens = run.data->set().totals().tokens,
                     .sequence_tokens = plan.sequence_tokens,
                     .preset = settings.preset,

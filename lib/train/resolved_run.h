@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "lib/loading/sample_indexes.h"
 #include "lib/loading/sample_loaders.h"
 #include "lib/memory/training_memory.h"
 #include "lib/model/model_watch.h"
@@ -56,6 +57,8 @@ struct ResolvedRun {
   std::optional<EpochCounts> epoch;  ///< of the data, where the plan needed it
   SplitCounts held_out;              ///< of the data; zeros without a split
   OpenedLoaders loaders;             ///< at the run's first sample; they read `data`
+  /// Of the samples that were counted to open loaders, of these or of others.
+  std::shared_ptr<SampleIndexes> indexes = std::make_shared<SampleIndexes>();
   std::string begun_in;  ///< folder that relative paths in a stored plan start from; empty: this process's
   /// Why model and plan are as they are; the first lines of a new run tell it.
   std::vector<ChoiceReason> opening_reasons;

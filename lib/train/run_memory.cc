@@ -43,8 +43,10 @@ MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobConte
                               const ResolvedRun& run, const std::optional<SessionPoint>& point) {
   const TrainPlan& plan = point ? point->plan : run.plan;
   const std::optional<int64_t> cap_bytes = context.process.memory_cap_bytes;
-  const std::string sizes = "micro-batches of " + std::to_string(plan.batch) + " samples of up to " +
-                            std::to_string(plan.sequence_tokens) + " tokens";
+  const bool has_texts = context.objectives.Find(plan.objective).description.sample_tokens != nullptr;
+  const std::string sizes = "micro-batches of " + std::to_string(plan.batch) + " samples of " +
+                            (has_texts ? "texts of " : "") + "up to " + std::to_string(plan.sequence_tokens) +
+                            " tokens";
   const std::string cap = cap_bytes ? "--mem-fraction " + nlohmann::json(*settings.mem_fraction).dump() +
                                           ", " + FormatBytes(static_cast<uint64_t>(*cap_bytes))
                                     : "";

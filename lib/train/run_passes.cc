@@ -42,6 +42,16 @@ StepBatches OneMicroBatch(const Objective& objective, std::span<const Sample> sa
   return batches;
 }
 
+StepBatches StepBatchesOf(const Objective& objective, PackedBatch micro_batch, int64_t of_step) {
+  StepBatches batches = {.micro_batches = {std::move(micro_batch)},
+                         .places = {},
+                         .denominators = {},
+                         .of_step = static_cast<size_t>(of_step)};
+  batches.denominators = objective.Count(batches.micro_batches.front());
+  for (int64_t& denominator : batches.denominators) denominator = std::max<int64_t>(1, denominator);
+  return batches;
+}
+
 StepBatches LargestMicroBatch(const Objective& objective, std::span<const Sample> samples, int64_t batch,
                               int64_t of_step) {
   StepBatches largest;

@@ -16,6 +16,9 @@ namespace trainwright {
 /// \param of_step how many such micro-batches a rank has in a step
 StepBatches OneMicroBatch(const Objective& objective, std::span<const Sample> samples, int64_t of_step = 1);
 
+/// The same of what is laid out already.
+StepBatches StepBatchesOf(const Objective& objective, PackedBatch micro_batch, int64_t of_step);
+
 /// Of a step's samples in micro-batches of `batch` of them, the one that holds most tokens; of equal ones the
 /// first.
 StepBatches LargestMicroBatch(const Objective& objective, std::span<const Sample> samples, int64_t batch,

@@ -78,6 +78,48 @@ nlohmann::ordered_json EncodeOffload(const OffloadCounts& counts) {
   return {{"out_bytes", counts.out_bytes}, {"in_bytes", counts.in_bytes}, {"time_s", counts.time_s}};
 }
 
+/// What the run is, for its first record.
+nlohmann::ordered_json EncodeRun(const RunFacts& facts, const RunDirectory& run,
+                                 const std::optional<double>& cost_per_hour) {
+  const TrainPlan& plan = facts.plan;
+  nlohmann::ordered_json fields = {{"step", facts.first_step},
+                                   {"version", TRAINWRIGHT_VERSION},
+                                   {"run", run.path()},
+                                   {"argv", facts.argv},
+                                   {"plan", EncodePlan(plan)},
+                                   {"model", nlohmann::ordered_json::parse(EncodeConfigJson(facts.model))},
+                                   {"parameters", facts.parameters},
+                                   {"data_sha256", facts.data_sha256},
+                                   {"data_tokens", facts.data_tokens},
+                                   {"data_documents", facts.data_documents},
+                                   {"data_sources", EncodeSources(facts.sources)},
+                                   {"held_out_tokens", facts.held_out.held_out_tokens},
+                                   {"held_out_documents", facts.held_out.held_out_documents},
+                                   {"tokenizer_sha256", facts.tokenizer_sha256},
+                                   {"device", facts.compute.device},
+                                   {"peak_tflops", ValueOrNull(facts.peak_tflops)},
+                                   {"cpu_capability", facts.compute.cpu_capability},
+                                   {"torch_build", facts.compute.torch_build},
+                                   {"threads", facts.compute.threads},
+                                   {"kernels", facts.kernels},
+                                   {"ranks", plan.ranks},
+                                   {"cost_per_hour", ValueOrNull(cost_per_hour)}};
+  if (facts.types) fields["dtypes"] = ToJson(*facts.types);
+  return fields;
+}
+
+/// The same in short, for the console.
+void TellRun(const RunFacts& facts) {
+  const TrainPlan& plan = facts.plan;
+  LogInfo(FormatCount(static_cast<double>(facts.parameters)) + " parameters, " +
+          FormatCount(static_cast<double>(facts.data_tokens)) + " tokens of data, " +
+          std::to_string(plan.schedule.total_steps) + " steps of " + std::to_string(plan.accum) + " x " +
+          std::to_string(plan.batch) + " samples" + OnRanks(plan) + " of at most " +
+          std::to_string(plan.sequence_tokens) + " tokens, " + PrecisionName(plan.precision) +
+          (facts.types ? " (" + facts.types->text() + ")" : ""));
+  LogInfo("kernels: " + facts.kernels);
+}
+
 }  // namespace
 
 void RunRecorder::CutBack(const RunDirectory& run, int64_t step) {
@@ -95,36 +137,11 @@ RunRecorder::RunRecorder(const RunDirectory* run, RunFacts facts, const RunRecor
       totals_(facts_.first_step, facts_.tokens_before),
       seen_cpu_s_(ProcessCpuSeconds()),
       seen_at_(std::chrono::steady_clock::now()) {
-  const TrainPlan& plan = facts_.plan;
   if (totals_.step() > 0) report_.AddFile(run_->metrics_path());
-  Write("run_begin", {{"step", totals_.step()},
-                      {"version", TRAINWRIGHT_VERSION},
-                      {"run", run_->path()},
-                      {"argv", facts_.argv},
-                      {"plan", EncodePlan(plan)},
-                      {"model", nlohmann::ordered_json::parse(EncodeConfigJson(facts_.model))},
-                      {"parameters", facts_.parameters},
-                      {"data_sha256", facts_.data_sha256},
-                      {"data_tokens", facts_.data_tokens},
-                      {"data_documents", facts_.data_documents},
-                      {"data_sources", EncodeSources(facts_.sources)},
-                      {"held_out_tokens", facts_.held_out.held_out_tokens},
-                      {"held_out_documents", facts_.held_out.held_out_documents},
-                      {"tokenizer_sha256", facts_.tokenizer_sha256},
-                      {"device", facts_.compute.device},
-                      {"peak_tflops", ValueOrNull(facts_.peak_tflops)},
-                      {"cpu_capability", facts_.compute.cpu_capability},
-                      {"torch_build", facts_.compute.torch_build},
-                      {"threads", facts_.compute.threads},
-                      {"ranks", plan.ranks},
-                      {"cost_per_hour", ValueOrNull(options.cost_per_hour)}});
-  LogInfo(FormatCount(static_cast<double>(facts_.parameters)) + " parameters, " +
-          FormatCount(static_cast<double>(facts_.data_tokens)) + " tokens of data, " +
-          std::to_string(plan.schedule.total_steps) + " steps of " + std::to_string(plan.accum) + " x " +
-          std::to_string(plan.batch) + " samples" + OnRanks(plan) + " of at most " +
-          std::to_string(plan.sequence_tokens) + " tokens, " + PrecisionName(plan.precision));
+  Write("run_begin", EncodeRun(facts_, *run_, options_.cost_per_hour));
+  TellRun(facts_);
   progress_ = std::make_unique<Progress>(options.progress, "training",
-                                         static_cast<uint64_t>(plan.schedule.total_steps), "steps",
+                                         static_cast<uint64_t>(facts_.plan.schedule.total_steps), "steps",
                                          /*plain_lines=*/true);
 }
 
@@ -189,6 +206,8 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
   if (const auto cost = Cost()) fields["cost"] = *cost;
   if (!report.source_tokens.empty()) fields["source_tokens"] = report.source_tokens;
   EncodeTexts(report, &fields);
+  const std::optional<double> gpu_use = options_.gpu_use ? options_.gpu_use() : std::nullopt;
+  if (gpu_use) fields["gpu_util"] = *gpu_use;
   for (const LossTerm& term : facts_.loss_terms) {
     if (!term.recorded || report.terms.empty()) continue;
     (term.curve ? fields["loss_terms"] : fields)[term.name] = report.term(term.name);
@@ -204,22 +223,27 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
       {"cpu_cores", cpu_cores},
   };
   if (mfu) scalars.push_back({"throughput/mfu", *mfu});
+  if (gpu_use) scalars.push_back({"gpu_util", *gpu_use});
   for (const LossTerm& term : facts_.loss_terms) {
     if (term.recorded && term.curve && !report.terms.empty()) {
       scalars.push_back({"loss/" + term.name, report.term(term.name)});
     }
   }
   tensorboard_.WriteScalars(Now(), report.step, scalars);
-  if (options_.watchdog != WatchdogMode::kOff) Watch(report, resident_bytes);
+  if (options_.watchdog != WatchdogMode::kOff) Watch(report, resident_bytes, gpu_use);
 }
 
-void RunRecorder::Watch(const StepReport& report, int64_t resident_bytes) {
+void RunRecorder::Watch(const StepReport& report, int64_t resident_bytes,
+                        const std::optional<double>& gpu_use) {
   if (const auto problem = loss_watchdog_.Observe(report.step, report.loss_nats)) {
     Warn(*problem);
     if (options_.watchdog == WatchdogMode::kStop) stop_reason_ = "watchdog: " + *problem;
   }
-  if (const auto problem = data_wait_monitor_.Observe(report.step, report.step_time_s, report.data_wait_s)) {
-    Warn(*problem);
+  const std::optional<std::string> problems[] = {
+      idle_monitors_.data_wait.Observe(report.step, report.step_time_s, report.data_wait_s),
+      gpu_use ? idle_monitors_.gpu_use.Observe(report.step, *gpu_use) : std::nullopt};
+  for (const auto& problem : problems) {
+    if (problem) Warn(*problem);
   }
   const int64_t steps_here = report.step - facts_.first_step;
   if (const auto problem = memory_monitor_.Observe(report.step, steps_here, resident_bytes)) Warn(*problem);

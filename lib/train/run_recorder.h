@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -35,6 +36,7 @@
 #include "lib/train/run_totals.h"
 #include "lib/train/train_state.h"
 #include "lib/train/trainer.h"
+#include "lib/train/value_types.h"
 
 namespace trainwright {
 
@@ -46,6 +48,8 @@ struct RunFacts {
   std::vector<LossTerm> loss_terms;
   int64_t parameters = 0;  ///< tied ones once
   ComputeIdentity compute;
+  std::string kernels;                           ///< as of kernel_names.h
+  std::optional<ValueTypes> types = {};          ///< of the model's values
   std::optional<double> peak_tflops;             ///< of the device, for MFU; absent: unknown
   uint64_t data_tokens = 0, data_documents = 0;  ///< of the training set
   SplitCounts held_out;                          ///< of it, by the plan's split
@@ -64,6 +68,8 @@ struct RunRecorderOptions {
   WatchdogMode watchdog = WatchdogMode::kWarn;  ///< kOff silences data and memory warnings, too
   double watchdog_ratio = 1.5;                  ///< > 1
   std::optional<double> cost_per_hour;          ///< of the machine, in any currency
+  /// The share of time in which the GPU was at work lately; empty: there is none.
+  std::function<std::optional<double>()> gpu_use = {};
 };
 
 class RunRecorder final : public RunListener {
@@ -107,7 +113,7 @@ class RunRecorder final : public RunListener {
   /// Writes a record and hands it to the report.
   void Write(const std::string& type, const nlohmann::ordered_json& fields);
   void WriteStep(const StepReport& report, double epochs, bool saving);
-  void Watch(const StepReport& report, int64_t resident_bytes);
+  void Watch(const StepReport& report, int64_t resident_bytes, const std::optional<double>& gpu_use);
   void WriteReport() const;
   bool complete() const { return stopped_early_ || totals_.step() >= facts_.plan.schedule.total_steps; }
   /// Model FLOPs utilisation at a rate; absent where the device's peak is not known.
@@ -128,7 +134,7 @@ class RunRecorder final : public RunListener {
   TensorboardWriter tensorboard_;
   RunReport report_;
   LossWatchdog loss_watchdog_;
-  DataWaitMonitor data_wait_monitor_;
+  IdleMonitors idle_monitors_;
   MemoryMonitor memory_monitor_;
   std::optional<std::string> stop_reason_;
   bool evaluated_ = false, saved_ = false;  // in this process

@@ -20,6 +20,8 @@
 #include "lib/run/plan_codec.h"
 #include "lib/spec/config_json.h"
 #include "lib/train/gather_ranks.h"
+#include "lib/train/gpu_use_reader.h"
+#include "lib/train/kernel_names.h"
 #include "lib/train/plan_objective.h"
 #include "lib/train/start_facts.h"
 
@@ -58,6 +60,16 @@ nlohmann::ordered_json ProvenanceOf(const ResolvedRun& run, const ModelSetup& se
                             {"state_sha256", run.parent->state_sha256}};
   }
   return provenance;
+}
+
+RunRecorderOptions RecorderOptions(const TrainSettings& settings, const TrainJobContext& context,
+                                   at::Device device) {
+  return {.log_every = settings.log_every,
+          .progress = context.progress,
+          .watchdog = ParseWatchdogMode(settings.watchdog, "--watchdog"),
+          .watchdog_ratio = settings.watchdog_ratio,
+          .cost_per_hour = settings.cost_per_hour,
+          .gpu_use = GpuUseReader(device)};
 }
 
 }  // namespace
@@ -154,6 +166,8 @@ void Session::OpenRecorder(const TrainJobContext& context) {
                .loss_terms = trainer_->objective().terms(),
                .parameters = setup_.model->parameters().count(),
                .compute = run_->compute.identity,
+               .kernels = KernelNames(run_->model.config, run_->plan, run_->compute),
+               .types = ValueTypesOf(*setup_.model),
                .peak_tflops = PeakTflops(settings_, run_->compute.device, run_->plan.precision),
                .data_tokens = totals.tokens,
                .data_documents = totals.documents,
@@ -166,11 +180,7 @@ void Session::OpenRecorder(const TrainJobContext& context) {
                .start = start_,
                .first_step = trainer_->step(),
                .tokens_before = trainer_->tokens_seen()},
-      RunRecorderOptions{.log_every = settings_.log_every,
-                         .progress = context.progress,
-                         .watchdog = ParseWatchdogMode(settings_.watchdog, "--watchdog"),
-                         .watchdog_ratio = settings_.watchdog_ratio,
-                         .cost_per_hour = settings_.cost_per_hour});
+      RecorderOptions(settings_, context, run_->compute.device));
   recorder_ = recorder.get();
   listener_ = std::move(recorder);
   if (run_->stream().numbered()) {

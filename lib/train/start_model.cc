@@ -43,4 +43,15 @@ StartModel OpenStartModel(const FamilyList& families, const std::string& path,
   return start;
 }
 
+std::string WarningOfOtherEmbedding(const std::string& folder, const std::optional<EmbeddingSpec>& trained) {
+  if (!trained) return "";
+  try {
+    const std::optional<EmbeddingSpec> start = ReadEmbeddingSpec(folder);
+    const std::string other = start ? DescribeOtherEmbedding(*start, *trained) : "";
+    return other.empty() ? "" : "vectors are made otherwise than those of " + folder + ": " + other;
+  } catch (const Error& error) {  // the weights are of use all the same
+    return "vectors are made otherwise than those of " + folder + ": " + error.what();
+  }
+}
+
 }  // namespace trainwright

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "lib/embedding/embedding_spec.h"
 #include "lib/formats/tokenizer_identity.h"
 #include "lib/model/model_watch.h"
 #include "lib/spec/family_list.h"
@@ -26,5 +27,11 @@ struct StartModel {
 ///     Error{kIo}
 StartModel OpenStartModel(const FamilyList& families, const std::string& path,
                           const TokenizerIdentity& data_tokenizer);
+
+/// What to tell of a run that trains vectors made otherwise than those of the model that it starts with;
+/// empty: nothing.
+/// \param folder of that model, or of the adapter
+/// \param trained nothing: the run trains no vectors
+std::string WarningOfOtherEmbedding(const std::string& folder, const std::optional<EmbeddingSpec>& trained);
 
 }  // namespace trainwright

@@ -185,8 +185,9 @@ class TrainJob {
       CheckEvaluations(settings_, context_.options,
                        !settings_.eval_data.empty() || !settings_.eval_split.empty());
     }
-    run_.compute = ChooseCompute(settings_, context_.process, &log_);
+    run_.compute = ChooseCompute(settings_, context_.process);
     run_.data = std::make_unique<TrainingData>(settings_);
+    ChooseLoader(settings_, run_.data->set().totals().tokens, &log_, &run_.compute);
   }
 
   /// What the folder remembers of its run.

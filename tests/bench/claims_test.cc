@@ -17,7 +17,7 @@ TEST(ClaimsTest, EverySystemOfTheGuidesHasClaims) {
 TEST(ClaimsTest, EachClaimOfGritIsMeasuredByWhatItIsAbout) {
   const std::vector<Claim> claims = ClaimsOf("grit");
   ASSERT_EQ(claims.size(), 4u);
-  const char* quantities[] = {"data_wait_s", "forward_s", "max_memory_bytes", "run_tokens_per_s"};
+  const char* quantities[] = {"mean:data_wait_s", "forward_s", "max_memory_bytes", "run_tokens_per_s"};
   for (size_t i = 0; i < claims.size(); ++i) {
     EXPECT_STREQ(claims[i].metric, quantities[i]) << claims[i].text;
     EXPECT_EQ(claims[i].data, ClaimData::kContrastive) << claims[i].text;

@@ -19,6 +19,8 @@ TEST(ReadMetricTest, TakesTheMedianOfLinesBehindThoseSkipped) {
   const std::string lines = "{\"type\":\"begin\"}\n{\"x\":9}\n{\"x\":1}\n{\"x\":3}\nnoise\n{\"x\":2}\n";
   EXPECT_EQ(ReadMetric(lines, "x", 1, "it"), 2);
   EXPECT_EQ(ReadMetric(lines, "final:x", 0, "it"), 2);
+  EXPECT_EQ(ReadMetric(lines, "mean:x", 0, "it"), 3.75);
+  EXPECT_EQ(ReadMetric(lines, "mean:x", 1, "it"), 2);
   EXPECT_EQ(ReadMetric("{\n \"x\": 4\n}", "x", 0, "it"), 4);
 }
 

@@ -6,7 +6,7 @@
   NAME.exit                            the exit status; without it 0
 
 An output without a file is not looked at. The script runs by bash -euo pipefail in a new empty folder, with the
-built tools first in PATH and these variables:
+built tools first in PATH, the functions of functions.sh and these variables:
 
   TRAINWRIGHT_SOURCE_DIR   the source tree
   BUILT_TOOLS              the names of the tools of this build
@@ -25,6 +25,7 @@ import sys
 import tempfile
 
 TIME_LIMIT_S = 580
+FUNCTIONS = 'source "$TRAINWRIGHT_SOURCE_DIR/tests/cli/functions.sh"'
 
 
 def glob_to_regex(text):
@@ -70,7 +71,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="trainwright-cli-") as folder:
         # A tool that runs away must fill neither the disk nor the night. Python ignores SIGPIPE; a shell does not.
         process = subprocess.Popen(
-            ["bash", "-euo", "pipefail", "-c", 'ulimit -f 4000000; source "$1"', str(path), str(path)], cwd=folder,
+            ["bash", "-euo", "pipefail", "-c", f'ulimit -f 4000000; {FUNCTIONS}; source "$1"', str(path), str(path)], cwd=folder,
             env=environment(arguments), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             start_new_session=True, preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL))
         try:

@@ -133,6 +133,8 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         BadCase{"sample --stepz 3",
                 "sample: error: --stepz: unknown option\nsample: hint: did you mean --steps? "},
+        BadCase{"sample --stride=3",
+                "sample: error: --stride: unknown option\nsample: hint: steps have one size; see --steps\n"},
         BadCase{"sample -Z", "sample: error: -Z: unknown option\n"},
         BadCase{"sample --steps", "sample: error: --steps: needs a value\n"},
         BadCase{"sample --steps=", "sample: error: --steps: '' is not allowed; it must be from 1 to 1000\n"},

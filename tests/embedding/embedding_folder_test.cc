@@ -14,21 +14,13 @@
 #include "lib/io/byte_source.h"
 #include "lib/model/hf_folder.h"
 #include "tests/model/small_models.h"
+#include "tests/support/bytes_identity.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
 namespace {
 
 using nlohmann::json;
-
-TokenizerIdentity BytesTokenizer() {
-  TokenizerIdentity identity;
-  identity.kind = "bytes";
-  identity.vocab_size = 258;
-  identity.bos_id = 256;
-  identity.eos_id = 257;
-  return identity;
-}
 
 EmbeddingSpec GritSpec() {
   EmbeddingSpec spec;
@@ -47,7 +39,7 @@ class EmbeddingFolderTest : public testing::Test {
  protected:
   void Write(const EmbeddingSpec& spec, const ModelConfig& config = test::SmallLlama()) {
     const LanguageModel model(test::MakeBody(config, test::kFp32Numerics, test::kCpu, 5));
-    WriteHfFolder(folder_.path(), model, BytesTokenizer());
+    WriteHfFolder(folder_.path(), model, test::BytesIdentity());
     WriteEmbeddingFolder(folder_.path(), config, spec);
   }
   std::string Text(const std::string& name) const {

@@ -1,10 +1,14 @@
 #include "lib/embedding/embedding_spec.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "lib/formats/safetensors.h"
+#include "lib/io/byte_sink.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -61,6 +65,22 @@ TEST(EmbeddingSpecTest, CodesOfAttentionMeanTheMaskOfTextsToEmbed) {
   EXPECT_FALSE(FindEmbeddingMask("bccc").has_value());
 }
 
+TEST(EmbeddingSpecTest, WhatIsOtherwiseIsTold) {
+  EXPECT_EQ(DescribeOtherEmbedding(SpecOfText(), SpecOfText()), "");
+  EmbeddingSpec other = SpecOfText();
+  other.query_max_len = 64;
+  other.attention = "cc";
+  EXPECT_EQ(DescribeOtherEmbedding(SpecOfText(), other), "") << "the same vectors";
+  other.pooling = Pooling::kCls;
+  other.projection = 0;
+  other.attention = "bbcc";
+  other.mask = AttentionMask::kBidirectional;
+  other.normalize = true;
+  EXPECT_EQ(DescribeOtherEmbedding(SpecOfText(), other),
+            "pooling cls instead of weightedmean, attn bbcc instead of cccc, projection 0 instead of 64, "
+            "normalize on instead of off");
+}
+
 TEST(EmbeddingSpecTest, WhatIsWrongIsNamed) {
   const auto message = [](const std::string& text) {
     return test::MessageOf([&] { DecodeEmbeddingSpec(text, "embedding.json"); });
@@ -92,6 +112,7 @@ class EmbeddingSpecFolderTest : public testing::Test {
               "type": "sentence_transformers.models.Dense"},)json";
       Write("2_Dense/config.json", R"json({"in_features": 48, "out_features": 16, "bias": true,
           "activation_function": "torch.nn.modules.linear.Identity"})json");
+      WriteMatrix(16);
     }
     modules += R"json({"idx": 3, "name": "3", "path": "3_Normalize",
       "type": "sentence_transformers.models.Normalize"}])json";
@@ -99,6 +120,12 @@ class EmbeddingSpecFolderTest : public testing::Test {
     Write("config.json", R"json({"model_type": "llama"})json");
     Write("sentence_bert_config.json", R"json({"max_seq_length": 256, "do_lower_case": false})json");
     WritePooling("pooling_mode_lasttoken");
+  }
+  void WriteMatrix(int64_t rows) {
+    const std::vector<uint8_t> zeros(static_cast<size_t>(rows) * 48 * sizeof(float));
+    AtomicFileSink sink(folder_.path("2_Dense/model.safetensors"));
+    WriteSafetensors(&sink, {{"linear.weight", "F32", {rows, 48}, zeros}}, {});
+    sink.Commit();
   }
   void WritePooling(const std::string& mode) {
     Write("1_Pooling/config.json", R"json({"word_embedding_dimension": 48, "include_prompt": true,
@@ -172,6 +199,43 @@ TEST_F(EmbeddingSpecFolderTest, ALinearLayerWhoseWeightsAreNotReadIsRefused) {
   Write("modules.json", R"json([{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
       {"path": "3_Dense", "type": "sentence_transformers.models.Dense"}])json");
   EXPECT_EQ(test::CodeOf([&] { Read(); }), ErrorCode::kBadInput);
+}
+
+TEST_F(EmbeddingSpecFolderTest, ALinearLayerIsAsWideAsItsMatrix) {
+  WriteModules(/*with_dense=*/true);
+  WriteMatrix(8);
+  EXPECT_THAT(test::MessageOf([&] { Read(); }),
+              testing::HasSubstr("makes 16 elements, and its matrix makes 8"));
+  std::filesystem::remove(folder_.path("2_Dense/model.safetensors"));
+  EXPECT_THAT(test::MessageOf([&] { Read(); }), testing::HasSubstr("has no model.safetensors beside it"));
+}
+
+TEST_F(EmbeddingSpecFolderTest, ALinearLayerBehindNormalizeIsRefused) {
+  WriteModules(/*with_dense=*/true);
+  Write("modules.json", R"json([{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+      {"path": "3_Normalize", "type": "sentence_transformers.models.Normalize"},
+      {"path": "2_Dense", "type": "sentence_transformers.models.Dense"}])json");
+  EXPECT_THAT(test::MessageOf([&] { Read(); }), testing::HasSubstr("is a linear layer behind Normalize"));
+}
+
+TEST_F(EmbeddingSpecFolderTest, AModuleOfAnotherKindIsRefusedByName) {
+  WriteModules(/*with_dense=*/false);
+  Write("modules.json", R"json([{"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+      {"path": "2_LayerNorm", "type": "sentence_transformers.models.LayerNorm"}])json");
+  EXPECT_THAT(test::MessageOf([&] { Read(); }),
+              testing::HasSubstr("unknown here: sentence_transformers.models.LayerNorm"));
+}
+
+TEST_F(EmbeddingSpecFolderTest, LowerCasingIsRefused) {
+  WriteModules(/*with_dense=*/false);
+  Write("sentence_bert_config.json", R"json({"max_seq_length": 256, "do_lower_case": true})json");
+  EXPECT_THAT(test::MessageOf([&] { Read(); }), testing::HasSubstr("do_lower_case"));
+}
+
+TEST_F(EmbeddingSpecFolderTest, TheUsualActivationThatAFileLeavesOutIsRefusedByName) {
+  WriteModules(/*with_dense=*/true);
+  Write("2_Dense/config.json", R"json({"in_features": 48, "out_features": 16})json");
+  EXPECT_THAT(test::MessageOf([&] { Read(); }), testing::HasSubstr("activation.Tanh"));
 }
 
 TEST_F(EmbeddingSpecFolderTest, AnActivationBehindTheLinearLayerIsRefused) {

@@ -251,6 +251,33 @@ TEST_F(StoppedEmbedTest, GoesOnToTheSameBytesAndLeavesNothingBeside) {
   for (const std::string& name : test::NamesIn(folder_.path())) EXPECT_NE(name[0], '.') << name;
 }
 
+// Killed between the two renames: names are in place and vectors are not.
+TEST_F(StoppedEmbedTest, GoesOnWhereNamesAreInPlaceAlready) {
+  Embed(Settings("many.jsonl", "whole.npy"));
+  EmbedSettings settings = Settings("many.jsonl", "out.npy");
+  Stop(settings);
+  std::filesystem::rename(folder_.path(".out.npy.ids.partial"), folder_.path("out.npy.ids"));
+  settings.resume = true;
+  EXPECT_GT(Embed(settings)["texts_resumed"].get<uint64_t>(), 0u);
+  EXPECT_EQ(Bytes("out.npy"), Bytes("whole.npy"));
+  EXPECT_EQ(Bytes("out.npy.ids"), Bytes("whole.npy.ids"));
+}
+
+// The names cannot be put in place here: by then no other vectors may stand beside them.
+TEST_F(EmbedTest, OlderVectorsAreGoneBeforeNewNamesAppear) {
+  test::WriteFile(folder_.path("in.jsonl"), "{\"id\": \"a\", \"text\": \"to be\"}\n");
+  test::WriteFile(folder_.path("out.npy"), "older");
+  std::filesystem::create_directories(folder_.path("out.npy.ids/kept"));
+  EXPECT_EQ(test::CodeOf([&] { Embed(Settings("in.jsonl", "out.npy")); }), ErrorCode::kIo);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("out.npy")));
+  EmbedSettings settings = Settings("in.jsonl", "out.npy");
+  settings.resume = true;
+  std::filesystem::remove_all(folder_.path("out.npy.ids"));
+  EXPECT_EQ(Embed(settings)["texts_resumed"], 1);
+  EXPECT_EQ(Bytes("out.npy.ids"), "a\n");
+  EXPECT_EQ(Vectors("out.npy").size(), static_cast<size_t>(kColumns));
+}
+
 TEST_F(StoppedEmbedTest, GoesOnWithNothingElse) {
   EmbedSettings settings = Settings("many.jsonl", "out.npy");
   Stop(settings);

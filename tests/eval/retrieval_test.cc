@@ -2,12 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <sstream>
 
 #include "lib/base/rng.h"
 #include "lib/eval/embed_job.h"
 #include "lib/eval/retrieval_job.h"
 #include "lib/eval/sts_job.h"
-#include "lib/retrieval/vector_file.h"
+#include "lib/retrieval/vector_writer.h"
 #include "tests/eval/bytes_model.h"
 #include "tests/model/families.h"
 #include "tests/support/on_ranks.h"
@@ -273,6 +274,27 @@ TEST_F(RetrievalTest, PairsOfVectorsHaveTheCorrelationOfTheirCosines) {
   const auto result = Sts(settings);
   EXPECT_DOUBLE_EQ(result["spearman"].get<double>(), 1);
   EXPECT_NEAR(result["pearson"].get<double>(), 1, 1e-9);
+}
+
+TEST_F(RetrievalTest, TheCosineOfEachPairIsWrittenOnRequest) {
+  StsSettings settings;
+  settings.a_vectors = PutVectors("a.npy", 2, {1, 0, 3, 4, 1, 0}, {"1", "2", "3"});
+  settings.b_vectors = PutVectors("b.npy", 2, {2, 0, 4, 3, -1, 0}, {"1", "2", "3"});
+  settings.pairs = Put("gold.jsonl", "{\"score\": 5}\n{\"score\": 4.5}\n{\"score\": 0}\n");
+  settings.cosines_out = folder_.path("cosines.jsonl");
+  Sts(settings);
+  std::istringstream lines(test::ReadFile(settings.cosines_out));
+  const double cosines[] = {1, 0.96, -1}, scores[] = {5, 4.5, 0};
+  std::string line;
+  for (size_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(std::getline(lines, line));
+    const auto pair = nlohmann::json::parse(line);
+    EXPECT_NEAR(pair.at("cosine").get<double>(), cosines[i], 1e-6);
+    EXPECT_EQ(pair.at("score"), scores[i]);
+  }
+  EXPECT_FALSE(std::getline(lines, line));
+  settings.cosines_out = settings.pairs;
+  EXPECT_EQ(test::CodeOf([&] { Sts(settings); }), ErrorCode::kUsage);
 }
 
 TEST_F(RetrievalTest, WithoutSpreadThereIsNoCorrelation) {

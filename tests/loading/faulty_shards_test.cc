@@ -243,6 +243,17 @@ TEST(SampleStream, CountsTheWaitForASlowSourceAndNamesWhatItWaitsFor) {
   EXPECT_THAT(log, testing::HasSubstr(" s: chunk 5 (shard 0, frame 5, byte 1005) is not read yet"));
 }
 
+TEST(SampleStream, AStalledSourceEndsTheWaitByName) {
+  FaultyTwins set(8, 1);
+  set.slow = {5};
+  set.delay = std::chrono::milliseconds(600);
+  SampleStream stream(&set, {.sequence_tokens = 2, .window_chunks = 8, .shuffle = false},
+                      {.workers = 1, .stall_limit_s = 0.1});
+  const std::string message = MessageOf([&] { stream.Next(); });
+  EXPECT_THAT(message, testing::HasSubstr("nothing came for 0.1 s: chunk 5 (shard 0, frame 5, byte 1005)"));
+  EXPECT_THAT(message, testing::HasSubstr("--data-timeout"));
+}
+
 TEST(FrameCache, GivesTheSameStreamForEveryBudgetAndReadsLess) {
   FaultyTwins set(64, 8);
   const SampleStreamOptions options{.sequence_tokens = 2, .window_chunks = 4};

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "lib/loading/lm_cutter.h"
+#include "lib/loading/sample_indexes.h"
 #include "tests/support/faulty_shard_set.h"
 #include "tests/support/memory_shard_set.h"
 #include "tests/support/support.h"
@@ -75,6 +76,24 @@ TEST_F(SampleIndexTest, CountsWhatCannotBeReadAsEmptyWhereItMayBeSkipped) {
   const std::vector<OrderedSet> all = {{.chunks = 6}};
   EXPECT_EQ(SampleIndex::Count(set, TwoTokens(), all, /*skip_bad=*/true)->samples(), 12u);
   EXPECT_EQ(test::CodeOf([&] { SampleIndex::Count(set, TwoTokens(), all); }), ErrorCode::kBadInput);
+}
+
+TEST_F(SampleIndexTest, IsMadeOnceOfTheSameSamples) {
+  const test::FaultyShardSet set(ChunksOfSizes(std::vector<uint32_t>(6, 3)), 2);
+  const std::vector<OrderedSet> all = {{.chunks = 6}}, some = {{.chunks = 4}};
+  SampleIndexes indexes;
+  const auto get = [&](const std::vector<OrderedSet>& sets, const std::string& choice) {
+    return indexes.Get(set, TwoTokens(), sets, /*skip_bad=*/false, choice);
+  };
+  const auto first = get(all, "");
+  EXPECT_EQ(first->samples(), 18u);
+  const int reads = set.reads;
+  EXPECT_EQ(get(all, ""), first);
+  EXPECT_EQ(set.reads.load(), reads) << "nothing is read again";
+  EXPECT_EQ(get(some, "")->samples(), 12u);
+  EXPECT_NE(get(all, "negatives 3"), first);
+  const LmCutter longer(RecordKind::kLm, {.sequence_tokens = 3});
+  EXPECT_NE(indexes.Get(set, longer, all, false, ""), first);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "lib/spec/built_in_objectives.h"
 #include "tests/model/families.h"
 #include "tests/model/small_models.h"
 
@@ -47,6 +48,43 @@ TEST(MemoryAdviceTest, LeavesOutWhatIsTakenAlready) {
     EXPECT_THAT(advice, Not(HasSubstr(taken)));
   }
   EXPECT_THAT(advice, HasSubstr("a lower --batch"));
+}
+
+/// What is advised of a run of grit with these options.
+std::string GritAdvice(const OwnOptions& said) {
+  const ObjectiveDescription grit = GritDescription();
+  MemoryRequest request = SmallRequest();
+  request.objective_levers =
+      grit.memory_levers(WithDescribed(said, grit.own, ErrorCode::kUsage, "the objective grit"));
+  const MemoryParts memory = {.activations = 1000, .representations = 100};
+  return MemoryAdvice(test::Families(), memory, request, /*auto_oom=*/true);
+}
+
+TEST(MemoryAdviceTest, OfTextsToEmbedNamesWhatMakesTheirPassesSmaller) {
+  const std::string advice = GritAdvice({{"no_emb_gas", "on"}});
+  for (const char* lever :
+       {"--no-emb-gas off", "--split-emb full", "a lower --batch (raising --accum as much)",
+        "--passage-max-len", "--tile-mb", "--negatives rank"}) {
+    EXPECT_THAT(advice, HasSubstr(lever));
+  }
+  EXPECT_LT(advice.find("a lower --batch"), advice.find("a lower --accum")) << "which changes the loss";
+  EXPECT_THAT(advice, Not(HasSubstr("--seq")));
+}
+
+TEST(MemoryAdviceTest, OfTextsToEmbedLeavesOutWhatIsTakenAlready) {
+  const std::string advice = GritAdvice({{"split_emb", "full"}, {"negatives", "rank"}});
+  for (const char* taken : {"--no-emb-gas", "--no-gen-gas", "--split-emb", "--negatives", "--seq"}) {
+    EXPECT_THAT(advice, Not(HasSubstr(taken)));
+  }
+}
+
+TEST(MemoryAdviceTest, OfOtherObjectivesNamesNoOptionOfGrit) {
+  const MemoryParts memory = {.activations = 1000, .representations = 100};
+  const std::string advice = MemoryAdvice(test::Families(), memory, SmallRequest(), /*auto_oom=*/true);
+  EXPECT_THAT(advice, HasSubstr("a lower --seq"));
+  for (const char* lever : {"--split-emb", "--passage-max-len", "--tile-mb", "-gas"}) {
+    EXPECT_THAT(advice, Not(HasSubstr(lever)));
+  }
 }
 
 TEST(MemoryPartsTest, HaveNamesAndSizesOfTheirOwn) {

@@ -1,6 +1,7 @@
 // What a model that embeds has beside its layers: what of it is trained, and where its folder keeps it.
 #include "lib/model/embedding_projection.h"
 
+#include <ATen/ops/any.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
@@ -10,11 +11,14 @@
 
 #include "lib/base/error.h"
 #include "lib/formats/safetensors.h"
+#include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/hf_folder.h"
 #include "lib/model/initialize.h"
 #include "lib/model/peft_folder.h"
 #include "tests/model/small_models.h"
+#include "tests/model/tensor_file.h"
+#include "tests/support/bytes_identity.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -37,15 +41,6 @@ std::unique_ptr<LanguageModel> MakeEmbedding(const ModelConfig& config, const Fi
 
 const Parameter& ProjectionMatrix(const LanguageModel& model) {
   return *model.parameters().Find("embedding_projection.weight");
-}
-
-TokenizerIdentity TokenizerOfBytes() {
-  TokenizerIdentity identity;
-  identity.kind = "bytes";
-  identity.vocab_size = 258;
-  identity.bos_id = 256;
-  identity.eos_id = 257;
-  return identity;
 }
 
 SafetensorsHeader HeaderOfFile(const std::string& path) {
@@ -110,7 +105,7 @@ TEST(EmbeddingProjectionTest, BesideTrainedWeightsItStartsAsAmongRandomOnes) {
 TEST(EmbeddingProjectionTest, AFolderKeepsItApartAndGivesItBack) {
   const test::TemporaryFolder folder;
   const auto model = MakeEmbedding(test::SmallLlama(), Embedding(kSize, true));
-  WriteHfFolder(folder.path(), *model, TokenizerOfBytes());
+  WriteHfFolder(folder.path(), *model, test::BytesIdentity());
   EXPECT_EQ(HeaderOfFile(folder.path() + "/model.safetensors").Find("embedding_projection.weight"), nullptr);
   const SafetensorsHeader own = HeaderOfFile(folder.path() + "/2_Dense/model.safetensors");
   ASSERT_NE(own.Find("linear.weight"), nullptr);
@@ -123,10 +118,48 @@ TEST(EmbeddingProjectionTest, AFolderKeepsItApartAndGivesItBack) {
   }
 }
 
+/// As other programs write a layer without a bias.
+void TakeBiasFrom(const std::string& folder, bool says_so) {
+  const std::string weights = folder + "/2_Dense/model.safetensors";
+  const at::Tensor matrix = test::TensorFile(weights)["linear.weight"];
+  const SafetensorsTensor tensor = {"linear.weight",
+                                    "F32",
+                                    matrix.sizes().vec(),
+                                    {static_cast<const uint8_t*>(matrix.const_data_ptr()), matrix.nbytes()}};
+  AtomicFileSink sink(weights);
+  WriteSafetensors(&sink, {tensor}, {});
+  sink.Commit();
+  test::WriteFile(folder + "/2_Dense/config.json", says_so ? R"({"bias": false})" : R"({"bias": true})");
+}
+
+TEST(EmbeddingProjectionTest, ALayerWithoutABiasIsReadAsOneOfZeros) {
+  const test::TemporaryFolder folder;
+  const auto model = MakeEmbedding(test::SmallLlama(), Embedding(kSize, true));
+  WriteHfFolder(folder.path(), *model, test::BytesIdentity());
+  TakeBiasFrom(folder.path(), /*says_so=*/true);
+  const auto loaded = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
+  EXPECT_TRUE(at::equal(ProjectionMatrix(*loaded).value, ProjectionMatrix(*model).value));
+  EXPECT_FALSE(loaded->parameters().Find("embedding_projection.bias")->value.any().item<bool>());
+}
+
+TEST(EmbeddingProjectionTest, ABiasThatOneShouldHaveIsMissed) {
+  const test::TemporaryFolder folder;
+  WriteHfFolder(folder.path(), *MakeEmbedding(test::SmallLlama(), Embedding(kSize, true)),
+                test::BytesIdentity());
+  TakeBiasFrom(folder.path(), /*says_so=*/false);
+  try {
+    LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kBadInput);
+    EXPECT_EQ(error.place(), "tensor linear.bias");
+  }
+}
+
 TEST(EmbeddingProjectionTest, ItsConfigIsThatOfADenseModule) {
   const test::TemporaryFolder folder;
   WriteHfFolder(folder.path(), *MakeEmbedding(test::SmallLlama(), Embedding(kSize, true)),
-                TokenizerOfBytes());
+                test::BytesIdentity());
   const std::vector<uint8_t> text = ReadWholeFile(folder.path() + "/2_Dense/config.json");
   const auto config = nlohmann::json::parse(text.begin(), text.end());
   EXPECT_EQ(config, nlohmann::json::parse(R"json({"in_features": 48, "out_features": 20, "bias": true,
@@ -135,7 +168,7 @@ TEST(EmbeddingProjectionTest, ItsConfigIsThatOfADenseModule) {
 
 TEST(EmbeddingProjectionTest, AFolderWithoutOneIsAsItWas) {
   const test::TemporaryFolder folder;
-  WriteHfFolder(folder.path(), *MakeEmbedding(test::SmallLlama(), {}), TokenizerOfBytes());
+  WriteHfFolder(folder.path(), *MakeEmbedding(test::SmallLlama(), {}), test::BytesIdentity());
   EXPECT_FALSE(std::filesystem::exists(folder.path() + "/2_Dense"));
   EXPECT_FALSE(ProjectionOf(folder.path()));
 }
@@ -146,7 +179,7 @@ TEST(EmbeddingProjectionTest, WeightsThatWereCopiedAreWrittenInPlaceOfThoseInTra
   const at::Tensor copied = model->parameters().values().clone(),
                    before = ProjectionMatrix(*model).value.clone();
   at::Tensor(ProjectionMatrix(*model).value).zero_();
-  WriteHfFolder(folder.path(), *model, TokenizerOfBytes(), {.values = copied});
+  WriteHfFolder(folder.path(), *model, test::BytesIdentity(), {.values = copied});
   const auto loaded = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
   EXPECT_TRUE(at::equal(ProjectionMatrix(*loaded).value, before));
 }
@@ -154,7 +187,7 @@ TEST(EmbeddingProjectionTest, WeightsThatWereCopiedAreWrittenInPlaceOfThoseInTra
 TEST(EmbeddingProjectionTest, AnotherSizeIsRefusedByName) {
   const test::TemporaryFolder folder;
   WriteHfFolder(folder.path(), *MakeEmbedding(test::SmallLlama(), Embedding(kSize, true)),
-                TokenizerOfBytes());
+                test::BytesIdentity());
   const auto other = MakeEmbedding(test::SmallLlama(), Embedding(kSize + 1, true));
   try {
     LoadProjection(folder.path(), &other->parameters());

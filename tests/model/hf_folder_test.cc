@@ -16,21 +16,13 @@
 #include "lib/model/weights_io.h"
 #include "lib/spec/config_json.h"
 #include "tests/model/families.h"
+#include "tests/support/bytes_identity.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
 namespace {
 
 using test::kCpu;
-
-TokenizerIdentity BytesIdentity() {
-  TokenizerIdentity identity;
-  identity.kind = "bytes";
-  identity.vocab_size = 258;
-  identity.bos_id = 256;
-  identity.eos_id = 257;
-  return identity;
-}
 
 std::unique_ptr<LanguageModel> SmallModel(bool tied) {
   ModelConfig config = test::Families().descriptions().PresetConfig("llama-1m", 258);
@@ -73,7 +65,7 @@ void Rewrite(const std::string& path, const std::function<void(std::vector<Safet
 }
 
 TEST(HfFolderTest, WithoutAKnownTokenizerTheFolderHoldsNone) {
-  TokenizerIdentity tokenizer = BytesIdentity();
+  TokenizerIdentity tokenizer = test::BytesIdentity();
   tokenizer.kind = "unknown";
   const test::TemporaryFolder folder;
   WriteHfFolder(folder.path(), *SmallModel(false), tokenizer);
@@ -84,7 +76,7 @@ TEST(HfFolderTest, WithoutAKnownTokenizerTheFolderHoldsNone) {
 TEST(HfFolderTest, AModelComesBackAsItWasWritten) {
   for (const auto& model : {SmallModel(false), SmallModel(true), SmallGpt2(false), SmallGpt2(true)}) {
     const test::TemporaryFolder folder;
-    WriteHfFolder(folder.path(), *model, BytesIdentity());
+    WriteHfFolder(folder.path(), *model, test::BytesIdentity());
     const auto loaded = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
     ModelConfig config = loaded->config();
     EXPECT_EQ(config, model->config());
@@ -96,8 +88,8 @@ TEST(HfFolderTest, AModelComesBackAsItWasWritten) {
 TEST(HfFolderTest, SameModelGivesTheSameBytes) {
   const test::TemporaryFolder first, second;
   const auto model = SmallModel(true);
-  WriteHfFolder(first.path(), *model, BytesIdentity());
-  WriteHfFolder(second.path(), *model, BytesIdentity());
+  WriteHfFolder(first.path(), *model, test::BytesIdentity());
+  WriteHfFolder(second.path(), *model, test::BytesIdentity());
   for (const auto& entry : std::filesystem::directory_iterator(first.path())) {
     const std::string name = entry.path().filename().string();
     EXPECT_EQ(test::ReadFile(first.path(name)), test::ReadFile(second.path(name))) << name;
@@ -132,7 +124,7 @@ TEST(HfFolderTest, AWrittenGpt2HasTransformersTensors) {
   const test::TemporaryFolder folder;
   const std::string fixture = test::Fixture("model/fixtures/gpt2_tanh");
   WriteHfFolder(folder.path(), *LoadHfModel(test::Families(), fixture, Precision::kFp32, kCpu),
-                BytesIdentity());
+                test::BytesIdentity());
   const auto tensors = [](const std::string& path) {
     const std::vector<uint8_t> bytes = ReadWholeFile(path);
     const SafetensorsHeader header = ParseSafetensors(bytes, path);
@@ -148,7 +140,7 @@ TEST(HfFolderTest, AWrittenGpt2HasTransformersTensors) {
 
 TEST(HfFolderTest, ABiasFreeGpt2IsWrittenWithZeroBiasesAndRefusesOthers) {
   const test::TemporaryFolder folder;
-  WriteHfFolder(folder.path(), *SmallGpt2(false), BytesIdentity());
+  WriteHfFolder(folder.path(), *SmallGpt2(false), test::BytesIdentity());
   const std::string path = folder.path("model.safetensors"), name = "transformer.h.0.mlp.c_fc.bias";
   const std::vector<uint8_t> bytes = ReadWholeFile(path);
   ASSERT_NE(ParseSafetensors(bytes, path).Find(name), nullptr);
@@ -382,6 +374,27 @@ TEST(HfFolderTest, ABodySavedAloneIsReadWhenTheHeadIsTied) {
     });
     const auto body = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
     EXPECT_TRUE(at::equal(body->parameters().values(), whole->parameters().values())) << fixture;
+  }
+}
+
+TEST(HfFolderTest, WeightsOfAWrappedModelAreThoseOfThePlainOne) {
+  const auto in_layers = [](std::string name) {
+    const size_t at = name.find("layers.0.");
+    return at == std::string::npos ? name : name.insert(at + strlen("layers.0."), "_orig_mod.");
+  };
+  const std::function<std::string(std::string)> wrappers[] = {
+      [](const std::string& name) { return "_orig_mod." + name; },
+      [](const std::string& name) { return "module." + name; },
+      [](const std::string& name) { return "module._orig_mod." + name; }, in_layers};
+  for (const auto& wrapped : wrappers) {
+    const test::TemporaryFolder folder;
+    CopyFixture("tied", folder);
+    const auto plain = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
+    Rewrite(folder.path("model.safetensors"), [&](std::vector<SafetensorsTensor>* tensors) {
+      for (SafetensorsTensor& tensor : *tensors) tensor.name = wrapped(tensor.name);
+    });
+    const auto read = LoadHfModel(test::Families(), folder.path(), Precision::kFp32, kCpu);
+    EXPECT_TRUE(at::equal(read->parameters().values(), plain->parameters().values())) << wrapped("x");
   }
 }
 

@@ -69,10 +69,10 @@ struct Result {
 Result Compute(const ContrastiveOptions& options, const ContrastiveGroups& groups, const at::Tensor& q,
                const at::Tensor& p, int64_t ranks = 1, int64_t leaves = 1, const GradientScale& scale = 1.0) {
   std::vector<std::unique_ptr<ContrastiveLoss>> losses;
-  std::vector<Share> shares;
+  std::vector<ContrastiveShare> shares;
   std::vector<at::Tensor> rows, columns;
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    Share share;
+    ContrastiveShare share;
     share.begin_query = groups.queries() * rank / ranks;
     share.end_query = groups.queries() * (rank + 1) / ranks;
     share.begin_passage = groups.first_passage[static_cast<size_t>(share.begin_query)];
@@ -321,7 +321,7 @@ TEST(ContrastiveLossTest, GradientsAreAddedToWhatIsThere) {
   const ContrastiveGroups groups = SomeGroups(9, 2);
   const at::Tensor q = RandomUnits(9, 8, 1), p = RandomUnits(groups.passages(), 8, 2);
   const Result plain = Compute({}, groups, q, p);
-  const Share all = {.end_query = 9, .end_passage = groups.passages()};
+  const ContrastiveShare all = {.end_query = 9, .end_passage = groups.passages()};
   ContrastiveLoss loss({}, groups, all);
   const ScalarShare scalars = loss.RowsAndScalars(q, p);
   at::Tensor d_q = at::full({9, 8}, 1.0f), d_p = at::full({groups.passages(), 8}, 2.0f);
@@ -440,7 +440,7 @@ TEST(TextMasksTest, AreThoseOfEveryPairComparedByText) {
 
 TEST(ContrastiveTilesTest, AreMultiplesOf16RowsAndEndWhereALeafEnds) {
   const ContrastiveGroups groups = SomeGroups(100, 2);
-  const Share share = {.end_query = 100, .end_passage = groups.passages(), .leaves = 4};
+  const ContrastiveShare share = {.end_query = 100, .end_passage = groups.passages(), .leaves = 4};
   const OwnPairs pairs(groups, share);
   const ContrastiveTiles tiles(groups, share, pairs, 4 * 17 * groups.passages());
   ASSERT_EQ(tiles.queries.size(), 8u);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <vector>
 
 #include "tests/objective/grit_texts.h"
@@ -61,6 +62,20 @@ TEST(GritGroups, AllRanksKnowWhatOneWouldKnow) {
       EXPECT_EQ(of_ranks[rank].queries_of_rank, (std::vector<int64_t>{6, 0, kQueries - 6}));
     }
   }
+}
+
+// Here for want of a device, as elsewhere for want of memory: no rank waits for one that fails.
+TEST(GritGroups, FailOnAllRanksWhereTheyFailOnOne) {
+  const std::vector<bool> failed = test::OnRanks(2, [](World* world) {
+    const at::Device device = world->rank() == 1 ? at::kVulkan : at::kCPU;
+    try {
+      GroupsOf(world, {}, {}, /*with_texts=*/true, /*leaves=*/1, device);
+    } catch (const std::exception&) {
+      return true;
+    }
+    return false;
+  });
+  EXPECT_EQ(failed, (std::vector<bool>{true, true}));
 }
 
 TEST(GritGroups, KnowEveryPositiveOfARecordDrawnOrNot) {

@@ -87,6 +87,17 @@ TEST(GritObjective, TellsTheTermsOfItsMode) {
   EXPECT_EQ(names("unified"), (std::vector<std::string>{"loss_emb_nats", "in_batch_top1", "loss_gen_nats"}));
 }
 
+TEST(GritObjective, ItsLossIsTheSumOfBothToTheLastBit) {
+  const auto loss = [](const char* mode, const std::vector<double>& means) {
+    return test::GritOf({{"mode", mode}})->Loss(means);
+  };
+  constexpr double kEmbedding = 1.1, kTop1 = 0.3, kGenerative = 2.3;
+  const volatile double sum = kEmbedding + kGenerative;  // rounded to a double
+  EXPECT_EQ(loss("unified", {kEmbedding, kTop1, kGenerative}), sum);
+  EXPECT_EQ(loss("embedding", {kEmbedding, kTop1}), kEmbedding);
+  EXPECT_EQ(loss("generative", {kGenerative}), kGenerative);
+}
+
 TEST(GritObjective, CountsWhatPaddingWouldCompute) {
   // Queries of 2, 3 and 4 tokens.
   const PackedBatch batch = test::GritBatchOf({.vocabulary = 50, .queries = 3}, 0, 3);

@@ -51,7 +51,7 @@ TEST(AskAttentionTest, TellsTheRulesOfAGpuWithoutOne) {
       {AttentionBackend::kMath, Precision::kFp32, {36, 64, 512}, {}},
   };
   for (const Row& row : rows) {
-    for (const ProbedMask mask : {ProbedMask::kCausal, ProbedMask::kPacked, ProbedMask::kNone}) {
+    for (const ProbedMask mask : kProbedMasks) {
       const auto answer = [&](int64_t head_dim) {
         return Find(answers,
                     {.precision = row.precision, .head_dim = head_dim, .mask = mask, .backend = row.backend});

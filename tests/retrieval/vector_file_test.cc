@@ -1,4 +1,4 @@
-#include "lib/retrieval/vector_file.h"
+#include "lib/retrieval/vector_writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "lib/run/branch_reference.h"
 #include "lib/run/plan_codec.h"
 #include "lib/spec/llama_family.h"
+#include "lib/spec/objective_names.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -89,6 +92,39 @@ TEST(PlanBranch, RefusesWhatTheCheckpointIsMadeOf) {
   EXPECT_EQ(code([](TrainSettings& s) { s.seq = 513; }), ErrorCode::kUsage);
   EXPECT_EQ(code([](TrainSettings& s) { s.steps = 20; }), ErrorCode::kUsage) << "no step is left";
   EXPECT_EQ(code([](TrainSettings& s) { s.lr = -1; }), ErrorCode::kUsage);
+}
+
+/// Of a parent that embeds texts.
+std::string MessageOfOwnOption(const std::string& asked) {
+  TrainPlan parent = Parent();
+  parent.objective = kGritObjective;
+  parent.objective_own = {{"projection", 16}, {"pooling", "cls"}, {"mode", "embedding"}};
+  CompleteStoredPlan(BuiltInChoices(), &parent);
+  PlanFacts facts = Facts();
+  facts.records = {RecordKind::kContrastive};
+  TrainSettings settings;
+  settings.objective_options = {asked};
+  return test::MessageOf([&] { PlanBranch(settings, facts, 20, parent); });
+}
+
+TEST(PlanBranch, RefusesOwnOptionsThatSayWhatTheModelIs) {
+  const std::string hint = ", or start from the weights alone with --init";
+  EXPECT_EQ(MessageOfOwnOption("projection=8"),
+            "--projection: 8 differs from the parent's 16, which its checkpoint is made of | leave out "
+            "--projection" +
+                hint);
+  EXPECT_EQ(MessageOfOwnOption("pooling=mean"),
+            "--pooling: mean differs from the parent's cls, which its checkpoint is made of | leave out "
+            "--pooling" +
+                hint);
+  EXPECT_NE(MessageOfOwnOption("mode=unified"), "");
+  EXPECT_NE(MessageOfOwnOption("attn=cccc"), "");
+  EXPECT_NE(MessageOfOwnOption("normalize=off"), "");
+}
+
+TEST(PlanBranch, TakesOwnOptionsOfTheTrainingAlone) {
+  EXPECT_EQ(MessageOfOwnOption("temperature=0.05"), "");
+  EXPECT_EQ(MessageOfOwnOption("projection=16"), "") << "the parent's";
 }
 
 TEST(ParseBranchReference, TellsARunFromAStepOfIt) {

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 #include <string>
 #include <vector>
@@ -336,6 +337,29 @@ TEST(PlanChoices, OwnOptionsOfThisLibrarysObjectivesAreComparedByTheirFlagsOnRes
       MessageOf([&] { ReconcilePlan(settings, &plan); }),
       "--temperature: temperature=0.7 differs from the run's temperature=0.02 | a resumed run continues "
       "its plan: leave out --temperature, or start another run with --out");
+}
+
+// Whether it says the same as the run's own, the run's samples tell.
+TEST(PlanChoices, AFileOfAnOwnOptionMayBeNamedOtherwiseOnResume) {
+  const TrainPlan plan = GritPlan({"num_samples=counts.json"});
+  const auto resumed = [&](const std::string& path) {
+    TrainPlan own = plan;
+    TrainSettings settings;
+    settings.objective_options = {"num_samples=" + path};
+    TakeOwnFiles(settings, &own);
+    ReconcilePlan(settings, &own);
+    return own.objective_own.at("num_samples").text();
+  };
+  EXPECT_EQ(resumed("counts.json"), "counts.json");
+  EXPECT_EQ(resumed("./counts.json"), "counts.json") << "relative to where the run began, as it was";
+  EXPECT_EQ(resumed("/data/007"), "/data/007");
+  EXPECT_EQ(resumed(""), "");
+  EXPECT_EQ(resumed("other.json"), (std::filesystem::current_path() / "other.json").string());
+}
+
+TEST(PlanChoices, AFileMayHaveTheNameOfANumber) {
+  EXPECT_EQ(GritPlan({"num_samples=007"}).objective_own.at("num_samples"), "007");
+  EXPECT_EQ(PlanAsOptions(GritPlan({"num_samples=1e3"})).at("num-samples"), "1e3");
 }
 
 /// The values that an option of train takes, as the frozen command line has them; a test holds that to the

@@ -87,6 +87,12 @@ TEST(RunTraps, AnotherEffectiveBatchThanThePresetsIsToldWithTheFlagThatKeepsIt) 
   EXPECT_THAT(FindTraps(setup), IsEmpty());
 }
 
+TEST(RunTraps, Bf16WithoutInstructionsForItIsToldOnce) {
+  RunSetup setup = Sound();
+  setup.emulates_bf16 = true;
+  EXPECT_THAT(FindTraps(setup), ElementsAre(HasSubstr("bf16 on a device that has no instructions for it")));
+}
+
 TEST(RunTraps, TokensOutsideEverySampleFp16OnACpuAndTinyDataAreTold) {
   RunSetup setup = Sound();
   setup.epoch_tokens = 700000;

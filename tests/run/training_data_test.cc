@@ -54,6 +54,21 @@ TEST_F(UnlikeDataTest, IsRefusedForAnObjectiveThatTakesNoMixture) {
   EXPECT_EQ(test::CodeOf([] { DataOf(Text("a"), Text("b")).RequireAlike(); }), std::nullopt);
 }
 
+TEST_F(UnlikeDataTest, ToEvaluateOnIsRefusedWithWhatToDo) {
+  const auto message = [](NamedShardSet first, NamedShardSet second) {
+    std::vector<NamedShardSet> data, evaluated;
+    data.push_back(Text("text"));
+    evaluated.push_back(std::move(first));
+    evaluated.push_back(std::move(second));
+    const TrainingData opened(std::move(data), JoinShardSets(std::move(evaluated), UnlikeSets::kTaken));
+    return test::MessageOf([&] { opened.RequireAlike(); });
+  };
+  EXPECT_EQ(message(Text("a"), Records("b", 7)),
+            "--eval-data: b holds contrastive records, a lm | give sets of one kind of records, and measure "
+            "the others with evaluate");
+  EXPECT_EQ(message(Text("a"), Text("b")), "");
+}
+
 TEST_F(UnlikeDataTest, SaysHowManySamplesAreTakenOfEachSet) {
   const TrainingData data = DataOf(Records("there/first.tws", 8), Records("second/", 5));
   std::map<std::string, std::unique_ptr<SampleLoader>> opened;

@@ -110,6 +110,22 @@ TEST(DataWaitMonitor, OneLongWaitAmongManyStepsIsNothing) {
   }
 }
 
+TEST(GpuUseMonitor, SpeaksWhereAGpuIdlesOnTheMeanOfAWindow) {
+  GpuUseMonitor monitor;
+  std::vector<int64_t> steps;
+  for (int64_t step = 1; step <= 1000; ++step) {
+    // In the first window 86 % of the time, which is enough, then 80 %, now and then all of it.
+    const double share = step <= 50 ? 0.86 : step % 5 == 0 ? 1.0 : 0.75;
+    const auto said = monitor.Observe(step, share);
+    if (!said) continue;
+    steps.push_back(step);
+    EXPECT_THAT(*said, HasSubstr("80 %"));
+    EXPECT_THAT(*said, HasSubstr("--batch"));
+    EXPECT_THAT(*said, HasSubstr("--workers"));
+  }
+  EXPECT_THAT(steps, ElementsAre(100, 600));
+}
+
 TEST(MemoryMonitor, SpeaksWhenMemoryGrowsAfterTheThirdStep) {
   MemoryMonitor monitor;
   EXPECT_FALSE(monitor.Observe(101, 1, 100 * kMiB));

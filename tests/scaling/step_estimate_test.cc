@@ -62,6 +62,16 @@ TEST(EstimateStepTest, OfTheSecondStageSendsOnceAStepOrOnceAMicroBatch) {
   EXPECT_EQ(step.step_s, 3 * 200 + 8 / 2 + 3 * 6 + 8 + kSmallOfTwo_s);
 }
 
+TEST(EstimateStepTest, WhatIsGatheredBeforeTheBackwardPassesIsWaitedFor) {
+  RankPlan plan = Plan(4, Sharding::kNone);
+  const StepEstimate without = EstimateStep(plan, kUnitLink, Costs());
+  plan.gathered_bytes = {2 * kUnit, 3 * kUnit};
+  const StepEstimate step = EstimateStep(plan, kUnitLink, Costs());
+  EXPECT_EQ(step.gathered, (Traffic{.sent_bytes = 3 * 5 * kUnit, .messages = 6})) << "to three others";
+  EXPECT_DOUBLE_EQ(step.step_s, without.step_s + 15);
+  EXPECT_EQ(step.hidden_s, without.hidden_s);
+}
+
 TEST(EstimateStepTest, OfOneRankIsThatOfARunAlone) {
   for (const Sharding sharding : {Sharding::kNone, Sharding::kGradients}) {
     const StepEstimate step = EstimateStep(Plan(1, sharding), kUnitLink, Costs());

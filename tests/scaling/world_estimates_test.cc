@@ -20,6 +20,8 @@ WorldRequest Request() {
                    .segment_elements = {kElements / 4, kElements / 2, kElements / 4}},
           .passes = {.batch = 2, .sequence_tokens = 100},
           .costs = {.passes_s = {.forward = 1, .backward = {0, 1, 0.5}}, .update_s = 0.5},
+          .batch_tokens = 200,
+          .samples = "every sample has 100 tokens",
           .computing = "A rank computes.",
           .device = "a device",
           .memory_bytes = 18 * kElements,

@@ -89,6 +89,22 @@ TEST(FindFitTest, NamesContextParallelismWhereASamplesPassesDoNotFit) {
   EXPECT_THAT(fit.nearest, HasSubstr("--seq 4194304"));
 }
 
+TEST(FindFitTest, WhereTextsHaveLengthsOfTheirOwnNamesTheirOptions) {
+  FitRequest request = Request(18 * kElements);
+  request.passes.sequence_tokens = 16 << 20;
+  request.length_flags = "--query-max-len and --passage-max-len";
+  const Fit fit = FindFit(request);
+  EXPECT_THAT(fit.nearest,
+              HasSubstr("texts of at most 4194304 tokens (--query-max-len and --passage-max-len)"));
+  EXPECT_EQ(fit.nearest.find("--seq"), std::string::npos);
+}
+
+TEST(FindFitTest, VectorsOfAStepGrowWithTheRanks) {
+  FitRequest request = Request(0);
+  request.vectors_of = [](int64_t ranks, const PassesChoice& passes) { return ranks * passes.batch * kUnit; };
+  EXPECT_EQ(FindFit(request).needed_bytes, FindFit(Request(0)).needed_bytes + 8 * 8 * kUnit);
+}
+
 TEST(FindFitTest, NamesTensorAndPipelineParallelismWhereTheWeightsDoNotFit) {
   const Fit fit = FindFit(Request(100 * kUnit));
   EXPECT_EQ(fit.verdict, FitVerdict::kNeedsModelParallel);

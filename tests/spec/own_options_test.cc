@@ -30,7 +30,7 @@ TEST(OwnOptions, OfTextAreReadWhereTextsAreTaken) {
   const OwnOptions options =
       ParseOwnOptions({"a=mean", "b=64,128", "c=", "d=1e2", "e=nan", "f=x=y"}, "--x", OwnTexts::kTaken);
   const OwnOptions expected = {{"a", "mean"}, {"b", "64,128"}, {"c", ""},
-                               {"d", 100},    {"e", "nan"},    {"f", "x=y"}};
+                               {"d", "1e2"},  {"e", "nan"},    {"f", "x=y"}};
   EXPECT_EQ(options, expected);
   EXPECT_EQ(MessageOf([] { ParseOwnOptions({"mean"}, "--x", OwnTexts::kTaken); }),
             "--x: 'mean' is not NAME=VALUE | ");
@@ -99,6 +99,19 @@ TEST(DescribedOwnOptions, HaveTheDefaultsOfWhatWasNotSaid) {
 
 TEST(DescribedOwnOptions, OfTextMayBeWrittenAsNumbers) {
   EXPECT_EQ(Completed({{"sizes", 64}}).at("sizes"), "64");
+}
+
+TEST(DescribedOwnOptions, OfTextStayAsTheyAreWritten) {
+  EXPECT_EQ(Completed({{"sizes", "007"}}).at("sizes"), "007");
+  EXPECT_EQ(Completed(ParseOwnOptions({"sizes=1e3"}, "--x", OwnTexts::kTaken)).at("sizes"), "1e3");
+}
+
+TEST(DescribedOwnOptions, OfANumberMayBeWrittenAsText) {
+  EXPECT_EQ(Completed({{"scale", "0.750"}}).at("scale"), 0.75);
+  EXPECT_TRUE(IsSameOwnValue("0.750", 0.75));
+  EXPECT_FALSE(IsSameOwnValue("0.751", 0.75));
+  EXPECT_FALSE(IsSameOwnValue("many", 0.75));
+  EXPECT_FALSE(IsSameOwnValue("007", "7"));
 }
 
 TEST(DescribedOwnOptions, OutOfRangeAreRefusedByTheirFlagWithTheRange) {

@@ -161,21 +161,26 @@ TEST(BenchToolTest, ClaimsAreMeasuredOrSayWhichFeatureIsAbsent) {
   const ProcessResult run = RunShell("cd " + folder.path() + kTrainOnceForEachSetOfFlags +
                                      "bin/bench --claims grit --budget 0.1 --json");
   EXPECT_EQ(run.exit_status, 1) << run.standard_error;
-  const json claims = json::parse(run.standard_output).at("claims");
+  const json result = json::parse(run.standard_output), claims = result.at("claims");
   ASSERT_GE(claims.size(), 4u);
   int compared = 0;
   for (const json& claim : claims) {
     const bool absent = claim.at("note").get<std::string>().starts_with("feature absent: --");
-    // A loader that is always ahead leaves nothing to compare.
-    const bool untold = claim.at("verdict") == "not testable here" && claim.at("metric") == "data_wait_s";
-    EXPECT_NE(absent || untold, claim.at("comparison").is_object()) << claim;
+    EXPECT_NE(absent, claim.at("comparison").is_object()) << claim;
     EXPECT_TRUE(!absent || claim.at("verdict") == "not met") << claim;
     EXPECT_NE(claim.at("hardware"), "");
     if (!claim.at("comparison").is_object()) continue;
     EXPECT_GT(claim.at("comparison").at("ratio").get<double>(), 0) << claim;
     ++compared;
   }
-  EXPECT_GE(compared, 2);
+  EXPECT_GE(compared, 3);
+  const json& variants = result.at("variants");
+  EXPECT_EQ(variants.size(), 2u * static_cast<size_t>(compared));
+  for (const json& row : variants) {
+    for (const char* figure : {"samples_per_s", "max_memory_bytes", "epoch_time_s", "utilization"}) {
+      EXPECT_GT(row.at(figure).get<double>(), 0) << row;
+    }
+  }
 }
 #endif
 

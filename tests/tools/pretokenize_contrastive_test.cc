@@ -144,11 +144,11 @@ TEST_F(PretokenizeContrastiveTest, NothingDependsOnThreadsOrPipesAndTrainingForT
     for i in $(seq 3000); do
       printf '{"query": ["Say", "number %d"], "pos": ["it is %d"], "neg": ["it is %d", "none"]}\n' $i $i $((i + 1))
     done > in.jsonl
-    for threads in 1 3; do
+    for threads in 1 8; do
       pretokenize -q --records contrastive --tokenizer $DATA/mistral-v1.model --threads $threads --holdout 0.2 \
         --holdout-output held.$threads -o out.$threads in.jsonl || exit 9
     done
-    cmp out.1 out.3 && cmp held.1 held.3 || exit 1
+    cmp out.1 out.8 && cmp held.1 held.8 || exit 1
     cat out.1 | pack -q --chunk 256 --threads 1 > a.tws && pack -q --chunk 256 --threads 3 -o b.tws out.1 || exit 2
     cmp a.tws b.tws || exit 3
     pack -q --chunk 256 --mode concat out.1 > c.tws; [ $? = 2 ] || exit 4

@@ -155,6 +155,22 @@ TEST_F(CappedTest, AnAllocationAboveTheCapIsStatus5AndNamesCapAndFlags) {
   EXPECT_THAT(result.standard_error, testing::HasSubstr("raise --mem-fraction"));
 }
 
+TEST_F(CappedTest, OfTextsToEmbedItNamesWhatMakesTheirPassesSmaller) {
+  WriteModel("wide.json", TinyLlamaOf(256, 8));
+  const ProcessResult result = Shell(R"(
+    for i in $(seq 64); do printf '{"query": "%d", "pos": ["%0110d"], "neg": ["%0111d"]}\n' $i $i $i; done |
+      pretokenize -q --records contrastive - | pack -q --chunk 512 -o pairs/ || exit 9
+    train -q --objective grit --data pairs --model wide.json --steps 1 --batch 64 --accum 1 --passage-max-len 128 \
+      --async-save off --out run --mem-fraction )" +
+                                     Fraction(300e6));
+  EXPECT_EQ(result.exit_status, 5) << result.standard_error;
+  for (const char* lever : {"samples of texts of up to 128 tokens", "--split-emb full",
+                            "a lower --batch (raising --accum as much)", "--passage-max-len"}) {
+    EXPECT_THAT(result.standard_error, testing::HasSubstr(lever));
+  }
+  EXPECT_THAT(result.standard_error, testing::Not(testing::HasSubstr("--seq")));
+}
+
 TEST_F(CappedTest, AutoOomGoesOnInSmallerMicroBatchesWithTheSameSamplesAStepAndSaysSo) {
   WriteModel("wide.json", TinyLlamaOf(256, 8));
   const ProcessResult result = Shell(

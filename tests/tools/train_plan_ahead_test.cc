@@ -125,7 +125,7 @@ TEST_F(TrainPlanAheadTest, ExplainNamesEveryKindOfOrigin) {
   expect("keep", "3", "default");
   expect("weight-decay", "0.1", "default");
   expect("batch", "16", "auto");
-  expect("workers", "1", "auto");
+  expect("workers", "0", "auto");  // of so little data
   expect("threads", "1", "environment");
   EXPECT_THAT(Explained("told.json", "clip").at("reason").get<std::string>(), HasSubstr("run.yaml line 1"));
   EXPECT_THAT(Explained("told.json", "seed").at("reason").get<std::string>(), HasSubstr("TRAINWRIGHT_SEED"));

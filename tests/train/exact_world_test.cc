@@ -15,7 +15,8 @@
 namespace trainwright {
 namespace {
 
-using test::ExpectSamePoint;
+using test::ExpectSameOnRanks;
+using test::ExpectSameWhereRanksChange;
 using test::RankCase;
 using test::RankPoint;
 using test::RankRun;
@@ -86,23 +87,12 @@ class ExactWorldTest : public testing::TestWithParam<RankCase> {
 TEST_P(ExactWorldTest, EndsInTheSameBitsOnAnyNumberOfRanks) {
   const RankPoint alone = TakeSteps(setup(), 1, kSteps)[0];
   EXPECT_GT(alone.state.data().cursor.epoch, 0u) << "a step crosses the end of an epoch";
-  for (const int64_t ranks : {2, 4}) {
-    const std::vector<RankPoint> points = TakeSteps(setup(), ranks, kSteps);
-    for (size_t rank = 0; rank < points.size(); ++rank) {
-      ExpectSamePoint(points[rank], alone, "rank " + std::to_string(rank) + " of " + std::to_string(ranks));
-    }
-  }
+  ExpectSameOnRanks(setup(), kSteps, alone);
 }
 
 TEST_P(ExactWorldTest, IsTheSameRunWhereTheNumberOfRanksChangesOnTheWay) {
   const RankPoint alone = TakeSteps(setup(), 1, kSteps)[0];
-  const std::pair<int64_t, int> parts[] = {{4, 5}, {1, 3}, {2, 6}};  // ranks, steps
-  std::vector<RankPoint> points;
-  for (const auto& [ranks, steps] : parts) {
-    const std::vector<RankPoint> before = std::move(points);
-    points = TakeSteps(setup(), ranks, steps, before.empty() ? nullptr : &before.back());
-  }
-  ExpectSamePoint(points.front(), alone, "4, 1 and 2 ranks");
+  ExpectSameWhereRanksChange(setup(), {{4, 5}, {1, 3}, {2, 6}}, alone);
 }
 
 INSTANTIATE_TEST_SUITE_P(Runs, ExactWorldTest, testing::ValuesIn(AllCases()),

@@ -171,6 +171,26 @@ TEST_F(GritRunTest, ResumedInOtherMicroBatchesItTakesTheSameStepsWithinRounding)
   }
 }
 
+TEST_F(GritRunTest, AdaptersLearnBesideWeightsInFourBits) {
+  Train();
+  const nlohmann::ordered_json plain = Steps().front();
+  settings_.quant = "nf4";
+  settings_.out = folder_.path("nf4");
+  Train();
+  const std::vector<nlohmann::ordered_json> steps = Steps();
+  ASSERT_EQ(steps.size(), static_cast<size_t>(kGritRunSteps));
+  // The same texts, adapters that add nothing yet, and weights that differ by what 4 bits leave out.
+  for (const char* term : {"loss_emb_nats", "loss_gen_nats"}) {
+    const auto in_four_bits = steps.front().at("loss_terms").at(term).get<double>();
+    const auto loss_nats = plain.at("loss_terms").at(term).get<double>();
+    EXPECT_NE(in_four_bits, loss_nats) << term;
+    EXPECT_NEAR(in_four_bits, loss_nats, 0.3 * loss_nats) << term;
+  }
+  for (const nlohmann::ordered_json& step : steps) EXPECT_GT(step.at("grad_norm").get<double>(), 0);
+  EXPECT_NE(FileOfEnd("adapter_model.safetensors"),
+            test::ReadFile(Checkpoint(kGritRunMiddle) + "/adapter_model.safetensors"));
+}
+
 TEST_F(GritRunTest, EveryStepTellsItsTextsAndWhichSetsItsTokensComeFrom) {
   Train();
   const std::vector<nlohmann::ordered_json> steps = Steps();
@@ -183,6 +203,9 @@ TEST_F(GritRunTest, EveryStepTellsItsTextsAndWhichSetsItsTokensComeFrom) {
     ASSERT_EQ(of_sets.size(), 3u);
     EXPECT_EQ(of_sets[0] + of_sets[1] + of_sets[2], step.at("tokens").get<int64_t>());
     EXPECT_GT(of_sets[2], 0);
+    const auto& terms = step.at("loss_terms");
+    EXPECT_EQ(step.at("loss_nats").get<double>(),
+              terms.at("loss_emb_nats").get<double>() + terms.at("loss_gen_nats").get<double>());
   }
 }
 

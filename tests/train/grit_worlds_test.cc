@@ -16,7 +16,8 @@
 namespace trainwright {
 namespace {
 
-using test::ExpectSamePoint;
+using test::ExpectSameOnRanks;
+using test::ExpectSameWhereRanksChange;
 using test::RankPoint;
 using test::RankRun;
 using test::RankRunSetup;
@@ -150,23 +151,12 @@ TEST_P(GritWorldsTest, EndsInTheSameBitsOnAnyNumberOfRanks) {
   const RankPoint alone = TakeSteps(setup(), 1, kGritSteps)[0];
   EXPECT_GT(alone.state.data().cursor.epoch, 0u) << "the steps go over the end of an epoch";
   EXPECT_GT(alone.reports.back().loss_nats, 0);
-  for (const int64_t ranks : {2, 4}) {
-    const std::vector<RankPoint> points = TakeSteps(setup(), ranks, kGritSteps);
-    for (size_t rank = 0; rank < points.size(); ++rank) {
-      ExpectSamePoint(points[rank], alone, "rank " + std::to_string(rank) + " of " + std::to_string(ranks));
-    }
-  }
+  ExpectSameOnRanks(setup(), kGritSteps, alone);
 }
 
 TEST_P(GritWorldsTest, IsTheSameRunWhereTheNumberOfRanksChangesOnTheWay) {
   const RankPoint alone = TakeSteps(setup(), 1, kGritSteps)[0];
-  const std::pair<int64_t, int> parts[] = {{4, 2}, {1, 1}, {2, 2}};  // ranks, steps
-  std::vector<RankPoint> points;
-  for (const auto& [ranks, steps] : parts) {
-    const std::vector<RankPoint> before = std::move(points);
-    points = TakeSteps(setup(), ranks, steps, before.empty() ? nullptr : &before.back());
-  }
-  ExpectSamePoint(points.front(), alone, "4, 1 and 2 ranks");
+  ExpectSameWhereRanksChange(setup(), {{4, 2}, {1, 1}, {2, 2}}, alone);
 }
 
 class GritZeroTest : public testing::TestWithParam<int64_t> {};
@@ -178,11 +168,7 @@ TEST_P(GritZeroTest, EndsInTheBitsOfOneProcess) {
   RankRunSetup setup = {.set = set.get(), .plan = UnifiedPlan()};
   const RankPoint alone = TakeSteps(setup, 1, 3)[0];
   setup.plan.zero = GetParam();
-  for (const int64_t ranks : {2, 4}) {
-    for (const RankPoint& point : TakeSteps(setup, ranks, 3)) {
-      ExpectSamePoint(point, alone, std::to_string(ranks) + " ranks");
-    }
-  }
+  ExpectSameOnRanks(setup, 3, alone);
 }
 
 TEST_P(GritZeroTest, WithoutExactLeavesItIsThatRunWithinRounding) {

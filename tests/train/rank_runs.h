@@ -195,4 +195,29 @@ inline std::vector<RankPoint> TakeSteps(const RankRunSetup& setup, int64_t ranks
   });
 }
 
+/// Expects that two and four ranks end where one process does.
+/// \param alone where it ends
+inline void ExpectSameOnRanks(const RankRunSetup& setup, int steps, const RankPoint& alone) {
+  for (const int64_t ranks : {2, 4}) {
+    const std::vector<RankPoint> points = TakeSteps(setup, ranks, steps);
+    for (size_t rank = 0; rank < points.size(); ++rank) {
+      ExpectSamePoint(points[rank], alone, "rank " + std::to_string(rank) + " of " + std::to_string(ranks));
+    }
+  }
+}
+
+/// Expects that a run whose number of ranks changes on the way ends where one process does.
+/// \param parts of the run, one after the other: ranks and their steps
+/// \param alone where the process ends
+inline void ExpectSameWhereRanksChange(const RankRunSetup& setup,
+                                       const std::vector<std::pair<int64_t, int>>& parts,
+                                       const RankPoint& alone) {
+  std::vector<RankPoint> points;
+  for (const auto& [ranks, steps] : parts) {
+    const std::vector<RankPoint> before = std::move(points);
+    points = TakeSteps(setup, ranks, steps, before.empty() ? nullptr : &before.back());
+  }
+  ExpectSamePoint(points.front(), alone, "the last part");
+}
+
 }  // namespace trainwright::test

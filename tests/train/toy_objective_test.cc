@@ -206,7 +206,7 @@ class ToyRecordsTest : public testing::Test {
                           .model = test::TinyModel(),
                           .loss_terms = run.trainer.objective().terms(),
                           .start = std::chrono::steady_clock::now()},
-                         {.progress = ProgressMode::kNever});
+                         {.progress = ProgressMode::kNever, .gpu_use = gpu_use_});
     for (int step = 0; step < 5; ++step) {
       reports_.push_back(run.trainer.Step());
       reports_.back().tokens_if_padded = tokens_if_padded_;
@@ -222,6 +222,7 @@ class ToyRecordsTest : public testing::Test {
   TemporaryFolder folder_;
   int64_t tokens_if_padded_ = 0;  ///< of each step
   TextCounts texts_;              ///< likewise
+  std::function<std::optional<double>()> gpu_use_;
   std::vector<StepReport> reports_;
   std::string metrics_path_, tensorboard_path_;
   PlotFigure figure_;
@@ -251,6 +252,19 @@ TEST_F(ToyRecordsTest, TheMetricsTellTheTokensOfPaddingWhereTheyAreKnown) {
     EXPECT_EQ(last.value("tokens_if_padded", int64_t{0}), tokens);
     EXPECT_EQ(last.contains("tokens_if_padded"), tokens > 0);
   }
+}
+
+TEST_F(ToyRecordsTest, TheMetricsTellHowBusyAGpuIsWhereThatIsKnown) {
+  int asked = 0;
+  gpu_use_ = [&]() -> std::optional<double> {
+    return ++asked == 3 ? std::nullopt : std::optional(0.25 * asked);
+  };
+  Train();
+  std::vector<double> told;
+  ForEachMetricsRecord(metrics_path_, [&](const nlohmann::ordered_json& record) {
+    if (record.at("type") == "step") told.push_back(record.value("gpu_util", -1.0));
+  });
+  EXPECT_EQ(told, (std::vector<double>{0.25, 0.5, -1, 1, 1.25}));
 }
 
 TEST_F(ToyRecordsTest, TheMetricsTellTheTextsOfEveryStepThatHasSome) {

@@ -25,9 +25,8 @@ void ContrastiveLoss::ExcludeOfPassages(size_t size, const std::vector<int64_t>&
 }
 
 void ContrastiveLoss::ScorePositives(size_t size, const SizedVectors& vectors, ScalarShare* share) {
-  const auto column = 2 * static_cast<int64_t>(size);
   at::Tensor losses_n = at::zeros({pairs_.count()}, losses_.options());
-  at::Tensor columns_p2 = share->columns_p2m.narrow(1, column, 2);
+  at::Tensor columns_p2 = ScalarsOf(share->columns_p2m, size);
   for (const TileRange& range : tiles_.pairs) {
     const auto first = static_cast<std::ptrdiff_t>(range.begin),
                last = static_cast<std::ptrdiff_t>(range.end);
@@ -38,8 +37,8 @@ void ContrastiveLoss::ScorePositives(size_t size, const SizedVectors& vectors, S
       places.push_back(static_cast<int64_t>(row) * queries() + pairs_.query[n]);
       own_numbers.push_back(passages[row] - share_.begin_passage);
     }
-    const at::Tensor own = vectors.passages_pm.index_select(0, OnDevice(passages));
-    at::Tensor tile = TileOf(own, vectors.queries_qm);
+    const at::Tensor own_tm = vectors.passages.vectors_tm.index_select(0, OnDevice(passages));
+    at::Tensor tile = TileOf(own_tm, vectors.queries);
     const TilePairs pairs = {OnDevice(places), OnDevice(std::vector<int64_t>(places.size(), 1))};
     const at::Tensor products_n = ReadPlaces(tile, pairs.places_n);
     ExcludeOfPassages(size, passages, pairs.places_n, &tile);
@@ -59,14 +58,13 @@ void ContrastiveLoss::ScorePositives(size_t size, const SizedVectors& vectors, S
 
 void ContrastiveLoss::AddPassageGradients(size_t size, const SizedVectors& vectors, const ScalarShare& all,
                                           const GradientScale& scale, at::Tensor& d_p) {
-  const auto column = 2 * static_cast<int64_t>(size);
-  const at::Tensor rows_q2 = all.rows_q2m.narrow(1, column, 2);
+  const at::Tensor rows_q2 = ScalarsOf(all.rows_q2m, size);
   const at::Tensor device_scale = scale.on_device.defined() ? scale.on_device.to(at::kFloat) : at::Tensor();
   int64_t pair = 0;  // the first that is not done
   for (const TileRange& range : tiles_.passages) {
     const int64_t begin = share_.begin_passage + range.begin, rows = range.size();
-    const at::Tensor own = vectors.passages_pm.narrow(0, begin, rows);
-    at::Tensor tile = TileOf(own, vectors.queries_qm);
+    const SizedRows own = vectors.passages.Part(begin, rows);
+    at::Tensor tile = TileOf(own.vectors_tm, vectors.queries);
     std::vector<int64_t> passages(static_cast<size_t>(rows)), places;
     std::iota(passages.begin(), passages.end(), begin);
     const int64_t first_pair = pair;
@@ -78,13 +76,11 @@ void ContrastiveLoss::AddPassageGradients(size_t size, const SizedVectors& vecto
     const at::Tensor pair_places = OnDevice(places);
     ExcludeOfPassages(size, passages, pair_places, &tile);
     const at::Tensor own_scalars =
-        options_.symmetric ? all.columns_p2m.narrow(0, begin, rows).narrow(1, column, 2) : at::Tensor();
+        options_.symmetric ? ScalarsOf(all.columns_p2m, size).narrow(0, begin, rows) : at::Tensor();
     WeighTile(factor(), own_scalars, rows_q2, &tile);
     const at::Tensor gradients = pair_gradients_[size].narrow(0, first_pair, pair - first_pair);
     WritePlaces(pair_places, gradients.neg().to(at::kFloat), &tile);
-    const at::Tensor norms =
-        vectors.passage_norms_p.defined() ? vectors.passage_norms_p.narrow(0, begin, rows) : at::Tensor();
-    AddRows(tile, vectors.queries_qm, own, norms, scale.factor * WeightOfGradients(size), device_scale,
+    AddRows(tile, vectors.queries, own, scale.factor * WeightOfGradients(size), device_scale,
             d_p.narrow(0, range.begin, rows));
   }
 }

@@ -24,7 +24,7 @@ std::vector<TileRange> Cut(const std::vector<int64_t>& bounds, int64_t tile_rows
 
 }  // namespace
 
-void CheckGroups(const ContrastiveGroups& groups, const Share& share, bool with_texts) {
+void CheckGroups(const ContrastiveGroups& groups, const ContrastiveShare& share, bool with_texts) {
   const size_t queries = groups.positives.size();
   TRAINWRIGHT_CHECK(groups.first_passage.size() == queries + 1 && groups.first_passage.front() == 0);
   for (size_t i = 0; i < queries; ++i) {
@@ -43,7 +43,7 @@ void CheckGroups(const ContrastiveGroups& groups, const Share& share, bool with_
   TRAINWRIGHT_CHECK(std::is_sorted(groups.first_known.begin(), groups.first_known.end()));
 }
 
-OwnPairs::OwnPairs(const ContrastiveGroups& groups, const Share& share) {
+OwnPairs::OwnPairs(const ContrastiveGroups& groups, const ContrastiveShare& share) {
   first.push_back(0);
   for (int64_t i = share.begin_query; i < share.end_query; ++i) {
     const auto at = static_cast<size_t>(i);
@@ -55,7 +55,7 @@ OwnPairs::OwnPairs(const ContrastiveGroups& groups, const Share& share) {
   }
 }
 
-ContrastiveTiles::ContrastiveTiles(const ContrastiveGroups& groups, const Share& share,
+ContrastiveTiles::ContrastiveTiles(const ContrastiveGroups& groups, const ContrastiveShare& share,
                                    const OwnPairs& own_pairs, int64_t tile_bytes) {
   std::vector<int64_t> query_bounds, pair_bounds, passage_bounds;
   for (int64_t leaf = 0; leaf <= share.leaves; ++leaf) {

@@ -29,7 +29,7 @@ struct ContrastiveGroups {
 };
 
 /// The queries of one rank and their passages.
-struct Share {
+struct ContrastiveShare {
   int64_t begin_query = 0, end_query = 0;
   int64_t begin_passage = 0, end_passage = 0;
   /// Equal parts of its queries that a rank of another world may have alone: no product reaches across their
@@ -43,11 +43,11 @@ struct Share {
 
 /// Stops with Error{kInternal} where sizes do not fit each other.
 /// \param with_texts whether the hashes have to be there
-void CheckGroups(const ContrastiveGroups& groups, const Share& share, bool with_texts);
+void CheckGroups(const ContrastiveGroups& groups, const ContrastiveShare& share, bool with_texts);
 
 /// A rank's queries with each of their positives, by rising number of the passage.
 struct OwnPairs {
-  OwnPairs(const ContrastiveGroups& groups, const Share& share);
+  OwnPairs(const ContrastiveGroups& groups, const ContrastiveShare& share);
 
   int64_t count() const { return static_cast<int64_t>(query.size()); }
 
@@ -66,7 +66,7 @@ struct TileRange {
 struct ContrastiveTiles {
   /// \param tile_bytes about, of a tile of fp32 scores: 16 to 1024 rows, a multiple of 16, but for the last
   ///     tile of a leaf
-  ContrastiveTiles(const ContrastiveGroups& groups, const Share& share, const OwnPairs& pairs,
+  ContrastiveTiles(const ContrastiveGroups& groups, const ContrastiveShare& share, const OwnPairs& pairs,
                    int64_t tile_bytes);
 
   std::vector<TileRange> queries, pairs, passages;

@@ -17,7 +17,8 @@
 namespace trainwright {
 namespace {
 
-const Share& Checked(const ContrastiveOptions& options, const ContrastiveGroups& groups, const Share& share) {
+const ContrastiveShare& Checked(const ContrastiveOptions& options, const ContrastiveGroups& groups,
+                                const ContrastiveShare& share) {
   CheckGroups(groups, share, options.false_negatives == FalseNegatives::kSameText);
   TRAINWRIGHT_CHECK(options.temperature > 0);
   return share;
@@ -25,7 +26,8 @@ const Share& Checked(const ContrastiveOptions& options, const ContrastiveGroups&
 
 }  // namespace
 
-ContrastiveLoss::ContrastiveLoss(ContrastiveOptions options, ContrastiveGroups groups, const Share& share)
+ContrastiveLoss::ContrastiveLoss(ContrastiveOptions options, ContrastiveGroups groups,
+                                 const ContrastiveShare& share)
     : options_(std::move(options)),
       groups_(std::move(groups)),
       share_(Checked(options_, groups_, share)),
@@ -56,25 +58,24 @@ at::Tensor ContrastiveLoss::OnDevice(const std::vector<int64_t>& numbers) const 
 ContrastiveLoss::SizedVectors ContrastiveLoss::OfSize(size_t size, const at::Tensor& unit_qd,
                                                       const at::Tensor& unit_pd) const {
   const int64_t columns = options_.sizes[size].columns;
-  SizedVectors vectors = {.queries_qm = unit_qd, .passages_pm = unit_pd};
-  if (columns == unit_qd.size(1)) return vectors;
-  const auto cut = [&](const at::Tensor& whole, at::Tensor* norms) {
-    at::Tensor part = whole.narrow(1, 0, columns).clone(at::MemoryFormat::Contiguous);
+  const auto cut = [&](const at::Tensor& whole_td) {
+    SizedRows rows = {.vectors_tm = whole_td, .norms_t = {}};
+    if (columns == whole_td.size(1)) return rows;
+    rows.vectors_tm = whole_td.narrow(1, 0, columns).clone(at::MemoryFormat::Contiguous);
     if (options_.normalize) {
-      *norms = at::empty({part.size(0)}, part.options());
-      NormalizeRows(part, *norms);
+      rows.norms_t = at::empty({whole_td.size(0)}, whole_td.options());
+      NormalizeRows(rows.vectors_tm, rows.norms_t);
     }
-    return part;
+    return rows;
   };
-  vectors.queries_qm = cut(unit_qd, &vectors.query_norms_q);
-  vectors.passages_pm = cut(unit_pd, &vectors.passage_norms_p);
-  return vectors;
+  return {.queries = cut(unit_qd), .passages = cut(unit_pd)};
 }
 
 at::Tensor ContrastiveLoss::LimitsOf(const SizedVectors& vectors) const {
   const OwnPairs all(groups_, {.end_query = queries(), .end_passage = passages()});
   const at::Tensor query_n = OnDevice(all.query), passage_n = OnDevice(all.passage);
-  at::Tensor products_n = at::empty({all.count()}, vectors.queries_qm.options());
+  const at::Tensor &queries_qm = vectors.queries.vectors_tm, &passages_pm = vectors.passages.vectors_tm;
+  at::Tensor products_n = at::empty({all.count()}, queries_qm.options());
   // Of one text in two places the products differ by their rounding, which depends on the tile.
   constexpr double kRounding = 1e-5;
   const auto norm_of = [](const at::Tensor& rows) {
@@ -83,8 +84,8 @@ at::Tensor ContrastiveLoss::LimitsOf(const SizedVectors& vectors) const {
   constexpr int64_t kRows = 1024;
   for (int64_t begin = 0; begin < all.count(); begin += kRows) {
     const int64_t rows = std::min(kRows, all.count() - begin);
-    const at::Tensor of_queries = vectors.queries_qm.index_select(0, query_n.narrow(0, begin, rows));
-    const at::Tensor of_passages = vectors.passages_pm.index_select(0, passage_n.narrow(0, begin, rows));
+    const at::Tensor of_queries = queries_qm.index_select(0, query_n.narrow(0, begin, rows));
+    const at::Tensor of_passages = passages_pm.index_select(0, passage_n.narrow(0, begin, rows));
     const at::Tensor rounding = norm_of(of_queries).mul_(norm_of(of_passages)).mul_(kRounding);
     products_n.narrow(0, begin, rows).copy_(of_queries.mul(of_passages).sum(1).add_(rounding));
   }
@@ -94,18 +95,17 @@ at::Tensor ContrastiveLoss::LimitsOf(const SizedVectors& vectors) const {
       .sub_(options_.margin);
 }
 
-at::Tensor ContrastiveLoss::TileOf(const at::Tensor& own_tm, const at::Tensor& others) {
-  at::Tensor tile = tile_.Get({own_tm.size(0), others.size(0)}, at::kFloat, device_);
-  Matmul(own_tm, others.t(), tile);
+at::Tensor ContrastiveLoss::TileOf(const at::Tensor& own_tm, const SizedRows& others) {
+  at::Tensor tile = tile_.Get({own_tm.size(0), others.vectors_tm.size(0)}, at::kFloat, device_);
+  Matmul(own_tm, others.vectors_tm.t(), tile);
   return tile;
 }
 
-void ContrastiveLoss::AddRows(const at::Tensor& tile_tc, const at::Tensor& others, const at::Tensor& own_tm,
-                              const at::Tensor& norms_t, double weight, const at::Tensor& device_scale,
-                              at::Tensor target_td) {
-  at::Tensor d_tile = d_tile_.Get({own_tm.size(0), own_tm.size(1)}, at::kFloat, device_);
-  Matmul(tile_tc, others, d_tile);
-  if (norms_t.defined()) NormalizeRowsBackward(own_tm, norms_t, d_tile);
+void ContrastiveLoss::AddRows(const at::Tensor& tile_tc, const SizedRows& others, const SizedRows& own,
+                              double weight, const at::Tensor& device_scale, at::Tensor target_td) {
+  at::Tensor d_tile = d_tile_.Get(own.vectors_tm.sizes().vec(), at::kFloat, device_);
+  Matmul(tile_tc, others.vectors_tm, d_tile);
+  if (own.norms_t.defined()) NormalizeRowsBackward(own.vectors_tm, own.norms_t, d_tile);
   if (device_scale.defined()) d_tile.mul_(device_scale);
   // Apart, so that no element is rounded otherwise than its neighbours: a sum of products may be fused.
   target_td.narrow(1, 0, d_tile.size(1)).add_(d_tile.mul_(weight));

@@ -55,7 +55,7 @@ struct ScalarShare {
 class ContrastiveLoss {
  public:
   /// \param groups with hashes under FalseNegatives::kSameText
-  ContrastiveLoss(ContrastiveOptions options, ContrastiveGroups groups, const Share& share);
+  ContrastiveLoss(ContrastiveOptions options, ContrastiveGroups groups, const ContrastiveShare& share);
   ContrastiveLoss(const ContrastiveLoss&) = delete;
   ContrastiveLoss& operator=(const ContrastiveLoss&) = delete;
 
@@ -77,11 +77,20 @@ class ContrastiveLoss {
   const at::Tensor& top1() const { return top1_; }
 
  private:
+  /// Queries or passages, cut to a size: T vectors of m elements.
+  struct SizedRows {
+    at::Tensor vectors_tm;
+    at::Tensor norms_t;  ///< before they had unit length again; undefined: they are whole
+
+    /// Some of them.
+    SizedRows Part(int64_t begin, int64_t count) const {
+      return {vectors_tm.narrow(0, begin, count),
+              norms_t.defined() ? norms_t.narrow(0, begin, count) : at::Tensor()};
+    }
+  };
   /// The vectors of all ranks, cut to a size.
   struct SizedVectors {
-    at::Tensor queries_qm, passages_pm;
-    at::Tensor query_norms_q,
-        passage_norms_p;  ///< before they had unit length again; undefined: they are whole
+    SizedRows queries, passages;
   };
 
   int64_t queries() const { return groups_.queries(); }
@@ -102,13 +111,16 @@ class ContrastiveLoss {
   at::Tensor OnDevice(const std::vector<int64_t>& numbers) const;
 
   /// A tile of own_tm with all of `others`.
-  at::Tensor TileOf(const at::Tensor& own_tm, const at::Tensor& others);
-  /// Adds the gradient of the rows that a tile holds the derivatives of.
-  /// \param norms_t of own_tm, or undefined
+  at::Tensor TileOf(const at::Tensor& own_tm, const SizedRows& others);
+  /// Adds weight * device_scale times the gradient of own rows, whose tile with all of `others` holds the
+  /// derivatives.
   /// \param device_scale fp32 [1], or undefined: 1
-  void AddRows(const at::Tensor& tile_tc, const at::Tensor& others, const at::Tensor& own_tm,
-               const at::Tensor& norms_t, double weight, const at::Tensor& device_scale,
-               at::Tensor target_td);
+  void AddRows(const at::Tensor& tile_tc, const SizedRows& others, const SizedRows& own, double weight,
+               const at::Tensor& device_scale, at::Tensor target_td);
+  /// Both numbers of each row of a ScalarShare that are those of a size.
+  static at::Tensor ScalarsOf(const at::Tensor& share_t2m, size_t size) {
+    return share_t2m.narrow(1, 2 * static_cast<int64_t>(size), 2);
+  }
 
   // Rows: contrastive_rows.cc.
   /// Losses and scalars of own queries, and without `symmetric` their gradients.
@@ -131,7 +143,7 @@ class ContrastiveLoss {
 
   ContrastiveOptions options_;
   const ContrastiveGroups groups_;
-  const Share share_;
+  const ContrastiveShare share_;
   const OwnPairs pairs_;
   const ContrastiveTiles tiles_;
   std::optional<TextMasks> masks_;

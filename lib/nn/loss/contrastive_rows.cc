@@ -43,11 +43,10 @@ void ContrastiveLoss::ScoreQueries(size_t size, const SizedVectors& vectors, Sca
   const auto largest = std::max_element(options_.sizes.begin(), options_.sizes.end(),
                                         [](const auto& a, const auto& b) { return a.columns < b.columns; });
   const bool tells_top1 = options_.sizes.begin() + static_cast<std::ptrdiff_t>(size) == largest;
-  const auto column = 2 * static_cast<int64_t>(size);
   for (const TileRange& range : tiles_.queries) {
-    const int64_t begin = share_.begin_query + range.begin, rows = range.size();
-    const at::Tensor own = vectors.queries_qm.narrow(0, begin, rows);
-    at::Tensor tile = TileOf(own, vectors.passages_pm);
+    const int64_t rows = range.size();
+    const SizedRows own = vectors.queries.Part(share_.begin_query + range.begin, rows);
+    at::Tensor tile = TileOf(own.vectors_tm, vectors.passages);
     const TilePairs pairs = PairsOfQueries(range);
     const TileRange pair_range = PairRange(range);
     const at::Tensor products_n = ReadPlaces(tile, pairs.places_n);
@@ -55,36 +54,31 @@ void ContrastiveLoss::ScoreQueries(size_t size, const SizedVectors& vectors, Sca
     const RowLosses found = LossesOfRows(factor(), pairs.lengths_t, products_n, &tile);
     losses_.narrow(0, range.begin, rows).add_(found.loss_t, WeightOfLosses(size));
     if (tells_top1) top1_.narrow(0, range.begin, rows).copy_(found.first_t);
-    share->rows_q2m.narrow(0, range.begin, rows).narrow(1, column, 2).copy_(found.scalars_t2);
+    ScalarsOf(share->rows_q2m, size).narrow(0, range.begin, rows).copy_(found.scalars_t2);
     pair_gradients_[size].narrow(0, pair_range.begin, pair_range.size()).copy_(found.gradient_n);
     if (options_.symmetric) continue;  // the numbers of columns are not known yet
     tile.mul_(found.scalars_t2.narrow(1, 1, 1));
     WritePlaces(pairs.places_n, found.gradient_n.neg().to(at::kFloat), &tile);
-    const at::Tensor norms =
-        vectors.query_norms_q.defined() ? vectors.query_norms_q.narrow(0, begin, rows) : at::Tensor();
-    AddRows(tile, vectors.passages_pm, own, norms, WeightOfGradients(size), {},
+    AddRows(tile, vectors.passages, own, WeightOfGradients(size), {},
             d_queries_.narrow(0, range.begin, rows));
   }
 }
 
 void ContrastiveLoss::AddQueryGradients(size_t size, const SizedVectors& vectors, const ScalarShare& all,
                                         const GradientScale& scale, at::Tensor& d_q) {
-  const auto column = 2 * static_cast<int64_t>(size);
-  const at::Tensor columns_p2 = all.columns_p2m.narrow(1, column, 2);
+  const at::Tensor rows_q2 = ScalarsOf(all.rows_q2m, size), columns_p2 = ScalarsOf(all.columns_p2m, size);
   const at::Tensor device_scale = scale.on_device.defined() ? scale.on_device.to(at::kFloat) : at::Tensor();
   for (const TileRange& range : tiles_.queries) {
     const int64_t begin = share_.begin_query + range.begin, rows = range.size();
-    const at::Tensor own = vectors.queries_qm.narrow(0, begin, rows);
-    at::Tensor tile = TileOf(own, vectors.passages_pm);
+    const SizedRows own = vectors.queries.Part(begin, rows);
+    at::Tensor tile = TileOf(own.vectors_tm, vectors.passages);
     const TilePairs pairs = PairsOfQueries(range);
     const TileRange pair_range = PairRange(range);
     ExcludeOfQueries(size, range, pairs, &tile);
-    WeighTile(factor(), all.rows_q2m.narrow(0, begin, rows).narrow(1, column, 2), columns_p2, &tile);
+    WeighTile(factor(), rows_q2.narrow(0, begin, rows), columns_p2, &tile);
     const at::Tensor gradients = pair_gradients_[size].narrow(0, pair_range.begin, pair_range.size());
     WritePlaces(pairs.places_n, gradients.neg().to(at::kFloat), &tile);
-    const at::Tensor norms =
-        vectors.query_norms_q.defined() ? vectors.query_norms_q.narrow(0, begin, rows) : at::Tensor();
-    AddRows(tile, vectors.passages_pm, own, norms, scale.factor * WeightOfGradients(size), device_scale,
+    AddRows(tile, vectors.passages, own, scale.factor * WeightOfGradients(size), device_scale,
             d_q.narrow(0, range.begin, rows));
   }
 }

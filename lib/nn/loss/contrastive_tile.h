@@ -1,6 +1,6 @@
 /// What a tile of scores goes through on its way to losses and gradients.
 ///
-/// A tile holds the products of some own vectors with all of the other side: fp32 [T, C], contiguous. A score
+/// A tile holds the products of T own vectors with all C of the other side: fp32 [T, C], contiguous. A score
 /// is a product over the temperature, s = f x. Of a row, with its pairs k, K of them, and the others j that
 /// are not excluded:
 ///

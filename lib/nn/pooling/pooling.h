@@ -1,8 +1,8 @@
 /// How the hidden states of a text become one vector. Torch-free.
 ///
 /// The pooled rows of a text are those behind its instruction, which is read but not pooled.
-/// \source weighted mean: Muennighoff 2022, arXiv:2202.08904; the choice of all four: Muennighoff et al. 2024
-/// (GRIT), arXiv:2402.09906
+/// \source weighted mean: Muennighoff 2022 (SGPT), arXiv:2202.08904; the choice of all four: Muennighoff et
+/// al. 2024 (GRIT), arXiv:2402.09906
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
-/// The linear layer behind the pooling: y = x W^T + b in fp32 under every precision, as vectors are.
+/// The linear layer behind the pooling: y = x W^T + b in fp32 under every precision, as vectors are. Shape
+/// legend: T texts, D hidden size, p elements of a projected vector. projected_rows.h has it with the
+/// parameters of a model.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,7 @@
 #include "lib/nn/pooling/span_pooling.h"
 
+#include <ATen/ops/empty.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -81,6 +83,12 @@ void PoolSpans(Pooling pooling, const PooledSpans& spans, const at::Tensor& hidd
   } else {
     PoolTexts<float>(pooling, spans, hidden_nd, out_td);
   }
+}
+
+at::Tensor Pooled(Pooling pooling, const PooledSpans& spans, const at::Tensor& hidden_nd) {
+  at::Tensor out_td = at::empty({spans.texts(), hidden_nd.size(1)}, hidden_nd.options().dtype(at::kFloat));
+  PoolSpans(pooling, spans, hidden_nd, out_td);
+  return out_td;
 }
 
 void PoolSpansBackward(Pooling pooling, const PooledSpans& spans, const at::Tensor& d_out_td,

@@ -27,6 +27,9 @@ struct PooledSpans {
 /// \param out_td fp32 [T, D], contiguous
 void PoolSpans(Pooling pooling, const PooledSpans& spans, const at::Tensor& hidden_nd, at::Tensor& out_td);
 
+/// The same into a new tensor.
+at::Tensor Pooled(Pooling pooling, const PooledSpans& spans, const at::Tensor& hidden_nd);
+
 /// Writes all of d_hidden_nd: rows that are not pooled become zero.
 /// \param d_out_td fp32 [T, D], contiguous
 /// \param d_hidden_nd storage type [N, D], contiguous, rounded; under emulation not, its reader rounds

@@ -19,11 +19,7 @@ assert json.load(open("summary.json"))["context_tokens"] == len("To be, or not t
 PYTHON
 
 refused() { # refused STATUS TEXT COMMAND...
-  local wanted=$1 text=$2 status=0
-  shift 2
-  "$@" > /dev/null 2> error < prompts.jsonl || status=$?
-  test "$status" = "$wanted" || { cat error; exit 1; }
-  grep -q -- "$text" error || { cat error; exit 1; }
+  fails "$@" < prompts.jsonl
 }
 prompts > prompts.jsonl
 refused 2 'exists' embed --checkpoint run texts.jsonl -o again.npy --context-cache contexts

@@ -5,20 +5,13 @@ train -q --steps 1 --batch 1 --seq 64 --threads 1 --out run > /dev/null
 model=run
 printf 'to be\n' > lines.txt
 refused() {  # STATUS TEXT ARGUMENT...
-  local expected=$1 text=$2 status=0
-  shift 2
-  embed -q --checkpoint "$model" "$@" > out 2> err < /dev/null || status=$?
-  test "$status" = "$expected" || { echo "$*: status $status"; cat err; exit 1; }
-  grep -q -e "$text" err || { cat err; exit 1; }
+  fails "$1" "$2" embed -q --checkpoint "$model" "${@:3}"
 }
 refused 2 'does not say what format' lines.txt -o vectors
 refused 2 'is an input' lines.txt -o lines.txt --format raw
 refused 2 '--truncate-dim' lines.txt --truncate-dim 100000
 refused 2 '--resume' lines.txt --resume
-refused 2 '--corpus' lines.txt --corpus lines.txt
 refused 2 '--first-place' --mine-negatives lines.txt --first-place 9 --last-place 3
-refused 2 '--input' lines.txt --mine-negatives lines.txt
-refused 2 '--context-cache' --mine-negatives lines.txt --context-cache kept
 refused 2 'standard input' --nproc 2
 refused 3 'holds no text' /dev/null -o out.npy
 refused 3 'line 1' --mine-negatives lines.txt

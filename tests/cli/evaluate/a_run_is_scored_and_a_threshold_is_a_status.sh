@@ -15,18 +15,13 @@ status=0
 evaluate -q --metric retrieval --run run --qrels qrels --min-ndcg 0.64 > /dev/null || status=$?
 test "$status" = 1
 refused() {  # TEXT ARGUMENT...
-  local text=$1 status=0
-  shift
-  evaluate -q "$@" > out 2> err < /dev/null || status=$?
-  test "$status" = 2 || { echo "$*: status $status"; cat err; exit 1; }
-  grep -q -e "$text" err || { cat err; exit 1; }
+  fails 2 "$1" evaluate -q "${@:2}"
 }
 refused '--qrels' --metric retrieval --run run
-refused '--query-vectors' --metric retrieval --qrels qrels
 refused 'is an input' --metric retrieval --run run --qrels qrels --run-out qrels
-refused '--queries' --metric retrieval --qrels qrels --run run --baseline bm25 --corpus run
-refused '--data' --metric retrieval --qrels qrels --run run --data run
 refused '--run' --metric perplexity --checkpoint run --data run --run run
+grep -q 'it is for --metric retrieval' err
+refused '--corpus: has no meaning for --metric answers' --metric answers --samples run --gold run --corpus run
+refused '--run: does not go with the other inputs' --metric retrieval --checkpoint run --corpus run --queries run \
+  --qrels qrels --run run
 refused '--metric-at' --metric retrieval --run run --qrels qrels --metric-at 10,5
-refused '--top-k' --metric retrieval --qrels qrels --query-vectors a --corpus-vectors b --top-k 5
-refused '--min-ndcg' --metric retrieval --run run --qrels qrels --metric-at 5 --min-ndcg 0.5

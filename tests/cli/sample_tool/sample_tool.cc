@@ -14,7 +14,8 @@ ToolInfo SampleInfo(bool filter) {
           .filter = filter,
           .stdout_is_data = filter,
           .build_features = "a feature",
-          .may_be_empty = {"tag", "title"}};
+          .may_be_empty = {"tag", "title"},
+          .absent = {{"--stride", "steps have one size; see --steps"}}};
 }
 
 void DefineSampleOptions(CLI::App& app, SampleOptions* options) {

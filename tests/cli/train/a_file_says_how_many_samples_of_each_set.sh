@@ -16,11 +16,7 @@ cat > tiny.json << 'END'
 END
 set -- --objective grit --model tiny.json --batch 2 --accum 1 --steps 3 --threads 1 --data first --data second
 refused() {  # STATUS TEXT ARGUMENT...
-  local wanted=$1 text=$2 status=0
-  shift 2
-  train -q "$@" > out 2> err || status=$?
-  test "$status" = "$wanted" || { echo "$*: status $status"; cat err; exit 1; }
-  grep -q -e "$text" err || { echo "$*"; cat err; exit 1; }
+  fails "$1" "$2" train -q "${@:3}"
 }
 printf '{"first": 8}' > counts.json
 refused 2 '"second"' "$@" --num-samples counts.json --dry-run
@@ -44,5 +40,11 @@ grep -q 'text: is not read, for this run takes no lm records' err || { cat err; 
 # Resumed elsewhere it finds the file; of another one it is another run.
 mkdir elsewhere
 (cd elsewhere && train -q --resume --out ../run > /dev/null)
+(cd elsewhere && train -q --branch-from ../run --data ../first --data ../second --steps 4 --out branch > /dev/null)
+cmp run/dataset_num_samples.json elsewhere/branch/dataset_num_samples.json
+# Another name of it, or another file of the same counts, is the same run.
+cp counts.json elsewhere/same.json
+train -q --resume --out run --num-samples elsewhere/same.json > /dev/null
 printf '{"first": 9, "second": 100}' > counts.json
 refused 3 'other samples are taken of it' --resume --out run
+refused 3 'other samples are taken of it' --resume --out run --num-samples ./counts.json

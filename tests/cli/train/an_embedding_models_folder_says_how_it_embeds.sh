@@ -46,8 +46,20 @@ cmp merged/2_Dense/model.safetensors adapter/latest/2_Dense/model.safetensors
 echo 'a text' > text.txt
 embed -q --checkpoint merged text.txt -o merged.npy --threads 1
 embed -q --checkpoint adapter text.txt -o adapter.npy --threads 1
+
+# An adapter that was trained to predict leaves its base as it embeds.
+printf '{"text": "one two three four"}\n' > lm.jsonl
+pretokenize -q lm.jsonl | pack -q --chunk 256 -o text/
+train -q --data text --seq 16 --batch 1 --steps 1 --threads 1 --init run --lora 2 --out predicts > /dev/null
+train -q --merge predicts --out predicting > /dev/null
+cmp predicting/2_Dense/model.safetensors run/latest/2_Dense/model.safetensors
+cmp predicting/embedding.json run/latest/embedding.json
+embed -q --checkpoint predicting text.txt -o predicting.npy --threads 1
+embed -q --checkpoint predicts text.txt -o predicts.npy --threads 1
 python3 - <<'PYTHON'
 import struct
+some, others = (struct.unpack("<16f", open(name, "rb").read()[128:]) for name in ("predicting.npy", "predicts.npy"))
+assert max(abs(a - b) for a, b in zip(some, others)) < 1e-5, (some, others)
 some, others = (struct.unpack("<8f", open(name, "rb").read()[128:]) for name in ("merged.npy", "adapter.npy"))
 assert max(abs(a - b) for a, b in zip(some, others)) < 1e-5, (some, others)
 PYTHON

@@ -26,11 +26,14 @@ for mode, terms in (("embedding", {"loss_emb_nats", "in_batch_top1"}), ("generat
                     ("unified", {"loss_emb_nats", "in_batch_top1", "loss_gen_nats"})):
     records = [json.loads(line) for line in open(f"{mode}/metrics.jsonl")]
     steps = [record for record in records if record["type"] == "step"]
+    types = {"masters": "fp32", "weights": "fp32", "logits": "fp32", "softmax": "fp32", "rounded_to": None}
+    assert records[0]["type"] == "run_begin" and records[0]["dtypes"] == types, records[0]
     assert len(steps) == 12 and set(steps[0]["loss_terms"]) == terms, (mode, steps[0])
     assert steps[-1]["loss_nats"] < steps[0]["loss_nats"], mode
     embeds, generates = mode != "generative", mode != "embedding"
     for step in steps:
         assert step["tokens_if_padded"] >= step["tokens"], (mode, step)
+        assert 0 <= step["data_wait_s"] <= step["step_time_s"] and step["cpu_cores"] > 0, (mode, step)
         texts = [16 if embeds else 0, 32 if embeds else 0, 16 if generates else 0]
         assert [step[name] for name in ("queries", "passages", "generative_rows")] == texts, (mode, step)
         assert sum(step.get("source_tokens", [step["tokens"]])) == step["tokens"], (mode, step)

@@ -7,11 +7,11 @@ expect() { # expect KEY VALUE ARGUMENT...
   [[ $got == "$wanted" ]] || { echo "$*: $key is '$got', not '$wanted'"; exit 1; }
 }
 names="refocused-test refocused-production refocused-low-memory rft-baseline rft-batch-a rft-batch-b rft-fast
-       rft-conservative rft-balanced rft-aggressive lora-fast grit-fast grit-toy grit-7b"
+       rft-conservative rft-balanced rft-aggressive lora-fast grit-fast grit-toy grit-7b grit-7b-lora"
 for name in $names; do
   train --list-presets | grep -q "^$name  *[a-zA-Z]" || { echo "$name is not listed"; exit 1; }
 done
-test "$(train --list-presets | wc -l)" = 14
+test "$(train --list-presets | wc -l)" = 15
 
 # name, batch, accum, log-every, save-every, lr, warmup, schedule, workers
 while read -r name batch accum log save lr warmup schedule workers; do
@@ -44,6 +44,9 @@ test "$(comm -13 <(config) <(config --preset grit-fast) | paste -sd' ')" = \
   "checkpoint-activations: full mixed-precision: bf16 pin: on workers: 4"
 for expected in "mode unified" "group-size 2" "query-max-len 256" "passage-max-len 2048" "steps 1253" "lr 2e-5" "gen-batch 4"; do
   expect $expected --preset grit-7b  # a key and its value
+done
+for expected in "lora 16" "lora-alpha 64" "lora-dropout 0.1" "lora-targets q_proj,k_proj,v_proj,o_proj" "steps 1253"; do
+  expect $expected --preset grit-7b-lora
 done
 expect lr 1e-5 --preset grit-toy
 expect drop-last true --preset grit-toy

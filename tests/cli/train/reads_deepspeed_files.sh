@@ -46,18 +46,14 @@ test -z "$(train --deepspeed ds.json --epochs 1 --print-config 2> /dev/null | va
 test -z "$(train --deepspeed ds.json --warmup-ratio 0.1 --print-config 2> /dev/null | value warmup)"
 
 refused() { # refused TEXT ARGUMENT...: a usage error that says it
-  local text=$1 status=0
-  shift
-  train "$@" > /dev/null 2> error || status=$?
-  test "$status" = 2 || { echo "$*: status $status"; cat error; exit 1; }
-  grep -q -- "$text" error || { echo "$*"; cat error; exit 1; }
+  fails 2 "$1" train "${@:2}"
 }
 printf '{\n "zero_optimization": {\n  "stage": 3\n }\n}' > three.json
 refused "three.json: key 'zero_optimization.stage': 3: does not exist here.*(line 3)" --deepspeed three.json
-grep -q -- '--zero 2 divides all but' error
+grep -q -- '--zero 2 divides all but' err
 printf '{"zero_optimization": {"stagee": 1}}' > slip.json
 refused "key 'zero_optimization.stagee' is none that is read here (line 1)" --deepspeed slip.json
-grep -q "did you mean 'stage'" error
+grep -q "did you mean 'stage'" err
 printf '{"zero_optimization": ' > cut.json
 refused 'cut.json: is not valid JSON' --deepspeed cut.json
 status=0

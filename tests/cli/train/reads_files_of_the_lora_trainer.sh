@@ -59,10 +59,7 @@ if grep -q hf_secret notices a.yaml; then echo "the token is shown"; exit 1; fi
 train --config lora.yaml --lora 4 --print-config 2> /dev/null | grep -qx 'lora: "4"'
 
 refused() { # refused TEXT: the file bad.yaml is a usage error that says it
-  local status=0
-  train --config bad.yaml --print-config > /dev/null 2> error || status=$?
-  test "$status" = 2 || { echo "status $status"; cat error; exit 1; }
-  grep -q -- "$1" error || { cat error; exit 1; }
+  fails 2 "$1" train --config bad.yaml --print-config
 }
 printf 'lora: {lora_rr: 8}\n' > bad.yaml && refused "did you mean 'lora_r'"
 printf 'lora: {lr_scheduler_type: polynomial}\n' > bad.yaml && refused "'polynomial' is not one of"

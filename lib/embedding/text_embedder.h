@@ -18,9 +18,9 @@
 #include "lib/documents/contrastive_encoder.h"
 #include "lib/documents/contrastive_example.h"
 #include "lib/documents/json_objects.h"
+#include "lib/embedding/embedding_settings.h"
 #include "lib/embedding/embedding_spec.h"
 #include "lib/embedding/text_encoder.h"
-#include "lib/eval/embed_settings.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision.h"
 
@@ -70,6 +70,11 @@ class TextEmbedder {
   Precision precision() const { return precision_; }
   /// What shapes the vectors beside the weights: pooling, attention, template, lengths and so on.
   nlohmann::ordered_json Description() const;
+  /// What the vectors are made with, for results: "embedding" (the description), "precision", "checkpoint",
+  /// "model" and "adapter".
+  nlohmann::ordered_json Maker() const;
+  /// The same behind what was embedded: "tokens", "texts_cut" and "texts_empty".
+  nlohmann::ordered_json CountsAndMaker() const;
 
  private:
   Precision precision_;

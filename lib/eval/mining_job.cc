@@ -1,15 +1,16 @@
-#include "lib/eval/mining.h"
+#include "lib/eval/mining_job.h"
 
 #include <ATen/ops/cat.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
@@ -18,14 +19,16 @@
 #include "lib/dist/equal_facts.h"
 #include "lib/dist/shared_work.h"
 #include "lib/documents/contrastive_example.h"
+#include "lib/embedding/block_embedder.h"
+#include "lib/embedding/row_product.h"
+#include "lib/embedding/text_embedder.h"
 #include "lib/embedding/top_k.h"
-#include "lib/eval/block_embedder.h"
 #include "lib/eval/embed_input.h"
 #include "lib/eval/identity.h"
 #include "lib/eval/rank_input.h"
-#include "lib/eval/text_embedder.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_sink.h"
+#include "lib/retrieval/hard_negatives.h"
 
 namespace trainwright {
 namespace {
@@ -203,11 +206,9 @@ class MiningRun {
     const int64_t columns = queries.size(1);
     const float* const q = queries.const_data_ptr<float>() + static_cast<int64_t>(record) * columns;
     const float* const x = rows.const_data_ptr<float>() + row * columns;
-    double sum = 0;
-    for (int64_t i = 0; i < columns; ++i) sum += static_cast<double>(q[i]) * static_cast<double>(x[i]);
     // Rounded as a candidate's score, with which it is compared.
-    records_[record].positive_score =
-        std::min(records_[record].positive_score, static_cast<double>(static_cast<float>(sum)));
+    const auto score = static_cast<float>(RowProduct(q, x, columns));
+    records_[record].positive_score = std::min(records_[record].positive_score, static_cast<double>(score));
   }
 
   void Write(const std::vector<std::vector<ScoredRow>>& found) {
@@ -247,22 +248,6 @@ class MiningRun {
 };
 
 }  // namespace
-
-std::vector<uint64_t> ChooseNegatives(const std::vector<ScoredRow>& ranking,
-                                      const std::set<uint64_t>& excluded, double positive_score,
-                                      const NegativeRules& rules) {
-  const double most = positive_score - rules.relative_margin * std::abs(positive_score);
-  std::vector<uint64_t> chosen;
-  int64_t place = 0;
-  for (const ScoredRow& candidate : ranking) {
-    if (excluded.contains(candidate.row)) continue;
-    ++place;
-    if (place > rules.last_place || static_cast<int64_t>(chosen.size()) == rules.negatives) break;
-    if (place < rules.first_place || candidate.score > most) continue;
-    chosen.push_back(candidate.row);
-  }
-  return chosen;
-}
 
 nlohmann::ordered_json RunMining(const ModelFamilies& families, const EmbedSettings& settings,
                                  const ProcessSetup& process, World* world, ProgressMode progress) {

@@ -1,7 +1,7 @@
-#include "lib/eval/block_embedder.h"
+#include "lib/embedding/block_embedder.h"
 
 #include "lib/dist/shared_work.h"
-#include "lib/eval/vector_search.h"
+#include "lib/embedding/vector_search.h"
 
 namespace trainwright {
 

@@ -1,4 +1,4 @@
-#include "lib/eval/vector_search.h"
+#include "lib/embedding/vector_search.h"
 
 #include <ATen/ops/empty.h>
 

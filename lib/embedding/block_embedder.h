@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lib/dist/world.h"
-#include "lib/eval/text_embedder.h"
+#include "lib/embedding/text_embedder.h"
 
 namespace trainwright {
 

@@ -1,4 +1,4 @@
-#include "lib/eval/text_embedder.h"
+#include "lib/embedding/text_embedder.h"
 
 #include <ATen/ops/zeros.h>
 
@@ -151,6 +151,22 @@ nlohmann::ordered_json TextEmbedder::Description() const {
           {"query_max_len", limits_.query_tokens},
           {"passage_max_len", limits_.passage_tokens},
           {"template", spec_.template_text}};
+}
+
+nlohmann::ordered_json TextEmbedder::Maker() const {
+  return {{"embedding", Description()},
+          {"precision", PrecisionName(precision_)},
+          {"checkpoint", checkpoint_.named},
+          {"model", checkpoint_.model_identity},
+          {"adapter", checkpoint_.adapter_identity}};
+}
+
+nlohmann::ordered_json TextEmbedder::CountsAndMaker() const {
+  const EmbeddedCounts embedded = counts();
+  nlohmann::ordered_json told = {
+      {"tokens", embedded.tokens}, {"texts_cut", embedded.texts_cut}, {"texts_empty", embedded.texts_empty}};
+  told.update(Maker());
+  return told;
 }
 
 }  // namespace trainwright

@@ -1,0 +1,15 @@
+/// How busy the GPU of a run is, for its records.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <functional>
+#include <optional>
+
+namespace trainwright {
+
+/// \returns what tells the share of time in which it was at work lately (see GpuUse); empty on a CPU, and
+///     where the driver's library cannot be loaded
+std::function<std::optional<double>()> GpuUseReader(c10::Device device);
+
+}  // namespace trainwright

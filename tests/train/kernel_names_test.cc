@@ -1,0 +1,42 @@
+#include "lib/train/kernel_names.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/train/tiny_training.h"
+
+namespace trainwright {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+ComputeChoice ComputeOn(at::DeviceType device, AttentionBackend attention = AttentionBackend::kAuto) {
+  ComputeChoice compute;
+  compute.device = at::Device(device);
+  compute.identity.cpu_capability = "AVX2";
+  compute.attention = attention;
+  return compute;
+}
+
+TEST(KernelNamesTest, TellAttentionLossOptimizerAndInstructionsOfACpu) {
+  const std::string names = KernelNames(test::TinyModel(), test::TinyPlan(), ComputeOn(at::kCPU));
+  for (const char* part : {"attention our own", "cross-entropy fused", "adamw", "norms", "AVX2"}) {
+    EXPECT_THAT(names, HasSubstr(part));
+  }
+  EXPECT_THAT(KernelNames(test::TinyModel(), test::TinyPlan(), ComputeOn(at::kCPU, AttentionBackend::kMath)),
+              StartsWith("attention math;"));
+}
+
+TEST(KernelNamesTest, TellWhichAttentionAGpuTakesForTheType) {
+  const auto names = [](Precision precision) {
+    return KernelNames(test::TinyModel(), test::TinyPlan(precision), ComputeOn(at::kCUDA));
+  };
+  EXPECT_THAT(names(Precision::kBf16), StartsWith("attention flash;"));
+  EXPECT_THAT(names(Precision::kFp32), StartsWith("attention efficient;"));
+  EXPECT_THAT(names(Precision::kFp32), Not(HasSubstr("AVX2")));
+}
+
+}  // namespace
+}  // namespace trainwright

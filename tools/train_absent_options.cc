@@ -1,0 +1,45 @@
+#include "tools/train_absent_options.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kTensor[] =
+    "a matrix is not divided among ranks; --zero 1 or 2 divides moments and gradients, "
+    "--checkpoint-activations, "
+    "--offload, --lora and --quant make a rank's memory smaller, and PARALLELISM in train(1) says what "
+    "dividing "
+    "would take";
+constexpr char kPipeline[] =
+    "layers are not divided among ranks; --zero 1 or 2 divides moments and gradients, "
+    "--checkpoint-activations, "
+    "--offload, --lora and --quant make a rank's memory smaller, and PARALLELISM in train(1) says what "
+    "dividing "
+    "would take";
+constexpr char kCompile[] =
+    "there is nothing to compile: the step is compiled code with fused kernels, and checkpoints have the "
+    "names of "
+    "a plain model";
+constexpr char kMaxTokens[] =
+    "samples are packed without padding, and a micro-batch has --batch of them: see LOADER in train(1) for "
+    "the "
+    "tokens that it has at most; a lower --batch with a higher --accum lowers them and keeps the step";
+
+}  // namespace
+
+const std::map<std::string, std::string>& OptionsThatTrainLacks() {
+  static const std::map<std::string, std::string> options = {{"--tensor-parallel", kTensor},
+                                                             {"--tensor-parallel-size", kTensor},
+                                                             {"--tensor-model-parallel-size", kTensor},
+                                                             {"--tp", kTensor},
+                                                             {"--pipeline", kPipeline},
+                                                             {"--pipeline-parallel", kPipeline},
+                                                             {"--pipeline-model-parallel-size", kPipeline},
+                                                             {"--pp", kPipeline},
+                                                             {"--compile", kCompile},
+                                                             {"--torch-compile", kCompile},
+                                                             {"--max-tokens-per-batch", kMaxTokens},
+                                                             {"--max-tokens", kMaxTokens}};
+  return options;
+}
+
+}  // namespace trainwright
