@@ -8,6 +8,7 @@
 
 #include "lib/dist/value_exchange.h"
 #include "lib/nn/attention/torch_attention.h"
+#include "lib/nn/linear/micro_kernel.h"
 #include "lib/spec/family.h"
 
 namespace trainwright {
@@ -42,9 +43,10 @@ MemoryParts WithOptimizer(const MemoryRequest& request, LanguageModel* shapes) {
 /// What products on a CPU leave in the allocator: they pack the right operand, which is a matrix of weights
 /// or, for the gradient of one, its input, in parts of 8 MB at most (lib/nn/linear/block_matmul.cc). Between
 /// aligned blocks of other sizes the heap was measured to grow to about twelve parts of the layers' products,
-/// and to three of the head's, of which a pass has that many.
+/// and to three of the head's, of which a pass has that many. Where at::mm computes them, to three of both.
 int64_t EstimateProducts(const LanguageModel& shapes, Precision precision, int64_t num_tokens) {
-  constexpr int64_t kPartsOfLayers = 12, kPartsOfHead = 3;
+  const int64_t parts_of_layers = cpu::HasMicroKernels(/*bf16=*/false) ? 12 : 3;
+  constexpr int64_t kPartsOfHead = 3;
   const FlatParameters& parameters = shapes.parameters();
   int64_t of_layers = 0;
   for (const size_t index : LayerMatrices(parameters)) {
@@ -53,7 +55,7 @@ int64_t EstimateProducts(const LanguageModel& shapes, Precision precision, int64
   }
   const int64_t element_bytes = precision == Precision::kFp32 ? 4 : 2;
   const auto part = [&](int64_t elements) { return std::min(int64_t{8} << 20, elements * element_bytes); };
-  return kPartsOfLayers * part(of_layers) +
+  return parts_of_layers * part(of_layers) +
          kPartsOfHead * part(shapes.config().vocab_size * shapes.config().hidden_size);
 }
 
