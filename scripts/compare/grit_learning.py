@@ -8,11 +8,11 @@ import train_runs
 from grit_data import pack_records, write_records
 from train_runs import run
 
-# llama-1m with room for the longest text of the toy set.
-TOY_MODEL = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "vocab_size": 258,
+# llama-1m with another vocabulary and room for the longest text of the toy set.
+TOY_MODEL = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "vocab_size": 32000,
              "hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 5, "num_attention_heads": 4,
              "num_key_value_heads": 2, "head_dim": 32, "max_position_embeddings": 2048, "rms_norm_eps": 1e-5,
-             "rope_theta": 10000.0, "tie_word_embeddings": True, "bos_token_id": 256, "eos_token_id": 257}
+             "rope_theta": 10000.0, "tie_word_embeddings": True, "bos_token_id": 1, "eos_token_id": 2}
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 TRAINING, HELD_OUT = 4096, 256
 MOST_LOSS_BY_HEART = 0.1  # of the generative loss, in nats a token
@@ -33,13 +33,13 @@ def toy(scratch, data, epochs):
     embedding = lines_of(data / "records/toy_data_instruct_toy_data_embedding.jsonl")
     generative = lines_of(data / "records/toy_data_instruct_toy_data_generative.jsonl")
     count = len(embedding)
-    model = scratch / "toy.json"
+    model, tokenizer = scratch / "toy.json", data / "tokenizers/mistral-v1.model"
     model.write_text(json.dumps(TOY_MODEL))
     steps = train(scratch / "toy", "--model", model, "--mode", "unified", "--data",
-                  pack_records(scratch, "toy-embedding", embedding), "--data",
-                  pack_records(scratch, "toy-generative", generative, "sft"), "--batch", count, "--accum", 1, "--epochs", epochs,
-                  "--lr", "1e-3", "--weight-decay", 0, "--query-max-len", 128, "--passage-max-len", 256,
-                  "--generative-max-len", 2048)
+                  pack_records(scratch, "toy-embedding", embedding, tokenizer=tokenizer), "--data",
+                  pack_records(scratch, "toy-generative", generative, "sft", tokenizer=tokenizer),
+                  "--batch", count, "--accum", 1, "--epochs", epochs, "--lr", "3e-3", "--weight-decay", 0,
+                  "--query-max-len", 128, "--passage-max-len", 256, "--generative-max-len", 1024)
     lines = [f"\n## Toy set: {count} records, {len(steps)} steps of all of them\n",
              "| step | contrastive loss | generative loss | positive is nearest |", "|---|---|---|---|"]
     for step in (steps[0], steps[len(steps) // 4], steps[-1]):

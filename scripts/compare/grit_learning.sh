@@ -4,8 +4,8 @@
 # usage: scripts/compare/grit_learning.sh [--parts LIST] [--toy-epochs N] [--synthetic-steps N] [--gsm8k-steps N]
 #                                         [--gsm8k-accum N] [--work FOLDER] [OUT.md]
 #
-#   --parts LIST         of toy,synthetic,gsm8k (default: all); on two processors about 3, 10 and 45 minutes
-#   --toy-epochs N       passes over the toy set (default: 200)
+#   --parts LIST         of toy,synthetic,gsm8k (default: all); on two processors about 6, 10 and 45 minutes
+#   --toy-epochs N       passes over the toy set (default: 300)
 #   --synthetic-steps N  of the training on made-up texts (default: 600, a second each)
 #   --gsm8k-steps N      of each of the three trainings on GSM8K (default: 300, three seconds each; 100 take a quarter of an hour)
 #   --gsm8k-accum N      micro-batches of 32 problems of their steps (default: 4)
@@ -22,7 +22,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # shellcheck source=scripts/common.sh
 source scripts/common.sh
 
-wanted=toy,synthetic,gsm8k toy_epochs=200 synthetic_steps=600 gsm8k_steps=300 gsm8k_accum=4 work='' out=/dev/stdout
+wanted=toy,synthetic,gsm8k toy_epochs=300 synthetic_steps=600 gsm8k_steps=300 gsm8k_accum=4 work='' out=/dev/stdout
 while (($# > 0)); do
   case $1 in
     --parts) wanted=${2:?} && shift ;;

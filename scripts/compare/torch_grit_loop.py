@@ -8,7 +8,7 @@ usage: torch_grit_loop.py --init CHECKPOINT --records RECORDS.jsonl --steps N --
 Steps take the records one behind the other, B x A each: RECORDS.jsonl holds them in the order of the steps. LOOP is torch:
 torch_grit.py's GradCache around transformers' model, padded to the longest text of a micro-batch; or st: sentence-transformers'
 CachedMultipleNegativesRankingLoss with micro-batches of B. --sorted puts the texts of a step in the order of their lengths
-before it is cut into micro-batches, --compile compiles the body, with --few-shapes for each shape of a micro-batch instead
+before it is cut into micro-batches, --compile compiles the layers, with --few-shapes for each shape of a micro-batch instead
 of for all. Nothing is dropped out. Prints one JSON object: wall and processor time, tokens and tokens with padding of each
 step, the losses, threads and peak memory.
 """
@@ -29,8 +29,11 @@ class LeanModel(torch_grit.Model):
 
     def __init__(self, language_model, options, compiled, few_shapes):
         super().__init__(language_model, options)
-        body = language_model.base_model
-        self.run = torch.compile(body, dynamic=not few_shapes) if compiled else body
+        self.run = language_model.base_model
+        if compiled:
+            # A layer at a time: one compilation serves them all.
+            for layer in self.run.layers:
+                layer.compile(dynamic=not few_shapes)
 
     def hidden(self, ids_bt, tokens_bt, bidirectional):
         # A mask of 4 dimensions is taken as it is; one of 2 becomes a causal one.
