@@ -13,6 +13,8 @@
 #include "lib/nn/position/rope.h"
 #include "lib/nn/precision.h"
 #include "lib/nn/reduce.h"
+#include "lib/nn/scan/diagonal_scan.h"
+#include "lib/nn/scan/scan_pieces.h"
 #include "lib/nn/update/bf16_moments_cpu.h"
 #include "lib/nn/update/step_decision.h"
 
@@ -103,6 +105,29 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
   static const auto op = Find<decltype(AdamWBf16Moments)>("trainwright::adamw_bf16_moments");
   op.call(values, gradients, exp_avg, exp_avg_sq, first, learning_rate, beta1, beta2, weight_decay, epsilon,
           key, step, divisor, found_inf);
+}
+
+void DiagonalScan(const at::Tensor& b_nz, const std::optional<at::Tensor>& log_modulus_k,
+                  const std::optional<at::Tensor>& angle_k, const std::optional<at::Tensor>& lambda_nz,
+                  const at::Tensor& pieces_c5, const std::optional<at::Tensor>& initial_sz, int64_t chunk,
+                  int64_t precision, at::Tensor& c_nz, at::Tensor& states_cz,
+                  const std::optional<at::Tensor>& last_sz) {
+  static const auto op = Find<decltype(DiagonalScan)>("trainwright::diagonal_scan");
+  op.call(b_nz, log_modulus_k, angle_k, lambda_nz, pieces_c5, initial_sz, chunk, precision, c_nz, states_cz,
+          last_sz);
+}
+
+void DiagonalScanBackward(const at::Tensor& b_nz, const std::optional<at::Tensor>& log_modulus_k,
+                          const std::optional<at::Tensor>& angle_k,
+                          const std::optional<at::Tensor>& lambda_nz, const at::Tensor& pieces_c5,
+                          const at::Tensor& states_cz, const at::Tensor& d_c_nz,
+                          const std::optional<at::Tensor>& d_last_sz, int64_t chunk, int64_t precision,
+                          at::Tensor& d_b_nz, const std::optional<at::Tensor>& d_lambda_z,
+                          const std::optional<at::Tensor>& d_lambda_nz,
+                          const std::optional<at::Tensor>& d_initial_sz) {
+  static const auto op = Find<decltype(DiagonalScanBackward)>("trainwright::diagonal_scan_backward");
+  op.call(b_nz, log_modulus_k, angle_k, lambda_nz, pieces_c5, states_cz, d_c_nz, d_last_sz, chunk, precision,
+          d_b_nz, d_lambda_z, d_lambda_nz, d_initial_sz);
 }
 
 namespace {
@@ -199,6 +224,41 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
   });
 }
 
+ScanDecay DecayOf(const std::optional<at::Tensor>& log_modulus_k, const std::optional<at::Tensor>& angle_k,
+                  const std::optional<at::Tensor>& lambda_nz) {
+  return {.log_modulus_k = log_modulus_k.value_or(at::Tensor()),
+          .angle_k = angle_k.value_or(at::Tensor()),
+          .lambda_nz = lambda_nz.value_or(at::Tensor())};
+}
+
+void DiagonalScan(const at::Tensor& b_nz, const std::optional<at::Tensor>& log_modulus_k,
+                  const std::optional<at::Tensor>& angle_k, const std::optional<at::Tensor>& lambda_nz,
+                  const at::Tensor& pieces_c5, const std::optional<at::Tensor>& initial_sz, int64_t chunk,
+                  int64_t precision, at::Tensor& c_nz, at::Tensor& states_cz,
+                  const std::optional<at::Tensor>& last_sz) {
+  ScanEnds ends{.initial_sz = initial_sz.value_or(at::Tensor()), .last_sz = last_sz.value_or(at::Tensor())};
+  trainwright::DiagonalScan(NumericsOf(precision, b_nz), {ScanKind::kFused, chunk},
+                            DecayOf(log_modulus_k, angle_k, lambda_nz), b_nz, SpansOfPieceTable(pieces_c5),
+                            ends, c_nz, states_cz);
+}
+
+void DiagonalScanBackward(const at::Tensor& b_nz, const std::optional<at::Tensor>& log_modulus_k,
+                          const std::optional<at::Tensor>& angle_k,
+                          const std::optional<at::Tensor>& lambda_nz, const at::Tensor& pieces_c5,
+                          const at::Tensor& states_cz, const at::Tensor& d_c_nz,
+                          const std::optional<at::Tensor>& d_last_sz, int64_t chunk, int64_t precision,
+                          at::Tensor& d_b_nz, const std::optional<at::Tensor>& d_lambda_z,
+                          const std::optional<at::Tensor>& d_lambda_nz,
+                          const std::optional<at::Tensor>& d_initial_sz) {
+  ScanGradients gradients{.b_nz = d_b_nz,
+                          .lambda_z = d_lambda_z.value_or(at::Tensor()),
+                          .lambda_nz = d_lambda_nz.value_or(at::Tensor()),
+                          .initial_sz = d_initial_sz.value_or(at::Tensor())};
+  trainwright::DiagonalScanBackward(
+      NumericsOf(precision, b_nz), {ScanKind::kFused, chunk}, DecayOf(log_modulus_k, angle_k, lambda_nz),
+      b_nz, SpansOfPieceTable(pieces_c5), {}, states_cz, d_c_nz, d_last_sz.value_or(at::Tensor()), gradients);
+}
+
 }  // namespace on_cpu
 
 /// The meta device's: results are tensors of the caller, so there is nothing to make and nothing to compute.
@@ -236,6 +296,14 @@ TORCH_LIBRARY(trainwright, library) {
       "adamw_bf16_moments(Tensor(a!) values, Tensor gradients, Tensor(b!) exp_avg, Tensor(c!) exp_avg_sq, "
       "int first, float learning_rate, float beta1, float beta2, float weight_decay, float epsilon, "
       "int key, Tensor step, Tensor? divisor, Tensor? found_inf) -> ()");
+  library.def(
+      "diagonal_scan(Tensor b, Tensor? log_modulus, Tensor? angle, Tensor? row_lambda, Tensor pieces, "
+      "Tensor? initial, int chunk, int precision, Tensor(a!) c, Tensor(b!) states, Tensor(c!)? last) -> ()");
+  library.def(
+      "diagonal_scan_backward(Tensor b, Tensor? log_modulus, Tensor? angle, Tensor? row_lambda, Tensor "
+      "pieces, "
+      "Tensor states, Tensor d_c, Tensor? d_last, int chunk, int precision, Tensor(a!) d_b, "
+      "Tensor(b!)? d_lambda, Tensor(c!)? d_row_lambda, Tensor(d!)? d_initial) -> ()");
 }
 
 TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
@@ -252,6 +320,8 @@ TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
   library.impl("finish_step", &on_cpu::FinishStep);
   library.impl("sum_of_squares", &on_cpu::SumOfSquares);
   library.impl("adamw_bf16_moments", &on_cpu::AdamWBf16Moments);
+  library.impl("diagonal_scan", &on_cpu::DiagonalScan);
+  library.impl("diagonal_scan_backward", &on_cpu::DiagonalScanBackward);
 }
 
 TORCH_LIBRARY_IMPL(trainwright, Meta, library) {
@@ -268,6 +338,8 @@ TORCH_LIBRARY_IMPL(trainwright, Meta, library) {
   library.impl("finish_step", &OnMeta<decltype(ops::FinishStep)>::DoNothing);
   library.impl("sum_of_squares", &OnMeta<decltype(ops::SumOfSquares)>::DoNothing);
   library.impl("adamw_bf16_moments", &OnMeta<decltype(ops::AdamWBf16Moments)>::DoNothing);
+  library.impl("diagonal_scan", &OnMeta<decltype(ops::DiagonalScan)>::DoNothing);
+  library.impl("diagonal_scan_backward", &OnMeta<decltype(ops::DiagonalScanBackward)>::DoNothing);
 }
 
 }  // namespace

@@ -58,5 +58,24 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
                       at::Tensor& exp_avg_sq, int64_t first, double learning_rate, double beta1, double beta2,
                       double weight_decay, double epsilon, int64_t key, const at::Tensor& step,
                       const std::optional<at::Tensor>& divisor, const std::optional<at::Tensor>& found_inf);
+/// A diagonal recurrence in chunks: diagonal_scan.h.
+/// \param log_modulus_k, angle_k fp64, of a decay of all rows
+/// \param lambda_nz fp32, in their place
+/// \param pieces_c5 int32, of the device: ScanPieceTable of the spans and `chunk`
+/// \param states_cz written, as c_nz and last_sz
+void DiagonalScan(const at::Tensor& b_nz, const std::optional<at::Tensor>& log_modulus_k,
+                  const std::optional<at::Tensor>& angle_k, const std::optional<at::Tensor>& lambda_nz,
+                  const at::Tensor& pieces_c5, const std::optional<at::Tensor>& initial_sz, int64_t chunk,
+                  int64_t precision, at::Tensor& c_nz, at::Tensor& states_cz,
+                  const std::optional<at::Tensor>& last_sz);
+/// \param d_b_nz written, as those of the gradients after it that are there
+void DiagonalScanBackward(const at::Tensor& b_nz, const std::optional<at::Tensor>& log_modulus_k,
+                          const std::optional<at::Tensor>& angle_k,
+                          const std::optional<at::Tensor>& lambda_nz, const at::Tensor& pieces_c5,
+                          const at::Tensor& states_cz, const at::Tensor& d_c_nz,
+                          const std::optional<at::Tensor>& d_last_sz, int64_t chunk, int64_t precision,
+                          at::Tensor& d_b_nz, const std::optional<at::Tensor>& d_lambda_z,
+                          const std::optional<at::Tensor>& d_lambda_nz,
+                          const std::optional<at::Tensor>& d_initial_sz);
 
 }  // namespace trainwright::ops

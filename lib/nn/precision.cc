@@ -24,8 +24,9 @@ bool HasFastProducts(Precision precision, at::Device device) {
 #endif
 }
 
-Numerics ChooseNumerics(Precision precision, at::Device device, AttentionBackend attention) {
-  return {precision, HasFastProducts(precision, device) ? PrecisionDtype(precision) : at::kFloat, attention};
+Numerics ChooseNumerics(Precision precision, at::Device device, const ComputeKinds& kinds) {
+  return {precision, HasFastProducts(precision, device) ? PrecisionDtype(precision) : at::kFloat,
+          kinds.attention, kinds.scan};
 }
 
 }  // namespace trainwright

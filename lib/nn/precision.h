@@ -6,7 +6,9 @@
 #include <cstdint>
 
 #include "lib/spec/attention_backend.h"
+#include "lib/spec/compute_kinds.h"
 #include "lib/spec/precision.h"
+#include "lib/spec/scan_kind.h"
 
 namespace trainwright {
 
@@ -18,11 +20,12 @@ at::ScalarType PrecisionDtype(Precision precision);
 bool HasFastProducts(Precision precision, at::Device device);
 
 /// A precision and the type that holds its values: the short type, or fp32 holding rounded values; and the
-/// attention kernel that is asked for.
+/// kernels of attention and of a scan that are asked for.
 struct Numerics {
   Precision precision = Precision::kFp32;
   at::ScalarType storage = at::kFloat;
   AttentionBackend attention = AttentionBackend::kAuto;
+  ScanKind scan = ScanKind::kFused;
   /// Whether fp32 storage holds values rounded to the short type.
   bool emulated() const { return precision != Precision::kFp32 && storage == at::kFloat; }
   /// The precision as operators take it (ops.h).
@@ -30,7 +33,6 @@ struct Numerics {
 };
 
 /// The storage that is fast on a device.
-Numerics ChooseNumerics(Precision precision, at::Device device,
-                        AttentionBackend attention = AttentionBackend::kAuto);
+Numerics ChooseNumerics(Precision precision, at::Device device, const ComputeKinds& kinds = {});
 
 }  // namespace trainwright

@@ -25,16 +25,16 @@ AdamW::AdamW(FlatParameters* parameters, const OptimizerOptions& options, uint64
     : Optimizer(parameters), options_(options), rounding_key_(Rng(seed, "optimizer-states").key()) {
   exp_avg_ = NewState(TypeOf(options.states));
   exp_avg_sq_ = NewState(TypeOf(options.states));
-  const Parameter* previous = nullptr;
+  const std::vector<ParameterRange>* previous = nullptr;
   for (const Parameter& parameter : parameters->all()) {
     if (!parameter.trainable) continue;
-    std::vector<ParameterRange>& runs = parameter.decay ? decayed_ : undecayed_;
-    if (previous != nullptr && previous->decay == parameter.decay) {
+    std::vector<ParameterRange>& runs = runs_[{parameter.decay, parameter.rate}];
+    if (previous == &runs) {
       runs.back().size = parameter.offset + parameter.size - runs.back().begin;
     } else {
       runs.push_back({parameter.offset, parameter.size});
     }
-    previous = &parameter;
+    previous = &runs;
   }
 }
 
@@ -44,12 +44,12 @@ std::vector<OptimizerState> AdamW::States() const {
 }
 
 void AdamW::Step(const ParameterRange& range, at::Tensor& gradients, const OptimizerUpdate& update) {
-  UpdateRuns(decayed_, range, gradients, options_.weight_decay, update);
-  UpdateRuns(undecayed_, range, gradients, 0.0, update);
+  for (const auto& [treatment, runs] : runs_) UpdateRuns(treatment, runs, range, gradients, update);
 }
 
-void AdamW::UpdateRuns(const std::vector<ParameterRange>& runs, const ParameterRange& range,
-                       const at::Tensor& gradients, double weight_decay, const OptimizerUpdate& update) {
+void AdamW::UpdateRuns(const Treatment& treatment, const std::vector<ParameterRange>& runs,
+                       const ParameterRange& range, const at::Tensor& gradients,
+                       const OptimizerUpdate& update) {
   std::vector<at::Tensor> values, own_gradients, first, second;
   std::vector<int64_t> places;
   for (const ParameterRange& run : runs) {
@@ -64,13 +64,15 @@ void AdamW::UpdateRuns(const std::vector<ParameterRange>& runs, const ParameterR
     second.push_back(exp_avg_sq_.narrow(0, place, size));
   }
   if (values.empty()) return;
+  const double learning_rate = update.learning_rate * treatment.rate,
+               weight_decay = treatment.decay ? options_.weight_decay : 0.0;
   const DeviceInputs& inputs = update.inputs;
   const auto optional = [](const at::Tensor& tensor) {
     return tensor.defined() ? std::optional(tensor) : std::nullopt;
   };
   if (options_.states == OptimizerStates::kBf16) {
     for (size_t i = 0; i < values.size(); ++i) {
-      ops::AdamWBf16Moments(values[i], own_gradients[i], first[i], second[i], places[i], update.learning_rate,
+      ops::AdamWBf16Moments(values[i], own_gradients[i], first[i], second[i], places[i], learning_rate,
                             update.momentum, options_.beta2, weight_decay, options_.epsilon,
                             static_cast<int64_t>(rounding_key_), inputs.step, optional(inputs.divisor),
                             optional(inputs.found_inf));
@@ -78,7 +80,7 @@ void AdamW::UpdateRuns(const std::vector<ParameterRange>& runs, const ParameterR
     return;
   }
   const std::vector<at::Tensor> steps(values.size(), inputs.step);
-  at::_fused_adamw_(values, own_gradients, first, second, {}, steps, update.learning_rate, update.momentum,
+  at::_fused_adamw_(values, own_gradients, first, second, {}, steps, learning_rate, update.momentum,
                     options_.beta2, weight_decay, options_.epsilon, /*amsgrad=*/false, /*maximize=*/false,
                     optional(inputs.divisor), optional(inputs.found_inf));
 }

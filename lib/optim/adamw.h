@@ -1,15 +1,18 @@
 /// AdamW over a model's flat buffers. \source Loshchilov and Hutter 2019, arXiv:1711.05101
 ///
 /// Decoupled decay applies to the parameters declared with `decay`, which are the matrices, embeddings among
-/// them; norms and biases have none, as in GPT-3 and Llama and as nanoGPT groups them. State is two buffers
-/// of the same layout as the trainable parameters, fp32 or stochastically rounded bf16
+/// them; norms and biases have none, as in GPT-3 and Llama and as nanoGPT groups them. A parameter's learning
+/// rate, which its decay is multiplied by, too, is the update's times its own `rate`. State is two buffers of
+/// the same layout as the trainable parameters, fp32 or stochastically rounded bf16
 /// (lib/nn/update/bf16_moments.h), plus the number of steps. Frozen parameters have none. Sharded, a rank has
 /// those of its shard, and rounds by their places in the flat buffers. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "lib/optim/optimizer.h"
@@ -33,12 +36,18 @@ class AdamW final : public Optimizer {
   at::Tensor& exp_avg_sq() { return exp_avg_sq_; }
 
  private:
-  void UpdateRuns(const std::vector<ParameterRange>& runs, const ParameterRange& range,
-                  const at::Tensor& gradients, double weight_decay, const OptimizerUpdate& update);
+  /// What an update does to a parameter.
+  struct Treatment {
+    bool decay;
+    double rate;
+    auto operator<=>(const Treatment&) const = default;
+  };
+  void UpdateRuns(const Treatment& treatment, const std::vector<ParameterRange>& runs,
+                  const ParameterRange& range, const at::Tensor& gradients, const OptimizerUpdate& update);
 
   OptimizerOptions options_;
   uint64_t rounding_key_;
-  std::vector<ParameterRange> decayed_, undecayed_;  // maximal runs of parameters of one kind
+  std::map<Treatment, std::vector<ParameterRange>> runs_;  // maximal ones of parameters treated alike
   at::Tensor exp_avg_, exp_avg_sq_;
 };
 

@@ -10,6 +10,9 @@ namespace trainwright {
 /// sigmoid(a) and angle w.
 enum class TenInit { kLru, kCompat };
 
+/// The logarithm of a modulus is at most this, whatever is trained.
+inline constexpr double kLargestLogModulus = -1e-6;
+
 /// "lru", "compat".
 /// \throws Error{kUsage} naming `flag`
 TenInit ParseTenInit(const std::string& name, const std::string& flag);

@@ -13,7 +13,9 @@
 
 #include "lib/nn/cpu/kernels.h"
 #include "lib/nn/scan/torch_scan.h"
+#include "tests/nn/instruction_sets.h"
 #include "tests/nn/scan_reference.h"
+#include "tests/nn/storage_types.h"
 
 namespace trainwright {
 namespace {
@@ -199,26 +201,16 @@ TEST_P(FusedScanTest, TwoHalvesAreTheWhole) {
 TEST_P(FusedScanTest, TheStateIsFp32UnderEveryPrecision) {
   SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
   RandomScan scan = MakeRandomScan(GetParam().starts, 19, GetParam().selective).InFp32();
-  for (const Numerics numerics :
-       {Numerics{Precision::kBf16, at::kBFloat16}, Numerics{Precision::kBf16, at::kFloat},
-        Numerics{Precision::kFp16, at::kFloat}}) {
-    SCOPED_TRACE(PrecisionName(numerics.precision) + (numerics.emulated() ? ", emulated" : ""));
-    const at::ScalarType type = PrecisionDtype(numerics.precision);
+  for (const Numerics& numerics : test::ShortNumerics()) {
+    SCOPED_TRACE(test::NameOf(numerics));
     RandomScan rounded = scan, stored = scan;
     for (at::Tensor RandomScan::*tensor : {&RandomScan::b_nz, &RandomScan::d_c_nz}) {
-      rounded.*tensor = (scan.*tensor).to(type).to(at::kFloat);
-      if (!numerics.emulated()) stored.*tensor = (scan.*tensor).to(type);
+      rounded.*tensor = test::AsRead(numerics, scan.*tensor);
+      stored.*tensor = test::Stored(numerics, scan.*tensor);
     }
     const ScanResult exact = RunScan(kFp32, {}, rounded), result = RunScan(numerics, {}, stored);
-    const double tolerance = numerics.precision == Precision::kBf16 ? 0x1p-8 : 0x1p-11;
-    const auto expect_rounded = [&](const at::Tensor& x, const at::Tensor& expected) {
-      const at::Tensor error = x.to(at::kFloat).sub(expected).abs();
-      const double least = 1e-6 * expected.abs().max().item<double>();
-      EXPECT_TRUE(error.le(expected.abs().mul(tolerance).add(least)).all().item<bool>());
-      EXPECT_TRUE(at::equal(x.to(type).to(at::kFloat), x.to(at::kFloat)));
-    };
-    expect_rounded(result.c_nz, exact.c_nz);
-    expect_rounded(result.gradients.b_nz, exact.gradients.b_nz);
+    test::ExpectRounded(numerics, result.c_nz, exact.c_nz);
+    test::ExpectRounded(numerics, result.gradients.b_nz, exact.gradients.b_nz);
     EXPECT_LT(LargestDifference(result.last_sz, exact.last_sz), 1e-6);
     EXPECT_LT(LargestDifference(result.gradients.initial_sz, exact.gradients.initial_sz), 1e-6);
   }
@@ -273,14 +265,10 @@ at::Tensor ResultsOf(const cpu::Kernels& kernels, const RandomScan& scan) {
 
 TEST(ScanKernelsTest, EveryInstructionSetComputesTheSameUpToRounding) {
   SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
-  std::vector<const cpu::Kernels*> all = {&cpu::BestKernels()};
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) all.push_back(&cpu::kAvx2Kernels);
-#endif
   for (const bool selective : {false, true}) {
     const RandomScan scan = MakeRandomScan({0, 150}, 45, selective).InFp32();
     const at::Tensor expected = ResultsOf(cpu::kBaselineKernels, scan);
-    for (const cpu::Kernels* kernels : all) {
+    for (const cpu::Kernels* kernels : test::KernelsBesideBaseline()) {
       EXPECT_LT(test::RelativeDifference(ResultsOf(*kernels, scan), expected), 2e-6) << kernels->name;
     }
   }

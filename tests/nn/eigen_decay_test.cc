@@ -1,11 +1,14 @@
 #include "lib/nn/scan/eigen_decay.h"
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <complex>
+#include <numbers>
 #include <string>
 #include <vector>
 
@@ -86,6 +89,66 @@ TEST_P(EigenDecayTest, LambdaStaysInTheUnitCircleWhateverIsTrained) {
   EXPECT_TRUE(d_a_k.isfinite().all().item<bool>());
   const int64_t at_the_edge = GetParam() == TenInit::kLru ? 0 : 4;
   EXPECT_EQ(d_a_k[at_the_edge].item<float>(), 0);
+}
+
+constexpr int64_t kManyChannels = 4096;
+
+DecayStart StartOf(const TenFields& fields, int64_t layer = 0, int64_t layers = 3) {
+  return StartDecay(test::TestSeed(), "a", "w", fields, kManyChannels, layer, layers);
+}
+
+/// Whether numbers lie in a range, and their mean within 5 deviations of that of uniform ones.
+void ExpectUniform(const at::Tensor& values_k, double lowest, double highest) {
+  const double range = highest - lowest, slack = 1e-9 * std::abs(highest);
+  EXPECT_GE(values_k.min().item<double>(), lowest - slack);
+  EXPECT_LE(values_k.max().item<double>(), highest + slack);
+  EXPECT_NEAR(values_k.mean().item<double>(), (lowest + highest) / 2,
+              5 * range / std::sqrt(12.0 * static_cast<double>(values_k.numel())));
+}
+
+TEST(StartDecayTest, LruIsUniformOverARingInEveryLayer) {
+  SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
+  const TenFields fields{.min_modulus = 0.8, .max_modulus = 0.99, .max_angle = 2.5};
+  for (const int64_t layer : {0, 2}) {
+    const DecayStart start = StartOf(fields, layer);
+    const EigenDecay eigen = EigenDecayOf(TenInit::kLru, start.a_k, start.w_k);
+    ExpectUniform(eigen.decay.log_modulus_k.mul(2).exp(), 0.8 * 0.8, 0.99 * 0.99);
+    ExpectUniform(eigen.decay.angle_k, 0, 2.5);
+  }
+}
+
+TEST(StartDecayTest, CompatRemembersLongerFromLayerToLayer) {
+  SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
+  const TenFields fields{.init = TenInit::kCompat};
+  ExpectUniform(StartOf(fields, 0).a_k, -3, -1.5);
+  ExpectUniform(StartOf(fields, 1).a_k, -2.25, -0.75);
+  ExpectUniform(StartOf(fields, 2).a_k, -1.5, 0);
+  ExpectUniform(StartOf(fields, 0, 1).a_k, -3, -1.5);
+}
+
+TEST(StartDecayTest, CompatWithoutDepthIsTheSameInEveryLayer) {
+  SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
+  const TenFields fields{.init = TenInit::kCompat, .depth_decay = false};
+  for (const int64_t layer : {0, 2}) ExpectUniform(StartOf(fields, layer).a_k, -3, -0.1);
+}
+
+TEST(StartDecayTest, CompatTurnsEvenlyAroundTheCircle) {
+  const at::Tensor turns_k = StartOf({.init = TenInit::kCompat})
+                                 .w_k.mul(static_cast<double>(kManyChannels) / (2 * std::numbers::pi));
+  EXPECT_LT(turns_k.sub(at::arange(kManyChannels)).abs().max().item<double>(), 1e-9);
+}
+
+TEST(StartDecayTest, SeedAndNamesDecideAlone) {
+  const TenFields fields;
+  const auto start = [&](const std::string& a_name, const std::string& w_name, int64_t channels) {
+    return StartDecay(7, a_name, w_name, fields, channels, 0, 2);
+  };
+  const DecayStart first = start("a", "w", 16), longer = start("a", "w", 32), other = start("b", "w", 16);
+  EXPECT_TRUE(at::equal(first.a_k, longer.a_k.narrow(0, 0, 16)));
+  EXPECT_TRUE(at::equal(first.w_k, longer.w_k.narrow(0, 0, 16)));
+  EXPECT_TRUE(at::equal(first.w_k, other.w_k));
+  EXPECT_FALSE(at::equal(first.a_k, other.a_k));
+  EXPECT_FALSE(at::equal(first.a_k, first.w_k));
 }
 
 }  // namespace

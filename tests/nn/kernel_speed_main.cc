@@ -40,6 +40,8 @@
 #include "lib/device/device.h"
 #include "lib/nn/ops.h"
 #include "lib/nn/precision.h"
+#include "lib/nn/scan/scan_pieces.h"
+#include "lib/nn/scan/torch_scan.h"
 #include "lib/nn/update/step_decision.h"
 #include "lib/report/table.h"
 
@@ -50,12 +52,15 @@ struct Options {
   std::string device = "auto";
   Precision precision = Precision::kBf16;
   int64_t rows = 16384, width = 4096, vocabulary = 32768;
+  int64_t span = 0;  ///< rows of a document of the scans; 0: all
   int rounds = 7;
+  std::string only;  ///< how the names of those that are measured begin
 };
 
 /// A round lasts at least this long, so that launches and the look at the clock do not count.
 constexpr double kRoundSeconds = 0.02;
 constexpr int64_t kHeadDim = 64;
+constexpr int64_t kScanChunk = 256;
 constexpr double kEpsilon = 1e-5;
 
 struct Row {
@@ -92,6 +97,8 @@ class KernelSpeed {
     SumOfSquares();
     FinishStep();
     AdamWBf16Moments();
+    DiagonalScan();
+    DiagonalScanBackward();
     return rows_;
   }
   at::Device device() const { return device_; }
@@ -127,6 +134,7 @@ class KernelSpeed {
   /// \param torch may be empty. Both give the same result at their first run; later ones may work on their
   ///     own output.
   void Measure(const std::string& name, int64_t bytes, const Operator& ours, const Operator& torch) {
+    if (!name.starts_with(options_.only)) return;
     Row row{.name = name, .bytes = bytes};
     const at::Tensor result = ours().to(at::kDouble);
     if (torch) {
@@ -345,6 +353,69 @@ class KernelSpeed {
         });
   }
 
+  /// A channel has two columns.
+  struct ScanCase {
+    SpanTable spans;
+    ScanDecay decay;
+    at::Tensor pieces_c5, b_nz, d_c_nz, states_cz;
+  };
+  ScanCase MakeScan() const {
+    const int64_t span = options_.span > 0 ? options_.span : rows();
+    std::vector<int32_t> starts;
+    for (int64_t row = 0; row < rows(); row += span) starts.push_back(static_cast<int32_t>(row));
+    starts.push_back(static_cast<int32_t>(rows()));
+    ScanCase scan{.spans = SpanTable(std::move(starts))};
+    scan.decay.log_modulus_k = at::randn({width() / 2}, Type(at::kDouble)).sub(3).exp().neg();
+    scan.decay.angle_k = at::randn({width() / 2}, Type(at::kDouble));
+    scan.pieces_c5 = ScanPieceTable(scan.spans, kScanChunk).to(device_);
+    scan.b_nz = Random({rows(), width()}, storage_);
+    scan.d_c_nz = Random({rows(), width()}, storage_);
+    scan.states_cz = at::empty({scan.pieces_c5.size(0), width()}, Type(at::kFloat));
+    return scan;
+  }
+  void Scan(ScanCase& scan, at::Tensor& c_nz) const {
+    ops::DiagonalScan(scan.b_nz, scan.decay.log_modulus_k, scan.decay.angle_k, std::nullopt, scan.pieces_c5,
+                      std::nullopt, kScanChunk, code_, c_nz, scan.states_cz, std::nullopt);
+  }
+  /// Beside torch's operators in chunks of as many rows, in fp32.
+  void DiagonalScan() {
+    ScanCase scan = MakeScan();
+    at::Tensor c_nz = at::empty_like(scan.b_nz);
+    Measure(
+        "diagonal_scan", scan.b_nz.numel() * 2 * storage_bytes(),
+        [&] {
+          Scan(scan, c_nz);
+          return c_nz;
+        },
+        [&] {
+          ScanEnds ends;
+          return TorchScan({ScanKind::kChunked, kScanChunk}, scan.decay, scan.b_nz.to(at::kFloat), scan.spans,
+                           ends)
+              .to(storage_);
+        });
+  }
+  void DiagonalScanBackward() {
+    ScanCase scan = MakeScan();
+    at::Tensor d_b_nz = at::empty_like(scan.b_nz), d_lambda_z = at::empty({width()}, Type(at::kDouble)),
+               torchs_d_lambda_z = at::empty_like(d_lambda_z);
+    Scan(scan, d_b_nz);  // for the states before chunks
+    Measure(
+        "diagonal_scan_backward", scan.b_nz.numel() * 3 * storage_bytes(),
+        [&] {
+          ops::DiagonalScanBackward(scan.b_nz, scan.decay.log_modulus_k, scan.decay.angle_k, std::nullopt,
+                                    scan.pieces_c5, scan.states_cz, scan.d_c_nz, std::nullopt, kScanChunk,
+                                    code_, d_b_nz, d_lambda_z, std::nullopt, std::nullopt);
+          return d_b_nz;
+        },
+        [&] {
+          ScanGradients gradients{.b_nz = at::empty(scan.b_nz.sizes(), Type(at::kFloat)),
+                                  .lambda_z = torchs_d_lambda_z};
+          TorchScanBackward({ScanKind::kChunked, kScanChunk}, scan.decay, scan.b_nz.to(at::kFloat),
+                            scan.spans, {}, scan.d_c_nz.to(at::kFloat), {}, gradients);
+          return gradients.b_nz.to(storage_);
+        });
+  }
+
   int64_t rows() const { return options_.rows; }
   int64_t width() const { return options_.width; }
   int64_t vocabulary() const { return options_.vocabulary; }
@@ -399,6 +470,8 @@ void DefineSpeedOptions(CLI::App& app, Options* options) {
   app.add_option("--rows", options->rows, "tokens")->check(CLI::PositiveNumber);
   app.add_option("--width", options->width, "hidden size, a multiple of 64")->check(CLI::PositiveNumber);
   app.add_option("--vocabulary", options->vocabulary, "columns of the logits")->check(CLI::PositiveNumber);
+  app.add_option("--span", options->span, "rows of a document of the scans (default: all)");
+  app.add_option("--only", options->only, "measure only operators whose names begin so");
   app.add_option("--rounds", options->rounds, "rounds whose median counts")->check(CLI::PositiveNumber);
 }
 

@@ -83,6 +83,34 @@ TEST_F(LayerNormTest, BackwardEqualsFiniteDifferences) {
   EXPECT_TRUE(at::equal(d_weight_alone, d_weight));
 }
 
+TEST_F(LayerNormTest, WhatOtherDevicesComputeEqualsTheKernels) {
+  const at::Tensor update_bias = RandomTensor({37}, 5), d_normed = RandomTensor({70, 37}, 6);
+  for (const at::Tensor& bias : {bias_, at::Tensor()}) {
+    AddLayerNorm(test::kFp32, x_, update_, update_bias, {weight_, bias}, kEpsilon, sum_, normed_,
+                 statistics_);
+    at::Tensor sum = at::zeros({70, 37}), normed = at::zeros({70, 37});
+    LayerNormStatistics statistics{at::zeros({70}), at::zeros({70})};
+    on_device::AddLayerNorm(test::kFp32, x_, update_, update_bias, {weight_, bias}, kEpsilon, sum, normed,
+                            statistics);
+    EXPECT_LT(test::RelativeDifference(sum, sum_), 1e-6);
+    EXPECT_LT(test::RelativeDifference(normed, normed_), 1e-6);
+    at::Tensor again = at::zeros({70, 37});
+    on_device::LayerNormAgain(test::kFp32, sum, statistics, {weight_, bias}, again);
+    EXPECT_TRUE(at::equal(again, normed));
+    at::Tensor d_x = x_.clone(), d_weight = weight_.clone(), d_bias = bias.defined() ? bias.clone() : bias;
+    at::Tensor expected_x = x_.clone(), expected_weight = weight_.clone(),
+               expected_bias = bias.defined() ? bias.clone() : bias;
+    on_device::LayerNormBackward(test::kFp32, d_normed, sum, statistics, weight_, d_x, d_weight, d_bias);
+    LayerNormBackward(test::kFp32, d_normed, sum_, statistics_, weight_, expected_x, expected_weight,
+                      expected_bias);
+    EXPECT_LT(test::RelativeDifference(d_x, expected_x), 1e-5);
+    EXPECT_LT(test::RelativeDifference(d_weight, expected_weight), 1e-5);
+    if (bias.defined()) {
+      EXPECT_LT(test::RelativeDifference(d_bias, expected_bias), 1e-5);
+    }
+  }
+}
+
 TEST_F(LayerNormTest, GradientsDoNotDependOnTheThreadCount) {
   const int threads = at::get_num_threads();
   const at::Tensor x = RandomTensor({700, 37}, 8), d_normed = RandomTensor({700, 37}, 9);

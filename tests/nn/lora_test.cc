@@ -158,6 +158,25 @@ TEST(LoraLinearTest, GradientsAreThoseOfFiniteDifferences) {
   }
 }
 
+TEST(LoraLinearTest, ColumnsOfAWiderInputAreDroppedAsAnInputOfTheirOwn) {
+  SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
+  const at::Tensor wide = RandomTensor({5, 14}, 1), x = wide.narrow(1, 6, 6), dy = RandomTensor({5, 4}, 2);
+  const auto results = [&](const at::Tensor& input, at::Tensor d_input) {
+    Adapted adapted({.rank = 2, .alpha = 3, .dropout = 0.4, .targets = "attention"}, 6, 4);
+    adapted.adapters->StartDropout({.seed = 7, .step = 1, .samples = {{0, 0}}}, 5, at::Device(at::kCPU));
+    const Linear linear(&adapted.parameters, {0});
+    at::Tensor y = at::empty({5, 4});
+    linear.Forward(input, y);
+    linear.Backward(dy, input, d_input);
+    return at::cat({y.flatten(), d_input.flatten(), adapted.parameters.gradients()});
+  };
+  const at::Tensor d_wide = at::zeros({5, 14});
+  EXPECT_LT(test::RelativeDifference(results(x, d_wide.narrow(1, 6, 6)),
+                                     results(x.contiguous(), at::empty({5, 6}))),
+            1e-6);
+  EXPECT_EQ(d_wide.narrow(1, 0, 6).abs().max().item<double>(), 0);
+}
+
 TEST(LoraLinearTest, ShortTypesStayNearFp32) {
   for (const at::ScalarType storage : {at::kBFloat16, at::kFloat}) {
     const Numerics numerics{Precision::kBf16, storage};

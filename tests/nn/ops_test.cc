@@ -4,6 +4,7 @@
 #include "lib/nn/ops.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/ones.h>
@@ -13,14 +14,19 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "lib/device/cuda_backend.h"
 #include "lib/nn/reduce.h"
+#include "lib/nn/scan/scan_pieces.h"
+#include "lib/nn/scan/torch_scan.h"
 #include "lib/nn/update/bf16_moments_cpu.h"
 #include "lib/nn/update/step_decision.h"
 #include "tests/nn/reference.h"
+#include "tests/nn/scan_reference.h"
 #include "tests/support/print_precision.h"
 
 namespace trainwright {
@@ -280,6 +286,92 @@ TEST_P(OpsTest, FinishStepStopsAtATermThatIsNotFinite) {
   EXPECT_EQ(bad_step(1, 0), 0) << "a term that the step says nothing of";
   term_rows[0][1].fill_(INFINITY);
   EXPECT_EQ(bad_step(2, 1), 2);
+}
+
+/// The scan of an operator's test: its tensors on the device, the storage's rounded values in double.
+class ScanOperators {
+ public:
+  ScanOperators(test::RandomScan scan, int64_t chunk, int64_t code, at::Device device, at::ScalarType storage)
+      : exact_(std::move(scan)), chunk_(chunk), code_(code) {
+    for (at::Tensor* of_rows : {&exact_.b_nz, &exact_.d_c_nz}) {
+      *of_rows = of_rows->to(PrecisionDtype(static_cast<Precision>(code))).to(at::kDouble);
+    }
+    b_nz = exact_.b_nz.to(storage).to(device);
+    d_c_nz = exact_.d_c_nz.to(storage).to(device);
+    pieces_c5_ = ScanPieceTable(exact_.spans, chunk).to(device);
+    const auto on_device = [&](const at::Tensor& tensor, at::ScalarType dtype) {
+      return tensor.defined() ? std::optional<at::Tensor>(tensor.to(dtype).to(device)) : std::nullopt;
+    };
+    log_modulus_k_ = on_device(exact_.decay.log_modulus_k, at::kDouble);
+    angle_k_ = on_device(exact_.decay.angle_k, at::kDouble);
+    lambda_nz_ = on_device(exact_.decay.lambda_nz, at::kFloat);
+    initial_sz_ = exact_.initial_sz.to(at::kFloat).to(device);
+    d_last_sz_ = exact_.d_last_sz.to(at::kFloat).to(device);
+    c_nz = at::empty_like(b_nz);
+    d_b_nz = at::empty_like(b_nz);
+    states_cz = at::empty({pieces_c5_.size(0), b_nz.size(1)}, initial_sz_.options());
+    last_sz = at::empty_like(initial_sz_);
+    d_initial_sz = at::empty_like(initial_sz_);
+    if (lambda_nz_) {
+      d_lambda_nz = at::empty_like(*lambda_nz_);
+    } else {
+      d_lambda_z = at::empty({b_nz.size(1)}, log_modulus_k_->options());
+    }
+  }
+  void Run() {
+    ops::DiagonalScan(b_nz, log_modulus_k_, angle_k_, lambda_nz_, pieces_c5_, initial_sz_, chunk_, code_,
+                      c_nz, states_cz, last_sz);
+    ops::DiagonalScanBackward(b_nz, log_modulus_k_, angle_k_, lambda_nz_, pieces_c5_, states_cz, d_c_nz,
+                              d_last_sz_, chunk_, code_, d_b_nz, d_lambda_z, d_lambda_nz, d_initial_sz);
+  }
+  /// c in double, row by row.
+  at::Tensor ExactC() const {
+    return test::ReferenceScan(exact_.spans, exact_.Lambdas(), exact_.b_nz, exact_.initial_sz);
+  }
+  /// The gradients in double.
+  ScanGradients ExactGradients() const {
+    ScanGradients gradients{.b_nz = at::empty_like(exact_.b_nz),
+                            .initial_sz = at::empty_like(exact_.initial_sz)};
+    if (lambda_nz_) {
+      gradients.lambda_nz = at::empty_like(exact_.b_nz);
+    } else {
+      gradients.lambda_z = at::empty({b_nz.size(1)}, at::kDouble);
+    }
+    TorchScanBackward({ScanKind::kSequential}, exact_.decay, exact_.b_nz, exact_.spans,
+                      {.initial_sz = exact_.initial_sz}, exact_.d_c_nz, exact_.d_last_sz, gradients);
+    return gradients;
+  }
+
+  at::Tensor b_nz, d_c_nz, c_nz, states_cz, d_b_nz, last_sz, d_initial_sz;
+  std::optional<at::Tensor> d_lambda_z, d_lambda_nz;
+
+ private:
+  test::RandomScan exact_;
+  int64_t chunk_, code_;
+  at::Tensor pieces_c5_, initial_sz_, d_last_sz_;
+  std::optional<at::Tensor> log_modulus_k_, angle_k_, lambda_nz_;
+};
+
+TEST_P(OpsTest, DiagonalScanAndItsBackwardEqualTheRecurrence) {
+  SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
+  for (const bool selective : {false, true}) {
+    // 70 channels are more than a block of a GPU has; 1, 7 and 300 rows a chunk: many, ragged, one.
+    const test::RandomScan scan = test::MakeRandomScan({0, 1, 64, 65, 301, 600}, 70, selective);
+    for (const int64_t chunk : {1, 7, 64, 300}) {
+      SCOPED_TRACE("chunk " + std::to_string(chunk) + (selective ? ", selective" : ""));
+      ScanOperators operators(scan, chunk, code_, device_, storage_);
+      operators.Run();
+      const at::Tensor exact_c_nz = operators.ExactC();
+      const ScanGradients exact = operators.ExactGradients();
+      EXPECT_LT(RelativeDifference(Double(operators.c_nz), exact_c_nz), tolerance() + 1e-5);
+      EXPECT_LT(RelativeDifference(Double(operators.d_b_nz), exact.b_nz), tolerance() + 1e-5);
+      EXPECT_LT(RelativeDifference(Double(operators.last_sz[4]), exact_c_nz[599]), 1e-5);
+      EXPECT_LT(RelativeDifference(Double(operators.d_initial_sz), exact.initial_sz), 1e-5);
+      EXPECT_LT(RelativeDifference(Double(selective ? *operators.d_lambda_nz : *operators.d_lambda_z),
+                                   selective ? exact.lambda_nz : exact.lambda_z),
+                1e-5);
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, OpsTest,

@@ -1,5 +1,7 @@
 #include "lib/nn/activation/elementwise.h"
 
+#include <ATen/ops/empty_like.h>
+
 #include "lib/nn/cpu/parallel.h"
 #include "lib/nn/ops.h"
 
@@ -13,6 +15,13 @@ void RoundInto(const Numerics& numerics, const at::Tensor& in, at::Tensor& out) 
   cpu::ParallelRows(in.numel(), 1, [&](int64_t begin, int64_t end) {
     cpu::BestKernels().round(codec, from, to, begin, end);
   });
+}
+
+at::Tensor Loaded(const Numerics& numerics, const at::Tensor& stored) {
+  if (!numerics.emulated()) return stored.to(at::kFloat);
+  at::Tensor rounded = at::empty_like(stored);
+  RoundInto(numerics, stored, rounded);
+  return rounded;
 }
 
 }  // namespace trainwright

@@ -12,7 +12,9 @@
 #include "lib/nn/activation/gelu_kind.h"
 #include "lib/nn/attention/attention_shape.h"
 #include "lib/nn/loss/loss_terms.h"
+#include "lib/nn/scan/convolution_weights.h"
 #include "lib/nn/scan/scan_chunk.h"
+#include "lib/nn/scan/selective_channels.h"
 
 namespace trainwright::cpu {
 
@@ -58,6 +60,16 @@ struct Kernels {
   void (*swiglu)(Codec, const void* gate_up, int64_t width, void* out, int64_t begin, int64_t end);
   /// Overwrites gate_up with its gradient.
   void (*swiglu_backward)(Codec, void* gate_up, const void* d_out, int64_t width, int64_t begin, int64_t end);
+  /// out = silu(in) for rows of `width`.
+  void (*silu)(Codec, const void* in, int64_t width, void* out, int64_t begin, int64_t end);
+  /// Overwrites `in` with its gradient.
+  void (*silu_backward)(Codec, void* in, const void* d_out, int64_t width, int64_t begin, int64_t end);
+  /// out = sigmoid(gate + bias) value for rows of `width`; bias may be null.
+  void (*sigmoid_gate)(Codec, const void* gate, const float* bias, const void* value, int64_t width,
+                       void* out, int64_t begin, int64_t end);
+  /// Overwrites gate and value with their gradients.
+  void (*sigmoid_gate_backward)(Codec, void* gate, const float* bias, void* value, const void* d_out,
+                                int64_t width, int64_t begin, int64_t end);
   /// losses[row] = the cross-entropy logsumexp(logits) - logits[label], what smoothing adds to it, and the
   /// z-loss, in nats; with `gradients` the logits are overwritten by scale times the gradient of their sum.
   /// Without terms that is scale * (softmax - onehot), and the two other losses are 0.
@@ -151,6 +163,13 @@ struct Kernels {
   /// end); a score of minus infinity gives 0.
   void (*weigh_scores)(const float* largest, const float* weights, float row_largest, float row_weight,
                        float factor, float* scores, int64_t begin, int64_t end);
+  /// The decays of rows (lib/nn/scan/selective_decay.h).
+  void (*decay_rows)(Codec, const DecayChannels& channels, const void* s_nz, float* lambda_nz, int64_t begin,
+                     int64_t end);
+  /// Overwrites s_nz with its gradient and adds to sums_z those of a and w (null: not wanted), which belong
+  /// to this range of rows alone.
+  void (*decay_rows_backward)(Codec, const DecayChannels& channels, const float* d_lambda_nz, void* s_nz,
+                              float* sums_z, int64_t begin, int64_t end);
   /// Channels [begin, end) of a diagonal scan over a chunk (lib/nn/scan/diagonal_scan.h): state_z, before the
   /// chunk, becomes that after it, and product_z the product of the decays, where each row has its own.
   void (*scan_end)(Codec, const ScanChunk& chunk, const void* b_nz, float* state_z, float* product_z,
@@ -168,6 +187,23 @@ struct Kernels {
   /// The same, and the gradients of b_nz and of the decay.
   void (*scan_backward_rows)(Codec, const ScanChunk& chunk, const ScanChunkBackward& of, int64_t begin,
                              int64_t end);
+  /// out = scale silu(p) for `rows` rows, where p is the sum over the taps of the kernel times the row and
+  /// those before it; taps - 1 rows lie before x.
+  void (*convolve)(Codec, const ConvolutionWeights& of, const void* x, int64_t rows, void* out);
+  /// d_p [rows, width]; d_kernel_tz[taps, width] += ..., d_scale_z[width] += ... (null: not wanted), which
+  /// belong to this range of rows alone.
+  void (*convolution_backward)(Codec, const ConvolutionWeights& of, const void* x, const void* d_out,
+                               int64_t rows, float* d_p, float* d_kernel_tz, float* d_scale_z);
+  /// d_x of `rows` rows from d_p of these and of the taps - 1 rows after them.
+  void (*convolution_input_backward)(Codec, const ConvolutionWeights& of, const float* d_p, int64_t rows,
+                                     void* d_x);
+  /// out = scale x for rows of `width`; out may be x.
+  void (*scale_columns)(Codec, const void* x, const float* scale, int64_t width, void* out, int64_t begin,
+                        int64_t end);
+  /// d_x = scale d_out, which may be the same; d_scale[width] += d_out x (null: not wanted), which belongs to
+  /// this range of rows alone.
+  void (*scale_columns_backward)(Codec, const void* x, const float* scale, const void* d_out, int64_t width,
+                                 void* d_x, float* d_scale, int64_t begin, int64_t end);
 };
 
 /// The kernels of the best instruction set that this CPU has.

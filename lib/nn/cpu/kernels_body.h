@@ -226,40 +226,6 @@ void Rope(Codec codec, void* qkv, const int64_t* positions, const float* cosines
   });
 }
 
-void Swiglu(Codec codec, const void* gate_up, int64_t width, void* out, int64_t begin, int64_t end) {
-  WithCodec(codec, [&]<typename C>() {
-    for (int64_t row = begin; row < end; ++row) {
-      const auto* gate = static_cast<const typename C::Element*>(gate_up) + row * 2 * width;
-      const auto* up = gate + width;
-      auto* result = static_cast<typename C::Element*>(out) + row * width;
-#pragma omp simd
-      for (int64_t i = 0; i < width; ++i) {
-        const float g = C::Load(gate[i]);
-        result[i] = C::Store(g / (1.0f + Exp(-g)) * C::Load(up[i]));
-      }
-    }
-  });
-}
-
-void SwigluBackward(Codec codec, void* gate_up, const void* d_out, int64_t width, int64_t begin,
-                    int64_t end) {
-  WithCodec(codec, [&]<typename C>() {
-    for (int64_t row = begin; row < end; ++row) {
-      auto* gate = static_cast<typename C::Element*>(gate_up) + row * 2 * width;
-      auto* up = gate + width;
-      const auto* d_result = static_cast<const typename C::Element*>(d_out) + row * width;
-#pragma omp simd
-      for (int64_t i = 0; i < width; ++i) {
-        const float g = C::Load(gate[i]), u = C::Load(up[i]), d = C::Load(d_result[i]);
-        const float sigmoid = 1.0f / (1.0f + Exp(-g));
-        const float silu = g * sigmoid;
-        gate[i] = C::Store(d * u * (sigmoid + silu * (1.0f - sigmoid)));
-        up[i] = C::Store(d * silu);
-      }
-    }
-  });
-}
-
 /// Blocks of sums keep the fp32 error of a long row small.
 template <typename C>
 double Sum(const typename C::Element* x, int64_t size) {
@@ -593,96 +559,7 @@ void LayerNormBackward(Codec codec, const void* d_normed, const float* x, const 
   });
 }
 
-/// Gelu, exact: x Phi(x), within 3e-7 max(1, |x|); its derivative Phi(x) + x phi(x) within 1e-6. The
-/// normal distribution's upper tail is exp(-a^2 / 2) t P(t) with t = 1 / (1 + 0.3 a), which shares its
-/// exponential with the density phi. \source the form of Abramowitz and Stegun 7.1.26; P of degree 7
-/// fitted by least squares reweighted towards the smallest maximum of the relative error, 1.7e-7 for a in
-/// [0, 14.5]
-struct GeluErf {
-  [[gnu::always_inline]] static float Tail(float x, float density) {
-    const float t = 1.0f / (1.0f + 0.3f * __builtin_fabsf(x));
-    float p = 3.542371094e-02f;
-    p = p * t - 1.561583579e-01f;
-    p = p * t + 2.045566291e-01f;
-    p = p * t - 5.203389376e-02f;
-    p = p * t + 1.276917160e-01f;
-    p = p * t + 1.001759619e-01f;
-    p = p * t + 1.207121313e-01f;
-    p = p * t + 1.196320057e-01f;
-    const float tail = p * t * density;
-    return x < 0.0f ? tail : 1.0f - tail;
-  }
-  [[gnu::always_inline]] static float Value(float x) { return x * Tail(x, Exp(-0.5f * x * x)); }
-  [[gnu::always_inline]] static float Derivative(float x) {
-    const float density = Exp(-0.5f * x * x);
-    return Tail(x, density) + x * density * 0.398942280f;
-  }
-};
-
-/// Gelu by tanh: x (1 + tanh u) / 2 = x sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3), within 3e-7
-/// max(1, |x|); its derivative within 1e-6. \source Hendrycks and Gimpel 2016, arXiv:1606.08415
-struct GeluTanh {
-  static constexpr float kTwice = 1.59576912f, kCubic = 0.044715f;  // 2 sqrt(2 / pi)
-  /// Beyond 10 the sigmoid is 0 or 1 in fp32, and the cube of a huge x would overflow.
-  [[gnu::always_inline]] static float Inner(float x) { return Smaller(Larger(x, -10.0f), 10.0f); }
-  /// exp(-2 u)
-  [[gnu::always_inline]] static float Odds(float inner) {
-    return Exp(-kTwice * inner * (1.0f + kCubic * inner * inner));
-  }
-  [[gnu::always_inline]] static float Value(float x) { return x / (1.0f + Odds(Inner(x))); }
-  [[gnu::always_inline]] static float Derivative(float x) {
-    const float inner = Inner(x), odds = Odds(inner), sigmoid = 1.0f / (1.0f + odds);
-    const float slope = kTwice * (1.0f + 3.0f * kCubic * inner * inner);
-    return sigmoid + inner * slope * (odds * sigmoid) * sigmoid;
-  }
-};
-
-template <typename Function>
-inline void WithGelu(Codec codec, GeluKind kind, const Function& function) {
-  WithCodec(codec, [&]<typename C>() {
-    if (kind == GeluKind::kErf) {
-      function.template operator()<C, GeluErf>();
-    } else {
-      function.template operator()<C, GeluTanh>();
-    }
-  });
-}
-
-void Gelu(Codec codec, GeluKind kind, const void* in, const float* bias, int64_t width, void* out,
-          int64_t begin, int64_t end) {
-  WithGelu(codec, kind, [&]<typename C, typename G>() {
-    for (int64_t row = begin; row < end; ++row) {
-      const auto* x = static_cast<const typename C::Element*>(in) + row * width;
-      auto* result = static_cast<typename C::Element*>(out) + row * width;
-      if (bias == nullptr) {
-#pragma omp simd
-        for (int64_t i = 0; i < width; ++i) result[i] = C::Store(G::Value(C::Load(x[i])));
-      } else {
-#pragma omp simd
-        for (int64_t i = 0; i < width; ++i) result[i] = C::Store(G::Value(C::Load(x[i]) + bias[i]));
-      }
-    }
-  });
-}
-
-void GeluBackward(Codec codec, GeluKind kind, void* in, const float* bias, const void* d_out, int64_t width,
-                  int64_t begin, int64_t end) {
-  WithGelu(codec, kind, [&]<typename C, typename G>() {
-    for (int64_t row = begin; row < end; ++row) {
-      auto* x = static_cast<typename C::Element*>(in) + row * width;
-      const auto* d = static_cast<const typename C::Element*>(d_out) + row * width;
-      if (bias == nullptr) {
-#pragma omp simd
-        for (int64_t i = 0; i < width; ++i) x[i] = C::Store(C::Load(d[i]) * G::Derivative(C::Load(x[i])));
-      } else {
-#pragma omp simd
-        for (int64_t i = 0; i < width; ++i) {
-          x[i] = C::Store(C::Load(d[i]) * G::Derivative(C::Load(x[i]) + bias[i]));
-        }
-      }
-    }
-  });
-}
+#include "lib/nn/activation/activation_body.h"
 
 void AddBias(Codec codec, void* x, const float* bias, int64_t width, int64_t stride, int64_t begin,
              int64_t end) {
@@ -721,7 +598,13 @@ void AddEmbedding(const float* table, const int64_t* indices, int64_t width, flo
   }
 }
 
+#include "lib/nn/scan/selective_decay_body.h"
+
 #include "lib/nn/scan/diagonal_scan_body.h"
+
+#include "lib/nn/scan/causal_convolution_body.h"
+
+#include "lib/nn/scan/channel_scale_body.h"
 
 }  // namespace
 
@@ -733,6 +616,10 @@ const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
                                      Rope,
                                      Swiglu,
                                      SwigluBackward,
+                                     Silu,
+                                     SiluBackward,
+                                     SigmoidGate,
+                                     SigmoidGateBackward,
                                      CrossEntropy,
                                      EmbeddingBackward,
                                      Largest,
@@ -757,11 +644,18 @@ const Kernels TRAINWRIGHT_KERNELS = {TRAINWRIGHT_KERNELS_NAME,
                                      AttentionGradient,
                                      RowDots,
                                      WeighScores,
+                                     DecayRows,
+                                     DecayRowsBackward,
                                      ScanEnd,
                                      ScanRows,
                                      ScanCarry,
                                      ScanBackwardEnd,
-                                     ScanBackwardRows};
+                                     ScanBackwardRows,
+                                     Convolve,
+                                     ConvolutionBackward,
+                                     ConvolutionInputBackward,
+                                     ScaleColumns,
+                                     ScaleColumnsBackward};
 
 }  // namespace trainwright::cpu
 

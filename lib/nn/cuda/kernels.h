@@ -88,4 +88,50 @@ cudaError_t AdamWBf16Moments(float* values, const float* gradients, uint16_t* ex
                              const float* step, const float* divisor, const float* found_inf,
                              cudaStream_t stream);
 
+/// What both directions of a diagonal scan read: lib/nn/scan/diagonal_scan.h. A thread takes a channel
+/// through a chunk; the states between chunks are a launch of their own between the other two.
+struct DiagonalScanInput {
+  Storage storage = Storage::kFp32;
+  int64_t rows = 0, channels = 0, chunk = 0;
+  const int32_t* pieces_c5 = nullptr;  ///< of each chunk: see ScanPieceTable
+  int64_t pieces = 0;
+  const double *log_modulus_k = nullptr, *angle_k = nullptr;  ///< of all rows
+  const float* lambda_nz = nullptr;                           ///< of each row; null: of all rows
+  const void* b_nz = nullptr;                                 ///< stored
+};
+
+struct DiagonalScanOutput {
+  void* c_nz = nullptr;          ///< stored
+  float* states_cz = nullptr;    ///< before the chunks
+  float* last_sz = nullptr;      ///< null: not wanted
+  float* products_cz = nullptr;  ///< scratch of a scan with lambda_nz: of the chunks' decays
+};
+
+/// \param initial_sz null: zero
+cudaError_t DiagonalScan(const DiagonalScanInput& input, const float* initial_sz,
+                         const DiagonalScanOutput& output, cudaStream_t stream);
+
+struct DiagonalScanGradients {
+  void* d_b_nz = nullptr;        ///< stored
+  double* d_lambda_z = nullptr;  ///< null: not wanted, as the next two
+  float* d_lambda_nz = nullptr;  ///< in the other's place where each row has its own
+  float* d_initial_sz = nullptr;
+  // Scratch.
+  float* carries_cz = nullptr;    ///< gradients of the states after the chunks
+  float* products_cz = nullptr;   ///< as of the forward pass
+  float* stretches_xz = nullptr;  ///< [DiagonalScanStretches(rows, pieces), Z]; for a decay's gradient only
+  double* partial_cz = nullptr;   ///< of d_lambda_z only
+  int32_t* tickets = nullptr;     ///< [DiagonalScanTickets(channels)]; of d_lambda_z only
+};
+
+int64_t DiagonalScanStretches(int64_t rows, int64_t pieces);
+int64_t DiagonalScanTickets(int64_t channels);
+
+/// \param states_cz of the forward pass
+/// \param d_c_nz stored
+/// \param d_last_sz null: zero
+cudaError_t DiagonalScanBackward(const DiagonalScanInput& input, const float* states_cz, const void* d_c_nz,
+                                 const float* d_last_sz, const DiagonalScanGradients& gradients,
+                                 cudaStream_t stream);
+
 }  // namespace trainwright::cuda

@@ -175,6 +175,90 @@ void AdamWBf16Moments(at::Tensor& values, const at::Tensor& gradients, at::Tenso
       divisor ? Floats(*divisor) : nullptr, found_inf ? Floats(*found_inf) : nullptr, launch.stream()));
 }
 
+DiagonalScanInput ScanInputOf(const at::Tensor& b_nz, const std::optional<at::Tensor>& log_modulus_k,
+                              const std::optional<at::Tensor>& angle_k,
+                              const std::optional<at::Tensor>& lambda_nz, const at::Tensor& pieces_c5,
+                              int64_t chunk) {
+  const auto doubles = [](const std::optional<at::Tensor>& tensor) {
+    return tensor ? tensor->const_data_ptr<double>() : nullptr;
+  };
+  TORCH_CHECK(lambda_nz || (log_modulus_k && angle_k), "a scan has a decay of all rows or one of each");
+  return {.storage = StorageOf(b_nz),
+          .rows = b_nz.size(0),
+          .channels = b_nz.size(1) / 2,
+          .chunk = chunk,
+          .pieces_c5 = pieces_c5.const_data_ptr<int32_t>(),
+          .pieces = pieces_c5.size(0),
+          .log_modulus_k = doubles(log_modulus_k),
+          .angle_k = doubles(angle_k),
+          .lambda_nz = lambda_nz ? Floats(*lambda_nz) : nullptr,
+          .b_nz = b_nz.const_data_ptr()};
+}
+
+/// Memory of a launch, of the tensor's device; null where there is none.
+template <typename T>
+T* DataOrNull(const std::optional<at::Tensor>& tensor) {
+  return tensor ? tensor->mutable_data_ptr<T>() : nullptr;
+}
+const float* FloatsOrNull(const std::optional<at::Tensor>& tensor) {
+  return tensor ? Floats(*tensor) : nullptr;
+}
+std::optional<at::Tensor> ScratchIf(bool wanted, at::IntArrayRef sizes, const at::TensorOptions& options) {
+  return wanted ? std::optional<at::Tensor>(at::empty(sizes, options)) : std::nullopt;
+}
+
+void DiagonalScan(const at::Tensor& b_nz, const std::optional<at::Tensor>& log_modulus_k,
+                  const std::optional<at::Tensor>& angle_k, const std::optional<at::Tensor>& lambda_nz,
+                  const at::Tensor& pieces_c5, const std::optional<at::Tensor>& initial_sz, int64_t chunk,
+                  int64_t, at::Tensor& c_nz, at::Tensor& states_cz,
+                  const std::optional<at::Tensor>& last_sz) {
+  const Launch launch({b_nz, log_modulus_k.value_or(b_nz), angle_k.value_or(b_nz), lambda_nz.value_or(b_nz),
+                       pieces_c5, initial_sz.value_or(b_nz), c_nz, states_cz, last_sz.value_or(b_nz)});
+  const DiagonalScanInput input = ScanInputOf(b_nz, log_modulus_k, angle_k, lambda_nz, pieces_c5, chunk);
+  const auto products_cz = ScratchIf(lambda_nz.has_value(), states_cz.sizes(), states_cz.options());
+  C10_CUDA_CHECK(cuda::DiagonalScan(input, FloatsOrNull(initial_sz),
+                                    {.c_nz = c_nz.mutable_data_ptr(),
+                                     .states_cz = Floats(states_cz),
+                                     .last_sz = DataOrNull<float>(last_sz),
+                                     .products_cz = DataOrNull<float>(products_cz)},
+                                    launch.stream()));
+}
+
+void DiagonalScanBackward(const at::Tensor& b_nz, const std::optional<at::Tensor>& log_modulus_k,
+                          const std::optional<at::Tensor>& angle_k,
+                          const std::optional<at::Tensor>& lambda_nz, const at::Tensor& pieces_c5,
+                          const at::Tensor& states_cz, const at::Tensor& d_c_nz,
+                          const std::optional<at::Tensor>& d_last_sz, int64_t chunk, int64_t,
+                          at::Tensor& d_b_nz, const std::optional<at::Tensor>& d_lambda_z,
+                          const std::optional<at::Tensor>& d_lambda_nz,
+                          const std::optional<at::Tensor>& d_initial_sz) {
+  const Launch launch({b_nz, log_modulus_k.value_or(b_nz), angle_k.value_or(b_nz), lambda_nz.value_or(b_nz),
+                       pieces_c5, states_cz, d_c_nz, d_last_sz.value_or(b_nz), d_b_nz,
+                       d_lambda_z.value_or(b_nz), d_lambda_nz.value_or(b_nz), d_initial_sz.value_or(b_nz)});
+  const DiagonalScanInput input = ScanInputOf(b_nz, log_modulus_k, angle_k, lambda_nz, pieces_c5, chunk);
+  const at::TensorOptions floats = states_cz.options();
+  const bool of_decay = d_lambda_z.has_value() || d_lambda_nz.has_value();
+  const at::Tensor carries_cz = at::empty(states_cz.sizes(), floats);
+  const auto products_cz = ScratchIf(lambda_nz.has_value(), states_cz.sizes(), floats);
+  const auto stretches_xz =
+      ScratchIf(of_decay, {DiagonalScanStretches(input.rows, input.pieces), b_nz.size(1)}, floats);
+  const auto partial_cz = ScratchIf(d_lambda_z.has_value(), states_cz.sizes(), floats.dtype(at::kDouble));
+  const auto tickets =
+      ScratchIf(d_lambda_z.has_value(), {DiagonalScanTickets(input.channels)}, floats.dtype(at::kInt));
+  C10_CUDA_CHECK(cuda::DiagonalScanBackward(input, Floats(states_cz), d_c_nz.const_data_ptr(),
+                                            FloatsOrNull(d_last_sz),
+                                            {.d_b_nz = d_b_nz.mutable_data_ptr(),
+                                             .d_lambda_z = DataOrNull<double>(d_lambda_z),
+                                             .d_lambda_nz = DataOrNull<float>(d_lambda_nz),
+                                             .d_initial_sz = DataOrNull<float>(d_initial_sz),
+                                             .carries_cz = carries_cz.mutable_data_ptr<float>(),
+                                             .products_cz = DataOrNull<float>(products_cz),
+                                             .stretches_xz = DataOrNull<float>(stretches_xz),
+                                             .partial_cz = DataOrNull<double>(partial_cz),
+                                             .tickets = DataOrNull<int32_t>(tickets)},
+                                            launch.stream()));
+}
+
 /// Registers a function of the type that the operator has in ops.h.
 template <typename Function>
 void Implement(torch::Library* library, const char* name, Function* implementation) {
@@ -198,6 +282,8 @@ void RegisterOperators() {
   Implement<decltype(ops::SumOfSquares)>(library, "sum_of_squares", &SumOfSquares);
   Implement<decltype(ops::FinishStep)>(library, "finish_step", &FinishStep);
   Implement<decltype(ops::AdamWBf16Moments)>(library, "adamw_bf16_moments", &AdamWBf16Moments);
+  Implement<decltype(ops::DiagonalScan)>(library, "diagonal_scan", &DiagonalScan);
+  Implement<decltype(ops::DiagonalScanBackward)>(library, "diagonal_scan_backward", &DiagonalScanBackward);
 }
 
 int32_t DeviceCount(char* problem, size_t problem_size) {

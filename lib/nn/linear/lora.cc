@@ -41,7 +41,8 @@ std::vector<size_t> LayerMatrices(const FlatParameters& parameters) {
   std::vector<size_t> indices;
   for (size_t i = 0; i < parameters.all().size(); ++i) {
     const Parameter& parameter = parameters.all()[i];
-    if (parameter.shape.size() == 2 && !NameInLayer(ModuleName(parameter.name)).empty()) indices.push_back(i);
+    if (parameter.shape.size() != 2 || !parameter.adaptable) continue;
+    if (!NameInLayer(ModuleName(parameter.name)).empty()) indices.push_back(i);
   }
   return indices;
 }
@@ -147,7 +148,8 @@ std::vector<LoraAdapters::Group> LoraAdapters::GroupsOf(const FlatParameters& pa
 void LoraAdapters::Drop(const FlatParameters& parameters, const LoraModule& module, const at::Tensor& x,
                         at::Tensor& out) const {
   const Rng rng(dropout_->seed, "lora/dropout/" + module.name, static_cast<uint64_t>(dropout_->step));
-  Dropout(parameters.numerics(), rng.key(), dropout_->rows_n, options_.dropout, x, out);
+  // An input may be columns of a wider tensor.
+  Dropout(parameters.numerics(), rng.key(), dropout_->rows_n, options_.dropout, x.contiguous(), out);
 }
 
 at::Tensor LoraAdapters::InputOf(const FlatParameters& parameters, const LoraModule& module,

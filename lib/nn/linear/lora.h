@@ -58,7 +58,7 @@ struct LoraColumns {
   int64_t begin = 0, size = 0;
 };
 
-/// The matrices of a model's layers: what adapters can stand beside.
+/// The matrices of a model's layers that are adaptable: what adapters can stand beside.
 std::vector<size_t> LayerMatrices(const FlatParameters& parameters);
 /// Those that `targets` of LoraOptions names.
 /// \throws Error{kUsage} listing the names there are

@@ -8,6 +8,10 @@ void AddLayerNorm(const Numerics& numerics, const at::Tensor& residual_nd, const
                   const at::Tensor& update_bias_d, const LayerNormWeights& weights, double epsilon,
                   at::Tensor& sum_nd, at::Tensor& normed_nd, LayerNormStatistics& statistics) {
   if (normed_nd.is_meta()) return;  // nothing to compute
+  if (!normed_nd.is_cpu()) {
+    return on_device::AddLayerNorm(numerics, residual_nd, update_nd, update_bias_d, weights, epsilon, sum_nd,
+                                   normed_nd, statistics);
+  }
   const int64_t width = residual_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const float* residual = residual_nd.const_data_ptr<float>();
@@ -27,6 +31,9 @@ void AddLayerNorm(const Numerics& numerics, const at::Tensor& residual_nd, const
 void LayerNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const LayerNormStatistics& statistics,
                     const LayerNormWeights& weights, at::Tensor& normed_nd) {
   if (normed_nd.is_meta()) return;
+  if (!normed_nd.is_cpu()) {
+    return on_device::LayerNormAgain(numerics, x_nd, statistics, weights, normed_nd);
+  }
   const int64_t width = x_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const float *x = x_nd.const_data_ptr<float>(), *mean = statistics.mean_n.const_data_ptr<float>(),
@@ -42,6 +49,10 @@ void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, 
                        const LayerNormStatistics& statistics, const at::Tensor& weight_d, at::Tensor& d_x_nd,
                        at::Tensor& d_weight_d, at::Tensor& d_bias_d) {
   if (d_x_nd.is_meta()) return;
+  if (!d_x_nd.is_cpu()) {
+    return on_device::LayerNormBackward(numerics, d_normed_nd, x_nd, statistics, weight_d, d_x_nd, d_weight_d,
+                                        d_bias_d);
+  }
   const int64_t width = x_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const void* d_normed = d_normed_nd.const_data_ptr();

@@ -37,4 +37,17 @@ void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, 
                        const LayerNormStatistics& statistics, const at::Tensor& weight_d, at::Tensor& d_x_nd,
                        at::Tensor& d_weight_d, at::Tensor& d_bias_d);
 
+/// The implementations for devices other than the CPU, out of torch's operators; they run there, too.
+namespace on_device {
+
+void AddLayerNorm(const Numerics& numerics, const at::Tensor& residual_nd, const at::Tensor& update_nd,
+                  const at::Tensor& update_bias_d, const LayerNormWeights& weights, double epsilon,
+                  at::Tensor& sum_nd, at::Tensor& normed_nd, LayerNormStatistics& statistics);
+void LayerNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const LayerNormStatistics& statistics,
+                    const LayerNormWeights& weights, at::Tensor& normed_nd);
+void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
+                       const LayerNormStatistics& statistics, const at::Tensor& weight_d, at::Tensor& d_x_nd,
+                       at::Tensor& d_weight_d, at::Tensor& d_bias_d);
+
+}  // namespace on_device
 }  // namespace trainwright

@@ -18,8 +18,9 @@ int64_t Padded(int64_t size) {
   return (size + kAlignment - 1) / kAlignment * kAlignment;
 }
 
+/// Or several, one behind the other.
 bool IsMatrix(const Parameter& parameter) {
-  return parameter.shape.size() == 2;
+  return parameter.shape.size() >= 2;
 }
 
 /// Of the trainable parameters, which lie in their order.
@@ -39,13 +40,14 @@ std::vector<GradientBuffer::Segment> GradientSegments(const std::vector<Paramete
 
 }  // namespace
 
-size_t FlatParameters::Add(std::string name, std::vector<int64_t> shape, bool decay) {
-  TRAINWRIGHT_CHECK(!values_.defined());
+size_t FlatParameters::Add(std::string name, std::vector<int64_t> shape, bool decay, double rate) {
+  TRAINWRIGHT_CHECK(!values_.defined() && rate > 0);
   Parameter parameter;
   parameter.name = std::move(name);
   parameter.size = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
   parameter.shape = std::move(shape);
   parameter.decay = decay;
+  parameter.rate = rate;
   parameter.segment = segment_;
   count_ += parameter.size;
   parameters_.push_back(std::move(parameter));
@@ -67,7 +69,7 @@ void FlatParameters::Freeze(size_t index) {
 
 void FlatParameters::Quantize(size_t index) {
   Freeze(index);
-  TRAINWRIGHT_CHECK(IsMatrix(parameters_[index]));
+  TRAINWRIGHT_CHECK(parameters_[index].shape.size() == 2);
   parameters_[index].quantized = true;
 }
 

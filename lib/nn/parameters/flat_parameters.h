@@ -3,9 +3,9 @@
 ///
 /// Every parameter starts on a 16-element boundary of its buffer and the order is fixed by the calls of Add,
 /// because a shifted parameter changes the bits of vectorised reductions. One buffer makes the optimizer one
-/// call and a checkpoint one write. A frozen matrix takes the storage type and a frozen vector (a norm's
-/// weight, a bias) fp32, or a frozen matrix is kept in 4 bits and read through a scratch matrix: none of them
-/// has a master, a gradient or moments.
+/// call and a checkpoint one write. A frozen matrix (or several, one behind the other) takes the storage type
+/// and a frozen vector (a norm's weight, a bias) fp32, or a frozen matrix is kept in 4 bits and read through
+/// a scratch matrix: none of them has a master, a gradient or moments.
 ///
 /// Sharded over ranks, a rank updates its shard alone (ShardLayout). Beside a compute copy it then has no
 /// other masters: values() is its shard, and what the passes read in fp32 is a copy of its own. Gradients may
@@ -40,7 +40,9 @@ struct Parameter {
   FileOrder file_order = FileOrder::kSame;
   int64_t num_heads = 0;  ///< of kHeadsOutside
   bool decay = true;      ///< weight decay applies (matrices yes, norms and biases no)
+  double rate = 1;        ///< what an optimizer's learning rate is multiplied by
   bool trainable = true;
+  bool adaptable = true;   ///< of a matrix of a layer: whether it can have an adapter, or 4 bits
   bool quantized = false;  ///< kept in NF4: `value` and `compute` are undefined, ComputeMatrix reads it
   /// Whether the passes read it through ComputeMatrix alone: then a rank needs no more of its master than its
   /// shard.
@@ -75,7 +77,8 @@ struct TensorAlias {
 class FlatParameters {
  public:
   /// Declares a parameter and returns its index. Before Allocate.
-  size_t Add(std::string name, std::vector<int64_t> shape, bool decay);
+  /// \param rate above 0
+  size_t Add(std::string name, std::vector<int64_t> shape, bool decay, double rate = 1);
   /// What is added from here on is worked on together, a layer say, and apart from what was added before: the
   /// segments of a GradientBuffer. Before Allocate.
   void StartSegment() { ++segment_; }

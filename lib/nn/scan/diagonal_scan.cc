@@ -1,11 +1,15 @@
 #include "lib/nn/scan/diagonal_scan.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
+
+#include <optional>
 
 #include "lib/base/error.h"
+#include "lib/device/upload.h"
 #include "lib/nn/activation/elementwise.h"
+#include "lib/nn/ops.h"
 #include "lib/nn/scan/fused_scan.h"
+#include "lib/nn/scan/scan_pieces.h"
 #include "lib/nn/scan/torch_scan.h"
 
 namespace trainwright {
@@ -35,16 +39,17 @@ void CheckInputs(const Numerics& numerics, const ScanOptions& options, const Sca
                     IsNoneOrOf(ends.last_sz, at::kFloat, count, width));
 }
 
-bool RunsFused(const ScanOptions& options, const at::Tensor& b_nz) {
-  return options.kind == ScanKind::kFused && b_nz.is_cpu();
+bool RunsFused(const ScanOptions& options, at::DeviceType device, const at::Tensor& b_nz) {
+  return options.kind == ScanKind::kFused && b_nz.device().type() == device;
 }
 
-/// What the fused kernels do while they load: rounded, in fp32.
-at::Tensor Loaded(const Numerics& numerics, const at::Tensor& stored_nz) {
-  if (!numerics.emulated()) return stored_nz.to(at::kFloat);
-  at::Tensor rounded_nz = at::empty_like(stored_nz);
-  RoundInto(numerics, stored_nz, rounded_nz);
-  return rounded_nz;
+/// As operators take what may be undefined.
+std::optional<at::Tensor> Optional(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
+}
+
+at::Tensor PiecesOn(at::Device device, const SpanTable& spans, int64_t chunk) {
+  return Upload(ScanPieceTable(spans, chunk), device);
 }
 
 }  // namespace
@@ -64,7 +69,13 @@ void DiagonalScan(const Numerics& numerics, const ScanOptions& options, const Sc
   TRAINWRIGHT_CHECK(IsOf(c_nz, numerics.storage, b_nz.size(0), b_nz.size(1)));
   TRAINWRIGHT_CHECK(IsOf(states_cz, at::kFloat, CountScanChunks(spans, options.chunk), b_nz.size(1)));
   if (b_nz.is_meta()) return;  // nothing to compute
-  if (RunsFused(options, b_nz)) {
+  if (RunsFused(options, at::kCUDA, b_nz)) {
+    return ops::DiagonalScan(b_nz, Optional(decay.log_modulus_k), Optional(decay.angle_k),
+                             Optional(decay.lambda_nz), PiecesOn(b_nz.device(), spans, options.chunk),
+                             Optional(ends.initial_sz), options.chunk, numerics.code(), c_nz, states_cz,
+                             Optional(ends.last_sz));
+  }
+  if (RunsFused(options, at::kCPU, b_nz)) {
     return cpu::FusedScan(numerics, options.chunk, decay, b_nz, spans, ends, c_nz, states_cz);
   }
   RoundInto(numerics, TorchScan(options, decay, Loaded(numerics, b_nz), spans, ends), c_nz);
@@ -85,7 +96,14 @@ void DiagonalScanBackward(const Numerics& numerics, const ScanOptions& options, 
   TRAINWRIGHT_CHECK(!gradients.lambda_z.defined() ||
                     (gradients.lambda_z.scalar_type() == at::kDouble && gradients.lambda_z.numel() == width));
   if (b_nz.is_meta()) return;
-  if (RunsFused(options, b_nz)) {
+  if (RunsFused(options, at::kCUDA, b_nz)) {
+    return ops::DiagonalScanBackward(b_nz, Optional(decay.log_modulus_k), Optional(decay.angle_k),
+                                     Optional(decay.lambda_nz), PiecesOn(b_nz.device(), spans, options.chunk),
+                                     states_cz, d_c_nz, Optional(d_last_sz), options.chunk, numerics.code(),
+                                     gradients.b_nz, Optional(gradients.lambda_z),
+                                     Optional(gradients.lambda_nz), Optional(gradients.initial_sz));
+  }
+  if (RunsFused(options, at::kCPU, b_nz)) {
     return cpu::FusedScanBackward(numerics, options.chunk, decay, b_nz, spans, states_cz, d_c_nz, d_last_sz,
                                   gradients);
   }

@@ -29,6 +29,9 @@
 /// on threads, nor on the other spans of the batch. The sum of a constant lambda's gradient runs over the
 /// chunks in order.
 ///
+/// Kernels: fused are those of lib/nn/cpu on a CPU, and on a GPU three launches a direction, one for each
+/// phase (the last block of a channel adds up a constant decay's gradient).
+///
 /// Memory: the forward pass leaves the states before chunks, [C, Z] in fp32; the backward pass computes c
 /// again, a chunk at a time, and holds as much once more.
 #pragma once

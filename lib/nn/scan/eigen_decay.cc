@@ -1,18 +1,49 @@
 #include "lib/nn/scan/eigen_decay.h"
 
-#include <ATen/ops/log_sigmoid.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/softplus.h>
+
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/base/rng.h"
 
 namespace trainwright {
 namespace {
 
-constexpr double kLargestLogModulus = -1e-6;
-
 /// log |lambda| before it is clamped.
 at::Tensor LogModulus(TenInit init, const at::Tensor& a_k) {
-  return init == TenInit::kLru ? a_k.exp().neg() : at::log_sigmoid(a_k);
+  if (init == TenInit::kLru) return a_k.exp().neg();
+  // log sigmoid(a), by an operator that runs on the meta device, too. Above the threshold
+  // softplus(x) is x, in doubles.
+  return at::softplus(a_k.neg(), /*beta=*/1, /*threshold=*/40).neg();
 }
 at::Tensor Angle(TenInit init, const at::Tensor& w_k) {
   return init == TenInit::kLru ? w_k.exp() : w_k;
+}
+
+/// f(channel) of each, fp64 [K].
+template <typename Function>
+at::Tensor OfChannels(int64_t channels, const Function& f) {
+  at::Tensor values_k = at::empty({channels}, at::kDouble);
+  auto* values = values_k.mutable_data_ptr<double>();
+  for (int64_t i = 0; i < channels; ++i) values[i] = f(i);
+  return values_k;
+}
+
+/// Uniform in (0, 1], for logarithms.
+double AboveZero(const Rng& rng, int64_t channel) {
+  return 1 - rng.Uniform(static_cast<uint64_t>(channel));
+}
+
+/// Of compat's a, by the depth of the layer.
+std::pair<double, double> RangeOfCompat(bool depth_decay, int64_t layer, int64_t layers) {
+  if (!depth_decay) return {-3, -0.1};
+  const double depth = layers > 1 ? static_cast<double>(layer) / static_cast<double>(layers - 1) : 0;
+  const double center = -2 + 1.5 * depth;
+  return {center - 1, center + 0.5};
 }
 
 }  // namespace
@@ -49,6 +80,31 @@ void EigenDecayBackward(TenInit init, const at::Tensor& a_k, const at::Tensor& w
   const at::Tensor slope = init == TenInit::kLru ? free_modulus : free_modulus.expm1().neg();
   d_a_k.add_(d_log_modulus.mul(slope).to(at::kFloat));
   d_w_k.add_((init == TenInit::kLru ? d_angle.mul(angle) : d_angle).to(at::kFloat));
+}
+
+DecayStart StartDecay(uint64_t seed, const std::string& a_name, const std::string& w_name,
+                      const TenFields& fields, int64_t channels, int64_t layer, int64_t layers) {
+  TRAINWRIGHT_CHECK(layer >= 0 && layer < layers);
+  const Rng of_a(seed, "init/" + a_name), of_w(seed, "init/" + w_name);
+  if (fields.init == TenInit::kLru) {
+    const double least = fields.min_modulus * fields.min_modulus;
+    const double range = fields.max_modulus * fields.max_modulus - least;
+    return {.a_k = OfChannels(channels,
+                              [&](int64_t i) {
+                                const double squared_modulus = least + AboveZero(of_a, i) * range;
+                                return std::log(-0.5 * std::log(squared_modulus));
+                              }),
+            .w_k = OfChannels(channels,
+                              [&](int64_t i) { return std::log(AboveZero(of_w, i) * fields.max_angle); })};
+  }
+  const std::pair<double, double> range = RangeOfCompat(fields.depth_decay, layer, layers);
+  const double step = 2 * std::numbers::pi / static_cast<double>(channels);
+  return {.a_k = OfChannels(channels,
+                            [&](int64_t i) {
+                              const double share = of_a.Uniform(static_cast<uint64_t>(i));
+                              return range.first + share * (range.second - range.first);
+                            }),
+          .w_k = OfChannels(channels, [&](int64_t i) { return static_cast<double>(i) * step; })};
 }
 
 }  // namespace trainwright

@@ -12,7 +12,11 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+#include <string>
+
 #include "lib/nn/scan/diagonal_scan.h"
+#include "lib/spec/ten_fields.h"
 #include "lib/spec/ten_init.h"
 
 namespace trainwright {
@@ -32,5 +36,20 @@ EigenDecay EigenDecayOf(TenInit init, const at::Tensor& a_k, const at::Tensor& w
 void EigenDecayBackward(TenInit init, const at::Tensor& a_k, const at::Tensor& w_k,
                         const at::Tensor& d_lambda_z, const at::Tensor& d_gamma_k, at::Tensor& d_a_k,
                         at::Tensor& d_w_k);
+
+/// Where training starts, fp64 [K].
+struct DecayStart {
+  at::Tensor a_k, w_k;
+};
+
+/// lru: |lambda|^2 uniform from min_modulus^2 to max_modulus^2, so that lambda is uniform over the ring
+/// between the two, and the angle uniform up to max_angle, in every layer. compat: a uniform from -3 to -0.1,
+/// or with depth_decay from c - 1 to c + 0.5 where c rises from -2 in the first layer to -0.5 in the last
+/// one, and the angles evenly around the circle.
+/// \param a_name, w_name of the parameters: with `seed` all that is drawn depends on, as in InitializeWeights
+/// \param channels K, of the cell: that of a window in the multi-scale block
+/// \param layer from 0 to layers - 1
+DecayStart StartDecay(uint64_t seed, const std::string& a_name, const std::string& w_name,
+                      const TenFields& fields, int64_t channels, int64_t layer, int64_t layers);
 
 }  // namespace trainwright

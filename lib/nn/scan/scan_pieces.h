@@ -1,6 +1,8 @@
 /// The chunks of the spans of a packed batch.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <vector>
 
@@ -19,5 +21,11 @@ struct ScanPiece {
 /// \param spans none is empty
 /// \param chunk at least 1
 std::vector<ScanPiece> ScanPieces(const SpanTable& spans, int64_t chunk);
+
+/// The same as a tensor, int32 [C, 5], on the CPU: of each chunk its first row, its rows, how many chunks of
+/// its span come before it and after it, and its span.
+at::Tensor ScanPieceTable(const SpanTable& spans, int64_t chunk);
+/// The spans that such a table was made of.
+SpanTable SpansOfPieceTable(const at::Tensor& pieces_c5);
 
 }  // namespace trainwright
