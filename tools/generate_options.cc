@@ -42,6 +42,15 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
          "and values are read instead of computed")
       ->type_name("DIR")
       ->excludes(prompt);
+  app.add_option("--state-in", settings->state_in,
+                 "go on from the state in a file that --state-out wrote: prompts are appended to its tokens")
+      ->type_name("FILE");
+  app.add_option("--state-out", settings->state_out,
+                 "write the state of a recurrent model behind --prompt, for --state-in")
+      ->type_name("FILE");
+  app.add_option("--state-after", settings->state_after,
+                 "whether --state-out is behind the prompt, or behind its one sample")
+      ->check(CLI::IsMember({"prompt", "sample"}));
 
   const std::string sampling = "Sampling";
   app.add_option("--samples", settings->samples, "samples of each prompt")

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -13,7 +14,9 @@
 #include "lib/spec/built_in_families.h"
 #include "lib/spec/built_in_objectives.h"
 #include "lib/spec/built_in_optimizers.h"
+#include "lib/spec/family_options.h"
 #include "lib/spec/objective_names.h"
+#include "lib/spec/ten_family.h"
 #include "tools/compute_options.h"
 #include "tools/tool_texts.h"
 #include "tools/train_absent_options.h"
@@ -65,15 +68,22 @@ ToolText TrainText() {
   return text;
 }
 
-/// Options that only an objective has are variables of its own name, TRAINWRIGHT_GRIT_TEMPERATURE: what is
-/// set for generate --temperature is not about training.
-std::map<std::string, std::string> VariablesOfObjectives() {
+/// Options that only an objective or a family has are variables of its own name, TRAINWRIGHT_GRIT_TEMPERATURE
+/// or TRAINWRIGHT_TEN_SELECTIVE: what is set for generate --temperature is not about training.
+std::map<std::string, std::string> VariablesOfOwnOptions() {
   std::map<std::string, std::string> variables;
-  for (const ObjectiveDescription& objective : BuiltInObjectiveDescriptions()) {
-    for (const OwnOption& own : objective.own) {
-      if (own.has_flag()) variables[own.flag()] = objective.name + "-" + own.flag();
+  const auto name_after = [&](const std::string& owner, const std::vector<OwnOption>& options) {
+    for (const OwnOption& own : options) {
+      if (own.has_flag() && !own.flag().starts_with(owner + "-")) {
+        variables[own.flag()] = owner + "-" + own.flag();
+      }
     }
+  };
+  for (const ObjectiveDescription& objective : BuiltInObjectiveDescriptions()) {
+    name_after(objective.name, objective.own);
   }
+  const FamilyList families = BuiltInDescriptions();
+  for (const FamilyDescription* family : families.all()) name_after(family->model_type(), family->options());
   return variables;
 }
 
@@ -98,7 +108,7 @@ const ToolInfo& TrainInfo() {
                     {"lora", "adapter"},
                     {"lora-alpha", "adapter"},
                     {"lora-targets", "adapter"}},
-      .variables = VariablesOfObjectives(),
+      .variables = VariablesOfOwnOptions(),
       .absent = OptionsThatTrainLacks(),
       .foreign_config = &LoraTrainerConfig(),
       .settings_file = {.option = "deepspeed", .read = ReadDeepSpeedConfig},
@@ -250,6 +260,29 @@ void DefineReportOptions(CLI::App& app, TrainSettings* settings) {
       ->group(group);
 }
 
+/// "(default: 32; 1 or more)". Empty where the help says it itself.
+std::string DefaultOf(const OwnOption& own) {
+  const std::string initial = own.initial.ToString();
+  if (initial.empty() || own.help.find("(default") != std::string::npos) return "";
+  std::string range;
+  if (std::isfinite(own.least)) {
+    const std::string least = OwnValue(own.least).ToString();
+    range = own.most >= 1e9 ? "; " + least + " or more"
+                            : "; from " + least + " to " + OwnValue(own.most).ToString();
+  }
+  return " (default: " + initial + range + ")";
+}
+
+/// The flag of an option that only an objective or a family has.
+void AddOwnOption(CLI::App& app, const OwnOption& own, const std::string& group,
+                  const std::function<void(const std::string&)>& take) {
+  CLI::Option* option =
+      app.add_option_function<std::string>("--" + own.flag(), take, own.help + DefaultOf(own));
+  if (!own.choices.empty()) option->check(CLI::IsMember(own.choices));
+  if (!own.type_name.empty()) option->type_name(own.type_name);
+  option->group(group);
+}
+
 void DefineModelOptions(CLI::App& app, TrainSettings* settings) {
   app.add_option("--model", settings->model,
                  BuiltInDescriptions().DescribePresets() +
@@ -260,6 +293,25 @@ void DefineModelOptions(CLI::App& app, TrainSettings* settings) {
                  "transformers, a checkpoint, or a run directory; takes the place of --model. Its tokenizer "
                  "must be the data's. A run that is resumed has its own weights")
       ->group("Model");
+}
+
+/// Which shape a preset has, by what only its family has; and how a recurrence is computed.
+void DefineFamilyOptions(CLI::App& app, TrainSettings* settings) {
+  const FamilyList families = BuiltInDescriptions();
+  for (const FamilyDescription* family : families.all()) {
+    for (const OwnOption& own : family->options()) {
+      AddOwnOption(app, own, FlagGroupOf(*family), [settings, name = own.name](const std::string& value) {
+        settings->family_options[name] = value;
+      });
+    }
+  }
+  app.add_option(
+         "--ten-scan", settings->ten_scan,
+         "how the recurrence is computed. fused: by our kernels; chunked: by LibTorch's operators, all "
+         "chunks at once; sequential: by them, a token at a time. Results differ by rounding (default: "
+         "fused)")
+      ->check(CLI::IsMember({"sequential", "chunked", "fused"}))
+      ->group(FlagGroupOf(TenFamily()));
 }
 
 void DefineAdapterOptions(CLI::App& app, TrainSettings* settings) {
@@ -348,6 +400,13 @@ void DefineStepOptions(CLI::App& app, TrainSettings* settings) {
          "--seq", settings->seq,
          "most tokens in a sample; longer documents are split (default: the model's context, at most 2048)")
       ->group(group);
+  app.add_option(
+         "--tbptt", settings->tbptt,
+         "tokens of a micro-batch that are computed at once, in the memory of so many: the state is "
+         "carried on, the gradient is not. Of models that have a state (ten); see MEMORY (default: 0, "
+         "all of them)")
+      ->type_name("N")
+      ->group(group);
 }
 
 void DefineScheduleOptions(CLI::App& app, TrainSettings* settings) {
@@ -433,33 +492,15 @@ void DefineLossOptions(CLI::App& app, TrainSettings* settings) {
       ->group(group);
 }
 
-/// "(default: 32; 1 or more)". Empty where the help says it itself.
-std::string DefaultOf(const OwnOption& own) {
-  const std::string initial = own.initial.ToString();
-  if (initial.empty() || own.help.find("(default") != std::string::npos) return "";
-  std::string range;
-  if (std::isfinite(own.least)) {
-    const std::string least = OwnValue(own.least).ToString();
-    range = own.most >= 1e9 ? "; " + least + " or more"
-                            : "; from " + least + " to " + OwnValue(own.most).ToString();
-  }
-  return " (default: " + initial + range + ")";
-}
-
 /// A flag for each option that only an objective has: one more of those that --objective-option takes. Its
 /// values stand in the same list, which is why that flag, which sets the whole list, is defined before.
 void DefineObjectiveOptions(CLI::App& app, const ObjectiveDescription& objective, TrainSettings* settings) {
   for (const OwnOption& own : objective.own) {
     if (!own.has_flag()) continue;
-    CLI::Option* option = app.add_option_function<std::string>(
-        "--" + own.flag(),
-        [settings, name = own.name](const std::string& value) {
-          settings->objective_options.push_back(name + "=" + value);
-        },
-        own.help + DefaultOf(own));
-    if (!own.choices.empty()) option->check(CLI::IsMember(own.choices));
-    if (!own.type_name.empty()) option->type_name(own.type_name);
-    option->group(FlagGroupOf(objective.name));
+    AddOwnOption(app, own, FlagGroupOf(objective.name),
+                 [settings, name = own.name](const std::string& value) {
+                   settings->objective_options.push_back(name + "=" + value);
+                 });
   }
 }
 
@@ -622,6 +663,7 @@ void DefineTrainOptions(CLI::App& app, TrainSettings* settings) {
   DefineModelOptions(app, settings);
   DefineAdapterOptions(app, settings);
   DefinePrecisionOptions(app, settings);
+  DefineFamilyOptions(app, settings);
   DefineLengthOptions(app, settings);
   DefineWatchOptions(app, settings);
   DefineStepOptions(app, settings);

@@ -77,6 +77,20 @@ Values Grit7b() {
                        {"checkpoint-activations", "full"}});
 }
 
+/// Training of a TEN model on samples of 32,768 tokens: what all sizes share.
+Values Ten(const std::string& model) {
+  return {{"model", model},          {"seq", "32768"},      {"lr", "3e-4"},
+          {"schedule", "one-cycle"}, {"clip", "1"},         {"mixed-precision", "auto"},
+          {"warmup-ratio", "0.1"},   {"workers", "4"},      {"prefetch", "4"},
+          {"pin", "auto"},           {"save-every", "500"}, {"checkpoint-activations", "full"},
+          {"data-cache", "16MiB"}};
+}
+
+constexpr char kTenNotes[] =
+    "The 16 MiB of --data-cache are the guide's 256 chunks of 32,768 tokens, 2 bytes each; where it saves "
+    "every N steps, N is 500 here. TF32 is no option: fp32 is fp32. Data that is packed with --chunk 32768 "
+    "fills the samples.";
+
 constexpr char kNotOptions[] =
     "torch.compile, the fused AdamW and TF32 of its sources are no options here: the step is compiled code, "
     "AdamW is one pass, and fp32 is fp32.";
@@ -238,6 +252,20 @@ const std::vector<OptionPreset>& TrainPresets() {
                                  {"lora-dropout", "0.1"},
                                  {"lora-targets", "q_proj,k_proj,v_proj,o_proj"}}),
        .essential = {"objective", "mode", "lora"}},
+      {.name = "ten-small-32k",
+       .summary = "TEN of 131 million parameters on 32,768 tokens: 4 x 4 samples, one-cycle to 3e-4",
+       .notes = kTenNotes,
+       .values = With(Ten("ten-small-32k"), {{"batch", "4"}, {"accum", "4"}})},
+      {.name = "ten-medium-32k",
+       .summary = "the same of 281 million parameters: 2 x 8 samples",
+       .notes = std::string("The guide has batch 2; accumulation keeps ten-small-32k's 16 samples a step. ") +
+                kTenNotes,
+       .values = With(Ten("ten-medium-32k"), {{"batch", "2"}, {"accum", "8"}})},
+      {.name = "ten-large-32k",
+       .summary = "the same of 493 million parameters: 1 x 16 samples",
+       .notes = std::string("The guide has batch 1; accumulation keeps ten-small-32k's 16 samples a step. ") +
+                kTenNotes,
+       .values = With(Ten("ten-large-32k"), {{"batch", "1"}, {"accum", "16"}})},
   };
   return presets;
 }

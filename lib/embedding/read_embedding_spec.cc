@@ -95,10 +95,21 @@ int64_t ReadDense(const json& module, const std::string& folder, const Embedding
               "", rows ? "" : "save the model again by a sentence-transformers that writes safetensors");
 }
 
-/// transformers' class of the body is one of another file: that of bidirectional attention.
+/// The file of a class that config.json names; empty: transformers' own.
+std::string ModuleOf(const json& auto_map, const char* of) {
+  const auto found = auto_map.find(of);
+  if (found == auto_map.end() || !found->is_string()) return "";
+  const std::string name = found->get<std::string>();
+  return name.substr(0, name.find('.'));
+}
+
+/// transformers' class of the body is one of another file than the language model: that of bidirectional
+/// attention. A family that transformers does not have has both in one.
 bool HasOwnBody(const json& config) {
   const auto own = config.find("auto_map");
-  return own != config.end() && own->is_object() && own->contains("AutoModel");
+  if (own == config.end() || !own->is_object()) return false;
+  const std::string body = ModuleOf(*own, "AutoModel");
+  return !body.empty() && body != ModuleOf(*own, "AutoModelForCausalLM");
 }
 
 EmbeddingSpec FromModules(const json& modules, const std::string& folder) {

@@ -6,6 +6,7 @@
 
 #include "lib/base/error.h"
 #include "lib/nn/precision_option.h"
+#include "lib/spec/family.h"
 
 namespace trainwright {
 namespace {
@@ -57,11 +58,12 @@ EmbeddingSpec SpecOf(const Checkpoint& checkpoint, const EmbeddingSettings& sett
 }
 
 /// The longest text of a role, in tokens.
-uint64_t LimitOf(int64_t asked, int64_t of_role, int64_t context) {
-  const int64_t limit = asked > 0 ? asked : of_role > 0 ? of_role : context;
-  if (context > 0 && limit > context) {
+uint64_t LimitOf(int64_t asked, int64_t of_role, const ModelConfig& config) {
+  const int64_t limit = asked > 0 ? asked : of_role > 0 ? of_role : config.max_positions;
+  const int64_t longest = FamilyOf(config).LongestSequence(config);
+  if (longest > 0 && limit > longest) {
     throw Error(ErrorCode::kUsage, "--max-length",
-                std::to_string(limit) + " tokens are more than the " + std::to_string(context) +
+                std::to_string(limit) + " tokens are more than the " + std::to_string(longest) +
                     " positions of the model");
   }
   return static_cast<uint64_t>(limit);
@@ -87,8 +89,10 @@ TextEmbedder::TextEmbedder(const ModelFamilies& families, const EmbeddingSetting
   }
   spec_ = SpecOf(checkpoint_, settings);
   const ModelConfig& config = checkpoint_.model->config();
-  limits_ = {LimitOf(settings.max_length, spec_.query_max_len, config.max_positions),
-             LimitOf(settings.max_length, spec_.passage_max_len, config.max_positions)};
+  const std::string problem = ProblemOfAttention(FamilyOf(config), spec_.attention);
+  if (!problem.empty()) throw Error(ErrorCode::kUsage, "--attn", problem);
+  limits_ = {LimitOf(settings.max_length, spec_.query_max_len, config),
+             LimitOf(settings.max_length, spec_.passage_max_len, config)};
   template_.emplace(ParseChatTemplate(spec_.template_text, "the model's template"),
                     checkpoint_.tokenizer.get());
   texts_.emplace(&*template_, limits_);

@@ -157,6 +157,7 @@ class EmbedRun {
   }
 
   void CheckContexts() const {
+    RequireKeysAndValues(embedder_.checkpoint().model->body(), "--context-cache");
     if (settings_.resume) {
       throw Error(ErrorCode::kUsage, "--context-cache", "does not go with --resume", "",
                   "begin anew without --resume");

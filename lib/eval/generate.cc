@@ -19,6 +19,8 @@ namespace {
 
 /// Prompt tokens that are computed together.
 constexpr int64_t kPrefillTokens = 1024;
+/// The context of a model that carries a state.
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 /// Rows of a GPU's products where they must not depend on the batch.
 constexpr int64_t kFixedRows = 64;
 
@@ -27,12 +29,13 @@ struct Prompt {
   uint64_t index = 0;
   std::vector<int64_t> ids;
   std::vector<std::shared_ptr<const CachedContext>> contexts;  // before the ids
+  std::shared_ptr<const RecurrentState> state;                 // likewise
   std::vector<float> logits;                                   // behind its last token, once computed
   int64_t started = 0;                                         // samples
   std::vector<std::optional<Generation>> finished;
 
   int64_t context_tokens() const {
-    int64_t tokens = 0;
+    int64_t tokens = state != nullptr ? state->tokens : 0;
     for (const auto& context : contexts) tokens += std::ssize(context->tokens);
     return tokens;
   }
@@ -60,7 +63,7 @@ class Generator {
         next_prompt_(next),
         stop_(stop),
         take_(take),
-        context_(model->config().max_positions),
+        context_(model->body().carries_state() ? kUnlimited : model->config().max_positions),
         slots_(static_cast<size_t>(options.batch)) {
     if (options.batch_invariant) {
       const bool on_gpu = model->parameters().values().is_cuda();
@@ -105,6 +108,8 @@ class Generator {
   /// Takes a chosen token into the slot's sample, which may end with it.
   void Advance(Slot* slot, uint32_t token);
   void End(Slot* slot, FinishReason reason);
+  /// Takes the state of a slot whose sample ends.
+  void TakeStateBehind(const Slot& slot, FinishReason reason);
   /// Gives out what is next in order and finished.
   void Emit();
 
@@ -131,11 +136,12 @@ std::shared_ptr<Prompt> Generator::Read() {
     exhausted_ = true;
     return nullptr;
   }
-  TRAINWRIGHT_CHECK(!tokenized.ids.empty());
+  TRAINWRIGHT_CHECK(!tokenized.ids.empty() || tokenized.state != nullptr);
   auto prompt = std::make_shared<Prompt>();
   prompt->index = tokenized.index;
   prompt->ids.assign(tokenized.ids.begin(), tokenized.ids.end());
   prompt->contexts = std::move(tokenized.contexts);
+  prompt->state = std::move(tokenized.state);
   if (prompt->length() > context_) {
     throw Error(ErrorCode::kBadInput, "prompt " + std::to_string(tokenized.index + 1),
                 "has " + std::to_string(prompt->length()) + " tokens, the model's context is " +
@@ -163,7 +169,7 @@ bool Generator::Reserve(int64_t tokens) {
   if (tokens <= capacity_) return true;
   if (AnyActive()) return false;
   constexpr int64_t kStep = 256;
-  capacity_ = std::min(context_, (tokens + kStep - 1) / kStep * kStep);
+  capacity_ = context_ == kUnlimited ? kUnlimited : std::min(context_, (tokens + kStep - 1) / kStep * kStep);
   decoder_ = nullptr;  // its memory goes first
   decoder_ = model_->NewDecoder(capacity_, options_.batch);
   for (Slot& slot : slots_) slot.prompt = nullptr;
@@ -189,6 +195,7 @@ bool Generator::Fill() {
     if (holder == slots_.end()) {
       if (options_.batch_invariant || fresh_tokens + std::ssize(prompt->ids) > kPrefillTokens) compute();
       decoder_->Fork(NumberOf(slot), NumberOf(slot), 0);
+      if (prompt->state != nullptr) decoder_->body().ImportState(NumberOf(slot), *prompt->state);
       for (const auto& context : prompt->contexts) decoder_->body().Import(NumberOf(slot), context->cache);
       fresh.push_back(&slot);
       fresh_tokens += std::ssize(prompt->ids);
@@ -209,14 +216,27 @@ bool Generator::Fill() {
 }
 
 void Generator::Compute(const std::vector<Slot*>& slots) {
+  const auto keep = [](const at::Tensor& logits_v, Prompt* prompt) {
+    const auto* logits = logits_v.const_data_ptr<float>();
+    prompt->logits.assign(logits, logits + logits_v.numel());
+  };
   std::vector<Continuation> next;
-  for (const Slot* slot : slots) next.push_back({NumberOf(*slot), slot->prompt->ids});
-  const at::Tensor logits_bv = decoder_->AppendToEach(next).cpu();
-  for (size_t i = 0; i < slots.size(); ++i) {
-    const auto* logits = logits_bv[static_cast<int64_t>(i)].const_data_ptr<float>();
-    slots[i]->prompt->logits.assign(logits, logits + logits_bv.size(1));
+  std::vector<Prompt*> prompts;
+  for (const Slot* slot : slots) {
+    if (slot->prompt->ids.empty()) {
+      keep(decoder_->LogitsBehind(NumberOf(*slot)).cpu(), slot->prompt.get());
+    } else {
+      next.push_back({NumberOf(*slot), slot->prompt->ids});
+      prompts.push_back(slot->prompt.get());
+    }
   }
-  counts_.prefills += slots.size();
+  if (!next.empty()) {
+    const at::Tensor logits_bv = decoder_->AppendToEach(next).cpu();
+    for (size_t i = 0; i < prompts.size(); ++i) keep(logits_bv[static_cast<int64_t>(i)], prompts[i]);
+  }
+  counts_.prefills += next.size();
+  if (!options_.take_state || options_.state_after != StateAfter::kPrompt) return;
+  for (const Slot* slot : slots) options_.take_state(decoder_->body().ExportState(NumberOf(*slot)));
 }
 
 void Generator::Step() {
@@ -267,7 +287,16 @@ void Generator::Advance(Slot* slot, uint32_t token) {
   if (static_cast<int64_t>(ids.size()) >= options_.max_tokens) End(slot, FinishReason::kLength);
 }
 
+void Generator::TakeStateBehind(const Slot& slot, FinishReason reason) {
+  // Where another id than an end was chosen last, nothing was computed behind it.
+  if (reason != FinishReason::kEos) {
+    decoder_->AppendToEach({{NumberOf(slot), {slot.sample.ids.back()}}}, fixed_rows_);
+  }
+  options_.take_state(decoder_->body().ExportState(NumberOf(slot)));
+}
+
 void Generator::End(Slot* slot, FinishReason reason) {
+  if (options_.take_state && options_.state_after == StateAfter::kSample) TakeStateBehind(*slot, reason);
   slot->sample.finish = reason;
   ++counts_.samples;
   counts_.tokens += slot->sample.ids.size();

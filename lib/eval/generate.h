@@ -16,11 +16,16 @@
 #include "lib/eval/sampling.h"
 #include "lib/model/context_cache.h"
 #include "lib/model/language_model.h"
+#include "lib/model/recurrent_state.h"
 
 namespace trainwright {
 
 enum class FinishReason { kEos, kLength, kContext, kStop };
 std::string FinishReasonName(FinishReason reason);  ///< "eos", "length", "context", "stop"
+
+/// Where a sequence is when its state is taken. A sample's is behind its last id, without the one that ended
+/// it.
+enum class StateAfter : uint8_t { kPrompt, kSample };
 
 struct GenerationOptions {
   SamplingOptions sampling;
@@ -31,14 +36,20 @@ struct GenerationOptions {
   bool batch_invariant = false;
   uint64_t seed = 0;
   std::vector<uint32_t> ends;  ///< ids that end a sample, and are not part of it
+  /// Where set, takes the state behind each prompt, as it is computed, or behind each sample, as it ends.
+  std::function<void(const RecurrentState&)> take_state = {};
+  StateAfter state_after = StateAfter::kPrompt;
 };
 
 /// \param index number of the prompt: what its samples' random numbers depend on
 struct TokenizedPrompt {
   uint64_t index = 0;
-  std::vector<uint32_t> ids;  ///< at least one; with the contexts' at most the model's context
+  /// At least one, unless there is a state; with the contexts' at most the model's context, where it has one.
+  std::vector<uint32_t> ids;
   /// What stands before the ids and is not computed.
   std::vector<std::shared_ptr<const CachedContext>> contexts = {};
+  /// Of a sequence that the ids go on with, which is not computed either; null: they begin one.
+  std::shared_ptr<const RecurrentState> state = {};
 };
 
 struct Generation {
@@ -50,7 +61,7 @@ struct Generation {
 
 struct GenerationCounts {
   uint64_t prompts = 0, samples = 0, tokens = 0, prompt_tokens = 0;
-  uint64_t context_tokens = 0;  ///< of contexts, which were not computed
+  uint64_t context_tokens = 0;  ///< of contexts and states, which were not computed
   uint64_t prefills =
       0;  ///< prompts computed: once each, however many samples, unless memory was needed meanwhile
   uint64_t steps = 0;  ///< of the sequences decoded together
@@ -66,8 +77,8 @@ using StopCheck = std::function<bool(const std::vector<uint32_t>& ids)>;
 /// Holds prompts and finished samples in memory only as far as the order of the output makes it.
 /// \param stop may be empty
 /// \throws Error{kBadInput} on a prompt longer than the context or with foreign ids, or on contexts of
-///         another model; Error{kUsage} on contexts of a model that cannot take any, Error{kNonFinite},
-///         Error{kInterrupted, kTerminated}; what `next` and `take` throw
+///         another model; Error{kUsage} on contexts or states of a model that cannot take or give any,
+///         Error{kNonFinite}, Error{kInterrupted, kTerminated}; what `next`, `take` and `take_state` throw
 GenerationCounts Generate(LanguageModel* model, const GenerationOptions& options, const NextPrompt& next,
                           const StopCheck& stop, const TakeGeneration& take);
 

@@ -18,6 +18,7 @@
 #include "lib/eval/context_keeper.h"
 #include "lib/eval/generate.h"
 #include "lib/eval/identity.h"
+#include "lib/eval/prompt_state.h"
 #include "lib/eval/rank_generation.h"
 #include "lib/eval/rank_input.h"
 #include "lib/io/file_checksum.h"
@@ -46,8 +47,10 @@ std::optional<SampleFilter> FilterOf(const GenerateSettings& settings) {
 }
 
 /// What must be the same on all ranks.
-Facts FactsOfJob(const Checkpoint& checkpoint, const GenerateSettings& settings, Precision precision) {
+Facts FactsOfJob(const Checkpoint& checkpoint, const GenerateSettings& settings, Precision precision,
+                 const nlohmann::ordered_json& state) {
   Facts facts = FactsOf(checkpoint, precision);
+  facts["sha256 of the state"] = state.is_object() ? state.at("sha256").dump() : "none";
   if (!settings.prompt) facts["sha256 of the prompts"] = Sha256OfFile(settings.input);
   facts["--seed"] = std::to_string(settings.seed);
   facts["--samples"] = std::to_string(settings.samples);
@@ -83,6 +86,7 @@ class Job {
       chat_.emplace(LoadChatTemplate(settings.chat_template), checkpoint_.tokenizer.get());
     }
     if (!settings.context_cache.empty()) OpenContexts();
+    state_.emplace(settings, checkpoint_, precision_, world->is_writer());
     for (const std::string& stop : settings.stops) {
       if (stop.empty()) throw Error(ErrorCode::kUsage, "--stop", "must not be empty");
       longest_stop_ = std::max(longest_stop_, stop.size());
@@ -90,7 +94,9 @@ class Job {
   }
 
   nlohmann::ordered_json Run() {
-    if (world_->size() > 1) RequireEqual(world_, FactsOfJob(checkpoint_, settings_, precision_));
+    if (world_->size() > 1) {
+      RequireEqual(world_, FactsOfJob(checkpoint_, settings_, precision_, state_->identity()));
+    }
     GenerationOptions options{.sampling = settings_.sampling,
                               .max_tokens = settings_.max_tokens,
                               .samples = settings_.samples,
@@ -98,6 +104,7 @@ class Job {
                               .batch_invariant = settings_.batch_invariant,
                               .seed = settings_.seed,
                               .ends = {}};
+    state_->AskFor(&options);
     if (identity().eos_id != kNoId) options.ends.push_back(identity().eos_id);
     // An end of several tokens is recognised by its text, as a stop.
     if (chat_ && chat_->answer_end().size() == 1) options.ends.push_back(chat_->answer_end()[0]);
@@ -122,6 +129,7 @@ class Job {
                                       {"model", checkpoint_.model_identity},
                                       {"adapter", checkpoint_.adapter_identity},
                                       {"data", prompts_.identity()}};
+    if (state_->before() != nullptr) summary["state"] = state_->identity();
     Tell(DescribeIdentity(checkpoint_, prompts_.identity()));
     if (filter_ && !settings_.gold.empty()) {
       summary["gold"] = {{"path", settings_.gold}, {"sha256", filter_->gold_sha256()}};
@@ -163,11 +171,12 @@ class Job {
       if (settings_.add_bos) asked.ids.push_back(identity().bos_id);
       checkpoint_.tokenizer->Encode(asked.line.text, &asked.ids);
     }
-    if (asked.ids.empty()) {
+    if (asked.ids.empty() && state_->before() == nullptr) {
       throw Error(ErrorCode::kBadInput, "prompt", "holds no token", asked.line.place,
                   "give some text, or --bos");
     }
-    *prompt = {.index = read_++, .ids = asked.ids, .contexts = ContextsOf(asked.line)};
+    *prompt = {
+        .index = read_++, .ids = asked.ids, .contexts = ContextsOf(asked.line), .state = state_->before()};
     if (world_->is_writer()) asked_.push_back(std::move(asked));
     return true;
   }
@@ -178,6 +187,7 @@ class Job {
                   settings_.prompt ? "--prompt" : "--template",
                   "give JSON lines like {\"prompt\": \"...\", \"context\": \"id\"}");
     }
+    RequireKeysAndValues(checkpoint_.model->body(), "--context-cache");
     contexts_.emplace(settings_.context_cache, ContextIdentityOf(checkpoint_, precision_));
   }
 
@@ -255,6 +265,7 @@ class Job {
   Checkpoint checkpoint_;
   std::optional<ChatEncoder> chat_;
   std::optional<ContextCache> contexts_;
+  std::optional<PromptState> state_;
   size_t longest_stop_ = 0;
   uint64_t read_ = 0;        // prompts
   std::deque<Asked> asked_;  // with samples that are not written yet
@@ -270,11 +281,13 @@ void CheckRanks(const GenerateSettings& settings, int64_t ranks) {
                 "--batch-invariant makes them independent of it");
   }
   if (!settings.prompt) RefuseSharedPipe(ranks, "--input", settings.input);
+  RefuseSharedPipe(ranks, "--state-in", settings.state_in);
 }
 
 nlohmann::ordered_json RunGenerate(const ModelFamilies& families, const GenerateSettings& settings,
                                    const ProcessSetup& process, ByteSink* out, World* world) {
   CheckRanks(settings, world->size());
+  CheckStateSettings(settings);
   return WithMemoryErrors(
       [&] {
         return MemoryUser{"generation of " + std::to_string(settings.batch) + " sequences",

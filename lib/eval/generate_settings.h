@@ -21,6 +21,10 @@ struct GenerateSettings {
   std::string chat_template;  ///< built-in name or file; empty: prompts are texts to continue
   std::string context_cache;  ///< folder of contexts that prompts name; empty: none
 
+  std::string state_in;                ///< file of the state that prompts go on from; empty: none
+  std::string state_out;               ///< file that gets the one prompt's state; empty: none
+  std::string state_after = "prompt";  ///< what that state is behind; or "sample"
+
   int64_t samples = 1;  ///< of each prompt
   SamplingOptions sampling;
   uint64_t seed = 0;

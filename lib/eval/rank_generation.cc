@@ -111,6 +111,7 @@ class RankPart {
     ++read_;
     prompt_tokens_ += prompt.ids.size();
     for (const auto& context : prompt.contexts) context_tokens_ += context->tokens.size();
+    if (prompt.state != nullptr) context_tokens_ += static_cast<uint64_t>(prompt.state->tokens);
     if (IsOwn(prompt.index)) own_.push_back(std::move(prompt));
     return true;
   }

@@ -115,8 +115,9 @@ BatchSearch SearchBatch(const ModelFamilies& families, const BatchRequest& reque
   try {
     const std::unique_ptr<LanguageModel> model =
         MakeModel(families, training.model, training.precision, training.device, /*seed=*/uint64_t{0},
-                  training.attention, training.tuning);
+                  training.kinds, training.tuning);
     model->set_activation_checkpointing(training.checkpointing);
+    model->set_tbptt(training.tbptt);
     model->Offload(training.offload, request.offload_folder);
     for (int64_t batch = 1; batch <= kLargestBatch; batch *= 2) {
       const MicroBatchPasses passes = request.passes(batch);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lib/base/units.h"
+#include "lib/spec/family.h"
 
 namespace trainwright {
 namespace {
@@ -73,6 +74,7 @@ bool IsAnothers(MemoryLever lever, const std::vector<MemoryLever>& objective_lev
     return std::find(objective_levers.begin(), objective_levers.end(), own) != objective_levers.end();
   };
   switch (lever) {
+    case MemoryLever::kTbptt:
     case MemoryLever::kSequence:
       return has(MemoryLever::kTextLengths);
     case MemoryLever::kSeparateTexts:
@@ -92,6 +94,8 @@ bool IsAnothers(MemoryLever lever, const std::vector<MemoryLever>& objective_lev
 std::vector<MemoryLever> LeversLeft(const MemoryRequest& request, bool auto_oom,
                                     const std::vector<MemoryLever>& levers) {
   const bool whole_gradients = request.ranks > 1 || request.exchange.exact_leaves > 0;
+  const FamilyDescription* family = request.model.family;
+  const bool carries_state = family != nullptr && family->carries_state();
   std::vector<MemoryLever> left;
   for (const MemoryLever lever : levers) {
     const bool taken =
@@ -101,7 +105,8 @@ std::vector<MemoryLever> LeversLeft(const MemoryRequest& request, bool auto_oom,
         (lever == MemoryLever::kOffloadActivations && request.offload.activations) ||
         (lever == MemoryLever::kOffloadGradients && (request.offload.gradients || whole_gradients)) ||
         (lever == MemoryLever::kBf16States && request.optimizer.states == OptimizerStates::kBf16) ||
-        (lever == MemoryLever::kQuantizedWeights && request.tuning.frozen_format == WeightFormat::kNf4);
+        (lever == MemoryLever::kQuantizedWeights && request.tuning.frozen_format == WeightFormat::kNf4) ||
+        (lever == MemoryLever::kTbptt && (request.tbptt > 0 || !carries_state));
     if (!taken) left.push_back(lever);
   }
   return left;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lib/dist/value_exchange.h"
+#include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/attention/torch_attention.h"
 #include "lib/nn/linear/micro_kernel.h"
 #include "lib/spec/family.h"
@@ -15,7 +16,7 @@ namespace trainwright {
 namespace {
 
 Numerics NumericsOf(const MemoryRequest& request) {
-  return ChooseNumerics(request.precision, request.device, request.attention);
+  return ChooseNumerics(request.precision, request.device, request.kinds);
 }
 
 /// As the rank has them that has most.
@@ -23,7 +24,8 @@ void ShardShapes(const MemoryRequest& request, LanguageModel* shapes) {
   FlatParameters& parameters = shapes->parameters();
   parameters.Shard(ShardLayout(parameters.elements(), /*rank=*/0, request.ranks),
                    request.gives_gradients_away);
-  if (!request.gives_gradients_away) return;
+  // Of several pieces the last one gives gradients away: before it all are there.
+  if (!request.gives_gradients_away || request.tbptt > 0) return;
   shapes->body().set_on_segment_gradients_done(GradientExchange::Releaser(
       &parameters.gradient_buffer(), request.ranks, request.exchange.bucket_bytes));
 }
@@ -91,6 +93,7 @@ std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const Mem
       families.Of(request.model)
           .make(request.model, numerics, at::Device(at::kMeta), std::nullopt, request.tuning));
   shapes->set_activation_checkpointing(request.checkpointing);
+  shapes->set_tbptt(request.tbptt);
   shapes->Offload(request.offload, "");
   if (request.sharding != Sharding::kNone && request.ranks > 1) ShardShapes(request, shapes.get());
   return shapes;
@@ -108,7 +111,9 @@ MemoryParts TrainingMemory(const ModelFamilies& families, const MemoryRequest& r
   passes.run(shapes.get());
   MemoryParts memory = WithOptimizer(request, shapes.get());
   if (on_cpu) {
-    memory.products = EstimateProducts(*shapes, request.precision, passes.num_tokens());
+    const int64_t tokens = passes.num_tokens();
+    memory.products = EstimateProducts(*shapes, request.precision,
+                                       request.tbptt > 0 ? std::min(request.tbptt, tokens) : tokens);
   } else {
     memory.attention = AttentionScratch(request, passes.span_starts);
   }

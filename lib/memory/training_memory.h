@@ -16,10 +16,10 @@
 
 #include "lib/dist/gradient_exchange.h"
 #include "lib/model/model_family.h"
-#include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/precision.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/spec/activation_checkpointing.h"
+#include "lib/spec/compute_kinds.h"
 #include "lib/spec/fine_tuning.h"
 #include "lib/spec/memory_parts.h"
 #include "lib/spec/model_config.h"
@@ -37,8 +37,9 @@ struct MemoryRequest {
   FineTuning tuning = {};
   OptimizerOptions optimizer = {};
   ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
+  int64_t tbptt = 0;  ///< see LanguageModel::set_tbptt
   OffloadChoice offload = {};
-  AttentionBackend attention = AttentionBackend::kAuto;
+  ComputeKinds kinds = {};
   OptimizerRegistry optimizers{"optimizer"};  ///< holds that of `optimizer`
   int64_t ranks = 1;
   Sharding sharding = Sharding::kNone;    ///< among the ranks; what the one holds that has most is told

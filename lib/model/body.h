@@ -20,9 +20,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lib/device/offload_stack.h"
+#include "lib/model/recurrent_state.h"
 #include "lib/nn/attention/attention_shape.h"
 #include "lib/nn/linear/lora.h"
 #include "lib/nn/parameters/flat_parameters.h"
@@ -41,6 +43,9 @@ struct BodyInput {
   AttentionMask mask = AttentionMask::kCausal;
   /// What a pass drops, which two passes over one micro-batch have in common; only adapters have dropout.
   std::optional<DropoutPosition> dropout = {};
+  /// Whether the first span goes on from where the last one of the body's last Forward ended, whose state is
+  /// a constant to the backward pass, and so do its positions; only of a body that carries a state.
+  bool continues = false;
 };
 
 /// What a forward pass leaves behind.
@@ -58,8 +63,9 @@ struct CacheTensors {
 };
 
 /// Continues sequences, keeping of what each has seen whatever its body needs: keys and values, or the state
-/// of a recurrence. Sequences are empty at first. Holds memory for `max_tokens` positions of each; the body
-/// outlives it. Not thread-safe.
+/// of a recurrence. Sequences are empty at first. With keys and values it holds memory for `max_tokens`
+/// positions of each, with a state of a recurrence what the state takes; the body outlives it. Not
+/// thread-safe.
 class BodyDecoder {
  public:
   virtual ~BodyDecoder() = default;
@@ -74,7 +80,9 @@ class BodyDecoder {
   virtual at::Tensor AppendToEach(const std::vector<Continuation>& next, int64_t rows) = 0;
   /// Makes sequence `to` the first `length` tokens of `from`, which may be the same.
   /// \param from, to sequences of NewDecoder's number
-  /// \param length at most length(from)
+  /// \param length at most length(from). A body that carries a state goes back to 0, to length(from), to
+  ///     where `from` began (empty, imported or forked), and to where its last prompt ended: what was
+  ///     appended first or, after that, last of several tokens.
   virtual void Fork(int64_t from, int64_t to, int64_t length) = 0;
   virtual int64_t length(int64_t sequence) const = 0;
 
@@ -90,6 +98,14 @@ class BodyDecoder {
   /// \throws Error{kUsage} also where rotary frequencies depend on the length; Error{kBadInput} on tensors
   ///     of another shape or type
   virtual void Import(int64_t sequence, const CacheTensors& cache);
+
+  /// What going on with a sequence takes: a copy on the host. This and what follows is refused by a body that
+  /// carries no state.
+  /// \throws Error{kUsage}
+  virtual RecurrentState ExportState(int64_t sequence) const;
+  /// Makes a sequence the one whose state was exported, by this body or one like it.
+  /// \throws Error{kUsage}; Error{kBadInput} on a state of another shape
+  virtual void ImportState(int64_t sequence, const RecurrentState& state);
 };
 
 class Body {
@@ -116,7 +132,11 @@ class Body {
   virtual void Backward(const BodyInput& input, const at::Tensor& d_hidden_nd) = 0;
   /// Memory of the backward pass in which a caller may put `d_hidden_nd`; good until Backward.
   virtual at::Tensor HiddenGradient(int64_t num_tokens) = 0;
-  /// \param max_tokens of a sequence, 1 to the positions of the model
+  /// Whether what it keeps of a sequence is a state, whose size does not depend on the tokens before it. Then
+  /// a sequence may be longer than the positions of the model, a decoder gives that state and takes it
+  /// (BodyDecoder::ExportState), and a pass can go on from the one before it (BodyInput::continues).
+  virtual bool carries_state() const { return false; }
+  /// \param max_tokens of a sequence, 1 to the positions of the model; nothing to a body that carries a state
   /// \param sequences at least 1
   virtual std::unique_ptr<BodyDecoder> NewDecoder(int64_t max_tokens, int64_t sequences) = 0;
 
@@ -136,5 +156,12 @@ class Body {
   using SegmentListener = std::function<void(size_t segment)>;
   virtual void set_on_segment_gradients_done(SegmentListener listener) = 0;
 };
+
+/// For an option that keeps states.
+/// \throws Error{kUsage} naming the flag and the family of a body that carries none
+void RequireState(const Body& body, const std::string& flag);
+/// For one that keeps keys and values.
+/// \throws Error{kUsage} naming the flag and the family of a body that carries a state in their place
+void RequireKeysAndValues(const Body& body, const std::string& flag);
 
 }  // namespace trainwright

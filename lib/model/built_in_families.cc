@@ -3,11 +3,14 @@
 #include "lib/model/gpt2.h"
 #include "lib/model/llama.h"
 #include "lib/model/neox.h"
+#include "lib/model/python_files.h"
+#include "lib/model/ten.h"
 #include "lib/spec/gpt2_family.h"
 #include "lib/spec/llama_family.h"
 #include "lib/spec/mistral_family.h"
 #include "lib/spec/neox_family.h"
 #include "lib/spec/qwen2_family.h"
+#include "lib/spec/ten_family.h"
 
 namespace trainwright {
 namespace {
@@ -27,6 +30,8 @@ ModelFamilies BuiltInFamilies() {
       {&Qwen2Family(), Make<Llama>},
       {&Gpt2Family(), Make<Gpt2>},
       {&NeoxFamily(), Make<Neox>},
+      {&TenFamily(), Make<Ten>,
+       ModelCode{{"configuration_ten.py", kConfigurationTenText}, {"modeling_ten.py", kModelingTenText}}},
   });
 }
 

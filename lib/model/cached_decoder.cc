@@ -1,15 +1,13 @@
 #include "lib/model/cached_decoder.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/index_select.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
 
 #include <algorithm>
 #include <iterator>
 
 #include "lib/base/error.h"
-#include "lib/device/upload.h"
+#include "lib/model/continuations.h"
 
 namespace trainwright {
 namespace {
@@ -37,29 +35,6 @@ CachedDecoder::CachedDecoder(Transformer* body, int64_t max_tokens, int64_t sequ
   }
 }
 
-DeviceInput CachedDecoder::InputOf(const std::vector<Continuation>& next, int64_t rows) const {
-  const auto longs = at::TensorOptions().dtype(at::kLong);
-  const at::Tensor tokens_n = at::zeros({rows}, longs), positions_n = at::zeros({rows}, longs);
-  auto *tokens = tokens_n.mutable_data_ptr<int64_t>(), *positions = positions_n.mutable_data_ptr<int64_t>();
-  std::vector<int32_t> starts = {0};
-  int64_t row = 0;
-  for (const auto& [sequence, appended] : next) {
-    int64_t position = length(sequence);
-    for (const int64_t token : appended) {
-      if (token < 0 || token >= body_.config().vocab_size) {
-        throw Error(ErrorCode::kBadInput, "prompt",
-                    "id " + std::to_string(token) + " is outside the model's vocabulary");
-      }
-      tokens[row] = token;
-      positions[row++] = position++;
-    }
-    starts.push_back(static_cast<int32_t>(row));
-  }
-  for (; row < rows; ++row) starts.push_back(static_cast<int32_t>(row + 1));
-  return {Upload(tokens_n, body_.device()), Upload(positions_n, body_.device()), positions_n,
-          SpanTable(starts, body_.device())};
-}
-
 at::Tensor CachedDecoder::AppendToEach(const std::vector<Continuation>& next, int64_t rows) {
   if (!depends_on_length()) return AppendToCache(next, rows);
   const RopeTable* rope = body_.rope();
@@ -83,18 +58,7 @@ bool CachedDecoder::depends_on_length() const {
 }
 
 at::Tensor CachedDecoder::AppendToCache(const std::vector<Continuation>& next, int64_t rows) {
-  std::vector<int64_t> last_rows;
-  int64_t appended = 0;
-  for (const auto& [sequence, tokens] : next) {
-    appended += static_cast<int64_t>(tokens.size());
-    last_rows.push_back(appended - 1);
-  }
-  const at::Tensor hidden_nd = AppendRows(next, rows, AttentionMask::kCausal);
-  if (std::ssize(last_rows) == appended) return hidden_nd;  // a token each
-  const at::Tensor wanted =
-      at::empty({static_cast<int64_t>(last_rows.size())}, at::TensorOptions().dtype(at::kLong));
-  std::copy(last_rows.begin(), last_rows.end(), wanted.mutable_data_ptr<int64_t>());
-  return at::index_select(hidden_nd, 0, Upload(wanted, body_.device()));
+  return LastRowsOf(AppendRows(next, rows, AttentionMask::kCausal), next);
 }
 
 at::Tensor CachedDecoder::AppendRows(const std::vector<Continuation>& next, int64_t rows,
@@ -108,11 +72,12 @@ at::Tensor CachedDecoder::AppendRows(const std::vector<Continuation>& next, int6
     for (size_t i = 0; i < tokens.size(); ++i) places.push_back({sequence, before + static_cast<int64_t>(i)});
   }
   TRAINWRIGHT_CHECK(!places.empty() && (all_new || mask == AttentionMask::kCausal));
-  rows = std::max(rows, static_cast<int64_t>(places.size()));
-  const DeviceInput input = InputOf(next, rows);
+  const DeviceInput input = PackContinuations(
+      next, [this](int64_t sequence) { return length(sequence); }, rows, body_.config().vocab_size,
+      body_.device());
   const Numerics& numerics = body_.numerics();
   const auto attend = [&](size_t layer, Transformer::Views& views) {
-    const AttentionShape shape = body_.ShapeOf(rows, layer, mask);
+    const AttentionShape shape = body_.ShapeOf(input.num_tokens(), layer, mask);
     FillCache(shape, views.qkv, places, keys_bgmk_[layer], values_bgmk_[layer]);
     if (all_new) {
       PackedAttention(numerics, shape, views.qkv, input.spans, views.attention, views.lse_hn);

@@ -32,7 +32,6 @@ class CachedDecoder final : public BodyDecoder {
   /// \param mask within what is appended; other than causal where all sequences are empty
   /// \returns the hidden states of all rows
   at::Tensor AppendRows(const std::vector<Continuation>& next, int64_t rows, AttentionMask mask);
-  DeviceInput InputOf(const std::vector<Continuation>& next, int64_t rows) const;
 
   Transformer& body_;
   int64_t max_tokens_;

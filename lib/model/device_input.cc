@@ -1,6 +1,7 @@
 #include "lib/model/device_input.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "lib/base/error.h"
@@ -34,7 +35,7 @@ void CheckInput(const BodyInput& input, int64_t vocab_size, int64_t positions_li
                       " positions that the model learned",
                   "position " + std::to_string(positions[i]), "use a smaller --seq");
     }
-    TRAINWRIGHT_CHECK(positions[i] >= 0 && positions[i] < num_tokens);
+    TRAINWRIGHT_CHECK(positions[i] >= 0 && (input.continues || positions[i] < num_tokens));
   }
 }
 
@@ -47,9 +48,15 @@ void CheckLabels(const at::Tensor& labels_n, int64_t num_tokens, int64_t vocab_s
 }
 
 DeviceInput ToDevice(const BodyInput& input, int64_t vocab_size, at::Device device) {
+  // Those of a span that goes on may lie above the number of rows.
+  const int64_t positions_bound =
+      input.continues ? std::numeric_limits<int64_t>::max() : input.positions_n.numel();
   return {UploadIds(input.tokens_n, vocab_size, device, input.pin),
-          UploadIds(input.positions_n, input.positions_n.numel(), device, input.pin), input.positions_n,
-          SpanTable(input.span_starts, device, input.pin), input.mask};
+          UploadIds(input.positions_n, positions_bound, device, input.pin),
+          input.positions_n,
+          SpanTable(input.span_starts, device, input.pin),
+          input.mask,
+          input.continues};
 }
 
 }  // namespace trainwright

@@ -16,6 +16,7 @@ struct DeviceInput {
   at::Tensor host_positions_n;  ///< the same on the host
   SpanTable spans;
   AttentionMask mask = AttentionMask::kCausal;
+  bool continues = false;  ///< as of BodyInput
 
   int64_t num_tokens() const { return tokens_n.numel(); }
 };

@@ -134,6 +134,7 @@ void WriteHfFolder(const std::string& folder, const LanguageModel& model, const 
   SaveWeights(model.parameters(), &weights_file, weights);
   weights_file.Commit();
   WriteProjection(folder, model.parameters(), weights);
+  for (const auto& [name, text] : model.code()) WriteFileAtomically(folder + "/" + name, AsBytes(text));
   // Of an unknown tokenizer, or one whose model is lost, there is nothing to write.
   if (tokenizer.model.empty() && tokenizer.kind != "bytes") return;
   if (tokenizer.kind == "bytes") {
@@ -155,12 +156,12 @@ ModelConfig ReadHfConfig(const FamilyList& families, const std::string& folder) 
 }
 
 std::unique_ptr<LanguageModel> LoadHfModel(const ModelFamilies& families, const std::string& folder,
-                                           Precision precision, at::Device device, AttentionBackend attention,
+                                           Precision precision, at::Device device, const ComputeKinds& kinds,
                                            const std::optional<EmbeddingTuning>& embedding) {
   FineTuning tuning;
   tuning.embedding = embedding ? embedding : EmbeddingTuningOf(folder);
   std::unique_ptr<LanguageModel> model = MakeModel(families, ReadHfConfig(families.descriptions(), folder),
-                                                   precision, device, std::nullopt, attention, tuning);
+                                                   precision, device, std::nullopt, kinds, tuning);
   LoadWeights(folder, &model->parameters());
   LoadProjection(folder, &model->parameters());
   return model;

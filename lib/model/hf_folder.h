@@ -3,7 +3,10 @@
 ///   config.json  generation_config.json  model.safetensors
 ///   tokenizer.model  tokenizer_config.json            (SentencePiece)
 ///   tokenizer.json   tokenizer_config.json            (byte-level BPE; bytes: one token a byte)
+///   *.py                                              (ModelFamily::code, named by auto_map in config.json)
 ///   2_Dense/                                          (of a model that embeds: embedding_projection.h)
+///
+/// Of the program text nothing is read here: a folder without it is the same model.
 #pragma once
 
 #include <memory>
@@ -32,7 +35,7 @@ ModelConfig ReadHfConfig(const FamilyList& families, const std::string& folder);
 /// \throws Error{kBadInput, kIo}
 std::unique_ptr<LanguageModel> LoadHfModel(const ModelFamilies& families, const std::string& folder,
                                            Precision precision, at::Device device,
-                                           AttentionBackend attention = AttentionBackend::kAuto,
+                                           const ComputeKinds& kinds = {},
                                            const std::optional<EmbeddingTuning>& embedding = {});
 
 /// Which tokenizer the folder holds, as LoadTokenizer takes it: the path of tokenizer.model or

@@ -23,10 +23,10 @@ using FillRange = std::function<void(int64_t begin, int64_t end, float* values)>
 /// \param filling of a matrix; it is called by several threads
 /// \param chosen of all but the adapters
 void Fill(const std::function<FillRange(const Parameter& matrix)>& filling, FlatParameters* parameters,
-          bool (*chosen)(const Parameter& parameter) = nullptr) {
+          const std::function<bool(const Parameter& parameter)>& chosen = {}) {
   for (size_t i = 0; i < parameters->all().size(); ++i) {
     const Parameter& parameter = parameters->all()[i];
-    if (IsAdapterParameter(parameter) || (chosen != nullptr && !chosen(parameter))) continue;
+    if (IsAdapterParameter(parameter) || (chosen && !chosen(parameter))) continue;
     if (parameter.shape.size() == 1) {
       at::Tensor vector = parameter.value;
       vector.fill_(parameter.name.ends_with(".bias") ? 0.0 : 1.0);
@@ -48,7 +48,8 @@ void Fill(const std::function<FillRange(const Parameter& matrix)>& filling, Flat
 
 void InitializeWeights(uint64_t seed, int64_t num_layers,
                        const std::function<bool(const std::string& name)>& into_residual,
-                       FlatParameters* parameters) {
+                       FlatParameters* parameters,
+                       const std::function<bool(const Parameter& parameter)>& own) {
   const double residual = kDeviation / std::sqrt(2.0 * static_cast<double>(num_layers));
   const auto drawn = [&](const Parameter& matrix) -> FillRange {
     const double deviation = into_residual(matrix.name) ? residual : kDeviation;
@@ -56,7 +57,7 @@ void InitializeWeights(uint64_t seed, int64_t num_layers,
       rng.FillNormal(begin, end - begin, deviation, values);
     };
   };
-  Fill(drawn, parameters);
+  Fill(drawn, parameters, [&](const Parameter& parameter) { return !own || !own(parameter); });
   if (parameters->adapters() != nullptr) parameters->adapters()->Initialize(seed, parameters);
 }
 

@@ -12,9 +12,11 @@ namespace trainwright {
 /// num_layers); vectors one, except those named *.bias: zero. A pure function of seed and parameter name,
 /// whatever the other parameters. Adapters start as LoraAdapters::Initialize says. Refreshes the compute
 /// copy. \source Radford et al. 2019 (the residual scale)
+/// \param own holds for parameters that are left as they are, for the family to start them; empty: for none
 void InitializeWeights(uint64_t seed, int64_t num_layers,
                        const std::function<bool(const std::string& name)>& into_residual,
-                       FlatParameters* parameters);
+                       FlatParameters* parameters,
+                       const std::function<bool(const Parameter& parameter)>& own = {});
 
 /// The projection of embeddings, as InitializeWeights starts it; of other models nothing. Refreshes the
 /// compute copy.

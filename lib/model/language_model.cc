@@ -2,9 +2,13 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
+#include "lib/base/error.h"
 #include "lib/model/device_input.h"
+#include "lib/model/input_pieces.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/linear/matmul.h"
 
@@ -17,14 +21,44 @@ BodyInput WithoutDropout(const BodyInput& input) {
   return result;
 }
 
+bool HasLabels(const ModelInput& input) {
+  const auto* labels = input.labels_n.const_data_ptr<int64_t>();
+  return std::any_of(labels, labels + input.labels_n.numel(), [](int64_t label) { return label >= 0; });
+}
+
+/// How many of the pieces there are up to the last one that has labels: what comes after it teaches nothing.
+/// At least 1.
+size_t CountTeaching(const std::vector<ModelInput>& pieces) {
+  size_t count = pieces.size();
+  while (count > 1 && !HasLabels(pieces[count - 1])) --count;
+  return count;
+}
+
+void AddTo(const LossSum& more, LossSum* sum) {
+  sum->loss_nats += more.loss_nats;
+  sum->num_labels += more.num_labels;
+  sum->smoothing_nats += more.smoothing_nats;
+  sum->z_loss_nats += more.z_loss_nats;
+  if (!more.on_device.defined()) return;
+  sum->on_device = sum->on_device.defined() ? sum->on_device.add(more.on_device) : more.on_device;
+}
+
 }  // namespace
 
 at::Tensor Decoder::AppendToEach(const std::vector<Continuation>& next, int64_t rows) {
   return model_->LogitsOf(body_->AppendToEach(next, rows)).narrow(0, 0, static_cast<int64_t>(next.size()));
 }
 
-LanguageModel::LanguageModel(std::shared_ptr<Body> body)
-    : body_(std::move(body)), loss_(body_->parameters().numerics()) {}
+at::Tensor Decoder::LogitsBehind(int64_t sequence) const {
+  const at::Tensor hidden_d = body_->ExportState(sequence).hidden_d;
+  TRAINWRIGHT_CHECK(hidden_d.defined());
+  const FlatParameters& parameters = std::as_const(*model_).parameters();
+  return model_->LogitsOf(
+      hidden_d.unsqueeze(0).to(parameters.values().device(), parameters.numerics().storage))[0];
+}
+
+LanguageModel::LanguageModel(std::shared_ptr<Body> body, ModelCode code)
+    : body_(std::move(body)), code_(std::move(code)), loss_(body_->parameters().numerics()) {}
 
 at::Tensor LanguageModel::LogitsOf(const at::Tensor& hidden_nd) const {
   const Numerics& numerics = parameters().numerics();
@@ -36,19 +70,48 @@ at::Tensor LanguageModel::LogitsOf(const at::Tensor& hidden_nd) const {
 
 LossSum LanguageModel::Loss(const ModelInput& input) {
   CheckLabels(input.labels_n, input.tokens_n.numel(), config().vocab_size);
-  const at::Tensor hidden_nd = body_->Forward(WithoutDropout(input), Keep::kNothing);
-  return loss_.Loss(hidden_nd, HeadMatrix(), input.labels_n, input.pin);
+  LossSum sum;
+  for (const ModelInput& piece : PiecesOf(input, tbptt_)) {
+    const at::Tensor hidden_nd = body_->Forward(WithoutDropout(piece), Keep::kNothing);
+    AddTo(loss_.Loss(hidden_nd, HeadMatrix(), piece.labels_n, piece.pin), &sum);
+  }
+  return sum;
 }
 
 LossSum LanguageModel::LossAndGradients(const ModelInput& input, const GradientScale& scale) {
   CheckLabels(input.labels_n, input.tokens_n.numel(), config().vocab_size);
-  const at::Tensor hidden_nd = body_->Forward(input, Keep::kForBackward);
+  const std::vector<ModelInput> pieces = PiecesOf(input, tbptt_);
+  const size_t count = CountTeaching(pieces);
+  LossSum sum;
+  for (size_t i = 0; i < count; ++i) {
+    const bool last = i + 1 == count;
+    if (last && input.before_last_backward) input.before_last_backward();
+    if (last || HasLabels(pieces[i])) {
+      AddTo(LossAndGradientsOf(pieces[i], scale), &sum);
+    } else {
+      body_->Forward(pieces[i], Keep::kNothing);  // for its state
+    }
+  }
+  return sum;
+}
+
+LossSum LanguageModel::LossAndGradientsOf(const ModelInput& piece, const GradientScale& scale) {
+  const at::Tensor hidden_nd = body_->Forward(piece, Keep::kForBackward);
   at::Tensor d_hidden_nd = body_->HiddenGradient(hidden_nd.size(0));
   const LossSum loss =
-      loss_.LossAndGradients(hidden_nd, HeadMatrix(), input.labels_n, loss_terms_, scale, d_hidden_nd,
-                             body_->parameters().Gradient(body_->head()), input.pin, input.weights_n);
-  body_->Backward(input, d_hidden_nd);
+      loss_.LossAndGradients(hidden_nd, HeadMatrix(), piece.labels_n, loss_terms_, scale, d_hidden_nd,
+                             body_->parameters().Gradient(body_->head()), piece.pin, piece.weights_n);
+  body_->Backward(piece, d_hidden_nd);
   return loss;
+}
+
+void LanguageModel::set_tbptt(int64_t tokens) {
+  TRAINWRIGHT_CHECK(tokens >= 0);
+  if (tokens > 0 && !body_->carries_state()) {
+    throw Error(ErrorCode::kUsage, "--tbptt " + std::to_string(tokens),
+                "needs a model that carries a state from token to token, as the family ten does");
+  }
+  tbptt_ = tokens;
 }
 
 at::Tensor LanguageModel::Logits(const BodyInput& input) {

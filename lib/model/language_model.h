@@ -5,9 +5,13 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "lib/model/body.h"
@@ -23,7 +27,14 @@ struct ModelInput : BodyInput {
   at::Tensor labels_n;  ///< int64 [N], negative where there is none
   /// fp32 [N]: what LossAndGradients multiplies the loss of each label by; undefined: 1.
   at::Tensor weights_n = {};
+  /// What LossAndGradients calls before the last of its backward passes, of which there may be several:
+  /// LanguageModel::set_tbptt. May be empty.
+  std::function<void()> before_last_backward = {};
 };
+
+/// Program text by the name of its file: what is written beside the weights of a model that other programs
+/// cannot compute by themselves. The texts last as long as the program.
+using ModelCode = std::map<std::string, std::string_view>;
 
 class LanguageModel;
 
@@ -39,10 +50,14 @@ class Decoder {
   /// To the first sequence.
   /// \returns fp32 logits [V]
   at::Tensor Append(const std::vector<int64_t>& tokens) { return AppendToEach({{0, tokens}})[0]; }
-  /// Makes sequence `to` the first `length` tokens of `from`, which may be the same.
+  /// Of the position after the last of a sequence that has tokens, of a body that carries a state.
+  /// \returns fp32 logits [V]
+  /// \throws Error{kUsage} of other bodies
+  at::Tensor LogitsBehind(int64_t sequence) const;
+  /// As BodyDecoder::Fork.
   void Fork(int64_t from, int64_t to, int64_t length) { body_->Fork(from, to, length); }
   int64_t length(int64_t sequence = 0) const { return body_->length(sequence); }
-  /// What contexts are kept by: Prefill, Export and Import.
+  /// What contexts and states are kept by: Prefill, Export, Import, ExportState and ImportState.
   BodyDecoder& body() { return *body_; }
 
  private:
@@ -59,7 +74,7 @@ struct ModelMemory {
 class LanguageModel {
  public:
   /// \param body may be shared with others that compute from its hidden states
-  explicit LanguageModel(std::shared_ptr<Body> body);
+  explicit LanguageModel(std::shared_ptr<Body> body, ModelCode code = {});
   virtual ~LanguageModel() = default;
   LanguageModel(const LanguageModel&) = delete;
   LanguageModel& operator=(const LanguageModel&) = delete;
@@ -67,6 +82,7 @@ class LanguageModel {
   Body& body() { return *body_; }
   const std::shared_ptr<Body>& shared_body() const { return body_; }
   const ModelConfig& config() const { return body_->config(); }
+  const ModelCode& code() const { return code_; }
   FlatParameters& parameters() { return body_->parameters(); }
   const FlatParameters& parameters() const { return std::as_const(*body_).parameters(); }
   /// Sum of the loss over the micro-batch, forward only, without dropout.
@@ -88,6 +104,12 @@ class LanguageModel {
   void ReleaseActivations();
   /// What LossAndGradients adds to the cross-entropy; nothing at first. Loss is the cross-entropy alone.
   void set_loss_terms(const LossTerms& terms) { loss_terms_ = terms; }
+  /// Of how many tokens Loss and LossAndGradients take a micro-batch at once (truncated backpropagation
+  /// through time): its rows are cut into pieces of so many, whatever its spans. The state of a span that a
+  /// cut divides is carried on, so that losses are those of the whole within rounding; its gradient is not.
+  /// Memory is that of a piece. 0, as at first: all at once.
+  /// \throws Error{kUsage} on a model whose body carries no state
+  void set_tbptt(int64_t tokens);
   /// As Body::set_activation_checkpointing.
   void set_activation_checkpointing(ActivationCheckpointing kind) {
     body_->set_activation_checkpointing(kind);
@@ -103,11 +125,15 @@ class LanguageModel {
   OffloadCounts offload_counts() const;
 
  private:
+  /// Of what the body takes at once.
+  LossSum LossAndGradientsOf(const ModelInput& piece, const GradientScale& scale);
   const at::Tensor& HeadMatrix() const { return parameters().all()[body_->head()].compute; }
 
   std::shared_ptr<Body> body_;
+  ModelCode code_;
   LinearCrossEntropy loss_;
   LossTerms loss_terms_;
+  int64_t tbptt_ = 0;
   OffloadStack* offload_ = nullptr;
   std::unique_ptr<OffloadStack> own_offload_;
 };

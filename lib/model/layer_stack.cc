@@ -5,6 +5,7 @@
 
 #include "lib/base/error.h"
 #include "lib/model/embedding_projection.h"
+#include "lib/nn/scan/diagonal_scan.h"
 #include "lib/spec/family.h"
 
 namespace trainwright {
@@ -146,14 +147,19 @@ bool LayerStack::Keeps(Stays stays, size_t layer) const {
   return StaysOfAll(stays) || layer + 1 == saved_.size();
 }
 
-LayerViews LayerStack::ViewsOf(size_t layer, int64_t num_tokens) {
+LayerViews LayerStack::ViewsOf(size_t layer, const SpanTable& spans, Keep keep) {
   LayerViews views;
   for (size_t i = 0; i < kept_tensors_.size(); ++i) {
     const KeptTensor& kept = kept_tensors_[i];
-    const bool shared = offload_ != nullptr || !StaysOfAll(kept.stays);
+    const bool stays = StaysOfAll(kept.stays), shared = offload_ != nullptr || !stays;
+    if (kept.in_parts && (!stays || keep == Keep::kNothing)) {
+      views.emplace_back();
+      continue;
+    }
     Buffer& buffer = saved_[shared ? 0 : layer][i];
-    const std::vector<int64_t> shape = kept.tokens_last ? std::vector<int64_t>{kept.width, num_tokens}
-                                                        : std::vector<int64_t>{num_tokens, kept.width};
+    const int64_t rows = kept.chunk > 0 ? CountScanChunks(spans, kept.chunk) : spans.starts.back();
+    const std::vector<int64_t> shape =
+        kept.tokens_last ? std::vector<int64_t>{kept.width, rows} : std::vector<int64_t>{rows, kept.width};
     views.push_back(buffer.Get(shape, kept.dtype, device_));
   }
   return views;
@@ -173,8 +179,8 @@ void LayerStack::PutAway(size_t layer, const LayerViews& views) {
   for (const at::Tensor& tensor : WhatStays(views)) offload_->Push(tensor);
 }
 
-LayerViews LayerStack::BringBack(size_t layer, int64_t num_tokens) {
-  LayerViews views = ViewsOf(layer, num_tokens);
+LayerViews LayerStack::BringBack(size_t layer, const SpanTable& spans) {
+  LayerViews views = ViewsOf(layer, spans, Keep::kForBackward);
   if (offload_ == nullptr || layer + 1 == saved_.size()) return views;
   std::vector<at::Tensor> tensors = WhatStays(views);
   for (size_t i = tensors.size(); i-- > 0;) offload_->Pop(tensors[i]);
@@ -182,11 +188,12 @@ LayerViews LayerStack::BringBack(size_t layer, int64_t num_tokens) {
 }
 
 at::Tensor LayerStack::Forward(const BodyInput& input, Keep keep) {
+  TRAINWRIGHT_CHECK(!input.continues || carries_state());
   CheckInput(input, config_.vocab_size, positions_limit());
   kept_.reset();
   DeviceInput on_device = ToDevice(input, config_.vocab_size, device_);
   const DropoutPass dropping(parameters_.adapters(), input, device_);
-  const at::Tensor hidden_nd = RunForward(*NewPass(on_device), on_device.num_tokens(), keep);
+  const at::Tensor hidden_nd = RunForward(*NewPass(on_device), on_device.spans, keep);
   if (keep == Keep::kForBackward) kept_.emplace(Kept{input.tokens_n, std::move(on_device)});
   return hidden_nd;
 }
@@ -195,28 +202,28 @@ void LayerStack::Backward(const BodyInput& input, const at::Tensor& d_hidden_nd)
   TRAINWRIGHT_CHECK(kept_ && kept_->tokens_n.is_same(input.tokens_n));
   const Kept kept = *std::exchange(kept_, std::nullopt);
   const DropoutPass dropping(parameters_.adapters(), input, device_);
-  RunBackward(*NewPass(kept.input), kept.input.num_tokens(), d_hidden_nd);
+  RunBackward(*NewPass(kept.input), kept.input.spans, d_hidden_nd);
 }
 
-at::Tensor LayerStack::RunForward(LayerPass& pass, int64_t num_tokens, Keep keep) {
+at::Tensor LayerStack::RunForward(LayerPass& pass, const SpanTable& spans, Keep keep) {
   kept_.reset();
-  Residual residual{.stream_nd = ViewsOf(0, num_tokens)[0]};
+  Residual residual{.stream_nd = ViewsOf(0, spans, keep)[0]};
   pass.Embed(residual.stream_nd);
   for (size_t i = 0; i < saved_.size(); ++i) {
-    LayerViews views = ViewsOf(keep == Keep::kForBackward ? i : 0, num_tokens);
+    LayerViews views = ViewsOf(keep == Keep::kForBackward ? i : 0, spans, keep);
     pass.Forward(i, views, residual);
     if (keep == Keep::kForBackward) PutAway(i, views);
   }
   return pass.Finish(residual);
 }
 
-void LayerStack::RunBackward(LayerPass& pass, int64_t num_tokens, const at::Tensor& d_hidden_nd) {
+void LayerStack::RunBackward(LayerPass& pass, const SpanTable& spans, const at::Tensor& d_hidden_nd) {
   pass.BeginBackward(d_hidden_nd);
   PartDone(saved_.size() + 1);
   for (size_t i = saved_.size(); i-- > 0;) {
     const size_t part = i + 1;
     if (part < lowest_part_) return;
-    LayerViews views = BringBack(i, num_tokens);
+    LayerViews views = BringBack(i, spans);
     pass.ForwardAgain(i, views);
     pass.Backward(i, views, /*below=*/lowest_part_ < part);
     PartDone(part);

@@ -26,12 +26,16 @@ namespace trainwright {
 /// share its memory, and LayerPass::ForwardAgain writes it. That of the last layer always stays.
 enum class Stays { kAlways, kUnlessFull, kUnlessSelectiveOrFull };
 
-/// A tensor that each layer keeps, cut to the length of the micro-batch.
+/// A tensor that each layer keeps, cut to the length of the micro-batch: a row a token, or with `chunk` a row
+/// for each so many tokens of a span and for what is left of it.
 struct KeptTensor {
   Stays stays = Stays::kAlways;
   int64_t width = 0;
   at::ScalarType dtype = at::kFloat;
   bool tokens_last = false;  ///< [width, N] for [N, width]
+  int64_t chunk = 0;         ///< C of CountScanChunks for N; 0: a row a token
+  /// Where it does not stay it is not there at all, an undefined view: the family computes it in parts.
+  bool in_parts = false;
 };
 
 /// What a layer keeps, in the order of the family's KeptTensors.
@@ -103,7 +107,7 @@ class LayerStack : public Body {
   /// \param input outlives it
   virtual std::unique_ptr<LayerPass> NewPass(const DeviceInput& input) = 0;
   /// Runs all layers.
-  at::Tensor RunForward(LayerPass& pass, int64_t num_tokens, Keep keep);
+  at::Tensor RunForward(LayerPass& pass, const SpanTable& spans, Keep keep);
   /// Whether the backward pass of a layer finds what `stays` says.
   bool Keeps(Stays stays, size_t layer) const;
 
@@ -128,7 +132,8 @@ class LayerStack : public Body {
   /// Says of parameters which the products alone read: matrices of layers, adapters, a head of its own.
   void MarkProducts();
   /// With recomputation layers share the buffers of what does not stay, and with offload all.
-  LayerViews ViewsOf(size_t layer, int64_t num_tokens);
+  /// \param keep whether a backward pass follows
+  LayerViews ViewsOf(size_t layer, const SpanTable& spans, Keep keep);
   /// Whether each layer has its own; the last one's stays in any case.
   bool StaysOfAll(Stays stays) const;
   /// What of a layer's views is there until the backward pass.
@@ -138,9 +143,9 @@ class LayerStack : public Body {
   void PutAway(size_t layer, const LayerViews& views);
   /// Brings it back, from the layer before the last to the first.
   /// \returns the layer's views
-  LayerViews BringBack(size_t layer, int64_t num_tokens);
+  LayerViews BringBack(size_t layer, const SpanTable& spans);
   /// Runs the layers backward, down to the lowest part that is trained.
-  void RunBackward(LayerPass& pass, int64_t num_tokens, const at::Tensor& d_hidden_nd);
+  void RunBackward(LayerPass& pass, const SpanTable& spans, const at::Tensor& d_hidden_nd);
   /// Tells the listener which segments were complete with the part of that number.
   void PartDone(size_t part) const;
 

@@ -35,10 +35,11 @@ const ModelFamily& ModelFamilies::Of(const ModelConfig& config) const {
 
 std::unique_ptr<LanguageModel> MakeModel(const ModelFamilies& families, const ModelConfig& config,
                                          Precision precision, at::Device device, std::optional<uint64_t> seed,
-                                         AttentionBackend attention, const FineTuning& tuning) {
+                                         const ComputeKinds& kinds, const FineTuning& tuning) {
   if (device.is_cuda()) RequireGpuSupport(config);
+  const ModelFamily& family = families.Of(config);
   return std::make_unique<LanguageModel>(
-      families.Of(config).make(config, ChooseNumerics(precision, device, attention), device, seed, tuning));
+      family.make(config, ChooseNumerics(precision, device, kinds), device, seed, tuning), family.code);
 }
 
 }  // namespace trainwright

@@ -18,6 +18,7 @@ struct ModelFamily {
   std::function<std::shared_ptr<Body>(const ModelConfig& config, const Numerics& numerics, at::Device device,
                                       std::optional<uint64_t> seed, const FineTuning& tuning)>
       make;
+  ModelCode code = {};  ///< what config.json's auto_map names; nothing where transformers has the family
 };
 
 /// The families of a program: what its main fills, and passes to all that reads config.json or makes a model.
@@ -43,7 +44,6 @@ class ModelFamilies {
 /// \throws Error{kUsage} on a config it cannot run; Error{kDevice} where its family has no kernels for a GPU
 std::unique_ptr<LanguageModel> MakeModel(const ModelFamilies& families, const ModelConfig& config,
                                          Precision precision, at::Device device, std::optional<uint64_t> seed,
-                                         AttentionBackend attention = AttentionBackend::kAuto,
-                                         const FineTuning& tuning = {});
+                                         const ComputeKinds& kinds = {}, const FineTuning& tuning = {});
 
 }  // namespace trainwright

@@ -183,7 +183,7 @@ void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& 
 }
 
 Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path, Precision precision,
-                          at::Device device, AttentionBackend attention, const std::string& adapter,
+                          at::Device device, const ComputeKinds& kinds, const std::string& adapter,
                           bool allow_other_base) {
   Checkpoint checkpoint;
   checkpoint.folder = checkpoint.named = ResolveCheckpoint(path);
@@ -201,7 +201,7 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
   FileHashes verified;
   VerifyCheckpointFiles(checkpoint.folder, &verified);
   if (adapter_folder.empty()) {
-    checkpoint.model = LoadHfModel(families, checkpoint.folder, precision, device, attention);
+    checkpoint.model = LoadHfModel(families, checkpoint.folder, precision, device, kinds);
     checkpoint.model_identity = IdentityOf(checkpoint.folder, HashesOfModel(checkpoint.folder, verified));
   } else {
     const nlohmann::ordered_json files = HashesOfModel(checkpoint.folder, verified);
@@ -219,7 +219,7 @@ Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path
     const std::string& projects = ProjectionOf(adapter_folder) ? adapter_folder : checkpoint.folder;
     checkpoint.model = MakeModel(
         families, ReadHfConfig(families.descriptions(), checkpoint.folder), precision, device, std::nullopt,
-        attention, {.lora = ReadPeftConfig(adapter_folder).lora, .embedding = EmbeddingTuningOf(projects)});
+        kinds, {.lora = ReadPeftConfig(adapter_folder).lora, .embedding = EmbeddingTuningOf(projects)});
     LoadWeights(checkpoint.folder, &checkpoint.model->parameters());
     LoadPeftWeights(adapter_folder, &checkpoint.model->parameters());
     LoadProjection(projects, &checkpoint.model->parameters());

@@ -64,7 +64,7 @@ void RequireBaseOfAdapter(const std::string& adapter_folder, const std::string& 
 /// \param adapter one to put beside the model; empty: none
 /// \param allow_other_base whether it may be another model than the one that the adapter was trained on
 Checkpoint LoadCheckpoint(const ModelFamilies& families, const std::string& path, Precision precision,
-                          at::Device device, AttentionBackend attention = AttentionBackend::kAuto,
-                          const std::string& adapter = "", bool allow_other_base = false);
+                          at::Device device, const ComputeKinds& kinds = {}, const std::string& adapter = "",
+                          bool allow_other_base = false);
 
 }  // namespace trainwright

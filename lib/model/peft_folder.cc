@@ -287,9 +287,10 @@ void MergePeftFolder(const std::string& folder, FlatParameters* parameters) {
   const PeftConfig config = ReadPeftConfig(folder);
   FlatParameters shapes;
   const auto add = [](const Parameter& parameter, FlatParameters* to) {
-    const size_t index = to->Add(parameter.name, parameter.shape, parameter.decay);
+    const size_t index = to->Add(parameter.name, parameter.shape, parameter.decay, parameter.rate);
     (*to)[index].file_order = parameter.file_order;
     (*to)[index].num_heads = parameter.num_heads;
+    (*to)[index].adaptable = parameter.adaptable;
     return index;
   };
   for (const Parameter& parameter : parameters->all()) add(parameter, &shapes);

@@ -83,7 +83,7 @@ Transformer::Attend Transformer::PackedAttend(const DeviceInput& input) const {
 }
 
 at::Tensor Transformer::ForwardWith(const DeviceInput& input, const Attend& attend) {
-  return RunForward(*NewPass(input, attend), input.num_tokens(), Keep::kNothing);
+  return RunForward(*NewPass(input, attend), input.spans, Keep::kNothing);
 }
 
 int64_t Transformer::activation_bytes() const {

@@ -43,8 +43,9 @@ void LmObjective::Run(const StepPass& pass, LossSums* sums) const {
     if (batches.micro_batches[i].num_labels > 0) with_labels.push_back(i);
   }
   for (const size_t i : with_labels) {
-    if (i == with_labels.back()) pass.TellLastBackward();
-    const LossSum loss = pass.model->LossAndGradients(pass.InputOf(i), pass.ScaleOf(batches.denominators[0]));
+    ModelInput input = pass.InputOf(i);
+    if (i == with_labels.back()) input.before_last_backward = [&] { pass.TellLastBackward(); };
+    const LossSum loss = pass.model->LossAndGradients(input, pass.ScaleOf(batches.denominators[0]));
     if (loss.on_device.defined()) {
       sums->AddOnDevice(loss.on_device);
     } else {

@@ -28,6 +28,7 @@
 #include "lib/probe/memory_ceiling.h"
 #include "lib/probe/transfer_ceiling.h"
 #include "lib/spec/config_json.h"
+#include "lib/spec/family.h"
 
 namespace trainwright {
 namespace {
@@ -134,7 +135,7 @@ class ProbeJob {
     report_.vocab_size = config_.vocab_size;
     model.head_dim = config_.head_dim;
     model.sequence_tokens = options_.sequence_tokens > 0 ? options_.sequence_tokens : config_.max_positions;
-    if (model.sequence_tokens > config_.max_positions) {
+    if (model.sequence_tokens > FamilyOf(config_).LongestSequence(config_)) {
       throw Error(ErrorCode::kUsage, "--seq",
                   std::to_string(model.sequence_tokens) + " is longer than the " +
                       std::to_string(config_.max_positions) + " positions of " + model.name);

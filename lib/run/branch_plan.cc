@@ -4,6 +4,7 @@
 #include "lib/run/plan_rules.h"
 #include "lib/run/resumed_plan.h"
 #include "lib/run/schedule_planner.h"
+#include "lib/spec/family.h"
 
 namespace trainwright {
 namespace {
@@ -52,12 +53,15 @@ PlannedRun PlanBranch(const TrainSettings& settings, const PlanFacts& facts, int
   RequireLeaves(plan);
   TakeObjectiveNeeds(facts, &planned);
   CompleteAskedPlan(settings, TrainPlanTable(), facts.choices, &plan);
-  if (const auto own = OwnSampleTokens(settings, facts.choices, plan, facts.model.max_positions)) {
+  const int64_t longest = FamilyOf(facts.model).LongestSequence(facts.model);
+  if (const auto own = OwnSampleTokens(settings, facts.choices, plan, longest)) {
     plan.sequence_tokens = own->longest_span;
   }
   if (!settings.objective_options.empty()) TakeOwnOfStep(facts.choices, &plan);
   RequireOwnOptions(settings, facts.choices, plan);
-  RequirePositions(plan.sequence_tokens, facts.model.max_positions, "use a shorter --seq");
+  RequireSuitableModel(facts.choices, plan, facts.model);
+  RequireCarriedState(plan, facts.model);
+  RequirePositions(plan.sequence_tokens, longest, "use a shorter --seq");
   if (settings.mixed_precision == "auto") plan.precision = ParsePrecision("auto", facts.fast_bf16);
   if (const std::string rule = LengthRule(settings); !rule.empty()) {
     plan.length_rule = rule;

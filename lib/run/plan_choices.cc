@@ -3,6 +3,7 @@
 #include "lib/base/error.h"
 #include "lib/spec/built_in_objectives.h"
 #include "lib/spec/built_in_optimizers.h"
+#include "lib/spec/family.h"
 
 namespace trainwright {
 namespace {
@@ -118,7 +119,7 @@ void CompleteStoredPlan(const PlanChoices& choices, TrainPlan* plan) {
 }
 
 std::optional<SampleTokens> OwnSampleTokens(const TrainSettings& settings, const PlanChoices& choices,
-                                            const TrainPlan& plan, int64_t max_positions) {
+                                            const TrainPlan& plan, int64_t longest) {
   const ObjectiveDescription& objective = choices.Objective(plan.objective);
   if (objective.goes_by_seq()) return std::nullopt;
   if (settings.seq) {
@@ -126,10 +127,10 @@ std::optional<SampleTokens> OwnSampleTokens(const TrainSettings& settings, const
                 objective.sample_flags + " say how long its texts are");
   }
   const SampleTokens tokens = objective.sample_tokens(plan.objective_own);
-  if (tokens.longest_span > max_positions) {
+  if (tokens.longest_span > longest) {
     throw Error(ErrorCode::kUsage, objective.sample_flags,
-                std::to_string(tokens.longest_span) + " tokens are more than the " +
-                    std::to_string(max_positions) + " positions of the model");
+                std::to_string(tokens.longest_span) + " tokens are more than the " + std::to_string(longest) +
+                    " positions of the model");
   }
   return tokens;
 }
@@ -148,6 +149,13 @@ void RequireOwnOptions(const TrainSettings& settings, const PlanChoices& choices
   const std::string problem = objective.problem(plan.objective_own, SizesOf(plan, settings.auto_oom));
   if (problem.empty()) return;
   throw Error(ErrorCode::kUsage, "--objective " + objective.name, problem);
+}
+
+void RequireSuitableModel(const PlanChoices& choices, const TrainPlan& plan, const ModelConfig& model) {
+  const ObjectiveDescription& objective = choices.Objective(plan.objective);
+  if (!objective.problem_of_model) return;
+  const std::string problem = objective.problem_of_model(plan.objective_own, FamilyOf(model));
+  if (!problem.empty()) throw Error(ErrorCode::kUsage, "--objective " + objective.name, problem);
 }
 
 }  // namespace trainwright

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lib/run/plan_option.h"
+#include "lib/spec/model_config.h"
 #include "lib/spec/objective_description.h"
 #include "lib/spec/optimizer_options.h"
 
@@ -38,14 +39,16 @@ void CompleteAskedPlan(const TrainSettings& settings, const PlanTable& table, co
 void CompleteStoredPlan(const PlanChoices& choices, TrainPlan* plan);
 
 /// Of a complete plan: how long the samples of its objective are; nullopt: as long as --seq says.
-/// \param max_positions of the model
+/// \param longest sequence of the model
 /// \throws Error{kUsage} where they do not go by --seq, and it was asked for, or they are longer than that
 std::optional<SampleTokens> OwnSampleTokens(const TrainSettings& settings, const PlanChoices& choices,
-                                            const TrainPlan& plan, int64_t max_positions);
+                                            const TrainPlan& plan, int64_t longest);
 /// The same: sets those own options of its objective that follow from the step that a run begins with.
 void TakeOwnOfStep(const PlanChoices& choices, TrainPlan* plan);
 /// The same of all of a plan.
 /// \throws Error{kUsage} on own options of its objective that do not go together, or not with its step
 void RequireOwnOptions(const TrainSettings& settings, const PlanChoices& choices, const TrainPlan& plan);
+/// \throws Error{kUsage} on own options of its objective that do not go together with its model
+void RequireSuitableModel(const PlanChoices& choices, const TrainPlan& plan, const ModelConfig& model);
 
 }  // namespace trainwright

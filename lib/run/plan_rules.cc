@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lib/spec/built_in_objectives.h"
+#include "lib/spec/family.h"
 
 namespace trainwright {
 namespace {
@@ -93,6 +94,15 @@ void RequireLeaves(const TrainPlan& plan) {
                     std::to_string(plan.ranks) + " ranks)",
                 "", "make --accum a multiple of " + std::to_string(leaves / plan.ranks));
   }
+}
+
+void RequireCarriedState(const TrainPlan& plan, const ModelConfig& model) {
+  if (plan.tbptt == 0 || FamilyOf(model).carries_state()) return;
+  throw Error(ErrorCode::kUsage, "--tbptt",
+              std::string("needs a model that carries a state from token to token, which ") +
+                  FamilyOf(model).model_type() + " does not",
+              "",
+              "leave it out, or take a model of the family ten; --checkpoint-activations saves memory, too");
 }
 
 double WarmupSteps(double ratio, int64_t total_steps) {

@@ -9,6 +9,7 @@
 #include "lib/loading/sample_loader.h"
 #include "lib/run/train_plan.h"
 #include "lib/run/train_settings.h"
+#include "lib/spec/model_config.h"
 
 namespace trainwright {
 
@@ -40,6 +41,9 @@ int64_t StepsOf(const TrainSettings& settings, const EpochCounts& epoch, const T
 /// \throws Error{kUsage} naming --exact-world where a step's micro-batches do not form as many equal leaves,
 ///     or the ranks cannot have as many of these each
 void RequireLeaves(const TrainPlan& plan);
+
+/// \throws Error{kUsage} naming --tbptt where the model carries no state from token to token
+void RequireCarriedState(const TrainPlan& plan, const ModelConfig& model);
 
 /// Steps of warm-up that are this share of a run, rounded up.
 /// \throws Error{kUsage} on a share outside [0, 1]

@@ -663,6 +663,14 @@ PlanTable LaterRows() {
            [](const TrainPlan& plan) {
              return plan.zero == 2 && plan.zero_accumulation != ZeroAccumulation::kReduce;
            }},
+      {.stored = "tbptt",
+       .options = {"tbptt"},
+       .old_states = OldStates::AnyMayLackIt(0),
+       .value = Asked(&TrainSettings::tbptt, &TrainPlan::tbptt),
+       .range = {Within<0, INT64_MAX>, "tokens: must be at least 0"},
+       .stored_sizes = {0, kMostTokens},
+       .taken_by = TakenBy::kObjective,
+       .told_when = [](const TrainPlan& plan) { return plan.tbptt > 0; }},
   };
 }
 

@@ -7,6 +7,7 @@
 #include "lib/base/units.h"
 #include "lib/run/plan_rules.h"
 #include "lib/run/schedule_planner.h"
+#include "lib/spec/family.h"
 #include "lib/spec/usual_sizes.h"
 
 namespace trainwright {
@@ -154,17 +155,17 @@ void PlanPrecision(const TrainSettings& settings, bool fast_bf16, PlannedRun* pl
 /// How many tokens a sample and a micro-batch have.
 void PlanSizes(const TrainSettings& settings, const PlanFacts& facts, PlannedRun* planned) {
   TrainPlan& plan = planned->plan;
-  const int64_t max_positions = facts.model.max_positions;
-  const std::optional<SampleTokens> own = OwnSampleTokens(settings, facts.choices, plan, max_positions);
+  const int64_t longest = FamilyOf(facts.model).LongestSequence(facts.model);
+  const std::optional<SampleTokens> own = OwnSampleTokens(settings, facts.choices, plan, longest);
   if (own) {
     plan.sequence_tokens = own->longest_span;
     planned->reasons.push_back({"seq", "the longest text of --objective " + plan.objective, ""});
   } else if (!settings.seq) {
-    plan.sequence_tokens = std::min(max_positions, kLongestUsualSequence);
+    plan.sequence_tokens = std::min(facts.model.max_positions, kLongestUsualSequence);
     planned->reasons.push_back({"seq", "the positions of the model, at most 2048", ""});
     RequireAsked(plan.sequence_tokens >= 1, "--seq", plan.sequence_tokens, "tokens: must be at least 1");
   }
-  RequirePositions(plan.sequence_tokens, max_positions,
+  RequirePositions(plan.sequence_tokens, longest,
                    "use a shorter --seq, or a --model config.json with more max_position_embeddings");
   if (!settings.batch) {
     const int64_t tokens = UsualMicroBatchTokens(facts.gpu);
@@ -177,6 +178,7 @@ void PlanSizes(const TrainSettings& settings, const PlanFacts& facts, PlannedRun
   RequireLeaves(plan);
   TakeOwnOfStep(facts.choices, &plan);
   RequireOwnOptions(settings, facts.choices, plan);
+  RequireSuitableModel(facts.choices, plan, facts.model);
   plan.window_chunks *= plan.block_chunks;  // as many places of the data in a window
 }
 
@@ -224,15 +226,22 @@ void TakeAsked(const TrainSettings& settings, const PlanTable& table, TrainPlan*
 void TakeObjectiveNeeds(const PlanFacts& facts, PlannedRun* planned) {
   TrainPlan& plan = planned->plan;
   const ObjectiveDescription& objective = facts.choices.Objective(plan.objective);
-  const OwnOptions decided = objective.own_of_data ? objective.own_of_data(facts.records) : OwnOptions();
-  for (const auto& [name, value] : decided) {
-    if (!plan.objective_own.emplace(name, value).second) continue;
-    const OwnOption* option = FindOwnOption(objective.own, name);
-    TRAINWRIGHT_CHECK(option != nullptr);
-    const bool usual = option->initial == value;
-    planned->reasons.push_back({option->flag(),
-                                "the shards hold " + RecordKindNames(facts.records) + " records",
-                                usual ? "" : option->flag() + " " + value.ToString()});
+  const auto take = [&](const OwnOptions& decided, const std::string& why) {
+    for (const auto& [name, value] : decided) {
+      if (!plan.objective_own.emplace(name, value).second) continue;
+      const OwnOption* option = FindOwnOption(objective.own, name);
+      TRAINWRIGHT_CHECK(option != nullptr);
+      const bool usual = option->initial == value;
+      planned->reasons.push_back({option->flag(), why, usual ? "" : option->flag() + " " + value.ToString()});
+    }
+  };
+  if (objective.own_of_data) {
+    take(objective.own_of_data(facts.records),
+         "the shards hold " + RecordKindNames(facts.records) + " records");
+  }
+  if (objective.own_of_model) {
+    const FamilyDescription& family = FamilyOf(facts.model);
+    take(objective.own_of_model(family), std::string("the model is of the family ") + family.model_type());
   }
   if (objective.drops_last && !plan.drop_last) {
     plan.drop_last = true;
@@ -251,6 +260,7 @@ PlannedRun PlanRun(const TrainSettings& settings, const PlanFacts& facts) {
   plan.ranks = facts.ranks;
   PlanObjective(settings, facts, &planned);
   CompleteAskedPlan(settings, TrainPlanTable(), facts.choices, &plan);
+  RequireCarriedState(plan, facts.model);
   PlanPrecision(settings, facts.fast_bf16, &planned);
   PlanAdapters(settings, facts.adapter, &planned);
   PlanSizes(settings, facts, &planned);

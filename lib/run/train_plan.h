@@ -31,6 +31,8 @@ struct StepDivision {
   /// Equal parts of each step, of consecutive micro-batches, whose gradients and losses are added up as a
   /// balanced tree: bits are the same on any number of ranks that divides it. A power of two; 0: not so.
   int64_t exact_world = 0;
+  /// Tokens of a micro-batch that are computed at once: see LanguageModel::set_tbptt. 0: all.
+  int64_t tbptt = 0;
 
   int64_t samples_per_rank() const { return batch * accum; }  ///< of a step
   int64_t samples_per_step() const { return samples_per_rank() * ranks; }

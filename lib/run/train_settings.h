@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "lib/spec/own_options.h"
+
 namespace trainwright {
 
 struct TrainSettings {
@@ -36,8 +38,9 @@ struct TrainSettings {
   std::optional<int64_t> eval_tokens;  ///< evaluate on about this many tokens of it; absent: all
 
   // Model.
-  std::string model;  ///< preset or config.json
-  std::string init;   ///< model folder or run whose weights a new run starts from; empty: none
+  std::string model;          ///< preset or config.json
+  std::string init;           ///< model folder or run whose weights a new run starts from; empty: none
+  OwnOptions family_options;  ///< what was said of a preset's shape, as ChooseShape takes it
 
   // What of it is trained. Without `lora` and `adapter`: everything.
   std::optional<int64_t> lora;  ///< rank of low-rank adapters
@@ -73,6 +76,7 @@ struct TrainSettings {
   std::vector<std::string> objective_options;  ///< that only it has, as ParseOwnOptions takes them
   std::string loss_on;                         ///< as ParseLossOn takes it; empty: assistant
   std::optional<double> z_loss, label_smoothing;
+  std::optional<int64_t> tbptt;          ///< see StepDivision; 0: off
   bool drop_last = false;                ///< no step mixes two epochs
   std::optional<int64_t> shuffle_block;  ///< chunks that stay together; absent: 1
   std::optional<uint64_t> seed;
@@ -108,6 +112,7 @@ struct TrainSettings {
   std::string offload = "no";                 ///< as ParseOffloadChoice takes it
   std::string offload_dir;                    ///< of a CPU's: where; empty: $TMPDIR or /var/tmp
   std::string attn_backend = "auto";          ///< as ParseAttentionBackend takes it
+  std::string ten_scan;                       ///< as ParseScanKind takes it; empty: fused
   std::string save_every;                     ///< as ParseSaveInterval takes it; empty: a tenth of the run
   std::string async_save = "auto";  ///< on, off or auto: checkpoints are written by a thread of their own
   int64_t keep = 3;                 ///< checkpoints; 0: all

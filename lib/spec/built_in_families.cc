@@ -5,6 +5,7 @@
 #include "lib/spec/mistral_family.h"
 #include "lib/spec/neox_family.h"
 #include "lib/spec/qwen2_family.h"
+#include "lib/spec/ten_family.h"
 
 namespace trainwright {
 
@@ -15,6 +16,7 @@ FamilyList BuiltInDescriptions() {
       &Qwen2Family(),
       &Gpt2Family(),
       &NeoxFamily(),
+      &TenFamily(),
   });
 }
 

@@ -9,6 +9,12 @@ const FamilyDescription& FamilyOf(const ModelConfig& config) {
   return *config.family;
 }
 
+std::string ProblemOfAttention(const FamilyDescription& family, const std::string& code) {
+  if (!family.always_causal() || code.find('b') == std::string::npos) return "";
+  return "--attn " + code + " lets tokens see later ones, and " + family.model_type() +
+         " is always causal: use --attn " + std::string(code.size(), 'c');
+}
+
 void RequireGpuSupport(const ModelConfig& config) {
   const FamilyDescription& family = FamilyOf(config);
   if (family.runs_on_gpu()) return;

@@ -11,6 +11,7 @@
 #include "lib/spec/lora_targets.h"
 #include "lib/spec/model_config.h"
 #include "lib/spec/model_flops.h"
+#include "lib/spec/own_options.h"
 
 namespace trainwright {
 
@@ -52,6 +53,13 @@ class FamilyDescription {
 
   /// The smallest first.
   virtual std::vector<ModelPreset> Presets() const { return {}; }
+  /// What of a preset can be chosen, by flags of its own: lib/spec/family_options.h. Names are the family's
+  /// alone, or mean the same of all that have them.
+  virtual std::vector<OwnOption> options() const { return {}; }
+  /// \param chosen some of the options, with values that these can have
+  virtual void Apply(const OwnOptions& /*chosen*/, ModelConfig* /*config*/) const {}
+  /// All of the options, with their values in a config.
+  virtual OwnOptions OptionsOf(const ModelConfig& /*config*/) const { return {}; }
 
   /// Exact, embeddings included (tied ones once).
   virtual int64_t CountParameters(const ModelConfig& config) const = 0;
@@ -62,6 +70,16 @@ class FamilyDescription {
     return 0;
   }
 
+  /// Tokens of a sequence at most.
+  virtual int64_t LongestSequence(const ModelConfig& config) const { return config.max_positions; }
+  /// Whether a token never depends on later ones: bidirectional attention is refused.
+  virtual bool always_causal() const { return false; }
+  /// Whether a recurrence is scanned, by the kind that --ten-scan says.
+  virtual bool scans() const { return false; }
+  /// Whether its model carries a state from token to token, so that a pass can go on from the one before it:
+  /// Body::carries_state.
+  virtual bool carries_state() const { return false; }
+
   /// Whether the model computes on a GPU. On shapes alone (torch's meta device) every family's does.
   virtual bool runs_on_gpu() const = 0;
   /// What adapters can stand beside, in the order of the layers; none: the family takes no adapters.
@@ -71,6 +89,10 @@ class FamilyDescription {
 
 /// The family of a config, which has one.
 const FamilyDescription& FamilyOf(const ModelConfig& config);
+
+/// What is wrong in models of a family with attention by a code of GRIT's, b for bidirectional and c for
+/// causal; empty: nothing.
+std::string ProblemOfAttention(const FamilyDescription& family, const std::string& code);
 
 /// \throws Error{kDevice} where the family has no kernels for a GPU
 void RequireGpuSupport(const ModelConfig& config);

@@ -11,6 +11,7 @@
 
 #include "lib/base/number_list.h"
 #include "lib/spec/built_in_objectives.h"
+#include "lib/spec/family.h"
 #include "lib/spec/objective_names.h"
 
 namespace trainwright {
@@ -199,6 +200,15 @@ OwnOptions OwnOfData(const std::set<RecordKind>& kinds) {
   return {{"mode", kinds.size() > contrastive ? "unified" : "embedding"}};
 }
 
+OwnOptions OwnOfModel(const FamilyDescription& family) {
+  if (!family.always_causal()) return {};
+  return {{"attn", "cccc"}};
+}
+
+std::string ProblemOfModel(const OwnOptions& own, const FamilyDescription& family) {
+  return ProblemOfAttention(family, own.at("attn").text());
+}
+
 OwnOptions OwnOfStep(const OwnOptions& own, const StepSizes& step) {
   const int64_t gen_batch = WholeOf(own, "gen_batch");
   if (gen_batch == 0) return {{"companion_every", 1}};
@@ -334,6 +344,8 @@ ObjectiveDescription GritDescription() {
           .settled = {{"loss_on", "assistant"}},
           .own = AllOptions(),
           .own_of_data = OwnOfData,
+          .own_of_model = OwnOfModel,
+          .problem_of_model = ProblemOfModel,
           .own_of_step = OwnOfStep,
           .sample_tokens = TokensOf,
           .sample_flags = "--query-max-len, --passage-max-len and --generative-max-len",

@@ -26,6 +26,8 @@ const char* MemoryLeverText(MemoryLever lever) {
       return "--offload gradients";
     case MemoryLever::kQuantizedWeights:
       return "--quant nf4";
+    case MemoryLever::kTbptt:
+      return "--tbptt in a new run";
     case MemoryLever::kBatch:
       return "a lower --batch (raising --accum as much)";
     case MemoryLever::kSequence:

@@ -19,6 +19,7 @@ enum class MemoryLever {
   kBf16States,
   kOffloadGradients,
   kQuantizedWeights,
+  kTbptt,
   kBatch,
   kSequence,
   kTextLengths,

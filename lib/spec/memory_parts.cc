@@ -27,8 +27,8 @@ Groups GroupsOf(const MemoryParts& memory) {
 /// These and what makes the passes of a micro-batch smaller.
 std::vector<MemoryLever> WithPasses(std::vector<MemoryLever> levers) {
   using Lever = MemoryLever;
-  for (const Lever lever : {Lever::kSeparateTexts, Lever::kSeparateRows, Lever::kSplitTexts, Lever::kBatch,
-                            Lever::kSequence, Lever::kTextLengths}) {
+  for (const Lever lever : {Lever::kSeparateTexts, Lever::kSeparateRows, Lever::kSplitTexts, Lever::kTbptt,
+                            Lever::kBatch, Lever::kSequence, Lever::kTextLengths}) {
     levers.push_back(lever);
   }
   return levers;

@@ -12,7 +12,8 @@
 /// kept in 4 bits counts as the product that it is; reading it is none.
 ///
 /// What a layer computes is its family's business (lib/spec/family.h); lib/spec/transformer_family.h has the
-/// formula of the families with attention.
+/// formula of the families with attention, lib/spec/ten_flops.cc that of a recurrence, whose scan and
+/// convolution count, too. lib/spec/adapter_flops.h counts what adapters take.
 #pragma once
 
 #include <cstdint>

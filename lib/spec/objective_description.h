@@ -17,6 +17,8 @@
 
 namespace trainwright {
 
+class FamilyDescription;
+
 /// Records that an objective takes.
 struct TakenRecords {
   RecordKind kind = RecordKind::kLm;
@@ -60,6 +62,10 @@ struct ObjectiveDescription {
   std::vector<OwnOption> own = {};
   /// What of them data of such kinds of records decides where nobody says it; empty: nothing.
   std::function<OwnOptions(const std::set<RecordKind>&)> own_of_data = {};
+  /// What of them the model decides where nobody says it; empty: nothing.
+  std::function<OwnOptions(const FamilyDescription&)> own_of_model = {};
+  /// What is wrong with them for models of a family; empty: nothing.
+  std::function<std::string(const OwnOptions&, const FamilyDescription&)> problem_of_model = {};
   /// What of them follows from the others and the step that a run begins with; empty: nothing.
   std::function<OwnOptions(const OwnOptions&, const StepSizes&)> own_of_step = {};
   /// How long samples are follows from these, and not from --seq; empty: from that.

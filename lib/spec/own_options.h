@@ -1,5 +1,5 @@
-/// The options that only one objective or one optimizer has, by name: numbers and texts, which its
-/// description gives defaults. Torch-free.
+/// The options that only one objective, one optimizer or one family of models has, by name: numbers and
+/// texts, which its description gives defaults. Torch-free.
 #pragma once
 
 #include <limits>

@@ -1,6 +1,6 @@
 #include "lib/spec/transformer_family.h"
 
-#include <algorithm>
+#include "lib/spec/adapter_flops.h"
 
 namespace trainwright {
 namespace {
@@ -69,44 +69,23 @@ StepFlops TransformerFamily::CountStepFlops(const ModelConfig& config, const Fin
 StepFlops TransformerFamily::CountAdapterFlops(const ModelConfig& config, const LoraOptions& lora) const {
   const std::vector<Matrix> of_a_layer = MatricesOfALayer(config);
   const std::vector<LayerMatrix> matrices = LayerMatrices(config);
-  const auto stage_of = [&](size_t matrix) { return of_a_layer[matrix % of_a_layer.size()].stage; };
-  std::vector<std::string> modules;
-  for (const LayerMatrix& matrix : matrices) modules.push_back(matrix.module);
-  struct Layer {
-    bool adapted[kStages] = {};
-  };
-  std::vector<Layer> layers(static_cast<size_t>(config.num_layers));
-  std::vector<bool> has_adapter(matrices.size());
-  int64_t lowest = config.num_layers;  // layer with an adapter
-  for (const size_t target : ChooseLoraTargets(lora.targets, modules, lora_blocks())) {
-    has_adapter[target] = true;
-    layers[static_cast<size_t>(matrices[target].layer)].adapted[stage_of(target)] = true;
-    lowest = std::min(lowest, matrices[target].layer);
-  }
-  // Whether a gradient goes to the input of a stage: an adapter lies below it.
-  const auto leads_to_adapter = [&](int64_t layer, Stage stage) {
-    if (layer != lowest) return layer > lowest;
-    const bool* adapted = layers[static_cast<size_t>(layer)].adapted;
-    const bool is_mlp = stage >= kUp;
-    for (int below = config.parallel_residual && is_mlp ? kUp : kQkv; below < stage; ++below) {
-      if (adapted[below]) return true;
+  std::vector<MatrixPlace> places;
+  for (size_t i = 0; i < matrices.size(); ++i)
+    places.push_back({.stage = of_a_layer[i % of_a_layer.size()].stage});
+  std::vector<std::vector<int>> below(kStages);
+  for (int stage = 0; stage < kStages; ++stage) {
+    for (int lower = config.parallel_residual && stage >= kUp ? kUp : kQkv; lower < stage; ++lower) {
+      below[static_cast<size_t>(stage)].push_back(lower);
     }
-    return false;
-  };
+  }
+  const AdapterFlops adapters(matrices, places, below, lora, lora_blocks());
 
   StepFlops flops = ForwardFlops(config);
+  flops.per_token += adapters.per_token();
   flops.per_label *= 2;
   const double pair_of_a_layer = flops.per_pair / static_cast<double>(config.num_layers);
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
-    if (leads_to_adapter(layer, kAttentionOut)) flops.per_pair += 2 * pair_of_a_layer;
-  }
-  const auto rank = static_cast<double>(lora.rank);
-  for (size_t i = 0; i < matrices.size(); ++i) {
-    const auto out = static_cast<double>(matrices[i].outputs), in = static_cast<double>(matrices[i].inputs);
-    const bool goes_on = leads_to_adapter(matrices[i].layer, stage_of(i));
-    if (goes_on) flops.per_token += 2 * in * out;
-    if (!has_adapter[i]) continue;
-    flops.per_token += 2 * rank * (in + out) + 4 * rank * out + 2 * rank * in + (goes_on ? 2 * rank * in : 0);
+    if (adapters.LeadsToAdapter(layer, kAttentionOut)) flops.per_pair += 2 * pair_of_a_layer;
   }
   return flops;
 }

@@ -3,11 +3,9 @@
 ///   3 * (2 * tokens * layers * (2*D*H*K + 2*D*G*K + m*D*F) + 2 * labels * D*V + 4 * pairs * layers * H*K)
 /// with m = 3 matrices in a gated MLP and 2 in a plain one; letters as in ModelConfig.
 ///
-/// With adapters of rank r beside matrices of [out, in]:
-///   forward   2 in out for every matrix, 2 r (in + out) for every adapter, the head and attention as above
-///   backward  4 r out + 2 r in for every adapter; 2 in out for every matrix and 2 r in for every adapter
-///   whose input leads down to an adapter; the head's 2 D V a label once; attention's twice the forward pass
-///   in the layers where an adapter lies at the queries, keys and values or in a layer below
+/// With adapters the forward pass, what lib/spec/adapter_flops.h counts, and of the backward pass the head's
+/// 2 D V a label once and attention's twice the forward pass in the layers where an adapter lies at the
+/// queries, keys and values or in a layer below.
 #pragma once
 
 #include <cstdint>

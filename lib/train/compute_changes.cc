@@ -17,6 +17,7 @@ std::vector<std::string> WarningsOfComputeChanges(const ResolvedRun& run) {
   compare("instruction set", stored.cpu_capability, compute.cpu_capability);
   compare("torch build", stored.torch_build, compute.torch_build);
   compare("attention", stored.attention, compute.attention);
+  compare("scan", stored.scan, compute.scan);
   return warnings;
 }
 

@@ -8,8 +8,8 @@
 
 namespace trainwright {
 
-/// \returns a warning for each of device, threads, instruction set, torch build and attention that differs
-/// from what the checkpoint was computed with; empty where results are those of the uninterrupted run
+/// \returns a warning for each of device, threads, instruction set, torch build, attention and scan that
+/// differs from what the checkpoint was computed with; empty where results are those of the uninterrupted run
 /// \param run is resumed
 std::vector<std::string> WarningsOfComputeChanges(const ResolvedRun& run);
 

@@ -20,7 +20,9 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
   LogInfo("device " + choice.identity.device + ", " + std::to_string(process.threads) + " thread" +
           (process.threads == 1 ? "" : "s"));
   choice.bucket_bytes = BucketBytes(settings);
-  choice.attention = ParseAttentionBackend(settings.attn_backend, "--attn-backend");
+  choice.kinds.attention = ParseAttentionBackend(settings.attn_backend, "--attn-backend");
+  if (!settings.ten_scan.empty()) choice.kinds.scan = ParseScanKind(settings.ten_scan, "--ten-scan");
+  choice.identity.scan = ScanKindName(choice.kinds.scan);
   choice.checkpointing =
       ParseActivationCheckpointing(settings.checkpoint_activations, "--checkpoint-activations");
   choice.offload = ParseOffloadChoice(settings.offload, "--offload");

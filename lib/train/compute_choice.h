@@ -10,10 +10,10 @@
 
 #include "lib/device/process_setup.h"
 #include "lib/loading/sample_stream.h"
-#include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/precision.h"
 #include "lib/run/train_settings.h"
 #include "lib/spec/activation_checkpointing.h"
+#include "lib/spec/compute_kinds.h"
 #include "lib/spec/offload_choice.h"
 #include "lib/train/choice_log.h"
 #include "lib/train/train_state.h"
@@ -23,7 +23,7 @@ namespace trainwright {
 struct ComputeChoice {
   at::Device device = at::Device(at::kCPU);
   ComputeIdentity identity;
-  AttentionBackend attention = AttentionBackend::kAuto;
+  ComputeKinds kinds = {};
   ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
   OffloadChoice offload;
   std::string offload_folder;  ///< of the files that activations and gradients go to

@@ -73,8 +73,9 @@ MemoryRequest MemoryOf(const DryRunRequest& request) {
           .tuning = plan.tuning,
           .optimizer = plan.optimizer,
           .checkpointing = request.checkpointing,
+          .tbptt = plan.tbptt,
           .offload = request.offload,
-          .attention = request.attention,
+          .kinds = request.kinds,
           .optimizers = request.optimizers,
           .ranks = plan.ranks,
           .sharding = plan.sharding(),
@@ -94,7 +95,7 @@ int64_t CheckpointStateBytes(const ModelFamilies& families, const DryRunRequest&
 struct RealTrainer {
   RealTrainer(const ModelFamilies& families, const DryRunRequest& request)
       : model(MakeModel(families, request.model, request.plan.precision, request.device,
-                        /*seed=*/std::nullopt, request.attention, request.plan.tuning)),
+                        /*seed=*/std::nullopt, request.kinds, request.plan.tuning)),
         objective(ObjectiveOf(request.plan, request.objectives)) {
     FillWithStandIns(&model->parameters());
     model->Offload(request.offload, request.offload_folder);
@@ -107,6 +108,7 @@ struct RealTrainer {
     optimizer =
         MakeOptimizer(request.optimizers, &model->parameters(), request.plan.optimizer, request.plan.seed);
     model->set_activation_checkpointing(request.checkpointing);
+    model->set_tbptt(request.plan.tbptt);
     model->parameters().ZeroGradients();
   }
   std::unique_ptr<LanguageModel> model;

@@ -17,11 +17,11 @@
 #include "lib/dist/gradient_exchange.h"
 #include "lib/loading/sample_loaders.h"
 #include "lib/model/model_family.h"
-#include "lib/nn/attention/attention_backend.h"
 #include "lib/objective/objective_registry.h"
 #include "lib/optim/optimizer_registry.h"
 #include "lib/run/train_plan.h"
 #include "lib/spec/activation_checkpointing.h"
+#include "lib/spec/compute_kinds.h"
 #include "lib/spec/memory_lever.h"
 #include "lib/spec/memory_parts.h"
 #include "lib/spec/model_config.h"
@@ -49,7 +49,7 @@ struct DryRunRequest {
   int64_t step_records = 0;         ///< that metrics.jsonl will get
   int64_t available_bytes = 0;      ///< of memory; 0: what the machine has for this process
   int64_t gpu_available_bytes = 0;  ///< of a GPU's memory; 0: what it has free
-  AttentionBackend attention = AttentionBackend::kAuto;
+  ComputeKinds kinds = {};
   Snapshot snapshot = Snapshot::kNo;
   ActivationCheckpointing checkpointing = ActivationCheckpointing::kNo;
   OffloadChoice offload;

@@ -1,23 +1,30 @@
 #include "lib/train/kernel_names.h"
 
 #include "lib/nn/attention/attention_backend.h"
+#include "lib/spec/family.h"
+#include "lib/spec/scan_kind.h"
 
 namespace trainwright {
 namespace {
 
 std::string AttentionKernel(const ModelConfig& model, const TrainPlan& plan, const ComputeChoice& compute) {
   if (model.num_heads == 0) return "";
-  const Numerics numerics = ChooseNumerics(plan.precision, compute.device, compute.attention);
+  const AttentionBackend asked = compute.kinds.attention;
+  const Numerics numerics = ChooseNumerics(plan.precision, compute.device, compute.kinds);
   const AttentionBackend backend =
-      ResolveAttentionBackend(compute.attention, model.head_dim, numerics.storage, compute.device);
+      ResolveAttentionBackend(asked, model.head_dim, numerics.storage, compute.device);
   if (backend == AttentionBackend::kAuto) return "attention our own for short spans, torch's flash beyond; ";
   return "attention " + AttentionBackendName(backend) + "; ";
+}
+
+std::string ScanOf(const ModelConfig& model, const ComputeChoice& compute) {
+  return FamilyOf(model).scans() ? "scan " + ScanKindName(compute.kinds.scan) + "; " : "";
 }
 
 }  // namespace
 
 std::string KernelNames(const ModelConfig& model, const TrainPlan& plan, const ComputeChoice& compute) {
-  std::string names = AttentionKernel(model, plan, compute) +
+  std::string names = AttentionKernel(model, plan, compute) + ScanOf(model, compute) +
                       "norms, activations and positions one pass each; cross-entropy fused with the head, in "
                       "slices of logits; " +
                       plan.optimizer.name + " and clipping one pass over all weights";

@@ -10,7 +10,7 @@
 namespace trainwright {
 
 /// "attention our own for short spans, torch's flash beyond; norms, activations and positions one pass each;
-/// ...".
+/// ...", of a recurrence "scan fused; norms, ...".
 std::string KernelNames(const ModelConfig& model, const TrainPlan& plan, const ComputeChoice& compute);
 
 }  // namespace trainwright

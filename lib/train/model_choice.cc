@@ -7,6 +7,7 @@
 #include "lib/io/byte_source.h"
 #include "lib/model/open_model.h"
 #include "lib/spec/config_json.h"
+#include "lib/spec/family_options.h"
 
 namespace trainwright {
 namespace {
@@ -57,13 +58,17 @@ ModelChoice ChooseModel(const FamilyList& families, const TrainSettings& setting
                         const TokenizerIdentity& tokenizer, bool gpu) {
   ModelChoice chosen;
   if (settings.model.empty() && (!settings.init.empty() || !settings.adapter.empty())) {
-    chosen = StartedModel(
-        families, settings.init.empty() ? BaseOfAdapter(ResolveCheckpoint(settings.adapter)) : settings.init,
-        tokenizer);
+    const std::string start =
+        settings.init.empty() ? BaseOfAdapter(ResolveCheckpoint(settings.adapter)) : settings.init;
+    chosen = StartedModel(families, start, tokenizer);
+    RequireAskedShape(families, settings, chosen.config, start);
   } else if (!settings.model.empty() && IsConfigPath(settings.model)) {
     chosen = ConfiguredModel(families, settings.model, tokenizer);
+    RequireAskedShape(families, settings, chosen.config, settings.model);
   } else {
     chosen = PresetModel(families, settings.model, tokenizer, gpu);
+    ChooseShape(families, settings.family_options, &chosen.config);
+    RequireAskedShape(families, settings, chosen.config, chosen.name);
   }
   const auto id_or_none = [](uint32_t id) { return id == kNoId ? int64_t{-1} : static_cast<int64_t>(id); };
   const auto take = [&](uint32_t id, int64_t* config_id) {
@@ -73,6 +78,14 @@ ModelChoice ChooseModel(const FamilyList& families, const TrainSettings& setting
   take(tokenizer.eos_id, &chosen.config.eos_id);
   take(tokenizer.pad_id, &chosen.config.pad_id);
   return chosen;
+}
+
+void RequireAskedShape(const FamilyList& families, const TrainSettings& settings, const ModelConfig& config,
+                       const std::string& whose) {
+  RequireShape(families, settings.family_options, config, whose);
+  if (settings.ten_scan.empty() || FamilyOf(config).scans()) return;
+  throw Error(ErrorCode::kUsage, "--ten-scan", "has no meaning for " + whose + ", which has nothing to scan",
+              "", "leave it out, or choose a model of the family ten with --model");
 }
 
 ModelChoice ChooseBase(const FamilyList& families, const TrainSettings& settings,

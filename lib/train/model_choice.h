@@ -24,6 +24,12 @@ struct ModelChoice {
 ModelChoice ChooseModel(const FamilyList& families, const TrainSettings& settings,
                         const TokenizerIdentity& tokenizer, bool gpu);
 
+/// Refuses what the settings say of a model that is given, where it says otherwise.
+/// \param whose for messages: "the run's model"
+/// \throws Error{kUsage}
+void RequireAskedShape(const FamilyList& families, const TrainSettings& settings, const ModelConfig& config,
+                       const std::string& whose);
+
 /// The base that a checkpoint's adapters were trained on.
 /// \throws Error{kBadInput} on another one
 ModelChoice ChooseBase(const FamilyList& families, const TrainSettings& settings,

@@ -75,9 +75,8 @@ ModelSetup SetUpNewModel(const ModelFamilies& families, const TrainSettings& set
   if (plan.tuning.lora && !start && directory != nullptr) start = MakeBase(families, *directory, *run);
   ModelSetup setup;
   setup.runtime_bytes = BytesBeforeTheModel();
-  setup.model =
-      MakeModel(families, run->model.config, plan.precision, run->compute.device,
-                start ? std::nullopt : std::optional(plan.seed), run->compute.attention, plan.tuning);
+  setup.model = MakeModel(families, run->model.config, plan.precision, run->compute.device,
+                          start ? std::nullopt : std::optional(plan.seed), run->compute.kinds, plan.tuning);
   FlatParameters& parameters = setup.model->parameters();
   if (start) {
     LoadWeights(start->folder, &parameters);
@@ -102,14 +101,14 @@ ModelSetup SetUpResumedModel(const ModelFamilies& families, const ResolvedRun& r
   if (plan.tuning.lora) {
     setup.base_folder = BaseFolder(*run.model.start);
     setup.model = MakeModel(families, run.model.config, plan.precision, run.compute.device, std::nullopt,
-                            run.compute.attention, plan.tuning);
+                            run.compute.kinds, plan.tuning);
     LoadWeights(setup.base_folder, &setup.model->parameters());
     run.model.start->watch->ThrowIfChanged();
     LoadPeftWeights(resume.checkpoint, &setup.model->parameters());
     LoadProjection(resume.checkpoint, &setup.model->parameters());
   } else {
     setup.model = LoadHfModel(families, resume.checkpoint, plan.precision, run.compute.device,
-                              run.compute.attention, plan.tuning.embedding);
+                              run.compute.kinds, plan.tuning.embedding);
   }
   if (DescribeLayout(setup.model->parameters()) != resume.state.layout) {
     throw Error(ErrorCode::kBadInput, resume.checkpoint,

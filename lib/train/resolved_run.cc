@@ -198,6 +198,7 @@ void CountHeldOut(const TrainSettings& settings, ResolvedRun* run) {
 
 /// \throws Error{kUsage} where the settings name another model than the run's
 void CheckSameModel(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run) {
+  RequireAskedShape(context.families.descriptions(), settings, run.model.config, "the run's model");
   if (settings.model.empty()) return;
   const ModelConfig asked = ChooseModel(context.families.descriptions(), settings,
                                         run.data->set().header().tokenizer, run.compute.device.is_cuda())
@@ -324,8 +325,9 @@ MemoryRequest MemoryOf(const TrainJobContext& context, const ResolvedRun& run, c
           .tuning = plan.tuning,
           .optimizer = plan.optimizer,
           .checkpointing = compute.checkpointing,
+          .tbptt = plan.tbptt,
           .offload = compute.offload,
-          .attention = compute.attention,
+          .kinds = compute.kinds,
           .optimizers = context.optimizers,
           .ranks = plan.ranks,
           .sharding = plan.sharding(),

@@ -13,7 +13,9 @@
 #include "lib/run/explanation.h"
 #include "lib/run/plan_codec.h"
 #include "lib/run/world_settings.h"
+#include "lib/spec/family_options.h"
 #include "lib/spec/objective_names.h"
+#include "lib/spec/scan_kind.h"
 #include "lib/train/dry_run.h"
 #include "lib/train/world_preview.h"
 
@@ -88,6 +90,16 @@ std::string WhyThreads(const ResolvedRun& run) {
                             : "the physical cores this process may use";
 }
 
+/// What of the model's shape options say.
+void ExplainFamily(const ResolvedRun& run, Effective* effective) {
+  const FamilyDescription& family = FamilyOf(run.model.config);
+  const OwnOptions values = family.OptionsOf(run.model.config);
+  for (const OwnOption& option : family.options()) {
+    effective->values[option.flag()] = values.at(option.name).ToString();
+  }
+  if (family.scans()) effective->values["ten-scan"] = ScanKindName(run.compute.kinds.scan);
+}
+
 void ExplainDefaults(const TrainSettings& settings, const ResolvedRun& run, const std::string& run_folder,
                      Effective* effective) {
   constexpr char kTenth[] = "a tenth of the run, 10 to 500 steps";
@@ -118,8 +130,9 @@ Effective ExplainRun(const TrainSettings& settings, const TrainJobContext& conte
                            {"data-cache", loader.cache_bytes},
                            {"shuffle-block", run.plan.block_chunks},
                            {"data", DataNames(settings)},
-                           {"attn-backend", AttentionBackendName(run.compute.attention)},
+                           {"attn-backend", AttentionBackendName(run.compute.kinds.attention)},
                            {"cache-dir", SpoolFolder(settings)}});
+  ExplainFamily(run, &effective);
   ExplainCadence(settings, run, &effective);
   if (!run_folder.empty()) effective.values["out"] = run_folder;
   ExplainPeakRate(settings, run, &effective);
@@ -129,15 +142,19 @@ Effective ExplainRun(const TrainSettings& settings, const TrainJobContext& conte
   return effective;
 }
 
-/// Without what only other objectives have, unless someone said it.
-std::vector<OptionValue> OptionsOfObjective(const std::vector<OptionValue>& options,
-                                            const TrainJobContext& context, const std::string& objective) {
-  std::vector<OptionValue> left = options;
-  for (const ObjectiveKind& other : context.objectives.all()) {
-    if (other.name() == objective) continue;
+/// Without what only other objectives and families have, unless someone said it.
+std::vector<OptionValue> OptionsOfRun(const TrainJobContext& context, const ResolvedRun& run) {
+  std::vector<OptionValue> left = context.options;
+  const auto erase = [&](const std::string& group) {
     std::erase_if(left, [&](const OptionValue& option) {
-      return option.origin == OptionOrigin::kDefault && option.group == FlagGroupOf(other.name());
+      return option.origin == OptionOrigin::kDefault && option.group == group;
     });
+  };
+  for (const ObjectiveKind& other : context.objectives.all()) {
+    if (other.name() != run.plan.objective) erase(FlagGroupOf(other.name()));
+  }
+  for (const FamilyDescription* other : context.families.descriptions().all()) {
+    if (other != run.model.config.family) erase(FlagGroupOf(*other));
   }
   return left;
 }
@@ -163,7 +180,7 @@ DryRunReport MeasureRun(const TrainSettings& settings, const TrainJobContext& co
                  .steps = steps,
                  .checkpoints_kept = settings.keep > 0 ? std::min(settings.keep, checkpoints) : checkpoints,
                  .step_records = steps / settings.log_every,
-                 .attention = run.compute.attention,
+                 .kinds = run.compute.kinds,
                  .snapshot = SnapshotOf(settings, run.plan, saves_between),
                  .checkpointing = run.compute.checkpointing,
                  .offload = run.compute.offload,
@@ -209,8 +226,8 @@ int PreviewRun(const TrainSettings& settings, const TrainJobContext& context, co
     reasons.insert(reasons.end(), effective.reasons.begin(), effective.reasons.end());
     nlohmann::ordered_json stored = run.resume ? run.resume->stored_options : nlohmann::ordered_json();
     if (!stored.is_null()) stored["model"] = "the checkpoint's";
-    const std::vector<ExplainedOption> options = ExplainOptions(
-        OptionsOfObjective(context.options, context, run.plan.objective), effective.values, reasons, stored);
+    const std::vector<ExplainedOption> options =
+        ExplainOptions(OptionsOfRun(context, run), effective.values, reasons, stored);
     text += FormatExplanation(options);
     (*summary)["options"] = EncodeExplanation(options);
   }

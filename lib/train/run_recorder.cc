@@ -213,12 +213,18 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
     (term.curve ? fields["loss_terms"] : fields)[term.name] = report.term(term.name);
   }
   Write("step", fields);
+  const double device_bytes =
+      static_cast<double>(options_.device_bytes ? options_.device_bytes() : resident_bytes);
   std::vector<TensorboardScalar> scalars = {
       {"loss/train", report.loss_nats},
       {"lr", report.lr},
       {"grad_norm", report.grad_norm},
       {"throughput/tokens_per_second", tokens_per_s},
       {"memory/resident_gb", static_cast<double>(resident_bytes) / 1e9},
+      // By the names of the guide of TEN, for dashboards that were made for it.
+      {"Loss/train", report.loss_nats},
+      {"Throughput/tokens_per_sec", tokens_per_s},
+      {"Memory/allocated_gb", device_bytes / 1e9},
       {"data_wait_s", report.data_wait_s},
       {"cpu_cores", cpu_cores},
   };

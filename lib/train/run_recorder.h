@@ -70,6 +70,8 @@ struct RunRecorderOptions {
   std::optional<double> cost_per_hour;          ///< of the machine, in any currency
   /// The share of time in which the GPU was at work lately; empty: there is none.
   std::function<std::optional<double>()> gpu_use = {};
+  /// The most that tensors have taken of the GPU's memory; empty: there is none.
+  std::function<int64_t()> device_bytes = {};
 };
 
 class RunRecorder final : public RunListener {

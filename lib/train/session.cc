@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -64,12 +65,15 @@ nlohmann::ordered_json ProvenanceOf(const ResolvedRun& run, const ModelSetup& se
 
 RunRecorderOptions RecorderOptions(const TrainSettings& settings, const TrainJobContext& context,
                                    at::Device device) {
+  std::function<int64_t()> device_bytes;
+  if (device.is_cuda()) device_bytes = [device] { return PeakDeviceBytes(device); };
   return {.log_every = settings.log_every,
           .progress = context.progress,
           .watchdog = ParseWatchdogMode(settings.watchdog, "--watchdog"),
           .watchdog_ratio = settings.watchdog_ratio,
           .cost_per_hour = settings.cost_per_hour,
-          .gpu_use = GpuUseReader(device)};
+          .gpu_use = GpuUseReader(device),
+          .device_bytes = device_bytes};
 }
 
 }  // namespace
@@ -139,6 +143,7 @@ void Session::MakeTrainer(const TrainJobContext& context) {
       run_->plan, compute.device);
   trainer_->set_pin(compute.pin);
   model->set_activation_checkpointing(compute.checkpointing);
+  model->set_tbptt(run_->plan.tbptt);
   model->Offload(compute.offload, compute.offload_folder);
   const GradientBuffer& gradients = model->parameters().gradient_buffer();
   if (compute.offload.gradients && gradients.memory_bytes() == gradients.size_bytes()) {

@@ -256,7 +256,8 @@ class TrainJob {
                    {"--keep-best", option(settings_.keep_best)},
                    {"--ddp-bucket-mb", option(settings_.ddp_bucket_mb)},
                    {"--auto-oom", option(settings_.auto_oom)},
-                   {"--attn-backend", option(settings_.attn_backend)}};
+                   {"--attn-backend", option(settings_.attn_backend)},
+                   {"--ten-scan", option(settings_.ten_scan)}};
     if (const ShardSet* evaluated = run_.data->evaluated(run_.plan.eval_split)) {
       facts["sha256 of the evaluation data"] = HexEncode(evaluated->content_sha256());
     }

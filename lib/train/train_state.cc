@@ -167,6 +167,7 @@ TrainState Decode(ByteSpan file, const std::shared_ptr<const void>& keeper, cons
     ReadField(compute, "torch_build", path, &state.compute.torch_build);
     ReadField(compute, "threads", path, &state.compute.threads);
     ReadField(compute, "attention", path, &state.compute.attention);
+    if (compute.contains("scan")) ReadField(compute, "scan", path, &state.compute.scan);
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path,
                 std::string("its training state cannot be read: ") + error.what());
@@ -204,6 +205,8 @@ void WriteTrainState(const std::string& path, const TrainState& state, const Sta
         {"threads", state.compute.threads},
         {"attention", state.compute.attention}}},
   };
+  // As states were before there was a choice.
+  if (state.compute.scan != ComputeIdentity().scan) json["compute"]["scan"] = state.compute.scan;
   EncodeLoaderStates(trainer.loaders, &json);
   std::vector<at::Tensor> values;
   std::vector<SafetensorsTensor> tensors;

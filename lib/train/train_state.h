@@ -22,6 +22,7 @@ struct ComputeIdentity {
   std::string torch_build;
   int64_t threads = 0;
   std::string attention = "auto";  ///< the backend asked for
+  std::string scan = "fused";      ///< the kind of it, of models that scan
   bool operator==(const ComputeIdentity&) const = default;
 };
 

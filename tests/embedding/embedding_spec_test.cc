@@ -174,6 +174,14 @@ TEST_F(EmbeddingSpecFolderTest, ABodyOfItsOwnIsBidirectional) {
   EXPECT_EQ(Read()->projection, 0);
 }
 
+TEST_F(EmbeddingSpecFolderTest, ABodyOfTheLanguageModelsOwnFileIsCausal) {
+  WriteModules(/*with_dense=*/false);
+  Write("config.json", R"json({"auto_map": {"AutoModel": "modeling_other.OtherModel",
+      "AutoModelForCausalLM": "modeling_other.OtherForCausalLM"}})json");
+  ASSERT_TRUE(Read().has_value());
+  EXPECT_EQ(Read()->mask, AttentionMask::kCausal);
+}
+
 TEST_F(EmbeddingSpecFolderTest, EmbeddingJsonSaysMoreAndIsPreferred) {
   WriteModules(/*with_dense=*/true);
   Write("embedding.json", kText);

@@ -15,6 +15,7 @@
 #include "lib/optim/adamw.h"
 #include "tests/model/families.h"
 #include "tests/model/small_models.h"
+#include "tests/model/ten_models.h"
 #include "tests/model/toy_family.h"
 #include "tests/spec/toy_recurrent_family.h"
 
@@ -181,6 +182,13 @@ ModelConfig ToyModel() {
   return config;
 }
 
+/// With every part that a layer can have.
+ModelConfig WholeTen() {
+  TenFields fields = test::TenKinds()[3].fields;
+  fields.selective = true;
+  return test::TenOf(fields);
+}
+
 using HeldMemoryCase = std::tuple<ModelConfig, Levers>;
 class HeldMemoryTest : public testing::TestWithParam<HeldMemoryCase> {};
 
@@ -211,7 +219,7 @@ TEST_P(HeldMemoryTest, IsToldBeforehandByShapes) {
 INSTANTIATE_TEST_SUITE_P(
     Levers, HeldMemoryTest,
     testing::Combine(testing::Values(TinyModel(), test::SmallGpt2(), test::SmallNeox(/*parallel=*/true),
-                                     test::SmallNeox(/*parallel=*/false), ToyModel()),
+                                     test::SmallNeox(/*parallel=*/false), ToyModel(), WholeTen()),
                      testing::Values(Levers{},
                                      Levers{.states = OptimizerStates::kBf16, .offload = {.gradients = true}},
                                      Levers{.checkpointing = ActivationCheckpointing::kSelective,

@@ -11,6 +11,7 @@
 #include "lib/model/language_model.h"
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
+#include "tests/model/ten_models.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -64,12 +65,14 @@ class LayerStackTest : public testing::TestWithParam<StackCase> {
 
 INSTANTIATE_TEST_SUITE_P(
     Families, LayerStackTest,
-    testing::Values(StackCase{"llama", test::SmallLlama(), "model.layers.1.self_attn.o_proj"},
-                    StackCase{"llama_tied", Tied(test::SmallLlama()), "model.layers.1.mlp.down_proj"},
-                    StackCase{"gpt2", test::SmallGpt2(), "transformer.h.1.attn.c_attn"},
-                    StackCase{"neox", test::SmallNeox(), "gpt_neox.layers.1.attention.dense"},
-                    StackCase{"neox_sequential", test::SmallNeox(false),
-                              "gpt_neox.layers.1.mlp.dense_h_to_4h"}),
+    testing::Values(
+        StackCase{"llama", test::SmallLlama(), "model.layers.1.self_attn.o_proj"},
+        StackCase{"llama_tied", Tied(test::SmallLlama()), "model.layers.1.mlp.down_proj"},
+        StackCase{"gpt2", test::SmallGpt2(), "transformer.h.1.attn.c_attn"},
+        StackCase{"neox", test::SmallNeox(), "gpt_neox.layers.1.attention.dense"},
+        StackCase{"neox_sequential", test::SmallNeox(false), "gpt_neox.layers.1.mlp.dense_h_to_4h"},
+        StackCase{"ten", test::TenOf(test::TenKinds()[2].fields), "ten.layers.1.cell.out_proj"},
+        StackCase{"ten_windowed", test::TenOf(test::TenKinds()[3].fields), "ten.layers.1.mlp.up_proj"}),
     [](const auto& info) { return info.param.name; });
 
 TEST_P(LayerStackTest, ASegmentIsCalledDoneOnceAndItsGradientsStayAsTheyAreThen) {

@@ -13,6 +13,7 @@
 #include "lib/spec/model_flops.h"
 #include "tests/model/families.h"
 #include "tests/model/small_models.h"
+#include "tests/model/ten_models.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -64,8 +65,8 @@ TEST(StandInsTest, AreOfTheSizeOfInitialWeightsAndLeaveNoneOut) {
 
 /// What memory and operations of adapters are counted by.
 TEST(FamilyDescriptionTest, TheMatricesOfTheLayersAreThoseOfTheModel) {
-  for (const char* preset :
-       {"llama-1m", "mistral-7b", "qwen2-0.5b", "gpt2-124m", "nanogpt-10m", "neox-tiny"}) {
+  for (const char* preset : {"llama-1m", "mistral-7b", "qwen2-0.5b", "gpt2-124m", "nanogpt-10m", "neox-tiny",
+                             "ten-nano", "ten-medium-32k"}) {
     const ModelConfig config = test::Families().descriptions().PresetConfig(preset, 300);
     const auto model =
         MakeModel(test::Families(), config, Precision::kFp32, at::Device(at::kMeta), std::nullopt);
@@ -104,7 +105,8 @@ TEST(TrainingFlops, IsSixATokenAndMatrixElement) {
 TEST(CountParametersTest, CountsWhatAModelOfEveryFamilyHolds) {
   for (const ModelConfig& config :
        {test::SmallLlama(), test::SmallMistral(), test::SmallQwen2(), test::SmallBiasedLlama(),
-        test::SmallGpt2(), test::SmallGpt2(false), test::SmallNeox(), test::SmallNeox(false)}) {
+        test::SmallGpt2(), test::SmallGpt2(false), test::SmallNeox(), test::SmallNeox(false),
+        test::TenOf(test::TenKinds()[0].fields), test::TenOf(test::TenKinds()[3].fields)}) {
     EXPECT_EQ(test::LivelyModel(config, test::kFp32Numerics)->parameters().count(), CountParameters(config));
   }
 }

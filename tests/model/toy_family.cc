@@ -261,7 +261,7 @@ std::unique_ptr<LayerPass> ToyBody::NewPass(const DeviceInput& input) {
 
 at::Tensor ToyBody::ForwardFrom(const DeviceInput& input, const std::vector<State*>& states) {
   Pass pass(this, input, states);
-  return RunForward(pass, input.num_tokens(), Keep::kNothing);
+  return RunForward(pass, input.spans, Keep::kNothing);
 }
 
 ToyBody::State ToyBody::NewState() const {

@@ -251,6 +251,7 @@ TEST(ReconcilePlan, RefusesFlagsThatAskForAnotherRun) {
   expect_named("--z-loss", [](TrainSettings& s) { s.z_loss = 0.5; });
   expect_named("--label-smoothing", [](TrainSettings& s) { s.label_smoothing = 0.5; });
   expect_named("--drop-last", [](TrainSettings& s) { s.drop_last = true; });
+  expect_named("--tbptt", [](TrainSettings& s) { s.tbptt = 64; });
   expect_named("--weight-decay", [](TrainSettings& s) { s.weight_decay = 0; });
   expect_named("--clip", [](TrainSettings& s) { s.clip = 0; });
   expect_named("--seed", [](TrainSettings& s) { s.seed = 1; });
@@ -378,6 +379,19 @@ TEST(TrainPlan, StoresHowItsStateIsDividedWhereItIs) {
     edited["zero"] = zero;
     EXPECT_EQ(CodeOf([&] { DecodePlan(edited, "x"); }), ErrorCode::kBadInput) << zero;
   }
+}
+
+TEST(TrainPlan, StoresThePiecesOfAMicroBatchWhereItHasThem) {
+  TrainPlan plan = Plan({}).plan;
+  EXPECT_FALSE(EncodePlan(plan).contains("tbptt"));
+  EXPECT_FALSE(PlanAsOptions(plan).contains("tbptt"));
+  plan.tbptt = 4096;
+  nlohmann::json stored = nlohmann::json::parse(EncodePlan(plan).dump());
+  EXPECT_EQ(stored.at("tbptt"), 4096);
+  EXPECT_EQ(DecodePlan(stored, "x").tbptt, 4096);
+  EXPECT_EQ(PlanAsOptions(plan).at("tbptt"), 4096);
+  stored["tbptt"] = -1;
+  EXPECT_EQ(CodeOf([&] { DecodePlan(stored, "x"); }), ErrorCode::kBadInput);
 }
 
 TEST(PlanRun, AStepIsThatOfAllRanks) {

@@ -102,7 +102,7 @@ TEST(ToyFamilyTest, WhereItIsNotListedItsConfigIsRefusedWithTheKnownTypes) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadInput);
-    EXPECT_THAT(error.hint(), HasSubstr("llama, mistral, qwen2, gpt2 and gpt_neox"));
+    EXPECT_THAT(error.hint(), HasSubstr("llama, mistral, qwen2, gpt2, gpt_neox and ten"));
   }
 }
 
@@ -113,7 +113,7 @@ TEST(FamilyTest, OneWithoutKernelsForAGpuIsRefusedThere) {
     EXPECT_EQ(test::CodeOf([&] { require(preset); }), ErrorCode::kDevice) << preset;
   }
   EXPECT_THAT(test::MessageOf([&] { require("toy-recurrent-tiny"); }), HasSubstr("toy-recurrent"));
-  for (const char* preset : {"llama-1m", "mistral-7b", "qwen2-0.5b"}) require(preset);
+  for (const char* preset : {"llama-1m", "mistral-7b", "qwen2-0.5b", "ten-nano"}) require(preset);
 }
 
 TEST(FamilyTest, AdaptersOfAttentionAndOfTheMlpAreChosenByTheFamilysNames) {

@@ -17,7 +17,7 @@ except ImportError:
 
 STEP_TAGS = {"loss/train": "loss_nats", "lr": "lr", "grad_norm": "grad_norm",
              "throughput/tokens_per_second": "tokens_per_s", "throughput/mfu": "mfu", "data_wait_s": "data_wait_s",
-             "cpu_cores": "cpu_cores"}
+             "cpu_cores": "cpu_cores", "Loss/train": "loss_nats", "Throughput/tokens_per_sec": "tokens_per_s"}
 EVAL_TAGS = {"loss/eval": "loss_nats", "perplexity/eval": "perplexity", "bits_per_byte/eval": "bits_per_byte"}
 
 
@@ -34,7 +34,8 @@ def expected(records):
                 continue
             series.setdefault(tag, []).append((record["step"], as_float(record[field])))
         if record["type"] == "step":
-            series.setdefault("memory/resident_gb", []).append((record["step"], as_float(record["resident_bytes"] / 1e9)))
+            for tag in ("memory/resident_gb", "Memory/allocated_gb"):  # the same without a GPU
+                series.setdefault(tag, []).append((record["step"], as_float(record["resident_bytes"] / 1e9)))
     return series
 
 

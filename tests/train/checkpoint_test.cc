@@ -95,7 +95,8 @@ TEST_F(CheckpointTest, ReadsBackTheStateThatWasWritten) {
                     .optimizer = state_.trainer.optimizer};
   state_.plan.seed = 99;
   state_.data_sha256 = "def";
-  state_.compute = {.device = "cpu", .cpu_capability = "AVX2", .torch_build = "t", .threads = 3};
+  state_.compute = {
+      .device = "cpu", .cpu_capability = "AVX2", .torch_build = "t", .threads = 3, .scan = "chunked"};
   WriteTrainState(folder_.path("state"), state_);
   const TrainState read = ReadTrainState(folder_.path("state"));
   EXPECT_EQ(read.trainer.step, 7);

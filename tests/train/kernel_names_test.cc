@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/model/ten_models.h"
 #include "tests/train/tiny_training.h"
 
 namespace trainwright {
@@ -16,7 +17,7 @@ ComputeChoice ComputeOn(at::DeviceType device, AttentionBackend attention = Atte
   ComputeChoice compute;
   compute.device = at::Device(device);
   compute.identity.cpu_capability = "AVX2";
-  compute.attention = attention;
+  compute.kinds = attention;
   return compute;
 }
 
@@ -36,6 +37,15 @@ TEST(KernelNamesTest, TellWhichAttentionAGpuTakesForTheType) {
   EXPECT_THAT(names(Precision::kBf16), StartsWith("attention flash;"));
   EXPECT_THAT(names(Precision::kFp32), StartsWith("attention efficient;"));
   EXPECT_THAT(names(Precision::kFp32), Not(HasSubstr("AVX2")));
+}
+
+TEST(KernelNamesTest, TellTheScanOfARecurrenceInPlaceOfAttention) {
+  const ModelConfig ten = test::TenOf(test::TenKinds().front().fields);
+  ComputeChoice compute = ComputeOn(at::kCPU);
+  EXPECT_THAT(KernelNames(ten, test::TinyPlan(), compute), StartsWith("scan fused; norms"));
+  compute.kinds.scan = ScanKind::kChunked;
+  EXPECT_THAT(KernelNames(ten, test::TinyPlan(), compute), StartsWith("scan chunked; norms"));
+  EXPECT_THAT(KernelNames(test::TinyModel(), test::TinyPlan(), compute), Not(HasSubstr("scan")));
 }
 
 }  // namespace

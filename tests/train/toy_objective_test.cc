@@ -312,6 +312,17 @@ TEST_F(ToyRecordsTest, TensorboardGetsACurveOfEachTerm) {
   EXPECT_THAT(events, HasSubstr("toy_measure/eval"));
 }
 
+TEST_F(ToyRecordsTest, TensorboardGetsTheNamesOfTheGuideOfTenToo) {
+  Train();
+  std::string events;
+  for (const auto& entry : std::filesystem::directory_iterator(tensorboard_path_)) {
+    events += test::ReadFile(entry.path().string());
+  }
+  for (const char* name : {"Loss/train", "Throughput/tokens_per_sec", "Memory/allocated_gb"}) {
+    EXPECT_THAT(events, HasSubstr(name));
+  }
+}
+
 TEST_F(ToyRecordsTest, TheReportDrawsACurveOfEachTerm) {
   Train();
   EXPECT_THAT(figure_.panels.at(0).series, Contains(Field(&PlotSeries::name, "all_nats")));

@@ -7,11 +7,12 @@ expect() { # expect KEY VALUE ARGUMENT...
   [[ $got == "$wanted" ]] || { echo "$*: $key is '$got', not '$wanted'"; exit 1; }
 }
 names="refocused-test refocused-production refocused-low-memory rft-baseline rft-batch-a rft-batch-b rft-fast
-       rft-conservative rft-balanced rft-aggressive lora-fast grit-fast grit-toy grit-7b grit-7b-lora"
+       rft-conservative rft-balanced rft-aggressive lora-fast grit-fast grit-toy grit-7b grit-7b-lora
+       ten-small-32k ten-medium-32k ten-large-32k"
 for name in $names; do
   train --list-presets | grep -q "^$name  *[a-zA-Z]" || { echo "$name is not listed"; exit 1; }
 done
-test "$(train --list-presets | wc -l)" = 15
+test "$(train --list-presets | wc -l)" = 18
 
 # name, batch, accum, log-every, save-every, lr, warmup, schedule, workers
 while read -r name batch accum log save lr warmup schedule workers; do
@@ -48,6 +49,12 @@ done
 for expected in "lora 16" "lora-alpha 64" "lora-dropout 0.1" "lora-targets q_proj,k_proj,v_proj,o_proj" "steps 1253"; do
   expect $expected --preset grit-7b-lora
 done
+for expected in "model ten-small-32k" "seq 32768" "batch 4" "accum 4" "lr 3e-4" "schedule one-cycle" "warmup-ratio 0.1" \
+  "clip 1" "checkpoint-activations full"; do
+  expect $expected --preset ten-small-32k
+done
+expect accum 8 --preset ten-medium-32k
+expect accum 16 --preset ten-large-32k
 expect lr 1e-5 --preset grit-toy
 expect drop-last true --preset grit-toy
 
