@@ -11,99 +11,14 @@
 #include "lib/bench/comparison.h"
 #include "lib/bench/measurement.h"
 #include "lib/bench/run_figures.h"
+#include "lib/bench/statistics.h"
+#include "lib/bench/system_claims.h"
 #include "lib/report/table.h"
 
 namespace trainwright {
 namespace {
 
-constexpr char kMemory[] = "max_memory_bytes";
-constexpr char kSpeed[] = "tokens_per_s";
-constexpr char kWholeRun[] = "run_tokens_per_s";
-// Most steps wait for nothing and some for a whole window: only the mean tells.
-constexpr char kDataWait[] = "mean:data_wait_s";
-constexpr char kForward[] = "forward_s";
 constexpr int64_t kWarmingSteps = 2;
-
-constexpr Claim kClaims[] = {
-    {"grit", "4 workers: loading 20-40 % faster", kDataWait, 1 / 1.2,
-     "--objective grit --batch 32 --query-max-len 32 --passage-max-len 32 --workers 0",
-     "--objective grit --batch 32 --query-max-len 32 --passage-max-len 32 --workers 4", false,
-     ClaimData::kContrastive},
-    {"grit", "compilation: forward 15-25 % faster", kForward, 1 / 1.15, "--objective grit",
-     "--objective grit --compile graph", false, ClaimData::kContrastive},
-    {"grit", "checkpointing: memory -10-20 %", kMemory, 0.9, "--objective grit",
-     "--objective grit --checkpoint-activations full", false, ClaimData::kContrastive},
-    {"grit", "everything: 25-50 % faster", kWholeRun, 1.25, "--objective grit",
-     "--objective grit --preset grit-fast", false, ClaimData::kContrastive},
-    {"refocused", "mixed precision: memory -50 %", kMemory, 0.5, "--mixed-precision no",
-     "--mixed-precision bf16", false},
-    {"refocused", "mixed precision: 2x throughput", kSpeed, 2, "--mixed-precision no",
-     "--mixed-precision bf16", false},
-    {"refocused", "batch 1 -> 4: utilisation 2-4x", kSpeed, 2, "--batch 1", "--batch 4", false},
-    {"refocused", "4 workers: loading 20-50 % faster", kDataWait, 1 / 1.2, "--workers 0", "--workers 4",
-     false},
-    {"refocused", "cheap loop: Python overhead -5-15 %", kWholeRun, 1.05, "--log-every 1", "--log-every 25",
-     false},
-    {"refocused", "background upload: checkpoint blocks 90 % less", kSpeed, 1.5,
-     "--save-every 2 --async-save off", "--save-every 2 --async-save on", false},
-    {"rft", "fp16/bf16: 2-3x faster", kSpeed, 2, "--mixed-precision no", "--mixed-precision bf16", false},
-    {"rft", "fp16/bf16: memory -40 %", kMemory, 0.6, "--mixed-precision no", "--mixed-precision bf16", false},
-    {"rft", "checkpointing off: 20-30 % faster", kSpeed, 1.2, "--checkpoint-activations full",
-     "--checkpoint-activations no", false},
-    {"rft", "4 workers, pinned, prefetch 2: 1.5-2x", kSpeed, 1.5, "--workers 0 --pin off",
-     "--workers 4 --pin on --prefetch 2", false},
-    {"rft", "compilation: 1.2-1.5x", kSpeed, 1.2, "", "--compile graph", false},
-    {"rft", "TF32: 1.2-1.5x", kSpeed, 1.2, "--tf32 off", "--tf32 on", true},
-    {"rft", "all together: 3-5x a epoch", kSpeed, 3, "--preset rft-baseline", "--preset rft-fast", false},
-    {"lora", "low-memory loading: RAM -20 %", kMemory, 0.8, "--lora 16 --mmap off", "--lora 16 --mmap on",
-     false},
-    {"lora", "checkpointing: memory -20 %", kMemory, 0.8, "--lora 16",
-     "--lora 16 --checkpoint-activations full", false},
-    {"lora", "pinned memory: +5 %", kSpeed, 1.05, "--pin off", "--pin on", true},
-    {"lora", "cleanup every 10 steps: 5 % faster", kSpeed, 1.05, "--empty-cache-every 1",
-     "--empty-cache-every 10", true},
-    {"lora", "batch 4 x 2 instead of 2 x 4: epoch 80 % faster", kSpeed, 1.8, "--batch 2 --accum 4",
-     "--batch 4 --accum 2", false},
-    {"lora", "fewer evaluations, saves and logs: 20 % faster", kWholeRun, 1.2,
-     "--save-every 50 --log-every 2 --keep 2", "--save-every 100 --log-every 5 --keep 1", false},
-    {"lora", "flash attention: +30-40 %", kSpeed, 1.3, "--attn-backend math", "--attn-backend flash", true},
-    {"lora", "compilation: +15-20 %", kSpeed, 1.15, "", "--compile graph", false},
-    {"lora", "fp16 before bf16 GPUs: +10 %", kSpeed, 1.1, "--mixed-precision no", "--mixed-precision fp16",
-     true},
-    {"lora", "gradients off-loaded: memory -50 %", kMemory, 0.5, "", "--offload gradients", true},
-    {"lora", "ZeRO-2: memory -30 %", kMemory, 0.7, "", "--zero 2", true},
-    {"ten", "mixed precision fp16: 2x", kSpeed, 2, "--mixed-precision no", "--mixed-precision fp16", true},
-    {"ten", "mixed precision: memory -50 %", kMemory, 0.5, "--mixed-precision no", "--mixed-precision bf16",
-     false},
-    {"ten", "4 workers: loading 3-5x", kDataWait, 1.0 / 3, "--workers 0", "--workers 4 --prefetch 4", false},
-    {"ten", "TF32: 2-3x", kSpeed, 2, "--tf32 off", "--tf32 on", true},
-    {"ten", "chunked instead of stepwise scan: 17,000 -> 370 ms a batch", kSpeed, 45.9,
-     "--preset ten-small-32k --ten-scan stepwise", "--preset ten-small-32k --ten-scan chunked", false},
-    {"ten", "fused kernel: 370 -> 200-250 ms a batch", kSpeed, 1.48,
-     "--preset ten-small-32k --ten-scan chunked", "--preset ten-small-32k --ten-scan fused", true},
-    {"ten", "4 GPUs: 3.8x", kSpeed, 3.8, "--nproc 1", "--nproc 4", true},
-};
-
-/// The suite of the refocused guide: single runs, reported as they are.
-struct SuiteCase {
-  const char* group;
-  const char* flags;
-};
-constexpr SuiteCase kRefocusedSuite[] = {
-    {"loader", "--workers 0 --pin off --prefetch 2"},
-    {"loader", "--workers 2 --pin on --prefetch 2"},
-    {"loader", "--workers 4 --pin on --prefetch 4"},
-    {"precision", "--mixed-precision no"},
-    {"precision", "--mixed-precision fp16"},
-    {"precision", "--mixed-precision bf16"},
-    {"accumulation", "--mixed-precision bf16 --batch 4 --accum 1"},
-    {"accumulation", "--mixed-precision bf16 --batch 2 --accum 2"},
-    {"accumulation", "--mixed-precision bf16 --batch 1 --accum 4"},
-    {"memory", "--mixed-precision no --batch 1 --accum 1"},
-    {"memory", "--mixed-precision no --batch 2 --accum 2"},
-    {"memory", "--mixed-precision bf16 --batch 2 --accum 2"},
-    {"memory", "--mixed-precision bf16 --batch 4 --accum 4"},
-};
 
 constexpr char kNotTestable[] = "not testable here";
 
@@ -113,6 +28,28 @@ struct Answer {
   std::vector<RunFigures> figures = {};  ///< of before and after; empty: not measured
 };
 
+/// Of an absolute claim: met where all runs are as good as claimed.
+void JudgeAlone(const Claim& claim, const Measurement& measurement, Answer* answer) {
+  std::vector<double> values;
+  for (const Round& round : measurement.rounds) {
+    for (const auto& runs : round.runs) {
+      for (const Sample& run : runs) {
+        if (const auto found = run.find(claim.metric); found != run.end()) values.push_back(found->second);
+      }
+    }
+  }
+  if (values.empty()) {
+    answer->verdict = kNotTestable;
+    answer->note = std::string("no run tells a ") + claim.metric;
+    return;
+  }
+  const auto [low, high] = std::minmax_element(values.begin(), values.end());
+  const bool met = HigherIsBetter(claim.metric) ? *low >= claim.ratio : *high <= claim.ratio;
+  answer->verdict = met ? "met" : "not met";
+  answer->interval = FormatCount(*low) + "-" + FormatCount(*high);
+  answer->measured = FormatCount(Median(values));
+}
+
 Answer MeasureClaim(const Claim& claim, const ClaimsWorkplace& workplace, double budget_s, int processors) {
   MeasurementOptions options;
   options.command.timeout_s = 600;
@@ -120,21 +57,26 @@ Answer MeasureClaim(const Claim& claim, const ClaimsWorkplace& workplace, double
   options.min_rounds = 3;
   options.budget_s = budget_s;
   const std::string metric = claim.metric;
-  const bool whole_run = metric == kWholeRun;
+  const bool whole_run = metric == kWholeRunMetric;
   options.metrics = {.names = MetricsOfFigures(),
                      .file = "{dir}/run/metrics.jsonl",
                      .skip = kWarmingSteps,
                      .may_lack = true};
-  if (metric != kMemory && !whole_run) options.metrics.names.push_back(metric);
+  if (metric != kMemoryMetric && !whole_run) options.metrics.names.push_back(metric);
   const std::string decisive = whole_run ? "wall_s" : metric;
-  const Measurement measurement = Measure({{"before", workplace.Train(claim.before, claim.data), ""},
-                                           {"after", workplace.Train(claim.after, claim.data), ""}},
-                                          options, [](const Measurement&) { return false; });
-  const auto comparison = Compare(measurement, 0, 1, decisive, {});
+  std::vector<Variant> variants;
+  if (!claim.absolute) variants.push_back({"before", workplace.Train(claim.before, claim.data), ""});
+  variants.push_back({"after", workplace.Train(claim.after, claim.data), ""});
+  const Measurement measurement = Measure(variants, options, [](const Measurement&) { return false; });
   Answer answer;
-  for (const size_t variant : {size_t{0}, size_t{1}}) {
+  for (size_t variant = 0; variant < variants.size(); ++variant) {
     answer.figures.push_back(FiguresOf(measurement, variant, processors));
   }
+  if (claim.absolute) {
+    JudgeAlone(claim, measurement, &answer);
+    return answer;
+  }
+  const auto comparison = Compare(measurement, 0, 1, decisive, {});
   if (!comparison) {
     answer.verdict = kNotTestable;
     answer.note = "not every run tells a " + decisive + " above 0";
@@ -167,7 +109,7 @@ Answer AnswerTo(const Claim& claim, const ClaimsWorkplace& workplace, double bud
     return answer;
   }
   for (const char* flags : {claim.before, claim.after}) {
-    if (workplace.Takes(flags)) continue;
+    if (workplace.Takes(flags, claim.data)) continue;
     answer.verdict = "not met";
     answer.note = std::string("feature absent: ") + flags;
     return answer;
@@ -194,8 +136,9 @@ void AddVariants(const Claim& claim, const Answer& answer, Table* table, nlohman
   };
   for (size_t i = 0; i < answer.figures.size(); ++i) {
     const RunFigures& figures = answer.figures[i];
-    const char* name = i == 0 ? "before" : "after";
-    const char* flags = i == 0 ? claim.before : claim.after;
+    const bool before = i == 0 && !claim.absolute;
+    const char* name = before ? "before" : "after";
+    const char* flags = before ? claim.before : claim.after;
     table->AddRow({claim.text, name, told(figures.samples_per_s, FormatCount),
                    told(figures.max_memory_bytes,
                         [](double bytes) { return FormatBytes(static_cast<uint64_t>(bytes)); }),
@@ -208,21 +151,22 @@ void AddVariants(const Claim& claim, const Answer& answer, Table* table, nlohman
   }
 }
 
-/// The table and JSON of the refocused suite; a failing case is reported and the rest goes on.
-void RunSuite(const ClaimsWorkplace& workplace, ClaimsResult* result) {
+/// The table and JSON of single runs; a failing one is reported and the rest goes on.
+void RunSuite(const std::vector<SuiteCase>& suite, const ClaimsWorkplace& workplace, ClaimsResult* result) {
   Table table({"suite", "flags", "tokens/s", "s a step", "peak memory", "samples a step"});
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   const MeasurementOptions options{
       .command = {.timeout_s = 600},
-      .metrics = {{kSpeed, "step_time_s", "effective_batch"}, "{dir}/run/metrics.jsonl", kWarmingSteps},
+      .metrics = {{kSpeedMetric, "step_time_s", "effective_batch"}, "{dir}/run/metrics.jsonl", kWarmingSteps},
       .warmup_rounds = 0,
       .min_rounds = 2,
       .max_rounds = 2,
       .compare_output = false};
-  for (const SuiteCase& suite_case : kRefocusedSuite) {
+  for (const SuiteCase& suite_case : suite) {
     try {
-      const Measurement measurement = Measure({{"case", workplace.Train(suite_case.flags), ""}}, options,
-                                              [](const Measurement&) { return true; });
+      const Measurement measurement =
+          Measure({{"case", workplace.Train(suite_case.flags, suite_case.data), ""}}, options,
+                  [](const Measurement&) { return true; });
       const auto median = [&](const std::string& metric) {
         std::vector<double> values;
         for (const Round& round : measurement.rounds) {
@@ -232,15 +176,15 @@ void RunSuite(const ClaimsWorkplace& workplace, ClaimsResult* result) {
         }
         return Median(values);
       };
-      table.AddRow({suite_case.group, suite_case.flags, FormatCount(median(kSpeed)),
+      table.AddRow({suite_case.group, suite_case.flags, FormatCount(median(kSpeedMetric)),
                     FormatFixed(median("step_time_s"), 4),
-                    FormatBytes(static_cast<uint64_t>(median(kMemory))),
+                    FormatBytes(static_cast<uint64_t>(median(kMemoryMetric))),
                     FormatFixed(median("effective_batch"), 0)});
       rows.push_back({{"group", suite_case.group},
                       {"flags", suite_case.flags},
-                      {"tokens_per_s", median(kSpeed)},
+                      {"tokens_per_s", median(kSpeedMetric)},
                       {"step_time_s", median("step_time_s")},
-                      {"max_memory_bytes", median(kMemory)},
+                      {"max_memory_bytes", median(kMemoryMetric)},
                       {"effective_batch", median("effective_batch")}});
     } catch (const Error& error) {
       ThrowIfStopped();
@@ -253,14 +197,24 @@ void RunSuite(const ClaimsWorkplace& workplace, ClaimsResult* result) {
   result->json["suite"] = rows;
 }
 
+SystemClaims ClaimsOfSystem(const std::string& system) {
+  if (system == "grit") return GritClaims();
+  if (system == "refocused") return RefocusedClaims();
+  if (system == "rft") return RftClaims();
+  if (system == "lora") return LoraClaims();
+  if (system == "ten") return TenClaims();
+  return {};
+}
+
+std::string ClaimedText(const Claim& claim) {
+  const std::string number = claim.absolute ? FormatCount(claim.ratio) : FormatFixed(claim.ratio, 2) + "x";
+  return (HigherIsBetter(claim.metric) ? ">= " : "<= ") + number;
+}
+
 }  // namespace
 
 std::vector<Claim> ClaimsOf(const std::string& system) {
-  std::vector<Claim> claims;
-  for (const Claim& claim : kClaims) {
-    if (system == claim.system) claims.push_back(claim);
-  }
-  return claims;
+  return ClaimsOfSystem(system).claims;
 }
 
 std::vector<std::string> AbsentFlags(const Claim& claim, const std::string& help) {
@@ -279,16 +233,20 @@ std::vector<std::string> AbsentFlags(const Claim& claim, const std::string& help
 }
 
 ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMode progress_mode) {
-  const std::vector<Claim> claims = ClaimsOf(system);
+  const SystemClaims of_system = ClaimsOfSystem(system);
+  const std::vector<Claim>& claims = of_system.claims;
   TRAINWRIGHT_CHECK(!claims.empty());
   const HostFacts host = ReadHostFacts();
   const bool gpu = HasGpu();
   const std::string hardware =
       host.cpu + ", " + std::to_string(host.processors) + " processors" + (gpu ? ", a GPU" : ", no GPU");
   ClaimsResult result;
-  const bool contrastive = std::any_of(
-      claims.begin(), claims.end(), [](const Claim& claim) { return claim.data == ClaimData::kContrastive; });
-  const ClaimsWorkplace workplace(contrastive);
+  const auto reads = [&](ClaimData data) {
+    return std::any_of(claims.begin(), claims.end(),
+                       [data](const Claim& claim) { return claim.data == data; });
+  };
+  const bool contrastive = reads(ClaimData::kContrastive), long_document = reads(ClaimData::kLong);
+  const ClaimsWorkplace workplace(contrastive, long_document);
   Progress progress(progress_mode, "claims", claims.size(), "claims", /*plain_lines=*/true);
   const std::string column = std::to_string(host.processors) + (gpu ? " CPUs, GPU" : " CPUs");
   Table table({"claim", "claimed", "measured", "95 % interval", "hardware", "verdict", ""});
@@ -300,12 +258,11 @@ ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMod
     progress.Update(i);
     const Answer answer = AnswerTo(claim, workplace, budget_s, gpu, std::max(1, host.processors));
     AddVariants(claim, answer, &variants, &variant_rows);
-    const bool more_is_better = HigherIsBetter(claim.metric);
-    table.AddRow({claim.text, std::string(more_is_better ? ">= " : "<= ") + FormatFixed(claim.ratio, 2) + "x",
-                  answer.measured, answer.interval, column, answer.verdict, answer.note});
+    table.AddRow({claim.text, ClaimedText(claim), answer.measured, answer.interval, column, answer.verdict,
+                  answer.note});
     rows.push_back({{"claim", claim.text},
                     {"metric", claim.metric},
-                    {"claimed_ratio", claim.ratio},
+                    {claim.absolute ? "claimed" : "claimed_ratio", claim.ratio},
                     {"before", claim.before},
                     {"after", claim.after},
                     {"verdict", answer.verdict},
@@ -316,10 +273,14 @@ ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMod
   }
   result.json = {{"schema", "trainwright.claims/1"}, {"system", system}, {"hardware", hardware},
                  {"load_1min", host.load_1min},      {"claims", rows},   {"variants", variant_rows}};
-  result.text = hardware + "; train --model llama-1m, 12 steps of " +
-                (contrastive ? "16 queries" : "2 samples of 256 tokens") + "\n\n" + table.ToString();
+  result.text = hardware + "; " +
+                (long_document ? "train with a recurrent model of 0.7M parameters, 4 steps of 8,192 tokens"
+                 : contrastive ? "train --model llama-1m, 12 steps of 16 queries"
+                               : "train --model llama-1m, 12 steps of 2 samples of 256 tokens") +
+                "\n\n" + table.ToString();
   if (!variant_rows.empty()) result.text += "\n" + variants.ToString();
-  if (system == "refocused") RunSuite(workplace, &result);
+  if (!of_system.suite.empty()) RunSuite(of_system.suite, workplace, &result);
+  if (of_system.add_tables != nullptr) of_system.add_tables(workplace, budget_s, &result);
   return result;
 }
 

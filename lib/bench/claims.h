@@ -23,11 +23,14 @@ struct Claim {
   /// A field of train's steps, its median or "mean:NAME", "max_memory_bytes" of the run, or
   /// "run_tokens_per_s": by the time of the run.
   const char* metric;
-  double ratio;  ///< after / before that is claimed, at least; at most where less is better: times, memory
+  /// after / before that is claimed, at least; at most where less is better: times, memory. Of an absolute
+  /// claim the value of `after` alone.
+  double ratio;
   const char* before;
   const char* after;
   bool needs_gpu;
   ClaimData data = ClaimData::kText;
+  bool absolute = false;  ///< there is no `before` ("")
 };
 
 /// Every claim of a system, in the order of its guide; empty for an unknown one.

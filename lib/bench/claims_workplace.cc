@@ -19,6 +19,9 @@ namespace fs = std::filesystem;
 /// Of contrastive records short ones, so that a run of few steps reads several of the loader's windows of 64
 /// chunks; none is longer.
 constexpr int kTextChunk = 1024, kRecordsChunk = 640;
+/// Of the long document, and how much of it a run reads in a sample unless its flags say otherwise.
+constexpr int kLongChunk = 32768;
+constexpr char kLongFlags[] = " --seq 8192 --batch 1 --steps 4";
 
 /// Made-up words.
 class Words {
@@ -51,6 +54,15 @@ void WriteText(std::ostream* file) {
   for (int line = 0; line < 400; ++line) *file << words.Take(120) << '\n';
 }
 
+void WriteLong(std::ostream* file) {
+  Words words("claims long");
+  // With a mark at either end ten chunks, and no chunk of a mark alone.
+  constexpr size_t kBytes = 10 * kLongChunk - 2;
+  std::string text;
+  while (text.size() < kBytes) text += words.Take(1000);
+  *file << text.substr(0, kBytes) << '\n';
+}
+
 /// Queries with one text each that they shall be close to and far from, of unlike lengths.
 void WriteContrastive(std::ostream* file) {
   Words words("claims records");
@@ -71,7 +83,7 @@ void WriteContrastive(std::ostream* file) {
 
 }  // namespace
 
-ClaimsWorkplace::ClaimsWorkplace(bool contrastive) {
+ClaimsWorkplace::ClaimsWorkplace(bool contrastive, bool long_document) {
   std::error_code unknown;
   const fs::path self = fs::read_symlink("/proc/self/exe", unknown);
   tools_ = !unknown && fs::exists(self.parent_path() / "train") ? self.parent_path().string() + "/" : "";
@@ -79,25 +91,80 @@ ClaimsWorkplace::ClaimsWorkplace(bool contrastive) {
   if (contrastive) {
     MakeShards("contrastive", kRecordsChunk, &WriteContrastive, "--records contrastive --template grit ");
   }
+  if (long_document) {
+    MakeShards("long", kLongChunk, &WriteLong, "");
+    MakeLongModel("lru");
+  }
   const CommandRun helped = RunCommand(tools_ + "train --help", {.timeout_s = 60, .keep_output = true});
   if (helped.exit_status != 0) RefuseTool("train --help", helped);
   help_ = helped.output;
 }
 
-bool ClaimsWorkplace::Takes(const std::string& flags) const {
-  return RunCommand(tools_ + "train " + flags + " --print-config", {.timeout_s = 60}).exit_status == 0;
+bool ClaimsWorkplace::Takes(const std::string& flags, ClaimData data) const {
+  const std::string model = data == ClaimData::kLong ? "--model " + Path("lru.json") + " " : "";
+  return RunCommand(tools_ + "train " + model + flags + " --print-config", {.timeout_s = 60}).exit_status ==
+         0;
 }
 
 std::string ClaimsWorkplace::Train(const std::string& flags, ClaimData data) const {
-  const bool text = data == ClaimData::kText;
-  return tools_ + "train --quiet --data " + folder_.path() +
-         (text ? "/text.shards --seq 256 --batch 2" : "/contrastive.shards --batch 16") +
-         " --model llama-1m --steps 12 --lr 1e-4 --save-every 0 --log-every 1 --out {dir}/run " + flags;
+  const auto of_data = [&]() -> std::string {
+    switch (data) {
+      case ClaimData::kText:
+        return Path("text.shards") + " --model llama-1m --seq 256 --batch 2 --steps 12";
+      case ClaimData::kContrastive:
+        return Path("contrastive.shards") + " --model llama-1m --batch 16 --steps 12";
+      case ClaimData::kLong:
+        return Path("long.shards") + " --model " + Path("lru.json") + kLongFlags;
+    }
+    return "";
+  };
+  return tools_ + "train --quiet --data " + of_data() +
+         " --lr 1e-4 --save-every 0 --log-every 1 --out {dir}/run " + flags;
 }
 
-void ClaimsWorkplace::MakeShards(const std::string& name, int chunk_tokens, void (*write)(std::ostream*),
-                                 const std::string& flags) {
-  const std::string path = folder_.path() + "/" + name;
+std::string ClaimsWorkplace::MakeLongModel(const std::string& init) const {
+  const nlohmann::ordered_json config = {{"architectures", nlohmann::ordered_json::array({"TenForCausalLM"})},
+                                         {"model_type", "ten"},
+                                         {"vocab_size", 258},
+                                         {"hidden_size", 128},
+                                         {"intermediate_size", 512},
+                                         {"num_hidden_layers", 4},
+                                         {"num_eigenstates", 32},
+                                         {"num_heads", 4},
+                                         {"init", init},
+                                         {"min_modulus", 0.9},
+                                         {"max_modulus", 0.999},
+                                         {"max_angle", 6.283185307179586},
+                                         {"selective", false},
+                                         {"conv_kernel", 4},
+                                         {"depth_decay", true},
+                                         {"layer_memory", true},
+                                         {"windows", nlohmann::ordered_json::array()},
+                                         {"scan_chunk", 256},
+                                         {"dynamics_rate", 0.1},
+                                         {"layer_norm_eps", 1e-5},
+                                         {"max_position_embeddings", kLongChunk},
+                                         {"tie_word_embeddings", true}};
+  const std::string path = Path(init + ".json");
+  std::ofstream file(path);
+  file << config.dump(1) << '\n';
+  if (!file.flush()) throw Error(ErrorCode::kIo, path, "cannot be written");
+  return path;
+}
+
+std::string ClaimsWorkplace::Run(const std::string& command, double timeout_s) const {
+  const CommandRun run = RunCommand(command, {.timeout_s = timeout_s, .keep_output = true});
+  if (run.exit_status != 0) {
+    throw Error(ErrorCode::kBadInput, command, "failed: " + run.error_tail, "",
+                run.timed_out ? "it took too long" : "");
+  }
+  return run.output;
+}
+
+void ClaimsWorkplace::MakeShards(const std::string& name, int chunk_tokens,
+                                 const std::function<void(std::ostream*)>& write,
+                                 const std::string& flags) const {
+  const std::string path = Path(name);
   std::ofstream file(path);
   write(&file);
   if (!file.flush()) throw Error(ErrorCode::kIo, path, "cannot be written");

@@ -26,6 +26,7 @@ import torch
 import transformers
 
 import grit_data
+import ten_shapes
 from train_runs import run, write_report
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -43,6 +44,7 @@ FAMILIES = {
     "gpt_neox": {"architectures": ["GPTNeoXForCausalLM"], "model_type": "gpt_neox", "hidden_size": 48,
                  "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 512,
                  "hidden_act": "gelu", "rotary_pct": 0.5, "rotary_emb_base": 10000, "layer_norm_eps": 1e-5},
+    "ten": {**ten_shapes.COMMON, "max_position_embeddings": 512},  # is always causal
 }
 # A step with a learning rate of zero: the folder of the first weights.
 GOLDEN_STEP = ("--objective grit --mode embedding --batch 2 --accum 1 --steps 1 --lr 0 --weight-decay 0 --seed 1 "
@@ -149,7 +151,7 @@ def cases():
     yield "projection bbcc", "llama", ["--projection", "20"]
     yield "not normalised", "llama", ["--normalize", "off"]
     for family in FAMILIES:
-        for attention in ("bbcc", "cccc"):
+        for attention in ("cccc",) if family == "ten" else ("bbcc", "cccc"):
             yield f"{family} {attention}", family, ["--attn", attention]
 
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "lib/bench/comparison.h"
 
 namespace trainwright {
@@ -30,6 +32,20 @@ TEST(ClaimsTest, WhereLessIsBetterTheClaimedRatioIsBelowOne) {
       EXPECT_EQ(claim.ratio > 1, HigherIsBetter(claim.metric)) << system << ": " << claim.text;
     }
   }
+}
+
+TEST(ClaimsTest, ScansOfTenAreComparedOnTheSameTokens) {
+  int scans = 0;
+  for (const Claim& claim : ClaimsOf("ten")) {
+    EXPECT_EQ(claim.absolute, std::string(claim.before).empty()) << claim.text;
+    const std::string flags = std::string(claim.before) + " " + claim.after;
+    if (claim.absolute || flags.find("--ten-scan") == std::string::npos) continue;
+    for (const char* flag : {"--seq", "--batch", "--accum", "--model", "--data"}) {
+      EXPECT_EQ(flags.find(flag), std::string::npos) << claim.text;
+    }
+    ++scans;
+  }
+  EXPECT_EQ(scans, 3);
 }
 
 TEST(ClaimsTest, FlagsThatAToolLacksAreNamed) {

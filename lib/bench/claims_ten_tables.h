@@ -1,0 +1,15 @@
+/// What `bench --claims ten` measures beside its claims: the kinds of scan from 512 to 32,768 tokens a sample
+/// with as many tokens in every step, memory by category, recall by lag, and what the guide says without a
+/// ratio.
+#pragma once
+
+#include "lib/bench/claims.h"
+
+namespace trainwright {
+
+/// As SystemClaims::add_tables. JSON: "scans" ([{tokens, batch, scan, time_ms, throughput, memory,
+/// parameters}]), "memory" ({category: bytes}), "recall" ([{lag, init, accuracy, interval}]) and "guide"
+/// ([{line, text, here}]); what fails has "error" in the place of its numbers.
+void AddTenTables(const ClaimsWorkplace& workplace, double budget_s, ClaimsResult* result);
+
+}  // namespace trainwright

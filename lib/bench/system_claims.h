@@ -1,0 +1,39 @@
+/// The claims of each system, a file a system: what claims.h measures.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "lib/bench/claims.h"
+
+namespace trainwright {
+
+inline constexpr char kMemoryMetric[] = "max_memory_bytes";
+inline constexpr char kSpeedMetric[] = "tokens_per_s";
+inline constexpr char kWholeRunMetric[] = "run_tokens_per_s";
+/// Most steps wait for nothing and some for a whole window: only the mean tells.
+inline constexpr char kDataWaitMetric[] = "mean:data_wait_s";
+inline constexpr char kForwardMetric[] = "forward_s";
+
+/// A single run, reported as it is.
+struct SuiteCase {
+  const char* group;
+  const char* flags;  ///< added to `train`
+  ClaimData data = ClaimData::kText;
+};
+
+struct SystemClaims {
+  std::vector<Claim> claims;
+  std::vector<SuiteCase> suite = {};
+  /// Adds tables behind those of the claims and of the suite, and their JSON; null: there are none.
+  /// \param budget_s as of CheckClaims
+  void (*add_tables)(const ClaimsWorkplace& workplace, double budget_s, ClaimsResult* result) = nullptr;
+};
+
+SystemClaims GritClaims();
+SystemClaims RefocusedClaims();
+SystemClaims RftClaims();
+SystemClaims LoraClaims();
+SystemClaims TenClaims();
+
+}  // namespace trainwright

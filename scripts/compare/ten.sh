@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Trains the family ten with `train` and its peers side by side: tokens/s, tokens a processor's second and peak memory.
+#
+# usage: scripts/compare/ten.sh [--rounds N] [--models LIST] [--tokens LIST] [--contestants LIST] [--steps N] [--threads N] OUT
+#
+#   --rounds N          repetitions of every contestant, which take turns, in the other order every other time (default: 3)
+#   --models LIST       of ten-micro,ten-small, which read bytes: 1.6M and 15M parameters (default: both)
+#   --tokens LIST       tokens of a sample (default: 512,2048,8192,32768); a step has 32,768 whatever its samples
+#   --contestants LIST  of train,llama,eager,compiled,mamba2,scan,scan-eager,scan-compiled (default: all)
+#   --steps N           of a run, above 2: the first two are not timed (default: 5)
+#   --threads N         of every contestant (default: as many as there are processors)
+#   OUT                 OUT.json is where each run is added when it has ended, OUT.md and OUT.svg the report of all that it has
+#
+# Runs that OUT.json has are not repeated: the same command goes on where it was stopped, and others add their pieces.
+#
+# Contestants of a whole step: train with a TEN and with a Llama of as many parameters; PyTorch, eager and compiled, with TEN
+# from the same first weights on the same samples, its recurrence in chunks (torch_ten_chunked.py); transformers' Mamba2 of as
+# many parameters, in pieces of 8,192 tokens and with its layers computed again in longer samples, up to those that fit into
+# 16 GB. That train's first loss is PyTorch's is checked: exit status 1 if not. Of the scan alone, forward and
+# backward: train's kernels and that recurrence, eager and compiled. fp32. PYTHON names a Python with
+# scripts/compare/ten.requirements.txt. See ten.py, ten_report.py, ten_models.py, torch_ten.py and torch_ten_loop.py.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=scripts/common.sh
+source scripts/common.sh
+
+python=${PYTHON:-python3}
+[[ ${1:-} != -h && ${1:-} != --help ]] || { print_usage; exit; }
+"$python" -c 'import torch, transformers, safetensors' 2> /dev/null ||
+  die "$python has no torch, transformers and safetensors" \
+    "see scripts/compare/ten.requirements.txt; PYTHON names another Python"
+kernel_speed=$PWD/build/release/tests/kernel_speed
+[[ -x $kernel_speed ]] || die "$kernel_speed is missing" "cmake --build --preset release --target kernel_speed"
+export PATH=$PWD/build/release/bin:$PATH HF_HUB_OFFLINE=1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+"$python" scripts/compare/ten.py --scratch "$scratch" --kernel-speed "$kernel_speed" "$@"
