@@ -1,6 +1,7 @@
 """The runs of grit_speed.sh."""
 import argparse
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -12,6 +13,7 @@ import grit_data
 import grit_order
 import grit_speed_report
 from grit_speed_report import UNTIMED_STEPS
+from run_results import RunResults
 from train_runs import processor, records_of, run, version_of
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -126,23 +128,9 @@ class Contest:
                 **result}
 
 
-class Results:
-    """The runs of OUT.json."""
-
-    def __init__(self, out):
-        self.json, self.report = pathlib.Path(f"{out}.json"), pathlib.Path(f"{out}.md")
-        self.runs = json.loads(self.json.read_text()) if self.json.exists() else []
-
-    def has(self, settings, contestant, number):
-        return any(run["settings"] == settings and (run["contestant"], run["round"]) == (contestant, number)
-                   for run in self.runs)
-
-    def add(self, measured):
-        self.runs.append(measured)
-        partial = self.json.with_suffix(".partial")
-        partial.write_text("[" + ",\n".join(json.dumps(run) for run in self.runs) + "]\n")
-        partial.replace(self.json)
-        self.report.write_text(grit_speed_report.report(self.runs))
+def write_report(out, runs):
+    """OUT.md."""
+    pathlib.Path(f"{out}.md").write_text(grit_speed_report.report(runs))
 
 
 def main():
@@ -167,7 +155,7 @@ def main():
             parser.error(f"unknown {', '.join(unknown)}: one of {', '.join(known)}")
     contests = [Contest(options, model, lengths, precision) for model in options.models.split(",")
                 for lengths in options.lengths.split(",") for precision in options.precisions.split(",")]
-    results = Results(options.out)
+    results = RunResults(options.out, functools.partial(write_report, options.out))
     for number in range(1, options.rounds + 1):
         for contest in contests:
             for contestant in contest.contestants()[::1 if number % 2 else -1]:

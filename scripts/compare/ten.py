@@ -1,6 +1,7 @@
 """The runs of ten.sh."""
 import argparse
 import datetime
+import functools
 import json
 import os
 import pathlib
@@ -11,6 +12,7 @@ import time
 
 import ten_report
 from ten_models import MODELS, long_shards, write_config
+from run_results import RunResults
 from train_runs import processor, records_of, run, version_of
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -115,25 +117,10 @@ class Contest:
                 **result}
 
 
-class Results:
-    """The runs of OUT.json."""
-
-    def __init__(self, out):
-        self.json, self.report = pathlib.Path(f"{out}.json"), pathlib.Path(f"{out}.md")
-        self.plot = pathlib.Path(f"{out}.svg")
-        self.runs = json.loads(self.json.read_text()) if self.json.exists() else []
-
-    def has(self, settings, contestant, number):
-        return any(run["settings"] == settings and (run["contestant"], run["round"]) == (contestant, number)
-                   for run in self.runs)
-
-    def add(self, measured):
-        self.runs.append(measured)
-        partial = self.json.with_suffix(".partial")
-        partial.write_text("[" + ",\n".join(json.dumps(run) for run in self.runs) + "]\n")
-        partial.replace(self.json)
-        self.report.write_text(ten_report.report(self.runs))
-        ten_report.plot(self.runs, self.plot)
+def write_report(out, runs):
+    """OUT.md and OUT.svg."""
+    pathlib.Path(f"{out}.md").write_text(ten_report.report(runs))
+    ten_report.plot(runs, pathlib.Path(f"{out}.svg"))
 
 
 def main():
@@ -157,7 +144,7 @@ def main():
     if any(STEP_TOKENS % tokens for tokens in lengths):
         parser.error(f"--tokens must divide {STEP_TOKENS}")
     contests = [Contest(options, model, tokens) for model in options.models.split(",") for tokens in lengths]
-    results = Results(options.out)
+    results = RunResults(options.out, functools.partial(write_report, options.out))
     wanted = options.contestants.split(",")
     for number in range(1, options.rounds + 1):
         for contest in contests:
