@@ -52,6 +52,15 @@ run() {
   "$@"
 }
 
+# run_comparison SCRIPT ARGUMENT...: runs a script of scripts/compare in the Python that PYTHON names, the built tools first in
+# PATH, with a scratch folder that goes when this shell ends.
+run_comparison() {
+  export PATH=$PWD/build/release/bin:$PATH
+  scratch=$(mktemp -d)
+  trap 'rm -rf "$scratch"' EXIT
+  "${PYTHON:-python3}" "scripts/compare/$1" --scratch "$scratch" "${@:2}"
+}
+
 cache_dir() {
   printf '%s' "${TRAINWRIGHT_LIBTORCH_CACHE:-${XDG_CACHE_HOME:-${HOME:?set HOME or TRAINWRIGHT_LIBTORCH_CACHE}/.cache}/trainwright}"
 }

@@ -6,13 +6,14 @@ usage: goldens.py [--bin BUILD_DIR] COMMAND [OPTION]...    what scripts/goldens.
 
   check    compares with the record of this machine's key; without one, old states must only resume, and the status is 77
            if more was to be compared
+  missing  prints the groups that this machine's key has no record of, one a line
   write    writes that record
   compare  OTHER_BUILD_DIR: runs both builds and compares them, whatever is recorded
   full     OUT.tsv: the full product, one line a run; goes on where OUT.tsv ends
   list     prints the runs by name
   states   makes the run directories in tests/golden/resume; once for a version, with the build of that version
 
-  --group NAME  pairwise, dropout, resume or resume_dropout; may be repeated (default: all)
+  --group NAME  pairwise, dropout, resume, resume_dropout or ten; may be repeated (default: all)
   --seed N      of the runs (default: 1); another one shows that a check can fail
   --jobs N      processes with one thread that run at once (default: the processors)
 
@@ -41,7 +42,7 @@ RECORDS = SOURCE / "tests/golden/weights"
 STATES = SOURCE / "tests/golden/resume"
 NO_RECORD = 77  # CTest's SKIP_RETURN_CODE
 # Each may be recorded with a commit of its own: those with dropout were recorded anew when dropout changed.
-GROUPS = ["pairwise", "dropout", "resume", "resume_dropout"]
+GROUPS = ["pairwise", "dropout", "resume", "resume_dropout", "ten"]
 RESUMING = {"resume", "resume_dropout"}
 STEPS = 4
 
@@ -72,6 +73,20 @@ FACTORS = {
     "threads": {"1": ["--threads", "1"], "2": ["--threads", "2"]},
 }
 
+# Of the family ten alone, in a group of its own: one more value of a factor above would make other runs of all groups, and
+# void the records of every machine. The fields of config.json by shape.
+TEN_SHAPES = {
+    "compat": {"init": "compat", "conv_kernel": 0, "depth_decay": False, "layer_memory": False},
+    "lru": {"init": "lru"},
+    "selective": {"init": "lru", "selective": True},
+    "windows": {"init": "lru", "windows": [1, 2, 4, 8]},
+}
+TEN_FACTORS = {
+    "shape": {shape: [] for shape in TEN_SHAPES},
+    "scan": {choice: ["--ten-scan", choice] for choice in ("fused", "chunked", "sequential")},
+    "tbptt": {"whole": [], "pieces": ["--tbptt", "60"]},
+}
+
 
 def factors(**values):
     """The named factors, each with the values given for it, or with all where that is None."""
@@ -83,6 +98,10 @@ DROPOUT = factors(family=None, precision=None, tuning=["lora", "nf4"], accum=Non
                   sample=None, threads=None)
 FULL = factors(family=None, precision=None, tuning=["full", "lora", "nf4"], accum=None, recompute=None, offload=None,
                states=None)
+
+TEN = {name: list(values) for name, values in TEN_FACTORS.items()} | factors(
+    embeddings=None, data=None, precision=None, tuning=["full", "lora", "nf4"], accum=None, recompute=None, offload=None,
+    states=None, sample=None, threads=None)
 
 
 def all_pairs(values_of):
@@ -140,6 +159,15 @@ def model_config(family, embeddings="tied", hidden=32, inner=64, layers=3, heads
     if family == "qwen2":
         return shared | {"use_sliding_window": True, "sliding_window": 40, "max_window_layers": layers - 1}
     return shared
+
+
+def ten_config(shape, embeddings):
+    """A config.json of the family ten, with chunks of the scan that are shorter than the samples."""
+    return {"model_type": "ten", "vocab_size": 258, "tie_word_embeddings": embeddings == "tied", "hidden_size": 32,
+            "intermediate_size": 64, "num_hidden_layers": 3, "num_eigenstates": 16, "num_heads": 4, "min_modulus": 0.9,
+            "max_modulus": 0.999, "max_angle": 2 * math.pi, "selective": False, "conv_kernel": 4, "depth_decay": True,
+            "layer_memory": True, "windows": [], "scan_chunk": 32, "dynamics_rate": 0.1, "layer_norm_eps": 1e-5,
+            "max_position_embeddings": 160} | TEN_SHAPES[shape]
 
 
 class Programs:
@@ -227,9 +255,11 @@ def describe_run(programs, run):
 
 def run_row(programs, folder, seed, number, row, extra):
     chosen = {factor: row.get(factor, next(iter(values))) for factor, values in FACTORS.items()}
-    model = folder / f"{chosen['family']}-{chosen['embeddings']}.json"
+    family = f"ten-{row['shape']}" if "shape" in row else chosen["family"]
+    model = folder / f"{family}-{chosen['embeddings']}.json"
     out = folder / f"run-{number}"
     flags = [flag for factor, value in chosen.items() for flag in FACTORS[factor][value]]
+    flags += [flag for factor, values in TEN_FACTORS.items() if factor in row for flag in values[row[factor]]]
     programs.run(folder, ["train", "-q", "--device", "cpu", "--model", model.name, "--out", out.name, "--seed", seed,
                           "--steps", str(STEPS), "--warmup", "1", "--lr", "0.01", "--save-every", "0",
                           "--watchdog", "off", *flags, *extra])
@@ -251,6 +281,9 @@ class Session:
         for family, embeddings in itertools.product(FACTORS["family"], FACTORS["embeddings"]):
             path = self._folder / f"{family}-{embeddings}.json"
             path.write_text(json.dumps(model_config(family, embeddings), indent=1))
+        for shape, embeddings in itertools.product(TEN_SHAPES, FACTORS["embeddings"]):
+            path = self._folder / f"ten-{shape}-{embeddings}.json"
+            path.write_text(json.dumps(ten_config(shape, embeddings), indent=1))
 
     def rows(self, rows, extra=(), done=None):
         """Runs rows, one-threaded ones beside each other. Returns {name: record} in their order.
@@ -287,6 +320,8 @@ class Session:
             return self.resumed(cases_of(group))
         if group == "dropout":
             return self.rows(all_pairs(DROPOUT), ["--lora-dropout", "0.2"])
+        if group == "ten":
+            return self.rows(all_pairs(TEN))
         return self.rows(pairwise_rows())
 
 
@@ -416,12 +451,17 @@ def report(group, expected, found, against):
     return len(lines)
 
 
-def check(session, options):
-    """Compares with the record. Returns the exit status."""
+def read_record(session, options):
+    """(path, record of this machine's key, the groups that it lacks)"""
     session.rows([{}])  # tells the key
     path = record_path(session.key)
     record = json.loads(path.read_text()) if path.exists() else {}
-    missing = [group for group in options.group if group not in record]
+    return path, record, [group for group in options.group if group not in record]
+
+
+def check(session, options):
+    """Compares with the record. Returns the exit status."""
+    path, record, missing = read_record(session, options)
     if missing:
         print(f"goldens: {path.relative_to(SOURCE)}, of this machine's key, " + ("holds no " if record else "is not there: no ") +
               f"record of {', '.join(missing)}. scripts/goldens.sh --check builds the base commit and compares with that")
@@ -498,7 +538,7 @@ def states(session, scratch):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n\n")[0])
     parser.add_argument("--bin", default=SOURCE / "build/release")
-    parser.add_argument("command", choices=["check", "write", "compare", "full", "list", "states"])
+    parser.add_argument("command", choices=["check", "missing", "write", "compare", "full", "list", "states"])
     parser.add_argument("argument", nargs="?")
     parser.add_argument("--group", action="append", choices=GROUPS)
     parser.add_argument("--seed", type=int, default=1)
@@ -507,7 +547,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the temporary folder goes
     options.group = options.group or GROUPS
     if options.command == "list":
-        for group, rows in (("pairwise", pairwise_rows()), ("dropout", all_pairs(DROPOUT))):
+        for group, rows in (("pairwise", pairwise_rows()), ("dropout", all_pairs(DROPOUT)), ("ten", all_pairs(TEN))):
             for row in rows:
                 print(group, name_of(row))
         for group in sorted(RESUMING):
@@ -526,6 +566,9 @@ def main():
             return full(session, options.argument)
         if options.command == "states":
             return states(session, scratch)
+        if options.command == "missing":
+            print("".join(f"{group}\n" for group in read_record(session, options)[2]), end="")
+            return 0
         return check(session, options) if options.command == "check" else write(session, options)
 
 

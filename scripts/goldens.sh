@@ -4,7 +4,8 @@
 # usage: scripts/goldens.sh [--bin BUILD_DIR] [MODE] [--group NAME]... [--seed N]
 #
 #   --check          compare with the record of this machine's key (default); status 1 when a run differs, with a list.
-#                    Without a record: build the base commit from this repository's history (some 20 minutes), and compare
+#                    Without a record of a group: build its base commit from this repository's history (some 20 minutes),
+#                    and compare
 #   --check --base   compare with a build of the base commit even where there is a record
 #   --check --against OTHER_BUILD_DIR   compare with a build that there is
 #   --write          record what the build gives under this machine's key
@@ -13,12 +14,13 @@
 #   --list           print the runs
 #   --states         make the run directories of tests/golden/resume anew: with the build of the version they stand for
 #   --bin BUILD_DIR  build folder with bin/train (default: build/release)
-#   --group NAME     pairwise, dropout, resume or resume_dropout; may be repeated (default: all four)
+#   --group NAME     pairwise, dropout, resume, resume_dropout or ten; may be repeated (default: all five)
 #   --seed N         of the runs (default: 1); with another one a check must fail
 #
 # pairwise runs each two values of each two options together at least once, over families, precisions, adapters,
 # accumulation, recomputation, offloading, optimizer states and more; dropout likewise, with dropout; resume continues
-# run directories that an earlier version left, resume_dropout those with dropout. See tests/golden/weights/README.md.
+# run directories that an earlier version left, resume_dropout those with dropout; ten is what pairwise is, of the family
+# ten. See tests/golden/weights/README.md.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/common.sh
@@ -90,6 +92,7 @@ case $mode in
     status=0
     goldens check "${group_options[@]}" || status=$?
     ((status == no_record)) || exit "$status"
+    mapfile -t groups < <(goldens missing "${group_options[@]}")
     compare_with_base "${groups[@]}"
     ;;
   full) goldens full "$output" ;;

@@ -7,9 +7,10 @@
 
 namespace trainwright {
 
-/// As SystemClaims::add_tables. JSON: "scans" ([{tokens, batch, scan, time_ms, throughput, memory,
-/// parameters}]), "memory" ({category: bytes}), "recall" ([{lag, init, accuracy, interval}]) and "guide"
-/// ([{line, text, here}]); what fails has "error" in the place of its numbers.
+/// As SystemClaims::add_tables. JSON: "scans" ([{tokens, batch, scan, warmup_steps, timed_steps, time_ms,
+/// throughput, memory, parameters}]; times are the median of the timed steps), "memory" ({category: bytes}),
+/// "recall" ([{lag, init, accuracy, interval}]) and "guide" ([{line, text, here}]); what fails has "error" in
+/// the place of its numbers.
 void AddTenTables(const ClaimsWorkplace& workplace, double budget_s, ClaimsResult* result);
 
 }  // namespace trainwright

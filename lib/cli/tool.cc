@@ -585,6 +585,21 @@ int Guard(const std::function<int()>& action, nlohmann::ordered_json* error_summ
   }
 }
 
+/// Runs a tool. An option that it refuses by its flag is named by the variable that has set it, if one has:
+/// on the command line there is none to be found.
+int RunNamingVariables(const std::function<int(ToolRun&)>& run, ToolRun* tool_run) {
+  try {
+    return run(*tool_run);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage) throw;
+    for (const OptionValue& option : tool_run->options) {
+      if (option.origin != OptionOrigin::kEnvironment || error.object() != "--" + option.key) continue;
+      throw Error(error.code(), option.source, error.problem(), error.place(), error.hint());
+    }
+    throw;
+  }
+}
+
 void WriteSummary(const std::string& path, const ToolInfo& info, int argc, char** argv,
                   const nlohmann::ordered_json& counts, int exit_status, Clock::time_point start,
                   const nlohmann::ordered_json& error) {
@@ -677,7 +692,7 @@ int RunTool(int argc, char** argv, const ToolInfo& info, const DefineOptions& de
           tool_run.notices = command_line.notices();
         }
         tool_run.preset = command_line.preset();
-        return run(tool_run);
+        return RunNamingVariables(run, &tool_run);
       },
       &error);
 

@@ -98,7 +98,8 @@ using DefineOptions = std::function<void(CLI::App&)>;
 /// (flags > TRAINWRIGHT_<FLAG> > --config FILE.yaml > settings file > remembered > --preset NAME > built-in);
 /// parse; -h short help, --help long help, --version, --print-config; run; flush and check standard output (a
 /// failed delayed write is exit 4); --summary. Errors become "tool: error:" / "tool: hint:" lines and exit
-/// statuses; std::exception, bad_alloc and CLI11's 100-127 are translated here.
+/// statuses; std::exception, bad_alloc and CLI11's 100-127 are translated here. An Error{kUsage} of `run`
+/// about "--flag" names the environment variable instead where that has set the option.
 /// Tools of the torch side translate torch's exceptions about memory before (lib/device/memory_error.h).
 ///
 /// Notes for definitions. Defaults are captured from the bound variables (a flag that is on by default needs

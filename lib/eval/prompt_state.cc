@@ -1,5 +1,6 @@
 #include "lib/eval/prompt_state.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "lib/eval/context_keeper.h"
 #include "lib/eval/state_file.h"
 #include "lib/io/byte_source.h"
+#include "lib/model/language_model.h"
 
 namespace trainwright {
 namespace {
@@ -32,6 +34,17 @@ void CheckStateOutput(const GenerateSettings& settings) {
                 "leave out --samples");
   }
   RefuseToReplaceInputs(settings.state_out, {settings.checkpoint, settings.adapter});
+}
+
+/// Whether the model can go on from what a file holds.
+/// \throws Error{kBadInput} naming the file
+void CheckState(LanguageModel* model, const RecurrentState& state, const std::string& path) {
+  const std::unique_ptr<Decoder> decoder = model->NewDecoder(/*max_tokens=*/1);
+  try {
+    decoder->body().ImportState(0, state);
+  } catch (const Error& error) {
+    throw Error(error.code(), path, error.problem(), error.place(), error.hint());
+  }
 }
 
 }  // namespace
@@ -62,6 +75,7 @@ PromptState::PromptState(const GenerateSettings& settings, const Checkpoint& che
   if (!settings.state_in.empty()) {
     const std::vector<uint8_t> file = ReadWholeFile(settings.state_in, kMostStateBytes);
     before_ = std::make_shared<const RecurrentState>(DecodeState(file, settings.state_in, identity_));
+    CheckState(checkpoint.model.get(), *before_, settings.state_in);
     read_ = {{"path", settings.state_in}, {"sha256", HexEncode(Sha256Of(file))}};
   }
   if (writes && !settings.state_out.empty()) {

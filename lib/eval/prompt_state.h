@@ -24,7 +24,8 @@ class PromptState {
   /// Reads the one file and opens the other, which appears once the state is there.
   /// \param settings outlives this
   /// \param writes whether this rank writes what is written
-  /// \throws Error{kUsage} naming the family of a model that carries no state; Error{kBadInput, kIo}
+  /// \throws Error{kUsage} naming the family of a model that carries no state; Error{kBadInput, kIo} naming
+  ///     the file
   PromptState(const GenerateSettings& settings, const Checkpoint& checkpoint, Precision precision,
               bool writes);
 

@@ -36,6 +36,10 @@ std::vector<MemoryLever> WithPasses(std::vector<MemoryLever> levers) {
 
 }  // namespace
 
+int64_t ResidentFreeHeap(const MemoryParts& others, int64_t free_heap_bytes, int64_t peak_bytes) {
+  return std::clamp<int64_t>(peak_bytes - others.total(), 0, free_heap_bytes);
+}
+
 std::span<const MemoryPart> AllMemoryParts() {
   using Parts = MemoryParts;
   using Group = MemoryGroup;

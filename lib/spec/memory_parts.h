@@ -3,7 +3,9 @@
 ///
 /// Each part is counted by what holds it, and the peak beside them by the system (on a GPU, by torch's
 /// allocator), so that the difference of the two is what nobody accounts for: what was held for a moment
-/// only, within a step or a save.
+/// only, within a step or a save. The parts may sum to somewhat more than the peak where the model is small:
+/// a part counts whole once there is a buffer for it, though pages of it that were never written are not
+/// resident, and what the process had before the model counts on where it was freed since.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +44,12 @@ struct MemoryParts {
   int64_t total() const { return of_model() + of_host(); }
   bool operator==(const MemoryParts&) const = default;
 };
+
+/// What the allocator keeps, as a part: of the bytes that its heap holds free no more than the other parts
+/// leave of the peak. It counts as free what it has given back to the system (malloc_trim), too, which is not
+/// resident.
+/// \param others with no `products`
+int64_t ResidentFreeHeap(const MemoryParts& others, int64_t free_heap_bytes, int64_t peak_bytes);
 
 /// Names of parts together, as the records of a run have them.
 enum class MemoryGroup {

@@ -38,13 +38,6 @@ struct ResumePoint {
   std::optional<ModelWatch> watch = {};
 };
 
-/// A checkpoint of another run that a new one begins with.
-struct BranchPoint {
-  ParentCheckpoint parent;  ///< found, its step not yet
-  /// Of the branch where it has begun; absent: the settings make it.
-  std::optional<TrainPlan> plan = {};
-};
-
 /// Filled part by part, in this order.
 struct ResolvedRun {
   ComputeChoice compute;
@@ -82,22 +75,6 @@ OpenedLoaders OpenLoadersApart(const TrainJobContext& context, const ResolvedRun
 /// \throws Error{kUsage, kBadInput, kIo}
 void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
                    ResolvedRun* run);
-
-/// The same of a run that goes on from a checkpoint.
-/// \param record of the run; null where it has none
-void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& context,
-                       const std::string& checkpoint, const RunRecord* record, ChoiceLog* log,
-                       ResolvedRun* run);
-
-/// The same of a run that was begun and has no checkpoint.
-/// \throws Error{kBadInput} where the data is not the run's
-void ResolveBegunRun(const TrainSettings& settings, const TrainJobContext& context, const RunRecord& record,
-                     ChoiceLog* log, ResolvedRun* run);
-
-/// The same of a run that begins with the weights, the moments and the place in the data of another's
-/// checkpoint. Other data, or another order of it, is read from its beginning.
-void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& context,
-                        const BranchPoint& branch, ChoiceLog* log, ResolvedRun* run);
 
 /// What of the settings together makes another run than was meant.
 /// \param preset_batch, preset_accum as --preset has them; 0: it does not say

@@ -65,7 +65,7 @@ MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobConte
 }
 
 MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Trainer& trainer,
-                       int64_t snapshot_bytes) {
+                       int64_t snapshot_bytes, int64_t peak_bytes) {
   const bool on_cpu = run.compute.device.is_cpu();
   MemoryParts memory = HeldByModel(*setup.model);
   memory.optimizer = trainer.optimizer().state_bytes();
@@ -73,10 +73,10 @@ MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Tr
   memory.representations = trainer.objective().HeldBytes(ShapeOfStep(trainer.plan()), setup.model->config());
   memory.loader = MostHeldBytes(LoadersOf(run.loaders));
   memory.snapshot = snapshot_bytes;
-  if (on_cpu) memory.products = FreeHeapBytes();
   // A GPU's libraries take host memory that came after the model.
   memory.process =
       on_cpu ? setup.runtime_bytes + ResidentFileBytes() : ResidentBytes() - memory.loader - memory.snapshot;
+  if (on_cpu) memory.products = ResidentFreeHeap(memory, FreeHeapBytes(), peak_bytes);
   return memory;
 }
 

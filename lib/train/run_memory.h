@@ -29,7 +29,8 @@ MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobConte
                               const ResolvedRun& run, const std::optional<SessionPoint>& point);
 
 /// What this process holds for a run, its buffers as they are and the rest as the system tells it.
+/// \param peak_bytes of what was resident; what the heap keeps free is told within it
 MemoryParts HeldMemory(const ResolvedRun& run, const ModelSetup& setup, const Trainer& trainer,
-                       int64_t snapshot_bytes);
+                       int64_t snapshot_bytes, int64_t peak_bytes);
 
 }  // namespace trainwright

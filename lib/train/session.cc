@@ -412,8 +412,9 @@ int Session::End() {
     status = static_cast<int>(ErrorCode::kIo);
     reason += ", but copies of checkpoints are missing";
   }
-  listener_->set_memory(HeldMemory(*run_, setup_, *trainer_, point().snapshot_bytes),
-                        PeakResidentBytes() + PeakDeviceBytes(run_->compute.device));
+  const int64_t peak_bytes = PeakResidentBytes();
+  listener_->set_memory(HeldMemory(*run_, setup_, *trainer_, point().snapshot_bytes, peak_bytes),
+                        peak_bytes + PeakDeviceBytes(run_->compute.device));
   listener_->set_ranks(GatherRanks(world_, run_->compute.device));
   if (run_->compute.offload.any()) listener_->set_offload(setup_.model->offload_counts());
   listener_->RecordEnd(status, reason);

@@ -36,6 +36,7 @@
 #include "lib/train/run_memory.h"
 #include "lib/train/run_preview.h"
 #include "lib/train/session.h"
+#include "lib/train/stored_run.h"
 
 namespace trainwright {
 namespace {

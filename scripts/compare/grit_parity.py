@@ -12,13 +12,8 @@ norm summed in float64. A gradient's difference is the norm of the difference ov
 Exit status 1 when one is above its bound. --fixtures compares with the losses and gradients in
 tests/objective/fixtures/grit instead, which were made without PyTorch. PYTHON needs torch, transformers, safetensors.
 """
-import argparse
-import concurrent.futures
 import dataclasses
-import datetime
 import json
-import multiprocessing
-import os
 import pathlib
 import sys
 import tempfile
@@ -28,12 +23,12 @@ import transformers
 from safetensors import safe_open
 
 import grit_data
+import parity_cases
 import torch_grit
 import train_runs
 from torch_grit import Options
-from train_runs import run
+from train_runs import ROOT, run
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 QUERIES, MICRO_BATCHES, CHUNK = 24, 4, 5
 GRADIENT_BOUND, LOSS_BOUND = 1e-5, 5e-4
 ADAMW = {"lr": 1e-4, "weight_decay": 0.01, "betas": (0.9, 0.95), "epsilon": 1e-8, "clip": 1.0}
@@ -130,7 +125,9 @@ def relative(mine, theirs):
     return ((mine - theirs).norm() / theirs.norm()).item()
 
 
-def compare(sides, name, options, steps):
+def compare(sides, name, steps):
+    torch.set_num_threads(1)
+    options = CASES[name]
     start = sides.start_of(name, options)
     model = sides.model(options, start)
     torch_grit.add_gradients(model, sides.batch(options), CHUNK)
@@ -148,17 +145,8 @@ def compare(sides, name, options, steps):
     actual = sides.losses(name, options, steps)
     assert len(actual) == steps
     losses = max(abs(a - b) / abs(b) for a, b in zip(actual, expected))
-    return {"case": name, "gradient": whole, "worst_parameter": worst, "loss": losses, "first": expected[0],
+    return {"gradient": whole, "worst_parameter": worst, "loss": losses, "first": expected[0],
             "last": expected[-1], "holds": whole <= GRADIENT_BOUND and losses <= LOSS_BOUND}
-
-
-def compare_alone(sides, name, steps):
-    """compare() in a process of its own. A case that one of the sides refuses ends no other."""
-    torch.set_num_threads(1)
-    try:
-        return compare(sides, name, CASES[name], steps)
-    except Exception as error:  # noqa: BLE001: whatever it is, it is told
-        return {"case": name, "error": f"{type(error).__name__}: {error}", "holds": False}
 
 
 def options_of_fixture(case, records):
@@ -204,45 +192,30 @@ def compare_fixtures(folder):
 
 
 def report(rows, steps):
-    failed = sum(not row["holds"] for row in rows)
-    lines = [f"# GRIT beside PyTorch, {datetime.date.today()}", "",
-             f"{len(rows) - failed} of {len(rows)} cases hold.", "",
-             f"scripts/compare/grit_parity.py: {QUERIES} queries a step in {MICRO_BATCHES} micro-batches, fp32, "
-             f"torch {torch.__version__}, transformers {transformers.__version__}. Gradient: norm of the difference over the "
-             f"norm, of all parameters (bound {GRADIENT_BOUND:g}) and of the worst one; loss: largest relative difference of "
-             f"{steps} steps (bound {LOSS_BOUND:g}).", "",
-             "| case | gradient | worst parameter | loss | loss at first, at last | |", "|---|---|---|---|---|---|"]
-    for row in rows:
-        if "error" in row:
-            lines.append(f"| {row['case']} | | | | {' '.join(row['error'].split())} | FAILS |")
-            continue
-        lines.append(f"| {row['case']} | {row['gradient']:.1e} | {row['worst_parameter']:.1e} | {row['loss']:.1e} | "
-                     f"{row['first']:.4f}, {row['last']:.4f} | {'holds' if row['holds'] else 'FAILS'} |")
-    return "\n".join(lines) + "\n"
+    introduction = (
+        f"scripts/compare/grit_parity.py: {QUERIES} queries a step in {MICRO_BATCHES} micro-batches, fp32, "
+        f"torch {torch.__version__}, transformers {transformers.__version__}. Gradient: norm of the difference over the norm, of "
+        f"all parameters (bound {GRADIENT_BOUND:g}) and of the worst one; loss: largest relative difference of {steps} steps "
+        f"(bound {LOSS_BOUND:g}).")
+    return parity_cases.report("GRIT beside PyTorch", introduction, rows, {
+        "gradient": lambda row: f"{row['gradient']:.1e}", "worst parameter": lambda row: f"{row['worst_parameter']:.1e}",
+        "loss": lambda row: f"{row['loss']:.1e}",
+        "loss at first, at last": lambda row: f"{row['first']:.4f}, {row['last']:.4f}"})
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", nargs="?", type=pathlib.Path)
-    parser.add_argument("--tools", type=pathlib.Path, default=ROOT / "build/release/bin")
-    parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="cases at once, of one thread each")
-    parser.add_argument("--only", default="")
+    parser = parity_cases.arguments(__doc__)
     parser.add_argument("--fixtures", action="store_true")
     args = parser.parse_args()
-    torch.set_num_threads(1)
     if args.fixtures:
+        torch.set_num_threads(1)
         return 0 if compare_fixtures(ROOT / "tests/objective/fixtures/grit") else 1
-    rows = []
     with tempfile.TemporaryDirectory() as scratch:
         sides = Sides(args.tools.resolve(), pathlib.Path(scratch))
-        names = [name for name in CASES if args.only in name]
-        with concurrent.futures.ProcessPoolExecutor(args.jobs, multiprocessing.get_context("spawn")) as pool:
-            for row in pool.map(compare_alone, [sides] * len(names), names, [args.steps] * len(names)):
-                rows.append(row)
-                print(json.dumps(row), file=sys.stderr, flush=True)
+        cases = {name: (sides, name, args.steps) for name in CASES if args.only in name}
+        rows = parity_cases.compare_all(compare, cases, args.jobs)
     train_runs.write_report(report(rows, args.steps), args.out)
-    return 0 if rows and all(row["holds"] for row in rows) else 1
+    return parity_cases.exit_status(rows)
 
 
 if __name__ == "__main__":

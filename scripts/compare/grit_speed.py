@@ -14,7 +14,7 @@ import grit_order
 import grit_speed_report
 from grit_speed_report import UNTIMED_STEPS
 from run_results import RunResults
-from train_runs import processor, records_of, run, version_of
+from train_runs import figures_of, processor, records_of, run, version_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHAPE = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "vocab_size": 258,
@@ -94,16 +94,8 @@ class Contest:
         self.train("run", "--init", self.folder / "initial/latest", "--steps", self.settings["steps"], "--lr", "1e-4")
         records = records_of(self.folder / "run")
         shutil.rmtree(self.folder / "run")
-        steps = [record for record in records if record["type"] == "step"]
-        # A record's cpu_cores is about the time since the one before.
-        begins = [None] + [step["time_unix_s"] for step in steps[:-1]]
-        walls = [step["step_time_s"] if begin is None else step["time_unix_s"] - begin for begin, step in zip(begins, steps)]
-        return {"losses_nats": [step["loss_nats"] for step in steps],
-                "step_times_s": [step["step_time_s"] for step in steps],
-                "cpu_times_s": [step["cpu_cores"] * wall for step, wall in zip(steps, walls)],
-                "tokens": [step["tokens"] for step in steps],
-                "padded_tokens": [step.get("tokens_if_padded", step["tokens"]) for step in steps],
-                "max_memory_bytes": steps[-1]["max_memory_bytes"]}
+        padded = [record.get("tokens_if_padded", record["tokens"]) for record in records if record["type"] == "step"]
+        return figures_of(records) | {"padded_tokens": padded}
 
     def torch(self, flags):
         settings = self.settings

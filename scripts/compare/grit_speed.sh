@@ -38,7 +38,5 @@ python=${PYTHON:-python3}
 "$python" -c 'import torch, transformers, safetensors' 2> /dev/null ||
   die "$python has no torch, transformers and safetensors" \
     "see scripts/compare/grit.requirements.txt; PYTHON names another Python"
-export PATH=$PWD/build/release/bin:$PATH HF_HUB_OFFLINE=1
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-"$python" scripts/compare/grit_speed.py --scratch "$scratch" "$@"
+export HF_HUB_OFFLINE=1
+run_comparison grit_speed.py "$@"

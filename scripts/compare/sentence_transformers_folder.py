@@ -13,7 +13,6 @@ records, texts, and for each of a few folders the options of train that make it 
 that sentence-transformers gives. FOLDER is tests/embedding/fixtures/golden. PYTHON needs scripts/compare/grit.requirements.txt.
 """
 import argparse
-import datetime
 import itertools
 import json
 import pathlib
@@ -26,6 +25,7 @@ import torch
 import transformers
 
 import grit_data
+import parity_cases
 import ten_shapes
 from train_runs import run, write_report
 
@@ -172,25 +172,17 @@ def main():
         for name, family, options in cases():
             if args.only not in name:
                 continue
-            try:
-                rows.append(comparison.compare(name, family, options))
-            except Exception as error:  # noqa: BLE001: whatever it is, it is told, and ends no other case
-                rows.append({"case": name, "error": f"{type(error).__name__}: {error}", "holds": False})
+            rows.append(parity_cases.row_of(comparison.compare, name, (name, family, options)))
             print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
         exec(EXAMPLE, {"folder": str(comparison.train("example", "llama", []))})  # noqa: S102: what the page shows
-    lines = [f"# Folders of embedding models in sentence-transformers, {datetime.date.today()}", "",
-             f"scripts/compare/sentence_transformers_folder.py, tokenizer {args.tokenizer}; sentence-transformers "
-             f"{sentence_transformers.__version__}, transformers {transformers.__version__}, torch {torch.__version__}. Largest "
-             f"difference of any element of a vector from embed's (bound {BOUND:g}), over texts whose tokens are the same.", "",
-             "| case | modules | difference | texts cut otherwise | |", "|---|---|---|---|---|"]
-    for row in rows:
-        if "error" in row:
-            lines.append(f"| {row['case']} | {' '.join(row['error'].split())} | | | FAILS |")
-            continue
-        lines.append(f"| {row['case']} | {', '.join(row['modules'])} | {row['difference']:.1e} | {row['cut_otherwise']} of "
-                     f"{row['texts']} | {'holds' if row['holds'] else 'FAILS'} |")
-    write_report("\n".join(lines) + "\n", args.out)
-    return 0 if rows and all(row["holds"] for row in rows) else 1
+    introduction = (
+        f"scripts/compare/sentence_transformers_folder.py, tokenizer {args.tokenizer}; sentence-transformers "
+        f"{sentence_transformers.__version__}, transformers {transformers.__version__}, torch {torch.__version__}. Largest "
+        f"difference of any element of a vector from embed's (bound {BOUND:g}), over texts whose tokens are the same.")
+    write_report(parity_cases.report("Folders of embedding models in sentence-transformers", introduction, rows, {
+        "modules": lambda row: ", ".join(row["modules"]), "difference": lambda row: f"{row['difference']:.1e}",
+        "texts cut otherwise": lambda row: f"{row['cut_otherwise']} of {row['texts']}"}), args.out)
+    return parity_cases.exit_status(rows)
 
 
 if __name__ == "__main__":

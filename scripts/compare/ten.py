@@ -13,7 +13,7 @@ import time
 import ten_report
 from ten_models import MODELS, long_shards, write_config
 from run_results import RunResults
-from train_runs import processor, records_of, run, version_of
+from train_runs import figures_of, processor, records_of, run, version_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 STEP_TOKENS = 32768
@@ -68,15 +68,7 @@ class Contest:
         self.train("run", kind, "--steps", self.settings["steps"], "--lr", "1e-4")
         records = records_of(self.folder / "run")
         shutil.rmtree(self.folder / "run")
-        steps = [record for record in records if record["type"] == "step"]
-        begins = [None] + [step["time_unix_s"] for step in steps[:-1]]
-        walls = [step["step_time_s"] if begin is None else step["time_unix_s"] - begin for begin, step in zip(begins, steps)]
-        return {"losses_nats": [step["loss_nats"] for step in steps],
-                "step_times_s": [step["step_time_s"] for step in steps],
-                "cpu_times_s": [step["cpu_cores"] * wall for step, wall in zip(steps, walls)],
-                "tokens": [step["tokens"] for step in steps],
-                "parameters": next(record["parameters"] for record in records if "parameters" in record),
-                "max_memory_bytes": steps[-1]["max_memory_bytes"]}
+        return figures_of(records) | {"parameters": next(record["parameters"] for record in records if "parameters" in record)}
 
     def torch(self, what, *more):
         settings = self.settings

@@ -31,7 +31,5 @@ python=${PYTHON:-python3}
     "see scripts/compare/ten.requirements.txt; PYTHON names another Python"
 kernel_speed=$PWD/build/release/tests/kernel_speed
 [[ -x $kernel_speed ]] || die "$kernel_speed is missing" "cmake --build --preset release --target kernel_speed"
-export PATH=$PWD/build/release/bin:$PATH HF_HUB_OFFLINE=1
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-"$python" scripts/compare/ten.py --scratch "$scratch" --kernel-speed "$kernel_speed" "$@"
+export HF_HUB_OFFLINE=1
+run_comparison ten.py --kernel-speed "$kernel_speed" "$@"

@@ -4,10 +4,10 @@
 usage: ten_folder.py [--tools FOLDER] [--only SUBSTRING] [OUT.md]
        ten_folder.py --fixtures
 
-Each shape of ten_shapes.py is trained for some steps, so that its continuations are not one token over and over, and opened with
-trust_remote_code. Logits are compared with those of `evaluate --logits` (bound 1e-4), greedy continuations of a batch of
-prompts of unlike lengths with those of `generate`, and what transformers saves again is read by `evaluate`, whose loss has to
-be the same.
+Each shape of ten_shapes.py is trained for some steps and opened with trust_remote_code. Logits are compared with those of
+`evaluate --logits` (bound 1e-4), and what transformers saves again is read by `evaluate`, whose loss has to be the same. Greedy
+continuations of a batch of prompts of unlike lengths are compared with those of `generate` on random weights, which transformers
+saves: so young a trained model repeats a token, whatever came before.
 
 --fixtures compares the modeling file alone, in float64, with torch_ten.py on tests/model/fixtures/ten_*: logits, gradients,
 tokens one after another behind a cache, padding on either side, greedy and beam search with and without a cache. Exit status 1
@@ -32,6 +32,7 @@ from train_runs import ROOT, run, write_report
 
 LOGITS_BOUND, LOSS_BOUND, EXACT_BOUND = 1e-4, 1e-6, 1e-9
 STEPS, NEW_TOKENS, END = 200, 64, 257
+LEAST_KINDS = 12  # of tokens in all continuations, below which they tell nothing
 PROMPTS = ["T", "O Romeo, ", "What is the ", "First Citizen: we know the patricians good; what authority surfeits on would"]
 CODE = ROOT / "lib/model/python"
 AUTO_MAP = {"AutoConfig": "configuration_ten.TenConfig", "AutoModel": "modeling_ten.TenModel",
@@ -82,6 +83,25 @@ def largest_difference(model, dump):
                for begin, end in zip(starts, starts[1:]))
 
 
+def saved(model, folder, tokenizer_folder):
+    shutil.rmtree(folder, ignore_errors=True)
+    model.save_pretrained(folder)
+    for tokenizer in tokenizer_folder.glob("tokenizer*"):
+        shutil.copy(tokenizer, folder)
+    return folder
+
+
+@torch.no_grad()
+def made_lively(model, folder):
+    """The model with weights of which each tells."""
+    reference = torch_ten.load(folder)
+    torch_ten.random_weights(reference, torch.Generator().manual_seed(7))
+    missing, unexpected = model.load_state_dict(reference.state_dict(), strict=False)
+    assert not unexpected and set(missing) <= {"lm_head.weight"}, (missing, unexpected)
+    model.tie_weights()
+    return model
+
+
 def compare(tools, scratch, shape):
     folder = scratch / shape.replace(" ", "-")
     config = ten_shapes.write_config(scratch / "config.json", shape)
@@ -90,15 +110,13 @@ def compare(tools, scratch, shape):
     model = opened(folder / "latest")
     loss = evaluated(tools, scratch, folder, "--logits", scratch / "logits.safetensors")
     difference = largest_difference(model, load_file(scratch / "logits.safetensors"))
-    ours, theirs = generated_here(tools, folder), continued(model, [list(prompt.encode()) for prompt in PROMPTS], NEW_TOKENS)
-    again = scratch / "again"
-    shutil.rmtree(again, ignore_errors=True)
-    model.save_pretrained(again)
-    for tokenizer in (folder / "latest").glob("tokenizer*"):
-        shutil.copy(tokenizer, again)
+    again = evaluated(tools, scratch, saved(model, scratch / "again", folder / "latest"))
+    lively = saved(made_lively(model, folder / "latest"), scratch / "lively", folder / "latest")
+    ours, theirs = generated_here(tools, lively), continued(model, [list(prompt.encode()) for prompt in PROMPTS], NEW_TOKENS)
     row = {"shape": shape, "logits": difference, "same": sum(a == b for a, b in zip(ours, theirs)),
-           "kinds": len({token for tokens in ours for token in tokens}), "saved": evaluated(tools, scratch, again) == loss}
-    return row | {"holds": difference < LOGITS_BOUND and row["same"] == len(PROMPTS) and row["saved"]}
+           "kinds": len({token for tokens in ours for token in tokens}), "saved": again == loss}
+    return row | {"holds": difference < LOGITS_BOUND and row["same"] == len(PROMPTS) and row["kinds"] >= LEAST_KINDS
+                  and row["saved"]}
 
 
 def report(rows):

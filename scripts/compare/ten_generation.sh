@@ -19,7 +19,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source scripts/common.sh
 
 [[ ${1:-} != -h && ${1:-} != --help ]] || { print_usage; exit; }
-export PATH=$PWD/build/release/bin:$PATH
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-python3 scripts/compare/ten_generation.py --scratch "$scratch" "$@"
+run_comparison ten_generation.py "$@"

@@ -28,7 +28,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source scripts/common.sh
 
 [[ ${1:-} != -h && ${1:-} != --help ]] || { print_usage; exit; }
-export PATH=$PWD/build/release/bin:$PATH
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-python3 scripts/compare/ten_learning.py --scratch "$scratch" "$@"
+run_comparison ten_learning.py "$@"

@@ -53,6 +53,19 @@ def records_of(run, kind=None):
     return [record for record in records if kind in (None, record["type"])]
 
 
+def figures_of(records):
+    """Of the records of a run that tells of every step: losses, seconds by the wall and of processors, tokens, memory."""
+    steps = [record for record in records if record["type"] == "step"]
+    # A record's cpu_cores is about the time since the one before.
+    begins = [None] + [step["time_unix_s"] for step in steps[:-1]]
+    walls = [step["step_time_s"] if begin is None else step["time_unix_s"] - begin for begin, step in zip(begins, steps)]
+    return {"losses_nats": [step["loss_nats"] for step in steps],
+            "step_times_s": [step["step_time_s"] for step in steps],
+            "cpu_times_s": [step["cpu_cores"] * wall for step, wall in zip(steps, walls)],
+            "tokens": [step["tokens"] for step in steps],
+            "max_memory_bytes": steps[-1]["max_memory_bytes"]}
+
+
 def digest(data):
     return hashlib.sha256(data).hexdigest()[:16]
 

@@ -176,7 +176,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"sample --config ''", "sample: error: --config: is empty"},
         BadCase{"echo 'output: \"\"' > c; sample --config c", "c: key 'output' in line 1: is empty"},
         BadCase{"TRAINWRIGHT_FILE='[a, \"\"]' sample", "TRAINWRIGHT_FILE: is empty"},
-        BadCase{"sample --summary -", "sample: error: --summary: cannot be -"}));
+        BadCase{"sample --summary -", "sample: error: --summary: cannot be -"},
+        BadCase{"TRAINWRIGHT_STEPS=7 sample --fail steps",
+                "sample: error: TRAINWRIGHT_STEPS: has no meaning today\n"},
+        BadCase{"TRAINWRIGHT_STEPS=7 sample --steps 8 --fail steps",
+                "sample: error: --steps: has no meaning today\n"}));
 
 TEST(ConfigTest, AMissingFileIsAnIoError) {
   const ProcessResult result = Sample("sample --config /nonexistent.yaml");

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <set>
 #include <string>
 
@@ -105,6 +106,17 @@ TEST(MemoryPartsTest, HaveNamesAndSizesOfTheirOwn) {
     sum += groups.at(group).get<int64_t>();
   }
   EXPECT_EQ(sum, memory.total());
+}
+
+TEST(MemoryPartsTest, WhatTheHeapKeepsIsToldWithinThePeak) {
+  const MemoryParts others = {.parameters = 30, .activations = 20, .process = 40};
+  const struct {
+    int64_t free_bytes, peak_bytes, expected;
+  } cases[] = {{7, 100, 7}, {10, 100, 10}, {25, 100, 10}, {25, 90, 0}, {25, 80, 0}, {0, 100, 0}};
+  for (const auto& [free_bytes, peak_bytes, expected] : cases) {
+    EXPECT_EQ(ResidentFreeHeap(others, free_bytes, peak_bytes), expected)
+        << free_bytes << " free, peak " << peak_bytes;
+  }
 }
 
 }  // namespace

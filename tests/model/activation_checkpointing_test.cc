@@ -7,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "tests/model/families.h"
+#include "tests/model/gradient_checks.h"
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
 #include "tests/support/support.h"
@@ -54,34 +55,11 @@ INSTANTIATE_TEST_SUITE_P(Families, CheckpointedModelTest,
 
 TEST_P(CheckpointedModelTest, LossAndGradientsAreThoseOfKeepingAllBitForBit) {
   const ModelConfig& config = GetParam().config;
-  const ModelInput large = RandomInput(config, {30, 1, 20}), small = RandomInput(config, {14, 3}, 1);
-  for (const Numerics& numerics :
-       {Numerics{Precision::kFp32, at::kFloat}, Numerics{Precision::kBf16, at::kBFloat16},
-        Numerics{Precision::kBf16, at::kFloat}, Numerics{Precision::kFp16, at::kFloat}}) {
-    const auto run = [&](ActivationCheckpointing kind, bool offload) {
-      const auto stack = offload ? MakeOffloadStack(at::Device(at::kCPU), folder_.path()) : nullptr;
-      const auto model = LivelyModel(config, numerics);
-      model->set_activation_checkpointing(kind);
-      model->set_offload(stack.get());
-      model->parameters().ZeroGradients();
-      double loss = model->LossAndGradients(large, 0.5).loss_nats;
-      loss += model->Loss(large).loss_nats;  // writes into the buffers that layers share
-      loss += model->LossAndGradients(small, 0.25).loss_nats;
-      return std::pair(loss, model->parameters().gradients().clone());
-    };
-    const auto [loss, gradients] = run(ActivationCheckpointing::kNo, false);
-    EXPECT_GT(gradients.abs().max().item<double>(), 0);
-    for (const bool offload : {false, true}) {
-      for (const ActivationCheckpointing kind :
-           {ActivationCheckpointing::kNo, ActivationCheckpointing::kSelective,
-            ActivationCheckpointing::kFull}) {
-        const auto [again_loss, again] = run(kind, offload);
-        EXPECT_EQ(again_loss, loss);
-        EXPECT_TRUE(at::equal(again, gradients))
-            << PrecisionName(numerics.precision) << " kind " << int(kind) << " offload " << offload;
-      }
-    }
-  }
+  test::ExpectTheSameRecomputedAndOffloaded(
+      [&](const Numerics& numerics) { return LivelyModel(config, numerics); },
+      {Numerics{Precision::kFp32, at::kFloat}, Numerics{Precision::kBf16, at::kBFloat16},
+       Numerics{Precision::kBf16, at::kFloat}, Numerics{Precision::kFp16, at::kFloat}},
+      RandomInput(config, {30, 1, 20}), RandomInput(config, {14, 3}, 1));
 }
 
 TEST_P(CheckpointedModelTest, MemoryIsThatOfOneLayerForWhatIsComputedAgain) {

@@ -1,5 +1,4 @@
 // A micro-batch in pieces that carry the state (LanguageModel::set_tbptt).
-#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
 
@@ -9,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "lib/base/rng.h"
 #include "lib/model/input_pieces.h"
+#include "tests/model/gradient_checks.h"
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
 #include "tests/model/ten_models.h"
@@ -81,13 +80,7 @@ TEST_P(TenTbpttTest, TheGradientIsThatOfThePiecesWithTheirStatesAsConstants) {
   model->LossAndGradients(input, 1.0);
   for (size_t i = 0; i < model->parameters().all().size(); ++i) {
     const Parameter& parameter = model->parameters().all()[i];
-    // Along a direction that no other tensor shares, of length 1.
-    at::Tensor direction = at::empty(parameter.shape);
-    Rng(test::TestSeed(), parameter.name)
-        .FillNormal(0, static_cast<uint64_t>(parameter.size), 1.0, direction.mutable_data_ptr<float>());
-    direction.add_(parameter.gradient.div(parameter.gradient.norm()), 2.0).div_(direction.norm());
-    // Of fourth order: an angle is turned once for each row that remembers.
-    constexpr double kStep = 6e-3;
+    const at::Tensor direction = test::DirectionOf(parameter);
     const at::Tensor value = probe->parameters().all()[i].value;
     const auto loss_at = [&](double step) {
       double loss = 0;
@@ -96,10 +89,9 @@ TEST_P(TenTbpttTest, TheGradientIsThatOfThePiecesWithTheirStatesAsConstants) {
       }
       return loss;
     };
-    const double slope =
-        (8 * (loss_at(kStep) - loss_at(-kStep)) - (loss_at(2 * kStep) - loss_at(-2 * kStep))) / (12 * kStep);
     const double expected = parameter.gradient.mul(direction).sum().item<double>();
-    EXPECT_NEAR(slope, expected, 5e-3 * (1 + parameter.gradient.norm().item<double>())) << parameter.name;
+    EXPECT_NEAR(test::SlopeOf(loss_at, 4e-3), expected, 5e-3 * (1 + parameter.gradient.norm().item<double>()))
+        << parameter.name;
   }
 }
 

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "lib/model/language_model.h"
+#include "tests/model/gradient_checks.h"
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
 #include "tests/model/ten_models.h"
@@ -101,31 +102,9 @@ TEST_P(TenTest, TheBodyHasWhatTheDescriptionSays) {
 TEST_P(TenTest, GradientsEqualFiniteDifferences) {
   SCOPED_TRACE("seed " + std::to_string(test::TestSeed()));
   const auto model = LivelyTen(fields());
-  const ModelInput input = RandomInput(model->config(), {9, 1, 19});
-  model->LossAndGradients(input, 1.0);
-  for (const Parameter& parameter : model->parameters().all()) {
-    // Along a direction that no other tensor shares, of length 1.
-    const double norm = parameter.gradient.norm().item<double>();
-    EXPECT_GT(norm, 0) << parameter.name;
-    at::Tensor direction = at::empty(parameter.shape);
-    Rng(test::TestSeed(), parameter.name)
-        .FillNormal(0, static_cast<uint64_t>(parameter.size), 1.0, direction.mutable_data_ptr<float>());
-    direction.div_(direction.norm()).add_(parameter.gradient, 2 / norm).div_(direction.norm());
-    at::Tensor value = parameter.value;
-    const at::Tensor before = value.clone();
-    const auto loss_at = [&](double step) {
-      value.copy_(before).add_(direction, step);
-      const double loss = model->Loss(input).loss_nats;
-      value.copy_(before);
-      return loss;
-    };
-    // Of fourth order: an angle is turned once for each row that remembers.
-    constexpr double kStep = 4e-3;
-    const double slope =
-        (8 * (loss_at(kStep) - loss_at(-kStep)) - (loss_at(2 * kStep) - loss_at(-2 * kStep))) / (12 * kStep);
-    const double expected = parameter.gradient.mul(direction).sum().item<double>();
-    EXPECT_NEAR(slope, expected, 4e-3 * norm + 3e-3) << parameter.name;  // the latter of rounding
-  }
+  // Of fourth order: an angle is turned once for each row that remembers. The last number is of rounding.
+  test::ExpectGradientsOfFiniteDifferences(model.get(), RandomInput(model->config(), {9, 1, 19}), 4e-3, 4e-3,
+                                           3e-3);
 }
 
 TEST_P(TenTest, PackedDocumentsHaveTheLogitsAndGradientsThatTheyHaveAlone) {
@@ -162,34 +141,10 @@ TEST_P(TenTest, ATokenKnowsThoseBeforeItInItsDocumentAlone) {
 }
 
 TEST_P(TenTest, RecomputedAndOffloadedItHasTheSameGradientsBitForBit) {
-  const test::TemporaryFolder folder;
-  const ModelInput large = RandomInput(TenOf(fields()), {30, 1, 20}),
-                   small = RandomInput(TenOf(fields()), {14, 3}, 1);
-  for (const Numerics& numerics :
-       {kFp32Numerics, Numerics{Precision::kBf16, at::kBFloat16}, Numerics{Precision::kBf16, at::kFloat}}) {
-    const auto run = [&](ActivationCheckpointing kind, bool offload) {
-      const auto model = LivelyTen(fields(), numerics);
-      model->set_activation_checkpointing(kind);
-      model->Offload({.activations = offload}, folder.path());
-      model->parameters().ZeroGradients();
-      double loss = model->LossAndGradients(large, 0.5).loss_nats;
-      loss += model->Loss(large).loss_nats;  // writes into the buffers that layers share
-      loss += model->LossAndGradients(small, 0.25).loss_nats;
-      return std::pair(loss, model->parameters().gradients().clone());
-    };
-    const auto [loss, gradients] = run(ActivationCheckpointing::kNo, false);
-    EXPECT_GT(gradients.abs().max().item<double>(), 0);
-    for (const bool offload : {false, true}) {
-      for (const ActivationCheckpointing kind :
-           {ActivationCheckpointing::kNo, ActivationCheckpointing::kSelective,
-            ActivationCheckpointing::kFull}) {
-        const auto [again_loss, again] = run(kind, offload);
-        EXPECT_EQ(again_loss, loss);
-        EXPECT_TRUE(at::equal(again, gradients))
-            << PrecisionName(numerics.precision) << " kind " << int(kind) << " offload " << offload;
-      }
-    }
-  }
+  test::ExpectTheSameRecomputedAndOffloaded(
+      [&](const Numerics& numerics) { return LivelyTen(fields(), numerics); },
+      {kFp32Numerics, Numerics{Precision::kBf16, at::kBFloat16}, Numerics{Precision::kBf16, at::kFloat}},
+      RandomInput(TenOf(fields()), {30, 1, 20}), RandomInput(TenOf(fields()), {14, 3}, 1));
 }
 
 /// The kinds without a multi-scale block, whose views are its own.

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "lib/model/language_model.h"
+#include "tests/model/gradient_checks.h"
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
 #include "tests/spec/toy_recurrent_family.h"
@@ -48,27 +49,7 @@ TEST(ToyFamilyTest, TheBodyHasWhatTheDescriptionSays) {
 TEST(ToyFamilyTest, GradientsEqualFiniteDifferences) {
   for (const bool tied : {false, true}) {
     const auto model = Toy(ToyConfig(tied));
-    const ModelInput input = RandomInput(model->config(), {9, 1, 14});
-    model->LossAndGradients(input, 1.0);
-    for (const Parameter& parameter : model->parameters().all()) {
-      // Along a direction that no other tensor shares, of length 1.
-      at::Tensor direction = at::empty(parameter.shape);
-      Rng(TestSeed(), parameter.name)
-          .FillNormal(0, static_cast<uint64_t>(parameter.size), 1.0, direction.mutable_data_ptr<float>());
-      direction.add_(parameter.gradient.div(parameter.gradient.norm()), 2.0).div_(direction.norm());
-      at::Tensor value = parameter.value;
-      const at::Tensor before = value.clone();
-      const auto loss_at = [&](double step) {
-        value.copy_(before).add_(direction, step);
-        const double loss = model->Loss(input).loss_nats;
-        value.copy_(before);
-        return loss;
-      };
-      constexpr double kStep = 5e-3;
-      const double slope = (loss_at(kStep) - loss_at(-kStep)) / (2 * kStep);
-      const double expected = parameter.gradient.mul(direction).sum().item<double>();
-      EXPECT_NEAR(slope, expected, 2e-3 * parameter.gradient.norm().item<double>()) << parameter.name;
-    }
+    ExpectGradientsOfFiniteDifferences(model.get(), RandomInput(model->config(), {9, 1, 14}), 8e-3, 2e-3);
   }
 }
 

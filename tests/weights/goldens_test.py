@@ -37,12 +37,21 @@ class GoldensTest(unittest.TestCase):
         self.scratch.cleanup()
 
     def test_any_two_values_of_two_factors_meet(self):
-        for factors in (goldens.PAIRWISE, goldens.DROPOUT, {"a": ["1", "2"], "b": ["1", "2", "3"], "c": ["x", "y"]}):
+        for factors in (goldens.PAIRWISE, goldens.DROPOUT, goldens.TEN,
+                        {"a": ["1", "2"], "b": ["1", "2", "3"], "c": ["x", "y"]}):
             rows = goldens.all_pairs(factors)
             for first, second in itertools.combinations(factors, 2):
                 met = {(row[first], row[second]) for row in rows}
                 self.assertEqual(met, set(itertools.product(factors[first], factors[second])), (first, second))
             self.assertEqual(len({goldens.name_of(row) for row in rows}), len(rows))
+
+    def test_every_record_is_of_the_runs_of_today(self):
+        rows = {"pairwise": goldens.pairwise_rows(), "dropout": goldens.all_pairs(goldens.DROPOUT),
+                "ten": goldens.all_pairs(goldens.TEN)}
+        for path in goldens.RECORDS.glob("*.json"):
+            record = json.loads(path.read_text())
+            for group in rows.keys() & record.keys():
+                self.assertEqual({goldens.name_of(row) for row in rows[group]}, set(record[group]), (path.name, group))
 
     def test_a_hash_is_that_of_the_tensors_alone(self):
         one, two = ("a", "F32", [2], b"12345678"), ("b", "F32", [1], b"abcd")

@@ -124,53 +124,36 @@ __device__ inline Decay ConstantDecay(const DiagonalScanInput& input, int64_t ch
 }
 
 /// What each chunk but a span's last ends with: from its true state if it is a span's first, else from zero.
-template <typename T, bool kSelective>
+/// Backward the gradient of the state before each chunk but a span's first, which goes to the one before it.
+/// \param x_nz b, or the gradients of c
+/// \param bounds_sz the states before the spans, or the gradients of the last ones; null: zeros
+/// \param tickets set to 0 where there are any
+template <typename T, bool kSelective, bool kReverse>
 __global__ void __launch_bounds__(kChannels)
-    EndsKernel(DiagonalScanInput input, const float* __restrict__ initial_sz, float* __restrict__ states_cz,
-               float* __restrict__ products_cz) {
-  const Place place(input);
-  if (!place.active) return;
-  const Piece piece = PieceAt(input, place.n);
-  Complex state = {0, 0}, product = {1, 0};
-  if (piece.before == 0) {
-    if (initial_sz != nullptr) state = LoadOf(initial_sz, piece.span, input.channels, place.channel);
-    StoreIn(states_cz, place.n, input.channels, place.channel, state);
-  }
-  if (piece.after == 0) return;
-  const Decay constant = ConstantDecay<kSelective, false>(input, place.channel, 1);
-  ForRows<T, kSelective, false>(input, constant, static_cast<const T*>(input.b_nz), place.channel,
-                                piece.first, piece.rows, [&](int64_t, Complex b, const Decay& decay) {
-                                  state = MultiplyAdd<kSelective>(decay, state, b);
-                                  if (kSelective) product = MultiplyAdd<true>(decay, product, {0, 0});
-                                });
-  StoreIn(states_cz, place.n + 1, input.channels, place.channel, state);
-  if (kSelective) StoreIn(products_cz, place.n, input.channels, place.channel, product);
-}
-
-/// The same backward: the gradient of the state before each chunk but a span's first goes to the one before.
-template <typename T, bool kSelective>
-__global__ void __launch_bounds__(kChannels)
-    BackwardEndsKernel(DiagonalScanInput input, const T* __restrict__ d_c_nz,
-                       const float* __restrict__ d_last_sz, float* __restrict__ carries_cz,
-                       float* __restrict__ products_cz, int32_t* __restrict__ tickets) {
+    EndsKernel(DiagonalScanInput input, const T* __restrict__ x_nz, const float* __restrict__ bounds_sz,
+               float* __restrict__ ends_cz, float* __restrict__ products_cz, int32_t* __restrict__ tickets) {
   const Place place(input);
   if (tickets != nullptr && place.n == 0 && threadIdx.x == 0) tickets[blockIdx.y] = 0;
   if (!place.active) return;
   const Piece piece = PieceAt(input, place.n);
-  Complex carry = {0, 0}, product = {1, 0};
-  if (piece.after == 0) {
-    if (d_last_sz != nullptr) carry = LoadOf(d_last_sz, piece.span, input.channels, place.channel);
-    StoreIn(carries_cz, place.n, input.channels, place.channel, carry);
+  Complex state = {0, 0}, product = {1, 0};
+  if ((kReverse ? piece.after : piece.before) == 0) {
+    if (bounds_sz != nullptr) state = LoadOf(bounds_sz, piece.span, input.channels, place.channel);
+    StoreIn(ends_cz, place.n, input.channels, place.channel, state);
   }
-  if (piece.before == 0) return;
-  const Decay constant = ConstantDecay<kSelective, true>(input, place.channel, 1);
-  ForRows<T, kSelective, true>(input, constant, d_c_nz, place.channel, piece.first, piece.rows,
-                               [&](int64_t, Complex g, const Decay& decay) {
-                                 const Complex delta = {carry.re + g.re, carry.im + g.im};
-                                 carry = MultiplyAdd<kSelective>(decay, delta, {0, 0});
-                                 if (kSelective) product = MultiplyAdd<true>(decay, product, {0, 0});
-                               });
-  StoreIn(carries_cz, place.n - 1, input.channels, place.channel, carry);
+  if ((kReverse ? piece.before : piece.after) == 0) return;
+  const Decay constant = ConstantDecay<kSelective, kReverse>(input, place.channel, 1);
+  ForRows<T, kSelective, kReverse>(input, constant, x_nz, place.channel, piece.first, piece.rows,
+                                   [&](int64_t, Complex x, const Decay& decay) {
+                                     if constexpr (kReverse) {
+                                       const Complex delta = {state.re + x.re, state.im + x.im};
+                                       state = MultiplyAdd<kSelective>(decay, delta, {0, 0});
+                                     } else {
+                                       state = MultiplyAdd<kSelective>(decay, state, x);
+                                     }
+                                     if (kSelective) product = MultiplyAdd<true>(decay, product, {0, 0});
+                                   });
+  StoreIn(ends_cz, kReverse ? place.n - 1 : place.n + 1, input.channels, place.channel, state);
   if (kSelective) StoreIn(products_cz, place.n, input.channels, place.channel, product);
 }
 
@@ -389,8 +372,9 @@ cudaError_t DiagonalScan(const DiagonalScanInput& input, const float* initial_sz
   if (input.pieces == 0 || input.channels == 0) return cudaSuccess;
   const dim3 grid = GridOf(input);
   return WithDecay(input, [&]<typename T, bool kSelective>() {
-    EndsKernel<T, kSelective>
-        <<<grid, kChannels, 0, stream>>>(input, initial_sz, output.states_cz, output.products_cz);
+    const auto* b = static_cast<const T*>(input.b_nz);
+    EndsKernel<T, kSelective, false>
+        <<<grid, kChannels, 0, stream>>>(input, b, initial_sz, output.states_cz, output.products_cz, nullptr);
     CarryKernel<kSelective, false>
         <<<grid, kChannels, 0, stream>>>(input, output.products_cz, output.states_cz);
     RowsKernel<T, kSelective><<<grid, kChannels, 0, stream>>>(input, output.states_cz,
@@ -405,8 +389,8 @@ cudaError_t DiagonalScanBackward(const DiagonalScanInput& input, const float* st
   const dim3 grid = GridOf(input);
   return WithDecay(input, [&]<typename T, bool kSelective>() {
     const auto* g = static_cast<const T*>(d_c_nz);
-    BackwardEndsKernel<T, kSelective><<<grid, kChannels, 0, stream>>>(
-        input, g, d_last_sz, gradients.carries_cz, gradients.products_cz, gradients.tickets);
+    EndsKernel<T, kSelective, true><<<grid, kChannels, 0, stream>>>(input, g, d_last_sz, gradients.carries_cz,
+                                                                    gradients.products_cz, gradients.tickets);
     CarryKernel<kSelective, true>
         <<<grid, kChannels, 0, stream>>>(input, gradients.products_cz, gradients.carries_cz);
     BackwardRowsKernel<T, kSelective><<<grid, kChannels, 0, stream>>>(input, states_cz, g, gradients);

@@ -23,6 +23,7 @@ using namespace trainwright;
 using test::SampleOptions;
 
 void Fail(const std::string& how) {
+  if (how == "steps") throw Error(ErrorCode::kUsage, "--steps", "has no meaning today");
   if (how == "no") throw Error(ErrorCode::kNo, "shard", "differs");
   if (how == "input")
     throw Error(ErrorCode::kBadInput, "a.tws", "is cut short", "byte 12", "run pretokenize again");

@@ -1,6 +1,8 @@
-# train --dry-run tells the peak memory of a model of the family ten within a tenth, of long samples whole and in pieces.
+# train --dry-run tells the peak memory of a model of the family ten within a tenth, of samples of one long
+# document, whole and in pieces.
 seq 8000 > text
-pretokenize -q text | pack -q --chunk 8192 -o shards/
+pretokenize -q --format file text | pack -q --chunk 8192 -o shards/
+pack --info --json shards | grep -q '"docs":1,'
 cat > ten.json << 'JSON'
 {"model_type": "ten", "vocab_size": 258, "hidden_size": 64, "intermediate_size": 256, "num_hidden_layers": 6,
  "num_eigenstates": 32, "max_position_embeddings": 8192}

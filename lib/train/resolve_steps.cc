@@ -1,0 +1,93 @@
+#include "lib/train/resolve_steps.h"
+
+#include "lib/base/error.h"
+#include "lib/base/log.h"
+#include "lib/model/language_model.h"
+#include "lib/model/open_model.h"
+#include "lib/nn/precision.h"
+#include "lib/run/loader_plan.h"
+#include "lib/run/remembered_options.h"
+#include "lib/run/settings_check.h"
+#include "lib/train/plan_objective.h"
+
+namespace trainwright {
+
+OpenedLoaders OpenLoaders(const TrainJobContext& context, const ResolvedRun& run, TrainPlan plan,
+                          const LoaderOptions& loader) {
+  const ObjectiveDescription& objective = context.objectives.Find(plan.objective).description;
+  if (!objective.mixes) run.data->RequireAlike();
+  SampleStreamOptions options = plan.stream_options();
+  options.sets = run.data->sets();
+  RelocateOwnFiles(objective.own, run.begun_in, &plan);
+  LoaderOptions own = loader;
+  own.indexes = run.indexes;
+  return ObjectiveOf(plan, context.objectives)->OpenLoaders(&run.data->set(), options, own);
+}
+
+EpochCounts CountEpoch(const TrainJobContext& context, const TrainPlan& plan, const ResolvedRun& run) {
+  return OpenLoadersApart(context, run, plan).at(kMainLoader)->CountEpoch();
+}
+
+void OpenOwnLoaders(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
+                    ResolvedRun* run) {
+  PlannedLoader cache;
+  PlanDataCache(settings, run->data->set().header().chunks_per_frame, run->plan.block_chunks, &cache);
+  run->compute.loader.cache_bytes = cache.options.cache_bytes;
+  log->Announce(cache.reasons);
+  run->loaders = OpenLoaders(context, *run, run->plan, run->compute.loader);
+}
+
+PlanChoices ChoicesOf(const TrainJobContext& context) {
+  PlanChoices choices;
+  for (const ObjectiveKind& kind : context.objectives.all()) choices.objectives.push_back(kind.description);
+  for (const OptimizerKind& kind : context.optimizers.all()) choices.optimizers.push_back(kind.description);
+  return choices;
+}
+
+void WarnOnce(const TrainJobContext& context, const std::string& message) {
+  if (context.world->is_writer()) LogWarning(message);
+}
+
+PlanFacts FactsOf(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run) {
+  if (settings.objective != "auto") context.objectives.Find(settings.objective);
+  if (!settings.optimizer.empty()) context.optimizers.Find(settings.optimizer);
+  return {.model = run.model.config,
+          .gpu = run.compute.device.is_cuda(),
+          .fast_bf16 = HasFastProducts(Precision::kBf16, run.compute.device),
+          .count_epoch = [&](const TrainPlan& plan) { return CountEpoch(context, plan, run); },
+          .records = run.data->records(),
+          .require_alike = [&run] { run.data->RequireAlike(); },
+          .choices = ChoicesOf(context),
+          .ranks = context.world->size()};
+}
+
+void CheckAdapters(const TrainSettings& settings, const TrainJobContext& context, const ResolvedRun& run) {
+  const std::optional<StartModel>& start = run.model.start;
+  if (!settings.adapter.empty() && !settings.allow_other_base && start) {
+    RequireBaseOfAdapter(ResolveCheckpoint(settings.adapter), start->folder,
+                         "name the adapter's base with --init, or take this base by --allow-other-base",
+                         start->provenance.at("files"));
+  }
+  if (run.plan.tuning.lora) {
+    MakeModel(context.families, run.model.config, Precision::kFp32, at::Device(at::kMeta), std::nullopt,
+              AttentionBackend::kAuto, run.plan.tuning);
+  }
+}
+
+void CountHeldOut(const TrainSettings& settings, ResolvedRun* run) {
+  if (!run->plan.eval_split) return;
+  const bool masked = run->plan.labels_on() == LossOn::kAssistant;
+  run->held_out = run->data->CountHeldOut(*run->plan.eval_split, masked, settings.skip_bad_chunks > 0);
+}
+
+void CheckShards(const TrainSettings& settings, const TrainJobContext& context, const TrainPlan& plan) {
+  CheckSharding(settings, plan);
+  if (plan.sharding() == Sharding::kNone) return;
+  const OptimizerDescription& optimizer = context.optimizers.Find(plan.optimizer.name).description;
+  if (optimizer.shardable) return;
+  throw Error(ErrorCode::kUsage, "--zero " + std::to_string(plan.zero) + ", --optimizer " + optimizer.name,
+              "cannot both be in force: its rule needs more than one rank's part of the weights", "",
+              "leave out --zero");
+}
+
+}  // namespace trainwright
