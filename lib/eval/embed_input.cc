@@ -1,5 +1,6 @@
 #include "lib/eval/embed_input.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "lib/base/error.h"
@@ -76,7 +77,14 @@ bool EmbedInput::Next(EmbedText* text) {
     throw text->place.Bad(has_ids_ ? "has no id, and the texts before it have"
                                    : "has an id, and the texts before it have none");
   }
+  if (text->id) id_hashes_.push_back(Xxh3(AsBytes(*text->id)));
   return true;
+}
+
+uint64_t EmbedInput::CountRepeatedIds() const {
+  std::vector<uint64_t> hashes = id_hashes_;
+  std::sort(hashes.begin(), hashes.end());
+  return static_cast<uint64_t>(hashes.end() - std::unique(hashes.begin(), hashes.end()));
 }
 
 nlohmann::ordered_json EmbedInput::identity() const {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "lib/base/checksum.h"
 #include "lib/documents/contrastive_example.h"
@@ -41,6 +42,8 @@ class EmbedInput {
   ///     or the other way round; Error{kIo, kInterrupted, kTerminated}
   [[nodiscard]] bool Next(EmbedText* text);
   uint64_t texts() const { return texts_; }
+  /// How many of them have the id of one before them. Takes time by their number, and 8 bytes for each.
+  uint64_t CountRepeatedIds() const;
   /// Of the records so far, a newline behind each, in hexadecimal.
   std::string consumed_sha256() const { return HexEncode(consumed_.Digest()); }
   /// {"path", "sha256"} of the bytes read, as they are stored; whole once Next returned false.
@@ -59,7 +62,8 @@ class EmbedInput {
   EmbedDefaults defaults_;
   RecordReader reader_;
   uint64_t texts_ = 0;
-  bool has_ids_ = false;  // of the first text
+  bool has_ids_ = false;             // of the first text
+  std::vector<uint64_t> id_hashes_;  // of 64 bits: a false alarm takes billions of texts
   Sha256 consumed_;
 };
 

@@ -210,6 +210,10 @@ class EmbedRun {
       if (counts.texts_empty > 0) {
         LogWarning("zeros stand for " + FormatNumberOf(counts.texts_empty, "text") + " without a token");
       }
+      if (const uint64_t repeated = input_.CountRepeatedIds(); repeated > 0) {
+        LogWarning("the id of a text before stands for " + FormatNumberOf(repeated, "text") + ", too");
+        LogHint("evaluate refuses two of one id", LogLevel::kWarning);
+      }
       LogInfo(DescribeIdentity(embedder_.checkpoint(), data));
     }
     nlohmann::ordered_json summary = {{"texts", counts.texts},

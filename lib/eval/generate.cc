@@ -64,6 +64,8 @@ class Generator {
         stop_(stop),
         take_(take),
         context_(model->body().carries_state() ? kUnlimited : model->config().max_positions),
+        chosen_ids_(options.chosen_ids > 0 ? std::min(options.chosen_ids, model->config().vocab_size)
+                                           : model->config().vocab_size),
         slots_(static_cast<size_t>(options.batch)) {
     if (options.batch_invariant) {
       const bool on_gpu = model->parameters().values().is_cuda();
@@ -119,6 +121,7 @@ class Generator {
   const StopCheck& stop_;
   const TakeGeneration& take_;
   int64_t context_;
+  int64_t chosen_ids_;
   int64_t rows_a_call_ = std::numeric_limits<int64_t>::max(), fixed_rows_ = 0;
 
   std::unique_ptr<Decoder> decoder_;
@@ -270,8 +273,7 @@ void Generator::StepSome(const std::vector<Slot*>& slots) {
 uint32_t Generator::Choose(const Slot& slot, const float* logits) const {
   const Rng prompt(options_.seed, "generate", slot.sample.prompt);
   const Rng sample(prompt.key(), "sample", static_cast<uint64_t>(slot.sample.sample));
-  return ChooseToken(logits, model_->config().vocab_size, options_.sampling,
-                     sample.Uniform(slot.sample.ids.size()));
+  return ChooseToken(logits, chosen_ids_, options_.sampling, sample.Uniform(slot.sample.ids.size()));
 }
 
 void Generator::Advance(Slot* slot, uint32_t token) {

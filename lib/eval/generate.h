@@ -36,6 +36,8 @@ struct GenerationOptions {
   bool batch_invariant = false;
   uint64_t seed = 0;
   std::vector<uint32_t> ends;  ///< ids that end a sample, and are not part of it
+  /// Only ids below it are chosen, as a tokenizer with fewer ids than the model has them; 0: all.
+  int64_t chosen_ids = 0;
   /// Where set, takes the state behind each prompt, as it is computed, or behind each sample, as it ends.
   std::function<void(const RecurrentState&)> take_state = {};
   StateAfter state_after = StateAfter::kPrompt;

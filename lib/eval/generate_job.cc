@@ -103,7 +103,8 @@ class Job {
                               .batch = settings_.batch,
                               .batch_invariant = settings_.batch_invariant,
                               .seed = settings_.seed,
-                              .ends = {}};
+                              .ends = {},
+                              .chosen_ids = static_cast<int64_t>(identity().vocab_size)};
     state_->AskFor(&options);
     if (identity().eos_id != kNoId) options.ends.push_back(identity().eos_id);
     // An end of several tokens is recognised by its text, as a stop.

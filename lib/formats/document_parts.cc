@@ -31,6 +31,12 @@ std::vector<uint8_t> DocumentPart::Predicted() const {
   return predicted;
 }
 
+void KeepLastRun(std::vector<uint8_t>* predicted) {
+  const auto last = std::find(predicted->rbegin(), predicted->rend(), uint8_t{1});
+  const auto before = std::find(last, predicted->rend(), uint8_t{0});
+  std::fill(before, predicted->rend(), uint8_t{0});
+}
+
 uint64_t DocumentPart::SourceBytes(uint64_t begin, uint64_t end, bool masked) const {
   uint64_t bytes = 0, segment_begin = 0;
   for (const Segment& segment : segments) {

@@ -26,6 +26,10 @@ struct DocumentPart {
   uint64_t SourceBytes(uint64_t begin, uint64_t end, bool masked) const;
 };
 
+/// Leaves of the runs of predicted tokens the last one.
+/// \param predicted as DocumentPart::Predicted gives it
+void KeepLastRun(std::vector<uint8_t>* predicted);
+
 /// In stored order, without padding.
 std::vector<DocumentPart> PartsOf(const Chunk& chunk);
 

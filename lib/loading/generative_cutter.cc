@@ -9,16 +9,6 @@
 #include "lib/loading/contrastive_cutter.h"
 
 namespace trainwright {
-namespace {
-
-/// Leaves of the runs of predicted tokens the last one.
-void KeepLastRun(std::vector<uint8_t>* predicted) {
-  const auto last = std::find(predicted->rbegin(), predicted->rend(), uint8_t{1});
-  const auto before = std::find(last, predicted->rend(), uint8_t{0});
-  std::fill(before, predicted->rend(), uint8_t{0});
-}
-
-}  // namespace
 
 GenerativeCutter::GenerativeCutter(RecordKind records, const GenerativeCutterOptions& options)
     : options_(options) {

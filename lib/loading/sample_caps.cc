@@ -15,6 +15,19 @@ namespace {
 constexpr char kCapsFlag[] = "--num-samples";
 constexpr uint64_t kMostCapsBytes = 1 << 24;
 
+/// What is called alike has one number in the file for both.
+void RefuseEqualNames(std::span<const ShardSetPart> parts) {
+  std::map<std::string, std::string> paths;
+  for (const ShardSetPart& part : parts) {
+    const auto [found, is_new] = paths.emplace(BaseNameOf(part.name), part.name);
+    if (is_new) continue;
+    throw Error(ErrorCode::kUsage, kCapsFlag,
+                "names sets by the last part of their paths, which " + found->second + " and " + part.name +
+                    " have in common",
+                "", "give one of them another name, as by a link to it");
+  }
+}
+
 }  // namespace
 
 std::string BaseNameOf(const std::string& path) {
@@ -45,6 +58,7 @@ std::vector<uint64_t> SampleCapsOf(std::span<const ShardSetPart> parts, uint64_t
                                    const std::string& path) {
   std::vector<uint64_t> caps(parts.size(), most);
   if (path.empty()) return caps;
+  RefuseEqualNames(parts);
   const std::map<std::string, uint64_t> named = ReadSampleCaps(path);
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string name = BaseNameOf(parts[i].name);

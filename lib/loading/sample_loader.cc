@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cmath>
 #include <iterator>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "lib/base/elapsed.h"
@@ -17,13 +19,29 @@
 namespace trainwright {
 namespace {
 
-Error NothingToLearn(const SampleCutter& cutter) {
-  return {ErrorCode::kBadInput, "shards", cutter.NothingToLearn(), "", "look at the set with pack --info"};
+/// What the sets that a loader reads are called in messages.
+/// \param sets of its order; empty: all of `set`
+std::string NamesOfSets(const ShardSet& set, std::span<const OrderedSet> sets) {
+  const std::vector<ShardSetPart> parts = set.parts();
+  std::string names;
+  for (const ShardSetPart& part : parts) {
+    const auto holds = [&part](const OrderedSet& one) {
+      return one.first_chunk <= part.first_chunk && part.first_chunk < one.first_chunk + one.chunks;
+    };
+    const bool is_read = sets.empty() || std::any_of(sets.begin(), sets.end(), holds);
+    if (is_read && !part.name.empty()) names += (names.empty() ? "" : ", ") + part.name;
+  }
+  return names.empty() ? "shards" : names;
+}
+
+Error NothingToLearn(const ShardSet& set, const SampleCutter& cutter, std::span<const OrderedSet> sets) {
+  return {ErrorCode::kBadInput, NamesOfSets(set, sets), cutter.NothingToLearn(), "",
+          "look at the set with pack --info"};
 }
 
 /// \throws Error{kBadInput} without chunks
 SampleOrder OrderOf(const ShardSet& set, const SampleCutter& cutter, const SampleOrderOptions& options) {
-  if (set.chunks() == 0) throw NothingToLearn(cutter);
+  if (set.chunks() == 0) throw NothingToLearn(set, cutter, options.sets);
   return {options, set.chunks()};
 }
 
@@ -34,8 +52,16 @@ SampleWindow EmptyWindow(const ShardSet& set) {
 }
 
 /// \param numbered of an objective that never mixes epochs, whether --drop-last is given or not
-std::string HintForLessDropped(bool numbered) {
-  return std::string("lower --batch or --accum") + (numbered ? "" : ", or leave out --drop-last");
+Error TooFewForAStep(size_t samples, int64_t step_samples, bool numbered) {
+  const std::string has = std::to_string(samples), takes = std::to_string(step_samples);
+  if (numbered) {
+    return {ErrorCode::kBadInput, "--data",
+            "holds " + has + " records for an epoch, and a step takes " + takes, "",
+            "lower --batch or --accum"};
+  }
+  return {ErrorCode::kBadInput, "--drop-last",
+          "skips everything: an epoch has " + has + " samples, a step takes " + takes, "",
+          "lower --batch or --accum, or leave out --drop-last"};
 }
 
 /// Of an epoch whose samples are known; their tokens and labels as they are on average.
@@ -68,7 +94,7 @@ SampleLoader::SampleLoader(const ShardSet* set, std::unique_ptr<const SampleCutt
       builder_(std::make_unique<WindowBuilder>(set, cutter_.get(), &order_, loader.cache_bytes,
                                                loader.skip_bad_chunks)),
       prefetcher_(std::make_unique<WindowPrefetcher>(set, &order_, builder_.get(), loader)) {
-  if (!HasLabel()) throw NothingToLearn(*cutter_);
+  if (!HasLabel()) throw NothingToLearn(*set_, *cutter_, order.sets);
 }
 
 SampleLoader::~SampleLoader() = default;
@@ -97,7 +123,8 @@ Sample SampleLoader::Next() {
     }
     if (sample) return std::move(*sample);
   }
-  throw Error(ErrorCode::kBadInput, "shards", "hold no sample in the chunks that can be read", "",
+  throw Error(ErrorCode::kBadInput, NamesOfSets(*set_, order().sets()),
+              "hold no sample in the chunks that can be read", "",
               "restore the chunks that --skip-bad-chunks leaves out");
 }
 
@@ -156,10 +183,7 @@ std::vector<Sample> SampleLoader::TakeStep(int64_t count, bool drop_last) {
     if (step.empty()) first_epoch = epoch;
     if (drop_last && epoch != first_epoch) {
       if (skipped) {
-        throw Error(ErrorCode::kBadInput, "--drop-last",
-                    "skips everything: an epoch has " + std::to_string(step.size()) +
-                        " samples, a step takes " + std::to_string(count),
-                    "", HintForLessDropped(order_.numbered()));
+        throw TooFewForAStep(step.size(), count, order_.numbered());
       }
       step.clear();
       first_epoch = epoch;

@@ -109,8 +109,10 @@ void PackRecord(const Sample& sample, const TextChoice& choice, uint64_t seed, u
   PackText(sample, *texts.query, record, batch);
   for (const uint32_t i : drawn.positives) PackText(sample, *texts.positives[i], record, batch);
   for (const uint32_t i : drawn.negatives) PackText(sample, *texts.negatives[i], record, batch);
-  for (uint32_t i = 0; i < texts.positives.size(); ++i) {
-    if (std::find(drawn.positives.begin(), drawn.positives.end(), i) != drawn.positives.end()) continue;
+  std::vector<bool> is_drawn(texts.positives.size());
+  for (const uint32_t i : drawn.positives) is_drawn[i] = true;
+  for (size_t i = 0; i < texts.positives.size(); ++i) {
+    if (is_drawn[i]) continue;
     batch->undrawn_positives.push_back(
         {.record = record, .text_hash = HashOfPooled(sample, *texts.positives[i])});
   }

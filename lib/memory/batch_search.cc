@@ -6,6 +6,7 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
+#include "lib/base/signals.h"
 #include "lib/device/device_sync.h"
 #include "lib/device/memory_error.h"
 #include "lib/machine/json_optional.h"
@@ -120,6 +121,7 @@ BatchSearch SearchBatch(const ModelFamilies& families, const BatchRequest& reque
     model->set_tbptt(training.tbptt);
     model->Offload(training.offload, request.offload_folder);
     for (int64_t batch = 1; batch <= kLargestBatch; batch *= 2) {
+      ThrowIfStopped();
       const MicroBatchPasses passes = request.passes(batch);
       const auto begin = std::chrono::steady_clock::now();
       BatchPoint point{.batch = batch};

@@ -9,10 +9,13 @@
 #include <sstream>
 #include <utility>
 
+#include "lib/base/bytes.h"
+#include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/formats/safetensors.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
+#include "lib/io/file_checksum.h"
 #include "lib/model/weights_io.h"
 
 namespace trainwright {
@@ -78,8 +81,11 @@ void ContextCacheWriter::Add(const std::string& id, const CachedContext& context
                     {"mask", MaskName(context.mask)},
                     {"first_position", "0"}});
   sink.Commit();
-  const nlohmann::ordered_json line = {
-      {"id", id}, {"file", file}, {"tokens", tokens}, {"mask", MaskName(context.mask)}};
+  const nlohmann::ordered_json line = {{"id", id},
+                                       {"file", file},
+                                       {"tokens", tokens},
+                                       {"mask", MaskName(context.mask)},
+                                       {"sha256", Sha256OfFile(folder_.temporary() + "/" + file)}};
   index_ += line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
@@ -106,7 +112,8 @@ ContextCache::ContextCache(const std::string& folder, const ContextIdentity& ide
     };
     const std::string file = text_of("file");
     if (file.empty() || file.find('/') != std::string::npos) RefuseContext(path, "names no file of its own");
-    files_.emplace(text_of("id"), file);
+    const std::string sha256 = entry.contains("sha256") ? text_of("sha256") : "";
+    files_.emplace(text_of("id"), File{file, sha256});
   }
   if (!files_.empty()) Read(files_.begin()->first);  // refuses another model's before anything is computed
 }
@@ -117,8 +124,13 @@ CachedContext ContextCache::Read(const std::string& id) const {
     throw Error(ErrorCode::kBadInput, "context " + id, "is not in " + folder_, "",
                 "index.jsonl there lists all ids");
   }
-  const std::string path = folder_ + "/" + found->second;
+  const auto& [file, sha256] = found->second;
+  const std::string path = folder_ + "/" + file;
   const MappedFile mapped(path);
+  if (!sha256.empty() && HexEncode(Sha256Of(mapped.bytes())) != sha256) {
+    RefuseContext(path,
+                  std::string("is damaged: its bytes are not those that ") + kIndexFileName + " tells of");
+  }
   const SafetensorsHeader header = ParseSafetensors(mapped.bytes(), path);
   const auto said = [&](const char* name) {
     const auto value = header.metadata.find(name);

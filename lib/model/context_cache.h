@@ -1,6 +1,6 @@
 /// Keys and values of texts, kept in a folder so that generating behind a text does not compute it again.
 ///
-///   index.jsonl          {"id", "file", "tokens", "mask"} of each text
+///   index.jsonl          {"id", "file", "tokens", "mask", "sha256"} of each text
 ///   00000000.safetensors keys, values [L, G, M, K] in the storage type; ids I64 [M]
 ///
 /// The files' metadata say of which model, precision and attention they are; keys are turned to positions
@@ -62,9 +62,14 @@ class ContextCache {
   CachedContext Read(const std::string& id) const;
 
  private:
+  struct File {
+    std::string name;
+    std::string sha256;  ///< hexadecimal; empty: an index of before it was written does not say it
+  };
+
   std::string folder_;
   ContextIdentity identity_;
-  std::map<std::string, std::string> files_;  ///< by id
+  std::map<std::string, File> files_;  ///< by id
 };
 
 }  // namespace trainwright

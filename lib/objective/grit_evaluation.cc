@@ -214,6 +214,7 @@ void EvaluateGeneration(const GritOptions& options, LanguageModel* model, const 
                         const EvaluationOptions& evaluation, Evaluation* result) {
   PerplexityMeter meter(model, options.data.generative_tokens, evaluation.batch_tokens, evaluation.world);
   meter.set_split(evaluation.split);
+  meter.set_last_run_only(options.data.last_answer_only);
   const PerplexitySums& sums = meter.Measure([&] {
     result->frames_skipped +=
         ReadParts(set, /*contrastive=*/false, evaluation.skip_bad, [&](const Chunk& chunk, RecordKind kind) {

@@ -11,6 +11,7 @@
 #include "lib/objective/grit_batch.h"
 #include "lib/objective/grit_evaluation.h"
 #include "lib/objective/grit_generative.h"
+#include "lib/objective/grit_negatives.h"
 #include "lib/objective/grit_step.h"
 #include "lib/spec/built_in_objectives.h"
 
@@ -164,10 +165,19 @@ int64_t GritObjective::HeldBytes(const StepShape& shape, const ModelConfig& mode
 }
 
 std::unique_ptr<StepContext> GritObjective::Begin(const StepPass& pass, World* world) const {
-  if (!options_.embeds() || options_.negatives == NegativesOf::kMicroBatch) return nullptr;
+  if (!options_.embeds()) return nullptr;
+  const bool tells = pass.step == 1;
+  if (options_.negatives == NegativesOf::kMicroBatch) {
+    const bool masks_texts = options_.contrastive.false_negatives == FalseNegatives::kSameText;
+    DoAlike(world, [&] {
+      CheckNegatives(CountQueriesOfMicroBatches(pass.batches->micro_batches, masks_texts),
+                     tells && world->is_writer());
+    });
+    return nullptr;
+  }
   std::unique_ptr<GritStep> step;
   DoAlike(world, [&] { step = std::make_unique<GritStep>(options_, pass, world); });
-  step->Compute(/*tells=*/pass.step == 1);
+  step->Compute(tells ? TextChecks::kAll : TextChecks::kNegatives);
   return step;
 }
 

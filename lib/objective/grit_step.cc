@@ -16,6 +16,7 @@
 #include "lib/model/projected_rows.h"
 #include "lib/nn/pooling/span_pooling.h"
 #include "lib/nn/precision.h"
+#include "lib/objective/grit_negatives.h"
 
 namespace trainwright {
 namespace {
@@ -40,6 +41,11 @@ void TellRepeatedPassages(const ContrastiveGroups& groups) {
       " passages of the first step repeat the text of another one and count as negatives all the same");
   LogHint("--mask-false-negatives text leaves out those with the text of a query's positive",
           LogLevel::kWarning);
+}
+
+/// Of scalars as ScalarShare has them: what is 0 in all sizes has no others.
+QueryCount CountQueriesOf(const at::Tensor& rows_q2m) {
+  return {.queries = rows_q2m.size(0), .alone = rows_q2m.eq(0).all(1).sum().item<int64_t>()};
 }
 
 /// Numbers of a type with fewer digits, as fp32 again.
@@ -144,7 +150,8 @@ at::Tensor GritStep::AsScored(const at::Tensor& vectors_td) const {
   return rounds() ? Rounded(vectors_td, precision()) : vectors_td;
 }
 
-void GritStep::ScoreTogether(bool tells) {
+void GritStep::ScoreTogether(TextChecks checks) {
+  const bool tells = checks == TextChecks::kAll;
   const bool masks_texts = options_.contrastive.false_negatives == FalseNegatives::kSameText;
   GritGroups all;
   const auto group = [&] {
@@ -159,8 +166,10 @@ void GritStep::ScoreTogether(bool tells) {
   }
   if (samples_of_step_ == 0) return;
   std::optional<RowGather> of_queries, of_passages;
+  const bool warns = tells && world_->is_writer();
   DoAlike(world_, [&] {
-    if (tells && world_->is_writer() && !masks_texts) TellRepeatedPassages(all.groups);
+    if (checks != TextChecks::kNone) CheckNegatives(CountQueries(all.groups, masks_texts), warns);
+    if (warns && !masks_texts) TellRepeatedPassages(all.groups);
     of_queries.emplace(scoring_world_, AsScored(queries_.vectors_td), all.queries_of_rank);
     of_passages.emplace(scoring_world_, AsScored(passages_.vectors_td), all.passages_of_rank);
   });
@@ -181,6 +190,9 @@ void GritStep::ScoreTogether(bool tells) {
   double factor = static_cast<double>(all.groups.queries()) / static_cast<double>(samples_of_step_);
   if (options_.divides_by_ranks) factor /= static_cast<double>(scoring_world_->size());
   DoAlike(world_, [&] {
+    if (tells && options_.contrastive.false_negatives == FalseNegatives::kMargin) {
+      CheckNegatives(CountQueriesOf(scalars.rows_q2m), warns);
+    }
     loss->Gradients(scalars, all_queries, all_passages, factor, queries_.gradients_td,
                     passages_.gradients_td);
   });
@@ -202,10 +214,10 @@ void GritStep::FinishGradients() {
   }
 }
 
-void GritStep::Compute(bool tells) {
+void GritStep::Compute(TextChecks checks) {
   DoAlike(world_, [&] { Represent(); });
   if (is_meta()) return;
-  ScoreTogether(tells);
+  ScoreTogether(checks);
   DoAlike(world_, [&] { FinishGradients(); });
 }
 

@@ -32,6 +32,13 @@
 
 namespace trainwright {
 
+/// What of a step's texts is looked at.
+enum class TextChecks : uint8_t {
+  kNone,
+  kNegatives,  ///< whether there is anything to learn from: see CheckNegatives
+  kAll,        ///< and what a user may not expect of them is logged
+};
+
 class GritStep final : public StepContext {
  public:
   /// \param options outlive the step
@@ -43,9 +50,10 @@ class GritStep final : public StepContext {
 
   /// Vectors, losses, gradients of vectors. Once; all ranks of the world call together. On the meta device
   /// only the model's passes are taken.
-  /// \param tells whether to log what of the step's texts a user may not expect
-  /// \throws Error{kBadInput} on an id outside the vocabulary; what fails on one rank fails on all
-  void Compute(bool tells = false);
+  /// \throws Error{kBadInput} on an id outside the vocabulary, and as CheckNegatives, of
+  ///     FalseNegatives::kMargin under kAll alone: it takes the wait for a number. What fails on one rank
+  ///     fails on all
+  void Compute(TextChecks checks = TextChecks::kNone);
 
   /// Adds what the texts of a micro-batch add to the gradients of the model. Each micro-batch once, in any
   /// order; number 0 first saves a forward pass.
@@ -83,7 +91,7 @@ class GritStep final : public StepContext {
   at::Tensor PoolTexts(const TextPass& texts, const at::Tensor& hidden_nd) const;
   /// Rounded where options say so.
   at::Tensor AsScored(const at::Tensor& vectors_td) const;
-  void ScoreTogether(bool tells);
+  void ScoreTogether(TextChecks checks);
   /// From the gradients of what was scored to those of the vectors before they had unit length.
   void FinishGradients();
   /// The gradients of the vectors of some texts, times the loss scale.

@@ -66,8 +66,11 @@ void PerplexityMeter::Add(std::span<const uint32_t> tokens, uint32_t next_token,
 
 void PerplexityMeter::AddChunk(const Chunk& chunk) {
   for (const DocumentPart& part : PartsOf(chunk, split_, /*held_out=*/true)) {
+    std::vector<uint8_t> predicted;
+    if (masked_) predicted = part.Predicted();
+    if (last_run_only_) KeepLastRun(&predicted);
     Add(part.tokens, part.next_token(masked_), part.SourceBytes(0, part.tokens.size(), masked_),
-        part.starts_document(), masked_ ? part.Predicted() : std::vector<uint8_t>());
+        part.starts_document(), predicted);
   }
 }
 

@@ -57,6 +57,9 @@ class PerplexityMeter {
   /// Whether the segments of the chunks to come say which tokens are labels; otherwise all are.
   void set_masked(bool masked) { masked_ = masked; }
   bool masked() const { return masked_; }
+  /// Whether of the chunks to come, where they are masked, only the last run of each document's labels is
+  /// measured. Source bytes are those of all of its labels then, too.
+  void set_last_run_only(bool last_run_only) { last_run_only_ = last_run_only; }
   /// Of the chunks to come, only what the split holds out is evaluated.
   void set_split(const std::optional<DocumentSplit>& split) { split_ = split; }
   /// \param next_token label of the last token, or kNoId
@@ -93,7 +96,7 @@ class PerplexityMeter {
   size_t sequence_tokens_;
   int64_t batch_tokens_;
   BatchListener listener_;
-  bool masked_ = false;
+  bool masked_ = false, last_run_only_ = false;
   std::optional<DocumentSplit> split_;
   PackedBatch batch_;
   BatchSums losses_;  // in nats

@@ -19,13 +19,17 @@ double StepsAnEpoch(const EpochCounts& epoch, const TrainPlan& plan) {
   const auto samples = static_cast<int64_t>(epoch.samples);
   if (!plan.drop_last) return static_cast<double>(samples) / static_cast<double>(plan.samples_per_step());
   const int64_t steps = samples / plan.samples_per_step();
+  if (steps == 0 && AlwaysDropsLast(plan)) {
+    throw Error(ErrorCode::kBadInput, "--data",
+                "holds " + std::to_string(samples) + " records for an epoch, and a step takes " +
+                    std::to_string(plan.samples_per_step()),
+                "", "lower --batch or --accum");
+  }
   if (steps == 0) {
     throw Error(ErrorCode::kUsage, "--drop-last",
                 "skips everything: an epoch has " + std::to_string(samples) + " samples, a step takes " +
                     std::to_string(plan.samples_per_step()),
-                "",
-                std::string("lower --batch or --accum") +
-                    (AlwaysDropsLast(plan) ? "" : ", or leave out --drop-last"));
+                "", "lower --batch or --accum, or leave out --drop-last");
   }
   return static_cast<double>(steps);
 }

@@ -116,13 +116,17 @@ void TrainingData::RequireAlike() const {
 }
 
 std::string TrainingData::FormatSamplesUsed(const SampleLoaders& loaders) const {
+  std::map<std::string, int> sets_of_name;
+  for (const DataSource& source : sources_) ++sets_of_name[BaseNameOf(source.path)];
   std::map<std::string, uint64_t> samples;
   for (const auto& [name, loader] : loaders) {
     const std::vector<OrderedSet>& sets = loader->order().sets();
     for (size_t i = 0; i < sets.size(); ++i) {
       const DataSource& source = sources_.at(sets[i].number);
       const SampleDraws* rules = loader->rules();
-      samples[BaseNameOf(source.path)] += rules != nullptr ? rules->kept_of(i) : sets[i].documents;
+      const std::string base = BaseNameOf(source.path);
+      samples[sets_of_name.at(base) == 1 ? base : source.path] +=
+          rules != nullptr ? rules->kept_of(i) : sets[i].documents;
     }
   }
   return nlohmann::json(samples).dump(2) + "\n";

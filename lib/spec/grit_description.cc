@@ -206,7 +206,13 @@ OwnOptions OwnOfModel(const FamilyDescription& family) {
 }
 
 std::string ProblemOfModel(const OwnOptions& own, const FamilyDescription& family) {
-  return ProblemOfAttention(family, own.at("attn").text());
+  const std::string& attention = own.at("attn").text();
+  if (std::string problem = ProblemOfAttention(family, attention); !problem.empty()) return problem;
+  const bool pools_first = !Is(own, "mode", "generative") && Is(own, "pooling", "cls");
+  if (!pools_first || attention.front() == 'b') return "";
+  return "--pooling cls takes the first token, which under --attn " + attention +
+         " sees nothing but itself: use --pooling lasttoken" +
+         (family.always_causal() ? "" : ", or --attn bb" + attention.substr(2));
 }
 
 OwnOptions OwnOfStep(const OwnOptions& own, const StepSizes& step) {

@@ -10,6 +10,7 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/base/signals.h"
 #include "lib/base/units.h"
 #include "lib/device/device_memory.h"
 #include "lib/device/host_read.h"
@@ -133,6 +134,7 @@ void MeasureOnGpu(const ModelFamilies& families, const DryRunRequest& request, c
   step.Set({}, 0);
   HostReader reader;
   const auto seconds = [&](const auto& work) {
+    ThrowIfStopped();
     const auto start = std::chrono::steady_clock::now();
     work();
     step.Read(&reader);  // waits for the GPU
@@ -162,15 +164,19 @@ void MeasureOnCpu(const ModelFamilies& families, const DryRunRequest& request, c
   const bool whole = report->fits();
   const StepBatches& measured = whole ? first.largest : first.one_sample;
   const MicroBatchPasses passes = PassesOf(*trainer.objective, measured);
+  ThrowIfStopped();
   passes.run(trainer.model.get());  // grows the buffers
+  ThrowIfStopped();
   auto start = std::chrono::steady_clock::now();
   passes.run(trainer.model.get());
   report->micro_batch_s = SecondsSince(start);
   report->micro_batch_tokens = TokensOf(measured);
+  ThrowIfStopped();
   start = std::chrono::steady_clock::now();
   const ClipResult clipped = DecideClip(&trainer.model->parameters(), 1.0, plan.clip);
   trainer.optimizer->Step(0.0, plan.optimizer.beta1, clipped.factor);
   report->update_s = SecondsSince(start);
+  ThrowIfStopped();
   report->measurement = whole ? DryRunMeasurement::kFullMicroBatch : DryRunMeasurement::kOneSample;
   if (!whole) return;
   // The peak adds what nobody accounts for. What it lacks was not touched here, and the run may touch it:

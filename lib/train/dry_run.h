@@ -89,6 +89,7 @@ struct DryRunReport {
 
 /// Where the weights and their state do not fit, nothing of the model's size is allocated.
 /// \param loaders stand where the run will begin; they are read from
+/// \throws Error{kInterrupted, kTerminated} after a stop signal, looked at between passes
 DryRunReport DryRun(const ModelFamilies& families, const DryRunRequest& request,
                     const SampleLoaders& loaders);
 

@@ -120,9 +120,17 @@ class Contest:
                 **result}
 
 
-def write_report(out, runs):
+def write_report(out, plain_ratios, runs):
     """OUT.md."""
-    pathlib.Path(f"{out}.md").write_text(grit_speed_report.report(runs))
+    pathlib.Path(f"{out}.md").write_text(grit_speed_report.report(runs, plain_ratios))
+
+
+def ratios_in(text):
+    """{"fp32": 1.3} of fp32=1.3."""
+    ratios = {precision: float(ratio) for precision, _, ratio in (part.partition("=") for part in text.split(","))}
+    if not set(ratios) <= {"fp32", "bf16"}:
+        raise ValueError(text)
+    return ratios
 
 
 def main():
@@ -138,6 +146,7 @@ def main():
     parser.add_argument("--precisions", default="fp32,bf16")
     parser.add_argument("--contestants", default=",".join(CONTESTANTS))
     parser.add_argument("--attention", choices=["bb", "cc"], default="bb")
+    parser.add_argument("--plain-ratio", type=ratios_in, default={})
     parser.add_argument("out")
     options = parser.parse_args()
     if options.steps is not None and options.steps <= UNTIMED_STEPS:
@@ -147,7 +156,7 @@ def main():
             parser.error(f"unknown {', '.join(unknown)}: one of {', '.join(known)}")
     contests = [Contest(options, model, lengths, precision) for model in options.models.split(",")
                 for lengths in options.lengths.split(",") for precision in options.precisions.split(",")]
-    results = RunResults(options.out, functools.partial(write_report, options.out))
+    results = RunResults(options.out, functools.partial(write_report, options.out, options.plain_ratio))
     for number in range(1, options.rounds + 1):
         for contest in contests:
             for contestant in contest.contestants()[::1 if number % 2 else -1]:
@@ -156,6 +165,8 @@ def main():
                 results.add(contest.measure(contestant, number))
                 print(f"{contest.name}, round {number}: {grit_speed_report.line_of(results.runs[-1])}", file=sys.stderr,
                       flush=True)
+    if results.runs:
+        results.write_report(results.runs)  # where none was added, too: the goal may be another one
     failures = [line for runs in grit_speed_report.contests_of(results.runs) for line in runs.differences()]
     for line in failures:
         print(line, file=sys.stderr)

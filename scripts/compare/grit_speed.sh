@@ -2,7 +2,8 @@
 # Trains embeddings with `train --objective grit` and its peers side by side: useful tokens/s and peak memory.
 #
 # usage: scripts/compare/grit_speed.sh [--rounds N] [--models LIST] [--lengths LIST] [--precisions LIST] [--contestants LIST]
-#                                      [--steps N] [--batch N] [--accum N] [--threads N] [--attention bb|cc] OUT
+#                                      [--steps N] [--batch N] [--accum N] [--threads N] [--attention bb|cc]
+#                                      [--plain-ratio LIST] OUT
 #
 #   --rounds N          repetitions of every contestant, which take turns, in the other order every other time (default: 3)
 #   --models LIST       of llama-1m,6x384 (default: both)
@@ -16,6 +17,8 @@
 #   --accum N           micro-batches of a step (default: 4, of 6x384 2)
 #   --threads N         of every contestant (default: as many as there are processors)
 #   --attention A       bb or cc: bidirectional (default) or causal
+#   --plain-ratio LIST  as fp32=1.33,bf16=1.2: how much faster than its best peer plain training of such a model is
+#                       (scripts/compare/train.sh), by which equal lengths are judged (default: they are not)
 #   OUT                 OUT.json is where each run is added when it has ended, OUT.md the report of all that it has
 #
 # Runs that OUT.json has are not repeated: the same command goes on where it was stopped, and others add their pieces. On two

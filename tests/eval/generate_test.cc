@@ -71,6 +71,25 @@ TEST(GenerateTest, TokensEqualThoseOfRecomputingFromScratch) {
   }
 }
 
+TEST(GenerateTest, IdsBeyondATokenizersAreNeverChosen) {
+  constexpr int64_t kIds = 100;
+  const auto model = BytesModel();
+  const Generation greedy = GenerateOne(model.get(), {.max_tokens = 20, .chosen_ids = kIds}, "To be");
+  std::vector<uint32_t> ids = Ids("To be");
+  for (const uint32_t token : greedy.ids) {
+    EXPECT_EQ(token, LogitsFromScratch(model.get(), ids).narrow(0, 0, kIds).argmax().item<int64_t>());
+    ids.push_back(token);
+  }
+  for (const SamplingOptions& sampling :
+       {SamplingOptions{.temperature = 5}, SamplingOptions{.temperature = 5, .top_k = 50},
+        SamplingOptions{.temperature = 5, .top_p = 0.9}}) {
+    const Generation drawn =
+        GenerateOne(model.get(), {.sampling = sampling, .max_tokens = 50, .chosen_ids = kIds}, "To be");
+    ASSERT_EQ(drawn.ids.size(), 50u);
+    for (const uint32_t token : drawn.ids) EXPECT_LT(token, kIds);
+  }
+}
+
 TEST(GenerateTest, GreedyTokensOfAnyBatchDifferFirstWhereTwoAreAllButEqual) {
   const auto model = BytesModel(128);
   const std::vector<Generation> alone =

@@ -44,6 +44,15 @@ TEST_F(SampleCapsTest, ASetWithoutASampleIsRefused) {
   EXPECT_EQ(test::CodeOf([&] { Caps(R"({"nli.tws": 5, "qa": 0})"); }), ErrorCode::kUsage);
 }
 
+TEST_F(SampleCapsTest, SetsOfOneNameAreRefusedByTheirPaths) {
+  test::WriteFile(path_, R"({"nli": 5})");
+  const std::vector<ShardSetPart> parts = {{.name = "here/nli"}, {.name = "there/nli/"}};
+  const auto caps = [&] { SampleCapsOf(parts, 0, path_); };
+  EXPECT_EQ(test::CodeOf(caps), ErrorCode::kUsage);
+  EXPECT_THAT(test::MessageOf(caps), testing::HasSubstr("here/nli and there/nli/"));
+  EXPECT_THAT(SampleCapsOf(parts, 9, ""), testing::ElementsAre(9, 9));
+}
+
 TEST_F(SampleCapsTest, WhatIsNoObjectOfWholeNumbersIsRefused) {
   for (const char* json : {"[1]", R"({"nli.tws": -5, "qa": 1})", R"({"nli.tws": 1.5, "qa": 1})",
                            R"({"nli.tws": "5", "qa": 1})", "{"}) {

@@ -175,7 +175,8 @@ TEST_F(ContextCacheTest, TheExampleOfTheManPageIsWrittenAndRead) {
   EXPECT_EQ(HexEncode(ReadWholeFile(path_ + "/00000000.safetensors")),
             HexEncode(test::HexDumpOf("trainwright-context.5")));
   EXPECT_EQ(AsText(ReadWholeFile(path_ + "/index.jsonl")),
-            "{\"id\":\"doc7\",\"file\":\"00000000.safetensors\",\"tokens\":2,\"mask\":\"causal\"}\n");
+            "{\"id\":\"doc7\",\"file\":\"00000000.safetensors\",\"tokens\":2,\"mask\":\"causal\","
+            "\"sha256\":\"8e6f1300817c1dfd547b94c569a40cc15efe9c660310b93452bd884dce455233\"}\n");
   EXPECT_EQ(ContextCache(path_, {kSha256, "fp32"}).Read("doc7").tokens, (std::vector<int64_t>{72, 105}));
 }
 
@@ -192,6 +193,24 @@ TEST_F(ContextCacheTest, AnotherModelsOrPrecisionsAreRefused) {
   for (const ContextIdentity& other : {ContextIdentity{"4567", "fp32"}, ContextIdentity{"0123", "bf16"}}) {
     EXPECT_EQ(test::CodeOf([&] { const ContextCache cache(path_, other); }), ErrorCode::kBadInput);
   }
+}
+
+TEST_F(ContextCacheTest, AChangedByteIsRefused) {
+  Write();
+  const ContextCache cache(path_, identity_);
+  const std::string file = path_ + "/00000000.safetensors";
+  std::string bytes = test::ReadFile(file);
+  bytes.back() = static_cast<char>(bytes.back() ^ 0x40);
+  test::WriteFile(file, bytes);
+  EXPECT_NE(test::MessageOf([&] { cache.Read("doc 1"); }).find("is damaged"), std::string::npos);
+}
+
+TEST_F(ContextCacheTest, AnIndexThatSaysNoSha256IsRead) {
+  Write();
+  test::WriteFile(path_ + "/index.jsonl",
+                  "{\"id\":\"doc 1\",\"file\":\"00000000.safetensors\",\"tokens\":12,"
+                  "\"mask\":\"bidirectional\"}\n");
+  EXPECT_EQ(ContextCache(path_, identity_).Read("doc 1").tokens, context_.tokens);
 }
 
 TEST_F(ContextCacheTest, AnUnknownIdIsRefused) {

@@ -90,6 +90,7 @@ class TwoPassTest : public testing::TestWithParam<std::tuple<TwoPassCase, Traine
 INSTANTIATE_TEST_SUITE_P(Families, TwoPassTest,
                          testing::Combine(testing::Values(TwoPassCase{"llama", test::SmallLlama()},
                                                           TwoPassCase{"mistral", test::SmallMistral()},
+                                                          TwoPassCase{"qwen2", test::SmallQwen2()},
                                                           TwoPassCase{"gpt2", test::SmallGpt2()},
                                                           TwoPassCase{"neox", test::SmallNeox()}),
                                           testing::Values(Trained(0.0), Trained(0.3), Trained())),

@@ -116,7 +116,7 @@ class DenseContrastive {
         other = std::max(other, products_[i][j]);
       }
     }
-    return positive > other;
+    return other > none && positive > other;
   }
 
  private:

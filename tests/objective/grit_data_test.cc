@@ -244,6 +244,14 @@ TEST(GritData, WeightsAreRefusedWhereEachSetHasALoaderOfItsOwn) {
   }
 }
 
+TEST(GritData, ASetOfNothingToLearnIsRefusedByItsName) {
+  const auto set = SetsOf({20}, 20);
+  const GritDataOptions options = {
+      .embeds = false, .generates = true, .generative_tokens = 1, .max_records = 0};
+  EXPECT_THAT(test::MessageOf([&] { GritData(options).Open(set.get(), {}, {}); }),
+              testing::StartsWith("text: hold no document with a token to predict among its first 1"));
+}
+
 TEST(GritData, FewerRecordsThanAStepOfOneSetAreRefusedWithoutAWordOfDropLast) {
   const auto set = SetsOf({5});
   Opened opened(set.get(), Options(), 6);
@@ -252,6 +260,7 @@ TEST(GritData, FewerRecordsThanAStepOfOneSetAreRefusedWithoutAWordOfDropLast) {
     FAIL() << "a step of 6 was made of 5 records";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kBadInput);
+    EXPECT_STREQ(error.what(), "--data: holds 5 records for an epoch, and a step takes 6");
     EXPECT_EQ(error.hint(), "lower --batch or --accum");
   }
 }

@@ -225,6 +225,33 @@ TEST(GritEvaluation, UnifiedTrainingTellsBothAndAddsTheLosses) {
   EXPECT_TRUE(measures.contains("ndcg_at_10"));
 }
 
+/// Conversations of two questions and answers.
+/// \param first_answer flags of the first answer's segment
+std::unique_ptr<ShardSet> TalkSet(uint8_t first_answer) {
+  std::vector<Chunk> chunks;
+  for (uint32_t c = 0; c < 3; ++c) {
+    Chunk& chunk = chunks.emplace_back();
+    chunk.tokens = RandomText("talk", c, 20 + c, 0).pooled;
+    chunk.segments.push_back({.tokens = 5, .flags = kSegmentNoLoss, .source_bytes = 5});
+    for (const uint8_t own : {first_answer, kSegmentNoLoss, uint8_t{0}}) {
+      const auto flags = static_cast<uint8_t>(own | kSegmentContinuesPrevious);
+      const uint32_t tokens = 5 + (chunk.segments.size() == 3 ? c : 0);
+      chunk.segments.push_back({.tokens = tokens, .flags = flags, .source_bytes = tokens});
+    }
+  }
+  return std::make_unique<test::MemoryShardSet>(std::move(chunks), 2, 300, RecordKind::kSft);
+}
+
+TEST(GritEvaluation, WherePrefixlmPredictsTheLastAnswerItAloneIsMeasured) {
+  const auto model = Model();
+  const auto loss_of = [&](const char* prefixlm, uint8_t first_answer) {
+    const auto objective = GritOf({{"mode", "generative"}, {"prefixlm", prefixlm}});
+    return objective->Evaluate(model.get(), *TalkSet(first_answer), {}).loss_nats;
+  };
+  EXPECT_EQ(loss_of("on", 0), loss_of("off", kSegmentNoLoss));
+  EXPECT_NE(loss_of("on", 0), loss_of("off", 0));
+}
+
 TEST(GritEvaluation, HasTheSameBitsOnSeveralRanks) {
   const auto set = ContrastiveSet();
   const auto objective = GritOf({{"mode", "embedding"}});

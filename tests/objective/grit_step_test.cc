@@ -17,6 +17,7 @@
 
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
+#include "tests/model/ten_models.h"
 #include "tests/objective/counting_body.h"
 #include "tests/objective/grit_texts.h"
 #include "tests/support/on_ranks.h"
@@ -61,6 +62,7 @@ struct TwoPassesCase {
   std::string name;
   ModelConfig config;
   FineTuning tuning;
+  std::string attention = "bbcc";
 };
 
 void PrintTo(const TwoPassesCase& one, std::ostream* out) {
@@ -70,6 +72,7 @@ void PrintTo(const TwoPassesCase& one, std::ostream* out) {
 std::vector<TwoPassesCase> AllCases() {
   const std::vector<std::pair<std::string, ModelConfig>> families = {{"llama", test::SmallLlama()},
                                                                      {"mistral", test::SmallMistral()},
+                                                                     {"qwen2", test::SmallQwen2()},
                                                                      {"gpt2", test::SmallGpt2()},
                                                                      {"neox", test::SmallNeox()}};
   std::vector<TwoPassesCase> cases;
@@ -78,6 +81,9 @@ std::vector<TwoPassesCase> AllCases() {
     cases.push_back({name + "_lora_dropout", config, Lora(0.1)});
   }
   cases.push_back({"llama_nf4", test::SmallLlama(), Lora(0.1, WeightFormat::kNf4)});
+  const ModelConfig ten = test::TenOf(test::TenKinds()[3].fields);
+  cases.push_back({"ten_all", ten, {}, "cccc"});
+  cases.push_back({"ten_lora_dropout", ten, Lora(0.1), "cccc"});
   return cases;
 }
 
@@ -87,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(Models, TwoPassesTest, testing::ValuesIn(AllCases()),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(TwoPassesTest, GradientsAreThoseOfOneMicroBatchWhateverTheChunk) {
-  const auto objective = GritOf(Embedding());
+  const auto objective = GritOf(Embedding({{"attn", GetParam().attention}}));
   const GritStepShape shape = ShapeOf(GetParam().config);
   const auto model = ModelOf(GetParam().config, GetParam().tuning);
   const StepMade whole = TakePasses(*objective, model.get(), GritStepOf(*objective, shape, kQueries));
@@ -101,7 +107,7 @@ TEST_P(TwoPassesTest, GradientsAreThoseOfOneMicroBatchWhateverTheChunk) {
 }
 
 TEST_P(TwoPassesTest, WhatIsComputedAgainChangesNoBit) {
-  const auto objective = GritOf(Embedding());
+  const auto objective = GritOf(Embedding({{"attn", GetParam().attention}}));
   const StepBatches step = GritStepOf(*objective, ShapeOf(GetParam().config), 8);
   const auto made_with = [&](ActivationCheckpointing kind) {
     const auto model = ModelOf(GetParam().config, GetParam().tuning);

@@ -69,8 +69,8 @@ TEST_F(UnlikeDataTest, ToEvaluateOnIsRefusedWithWhatToDo) {
   EXPECT_EQ(message(Text("a"), Text("b")), "");
 }
 
-TEST_F(UnlikeDataTest, SaysHowManySamplesAreTakenOfEachSet) {
-  const TrainingData data = DataOf(Records("there/first.tws", 8), Records("second/", 5));
+/// What a run says that it takes of both sets, of the first one at most 3.
+nlohmann::json SamplesUsedOf(const TrainingData& data) {
   std::map<std::string, std::unique_ptr<SampleLoader>> opened;
   for (const OrderedSet& set : data.sets()) {
     auto cutter = std::make_unique<ContrastiveCutter>(set.records, ContrastiveCutterOptions{});
@@ -81,8 +81,17 @@ TEST_F(UnlikeDataTest, SaysHowManySamplesAreTakenOfEachSet) {
     opened[std::to_string(set.number)] =
         std::make_unique<SampleLoader>(&data.set(), std::move(cutter), order);
   }
+  return nlohmann::json::parse(data.FormatSamplesUsed(LoadersOf(opened)));
+}
+
+TEST_F(UnlikeDataTest, SaysHowManySamplesAreTakenOfEachSet) {
   const nlohmann::json expected = {{"first.tws", 3}, {"second", 5}};
-  EXPECT_EQ(nlohmann::json::parse(data.FormatSamplesUsed(LoadersOf(opened))), expected);
+  EXPECT_EQ(SamplesUsedOf(DataOf(Records("there/first.tws", 8), Records("second/", 5))), expected);
+}
+
+TEST_F(UnlikeDataTest, SaysTheWholePathsOfSetsOfOneName) {
+  const nlohmann::json expected = {{"here/nli", 3}, {"there/nli", 5}};
+  EXPECT_EQ(SamplesUsedOf(DataOf(Records("here/nli", 8), Records("there/nli", 5))), expected);
 }
 
 }  // namespace

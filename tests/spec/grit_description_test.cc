@@ -5,6 +5,8 @@
 #include <string>
 
 #include "lib/spec/built_in_objectives.h"
+#include "lib/spec/llama_family.h"
+#include "lib/spec/ten_family.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -149,6 +151,23 @@ TEST(GritDescription, AQueryNeedsANegative) {
   const StepSizes one_each = {.batch = 1, .step_samples = 4, .ranks = 4};
   EXPECT_NE(problem({{"group_size", 1}, {"negatives", "rank"}}, one_each), "");
   EXPECT_EQ(problem({{"group_size", 1}}, one_each), "");
+}
+
+TEST(GritDescription, AFirstTokenThatSeesNothingElseIsNotPooled) {
+  const auto problem = [](const OwnOptions& said, const FamilyDescription& family) {
+    return GritDescription().problem_of_model(Options(said), family);
+  };
+  for (const FamilyDescription* family : {&LlamaFamily(), &TenFamily()}) {
+    for (const char* attention : {"cccc", "cc"}) {
+      const std::string found = problem({{"pooling", "cls"}, {"attn", attention}}, *family);
+      EXPECT_NE(found.find("--pooling cls"), std::string::npos) << found;
+      EXPECT_EQ(problem({{"pooling", "lasttoken"}, {"attn", attention}}, *family), "");
+      EXPECT_EQ(problem({{"pooling", "cls"}, {"attn", attention}, {"mode", "generative"}}, *family), "");
+    }
+  }
+  for (const char* attention : {"bbcc", "bb"}) {
+    EXPECT_EQ(problem({{"pooling", "cls"}, {"attn", attention}}, LlamaFamily()), "");
+  }
 }
 
 TEST(GritDescription, WhatDependsOnRanksIsRefusedUnderExactLeaves) {

@@ -4,8 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <optional>
+
+#include "lib/base/signals.h"
 #include "lib/io/process_memory.h"
 #include "tests/model/families.h"
+#include "tests/support/support.h"
 #include "tests/train/tiny_training.h"
 
 namespace trainwright {
@@ -87,6 +92,21 @@ TEST_F(DryRunTest, FitsIntoTheMemoryThatItAsksFor) {
   EXPECT_TRUE(report.fits());
   EXPECT_EQ(FormatDryRun(report).find("does not fit"), std::string::npos);
   EXPECT_EQ(report.available_bytes, request.available_bytes);
+}
+
+TEST_F(DryRunTest, ASignalEndsItBetweenItsPasses) {
+  const DryRunRequest request = {.model = test::TinyModel(),
+                                 .plan = test::TinyPlan(),
+                                 .steps = 1,
+                                 .optimizers = BuiltInOptimizers(),
+                                 .objectives = BuiltInObjectives()};
+  SampleStream stream(&set_, request.plan.stream_options());
+  SetStopSignalForTest(SIGTERM);
+  const std::optional<ErrorCode> code = test::CodeOf([&] {
+    DryRun(test::Families(), request, {{kMainLoader, &stream}});
+  });
+  SetStopSignalForTest(0);
+  EXPECT_EQ(code, ErrorCode::kTerminated);
 }
 
 TEST_F(DryRunTest, OfAGpuThatIsTooSmallIsToldWithoutTouchingIt) {

@@ -72,8 +72,8 @@ class ContrastiveLoss {
   /// fp64 [own queries], where the vectors are: the sums over sizes, weighted. Their sum over all ranks over
   /// Q is the loss.
   const at::Tensor& losses() const { return losses_; }
-  /// Likewise, 1 where a positive of the query is closer to it than all of its others, else 0; of the largest
-  /// size.
+  /// Likewise, 1 where a positive of the query is closer to it than all of its others, else 0, as where there
+  /// are none; of the largest size.
   const at::Tensor& top1() const { return top1_; }
 
  private:

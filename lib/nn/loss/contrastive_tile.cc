@@ -96,7 +96,7 @@ RowLosses LossesOfRows(double factor, const at::Tensor& lengths_t, const at::Ten
   losses.gradient_n = sigmoid_n.div(of_pairs(lengths_t));
   losses.first_t = SegmentReduce(products_n, "max", lengths_t)
                        .gt(sums.largest_t)
-                       .logical_or(sums.total_t.eq(0))
+                       .logical_and(sums.total_t.ne(0))
                        .to(at::kDouble);
   // The largest of the others adds 1 to their sum.
   const at::Tensor weight_t =

@@ -53,7 +53,7 @@ class PlaceExcluder {
 struct RowLosses {
   at::Tensor loss_t;      ///< fp64
   at::Tensor gradient_n;  ///< fp64, of each pair: sigmoid(N - s_k) / K
-  at::Tensor first_t;     ///< fp64: 1 where a pair's score is above all others', otherwise 0
+  at::Tensor first_t;  ///< fp64: 1 where a pair's score is above all others', 0 where not or without others
   at::Tensor scalars_t2;  ///< fp32: largest and weight
 };
 

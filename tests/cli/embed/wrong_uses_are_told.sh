@@ -20,3 +20,6 @@ printf '{"text": "to be"}\n' | embed --checkpoint "$model" > out 2> err
 grep -q -e '--input-format' err || { cat err; exit 1; }
 printf '{"id": "a", "text": "to be"}\n' | embed --checkpoint "$model" --input-format jsonl --format raw > out 2> err
 grep -q 'ids of the texts are not written' err || { cat err; exit 1; }
+printf '{"id": "a", "text": "to"}\n{"id": "b", "text": "be"}\n{"id": "a", "text": "or"}\n' |
+  embed --checkpoint "$model" --input-format jsonl --format jsonl > out 2> err
+grep -q 'the id of a text before stands for 1 text, too' err || { cat err; exit 1; }

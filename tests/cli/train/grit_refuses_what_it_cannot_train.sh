@@ -20,3 +20,12 @@ refused 2 'exact-world' --data pairs --exact-world 1 --negatives rank
 refused 2 'matryoshka' --data pairs --matryoshka 8,x
 refused 2 'seq' --data pairs --seq 64
 fails 2 'only with --objective grit' train -q --objective lm --mode embedding --data talks --steps 1 --out run
+cat > tiny.json << 'END'
+{"model_type": "llama", "vocab_size": 512, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1,
+ "num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 256, "rms_norm_eps": 1e-5,
+ "rope_theta": 10000, "tie_word_embeddings": false, "hidden_act": "silu"}
+END
+fails 2 '--pooling cls takes the first token' train -q --objective grit --model tiny.json --data pairs --batch 2 --accum 1 \
+  --steps 1 --threads 1 --pooling cls --attn cccc --out alone
+fails 3 'nothing to learn from' train -q --objective grit --model tiny.json --data pairs --batch 1 --accum 1 --steps 1 \
+  --threads 1 --out alone
