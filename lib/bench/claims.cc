@@ -101,22 +101,15 @@ Answer MeasureClaim(const Claim& claim, const ClaimsWorkplace& workplace, double
 Answer AnswerTo(const Claim& claim, const ClaimsWorkplace& workplace, double budget_s, bool gpu,
                 int processors) {
   Answer answer;
-  if (const auto absent = AbsentFlags(claim, workplace.help()); !absent.empty()) {
-    answer.verdict = "not met";
-    for (const std::string& flag : absent) {
-      answer.note += (answer.note.empty() ? "feature absent: " : ", ") + flag;
-    }
+  if (const Unmeasured why = WhyUnmeasured(claim, workplace.help(), gpu); !why.verdict.empty()) {
+    answer.verdict = why.verdict;
+    answer.note = why.note;
     return answer;
   }
   for (const char* flags : {claim.before, claim.after}) {
     if (workplace.Takes(flags, claim.data)) continue;
     answer.verdict = "not met";
     answer.note = std::string("feature absent: ") + flags;
-    return answer;
-  }
-  if (claim.needs_gpu && !gpu) {
-    answer.verdict = kNotTestable;
-    answer.note = "needs a GPU";
     return answer;
   }
   try {
@@ -230,6 +223,15 @@ std::vector<std::string> AbsentFlags(const Claim& claim, const std::string& help
     if (!listed) absent.push_back(word);
   }
   return absent;
+}
+
+Unmeasured WhyUnmeasured(const Claim& claim, const std::string& help, bool gpu) {
+  if (claim.needs_gpu && !gpu) return {kNotTestable, "needs a GPU"};
+  std::string note;
+  for (const std::string& flag : AbsentFlags(claim, help)) {
+    note += (note.empty() ? "feature absent: " : ", ") + flag;
+  }
+  return {note.empty() ? "" : "not met", note};
 }
 
 ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMode progress_mode) {

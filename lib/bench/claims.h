@@ -3,7 +3,8 @@
 /// Nothing is taken on trust: a claim is met only when the whole interval of its measurement is as good as
 /// claimed, of the quantity that it is about: loading by the time that a step waits for data, a forward pass
 /// by its own time, memory by its peak, the whole by the time of a run. A lever that the tools lack is
-/// reported as absent by its flag and counts as not met; of a quantity that no run tells, or that is 0,
+/// reported as absent by its flag and counts as not met; what needs a GPU that is not here is not testable,
+/// whatever the tools have; of a quantity that no run tells, or that is 0,
 /// nothing can be said.
 #pragma once
 
@@ -38,6 +39,15 @@ std::vector<Claim> ClaimsOf(const std::string& system);
 
 /// The flags (--name) in a claim's commands that a tool's help text does not list.
 std::vector<std::string> AbsentFlags(const Claim& claim, const std::string& help);
+
+/// Why a claim is not measured.
+struct Unmeasured {
+  std::string verdict;  ///< empty: it is measured
+  std::string note;
+};
+
+/// As far as train's help text and the machine tell.
+Unmeasured WhyUnmeasured(const Claim& claim, const std::string& help, bool gpu);
 
 struct ClaimsResult {
   std::string text;             ///< the tables: of the claims, and of the runs that were measured

@@ -12,6 +12,7 @@
 #include "lib/base/rng.h"
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
+#include "lib/bench/claims_ten_guide.h"
 #include "lib/bench/measurement.h"
 #include "lib/bench/statistics.h"
 #include "lib/bench/system_claims.h"
@@ -236,34 +237,12 @@ void AddRecall(const ClaimsWorkplace& workplace, double training_s, ClaimsResult
   result->json["recall"] = std::move(rows);
 }
 
-/// What the guide says that is no ratio of two runs.
-void AddGuide(ClaimsResult* result) {
-  constexpr uint64_t kCachedTokens = 256 * 32768;
-  const std::string cache = "256 chunks of 32,768 ids take " + FormatBytes(2 * kCachedTokens) +
-                            " (2 bytes) to " + FormatBytes(8 * kCachedTokens) + " (8 bytes)";
-  const struct {
-    const char *line, *text;
-    std::string here;
-  } lines[] = {
-      {"E4", "drop temporaries, empty the cache every 10 steps", "needs a GPU: a CPU has no such cache"},
-      {"E9", "a cache of 256 chunks takes 4 GB", cache},
-      {"E10", "92 h -> 1.7 h -> less than 1 h", "needs a GPU; the ratios are above"},
-      {"E13", "allocator splits of 512 MB, asynchronous launches, cuDNN", "needs a GPU"},
-      {"E14", "0.370 s a batch at 22,089 tokens/s", "are 8,173 tokens a batch, not 4 x 32,768"},
-      {"E16", "weights 240, optimizer 720, activations 2,000, gradients 240 MB", "memory by category above"},
-      {"E18", "--resume goes on from the latest checkpoint", "train --resume does, bit for bit"},
-      {"E22", "the GPU is busy 90 % and more", "needs a GPU"},
-      {"E24", "find the largest batch, then accumulate", "train --find-batch does"},
-      {"E25", "profile the first run", "feature absent: --profile"},
-      {"E28", "fewer workers where the GPU waits", "needs a GPU; loading is above"},
-      {"E30", "3.8x on 4 GPUs", "needs a GPU"},
-      {"E31", "less than 20 % of 48 GB", "needs a GPU; memory by category above"},
-      {"E31", "$2-3 a run instead of $184", "needs a GPU; train --cost-per-hour tells it"},
-      {"E32", "evaluate checkpoints", "evaluate tells the perplexity of each"},
-  };
+/// What each line of the guide says, and what becomes of it here.
+void AddGuide(const ClaimsWorkplace& workplace, ClaimsResult* result) {
+  const Claim profile = {"ten", "", kSpeedMetric, 1, "", "--profile 1", false};
   Table table({"guide", "it says", "here"});
   ordered_json rows = ordered_json::array();
-  for (const auto& line : lines) {
+  for (const GuideLine& line : TenGuide(AbsentFlags(profile, workplace.help()).empty())) {
     table.AddRow({line.line, line.text, line.here});
     rows.push_back({{"line", line.line}, {"text", line.text}, {"here", line.here}});
   }
@@ -277,7 +256,7 @@ void AddTenTables(const ClaimsWorkplace& workplace, double budget_s, ClaimsResul
   const int64_t parameters = AddMemory(workplace, result);
   AddScans(workplace, parameters, result);
   AddRecall(workplace, 3 * budget_s, result);
-  AddGuide(result);
+  AddGuide(workplace, result);
 }
 
 }  // namespace trainwright

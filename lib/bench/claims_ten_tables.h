@@ -1,6 +1,5 @@
 /// What `bench --claims ten` measures beside its claims: the kinds of scan from 512 to 32,768 tokens a sample
-/// with as many tokens in every step, memory by category, recall by lag, and what the guide says without a
-/// ratio.
+/// with as many tokens in every step, memory by category, recall by lag, and every line of the guide.
 #pragma once
 
 #include "lib/bench/claims.h"

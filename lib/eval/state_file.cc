@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <deque>
 #include <utility>
 #include <vector>
 
+#include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/formats/safetensors.h"
 
@@ -17,6 +19,8 @@ namespace trainwright {
 namespace {
 
 constexpr char kStateFormat[] = "trainwright.state/1";
+/// Of the bytes of all tensors; files of older versions lack it.
+constexpr char kDataDigest[] = "sha256";
 /// More than any sequence has, and far from the end of int64.
 constexpr int64_t kMostStateTokens = int64_t{1} << 48;
 /// Beyond it not every whole number is a float.
@@ -46,6 +50,7 @@ class StateReader {
     if (Said("precision") != identity.precision) {
       RefuseStateFile(path_, "is of precision " + Said("precision") + ", not " + identity.precision);
     }
+    CheckDigest();
     RecurrentState state;
     state.init = Said("init");
     state.tokens = Tokens();
@@ -60,6 +65,13 @@ class StateReader {
   std::string Said(const char* name) const {
     const auto value = header_.metadata.find(name);
     return value != header_.metadata.end() ? value->second : "";
+  }
+
+  void CheckDigest() const {
+    if (!header_.metadata.contains(kDataDigest)) return;
+    if (Said(kDataDigest) != HexEncode(Sha256Of(file_.subspan(header_.data_offset)))) {
+      RefuseStateFile(path_, "is damaged: its numbers have another SHA-256 than they were written with");
+    }
   }
 
   int64_t Tokens() const {
@@ -86,7 +98,11 @@ class StateReader {
     ++taken_;
     at::Tensor tensor = at::empty(shape, at::kFloat);
     const ByteSpan data = file_.subspan(header_.data_offset + entry->begin, entry->end - entry->begin);
-    if (!data.empty()) std::memcpy(tensor.mutable_data_ptr<float>(), data.data(), data.size());
+    auto* numbers = tensor.mutable_data_ptr<float>();
+    if (!data.empty()) std::memcpy(numbers, data.data(), data.size());
+    if (!std::all_of(numbers, numbers + tensor.numel(), [](float number) { return std::isfinite(number); })) {
+      RefuseStateFile(path_, "holds " + name + " with numbers that are not finite");
+    }
     return tensor;
   }
 
@@ -151,8 +167,11 @@ void WriteState(ByteSink* sink, const ContextIdentity& identity, const Recurrent
       tensors.push_back({WindowPrefix(layer, i) + "seen", "F32", {1}, {data, sizeof(count)}});
     }
   }
+  Sha256 digest;
+  for (const SafetensorsTensor& tensor : tensors) digest.Update(tensor.data);
   WriteSafetensors(sink, tensors,
                    {{"format", kStateFormat},
+                    {kDataDigest, HexEncode(digest.Digest())},
                     {"model_sha256", identity.model_sha256},
                     {"precision", identity.precision},
                     {"init", state.init},

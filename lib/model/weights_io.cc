@@ -83,6 +83,11 @@ bool Redundant(const std::string& name) {
                      [&](std::string_view ending) { return name.ends_with(ending); });
 }
 
+/// Numbers of decays: where one is not finite a memory is dead, and nothing else in the pass shows it.
+bool IsOfDecay(const std::string& name) {
+  return name.ends_with(".log_decay") || name.ends_with(".frequency");
+}
+
 /// A tensor's name without what PyTorch's wrappers put into it: torch.compile, of a model or of its layers,
 /// and data parallel modules.
 std::string WithoutWrappers(std::string name) {
@@ -248,6 +253,10 @@ class WeightsLoader {
     if (!loaded_[index].empty()) {
       throw Error(ErrorCode::kBadInput, path, "holds a tensor that is in " + loaded_[index] + " too", place,
                   "delete the files that are not the model's");
+    }
+    if (IsOfDecay(parameter.name) && !stored.isfinite().all().item<bool>()) {
+      throw Error(ErrorCode::kBadInput, path, "holds decays that are not finite", place,
+                  "the weights are damaged: fetch the model again, or take an earlier checkpoint");
     }
     parameters_.Assign(index, AsInModel(parameter, stored));
     loaded_[index] = path;

@@ -49,7 +49,7 @@ std::vector<std::string> WeightFileNames(const std::string& folder);
 /// copy of a tied head must be equal to the embeddings. Names may lack the prefix of the family, as when the
 /// body of a model was saved alone, and may have what PyTorch's wrappers add ("_orig_mod.", "module.").
 /// \throws Error{kBadInput} naming the file or tensor that is missing, unexpected, damaged or of another
-///     shape or type; Error{kIo}
+///     shape or type, and on decays of a recurrence that are not finite; Error{kIo}
 void LoadWeights(const std::string& folder, FlatParameters* parameters);
 
 /// The entry's data as a tensor, valid as long as the data.

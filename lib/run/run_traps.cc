@@ -12,6 +12,15 @@ namespace {
 constexpr double kUsefulPasses = 16;
 constexpr double kLostShare = 0.01;  // of the tokens, before it is worth a word
 
+/// Only of a family without a limit: of others such a run is refused.
+void AddLongSamples(const RunSetup& setup, std::vector<std::string>* traps) {
+  if (setup.stated_positions == 0 || setup.sequence_tokens <= setup.stated_positions) return;
+  const std::string stated = std::to_string(setup.stated_positions);
+  traps->push_back("samples of " + std::to_string(setup.sequence_tokens) + " tokens are longer than the " +
+                   stated + " of max_position_embeddings: checkpoints go on saying that the model is for " +
+                   stated + "; say more in a --model config.json");
+}
+
 std::string Steps(int64_t count) {
   return std::to_string(count) + (count == 1 ? " step" : " steps");
 }
@@ -74,6 +83,7 @@ std::vector<std::string> FindTraps(const RunSetup& setup) {
                       std::to_string(setup.sequence_tokens) + " tokens that hold no label are left out");
     }
   }
+  AddLongSamples(setup, &traps);
   if (setup.fp16_on_cpu) {
     traps.push_back(
         "fp16 on a CPU is there for parity and slower than fp32: --mixed-precision auto takes what this "

@@ -29,6 +29,7 @@ struct RunSetup {
   uint64_t data_tokens = 0;    ///< of the shards
   uint64_t epoch_tokens = 0;   ///< of them in the samples of one pass; 0: not known
   int64_t sequence_tokens = 0;
+  int64_t stated_positions = 0;                ///< that the model's config is for; 0: not known
   std::string preset;                          ///< empty: none
   int64_t preset_batch = 0, preset_accum = 0;  ///< as the preset has them; 0: it does not say
 };

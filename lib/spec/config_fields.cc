@@ -101,6 +101,11 @@ void ConfigFields::Refuse(const std::string& field, const std::string& problem) 
   throw Error(ErrorCode::kBadInput, path_, prefix_ + field + " " + problem, "", hint_);
 }
 
+void ConfigFields::RefuseValue(const std::string& field, const std::string& problem,
+                               const std::string& hint) const {
+  throw Error(ErrorCode::kBadInput, path_, prefix_ + field + " " + problem, "", hint);
+}
+
 const json& ConfigFields::Field(const std::string& name) const {
   static const json kNull;
   read_.insert(name);

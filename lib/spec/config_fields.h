@@ -25,6 +25,10 @@ class ConfigFields {
 
   /// \throws Error{kBadInput}, as all that follow do
   [[noreturn]] void Refuse(const std::string& field, const std::string& problem) const;
+  /// A field that is known and has a value that makes no model.
+  /// \param hint in the place of the reader's; may be empty
+  [[noreturn]] void RefuseValue(const std::string& field, const std::string& problem,
+                                const std::string& hint) const;
 
   bool Has(const std::string& name) const { return object_.contains(name); }
   /// The field, or null when absent; it counts as read.

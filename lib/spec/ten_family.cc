@@ -63,12 +63,26 @@ TenFields ReadTenFields(const ConfigFields& fields) {
           .dynamics_rate = fields.Number(kDynamicsRate, absent.dynamics_rate)};
 }
 
+/// "1, 2 or 4": those up to 64.
+std::string SmallDivisors(int64_t number) {
+  std::string list, last = "1";
+  for (int64_t divisor = 2; divisor <= std::min<int64_t>(number, 64); ++divisor) {
+    if (number % divisor != 0) continue;
+    list += (list.empty() ? "" : ", ") + last;
+    last = std::to_string(divisor);
+  }
+  return list.empty() ? last : list + " or " + last;
+}
+
 TenProblem ProblemOfDecays(const TenFields& fields) {
   const auto inside = [](double modulus) { return modulus > 0 && modulus < 1; };
   constexpr char kInside[] = "must lie within the unit circle: above 0 and below 1";
   if (!inside(fields.min_modulus)) return {kMinModulus, kInside};
   if (!inside(fields.max_modulus)) return {kMaxModulus, kInside};
   if (fields.max_modulus < fields.min_modulus) return {kMaxModulus, "must be at least min_modulus"};
+  if (fields.max_modulus > std::exp(kLargestLogModulus)) {
+    return {kMaxModulus, "must be at most 0.999999, beyond which no decay goes"};
+  }
   if (!(fields.max_angle > 0 && fields.max_angle <= 2 * std::numbers::pi)) {
     return {kMaxAngle, "must be above 0 and at most 2 pi"};
   }
@@ -112,7 +126,7 @@ class TenDescription final : public FamilyDescription {
     config->tie_embeddings = fields.Flag("tie_word_embeddings", true);
     config->own = FamilyFields::Of(ReadTenFields(fields));
     const TenProblem found = ProblemOfTen(*config);
-    if (!found.field.empty()) fields.Refuse(found.field, found.problem);
+    if (!found.field.empty()) fields.RefuseValue(found.field, found.problem, found.hint);
   }
 
   nlohmann::ordered_json Encode(const ModelConfig& config) const override {
@@ -249,8 +263,10 @@ TenProblem ProblemOfTen(const ModelConfig& config) {
   const TenFields& fields = TenFieldsOf(config);
   if (fields.eigenstates < 1) return {kEigenstates, "must be at least 1"};
   if (fields.heads < 1 || fields.eigenstates % fields.heads != 0) {
-    return {kHeads, std::to_string(fields.heads) + " does not divide the " +
-                        std::to_string(fields.eigenstates) + " of num_eigenstates"};
+    return {kHeads,
+            std::to_string(fields.heads) + " does not divide the " + std::to_string(fields.eigenstates) +
+                " of num_eigenstates",
+            "give num_heads " + SmallDivisors(fields.eigenstates)};
   }
   if (fields.convolution < 0 || fields.convolution > kMostTaps) {
     return {kTaps, "must be from 0 (none) to " + std::to_string(kMostTaps)};

@@ -30,10 +30,11 @@ const FamilyDescription& TenFamily();
 /// The fields of a config of this family.
 const TenFields& TenFieldsOf(const ModelConfig& config);
 
-/// What is wrong with a shape, with the name that config.json gives the field; both empty: nothing. For the
+/// What is wrong with a shape, with the name that config.json gives the field; all empty: nothing. For the
 /// reader of config.json and for whoever gets a config by another way.
 struct TenProblem {
   std::string field, problem;
+  std::string hint = {};  ///< may be empty
 };
 TenProblem ProblemOfTen(const ModelConfig& config);
 

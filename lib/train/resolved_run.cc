@@ -203,6 +203,7 @@ std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRu
                                      !HasFastProducts(Precision::kBf16, run.compute.device),
                     .data_tokens = run.data->set().totals().tokens,
                     .sequence_tokens = plan.sequence_tokens,
+                    .stated_positions = run.model.config.max_positions,
                     .preset = settings.preset,
                     .preset_batch = preset_batch,
                     .preset_accum = preset_accum};

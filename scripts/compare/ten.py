@@ -18,9 +18,12 @@ from train_runs import figures_of, processor, records_of, run, version_of
 HERE = pathlib.Path(__file__).resolve().parent
 STEP_TOKENS = 32768
 PACKAGES = ("torch", "transformers")
-# Of a whole step and of a scan alone, forward and backward.
-CONTESTANTS = {"train": "step", "llama": "step", "eager": "step", "compiled": "step", "mamba2": "step",
-               "scan": "scan", "scan-eager": "scan", "scan-compiled": "scan"}
+# Of a whole step and, "scan", of a scan alone, forward and backward.
+CONTESTANTS = ("train", "llama", "eager", "compiled", "llama-eager", "llama-compiled", "mamba2", "scan", "scan-eager",
+               "scan-compiled")
+# Of those that begin from given weights: the model.
+STARTS = {"train": "ten", "eager": "ten", "compiled": "ten", "llama": "llama", "llama-eager": "llama",
+          "llama-compiled": "llama"}
 
 
 def cpu_of_children():
@@ -46,7 +49,7 @@ class Contest:
         return MODELS[self.settings["model"]]
 
     def prepare(self):
-        """Shards, configurations, the first weights, and the samples in the order in which train takes them."""
+        """Shards, configurations, and the samples in the order in which train takes them."""
         self.folder = pathlib.Path(self.options.scratch) / f"{self.settings['model']}-{self.settings['tokens']}"
         self.folder.mkdir()
         for kind in ("ten", "llama"):
@@ -54,26 +57,32 @@ class Contest:
         write_config(self.folder / "mamba2.json", self.shape["mamba2"])
         self.shards = long_shards(self.folder, self.settings["tokens"], self.settings["batch"] * max(8, self.settings["steps"]))
         (self.folder / "chunks.jsonl").write_text(run("pack", "--cat", "--json", self.shards))
-        self.train("initial", "ten", "--steps", 1, "--lr", 0)
 
-    def train(self, name, kind, *more):
-        start = ("--init", self.folder / "initial/latest") if kind == "ten" and name != "initial" else (
-            "--model", self.folder / f"{kind}.json")
+    def initial(self, kind):
+        """The first weights of a model, made once; they do not depend on the samples, which are short here."""
+        out = self.folder / f"initial-{kind}"
+        if not out.exists():
+            self.train(out.name, ("--model", self.folder / f"{kind}.json"), "--seq", min(512, self.settings["tokens"]),
+                       "--batch", 1, "--steps", 1, "--lr", 0)
+        return out / "latest"
+
+    def train(self, name, start, *more):
         run("train", "--quiet", "--data", self.shards, *start, "--seq", self.settings["tokens"], "--batch",
             self.settings["batch"], "--accum", 1, "--threads", self.settings["threads"], "--seed", 1, "--save-every", 0,
             "--log-every", 1, "--schedule", "constant", "--warmup", 0, "--weight-decay", "0.01", "--beta1", "0.9", "--beta2",
             "0.95", "--clip", 1, "--mixed-precision", "no", *more, "--out", self.folder / name)
 
     def ours(self, kind):
-        self.train("run", kind, "--steps", self.settings["steps"], "--lr", "1e-4")
+        self.train("run", ("--init", self.initial(kind)), "--steps", self.settings["steps"], "--lr", "1e-4")
         records = records_of(self.folder / "run")
         shutil.rmtree(self.folder / "run")
         return figures_of(records) | {"parameters": next(record["parameters"] for record in records if "parameters" in record)}
 
     def torch(self, what, *more):
         settings = self.settings
-        out = run(sys.executable, HERE / "torch_ten_loop.py", "--what", what, "--init", self.folder / "initial/latest",
-                  "--shape", self.folder / "mamba2.json", "--chunks", self.folder / "chunks.jsonl", "--seq", settings["tokens"],
+        start = ("--init", self.initial(what)) if what in STARTS.values() else ()
+        out = run(sys.executable, HERE / "torch_ten_loop.py", "--what", what, *start, "--shape",
+                  self.folder / "mamba2.json", "--chunks", self.folder / "chunks.jsonl", "--seq", settings["tokens"],
                   "--batch", settings["batch"], "--steps", settings["steps"], "--threads", settings["threads"],
                   "--channels", self.shape["ten"]["num_eigenstates"], *more)
         return json.loads(out.splitlines()[-1])
@@ -85,10 +94,10 @@ class Contest:
         run(*environment, self.options.kernel_speed, "--device", "cpu", "--precision", "fp32", "--only", "diagonal_scan",
             "--rows", STEP_TOKENS, "--span", self.settings["tokens"], "--width", 2 * self.shape["ten"]["num_eigenstates"],
             "--vocabulary", 300, "--rounds", self.settings["steps"], "--summary", summary)
-        times = {row["operator"]: row["time_s"] for row in json.loads(summary.read_text())["operators"]}
-        steps = self.settings["steps"]
-        return {"step_times_s": [sum(times.values())] * steps, "tokens": [STEP_TOKENS] * steps,
-                "forward_s": times["diagonal_scan"], "backward_s": times["diagonal_scan_backward"]}
+        told, steps = json.loads(summary.read_text()), self.settings["steps"]
+        times, processor_times = ({row["operator"]: row[clock] for row in told["operators"]} for clock in ("time_s", "cpu_time_s"))
+        return {"step_times_s": [sum(times.values())] * steps, "cpu_times_s": [sum(processor_times.values())] * steps,
+                "tokens": [STEP_TOKENS] * steps, "threads": told["threads"], "forward_s": times["diagonal_scan"], "backward_s": times["diagonal_scan_backward"]}
 
     def can(self, contestant):
         return contestant != "mamba2" or self.settings["tokens"] <= self.shape["mamba2_longest"]
@@ -97,10 +106,13 @@ class Contest:
         """One run, with what was so around it."""
         if self.folder is None:
             self.prepare()
+        if contestant in STARTS:
+            self.initial(STARTS[contestant])
         started, begin, load = datetime.datetime.now().isoformat(timespec="seconds"), time.monotonic(), os.getloadavg()[0]
         begin_cpu = cpu_of_children()
         result = {"train": lambda: self.ours("ten"), "llama": lambda: self.ours("llama"), "eager": lambda: self.torch("ten"),
-                  "compiled": lambda: self.torch("ten", "--compile"), "mamba2": lambda: self.torch("mamba2"),
+                  "compiled": lambda: self.torch("ten", "--compile"), "llama-eager": lambda: self.torch("llama"),
+                  "llama-compiled": lambda: self.torch("llama", "--compile"), "mamba2": lambda: self.torch("mamba2"),
                   "scan": self.scan, "scan-eager": lambda: self.torch("scan"),
                   "scan-compiled": lambda: self.torch("scan", "--compile")}[contestant]()
         return {"settings": self.settings, "contestant": contestant, "round": number, "started": started,
@@ -137,6 +149,8 @@ def main():
         parser.error(f"--tokens must divide {STEP_TOKENS}")
     contests = [Contest(options, model, tokens) for model in options.models.split(",") for tokens in lengths]
     results = RunResults(options.out, functools.partial(write_report, options.out))
+    if others := {run["settings"]["threads"] for run in results.runs} - {options.threads}:
+        parser.error(f"{options.out}.json has runs of {others.pop()} threads: one OUT for each number of threads")
     wanted = options.contestants.split(",")
     for number in range(1, options.rounds + 1):
         for contest in contests:

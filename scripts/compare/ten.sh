@@ -6,15 +6,18 @@
 #   --rounds N          repetitions of every contestant, which take turns, in the other order every other time (default: 3)
 #   --models LIST       of ten-micro,ten-small, which read bytes: 1.6M and 15M parameters (default: both)
 #   --tokens LIST       tokens of a sample (default: 512,2048,8192,32768); a step has 32,768 whatever its samples
-#   --contestants LIST  of train,llama,eager,compiled,mamba2,scan,scan-eager,scan-compiled (default: all)
+#   --contestants LIST  of train,llama,eager,compiled,llama-eager,llama-compiled,mamba2,scan,scan-eager,scan-compiled
+#                       (default: all)
 #   --steps N           of a run, above 2: the first two are not timed (default: 5)
-#   --threads N         of every contestant (default: as many as there are processors)
+#   --threads N         of every contestant (default: as many as there are processors), which the report states: an OUT for
+#                       each number
 #   OUT                 OUT.json is where each run is added when it has ended, OUT.md and OUT.svg the report of all that it has
 #
 # Runs that OUT.json has are not repeated: the same command goes on where it was stopped, and others add their pieces.
 #
 # Contestants of a whole step: train with a TEN and with a Llama of as many parameters; PyTorch, eager and compiled, with TEN
-# from the same first weights on the same samples, its recurrence in chunks (torch_ten_chunked.py); transformers' Mamba2 of as
+# from the same first weights on the same samples, its recurrence in chunks (torch_ten_chunked.py), and with that Llama
+# (torch_models.py), so that what train gains can be compared with what it gains there; transformers' Mamba2 of as
 # many parameters, in pieces of 8,192 tokens and with its layers computed again in longer samples, up to those that fit into
 # 16 GB. That train's first loss is PyTorch's is checked: exit status 1 if not. Of the scan alone, forward and
 # backward: train's kernels and that recurrence, eager and compiled. fp32. PYTHON names a Python with

@@ -5,13 +5,14 @@ import os
 import pathlib
 import sys
 
-from ten_models import MODELS, long_shards, write_config
+from ten_models import LONG_MODELS, MODELS, long_shards, write_config
 from train_runs import ROOT, describe, records_of, run
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import svg_lines  # noqa: E402
 
 MOST_OFF = 0.1
+ALL_MODELS = MODELS | LONG_MODELS
 WAYS = {"plain": ("ten", []), "full": ("ten", ["--checkpoint-activations", "full"]),
         "tbptt": ("ten", ["--checkpoint-activations", "full", "--tbptt", 2048]),
         "llama": ("llama", ["--checkpoint-activations", "full"])}
@@ -25,7 +26,7 @@ def measure(options, way, tokens):
     shards = scratch / f"long-{tokens}.shards"
     if not shards.exists():
         long_shards(scratch, tokens, 2)
-    model = write_config(scratch / f"{kind}.json", MODELS[options.model][kind])
+    model = write_config(scratch / f"{kind}.json", ALL_MODELS[options.model][kind])
     common = ["train", "--quiet", "--data", shards, "--model", model, "--seq", tokens, "--batch", 1, "--accum", 1, "--steps", 2,
               "--seed", 1, "--save-every", 0, "--log-every", 1, "--mixed-precision", "no", *flags]
     out, load = scratch / f"{way}-{tokens}", os.getloadavg()[0]
@@ -65,8 +66,9 @@ def report(runs):
 def plot(runs):
     lines = {}
     for one in runs:
-        lines.setdefault(f"{NAMES[one['way']]}", []).append([one["tokens"], one["max_memory_bytes"] / 1e6])
-        lines.setdefault(f"{NAMES[one['way']]}, foretold", []).append([one["tokens"], one["foretold_bytes"] / 1e6])
+        name = f"{one['model']}: {NAMES[one['way']]}"
+        lines.setdefault(name, []).append([one["tokens"], one["max_memory_bytes"] / 1e6])
+        lines.setdefault(f"{name}, foretold", []).append([one["tokens"], one["foretold_bytes"] / 1e6])
     return svg_lines.svg({"title": "Peak memory of training", "x_label": "tokens of a sample", "y_label": "MB", "log_x": True,
                           "log_y": True, "lines": lines})
 
@@ -74,13 +76,18 @@ def plot(runs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scratch", required=True)
-    parser.add_argument("--model", choices=list(MODELS), default="ten-micro")
-    parser.add_argument("--tokens", default="2048,8192,32768,65536,131072,262144")
-    parser.add_argument("--ways", default="plain,full,tbptt")
+    parser.add_argument("--model", choices=list(ALL_MODELS), default="ten-micro")
+    parser.add_argument("--tokens")
+    parser.add_argument("--ways")
     parser.add_argument("out")
     options = parser.parse_args()
+    shape = ALL_MODELS[options.model]
+    options.tokens = options.tokens or shape.get("tokens", "2048,8192,32768,65536,131072,262144")
+    options.ways = options.ways or shape.get("ways", "plain,full,tbptt")
     if unknown := set(options.ways.split(",")) - set(WAYS):
         parser.error(f"unknown {', '.join(unknown)}: one of {', '.join(WAYS)}")
+    if absent := {WAYS[way][0] for way in options.ways.split(",")} - set(shape):
+        parser.error(f"--ways: {options.model} has no {', '.join(absent)} beside it")
     path = pathlib.Path(f"{options.out}.json")
     runs = json.loads(path.read_text()) if path.exists() else []
     for tokens in map(int, options.tokens.split(",")):

@@ -30,6 +30,9 @@ MODELS = {
     "ten-small": {"ten": ten(512, 6, 64), "llama": llama(512, 1120, 6, 8, LONGEST), "mamba2": mamba2(512, 9, 64),
                   "mamba2_longest": 8192},
 }
+# As its preset is, with the tokens of GPT-2 that the text's bytes are among: the head is that of 131.4M parameters. Alone, in
+# samples of its full length: minutes a step.
+LONG_MODELS = {"ten-small-32k": {"ten": ten(1024, 8, 128, 32768, vocab_size=50257), "tokens": "32768", "ways": "full"}}
 
 
 def write_config(path, config):

@@ -12,8 +12,10 @@ UNTIMED_STEPS = 2
 # Relative, of the loss of the first step of train and the PyTorch model from the same weights.
 LOSS_BOUND = 1e-3
 NAMES = {"train": "TEN, train", "llama": "Llama, train", "eager": "TEN, PyTorch eager", "compiled": "TEN, torch.compile",
-         "mamba2": "Mamba2, transformers", "scan": "scan, train's kernels", "scan-eager": "scan, PyTorch eager",
-         "scan-compiled": "scan, torch.compile"}
+         "llama-eager": "Llama, PyTorch eager", "llama-compiled": "Llama, torch.compile", "mamba2": "Mamba2, transformers",
+         "scan": "scan, train's kernels", "scan-eager": "scan, PyTorch eager", "scan-compiled": "scan, torch.compile"}
+# By which of train's runs the last column compares, where it is not by its TEN.
+BASES = {"llama-eager": "llama", "llama-compiled": "llama", "scan": "scan", "scan-eager": "scan", "scan-compiled": "scan"}
 
 
 def time_of(run, clock="step_times_s"):
@@ -52,19 +54,20 @@ def grouped(runs):
 
 
 def ratio(own, other):
-    """Median over the rounds that have both."""
+    """Median over the rounds that have both; None where there is none."""
     others = {run["round"]: run for run in other}
     pairs = [speed(run) / speed(others[run["round"]]) for run in own if run["round"] in others]
-    return f"{statistics.median(pairs):.2f}" if pairs else "-"
+    return statistics.median(pairs) if pairs else None
 
 
 def row(name, of, runs):
-    base = of.get("scan" if is_scan(runs[0]) else "train", [])
+    faster = ratio(of.get(BASES.get(name, "train"), []), runs)
     cpu = spread((speed(run, "cpu_times_s") for run in runs), ".0f") if "cpu_times_s" in runs[0] else "-"
     memory = spread((run["max_memory_bytes"] / 1e6 for run in runs), ".0f") if "max_memory_bytes" in runs[0] else "-"
     parameters = f"{runs[0]['parameters'] / 1e6:.2f}M" if "parameters" in runs[0] and not is_scan(runs[0]) else "-"
     return (f"| {NAMES[name]} | {parameters} | {spread((1000 * time_of(run) for run in runs), '.1f')} | "
-            f"{spread((speed(run) for run in runs), '.0f')} | {cpu} | {memory} | {ratio(base, runs)} |")
+            f"{spread((speed(run) for run in runs), '.0f')} | {cpu} | {memory} | "
+            f"{'-' if faster is None else format(faster, '.2f')} |")
 
 
 def share_of_scan(of, layers):
@@ -73,6 +76,17 @@ def share_of_scan(of, layers):
         return ""
     share = layers * statistics.median(map(time_of, of["scan"])) / statistics.median(map(time_of, of["train"]))
     return f"\nThe scans of {layers} layers take {share:.1%} of train's step.\n"
+
+
+def beside_llama(of):
+    """Whether train gains as much over PyTorch with a TEN as it gains with a Llama of as many parameters."""
+    lines = []
+    for how in ("eager", "compiled"):
+        ten, llama = ratio(of.get("train", []), of.get(how, [])), ratio(of.get("llama", []), of.get(f"llama-{how}", []))
+        if ten is not None and llama is not None:
+            lines.append(f"\nBeside PyTorch, {how}, train is {ten:.2f} times as fast with TEN and {llama:.2f} times with Llama: "
+                         f"{'at least' if ten >= llama else 'NOT'} the ratio of Llama.\n")
+    return lines
 
 
 def flatness(runs):
@@ -94,13 +108,14 @@ def report(runs):
            f"{runs[-1]['processor']}; {', '.join(runs[-1]['versions'])}; threads {runs[-1]['settings']['threads']}. fp32, "
            f"{runs[-1]['tokens'][-1]} tokens a step whatever the samples; medians over rounds, the least and the greatest in "
            f"brackets; load {min(loads):.1f} to {max(loads):.1f} before a run. The last column is how many times as fast as "
-           "this one train (of scans: its kernels) is.\n"]
+           "this one train is, with the same model (of Mamba2 with TEN, of scans: its kernels).\n"]
     for (model, tokens), of in grouped(runs).items():
         out += [f"\n## {model}, samples of {tokens} tokens\n",
                 "| | parameters | ms a step | tokens/s | tokens a processor's second | peak MB | train is faster by |",
                 "|---|---|---|---|---|---|---|"]
         out += [row(name, of, of_name) for name, of_name in of.items()]
         out.append(share_of_scan(of, MODELS[model]["ten"]["num_hidden_layers"]))
+        out += beside_llama(of)
     out += flatness(runs) + ["\n" + line for line in differences(runs)]
     return "\n".join(out) + "\n"
 
@@ -109,14 +124,15 @@ def differences(runs):
     """What should be equal and is not."""
     found = []
     for (model, tokens), of in grouped(runs).items():
-        if "train" not in of:
-            continue
-        own = of["train"][0]["losses_nats"][0]
-        for name in ("eager", "compiled"):
-            for run in of.get(name, []):
-                other = run["losses_nats"][0]
-                if abs(own - other) > LOSS_BOUND * abs(other):
-                    found.append(f"{model}, {tokens} tokens, {name}: the first loss is {other:.5f}, train's {own:.5f}")
+        for own_name, others in (("train", ("eager", "compiled")), ("llama", ("llama-eager", "llama-compiled"))):
+            if own_name not in of:
+                continue
+            own = of[own_name][0]["losses_nats"][0]
+            for name in others:
+                for run in of.get(name, []):
+                    other = run["losses_nats"][0]
+                    if abs(own - other) > LOSS_BOUND * abs(other):
+                        found.append(f"{model}, {tokens} tokens, {name}: the first loss is {other:.5f}, train's {own:.5f}")
     return found
 
 

@@ -91,23 +91,26 @@ class LlamaBlock(nn.Module):
     def __init__(self, config):
         super().__init__()
         width, wide = config["hidden_size"], config["intermediate_size"]
-        self.heads = config["num_attention_heads"]
-        assert config["num_key_value_heads"] == self.heads
+        self.heads, self.kv_heads = config["num_attention_heads"], config["num_key_value_heads"]
+        self.sizes = [heads * width // self.heads for heads in (self.heads, self.kv_heads, self.kv_heads)]
         self.input_norm, self.mlp_norm = (RmsNorm(width, config["rms_norm_eps"]) for _ in range(2))
-        self.qkv, self.o = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width, bias=False)
+        self.qkv, self.o = nn.Linear(width, sum(self.sizes), bias=False), nn.Linear(width, width, bias=False)
         self.gate_up, self.down = nn.Linear(width, 2 * wide, bias=False), nn.Linear(wide, width, bias=False)
 
     def forward(self, x, cos_tk, sin_tk):
-        q, k, v = (part.unflatten(2, (self.heads, -1)).transpose(1, 2)
-                   for part in self.qkv(self.input_norm(x)).chunk(3, dim=2))
+        q, k, v = (part.unflatten(2, (heads, -1)).transpose(1, 2)
+                   for part, heads in zip(self.qkv(self.input_norm(x)).split(self.sizes, dim=2),
+                                          (self.heads, self.kv_heads, self.kv_heads)))
         q, k = (rotate(part, cos_tk.to(part.dtype), sin_tk.to(part.dtype)) for part in (q, k))
+        if self.kv_heads != self.heads:
+            k, v = (part.repeat_interleave(self.heads // self.kv_heads, dim=1) for part in (k, v))
         x = x + self.o(attend(q, k, v))
         gate, up = self.gate_up(self.mlp_norm(x)).chunk(2, dim=2)
         return x + self.down(F.silu(gate) * up)
 
 
 class Llama(nn.Module):
-    """Llama with as many key and value heads as query heads."""
+    """Llama. With fewer heads of keys and values than of queries these are repeated, which keeps attention fused."""
 
     def __init__(self, config):
         super().__init__()
@@ -116,6 +119,8 @@ class Llama(nn.Module):
         self.layers = nn.ModuleList(LlamaBlock(config) for _ in range(config["num_hidden_layers"]))
         self.norm = RmsNorm(width, config["rms_norm_eps"])
         self.lm_head = nn.Linear(width, config["vocab_size"], bias=False)
+        if config.get("tie_word_embeddings"):
+            self.lm_head.weight = self.embed.weight
         theta = config.get("rope_theta") or config["rope_parameters"]["rope_theta"]
         size = width // config["num_attention_heads"]
         positions = torch.arange(config["max_position_embeddings"])
@@ -135,7 +140,8 @@ class Llama(nn.Module):
         own = dict(self.named_parameters())
         own.pop("embed.weight").data.copy_(tensors["embed_tokens.weight"])
         own.pop("norm.weight").data.copy_(tensors["norm.weight"])
-        own.pop("lm_head.weight").data.copy_(tensors["lm_head.weight"])
+        if "lm_head.weight" in own:  # not where it is the embedding
+            own.pop("lm_head.weight").data.copy_(tensors["lm_head.weight"])
         for layer in range(len(self.layers)):
             def take(*names, prefix=f"layers.{layer}."):
                 return torch.cat([tensors[f"{prefix}{name}.weight"] for name in names])
@@ -150,10 +156,12 @@ class Llama(nn.Module):
         assert not own, own.keys()
 
 
-def load(folder):
-    """The model of a checkpoint folder."""
+def load(folder, positions=None):
+    """The model of a checkpoint folder; of a Llama with the rotations of so many positions instead of all of its own."""
     with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
         config = json.load(file)
+    if positions is not None:
+        config["max_position_embeddings"] = positions
     model = {"gpt2": NanoGpt, "llama": Llama}[config["model_type"]](config)
     model.load(safetensors.torch.load_file(os.path.join(folder, "model.safetensors")))
     return model

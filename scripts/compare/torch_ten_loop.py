@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Trains or scans with PyTorch, as one contestant of ten.py.
 
-usage: torch_ten_loop.py --what ten|mamba2|scan [--init CHECKPOINT | --shape SHAPE.json] [--chunks CHUNKS.jsonl --seed N]
+usage: torch_ten_loop.py --what ten|llama|mamba2|scan [--init CHECKPOINT | --shape SHAPE.json] [--chunks CHUNKS.jsonl --seed N]
                          --seq T --batch B --steps N [--channels K] [--compile] [--threads N]
 
-ten: torch_ten.py with torch_ten_chunked.py's recurrence. mamba2: transformers' Mamba2 of the shape. Both take the samples
-that `train` takes, in its order; each is one document. scan: the recurrence alone, forward and backward, on random numbers.
+ten: torch_ten.py with torch_ten_chunked.py's recurrence. llama: torch_models.py's. mamba2: transformers' Mamba2 of the shape.
+All take the samples that `train` takes, in its order; each is one document. scan: the recurrence alone, forward and
+backward, on random numbers.
 Prints one JSON object: wall and processor time and tokens of each step, losses, parameters, threads and peak memory.
 """
 import argparse
@@ -18,6 +19,7 @@ import torch
 from torch.nn import functional as F
 
 import sample_order
+import torch_models
 import torch_ten_chunked
 
 # Mamba2 takes a step's samples a piece at a time, and computes its layers again where one sample is more: all at once it
@@ -27,6 +29,10 @@ PIECE_TOKENS = 8192
 
 def ten(options):
     return torch_ten_chunked.load(options.init)
+
+
+def llama(options):
+    return torch_models.load(options.init, positions=options.seq)
 
 
 def mamba2(options):
@@ -70,7 +76,7 @@ def samples_of(options):
 
 
 def training_step(options):
-    model = {"ten": ten, "mamba2": mamba2}[options.what](options)
+    model = {"ten": ten, "llama": llama, "mamba2": mamba2}[options.what](options)
     run = torch.compile(model, dynamic=False) if options.compile else model
     optimizer, samples = optimizer_of(model), samples_of(options)
     piece = max(1, PIECE_TOKENS // options.seq) if options.what == "mamba2" else options.batch
@@ -111,7 +117,7 @@ def scan_step(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--what", choices=["ten", "mamba2", "scan"], required=True)
+    parser.add_argument("--what", choices=["ten", "llama", "mamba2", "scan"], required=True)
     for name in ("--init", "--shape", "--chunks"):
         parser.add_argument(name)
     for name, default in (("--seed", 1), ("--channels", 64), ("--threads", 1)):

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
+#include "lib/bench/claims_ten_guide.h"
 #include "lib/bench/comparison.h"
 
 namespace trainwright {
@@ -54,6 +56,28 @@ TEST(ClaimsTest, FlagsThatAToolLacksAreNamed) {
   const std::string help = "  --workers N\n      Threads.\n  --mixed-precision P\n  --compiler-cache\n";
   EXPECT_EQ(AbsentFlags(claim, help), (std::vector<std::string>{"--mixed", "--compile"}));
   EXPECT_TRUE(AbsentFlags(claim, help + "--mixed X, --compile=graph").empty());
+}
+
+TEST(ClaimsTest, WhatNeedsAGpuIsNotTestableWithoutOneWhateverTheToolsHave) {
+  Claim claim = {"ten", "", "tokens_per_s", 2, "--tf32 off", "--tf32 on", true};
+  EXPECT_EQ(WhyUnmeasured(claim, "--seq N", false).note, "needs a GPU");
+  EXPECT_EQ(WhyUnmeasured(claim, "--seq N", false).verdict, "not testable here");
+  EXPECT_EQ(WhyUnmeasured(claim, "--seq N", true).note, "feature absent: --tf32");
+  EXPECT_EQ(WhyUnmeasured(claim, "--tf32 X", true).verdict, "");
+  claim.needs_gpu = false;
+  EXPECT_EQ(WhyUnmeasured(claim, "--seq N", false).verdict, "not met");
+}
+
+TEST(ClaimsTest, EveryLineOfTheGuideOfTenIsInItsTable) {
+  std::set<std::string> told;
+  for (const GuideLine& line : TenGuide(/*has_profile=*/false)) {
+    EXPECT_FALSE(line.text.empty() || line.here.empty()) << line.line;
+    told.insert(line.line);
+  }
+  for (int number = 1; number <= 34; ++number) {
+    EXPECT_EQ(told.count("E" + std::to_string(number)), 1u) << number;
+  }
+  EXPECT_EQ(told.size(), 34u);
 }
 
 }  // namespace

@@ -3,13 +3,16 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "lib/base/checksum.h"
 #include "lib/base/error.h"
 #include "lib/formats/safetensors.h"
 #include "tests/support/support.h"
@@ -51,7 +54,8 @@ std::vector<uint8_t> FileOf(const RecurrentState& state) {
   return sink.bytes();
 }
 
-/// The file of SomeState after a change to its tensors and metadata.
+/// The file of SomeState as an older version wrote it, after a change to its tensors and metadata: without
+/// the digest each change is refused, or taken, for its own sake.
 using Edit = std::function<void(std::vector<SafetensorsTensor>*, std::map<std::string, std::string>*)>;
 std::vector<uint8_t> Edited(const Edit& edit) {
   const std::vector<uint8_t> file = FileOf(SomeState());
@@ -62,6 +66,7 @@ std::vector<uint8_t> Edited(const Edit& edit) {
     tensors.push_back({entry.name, entry.dtype, entry.shape, data});
   }
   std::map<std::string, std::string> metadata = header.metadata;
+  metadata.erase("sha256");
   edit(&tensors, &metadata);
   MemorySink sink;
   WriteSafetensors(&sink, tensors, metadata);
@@ -117,8 +122,10 @@ TEST(StateFileTest, TensorsHaveTheNamesAndShapesOfTheFormat) {
     EXPECT_EQ(entry->shape, shape) << name;
     EXPECT_EQ(entry->dtype, "F32") << name;
   }
+  const std::string digest = HexEncode(Sha256Of(ByteSpan(file).subspan(header.data_offset)));
   const std::map<std::string, std::string> metadata = {{"format", "trainwright.state/1"},
                                                        {"model_sha256", "0123"},
+                                                       {"sha256", digest},
                                                        {"precision", "fp32"},
                                                        {"init", "compat"},
                                                        {"tokens", "123456789"}};
@@ -144,6 +151,28 @@ TEST(StateFileTest, AFileThatIsCutOrAltogetherAnotherIsRefused) {
   }
   EXPECT_NE(RefusalOfState({'n', 'o', ' ', 's', 't', 'a', 't', 'e', '\n'}), "");
   EXPECT_NE(RefusalOfState(Edited([](auto*, auto* metadata) { metadata->clear(); })), "");
+}
+
+TEST(StateFileTest, ABitThatFlippedIsRefused) {
+  const std::vector<uint8_t> file = FileOf(SomeState());
+  const uint64_t data_offset = ParseSafetensors(file, "good").data_offset;
+  for (uint64_t at = data_offset; at < file.size(); at += 7) {
+    std::vector<uint8_t> flipped = file;
+    flipped[at] = static_cast<uint8_t>(flipped[at] ^ 1U);
+    EXPECT_NE(RefusalOfState(flipped).find("talk.state: is damaged"), std::string::npos) << at;
+  }
+}
+
+TEST(StateFileTest, NumbersThatAreNotFiniteAreRefusedByTheFilesName) {
+  for (const float number :
+       {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    RecurrentState state = SomeState();
+    state.layers[1].scan_z = at::full({6}, number, at::kFloat);
+    const std::string refusal = RefusalOfState(FileOf(state));
+    EXPECT_NE(refusal.find("talk.state"), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find("layers.1.scan"), std::string::npos) << refusal;
+    EXPECT_NE(refusal.find("not finite"), std::string::npos) << refusal;
+  }
 }
 
 TEST(StateFileTest, AFileWithWhatNoStateHasIsRefused) {

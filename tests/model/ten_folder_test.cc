@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -58,6 +59,23 @@ TEST_F(TenFolderTest, WithoutTheCodeItIsTheSameModel) {
   EXPECT_EQ(again->config(), model_->config());
   const ModelInput input = test::RandomInput(model_->config(), {9, 1, 14});
   EXPECT_TRUE(at::equal(again->Logits(input), model_->Logits(input)));
+}
+
+TEST_F(TenFolderTest, DecaysThatAreNotFiniteAreRefusedByName) {
+  for (const std::string ending : {".log_decay", ".frequency"}) {
+    const auto damaged = Load(folder_.path());
+    std::string name;
+    for (const Parameter& parameter : damaged->parameters().all()) {
+      if (parameter.name.ends_with(ending)) name = parameter.name;
+    }
+    ASSERT_NE(name, "");
+    damaged->parameters().Find(name)->value[0].fill_(std::numeric_limits<float>::infinity());
+    const test::TemporaryFolder folder;
+    WriteHfFolder(folder.path(), *damaged, test::BytesIdentity());
+    const std::string message = test::MessageOf([&] { Load(folder.path()); });
+    EXPECT_NE(message.find("not finite (tensor " + name + ")"), std::string::npos) << message;
+    EXPECT_NE(message.find(folder.path("model.safetensors")), std::string::npos) << message;
+  }
 }
 
 TEST_F(TenFolderTest, OfAModelThatTransformersHasThereIsNone) {

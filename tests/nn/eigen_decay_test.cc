@@ -87,8 +87,21 @@ TEST_P(EigenDecayTest, LambdaStaysInTheUnitCircleWhateverIsTrained) {
   at::Tensor d_a_k = at::zeros_like(a_k), d_w_k = at::zeros_like(a_k);
   EigenDecayBackward(GetParam(), a_k, w_k, RandomTensor({10}, 1).to(at::kDouble), {}, d_a_k, d_w_k);
   EXPECT_TRUE(d_a_k.isfinite().all().item<bool>());
-  const int64_t at_the_edge = GetParam() == TenInit::kLru ? 0 : 4;
-  EXPECT_EQ(d_a_k[at_the_edge].item<float>(), 0);
+}
+
+TEST_P(EigenDecayTest, AClampedModulusHasOnlyAGradientThatMakesItSmaller) {
+  const bool lru = GetParam() == TenInit::kLru;
+  const at::Tensor a_k = at::tensor(std::vector<float>{lru ? -20.0F : 20.0F}), w_k = at::zeros_like(a_k);
+  const double angle = lru ? 1 : 0;
+  const at::Tensor outwards_z = at::tensor(std::vector<double>{std::cos(angle), std::sin(angle)});
+  const auto gradient = [&](const at::Tensor& d_lambda_z) {
+    at::Tensor d_a_k = at::zeros_like(a_k), d_w_k = at::zeros_like(a_k);
+    EigenDecayBackward(GetParam(), a_k, w_k, d_lambda_z, {}, d_a_k, d_w_k);
+    return d_a_k.item<double>();
+  };
+  // A loss that falls with |lambda|, and one that rises with it. The modulus at the edge is exp(-1e-6).
+  EXPECT_EQ(gradient(outwards_z.neg()), 0);
+  EXPECT_NEAR(gradient(outwards_z), lru ? -1e-6 : 1e-6, 1e-11);
 }
 
 constexpr int64_t kManyChannels = 4096;

@@ -1,6 +1,7 @@
 // The speed of every operator of lib/nn/ops.h beside torch's own operators of the same maths: time, and GB/s
 // of the bytes that the maths must move at least (each input read once, each output written once).
 // scripts/gpu-check.sh runs it on a GPU; on a CPU the numbers show only that it works.
+#include <ATen/Parallel.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/_fused_rms_norm.h>
@@ -24,6 +25,7 @@
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -34,6 +36,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/units.h"
 #include "lib/cli/tool.h"
@@ -63,11 +66,17 @@ constexpr int64_t kHeadDim = 64;
 constexpr int64_t kScanChunk = 256;
 constexpr double kEpsilon = 1e-5;
 
+/// Of one run, in seconds.
+struct Times {
+  double wall_s = 0;
+  double processor_s = 0;  ///< of all threads of this process
+};
+
 struct Row {
   std::string name;
   int64_t bytes = 0;
-  double time_s = 0, torch_time_s = 0;  ///< medians; torch's 0: it has no such operator
-  double difference = 0;                ///< of the two results, relative to torch's in the Euclidean norm
+  Times time = {}, torch_time = {};  ///< medians; torch's 0: it has no such operator
+  double difference = 0;             ///< of the two results, relative to torch's in the Euclidean norm
 };
 
 using Operator = std::function<at::Tensor()>;
@@ -121,13 +130,31 @@ class KernelSpeed {
       c10::impl::VirtualGuardImpl(device_.type()).synchronizeDevice(index);
     }
   }
-  double Seconds(const Operator& run, int64_t repeats) const {
+  static double ProcessorSeconds() {
+    timespec time = {};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  }
+  Times TimesOf(const Operator& run, int64_t repeats) const {
     Wait();
     const auto start = std::chrono::steady_clock::now();
+    const double processor_start_s = ProcessorSeconds();
     for (int64_t i = 0; i < repeats; ++i) run();
     Wait();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() /
-           static_cast<double>(repeats);
+    const auto count = static_cast<double>(repeats);
+    return {SecondsSince(start) / count, (ProcessorSeconds() - processor_start_s) / count};
+  }
+
+  /// Of each clock by itself.
+  static Times MedianOf(const std::vector<Times>& rounds) {
+    const auto median = [&](double Times::*clock) {
+      std::vector<double> values;
+      for (const Times& round : rounds) values.push_back(round.*clock);
+      const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
+      std::nth_element(values.begin(), middle, values.end());
+      return *middle;
+    };
+    return {median(&Times::wall_s), median(&Times::processor_s)};
   }
 
   /// \param bytes least traffic of one run
@@ -142,22 +169,17 @@ class KernelSpeed {
       row.difference = result.sub(expected).norm().item<double>() / expected.norm().item<double>();
     }
     // Round by round beside each other, so that clocks and neighbours are the same for both.
-    std::vector<double> times, torch_times;
+    std::vector<Times> times, torch_times;
     const auto repeats = [&](const Operator& run) {
-      return std::clamp<int64_t>(static_cast<int64_t>(kRoundSeconds / Seconds(run, 1)), 1, 10000);
+      return std::clamp<int64_t>(static_cast<int64_t>(kRoundSeconds / TimesOf(run, 1).wall_s), 1, 10000);
     };
     const int64_t ours_repeats = repeats(ours), torch_repeats = torch ? repeats(torch) : 0;
     for (int round = 0; round < options_.rounds; ++round) {
-      times.push_back(Seconds(ours, ours_repeats));
-      if (torch) torch_times.push_back(Seconds(torch, torch_repeats));
+      times.push_back(TimesOf(ours, ours_repeats));
+      if (torch) torch_times.push_back(TimesOf(torch, torch_repeats));
     }
-    const auto median = [](std::vector<double>& values) {
-      const auto middle = values.begin() + static_cast<int64_t>(values.size() / 2);
-      std::nth_element(values.begin(), middle, values.end());
-      return *middle;
-    };
-    row.time_s = median(times);
-    if (torch) row.torch_time_s = median(torch_times);
+    row.time = MedianOf(times);
+    if (torch) row.torch_time = MedianOf(torch_times);
     rows_.push_back(std::move(row));
   }
 
@@ -435,12 +457,14 @@ std::string FormatRows(const std::vector<Row>& rows) {
   Table table({"operator", "MB", "us", "GB/s", "torch us", "torch GB/s", "times torch"});
   for (const Row& row : rows) {
     const auto torch = [&](double value, int digits) {
-      return row.torch_time_s > 0 ? FormatFixed(value, digits) : "-";
+      return row.torch_time.wall_s > 0 ? FormatFixed(value, digits) : "-";
     };
     table.AddRow({row.name, FormatFixed(1e-6 * static_cast<double>(row.bytes), 1),
-                  FormatFixed(1e6 * row.time_s, 1), FormatFixed(GigabytesPerSecond(row.bytes, row.time_s), 1),
-                  torch(1e6 * row.torch_time_s, 1), torch(GigabytesPerSecond(row.bytes, row.torch_time_s), 1),
-                  torch(row.torch_time_s / row.time_s, 2)});
+                  FormatFixed(1e6 * row.time.wall_s, 1),
+                  FormatFixed(GigabytesPerSecond(row.bytes, row.time.wall_s), 1),
+                  torch(1e6 * row.torch_time.wall_s, 1),
+                  torch(GigabytesPerSecond(row.bytes, row.torch_time.wall_s), 1),
+                  torch(row.torch_time.wall_s / row.time.wall_s, 2)});
   }
   return table.ToString();
 }
@@ -450,11 +474,13 @@ nlohmann::ordered_json EncodeRows(const std::vector<Row>& rows) {
   for (const Row& row : rows) {
     nlohmann::ordered_json one = {{"operator", row.name},
                                   {"bytes", row.bytes},
-                                  {"time_s", row.time_s},
-                                  {"bytes_per_s", static_cast<double>(row.bytes) / row.time_s}};
-    if (row.torch_time_s > 0) {
-      one["torch_time_s"] = row.torch_time_s;
-      one["torch_bytes_per_s"] = static_cast<double>(row.bytes) / row.torch_time_s;
+                                  {"time_s", row.time.wall_s},
+                                  {"cpu_time_s", row.time.processor_s},
+                                  {"bytes_per_s", static_cast<double>(row.bytes) / row.time.wall_s}};
+    if (row.torch_time.wall_s > 0) {
+      one["torch_time_s"] = row.torch_time.wall_s;
+      one["torch_cpu_time_s"] = row.torch_time.processor_s;
+      one["torch_bytes_per_s"] = static_cast<double>(row.bytes) / row.torch_time.wall_s;
       one["difference"] = row.difference;
     }
     all.push_back(std::move(one));
@@ -493,11 +519,9 @@ int main(int argc, char** argv) {
         }
         KernelSpeed speed(options);
         const std::vector<Row>& rows = speed.Run();
-        run.summary = {{"device", speed.device().str()},
-                       {"precision", PrecisionName(options.precision)},
-                       {"rows", options.rows},
-                       {"width", options.width},
-                       {"vocabulary", options.vocabulary},
+        run.summary = {{"device", speed.device().str()},   {"precision", PrecisionName(options.precision)},
+                       {"threads", at::get_num_threads()}, {"rows", options.rows},
+                       {"width", options.width},           {"vocabulary", options.vocabulary},
                        {"operators", EncodeRows(rows)}};
         std::fputs(FormatRows(rows).c_str(), stdout);
         return 0;

@@ -29,6 +29,14 @@ TEST(RunTraps, ASoundRunHasNone) {
   EXPECT_THAT(FindTraps(Sound()), IsEmpty());
 }
 
+TEST(RunTraps, SamplesLongerThanTheModelSaysAreTold) {
+  RunSetup setup = Sound();
+  setup.sequence_tokens = setup.stated_positions = 512;
+  EXPECT_THAT(FindTraps(setup), IsEmpty());
+  setup.sequence_tokens = 4096;
+  EXPECT_THAT(FindTraps(setup), ElementsAre(HasSubstr("samples of 4096 tokens are longer than the 512")));
+}
+
 // 16 x 4 samples a step and 3 epochs of some 900 examples are 42 steps; warm-up and logging are 50 each.
 TEST(RunTraps, AWarmUpAndALoggingPeriodBeyondTheRunAreTold) {
   RunSetup setup = Sound();

@@ -148,7 +148,8 @@ TEST(TenFamilyTest, BadFieldsAreRefusedByName) {
       {"min_modulus", 1.0},
       {"max_modulus", 1.0},
       {"max_modulus", 1.5},
-      {"max_modulus", 0.5},  // below min_modulus
+      {"max_modulus", 0.9999999},  // would be clamped
+      {"max_modulus", 0.5},        // below min_modulus
       {"max_angle", 0.0},
       {"max_angle", 7.0},
       {"selective", "yes"},
@@ -177,6 +178,14 @@ TEST(TenFamilyTest, BadFieldsAreRefusedByName) {
     EXPECT_EQ(test::CodeOf(decode), ErrorCode::kBadInput) << field << " " << value;
     EXPECT_THAT(test::MessageOf(decode), testing::AllOf(HasSubstr(field), HasSubstr("some/config.json")));
   }
+}
+
+TEST(TenFamilyTest, TheHintOfAShapeNamesShapesThatAre) {
+  json object = json::parse(EncodeConfigJson(PlainTen({.eigenstates = 12})));
+  object["num_heads"] = 5;
+  const std::string of_heads = test::MessageOf([&] { Decoded(object); });
+  EXPECT_THAT(of_heads, HasSubstr("give num_heads 1, 2, 3, 4, 6 or 12"));
+  EXPECT_THAT(of_heads, testing::Not(HasSubstr("can be removed")));
 }
 
 TEST(TenFamilyTest, WhatAConfigMadeOtherwiseHasWrongIsToldByTheSameNames) {

@@ -19,11 +19,11 @@
 /// arXiv:2303.06349 (LRU: complex diagonal, phases and moduli); Gu and Dao 2023, arXiv:2312.00752 (only the
 /// states of chunks are kept)
 ///
-/// Numerics: the state, its gradient and lambda are fp32 under every precision; b, c and their gradients have
-/// the storage type. lambda^Q comes from exp(Q log|lambda|) and the sine and cosine of Q times the angle in
-/// double, and a constant lambda is held as the sum of two fp32 numbers: what is left of rounding is that of
-/// the state, however long it remembers. Gradients of a constant lambda are added up in fp32 for 64 rows and
-/// in fp64 beyond.
+/// Numerics: the state, its gradient and lambda are fp32 under every precision (of the sequential kind fp64);
+/// b, c and their gradients have the storage type. lambda^Q comes from exp(Q log|lambda|) and the sine and
+/// cosine of Q times the angle in double, and a constant lambda is held as the sum of two fp32 numbers: what
+/// is left of rounding is that of the state, however long it remembers. Gradients of a constant lambda are
+/// added up in fp32 for 64 rows and in fp64 beyond.
 ///
 /// Determinism: the bits of a span depend on its own rows, states, lambda and the length of chunks alone: not
 /// on threads, nor on the other spans of the batch. The sum of a constant lambda's gradient runs over the

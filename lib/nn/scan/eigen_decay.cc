@@ -75,9 +75,11 @@ void EigenDecayBackward(TenInit init, const at::Tensor& a_k, const at::Tensor& w
     const at::Tensor gamma = log_modulus.mul(2).expm1().neg().sqrt();
     d_log_modulus = d_log_modulus.sub(d_gamma_k.mul(modulus.square()).div(gamma));
   }
-  d_log_modulus = d_log_modulus.mul(free_modulus.le(kLargestLogModulus));
+  // Of a clamped modulus what would make it larger is dropped. What makes it smaller stays, by the slope at
+  // the edge: so a channel can come back.
+  d_log_modulus = d_log_modulus.mul(free_modulus.le(kLargestLogModulus).bitwise_or(d_log_modulus.gt(0)));
   // d log |lambda| / d a: -e^a, which is the log modulus itself; of a sigmoid 1 - |lambda|.
-  const at::Tensor slope = init == TenInit::kLru ? free_modulus : free_modulus.expm1().neg();
+  const at::Tensor slope = init == TenInit::kLru ? log_modulus : log_modulus.expm1().neg();
   d_a_k.add_(d_log_modulus.mul(slope).to(at::kFloat));
   d_w_k.add_((init == TenInit::kLru ? d_angle.mul(angle) : d_angle).to(at::kFloat));
 }

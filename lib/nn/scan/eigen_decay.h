@@ -6,8 +6,9 @@
 /// white noise then has its variance.
 /// \source Orvieto et al. 2023, arXiv:2303.06349 (lru)
 ///
-/// Numerics: fp64 throughout, from fp32 parameters; log |lambda| is at most -1e-6, and where that holds a has
-/// no gradient. K channels, Z = 2 K as in diagonal_scan.h. On any device, and without waiting for it.
+/// Numerics: fp64 throughout, from fp32 parameters; log |lambda| is at most -1e-6. Where that holds a has a
+/// gradient only if a step against it makes |lambda| smaller, with the slope of -1e-6. K channels, Z = 2 K as
+/// in diagonal_scan.h. On any device, and without waiting for it.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -6,7 +6,7 @@
 ///
 /// Numerics: what depends on the channel alone is computed in fp64; the rest is fp32, lambda within 1e-6 of
 /// the formula where s2 turns the angle by 1 or less. log |lambda| is at most kLargestLogModulus, and where
-/// that holds neither a nor s1 has a gradient.
+/// that holds neither a nor s1 has a gradient through lambda.
 ///
 /// N rows, K channels, Z = 2 K as in diagonal_scan.h.
 #pragma once

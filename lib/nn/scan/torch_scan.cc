@@ -50,6 +50,11 @@ struct ComplexDecay {
   }
   /// [1, K] or [N, K].
   at::Tensor OfRows() const { return selective() ? lambda_nk : Power(1); }
+  /// The same, not rounded to the type of the scan.
+  at::Tensor OfRowsInDouble() const {
+    if (selective()) return lambda_nk.to(at::kComplexDouble);
+    return at::polar(log_modulus_k.exp(), angle_k).unsqueeze(0);
+  }
   /// That of the same scan over the rows in reverse: the conjugate, of the row after. What the last row gets
   /// is multiplied by zero.
   ComplexDecay Reversed() const {
@@ -72,13 +77,16 @@ std::vector<int32_t> ReversedStarts(const SpanTable& spans) {
   return starts;
 }
 
+/// The state is in fp64: what is left of rounding is that of c.
 /// \param initial_sk undefined: zeros
 at::Tensor ScanSequentially(const ComplexDecay& decay, const at::Tensor& b_nk, const SpanTable& spans,
                             const at::Tensor& initial_sk) {
   at::Tensor c_nk = at::empty_like(b_nk);
-  const at::Tensor lambda = decay.OfRows();
+  const at::Tensor lambda = decay.OfRowsInDouble();
   for (int64_t span = 0; span + 1 < std::ssize(spans.starts); ++span) {
-    at::Tensor state = initial_sk.defined() ? initial_sk[span] : at::zeros({b_nk.size(1)}, b_nk.options());
+    at::Tensor state = initial_sk.defined()
+                           ? initial_sk[span].to(at::kComplexDouble)
+                           : at::zeros({b_nk.size(1)}, b_nk.options().dtype(at::kComplexDouble));
     for (int64_t row = spans.starts[span]; row < spans.starts[span + 1]; ++row) {
       state = lambda[decay.selective() ? row : 0].mul(state).add_(b_nk[row]);
       c_nk[row].copy_(state);
