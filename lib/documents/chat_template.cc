@@ -200,7 +200,8 @@ void CheckPart(TemplatePart part, const std::vector<TemplateItem>& items, const 
   }
   const auto content = std::find_if(items.begin(), items.end(), IsContent);
   if (!content->loss) throw line.Bad("must have its {content} between [ and ]");
-  if (std::any_of(items.begin(), content, [](const TemplateItem& item) { return item.loss; })) {
+  if (part == TemplatePart::kAssistant &&
+      std::any_of(items.begin(), content, [](const TemplateItem& item) { return item.loss; })) {
     throw line.Bad("has something between [ and {content}, which no prompt of inference could tell apart");
   }
   if (part == TemplatePart::kText && !items.back().loss) throw line.Bad("has something behind its ]");

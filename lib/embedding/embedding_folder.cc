@@ -11,6 +11,7 @@
 #include "lib/base/error.h"
 #include "lib/documents/chat_template.h"
 #include "lib/embedding/python_files.h"
+#include "lib/embedding/text_marks.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/byte_source.h"
 #include "lib/model/embedding_projection.h"
@@ -27,8 +28,7 @@ constexpr char kModelingModule[] = "modeling_trainwright_bidirectional";
 constexpr char kPoolingModule[] = "trainwright_pooling";
 constexpr char kPoolingFolder[] = "1_Pooling";
 constexpr char kTokenizerConfig[] = "tokenizer_config.json";
-constexpr char kTokenizerJson[] = "tokenizer.json";
-constexpr uint64_t kMostConfigBytes = 1 << 24, kMostTokenizerBytes = 1 << 28;
+constexpr uint64_t kMostConfigBytes = 1 << 24;
 
 void WriteJson(const std::string& folder, const std::string& name, const ordered_json& value) {
   WriteFileAtomically(folder + "/" + name, AsBytes(value.dump(2) + "\n"));
@@ -49,44 +49,28 @@ std::string TextOf(const ordered_json& object, const char* name) {
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-/// Whether the tokenizer itself puts a mark before each text: where there is a tokenizer.json, transformers
-/// goes by it, whatever tokenizer_config.json says.
-bool TokenizerBeginsTexts(const std::string& folder) {
-  const std::string path = folder + "/" + kTokenizerJson;
-  if (!std::filesystem::exists(path)) return false;
-  const std::vector<uint8_t> text = ReadWholeFile(path, kMostTokenizerBytes);
-  // The vocabulary is most of the file and not wanted.
-  const auto skip_model = [](int depth, json::parse_event_t event, json& value) {
-    return !(depth == 1 && event == json::parse_event_t::key && value == "model");
-  };
-  const json object = json::parse(text, skip_model, /*allow_exceptions=*/false);
-  if (!object.is_object() || !object.contains("post_processor")) return false;
-  const json& whole = object.at("post_processor");
-  const json steps = whole.contains("processors") ? whole.at("processors") : json::array({whole});
-  for (const json& step : steps) {
-    if (!step.contains("single")) continue;
-    const json& single = step.at("single");
-    if (single.is_array() && !single.empty() && single.front().contains("SpecialToken")) return true;
-  }
-  return false;
-}
+/// What sentence-transformers writes before a text.
+struct Prompt {
+  std::string text;
+  bool is_pooled = false;  ///< with the text
+};
 
 /// What stands before a text without an instruction, in the marks of the tokenizer.
 /// \param begins whether the tokenizer puts the mark of the beginning there by itself
-std::string PromptOf(const EmbeddingSpec& spec, const ordered_json& tokenizer, bool begins) {
-  if (spec.template_text.empty()) return "";
+Prompt PromptOf(const EmbeddingSpec& spec, const ordered_json& tokenizer, bool begins) {
+  Prompt prompt;
+  if (spec.template_text.empty()) return prompt;
   const ChatTemplate chat_template = ParseChatTemplate(spec.template_text, "of embedding.json");
-  std::string prompt;
   for (const TemplatePart part : {TemplatePart::kBegin, TemplatePart::kNoInstruction, TemplatePart::kText}) {
     for (const TemplateItem& item : chat_template.part(part)) {
-      if (item.loss) break;  // the text
-      if (item.kind == TemplateItem::Kind::kBos) {
-        if (!begins) prompt += TextOf(tokenizer, "bos_token");
-      } else if (item.kind == TemplateItem::Kind::kEos) {
-        prompt += TextOf(tokenizer, "eos_token");
-      } else {
-        prompt += item.literal;
-      }
+      if (item.kind == TemplateItem::Kind::kSpacedContent) prompt.text += prompt.is_pooled ? " " : "";
+      if (item.kind == TemplateItem::Kind::kContent || item.kind == TemplateItem::Kind::kSpacedContent) break;
+      if (item.loss && !prompt.is_pooled && !prompt.text.empty()) break;  // one is pooled as a whole or not
+      std::string written = item.literal;
+      if (item.kind == TemplateItem::Kind::kBos) written = begins ? "" : TextOf(tokenizer, "bos_token");
+      if (item.kind == TemplateItem::Kind::kEos) written = TextOf(tokenizer, "eos_token");
+      prompt.is_pooled |= item.loss && !written.empty();
+      prompt.text += written;
     }
   }
   return prompt;
@@ -109,13 +93,12 @@ void WriteTokenizerConfig(const std::string& folder, ordered_json tokenizer) {
   WriteJson(folder, kTokenizerConfig, tokenizer);
 }
 
-/// The library's own weightedmean counts the prompt's tokens.
-bool NeedsOwnPooling(const EmbeddingSpec& spec, const std::string& prompt) {
-  return spec.pooling == Pooling::kWeightedMean && !prompt.empty();
+/// The library's own weightedmean counts the prompt's tokens, also where they are left out.
+bool NeedsOwnPooling(const EmbeddingSpec& spec, const Prompt& prompt) {
+  return spec.pooling == Pooling::kWeightedMean && !prompt.text.empty() && !prompt.is_pooled;
 }
 
-void WritePooling(const std::string& folder, int64_t width, const EmbeddingSpec& spec,
-                  const std::string& prompt) {
+void WritePooling(const std::string& folder, int64_t width, const EmbeddingSpec& spec, const Prompt& prompt) {
   const std::string own_folder = folder + "/" + kPoolingFolder;
   std::error_code error;
   std::filesystem::create_directories(own_folder, error);
@@ -132,12 +115,12 @@ void WritePooling(const std::string& folder, int64_t width, const EmbeddingSpec&
     config["pooling_mode_weightedmean_tokens"] = spec.pooling == Pooling::kWeightedMean;
     config["pooling_mode_lasttoken"] = spec.pooling == Pooling::kLastToken;
     // The library's cls is the first token that it pools: with the prompt left out, none that GRIT means.
-    config["include_prompt"] = spec.pooling == Pooling::kCls;
+    config["include_prompt"] = spec.pooling == Pooling::kCls || prompt.is_pooled;
   }
   WriteJson(own_folder, kConfigFileName, config);
 }
 
-ordered_json Modules(const EmbeddingSpec& spec, const std::string& prompt) {
+ordered_json Modules(const EmbeddingSpec& spec, const Prompt& prompt) {
   const std::string library = "sentence_transformers.models.";
   ordered_json modules = ordered_json::array();
   const auto add = [&](const std::string& path, const std::string& type) {
@@ -193,14 +176,14 @@ void WriteEmbeddingSpec(const std::string& folder, const ModelConfig& config, Em
 
 void WriteEmbeddingFolder(const std::string& folder, const ModelConfig& config, const EmbeddingSpec& spec) {
   const ordered_json tokenizer = ReadObject(folder, kTokenizerConfig);
-  const std::string prompt = PromptOf(spec, tokenizer, TokenizerBeginsTexts(folder));
+  const Prompt prompt = PromptOf(spec, tokenizer, !ReadTextMarks(folder).begin.empty());
   WriteEmbeddingSpec(folder, config, spec);
   WriteTokenizerConfig(folder, tokenizer);
   WritePooling(folder, config.hidden_size, spec, prompt);
   const int64_t said = std::max(spec.query_max_len, spec.passage_max_len);
   const int64_t longest = said > 0 ? said : config.max_positions;
   WriteJson(folder, "sentence_bert_config.json", {{"max_seq_length", longest}, {"do_lower_case", false}});
-  WriteJson(folder, "config_sentence_transformers.json", SentenceTransformersConfig(prompt));
+  WriteJson(folder, "config_sentence_transformers.json", SentenceTransformersConfig(prompt.text));
   WriteJson(folder, "modules.json", Modules(spec, prompt));
   if (spec.mask == AttentionMask::kBidirectional) {
     WriteFileAtomically(folder + "/" + kModelingModule + ".py",

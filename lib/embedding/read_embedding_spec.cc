@@ -5,6 +5,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/embedding/embedding_spec.h"
+#include "lib/embedding/text_marks.h"
 #include "lib/formats/json_fields.h"
 #include "lib/formats/json_text.h"
 #include "lib/io/byte_source.h"
@@ -115,18 +116,20 @@ bool HasOwnBody(const json& config) {
 EmbeddingSpec FromModules(const json& modules, const std::string& folder) {
   EmbeddingSpec spec;
   spec.normalize = false;
-  bool pools = false;
+  bool pools = false, pools_prompt = true, pools_behind_prompt = false;
   for (const json& module : modules) {
     const std::string type = module.at("type").get<std::string>();
     const std::string path = folder + "/" + module.at("path").get<std::string>() + "/" + kModuleConfig;
     if (type.ends_with(".Transformer")) {
       continue;
     } else if (type.ends_with(".Pooling")) {
-      spec.pooling = PoolingOf(ReadObject(path), path);
+      const json config = ReadObject(path);
+      spec.pooling = PoolingOf(config, path);
+      pools_prompt = config.value("include_prompt", true);
       pools = true;
     } else if (type.ends_with(".WeightedMeanBehindPrompt")) {
       spec.pooling = Pooling::kWeightedMean;
-      pools = true;
+      pools = pools_behind_prompt = true;
     } else if (type.ends_with(".Dense")) {
       spec.projection = ReadDense(module, folder, spec, pools);
     } else if (type.ends_with(".Normalize")) {
@@ -137,6 +140,9 @@ EmbeddingSpec FromModules(const json& modules, const std::string& folder) {
     }
   }
   if (!pools) throw Error(ErrorCode::kBadInput, folder + "/" + kModulesFile, "names no pooling");
+  // Behind the prompt weights are what they are here; what is pooled is what a mean pools.
+  spec.template_text = pools_behind_prompt ? ReadTextTemplate(folder, Pooling::kMean, /*pools_prompt=*/false)
+                                           : ReadTextTemplate(folder, spec.pooling, pools_prompt);
   const bool bidirectional = HasOwnBody(ReadObject(folder + "/" + kModuleConfig));
   spec.attention = bidirectional ? "bb" : "cc";
   spec.mask = bidirectional ? AttentionMask::kBidirectional : AttentionMask::kCausal;

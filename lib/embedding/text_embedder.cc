@@ -11,6 +11,7 @@
 namespace trainwright {
 namespace {
 
+constexpr char kTemplateName[] = "the model's template";  // of messages
 /// Of a folder that says nothing: the text, behind its instruction on a line of its own where it has one.
 constexpr char kPlainTemplate[] =
     "user {content}\n"
@@ -93,8 +94,7 @@ TextEmbedder::TextEmbedder(const ModelFamilies& families, const EmbeddingSetting
   if (!problem.empty()) throw Error(ErrorCode::kUsage, "--attn", problem);
   limits_ = {LimitOf(settings.max_length, spec_.query_max_len, config),
              LimitOf(settings.max_length, spec_.passage_max_len, config)};
-  template_.emplace(ParseChatTemplate(spec_.template_text, "the model's template"),
-                    checkpoint_.tokenizer.get());
+  template_.emplace(ParseChatTemplate(spec_.template_text, kTemplateName), checkpoint_.tokenizer.get());
   texts_.emplace(&*template_, limits_);
   encoder_ = std::make_unique<TextEncoder>(checkpoint_.model.get(), spec_,
                                            EncoderOptions{.tokens_per_pass = settings.batch_tokens,
@@ -104,6 +104,10 @@ TextEmbedder::TextEmbedder(const ModelFamilies& families, const EmbeddingSetting
 }
 
 TokenizedText TextEmbedder::Tokenize(const InstructedText& text, const JsonPlace& place) {
+  if (!text.instruction.empty() && !ParseChatTemplate(spec_.template_text, kTemplateName).has_instruction()) {
+    throw place.Bad("has an instruction, for which the template has no place",
+                    "leave it out, or give a --template with a line \"instruction\"");
+  }
   one_text_.texts = {text};
   ContrastiveEncoder::Fit fit = ContrastiveEncoder::Fit::kFits;
   const bool is_empty = texts_->Encode(one_text_, &encoded_, &fit).has_value();

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include "lib/base/error.h"
 
@@ -13,27 +14,49 @@ namespace {
 
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
+/// Times the power of two that brings the largest to about 1, so that no square leaves the range of doubles:
+/// a correlation stays what it is.
+std::vector<double> Scaled(std::span<const double> values) {
+  double largest = 0;
+  for (const double value : values) largest = std::max(largest, std::abs(value));
+  std::vector<double> scaled(values.begin(), values.end());
+  if (largest == 0 || !std::isfinite(largest)) return scaled;
+  const int exponent = std::ilogb(largest);
+  for (double& value : scaled) value = std::ldexp(value, -exponent);
+  return scaled;
+}
+
 double MeanOf(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+/// From the mean. What rounding leaves of that of large values is the mean of what is left of them.
+std::vector<double> Deviations(const std::vector<double>& values) {
+  std::vector<double> from_mean = values;
+  for (int pass = 0; pass < 2; ++pass) {
+    const double mean = MeanOf(from_mean);
+    for (double& value : from_mean) value -= mean;
+  }
+  return from_mean;
+}
+
 }  // namespace
 
-double PearsonCorrelation(std::span<const double> x, std::span<const double> y) {
-  TRAINWRIGHT_CHECK(x.size() == y.size());
-  if (x.size() < 2) return kUndefined;
+double PearsonCorrelation(std::span<const double> x_in, std::span<const double> y_in) {
+  TRAINWRIGHT_CHECK(x_in.size() == y_in.size());
+  if (x_in.size() < 2) return kUndefined;
+  const std::vector<double> x = Scaled(x_in), y = Scaled(y_in);
   // The mean of equal values may differ from them by a rounding, and the ratio of such rests is noise.
   const auto is_constant = [](std::span<const double> values) {
     return std::all_of(values.begin(), values.end(), [&](double value) { return value == values[0]; });
   };
   if (is_constant(x) || is_constant(y)) return kUndefined;
-  const double mean_x = MeanOf(x), mean_y = MeanOf(y);
+  const std::vector<double> from_x = Deviations(x), from_y = Deviations(y);
   double products = 0, squares_x = 0, squares_y = 0;
   for (size_t i = 0; i < x.size(); ++i) {
-    const double dx = x[i] - mean_x, dy = y[i] - mean_y;
-    products += dx * dy;
-    squares_x += dx * dx;
-    squares_y += dy * dy;
+    products += from_x[i] * from_y[i];
+    squares_x += from_x[i] * from_x[i];
+    squares_y += from_y[i] * from_y[i];
   }
   const double correlation = products / std::sqrt(squares_x) / std::sqrt(squares_y);
   if (!std::isfinite(correlation)) return kUndefined;

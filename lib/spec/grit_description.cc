@@ -137,8 +137,8 @@ std::vector<OwnOption> LossOptions() {
              "their queries"),
       Choice("mask_false_negatives", {"no", "text", "margin"},
              "passages that are left out of a query's negatives. no: none; text: those with the text of a "
-             "positive of its record or of the query itself; margin: those whose cosine is above the lowest "
-             "of its positives less --false-negative-margin"),
+             "positive of its record or of the query itself, each as it was cut to its greatest length; "
+             "margin: those whose cosine is above the lowest of its positives less --false-negative-margin"),
       Number("false_negative_margin", 0, -2, 2, "of --mask-false-negatives margin, a difference of cosines"),
       Choice("emb_sides", {"both", "query", "passage"},
              "whose vectors get gradients; those of the other side are constants"),

@@ -15,6 +15,8 @@
 namespace trainwright {
 namespace {
 
+/// Its square is still a double.
+constexpr double kLeastModulus = 1e-100;
 constexpr int64_t kMostTaps = 64, kLongestWindow = 1 << 20, kLongestChunk = 1 << 20;
 
 // Names of config.json.
@@ -79,6 +81,7 @@ TenProblem ProblemOfDecays(const TenFields& fields) {
   constexpr char kInside[] = "must lie within the unit circle: above 0 and below 1";
   if (!inside(fields.min_modulus)) return {kMinModulus, kInside};
   if (!inside(fields.max_modulus)) return {kMaxModulus, kInside};
+  if (fields.min_modulus < kLeastModulus) return {kMinModulus, "must be at least 1e-100"};
   if (fields.max_modulus < fields.min_modulus) return {kMaxModulus, "must be at least min_modulus"};
   if (fields.max_modulus > std::exp(kLargestLogModulus)) {
     return {kMaxModulus, "must be at most 0.999999, beyond which no decay goes"};
@@ -261,6 +264,7 @@ const TenFields& TenFieldsOf(const ModelConfig& config) {
 
 TenProblem ProblemOfTen(const ModelConfig& config) {
   const TenFields& fields = TenFieldsOf(config);
+  if (!(config.rms_norm_eps >= 0)) return {"layer_norm_eps", "must be at least 0"};
   if (fields.eigenstates < 1) return {kEigenstates, "must be at least 1"};
   if (fields.heads < 1 || fields.eigenstates % fields.heads != 0) {
     return {kHeads,

@@ -149,6 +149,16 @@ TEST_F(EmbeddingFolderTest, AMarkThatTheTokenizerItselfPutsFirstIsNotInThePrompt
   EXPECT_EQ(prompt_with(ends), "<s><|embed|>\n");
 }
 
+TEST_F(EmbeddingFolderTest, WhatIsPooledBeforeTheTextIsAPromptThatIsPooled) {
+  EmbeddingSpec spec = GritSpec();
+  spec.pooling = Pooling::kWeightedMean;
+  spec.template_text = "user {content}\nassistant [ {content} ]\ntext [ {bos} \"passage:\" { content} ]\n";
+  Write(spec);
+  EXPECT_EQ(Read("config_sentence_transformers.json").at("prompts").at("document"), "<s>passage: ");
+  EXPECT_EQ(Read("1_Pooling/config.json").at("include_prompt"), true);
+  EXPECT_FALSE(Has("trainwright_pooling.py"));
+}
+
 TEST_F(EmbeddingFolderTest, WithoutATemplateThereIsNoPrompt) {
   EmbeddingSpec spec = GritSpec();
   spec.template_text.clear();

@@ -234,6 +234,60 @@ TEST_F(EmbeddingSpecFolderTest, AModuleOfAnotherKindIsRefusedByName) {
               testing::HasSubstr("unknown here: sentence_transformers.models.LayerNorm"));
 }
 
+constexpr char kMarks[] = R"json({"post_processor": {"type": "Sequence", "processors": [{"type": "ByteLevel"},
+    {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+     {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "<end>", "type_id": 0}}]}]}})json";
+constexpr char kTurns[] = "user {content}\nassistant [ {content} ]\n";
+
+TEST_F(EmbeddingSpecFolderTest, MarksThatTheTokenizerPutsAroundTextsArePooledAsTheLibraryDoes) {
+  WriteModules(/*with_dense=*/false);
+  Write("tokenizer.json", kMarks);
+  Write("tokenizer_config.json", R"json({"bos_token": {"content": "<s>"}, "eos_token": "</s>"})json");
+  EXPECT_EQ(
+      Read()->template_text,
+      kTurns + std::string("begin {bos}\ninstruction {content} \"\\n\"\ntext [ {content} \"<end>\" ]\n"));
+  WritePooling("pooling_mode_mean_tokens");
+  EXPECT_EQ(Read()->template_text, kTurns + std::string("text [ {bos} {content} \"<end>\" ]\n"));
+}
+
+TEST_F(EmbeddingSpecFolderTest, WithoutATokenizerJsonItsConfigSaysWhichMarksItPuts) {
+  WriteModules(/*with_dense=*/false);
+  WritePooling("pooling_mode_mean_tokens");
+  Write("tokenizer_config.json", R"json({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>",
+      "eos_token": "</s>", "add_eos_token": true})json");
+  EXPECT_EQ(Read()->template_text, kTurns + std::string("text [ {bos} {content} {eos} ]\n"));
+  Write("tokenizer_config.json", R"json({"tokenizer_class": "LlamaTokenizer", "bos_token": "<s>",
+      "add_bos_token": false})json");
+  EXPECT_EQ(Read()->template_text, "");
+}
+
+TEST_F(EmbeddingSpecFolderTest, TheDefaultPromptStandsBeforeATextThatComesWithNone) {
+  WriteModules(/*with_dense=*/false);
+  const auto set_default = [&](const std::string& name) {
+    Write("config_sentence_transformers.json",
+          R"json({"prompts": {"passage": "passage: ", "other": "x"}, "default_prompt_name": )json" + name +
+              "}");
+  };
+  set_default("null");
+  EXPECT_EQ(Read()->template_text, "");
+  set_default("\"passage\"");
+  EXPECT_EQ(Read()->template_text,
+            kTurns + std::string("no-instruction \"passage:\"\ninstruction {content} \"\\n\"\n"
+                                 "text [ { content} ]\n"));
+  WritePooling("pooling_mode_mean_tokens");
+  EXPECT_EQ(Read()->template_text, kTurns + std::string("text [ \"passage:\" { content} ]\n"));
+  set_default("\"query\"");
+  EXPECT_THAT(test::MessageOf([&] { Read(); }), testing::HasSubstr("default_prompt_name"));
+}
+
+TEST_F(EmbeddingSpecFolderTest, AWeightedMeanThatLeavesADefaultPromptOutIsRefused) {
+  WriteModules(/*with_dense=*/false);
+  Write("config_sentence_transformers.json",
+        R"json({"prompts": {"passage": "passage:"}, "default_prompt_name": "passage"})json");
+  Write("1_Pooling/config.json", R"json({"include_prompt": false, "pooling_mode": "weightedmean"})json");
+  EXPECT_THAT(test::MessageOf([&] { Read(); }), testing::HasSubstr("does not pool"));
+}
+
 TEST_F(EmbeddingSpecFolderTest, LowerCasingIsRefused) {
   WriteModules(/*with_dense=*/false);
   Write("sentence_bert_config.json", R"json({"max_seq_length": 256, "do_lower_case": true})json");

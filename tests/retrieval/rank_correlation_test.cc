@@ -31,6 +31,18 @@ TEST(RankCorrelationTest, WithoutSpreadThereIsNone) {
   EXPECT_TRUE(std::isnan(SpearmanCorrelation(x, std::vector<double>{1, std::nan(""), 2})));
 }
 
+TEST(RankCorrelationTest, ScoresOfAnySizeCorrelate) {
+  // Of 1, 2, 4, 8 with 3, 1, 4, 1 the sums of products and of squares are -4.75, 28.75 and 6.75.
+  const double expected = -4.75 / std::sqrt(28.75 * 6.75);
+  for (const double unit : {1.0, 1e200, 1e307, 1e-200, 1e-300}) {
+    const std::vector<double> x = {1 * unit, 2 * unit, 4 * unit, 8 * unit}, y = {3, 1, 4, 1};
+    EXPECT_NEAR(PearsonCorrelation(x, y), expected, 1e-12) << unit;
+    EXPECT_NEAR(PearsonCorrelation(y, x), expected, 1e-12) << unit;
+  }
+  const std::vector<double> far = {1e15 + 1, 1e15 + 2, 1e15 + 4, 1e15 + 8}, y = {3, 1, 4, 1};
+  EXPECT_NEAR(PearsonCorrelation(far, y), expected, 1e-12);
+}
+
 TEST(RankCorrelationTest, RandomValuesWithTiesCorrelateAsInScipy) {
   const auto fixture =
       nlohmann::json::parse(test::ReadFile(test::Fixture("retrieval/fixtures/correlation.json")));

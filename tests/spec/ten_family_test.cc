@@ -147,6 +147,7 @@ TEST(TenFamilyTest, BadFieldsAreRefusedByName) {
       {"min_modulus", -0.5},
       {"min_modulus", 1.0},
       {"max_modulus", 1.0},
+      {"min_modulus", 1e-200},  // whose square is 0
       {"max_modulus", 1.5},
       {"max_modulus", 0.9999999},  // would be clamped
       {"max_modulus", 0.5},        // below min_modulus
@@ -167,6 +168,7 @@ TEST(TenFamilyTest, BadFieldsAreRefusedByName) {
       {"scan_chunk", 0},
       {"dynamics_rate", 0.0},
       {"dynamics_rate", -0.1},
+      {"layer_norm_eps", -1e-5},   // no norm is a number then
       {"num_attention_heads", 4},  // of other families
   };
   const json good = json::parse(EncodeConfigJson(PlainTen()));

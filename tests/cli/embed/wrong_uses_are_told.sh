@@ -15,6 +15,7 @@ refused 2 '--first-place' --mine-negatives lines.txt --first-place 9 --last-plac
 refused 2 'standard input' --nproc 2
 refused 3 'holds no text' /dev/null -o out.npy
 refused 3 'line 1' --mine-negatives lines.txt
+refused 3 'has no place' lines.txt --template chatml --instruction 'Find it'
 refused 4 'missing' missing.txt
 printf '{"text": "to be"}\n' | embed --checkpoint "$model" > out 2> err
 grep -q -e '--input-format' err || { cat err; exit 1; }
