@@ -21,6 +21,7 @@ set(trainwright_machine_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_memory_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_spec_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_scaling_uses PUBLIC nlohmann_json::nlohmann_json)
+set(trainwright_profile_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_run_uses PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_checkpoint_uses PUBLIC nlohmann_json::nlohmann_json)
 
@@ -77,7 +78,7 @@ function(trainwright_add_layers)
     string(STRIP "${CMAKE_MATCH_3}" depends)
     string(REPLACE " " ";" depends "${depends}")
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/lib/${layer}/*.cc)
-    list(FILTER sources EXCLUDE REGEX "/(plugin|nccl_group)\\.cc$")  # of what is loaded at run time
+    list(FILTER sources EXCLUDE REGEX "/nn/cuda/|/(plugin|nccl_group)\\.cc$")  # of what is loaded at run time
     if(torch AND NOT TRAINWRIGHT_TORCH)
       continue()
     endif()

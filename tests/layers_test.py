@@ -38,6 +38,8 @@ CHANGES_PROCESS = re.compile(
 # Where it stands, and for what. Those of the first group are called by mains alone (SETS_UP).
 MAY_CHANGE_PROCESS = {
     "lib/device/determinism.cc": {"setenv", "set_num_threads"},
+    "lib/device/gpu_choices.cc": {"setenv", "setAllowTF32CuBLAS", "setDeterministicAlgorithms",
+                                  "setDeterministicFillUninitializedMemory"},
     "lib/device/memory_cap.cc": {"mallopt", "SetCPUAllocator", "setrlimit"},
     "lib/device/memory_death.cc": {"sigaltstack", "sigaction", "signal", "raise", "_exit"},
     "lib/nn/cuda/plugin.cc": {"setMemoryFraction"},  # CapDeviceMemory's
@@ -61,9 +63,10 @@ MAY_CHANGE_PROCESS = {
 SETS_UP = re.compile(
     r"\b(SetUpProcess|PrepareDeterminism|SetComputeThreads|CapHostMemory|CapDeviceMemory|KeepRoomForLibraries"
     r"|TellDeathsForMemory|TellCutMappings|InstallSignalHandlers|ConfigureLog|BecomeEngine|RunLocalRanks|TakeRankPlace"
-    r"|QuietTorchLog)\s*\(")
+    r"|QuietTorchLog|PrepareGpuChoices|ApplyGpuChoices)\s*\(")
 MAY_SET_UP = {
-    "lib/device/process_setup.cc": {"SetComputeThreads", "CapHostMemory", "CapDeviceMemory", "KeepRoomForLibraries"},
+    "lib/device/process_setup.cc": {"SetComputeThreads", "CapHostMemory", "CapDeviceMemory", "KeepRoomForLibraries",
+                                    "PrepareGpuChoices", "ApplyGpuChoices"},
     "lib/cli/tool.cc": {"InstallSignalHandlers", "TellCutMappings", "ConfigureLog"},  # RunTool, which is a main's whole body
     "lib/cli/engine.cc": {"ConfigureLog"},
 }
