@@ -10,6 +10,7 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/dist/tree_sum.h"
 #include "lib/nn/reduce.h"
 #include "lib/spec/gradient_buckets.h"
@@ -184,6 +185,7 @@ void GradientExchange::BeginLeaf() {
 }
 
 void GradientExchange::SegmentDone(size_t segment) {
+  const ProfileScope scope("begin_gradient_sums", ProfilePart::kExchange);
   if (!last_backward_ || collectives_ == nullptr) return;
   TRAINWRIGHT_CHECK(!segment_done_[segment]);  // else it was not the last backward pass
   segment_done_[segment] = true;
@@ -225,6 +227,7 @@ void GradientExchange::EndLeaf() {
 }
 
 void GradientExchange::Finish(bool complete) {
+  const ProfileScope scope("finish_gradient_sums", ProfilePart::kExchange);
   TRAINWRIGHT_CHECK(!complete || ended_leaves_ == leaves_);
   if (collectives_ == nullptr && leaves_ == 1) return;
   complete_ = complete;
@@ -241,6 +244,7 @@ void GradientExchange::Wait(PendingWork* work) {
 }
 
 at::Tensor GradientExchange::AddUp(at::Tensor sums_lt) {
+  const ProfileScope scope("add_up_losses", ProfilePart::kExchange);
   AddAsTree(leaves_,
             [&](int64_t left, int64_t right) { sums_lt.select(0, left).add_(sums_lt.select(0, right)); });
   const at::Tensor own = sums_lt.select(0, 0);
@@ -253,6 +257,7 @@ at::Tensor GradientExchange::AddUp(at::Tensor sums_lt) {
 }
 
 at::Tensor GradientExchange::AddUpSquares() {
+  const ProfileScope scope("add_up_squares", ProfilePart::kExchange);
   const ShardLayout& layout = *parameters_->shard();
   std::vector<at::Tensor> pieces;
   parameters_->ForEachGradientPart(

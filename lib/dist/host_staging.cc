@@ -4,12 +4,15 @@
 
 #include <utility>
 
+#include "lib/device/accelerator.h"
+
 namespace trainwright {
 namespace {
 
 /// Room on the host, pinned where a GPU copies from it and to it.
 at::Tensor HostRoomFor(const at::Tensor& values) {
-  return at::empty(values.sizes(), values.options().device(at::kCPU).pinned_memory(values.is_cuda()));
+  return at::empty(values.sizes(),
+                   values.options().device(at::kCPU).pinned_memory(IsAccelerator(values.device())));
 }
 
 /// Waits for what a GPU has yet to do for `values`.

@@ -1,4 +1,4 @@
-// Collectives over c10d's NCCL group, between GPUs: a part of libtrainwright_cuda.so. Unverified:
+// Collectives over c10d's NCCL group, between GPUs: libtrainwright_nccl.so. Unverified:
 // compiled and loaded, but no machine with several GPUs has run it yet.
 #include <c10/cuda/CUDAFunctions.h>
 

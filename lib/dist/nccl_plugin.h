@@ -1,4 +1,4 @@
-/// What libtrainwright_cuda.so gives a world whose ranks have a GPU each.
+/// What libtrainwright_nccl.so, beside libtrainwright_cuda.so, gives a world whose ranks have a GPU each.
 #pragma once
 
 #include <cstdint>

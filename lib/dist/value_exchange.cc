@@ -9,6 +9,7 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/spec/exchange_memory.h"
 
 namespace trainwright {
@@ -113,6 +114,7 @@ void ValueExchange::Share(Batch& batch) {
 }
 
 void ValueExchange::Share() {
+  const ProfileScope scope("share_values", ProfilePart::kExchange);
   Prepare();
   Share(values_);
   Share(copies_);

@@ -7,6 +7,7 @@
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
 #include "lib/base/signals.h"
+#include "lib/device/accelerator.h"
 #include "lib/device/device_sync.h"
 #include "lib/device/memory_error.h"
 #include "lib/machine/json_optional.h"
@@ -75,7 +76,7 @@ MicroBatchPasses EqualSamplePasses(const ModelConfig& model, int64_t samples, in
   const ModelInput input = RandomSamples(model, samples, sequence_tokens);
   const auto run = [input](LanguageModel* trained) {
     ModelInput own = input;
-    own.pin = trained->parameters().values().is_cuda();
+    own.pin = IsAccelerator(trained->parameters().values().device());
     trained->LossAndGradients(own, 1.0 / static_cast<double>(own.tokens_n.numel()));
   };
   return {.run = run, .span_starts = input.span_starts};

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/device/upload.h"
 
 namespace trainwright {
@@ -48,6 +49,7 @@ void CheckLabels(const at::Tensor& labels_n, int64_t num_tokens, int64_t vocab_s
 }
 
 DeviceInput ToDevice(const BodyInput& input, int64_t vocab_size, at::Device device) {
+  const ProfileScope scope("to_device", ProfilePart::kUpload);
   // Those of a span that goes on may lie above the number of rows.
   const int64_t positions_bound =
       input.continues ? std::numeric_limits<int64_t>::max() : input.positions_n.numel();

@@ -142,13 +142,11 @@ class GeluTransformer::Pass final : public LayerPass {
     // In a parallel layer the MLP does not lie above attention.
     const bool below_attention = below || layer.qkv.trains(),
                below_mlp = parallel_ ? below : below_attention || layer.attention_out.trains();
-    model_.RefreshShort(backward_);
     if (parallel_)
       AttentionOutBackward(layer, views, below_attention);  // the norms below add to what it reads
     MlpBackward(layer, views, below_mlp);
     if (!parallel_) {
       if (!below_mlp) return;
-      model_.RefreshShort(backward_);
       AttentionOutBackward(layer, views, below_attention);
     }
     if (below_attention) AttentionBackward(index, views, below);
@@ -182,10 +180,12 @@ class GeluTransformer::Pass final : public LayerPass {
     layer.down.Backward(backward_.d_short_nd, backward_.activation_nf,
                         below_down ? backward_.d_activation_nf : unwanted);
     if (!below_down) return;
-    GeluBackward(numerics_, model_.gelu_kind(), backward_.d_activation_nf, layer.up.bias(), views.mlp_nf);
+    at::Tensor d_bias = layer.up.bias_gradient();
+    GeluBackward(numerics_, model_.gelu_kind(), backward_.d_activation_nf, layer.up.bias(), views.mlp_nf,
+                 d_bias);
     const at::Tensor& mlp_input = parallel_ ? views.input_nd : views.middle_nd;
     NormAgain(mlp_input, views.middle_statistics_sn, layer.mlp_norm);
-    layer.up.Backward(views.mlp_nf, backward_.normed_nd, below ? backward_.d_normed_nd : unwanted);
+    layer.up.BackwardWithoutBias(views.mlp_nf, backward_.normed_nd, below ? backward_.d_normed_nd : unwanted);
     if (below) NormBackward(backward_.d_normed_nd, mlp_input, views.middle_statistics_sn, layer.mlp_norm);
   }
 
@@ -217,12 +217,12 @@ class GeluTransformer::Pass final : public LayerPass {
   void NormAgain(const at::Tensor& x, const at::Tensor& statistics_sn, const Pair& norm) {
     LayerNormAgain(numerics_, x, StatisticsOf(statistics_sn), model_.WeightsOf(norm), backward_.normed_nd);
   }
-  /// Adds to the gradient of the stream.
+  /// Adds to the gradient of the stream, and rounds it for the next products.
   void NormBackward(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& statistics_sn,
                     const Pair& norm) {
     at::Tensor d_weight = model_.Gradient(norm.weight), d_bias = model_.Gradient(norm.bias);
     LayerNormBackward(numerics_, d_out, x, StatisticsOf(statistics_sn), model_.Value(norm.weight),
-                      backward_.d_stream_nd, d_weight, d_bias);
+                      backward_.d_stream_nd, d_weight, d_bias, backward_.d_rounded_nd);
   }
 
   GeluTransformer& model_;

@@ -17,7 +17,7 @@
 
 namespace trainwright {
 
-/// Runs on the CPU. Learned positions end at config().max_positions: every call that computes refuses others.
+/// Learned positions end at config().max_positions: every call that computes refuses others.
 class GeluTransformer : public Transformer {
  public:
   const RopeTable* rope() const final { return parts_.rope ? &*parts_.rope : nullptr; }

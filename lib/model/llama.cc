@@ -160,7 +160,6 @@ class Llama::Pass final : public LayerPass {
                below_down = below_mlp || layer.gate_up.trains();
     at::Tensor unwanted;
 
-    model_.RefreshShort(backward_);
     Swiglu(numerics_, views.mlp_nf, backward_.activation_nf);
     layer.down.Backward(backward_.d_short_nd, backward_.activation_nf,
                         below_down ? backward_.d_activation_nf : unwanted);
@@ -171,7 +170,6 @@ class Llama::Pass final : public LayerPass {
     if (!below_mlp) return;
     NormBackward(backward_.d_normed_nd, views.middle_nd, views.middle_statistics_sn, layer.mlp_norm);
 
-    model_.RefreshShort(backward_);
     layer.attention_out.Backward(backward_.d_short_nd, views.attention,
                                  below_attention ? backward_.d_attention : unwanted);
     if (!below_attention) return;
@@ -209,12 +207,12 @@ class Llama::Pass final : public LayerPass {
   void NormAgain(const at::Tensor& x, const at::Tensor& statistics_sn, size_t weight) {
     RmsNormAgain(numerics_, x, statistics_sn[0], model_.Value(weight), backward_.normed_nd);
   }
-  /// Adds to the gradient of the stream.
+  /// Adds to the gradient of the stream, and rounds it for the next products.
   void NormBackward(const at::Tensor& d_out, const at::Tensor& x, const at::Tensor& statistics_sn,
                     size_t weight) {
     at::Tensor d_weight = model_.Gradient(weight);
     RmsNormBackward(numerics_, d_out, x, statistics_sn[0], model_.Value(weight), backward_.d_stream_nd,
-                    d_weight);
+                    d_weight, backward_.d_rounded_nd);
   }
 
   Llama& model_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/device/accelerator.h"
 
 namespace trainwright {
 namespace {
@@ -36,7 +37,7 @@ const ModelFamily& ModelFamilies::Of(const ModelConfig& config) const {
 std::unique_ptr<LanguageModel> MakeModel(const ModelFamilies& families, const ModelConfig& config,
                                          Precision precision, at::Device device, std::optional<uint64_t> seed,
                                          const ComputeKinds& kinds, const FineTuning& tuning) {
-  if (device.is_cuda()) RequireGpuSupport(config);
+  if (IsAccelerator(device)) RequireGpuSupport(config);
   const ModelFamily& family = families.Of(config);
   return std::make_unique<LanguageModel>(
       family.make(config, ChooseNumerics(precision, device, kinds), device, seed, tuning), family.code);

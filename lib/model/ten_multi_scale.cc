@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/device/accelerator.h"
 #include "lib/device/upload.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/activation/sigmoid_gate.h"
@@ -114,7 +115,7 @@ TenMultiScale::Rows TenMultiScale::RowsOf(const DeviceInput& input,
                                           const std::vector<int64_t>& rows_before) const {
   Rows rows{.windows = {}, .rows_before = rows_before};
   for (const int64_t size : fields_.windows) {
-    rows.windows.emplace_back(size, input.spans, rows_before, device_, /*pin=*/device_.is_cuda());
+    rows.windows.emplace_back(size, input.spans, rows_before, device_, /*pin=*/IsAccelerator(device_));
   }
   return rows;
 }
@@ -189,7 +190,7 @@ class TenMultiScale::Window {
   /// The numbers of the spans that are scanned.
   at::Tensor ScannedSpans() const {
     return Upload(at::tensor(windows_.spans_with_windows, at::TensorOptions().dtype(at::kLong)),
-                  block_.device_, /*pin=*/block_.device_.is_cuda());
+                  block_.device_, /*pin=*/IsAccelerator(block_.device_));
   }
   ScanEnds Starts() const {
     ScanEnds ends;
@@ -320,7 +321,7 @@ void TenMultiScale::Backward(size_t layer, const Rows& rows, std::span<const at:
   at::Tensor d_weight_d = parameters_->Gradient(own.norm_weight),
              d_bias_d = parameters_->Gradient(own.norm_bias);
   LayerNormBackward(numerics_, d_normed_nd, views[kInput], statistics, Value(own.norm_weight), d_stream_nd,
-                    d_weight_d, d_bias_d);
+                    d_weight_d, d_bias_d, unwanted);
 }
 
 bool TenMultiScale::TrainsDynamics(const Layer& layer) const {

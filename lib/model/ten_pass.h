@@ -62,11 +62,10 @@ class Ten::Pass final : public LayerPass {
   /// Normalises again.
   void NormAgain(const at::Tensor& x_nd, const at::Tensor& statistics_sn, const TenNorm& norm,
                  at::Tensor& normed_nd) const;
-  /// \param d_x_nd is added to
+  /// Adds to the gradient of the stream, and rounds it for the next products.
+  /// \param begin where the rows of x_nd begin in the stream
   void NormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& statistics_sn,
-                    const TenNorm& norm, at::Tensor& d_x_nd);
-  /// What products read of the gradient of the stream.
-  void RefreshShort();
+                    const TenNorm& norm, int64_t begin);
 
   Ten& model_;
   const Numerics& numerics_;

@@ -4,7 +4,6 @@
 
 #include "lib/base/error.h"
 #include "lib/model/cached_decoder.h"
-#include "lib/nn/activation/elementwise.h"
 #include "lib/nn/attention/attention_backend.h"
 
 namespace trainwright {
@@ -65,14 +64,10 @@ Transformer::BackwardScratch Transformer::NewBackwardScratch(int64_t num_tokens)
   scratch.d_qkv = Temporary(d_qkv_, num_tokens, shape.row());
   scratch.d_stream_nd = TemporaryFp32(d_stream_, num_tokens, width);
   scratch.d_stream_nd.zero_();
-  scratch.d_short_nd =
-      numerics().precision == Precision::kFp32 ? scratch.d_stream_nd : Temporary(d_short_, num_tokens, width);
+  const bool rounds = numerics().precision != Precision::kFp32;
+  if (rounds) scratch.d_rounded_nd = Temporary(d_short_, num_tokens, width);
+  scratch.d_short_nd = rounds ? scratch.d_rounded_nd : scratch.d_stream_nd;
   return scratch;
-}
-
-void Transformer::RefreshShort(BackwardScratch& scratch) const {
-  if (numerics().precision != Precision::kFp32)
-    RoundInto(numerics(), scratch.d_stream_nd, scratch.d_short_nd);
 }
 
 Transformer::Attend Transformer::PackedAttend(const DeviceInput& input) const {

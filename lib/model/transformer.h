@@ -52,10 +52,11 @@ class Transformer : public LayerStack {
     at::Tensor normed_nd, update_nd, activation_nf, parallel_update_nd;
   };
   /// Temporaries of a backward pass. `d_stream_nd` is fp32 and zero at first; `d_short_nd` is what products
-  /// read of it: itself under fp32, else rounded by RefreshShort.
+  /// read of it: itself under fp32, else `d_rounded_nd`, which the backward passes of norms write as they add
+  /// to the stream (undefined under fp32).
   struct BackwardScratch {
     at::Tensor normed_nd, d_normed_nd, activation_nf, d_activation_nf, d_attention, d_qkv, d_stream_nd,
-        d_short_nd;
+        d_short_nd, d_rounded_nd;
   };
 
   /// \param config of sizes that are positive
@@ -80,7 +81,6 @@ class Transformer : public LayerStack {
   }
   ForwardScratch NewForwardScratch(int64_t num_tokens);
   BackwardScratch NewBackwardScratch(int64_t num_tokens);
-  void RefreshShort(BackwardScratch& scratch) const;
 
  private:
   static std::vector<KeptTensor> KeptTensors(const ModelConfig& config, const Numerics& numerics,

@@ -6,9 +6,12 @@
 
 #include "lib/base/error.h"
 #include "lib/nn/activation/elementwise.h"
+#include "lib/nn/activation/gelu.h"
 #include "lib/nn/activation/swiglu.h"
 #include "lib/nn/embedding/embedding.h"
+#include "lib/nn/linear/bias.h"
 #include "lib/nn/loss/cross_entropy.h"
+#include "lib/nn/norm/layer_norm.h"
 #include "lib/nn/norm/rms_norm.h"
 #include "lib/nn/position/rope.h"
 #include "lib/nn/precision.h"
@@ -49,9 +52,57 @@ void RmsNormAgain(const at::Tensor& x_nd, const at::Tensor& rstd_n, const at::Te
 
 void RmsNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& rstd_n,
                      const at::Tensor& weight_d, int64_t precision, at::Tensor& d_x_nd,
-                     at::Tensor& d_weight_d) {
+                     at::Tensor& d_weight_d, const std::optional<at::Tensor>& d_short_nd) {
   static const auto op = Find<decltype(RmsNormBackward)>("trainwright::rms_norm_backward");
-  op.call(d_normed_nd, x_nd, rstd_n, weight_d, precision, d_x_nd, d_weight_d);
+  op.call(d_normed_nd, x_nd, rstd_n, weight_d, precision, d_x_nd, d_weight_d, d_short_nd);
+}
+
+void AddLayerNorm(const at::Tensor& residual_nd, const std::optional<at::Tensor>& update_nd,
+                  const std::optional<at::Tensor>& update_bias_d, const at::Tensor& weight_d,
+                  const std::optional<at::Tensor>& bias_d, double epsilon, int64_t precision,
+                  const std::optional<at::Tensor>& sum_nd, at::Tensor& normed_nd, at::Tensor& mean_n,
+                  at::Tensor& rstd_n) {
+  static const auto op = Find<decltype(AddLayerNorm)>("trainwright::add_layer_norm");
+  op.call(residual_nd, update_nd, update_bias_d, weight_d, bias_d, epsilon, precision, sum_nd, normed_nd,
+          mean_n, rstd_n);
+}
+
+void LayerNormAgain(const at::Tensor& x_nd, const at::Tensor& mean_n, const at::Tensor& rstd_n,
+                    const at::Tensor& weight_d, const std::optional<at::Tensor>& bias_d, int64_t precision,
+                    at::Tensor& normed_nd) {
+  static const auto op = Find<decltype(LayerNormAgain)>("trainwright::layer_norm_again");
+  op.call(x_nd, mean_n, rstd_n, weight_d, bias_d, precision, normed_nd);
+}
+
+void LayerNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& mean_n,
+                       const at::Tensor& rstd_n, const at::Tensor& weight_d, int64_t precision,
+                       at::Tensor& d_x_nd, const std::optional<at::Tensor>& d_weight_d,
+                       const std::optional<at::Tensor>& d_bias_d,
+                       const std::optional<at::Tensor>& d_short_nd) {
+  static const auto op = Find<decltype(LayerNormBackward)>("trainwright::layer_norm_backward");
+  op.call(d_normed_nd, x_nd, mean_n, rstd_n, weight_d, precision, d_x_nd, d_weight_d, d_bias_d, d_short_nd);
+}
+
+void Gelu(const at::Tensor& in_nf, int64_t kind, const std::optional<at::Tensor>& bias_f, int64_t precision,
+          at::Tensor& out_nf) {
+  static const auto op = Find<decltype(Gelu)>("trainwright::gelu");
+  op.call(in_nf, kind, bias_f, precision, out_nf);
+}
+
+void GeluBackward(const at::Tensor& d_out_nf, int64_t kind, const std::optional<at::Tensor>& bias_f,
+                  int64_t precision, at::Tensor& in_nf, const std::optional<at::Tensor>& d_bias_f) {
+  static const auto op = Find<decltype(GeluBackward)>("trainwright::gelu_backward");
+  op.call(d_out_nf, kind, bias_f, precision, in_nf, d_bias_f);
+}
+
+void AddBias(const at::Tensor& bias_o, int64_t precision, at::Tensor& y_no) {
+  static const auto op = Find<decltype(AddBias)>("trainwright::add_bias");
+  op.call(bias_o, precision, y_no);
+}
+
+void BiasBackward(const at::Tensor& dy_no, int64_t precision, at::Tensor& d_bias_o) {
+  static const auto op = Find<decltype(BiasBackward)>("trainwright::bias_backward");
+  op.call(dy_no, precision, d_bias_o);
 }
 
 void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosines, const at::Tensor& sines,
@@ -73,6 +124,11 @@ void SwigluBackward(const at::Tensor& d_out_nf, int64_t precision, at::Tensor& g
 void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd) {
   static const auto op = Find<decltype(Embed)>("trainwright::embed");
   op.call(table_vd, tokens_n, out_nd);
+}
+
+void AddEmbedding(const at::Tensor& table_vd, const at::Tensor& indices_n, at::Tensor& out_nd) {
+  static const auto op = Find<decltype(AddEmbedding)>("trainwright::add_embedding");
+  op.call(table_vd, indices_n, out_nd);
 }
 
 void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd) {
@@ -139,6 +195,10 @@ Numerics NumericsOf(int64_t precision, const at::Tensor& stored) {
   return {static_cast<Precision>(precision), stored.scalar_type()};
 }
 
+at::Tensor OrUndefined(const std::optional<at::Tensor>& tensor) {
+  return tensor.value_or(at::Tensor());
+}
+
 void RoundInto(const at::Tensor& in, int64_t precision, at::Tensor& out) {
   trainwright::RoundInto(NumericsOf(precision, out), in, out);
 }
@@ -157,9 +217,61 @@ void RmsNormAgain(const at::Tensor& x_nd, const at::Tensor& rstd_n, const at::Te
 
 void RmsNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& rstd_n,
                      const at::Tensor& weight_d, int64_t precision, at::Tensor& d_x_nd,
-                     at::Tensor& d_weight_d) {
+                     at::Tensor& d_weight_d, const std::optional<at::Tensor>& d_short_nd) {
+  at::Tensor d_short = OrUndefined(d_short_nd);
   trainwright::RmsNormBackward(NumericsOf(precision, d_normed_nd), d_normed_nd, x_nd, rstd_n, weight_d,
-                               d_x_nd, d_weight_d);
+                               d_x_nd, d_weight_d, d_short);
+}
+
+void AddLayerNorm(const at::Tensor& residual_nd, const std::optional<at::Tensor>& update_nd,
+                  const std::optional<at::Tensor>& update_bias_d, const at::Tensor& weight_d,
+                  const std::optional<at::Tensor>& bias_d, double epsilon, int64_t precision,
+                  const std::optional<at::Tensor>& sum_nd, at::Tensor& normed_nd, at::Tensor& mean_n,
+                  at::Tensor& rstd_n) {
+  at::Tensor sum = OrUndefined(sum_nd);
+  LayerNormStatistics statistics{mean_n, rstd_n};
+  trainwright::AddLayerNorm(NumericsOf(precision, normed_nd), residual_nd, OrUndefined(update_nd),
+                            OrUndefined(update_bias_d), {weight_d, OrUndefined(bias_d)}, epsilon, sum,
+                            normed_nd, statistics);
+}
+
+void LayerNormAgain(const at::Tensor& x_nd, const at::Tensor& mean_n, const at::Tensor& rstd_n,
+                    const at::Tensor& weight_d, const std::optional<at::Tensor>& bias_d, int64_t precision,
+                    at::Tensor& normed_nd) {
+  trainwright::LayerNormAgain(NumericsOf(precision, normed_nd), x_nd, {mean_n, rstd_n},
+                              {weight_d, OrUndefined(bias_d)}, normed_nd);
+}
+
+void LayerNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& mean_n,
+                       const at::Tensor& rstd_n, const at::Tensor& weight_d, int64_t precision,
+                       at::Tensor& d_x_nd, const std::optional<at::Tensor>& d_weight_d,
+                       const std::optional<at::Tensor>& d_bias_d,
+                       const std::optional<at::Tensor>& d_short_nd) {
+  at::Tensor d_weight = OrUndefined(d_weight_d), d_bias = OrUndefined(d_bias_d),
+             d_short = OrUndefined(d_short_nd);
+  trainwright::LayerNormBackward(NumericsOf(precision, d_normed_nd), d_normed_nd, x_nd, {mean_n, rstd_n},
+                                 weight_d, d_x_nd, d_weight, d_bias, d_short);
+}
+
+void Gelu(const at::Tensor& in_nf, int64_t kind, const std::optional<at::Tensor>& bias_f, int64_t precision,
+          at::Tensor& out_nf) {
+  trainwright::Gelu(NumericsOf(precision, in_nf), static_cast<GeluKind>(kind), in_nf, OrUndefined(bias_f),
+                    out_nf);
+}
+
+void GeluBackward(const at::Tensor& d_out_nf, int64_t kind, const std::optional<at::Tensor>& bias_f,
+                  int64_t precision, at::Tensor& in_nf, const std::optional<at::Tensor>& d_bias_f) {
+  at::Tensor d_bias = OrUndefined(d_bias_f);
+  trainwright::GeluBackward(NumericsOf(precision, in_nf), static_cast<GeluKind>(kind), d_out_nf,
+                            OrUndefined(bias_f), in_nf, d_bias);
+}
+
+void AddBias(const at::Tensor& bias_o, int64_t precision, at::Tensor& y_no) {
+  trainwright::AddBias(NumericsOf(precision, y_no), bias_o, y_no);
+}
+
+void BiasBackward(const at::Tensor& dy_no, int64_t precision, at::Tensor& d_bias_o) {
+  AccumulateBiasGradient(NumericsOf(precision, dy_no), dy_no, d_bias_o);
 }
 
 void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosines, const at::Tensor& sines,
@@ -277,13 +389,31 @@ TORCH_LIBRARY(trainwright, library) {
   library.def("rms_norm_again(Tensor x, Tensor rstd, Tensor weight, int precision, Tensor(a!) normed) -> ()");
   library.def(
       "rms_norm_backward(Tensor d_normed, Tensor x, Tensor rstd, Tensor weight, int precision, "
-      "Tensor(a!) d_x, Tensor(b!) d_weight) -> ()");
+      "Tensor(a!) d_x, Tensor(b!) d_weight, Tensor(c!)? d_short) -> ()");
+  library.def(
+      "add_layer_norm(Tensor residual, Tensor? update, Tensor? update_bias, Tensor weight, Tensor? bias, "
+      "float epsilon, int precision, Tensor(a!)? sum, Tensor(b!) normed, Tensor(c!) mean, "
+      "Tensor(d!) rstd) -> ()");
+  library.def(
+      "layer_norm_again(Tensor x, Tensor mean, Tensor rstd, Tensor weight, Tensor? bias, int precision, "
+      "Tensor(a!) normed) -> ()");
+  library.def(
+      "layer_norm_backward(Tensor d_normed, Tensor x, Tensor mean, Tensor rstd, Tensor weight, "
+      "int precision, Tensor(a!) d_x, Tensor(b!)? d_weight, Tensor(c!)? d_bias, "
+      "Tensor(d!)? d_short) -> ()");
+  library.def("gelu(Tensor x, int kind, Tensor? bias, int precision, Tensor(a!) out) -> ()");
+  library.def(
+      "gelu_backward(Tensor d_out, int kind, Tensor? bias, int precision, Tensor(a!) x, "
+      "Tensor(b!)? d_bias) -> ()");
+  library.def("add_bias(Tensor bias, int precision, Tensor(a!) y) -> ()");
+  library.def("bias_backward(Tensor dy, int precision, Tensor(a!) d_bias) -> ()");
   library.def(
       "rope(Tensor(a!) qkv, Tensor positions, Tensor cosines, Tensor sines, int num_heads, int num_kv_heads, "
       "int precision, bool backward) -> ()");
   library.def("swiglu(Tensor gate_up, int precision, Tensor(a!) out) -> ()");
   library.def("swiglu_backward(Tensor d_out, int precision, Tensor(a!) gate_up) -> ()");
   library.def("embed(Tensor table, Tensor tokens, Tensor(a!) out) -> ()");
+  library.def("add_embedding(Tensor table, Tensor indices, Tensor(a!) out) -> ()");
   library.def("embed_backward(Tensor d_out, Tensor tokens, Tensor(a!) d_table) -> ()");
   library.def(
       "softmax_cross_entropy(Tensor(a!) logits, Tensor targets, float z_loss, float label_smoothing, "
@@ -311,10 +441,18 @@ TORCH_LIBRARY_IMPL(trainwright, CPU, library) {
   library.impl("add_rms_norm", &on_cpu::AddRmsNorm);
   library.impl("rms_norm_again", &on_cpu::RmsNormAgain);
   library.impl("rms_norm_backward", &on_cpu::RmsNormBackward);
+  library.impl("add_layer_norm", &on_cpu::AddLayerNorm);
+  library.impl("layer_norm_again", &on_cpu::LayerNormAgain);
+  library.impl("layer_norm_backward", &on_cpu::LayerNormBackward);
+  library.impl("gelu", &on_cpu::Gelu);
+  library.impl("gelu_backward", &on_cpu::GeluBackward);
+  library.impl("add_bias", &on_cpu::AddBias);
+  library.impl("bias_backward", &on_cpu::BiasBackward);
   library.impl("rope", &on_cpu::Rope);
   library.impl("swiglu", &on_cpu::Swiglu);
   library.impl("swiglu_backward", &on_cpu::SwigluBackward);
   library.impl("embed", &trainwright::Embed);
+  library.impl("add_embedding", &trainwright::AddEmbedding);
   library.impl("embed_backward", &trainwright::EmbedBackward);
   library.impl("softmax_cross_entropy", &on_cpu::SoftmaxCrossEntropy);
   library.impl("finish_step", &on_cpu::FinishStep);
@@ -329,10 +467,18 @@ TORCH_LIBRARY_IMPL(trainwright, Meta, library) {
   library.impl("add_rms_norm", &OnMeta<decltype(ops::AddRmsNorm)>::DoNothing);
   library.impl("rms_norm_again", &OnMeta<decltype(ops::RmsNormAgain)>::DoNothing);
   library.impl("rms_norm_backward", &OnMeta<decltype(ops::RmsNormBackward)>::DoNothing);
+  library.impl("add_layer_norm", &OnMeta<decltype(ops::AddLayerNorm)>::DoNothing);
+  library.impl("layer_norm_again", &OnMeta<decltype(ops::LayerNormAgain)>::DoNothing);
+  library.impl("layer_norm_backward", &OnMeta<decltype(ops::LayerNormBackward)>::DoNothing);
+  library.impl("gelu", &OnMeta<decltype(ops::Gelu)>::DoNothing);
+  library.impl("gelu_backward", &OnMeta<decltype(ops::GeluBackward)>::DoNothing);
+  library.impl("add_bias", &OnMeta<decltype(ops::AddBias)>::DoNothing);
+  library.impl("bias_backward", &OnMeta<decltype(ops::BiasBackward)>::DoNothing);
   library.impl("rope", &OnMeta<decltype(ops::Rope)>::DoNothing);
   library.impl("swiglu", &OnMeta<decltype(ops::Swiglu)>::DoNothing);
   library.impl("swiglu_backward", &OnMeta<decltype(ops::SwigluBackward)>::DoNothing);
   library.impl("embed", &OnMeta<decltype(ops::Embed)>::DoNothing);
+  library.impl("add_embedding", &OnMeta<decltype(ops::AddEmbedding)>::DoNothing);
   library.impl("embed_backward", &OnMeta<decltype(ops::EmbedBackward)>::DoNothing);
   library.impl("softmax_cross_entropy", &OnMeta<decltype(ops::SoftmaxCrossEntropy)>::DoNothing);
   library.impl("finish_step", &OnMeta<decltype(ops::FinishStep)>::DoNothing);

@@ -19,6 +19,11 @@
 
 namespace trainwright::ops {
 
+/// As operators take what may be absent.
+inline std::optional<at::Tensor> IfDefined(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
+
 void RoundInto(const at::Tensor& in, int64_t precision, at::Tensor& out);
 void AddRmsNorm(const at::Tensor& residual_nd, const std::optional<at::Tensor>& update_nd,
                 const at::Tensor& weight_d, double epsilon, int64_t precision, at::Tensor& sum_nd,
@@ -27,12 +32,33 @@ void RmsNormAgain(const at::Tensor& x_nd, const at::Tensor& rstd_n, const at::Te
                   int64_t precision, at::Tensor& normed_nd);
 void RmsNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& rstd_n,
                      const at::Tensor& weight_d, int64_t precision, at::Tensor& d_x_nd,
-                     at::Tensor& d_weight_d);
+                     at::Tensor& d_weight_d, const std::optional<at::Tensor>& d_short_nd);
+void AddLayerNorm(const at::Tensor& residual_nd, const std::optional<at::Tensor>& update_nd,
+                  const std::optional<at::Tensor>& update_bias_d, const at::Tensor& weight_d,
+                  const std::optional<at::Tensor>& bias_d, double epsilon, int64_t precision,
+                  const std::optional<at::Tensor>& sum_nd, at::Tensor& normed_nd, at::Tensor& mean_n,
+                  at::Tensor& rstd_n);
+void LayerNormAgain(const at::Tensor& x_nd, const at::Tensor& mean_n, const at::Tensor& rstd_n,
+                    const at::Tensor& weight_d, const std::optional<at::Tensor>& bias_d, int64_t precision,
+                    at::Tensor& normed_nd);
+void LayerNormBackward(const at::Tensor& d_normed_nd, const at::Tensor& x_nd, const at::Tensor& mean_n,
+                       const at::Tensor& rstd_n, const at::Tensor& weight_d, int64_t precision,
+                       at::Tensor& d_x_nd, const std::optional<at::Tensor>& d_weight_d,
+                       const std::optional<at::Tensor>& d_bias_d,
+                       const std::optional<at::Tensor>& d_short_nd);
+/// \param kind the value of GeluKind
+void Gelu(const at::Tensor& in_nf, int64_t kind, const std::optional<at::Tensor>& bias_f, int64_t precision,
+          at::Tensor& out_nf);
+void GeluBackward(const at::Tensor& d_out_nf, int64_t kind, const std::optional<at::Tensor>& bias_f,
+                  int64_t precision, at::Tensor& in_nf, const std::optional<at::Tensor>& d_bias_f);
+void AddBias(const at::Tensor& bias_o, int64_t precision, at::Tensor& y_no);
+void BiasBackward(const at::Tensor& dy_no, int64_t precision, at::Tensor& d_bias_o);
 void Rope(at::Tensor& qkv, const at::Tensor& positions_n, const at::Tensor& cosines, const at::Tensor& sines,
           int64_t num_heads, int64_t num_kv_heads, int64_t precision, bool backward);
 void Swiglu(const at::Tensor& gate_up, int64_t precision, at::Tensor& out_nf);
 void SwigluBackward(const at::Tensor& d_out_nf, int64_t precision, at::Tensor& gate_up);
 void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd);
+void AddEmbedding(const at::Tensor& table_vd, const at::Tensor& indices_n, at::Tensor& out_nd);
 void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd);
 /// \param loss_scale fp64 [1]: see GradientScale
 void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, double z_loss,

@@ -1,5 +1,8 @@
 #include "lib/nn/precision.h"
 
+#include "lib/base/error.h"
+#include "lib/nn/precision_limits.h"
+
 namespace trainwright {
 
 at::ScalarType PrecisionDtype(Precision precision) {
@@ -15,7 +18,8 @@ at::ScalarType PrecisionDtype(Precision precision) {
 }
 
 bool HasFastProducts(Precision precision, at::Device device) {
-  if (precision == Precision::kFp32 || !device.is_cpu()) return true;
+  if (precision == Precision::kFp32) return true;
+  if (!device.is_cpu()) return precision != Precision::kBf16 || LimitsOf(device).bf16;
 #if defined(__x86_64__)
   // Every CPU with AMX-BF16 has AVX512-BF16 too.
   return precision == Precision::kBf16 && __builtin_cpu_supports("avx512bf16");
@@ -24,7 +28,14 @@ bool HasFastProducts(Precision precision, at::Device device) {
 #endif
 }
 
+void RequireProducts(Precision precision, const GpuLimits& limits) {
+  if (precision != Precision::kBf16 || limits.bf16) return;
+  throw Error(ErrorCode::kUsage, "--mixed-precision", limits.gpu + " has no products of bf16", "",
+              "use --mixed-precision fp16, or no");
+}
+
 Numerics ChooseNumerics(Precision precision, at::Device device, const ComputeKinds& kinds) {
+  RequireProducts(precision, LimitsOf(device));
   return {precision, HasFastProducts(precision, device) ? PrecisionDtype(precision) : at::kFloat,
           kinds.attention, kinds.scan};
 }

@@ -2,12 +2,14 @@
 
 #include <cmath>
 
+#include "lib/base/profile_scope.h"
 #include "lib/nn/reduce.h"
 #include "lib/nn/update/step_decision.h"
 
 namespace trainwright {
 
 double GradientNorm(FlatParameters* parameters) {
+  const ProfileScope scope("gradient_norm", ProfilePart::kClip);
   SquareSum sum;
   parameters->ForEachGradientPart([&](int64_t, const at::Tensor& gradients) { sum.Add(gradients); });
   return std::sqrt(sum.total());

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/device/upload.h"
 #include "lib/nn/ops.h"
 
@@ -58,6 +59,7 @@ void DeviceStep::AddOnDevice(const at::Tensor& sums) {
 void DeviceStep::Finish(int64_t step, const std::vector<int64_t>& denominators, double max_norm, bool scaled,
                         double learning_rate, double momentum, Optimizer* optimizer,
                         const at::Tensor& squares) {
+  const ProfileScope scope("finish_step", ProfilePart::kClip);
   if (squares.defined()) {
     squares_.copy_(squares);
   } else {

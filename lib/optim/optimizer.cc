@@ -3,6 +3,8 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 
+#include "lib/base/profile_scope.h"
+
 namespace trainwright {
 
 Optimizer::Optimizer(FlatParameters* parameters)
@@ -18,6 +20,7 @@ void Optimizer::StepOnDevice(double learning_rate, double momentum, const Device
 }
 
 void Optimizer::Update(const OptimizerUpdate& update, double factor) {
+  const ProfileScope scope("optimizer", ProfilePart::kOptimizer);
   Begin(update);
   parameters_->ForEachGradientPart([&](int64_t begin, at::Tensor& gradients) {
     if (factor != 1.0) gradients.mul_(factor);

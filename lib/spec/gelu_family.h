@@ -10,7 +10,7 @@ namespace trainwright {
 
 class GeluFamily : public TransformerFamily {
  public:
-  bool runs_on_gpu() const final { return false; }
+  bool runs_on_gpu() const final { return true; }
 
  protected:
   struct Shape {

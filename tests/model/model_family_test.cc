@@ -14,6 +14,8 @@
 #include "tests/model/families.h"
 #include "tests/model/small_models.h"
 #include "tests/model/ten_models.h"
+#include "tests/model/toy_family.h"
+#include "tests/spec/toy_recurrent_family.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -37,11 +39,13 @@ TEST(ModelFamiliesTest, AnUnknownFamilyIsRefusedWithTheKnownOnes) {
 }
 
 TEST(ModelFamiliesTest, AFamilyOfTheCpuIsRefusedOnAGpu) {
-  const ModelConfig config = test::Families().descriptions().PresetConfig("gpt2-124m", 300);
-  EXPECT_EQ(test::CodeOf([&] {
-              MakeModel(test::Families(), config, Precision::kFp32, at::Device(at::kCUDA), std::nullopt);
-            }),
-            ErrorCode::kDevice);
+  const ModelFamilies families({{&test::ToyRecurrent(), test::MakeToyBody}});
+  const ModelConfig config = families.descriptions().PresetConfig("toy-recurrent-tiny", 300);
+  const auto make = [&] {
+    MakeModel(families, config, Precision::kFp32, at::Device(at::kCUDA), std::nullopt);
+  };
+  EXPECT_EQ(test::CodeOf(make), ErrorCode::kDevice);
+  EXPECT_THAT(test::MessageOf(make), testing::HasSubstr("toy-recurrent"));
 }
 
 TEST(StandInsTest, AreOfTheSizeOfInitialWeightsAndLeaveNoneOut) {

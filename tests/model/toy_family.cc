@@ -118,10 +118,10 @@ class ToyBody::Pass final : public LayerPass {
 
   void BeginBackward(const at::Tensor& d_hidden_nd) override {
     d_stream_nd_ = body_.TemporaryFp32(body_.d_stream_, rows_, width_).zero_();
-    at::Tensor d_weight = body_.Gradient(body_.final_norm_);
+    at::Tensor d_weight = body_.Gradient(body_.final_norm_), unwanted;
     RmsNormBackward(numerics_, d_hidden_nd, body_.TemporaryFp32(body_.output_, rows_, width_),
                     body_.TemporaryFp32(body_.output_rstd_, 1, rows_)[0], body_.Value(body_.final_norm_),
-                    d_stream_nd_, d_weight);
+                    d_stream_nd_, d_weight, unwanted);
   }
 
   void ForwardAgain(size_t layer, LayerViews& views) override {

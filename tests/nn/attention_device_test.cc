@@ -15,6 +15,7 @@
 #include "tests/nn/attention_reference.h"
 #include "tests/nn/reference.h"
 #include "tests/support/print_precision.h"
+#include "tests/support/tested_device.h"
 
 namespace trainwright {
 namespace {
@@ -125,16 +126,16 @@ INSTANTIATE_TEST_SUITE_P(
     Devices, DeviceAttentionTest,
     testing::Combine(testing::Values(Implementation{at::kCPU, AttentionBackend::kAuto},
                                      Implementation{at::kCPU, AttentionBackend::kMath},
-                                     Implementation{at::kCUDA, AttentionBackend::kAuto},
-                                     Implementation{at::kCUDA, AttentionBackend::kFlash},
-                                     Implementation{at::kCUDA, AttentionBackend::kCudnn},
-                                     Implementation{at::kCUDA, AttentionBackend::kEfficient},
-                                     Implementation{at::kCUDA, AttentionBackend::kMath}),
+                                     Implementation{test::kTestedDevice, AttentionBackend::kAuto},
+                                     Implementation{test::kTestedDevice, AttentionBackend::kFlash},
+                                     Implementation{test::kTestedDevice, AttentionBackend::kCudnn},
+                                     Implementation{test::kTestedDevice, AttentionBackend::kEfficient},
+                                     Implementation{test::kTestedDevice, AttentionBackend::kMath}),
                      testing::Values(Precision::kFp32, Precision::kBf16, Precision::kFp16)),
     [](const auto& info) {
       const Implementation& implementation = std::get<0>(info.param);
-      return std::string(implementation.device == at::kCPU ? "cpu_" : "cuda_") +
-             AttentionBackendName(implementation.backend) + "_" + PrecisionName(std::get<1>(info.param));
+      return test::NameOfDevice(implementation.device) + "_" + AttentionBackendName(implementation.backend) +
+             "_" + PrecisionName(std::get<1>(info.param));
     });
 
 }  // namespace

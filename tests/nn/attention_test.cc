@@ -14,6 +14,7 @@
 
 #include "lib/base/error.h"
 #include "lib/nn/attention/attention_backend.h"
+#include "lib/nn/precision_limits.h"
 #include "tests/nn/attention_reference.h"
 #include "tests/nn/reference.h"
 
@@ -163,6 +164,30 @@ TEST(AttentionBackendTest, AutoTakesTheFirstThatFits) {
   EXPECT_EQ(resolve(64, at::kFloat), AttentionBackend::kEfficient);
   EXPECT_EQ(resolve(12, at::kBFloat16), AttentionBackend::kMath);
   EXPECT_EQ(ResolveAttentionBackend(AttentionBackend::kAuto, 64, at::kFloat, cpu), AttentionBackend::kAuto);
+}
+
+TEST(AttentionBackendTest, AGpuOfCapability75ComputesByMemoryEfficientAttention) {
+  const GpuLimits turing = LimitsOf({.name = "Tesla T4", .capability_major = 7, .capability_minor = 5});
+  for (const at::ScalarType dtype : {at::kHalf, at::kFloat}) {
+    EXPECT_EQ(ResolveAttentionBackend(AttentionBackend::kAuto, 64, dtype, turing),
+              AttentionBackend::kEfficient);
+  }
+  for (const AttentionBackend backend : {AttentionBackend::kFlash, AttentionBackend::kCudnn}) {
+    EXPECT_THAT(test::MessageOf([&] { ResolveAttentionBackend(backend, 64, at::kHalf, turing); }),
+                testing::HasSubstr(
+                    "needs compute capability 8.0: this is GPU 0 (Tesla T4) of compute capability 7.5"));
+  }
+}
+
+TEST(RequireProductsTest, AGpuOfCapability75RefusesBf16AndTakesFp16) {
+  const GpuLimits turing = LimitsOf({.name = "Tesla T4", .capability_major = 7, .capability_minor = 5});
+  const std::string refusal = test::MessageOf([&] { RequireProducts(Precision::kBf16, turing); });
+  EXPECT_THAT(refusal,
+              testing::HasSubstr("GPU 0 (Tesla T4) of compute capability 7.5 has no products of bf16"));
+  EXPECT_THAT(refusal, testing::HasSubstr("use --mixed-precision fp16"));
+  RequireProducts(Precision::kFp16, turing);
+  RequireProducts(Precision::kFp32, turing);
+  RequireProducts(Precision::kBf16, LimitsOf({.capability_major = 8, .capability_minor = 0}));
 }
 
 TEST(AttentionBackendTest, ABackendThatCannotTakeTheHeadsSaysWhy) {

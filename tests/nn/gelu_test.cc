@@ -5,6 +5,7 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linspace.h>
 #include <ATen/ops/ones_like.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -63,7 +64,8 @@ TEST_P(GeluTest, HugeValuesPassOrVanish) {
   EXPECT_NEAR(result[3], 0.0f, 1e-7);
   EXPECT_EQ(result[4], 12.0f);
   EXPECT_TRUE(std::isnan(result[5]));
-  GeluBackward(test::kFp32, GetParam(), at::ones_like(x), {}, x);
+  at::Tensor unwanted;
+  GeluBackward(test::kFp32, GetParam(), at::ones_like(x), {}, x, unwanted);
   const float* gradient = x.const_data_ptr<float>();
   EXPECT_EQ(gradient[0], 1.0f);
   EXPECT_EQ(gradient[1], 1.0f);
@@ -74,8 +76,8 @@ TEST_P(GeluTest, HugeValuesPassOrVanish) {
 
 TEST_P(GeluTest, DerivativeIsWithinAMillionthOfCentralDifferences) {
   const at::Tensor x = at::linspace(-20, 20, 1 << 16, at::kFloat).view({256, 256});
-  at::Tensor gradient = x.clone();
-  GeluBackward(test::kFp32, GetParam(), at::ones_like(x), {}, gradient);
+  at::Tensor gradient = x.clone(), unwanted;
+  GeluBackward(test::kFp32, GetParam(), at::ones_like(x), {}, gradient, unwanted);
   const at::Tensor wide = x.to(at::kDouble);
   constexpr double kStep = 1e-5;
   const at::Tensor expected =
@@ -91,9 +93,11 @@ TEST_P(GeluTest, BiasIsAddedToTheInput) {
   Gelu(test::kFp32, GetParam(), x.add(bias), {}, out_of_sum);
   EXPECT_TRUE(at::equal(out, out_of_sum));
   at::Tensor gradient = x.clone(), gradient_of_sum = x.add(bias);
-  GeluBackward(test::kFp32, GetParam(), d_out, bias, gradient);
-  GeluBackward(test::kFp32, GetParam(), d_out, {}, gradient_of_sum);
+  at::Tensor d_bias = at::zeros({21}), unwanted;
+  GeluBackward(test::kFp32, GetParam(), d_out, bias, gradient, d_bias);
+  GeluBackward(test::kFp32, GetParam(), d_out, {}, gradient_of_sum, unwanted);
   EXPECT_TRUE(at::equal(gradient, gradient_of_sum));
+  EXPECT_LT(test::RelativeDifference(d_bias, gradient.to(at::kDouble).sum(0)), 1e-6);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GeluTest, testing::Values(GeluKind::kErf, GeluKind::kTanh),

@@ -12,8 +12,13 @@
 #include <ATen/ops/embedding_dense_backward.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/gelu_backward.h>
+#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/log_softmax.h>
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/native_layer_norm_backward.h>
 #include <ATen/ops/nll_loss_backward.h>
 #include <ATen/ops/nll_loss_forward.h>
 #include <ATen/ops/ones.h>
@@ -41,6 +46,7 @@
 #include "lib/base/units.h"
 #include "lib/cli/tool.h"
 #include "lib/device/device.h"
+#include "lib/nn/activation/gelu_kind.h"
 #include "lib/nn/ops.h"
 #include "lib/nn/precision.h"
 #include "lib/nn/scan/scan_pieces.h"
@@ -97,10 +103,18 @@ class KernelSpeed {
     AddNorm();
     NormAgain();
     NormBackward();
+    AddLayerNorm();
+    LayerNormAgain();
+    LayerNormBackward();
+    Gelu();
+    GeluBackward();
+    AddBias();
+    BiasBackward();
     Rope();
     Swiglu();
     SwigluBackward();
     Embed();
+    AddEmbedding();
     EmbedBackward();
     CrossEntropy();
     SumOfSquares();
@@ -236,10 +250,103 @@ class KernelSpeed {
     Measure(
         "rms_norm_backward", x.numel() * (12 + storage_bytes()),
         [&] {
-          ops::RmsNormBackward(d_normed, x, rstd, weight, code_, d_x, d_weight);
+          ops::RmsNormBackward(d_normed, x, rstd, weight, code_, d_x, d_weight, {});
           return d_x;
         },
         torch);
+  }
+  void AddLayerNorm() {
+    const at::Tensor residual = at::randn({rows(), width()}, Type(at::kFloat)),
+                     update = Random({rows(), width()}, storage_),
+                     update_bias = at::randn({width()}, Type(at::kFloat)),
+                     weight = at::randn({width()}, Type(at::kFloat)),
+                     bias = at::randn({width()}, Type(at::kFloat));
+    at::Tensor sum = at::empty_like(residual), normed = at::empty_like(update),
+               mean = at::empty({rows()}, Type(at::kFloat)), rstd = at::empty_like(mean);
+    Measure(
+        "add_layer_norm", residual.numel() * (8 + 2 * storage_bytes()),
+        [&] {
+          ops::AddLayerNorm(residual, update, update_bias, weight, bias, kEpsilon, code_, sum, normed, mean,
+                            rstd);
+          return normed;
+        },
+        [&] {
+          return at::layer_norm(residual.add(update).add_(update_bias), {width()}, weight, bias, kEpsilon)
+              .to(storage_);
+        });
+  }
+  void LayerNormAgain() {
+    const at::Tensor x = at::randn({rows(), width()}, Type(at::kFloat)),
+                     weight = at::randn({width()}, x.options()), bias = at::randn({width()}, x.options());
+    const auto [expected, mean_n1, rstd_n1] = at::native_layer_norm(x, {width()}, weight, bias, kEpsilon);
+    const at::Tensor mean = mean_n1.view({rows()}), rstd = rstd_n1.view({rows()});
+    at::Tensor normed = at::empty({rows(), width()}, Type(storage_));
+    Measure(
+        "layer_norm_again", x.numel() * (4 + storage_bytes()),
+        [&] { return ops::LayerNormAgain(x, mean, rstd, weight, bias, code_, normed), normed; },
+        [&] { return at::layer_norm(x, {width()}, weight, bias, kEpsilon).to(storage_); });
+  }
+  void LayerNormBackward() {
+    const at::Tensor x = at::randn({rows(), width()}, Type(at::kFloat)),
+                     weight = at::randn({width()}, x.options()), bias = at::randn({width()}, x.options()),
+                     d_normed = Random({rows(), width()}, storage_);
+    const auto [normed, mean_n1, rstd_n1] = at::native_layer_norm(x, {width()}, weight, bias, kEpsilon);
+    const at::Tensor mean = mean_n1.view({rows()}), rstd = rstd_n1.view({rows()});
+    at::Tensor d_x = at::zeros_like(x), d_weight = at::zeros_like(weight), d_bias = at::zeros_like(bias),
+               torchs_d_x = at::zeros_like(x), torchs_d_weight = at::zeros_like(weight),
+               torchs_d_bias = at::zeros_like(bias);
+    Measure(
+        "layer_norm_backward", x.numel() * (12 + storage_bytes()),
+        [&] {
+          ops::LayerNormBackward(d_normed, x, mean, rstd, weight, code_, d_x, d_weight, d_bias, {});
+          return d_x;
+        },
+        [&] {
+          const auto [dx, dw, db] = at::native_layer_norm_backward(
+              d_normed.to(at::kFloat), x, {width()}, mean_n1, rstd_n1, weight, bias, {true, true, true});
+          torchs_d_weight.add_(dw);
+          torchs_d_bias.add_(db);
+          return torchs_d_x.add_(dx);
+        });
+  }
+  static constexpr auto kGeluCode = static_cast<int64_t>(GeluKind::kTanh);
+  void Gelu() {
+    const at::Tensor in = Random({rows(), 4 * width()}, storage_),
+                     bias = at::randn({4 * width()}, Type(at::kFloat));
+    at::Tensor out = at::empty_like(in);
+    Measure(
+        "gelu", in.numel() * 2 * storage_bytes(),
+        [&] { return ops::Gelu(in, kGeluCode, bias, code_, out), out; },
+        [&] { return at::gelu(in.add(bias), "tanh").to(storage_); });
+  }
+  /// With the gradient of the bias.
+  void GeluBackward() {
+    const at::Tensor in = Random({rows(), 4 * width()}, storage_), d_out = Random(in.sizes().vec(), storage_),
+                     bias = at::randn({4 * width()}, Type(at::kFloat));
+    at::Tensor ours = in.clone(), d_bias = at::zeros_like(bias), torchs_d_bias = at::zeros_like(bias);
+    Measure(
+        "gelu_backward", in.numel() * 3 * storage_bytes(),
+        [&] { return ops::GeluBackward(d_out, kGeluCode, bias, code_, ours, d_bias), ours; },
+        [&] {
+          const at::Tensor gradient = at::gelu_backward(d_out, in.add(bias), "tanh").to(storage_);
+          torchs_d_bias.add_(gradient.sum(0, /*keepdim=*/false, at::kFloat));
+          return gradient;
+        });
+  }
+  void AddBias() {
+    const at::Tensor in = Random({rows(), width()}, storage_), bias = at::randn({width()}, Type(at::kFloat));
+    at::Tensor ours = in.clone(), torchs = in.clone();
+    Measure(
+        "add_bias", in.numel() * 2 * storage_bytes(), [&] { return ops::AddBias(bias, code_, ours), ours; },
+        [&] { return torchs.add_(bias); });
+  }
+  void BiasBackward() {
+    const at::Tensor dy = Random({rows(), width()}, storage_);
+    at::Tensor ours = at::zeros({width()}, Type(at::kFloat)), torchs = at::zeros_like(ours);
+    Measure(
+        "bias_backward", dy.numel() * storage_bytes(),
+        [&] { return ops::BiasBackward(dy, code_, ours), ours; },
+        [&] { return torchs.add_(dy.sum(0, /*keepdim=*/false, at::kFloat)); });
   }
   void Rope() {
     const int64_t heads = width() / kHeadDim, kv_heads = std::max<int64_t>(1, heads / 4),
@@ -293,6 +400,14 @@ class KernelSpeed {
     Measure(
         "embed", out.numel() * 8, [&] { return ops::Embed(table, tokens, out), out; },
         [&] { return at::embedding(table, tokens); });
+  }
+  void AddEmbedding() {
+    const at::Tensor table = at::randn({vocabulary(), width()}, Type(at::kFloat)),
+                     indices = RandomIds(rows(), vocabulary());
+    at::Tensor ours = at::zeros({rows(), width()}, Type(at::kFloat)), torchs = at::zeros_like(ours);
+    Measure(
+        "add_embedding", ours.numel() * 12, [&] { return ops::AddEmbedding(table, indices, ours), ours; },
+        [&] { return torchs.add_(at::embedding(table, indices)); });
   }
   void EmbedBackward() {
     const at::Tensor d_out = at::randn({rows(), width()}, Type(at::kFloat)),

@@ -14,12 +14,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numbers>
 #include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "lib/device/cuda_backend.h"
+#include "lib/nn/activation/gelu_kind.h"
 #include "lib/nn/reduce.h"
 #include "lib/nn/scan/scan_pieces.h"
 #include "lib/nn/scan/torch_scan.h"
@@ -28,6 +30,7 @@
 #include "tests/nn/reference.h"
 #include "tests/nn/scan_reference.h"
 #include "tests/support/print_precision.h"
+#include "tests/support/tested_device.h"
 
 namespace trainwright {
 namespace {
@@ -51,6 +54,10 @@ class OpsTest : public testing::TestWithParam<std::tuple<at::DeviceType, Precisi
     return at::empty(shape, at::TensorOptions().dtype(dtype).device(device_));
   }
   static at::Tensor Double(const at::Tensor& tensor) { return tensor.cpu().to(at::kDouble); }
+  /// fp32 numbers as they are stored, in double.
+  at::Tensor Rounded(const at::Tensor& values) const {
+    return values.cpu().to(PrecisionDtype(precision_)).to(at::kDouble);
+  }
   /// A unit in the last place of the precision, doubled: results are rounded once.
   double tolerance() const {
     return precision_ == Precision::kFp32 ? 2e-6 : precision_ == Precision::kBf16 ? 0x1p-8 : 0x1p-11;
@@ -92,13 +99,135 @@ TEST_P(OpsTest, AddRmsNormAndItsBackwardEqualTheFormula) {
     EXPECT_TRUE(Double(again).equal(Double(normed)));
 
     const at::Tensor before = RandomTensor({70, width}, 5), before_weight = RandomTensor({width}, 6);
-    at::Tensor d_x = OnDevice(before.clone()), d_weight = OnDevice(before_weight.clone());
-    ops::RmsNormBackward(d_normed, sum, rstd, OnDevice(weight), code_, d_x, d_weight);
+    at::Tensor d_x = OnDevice(before.clone()), d_weight = OnDevice(before_weight.clone()),
+               d_short = Empty({70, width}, storage_);
+    ops::RmsNormBackward(d_normed, sum, rstd, OnDevice(weight), code_, d_x, d_weight, d_short);
     const at::Tensor dy = Double(d_normed), wdy = dy.mul(w);
     const at::Tensor expected = wdy.sub(unit.mul(wdy.mul(unit).mean(1, true))).mul(scale);
     EXPECT_LT(RelativeDifference(Double(d_x).sub(before.to(at::kDouble)), expected), 1e-5);
     EXPECT_LT(RelativeDifference(Double(d_weight).sub(before_weight.to(at::kDouble)), dy.mul(unit).sum(0)),
               1e-5);
+    EXPECT_TRUE(Double(d_short).equal(Rounded(d_x)));
+  }
+}
+
+TEST_P(OpsTest, AddLayerNormAndItsBackwardEqualTheFormula) {
+  constexpr double kEpsilon = 1e-5;
+  // 1100 and 4100: two packs of a thread, and more than it holds.
+  for (const int64_t width : {37, 64, 1100, 3000, 4100}) {
+    SCOPED_TRACE("width " + std::to_string(width));
+    const at::Tensor residual = RandomTensor({70, width}, 1).add(3), weight = RandomTensor({width}, 2),
+                     bias = RandomTensor({width}, 3), update_bias = RandomTensor({width}, 4);
+    const at::Tensor update = Stored({70, width}, 5), d_normed = Stored({70, width}, 6);
+    at::Tensor sum = Empty({70, width}, at::kFloat), normed = Empty({70, width}, storage_),
+               again = Empty({70, width}, storage_), mean = Empty({70}, at::kFloat),
+               rstd = Empty({70}, at::kFloat);
+    ops::AddLayerNorm(OnDevice(residual), update, OnDevice(update_bias), OnDevice(weight), OnDevice(bias),
+                      kEpsilon, code_, sum, normed, mean, rstd);
+    ops::LayerNormAgain(sum, mean, rstd, OnDevice(weight), OnDevice(bias), code_, again);
+    const at::Tensor x = residual.to(at::kDouble).add(Double(update)).add(update_bias),
+                     w = weight.to(at::kDouble), centered = x.sub(x.mean(1, true)),
+                     scale = centered.pow(2).mean(1, true).add(kEpsilon).rsqrt(), unit = centered.mul(scale);
+    EXPECT_LT(RelativeDifference(Double(sum), x), 1e-6);
+    EXPECT_LT(RelativeDifference(Double(normed), unit.mul(w).add(bias)), tolerance());
+    EXPECT_LT(RelativeDifference(Double(mean), x.mean(1)), 1e-6);
+    EXPECT_LT(RelativeDifference(Double(rstd), scale.squeeze(1)), 1e-5);
+    EXPECT_TRUE(Double(again).equal(Double(normed)));
+
+    const at::Tensor before = RandomTensor({70, width}, 7), before_weight = RandomTensor({width}, 8),
+                     before_bias = RandomTensor({width}, 9);
+    at::Tensor d_x = OnDevice(before.clone()), d_weight = OnDevice(before_weight.clone()),
+               d_bias = OnDevice(before_bias.clone()), d_short = Empty({70, width}, storage_);
+    ops::LayerNormBackward(d_normed, sum, mean, rstd, OnDevice(weight), code_, d_x, d_weight, d_bias,
+                           d_short);
+    const at::Tensor dy = Double(d_normed), wdy = dy.mul(w);
+    const at::Tensor expected =
+        wdy.sub(wdy.mean(1, true)).sub(unit.mul(wdy.mul(unit).mean(1, true))).mul(scale);
+    EXPECT_LT(RelativeDifference(Double(d_x).sub(before.to(at::kDouble)), expected), 1e-5);
+    EXPECT_LT(RelativeDifference(Double(d_weight).sub(before_weight.to(at::kDouble)), dy.mul(unit).sum(0)),
+              1e-5);
+    EXPECT_LT(RelativeDifference(Double(d_bias).sub(before_bias.to(at::kDouble)), dy.sum(0)), 1e-5);
+    EXPECT_TRUE(Double(d_short).equal(Rounded(d_x)));
+  }
+}
+
+TEST_P(OpsTest, ALayerNormTakesNoMoreThanItIsGiven) {
+  const at::Tensor x = OnDevice(RandomTensor({9, 64}, 1)), weight = OnDevice(RandomTensor({64}, 2)),
+                   d_normed = Stored({9, 64}, 3);
+  at::Tensor normed = Empty({9, 64}, storage_), mean = Empty({9}, at::kFloat), rstd = Empty({9}, at::kFloat);
+  ops::AddLayerNorm(x, {}, {}, weight, {}, 1e-5, code_, {}, normed, mean, rstd);
+  const at::Tensor exact = Double(x), centered = exact.sub(exact.mean(1, true)),
+                   unit = centered.mul(centered.pow(2).mean(1, true).add(1e-5).rsqrt());
+  EXPECT_LT(RelativeDifference(Double(normed), unit.mul(Double(weight))), tolerance());
+  at::Tensor d_x = OnDevice(at::zeros({9, 64})), d_x_alone = d_x.clone(),
+             d_weight = OnDevice(at::zeros({64})), d_bias = d_weight.clone(), d_bias_alone = d_weight.clone();
+  ops::LayerNormBackward(d_normed, x, mean, rstd, weight, code_, d_x, d_weight, d_bias, {});
+  ops::LayerNormBackward(d_normed, x, mean, rstd, weight, code_, d_x_alone, {}, {}, {});
+  EXPECT_TRUE(d_x_alone.cpu().equal(d_x.cpu()));
+  ops::LayerNormBackward(d_normed, x, mean, rstd, weight, code_, d_x_alone, {}, d_bias_alone, {});
+  EXPECT_TRUE(d_bias_alone.cpu().equal(d_bias.cpu()));
+}
+
+TEST_P(OpsTest, GeluAndItsBackwardEqualTheFormula) {
+  constexpr int64_t kRows = 70;
+  const double root = std::sqrt(2 / std::numbers::pi);
+  for (const GeluKind kind : {GeluKind::kErf, GeluKind::kTanh}) {
+    const auto code_of_kind = static_cast<int64_t>(kind);
+    for (const int64_t width : kWidths) {
+      const at::Tensor in = Stored({kRows, width}, 1), d_out = Stored({kRows, width}, 2),
+                       bias = RandomTensor({width}, 3), before = RandomTensor({width}, 4);
+      at::Tensor out = Empty({kRows, width}, storage_), gradient = in.clone(), alone = in.clone(),
+                 d_bias = OnDevice(before.clone()), summed = d_bias.clone();
+      ops::Gelu(in, code_of_kind, OnDevice(bias), code_, out);
+      ops::GeluBackward(d_out, code_of_kind, OnDevice(bias), code_, gradient, d_bias);
+      ops::GeluBackward(d_out, code_of_kind, OnDevice(bias), code_, alone, {});
+      ops::BiasBackward(alone, code_, summed);
+      const at::Tensor x = Double(in).add(bias), inner = x.add(x.pow(3).mul(0.044715)),
+                       slope = x.pow(2).mul(3 * 0.044715).add(1), t = inner.mul(root).tanh(),
+                       share = kind == GeluKind::kErf ? x.div(std::sqrt(2.0)).erf().add(1).div(2)
+                                                      : t.add(1).div(2),
+                       d_share = kind == GeluKind::kErf
+                                     ? x.pow(2).div(-2).exp().div(std::sqrt(2 * std::numbers::pi))
+                                     : t.pow(2).neg().add(1).mul(slope).mul(root).div(2);
+      EXPECT_LT(RelativeDifference(Double(out), x.mul(share)), tolerance());
+      EXPECT_LT(RelativeDifference(Double(gradient), Double(d_out).mul(share.add(x.mul(d_share)))),
+                tolerance());
+      EXPECT_TRUE(gradient.cpu().equal(alone.cpu()));
+      EXPECT_TRUE(d_bias.cpu().equal(summed.cpu())) << "the bits of the bias's own gradient";
+      EXPECT_LT(RelativeDifference(Double(d_bias).sub(before.to(at::kDouble)), Double(gradient).sum(0)),
+                1e-5);
+    }
+  }
+}
+
+TEST_P(OpsTest, ABiasIsAddedToColumnsOfAWiderMatrixAndItsGradientIsTheirSum) {
+  for (const int64_t width : kWidths) {
+    for (const int64_t begin : {0, 5, 8}) {
+      const at::Tensor wide = Stored({300, width + 16}, 1), bias = RandomTensor({width}, 2),
+                       before = RandomTensor({width}, 3);
+      at::Tensor all = wide.clone(), columns = all.narrow(1, begin, width), d_bias = OnDevice(before.clone());
+      ops::AddBias(OnDevice(bias), code_, columns);
+      at::Tensor expected = Double(wide);
+      expected.narrow(1, begin, width).add_(bias);
+      EXPECT_LT(RelativeDifference(Double(columns), expected.narrow(1, begin, width)), tolerance());
+      EXPECT_TRUE(Double(all).narrow(1, 0, begin).equal(expected.narrow(1, 0, begin)));
+      const int64_t end = begin + width, rest = width + 16 - end;
+      EXPECT_TRUE(Double(all).narrow(1, end, rest).equal(expected.narrow(1, end, rest)));
+      ops::BiasBackward(wide.narrow(1, begin, width), code_, d_bias);
+      EXPECT_LT(RelativeDifference(Double(d_bias).sub(before.to(at::kDouble)),
+                                   Double(wide).narrow(1, begin, width).sum(0)),
+                1e-5);
+    }
+  }
+}
+
+TEST_P(OpsTest, AddEmbeddingAddsTheRowsOfTheIndices) {
+  for (const int64_t width : kWidths) {
+    const at::Tensor table = RandomTensor({9, width}, 1), before = RandomTensor({7, width}, 2),
+                     indices = at::tensor({8, 0, 3, 3, 1, 8, 2}, at::kLong);
+    at::Tensor out = OnDevice(before.clone());
+    ops::AddEmbedding(OnDevice(table), OnDevice(indices), out);
+    EXPECT_TRUE(out.cpu().equal(before.add(table.index_select(0, indices))));
   }
 }
 
@@ -180,6 +309,21 @@ TEST_P(OpsTest, EmbeddingBackwardAddsEqualTokensInRowOrder) {
     for (int64_t i = 0; i < 8; ++i) expected[tokens[i].item<int64_t>()].add_(d_out[i]);
     EXPECT_TRUE(gradient.cpu().equal(expected));  // one order of fp32 sums: the same bits on every device
   }
+}
+
+TEST_P(OpsTest, EmbeddingBackwardSumsATokenThatFillsManyRows) {
+  // Token 2 begins within a stretch of a GPU's first stage and fills several; 7 ends within another.
+  constexpr int64_t kRows = 1000, kWidth = 64;
+  at::Tensor tokens = at::zeros({kRows}, at::kLong);
+  for (int64_t i = 0; i < kRows; ++i) tokens[i] = i % 10 == 0 ? i % 7 : i % 3 == 0 ? 7 : 2;
+  const at::Tensor d_out = RandomTensor({kRows, kWidth}, 1), before = RandomTensor({9, kWidth}, 2);
+  at::Tensor gradient = OnDevice(before.clone()), again = gradient.clone(),
+             expected = before.to(at::kDouble).clone();
+  ops::EmbedBackward(OnDevice(d_out), OnDevice(tokens), gradient);
+  ops::EmbedBackward(OnDevice(d_out), OnDevice(tokens), again);
+  expected.index_add_(0, tokens, d_out.to(at::kDouble));
+  EXPECT_LT(RelativeDifference(Double(gradient), expected), 1e-6);
+  EXPECT_TRUE(gradient.cpu().equal(again.cpu()));
 }
 
 TEST_P(OpsTest, SumOfSquaresIsExactToDoubleAndShowsNonFiniteElements) {
@@ -375,11 +519,11 @@ TEST_P(OpsTest, DiagonalScanAndItsBackwardEqualTheRecurrence) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, OpsTest,
-                         testing::Combine(testing::Values(at::kCPU, at::kCUDA),
+                         testing::Combine(testing::Values(at::kCPU, test::kTestedDevice),
                                           testing::Values(Precision::kFp32, Precision::kBf16,
                                                           Precision::kFp16)),
                          [](const auto& info) {
-                           return std::string(std::get<0>(info.param) == at::kCPU ? "cpu_" : "cuda_") +
+                           return test::NameOfDevice(std::get<0>(info.param)) + "_" +
                                   PrecisionName(std::get<1>(info.param));
                          });
 

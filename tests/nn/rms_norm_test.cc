@@ -46,8 +46,8 @@ TEST_F(RmsNormTest, BackwardEqualsFiniteDifferences) {
   const at::Tensor d_normed = RandomTensor({70, 37}, 4);
   AddRmsNorm(test::kFp32, x_, {}, weight_, kEpsilon, sum_, normed_, rstd_);
   const at::Tensor before = RandomTensor({70, 37}, 5);
-  at::Tensor d_x = before.clone(), d_weight = at::zeros({37});
-  RmsNormBackward(test::kFp32, d_normed, x_, rstd_, weight_, d_x, d_weight);
+  at::Tensor d_x = before.clone(), d_weight = at::zeros({37}), unwanted;
+  RmsNormBackward(test::kFp32, d_normed, x_, rstd_, weight_, d_x, d_weight, unwanted);
   const auto loss = [&](const at::Tensor& x, const at::Tensor& weight) {
     return Reference(x, weight).mul(d_normed).sum().item<double>();
   };

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/nn/activation/dropout_factors.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/cpu/parallel.h"
@@ -62,6 +63,7 @@ void DropoutByTorch(const Numerics& numerics, uint64_t key, const at::Tensor& ro
 
 void Dropout(const Numerics& numerics, uint64_t key, const at::Tensor& rows_n, double probability,
              const at::Tensor& x, at::Tensor& out) {
+  const ProfileScope scope("dropout", ProfilePart::kActivation);
   TRAINWRIGHT_CHECK(x.is_contiguous() && out.is_contiguous() && x.sizes() == out.sizes());
   TRAINWRIGHT_CHECK(rows_n.is_contiguous() && rows_n.numel() == x.size(0));
   if (x.is_meta()) return;

@@ -1,5 +1,6 @@
 // Rounding, rotary positions and the gated activation: every thread moves packs of neighbours.
 #include "lib/nn/cuda/device_code.cuh"
+#include "lib/nn/cuda/launch.h"
 
 namespace trainwright::cuda {
 namespace {
@@ -96,11 +97,9 @@ cudaError_t Round(Storage storage, const float* in, void* out, int64_t size, cud
   return WithStorage(storage, [&]<typename T>() {
     auto* to = static_cast<T*>(out);
     if (size % kPack == 0 && Aligned(in) && Aligned(out)) {
-      RoundKernel<T, kPack><<<BlocksFor(size / kPack, kThreads), kThreads, 0, stream>>>(in, to, size);
-    } else {
-      RoundKernel<T, 1><<<BlocksFor(size, kThreads), kThreads, 0, stream>>>(in, to, size);
+      return Launch(RoundKernel<T, kPack>, BlocksFor(size / kPack, kThreads), kThreads, stream, in, to, size);
     }
-    return cudaGetLastError();
+    return Launch(RoundKernel<T, 1>, BlocksFor(size, kThreads), kThreads, stream, in, to, size);
   });
 }
 
@@ -112,12 +111,11 @@ cudaError_t Rope(Storage storage, void* qkv, const int64_t* positions, const flo
     const bool wide =
         half % kPack == 0 && head_dim % kPack == 0 && Aligned(qkv) && Aligned(cosines) && Aligned(sines);
     const auto launch = [&](auto kernel) {
-      kernel<<<static_cast<unsigned>(rows), kThreads, 0, stream>>>(
-          static_cast<T*>(qkv), positions, cosines, sines, row_width, static_cast<int>(num_heads),
-          static_cast<int>(head_dim), static_cast<int>(half), sign);
+      return Launch(kernel, static_cast<unsigned>(rows), kThreads, stream, static_cast<T*>(qkv), positions,
+                    cosines, sines, row_width, static_cast<int>(num_heads), static_cast<int>(head_dim),
+                    static_cast<int>(half), sign);
     };
-    wide ? launch(RopeKernel<T, kPack>) : launch(RopeKernel<T, 1>);
-    return cudaGetLastError();
+    return wide ? launch(RopeKernel<T, kPack>) : launch(RopeKernel<T, 1>);
   });
 }
 
@@ -128,12 +126,11 @@ cudaError_t Swiglu(Storage storage, const void* gate_up, int64_t rows, int64_t w
     const auto* in = static_cast<const T*>(gate_up);
     auto* to = static_cast<T*>(out);
     if (width % kPack == 0 && Aligned(gate_up) && Aligned(out)) {
-      SwigluKernel<T, kPack>
-          <<<BlocksFor(rows * width / kPack, kThreads), kThreads, 0, stream>>>(in, rows, width, to);
-    } else {
-      SwigluKernel<T, 1><<<BlocksFor(rows * width, kThreads), kThreads, 0, stream>>>(in, rows, width, to);
+      return Launch(SwigluKernel<T, kPack>, BlocksFor(rows * width / kPack, kThreads), kThreads, stream, in,
+                    rows, width, to);
     }
-    return cudaGetLastError();
+    return Launch(SwigluKernel<T, 1>, BlocksFor(rows * width, kThreads), kThreads, stream, in, rows, width,
+                  to);
   });
 }
 
@@ -144,13 +141,11 @@ cudaError_t SwigluBackward(Storage storage, void* gate_up, const void* d_out, in
     auto* data = static_cast<T*>(gate_up);
     const auto* d = static_cast<const T*>(d_out);
     if (width % kPack == 0 && Aligned(gate_up) && Aligned(d_out)) {
-      SwigluBackwardKernel<T, kPack>
-          <<<BlocksFor(rows * width / kPack, kThreads), kThreads, 0, stream>>>(data, d, rows, width);
-    } else {
-      SwigluBackwardKernel<T, 1>
-          <<<BlocksFor(rows * width, kThreads), kThreads, 0, stream>>>(data, d, rows, width);
+      return Launch(SwigluBackwardKernel<T, kPack>, BlocksFor(rows * width / kPack, kThreads), kThreads,
+                    stream, data, d, rows, width);
     }
-    return cudaGetLastError();
+    return Launch(SwigluBackwardKernel<T, 1>, BlocksFor(rows * width, kThreads), kThreads, stream, data, d,
+                  rows, width);
   });
 }
 

@@ -15,7 +15,9 @@ namespace trainwright {
 void Gelu(const Numerics& numerics, GeluKind kind, const at::Tensor& in_nf, const at::Tensor& bias_f,
           at::Tensor& out_nf);
 /// Overwrites in_nf with its gradient.
+/// \param d_bias_f fp32: the column sums of the gradient are added, as AccumulateBiasGradient (bias.h) adds
+///     them; undefined: not wanted
 void GeluBackward(const Numerics& numerics, GeluKind kind, const at::Tensor& d_out_nf,
-                  const at::Tensor& bias_f, at::Tensor& in_nf);
+                  const at::Tensor& bias_f, at::Tensor& in_nf, at::Tensor& d_bias_f);
 
 }  // namespace trainwright

@@ -3,6 +3,7 @@
 #include <ATen/ops/sigmoid.h>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/cpu/parallel.h"
 
@@ -26,6 +27,7 @@ at::Tensor Openness(const Numerics& numerics, const at::Tensor& gate_nd, const a
 
 void SigmoidGate(const Numerics& numerics, const at::Tensor& gate_nd, const at::Tensor& bias_d,
                  const at::Tensor& value_nd, at::Tensor& out_nd) {
+  const ProfileScope scope("sigmoid_gate", ProfilePart::kActivation);
   CheckShapes(gate_nd, bias_d, value_nd, out_nd);
   if (out_nd.is_meta()) return;  // nothing to compute
   if (!out_nd.is_cpu()) return on_device::SigmoidGate(numerics, gate_nd, bias_d, value_nd, out_nd);
@@ -41,6 +43,7 @@ void SigmoidGate(const Numerics& numerics, const at::Tensor& gate_nd, const at::
 
 void SigmoidGateBackward(const Numerics& numerics, const at::Tensor& d_out_nd, const at::Tensor& bias_d,
                          at::Tensor& gate_nd, at::Tensor& value_nd) {
+  const ProfileScope scope("sigmoid_gate_backward", ProfilePart::kActivation);
   CheckShapes(gate_nd, bias_d, value_nd, d_out_nd);
   if (gate_nd.is_meta()) return;
   if (!gate_nd.is_cpu()) return on_device::SigmoidGateBackward(numerics, d_out_nd, bias_d, gate_nd, value_nd);

@@ -4,12 +4,14 @@
 #include <ATen/ops/silu.h>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/cpu/parallel.h"
 
 namespace trainwright {
 
 void Silu(const Numerics& numerics, const at::Tensor& in_nf, at::Tensor& out_nf) {
+  const ProfileScope scope("silu", ProfilePart::kActivation);
   TRAINWRIGHT_CHECK(in_nf.is_contiguous() && out_nf.is_contiguous() && in_nf.sizes() == out_nf.sizes());
   if (out_nf.is_meta()) return;  // nothing to compute
   if (!out_nf.is_cpu()) return on_device::Silu(numerics, in_nf, out_nf);
@@ -23,6 +25,7 @@ void Silu(const Numerics& numerics, const at::Tensor& in_nf, at::Tensor& out_nf)
 }
 
 void SiluBackward(const Numerics& numerics, const at::Tensor& d_out_nf, at::Tensor& in_nf) {
+  const ProfileScope scope("silu_backward", ProfilePart::kActivation);
   TRAINWRIGHT_CHECK(in_nf.is_contiguous() && d_out_nf.is_contiguous() && in_nf.sizes() == d_out_nf.sizes());
   if (in_nf.is_meta()) return;
   if (!in_nf.is_cpu()) return on_device::SiluBackward(numerics, d_out_nf, in_nf);

@@ -1,11 +1,13 @@
 #include "lib/nn/activation/swiglu.h"
 
+#include "lib/base/profile_scope.h"
 #include "lib/nn/cpu/parallel.h"
 #include "lib/nn/ops.h"
 
 namespace trainwright {
 
 void Swiglu(const Numerics& numerics, const at::Tensor& gate_up, at::Tensor& out_nf) {
+  const ProfileScope scope("swiglu", ProfilePart::kActivation);
   if (!gate_up.is_cpu()) return ops::Swiglu(gate_up, numerics.code(), out_nf);
   const int64_t width = out_nf.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
@@ -17,6 +19,7 @@ void Swiglu(const Numerics& numerics, const at::Tensor& gate_up, at::Tensor& out
 }
 
 void SwigluBackward(const Numerics& numerics, const at::Tensor& d_out_nf, at::Tensor& gate_up) {
+  const ProfileScope scope("swiglu_backward", ProfilePart::kActivation);
   if (!gate_up.is_cpu()) return ops::SwigluBackward(d_out_nf, numerics.code(), gate_up);
   const int64_t width = d_out_nf.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);

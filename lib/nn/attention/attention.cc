@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/attention/block_attention.h"
 #include "lib/nn/attention/torch_attention.h"
@@ -115,6 +116,7 @@ void ForBlockTasks(cpu::Codec codec, const Spans& spans, const Function& functio
 
 void PackedAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
                      const SpanTable& table, at::Tensor& out_nhk, at::Tensor& lse_hn) {
+  const ProfileScope scope("attention", ProfilePart::kAttention);
   const AttentionBackend backend =
       ResolveAttentionBackend(numerics.attention, shape.head_dim, qkv.scalar_type(), qkv.device());
   if (qkv.is_meta()) return;  // nothing to compute
@@ -144,6 +146,7 @@ void PackedAttention(const Numerics& numerics, const AttentionShape& shape, cons
 void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& shape,
                              const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
                              const at::Tensor& lse_hn, const SpanTable& table, at::Tensor& d_qkv) {
+  const ProfileScope scope("attention_backward", ProfilePart::kAttention);
   const AttentionBackend backend =
       ResolveAttentionBackend(numerics.attention, shape.head_dim, qkv.scalar_type(), qkv.device());
   if (qkv.is_meta()) return;

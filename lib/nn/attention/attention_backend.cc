@@ -7,8 +7,9 @@
 namespace trainwright {
 namespace {
 
-/// Why a backend cannot run; empty when it can. Its limits are those of torch 2.11's checks.
-std::string Refusal(AttentionBackend backend, int64_t head_dim, at::ScalarType dtype, at::Device device) {
+/// Why a backend cannot run on a GPU; empty when it can. Its limits are those of torch 2.11's checks.
+std::string Refusal(AttentionBackend backend, int64_t head_dim, at::ScalarType dtype,
+                    const GpuLimits& limits) {
   const bool is_short = dtype == at::kBFloat16 || dtype == at::kHalf;
   const auto heads_of = [&](int64_t multiple, int64_t largest) -> std::string {
     if (head_dim % multiple == 0 && head_dim <= largest) return "";
@@ -16,28 +17,37 @@ std::string Refusal(AttentionBackend backend, int64_t head_dim, at::ScalarType d
            std::to_string(largest) + ", not " + std::to_string(head_dim);
   };
   if (backend == AttentionBackend::kMath || backend == AttentionBackend::kAuto) return "";
-  if (device.is_cpu()) return "runs on a GPU only";
   if (backend == AttentionBackend::kEfficient) return heads_of(is_short ? 8 : 4, 65536);
+  if (!limits.flash_attention) return "needs compute capability 8.0: this is " + limits.gpu;
   if (!is_short) return "takes bf16 and fp16 only, not fp32";
   return heads_of(8, backend == AttentionBackend::kFlash ? 256 : 128);
+}
+
+[[noreturn]] void Refuse(AttentionBackend asked, const std::string& refusal) {
+  throw Error(ErrorCode::kUsage, "--attn-backend", AttentionBackendName(asked) + " " + refusal, "",
+              "use --attn-backend auto");
 }
 
 }  // namespace
 
 AttentionBackend ResolveAttentionBackend(AttentionBackend asked, int64_t head_dim, at::ScalarType dtype,
                                          at::Device device) {
+  if (!device.is_cpu()) return ResolveAttentionBackend(asked, head_dim, dtype, LimitsOf(device));
+  if (asked != AttentionBackend::kMath && asked != AttentionBackend::kAuto)
+    Refuse(asked, "runs on a GPU only");
+  return asked;
+}
+
+AttentionBackend ResolveAttentionBackend(AttentionBackend asked, int64_t head_dim, at::ScalarType dtype,
+                                         const GpuLimits& limits) {
   if (asked == AttentionBackend::kAuto) {
-    if (device.is_cpu()) return AttentionBackend::kAuto;
     for (const AttentionBackend backend : {AttentionBackend::kFlash, AttentionBackend::kEfficient}) {
-      if (Refusal(backend, head_dim, dtype, device).empty()) return backend;
+      if (Refusal(backend, head_dim, dtype, limits).empty()) return backend;
     }
     return AttentionBackend::kMath;
   }
-  const std::string refusal = Refusal(asked, head_dim, dtype, device);
-  if (!refusal.empty()) {
-    throw Error(ErrorCode::kUsage, "--attn-backend", AttentionBackendName(asked) + " " + refusal, "",
-                "use --attn-backend auto");
-  }
+  const std::string refusal = Refusal(asked, head_dim, dtype, limits);
+  if (!refusal.empty()) Refuse(asked, refusal);
   return asked;
 }
 

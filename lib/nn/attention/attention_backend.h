@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "lib/device/gpu_limits.h"
 #include "lib/spec/attention_backend.h"
 
 namespace trainwright {
@@ -14,5 +15,8 @@ namespace trainwright {
 /// \throws Error{kUsage} saying why a backend cannot take them
 AttentionBackend ResolveAttentionBackend(AttentionBackend asked, int64_t head_dim, at::ScalarType dtype,
                                          at::Device device);
+/// The same for a GPU of such limits.
+AttentionBackend ResolveAttentionBackend(AttentionBackend asked, int64_t head_dim, at::ScalarType dtype,
+                                         const GpuLimits& limits);
 
 }  // namespace trainwright

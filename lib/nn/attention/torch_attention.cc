@@ -166,6 +166,11 @@ Gradients BackwardEfficient(const AttentionShape& shape, const Heads& in, const 
   return {std::get<0>(result).squeeze(0), std::get<1>(result).squeeze(0), std::get<2>(result).squeeze(0)};
 }
 
+/// [H, T] as cuDNN has the statistics of a softmax: [1, H, T, 1], dense.
+at::Tensor CudnnStatistics(const at::Tensor& lse_ht) {
+  return lse_ht.contiguous().unsqueeze(0).unsqueeze(3);
+}
+
 void ForwardCudnn(const AttentionShape& shape, const Heads& in, at::Tensor out_thk, at::Tensor lse_ht) {
   const auto result = at::_scaled_dot_product_cudnn_attention(
       HeadsFirst(in.q_thk), HeadsFirst(Repeat(shape, in.k_tgk)), HeadsFirst(Repeat(shape, in.v_tgk)),
@@ -180,8 +185,8 @@ Gradients BackwardCudnn(const AttentionShape& shape, const Heads& in, const at::
   const int64_t length = in.q_thk.size(0);
   const auto result = at::_scaled_dot_product_cudnn_attention_backward(
       HeadsFirst(d_out_thk), HeadsFirst(in.q_thk), HeadsFirst(Repeat(shape, in.k_tgk)),
-      HeadsFirst(Repeat(shape, in.v_tgk)), HeadsFirst(out_thk), lse_ht.contiguous().unsqueeze(0),
-      NoState(lse_ht), NoState(lse_ht), /*attn_bias=*/{}, /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, length, length,
+      HeadsFirst(Repeat(shape, in.v_tgk)), HeadsFirst(out_thk), CudnnStatistics(lse_ht), NoState(lse_ht),
+      NoState(lse_ht), /*attn_bias=*/{}, /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, length, length,
       /*dropout_p=*/0.0, IsCausal(shape), ScaleOf(shape));
   return {HeadsLast(std::get<0>(result)), HeadsLast(std::get<1>(result)), HeadsLast(std::get<2>(result))};
 }

@@ -31,10 +31,11 @@ cudaError_t NormAgain(Storage storage, const float* x, const float* rstd, const 
 /// Rows whose weight gradients are summed by one block; a function of their number alone.
 int64_t NormBackwardBlocks(int64_t rows);
 /// Adds to d_x and d_weight.
+/// \param d_short stored: becomes the new d_x, rounded; null: not wanted
 /// \param partial scratch, fp32 [NormBackwardBlocks(rows), width]
 cudaError_t NormBackward(Storage storage, const void* d_normed, const float* x, const float* rstd,
-                         const float* weight, int64_t rows, int64_t width, float* d_x, float* d_weight,
-                         float* partial, cudaStream_t stream);
+                         const float* weight, int64_t rows, int64_t width, float* d_x, void* d_short,
+                         float* d_weight, float* partial, cudaStream_t stream);
 
 /// Turns the first 2 `half` elements of the first `num_heads` heads of every row in place; the rest of them
 /// and later heads (the values) stay.
@@ -57,11 +58,21 @@ cudaError_t CrossEntropy(Storage storage, void* logits, const int64_t* targets, 
                          int64_t vocabulary, LossTerms terms, float scale, const double* loss_scale,
                          bool gradients, double* losses_n3, cudaStream_t stream);
 
-/// table_gradient[token] += the rows of d_x with that token, in their order.
+/// out[row] += table[indices[row]].
+cudaError_t AddEmbedding(const float* table, const int64_t* indices, int64_t rows, int64_t width, float* out,
+                         cudaStream_t stream);
+
+/// Sorted rows whose sum is one stage of EmbeddingBackward.
+inline constexpr int64_t kEmbeddingStretchRows = 64;
+int64_t EmbeddingStretches(int64_t rows);
+/// table_gradient[token] += the rows of d_x with that token, in their order; where they reach over stretches
+/// of the sorted rows, those of the later stretches are summed first, and the sums added in order.
 /// \param sorted_tokens [rows] ascending
 /// \param sorted_rows the rows they come from, equal tokens in row order
+/// \param partial scratch, fp32 [EmbeddingStretches(rows), width]
 cudaError_t EmbeddingBackward(const float* d_x, const int64_t* sorted_tokens, const int64_t* sorted_rows,
-                              int64_t rows, int64_t width, float* table_gradient, cudaStream_t stream);
+                              int64_t rows, int64_t width, float* table_gradient, float* partial,
+                              cudaStream_t stream);
 
 /// Blocks of the first pass over `size` elements.
 int64_t SumOfSquaresBlocks(int64_t size);

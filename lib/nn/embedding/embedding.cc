@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "lib/base/profile_scope.h"
 #include "lib/nn/cpu/parallel.h"
 #include "lib/nn/ops.h"
 
 namespace trainwright {
 
 void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& out_nd) {
+  const ProfileScope scope("embed", ProfilePart::kEmbedding);
   if (out_nd.is_meta()) return;  // nothing to compute
   if (table_vd.scalar_type() != out_nd.scalar_type()) {
     out_nd.copy_(at::index_select(table_vd, 0, tokens_n));
@@ -20,11 +22,13 @@ void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& o
 }
 
 void AddEmbedding(const at::Tensor& table_vd, const at::Tensor& indices_n, at::Tensor& out_nd) {
+  const ProfileScope scope("add_embedding", ProfilePart::kEmbedding);
   if (out_nd.is_meta()) return;  // nothing to compute
   if (table_vd.scalar_type() != out_nd.scalar_type()) {
     out_nd.add_(at::index_select(table_vd, 0, indices_n));
     return;
   }
+  if (!table_vd.is_cpu()) return ops::AddEmbedding(table_vd, indices_n, out_nd);
   const int64_t width = table_vd.size(1);
   const float* table = table_vd.const_data_ptr<float>();
   const int64_t* indices = indices_n.const_data_ptr<int64_t>();
@@ -35,6 +39,7 @@ void AddEmbedding(const at::Tensor& table_vd, const at::Tensor& indices_n, at::T
 }
 
 void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd) {
+  const ProfileScope scope("embed_backward", ProfilePart::kEmbedding);
   if (!d_out_nd.is_cpu()) return ops::EmbedBackward(d_out_nd, tokens_n, d_table_vd);
   const int64_t rows = d_out_nd.size(0), width = d_out_nd.size(1);
   const float* d_out = d_out_nd.const_data_ptr<float>();

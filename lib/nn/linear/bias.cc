@@ -1,14 +1,13 @@
 #include "lib/nn/linear/bias.h"
 
-#include <ATen/ops/sum.h>
-
 #include "lib/nn/cpu/parallel.h"
+#include "lib/nn/ops.h"
 
 namespace trainwright {
 
 void AddBias(const Numerics& numerics, const at::Tensor& bias_o, at::Tensor& y_no) {
   if (!y_no.is_cpu()) {
-    if (bias_o.defined()) y_no.add_(bias_o);
+    if (bias_o.defined()) ops::AddBias(bias_o, numerics.code(), y_no);
     return;
   }
   const int64_t width = y_no.size(1), stride = y_no.stride(0);
@@ -22,10 +21,7 @@ void AddBias(const Numerics& numerics, const at::Tensor& bias_o, at::Tensor& y_n
 }
 
 void AccumulateBiasGradient(const Numerics& numerics, const at::Tensor& dy_no, at::Tensor& d_bias_o) {
-  if (!dy_no.is_cpu()) {
-    d_bias_o.add_(dy_no.sum(0, /*keepdim=*/false, at::kFloat));
-    return;
-  }
+  if (!dy_no.is_cpu()) return ops::BiasBackward(dy_no, numerics.code(), d_bias_o);
   const int64_t width = dy_no.size(1), stride = dy_no.stride(0);
   const cpu::Codec codec = cpu::CodecOf(numerics);
   const void* dy = dy_no.const_data_ptr();

@@ -1,6 +1,7 @@
 #include "lib/nn/linear/head_coupling.h"
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/nn/linear/bias.h"
 #include "lib/nn/linear/linear.h"
 #include "lib/nn/linear/matmul.h"
@@ -35,6 +36,7 @@ at::Tensor HeadCoupling::HeadOf(const at::Tensor& x_nz, int64_t head) const {
 }
 
 void HeadCoupling::Forward(const at::Tensor& x_nz, at::Tensor& y_nz) const {
+  const ProfileScope scope("head_coupling", ProfilePart::kGemm);
   const at::Tensor weights = parameters_->ComputeMatrix(index_, heads_ * block_, block_);
   const bool in_parts = AreFewInParts(x_nz.size(0));
   for (int64_t head = 0; head < heads_; ++head) {
@@ -53,6 +55,7 @@ void HeadCoupling::Forward(const at::Tensor& x_nz, at::Tensor& y_nz) const {
 }
 
 void HeadCoupling::Backward(at::Tensor& d_y_nz, const at::Tensor& x_nz, at::Tensor& d_x_nz) const {
+  const ProfileScope scope("head_coupling_backward", ProfilePart::kGemm);
   AddBias(parameters_->numerics(), {}, d_y_nz);
   at::Tensor gradients;
   if (trains()) gradients = parameters_->GradientMatrix(index_, heads_ * block_, block_);

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/nn/linear/bias.h"
 #include "lib/nn/linear/matmul.h"
 
@@ -40,6 +41,11 @@ at::Tensor Linear::bias() const {
   return biases_.empty() ? at::Tensor() : (*parameters_)[biases_[0].index].value;
 }
 
+at::Tensor Linear::bias_gradient() const {
+  TRAINWRIGHT_CHECK(biases_.size() <= 1);
+  return biases_.empty() ? at::Tensor() : parameters_->Gradient(biases_[0].index);
+}
+
 bool Linear::trains() const {
   bool trains = !adapted_.empty();
   for (const Piece& piece : pieces_) trains |= (*parameters_)[piece.first].trainable;
@@ -47,6 +53,7 @@ bool Linear::trains() const {
 }
 
 void Linear::Forward(const at::Tensor& x, at::Tensor& y) const {
+  const ProfileScope scope("linear_with_bias", ProfilePart::kGemm);
   ForwardWithoutBias(x, y);
   for (const Bias& bias : biases_) {
     at::Tensor columns = y.narrow(1, bias.column, bias.rows);
@@ -55,6 +62,7 @@ void Linear::Forward(const at::Tensor& x, at::Tensor& y) const {
 }
 
 void Linear::ForwardWithoutBias(const at::Tensor& x, at::Tensor& y) const {
+  const ProfileScope scope("linear", ProfilePart::kGemm);
   for (const Piece& piece : pieces_) {
     const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
     at::Tensor columns = pieces_.size() == 1 ? y : y.narrow(1, piece.column, piece.rows);
@@ -64,6 +72,17 @@ void Linear::ForwardWithoutBias(const at::Tensor& x, at::Tensor& y) const {
 }
 
 void Linear::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const {
+  const ProfileScope scope("linear_backward_with_bias", ProfilePart::kGemm);
+  for (const Bias& bias : biases_) {
+    at::Tensor gradient = parameters_->Gradient(bias.index);
+    if (!gradient.defined()) continue;
+    AccumulateBiasGradient(parameters_->numerics(), dy.narrow(1, bias.column, bias.rows), gradient);
+  }
+  BackwardWithoutBias(dy, x, d_x);
+}
+
+void Linear::BackwardWithoutBias(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const {
+  const ProfileScope scope("linear_backward", ProfilePart::kGemm);
   for (const Piece& piece : pieces_) {
     const at::Tensor columns = dy.narrow(1, piece.column, piece.rows);
     if ((*parameters_)[piece.first].trainable) {
@@ -72,11 +91,6 @@ void Linear::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x
     if (!d_x.defined()) continue;
     const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
     Matmul(columns, weight, d_x, /*accumulate=*/piece.column != 0);
-  }
-  for (const Bias& bias : biases_) {
-    at::Tensor gradient = parameters_->Gradient(bias.index);
-    if (!gradient.defined()) continue;
-    AccumulateBiasGradient(parameters_->numerics(), dy.narrow(1, bias.column, bias.rows), gradient);
   }
   if (!adapted_.empty()) parameters_->adapters()->Backward(*parameters_, adapted_, dy, x, d_x);
 }

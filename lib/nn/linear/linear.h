@@ -40,6 +40,11 @@ class Linear {
   /// fp32 output exists there.
   /// \param dy, x rounded
   void Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const;
+  /// The same without the gradients of biases, for callers that add the column sums to bias_gradient()
+  /// themselves.
+  void BackwardWithoutBias(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const;
+  /// The gradient of bias(), fp32 [out]; undefined when there is none, or when it is not trained.
+  at::Tensor bias_gradient() const;
 
  private:
   struct Piece {

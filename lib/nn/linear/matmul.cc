@@ -5,6 +5,7 @@
 #include <ATen/ops/mm.h>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/nn/linear/block_matmul.h"
 #include "lib/nn/linear/thin_product.h"
 
@@ -60,6 +61,7 @@ void Matmul(const at::Tensor& a_mk, const at::Tensor& b_kn, at::Tensor& out_mn, 
   TRAINWRIGHT_CHECK(a_mk.size(1) == b_kn.size(0) && out_mn.size(0) == a_mk.size(0) &&
                     out_mn.size(1) == b_kn.size(1));
   if (out_mn.is_meta()) return;  // nothing to compute
+  const ProfileScope scope("matmul", ProfilePart::kGemm, 2 * out_mn.numel() * a_mk.size(1));
   if (TryThin(a_mk, b_kn, out_mn, accumulate) || TryBlocks(a_mk, b_kn, out_mn, accumulate)) return;
   if (out_mn.scalar_type() != a_mk.scalar_type()) {
     if (accumulate && !a_mk.is_cpu()) {

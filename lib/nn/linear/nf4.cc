@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/device/upload.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/cpu/parallel.h"
 #include "lib/nn/linear/nf4_block.h"
@@ -158,9 +159,9 @@ void Nf4Tensor::Dequantize(const Numerics& numerics, at::Tensor& out) const {
   if (out.is_meta()) return;
   if (!out.is_cpu()) {  // no kernel of ours there: torch's operators
     const auto book = [&](std::span<const float> values) {
-      return at::from_blob(const_cast<float*>(values.data()), {static_cast<int64_t>(values.size())},
-                           at::kFloat)
-          .to(out.device());
+      return Upload(
+          at::from_blob(const_cast<float*>(values.data()), {static_cast<int64_t>(values.size())}, at::kFloat),
+          out.device());
     };
     const at::Tensor magnitudes =
         book(DynamicMap())

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/device/upload.h"
 #include "lib/nn/linear/matmul.h"
 #include "lib/nn/pooling/span_pooling.h"
@@ -123,6 +124,7 @@ void ContrastiveLoss::SetPairCounts() {
 }
 
 ScalarShare ContrastiveLoss::RowsAndScalars(const at::Tensor& unit_qd, const at::Tensor& unit_pd) {
+  const ProfileScope scope("contrastive_loss", ProfilePart::kHead);
   TRAINWRIGHT_CHECK(unit_qd.scalar_type() == at::kFloat && unit_pd.scalar_type() == at::kFloat);
   TRAINWRIGHT_CHECK(unit_qd.is_contiguous() && unit_pd.is_contiguous() && !unit_qd.is_meta());
   TRAINWRIGHT_CHECK(unit_qd.size(0) == queries() && unit_pd.size(0) == passages() &&
@@ -151,6 +153,7 @@ ScalarShare ContrastiveLoss::RowsAndScalars(const at::Tensor& unit_qd, const at:
 
 void ContrastiveLoss::Gradients(const ScalarShare& all, const at::Tensor& unit_qd, const at::Tensor& unit_pd,
                                 const GradientScale& scale, at::Tensor& d_q, at::Tensor& d_p) {
+  const ProfileScope scope("contrastive_loss_backward", ProfilePart::kHead);
   TRAINWRIGHT_CHECK(losses_.defined() && all.rows_q2m.size(0) == queries());
   TRAINWRIGHT_CHECK(!options_.symmetric || all.columns_p2m.size(0) == passages());
   TRAINWRIGHT_CHECK(d_q.size(0) == share_.own_queries() && d_p.size(0) == share_.own_passages());

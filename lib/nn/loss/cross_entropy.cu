@@ -1,6 +1,7 @@
 // Softmax cross-entropy: a block takes a row, reads it once for the largest logit and the sum, once more to
 // write the gradient. \source Milakov and Gimelshein 2018, arXiv:1805.02867 (maximum and sum in one pass)
 #include "lib/nn/cuda/device_code.cuh"
+#include "lib/nn/cuda/launch.h"
 
 namespace trainwright::cuda {
 namespace {
@@ -27,13 +28,13 @@ __global__ void __launch_bounds__(kThreads)
     }
 #pragma unroll
     for (int k = 0; k < N; ++k) {
-      total += expf(x[k] - largest);
+      if (x[k] != -INFINITY) total += expf(x[k] - largest);  // -inf - -inf is no number
       sum += x[k];
     }
   }
   const float row_largest = CombineBlock(largest, shared, Max());
-  // A thread without a logit, or with none above -inf, has nothing to add.
-  const float share = largest == -INFINITY ? 0.0f : total * expf(largest - row_largest);
+  // A thread without a logit, or with none above -inf, has 0 to add, or NaN.
+  const float share = largest == -INFINITY ? total : total * expf(largest - row_largest);
   const float row_total = CombineBlock(share, shared, Plus());
   const int64_t target = targets[blockIdx.x];
   const float at_label = ToFloat(row[target]);
@@ -73,12 +74,11 @@ cudaError_t CrossEntropy(Storage storage, void* logits, const int64_t* targets, 
   if (rows == 0) return cudaSuccess;
   return WithStorage(storage, [&]<typename T>() {
     const auto launch = [&](auto kernel) {
-      kernel<<<static_cast<unsigned>(rows), kThreads, 0, stream>>>(
-          static_cast<T*>(logits), targets, vocabulary, terms, scale, loss_scale, gradients, losses_n3);
+      return Launch(kernel, static_cast<unsigned>(rows), kThreads, stream, static_cast<T*>(logits), targets,
+                    vocabulary, terms, scale, loss_scale, gradients, losses_n3);
     };
     const bool wide = vocabulary % kPack == 0 && Aligned(logits);
-    wide ? launch(CrossEntropyKernel<T, kPack>) : launch(CrossEntropyKernel<T, 1>);
-    return cudaGetLastError();
+    return wide ? launch(CrossEntropyKernel<T, kPack>) : launch(CrossEntropyKernel<T, 1>);
   });
 }
 

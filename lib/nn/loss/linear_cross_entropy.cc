@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "lib/base/profile_scope.h"
 #include "lib/device/upload.h"
 #include "lib/nn/embedding/embedding.h"
 #include "lib/nn/linear/linear.h"
@@ -56,6 +57,7 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
                                 const at::Tensor& labels_n, const LossTerms& terms,
                                 const GradientScale& scale, at::Tensor* d_hidden_nd,
                                 const at::Tensor& d_weight_vd, bool pin, const at::Tensor& weights_n) {
+  const ProfileScope scope("linear_cross_entropy", ProfilePart::kHead);
   const int64_t vocabulary = weight_vd.size(0), width = weight_vd.size(1);
   const LabelledRows labelled = LabelledRowsOf(labels_n, weights_n);
   const auto count = static_cast<int64_t>(labelled.rows.size());

@@ -1,16 +1,20 @@
 #include "lib/nn/norm/layer_norm.h"
 
+#include "lib/base/profile_scope.h"
+#include "lib/nn/activation/elementwise.h"
 #include "lib/nn/cpu/parallel.h"
+#include "lib/nn/ops.h"
 
 namespace trainwright {
 
 void AddLayerNorm(const Numerics& numerics, const at::Tensor& residual_nd, const at::Tensor& update_nd,
                   const at::Tensor& update_bias_d, const LayerNormWeights& weights, double epsilon,
                   at::Tensor& sum_nd, at::Tensor& normed_nd, LayerNormStatistics& statistics) {
-  if (normed_nd.is_meta()) return;  // nothing to compute
+  const ProfileScope scope("add_layer_norm", ProfilePart::kNorm);
   if (!normed_nd.is_cpu()) {
-    return on_device::AddLayerNorm(numerics, residual_nd, update_nd, update_bias_d, weights, epsilon, sum_nd,
-                                   normed_nd, statistics);
+    return ops::AddLayerNorm(residual_nd, ops::IfDefined(update_nd), ops::IfDefined(update_bias_d),
+                             weights.weight_d, ops::IfDefined(weights.bias_d), epsilon, numerics.code(),
+                             ops::IfDefined(sum_nd), normed_nd, statistics.mean_n, statistics.rstd_n);
   }
   const int64_t width = residual_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
@@ -30,9 +34,10 @@ void AddLayerNorm(const Numerics& numerics, const at::Tensor& residual_nd, const
 
 void LayerNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const LayerNormStatistics& statistics,
                     const LayerNormWeights& weights, at::Tensor& normed_nd) {
-  if (normed_nd.is_meta()) return;
+  const ProfileScope scope("layer_norm_again", ProfilePart::kNorm);
   if (!normed_nd.is_cpu()) {
-    return on_device::LayerNormAgain(numerics, x_nd, statistics, weights, normed_nd);
+    return ops::LayerNormAgain(x_nd, statistics.mean_n, statistics.rstd_n, weights.weight_d,
+                               ops::IfDefined(weights.bias_d), numerics.code(), normed_nd);
   }
   const int64_t width = x_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
@@ -47,11 +52,12 @@ void LayerNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const Laye
 
 void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
                        const LayerNormStatistics& statistics, const at::Tensor& weight_d, at::Tensor& d_x_nd,
-                       at::Tensor& d_weight_d, at::Tensor& d_bias_d) {
-  if (d_x_nd.is_meta()) return;
+                       at::Tensor& d_weight_d, at::Tensor& d_bias_d, at::Tensor& d_short_nd) {
+  const ProfileScope scope("layer_norm_backward", ProfilePart::kNorm);
   if (!d_x_nd.is_cpu()) {
-    return on_device::LayerNormBackward(numerics, d_normed_nd, x_nd, statistics, weight_d, d_x_nd, d_weight_d,
-                                        d_bias_d);
+    return ops::LayerNormBackward(d_normed_nd, x_nd, statistics.mean_n, statistics.rstd_n, weight_d,
+                                  numerics.code(), d_x_nd, ops::IfDefined(d_weight_d),
+                                  ops::IfDefined(d_bias_d), ops::IfDefined(d_short_nd));
   }
   const int64_t width = x_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
@@ -71,6 +77,7 @@ void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, 
         for (int64_t i = 0; d_weight != nullptr && i < width; ++i) d_weight[i] += sums[i];
         for (int64_t i = 0; d_bias != nullptr && i < width; ++i) d_bias[i] += sums[width + i];
       });
+  if (d_short_nd.defined()) RoundInto(numerics, d_x_nd, d_short_nd);
 }
 
 }  // namespace trainwright

@@ -33,21 +33,10 @@ void LayerNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const Laye
                     const LayerNormWeights& weights, at::Tensor& normed_nd);
 
 /// Adds to d_x_nd and, where they are defined, d_weight_d and d_bias_d (all fp32).
+/// \param d_short_nd storage type: becomes the new d_x_nd, rounded, as the next product reads it; undefined:
+///     not wanted
 void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
                        const LayerNormStatistics& statistics, const at::Tensor& weight_d, at::Tensor& d_x_nd,
-                       at::Tensor& d_weight_d, at::Tensor& d_bias_d);
+                       at::Tensor& d_weight_d, at::Tensor& d_bias_d, at::Tensor& d_short_nd);
 
-/// The implementations for devices other than the CPU, out of torch's operators; they run there, too.
-namespace on_device {
-
-void AddLayerNorm(const Numerics& numerics, const at::Tensor& residual_nd, const at::Tensor& update_nd,
-                  const at::Tensor& update_bias_d, const LayerNormWeights& weights, double epsilon,
-                  at::Tensor& sum_nd, at::Tensor& normed_nd, LayerNormStatistics& statistics);
-void LayerNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const LayerNormStatistics& statistics,
-                    const LayerNormWeights& weights, at::Tensor& normed_nd);
-void LayerNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
-                       const LayerNormStatistics& statistics, const at::Tensor& weight_d, at::Tensor& d_x_nd,
-                       at::Tensor& d_weight_d, at::Tensor& d_bias_d);
-
-}  // namespace on_device
 }  // namespace trainwright

@@ -2,8 +2,8 @@
 
 #include <ATen/ops/zeros_like.h>
 
-#include <optional>
-
+#include "lib/base/profile_scope.h"
+#include "lib/nn/activation/elementwise.h"
 #include "lib/nn/cpu/parallel.h"
 #include "lib/nn/ops.h"
 
@@ -12,10 +12,10 @@ namespace trainwright {
 void AddRmsNorm(const Numerics& numerics, const at::Tensor& residual_nd, const at::Tensor& update_nd,
                 const at::Tensor& weight_d, double epsilon, at::Tensor& sum_nd, at::Tensor& normed_nd,
                 at::Tensor& rstd_n) {
+  const ProfileScope scope("add_rms_norm", ProfilePart::kNorm);
   if (!residual_nd.is_cpu()) {
-    const std::optional<at::Tensor> update = update_nd.defined() ? std::optional(update_nd) : std::nullopt;
-    return ops::AddRmsNorm(residual_nd, update, weight_d, epsilon, numerics.code(), sum_nd, normed_nd,
-                           rstd_n);
+    return ops::AddRmsNorm(residual_nd, ops::IfDefined(update_nd), weight_d, epsilon, numerics.code(), sum_nd,
+                           normed_nd, rstd_n);
   }
   const int64_t width = residual_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
@@ -33,6 +33,7 @@ void AddRmsNorm(const Numerics& numerics, const at::Tensor& residual_nd, const a
 
 void RmsNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const at::Tensor& rstd_n,
                   const at::Tensor& weight_d, at::Tensor& normed_nd) {
+  const ProfileScope scope("rms_norm_again", ProfilePart::kNorm);
   if (!x_nd.is_cpu()) return ops::RmsNormAgain(x_nd, rstd_n, weight_d, numerics.code(), normed_nd);
   const int64_t width = x_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
@@ -46,10 +47,12 @@ void RmsNormAgain(const Numerics& numerics, const at::Tensor& x_nd, const at::Te
 
 void RmsNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, const at::Tensor& x_nd,
                      const at::Tensor& rstd_n, const at::Tensor& weight_d, at::Tensor& d_x_nd,
-                     at::Tensor& d_weight_d) {
+                     at::Tensor& d_weight_d, at::Tensor& d_short_nd) {
+  const ProfileScope scope("rms_norm_backward", ProfilePart::kNorm);
   if (!x_nd.is_cpu()) {
     at::Tensor sums = d_weight_d.defined() ? d_weight_d : at::zeros_like(weight_d);
-    return ops::RmsNormBackward(d_normed_nd, x_nd, rstd_n, weight_d, numerics.code(), d_x_nd, sums);
+    return ops::RmsNormBackward(d_normed_nd, x_nd, rstd_n, weight_d, numerics.code(), d_x_nd, sums,
+                                ops::IfDefined(d_short_nd));
   }
   const int64_t rows = x_nd.size(0), width = x_nd.size(1);
   const cpu::Codec codec = cpu::CodecOf(numerics);
@@ -66,6 +69,7 @@ void RmsNormBackward(const Numerics& numerics, const at::Tensor& d_normed_nd, co
       [&](const float* sums) {
         for (int64_t i = 0; d_weight != nullptr && i < width; ++i) d_weight[i] += sums[i];
       });
+  if (d_short_nd.defined()) RoundInto(numerics, d_x_nd, d_short_nd);
 }
 
 }  // namespace trainwright

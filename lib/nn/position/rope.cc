@@ -8,6 +8,8 @@
 
 #include <algorithm>
 
+#include "lib/base/profile_scope.h"
+#include "lib/device/upload.h"
 #include "lib/nn/cpu/parallel.h"
 #include "lib/nn/ops.h"
 
@@ -22,8 +24,8 @@ void RopeTable::Reserve(int64_t count) {
   count_ = std::max(count, 2 * count_);
   const at::Tensor angles = Angles(at::arange(count_, at::kLong), /*length=*/0);
   const double factor = RopeAttentionFactor(rope_);
-  cosines_ = at::cos(angles).mul_(factor).to(device_);
-  sines_ = at::sin(angles).mul_(factor).to(device_);
+  cosines_ = Upload(at::cos(angles).mul_(factor), device_);
+  sines_ = Upload(at::sin(angles).mul_(factor), device_);
 }
 
 RopeRows RopeTable::RowsOf(const at::Tensor& positions_n, const at::Tensor& host_positions_n,
@@ -46,12 +48,13 @@ RopeRows RopeTable::RowsOf(const at::Tensor& positions_n, const at::Tensor& host
   }
   const at::Tensor all = at::cat(angles);
   const double factor = RopeAttentionFactor(rope_);
-  return {at::cos(all).mul_(factor).to(device_), at::sin(all).mul_(factor).to(device_),
+  return {Upload(at::cos(all).mul_(factor), device_), Upload(at::sin(all).mul_(factor), device_),
           at::arange(host_positions_n.numel(), positions_n.options())};
 }
 
 void ApplyRope(const Numerics& numerics, const RopeRows& rope, const AttentionShape& shape, bool backward,
                at::Tensor& qkv) {
+  const ProfileScope scope("rope", ProfilePart::kPosition);
   if (!qkv.is_cpu()) {
     return ops::Rope(qkv, rope.rows_n, rope.cosines_pk, rope.sines_pk, shape.num_heads, shape.num_kv_heads,
                      numerics.code(), backward);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/nn/cpu/parallel.h"
 
 namespace trainwright {
@@ -221,6 +222,7 @@ class BackwardConvolution final : public SpanConvolution {
 void CausalConvolution(const Numerics& numerics, const at::Tensor& x_nz, const at::Tensor& kernel_zt,
                        const at::Tensor& scale_k, const SpanTable& spans, const at::Tensor& before_spz,
                        at::Tensor& out_nz, at::Tensor& last_spz) {
+  const ProfileScope scope("causal_convolution", ProfilePart::kScan);
   CheckInputs(numerics, x_nz, kernel_zt, scale_k, spans, before_spz);
   TRAINWRIGHT_CHECK(IsOf(out_nz, numerics.storage, x_nz.sizes()));
   TRAINWRIGHT_CHECK(
@@ -239,6 +241,7 @@ void CausalConvolutionBackward(const Numerics& numerics, const at::Tensor& x_nz,
                                const at::Tensor& scale_k, const SpanTable& spans,
                                const at::Tensor& before_spz, const at::Tensor& d_out_nz,
                                ConvolutionGradients& gradients) {
+  const ProfileScope scope("causal_convolution_backward", ProfilePart::kScan);
   CheckInputs(numerics, x_nz, kernel_zt, scale_k, spans, before_spz);
   TRAINWRIGHT_CHECK(IsOf(d_out_nz, numerics.storage, x_nz.sizes()) &&
                     IsOf(gradients.x_nz, numerics.storage, x_nz.sizes()));

@@ -1,6 +1,7 @@
 #include "lib/nn/scan/channel_scale.h"
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/cpu/parallel.h"
 
@@ -15,6 +16,7 @@ void CheckInputs(const at::Tensor& x_nz, const at::Tensor& scale_k) {
 
 void ChannelScale(const Numerics& numerics, const at::Tensor& x_nz, const at::Tensor& scale_k,
                   at::Tensor& out_nz) {
+  const ProfileScope scope("channel_scale", ProfilePart::kScan);
   CheckInputs(x_nz, scale_k);
   if (out_nz.is_meta()) return;  // nothing to compute
   if (!out_nz.is_cpu()) return on_device::ChannelScale(numerics, x_nz, scale_k, out_nz);
@@ -31,6 +33,7 @@ void ChannelScale(const Numerics& numerics, const at::Tensor& x_nz, const at::Te
 
 void ChannelScaleBackward(const Numerics& numerics, const at::Tensor& x_nz, const at::Tensor& scale_k,
                           const at::Tensor& d_out_nz, at::Tensor& d_x_nz, at::Tensor& d_scale_k) {
+  const ProfileScope scope("channel_scale_backward", ProfilePart::kScan);
   CheckInputs(x_nz, scale_k);
   if (d_x_nz.is_meta()) return;
   if (!d_x_nz.is_cpu()) {

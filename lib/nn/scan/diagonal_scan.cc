@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/device/upload.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/ops.h"
@@ -39,10 +40,6 @@ void CheckInputs(const Numerics& numerics, const ScanOptions& options, const Sca
                     IsNoneOrOf(ends.last_sz, at::kFloat, count, width));
 }
 
-bool RunsFused(const ScanOptions& options, at::DeviceType device, const at::Tensor& b_nz) {
-  return options.kind == ScanKind::kFused && b_nz.device().type() == device;
-}
-
 /// As operators take what may be undefined.
 std::optional<at::Tensor> Optional(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
@@ -65,17 +62,19 @@ int64_t CountScanChunks(const SpanTable& spans, int64_t chunk) {
 void DiagonalScan(const Numerics& numerics, const ScanOptions& options, const ScanDecay& decay,
                   const at::Tensor& b_nz, const SpanTable& spans, ScanEnds& ends, at::Tensor& c_nz,
                   at::Tensor& states_cz) {
+  const ProfileScope scope("diagonal_scan", ProfilePart::kScan);
   CheckInputs(numerics, options, decay, b_nz, spans, ends);
   TRAINWRIGHT_CHECK(IsOf(c_nz, numerics.storage, b_nz.size(0), b_nz.size(1)));
   TRAINWRIGHT_CHECK(IsOf(states_cz, at::kFloat, CountScanChunks(spans, options.chunk), b_nz.size(1)));
   if (b_nz.is_meta()) return;  // nothing to compute
-  if (RunsFused(options, at::kCUDA, b_nz)) {
+  const bool fused = options.kind == ScanKind::kFused;
+  if (fused && !b_nz.is_cpu()) {
     return ops::DiagonalScan(b_nz, Optional(decay.log_modulus_k), Optional(decay.angle_k),
                              Optional(decay.lambda_nz), PiecesOn(b_nz.device(), spans, options.chunk),
                              Optional(ends.initial_sz), options.chunk, numerics.code(), c_nz, states_cz,
                              Optional(ends.last_sz));
   }
-  if (RunsFused(options, at::kCPU, b_nz)) {
+  if (fused) {
     return cpu::FusedScan(numerics, options.chunk, decay, b_nz, spans, ends, c_nz, states_cz);
   }
   RoundInto(numerics, TorchScan(options, decay, Loaded(numerics, b_nz), spans, ends), c_nz);
@@ -85,6 +84,7 @@ void DiagonalScanBackward(const Numerics& numerics, const ScanOptions& options, 
                           const at::Tensor& b_nz, const SpanTable& spans, const ScanEnds& ends,
                           const at::Tensor& states_cz, const at::Tensor& d_c_nz, const at::Tensor& d_last_sz,
                           ScanGradients& gradients) {
+  const ProfileScope scope("diagonal_scan_backward", ProfilePart::kScan);
   CheckInputs(numerics, options, decay, b_nz, spans, ends);
   const int64_t rows = b_nz.size(0), width = b_nz.size(1), count = std::ssize(spans.starts) - 1;
   TRAINWRIGHT_CHECK(IsOf(d_c_nz, numerics.storage, rows, width) &&
@@ -96,14 +96,15 @@ void DiagonalScanBackward(const Numerics& numerics, const ScanOptions& options, 
   TRAINWRIGHT_CHECK(!gradients.lambda_z.defined() ||
                     (gradients.lambda_z.scalar_type() == at::kDouble && gradients.lambda_z.numel() == width));
   if (b_nz.is_meta()) return;
-  if (RunsFused(options, at::kCUDA, b_nz)) {
+  const bool fused = options.kind == ScanKind::kFused;
+  if (fused && !b_nz.is_cpu()) {
     return ops::DiagonalScanBackward(b_nz, Optional(decay.log_modulus_k), Optional(decay.angle_k),
                                      Optional(decay.lambda_nz), PiecesOn(b_nz.device(), spans, options.chunk),
                                      states_cz, d_c_nz, Optional(d_last_sz), options.chunk, numerics.code(),
                                      gradients.b_nz, Optional(gradients.lambda_z),
                                      Optional(gradients.lambda_nz), Optional(gradients.initial_sz));
   }
-  if (RunsFused(options, at::kCPU, b_nz)) {
+  if (fused) {
     return cpu::FusedScanBackward(numerics, options.chunk, decay, b_nz, spans, states_cz, d_c_nz, d_last_sz,
                                   gradients);
   }

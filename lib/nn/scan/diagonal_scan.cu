@@ -2,6 +2,7 @@
 // states between them, and the rows. A thread takes one channel through one chunk, so that a warp reads and
 // writes neighbours.
 #include "lib/nn/cuda/device_code.cuh"
+#include "lib/nn/cuda/launch.h"
 
 namespace trainwright::cuda {
 namespace {
@@ -348,12 +349,8 @@ dim3 GridOf(const DiagonalScanInput& input) {
 template <typename Function>
 cudaError_t WithDecay(const DiagonalScanInput& input, const Function& function) {
   return WithStorage(input.storage, [&]<typename T>() {
-    if (input.lambda_nz != nullptr) {
-      function.template operator()<T, true>();
-    } else {
-      function.template operator()<T, false>();
-    }
-    return cudaGetLastError();
+    return input.lambda_nz != nullptr ? function.template operator()<T, true>()
+                                      : function.template operator()<T, false>();
   });
 }
 
@@ -373,12 +370,14 @@ cudaError_t DiagonalScan(const DiagonalScanInput& input, const float* initial_sz
   const dim3 grid = GridOf(input);
   return WithDecay(input, [&]<typename T, bool kSelective>() {
     const auto* b = static_cast<const T*>(input.b_nz);
-    EndsKernel<T, kSelective, false>
-        <<<grid, kChannels, 0, stream>>>(input, b, initial_sz, output.states_cz, output.products_cz, nullptr);
-    CarryKernel<kSelective, false>
-        <<<grid, kChannels, 0, stream>>>(input, output.products_cz, output.states_cz);
-    RowsKernel<T, kSelective><<<grid, kChannels, 0, stream>>>(input, output.states_cz,
-                                                              static_cast<T*>(output.c_nz), output.last_sz);
+    cudaError_t status = Launch(EndsKernel<T, kSelective, false>, grid, kChannels, stream, input, b,
+                                initial_sz, output.states_cz, output.products_cz, nullptr);
+    if (status != cudaSuccess) return status;
+    status = Launch(CarryKernel<kSelective, false>, grid, kChannels, stream, input, output.products_cz,
+                    output.states_cz);
+    if (status != cudaSuccess) return status;
+    return Launch(RowsKernel<T, kSelective>, grid, kChannels, stream, input, output.states_cz,
+                  static_cast<T*>(output.c_nz), output.last_sz);
   });
 }
 
@@ -389,11 +388,13 @@ cudaError_t DiagonalScanBackward(const DiagonalScanInput& input, const float* st
   const dim3 grid = GridOf(input);
   return WithDecay(input, [&]<typename T, bool kSelective>() {
     const auto* g = static_cast<const T*>(d_c_nz);
-    EndsKernel<T, kSelective, true><<<grid, kChannels, 0, stream>>>(input, g, d_last_sz, gradients.carries_cz,
-                                                                    gradients.products_cz, gradients.tickets);
-    CarryKernel<kSelective, true>
-        <<<grid, kChannels, 0, stream>>>(input, gradients.products_cz, gradients.carries_cz);
-    BackwardRowsKernel<T, kSelective><<<grid, kChannels, 0, stream>>>(input, states_cz, g, gradients);
+    cudaError_t status = Launch(EndsKernel<T, kSelective, true>, grid, kChannels, stream, input, g, d_last_sz,
+                                gradients.carries_cz, gradients.products_cz, gradients.tickets);
+    if (status != cudaSuccess) return status;
+    status = Launch(CarryKernel<kSelective, true>, grid, kChannels, stream, input, gradients.products_cz,
+                    gradients.carries_cz);
+    if (status != cudaSuccess) return status;
+    return Launch(BackwardRowsKernel<T, kSelective>, grid, kChannels, stream, input, states_cz, g, gradients);
   });
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/base/rng.h"
 
 namespace trainwright {
@@ -61,6 +62,7 @@ EigenDecay EigenDecayOf(TenInit init, const at::Tensor& a_k, const at::Tensor& w
 void EigenDecayBackward(TenInit init, const at::Tensor& a_k, const at::Tensor& w_k,
                         const at::Tensor& d_lambda_z, const at::Tensor& d_gamma_k, at::Tensor& d_a_k,
                         at::Tensor& d_w_k) {
+  const ProfileScope scope("eigen_decay_backward", ProfilePart::kScan);
   const int64_t channels = a_k.numel();
   const at::Tensor a = a_k.to(at::kDouble), w = w_k.to(at::kDouble);
   const at::Tensor free_modulus = LogModulus(init, a),

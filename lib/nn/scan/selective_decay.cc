@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/cpu/parallel.h"
 #include "lib/nn/scan/eigen_decay.h"
@@ -68,6 +69,7 @@ struct DecaysOfRows {
 
 void SelectiveDecay(const Numerics& numerics, TenInit init, const at::Tensor& a_k, const at::Tensor& w_k,
                     const at::Tensor& s_nz, at::Tensor& lambda_nz) {
+  const ProfileScope scope("selective_decay", ProfilePart::kScan);
   CheckInputs(numerics, a_k, w_k, s_nz, lambda_nz);
   if (lambda_nz.is_meta()) return;  // nothing to compute
   if (!lambda_nz.is_cpu()) return on_device::SelectiveDecay(numerics, init, a_k, w_k, s_nz, lambda_nz);
@@ -84,6 +86,7 @@ void SelectiveDecay(const Numerics& numerics, TenInit init, const at::Tensor& a_
 void SelectiveDecayBackward(const Numerics& numerics, TenInit init, const at::Tensor& a_k,
                             const at::Tensor& w_k, const at::Tensor& d_lambda_nz, const at::Tensor& d_gamma_k,
                             at::Tensor& s_nz, at::Tensor& d_a_k, at::Tensor& d_w_k) {
+  const ProfileScope scope("selective_decay_backward", ProfilePart::kScan);
   CheckInputs(numerics, a_k, w_k, s_nz, d_lambda_nz);
   TRAINWRIGHT_CHECK(d_a_k.defined() == d_w_k.defined());
   if (s_nz.is_meta()) return;

@@ -2,6 +2,7 @@
 #include "lib/nn/update/bf16_moments.h"
 
 #include "lib/nn/cuda/kernels.h"
+#include "lib/nn/cuda/launch.h"
 
 namespace trainwright::cuda {
 namespace {
@@ -37,9 +38,8 @@ cudaError_t AdamWBf16Moments(float* values, const float* gradients, uint16_t* ex
   if (count == 0) return cudaSuccess;
   const int64_t needed = (count + kThreads - 1) / kThreads;
   const auto blocks = static_cast<unsigned>(needed < kMostBlocks ? needed : kMostBlocks);
-  UpdateKernel<<<blocks, kThreads, 0, stream>>>(values, gradients, exp_avg, exp_avg_sq, first, count,
-                                                hyperparameters, step, divisor, found_inf);
-  return cudaGetLastError();
+  return Launch(UpdateKernel, blocks, kThreads, stream, values, gradients, exp_avg, exp_avg_sq, first, count,
+                hyperparameters, step, divisor, found_inf);
 }
 
 }  // namespace trainwright::cuda

@@ -1,5 +1,6 @@
 // The end of a step: the gradients' norm and what it decides, without the host.
 #include "lib/nn/cuda/device_code.cuh"
+#include "lib/nn/cuda/launch.h"
 #include "lib/nn/update/step_decision.h"
 #include "lib/spec/reduction_block.h"
 
@@ -48,19 +49,19 @@ int64_t SumOfSquaresBlocks(int64_t size) {
 cudaError_t SumOfSquares(const float* values, int64_t size, double* partial, double* out,
                          cudaStream_t stream) {
   const int64_t blocks = SumOfSquaresBlocks(size);
-  if (blocks > 0)
-    SquaresKernel<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(values, size, partial);
-  AddUpKernel<<<1, kThreads, 0, stream>>>(partial, blocks, out);
-  return cudaGetLastError();
+  if (blocks > 0) {
+    const cudaError_t status =
+        Launch(SquaresKernel, static_cast<unsigned>(blocks), kThreads, stream, values, size, partial);
+    if (status != cudaSuccess) return status;
+  }
+  return Launch(AddUpKernel, 1, kThreads, stream, partial, blocks, out);
 }
 
 cudaError_t FinishStep(const double* sum_of_squares, double step, const double* denominators, int terms,
                        double max_norm, bool scaled, double* state, double* term_rows, float* outputs,
                        cudaStream_t stream) {
-  FinishStepKernel<<<1, 1, 0, stream>>>(sum_of_squares, step, denominators, terms, max_norm, scaled,
-                                        reinterpret_cast<StepState*>(state), term_rows,
-                                        reinterpret_cast<StepOutputs*>(outputs));
-  return cudaGetLastError();
+  return Launch(FinishStepKernel, 1, 1, stream, sum_of_squares, step, denominators, terms, max_norm, scaled,
+                reinterpret_cast<StepState*>(state), term_rows, reinterpret_cast<StepOutputs*>(outputs));
 }
 
 }  // namespace trainwright::cuda

@@ -1,0 +1,13 @@
+/// Which precisions a GPU multiplies.
+#pragma once
+
+#include "lib/device/gpu_limits.h"
+#include "lib/spec/precision.h"
+
+namespace trainwright {
+
+/// ChooseNumerics asks it of the device.
+/// \throws Error{kUsage} where a GPU of such limits has no products of the precision
+void RequireProducts(Precision precision, const GpuLimits& limits);
+
+}  // namespace trainwright
