@@ -1,5 +1,7 @@
 #include "lib/device/cuda_backend.h"
 
+#include <ATen/Context.h>
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <dlfcn.h>
 #include <link.h>
 #include <torch/headeronly/version.h>
@@ -9,12 +11,13 @@
 #include <string_view>
 
 #include "lib/base/version.h"
+#include "lib/device/gpu_limits.h"
 
 namespace trainwright {
 namespace {
 
 constexpr char kPluginName[] = "libtrainwright_cuda.so";
-constexpr int kOldestCapability = 8;
+constexpr char kNcclName[] = "libtrainwright_nccl.so";
 constexpr char kBuildHint[] =
     "build it with `cmake --preset cuda && cmake --build --preset cuda` and put it beside the program, or "
     "name it by "
@@ -69,8 +72,39 @@ std::string Mismatch(const CudaPlugin& plugin) {
   return "";
 }
 
+/// The library that the loader did not find, by its words: "libcublas.so.13: cannot open shared object file:
+/// No such file or directory"; empty where it says something else.
+std::string MissingLibrary(const std::string& words) {
+  const size_t end = words.find(": cannot open shared object file: No such file");
+  return end == std::string::npos ? "" : words.substr(0, end);
+}
+
 CudaBackend Refused(bool has_driver, std::string problem, std::string hint) {
   return {.problem = std::move(problem), .hint = std::move(hint), .has_driver = has_driver};
+}
+
+CudaBackend WithoutTorchCuda(const std::string& torch_cuda, const std::string& words) {
+  const std::string missing = MissingLibrary(words);
+  if (missing.empty() || missing == torch_cuda) {
+    return Refused(true, "libtorch_cuda cannot be loaded: " + words,
+                   "the program needs the lib folder of a CUDA build of torch " TORCH_VERSION
+                   " with the libraries that it depends on (an installed wheel has them)");
+  }
+  return Refused(
+      true, "libtorch_cuda cannot be loaded: it needs " + missing + ", which is not here",
+      "fetch it with `scripts/fetch_libtorch.sh --cuda`, or install the wheel of torch " TORCH_VERSION
+      " with what it depends on");
+}
+
+/// By which torch reaches libtorch_cuda, which registers them when it is loaded.
+bool HasCudaHooks() {
+  return at::CUDAHooksRegistry()->Has("CUDAHooks");
+}
+
+/// Whether torch was asked for a GPU before libtorch_cuda was here: it keeps the answer, "none", for the life
+/// of the process.
+bool WasAskedTooEarly() {
+  return HasCudaHooks() && !at::detail::getCUDAHooks().hasCUDA();
 }
 
 }  // namespace
@@ -102,11 +136,7 @@ CudaBackend LoadCudaBackend(const CudaBackendFiles& files) {
   const std::string path = FirstExisting(files.plugins);
   if (path.empty())
     return Refused(true, "no CUDA plugin: none of " + Joined(files.plugins) + " exists", kBuildHint);
-  if (Load(files.torch_cuda, &problem) == nullptr) {
-    return Refused(true, "libtorch_cuda cannot be loaded: " + problem,
-                   "the program needs the lib folder of a CUDA build of torch " TORCH_VERSION
-                   " with the libraries that it depends on (an installed wheel has them)");
-  }
+  if (Load(files.torch_cuda, &problem) == nullptr) return WithoutTorchCuda(files.torch_cuda, problem);
   void* library = Load(path, &problem);
   if (library == nullptr) {
     return Refused(true, "the CUDA plugin cannot be loaded: " + problem,
@@ -127,14 +157,21 @@ CudaBackend LoadCudaBackend(const CudaBackendFiles& files) {
         "see nvidia-smi and CUDA_VISIBLE_DEVICES");
   }
   CudaDeviceInfo info{};
-  if (!plugin->device_info(0, &info) || info.capability_major < kOldestCapability) {
-    return Refused(true,
-                   "GPU 0 (" + std::string(info.name) + ") has compute capability " +
-                       std::to_string(info.capability_major) + "." + std::to_string(info.capability_minor) +
-                       "; 8.0 is needed",
-                   "use --device cpu");
+  if (!plugin->device_info(0, &info)) {
+    return Refused(true, "the driver does not tell what GPU 0 is", "see nvidia-smi");
   }
+  if (const std::string too_old = WhyTooOld(info); !too_old.empty()) {
+    return Refused(true, too_old, "use --device cpu");
+  }
+  if (WasAskedTooEarly()) {
+    return Refused(true, "this process asked torch for a GPU before the CUDA backend was loaded",
+                   "this is a fault of the program: please report it");
+  }
+  // Torch's allocator of GPU memory: what caps it or asks it comes before the first tensor.
+  if (HasCudaHooks()) at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
   plugin->register_operators();
+  // Where it is missing or cannot be loaded, ranks exchange through the host.
+  Load((std::filesystem::path(path).parent_path() / kNcclName).string(), &problem);
   return {.plugin = plugin, .has_driver = true};
 }
 

@@ -28,8 +28,10 @@ struct CudaBackend {
   bool has_driver = false;
 };
 
-/// Loads and checks in the order driver, plugin file, libtorch_cuda, plugin, its versions, a GPU of compute
-/// capability 8.0 or later; stops at the first that fails.
+/// Loads and checks in the order driver, plugin file, libtorch_cuda, plugin, its versions, a GPU that is not
+/// too old (gpu_limits.h), whether torch was asked for a GPU before; stops at the first that fails.
+/// Initialises torch's allocator of GPU memory. Beside the plugin may lie libtrainwright_nccl.so, by which
+/// GPUs exchange (lib/dist/nccl_plugin.h).
 CudaBackend LoadCudaBackend(const CudaBackendFiles& files);
 
 /// That of this process with the default files, loaded at the first call. Thread-safe.

@@ -6,6 +6,10 @@
 
 namespace trainwright {
 
+void LoadBackendFor(const std::string& name) {
+  if (name != "cpu") ProcessCudaBackend();
+}
+
 c10::Device ChooseDevice(const std::string& name) {
   if (name == "cpu") return c10::Device(c10::DeviceType::CPU);
   if (name != "auto" && name != "cuda" && name.rfind("cuda:", 0) != 0) {

@@ -7,7 +7,12 @@
 
 namespace trainwright {
 
-/// Loads the CUDA backend unless `name` is "cpu". Call before anything that makes torch look for a GPU.
+/// Loads the CUDA backend unless `name` is "cpu"; a problem is ChooseDevice's to tell. Call before any work
+/// of torch: what makes it look for a GPU (pinned memory, an accelerator's stream, a process group) keeps its
+/// first answer.
+void LoadBackendFor(const std::string& name);
+
+/// Chooses among what LoadBackendFor loaded, or loads it.
 /// \param name "auto" (a GPU that can be used, else the CPU), "cpu" or "cuda" (with ":0" and so on)
 /// \throws Error{kDevice} when a GPU is asked for and cannot be used, naming what is missing; Error{kUsage}
 /// on another name

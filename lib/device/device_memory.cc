@@ -1,5 +1,7 @@
 #include "lib/device/device_memory.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
+
 #include "lib/base/error.h"
 #include "lib/device/cuda_backend.h"
 
@@ -29,6 +31,10 @@ int64_t CapDeviceMemory(c10::Device device, double fraction) {
 
 int64_t PeakDeviceBytes(c10::Device device) {
   return Ask(device, &CudaPlugin::peak_memory_bytes);
+}
+
+void EmptyDeviceCache(c10::Device device) {
+  if (!device.is_cpu()) c10::getDeviceAllocator(device.type())->emptyCache();
 }
 
 }  // namespace trainwright

@@ -16,5 +16,8 @@ int64_t FreeDeviceBytes(c10::Device device);
 int64_t CapDeviceMemory(c10::Device device, double fraction);
 /// The most that tensors have taken at a time, in bytes.
 int64_t PeakDeviceBytes(c10::Device device);
+/// Gives the driver what torch's allocator of the device keeps free, so that others can have it; the next
+/// tensors take it again. Nothing on a CPU.
+void EmptyDeviceCache(c10::Device device);
 
 }  // namespace trainwright

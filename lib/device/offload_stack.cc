@@ -9,6 +9,7 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/device/accelerator.h"
 #include "lib/io/unnamed_file.h"
 
 namespace trainwright {
@@ -89,7 +90,7 @@ class MetaStack final : public OffloadStack {
 
 std::unique_ptr<OffloadStack> MakeOffloadStack(c10::Device device, const std::string& folder) {
   if (device.is_meta()) return std::make_unique<MetaStack>();
-  if (device.is_cuda()) return std::make_unique<PinnedStack>();
+  if (IsAccelerator(device)) return std::make_unique<PinnedStack>();
   return std::make_unique<FileStack>(folder);
 }
 

@@ -6,6 +6,7 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/device/accelerator.h"
 #include "lib/io/unnamed_file.h"
 
 namespace trainwright {
@@ -78,7 +79,7 @@ class MetaStore final : public OffloadStore {
 std::unique_ptr<OffloadStore> MakeOffloadStore(c10::Device device, const std::string& folder,
                                                int64_t size_bytes) {
   if (device.is_meta()) return std::make_unique<MetaStore>();
-  if (device.is_cuda()) return std::make_unique<PinnedStore>(size_bytes);
+  if (IsAccelerator(device)) return std::make_unique<PinnedStore>(size_bytes);
   return std::make_unique<FileStore>(folder, size_bytes);
 }
 

@@ -1,5 +1,6 @@
 #include "lib/device/process_setup.h"
 
+#include "lib/base/log.h"
 #include "lib/device/determinism.h"
 #include "lib/device/device.h"
 #include "lib/device/device_memory.h"
@@ -9,11 +10,18 @@
 namespace trainwright {
 
 ProcessSetup SetUpProcess(const ProcessRequest& request) {
+  LoadBackendFor(request.device);
   ProcessSetup setup;
   setup.threads =
       WithMemoryErrors([] { return MemoryUser{.doing = "starting threads", .hint = "lower --threads"}; },
                        [&] { return SetComputeThreads(request.threads); });
+  PrepareGpuChoices(request.gpu);
   setup.device = ChooseDevice(request.device);
+  if (setup.device.is_cuda()) {
+    ApplyGpuChoices(request.gpu);
+  } else {
+    for (const std::string& sentence : ChoicesWithoutGpu(request.gpu)) LogWarning(sentence);
+  }
   if (request.mem_fraction) {
     setup.memory_cap_bytes = WithMemoryErrors(
         [] { return MemoryUser{.doing = "limiting memory"}; },

@@ -12,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/rng.h"
 #include "lib/base/signals.h"
+#include "lib/device/accelerator.h"
 #include "lib/nn/linear/thin_product.h"
 
 namespace trainwright {
@@ -68,7 +69,7 @@ class Generator {
                                            : model->config().vocab_size),
         slots_(static_cast<size_t>(options.batch)) {
     if (options.batch_invariant) {
-      const bool on_gpu = model->parameters().values().is_cuda();
+      const bool on_gpu = IsAccelerator(model->parameters().values().device());
       rows_a_call_ = on_gpu ? kFixedRows : cpu::kMostThinRows;
       fixed_rows_ = on_gpu ? kFixedRows : 0;
     }

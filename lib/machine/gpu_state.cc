@@ -11,9 +11,9 @@
 namespace trainwright {
 namespace {
 
-/// cmake/Cuda.cmake builds kernels for 8.0 and 9.0; the first runs on all of 8.x, and the second's PTX on
-/// what came later.
-constexpr Capability kOldestBuilt{8, 0};
+/// cmake/Cuda.cmake builds kernels for 7.5, 8.0 and 9.0; the second runs on all of 8.x, and the third's PTX
+/// on what came later. CUDA 13 has dropped what came before.
+constexpr Capability kOldestBuilt{7, 5};
 
 std::string NameOf(const GpuInfo& gpu) {
   return "GPU " + std::to_string(gpu.index) + " (" + gpu.name.value_or("name unknown") + ")";
@@ -135,8 +135,8 @@ GpuVerdict JudgeGpus(const GpuEvidence& evidence) {
   if (gpu.capability && *gpu.capability < kOldestBuilt) {
     return verdict(GpuState::kArchitectureNotBuilt,
                    NameOf(gpu) + " has compute capability " + gpu.capability->text() +
-                       "; this build has kernels for 8.0, 9.0 and later",
-                   "train on the CPU (--device cpu), or on a GPU of compute capability 8.0 or later",
+                       ": CUDA 13 cannot serve GPUs before 7.5",
+                   "train on the CPU (--device cpu), or on a GPU of compute capability 7.5 or later",
                    visible.front());
   }
   if (const std::string reason = BusyReason(gpu); !reason.empty()) {

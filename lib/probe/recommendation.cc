@@ -172,8 +172,10 @@ class Recommender {
       Choose("attn-backend", "auto", "on a CPU training's own kernels are the fast ones");
       return;
     }
-    const AttentionBackend backend = ResolveAttentionBackend(
-        AttentionBackend::kAuto, evidence_.model.head_dim, PrecisionDtype(precision_), at::Device(at::kMeta));
+    const AttentionBackend backend =
+        ResolveAttentionBackend(AttentionBackend::kAuto, evidence_.model.head_dim, PrecisionDtype(precision_),
+                                LimitsOf({.capability_major = DeviceCapability().major,
+                                          .capability_minor = DeviceCapability().minor}));
     Choose("attn-backend", AttentionBackendName(backend),
            "the fastest that takes heads of " + std::to_string(evidence_.model.head_dim) + " elements of " +
                PrecisionName(precision_));

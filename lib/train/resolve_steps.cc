@@ -2,6 +2,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/device/accelerator.h"
 #include "lib/model/language_model.h"
 #include "lib/model/open_model.h"
 #include "lib/nn/precision.h"
@@ -52,7 +53,7 @@ PlanFacts FactsOf(const TrainSettings& settings, const TrainJobContext& context,
   if (settings.objective != "auto") context.objectives.Find(settings.objective);
   if (!settings.optimizer.empty()) context.optimizers.Find(settings.optimizer);
   return {.model = run.model.config,
-          .gpu = run.compute.device.is_cuda(),
+          .gpu = IsAccelerator(run.compute.device),
           .fast_bf16 = HasFastProducts(Precision::kBf16, run.compute.device),
           .count_epoch = [&](const TrainPlan& plan) { return CountEpoch(context, plan, run); },
           .records = run.data->records(),

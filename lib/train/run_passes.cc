@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "lib/device/accelerator.h"
+
 namespace trainwright {
 namespace {
 
@@ -70,8 +72,9 @@ StepBatches LargestMicroBatch(const Objective& objective, std::span<const Sample
 MicroBatchPasses PassesOf(const Objective& objective, const StepBatches& batches) {
   const auto run = [&objective, batches](LanguageModel* model) {
     NoLossSums sums;
-    objective.Run({.model = model, .batches = &batches, .pin = model->parameters().values().is_cuda()},
-                  &sums);
+    objective.Run(
+        {.model = model, .batches = &batches, .pin = IsAccelerator(model->parameters().values().device())},
+        &sums);
   };
   return {.run = run, .span_starts = batches.micro_batches.front().span_starts};
 }

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include "lib/device/accelerator.h"
+
 namespace trainwright {
 
 void SnapshotBuffers::Allocate(size_t slot, const at::Tensor& live) {
@@ -10,7 +12,8 @@ void SnapshotBuffers::Allocate(size_t slot, const at::Tensor& live) {
   if (!buffer.defined() || buffer.sizes() != live.sizes() || buffer.scalar_type() != live.scalar_type()) {
     // Pinned memory is what a GPU copies to at its full rate.
     buffer =
-        at::empty(live.sizes(), at::TensorOptions().dtype(live.scalar_type()).pinned_memory(live.is_cuda()));
+        at::empty(live.sizes(),
+                  at::TensorOptions().dtype(live.scalar_type()).pinned_memory(IsAccelerator(live.device())));
     buffer.zero_();  // on the compute threads; a page that the first save touches would cost it a fault
   }
 }

@@ -7,6 +7,7 @@
 #include "lib/base/bytes.h"
 #include "lib/base/error.h"
 #include "lib/checkpoint/checkpoint.h"
+#include "lib/device/accelerator.h"
 #include "lib/model/hf_folder.h"
 #include "lib/optim/loss_scaler.h"
 #include "lib/run/branch_plan.h"
@@ -27,7 +28,7 @@ void CheckSameModel(const TrainSettings& settings, const TrainJobContext& contex
   RequireAskedShape(context.families.descriptions(), settings, run.model.config, "the run's model");
   if (settings.model.empty()) return;
   const ModelConfig asked = ChooseModel(context.families.descriptions(), settings,
-                                        run.data->set().header().tokenizer, run.compute.device.is_cuda())
+                                        run.data->set().header().tokenizer, IsAccelerator(run.compute.device))
                                 .config;
   if (EncodeConfigJson(asked) != EncodeConfigJson(run.model.config)) {
     throw Error(ErrorCode::kUsage, "--model", settings.model + " is another model than the run's", "",
@@ -68,7 +69,7 @@ void OpenModelOf(const TrainSettings& settings, const TrainJobContext& context, 
                  ResolvedRun* run) {
   if (run->plan.tuning.lora) {
     run->model = ChooseBase(context.families.descriptions(), settings, checkpoint,
-                            run->data->set().header().tokenizer, run->compute.device.is_cuda());
+                            run->data->set().header().tokenizer, IsAccelerator(run->compute.device));
   } else {
     run->model.config = ReadHfConfig(context.families.descriptions(), checkpoint);
   }
@@ -169,7 +170,7 @@ void ResolveBegunRun(const TrainSettings& settings, const TrainJobContext& conte
     TrainSettings start = settings;
     start.model.clear();
     run->model = ChooseModel(context.families.descriptions(), start, run->data->set().header().tokenizer,
-                             run->compute.device.is_cuda());
+                             IsAccelerator(run->compute.device));
   }
   run->model.config =
       DecodeConfigJson(context.families.descriptions(), record.model.dump(), "the run's record");

@@ -7,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/device/device.h"
+#include "lib/device/gpu_limits.h"
 
 namespace trainwright {
 namespace {
@@ -39,6 +40,15 @@ TEST(CudaBackendTest, NamesTheFirstThingThatIsMissing) {
   EXPECT_THAT(ProblemOf(files), HasSubstr("libtorch_cuda cannot be loaded: /nowhere/libtorch_cuda.so"));
 }
 
+TEST(CudaBackendTest, NamesTheLibraryThatLibtorchCudaLacksAndTheCommandThatFetchesIt) {
+  CudaBackendFiles files = With("turing");
+  files.torch_cuda = TRAINWRIGHT_PLUGINS "needs_another.so";
+  const CudaBackend backend = LoadCudaBackend(files);
+  EXPECT_EQ(backend.problem,
+            "libtorch_cuda cannot be loaded: it needs libtrainwright_not_here.so, which is not here");
+  EXPECT_THAT(backend.hint, HasSubstr("scripts/fetch_libtorch.sh --cuda"));
+}
+
 TEST(CudaBackendTest, RefusesAPluginOfAnotherBuildBeforeUsingIt) {
   EXPECT_THAT(ProblemOf(With("other_interface")), HasSubstr("interface 999; this program is"));
   EXPECT_THAT(ProblemOf(With("other_torch")), HasSubstr("was built with torch 1.0.0; this program with 2."));
@@ -48,7 +58,24 @@ TEST(CudaBackendTest, RefusesAPluginOfAnotherBuildBeforeUsingIt) {
 TEST(CudaBackendTest, RefusesGpusThatItCannotUse) {
   EXPECT_THAT(ProblemOf(With("no_gpu")), HasSubstr("the driver shows no GPU"));
   EXPECT_THAT(ProblemOf(With("old_driver")), HasSubstr("CUDA driver version is insufficient"));
-  EXPECT_THAT(ProblemOf(With("old_gpu")), HasSubstr("(Old GPU) has compute capability 7.5; 8.0 is needed"));
+  EXPECT_EQ(ProblemOf(With("old_gpu")),
+            "GPU 0 (Fake GPU) has compute capability 7.0: CUDA 13 cannot serve GPUs before 7.5");
+}
+
+TEST(CudaBackendTest, TakesAGpuOfCapability75) {
+  const CudaBackend backend = LoadCudaBackend(With("turing"));
+  EXPECT_NE(backend.plugin, nullptr) << backend.problem;
+}
+
+TEST(GpuLimitsTest, TuringHasNeitherBf16NorFlashAttention) {
+  const GpuLimits turing = LimitsOf({.name = "Tesla T4", .capability_major = 7, .capability_minor = 5});
+  EXPECT_FALSE(turing.bf16);
+  EXPECT_FALSE(turing.flash_attention);
+  EXPECT_EQ(turing.gpu, "GPU 0 (Tesla T4) of compute capability 7.5");
+  for (const int32_t major : {8, 9, 10, 12}) {
+    const GpuLimits later = LimitsOf({.capability_major = major, .capability_minor = 0});
+    EXPECT_TRUE(later.bf16 && later.flash_attention) << major;
+  }
 }
 
 TEST(CudaBackendTest, LooksBesideTheProgramUnlessThePluginIsNamed) {

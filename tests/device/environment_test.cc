@@ -27,5 +27,12 @@ TEST(Environment, IsThatOfTheParentWhenMainBegins) {
   EXPECT_EQ(child.exit_status, 0) << child.standard_output << child.standard_error;
 }
 
+TEST(Environment, SaysWhereFixturesAreThatWereCarriedToAnotherMachine) {
+  EXPECT_TRUE(std::filesystem::exists(test::Fixture("nn/fixtures")));
+  setenv("TRAINWRIGHT_TEST_FIXTURES", "/carried", 1);
+  EXPECT_EQ(test::Fixture("nn/fixtures"), "/carried/nn/fixtures");
+  unsetenv("TRAINWRIGHT_TEST_FIXTURES");
+}
+
 }  // namespace
 }  // namespace trainwright

@@ -10,6 +10,7 @@
 #include "lib/base/error.h"
 #include "lib/device/cuda_backend.h"
 #include "tests/support/support.h"
+#include "tests/support/tested_device.h"
 
 namespace trainwright {
 namespace {
@@ -28,8 +29,8 @@ class OffloadStackTest : public testing::TestWithParam<at::DeviceType> {
   test::TemporaryFolder folder_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Devices, OffloadStackTest, testing::Values(at::kCPU, at::kCUDA),
-                         [](const auto& info) { return info.param == at::kCPU ? "cpu" : "cuda"; });
+INSTANTIATE_TEST_SUITE_P(Devices, OffloadStackTest, testing::Values(at::kCPU, test::kTestedDevice),
+                         [](const auto& info) { return test::NameOfDevice(info.param); });
 
 TEST_P(OffloadStackTest, TensorsComeBackInReverseOrderAlsoAfterOthersWereForgotten) {
   const auto stack = MakeOffloadStack(device_, folder_.path());

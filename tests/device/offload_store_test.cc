@@ -8,6 +8,7 @@
 #include "lib/base/error.h"
 #include "lib/device/cuda_backend.h"
 #include "tests/support/support.h"
+#include "tests/support/tested_device.h"
 
 namespace trainwright {
 namespace {
@@ -23,8 +24,8 @@ class OffloadStoreTest : public testing::TestWithParam<at::DeviceType> {
   test::TemporaryFolder folder_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Devices, OffloadStoreTest, testing::Values(at::kCPU, at::kCUDA),
-                         [](const auto& info) { return info.param == at::kCPU ? "cpu" : "cuda"; });
+INSTANTIATE_TEST_SUITE_P(Devices, OffloadStoreTest, testing::Values(at::kCPU, test::kTestedDevice),
+                         [](const auto& info) { return test::NameOfDevice(info.param); });
 
 TEST_P(OffloadStoreTest, PartsComeBackInAnyOrderAndMayBeOverwritten) {
   const auto store = MakeOffloadStore(device_, folder_.path(), 4000);

@@ -23,6 +23,10 @@ TEST(JudgeGpusTest, AWorkingGpuIsUsable) {
   EXPECT_EQ(verdict.problem, "");
 }
 
+TEST(JudgeGpusTest, TheOldestGpuOfCuda13IsUsable) {
+  EXPECT_EQ(JudgeGpus(Working({test::Rtx2080Ti()})).state, GpuState::kUsable);
+}
+
 TEST(JudgeGpusTest, TellsTheUsualReasonsApart) {
   struct Case {
     GpuState state;
@@ -43,10 +47,9 @@ TEST(JudgeGpusTest, TellsTheUsualReasonsApart) {
        [](GpuEvidence* e) { e->visible_devices = ""; }},
       {GpuState::kHidden, "CUDA_VISIBLE_DEVICES='-1' hides all 1",
        [](GpuEvidence* e) { e->visible_devices = "-1"; }},
-      {GpuState::kArchitectureNotBuilt, "has compute capability 7.0; this build has kernels for 8.0, 9.0",
+      {GpuState::kArchitectureNotBuilt,
+       "GPU 0 (Tesla V100-SXM2-16GB) has compute capability 7.0: CUDA 13 cannot serve GPUs before 7.5",
        [](GpuEvidence* e) { e->gpus = {test::V100()}; }},
-      {GpuState::kArchitectureNotBuilt, "has compute capability 7.5",
-       [](GpuEvidence* e) { e->gpus = {test::Rtx2080Ti()}; }},
       {GpuState::kBusy, "its compute mode is exclusive and process 1 (python3) has it",
        [](GpuEvidence* e) {
          e->gpus[0].compute_mode = "exclusive_process";

@@ -90,17 +90,22 @@ TEST(RecommendTest, GpusWithBf16) {
 }
 
 TEST(RecommendTest, GpusOlderThanTheKernelsAreAdvisedInANoteAndTheCpuIsUsed) {
-  for (const GpuInfo& gpu : {test::V100(), test::Rtx2080Ti()}) {
-    RecommendationEvidence evidence = On(gpu);
-    evidence.measured = OnCpu({}).measured;
-    const Recommendation recommendation = Recommend(evidence);
-    const auto table = Table(recommendation);
-    EXPECT_EQ(table.at("device"), "cpu");
-    EXPECT_EQ(table.at("attn-backend"), "auto");
-    EXPECT_THAT(recommendation.notes,
-                Contains(AllOf(HasSubstr("mixed-precision fp16"), HasSubstr("attn-backend efficient"),
-                               HasSubstr("no kernels"))));
-  }
+  RecommendationEvidence evidence = On(test::V100());
+  evidence.measured = OnCpu({}).measured;
+  const Recommendation recommendation = Recommend(evidence);
+  const auto table = Table(recommendation);
+  EXPECT_EQ(table.at("device"), "cpu");
+  EXPECT_EQ(table.at("attn-backend"), "auto");
+  EXPECT_THAT(recommendation.notes,
+              Contains(AllOf(HasSubstr("mixed-precision fp16"), HasSubstr("attn-backend efficient"),
+                             HasSubstr("no kernels"))));
+}
+
+TEST(RecommendTest, TuringTrainsInFp16WithMemoryEfficientAttention) {
+  const auto table = Table(Recommend(On(test::Rtx2080Ti())));
+  EXPECT_EQ(table.at("device"), "cuda");
+  EXPECT_EQ(table.at("mixed-precision"), "fp16");
+  EXPECT_EQ(table.at("attn-backend"), "efficient");
 }
 
 TEST(RecommendTest, NamesDecideNothing) {

@@ -65,6 +65,9 @@ std::set<std::string> NamesIn(const std::string& folder) {
 }
 
 std::string Fixture(const std::string& relative) {
+  // On another machine than the one that built it (scripts/gpu-check.sh), this folder stands for tests/.
+  const char* folder = std::getenv("TRAINWRIGHT_TEST_FIXTURES");
+  if (folder != nullptr && *folder != '\0') return std::string(folder) + "/" + relative;
   return std::string(TRAINWRIGHT_SOURCE_DIR) + "/tests/" + relative;
 }
 

@@ -1,5 +1,5 @@
 // A plugin without kernels: its versions and GPUs are what the build says (FAKE_INTERFACE, FAKE_TORCH,
-// FAKE_COUNT).
+// FAKE_COUNT, and the compute capability FAKE_MAJOR.FAKE_MINOR).
 #include <cstdio>
 
 #include "lib/base/version.h"
@@ -12,13 +12,16 @@ int32_t DeviceCount(char* problem, size_t size) {
   return FAKE_COUNT;
 }
 bool DeviceInfo(int32_t, trainwright::CudaDeviceInfo* info) {
-  *info = {.name = "Old GPU", .capability_major = 7, .capability_minor = 5, .memory_bytes = 1};
+  *info = {
+      .name = "Fake GPU", .capability_major = FAKE_MAJOR, .capability_minor = FAKE_MINOR, .memory_bytes = 1};
   return true;
 }
+void RegisterOperators() {}
 
 constexpr trainwright::CudaPlugin kPlugin = {.interface = FAKE_INTERFACE,
                                              .trainwright_version = TRAINWRIGHT_VERSION,
                                              .torch_version = FAKE_TORCH,
+                                             .register_operators = &RegisterOperators,
                                              .device_count = &DeviceCount,
                                              .device_info = &DeviceInfo};
 }  // namespace

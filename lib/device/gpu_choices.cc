@@ -1,0 +1,40 @@
+#include "lib/device/gpu_choices.h"
+
+#include <ATen/Context.h>
+
+#include <cstdlib>
+
+namespace trainwright {
+
+void PrepareGpuChoices(const GpuChoices& choices) {
+  if (!choices.allocator_conf.empty()) {
+    setenv("PYTORCH_CUDA_ALLOC_CONF", choices.allocator_conf.c_str(), /*overwrite=*/1);
+    setenv("PYTORCH_ALLOC_CONF", choices.allocator_conf.c_str(), /*overwrite=*/1);  // goes before the other
+  }
+  // cuBLAS gives the same bits on every run only with a workspace of its own for each stream; a value of the
+  // user's is kept.
+  if (choices.deterministic) setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+}
+
+void ApplyGpuChoices(const GpuChoices& choices) {
+  at::globalContext().setAllowTF32CuBLAS(choices.tf32);
+  if (!choices.deterministic) return;
+  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  // Every tensor is written before it is read, so that filling it first would only cost time.
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
+}
+
+std::vector<std::string> ChoicesWithoutGpu(const GpuChoices& choices) {
+  std::vector<std::string> sentences;
+  if (choices.tf32) sentences.emplace_back("--tf32 on has no effect on a CPU, where fp32 is fp32");
+  if (choices.deterministic) {
+    sentences.emplace_back(
+        "--deterministic has no effect on a CPU, where reruns are equal bit for bit anyway");
+  }
+  if (!choices.allocator_conf.empty()) {
+    sentences.emplace_back("--alloc-conf has no effect on a CPU: it is for the allocator of GPU memory");
+  }
+  return sentences;
+}
+
+}  // namespace trainwright

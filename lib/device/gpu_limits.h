@@ -1,0 +1,30 @@
+/// What a GPU of an older generation cannot do.
+///
+/// The kernels are built for compute capability 7.5 (Turing), 8.0 and 9.0, and as PTX for later ones; CUDA 13
+/// has dropped what came before 7.5. Tensor cores of 7.5 multiply fp16 alone, and of torch's attention
+/// kernels only the memory-efficient one and math run there.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <string>
+
+#include "lib/device/cuda_plugin.h"
+
+namespace trainwright {
+
+struct GpuLimits {
+  bool bf16 = true;             ///< products of bf16
+  bool flash_attention = true;  ///< FlashAttention and cuDNN's attention
+  std::string gpu;              ///< "GPU 0 (Tesla T4) of compute capability 7.5"; empty: not a GPU
+};
+
+/// Why CUDA 13 does not serve it, in words that name it; empty: it does.
+std::string WhyTooOld(const CudaDeviceInfo& gpu, int32_t index = 0);
+
+GpuLimits LimitsOf(const CudaDeviceInfo& gpu, int32_t index = 0);
+/// Asked of the driver once a process. Of a CPU, and of the meta device, which stands for a GPU of today:
+/// none.
+const GpuLimits& LimitsOf(c10::Device device);
+
+}  // namespace trainwright
