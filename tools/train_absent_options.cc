@@ -23,16 +23,6 @@ constexpr char kMaxTokens[] =
     "samples are packed without padding, and a micro-batch has --batch of them: see LOADER in train(1) for "
     "the "
     "tokens that it has at most; a lower --batch with a higher --accum lowers them and keeps the step";
-constexpr char kTf32[] =
-    "fp32 is fp32; --mixed-precision bf16 makes products fast, and gpu-probe measures what tf32 would reach";
-constexpr char kAllocator[] =
-    "the variable PYTORCH_CUDA_ALLOC_CONF says it, which LibTorch reads: max_split_size_mb:512";
-constexpr char kEmptyCache[] =
-    "passes share buffers that stay, so that emptying the allocator's cache would make the next step "
-    "allocate them again; --checkpoint-activations and --offload make them smaller";
-constexpr char kProfile[] =
-    "perf and nsys profile train as any other program; metrics.jsonl has the time of each step and what of "
-    "it was waiting";
 
 }  // namespace
 
@@ -48,11 +38,7 @@ const std::map<std::string, std::string>& OptionsThatTrainLacks() {
                                                              {"--compile", kCompile},
                                                              {"--torch-compile", kCompile},
                                                              {"--max-tokens-per-batch", kMaxTokens},
-                                                             {"--max-tokens", kMaxTokens},
-                                                             {"--tf32", kTf32},
-                                                             {"--alloc-conf", kAllocator},
-                                                             {"--empty-cache-every", kEmptyCache},
-                                                             {"--profile", kProfile}};
+                                                             {"--max-tokens", kMaxTokens}};
   return options;
 }
 

@@ -73,6 +73,9 @@ int Train(const std::vector<std::string>& argv, TrainSettings settings, ToolRun*
   request.process.device = settings.device;
   request.process.mem_fraction = settings.mem_fraction;
   request.process.keep_room_for_libraries = true;
+  request.process.gpu = {.tf32 = settings.tf32 == "on",
+                         .deterministic = settings.deterministic,
+                         .allocator_conf = settings.alloc_conf};
   const auto given = [](bool flag) { return std::string(flag ? "given" : "not given"); };
   // Which gradients travel when; and what decides when ranks first talk of the run.
   request.facts = {{"--ddp-bucket-mb", std::to_string(settings.ddp_bucket_mb)},

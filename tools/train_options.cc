@@ -247,7 +247,15 @@ void DefineCopyOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineReportOptions(CLI::App& app, TrainSettings* settings) {
   const std::string group = "Input and output";
-  app.add_option("--log-every", settings->log_every, "steps between step records in metrics.jsonl")
+  app.add_option(
+         "--log-every", settings->log_every,
+         "steps between step records in metrics.jsonl (default: 1 on a CPU; 10 on a GPU, where a look "
+         "at a step's numbers waits for the GPU)")
+      ->group(group);
+  app.add_option("--profile", settings->profile,
+                 "time the parts of N optimizer steps after the first two: a trace in profile/trace.json of "
+                 "the run, a table at the end; see PROFILE")
+      ->type_name("N")
       ->group(group);
   app.add_option("--report", settings->report,
                  "make report.svg, report.html and training_metrics.json of a run directory anew from its "
@@ -602,6 +610,11 @@ void DefineMemoryOptions(CLI::App& app, TrainSettings* settings) {
                  "at the start; of a GPU, of its whole memory")
       ->type_name("F")
       ->group(group);
+  app.add_option("--empty-cache-every", settings->empty_cache_every,
+                 "every N steps give other programs the GPU memory that torch keeps free, and wait for it "
+                 "again in the next step; 0: never")
+      ->type_name("N")
+      ->group("Memory");
   app.add_option("--checkpoint-activations", settings->checkpoint_activations,
                  "what of the layers' activations is computed again in the backward pass instead of kept: "
                  "no; selective: the inner activations of the MLP; full: all but the layers' inputs")
@@ -621,6 +634,21 @@ void DefineMemoryOptions(CLI::App& app, TrainSettings* settings) {
 
 void DefineDeviceOptions(CLI::App& app, TrainSettings* settings) {
   AddDeviceOptions(app, "Device", &settings->device, &settings->attn_backend, &settings->threads);
+  app.add_option("--tf32", settings->tf32,
+                 "on: a GPU's products of fp32 (--mixed-precision no) round their inputs to TF32, 10 bits of "
+                 "mantissa, and are faster; off: fp32 is fp32")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->group("Device");
+  app.add_flag("--deterministic", settings->deterministic,
+               "take only algorithms of a GPU that give the same bits on every run, and end where one is "
+               "lacking; on a CPU runs are equal bit for bit anyway")
+      ->group("Device");
+  app.add_option(
+         "--alloc-conf", settings->alloc_conf,
+         "how torch's allocator of GPU memory works, in place of the variable PYTORCH_CUDA_ALLOC_CONF, "
+         "in whose words: expandable_segments:True,max_split_size_mb:512")
+      ->type_name("CONF")
+      ->group("Device");
   app.add_option("--peak-tflops", settings->peak_tflops,
                  "peak rate of the device in 1e12 operations a second, for mfu in the records (default: the "
                  "published dense rate of a GPU that is known by name; see UTILISATION)")

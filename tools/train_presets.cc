@@ -88,12 +88,12 @@ Values Ten(const std::string& model) {
 
 constexpr char kTenNotes[] =
     "The 16 MiB of --data-cache are the guide's 256 chunks of 32,768 tokens, 2 bytes each; where it saves "
-    "every N steps, N is 500 here. TF32 is no option: fp32 is fp32. Data that is packed with --chunk 32768 "
+    "every N steps, N is 500 here. TF32 is --tf32 on. Data that is packed with --chunk 32768 "
     "fills the samples.";
 
 constexpr char kNotOptions[] =
-    "torch.compile, the fused AdamW and TF32 of its sources are no options here: the step is compiled code, "
-    "AdamW is one pass, and fp32 is fp32.";
+    "torch.compile and the fused AdamW of its sources are no options here: the step is compiled code, and "
+    "AdamW is one pass. TF32 is --tf32 on.";
 
 }  // namespace
 
@@ -322,7 +322,7 @@ const ForeignConfig& LoraTrainerConfig() {
            {"dataloader_pin_memory", {"pin", "", switches}},
            {"optim", {"", none + ": the optimizer is AdamW in one pass"}},
            {"torch_compile", {"", none + ": the step is compiled code"}},
-           {"tf32", {"", none + ": fp32 is fp32"}},
+           {"tf32", {"tf32", "", switches}},
            {"group_by_length", {"", none}},
            {"remove_unused_columns", {"", none}},
            {"report_to", {"", none + ": metrics.jsonl, TensorBoard files and a report are always written"}},

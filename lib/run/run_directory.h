@@ -8,6 +8,7 @@
 ///               report.svg               the metrics as curves
 ///               report.html              these and what the run is, on one page
 ///               training_metrics.json    losses and learning rates as arrays
+///               profile/trace.json       with --profile, the newest process's timeline
 ///               latest                   symbolic link to the newest checkpoint
 ///               best                     with --keep-best, to the one of the lowest evaluation loss
 ///               complete.json            only of a run that has nothing left to do
@@ -29,7 +30,8 @@ namespace trainwright {
 
 // Files of a run directory that are also looked for where nobody may lock it.
 inline constexpr char kRunRecordFile[] = "run.json", kRunOptionsFile[] = "config.yaml",
-                      kRunMetricsFile[] = "metrics.jsonl", kRunCompletionFile[] = "complete.json";
+                      kRunMetricsFile[] = "metrics.jsonl", kRunCompletionFile[] = "complete.json",
+                      kRunTraceFile[] = "profile/trace.json";
 
 /// Where runs are that have no name.
 inline constexpr char kRunsFolder[] = "runs";
@@ -55,6 +57,7 @@ class RunDirectory {
   std::string record_path() const { return path_ + "/" + kRunRecordFile; }
   std::string tensorboard_path() const { return path_ + "/tb"; }
   std::string report_path() const { return path_ + "/report.svg"; }
+  std::string trace_path() const { return path_ + "/" + kRunTraceFile; }
   std::string completion_path() const { return path_ + "/" + kRunCompletionFile; }
   std::string checkpoints_path() const { return path_ + "/checkpoints"; }
   /// `<path>/checkpoints/step-00000100`.

@@ -7,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/base/units.h"
+#include "lib/profile/step_profile.h"
 #include "lib/run/metrics_log.h"
 
 namespace trainwright {
@@ -132,7 +133,9 @@ void RunReport::Add(const ordered_json& record) {
     wait_percent_.Add(step, 100 * Number(record, "data_wait_s") / Number(record, "step_time_s"));
   } else if (type == "eval") {
     evaluation_loss_.Add(step, Number(record, "loss_nats"));
-    evaluation_ = record;
+    newest_.evaluation = record;
+  } else if (type == "profile") {
+    newest_.profile = record;
   } else if (type == "warning") {
     Mark(MarkerKind::kWarning, step, TextOf(record, "message"));
   } else if (type == "run_end") {
@@ -184,10 +187,10 @@ std::string RunReport::DescribeProgress() const {
 }
 
 std::string RunReport::DescribeResult() const {
-  if (evaluation_.is_null()) return "";
-  std::string text = "evaluation at step " + Whole(Number(evaluation_, "step")) + ": " +
-                     FormatFixed(Number(evaluation_, "loss_nats"), 4) + " nats a token";
-  for (const auto& [name, value] : evaluation_.items()) {
+  if (newest_.evaluation.is_null()) return "";
+  std::string text = "evaluation at step " + Whole(Number(newest_.evaluation, "step")) + ": " +
+                     FormatFixed(Number(newest_.evaluation, "loss_nats"), 4) + " nats a token";
+  for (const auto& [name, value] : newest_.evaluation.items()) {
     if (kEvaluationFields.contains(name) || !value.is_number()) continue;
     std::string words = name;
     std::replace(words.begin(), words.end(), '_', ' ');
@@ -199,6 +202,14 @@ std::string RunReport::DescribeResult() const {
   return text;
 }
 
+std::string RunReport::DescribeProfile() const {
+  if (newest_.profile.is_null()) return "";
+  const std::string shares = DescribeProfileRecord(newest_.profile);
+  if (shares.empty()) return "";
+  return "time of steps " + Whole(Number(newest_.profile, "first_step")) + " to " +
+         Whole(Number(newest_.profile, "last_step")) + ": " + shares;
+}
+
 PlotFigure RunReport::Figure() const {
   PlotFigure figure;
   figure.title = "training run";
@@ -207,7 +218,7 @@ PlotFigure RunReport::Figure() const {
     if (!name.empty()) figure.title = name;
     figure.subtitles = {DescribeModel(), DescribeProgress()};
   }
-  for (const std::string& line : {DescribeResult(), ranks().DescribeMemory()}) {
+  for (const std::string& line : {DescribeResult(), DescribeProfile(), ranks().DescribeMemory()}) {
     if (!line.empty()) figure.subtitles.push_back(line);
   }
   figure.x_label = "optimizer step";

@@ -45,10 +45,13 @@ class RunReport {
   std::string DescribeModel() const;
   std::string DescribeProgress() const;
   std::string DescribeResult() const;
+  std::string DescribeProfile() const;
 
-  nlohmann::ordered_json begin_;       // the newest run_begin
-  nlohmann::ordered_json evaluation_;  // the newest eval
-  nlohmann::ordered_json end_;         // the run_end of the newest process; null while it works
+  nlohmann::ordered_json begin_;  // the newest run_begin
+  struct {
+    nlohmann::ordered_json evaluation, profile;
+  } newest_;
+  nlohmann::ordered_json end_;  // the run_end of the newest process; null while it works
   double begin_time_s_ = 0, last_time_s_ = 0, earlier_s_ = 0;
   int64_t step_ = 0, tokens_seen_ = 0;
   struct TimedSum {

@@ -7,6 +7,7 @@
 
 #include "lib/base/error.h"
 #include "lib/loading/mixture_weights.h"
+#include "lib/run/allocator_conf.h"
 #include "lib/run/save_interval.h"
 #include "lib/run/training_data.h"
 #include "lib/run/world_settings.h"
@@ -20,7 +21,10 @@ void Require(bool holds, const char* flag, const char* problem) {
 }
 
 void CheckSaving(const TrainSettings& settings) {
-  Require(settings.log_every >= 1, "--log-every", "must be at least 1 step");
+  Require(settings.log_every.value_or(1) >= 1, "--log-every", "must be at least 1 step");
+  Require(settings.profile.value_or(1) >= 1, "--profile", "must be at least 1 step");
+  Require(settings.empty_cache_every >= 0, "--empty-cache-every", "must be at least 0 steps");
+  if (!settings.alloc_conf.empty()) CheckAllocatorConf(settings.alloc_conf, "--alloc-conf");
   Require(settings.keep >= 0, "--keep", "must be at least 0 checkpoints");
   Require(settings.keep_best >= 0, "--keep-best", "must be at least 0 checkpoints");
   const bool copies = !settings.copy_to.empty() || !settings.copy_command.empty();

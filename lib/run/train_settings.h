@@ -20,12 +20,13 @@ struct TrainSettings {
   std::string deepspeed;  ///< a file of DeepSpeed's that was read into the others; empty: none
 
   // Input and output.
-  std::vector<std::string> data;  ///< sealed folders, files, or "-"; empty: shards/
-  std::string data_weights;       ///< as ParseMixtureWeights takes it; empty: each chunk once an epoch
-  std::string out;                ///< run directory; empty: runs/<preset>-NNN, or the newest run to resume
-  std::string report;             ///< a run directory whose reports are made anew, and nothing else; or empty
-  std::string status;             ///< a run directory whose state is told, and nothing else; or empty
-  bool status_json = false;       ///< as JSON
+  std::vector<std::string> data;   ///< sealed folders, files, or "-"; empty: shards/
+  std::string data_weights;        ///< as ParseMixtureWeights takes it; empty: each chunk once an epoch
+  std::string out;                 ///< run directory; empty: runs/<preset>-NNN, or the newest run to resume
+  std::optional<int64_t> profile;  ///< optimizer steps whose time is divided among its parts; absent: none
+  std::string report;        ///< a run directory whose reports are made anew, and nothing else; or empty
+  std::string status;        ///< a run directory whose state is told, and nothing else; or empty
+  bool status_json = false;  ///< as JSON
   bool resume = false;
   bool allow_data_change = false;
   std::string branch_from;  ///< a checkpoint that a new run begins with: RUN or RUN@STEP; empty: none
@@ -111,25 +112,29 @@ struct TrainSettings {
   std::string checkpoint_activations = "no";  ///< as ParseActivationCheckpointing takes it
   std::string offload = "no";                 ///< as ParseOffloadChoice takes it
   std::string offload_dir;                    ///< of a CPU's: where; empty: $TMPDIR or /var/tmp
+  std::string tf32 = "off";                   ///< on or off: fp32 products of a GPU round to TF32
+  bool deterministic = false;                 ///< of a GPU: only algorithms with the same bits every time
+  std::string alloc_conf;                     ///< as CheckAllocatorConf takes it; empty: the environment's
+  int64_t empty_cache_every = 0;              ///< steps; 0: what torch keeps free of a GPU's memory stays
   std::string attn_backend = "auto";          ///< as ParseAttentionBackend takes it
   std::string ten_scan;                       ///< as ParseScanKind takes it; empty: fused
   std::string save_every;                     ///< as ParseSaveInterval takes it; empty: a tenth of the run
-  std::string async_save = "auto";  ///< on, off or auto: checkpoints are written by a thread of their own
-  int64_t keep = 3;                 ///< checkpoints; 0: all
-  int64_t keep_best = 0;            ///< checkpoints of the lowest evaluation loss that stay besides
-  bool save_model_only = false;     ///< checkpoints without what a run resumes from
-  bool compress_state = false;      ///< trainwright_state.safetensors, without loss
-  bool compress_model = false;      ///< model.safetensors, without loss; transformers does not open it then
-  std::string copy_to;              ///< folder that gets a copy of every checkpoint; empty: none
-  std::string copy_command;         ///< run after every checkpoint; empty: none
-  bool copy_compress = false;       ///< copies in copy_to, as ckpt-compress does
-  int copy_retries = 2;             ///< of a copy that fails
-  std::string copy_timeout = "1h";  ///< of the command, as ParseSaveInterval takes times
-  int64_t copy_queue = 4;           ///< checkpoints that may wait for their copies
-  bool delete_after_copy = false;   ///< delete checkpoints that have a verified copy
-  int64_t log_every = 1;            ///< steps between metrics records
-  double max_minutes = 0;           ///< 0: no limit
-  std::string watchdog = "warn";    ///< off, warn or stop, when the loss diverges
+  std::string async_save = "auto";   ///< on, off or auto: checkpoints are written by a thread of their own
+  int64_t keep = 3;                  ///< checkpoints; 0: all
+  int64_t keep_best = 0;             ///< checkpoints of the lowest evaluation loss that stay besides
+  bool save_model_only = false;      ///< checkpoints without what a run resumes from
+  bool compress_state = false;       ///< trainwright_state.safetensors, without loss
+  bool compress_model = false;       ///< model.safetensors, without loss; transformers does not open it then
+  std::string copy_to;               ///< folder that gets a copy of every checkpoint; empty: none
+  std::string copy_command;          ///< run after every checkpoint; empty: none
+  bool copy_compress = false;        ///< copies in copy_to, as ckpt-compress does
+  int copy_retries = 2;              ///< of a copy that fails
+  std::string copy_timeout = "1h";   ///< of the command, as ParseSaveInterval takes times
+  int64_t copy_queue = 4;            ///< checkpoints that may wait for their copies
+  bool delete_after_copy = false;    ///< delete checkpoints that have a verified copy
+  std::optional<int64_t> log_every;  ///< steps between metrics records; absent: by the device
+  double max_minutes = 0;            ///< 0: no limit
+  std::string watchdog = "warn";     ///< off, warn or stop, when the loss diverges
   std::optional<double> cost_per_hour;  ///< of the machine, for the metrics; absent: not told
   double watchdog_ratio = 1.5;          ///< of the loss to its moving average
 

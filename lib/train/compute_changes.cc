@@ -18,6 +18,8 @@ std::vector<std::string> WarningsOfComputeChanges(const ResolvedRun& run) {
   compare("torch build", stored.torch_build, compute.torch_build);
   compare("attention", stored.attention, compute.attention);
   compare("scan", stored.scan, compute.scan);
+  const auto products = [](bool tf32) { return std::string(tf32 ? "tf32" : "fp32"); };
+  compare("fp32 products in", products(stored.tf32), products(compute.tf32));
   return warnings;
 }
 

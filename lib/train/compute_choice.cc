@@ -1,6 +1,7 @@
 #include "lib/train/compute_choice.h"
 
 #include "lib/base/log.h"
+#include "lib/device/accelerator.h"
 #include "lib/device/determinism.h"
 #include "lib/device/offload_stack.h"
 #include "lib/nn/peak_rate.h"
@@ -16,9 +17,13 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
                      .cpu_capability = CpuCapability(),
                      .torch_build = TorchBuild(),
                      .threads = process.threads,
-                     .attention = settings.attn_backend};
+                     .attention = settings.attn_backend,
+                     .tf32 = settings.tf32 == "on" && choice.device.is_cuda()};
   LogInfo("device " + choice.identity.device + ", " + std::to_string(process.threads) + " thread" +
           (process.threads == 1 ? "" : "s"));
+  if (settings.empty_cache_every > 0 && choice.device.is_cpu()) {
+    LogWarning("--empty-cache-every has no effect on a CPU: there is no cache of GPU memory");
+  }
   choice.bucket_bytes = BucketBytes(settings);
   choice.kinds.attention = ParseAttentionBackend(settings.attn_backend, "--attn-backend");
   if (!settings.ten_scan.empty()) choice.kinds.scan = ParseScanKind(settings.ten_scan, "--ten-scan");
@@ -41,7 +46,7 @@ ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& p
 void ChooseLoader(const TrainSettings& settings, uint64_t data_tokens, ChoiceLog* log,
                   ComputeChoice* choice) {
   const PlannedLoader loader =
-      PlanLoader(settings, choice->device.is_cuda(), UsablePhysicalCores(), data_tokens);
+      PlanLoader(settings, IsAccelerator(choice->device), UsablePhysicalCores(), data_tokens);
   choice->loader = loader.options;
   choice->pin = loader.pin;
   log->Announce(loader.reasons);
@@ -51,6 +56,11 @@ std::optional<double> PeakTflops(const TrainSettings& settings, at::Device devic
   if (settings.peak_tflops) return settings.peak_tflops;
   const auto published = PublishedPeakRate(GpuName(device), precision);
   return published ? std::optional(published->tflops) : std::nullopt;
+}
+
+int64_t LogEvery(const TrainSettings& settings, at::Device device) {
+  constexpr int64_t kOnGpu = 10;
+  return settings.log_every.value_or(device.is_cpu() ? 1 : kOnGpu);
 }
 
 }  // namespace trainwright

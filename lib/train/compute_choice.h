@@ -44,4 +44,8 @@ void ChooseLoader(const TrainSettings& settings, uint64_t data_tokens, ChoiceLog
 /// The device's peak rate, as the user says or as its maker does; nullopt: not known.
 std::optional<double> PeakTflops(const TrainSettings& settings, at::Device device, Precision precision);
 
+/// Steps between records of steps, as the user says or as the device has it: on a GPU a look at a step's
+/// numbers waits for it.
+int64_t LogEvery(const TrainSettings& settings, at::Device device);
+
 }  // namespace trainwright

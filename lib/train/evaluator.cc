@@ -5,6 +5,7 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/base/units.h"
 #include "lib/dist/shared_work.h"
 
@@ -22,6 +23,7 @@ Evaluator::Evaluator(const Objective* objective, LanguageModel* model, const Sha
       history_(history) {}
 
 void Evaluator::Evaluate(int64_t step, const TrainPlan& plan) {
+  const OpaqueProfileScope scope("evaluate", ProfilePart::kEvaluation);
   const auto start = std::chrono::steady_clock::now();
   Evaluation evaluation;
   std::exception_ptr failure;

@@ -5,6 +5,7 @@
 #include "lib/base/host.h"
 #include "lib/base/log.h"
 #include "lib/base/units.h"
+#include "lib/device/accelerator.h"
 #include "lib/device/device.h"
 #include "lib/device/device_memory.h"
 #include "lib/dist/rank_threads.h"
@@ -144,7 +145,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
                    ResolvedRun* run) {
   const ShardSet& set = run->data->set();
   run->model = ChooseModel(context.families.descriptions(), settings, set.header().tokenizer,
-                           run->compute.device.is_cuda());
+                           IsAccelerator(run->compute.device));
   log->Announce(run->data->WeighSets(settings.data_weights));
   std::optional<DocumentSplit> split;
   RequireSplitOfSeed(settings);
@@ -192,7 +193,7 @@ std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRu
                     .batch = plan.batch,
                     .accum = plan.accum,
                     .ranks = plan.ranks,
-                    .log_every = settings.log_every,
+                    .log_every = settings.log_every.value_or(1),
                     .save_every = run.cadence.save_every,
                     .eval_every = settings.eval_every,
                     .has_eval_data = run.data->evaluated(plan.eval_split) != nullptr,

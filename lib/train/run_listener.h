@@ -13,6 +13,7 @@
 #include "lib/checkpoint/checkpoint_writer.h"
 #include "lib/device/offload_stack.h"
 #include "lib/objective/evaluation.h"
+#include "lib/profile/step_profile.h"
 #include "lib/run/rank_records.h"
 #include "lib/run/run_report.h"
 #include "lib/run/train_plan.h"
@@ -32,6 +33,9 @@ class RunListener {
   /// Called when a save has ended, perhaps some steps later.
   virtual void RecordCheckpoint(const FinishedSave& save) = 0;
   virtual void RecordCopy(const CopyResult& result) = 0;
+  /// What the steps took that --profile timed.
+  /// \param trace_problem why there is no trace; empty: there is
+  virtual void RecordProfile(const StepProfile& /*profile*/, const std::string& /*trace_problem*/) {}
   /// A message to the user.
   virtual void Warn(const std::string& message) = 0;
   /// The last happening of the process.

@@ -179,7 +179,7 @@ DryRunReport MeasureRun(const TrainSettings& settings, const TrainJobContext& co
                  .device = run.compute.device,
                  .steps = steps,
                  .checkpoints_kept = settings.keep > 0 ? std::min(settings.keep, checkpoints) : checkpoints,
-                 .step_records = steps / settings.log_every,
+                 .step_records = steps / LogEvery(settings, run.compute.device),
                  .kinds = run.compute.kinds,
                  .snapshot = SnapshotOf(settings, run.plan, saves_between),
                  .checkpointing = run.compute.checkpointing,

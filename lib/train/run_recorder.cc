@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <cmath>
+#include <sstream>
 #include <utility>
 
 #include "lib/base/elapsed.h"
@@ -102,10 +103,19 @@ nlohmann::ordered_json EncodeRun(const RunFacts& facts, const RunDirectory& run,
                                    {"torch_build", facts.compute.torch_build},
                                    {"threads", facts.compute.threads},
                                    {"kernels", facts.kernels},
+                                   {"tf32", facts.compute.tf32},
                                    {"ranks", plan.ranks},
                                    {"cost_per_hour", ValueOrNull(cost_per_hour)}};
   if (facts.types) fields["dtypes"] = ToJson(*facts.types);
   return fields;
+}
+
+void PrintProfile(const StepProfile& profile, const std::string& run) {
+  LogInfo("profile of steps " + std::to_string(profile.first_step) + " to " +
+          std::to_string(profile.last_step) +
+          (profile.trace.empty() ? "" : "; open " + run + "/" + profile.trace + " in ui.perfetto.dev"));
+  std::istringstream lines(FormatStepProfile(profile));
+  for (std::string line; std::getline(lines, line);) LogInfo(line.empty() ? "" : "  " + line);
 }
 
 /// The same in short, for the console.
@@ -321,6 +331,15 @@ void RunRecorder::RecordCheckpoint(const FinishedSave& save) {
   LogDebug("saved " + saved.path);
 }
 
+void RunRecorder::RecordProfile(const StepProfile& profile, const std::string& trace_problem) {
+  told_.profile = profile;
+  told_.profile->trace = trace_problem.empty() ? kRunTraceFile : "";
+  nlohmann::ordered_json fields = {{"step", totals_.step()}};
+  fields.update(EncodeStepProfile(*told_.profile));
+  Write("profile", fields);
+  if (!trace_problem.empty()) Warn("the profile has no trace: " + trace_problem);
+}
+
 void RunRecorder::RecordCopy(const CopyResult& result) {
   Write("copy", CopyRecord(result));
   if (result.copied) {
@@ -349,8 +368,8 @@ void RunRecorder::RecordEnd(int exit_status, const std::string& reason) {
                                    {"writer_cpu_s", totals_.writer_cpu_s()},
                                    {"cost", ValueOrNull(Cost())},
                                    {"max_memory_bytes", PeakResidentBytes()}};
-  if (memory_) fields["memory_bytes"] = EncodeMemory(memory_->first, memory_->second);
-  if (offload_) fields["offload"] = EncodeOffload(*offload_);
+  if (told_.memory) fields["memory_bytes"] = EncodeMemory(told_.memory->first, told_.memory->second);
+  if (told_.offload) fields["offload"] = EncodeOffload(*told_.offload);
   if (!totals_.source_tokens().empty()) fields["source_tokens"] = totals_.source_tokens();
   EncodeWaits(totals_.rank_waits(), totals_.training_s(), &fields);
   EncodeRanks(ranks_, &fields);
@@ -384,8 +403,8 @@ nlohmann::ordered_json RunRecorder::Summary(const SavedCheckpoint& saved) const 
   EncodeRanks(ranks_, &summary);
   add("cost", Cost());
   add("total_cost", report_.cost());
-  if (memory_) summary["memory_bytes"] = EncodeMemory(memory_->first, memory_->second);
-  if (offload_) summary["offload"] = EncodeOffload(*offload_);
+  if (told_.memory) summary["memory_bytes"] = EncodeMemory(told_.memory->first, told_.memory->second);
+  if (told_.offload) summary["offload"] = EncodeOffload(*told_.offload);
   add("first_loss_nats", totals_.loss_nats().first);
   add("last_loss_nats", totals_.loss_nats().last);
   add("first_eval_loss_nats", totals_.eval_nats().first);
@@ -416,13 +435,14 @@ void RunRecorder::PrintReport(int exit_status, const SavedCheckpoint& saved) con
     LogInfo("ranks: " + DescribeWaits(waits, totals_.training_s(), ranks_) + ", which waited least; " +
             ranks_.DescribeMemory());
   }
-  if (memory_) LogInfo("memory: " + FormatMemory(memory_->first, memory_->second));
-  if (offload_) {
-    LogInfo("offload: " + FormatBytes(static_cast<uint64_t>(offload_->out_bytes)) + " out and " +
-            FormatBytes(static_cast<uint64_t>(offload_->in_bytes)) + " in took " +
-            FormatFixed(offload_->time_s, 2) + " s, " +
-            FormatFixed(100 * offload_->time_s / totals_.training_s(), 1) + " % of the steps' time");
+  if (told_.memory) LogInfo("memory: " + FormatMemory(told_.memory->first, told_.memory->second));
+  if (told_.offload) {
+    LogInfo("offload: " + FormatBytes(static_cast<uint64_t>(told_.offload->out_bytes)) + " out and " +
+            FormatBytes(static_cast<uint64_t>(told_.offload->in_bytes)) + " in took " +
+            FormatFixed(told_.offload->time_s, 2) + " s, " +
+            FormatFixed(100 * told_.offload->time_s / totals_.training_s(), 1) + " % of the steps' time");
   }
+  if (told_.profile) PrintProfile(*told_.profile, run_->path());
   if (totals_.loss_nats().first)
     LogInfo("training loss " + arrow(totals_.loss_nats().first, totals_.loss_nats().last));
   if (totals_.eval_nats().first)

@@ -22,6 +22,7 @@
 #include "lib/formats/tensorboard.h"
 #include "lib/objective/evaluation.h"
 #include "lib/objective/objective.h"
+#include "lib/profile/step_profile.h"
 #include "lib/report/progress.h"
 #include "lib/run/metrics_log.h"
 #include "lib/run/rank_records.h"
@@ -94,13 +95,16 @@ class RunRecorder final : public RunListener {
   void RecordEvaluation(const Evaluation& evaluation, double eval_time_s) override;
   void RecordCheckpoint(const FinishedSave& save) override;
   void RecordCopy(const CopyResult& result) override;
+  void RecordProfile(const StepProfile& profile, const std::string& trace_problem) override;
   /// On the console and in the records.
   void Warn(const std::string& message) override;
   void RecordEnd(int exit_status, const std::string& reason) override;
   void set_plan(const TrainPlan& plan) override { facts_.plan = plan; }
-  void set_memory(const MemoryParts& memory, int64_t peak_bytes) override { memory_ = {memory, peak_bytes}; }
+  void set_memory(const MemoryParts& memory, int64_t peak_bytes) override {
+    told_.memory = {memory, peak_bytes};
+  }
   void set_ranks(const RankRecords& ranks) override { ranks_ = ranks; }
-  void set_offload(const OffloadCounts& counts) override { offload_ = counts; }
+  void set_offload(const OffloadCounts& counts) override { told_.offload = counts; }
   std::optional<std::string> stop_reason() const override { return stop_reason_; }
   nlohmann::json watchdog_state() const override { return loss_watchdog_.state(); }
   RunReport report() const override { return report_; }
@@ -129,9 +133,12 @@ class RunRecorder final : public RunListener {
   const RunDirectory* run_;
   RunFacts facts_;
   RunRecorderOptions options_;
-  std::optional<OffloadCounts> offload_;
-  std::optional<std::pair<MemoryParts, int64_t>> memory_;  ///< and the peak
-  RankRecords ranks_;                                      ///< empty where there is one
+  struct {
+    std::optional<OffloadCounts> offload;
+    std::optional<std::pair<MemoryParts, int64_t>> memory;  ///< and the peak
+    std::optional<StepProfile> profile;
+  } told_;             ///< for the end of the run
+  RankRecords ranks_;  ///< empty where there is one
   MetricsLog metrics_;
   TensorboardWriter tensorboard_;
   RunReport report_;

@@ -1,4 +1,5 @@
 #include "lib/train/session.h"
+#include "lib/base/profile_scope.h"
 #include "lib/train/compute_changes.h"
 
 #include <cmath>
@@ -15,15 +16,15 @@
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/checkpoint/run_completion.h"
 #include "lib/device/device_memory.h"
+#include "lib/device/gpu_activity.h"
 #include "lib/dist/shared_work.h"
 #include "lib/io/byte_sink.h"
 #include "lib/io/process_memory.h"
-#include "lib/run/plan_codec.h"
-#include "lib/spec/config_json.h"
 #include "lib/train/gather_ranks.h"
 #include "lib/train/gpu_use_reader.h"
 #include "lib/train/kernel_names.h"
 #include "lib/train/plan_objective.h"
+#include "lib/train/run_provenance.h"
 #include "lib/train/start_facts.h"
 
 namespace trainwright {
@@ -44,36 +45,42 @@ std::string NonFiniteHint(const RunDirectory& run, const TrainPlan& plan) {
          nlohmann::json(plan.schedule.peak_lr / 2).dump() + " --out " + ShellWord(out);
 }
 
-/// What a checkpoint says of where it comes from.
-nlohmann::ordered_json ProvenanceOf(const ResolvedRun& run, const ModelSetup& setup) {
-  const ShardSetHeader& header = run.data->set().header();
-  nlohmann::ordered_json provenance = {
-      {"model", nlohmann::ordered_json::parse(EncodeConfigJson(run.model.config))},
-      {"plan", EncodePlan(run.plan)},
-      {"data_sha256", HexEncode(run.data->set().content_sha256())},
-      {"tokenizer_sha256", HexEncode(header.tokenizer.sha256)},
-      {"data_provenance", nlohmann::ordered_json::parse(header.provenance_json, nullptr, false)},
-  };
-  if (!setup.init_provenance.is_null()) provenance["init"] = setup.init_provenance;
-  if (run.parent) {
-    provenance["parent"] = {{"step", run.parent->step},
-                            {"weights_sha256", run.parent->weights_sha256},
-                            {"state_sha256", run.parent->state_sha256}};
-  }
-  return provenance;
-}
-
 RunRecorderOptions RecorderOptions(const TrainSettings& settings, const TrainJobContext& context,
                                    at::Device device) {
   std::function<int64_t()> device_bytes;
   if (device.is_cuda()) device_bytes = [device] { return PeakDeviceBytes(device); };
-  return {.log_every = settings.log_every,
+  return {.log_every = LogEvery(settings, device),
           .progress = context.progress,
           .watchdog = ParseWatchdogMode(settings.watchdog, "--watchdog"),
           .watchdog_ratio = settings.watchdog_ratio,
           .cost_per_hour = settings.cost_per_hour,
           .gpu_use = GpuUseReader(device),
           .device_bytes = device_bytes};
+}
+
+/// What a session fixes of all its checkpoints.
+CheckpointFacts FactsOfCheckpoints(const TrainSettings& settings, const ResolvedRun& run,
+                                   const ModelSetup& setup, const Trainer& trainer,
+                                   std::chrono::steady_clock::time_point start) {
+  return {.provenance = ProvenanceOf(run, setup),
+          .base_folder = setup.base_folder,
+          .compress_state = settings.compress_state,
+          .compress_model = settings.compress_model,
+          .model_only = settings.save_model_only,
+          .start = start,
+          .first_step = trainer.step(),
+          .tokens_before = trainer.tokens_seen(),
+          .embedding = trainer.objective().EmbeddingOf(run.data->set())};
+}
+
+/// Of --profile; null without it, and where this rank writes nothing.
+std::unique_ptr<ProfileRecorder> MakeProfileRecorder(const TrainSettings& settings, const ResolvedRun& run,
+                                                     int64_t first_step, const RunDirectory* directory,
+                                                     RunListener* listener) {
+  if (directory == nullptr || !settings.profile) return nullptr;
+  return std::make_unique<ProfileRecorder>(*settings.profile, first_step, run.plan.schedule.total_steps,
+                                           MakeActivitySource(run.compute.device), directory->trace_path(),
+                                           listener);
 }
 
 }  // namespace
@@ -105,6 +112,7 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
     first_step_ = trainer_->step();
   }
   OpenRecorder(context);
+  profiler_ = MakeProfileRecorder(settings, *run, first_step_, directory_.get(), listener_.get());
   const ShardSet* evaluated = run->data->evaluated(run->plan.eval_split);
   evaluator_ = std::make_unique<Evaluator>(&trainer_->objective(), setup_.model.get(), evaluated,
                                            EvaluatorOptions{.most_tokens = settings.eval_tokens.value_or(0),
@@ -192,17 +200,9 @@ void Session::OpenRecorder(const TrainJobContext& context) {
     WriteFileAtomically(directory_->path() + "/" + kSamplesUsedFile,
                         AsBytes(data.FormatSamplesUsed(LoadersOf(run_->loaders))));
   }
-  CheckpointFacts facts{.provenance = ProvenanceOf(*run_, setup_),
-                        .base_folder = setup_.base_folder,
-                        .compress_state = settings_.compress_state,
-                        .compress_model = settings_.compress_model,
-                        .model_only = settings_.save_model_only,
-                        .start = start_,
-                        .first_step = trainer_->step(),
-                        .tokens_before = trainer_->tokens_seen(),
-                        .embedding = trainer_->objective().EmbeddingOf(run_->data->set())};
-  source_ = std::make_unique<RunCheckpointSource>(run_, setup_.model.get(), trainer_.get(), &history_,
-                                                  listener_.get(), std::move(facts), shards_.get());
+  source_ = std::make_unique<RunCheckpointSource>(
+      run_, setup_.model.get(), trainer_.get(), &history_, listener_.get(),
+      FactsOfCheckpoints(settings_, *run_, setup_, *trainer_, start_), shards_.get());
   saver_ = std::make_unique<Saver>(
       settings_, start_, run_->cadence.SavesBetween(trainer_->step(), run_->plan.schedule.total_steps),
       directory_.get(), source_.get(), listener_.get());
@@ -239,7 +239,7 @@ int Session::Run() {
                 NonFiniteHint(*directory_, trainer_->plan()));
   }
   if (!saver_) return status;
-  if (watchdog_stops_) LogHint(NonFiniteHint(*directory_, trainer_->plan()));
+  if (ends_by_.watchdog) LogHint(NonFiniteHint(*directory_, trainer_->plan()));
   recorder_->PrintReport(status, saver_->saved());
   if (const std::set<int64_t> missing = saver_->MissingCopies(); !missing.empty()) {
     LogError(std::to_string(missing.size()) + " of the checkpoints that were saved " +
@@ -333,11 +333,13 @@ bool Session::StepAndSave(bool time_to_save) {
   const int64_t next = trainer_->step() + 1;
   const auto due = [&](int64_t every) { return every > 0 && next % every == 0; };
   const bool read = next == trainer_->plan().schedule.total_steps || next <= first_step_ + 2 ||
-                    due(settings_.log_every) || due(eval_every) || due(save_every.steps) || time_to_save;
+                    due(LogEvery(settings_, run_->compute.device)) || due(eval_every) ||
+                    due(save_every.steps) || time_to_save;
   const double epochs_before = run_->epochs();
   if (saver_) saver_->FinishSave(/*wait=*/false);
   const bool saving = saver_ && saver_->busy();
   const StepReport report = InWhatMemoryThereIs([&] { return trainer_->Step(read); });
+  if (due(settings_.empty_cache_every)) EmptyDeviceCache(run_->compute.device);
   listener_->RecordStep(report, run_->epochs(), saving);
   if (saver_ && next == first_step_ + 1) saver_->SavesInBackground();
   if (report.read && report.labels > 0) history_.AddStep(report.step, report.loss_nats, report.lr);
@@ -347,9 +349,9 @@ bool Session::StepAndSave(bool time_to_save) {
   const bool time_is_up = limit_s > 0 && SecondsSince(start_) > limit_s;
   const std::vector<int64_t> stops =
       world_->Agree({StopSignal(), time_is_up ? 1 : 0, listener_->stop_reason() ? 1 : 0});
-  signal_ = static_cast<int>(stops[0]);
-  watchdog_stops_ = stops[2] != 0;
-  const bool stopping = signal_ != 0 || stops[1] != 0 || watchdog_stops_;
+  ends_by_.signal = static_cast<int>(stops[0]);
+  ends_by_.watchdog = stops[2] != 0;
+  const bool stopping = ends_by_.signal != 0 || stops[1] != 0 || ends_by_.watchdog;
   const bool epoch_ended = save_every.epochs && std::floor(run_->epochs()) > std::floor(epochs_before);
   const bool saves = stopping || due(save_every.steps) || time_to_save || epoch_ended || trainer_->done();
   if (!stopping && (due(eval_every) || trainer_->done() || (saves && settings_.keep_best > 0))) {
@@ -369,15 +371,19 @@ int Session::Loop() {
     const bool time_to_save = saver_ && save_every_s > 0 && SecondsSince(saver_->saved_at()) >= save_every_s;
     const std::vector<int64_t> agreed =
         world_->Agree({StopSignal(), time_to_save ? 1 : 0, StoppedEarly() ? 1 : 0});
-    signal_ = static_cast<int>(agreed[0]);
-    stops_early_ = agreed[2] != 0;
-    if (signal_ != 0 || stops_early_) break;
+    ends_by_.signal = static_cast<int>(agreed[0]);
+    ends_by_.early = agreed[2] != 0;
+    if (ends_by_.signal != 0 || ends_by_.early) break;
+    if (profiler_) profiler_->BeginStep(trainer_->step() + 1);
     stopping = StepAndSave(agreed[1] != 0);
+    if (profiler_) profiler_->EndStep(stopping || trainer_->done());
   }
+  if (profiler_) profiler_->Finish();
   return End();
 }
 
 void Session::Save() {
+  const OpaqueProfileScope scope("save", ProfilePart::kCheckpoint);
   trainer_->Look();
   const auto save = [&] {
     if (saver_) saver_->Save(trainer_->step());
@@ -389,23 +395,23 @@ void Session::Save() {
 int Session::End() {
   Save();
   FinishFiles(/*wait=*/true);
-  if (signal_ == 0) signal_ = AgreedSignal();
+  if (ends_by_.signal == 0) ends_by_.signal = AgreedSignal();
   int status = 0;
   std::string reason = "complete";
   const bool done = trainer_->done() && !evaluator_->due(trainer_->step());
   bool complete = done;
-  if (watchdog_stops_) {
+  if (ends_by_.watchdog) {
     status = static_cast<int>(ErrorCode::kNonFinite);
     reason = listener_->stop_reason().value_or("watchdog of another rank");
-  } else if (!done && stops_early_) {
+  } else if (!done && ends_by_.early) {
     reason = kEarlyStop;
     complete = true;
     LogInfo("stopped early: the last " + std::to_string(*settings_.early_stop) +
             " evaluations were no better than that after step " +
             std::to_string(trainer_->step() - history_.steps_since_best_evaluation()));
   } else if (!done) {
-    status = signal_ == 0 ? 0 : StopStatus(signal_);
-    reason = signal_ != 0 ? "signal" : "time limit";
+    status = ends_by_.signal == 0 ? 0 : StopStatus(ends_by_.signal);
+    reason = ends_by_.signal != 0 ? "signal" : "time limit";
   }
   if (saver_) saver_->RotateCopied(trainer_->step());
   if (status == 0 && saver_ && !saver_->MissingCopies().empty()) {

@@ -20,6 +20,7 @@
 #include "lib/run/training_history.h"
 #include "lib/train/evaluator.h"
 #include "lib/train/model_setup.h"
+#include "lib/train/profile_recorder.h"
 #include "lib/train/resolved_run.h"
 #include "lib/train/run_checkpoint_source.h"
 #include "lib/train/run_memory.h"
@@ -96,13 +97,16 @@ class Session {
   int64_t first_step_ = 0;
   TrainingHistory history_;
   std::unique_ptr<RunListener> listener_;
-  RunRecorder* recorder_ = nullptr;  // the listener where this rank writes; else null
+  RunRecorder* recorder_ = nullptr;            // the listener where this rank writes; else null
+  std::unique_ptr<ProfileRecorder> profiler_;  // null without --profile, and where this rank writes nothing
   std::unique_ptr<Evaluator> evaluator_;
   std::unique_ptr<ShardReader> shards_;  // null where nothing is sharded
   std::unique_ptr<RunCheckpointSource> source_;
   std::unique_ptr<Saver> saver_;  // last: its thread uses the others; null where this rank writes nothing
-  int signal_ = 0;                // that ended the loop
-  bool watchdog_stops_ = false, stops_early_ = false;  // of any rank
+  struct {
+    int signal = 0;
+    bool watchdog = false, early = false;  // of any rank
+  } ends_by_;                              // what ended the loop
 };
 
 }  // namespace trainwright

@@ -78,6 +78,8 @@ std::unique_ptr<RunDirectory> MakeRunDirectory(const TrainSettings& settings, co
     }
   }
   RemoveRunCompletion(*directory);
+  std::error_code ignored;  // mostly there is none
+  fs::remove(directory->trace_path(), ignored);
   RunRecorder::CutBack(*directory, -1);
   LogInfo("run " + directory->path());
   return directory;
@@ -253,11 +255,13 @@ class TrainJob {
                    {"--eval-every", option(settings_.eval_every.value_or(-1))},
                    {"--eval-tokens", option(settings_.eval_tokens.value_or(-1))},
                    {"--early-stop", option(settings_.early_stop.value_or(-1))},
-                   {"--log-every", option(settings_.log_every)},
+                   {"--log-every", option(LogEvery(settings_, run_.compute.device))},
                    {"--keep-best", option(settings_.keep_best)},
                    {"--ddp-bucket-mb", option(settings_.ddp_bucket_mb)},
                    {"--auto-oom", option(settings_.auto_oom)},
                    {"--attn-backend", option(settings_.attn_backend)},
+                   {"--tf32", option(settings_.tf32)},
+                   {"--deterministic", option(settings_.deterministic)},
                    {"--ten-scan", option(settings_.ten_scan)}};
     if (const ShardSet* evaluated = run_.data->evaluated(run_.plan.eval_split)) {
       facts["sha256 of the evaluation data"] = HexEncode(evaluated->content_sha256());

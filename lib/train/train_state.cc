@@ -168,6 +168,7 @@ TrainState Decode(ByteSpan file, const std::shared_ptr<const void>& keeper, cons
     ReadField(compute, "threads", path, &state.compute.threads);
     ReadField(compute, "attention", path, &state.compute.attention);
     if (compute.contains("scan")) ReadField(compute, "scan", path, &state.compute.scan);
+    if (compute.contains("tf32")) ReadField(compute, "tf32", path, &state.compute.tf32);
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path,
                 std::string("its training state cannot be read: ") + error.what());
@@ -207,6 +208,7 @@ void WriteTrainState(const std::string& path, const TrainState& state, const Sta
   };
   // As states were before there was a choice.
   if (state.compute.scan != ComputeIdentity().scan) json["compute"]["scan"] = state.compute.scan;
+  if (state.compute.tf32) json["compute"]["tf32"] = true;
   EncodeLoaderStates(trainer.loaders, &json);
   std::vector<at::Tensor> values;
   std::vector<SafetensorsTensor> tensors;

@@ -23,6 +23,7 @@ struct ComputeIdentity {
   int64_t threads = 0;
   std::string attention = "auto";  ///< the backend asked for
   std::string scan = "fused";      ///< the kind of it, of models that scan
+  bool tf32 = false;               ///< fp32 products of a GPU round to TF32
   bool operator==(const ComputeIdentity&) const = default;
 };
 

@@ -11,6 +11,7 @@
 
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
+#include "lib/base/profile_scope.h"
 #include "lib/base/units.h"
 #include "lib/dist/shared_work.h"
 #include "lib/train/rank_places.h"
@@ -145,6 +146,7 @@ StepReport Trainer::Step(bool read) {
 }
 
 StepBatches Trainer::TakeBatches(StepReport* report) {
+  const ProfileScope scope("take_batches", ProfilePart::kInput);
   if (samples_.empty()) {
     samples_ = ShareOf(objective_->NextStep(loaders_, plan_.samples_per_step(), plan_.drop_last),
                        world_->rank(), world_->size());
@@ -164,6 +166,7 @@ StepBatches Trainer::TakeBatches(StepReport* report) {
 }
 
 bool Trainer::AddUpCounts(bool taken, StepBatches* batches, StepReport* report) {
+  const ProfileScope scope("add_up_counts", ProfilePart::kExchange);
   const size_t sources = SourcesOf(loaders_);
   batches->denominators.resize(objective_->terms().size());
   report->source_tokens.resize(sources > 1 ? sources : 0);
@@ -186,6 +189,7 @@ bool Trainer::AddUpCounts(bool taken, StepBatches* batches, StepReport* report) 
 }
 
 bool Trainer::EndPasses(const std::exception_ptr& failure, bool finite, StepReport* report) {
+  const ProfileScope scope("end_passes", ProfilePart::kExchange);
   const double told_before_s = std::exchange(waits_.told_s, wait_s());
   std::vector<int64_t> answers = {finite ? 0 : 1};
   const std::vector<int64_t> places = PlaceAnswers(*world_, loaders_);

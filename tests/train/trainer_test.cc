@@ -259,6 +259,7 @@ class RecordingModel final : public LanguageModel {
   explicit RecordingModel(LanguageModel* model) : LanguageModel(model->shared_body()) {}
   LossSum LossAndGradients(const ModelInput& input, const GradientScale& scale) override {
     inputs.push_back(input);
+    inputs.back().before_last_backward = {};  // it is of this step's passes
     return LanguageModel::LossAndGradients(input, scale);
   }
   std::vector<ModelInput> inputs;

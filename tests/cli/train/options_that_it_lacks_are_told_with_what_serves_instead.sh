@@ -11,7 +11,3 @@ refused --tensor-parallel 'not divided among ranks' '--zero' PARALLELISM
 refused --pipeline-parallel 'layers are not divided' '--zero' PARALLELISM
 refused --compile 'nothing to compile'
 refused --max-tokens-per-batch 'without padding' '--accum'
-refused --tf32 'fp32 is fp32' '--mixed-precision'
-refused --alloc-conf PYTORCH_CUDA_ALLOC_CONF
-refused --empty-cache-every '--checkpoint-activations'
-refused --profile perf metrics.jsonl
