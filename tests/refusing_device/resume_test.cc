@@ -1,0 +1,187 @@
+// Checkpoints of runs on the device that refuses the host.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "lib/checkpoint/checkpoint.h"
+#include "lib/model/weights_io.h"
+#include "lib/run/metrics_log.h"
+#include "lib/train/checkpoint_parts.h"
+#include "lib/train/train_job.h"
+#include "lib/train/train_state.h"
+#include "tests/refusing_device/device_run.h"
+#include "tests/support/refusing_device/refusing_device.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using test::CountsOfDevice;
+using test::DeviceRun;
+using test::DeviceRunSetup;
+using test::kRefusingDevice;
+using test::TemporaryFolder;
+using testing::IsEmpty;
+
+class DeviceResumeTest : public testing::Test {
+ protected:
+  static constexpr int kSteps = 6, kStop = 3;
+
+  std::string Save(const DeviceRunSetup& setup, DeviceRun* run) {
+    RunDirectory directory(folder_.path("run"));
+    TrainState state;
+    state.plan = setup.plan;
+    state.trainer = run->trainer.state();
+    state.layout = DescribeLayout(run->model->parameters());
+    return WriteCheckpoint(&directory,
+                           DescribeCheckpoint(*run->model, {}, set_.header().tokenizer, state, {}))
+        .path;
+  }
+  at::Tensor WeightsAfterAStop(const DeviceRunSetup& setup) {
+    std::string checkpoint;
+    {
+      DeviceRun run(set_, setup, kRefusingDevice);
+      while (run.trainer.step() < kStop) run.trainer.Step(/*read=*/false);
+      checkpoint = Save(setup, &run);
+    }
+    const TrainState state = ReadTrainState(checkpoint + "/" + kStateFileName);
+    const uint64_t other_seed = setup.plan.seed + 1;  // other weights than those that are read
+    const auto model =
+        MakeModel(test::Families(), setup.model, setup.plan.precision, kRefusingDevice, other_seed);
+    LoadWeights(checkpoint, &model->parameters());
+    model->parameters().RefreshCompute();
+    SampleStream stream(&set_, setup.plan.stream_options());
+    Trainer trainer(test::PartsOf(model.get(), &stream, setup.plan), setup.plan, kRefusingDevice);
+    trainer.Restore(state.trainer);
+    while (trainer.step() < kSteps) trainer.Step(/*read=*/false);
+    trainer.Look();
+    return test::HostWeights(*model);
+  }
+  at::Tensor WeightsWithoutAStop(const DeviceRunSetup& setup) const {
+    DeviceRun run(set_, setup, kRefusingDevice);
+    while (run.trainer.step() < kSteps) run.trainer.Step();
+    return run.Weights();
+  }
+
+  const test::CpuKernels quick_;
+  const TemporaryFolder folder_;
+  const test::MemoryShardSet set_ = test::CountingDocuments();
+};
+
+TEST_F(DeviceResumeTest, ARunGoesOnFromItsFilesBitForBit) {
+  for (const test::NamedModel& model : test::DeviceModels()) {
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+      const DeviceRunSetup setup = {.model = model.config, .plan = test::TinyPlan(precision)};
+      EXPECT_TRUE(WeightsAfterAStop(setup).equal(WeightsWithoutAStop(setup)))
+          << model.name << " " << PrecisionName(precision);
+      std::filesystem::remove_all(folder_.path("run"));
+    }
+  }
+}
+
+/// `train` from settings to exit status, with shards that pretokenize and pack made.
+class DeviceJobTest : public testing::Test {
+ protected:
+  DeviceJobTest() {
+    std::string text;
+    for (int line = 0; line < 60; ++line) text += "abcdefgh " + std::to_string(line) + " abcdefgh\n";
+    test::WriteFile(folder_.path("in.txt"), text);
+    const test::ProcessResult made =
+        test::RunShell("cd '" + folder_.path() + "' && pretokenize -q in.txt | pack -q --chunk 64 -o shards");
+    EXPECT_EQ(made.exit_status, 0) << made.standard_error;
+    test::WriteFile(
+        folder_.path("model.json"),
+        R"({"model_type":"llama","vocab_size":258,"hidden_size":32,"num_hidden_layers":2,)"
+        R"("intermediate_size":48,"num_attention_heads":4,"num_key_value_heads":2,"max_position_embeddings":64})");
+    settings_.model = folder_.path("model.json");
+    settings_.data = {folder_.path("shards")};
+    settings_.eval_data = {folder_.path("shards")};
+    settings_.out = folder_.path("run");
+    settings_.steps = 12;
+    settings_.batch = 2;
+    settings_.accum = 2;
+    settings_.seq = 32;
+    settings_.lr = 1e-2;
+    settings_.log_every = 4;
+    settings_.eval_every = 6;
+    settings_.save_every = "6";
+    settings_.mixed_precision = "bf16";
+  }
+  void Train(c10::Device device = kRefusingDevice) const {
+    nlohmann::ordered_json summary;
+    const TrainJobContext context = {.families = test::Families(),
+                                     .process = {.threads = 1, .device = device},
+                                     .progress = ProgressMode::kNever,
+                                     .optimizers = BuiltInOptimizers(),
+                                     .objectives = BuiltInObjectives()};
+    EXPECT_EQ(RunTraining(settings_, context, &summary), 0);
+  }
+  std::string Weights() const {
+    return test::ReadFile(settings_.out + "/checkpoints/step-00000012/model.safetensors");
+  }
+  std::vector<double> Losses(const std::string& type) const {
+    std::vector<double> losses;
+    ForEachMetricsRecord(settings_.out + "/metrics.jsonl", [&](const nlohmann::ordered_json& record) {
+      if (record["type"] == type) losses.push_back(record["loss_nats"]);
+    });
+    return losses;
+  }
+
+  const test::CpuKernels quick_;
+  const TemporaryFolder folder_;
+  TrainSettings settings_;
+};
+
+TEST_F(DeviceJobTest, TrainsEvaluatesSavesAndLearnsAsOnTheCpu) {
+  Train();
+  const std::vector<double> losses = Losses("step"), evaluated = Losses("eval");
+  EXPECT_THAT(CountsOfDevice().violations, IsEmpty());
+  settings_.out = folder_.path("here");
+  Train(test::kCpu);
+  EXPECT_THAT(losses, testing::Pointwise(testing::DoubleNear(2e-2), Losses("step")));
+  EXPECT_THAT(evaluated, testing::Pointwise(testing::DoubleNear(2e-2), Losses("eval")));
+  EXPECT_LT(evaluated.back(), evaluated.front() - 0.5);
+}
+
+TEST_F(DeviceJobTest, AStepThatIsNotLoggedAddsNoWait) {
+  const auto waits = [&](int64_t steps, const std::string& out) {
+    settings_.steps = steps;
+    settings_.log_every = 1000;
+    settings_.eval_every = 0;
+    settings_.save_every = "1000";
+    settings_.out = folder_.path(out);
+    test::ResetDeviceCounts();
+    Train();
+    return CountsOfDevice().waits;
+  };
+  EXPECT_EQ(waits(30, "longer"), waits(10, "shorter"));
+}
+
+TEST_F(DeviceJobTest, AResumedRunIsTheSameRun) {
+  Train();
+  const std::string whole = Weights();
+  settings_.out = folder_.path("stopped");
+  settings_.max_minutes = 1e-9;
+  Train();
+  EXPECT_FALSE(std::filesystem::exists(settings_.out + "/checkpoints/step-00000012"));
+  settings_.max_minutes = 0;
+  settings_.resume = true;
+  Train();
+  EXPECT_EQ(Weights(), whole);
+}
+
+TEST_F(DeviceJobTest, WritesInTheBackgroundWhatItWritesInTheForeground) {
+  settings_.async_save = "off";
+  Train();
+  const std::string weights = Weights();
+  settings_.async_save = "on";
+  settings_.out = folder_.path("background");
+  Train();
+  EXPECT_EQ(Weights(), weights);
+}
+
+}  // namespace
+}  // namespace trainwright

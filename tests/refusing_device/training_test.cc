@@ -1,0 +1,196 @@
+// Whole training steps on the device that refuses the host: what they compute is the CPU's, and between two
+// looks at the numbers nobody waits.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/model/inputs.h"
+#include "tests/refusing_device/device_run.h"
+#include "tests/support/print_precision.h"
+#include "tests/support/refusing_device/refusing_device.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using test::CountingDocuments;
+using test::CountsOfDevice;
+using test::DeviceRun;
+using test::DeviceRunSetup;
+using test::kCpu;
+using test::kRefusingDevice;
+using test::MemoryShardSet;
+using test::NamedModel;
+using test::RelativeDifference;
+using test::TinyPlan;
+using testing::IsEmpty;
+
+constexpr int kSteps = 3;
+
+/// How far a device's numbers may be from the CPU's: the order of sums, and in bf16 where values are rounded.
+struct Tolerances {
+  double loss, gradients, weights;  ///< relative; weights': of how far three steps moved them
+};
+Tolerances TolerancesOf(Precision precision) {
+  return precision == Precision::kFp32 ? Tolerances{1e-5, 1e-4, 1e-2} : Tolerances{1e-2, 3e-2, 0.2};
+}
+
+/// Of some documents, on the host.
+at::Tensor GradientsOf(LanguageModel* model) {
+  model->parameters().ZeroGradients();
+  model->LossAndGradients(test::RandomInput(model->config(), {15, 4, 16}), 1.0 / 32);
+  return model->parameters().gradients().to(at::kCPU);
+}
+
+class DeviceTrainingTest : public testing::Test {
+ protected:
+  DeviceTrainingTest() { test::ResetDeviceCounts(); }
+  ~DeviceTrainingTest() override { EXPECT_THAT(CountsOfDevice().violations, IsEmpty()); }
+
+  /// Takes kSteps steps here and there; gradients, each loss and norm and the last weights are the CPU's.
+  void TrainsLikeTheCpu(const DeviceRunSetup& setup) const {
+    DeviceRun here(set_, setup, kCpu), there(set_, setup, kRefusingDevice);
+    const at::Tensor start = here.Weights();
+    ASSERT_TRUE(there.Weights().equal(start));
+    const Tolerances tolerances = TolerancesOf(setup.plan.precision);
+    if (!setup.offload.gradients) {
+      EXPECT_LT(RelativeDifference(GradientsOf(there.model.get()), GradientsOf(here.model.get())),
+                tolerances.gradients);
+    }
+    for (int step = 1; step <= kSteps; ++step) {
+      const StepReport expected = here.trainer.Step(), report = there.trainer.Step();
+      EXPECT_NEAR(report.loss_nats, expected.loss_nats, tolerances.loss * expected.loss_nats) << step;
+      EXPECT_NEAR(report.grad_norm, expected.grad_norm, tolerances.gradients * expected.grad_norm) << step;
+    }
+    const at::Tensor expected = here.Weights();
+    EXPECT_LT(there.Weights().sub(expected).norm().item<double>(),
+              tolerances.weights * expected.sub(start).norm().item<double>());
+  }
+  void NeverWaitsBetweenLooks(const DeviceRunSetup& setup) const {
+    const test::CpuKernels quick;
+    DeviceRun run(set_, setup, kRefusingDevice);
+    run.trainer.Step();
+    test::ResetDeviceCounts();
+    for (int step = 0; step < 3; ++step) run.trainer.Step(/*read=*/false);
+    EXPECT_THAT(CountsOfDevice().waits, IsEmpty());
+    EXPECT_GT(CountsOfDevice().kernels, 0);
+    run.trainer.Step();
+    EXPECT_EQ(CountsOfDevice().waits, (std::map<std::string, int64_t>{{"a copy to the host", 1}}));
+  }
+
+  const MemoryShardSet set_ = CountingDocuments();
+};
+
+class FamilyTrainingTest : public DeviceTrainingTest,
+                           public testing::WithParamInterface<std::tuple<NamedModel, Precision>> {
+ protected:
+  DeviceRunSetup Setup() const {
+    const auto& [model, precision] = GetParam();
+    return {.model = model.config, .plan = TinyPlan(precision)};
+  }
+};
+
+TEST_P(FamilyTrainingTest, LossGradientsAndWeightsAreTheCpus) {
+  TrainsLikeTheCpu(Setup());
+}
+
+TEST_P(FamilyTrainingTest, NobodyWaitsBetweenTwoLooks) {
+  NeverWaitsBetweenLooks(Setup());
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, FamilyTrainingTest,
+                         testing::Combine(testing::ValuesIn(test::DeviceModels()),
+                                          testing::Values(Precision::kFp32, Precision::kBf16)),
+                         [](const auto& info) {
+                           return std::get<0>(info.param).name + "_" + PrecisionName(std::get<1>(info.param));
+                         });
+
+/// What a run may choose besides.
+struct NamedSetup {
+  std::string name;
+  DeviceRunSetup setup;
+};
+void PrintTo(const NamedSetup& setup, std::ostream* out) {
+  *out << setup.name;
+}
+
+std::vector<NamedSetup> Setups() {
+  std::vector<NamedSetup> setups;
+  const auto add = [&](const std::string& name, const ModelConfig& model) -> DeviceRunSetup& {
+    setups.push_back({name, {.model = model}});
+    setups.back().setup.model.vocab_size = test::kTinyVocab;
+    return setups.back().setup;
+  };
+  const ModelConfig llama = test::SmallLlama(), gpt2 = test::SmallGpt2(), neox = test::SmallNeox(),
+                    ten = test::TenOf(test::TenKinds()[1].fields);
+  const std::vector<NamedModel> families = {{"llama", llama}, {"gpt2", gpt2}, {"neox", neox}, {"ten", ten}};
+  for (const auto& [name, model] : families) {
+    if (!FamilyOf(model).runs_on_gpu()) continue;
+    add(name + "_lora", model).plan.tuning.lora = LoraOptions{.rank = 2, .alpha = 4, .dropout = 0.4};
+    add(name + "_recomputed", model).checkpointing = ActivationCheckpointing::kFull;
+    add(name + "_offloaded", model).offload = {.activations = true, .gradients = true};
+  }
+  add("llama_partly_recomputed", llama).checkpointing = ActivationCheckpointing::kSelective;
+  DeviceRunSetup& quantized = add("llama_nf4", llama);
+  quantized.plan.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4}, .frozen_format = WeightFormat::kNf4};
+  add("llama_addends", llama).plan.loss_addends = {.z_loss = 0.01, .label_smoothing = 0.1};
+  add("llama_moments_in_bf16", llama).plan.optimizer.states = OptimizerStates::kBf16;
+  add("ten_in_pieces", ten).plan.tbptt = 6;
+  add("ten_sequential", ten).kinds.scan = ScanKind::kSequential;
+  add("ten_chunked", ten).kinds.scan = ScanKind::kChunked;
+  add("ten_selective_chunked", test::TenOf(test::TenKinds()[2].fields)).kinds.scan = ScanKind::kChunked;
+  return setups;
+}
+
+class SetupTrainingTest : public DeviceTrainingTest, public testing::WithParamInterface<NamedSetup> {
+ protected:
+  SetupTrainingTest() { setup_.offload_folder = folder_.path(); }
+  const test::CpuKernels quick_;
+  const test::TemporaryFolder folder_;
+  DeviceRunSetup setup_ = GetParam().setup;
+};
+
+TEST_P(SetupTrainingTest, LossGradientsAndWeightsAreTheCpus) {
+  TrainsLikeTheCpu(setup_);
+}
+
+TEST_P(SetupTrainingTest, NobodyWaitsBetweenTwoLooks) {
+  NeverWaitsBetweenLooks(setup_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Setups, SetupTrainingTest, testing::ValuesIn(Setups()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST_F(DeviceTrainingTest, EvaluationIsTheCpus) {
+  const test::CpuKernels quick;
+  for (const NamedModel& model : test::DeviceModels()) {
+    const DeviceRunSetup setup = {.model = model.config};
+    DeviceRun here(set_, setup, kCpu), there(set_, setup, kRefusingDevice);
+    const EvaluationOptions options = {.sequence_tokens = 16, .batch_tokens = 64};
+    const double expected = here.trainer.objective().Evaluate(here.model.get(), set_, options).loss_nats,
+                 nats = there.trainer.objective().Evaluate(there.model.get(), set_, options).loss_nats;
+    EXPECT_NEAR(nats, expected, 1e-5 * expected) << model.name;
+  }
+}
+
+TEST_F(DeviceTrainingTest, AMicroBatchEvaluatedWaitsOnce) {
+  DeviceRun run(set_, {.model = test::DeviceModels()[0].config}, kRefusingDevice);
+  const ModelInput input = test::RandomInput(run.model->config(), {20, 12});
+  run.model->Loss(input);
+  test::ResetDeviceCounts();
+  run.model->Loss(input);
+  EXPECT_EQ(CountsOfDevice().waits, (std::map<std::string, int64_t>{{"a copy to the host", 1}}));
+}
+
+TEST_F(DeviceTrainingTest, TheSameStepsAgainAreTheSameBits) {
+  const DeviceRunSetup setup = {.model = test::DeviceModels()[0].config, .plan = TinyPlan(Precision::kBf16)};
+  DeviceRun run(set_, setup, kRefusingDevice), again(set_, setup, kRefusingDevice);
+  for (int step = 0; step < kSteps; ++step) run.trainer.Step(false), again.trainer.Step();
+  EXPECT_TRUE(run.Weights().equal(again.Weights()));
+}
+
+}  // namespace
+}  // namespace trainwright
