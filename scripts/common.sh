@@ -68,6 +68,13 @@ cache_dir() {
 # The folders that scripts/fetch_libtorch.sh and fetch_arrow.sh fill and cmake/LibTorch.cmake and Arrow.cmake look in.
 libtorch_dir() { printf '%s/libtorch-%s' "$(cache_dir)" "$torch_version"; }
 arrow_dir() { printf '%s/arrow-%s' "$(cache_dir)" "$arrow_version"; }
+# What `fetch_libtorch.sh --cuda` unpacks and links into the former.
+cuda_libraries_dir() { printf '%s/cuda-libraries-%s' "$(cache_dir)" "$torch_version"; }
+
+# sees_nvidia_driver: whether this machine drives an NVIDIA GPU.
+sees_nvidia_driver() {
+  compgen -G '/dev/nvidia[0-9]*' > /dev/null || { command -v nvidia-smi > /dev/null && nvidia-smi -L > /dev/null 2>&1; }
+}
 
 # How many compilers to run at once: a file that includes torch takes up to 2 GB.
 build_jobs() {

@@ -4,9 +4,10 @@
 # usage: scripts/test.sh [release] [cuda] [asan] [tsan]
 #
 #   release   the optimised build of everything, and all tests
-#   cuda      the CUDA plugin for compute capability 8.0 and 9.0, compiled where nvcc is; a GPU is not needed
+#   cuda      the CUDA plugins for compute capability 7.5, 8.0 and 9.0, compiled where nvcc is, loaded, and looked through; a GPU
+#             is not needed
 #   asan      the layers and tools without torch under AddressSanitizer and UndefinedBehaviorSanitizer, and their tests
-#   tsan      the multi-threaded layers without torch under ThreadSanitizer, and their tests
+#   tsan      the multi-threaded layers without torch and the CUDA kernels (on the host) under ThreadSanitizer, and their tests
 #
 # Without arguments: all four. Installs missing system packages (scripts/setup.sh) and fetches LibTorch
 # (scripts/fetch_libtorch.sh) first. Tests labelled "data" need the folder that TRAINWRIGHT_TEST_DATA names; without it
@@ -26,7 +27,7 @@ for argument in "$@"; do
 done
 ((${#suites[@]})) || suites=(release cuda asan tsan)
 werror=-DTRAINWRIGHT_WERROR=${TRAINWRIGHT_WERROR:-OFF}
-threaded_layers=(io tok documents packing loading run checkpoint)
+threaded_layers=(io tok documents packing loading run checkpoint cuda_kernels)
 
 passed=0 failed=0 gpu_not_run=0 failed_suites=()
 
@@ -68,9 +69,10 @@ for suite in "${suites[@]}"; do
     cuda)
       heading "CUDA plugin"
       if command -v nvcc > /dev/null || [[ -x /usr/local/cuda/bin/nvcc ]]; then
-        part "cuda: configure" configure cuda -DTRAINWRIGHT_TESTS=OFF
-        part "cuda: build" build cuda trainwright_cuda
-        cuda_plugin=compiled
+        part "cuda: configure" configure cuda -DTRAINWRIGHT_TESTS=ON "$werror"
+        part "cuda: build" build cuda cuda_plugin_tests
+        part "cuda: tests" test_suite cuda --tests-regex '^cuda/'
+        cuda_plugin='compiled and loaded'
       else
         cuda_plugin='left out: there is no nvcc'
       fi

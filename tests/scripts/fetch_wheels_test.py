@@ -28,6 +28,11 @@ wheels = {
     "nvidia_cuda_runtime.whl": ["nvidia/cu13/lib/libcudart.so.13", "nvidia_cuda_runtime.dist-info/License.txt"],
     "nvidia_cuda_cupti.whl": ["nvidia/cu13/lib/libcupti.so.13", "nvidia_cuda_cupti.dist-info/License.txt"],
 }
+if "libtorch-cuda" in sys.argv[3]:
+    wheels = {"nvidia_cublas.whl": ["nvidia/cu13/lib/libcublas.so.13", "nvidia/cu13/lib/libcublasLt.so.13",
+                                    "nvidia/cu13/include/cublas.h", "nvidia_cublas.dist-info/License.txt"],
+              "nvidia_cudnn_cu13.whl": ["nvidia/cudnn/lib/libcudnn.so.9", "nvidia/cudnn/lib/libcudnn_static.a",
+                                        "nvidia_cudnn_cu13.dist-info/License.txt"]}
 if "arrow" in sys.argv[3]:
     wheels = {"pyarrow-26.0.1-cp311.whl": [
         "pyarrow/libarrow.so.2600", "pyarrow/libparquet.so.2600", "pyarrow/libarrow_flight.so.2600",
@@ -59,11 +64,11 @@ class FetchTest:
         fake.write_text(FAKE_PYTHON)
         fake.chmod(0o755)
 
-    def fetch(self, pip="ok", **extra):
+    def fetch(self, *arguments, pip="ok", **extra):
         environment = {"PATH": f"{self.folder}/bin:/usr/bin:/bin", "HOME": str(self.folder), "FAKE_PIP": pip,
                        "FAKE_LOG": str(self.folder / "log"), "REAL_PYTHON": sys.executable,
                        "TRAINWRIGHT_LIBTORCH_CACHE": str(self.cache), **extra}
-        return subprocess.run([SOURCE / "scripts" / self.SCRIPT], env=environment, text=True, timeout=60,
+        return subprocess.run([SOURCE / "scripts" / self.SCRIPT, *arguments], env=environment, text=True, timeout=60,
                               stdin=subprocess.DEVNULL, capture_output=True, check=False)
 
     def downloads(self):
@@ -128,6 +133,48 @@ class FetchLibtorchTest(FetchTest, unittest.TestCase):
     def test_existing_libtorch_that_is_none_is_refused(self):
         self.assertEqual(self.fetch(TRAINWRIGHT_TORCH_DIR=str(self.folder)).returncode, 1)
 
+    def test_libraries_of_cuda_come_beside_libtorch_where_it_looks_for_them(self):
+        result = self.fetch("--cuda")
+        self.assertEqual((result.returncode, self.downloads()), (0, 2), result.stderr)
+        beside = {str(path.relative_to(self.cache / "libtorch-2.11.0"))
+                  for path in (self.cache / "libtorch-2.11.0/nvidia").rglob("*") if path.is_file()}
+        self.assertEqual(beside, {"nvidia/cu13/lib/libcudart.so.13", "nvidia/cu13/lib/libcupti.so.13",
+                                  "nvidia/cu13/lib/libcublas.so.13", "nvidia/cu13/lib/libcublasLt.so.13",
+                                  "nvidia/cudnn/lib/libcudnn.so.9"})
+        result = self.fetch("--cuda", pip="fail")
+        self.assertEqual((result.returncode, self.downloads()), (0, 2), result.stderr)
+
+    def test_libraries_of_cuda_come_back_beside_a_libtorch_that_was_fetched_anew(self):
+        self.fetch("--cuda")
+        shutil.rmtree(self.cache / "libtorch-2.11.0")
+        self.assertEqual(self.fetch("--cuda").returncode, 0)
+        self.assertTrue((self.cache / "libtorch-2.11.0/nvidia/cudnn/lib/libcudnn.so.9").exists())
+
+    def test_failed_download_of_cuda_libraries_leaves_libtorch(self):
+        self.fetch()
+        result = self.fetch("--cuda", pip="fail")
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual([name for name in self.kept() if "cublas" in name], [])
+        self.assertIn("libtorch-2.11.0/torch/lib/libtorch_cpu.so", self.kept())
+
+    def test_existing_libtorch_without_its_cuda_libraries_is_refused_with_their_names(self):
+        library = self.folder / "own/torch/lib"
+        library.mkdir(parents=True)
+        (library / "libtorch_cpu.so").touch()
+        (library / "libtorch_cuda.so").touch()
+        fake_ldd = self.folder / "bin/ldd"
+        fake_ldd.write_text("#!/bin/sh\nprintf '\\tlibcufile.so.0 => not found\\n\\tlibc.so.6 => /lib/libc.so.6\\n'\n")
+        fake_ldd.chmod(0o755)
+        result = self.fetch("--cuda", TRAINWRIGHT_TORCH_DIR=str(self.folder / "own"))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("lacks libcufile.so.0", result.stderr)
+
+    def test_pins_of_cuda_name_all_that_libtorch_cuda_needs(self):
+        pins = re.findall(r"^nvidia-([a-z-]+?)(?:-cu13)?==", (SOURCE / "scripts/libtorch-cuda.requirements.txt").read_text(),
+                          re.MULTILINE)
+        self.assertEqual(sorted(pins), ["cublas", "cuda-nvrtc", "cudnn", "cufft", "cufile", "curand", "cusolver", "cusparse",
+                                        "cusparselt", "nccl", "nvjitlink", "nvshmem"])
+
     def test_cmake_scripts_and_pins_name_one_version(self):
         pins = (SOURCE / "scripts/libtorch.requirements.txt").read_text()
         version = re.search(r"^torch==(\S+)", pins, re.MULTILINE)[1]
@@ -152,6 +199,24 @@ class FetchArrowTest(FetchTest, unittest.TestCase):
         version = re.search(r"^pyarrow==(\S+)", pins, re.MULTILINE)[1]
         self.assertIn(f"arrow_version={version}\n", (SOURCE / "scripts/common.sh").read_text())
         self.assertIn(f"/arrow-{version})", (SOURCE / "cmake/Arrow.cmake").read_text())
+
+
+class DriverTest(unittest.TestCase):
+    """When quickstart.sh takes the libraries of CUDA, too."""
+
+    def sees_driver(self, nvidia_smi):
+        with tempfile.TemporaryDirectory() as folder:
+            if nvidia_smi is not None:
+                fake = pathlib.Path(folder) / "nvidia-smi"
+                fake.write_text(f"#!/bin/sh\nexit {nvidia_smi}\n")
+                fake.chmod(0o755)
+            result = subprocess.run(["bash", "-c", "source scripts/common.sh; sees_nvidia_driver"], cwd=SOURCE, check=False,
+                                    env={"PATH": f"{folder}:/usr/bin:/bin", "HOME": folder}, timeout=60)
+            return result.returncode == 0
+
+    @unittest.skipIf(list(pathlib.Path("/dev").glob("nvidia[0-9]*")), "this machine has a GPU")
+    def test_a_driver_is_one_that_answers(self):
+        self.assertEqual([self.sees_driver(status) for status in (None, 9, 0)], [False, False, True])
 
 
 if __name__ == "__main__":

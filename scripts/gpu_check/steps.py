@@ -1,0 +1,311 @@
+"""The steps of the check, in the order of what is worth most should the machine go back early. One function a step."""
+import hashlib
+import json
+import math
+import pathlib
+import re
+import shutil
+import statistics
+
+from power import PowerSampler
+from runner import NotAvailable, Step, StepFailed
+
+HERE = pathlib.Path(__file__).resolve().parent
+PUBLISHED_TFLOPS = 989.4  # dense bf16 of an H100 SXM and of an H200
+
+
+# What steps share.
+
+def shards(runner, chunk, documents):
+    """The text as shards of `chunk` tokens: each of its lines a document ("line"), or all of it one ("file")."""
+    def make(path):
+        tokens = runner.once(f"{documents}.tokens", lambda tokens: runner.run(
+            runner.tool("pretokenize"), "--format", {"line": "lines", "file": "file"}[documents], runner.settings.data, "-o",
+            tokens))
+        runner.run(runner.tool("pack"), "--chunk", str(chunk), "-o", path, tokens)
+    return runner.once(f"{documents}-{chunk}", make)
+
+
+def config(runner, name):
+    """One of configs/; of the dry run a small model of the same family."""
+    if not runner.settings.tiny:
+        return HERE / "configs" / f"{name}.json"
+    small = dict(json.loads((HERE / "configs" / f"{name}.json").read_text()))
+    gpt2 = small["model_type"] == "gpt2"
+    small.update({"n_embd": 32, "n_layer": 1, "n_head": 2} if gpt2 else
+                 {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2,
+                  "num_key_value_heads": 1, "head_dim": 16})
+    small["vocab_size"] = 300
+    return runner.once(f"{name}.json", lambda path: path.write_text(json.dumps(small)))
+
+
+def train(runner, name, model, seq, batch, steps, *options, documents="line", device=None, keep_state=False,
+          **environment):
+    """A run in work/. \\returns its records of steps and its first record"""
+    out = runner.settings.work / name
+    if out.exists():  # of a step that was cut off
+        out.rename(runner.settings.work / f"{name}-cut-off-{len(list(runner.settings.work.glob(f'{name}-cut-off-*')))}")
+    runner.run(runner.tool("train"), "--data", shards(runner, max(seq, 256), documents), "--model", model, "--seq", str(seq),
+               "--batch", str(batch), "--steps", str(steps), "--seed", "1", "--progress", "never", "--save-every", "0",
+               "--device", device or runner.settings.device, "--out", out, *([] if keep_state else ["--save-model-only"]),
+               *options, **environment)
+    return read_run(out)
+
+
+def read_run(out):
+    records = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return [r for r in records if r["type"] == "step"], next(r for r in records if r["type"] == "run_begin")
+
+
+def speed(steps, begin):
+    """Of the steps behind the first third, which warm up."""
+    settled = steps[len(steps) // 3:]
+    tokens_per_s = statistics.median(step["tokens_per_s"] for step in settled)
+    flops = statistics.median(step["model_flops_per_s"] for step in settled)
+    return {"tokens_per_s": round(tokens_per_s), "step_time_s": statistics.median(s["step_time_s"] for s in settled),
+            "tflops": round(flops / 1e12, 2), "share_of_989_tflops": round(flops / 1e12 / PUBLISHED_TFLOPS, 4),
+            "max_memory_bytes": settled[-1]["max_memory_bytes"], "loss_nats": steps[-1]["loss_nats"],
+            "parameters": begin["parameters"], "kernels": begin.get("kernels")}
+
+
+def speed_step(runner, name, model, seq, batch, steps, *options):
+    """The speed of a run at bf16 on samples of one document each, with what the GPU drew meanwhile."""
+    if runner.settings.tiny:
+        seq, batch, steps = min(seq, 128), min(batch, 2), 3
+    with PowerSampler() as power:
+        records, begin = train(runner, name, model, seq, batch, steps, "--mixed-precision", "bf16", *options, documents="file")
+    return {**speed(records, begin), **power.figures}
+
+
+def python_torch(runner, script, *arguments):
+    """What a script of this folder prints last, as JSON, run by the python3 that has torch."""
+    status, text = runner.run("python3", "-c", "import torch", check=False)
+    if status != 0:
+        raise NotAvailable("python3 has no torch")
+    sizes = ["--tiny"] if runner.settings.tiny else []
+    _, text = runner.run("python3", HERE / script, *arguments, "--device", runner.settings.device, *sizes)
+    return json.loads(text.strip().splitlines()[-1])
+
+
+# The steps.
+
+def identity(runner):
+    """What machine this is, and that the tools see its GPU."""
+    figures = {"version": runner.run(runner.tool("train"), "--version")[1].splitlines()[0],
+               "torch": str(runner.settings.torch)}
+    if shutil.which("nvidia-smi"):
+        fields = "name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,power.limit,compute_cap"
+        status, text = runner.run("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader", "-i", "0", check=False)
+        if status == 0:
+            figures.update(zip(fields.split(","), (value.strip() for value in text.strip().split(","))))
+    if runner.settings.device != "cpu":
+        runner.run(runner.tool("gpu-probe"), "--quick", "--disk-size", "0", "--require-gpu", "--recommend")
+    return figures
+
+
+def first_steps(runner):
+    """Three steps of each family with launches that the host waits for: a fault is told where it happens."""
+    figures, problems = {}, []
+    seq = 64 if runner.settings.tiny else 256
+    for model in ("llama-1m", "qwen2-0.5b", "nanogpt-10m", "neox-tiny", "ten-nano"):
+        if runner.settings.tiny and model == "qwen2-0.5b":
+            continue
+        for precision in ("no", "bf16", "fp16"):
+            if runner.settings.tiny and (precision == "fp16" or model != "llama-1m" and precision != "no"):
+                continue
+            name = f"first-{model}-{precision}"
+            try:
+                steps, _ = train(runner, name, model, seq, 2, 3, "--mixed-precision", precision, CUDA_LAUNCH_BLOCKING="1")
+                losses = [step["loss_nats"] for step in steps]
+                figures[f"{model} {precision}"] = losses[-1]
+                if len(losses) != 3 or not all(loss is not None and math.isfinite(loss) for loss in losses):
+                    problems.append(f"{model} {precision}: losses {losses}")
+            except StepFailed as problem:
+                problems.append(f"{model} {precision}: {str(problem)[-300:]}")
+    if problems:
+        raise StepFailed("; ".join(problems), figures)
+    return figures
+
+
+def gpu_tests(runner):
+    """The cases that have cuda in their names, of each test program."""
+    figures, failed = {}, []
+    for name in ("nn_test", "device_test", "optim_test", "train_test"):
+        program = pathlib.Path(runner.test_program(name))
+        if not program.exists():
+            raise NotAvailable(f"{program} is not built")
+        _, text = runner.run(program, "--gtest_filter=*cuda*", "--gtest_brief=1", check=False)
+        counts = {word: re.search(rf"\[ *{word} *\] (\d+) tests?", text) for word in ("PASSED", "SKIPPED")}
+        figures[name] = {word.lower(): int(found[1]) if found else 0 for word, found in counts.items()}
+        broken = sorted(set(re.findall(r"\[  FAILED  \] (\S+?)[, ].*\(\d+ ms\)", text)))
+        figures[name]["failed"] = broken
+        failed += broken
+        if "PASSED" not in text and "[  FAILED  ]" not in text:
+            failed.append(f"{name} died: {text[-500:].strip()}")
+    if runner.settings.device != "cpu" and not failed and not any(counts["passed"] for counts in figures.values()):
+        raise StepFailed("all were skipped: the tests see no GPU", figures)
+    if failed:
+        raise StepFailed(f"{len(failed)} failed: " + ", ".join(failed)[:1500], figures)
+    return figures
+
+
+def loss_parity(runner):
+    """The same run in fp32 on the CPU and on the GPU: losses within 1 % after 50 steps."""
+    steps = 5 if runner.settings.tiny else 50
+    on_cpu, _ = train(runner, "parity-cpu", "llama-1m", 256, 4, steps, "--mixed-precision", "no", device="cpu")
+    on_gpu, _ = train(runner, "parity-gpu", "llama-1m", 256, 4, steps, "--mixed-precision", "no")
+    cpu_loss, gpu_loss = on_cpu[-1]["loss_nats"], on_gpu[-1]["loss_nats"]
+    figures = {"cpu_loss_nats": cpu_loss, "gpu_loss_nats": gpu_loss,
+               "first_step_difference": abs(on_cpu[0]["loss_nats"] - on_gpu[0]["loss_nats"])}
+    if not abs(cpu_loss - gpu_loss) <= 0.01 * cpu_loss:
+        raise StepFailed(f"losses differ: {cpu_loss} on the CPU, {gpu_loss} on the GPU", figures)
+    return figures
+
+
+def gpt2_124m(runner):
+    """GPT-2 124M, 64 samples of 1,024 tokens a step, vocabulary 50,257."""
+    return speed_step(runner, "gpt2-124m", config(runner, "gpt2-124m"), 1024, 64, 60)
+
+
+def gpt2_124m_again(runner):
+    """The same again: what another run of the same work gives."""
+    return speed_step(runner, "gpt2-124m-again", config(runner, "gpt2-124m"), 1024, 64, 60)
+
+
+def kernel_trace(runner):
+    """Where the time of GPT-2 124M's step goes, kernel by kernel."""
+    if "--profile" not in runner.run(runner.tool("train"), "--help")[1]:
+        raise NotAvailable("this build's train has no --profile")
+    seq, batch = (128, 2) if runner.settings.tiny else (1024, 64)
+    train(runner, "traced", config(runner, "gpt2-124m"), seq, batch, 12, "--mixed-precision", "bf16", "--profile", "3",
+          documents="file")
+    traces = [path for path in (runner.settings.work / "traced").rglob("*") if "trace" in path.name or "profile" in path.name]
+    kept = []
+    for path in sorted(filter(pathlib.Path.is_file, traces), key=lambda path: path.stat().st_size)[:3]:
+        if path.stat().st_size < 15 << 20:
+            shutil.copy(path, runner.settings.out / path.name)
+            kept.append(path.name)
+    if not kept:
+        raise StepFailed("train --profile left no trace")
+    return {"traces": ", ".join(kept)}
+
+
+def llama_1b_8k(runner):
+    return speed_step(runner, "llama-1b-8k", config(runner, "llama-1b"), 8192, 2, 30)
+
+
+def llama_8b_layers_8k(runner):
+    return speed_step(runner, "llama-8b-8k", config(runner, "llama-8b-4-layers"), 8192, 2, 30)
+
+
+def llama_1b_32k(runner):
+    return speed_step(runner, "llama-1b-32k", config(runner, "llama-1b"), 32768, 1, 20, "--checkpoint-activations", "selective")
+
+
+def llama_8b_layers_32k(runner):
+    return speed_step(runner, "llama-8b-32k", config(runner, "llama-8b-4-layers"), 32768, 1, 20, "--checkpoint-activations",
+                      "selective")
+
+
+def gpt2_1558m(runner):
+    return speed_step(runner, "gpt2-1558m", config(runner, "gpt2-1558m"), 1024, 8, 30)
+
+
+def ceilings(runner):
+    """What the machine reaches: products, memory, copies; which attention takes which heads."""
+    probe = runner.settings.work / "gpu-probe.json"
+    options = ["--quick", "--disk-size", "0"] if runner.settings.tiny else []
+    if runner.settings.device == "cpu":
+        options += ["--device", "cpu"]
+    runner.run("bash", "-c", '"$0" "$@" > "$OUT_FILE"', runner.tool("gpu-probe"), "--json", "--out", runner.settings.work,
+               *options, OUT_FILE=str(probe))
+    report = json.loads(probe.read_text())
+    best = {f"{m['what']} {m.get('dtype') or ''} {m.get('kernel') or ''}".strip(): m["best"] if "best" in m else m.get("rate")
+            for m in report["measured"]}
+    return {"gpu_state": report["gpu"]["state"], "best": best}
+
+
+def operators(runner):
+    """The speed of each operator beside torch's own."""
+    summary = runner.settings.work / "operators.json"
+    sizes = ["--rows", "48", "--width", "128", "--vocabulary", "300", "--rounds", "1", "--precision", "fp32"]
+    runner.run(runner.test_program("kernel_speed"), "--device", runner.settings.device, "--summary", summary,
+               *(sizes if runner.settings.tiny else ["--precision", "bf16"]))
+    rows = json.loads(summary.read_text())["operators"]
+    return {"operators": {row["operator"]: {key: row[key] for key in ("bytes_per_s", "time_s", "torch_time_s") if key in row}
+                          for row in rows}}
+
+
+def gemm_shapes(runner):
+    """Products of the models' shapes by cuBLAS and cuBLASLt, with the vocabulary as it is and padded."""
+    return python_torch(runner, "torch_ceilings.py", "gemms")
+
+
+def attention_shapes(runner):
+    """Attention of the models' shapes by each of torch's backends."""
+    return python_torch(runner, "torch_ceilings.py", "attention")
+
+
+def pytorch_eager(runner):
+    return python_torch(runner, "torch_gpt2.py")
+
+
+def pytorch_compiled(runner):
+    return python_torch(runner, "torch_gpt2.py", "--compile")
+
+
+def ten_small_32k(runner):
+    """TEN's preset for samples of 32,768 tokens."""
+    if runner.settings.tiny:
+        return speed_step(runner, "ten-small-32k", "ten-nano", 256, 1, 3)
+    return speed_step(runner, "ten-small-32k", "ten-small-32k", 32768, 4, 10)
+
+
+def reruns(runner):
+    """Whether the same run gives the same weights again, and a run that was stopped in the middle and resumed."""
+    seq, steps = (128, 4) if runner.settings.tiny else (512, 20)
+    digests = {}
+    for name in ("rerun-1", "rerun-2"):
+        train(runner, name, "llama-1m", seq, 4, steps, "--mixed-precision", "bf16", keep_state=True)
+        digests[name] = weights_digest(runner, name)
+    train(runner, "resumed", "llama-1m", seq, 4, steps, "--mixed-precision", "bf16", "--max-minutes", "0.0001",
+          keep_state=True)
+    runner.run(runner.tool("train"), "--resume", "--out", runner.settings.work / "resumed", "--max-minutes", "0", "--progress",
+               "never")
+    digests["resumed"] = weights_digest(runner, "resumed")
+    figures = {"reruns_equal": digests["rerun-1"] == digests["rerun-2"],
+               "resumed_equal": digests["rerun-1"] == digests["resumed"], **digests}
+    if runner.settings.device == "cpu" and not (figures["reruns_equal"] and figures["resumed_equal"]):
+        raise StepFailed("a CPU gives the same weights each time", figures)
+    return figures
+
+
+def weights_digest(runner, name):
+    newest = sorted((runner.settings.work / name / "checkpoints").glob("step-*"))[-1]
+    return hashlib.sha256((newest / "model.safetensors").read_bytes()).hexdigest()[:16]
+
+
+def sanitizer(runner, tool):
+    if not shutil.which("compute-sanitizer"):
+        raise NotAvailable("there is no compute-sanitizer")
+    status, text = runner.run("compute-sanitizer", "--tool", tool, "--error-exitcode", "1", runner.test_program("nn_test"),
+                              "--gtest_filter=*OpsTest*cuda*", "--gtest_brief=1", check=False)
+    summary = re.findall(r"ERROR SUMMARY: .*|RACECHECK SUMMARY: .*", text)
+    if status != 0:
+        raise StepFailed(f"status {status}: {text[-1500:].strip()}")
+    return {"summary": summary[-1] if summary else ""}
+
+
+def memcheck(runner):
+    return sanitizer(runner, "memcheck")
+
+
+def racecheck(runner):
+    return sanitizer(runner, "racecheck")
+
+
+STEPS = [Step(function.__name__, limit_s, function) for function, limit_s in (
+    (identity, 60), (first_steps, 240), (gpu_tests, 240), (loss_parity, 90), (gpt2_124m, 90), (gpt2_124m_again, 90),
+    (kernel_trace, 90), (llama_1b_8k, 90), (llama_8b_layers_8k, 90), (llama_1b_32k, 120), (llama_8b_layers_32k, 120),
+    (gpt2_1558m, 90), (ceilings, 60), (operators, 90), (gemm_shapes, 90), (attention_shapes, 90), (pytorch_eager, 90),
+    (pytorch_compiled, 180), (ten_small_32k, 120), (reruns, 120), (memcheck, 240), (racecheck, 240))]

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""What scripts/gpu-check.sh promises, without a GPU: its steps run on the CPU with tiny sizes (--dry-run), and its runner with
+stand-in steps.
+
+usage: gpu_check_test.py SOURCE_DIR BUILD_DIR
+"""
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BUILD = pathlib.Path(sys.argv.pop(2)).resolve()
+SOURCE = pathlib.Path(sys.argv.pop(1)).resolve()
+sys.path.insert(0, str(SOURCE / "scripts/gpu_check"))
+sys.dont_write_bytecode = True
+import bundle  # noqa: E402
+import runner  # noqa: E402
+import steps  # noqa: E402
+
+STEPS = [step.name for step in steps.STEPS]
+# What a machine without a GPU, without PyTorch in python3 and without a CUDA toolkit lacks.
+MAY_LACK = {"kernel_trace", "gemm_shapes", "attention_shapes", "pytorch_eager", "pytorch_compiled", "memcheck", "racecheck"}
+
+
+def records(out):
+    lines = out / "steps.jsonl"
+    return [json.loads(line) for line in lines.read_text().splitlines()] if lines.exists() else []
+
+
+class Scratch(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.out = self.folder / "out"
+
+
+class DryRunTest(Scratch):
+    def check(self, *arguments):
+        return subprocess.run([SOURCE / "scripts/gpu-check.sh", "--dry-run", "--build", BUILD, "--out", self.out, *arguments],
+                              text=True, capture_output=True, check=False, timeout=600, stdin=subprocess.DEVNULL)
+
+    def test_every_step_runs_and_none_twice(self):
+        first = self.check("--only", "identity,reruns", "--skip", "reruns")
+        self.assertEqual((first.returncode, [r["step"] for r in records(self.out)]), (0, ["identity"]), first.stderr)
+        whole = self.check()
+        told = records(self.out)
+        self.assertEqual([r["step"] for r in told], STEPS, whole.stdout + whole.stderr)
+        broken = [r for r in told if r["status"] != "passed" and not (r["status"] == "not_available" and r["step"] in MAY_LACK)]
+        self.assertEqual((broken, whole.returncode), ([], 0), whole.stdout)
+        by_name = {record["step"]: record["figures"] for record in told}
+        self.assertGreater(by_name["gpt2_124m"]["tokens_per_s"], 0)
+        self.assertEqual(by_name["loss_parity"]["cpu_loss_nats"], by_name["loss_parity"]["gpu_loss_nats"])
+        self.assertTrue(by_name["reruns"]["reruns_equal"] and by_name["reruns"]["resumed_equal"])
+        self.assertLessEqual(len(list(self.out.rglob("*"))), 8)
+        self.assertIn("| gpt2_124m | passed |", (self.out / "report.md").read_text())
+        before = (self.out / "steps.jsonl").read_bytes()
+        again = self.check()
+        self.assertEqual((again.returncode, (self.out / "steps.jsonl").read_bytes()), (0, before))
+
+    def test_after_the_deadline_nothing_begins(self):
+        result = self.check("--deadline", "0")
+        self.assertEqual((result.returncode, records(self.out)), (1, []), result.stdout)
+
+    def test_a_step_that_there_is_not_is_refused_with_those_that_there_are(self):
+        result = self.check("--only", "gpt3")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("there is no step gpt3", result.stderr)
+        self.assertIn("loss_parity", result.stderr)
+
+    @unittest.skipIf(list(pathlib.Path("/dev").glob("nvidia[0-9]*")), "this machine has a GPU")
+    def test_without_a_gpu_nothing_runs(self):
+        result = subprocess.run([SOURCE / "scripts/gpu-check.sh", "--build", BUILD, "--out", self.out], text=True,
+                                capture_output=True, check=False, timeout=60)
+        self.assertEqual((result.returncode, records(self.out)), (5, []))
+        self.assertIn("no GPU: NOT RUN", result.stderr)
+
+
+class RunnerTest(Scratch):
+    def run_steps(self, chosen, deadline_s=None):
+        settings = runner.Settings(root=BUILD, data=SOURCE / "examples/data/tinyshakespeare.txt", fixtures=SOURCE / "tests",
+                                   out=self.out, work=self.folder / "work", deadline_s=deadline_s)
+        whole = runner.Runner(settings).run_all(chosen)
+        return whole, {record["step"]: record["status"] for record in records(self.out)}
+
+    def test_what_comes_of_a_step_is_told_and_the_next_one_runs(self):
+        def fails(_):
+            raise runner.StepFailed("no", {"loss": 1})
+
+        def lacks(_):
+            raise runner.NotAvailable("no GPU")
+
+        def breaks(_):
+            return {}["figure"]
+
+        chosen = [runner.Step("fails", 5, fails), runner.Step("lacks", 5, lacks), runner.Step("breaks", 5, breaks),
+                  runner.Step("ends_with_3", 5, lambda r: r.run("bash", "-c", "echo words; exit 3")),
+                  runner.Step("passes", 5, lambda r: {"figure": 1})]
+        whole, statuses = self.run_steps(chosen)
+        self.assertFalse(whole)
+        self.assertEqual(statuses, {"fails": "failed", "lacks": "not_available", "breaks": "failed", "ends_with_3": "failed",
+                                    "passes": "passed"})
+        told = {record["step"]: record for record in records(self.out)}
+        self.assertEqual(told["fails"]["figures"], {"loss": 1})
+        self.assertIn("bash ended with status 3: words", told["ends_with_3"]["problem"])
+
+    def test_a_step_that_outruns_its_own_limit_has_failed_with_all_that_it_started(self):
+        began = time.monotonic()
+        step = runner.Step("sleeps", 1, lambda r: r.run("bash", "-c", 'sleep 60 & echo $! > "$0"; wait', self.folder / "pid"))
+        whole, statuses = self.run_steps([step])
+        self.assertEqual((whole, statuses), (False, {"sleeps": "failed"}))
+        self.assertLess(time.monotonic() - began, 30)
+        child = int((self.folder / "pid").read_text())
+        state = pathlib.Path(f"/proc/{child}/stat")
+        self.assertTrue(not state.exists() or state.read_text().split()[2] == "Z")
+
+    def test_a_step_that_the_deadline_cut_off_runs_again_and_no_other(self):
+        runs = []
+
+        def quick(_):
+            runs.append("quick")
+
+        def long_at_first(r):
+            runs.append("long")
+            r.run("sleep", "60" if runs.count("long") == 1 else "0")
+
+        chosen = [runner.Step("quick", 60, quick), runner.Step("long", 60, long_at_first)]
+        whole, statuses = self.run_steps(chosen, deadline_s=3)
+        self.assertEqual((whole, statuses), (False, {"quick": "passed", "long": "cut_off"}))
+        whole, statuses = self.run_steps(chosen)
+        self.assertEqual((whole, statuses, runs), (True, {"quick": "passed", "long": "passed"}, ["quick", "long", "long"]))
+
+
+class BundleTest(Scratch):
+    def setUp(self):
+        super().setUp()
+        self.build = self.folder / "build"
+        names = ([f"bin/{name}" for name in bundle.TOOLS] + [f"libexec/trainwright/{name}" for name in bundle.ENGINES] +
+                 [f"tests/{name}" for name in bundle.TESTS])
+        for name in names:
+            (self.build / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy("/bin/true", self.build / name)
+        self.file = self.folder / "bundle.tar.zst"
+
+    def test_holds_what_the_check_needs(self):
+        self.assertEqual(bundle.make(self.file, self.build), self.file.stat().st_size)
+        listed = subprocess.run(["tar", "--zstd", "-tf", self.file], text=True, capture_output=True, check=True).stdout.splitlines()
+        for name in ("gpu-check.sh", "gpu_check/main.py", "gpu_check/configs/gpt2-124m.json", "tinyshakespeare.txt",
+                     "libexec/trainwright/libtrainwright_cuda.so", "tests/nn_test", "fixtures/nn/fixtures/"):
+            self.assertIn(f"gpu-check/{name}", listed)
+
+    def test_too_large_a_one_is_refused_with_what_is_large_and_leaves_nothing(self):
+        with self.assertRaises(bundle.BundleError) as refused:
+            bundle.make(self.file, self.build, most_bytes=1000)
+        self.assertIn("MiB, more than", str(refused.exception))
+        self.assertIn("MiB", refused.exception.hint)
+        self.assertFalse(self.file.exists())
+
+    def test_a_build_that_is_not_whole_is_refused_with_what_it_lacks(self):
+        (self.build / "tests/nn_test").unlink()
+        with self.assertRaises(bundle.BundleError) as refused:
+            bundle.make(self.file, self.build)
+        self.assertIn("tests/nn_test is not built", str(refused.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()
