@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -22,7 +24,8 @@ int main(int argc, char** argv) {
                                        .check = [&](int64_t ranks) { CheckRanks(settings, ranks); }};
         return RunEngine(request, &run, [&](const EngineProcess& process) {
           StdoutSink out;
-          run.summary.update(RunGenerate(BuiltInFamilies(), settings, process.setup, &out, process.world));
+          run.summary.update(RunGenerate(BuiltInFamilies(), settings, process.setup, &out, process.world,
+                                         isatty(STDOUT_FILENO) == 1));
           return 0;
         });
       });

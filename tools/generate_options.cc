@@ -24,9 +24,9 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
   CLI::Option* const prompt = app.add_option("--prompt,prompt", settings->prompt,
                                              "text to continue (default: JSON lines of --input)");
   prompt->type_name("TEXT");
-  app.add_option("--input", settings->input, "JSON lines with prompts; - is standard input")
-      ->type_name("FILE")
-      ->excludes(prompt);
+  CLI::Option* const input =
+      app.add_option("--input", settings->input, "JSON lines with prompts; - is standard input");
+  input->type_name("FILE")->excludes(prompt);
   app.add_option("--max-tokens", settings->max_tokens, "longest continuation in tokens")
       ->check(CLI::PositiveNumber);
   app.add_option("--stop", settings->stops,
@@ -35,6 +35,18 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
   app.add_option("--template", settings->chat_template,
                  "how a conversation is written, as pretokenize --template: prompts are then conversations")
       ->type_name("NAME|FILE");
+  CLI::Option* const chat =
+      app.add_flag("--chat", settings->chat,
+                   "a conversation: each line of standard input is answered, with what was said before");
+  chat->excludes(prompt)->excludes(input);
+  app.add_option("--system", settings->system, "what the system turn of --chat says")
+      ->type_name("TEXT")
+      ->needs(chat);
+  app.add_option(
+         "--format", settings->format,
+         "how samples are written: as text, as JSON lines, or auto: as text where one sample of --prompt "
+         "goes to a terminal, and in --chat")
+      ->check(CLI::IsMember({"auto", "text", "jsonl"}));
   app.add_flag("--bos", settings->add_bos, "begin the prompt with the tokenizer's BOS");
   app.add_option(
          "--context-cache", settings->context_cache,
@@ -66,6 +78,20 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
   app.add_option("--top-p", settings->sampling.top_p,
                  "draw from the most probable tokens that together have this probability")
       ->check(CLI::Range(0.0, 1.0))
+      ->group(sampling);
+  app.add_option(
+         "--min-p", settings->sampling.min_p,
+         "draw from the tokens of at least this share of the most probable one's probability; 0: from all")
+      ->check(CLI::Range(0.0, 1.0))
+      ->group(sampling);
+  app.add_option(
+         "--repetition-penalty", settings->sampling.repetition_penalty,
+         "divide the positive logits of tokens that were there by this, and multiply the others; 1: do not")
+      ->check(CLI::PositiveNumber)
+      ->group(sampling);
+  app.add_option("--logprobs", settings->log_probabilities,
+                 "write the log probability of each token, and of the so many most probable ones besides")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->group(sampling);
   app.add_option("--seed", settings->seed, "of the random numbers")->group(sampling);
 

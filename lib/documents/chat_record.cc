@@ -21,10 +21,6 @@ std::optional<ChatRole> RoleNamed(std::string_view name) {
   return std::nullopt;
 }
 
-bool IsBlank(std::string_view text) {
-  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-}
-
 Problem Missing(const std::string& key) {
   return DocumentProblem{SkipReason::kMissingKey, "no key \"" + key + "\"", {}, {}};
 }
@@ -151,8 +147,37 @@ Problem NothingRecognised(element object) {
       {}};
 }
 
+Problem ReadKnownPrompt(element object, std::vector<ChatTurn>* turns) {
+  element value;
+  if (const char* key = FirstMember(object, {"messages", "conversations"}, &value)) {
+    return AppendTurns(value, std::string("\"") + key + "\"", turns);
+  }
+  if (FirstMember(object, {"instruction"}, &value)) return ReadInstructionPrompt(object, value, turns);
+  if (const char* key = FirstMember(object, {"prompt", "question"}, &value)) {
+    return AppendTurnOrTurns(value, key, ChatRole::kUser, turns);
+  }
+  return Missing("prompt");
+}
+
+/// Whether a line is one that `generate` wrote.
+bool IsSample(element object) {
+  element value;
+  for (const char* key : {"prompt", "text", "ids", "sample", "finish"}) {
+    if (FirstMember(object, {key}, &value) == nullptr) return false;
+  }
+  return true;
+}
+
+Problem ReadSample(element object, std::vector<ChatTurn>* turns) {
+  element text;
+  if (auto problem = ReadKnownPrompt(object, turns)) return problem;
+  FirstMember(object, {"text"}, &text);
+  return AppendTurnOrTurns(text, "text", ChatRole::kAssistant, turns);
+}
+
 Problem ReadKnownShape(element object, std::vector<ChatTurn>* turns) {
   element value;
+  if (IsSample(object)) return ReadSample(object, turns);
   if (const char* key = FirstMember(object, {"messages", "conversations"}, &value)) {
     return AppendTurns(value, std::string("\"") + key + "\"", turns);
   }
@@ -167,18 +192,6 @@ Problem ReadKnownShape(element object, std::vector<ChatTurn>* turns) {
     return ReadPair(object, "question", value, {"answer"}, turns);
   if (FirstMember(object, {"text"}, &value) && value.is_array()) return ReadAlternatingTexts(value, turns);
   return NothingRecognised(object);
-}
-
-Problem ReadKnownPrompt(element object, std::vector<ChatTurn>* turns) {
-  element value;
-  if (const char* key = FirstMember(object, {"messages", "conversations"}, &value)) {
-    return AppendTurns(value, std::string("\"") + key + "\"", turns);
-  }
-  if (FirstMember(object, {"instruction"}, &value)) return ReadInstructionPrompt(object, value, turns);
-  if (const char* key = FirstMember(object, {"prompt", "question"}, &value)) {
-    return AppendTurnOrTurns(value, key, ChatRole::kUser, turns);
-  }
-  return Missing("prompt");
 }
 
 }  // namespace
@@ -203,6 +216,10 @@ std::string ChatRecord::HoldoutKey() const {
     key += turn.content + '\0' + turn.input + '\0';
   }
   return key;
+}
+
+bool IsBlank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
 std::optional<DocumentProblem> CheckTurns(const ChatRecord& record, ChatRole last) {

@@ -1,6 +1,8 @@
 /// Conversations out of JSON lines.
 ///
 /// Recognised, in this order, unless keys are given:
+///   a line of `generate` ({"prompt", "text", "ids", "sample", "finish"}): its prompt, be it one of those below, and
+///   its text, whatever answers it carries from the prompt's line
 ///   {"messages"|"conversations": [{"role"|"from": R, "content"|"value": C}, ...]}   roles below
 ///   {"instruction", "input"|"context"?, "output"|"response"}
 ///   {"input": [turns as above], "output"}                (a persona and other members say nothing here)
@@ -23,6 +25,8 @@ namespace trainwright {
 
 enum class ChatRole : uint8_t { kSystem, kUser, kAssistant };
 const char* NameOf(ChatRole role);
+/// Whether there is nothing but white space.
+bool IsBlank(std::string_view text);
 
 struct ChatTurn {
   ChatRole role = ChatRole::kUser;

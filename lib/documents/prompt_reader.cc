@@ -8,7 +8,6 @@
 #include "lib/documents/document_text.h"
 
 namespace trainwright {
-
 PromptReader::PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations)
     : prompt_(std::move(prompt)), path_(path) {
   constexpr uint64_t kLongestLineBytes = uint64_t{1} << 30;
@@ -59,16 +58,15 @@ std::optional<PromptLine> PromptReader::Next() {
   if (chats_) {
     if (const auto problem = chats_->ReadPrompt(text, &line.conversation)) throw refuse(problem->problem);
     line.text = line.conversation.turns.back().content;
-    for (const char* name : {"messages", "conversations"}) {
-      if (const auto turns = object.find(name); turns != object.end()) line.turns = *turns;
-    }
   } else {
     const auto prompt = object.find("prompt");
     if (prompt == object.end() || !prompt->is_string()) throw refuse("has no string \"prompt\"");
     line.text = prompt->get<std::string>();
   }
-  if (const auto id = object.find("id"); id != object.end()) line.id = *id;
   if (const auto context = object.find("context"); context != object.end()) line.context = *context;
+  for (const auto& [name, value] : object.items()) {
+    if (name != "prompt") line.others[name] = value;
+  }
   return line;
 }
 

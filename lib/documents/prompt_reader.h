@@ -14,9 +14,9 @@ namespace trainwright {
 struct PromptLine {
   /// The text; of a conversation, what the user said last.
   std::string text;
-  ChatRecord conversation;         ///< where conversations are read; ends with the user's turn
-  nlohmann::ordered_json id;       ///< the line's "id", to tell samples by; null where it has none
-  nlohmann::ordered_json turns;    ///< the line's "messages" or "conversations", null where it has none
+  ChatRecord conversation;  ///< where conversations are read; ends with the user's turn
+  /// What the line has besides the prompt, "id" among it: for the lines of its samples.
+  nlohmann::ordered_json others = nlohmann::ordered_json::object();
   nlohmann::ordered_json context;  ///< the line's "context": whoever takes contexts says what it is; or null
   std::string place;               ///< "line 3", for messages; empty for a prompt of the command line
 };

@@ -13,6 +13,7 @@
 #include "lib/base/rng.h"
 #include "lib/base/signals.h"
 #include "lib/device/accelerator.h"
+#include "lib/eval/repetition.h"
 #include "lib/nn/linear/thin_product.h"
 
 namespace trainwright {
@@ -53,6 +54,12 @@ struct Slot {
   std::shared_ptr<Prompt> prompt;  // also when idle
   bool active = false;
   Generation sample;  // its last id is chosen and not yet appended
+};
+
+/// A token, and where asked for what the model gave it.
+struct Choice {
+  uint32_t token = 0;
+  std::optional<ChosenLogProbabilities> log_probabilities;
 };
 
 class Generator {
@@ -107,9 +114,11 @@ class Generator {
   /// Appends a token to every active sequence and chooses the next ones.
   void Step();
   void StepSome(const std::vector<Slot*>& slots);
-  uint32_t Choose(const Slot& slot, const float* logits) const;
+  Choice Choose(const Slot& slot, const float* logits) const;
+  /// The logits after the penalty for what the slot's sequence holds.
+  std::vector<float> Penalized(const Slot& slot, const float* logits) const;
   /// Takes a chosen token into the slot's sample, which may end with it.
-  void Advance(Slot* slot, uint32_t token);
+  void Advance(Slot* slot, Choice&& choice);
   void End(Slot* slot, FinishReason reason);
   /// Takes the state of a slot whose sample ends.
   void TakeStateBehind(const Slot& slot, FinishReason reason);
@@ -264,25 +273,51 @@ void Generator::StepSome(const std::vector<Slot*>& slots) {
   const at::Tensor logits_bv = decoder_->AppendToEach(next, fixed_rows_).cpu();
   const auto* logits = logits_bv.const_data_ptr<float>();
   const int64_t vocabulary = logits_bv.size(1);
-  std::vector<uint32_t> tokens(slots.size());
+  std::vector<Choice> choices(slots.size());
   at::parallel_for(0, static_cast<int64_t>(slots.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) tokens[i] = Choose(*slots[i], logits + i * vocabulary);
+    for (int64_t i = begin; i < end; ++i) choices[i] = Choose(*slots[i], logits + i * vocabulary);
   });
-  for (size_t i = 0; i < slots.size(); ++i) Advance(slots[i], tokens[i]);
+  for (size_t i = 0; i < slots.size(); ++i) Advance(slots[i], std::move(choices[i]));
 }
 
-uint32_t Generator::Choose(const Slot& slot, const float* logits) const {
+Choice Generator::Choose(const Slot& slot, const float* logits) const {
   const Rng prompt(options_.seed, "generate", slot.sample.prompt);
   const Rng sample(prompt.key(), "sample", static_cast<uint64_t>(slot.sample.sample));
-  return ChooseToken(logits, chosen_ids_, options_.sampling, sample.Uniform(slot.sample.ids.size()));
+  const double uniform = sample.Uniform(slot.sample.ids.size());
+  Choice choice;
+  if (options_.sampling.repetition_penalty == 1) {
+    choice.token = ChooseToken(logits, chosen_ids_, options_.sampling, uniform);
+  } else {
+    choice.token = ChooseToken(Penalized(slot, logits).data(), chosen_ids_, options_.sampling, uniform);
+  }
+  if (options_.log_probabilities) {
+    choice.log_probabilities =
+        LogProbabilitiesOf(logits, model_->config().vocab_size, choice.token, *options_.log_probabilities);
+  }
+  return choice;
 }
 
-void Generator::Advance(Slot* slot, uint32_t token) {
-  if (std::find(options_.ends.begin(), options_.ends.end(), token) != options_.ends.end()) {
+std::vector<float> Generator::Penalized(const Slot& slot, const float* logits) const {
+  std::vector<uint32_t> seen;
+  for (const auto& context : slot.prompt->contexts) {
+    seen.insert(seen.end(), context->tokens.begin(), context->tokens.end());
+  }
+  seen.insert(seen.end(), slot.prompt->ids.begin(), slot.prompt->ids.end());
+  seen.insert(seen.end(), slot.sample.ids.begin(), slot.sample.ids.end());
+  std::vector<float> penalized(logits, logits + model_->config().vocab_size);
+  PenalizeRepetition(seen, options_.sampling.repetition_penalty, penalized);
+  return penalized;
+}
+
+void Generator::Advance(Slot* slot, Choice&& choice) {
+  if (std::find(options_.ends.begin(), options_.ends.end(), choice.token) != options_.ends.end()) {
     return End(slot, FinishReason::kEos);
   }
   std::vector<uint32_t>& ids = slot->sample.ids;
-  ids.push_back(token);
+  ids.push_back(choice.token);
+  if (choice.log_probabilities)
+    slot->sample.log_probabilities.push_back(*std::move(choice.log_probabilities));
+  if (options_.watch) options_.watch(choice.token);
   if (stop_ && stop_(ids)) return End(slot, FinishReason::kStop);
   if (slot->prompt->length() + std::ssize(ids) > context_) {
     return End(slot, FinishReason::kContext);

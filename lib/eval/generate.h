@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "lib/eval/log_probabilities.h"
 #include "lib/eval/sampling.h"
 #include "lib/model/context_cache.h"
 #include "lib/model/language_model.h"
@@ -41,6 +43,10 @@ struct GenerationOptions {
   /// Where set, takes the state behind each prompt, as it is computed, or behind each sample, as it ends.
   std::function<void(const RecurrentState&)> take_state = {};
   StateAfter state_after = StateAfter::kPrompt;
+  /// So many of the most probable tokens' log probabilities besides that of each token chosen; absent: none of both.
+  std::optional<int64_t> log_probabilities = {};
+  /// Where set, sees each token as it is taken into a sample: of one sequence, for those who watch it.
+  std::function<void(uint32_t)> watch = {};
 };
 
 /// \param index number of the prompt: what its samples' random numbers depend on
@@ -59,6 +65,7 @@ struct Generation {
   int64_t sample = 0;
   std::vector<uint32_t> ids;  ///< generated ones, without the prompt and without the id that ended it
   FinishReason finish = FinishReason::kLength;
+  std::vector<ChosenLogProbabilities> log_probabilities = {};  ///< of each id, where asked for
 };
 
 struct GenerationCounts {

@@ -1,5 +1,7 @@
 #include "lib/eval/generate_job.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <deque>
@@ -15,12 +17,15 @@
 #include "lib/dist/shared_work.h"
 #include "lib/documents/chat_encoder.h"
 #include "lib/documents/prompt_reader.h"
+#include "lib/eval/chat_session.h"
 #include "lib/eval/context_keeper.h"
 #include "lib/eval/generate.h"
 #include "lib/eval/identity.h"
 #include "lib/eval/prompt_state.h"
 #include "lib/eval/rank_generation.h"
 #include "lib/eval/rank_input.h"
+#include "lib/eval/sample_output.h"
+#include "lib/io/byte_source.h"
 #include "lib/io/file_checksum.h"
 #include "lib/model/context_cache.h"
 #include "lib/model/open_model.h"
@@ -51,22 +56,33 @@ Facts FactsOfJob(const Checkpoint& checkpoint, const GenerateSettings& settings,
                  const nlohmann::ordered_json& state) {
   Facts facts = FactsOf(checkpoint, precision);
   facts["sha256 of the state"] = state.is_object() ? state.at("sha256").dump() : "none";
-  if (!settings.prompt) facts["sha256 of the prompts"] = Sha256OfFile(settings.input);
+  if (!settings.prompt && !settings.chat) facts["sha256 of the prompts"] = Sha256OfFile(settings.input);
   facts["--seed"] = std::to_string(settings.seed);
   facts["--samples"] = std::to_string(settings.samples);
   facts["--max-tokens"] = std::to_string(settings.max_tokens);
   return facts;
 }
 
+/// Refuses what a conversation cannot do.
+void CheckChat(const GenerateSettings& settings) {
+  if (!settings.chat) return;
+  const auto refuse = [](const char* flag) {
+    throw Error(ErrorCode::kUsage, flag, "does not go with --chat", "", "give prompts by --input");
+  };
+  if (settings.samples > 1) refuse("--samples");
+  if (!settings.keep_if.empty()) refuse("--keep-if");
+  if (!settings.context_cache.empty()) refuse("--context-cache");
+}
+
 class Job {
  public:
   Job(const ModelFamilies& families, const GenerateSettings& settings, const ProcessSetup& process,
-      ByteSink* out, World* world)
+      ByteSink* out, World* world, bool on_terminal)
       : settings_(settings),
-        out_(out),
         world_(world),
-        precision_(ParsePrecision(settings.mixed_precision, process.device)),
-        prompts_(settings.prompt, settings.input, !settings.chat_template.empty()) {
+        precision_(ParsePrecision(settings.mixed_precision, process.device)) {
+    const bool conversations = settings.chat || !settings.chat_template.empty();
+    if (!settings.chat) prompts_.emplace(settings.prompt, settings.input, conversations);
     filter_ = FilterOf(settings);  // its file is missed before anything is computed
     const c10::Device device = process.device;
     checkpoint_ = LoadCheckpoint(families, settings.checkpoint, precision_, device,
@@ -85,6 +101,8 @@ class Job {
       }
       chat_.emplace(LoadChatTemplate(settings.chat_template), checkpoint_.tokenizer.get());
     }
+    if (settings.chat) StartChat();
+    output_ = MakeSampleOutput(settings, checkpoint_.tokenizer.get(), WritesText(settings, on_terminal), out);
     if (!settings.context_cache.empty()) OpenContexts();
     state_.emplace(settings, checkpoint_, precision_, world->is_writer());
     for (const std::string& stop : settings.stops) {
@@ -97,14 +115,17 @@ class Job {
     if (world_->size() > 1) {
       RequireEqual(world_, FactsOfJob(checkpoint_, settings_, precision_, state_->identity()));
     }
-    GenerationOptions options{.sampling = settings_.sampling,
-                              .max_tokens = settings_.max_tokens,
-                              .samples = settings_.samples,
-                              .batch = settings_.batch,
-                              .batch_invariant = settings_.batch_invariant,
-                              .seed = settings_.seed,
-                              .ends = {},
-                              .chosen_ids = static_cast<int64_t>(identity().vocab_size)};
+    GenerationOptions options{
+        .sampling = settings_.sampling,
+        .max_tokens = settings_.max_tokens,
+        .samples = settings_.samples,
+        .batch = settings_.chat ? 1 : settings_.batch,  // a turn waits for the answer before it
+        .batch_invariant = settings_.batch_invariant,
+        .seed = settings_.seed,
+        .ends = {},
+        .chosen_ids = static_cast<int64_t>(identity().vocab_size)};
+    options.log_probabilities = settings_.log_probabilities;
+    if (output_->watches()) options.watch = [this](uint32_t id) { output_->See(id); };
     state_->AskFor(&options);
     if (identity().eos_id != kNoId) options.ends.push_back(identity().eos_id);
     // An end of several tokens is recognised by its text, as a stop.
@@ -117,7 +138,8 @@ class Job {
         options, [this](TokenizedPrompt* prompt) { return Next(prompt); }, stop,
         [this](Generation&& generation) { Take(std::move(generation)); });
     const double time_s = SecondsSince(start);
-    prompts_.ThrowIfWritten();
+    if (prompts_) prompts_->ThrowIfWritten();
+    const nlohmann::ordered_json data = prompts_ ? prompts_->identity() : session_->identity();
     nlohmann::ordered_json summary = {{"prompts", counts.prompts},
                                       {"samples", counts.samples},
                                       {"tokens", counts.tokens},
@@ -129,9 +151,9 @@ class Job {
                                       {"checkpoint", checkpoint_.named},
                                       {"model", checkpoint_.model_identity},
                                       {"adapter", checkpoint_.adapter_identity},
-                                      {"data", prompts_.identity()}};
+                                      {"data", data}};
     if (state_->before() != nullptr) summary["state"] = state_->identity();
-    Tell(DescribeIdentity(checkpoint_, prompts_.identity()));
+    Tell(DescribeIdentity(checkpoint_, data));
     if (filter_ && !settings_.gold.empty()) {
       summary["gold"] = {{"path", settings_.gold}, {"sha256", filter_->gold_sha256()}};
     }
@@ -160,8 +182,28 @@ class Job {
   }
   const TokenizerIdentity& identity() const { return checkpoint_.tokenizer->identity(); }
 
+  void StartChat() {
+    if (!chat_) {
+      throw Error(ErrorCode::kUsage, "--chat", "needs to know how a conversation is written", "",
+                  "give --template, as the model was trained with");
+    }
+    const bool by_hand = isatty(STDIN_FILENO) == 1;
+    session_.emplace(settings_.system, OpenSource("-"), by_hand && CurrentLogLevel() >= LogLevel::kInfo);
+  }
+
+  /// What is to be answered next; of a conversation, once its last turn is answered.
+  std::optional<PromptLine> NextLine() {
+    if (prompts_) return prompts_->Next();
+    if (!session_->AskNext()) return std::nullopt;
+    PromptLine line;
+    line.conversation = session_->conversation();
+    line.text = line.conversation.turns.back().content;
+    line.others["messages"] = session_->messages();
+    return line;
+  }
+
   bool Next(TokenizedPrompt* prompt) {
-    std::optional<PromptLine> line = prompts_.Next();
+    std::optional<PromptLine> line = NextLine();
     if (!line) return false;
     Asked asked{.line = std::move(*line), .ids = {}};
     if (chat_) {
@@ -178,7 +220,9 @@ class Job {
     }
     *prompt = {
         .index = read_++, .ids = asked.ids, .contexts = ContextsOf(asked.line), .state = state_->before()};
-    if (world_->is_writer()) asked_.push_back(std::move(asked));
+    if (!world_->is_writer()) return true;
+    output_->Begin(asked.ids);
+    asked_.push_back(std::move(asked));
     return true;
   }
 
@@ -241,30 +285,22 @@ class Job {
   void Take(Generation&& generation) {
     const Asked& asked = asked_.front();
     const std::string text = TextOf(asked.ids, generation);
-    if (!filter_ || filter_->Keep(generation.prompt, asked.line.text, text)) Write(asked, generation, text);
+    if (!filter_ || filter_->Keep(generation.prompt, asked.line.text, text)) {
+      output_->Write(asked.line, generation, text);
+    }
+    if (session_) session_->Answer(text);
     if (generation.sample + 1 == settings_.samples) asked_.pop_front();
   }
 
-  void Write(const Asked& asked, const Generation& generation, const std::string& text) {
-    nlohmann::ordered_json line = {{"prompt", asked.line.text},
-                                   {"text", text},
-                                   {"ids", generation.ids},
-                                   {"sample", generation.sample},
-                                   {"finish", FinishReasonName(generation.finish)}};
-    if (!asked.line.id.is_null()) line["id"] = asked.line.id;
-    if (!asked.line.turns.is_null()) line["messages"] = asked.line.turns;
-    const std::string dumped = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-    out_->Write(AsBytes(dumped));
-  }
-
   const GenerateSettings& settings_;
-  ByteSink* out_;
   World* world_;
   Precision precision_;
-  PromptReader prompts_;
+  std::optional<PromptReader> prompts_;  // or
+  std::optional<ChatSession> session_;
   std::optional<SampleFilter> filter_;
   Checkpoint checkpoint_;
   std::optional<ChatEncoder> chat_;
+  std::unique_ptr<SampleOutput> output_;
   std::optional<ContextCache> contexts_;
   std::optional<PromptState> state_;
   size_t longest_stop_ = 0;
@@ -281,14 +317,19 @@ void CheckRanks(const GenerateSettings& settings, int64_t ranks) {
                 "would write samples that depend on how many ranks there are", "",
                 "--batch-invariant makes them independent of it");
   }
+  if (settings.chat)
+    throw Error(ErrorCode::kUsage, "--chat", "is for one rank, not " + std::to_string(ranks));
   if (!settings.prompt) RefuseSharedPipe(ranks, "--input", settings.input);
   RefuseSharedPipe(ranks, "--state-in", settings.state_in);
 }
 
 nlohmann::ordered_json RunGenerate(const ModelFamilies& families, const GenerateSettings& settings,
-                                   const ProcessSetup& process, ByteSink* out, World* world) {
+                                   const ProcessSetup& process, ByteSink* out, World* world,
+                                   bool on_terminal) {
   CheckRanks(settings, world->size());
   CheckStateSettings(settings);
+  CheckFormat(settings);
+  CheckChat(settings);
   return WithMemoryErrors(
       [&] {
         return MemoryUser{"generation of " + std::to_string(settings.batch) + " sequences",
@@ -296,7 +337,7 @@ nlohmann::ordered_json RunGenerate(const ModelFamilies& families, const Generate
       },
       [&] {
         std::optional<Job> job;
-        DoAlike(world, [&] { job.emplace(families, settings, process, out, world); });
+        DoAlike(world, [&] { job.emplace(families, settings, process, out, world, on_terminal); });
         return job->Run();
       });
 }

@@ -18,8 +18,11 @@ struct GenerateSettings {
   std::string input = "-";            ///< "-" is standard input
   int64_t max_tokens = 128;
   bool add_bos = false;
-  std::string chat_template;  ///< built-in name or file; empty: prompts are texts to continue
-  std::string context_cache;  ///< folder of contexts that prompts name; empty: none
+  std::string chat_template;    ///< built-in name or file; empty: prompts are texts to continue
+  bool chat = false;            ///< a conversation over standard input
+  std::string system;           ///< what its system turn says; empty: none
+  std::string format = "auto";  ///< "text", "jsonl"; auto looks at the terminal
+  std::string context_cache;    ///< folder of contexts that prompts name; empty: none
 
   std::string state_in;                ///< file of the state that prompts go on from; empty: none
   std::string state_out;               ///< file that gets the one prompt's state; empty: none
@@ -31,6 +34,8 @@ struct GenerateSettings {
   std::vector<std::string> stops;  ///< texts that end a sample
   int64_t batch = 16;              ///< sequences decoded together
   bool batch_invariant = false;
+  std::optional<int64_t>
+      log_probabilities;  ///< of so many other tokens besides each chosen one; absent: none
 
   std::string keep_if;         ///< "answered", "valid", "strict"; empty: every sample is written
   std::string keep = "first";  ///< "all", "distinct"

@@ -55,6 +55,13 @@ void CheckStateSettings(const GenerateSettings& settings) {
     throw Error(ErrorCode::kUsage, flag, "does not go with --context-cache", "",
                 "a model has either a state or keys and values");
   }
+  if (!flag.empty() && settings.chat) {
+    throw Error(ErrorCode::kUsage, flag, "does not go with --chat", "", "give the text by --prompt");
+  }
+  if (!settings.state_in.empty() && settings.sampling.repetition_penalty != 1) {
+    throw Error(ErrorCode::kUsage, "--repetition-penalty", "does not go with --state-in", "",
+                "a state does not hold which tokens it is of");
+  }
   if (settings.state_in == "-" && !settings.prompt && settings.input == "-") {
     throw Error(ErrorCode::kUsage, "--state-in", "and --input are both standard input", "",
                 "write one of them to a file");

@@ -40,6 +40,25 @@ void Encode(const Generation& generation, std::string* bytes) {
   Append(generation.finish, bytes);
   Append(uint64_t{generation.ids.size()}, bytes);
   for (const uint32_t id : generation.ids) Append(id, bytes);
+  Append(uint64_t{generation.log_probabilities.size()}, bytes);
+  for (const ChosenLogProbabilities& of_token : generation.log_probabilities) {
+    Append(of_token.chosen, bytes);
+    Append(uint64_t{of_token.most.size()}, bytes);
+    for (const TokenLogProbability& other : of_token.most) {
+      Append(other.id, bytes);
+      Append(other.log_probability, bytes);
+    }
+  }
+}
+
+ChosenLogProbabilities DecodeLogProbabilities(std::string_view* bytes) {
+  ChosenLogProbabilities of_token{.chosen = Take<double>(bytes), .most = {}};
+  const auto others = Take<uint64_t>(bytes);
+  for (uint64_t i = 0; i < others; ++i) {
+    const auto id = Take<uint32_t>(bytes);
+    of_token.most.push_back({.id = id, .log_probability = Take<double>(bytes)});
+  }
+  return of_token;
 }
 
 Generation Decode(std::string_view* bytes) {
@@ -49,6 +68,10 @@ Generation Decode(std::string_view* bytes) {
   generation.finish = Take<FinishReason>(bytes);
   const auto ids = Take<uint64_t>(bytes);
   for (uint64_t i = 0; i < ids; ++i) generation.ids.push_back(Take<uint32_t>(bytes));
+  const auto log_probabilities = Take<uint64_t>(bytes);
+  for (uint64_t i = 0; i < log_probabilities; ++i) {
+    generation.log_probabilities.push_back(DecodeLogProbabilities(bytes));
+  }
   return generation;
 }
 

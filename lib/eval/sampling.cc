@@ -45,9 +45,16 @@ class Weights {
     return Take(begin, std::min(weights_.size(), begin + kBlock), missing, [](uint32_t) { return true; });
   }
 
-  /// The same among the most probable ids that together reach `top_p` of all; of ids with one weight the
-  /// lower are taken first.
-  uint32_t FindAmongMostProbable(double top_p, double share) const {
+  /// The same among the ids of at least this weight.
+  uint32_t FindAmongAtLeast(double min_weight, double share) const {
+    double sum = 0;
+    for (const float weight : weights_) sum += weight >= min_weight ? weight : 0;
+    return Take(0, weights_.size(), share * sum, [&](uint32_t id) { return weights_[id] >= min_weight; });
+  }
+
+  /// The same among the most probable ids that together reach `top_p` of all, without those of less than this
+  /// weight; of ids with one weight the lower are taken first.
+  uint32_t FindAmongMostProbable(double top_p, double min_weight, double share) const {
     // A weight's bucket is the upper half of its bits, which order as the weights do.
     const auto bucket_of = [this](size_t id) { return std::bit_cast<uint32_t>(weights_[id]) >> 16; };
     std::vector<double> sums(kBucketOfOne + 1);
@@ -68,6 +75,7 @@ class Weights {
     do sum += weights_[ids[taken++]];
     while (taken < ids.size() && sum < top_p * total_);
     const uint32_t last = ids[taken - 1];
+    if (weights_[last] < min_weight) return FindAmongAtLeast(min_weight, share);
     return Take(0, weights_.size(), share * sum, [&](uint32_t id) { return !before(last, id); });
   }
 
@@ -95,20 +103,6 @@ class Weights {
   double total_ = 0;
 };
 
-/// The `count` most probable ids, most probable first.
-std::vector<uint32_t> LargestFirst(const float* logits, int64_t vocabulary, int64_t count) {
-  std::vector<uint32_t> ids(static_cast<size_t>(vocabulary));
-  std::iota(ids.begin(), ids.end(), 0u);
-  const auto before = [&](uint32_t a, uint32_t b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  };
-  const auto end = ids.begin() + count;
-  if (count < vocabulary) std::nth_element(ids.begin(), end, ids.end(), before);
-  std::sort(ids.begin(), end, before);
-  ids.resize(static_cast<size_t>(count));
-  return ids;
-}
-
 /// How many of the first `ids` it takes for their weights to sum up to `share`; all, and fewer than asked,
 /// when they do not.
 /// \param sum gets their sum
@@ -130,6 +124,22 @@ void CheckSampling(const SamplingOptions& options) {
           "must be 0 (the most probable token) or more");
   require(options.top_k >= 0, "--top-k", "must be 0 (all tokens) or more");
   require(options.top_p > 0 && options.top_p <= 1, "--top-p", "must be more than 0 and at most 1");
+  require(options.min_p >= 0 && options.min_p <= 1, "--min-p", "must be from 0 (all tokens) to 1");
+  require(options.repetition_penalty > 0 && std::isfinite(options.repetition_penalty), "--repetition-penalty",
+          "must be more than 0; 1 is none");
+}
+
+std::vector<uint32_t> LargestFirst(const float* logits, int64_t vocabulary, int64_t count) {
+  std::vector<uint32_t> ids(static_cast<size_t>(vocabulary));
+  std::iota(ids.begin(), ids.end(), 0u);
+  const auto before = [&](uint32_t a, uint32_t b) {
+    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
+  };
+  const auto end = ids.begin() + count;
+  if (count < vocabulary) std::nth_element(ids.begin(), end, ids.end(), before);
+  std::sort(ids.begin(), end, before);
+  ids.resize(static_cast<size_t>(count));
+  return ids;
 }
 
 uint32_t ChooseToken(const float* logits, int64_t vocabulary, const SamplingOptions& options,
@@ -144,6 +154,8 @@ uint32_t ChooseToken(const float* logits, int64_t vocabulary, const SamplingOpti
     double total = 0, sum = 0;
     for (const uint32_t id : ids) total += weight_of(id);
     ids.resize(CountReaching(options.top_p * total, ids, weight_of, &sum));
+    for (; ids.size() > 1 && weight_of(ids.back()) < options.min_p; ids.pop_back())
+      sum -= weight_of(ids.back());
     double reached = 0;
     for (const uint32_t id : ids) {
       reached += weight_of(id);
@@ -152,7 +164,8 @@ uint32_t ChooseToken(const float* logits, int64_t vocabulary, const SamplingOpti
     return ids.back();
   }
   const Weights weights(logits, vocabulary, largest, inverse);
-  return options.top_p == 1 ? weights.Find(uniform) : weights.FindAmongMostProbable(options.top_p, uniform);
+  if (options.top_p < 1) return weights.FindAmongMostProbable(options.top_p, options.min_p, uniform);
+  return options.min_p > 0 ? weights.FindAmongAtLeast(options.min_p, uniform) : weights.Find(uniform);
 }
 
 }  // namespace trainwright

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "lib/base/error.h"
+#include "lib/base/log.h"
 #include "lib/base/signals.h"
 #include "lib/io/cut_mapping.h"
 
@@ -79,7 +80,11 @@ int OpenForReading(const std::string& path) {
 }  // namespace
 
 std::unique_ptr<ByteSource> OpenSource(const std::string& path) {
-  if (path == "-") return std::make_unique<FileSource>(STDIN_FILENO, "standard input", false, OnStop::kThrow);
+  if (path == "-") {
+    if (isatty(STDIN_FILENO) == 1)
+      LogInfo("reading standard input from the terminal; Ctrl-D on an empty line ends it");
+    return std::make_unique<FileSource>(STDIN_FILENO, "standard input", false, OnStop::kThrow);
+  }
   return std::make_unique<FileSource>(OpenForReading(path), path, true, OnStop::kThrow);
 }
 

@@ -26,7 +26,7 @@ class ByteSource {
   virtual const std::string& name() const = 0;
 };
 
-/// Opens a path; "-" is standard input.
+/// Opens a path; "-" is standard input, of which a terminal is told that it is read.
 /// \throws Error{kIo}
 std::unique_ptr<ByteSource> OpenSource(const std::string& path);
 /// Likewise, from a byte on.

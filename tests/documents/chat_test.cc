@@ -55,6 +55,18 @@ TEST(ChatRecordTest, ReadsTheUsualShapes) {
   EXPECT_EQ(Read(R"({"a":{"b":"Q"},"c":"A","prompt":1})", {"a.b", "c"}), pair);
 }
 
+TEST(ChatRecordTest, OfASampleItsTextIsReadAndNoAnswerThatItCarries) {
+  const std::string of_sample = R"("text":"A","ids":[1],"sample":0,"finish":"eos")";
+  const std::string pair = "user=Q;assistant=A;";
+  EXPECT_EQ(Read("{\"prompt\":\"Q\"," + of_sample + R"(,"response":"gold","completion":"gold"})"), pair);
+  EXPECT_EQ(Read("{\"prompt\":\"Q\"," + of_sample + R"(,"question":"Q","answer":"gold"})"), pair);
+  EXPECT_EQ(Read("{\"prompt\":\"Q\"," + of_sample + R"(,"instruction":"Q","input":"I","output":"gold"})"),
+            "user=Q<I>;assistant=A;");
+  EXPECT_EQ(Read("{\"prompt\":\"Q\"," + of_sample +
+                 R"(,"messages":[{"role":"system","content":"S"},{"role":"user","content":"Q"}]})"),
+            "system=S;" + pair);
+}
+
 TEST(ChatRecordTest, NamesWhatIsWrong) {
   using testing::StartsWith;
   EXPECT_THAT(Read("{\"prompt\":\"Q\"}"), StartsWith("missing_key: no key \"response\""));

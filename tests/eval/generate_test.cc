@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "lib/eval/generate_job.h"
 #include "lib/loading/packed_batch.h"
@@ -181,6 +182,44 @@ TEST(GenerateTest, FirstTokensAreDrawnWithTheModelsProbabilities) {
   EXPECT_LT(statistic, cells + 5 * std::sqrt(2 * cells));
 }
 
+TEST(GenerateTest, ThePenaltyCountsPromptAndSample) {
+  const auto model = BytesModel();
+  constexpr double kPenalty = 1.8;
+  const std::vector<uint32_t> prompt = Ids("To be");
+  const Generation sample =
+      GenerateOne(model.get(), {.sampling = {.repetition_penalty = kPenalty}, .max_tokens = 12}, "To be");
+  std::vector<uint32_t> sequence = prompt;
+  for (const uint32_t id : sample.ids) {
+    at::Tensor logits_v = LogitsFromScratch(model.get(), sequence).clone();
+    for (const uint32_t seen : std::set<uint32_t>(sequence.begin(), sequence.end())) {
+      const double logit = logits_v[seen].item<double>();
+      logits_v[seen] = logit < 0 ? logit * kPenalty : logit / kPenalty;
+    }
+    EXPECT_EQ(logits_v.argmax().item<int64_t>(), id);
+    sequence.push_back(id);
+  }
+}
+
+TEST(GenerateTest, LogProbabilitiesAreTheModelsOwn) {
+  const auto model = BytesModel();
+  const Generation sample =
+      GenerateOne(model.get(),
+                  {.sampling = {.temperature = 2, .top_k = 9, .repetition_penalty = 1.2},
+                   .max_tokens = 8,
+                   .seed = 4,
+                   .log_probabilities = 3},
+                  "To be");
+  ASSERT_EQ(sample.log_probabilities.size(), sample.ids.size());
+  std::vector<uint32_t> sequence = Ids("To be");
+  for (size_t i = 0; i < sample.ids.size(); ++i) {
+    const at::Tensor expected_v = LogitsFromScratch(model.get(), sequence).to(at::kDouble).log_softmax(0);
+    EXPECT_NEAR(sample.log_probabilities[i].chosen, expected_v[sample.ids[i]].item<double>(), 1e-5);
+    ASSERT_EQ(sample.log_probabilities[i].most.size(), 3u);
+    EXPECT_NEAR(sample.log_probabilities[i].most[0].log_probability, expected_v.max().item<double>(), 1e-5);
+    sequence.push_back(sample.ids[i]);
+  }
+}
+
 TEST(GenerateTest, StopsAtTheEndTokenAndAtTheContextsEnd) {
   const auto model = BytesModel();
   const Generation free = GenerateOne(model.get(), {.max_tokens = 1000}, "To");
@@ -220,16 +259,24 @@ TEST(GenerateTest, PromptsLongerThanTheContextAreRefused) {
             ErrorCode::kBadInput);
 }
 
-/// The lines that the job writes.
-std::vector<nlohmann::json> RunJob(GenerateSettings settings, nlohmann::ordered_json* summary = nullptr) {
+/// What the job writes.
+std::string OutputOfJob(GenerateSettings settings, nlohmann::ordered_json* summary = nullptr,
+                        bool on_terminal = false) {
   const test::TemporaryFolder folder;
   test::WriteModel(folder.path());
   settings.checkpoint = folder.path();
   MemorySink sink;
-  const nlohmann::ordered_json counts = RunGenerate(test::Families(), settings, ProcessSetup(), &sink);
+  const nlohmann::ordered_json counts =
+      RunGenerate(test::Families(), settings, ProcessSetup(), &sink, Solo(), on_terminal);
   if (summary != nullptr) *summary = counts;
+  return std::string(AsText(sink.bytes()));
+}
+
+/// The lines that the job writes.
+std::vector<nlohmann::json> RunJob(const GenerateSettings& settings,
+                                   nlohmann::ordered_json* summary = nullptr) {
   std::vector<nlohmann::json> lines;
-  std::istringstream text{std::string(AsText(sink.bytes()))};
+  std::istringstream text{OutputOfJob(settings, summary)};
   for (std::string line; std::getline(text, line);) lines.push_back(nlohmann::json::parse(line));
   return lines;
 }
@@ -247,6 +294,33 @@ TEST(GenerateJobTest, WritesOneJsonLineASample) {
   EXPECT_FALSE(lines[1].contains("id"));
 }
 
+TEST(GenerateJobTest, ATerminalGetsTheTextOfTheOneSample) {
+  const std::string text = RunJob({.prompt = "To be", .max_tokens = 9})[0]["text"];
+  const GenerateSettings one = {.prompt = "To be", .max_tokens = 9};
+  // What is not UTF-8 is replaced in JSON alone.
+  EXPECT_EQ(nlohmann::json(OutputOfJob(one, nullptr, /*on_terminal=*/true))
+                .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+            nlohmann::json(text + "\n").dump());
+  EXPECT_EQ(OutputOfJob({.prompt = "To be", .max_tokens = 9, .format = "text"}),
+            OutputOfJob(one, nullptr, /*on_terminal=*/true));
+}
+
+TEST(GenerateJobTest, OnATerminalSeveralSamplesAreLines) {
+  const std::string samples =
+      OutputOfJob({.prompt = "To be", .max_tokens = 3, .samples = 2}, nullptr, /*on_terminal=*/true);
+  EXPECT_EQ(std::count(samples.begin(), samples.end(), '\n'), 2);
+  EXPECT_EQ(samples[0], '{');
+  EXPECT_EQ(
+      OutputOfJob({.prompt = "To be", .max_tokens = 3, .format = "jsonl"}, nullptr, /*on_terminal=*/true)[0],
+      '{');
+}
+
+TEST(GenerateJobTest, TextOfSeveralSamplesIsRefused) {
+  const std::string message = test::MessageOf(
+      [] { OutputOfJob({.prompt = "To be", .max_tokens = 3, .format = "text", .samples = 2}); });
+  EXPECT_NE(message.find("--samples"), std::string::npos) << message;
+}
+
 TEST(GenerateJobTest, PromptsOfAFileKeepTheirIds) {
   const test::TemporaryFolder folder;
   test::WriteFile(folder.path("prompts"),
@@ -256,6 +330,28 @@ TEST(GenerateJobTest, PromptsOfAFileKeepTheirIds) {
   EXPECT_EQ(lines[0]["id"], "a1");
   EXPECT_EQ(lines[1]["id"], 7);
   EXPECT_EQ(lines[1]["prompt"], "be");
+}
+
+TEST(GenerateJobTest, WhatElseALineHasIsCarriedThrough) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(
+      folder.path("prompts"),
+      "{\"source\": {\"page\": [3, null]}, \"prompt\": \"To\", \"answer\": 1.5}\n{\"prompt\": \"be\"}\n");
+  const auto lines = RunJob({.input = folder.path("prompts"), .max_tokens = 3});
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0]["source"].dump(), "{\"page\":[3,null]}");
+  EXPECT_EQ(lines[0]["answer"], 1.5);
+  EXPECT_FALSE(lines[1].contains("answer"));
+}
+
+TEST(GenerateJobTest, AMemberNamedAsOneOfTheSamplesIsRefused) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"text", "ids", "sample", "finish"}) {
+    test::WriteFile(folder.path("prompts"), "{\"prompt\": \"To\", \"" + std::string(name) + "\": 1}\n");
+    const auto run = [&] { RunJob({.input = folder.path("prompts"), .max_tokens = 3}); };
+    EXPECT_EQ(test::CodeOf(run), ErrorCode::kBadInput);
+    EXPECT_NE(test::MessageOf(run).find(name), std::string::npos);
+  }
 }
 
 TEST(GenerateJobTest, ALineThatIsNoPromptIsNamed) {

@@ -49,6 +49,11 @@ std::vector<double> Distribution(const std::vector<float>& logits, const Samplin
     }
     seen += weights[i];
   }
+  for (double& weight : weights) {
+    if (weight >= options.min_p) continue;
+    kept -= weight;
+    weight = 0;
+  }
   for (double& weight : weights) weight /= kept;
   return weights;
 }
@@ -67,7 +72,13 @@ TEST(ChooseTokenTest, DrawsWithTheProbabilitiesOfASlowSort) {
                                    {.temperature = 1, .top_p = 0.9},
                                    {.temperature = 0.7, .top_k = 40, .top_p = 0.8},
                                    {.temperature = 5, .top_k = 1000, .top_p = 0.999},
-                                   {.temperature = 1, .top_p = 1e-9}};
+                                   {.temperature = 1, .top_p = 1e-9},
+                                   {.temperature = 1, .min_p = 0.05},
+                                   {.temperature = 2, .min_p = 0.7},
+                                   {.temperature = 1, .top_p = 0.9, .min_p = 0.01},
+                                   {.temperature = 1, .top_p = 0.9, .min_p = 0.4},
+                                   {.temperature = 0.7, .top_k = 40, .top_p = 0.95, .min_p = 0.2},
+                                   {.temperature = 1, .min_p = 1}};
   for (const double spread : {0.1, 3.0}) {  // flat: the set of top_p holds most of the vocabulary
     for (const int64_t vocabulary : {300, 3000}) {
       const std::vector<float> logits = RandomLogits(vocabulary, spread, 5);
@@ -79,7 +90,8 @@ TEST(ChooseTokenTest, DrawsWithTheProbabilitiesOfASlowSort) {
         for (size_t i = 0; i < logits.size(); ++i) {
           ASSERT_NEAR(observed[i] / kDraws, expected[i], 1.5 / kDraws + 2e-5)
               << "token " << i << ", temperature " << options.temperature << ", top_k " << options.top_k
-              << ", top_p " << options.top_p << ", spread " << spread << ", vocabulary " << vocabulary;
+              << ", top_p " << options.top_p << ", min_p " << options.min_p << ", spread " << spread
+              << ", vocabulary " << vocabulary;
         }
       }
     }
@@ -115,6 +127,10 @@ TEST(CheckSamplingTest, NamesTheFlagOfAValueOutOfRange) {
   EXPECT_NE(message({.top_k = -1}).find("--top-k"), std::string::npos);
   EXPECT_NE(message({.top_p = 0}).find("--top-p"), std::string::npos);
   EXPECT_NE(message({.top_p = 1.5}).find("--top-p"), std::string::npos);
+  EXPECT_NE(message({.min_p = -0.1}).find("--min-p"), std::string::npos);
+  EXPECT_NE(message({.min_p = 1.1}).find("--min-p"), std::string::npos);
+  EXPECT_NE(message({.repetition_penalty = 0}).find("--repetition-penalty"), std::string::npos);
+  EXPECT_NE(message({.repetition_penalty = kInfinity}).find("--repetition-penalty"), std::string::npos);
   CheckSampling({});
 }
 

@@ -1,0 +1,113 @@
+#include "lib/eval/sample_output.h"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "lib/base/bytes.h"
+#include "lib/base/error.h"
+#include "lib/eval/text_stream.h"
+
+namespace trainwright {
+namespace {
+
+/// One object a sample, one a line.
+class JsonLines final : public SampleOutput {
+ public:
+  explicit JsonLines(ByteSink* out) : out_(out) {}
+
+  void Write(const PromptLine& prompt, const Generation& generation, const std::string& text) override {
+    nlohmann::ordered_json line = {{"prompt", prompt.text},
+                                   {"text", text},
+                                   {"ids", generation.ids},
+                                   {"sample", generation.sample},
+                                   {"finish", FinishReasonName(generation.finish)}};
+    AddLogProbabilities(generation, &line);
+    for (const auto& [name, value] : prompt.others.items()) {
+      if (line.contains(name)) {
+        throw Error(ErrorCode::kBadInput, "prompt",
+                    "has a member \"" + name + "\", which the sample's line has too", prompt.place,
+                    "rename it");
+      }
+      line[name] = value;
+    }
+    const std::string dumped = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+    out_->Write(AsBytes(dumped));
+  }
+
+ private:
+  static void AddLogProbabilities(const Generation& generation, nlohmann::ordered_json* line) {
+    if (generation.log_probabilities.empty()) return;
+    auto chosen = nlohmann::ordered_json::array(), most = nlohmann::ordered_json::array();
+    bool has_most = false;
+    for (const ChosenLogProbabilities& of_token : generation.log_probabilities) {
+      chosen.push_back(of_token.chosen);
+      auto pairs = nlohmann::ordered_json::array();
+      for (const TokenLogProbability& other : of_token.most) {
+        pairs.push_back(nlohmann::ordered_json::array({other.id, other.log_probability}));
+      }
+      has_most = has_most || !pairs.empty();
+      most.push_back(std::move(pairs));
+    }
+    (*line)["logprobs"] = std::move(chosen);
+    if (has_most) (*line)["top_logprobs"] = std::move(most);
+  }
+
+  ByteSink* out_;
+};
+
+/// The continuation as it is made, and a line feed behind it.
+class Text final : public SampleOutput {
+ public:
+  Text(const Tokenizer* tokenizer, std::vector<std::string> stops, ByteSink* out)
+      : tokenizer_(tokenizer), stops_(std::move(stops)), out_(out) {}
+
+  void Begin(const std::vector<uint32_t>& prompt) override { stream_.emplace(tokenizer_, prompt, stops_); }
+  bool watches() const override { return true; }
+  void See(uint32_t id) override { Put(stream_->Take(id)); }
+  void Write(const PromptLine& /*prompt*/, const Generation& /*generation*/,
+             const std::string& text) override {
+    Put(stream_->Finish(text) + "\n");
+  }
+
+ private:
+  void Put(const std::string& text) {
+    if (!text.empty()) out_->Write(AsBytes(text));
+  }
+
+  const Tokenizer* tokenizer_;
+  std::vector<std::string> stops_;
+  ByteSink* out_;
+  std::optional<TextStream> stream_;
+};
+
+/// What only JSON lines can hold; empty: nothing.
+std::string NeedsLines(const GenerateSettings& settings) {
+  if (!settings.prompt && !settings.chat) return "--input";
+  if (settings.samples > 1) return "--samples";
+  if (!settings.keep_if.empty()) return "--keep-if";
+  if (settings.log_probabilities) return "--logprobs";
+  return "";
+}
+
+}  // namespace
+
+void CheckFormat(const GenerateSettings& settings) {
+  const std::string reason = NeedsLines(settings);
+  if (settings.format != "text" || reason.empty()) return;
+  throw Error(ErrorCode::kUsage, "--format", "text is for one sample of one prompt, without " + reason, "",
+              "leave it out, or give --format jsonl");
+}
+
+bool WritesText(const GenerateSettings& settings, bool on_terminal) {
+  if (settings.format == "text") return true;
+  if (settings.format != "auto" || !NeedsLines(settings).empty()) return false;
+  return on_terminal || settings.chat;
+}
+
+std::unique_ptr<SampleOutput> MakeSampleOutput(const GenerateSettings& settings, const Tokenizer* tokenizer,
+                                               bool as_text, ByteSink* out) {
+  if (as_text) return std::make_unique<Text>(tokenizer, settings.stops, out);
+  return std::make_unique<JsonLines>(out);
+}
+
+}  // namespace trainwright
