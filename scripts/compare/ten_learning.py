@@ -47,7 +47,7 @@ def cpu_of(steps):
 def recall_of(options, work, lag, start):
     """One model on one lag: evaluate's scores, and how it was trained."""
     task = work / f"recall-{lag}"
-    if not (task / "shards/MANIFEST.json").exists():
+    if not (task / "shards").exists():
         shutil.rmtree(task, ignore_errors=True)
         run(sys.executable, ROOT / "examples/ten/recall.py", task, "--lag", lag)
         run("pretokenize", "-q", "--tokenizer", "bytes", "--records", "sft", "--template", "qa-space", task / "train.jsonl",
@@ -109,7 +109,7 @@ def long_text(options):
 def position_shards(options, work):
     """Packs the text, but for evenly spread parts of the length of a sample, and each of those by itself."""
     name, text = long_text(options)
-    if (work / "held-out-0/MANIFEST.json").exists():
+    if (work / "train").exists():  # the last
         return name
     space = len(text) // HELD_OUT_TEXTS
     if space < 3 * options.tokens:
