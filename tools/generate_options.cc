@@ -14,6 +14,7 @@ const ToolInfo& GenerateInfo() {
       .text = ParseToolText(kGenerateText),
       .see_also = {"train(1)", "evaluate(1)", "embed(1)", "trainwright-context(5)"},
       .may_be_empty = {"prompt"},
+      .variables = {{"format", "generate-format"}},
   };
   return info;
 }

@@ -19,7 +19,7 @@ TEST(RepetitionTest, EqualsGatherAndScatterAsTransformersHasIt) {
     const at::Tensor logits_v = at::tensor(logits);
     const at::Tensor score = at::gather(logits_v, 0, ids);
     const at::Tensor expected_v =
-        logits_v.scatter(0, ids, at::where(score < 0, score * penalty, score / penalty));
+        logits_v.scatter(0, ids, at::where(score.lt(0), score.mul(penalty), score.div(penalty)));
     std::vector<float> penalized = logits;
     PenalizeRepetition(seen, penalty, penalized);
     for (int64_t i = 0; i < 300; ++i) {

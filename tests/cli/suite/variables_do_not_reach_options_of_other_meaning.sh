@@ -10,6 +10,8 @@ expect 7 generate top-k
 expect jsonl pretokenize format
 expect 100 evaluate top-k
 expect auto embed format
-export TRAINWRIGHT_EVALUATE_TOP_K=9 TRAINWRIGHT_EMBED_FORMAT=npy
+expect auto generate format
+export TRAINWRIGHT_EVALUATE_TOP_K=9 TRAINWRIGHT_EMBED_FORMAT=npy TRAINWRIGHT_GENERATE_FORMAT=text
 expect 9 evaluate top-k
 expect npy embed format
+expect text generate format
