@@ -28,7 +28,8 @@ def measure(options, way, tokens):
         long_shards(scratch, tokens, 2)
     model = write_config(scratch / f"{kind}.json", ALL_MODELS[options.model][kind])
     common = ["train", "--quiet", "--data", shards, "--model", model, "--seq", tokens, "--batch", 1, "--accum", 1,
-              "--steps", 1 if options.model in LONG_MODELS else 2, "--seed", 1, "--save-every", 0, "--log-every", 1, "--mixed-precision", "no", *flags]
+              "--steps", 1 if options.model in LONG_MODELS else 2, "--seed", 1, "--save-every", 0, "--log-every", 1,
+              "--mixed-precision", "no", *flags]
     out, load = scratch / f"{way}-{tokens}", os.getloadavg()[0]
     run(*common, "--dry-run", "--out", out, "--summary", scratch / "dry.json")
     foretold = json.loads((scratch / "dry.json").read_text())["memory_bytes"]
