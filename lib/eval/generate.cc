@@ -53,7 +53,9 @@ struct Prompt {
 struct Slot {
   std::shared_ptr<Prompt> prompt;  // also when idle
   bool active = false;
-  Generation sample;  // its last id is chosen and not yet appended
+  Generation sample;          // its last id is chosen and not yet appended
+  std::vector<int64_t> held;  // ids that the decoder has of it, where a prefix may be kept
+  int64_t kept = 0;           // of the prompt's ids, which are not computed again
 };
 
 /// A token, and where asked for what the model gave it.
@@ -109,6 +111,8 @@ class Generator {
   /// Puts waiting samples into idle slots.
   /// \returns whether there were any
   bool Fill();
+  /// Empties a slot's sequence, but for what the prompt has in common with it where that is kept.
+  void Clear(Slot* slot, const Prompt& prompt);
   /// Computes the prompts of slots, together.
   void Compute(const std::vector<Slot*>& slots);
   /// Appends a token to every active sequence and chooses the next ones.
@@ -182,10 +186,14 @@ bool Generator::Reserve(int64_t tokens) {
   if (tokens <= capacity_) return true;
   if (AnyActive()) return false;
   constexpr int64_t kStep = 256;
+  if (options_.keep_prefix) tokens = std::max(tokens, 2 * capacity_);  // what is held is lost when it grows
   capacity_ = context_ == kUnlimited ? kUnlimited : std::min(context_, (tokens + kStep - 1) / kStep * kStep);
   decoder_ = nullptr;  // its memory goes first
   decoder_ = model_->NewDecoder(capacity_, options_.batch);
-  for (Slot& slot : slots_) slot.prompt = nullptr;
+  for (Slot& slot : slots_) {
+    slot.prompt = nullptr;
+    slot.held.clear();
+  }
   return true;
 }
 
@@ -207,7 +215,7 @@ bool Generator::Fill() {
     if (slot.prompt == prompt) holder = slots_.begin() + NumberOf(slot);
     if (holder == slots_.end()) {
       if (options_.batch_invariant || fresh_tokens + std::ssize(prompt->ids) > kPrefillTokens) compute();
-      decoder_->Fork(NumberOf(slot), NumberOf(slot), 0);
+      Clear(&slot, *prompt);
       if (prompt->state != nullptr) decoder_->body().ImportState(NumberOf(slot), *prompt->state);
       for (const auto& context : prompt->contexts) decoder_->body().Import(NumberOf(slot), context->cache);
       fresh.push_back(&slot);
@@ -215,6 +223,7 @@ bool Generator::Fill() {
     } else {
       if (prompt->logits.empty()) compute();
       decoder_->Fork(NumberOf(*holder), NumberOf(slot), length);
+      if (options_.keep_prefix) slot.held = prompt->ids;
     }
     slot.prompt = prompt;
     slot.active = true;
@@ -228,6 +237,18 @@ bool Generator::Fill() {
   return !started.empty();
 }
 
+void Generator::Clear(Slot* slot, const Prompt& prompt) {
+  slot->kept = 0;
+  if (options_.keep_prefix && context_ != kUnlimited && prompt.context_tokens() == 0) {
+    const auto ends =
+        std::mismatch(slot->held.begin(), slot->held.end(), prompt.ids.begin(), prompt.ids.end());
+    // The last id is computed in any case: its logits are asked for.
+    slot->kept = std::min<int64_t>(ends.first - slot->held.begin(), std::ssize(prompt.ids) - 1);
+    slot->held = prompt.ids;
+  }
+  decoder_->Fork(NumberOf(*slot), NumberOf(*slot), slot->kept);
+}
+
 void Generator::Compute(const std::vector<Slot*>& slots) {
   const auto keep = [](const at::Tensor& logits_v, Prompt* prompt) {
     const auto* logits = logits_v.const_data_ptr<float>();
@@ -239,7 +260,9 @@ void Generator::Compute(const std::vector<Slot*>& slots) {
     if (slot->prompt->ids.empty()) {
       keep(decoder_->LogitsBehind(NumberOf(*slot)).cpu(), slot->prompt.get());
     } else {
-      next.push_back({NumberOf(*slot), slot->prompt->ids});
+      const std::vector<int64_t>& ids = slot->prompt->ids;
+      next.push_back({NumberOf(*slot), {ids.begin() + slot->kept, ids.end()}});
+      counts_.kept_tokens += static_cast<uint64_t>(slot->kept);
       prompts.push_back(slot->prompt.get());
     }
   }
@@ -271,6 +294,9 @@ void Generator::StepSome(const std::vector<Slot*>& slots) {
   std::vector<Continuation> next;
   for (const Slot* slot : slots) next.push_back({NumberOf(*slot), {slot->sample.ids.back()}});
   const at::Tensor logits_bv = decoder_->AppendToEach(next, fixed_rows_).cpu();
+  if (options_.keep_prefix) {
+    for (Slot* slot : slots) slot->held.push_back(slot->sample.ids.back());
+  }
   const auto* logits = logits_bv.const_data_ptr<float>();
   const int64_t vocabulary = logits_bv.size(1);
   std::vector<Choice> choices(slots.size());

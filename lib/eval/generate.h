@@ -36,6 +36,9 @@ struct GenerationOptions {
   int64_t first_sample = 0, sample_stride = 1;  ///< their numbers: the i-th is first + i * stride
   int64_t batch = 16;                           ///< sequences decoded together
   bool batch_invariant = false;
+  /// Compute of a prompt only what follows the tokens that it has in common with what its sequence held before, as in
+  /// a conversation; not of one with contexts or a state.
+  bool keep_prefix = false;
   uint64_t seed = 0;
   std::vector<uint32_t> ends;  ///< ids that end a sample, and are not part of it
   /// Only ids below it are chosen, as a tokenizer with fewer ids than the model has them; 0: all.
@@ -71,6 +74,7 @@ struct Generation {
 struct GenerationCounts {
   uint64_t prompts = 0, samples = 0, tokens = 0, prompt_tokens = 0;
   uint64_t context_tokens = 0;  ///< of contexts and states, which were not computed
+  uint64_t kept_tokens = 0;     ///< of prompts, which were not computed again: see keep_prefix
   uint64_t prefills =
       0;  ///< prompts computed: once each, however many samples, unless memory was needed meanwhile
   uint64_t steps = 0;  ///< of the sequences decoded together

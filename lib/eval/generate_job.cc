@@ -121,6 +121,7 @@ class Job {
         .samples = settings_.samples,
         .batch = settings_.chat ? 1 : settings_.batch,  // a turn waits for the answer before it
         .batch_invariant = settings_.batch_invariant,
+        .keep_prefix = settings_.chat,
         .seed = settings_.seed,
         .ends = {},
         .chosen_ids = static_cast<int64_t>(identity().vocab_size)};

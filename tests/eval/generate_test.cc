@@ -220,6 +220,23 @@ TEST(GenerateTest, LogProbabilitiesAreTheModelsOwn) {
   }
 }
 
+TEST(GenerateTest, AConversationComputesWhatIsNewInIt) {
+  const auto model = BytesModel(2000);
+  const Generation first = GenerateOne(model.get(), {.max_tokens = 6}, "To be");
+  std::vector<uint32_t> second = Ids("To be");
+  second.insert(second.end(), first.ids.begin(), first.ids.end());
+  const size_t held = second.size() - 1;  // the last id that was chosen was not computed
+  for (const uint32_t id : Ids(", or not")) second.push_back(id);
+  const Prompts prompts = {Ids("To be"), second, Ids("To me"), second};
+  const GenerationOptions options{.max_tokens = 6, .batch = 1, .keep_prefix = true};
+  const Result kept = GenerateAll(model.get(), options, prompts);
+  EXPECT_EQ(kept.counts.kept_tokens, held + 3 + 3);  // "To " of the latter two
+  for (size_t i = 0; i < prompts.size(); ++i) {
+    EXPECT_EQ(kept.samples[i].ids, GenerateAll(model.get(), {.max_tokens = 6}, {prompts[i]}).samples[0].ids)
+        << i;
+  }
+}
+
 TEST(GenerateTest, StopsAtTheEndTokenAndAtTheContextsEnd) {
   const auto model = BytesModel();
   const Generation free = GenerateOne(model.get(), {.max_tokens = 1000}, "To");
