@@ -27,14 +27,16 @@ class FileSource final : public ByteSource {
     if (owned_) close(fd_);
   }
   size_t Read(uint8_t* out, size_t size) override {
-    while (true) {
+    while (!ended_) {
       if (on_stop_ == OnStop::kThrow) ThrowIfStopped();
       const ssize_t count = read(fd_, out, size);
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) throw SystemError(name_, "read", errno);
       watch_.ThrowIfWritten();
+      ended_ = count == 0;
       return static_cast<size_t>(count);
     }
+    return 0;
   }
   const std::string& name() const override { return name_; }
 
@@ -43,6 +45,7 @@ class FileSource final : public ByteSource {
   std::string name_;
   bool owned_;
   OnStop on_stop_;
+  bool ended_ = false;  // a terminal would be read on behind its end
   FileWatch watch_;
 };
 
