@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <vector>
 
 #include "lib/base/rng.h"
+#include "lib/eval/repetition.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -94,6 +96,30 @@ TEST(ChooseTokenTest, DrawsWithTheProbabilitiesOfASlowSort) {
               << ", vocabulary " << vocabulary;
         }
       }
+    }
+  }
+}
+
+TEST(ChooseTokenTest, DrawsWithTheProbabilitiesOfTransformers) {
+  constexpr int64_t kDraws = 100000;
+  const auto cases = nlohmann::json::parse(
+      test::ReadFile(std::string(TRAINWRIGHT_SOURCE_DIR) + "/tests/eval/fixtures/sampling.json"));
+  ASSERT_GE(cases.size(), 7u);
+  for (const nlohmann::json& one : cases) {
+    auto logits = one.at("logits").get<std::vector<float>>();
+    const SamplingOptions options = {.temperature = one.at("temperature"),
+                                     .top_k = one.value("top_k", int64_t{0}),
+                                     .top_p = one.value("top_p", 1.0),
+                                     .min_p = one.value("min_p", 0.0)};
+    PenalizeRepetition(one.at("seen").get<std::vector<uint32_t>>(), one.value("repetition_penalty", 1.0),
+                       logits);
+    const auto expected = one.at("probabilities").get<std::vector<double>>();
+    std::vector<double> observed(expected.size(), 0);
+    for (int64_t i = 0; i < kDraws; ++i) ++observed[Choose(logits, options, (i + 0.5) / kDraws)];
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_NEAR(observed[i] / kDraws, expected[i], 1.5 / kDraws + 2e-6)
+          << "token " << i << " of " << one.dump();
+      if (expected[i] == 0) EXPECT_EQ(observed[i], 0) << "token " << i << " of " << one.dump();
     }
   }
 }
