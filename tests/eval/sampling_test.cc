@@ -11,6 +11,7 @@
 
 #include "lib/base/rng.h"
 #include "lib/eval/repetition.h"
+#include "tests/support/paths.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
