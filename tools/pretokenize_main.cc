@@ -147,6 +147,7 @@ PretokenizeJobOptions PlanJob(const PretokenizeOptions& options) {
     job.keys = options.keys;
   }
   job.tokenizer = options.tokenizer;
+  if (!options.names_tokenizer) LogInfo("no --tokenizer is given: a token is a byte");
   job.add_bos = options.bos;
   job.add_eos = options.eos;
   PlanRecords(options, &job);

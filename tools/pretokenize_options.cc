@@ -53,6 +53,7 @@ void DefineTokenizingOptions(CLI::App& app, PretokenizeOptions* options) {
                  "SentencePiece .model file, tokenizer.json file of a byte-level BPE tokenizer, .tiktoken "
                  "file, folder that holds one, or bytes. See TOKENIZERS.")
       ->type_name("FILE")
+      ->each([options](const std::string&) { options->names_tokenizer = true; })
       ->group(group);
   app.add_flag("--bos", options->bos, "Put the tokenizer's begin mark before each document.")->group(group);
   app.add_flag("--eos", options->eos, "Put the tokenizer's end mark behind each document.")->group(group);

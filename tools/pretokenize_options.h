@@ -17,6 +17,7 @@ struct PretokenizeOptions {
   bool force = false;
   std::string to = "tokens";
   std::string tokenizer = "bytes";
+  bool names_tokenizer = false;  // else it is the default
   std::string records = "lm";
   std::string chat_template;  ///< empty: that of the records
   std::string prompt_key, response_key;

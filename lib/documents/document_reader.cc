@@ -35,6 +35,16 @@ void RefuseParquet(const std::string& name, bool guessed, std::string_view start
               "--format parquet reads it, from a file");
 }
 
+/// Where nobody says how to read it: tokens of a program or a picture are hardly meant.
+void RefuseBinary(const std::string& name, bool guessed, InputFormat format, std::string_view start) {
+  constexpr size_t kLookedAt = 8192;
+  if (!guessed || format != InputFormat::kLines) return;
+  const size_t zero = start.substr(0, kLookedAt).find('\0');
+  if (zero == std::string_view::npos) return;
+  throw Error(ErrorCode::kBadInput, name, "is binary: it has a zero byte", "byte " + std::to_string(zero),
+              "text is UTF-8; --format lines or file reads it all the same");
+}
+
 }  // namespace
 
 InputFormat ParseInputFormat(const std::string& name) {
@@ -214,6 +224,7 @@ bool DocumentReader::Next(RecordBatch* batch) {
       hashes_.input.Update(read);
       if (first_read_) {
         RefuseParquet(source_->name(), inputs_[next_input_ - 1].guessed, AsText(read));
+        RefuseBinary(source_->name(), inputs_[next_input_ - 1].guessed, format_, AsText(read));
         WarnOfJson(AsText(read));
       }
       first_read_ = false;

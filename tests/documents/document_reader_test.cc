@@ -66,6 +66,22 @@ TEST(DocumentReaderTest, NulEndedRecordsKeepTheirNewlines) {
   EXPECT_EQ(TextsOf(std::string("a\nb\0c\n\0", 7), InputFormat::kNul), (Texts{"a\nb", "c\n"}));
 }
 
+TEST(DocumentReaderTest, BinaryIsNoTextUnlessAsked) {
+  const test::TemporaryFolder folder;
+  test::WriteFile(folder.path("a.png"), std::string("\x89PNG\r\n\0junk\n", 12));
+  const auto read = [&](DocumentInput input) {
+    RecordBatch batch;
+    DocumentReader reader({std::move(input)}, 1 << 20);
+    while (reader.Next(&batch)) {
+    }
+  };
+  const auto guessed = [&] { read({.path = folder.path("a.png"), .guessed = true}); };
+  EXPECT_EQ(test::CodeOf(guessed), ErrorCode::kBadInput);
+  EXPECT_NE(test::MessageOf(guessed).find("byte 6"), std::string::npos) << test::MessageOf(guessed);
+  read({.path = folder.path("a.png"), .format = InputFormat::kLines});
+  read({.path = folder.path("a.png"), .format = InputFormat::kFile});
+}
+
 TEST(DocumentReaderTest, AFileIsOneRecordEvenWhenEmpty) {
   EXPECT_EQ(TextsOf(std::string("a\nb\0c", 5), InputFormat::kFile), (Texts{std::string("a\nb\0c", 5)}));
   EXPECT_EQ(TextsOf("", InputFormat::kFile), (Texts{""}));

@@ -1,0 +1,11 @@
+# Without --tokenizer a token is a byte, which is seldom what somebody means; where it is meant nothing is said.
+printf 'hello\n' > text.txt
+pretokenize text.txt -o a.tokens 2> err
+grep -q 'no --tokenizer is given: a token is a byte' err
+pretokenize --tokenizer bytes text.txt -o b.tokens 2> err
+! grep -q 'no --tokenizer' err
+TRAINWRIGHT_TOKENIZER=bytes pretokenize text.txt -o c.tokens 2> err
+! grep -q 'no --tokenizer' err
+printf 'a\0b\n' > binary
+fails 3 'zero byte' pretokenize binary -o d.tokens
+pretokenize -q --format lines binary -o d.tokens
