@@ -3,9 +3,9 @@ printf 'hello\n' > text.txt
 pretokenize text.txt -o a.tokens 2> err
 grep -q 'no --tokenizer is given: a token is a byte' err
 pretokenize --tokenizer bytes text.txt -o b.tokens 2> err
-! grep -q 'no --tokenizer' err
+if grep 'no --tokenizer' err; then exit 1; fi
 TRAINWRIGHT_TOKENIZER=bytes pretokenize text.txt -o c.tokens 2> err
-! grep -q 'no --tokenizer' err
+if grep 'no --tokenizer' err; then exit 1; fi
 printf 'a\0b\n' > binary
 fails 3 'zero byte' pretokenize binary -o d.tokens
 pretokenize -q --format lines binary -o d.tokens
