@@ -35,6 +35,9 @@ inline std::vector<NamedModel> DeviceModels() {
       {"mistral", SmallMistral()}, {"qwen2", SmallQwen2()},
       {"gpt2", SmallGpt2()},       {"gpt2_without_biases", SmallGpt2(/*bias=*/false)},
       {"neox", SmallNeox()},       {"neox_one_after_another", SmallNeox(/*parallel=*/false)}};
+  ModelConfig dynamic = SmallDynamicLlama();
+  dynamic.rope.original_positions = 10;  // below the samples that the tests have
+  models.push_back({"dynamic_llama", dynamic});
   for (const TenKind& kind : TenKinds()) models.push_back({"ten_" + kind.name, TenOf(kind.fields)});
   std::erase_if(models, [](const NamedModel& model) { return !FamilyOf(model.config).runs_on_gpu(); });
   for (NamedModel& model : models) model.config.vocab_size = kTinyVocab;
