@@ -120,17 +120,25 @@ struct StepMade {
   std::vector<double> sums;  ///< of the terms
 };
 
-/// The passes of a rank.
-inline StepMade TakePasses(const GritObjective& objective, LanguageModel* model, const StepBatches& step,
-                           World* world = Solo(), double loss_scale = 1, const at::Tensor& on_device = {}) {
+/// The passes of a rank: gradients are the model's, sums those of the terms, on its device.
+inline at::Tensor RunPasses(const GritObjective& objective, LanguageModel* model, const StepBatches& step,
+                            World* world = Solo(), double loss_scale = 1, const at::Tensor& on_device = {}) {
   StepPass pass = {.model = model, .batches = &step, .loss_scale = loss_scale, .seed = 9, .step = 2};
   pass.loss_scale_on_device = on_device;
   model->parameters().ZeroGradients();
   const std::unique_ptr<StepContext> context = objective.Begin(pass, world);
   pass.context = context.get();
-  at::Tensor sums = at::zeros({static_cast<int64_t>(objective.terms().size())}, at::kDouble);
+  at::Tensor sums = at::zeros({static_cast<int64_t>(objective.terms().size())},
+                              at::TensorOptions(at::kDouble).device(model->parameters().values().device()));
   TensorLossSums loss_sums(sums);
   objective.Run(pass, &loss_sums);
+  return sums;
+}
+
+/// What they make.
+inline StepMade TakePasses(const GritObjective& objective, LanguageModel* model, const StepBatches& step,
+                           World* world = Solo(), double loss_scale = 1, const at::Tensor& on_device = {}) {
+  const at::Tensor sums = RunPasses(objective, model, step, world, loss_scale, on_device).cpu();
   StepMade made = {.gradients = model->parameters().gradients().clone(), .sums = {}};
   for (int64_t i = 0; i < sums.numel(); ++i) made.sums.push_back(sums[i].item<double>());
   return made;
