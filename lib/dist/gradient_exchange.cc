@@ -64,7 +64,7 @@ TreeAllReduce::Buffer GradientExchange::FlatBuffer() const {
   };
   if (!takes_rounds()) {
     buffer.write = [parameters](int64_t begin, const at::Tensor& sums) {
-      parameters->gradients().narrow(0, begin, sums.numel()).copy_(sums);
+      parameters->gradient_buffer().View(begin, sums.numel()).copy_(sums);
     };
     return buffer;
   }
@@ -204,7 +204,7 @@ void GradientExchange::BeginNextBucket() {
     all_reduce_->Begin();
     Release(range.begin);
   } else {
-    at::Tensor values = parameters_->gradients().narrow(0, range.begin, range.size());
+    at::Tensor values = parameters_->gradient_buffer().View(range.begin, range.size());
     if (complete_) tree_.Complete(range.begin, values);
     if (all_reduce_) {
       all_reduce_->Begin();

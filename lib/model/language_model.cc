@@ -98,11 +98,17 @@ LossSum LanguageModel::LossAndGradients(const ModelInput& input, const GradientS
 LossSum LanguageModel::LossAndGradientsOf(const ModelInput& piece, const GradientScale& scale) {
   const at::Tensor hidden_nd = body_->Forward(piece, Keep::kForBackward);
   at::Tensor d_hidden_nd = body_->HiddenGradient(hidden_nd.size(0));
-  const LossSum loss =
-      loss_.LossAndGradients(hidden_nd, HeadMatrix(), piece.labels_n, loss_terms_, scale, d_hidden_nd,
-                             body_->parameters().Gradient(body_->head()), piece.pin, piece.weights_n);
+  const LossSum loss = loss_.LossAndGradients(hidden_nd, HeadMatrix(), piece.labels_n, loss_terms_, scale,
+                                              d_hidden_nd, HeadGradient(), piece.pin, piece.weights_n);
   body_->Backward(piece, d_hidden_nd);
   return loss;
+}
+
+GradientTarget LanguageModel::HeadGradient() {
+  FlatParameters& parameters = body_->parameters();
+  const Parameter& head = parameters[body_->head()];
+  if (!head.trainable) return {};
+  return parameters.NextGradient(body_->head(), head.shape[0], head.shape[1]);
 }
 
 void LanguageModel::set_tbptt(int64_t tokens) {

@@ -127,6 +127,8 @@ class LanguageModel {
  private:
   /// Of what the body takes at once.
   LossSum LossAndGradientsOf(const ModelInput& piece, const GradientScale& scale);
+  /// Undefined where it is frozen.
+  GradientTarget HeadGradient();
   const at::Tensor& HeadMatrix() const { return parameters().all()[body_->head()].compute; }
 
   std::shared_ptr<Body> body_;

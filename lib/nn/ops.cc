@@ -136,11 +136,13 @@ void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::T
   op.call(d_out_nd, tokens_n, d_table_vd);
 }
 
-void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, double z_loss,
-                         double label_smoothing, double scale, const std::optional<at::Tensor>& loss_scale,
-                         int64_t precision, bool gradients, at::Tensor& losses_n3) {
+void SoftmaxCrossEntropy(at::Tensor& logits_np, const at::Tensor& targets_n, int64_t vocabulary,
+                         double z_loss, double label_smoothing, double scale,
+                         const std::optional<at::Tensor>& loss_scale, int64_t precision, bool gradients,
+                         at::Tensor& losses_n3) {
   static const auto op = Find<decltype(SoftmaxCrossEntropy)>("trainwright::softmax_cross_entropy");
-  op.call(logits_nv, targets_n, z_loss, label_smoothing, scale, loss_scale, precision, gradients, losses_n3);
+  op.call(logits_np, targets_n, vocabulary, z_loss, label_smoothing, scale, loss_scale, precision, gradients,
+          losses_n3);
 }
 
 void FinishStep(const at::Tensor& sum_of_squares, int64_t step, const at::Tensor& denominators,
@@ -289,11 +291,12 @@ void SwigluBackward(const at::Tensor& d_out_nf, int64_t precision, at::Tensor& g
   trainwright::SwigluBackward(NumericsOf(precision, gate_up), d_out_nf, gate_up);
 }
 
-void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, double z_loss,
-                         double label_smoothing, double scale, const std::optional<at::Tensor>& loss_scale,
-                         int64_t precision, bool gradients, at::Tensor& losses_n3) {
+void SoftmaxCrossEntropy(at::Tensor& logits_np, const at::Tensor& targets_n, int64_t vocabulary,
+                         double z_loss, double label_smoothing, double scale,
+                         const std::optional<at::Tensor>& loss_scale, int64_t precision, bool gradients,
+                         at::Tensor& losses_n3) {
   const LossTerms terms{static_cast<float>(z_loss), static_cast<float>(label_smoothing)};
-  trainwright::SoftmaxCrossEntropy(NumericsOf(precision, logits_nv), logits_nv, targets_n, terms,
+  trainwright::SoftmaxCrossEntropy(NumericsOf(precision, logits_np), logits_np, targets_n, vocabulary, terms,
                                    {scale, loss_scale.value_or(at::Tensor())}, gradients, losses_n3);
 }
 
@@ -416,8 +419,9 @@ TORCH_LIBRARY(trainwright, library) {
   library.def("add_embedding(Tensor table, Tensor indices, Tensor(a!) out) -> ()");
   library.def("embed_backward(Tensor d_out, Tensor tokens, Tensor(a!) d_table) -> ()");
   library.def(
-      "softmax_cross_entropy(Tensor(a!) logits, Tensor targets, float z_loss, float label_smoothing, "
-      "float scale, Tensor? loss_scale, int precision, bool gradients, Tensor(b!) losses) -> ()");
+      "softmax_cross_entropy(Tensor(a!) logits, Tensor targets, int vocabulary, float z_loss, "
+      "float label_smoothing, float scale, Tensor? loss_scale, int precision, bool gradients, Tensor(b!) "
+      "losses) -> ()");
   library.def(
       "finish_step(Tensor sum_of_squares, int step, Tensor denominators, float max_norm, bool scaled, "
       "Tensor(a!) state, Tensor(b!) term_rows, Tensor(c!) outputs) -> ()");

@@ -61,9 +61,10 @@ void Embed(const at::Tensor& table_vd, const at::Tensor& tokens_n, at::Tensor& o
 void AddEmbedding(const at::Tensor& table_vd, const at::Tensor& indices_n, at::Tensor& out_nd);
 void EmbedBackward(const at::Tensor& d_out_nd, const at::Tensor& tokens_n, at::Tensor& d_table_vd);
 /// \param loss_scale fp64 [1]: see GradientScale
-void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, double z_loss,
-                         double label_smoothing, double scale, const std::optional<at::Tensor>& loss_scale,
-                         int64_t precision, bool gradients, at::Tensor& losses_n3);
+void SoftmaxCrossEntropy(at::Tensor& logits_np, const at::Tensor& targets_n, int64_t vocabulary,
+                         double z_loss, double label_smoothing, double scale,
+                         const std::optional<at::Tensor>& loss_scale, int64_t precision, bool gradients,
+                         at::Tensor& losses_n3);
 /// \param out fp64 [1]
 void SumOfSquares(const at::Tensor& values, at::Tensor& out);
 /// trainwright::FinishStep of step_decision.h.

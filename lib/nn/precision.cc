@@ -1,6 +1,7 @@
 #include "lib/nn/precision.h"
 
 #include "lib/base/error.h"
+#include "lib/nn/loss/head_slices.h"
 #include "lib/nn/precision_limits.h"
 
 namespace trainwright {
@@ -36,8 +37,12 @@ void RequireProducts(Precision precision, const GpuLimits& limits) {
 
 Numerics ChooseNumerics(Precision precision, at::Device device, const ComputeKinds& kinds) {
   RequireProducts(precision, LimitsOf(device));
-  return {precision, HasFastProducts(precision, device) ? PrecisionDtype(precision) : at::kFloat,
-          kinds.attention, kinds.scan};
+  return {precision,
+          HasFastProducts(precision, device) ? PrecisionDtype(precision) : at::kFloat,
+          kinds.attention,
+          kinds.scan,
+          kinds.head_slice_logits,
+          device.is_cpu() ? 1 : kVocabularyMultiple};
 }
 
 }  // namespace trainwright

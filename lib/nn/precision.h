@@ -19,20 +19,22 @@ at::ScalarType PrecisionDtype(Precision precision);
 /// points, about the speed of fp32 instead of a fifth of it. Torch's meta device stands for a GPU.
 bool HasFastProducts(Precision precision, at::Device device);
 
-/// A precision and the type that holds its values: the short type, or fp32 holding rounded values; and the
-/// kernels of attention and of a scan that are asked for.
+/// A precision and the type that holds its values: the short type, or fp32 holding rounded values; the kernels
+/// of attention and of a scan that are asked for; and the pieces in which the head is computed.
 struct Numerics {
   Precision precision = Precision::kFp32;
   at::ScalarType storage = at::kFloat;
   AttentionBackend attention = AttentionBackend::kAuto;
   ScanKind scan = ScanKind::kFused;
+  int64_t head_slice_logits = 0;    ///< as HeadSliceRows takes it
+  int64_t vocabulary_multiple = 1;  ///< columns of logits, of which the last are pads: see PaddedVocabulary
   /// Whether fp32 storage holds values rounded to the short type.
   bool emulated() const { return precision != Precision::kFp32 && storage == at::kFloat; }
   /// The precision as operators take it (ops.h).
   int64_t code() const { return static_cast<int64_t>(precision); }
 };
 
-/// The storage that is fast on a device.
+/// The storage and the padding that are fast on a device.
 Numerics ChooseNumerics(Precision precision, at::Device device, const ComputeKinds& kinds = {});
 
 }  // namespace trainwright

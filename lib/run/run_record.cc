@@ -39,6 +39,7 @@ nlohmann::ordered_json EncodeRunRecord(const RunRecord& record) {
                       {"weights_sha256", parent->weights_sha256},
                       {"state_sha256", parent->state_sha256}};
   }
+  if (record.choices.any()) json["device_choices"] = EncodeDeviceChoices(record.choices);
   return json;
 }
 
@@ -68,6 +69,7 @@ std::optional<RunRecord> ReadRunRecord(const std::string& path) {
     record.order_fingerprint = json.at("order_fingerprint").get<std::string>();
     record.working_directory = json.at("working_directory").get<std::string>();
     if (json.contains("parent")) record.parent = DecodeParent(json.at("parent"));
+    if (json.contains("device_choices")) record.choices = DecodeDeviceChoices(json.at("device_choices"));
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path, std::string("cannot be read: ") + error.what());
   }

@@ -4,11 +4,12 @@
 ///   {"schema": "trainwright.run/1", "plan": {...}, "model_name": "llama-1m", "model": {...},
 ///    "init": "path", "data_sha256": "hex", "order_fingerprint": "hex", "working_directory": "path",
 ///    "parent": {"run": "path", "step": n, "checkpoint": "path", "weights_sha256": "hex",
-///               "state_sha256": "hex"}}
+///               "state_sha256": "hex"},
+///    "device_choices": {"head_slice_logits": n, "attention": "cudnn", "attention_s": {"cudnn": s}}}
 ///
 /// plan as in trainwright_state.safetensors, model as config.json; init is empty for random weights; parent
-/// is there for a branch: the checkpoint that the run began with. For a moment there may be "options", too:
-/// lib/run/run_memory.h.
+/// is there for a branch: the checkpoint that the run began with; device_choices where there are any. For a
+/// moment there may be "options", too: lib/run/run_memory.h.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,7 @@
 #include <string>
 
 #include "lib/run/train_plan.h"
+#include "lib/spec/device_choices.h"
 
 namespace trainwright {
 
@@ -37,6 +39,7 @@ struct RunRecord {
   std::string data_sha256, order_fingerprint;
   std::string working_directory;  ///< that relative paths of the options start from
   std::optional<ParentCheckpoint> parent;
+  DeviceChoices choices = {};
 };
 
 /// The same record gives the same text.

@@ -1,5 +1,8 @@
-/// Which of several implementations computes an operator, where there is a choice. Free of torch.
+/// Which of several implementations computes an operator, and in what pieces, where there is a choice. Free of
+/// torch.
 #pragma once
+
+#include <cstdint>
 
 #include "lib/spec/attention_backend.h"
 #include "lib/spec/scan_kind.h"
@@ -14,6 +17,7 @@ struct ComputeKinds {
 
   AttentionBackend attention;
   ScanKind scan;
+  int64_t head_slice_logits = 0;  ///< as HeadSliceRows takes it
 };
 
 }  // namespace trainwright

@@ -18,6 +18,12 @@ std::vector<std::string> WarningsOfComputeChanges(const ResolvedRun& run) {
   compare("torch build", stored.torch_build, compute.torch_build);
   compare("attention", stored.attention, compute.attention);
   compare("scan", stored.scan, compute.scan);
+  const auto slices = [](const ComputeIdentity& identity) {
+    return std::to_string(identity.choices.head_slice_logits);
+  };
+  // On another device the choice is its own, and the device was told of.
+  if (stored.device == compute.device)
+    compare("slices of the head in logits", slices(stored), slices(compute));
   const auto products = [](bool tf32) { return std::string(tf32 ? "tf32" : "fp32"); };
   compare("fp32 products in", products(stored.tf32), products(compute.tf32));
   return warnings;

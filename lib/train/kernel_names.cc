@@ -1,5 +1,6 @@
 #include "lib/train/kernel_names.h"
 
+#include "lib/base/units.h"
 #include "lib/nn/attention/attention_backend.h"
 #include "lib/spec/family.h"
 #include "lib/spec/scan_kind.h"
@@ -21,13 +22,20 @@ std::string ScanOf(const ModelConfig& model, const ComputeChoice& compute) {
   return FamilyOf(model).scans() ? "scan " + ScanKindName(compute.kinds.scan) + "; " : "";
 }
 
+/// Of the head, where its size was chosen.
+std::string SliceOf(const ComputeChoice& compute) {
+  const int64_t logits = compute.kinds.head_slice_logits;
+  return logits == 0 ? "" : "up to " + FormatCount(static_cast<double>(logits)) + " ";
+}
+
 }  // namespace
 
 std::string KernelNames(const ModelConfig& model, const TrainPlan& plan, const ComputeChoice& compute) {
   std::string names = AttentionKernel(model, plan, compute) + ScanOf(model, compute) +
                       "norms, activations and positions one pass each; cross-entropy fused with the head, in "
-                      "slices of logits; " +
-                      plan.optimizer.name + " and clipping one pass over all weights";
+                      "slices of " +
+                      SliceOf(compute) + "logits; " + plan.optimizer.name +
+                      " and clipping one pass over all weights";
   if (compute.device.is_cpu()) names += "; instructions " + compute.identity.cpu_capability;
   return names;
 }

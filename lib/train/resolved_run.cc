@@ -18,6 +18,7 @@
 #include "lib/run/run_planner.h"
 #include "lib/run/run_traps.h"
 #include "lib/run/settings_check.h"
+#include "lib/train/device_choice.h"
 #include "lib/train/plan_objective.h"
 #include "lib/train/resolve_steps.h"
 #include "lib/train/run_passes.h"
@@ -155,6 +156,8 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   }
   PlannedRun planned = Plan(settings, context, split, *run);
   if (settings.find_batch) {
+    run->plan = planned.plan;
+    ChooseHeadSlices(settings, context, log, run);
     planned = Plan(FindBatch(settings, context, planned.plan, *run, log), context, split, *run);
   }
   run->plan = planned.plan;

@@ -18,6 +18,7 @@
 #include "lib/run/run_extension.h"
 #include "lib/run/settings_check.h"
 #include "lib/spec/config_json.h"
+#include "lib/train/device_choice.h"
 #include "lib/train/resolve_steps.h"
 
 namespace trainwright {
@@ -143,6 +144,7 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
       run->plan.length_rule = record->plan.length_rule;
     }
   }
+  TakeStoredChoices(settings, resume.state.compute.choices, run);
   CompleteStoredPlan(ChoicesOf(context), &run->plan);
   resume.stored_options = PlanAsOptions(run->plan);
   log->Announce(run->data->WeighSets(run->plan.data_weights));
@@ -163,6 +165,7 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
 void ResolveBegunRun(const TrainSettings& settings, const TrainJobContext& context, const RunRecord& record,
                      ChoiceLog* log, ResolvedRun* run) {
   run->plan = record.plan;
+  TakeStoredChoices(settings, record.choices, run);
   CompleteStoredPlan(ChoicesOf(context), &run->plan);
   log->Announce(run->data->WeighSets(run->plan.data_weights));
   for (const std::string& note : Reconcile(settings, context, 0, run)) WarnOnce(context, note);
@@ -194,6 +197,7 @@ void ResolveBranchedRun(const TrainSettings& settings, const TrainJobContext& co
   run->parent = branch.parent;
   run->parent->step = resume.state.trainer.step;
   run->plan = branch.plan.value_or(resume.state.plan);
+  TakeStoredChoices(settings, resume.state.compute.choices, run);
   CompleteStoredPlan(ChoicesOf(context), &run->plan);
   resume.stored_options = PlanAsOptions(resume.state.plan);
   if (!settings.data_weights.empty()) run->plan.data_weights = settings.data_weights;

@@ -32,6 +32,7 @@
 #include "lib/run/run_record.h"
 #include "lib/run/settings_check.h"
 #include "lib/spec/config_json.h"
+#include "lib/train/device_choice.h"
 #include "lib/train/resolved_run.h"
 #include "lib/train/run_memory.h"
 #include "lib/train/run_preview.h"
@@ -159,6 +160,8 @@ class TrainJob {
     } else {
       DoAlike(context_.world, [&] { ResolveStart(); });
     }
+    // What goes on from something has what that had.
+    if (!record_ && !run_.resume) ChooseHeadSlices(settings_, context_, &log_, &run_);
     RequireSameRun();
     return Start(summary);
   }
@@ -404,7 +407,8 @@ class TrainJob {
         .data_sha256 = HexEncode(set.content_sha256()),
         .order_fingerprint = run_.stream().fingerprint(),
         .working_directory = record_ ? record_->working_directory : fs::current_path().string(),
-        .parent = run_.parent};
+        .parent = run_.parent,
+        .choices = run_.compute.identity.choices};
     const std::string& run = directory_->path();
     try {
       const std::string options = RememberOptions(settings_, context_.options, record);

@@ -10,6 +10,7 @@
 
 #include "lib/base/bytes.h"
 #include "lib/run/train_plan.h"
+#include "lib/spec/device_choices.h"
 #include "lib/train/trainer.h"
 
 namespace trainwright {
@@ -24,6 +25,7 @@ struct ComputeIdentity {
   std::string attention = "auto";  ///< the backend asked for
   std::string scan = "fused";      ///< the kind of it, of models that scan
   bool tf32 = false;               ///< fp32 products of a GPU round to TF32
+  DeviceChoices choices;           ///< stored without what was measured
   bool operator==(const ComputeIdentity&) const = default;
 };
 

@@ -174,7 +174,7 @@ WorldPreview PreviewWorlds(const WorldSettings& world, const TrainJobContext& co
   training.sharding = Sharding::kNone;
   if (world.memory_bytes > 0 && training.device.is_cpu()) {
     training.device = at::Device(at::kCUDA);
-    training.kinds.attention = AttentionBackend::kAuto;
+    training.kinds = {AttentionBackend::kAuto, training.kinds.scan};
   }
   WorldRequest request = {
       .worlds = world.worlds,

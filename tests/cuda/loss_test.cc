@@ -20,9 +20,10 @@ class CudaCrossEntropyTest : public StorageTest {
       const Memory<int64_t> targets(targets_, Access::kWide);
       const Memory<double> scale(std::vector<double>{loss_scale}, Access::kWide);
       Memory<double> losses(3 * kRows, Access::kWide);
-      EXPECT_EQ(CrossEntropy(storage(), logits.data(), targets.data(), kRows, vocabulary_, terms, kScale,
-                             loss_scale == 1 ? nullptr : scale.data(), gradients, losses.data(), nullptr),
-                cudaSuccess);
+      EXPECT_EQ(
+          CrossEntropy(storage(), logits.data(), targets.data(), kRows, vocabulary_, padded_, terms, kScale,
+                       loss_scale == 1 ? nullptr : scale.data(), gradients, losses.data(), nullptr),
+          cudaSuccess);
       return AllValues(losses, logits);
     });
   }
@@ -32,7 +33,7 @@ class CudaCrossEntropyTest : public StorageTest {
     const StoredMemory x(storage(), values_, access());
     const double z_loss = terms.z_loss, smoothing = terms.label_smoothing;
     for (int64_t row = 0; row < kRows; ++row) {
-      const int64_t begin = row * vocabulary_, target = targets_[static_cast<size_t>(row)];
+      const int64_t begin = row * padded_, target = targets_[static_cast<size_t>(row)];
       double total = 0, mean = 0;
       for (int64_t i = 0; i < vocabulary_; ++i) {
         total += std::exp(x[begin + i]);
@@ -50,19 +51,30 @@ class CudaCrossEntropyTest : public StorageTest {
         ExpectClose(result[static_cast<size_t>(3 * kRows + begin + i)], kScale * loss_scale * gradient,
                     storage(), kScale * loss_scale, "gradient " + std::to_string(i));
       }
+      for (int64_t i = vocabulary_; i < padded_; ++i) {
+        EXPECT_EQ(result[static_cast<size_t>(3 * kRows + begin + i)], 0) << "pad " << i;
+      }
     }
   }
   void SetUp() override {
     StorageTest::SetUp();
     vocabulary_ = wide() ? 4104 : 517;  // more than a pass of the block, and no multiple of it
-    values_ = Normals(kRows * vocabulary_, 1);
-    for (double& value : values_) value *= 3;
+    TakeValues(0);
+  }
+  /// Logits with so many pads behind each row, which are NaN.
+  void TakeValues(int64_t pads) {
+    padded_ = vocabulary_ + pads;
+    values_ = Normals(kRows * padded_, 1);
+    for (int64_t i = 0; i < kRows * padded_; ++i) {
+      double& value = values_[static_cast<size_t>(i)];
+      value = i % padded_ < vocabulary_ ? 3 * value : NAN;
+    }
     targets_ = {0, vocabulary_ - 1};
   }
 
   static constexpr int64_t kRows = 2;
   static constexpr float kScale = 0.25f;
-  int64_t vocabulary_ = 0;
+  int64_t vocabulary_ = 0, padded_ = 0;
   std::vector<double> values_;
   std::vector<int64_t> targets_;
 };
@@ -76,6 +88,16 @@ TEST_P(CudaCrossEntropyTest, GivesTheLossAndItsGradient) {
 
 TEST_P(CudaCrossEntropyTest, AddsSmoothingAndZLossAndMultipliesByTheLossScale) {
   Check({.z_loss = 0.01f, .label_smoothing = 0.1f}, 8);
+}
+
+TEST_P(CudaCrossEntropyTest, PadsCountForNothingAndHaveNoGradient) {
+  // Pads that begin within a pack and fill others, in a last pass that all threads take or some.
+  for (const int64_t vocabulary :
+       wide() ? std::vector<int64_t>{4101, 4097, 100} : std::vector<int64_t>{514, 1}) {
+    vocabulary_ = vocabulary;
+    TakeValues(wide() ? (vocabulary + 31) / 16 * 16 - vocabulary : 5);
+    Check({.z_loss = 0.01f, .label_smoothing = 0.1f}, 8);
+  }
 }
 
 TEST_P(CudaCrossEntropyTest, LeavesTheLogitsWithoutGradients) {
@@ -102,7 +124,7 @@ TEST_P(CudaCrossEntropyTest, HidesNoNaN) {
 }
 
 TEST_P(CudaCrossEntropyTest, OfNoRowsLaunchesNothing) {
-  EXPECT_EQ(CrossEntropy(storage(), nullptr, nullptr, 0, 8, {}, 1, nullptr, true, nullptr, nullptr),
+  EXPECT_EQ(CrossEntropy(storage(), nullptr, nullptr, 0, 8, 8, {}, 1, nullptr, true, nullptr, nullptr),
             cudaSuccess);
   EXPECT_TRUE(cuda_emulation::LaunchCounts().empty());
 }

@@ -34,6 +34,13 @@ ModelConfig TinyModel() {
   return config;
 }
 
+/// What a device's pads of the vocabulary take beside logits and weights without them.
+int64_t BytesOfPads(const ModelConfig& model, int64_t labels, int64_t element_bytes) {
+  const int64_t padded = (model.vocab_size + 127) / 128 * 128;
+  if (padded == model.vocab_size) return 0;
+  return element_bytes * (labels * (padded - model.vocab_size) + padded * model.hidden_size);
+}
+
 /// Spans of these lengths; the last token of each has no label.
 ModelInput BatchOf(const std::vector<int64_t>& lengths) {
   int64_t tokens = 0;
@@ -70,7 +77,7 @@ TEST(TrainingMemoryTest, OfAGpuInFp32ItIsWhatAModelOnTheCpuHolds) {
     EXPECT_EQ(needs.optimizer, optimizer.state_bytes());
     EXPECT_EQ(needs.compute_copy, 0);
     EXPECT_EQ(needs.activations, model->memory().activation_bytes);
-    EXPECT_EQ(needs.logits, model->memory().logits_bytes);
+    EXPECT_EQ(needs.logits, model->memory().logits_bytes + BytesOfPads(config, 237, sizeof(float)));
   }
 }
 
@@ -113,7 +120,25 @@ TEST(TrainingMemoryTest, OfAGpuInBf16ItFollowsFromTheLayers) {
   const int64_t single_bf16 = kBf16 * (4 * width + 2 * wide + query + row);
   EXPECT_EQ(needs.activations, kRows * (model.num_layers * layer + single_fp32 + single_bf16));
   // One slice: logits of the rows with a label, these rows and their gradients.
-  EXPECT_EQ(needs.logits, kLabels * kBf16 * (model.vocab_size + 2 * width));
+  EXPECT_EQ(needs.logits,
+            kLabels * kBf16 * (model.vocab_size + 2 * width) + BytesOfPads(model, kLabels, kBf16));
+}
+
+TEST(TrainingMemoryTest, LogitsOfAGpuAreThoseOfTheSlicesThatWereChosen) {
+  constexpr int64_t kSpans = 3, kLength = 3000, kRows = kSpans * kLength;  // each with a label
+  MemoryRequest request = OnGpu(Precision::kBf16);
+  request.model.vocab_size = 128;
+  const int64_t width = request.model.hidden_size;
+  const auto logits = [&] {
+    return TrainingMemory(test::Families(), request, EqualSamples(kSpans, kLength)).logits;
+  };
+  EXPECT_EQ(logits(), 4096 * 128 * 2);
+  request.kinds.head_slice_logits = 128 * kRows;
+  EXPECT_EQ(logits(), kRows * 128 * 2);
+  request.kinds.head_slice_logits = 128 * (kRows - 1);
+  EXPECT_EQ(logits(), 4608 * 128 * 2);  // of two slices, in a multiple of 128 rows
+  request.model.vocab_size = 100;
+  EXPECT_EQ(logits(), 4608 * 128 * 2 + 128 * width * 2);
 }
 
 TEST(TrainingMemoryTest, ProductsOnACpuLeavePartsOfTheLayersOperandsAndOfTheHead) {

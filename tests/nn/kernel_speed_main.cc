@@ -437,7 +437,8 @@ class KernelSpeed {
     Measure(
         "softmax_cross_entropy", logits.numel() * 2 * storage_bytes(),
         [&] {
-          ops::SoftmaxCrossEntropy(ours, targets, 0, 0, 1, {}, code_, /*gradients=*/true, losses);
+          ops::SoftmaxCrossEntropy(ours, targets, ours.size(1), 0, 0, 1, {}, code_, /*gradients=*/true,
+                                   losses);
           return ours;
         },
         torch);

@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include <tuple>
 #include <utility>
 
 #include "tests/nn/reference.h"
@@ -174,6 +175,59 @@ TEST(LinearCrossEntropyTest, ManySlicesGiveTheLossOfOne) {
   }
   EXPECT_NEAR(whole.loss_nats, parts, 1e-9 * parts);
   EXPECT_LT(test::RelativeDifference(d_weight, d_parts), 1e-5);
+}
+
+/// Numerics of a device whose logits have pads and lie in such slices.
+Numerics PaddedNumerics(int64_t multiple, int64_t slice_logits) {
+  Numerics numerics = test::kFp32;
+  numerics.vocabulary_multiple = multiple;
+  numerics.head_slice_logits = slice_logits;
+  return numerics;
+}
+
+TEST(LinearCrossEntropyTest, PadsAndSlicesChangeTheOrderOfSumsAlone) {
+  constexpr int64_t kRows = 300, kWidth = 6;
+  const LossTerms terms = {.z_loss = 0.01f, .label_smoothing = 0.1f};
+  for (const int64_t vocabulary : {7, 16, 37}) {  // all of them behind the last multiple, none, some
+    const at::Tensor hidden = RandomTensor({kRows, kWidth}, 1).mul(2.0),
+                     weight = RandomTensor({vocabulary, kWidth}, 2), labels = Labels(kRows, vocabulary, 5);
+    const auto run = [&](const Numerics& numerics) {
+      LinearCrossEntropy loss(numerics);
+      at::Tensor d_hidden = at::full({kRows, kWidth}, NAN), d_weight = at::zeros({vocabulary, kWidth});
+      const LossSum sum = loss.LossAndGradients(hidden, weight, labels, terms, 0.25, d_hidden, d_weight);
+      EXPECT_EQ(loss.Loss(hidden, weight, labels).loss_nats, sum.loss_nats);
+      return std::tuple(sum, d_hidden, d_weight);
+    };
+    const auto [expected, expected_hidden, expected_weight] = run(test::kFp32);
+    for (const int64_t slice_logits : {int64_t{0}, int64_t{1}, int64_t{128 * 40}}) {
+      const auto [sum, d_hidden, d_weight] = run(PaddedNumerics(16, slice_logits));
+      EXPECT_NEAR(sum.loss_nats, expected.loss_nats, 1e-6 * expected.loss_nats);
+      EXPECT_NEAR(sum.smoothing_nats, expected.smoothing_nats, 1e-6 * expected.loss_nats);
+      EXPECT_NEAR(sum.z_loss_nats, expected.z_loss_nats, 1e-6 * expected.loss_nats);
+      EXPECT_LT(test::RelativeDifference(d_hidden, expected_hidden), 1e-5);
+      EXPECT_LT(test::RelativeDifference(d_weight, expected_weight), 1e-5);
+    }
+  }
+}
+
+TEST(LinearCrossEntropyTest, AGradientThatIsToBeWrittenNeedsNoZeros) {
+  const at::Tensor hidden = RandomTensor({200, 6}, 1), weight = RandomTensor({37, 6}, 2),
+                   labels = Labels(200, 37, 5);
+  for (const int64_t multiple : {1, 16}) {
+    const auto gradient = [&](GradientTarget target) {
+      LinearCrossEntropy loss(PaddedNumerics(multiple, 1));  // several slices, of which the first writes
+      at::Tensor d_hidden = at::full({200, 6}, NAN);
+      loss.LossAndGradients(hidden, weight, labels, {}, 1.0, d_hidden, target);
+      return target.gradient;
+    };
+    EXPECT_TRUE(
+        at::equal(gradient({at::full({37, 6}, NAN), /*accumulate=*/false}), gradient(at::zeros({37, 6}))));
+  }
+  LinearCrossEntropy loss(test::kFp32);
+  at::Tensor d_hidden = at::full({4, 6}, NAN), d_weight = at::full({37, 6}, NAN);
+  loss.LossAndGradients(hidden.narrow(0, 0, 4), weight, at::full({4}, -100, at::kLong), {}, 1.0, d_hidden,
+                        {d_weight, /*accumulate=*/false});
+  EXPECT_EQ(d_weight.abs().max().item<double>(), 0.0);  // nothing has a label
 }
 
 TEST(LinearCrossEntropyTest, LargeLogitsNeitherOverflowNorVanish) {

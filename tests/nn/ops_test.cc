@@ -276,8 +276,19 @@ TEST_P(OpsTest, SoftmaxCrossEntropyAndItsGradientEqualTheFormula) {
         at::tensor({int64_t{0}, vocabulary - 1, int64_t{3}, int64_t{7}, int64_t{7}, int64_t{30}});
     at::Tensor gradient = logits.clone(), losses = Empty({6, 3}, at::kDouble);
     const at::Tensor loss_scale = OnDevice(at::tensor({kLossScale}, at::kDouble));
-    ops::SoftmaxCrossEntropy(gradient, OnDevice(targets), kZLoss, kSmoothing, kScale, loss_scale, code_, true,
-                             losses);
+    ops::SoftmaxCrossEntropy(gradient, OnDevice(targets), vocabulary, kZLoss, kSmoothing, kScale, loss_scale,
+                             code_, true, losses);
+    for (const int64_t pads : {int64_t{1}, 16 - vocabulary % 8}) {
+      at::Tensor padded = Empty({6, vocabulary + pads}, storage_), of_padded = Empty({6, 3}, at::kDouble);
+      padded.fill_(NAN);
+      padded.narrow(1, 0, vocabulary).copy_(logits);
+      ops::SoftmaxCrossEntropy(padded, OnDevice(targets), vocabulary, kZLoss, kSmoothing, kScale, loss_scale,
+                               code_, true, of_padded);
+      EXPECT_LT(RelativeDifference(Double(of_padded), Double(losses)), 1e-6);
+      EXPECT_LT(RelativeDifference(Double(padded).narrow(1, 0, vocabulary), Double(gradient)),
+                tolerance() + 1e-5);
+      EXPECT_TRUE(Double(padded).narrow(1, vocabulary, pads).eq(0).all().item<bool>());
+    }
     const at::Tensor x = Double(logits), log_p = at::log_softmax(x, 1), log_z = x.logsumexp({1}, true);
     at::Tensor one_hot = at::zeros({6, vocabulary}, at::kDouble);
     one_hot.scatter_(1, targets.unsqueeze(1), 1.0);

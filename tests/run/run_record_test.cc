@@ -28,6 +28,9 @@ RunRecord SomeRecord() {
                    .checkpoint = "/runs/a/checkpoints/step-7",
                    .weights_sha256 = "012",
                    .state_sha256 = "345"};
+  record.choices = {.head_slice_logits = int64_t{1} << 32,
+                    .attention = "cudnn",
+                    .attention_times = {{"cudnn", 0.00125}, {"flash", 0.0015}}};
   return record;
 }
 
@@ -45,6 +48,7 @@ TEST(RunRecordTest, ReadsBackWhatWasWritten) {
   EXPECT_EQ(read->order_fingerprint, written.order_fingerprint);
   EXPECT_EQ(read->working_directory, written.working_directory);
   EXPECT_EQ(read->parent, written.parent);
+  EXPECT_EQ(read->choices, written.choices);
 }
 
 TEST(RunRecordTest, IsAbsentInARunOfBeforeThereWasOne) {

@@ -68,13 +68,15 @@ void SwigluBackward(const at::Tensor& d_out_nf, int64_t, at::Tensor& gate_up) {
                                   d_out_nf.size(0), d_out_nf.size(1), call.stream()));
 }
 
-void SoftmaxCrossEntropy(at::Tensor& logits_nv, const at::Tensor& targets_n, double z_loss,
-                         double label_smoothing, double scale, const std::optional<at::Tensor>& loss_scale,
-                         int64_t, bool gradients, at::Tensor& losses_n3) {
-  const OperatorCall call({logits_nv, targets_n, loss_scale.value_or(targets_n), losses_n3});
+void SoftmaxCrossEntropy(at::Tensor& logits_np, const at::Tensor& targets_n, int64_t vocabulary,
+                         double z_loss, double label_smoothing, double scale,
+                         const std::optional<at::Tensor>& loss_scale, int64_t, bool gradients,
+                         at::Tensor& losses_n3) {
+  const OperatorCall call({logits_np, targets_n, loss_scale.value_or(targets_n), losses_n3});
+  TORCH_CHECK(vocabulary > 0 && vocabulary <= logits_np.size(1), "the logits have fewer columns than ids");
   const LossTerms terms{static_cast<float>(z_loss), static_cast<float>(label_smoothing)};
-  call.Check(CrossEntropy(StorageOf(logits_nv), logits_nv.mutable_data_ptr(), Longs(targets_n),
-                          logits_nv.size(0), logits_nv.size(1), terms, static_cast<float>(scale),
+  call.Check(CrossEntropy(StorageOf(logits_np), logits_np.mutable_data_ptr(), Longs(targets_n),
+                          logits_np.size(0), vocabulary, logits_np.size(1), terms, static_cast<float>(scale),
                           loss_scale ? loss_scale->const_data_ptr<double>() : nullptr, gradients,
                           losses_n3.mutable_data_ptr<double>(), call.stream()));
 }

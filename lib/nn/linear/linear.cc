@@ -86,7 +86,7 @@ void Linear::BackwardWithoutBias(const at::Tensor& dy, const at::Tensor& x, at::
   for (const Piece& piece : pieces_) {
     const at::Tensor columns = dy.narrow(1, piece.column, piece.rows);
     if ((*parameters_)[piece.first].trainable) {
-      AccumulateWeightGradient(columns, x, parameters_->GradientMatrix(piece.first, piece.rows, in_));
+      AccumulateWeightGradient(columns, x, parameters_->NextGradient(piece.first, piece.rows, in_));
     }
     if (!d_x.defined()) continue;
     const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
@@ -95,8 +95,8 @@ void Linear::BackwardWithoutBias(const at::Tensor& dy, const at::Tensor& x, at::
   if (!adapted_.empty()) parameters_->adapters()->Backward(*parameters_, adapted_, dy, x, d_x);
 }
 
-void AccumulateWeightGradient(const at::Tensor& dy, const at::Tensor& x, at::Tensor gradient) {
-  Matmul(dy.t(), x, gradient, /*accumulate=*/true);
+void AccumulateWeightGradient(const at::Tensor& dy, const at::Tensor& x, GradientTarget target) {
+  Matmul(dy.t(), x, target.gradient, target.accumulate);
 }
 
 }  // namespace trainwright

@@ -8,6 +8,7 @@
 
 #include "lib/nn/linear/lora.h"
 #include "lib/nn/parameters/flat_parameters.h"
+#include "lib/nn/parameters/gradient_target.h"
 
 namespace trainwright {
 
@@ -62,8 +63,7 @@ class Linear {
   int64_t in_ = 0, out_ = 0;
 };
 
-/// gradient += dy^T x, as in Linear::Backward.
-/// \param gradient fp32 [out, in]
-void AccumulateWeightGradient(const at::Tensor& dy, const at::Tensor& x, at::Tensor gradient);
+/// Puts dy^T x to a gradient [out, in], as in Linear::Backward.
+void AccumulateWeightGradient(const at::Tensor& dy, const at::Tensor& x, GradientTarget target);
 
 }  // namespace trainwright

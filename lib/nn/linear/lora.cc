@@ -210,12 +210,12 @@ void LoraAdapters::Backward(FlatParameters& parameters, const std::vector<LoraCo
       const int64_t begin = rank * static_cast<int64_t>(i);
       const at::Tensor d_out = dy.narrow(1, own.begin, own.size);
       AccumulateWeightGradient(d_out, down.narrow(1, begin, rank),
-                               parameters.GradientMatrix(module.b, own.size, rank));
+                               parameters.NextGradient(module.b, own.size, rank));
       at::Tensor d_down = product.narrow(1, begin, rank);
       Matmul(d_out, parameters.ComputeMatrix(module.b, own.size, rank), d_down);
     }
     const at::Tensor d_down = Scaled(parameters, product, d_down_);
-    AccumulateWeightGradient(d_down, input, parameters.GradientMatrix(first.a, rows, in));
+    AccumulateWeightGradient(d_down, input, parameters.NextGradient(first.a, rows, in));
     if (!d_x.defined()) continue;
     if (!drops()) {
       Matmul(d_down, a, d_x, /*accumulate=*/true);

@@ -64,9 +64,12 @@ void Matmul(const at::Tensor& a_mk, const at::Tensor& b_kn, at::Tensor& out_mn, 
   const ProfileScope scope("matmul", ProfilePart::kGemm, 2 * out_mn.numel() * a_mk.size(1));
   if (TryThin(a_mk, b_kn, out_mn, accumulate) || TryBlocks(a_mk, b_kn, out_mn, accumulate)) return;
   if (out_mn.scalar_type() != a_mk.scalar_type()) {
-    if (accumulate && !a_mk.is_cpu()) {
-      at::addmm_out(out_mn, out_mn, a_mk, b_kn,
-                    out_mn.scalar_type());  // the product is not rounded before the sum
+    if (!a_mk.is_cpu()) {  // the product is not rounded before the sum
+      if (accumulate) {
+        at::addmm_out(out_mn, out_mn, a_mk, b_kn, out_mn.scalar_type());
+      } else {
+        at::mm_out(out_mn, a_mk, b_kn, out_mn.scalar_type());
+      }
       return;
     }
     const at::Tensor product = at::mm(a_mk.to(out_mn.scalar_type()), b_kn.to(out_mn.scalar_type()));

@@ -10,15 +10,19 @@ constexpr int kThreads = 512;
 
 template <typename T, int N>
 __global__ void __launch_bounds__(kThreads)
-    CrossEntropyKernel(T* logits, const int64_t* __restrict__ targets, int64_t vocabulary, LossTerms terms,
-                       float scale, const double* __restrict__ loss_scale, bool gradients,
+    CrossEntropyKernel(T* logits, const int64_t* __restrict__ targets, int64_t vocabulary, int64_t padded,
+                       LossTerms terms, float scale, const double* __restrict__ loss_scale, bool gradients,
                        double* __restrict__ losses_n3) {
   __shared__ float shared[32];
-  T* row = logits + static_cast<int64_t>(blockIdx.x) * vocabulary;
+  T* row = logits + static_cast<int64_t>(blockIdx.x) * padded;
   float largest = -INFINITY, total = 0, sum = 0;
   for (int64_t i = static_cast<int64_t>(threadIdx.x) * N; i < vocabulary; i += kThreads * N) {
     float x[N];
     LoadPack<N>(row + i, x);
+#pragma unroll
+    for (int k = 1; k < N; ++k) {
+      if (i + k >= vocabulary) x[k] = -INFINITY;  // a pad, which nothing shows
+    }
     float larger = largest;
 #pragma unroll
     for (int k = 0; k < N; ++k) larger = fmaxf(larger, x[k]);
@@ -29,7 +33,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       if (x[k] != -INFINITY) total += expf(x[k] - largest);  // -inf - -inf is no number
-      sum += x[k];
+      if (k == 0 || i + k < vocabulary) sum += x[k];
     }
   }
   const float row_largest = CombineBlock(largest, shared, Max());
@@ -53,13 +57,14 @@ __global__ void __launch_bounds__(kThreads)
   const float factor = scale * static_cast<float>(1.0 + 2.0 * terms.z_loss * log_z) / row_total;
   const float shared_part = scale * terms.label_smoothing / static_cast<float>(vocabulary);
   const float of_label = scale * (1.0f - terms.label_smoothing);
-  for (int64_t i = static_cast<int64_t>(threadIdx.x) * N; i < vocabulary; i += kThreads * N) {
+  for (int64_t i = static_cast<int64_t>(threadIdx.x) * N; i < padded; i += kThreads * N) {
     float x[N];
     LoadPack<N>(row + i, x);
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       x[k] = expf(x[k] - row_largest) * factor - shared_part;
       if (i + k == target) x[k] -= of_label;
+      if (i + k >= vocabulary) x[k] = 0;
     }
     StorePack<N>(x, row + i);
   }
@@ -68,16 +73,16 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 cudaError_t CrossEntropy(Storage storage, void* logits, const int64_t* targets, int64_t rows,
-                         int64_t vocabulary, LossTerms terms, float scale, const double* loss_scale,
-                         bool gradients, double* losses_n3, cudaStream_t stream) {
+                         int64_t vocabulary, int64_t padded, LossTerms terms, float scale,
+                         const double* loss_scale, bool gradients, double* losses_n3, cudaStream_t stream) {
   constexpr int kPack = 8;
   if (rows == 0) return cudaSuccess;
   return WithStorage(storage, [&]<typename T>() {
     const auto launch = [&](auto kernel) {
       return Launch(kernel, static_cast<unsigned>(rows), kThreads, stream, static_cast<T*>(logits), targets,
-                    vocabulary, terms, scale, loss_scale, gradients, losses_n3);
+                    vocabulary, padded, terms, scale, loss_scale, gradients, losses_n3);
     };
-    const bool wide = vocabulary % kPack == 0 && Aligned(logits);
+    const bool wide = padded % kPack == 0 && Aligned(logits);
     return wide ? launch(CrossEntropyKernel<T, kPack>) : launch(CrossEntropyKernel<T, 1>);
   });
 }

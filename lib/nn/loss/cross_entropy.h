@@ -19,11 +19,13 @@ struct GradientScale {
 
 /// losses_n3 = the cross-entropy, what smoothing adds, and the z-loss of every row (see LossTerms), in nats.
 /// With `gradients` the logits are overwritten by scale times the gradient of their sum.
-/// \param logits_nv storage type, unrounded under emulation
+/// \param logits_np storage type [N, P], P >= V, unrounded under emulation; columns behind the V-th are pads,
+/// which count for nothing and get the gradient 0
 /// \param targets_n int64, each in [0, V)
+/// \param vocabulary V
 /// \param losses_n3 fp64 [N, 3]
-void SoftmaxCrossEntropy(const Numerics& numerics, at::Tensor& logits_nv, const at::Tensor& targets_n,
-                         const LossTerms& terms, const GradientScale& scale, bool gradients,
-                         at::Tensor& losses_n3);
+void SoftmaxCrossEntropy(const Numerics& numerics, at::Tensor& logits_np, const at::Tensor& targets_n,
+                         int64_t vocabulary, const LossTerms& terms, const GradientScale& scale,
+                         bool gradients, at::Tensor& losses_n3);
 
 }  // namespace trainwright

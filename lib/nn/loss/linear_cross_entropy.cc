@@ -4,21 +4,17 @@
 #include <ATen/ops/tensor.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "lib/base/profile_scope.h"
 #include "lib/device/upload.h"
 #include "lib/nn/embedding/embedding.h"
-#include "lib/nn/linear/linear.h"
 #include "lib/nn/linear/matmul.h"
+#include "lib/nn/loss/head_slices.h"
 
 namespace trainwright {
 namespace {
-
-/// Rows of a slice: about 32M logits, and enough rows for the products to be efficient.
-int64_t SliceRows(int64_t vocabulary) {
-  return std::clamp<int64_t>((int64_t{1} << 25) / vocabulary, 64, 4096);
-}
 
 /// The rows that have a label, and of each the label and the weight.
 struct LabelledRows {
@@ -49,14 +45,37 @@ LossSum LinearCrossEntropy::Loss(const at::Tensor& hidden_nd, const at::Tensor& 
 LossSum LinearCrossEntropy::LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                                              const at::Tensor& labels_n, const LossTerms& terms,
                                              const GradientScale& scale, at::Tensor& d_hidden_nd,
-                                             at::Tensor d_weight_vd, bool pin, const at::Tensor& weights_n) {
-  return Run(hidden_nd, weight_vd, labels_n, terms, scale, &d_hidden_nd, d_weight_vd, pin, weights_n);
+                                             GradientTarget d_weight, bool pin, const at::Tensor& weights_n) {
+  return Run(hidden_nd, weight_vd, labels_n, terms, scale, &d_hidden_nd, std::move(d_weight), pin, weights_n);
+}
+
+at::Tensor LinearCrossEntropy::Padded(const at::Tensor& weight_vd) {
+  const int64_t vocabulary = weight_vd.size(0), width = weight_vd.size(1),
+                padded = PaddedVocabulary(vocabulary, numerics_.vocabulary_multiple);
+  if (padded == vocabulary) return weight_vd;
+  at::Tensor copy_pd = padded_weight_.Get({padded, width}, weight_vd.scalar_type(), weight_vd.device());
+  copy_pd.narrow(0, 0, vocabulary).copy_(weight_vd);
+  copy_pd.narrow(0, vocabulary, padded - vocabulary).zero_();
+  return copy_pd;
+}
+
+void LinearCrossEntropy::AddWeightGradient(const at::Tensor& d_logits_np, const at::Tensor& x_nd,
+                                           const GradientTarget& d_weight) {
+  const int64_t vocabulary = d_weight.gradient.size(0);
+  const int64_t even = vocabulary / numerics_.vocabulary_multiple * numerics_.vocabulary_multiple;
+  const auto add = [&](int64_t first, int64_t columns) {
+    if (columns == 0) return;
+    at::Tensor rows = d_weight.gradient.narrow(0, first, columns);
+    Matmul(d_logits_np.narrow(1, first, columns).t(), x_nd, rows, d_weight.accumulate);
+  };
+  add(0, even);
+  add(even, vocabulary - even);
 }
 
 LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                                 const at::Tensor& labels_n, const LossTerms& terms,
-                                const GradientScale& scale, at::Tensor* d_hidden_nd,
-                                const at::Tensor& d_weight_vd, bool pin, const at::Tensor& weights_n) {
+                                const GradientScale& scale, at::Tensor* d_hidden_nd, GradientTarget d_weight,
+                                bool pin, const at::Tensor& weights_n) {
   const ProfileScope scope("linear_cross_entropy", ProfilePart::kHead);
   const int64_t vocabulary = weight_vd.size(0), width = weight_vd.size(1);
   const LabelledRows labelled = LabelledRowsOf(labels_n, weights_n);
@@ -64,7 +83,10 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
   if (d_hidden_nd != nullptr) d_hidden_nd->zero_();
   LossSum sum;
   sum.num_labels = count;
-  if (count == 0) return sum;
+  if (count == 0) {
+    if (d_weight.gradient.defined() && !d_weight.accumulate) d_weight.gradient.zero_();
+    return sum;
+  }
   const at::Device device = hidden_nd.device();
   const bool all_rows = count == labels_n.numel();
   const auto longs = at::TensorOptions().dtype(at::kLong);
@@ -75,7 +97,9 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
   if (weights_n.defined())
     weights_of_rows = Upload(at::tensor(labelled.weights, floats), device, pin).unsqueeze(1);
   at::Tensor losses_n3 = at::empty({count, 3}, at::TensorOptions().dtype(at::kDouble).device(device));
-  const int64_t slice_rows = SliceRows(vocabulary);
+  const at::Tensor weight_pd = Padded(weight_vd);
+  const int64_t padded = weight_pd.size(0);
+  const int64_t slice_rows = HeadSliceRows(numerics_.head_slice_logits, padded, count);
   for (int64_t begin = 0; begin < count; begin += slice_rows) {
     const int64_t rows = std::min(slice_rows, count - begin);
     at::Tensor x = hidden_nd.narrow(0, begin, rows);
@@ -83,23 +107,24 @@ LossSum LinearCrossEntropy::Run(const at::Tensor& hidden_nd, const at::Tensor& w
       x = rows_.Get({rows, width}, hidden_nd.scalar_type(), device);
       Embed(hidden_nd, indices.narrow(0, begin, rows), x);
     }
-    at::Tensor logits = logits_.Get({rows, vocabulary}, hidden_nd.scalar_type(), device);
-    Matmul(x, weight_vd.t(), logits);
+    at::Tensor logits = logits_.Get({rows, padded}, hidden_nd.scalar_type(), device);
+    Matmul(x, weight_pd.t(), logits);
     at::Tensor losses = losses_n3.narrow(0, begin, rows);
-    SoftmaxCrossEntropy(numerics_, logits, labels_of_rows.narrow(0, begin, rows), terms, scale,
+    SoftmaxCrossEntropy(numerics_, logits, labels_of_rows.narrow(0, begin, rows), vocabulary, terms, scale,
                         d_hidden_nd != nullptr, losses);
     if (weights_of_rows.defined()) {
       losses.mul_(weights_of_rows.narrow(0, begin, rows));
       if (d_hidden_nd != nullptr) logits.mul_(weights_of_rows.narrow(0, begin, rows));
     }
     if (d_hidden_nd == nullptr) continue;
-    if (d_weight_vd.defined()) AccumulateWeightGradient(logits, x, d_weight_vd);
+    if (d_weight.gradient.defined()) AddWeightGradient(logits, x, d_weight);
+    d_weight.accumulate = true;
     if (all_rows) {
       at::Tensor d_x = d_hidden_nd->narrow(0, begin, rows);
-      Matmul(logits, weight_vd, d_x);
+      Matmul(logits, weight_pd, d_x);
     } else {
       at::Tensor d_x = d_rows_.Get({rows, width}, hidden_nd.scalar_type(), device);
-      Matmul(logits, weight_vd, d_x);
+      Matmul(logits, weight_pd, d_x);
       d_hidden_nd->index_copy_(0, indices.narrow(0, begin, rows), d_x);
     }
   }

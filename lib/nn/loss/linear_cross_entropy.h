@@ -3,6 +3,12 @@
 ///
 /// Rows without a label cost nothing. The softmax is computed in fp32, the loss summed in fp64 in the order
 /// of rows.
+///
+/// Under Numerics::vocabulary_multiple the products of the logits and of the hidden states' gradient run over
+/// a padded vocabulary: over a copy of the weights with rows of zeros behind them, and logits of which the
+/// last columns are pads. Pads count for nothing in the softmax and have the gradient 0, and the weights'
+/// gradient is that of the true vocabulary alone: it is added up in two products, of which the first has all
+/// rows that fill the multiple.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,6 +17,7 @@
 
 #include "lib/nn/buffer.h"
 #include "lib/nn/loss/cross_entropy.h"
+#include "lib/nn/parameters/gradient_target.h"
 #include "lib/nn/precision.h"
 
 namespace trainwright {
@@ -37,26 +44,32 @@ class LinearCrossEntropy {
   /// \param pin as of Upload
   LossSum Loss(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
                bool pin = true);
-  /// Losses, and the gradients of scale * objective: added to d_weight_vd (fp32), unless it is
-  /// undefined, and written to d_hidden_nd (storage type, unrounded under emulation). On a GPU the losses
-  /// stay there.
+  /// Losses, and the gradients of scale * objective: of the weights [V, D] to d_weight, and
+  /// written to   /// d_hidden_nd (storage type, unrounded under emulation). On a GPU the losses stay there.
   /// \param weights_n fp32 on the host: what the losses of a row, and so their gradients, are multiplied by;
   ///     undefined: 1
   LossSum LossAndGradients(const at::Tensor& hidden_nd, const at::Tensor& weight_vd,
                            const at::Tensor& labels_n, const LossTerms& terms, const GradientScale& scale,
-                           at::Tensor& d_hidden_nd, at::Tensor d_weight_vd, bool pin = true,
+                           at::Tensor& d_hidden_nd, GradientTarget d_weight, bool pin = true,
                            const at::Tensor& weights_n = {});
 
-  /// Memory of the slices, grown to the largest so far.
-  int64_t workspace_bytes() const { return rows_.bytes() + logits_.bytes() + d_rows_.bytes(); }
+  /// Memory of the slices and of padded weights, grown to the largest so far.
+  int64_t workspace_bytes() const {
+    return rows_.bytes() + logits_.bytes() + d_rows_.bytes() + padded_weight_.bytes();
+  }
 
  private:
   LossSum Run(const at::Tensor& hidden_nd, const at::Tensor& weight_vd, const at::Tensor& labels_n,
               const LossTerms& terms, const GradientScale& scale, at::Tensor* d_hidden_nd,
-              const at::Tensor& d_weight_vd, bool pin, const at::Tensor& weights_n);
+              GradientTarget d_weight, bool pin, const at::Tensor& weights_n);
+  /// The weights as the products of padded logits read them.
+  at::Tensor Padded(const at::Tensor& weight_vd);
+  /// Of a slice, whose gradients the padded logits hold.
+  void AddWeightGradient(const at::Tensor& d_logits_np, const at::Tensor& x_nd,
+                         const GradientTarget& d_weight);
 
   Numerics numerics_;
-  Buffer rows_, logits_, d_rows_;
+  Buffer rows_, logits_, d_rows_, padded_weight_;
 };
 
 }  // namespace trainwright

@@ -38,6 +38,15 @@ std::vector<GradientBuffer::Segment> GradientSegments(const std::vector<Paramete
   return segments;
 }
 
+/// What products put gradients to.
+std::vector<GradientBuffer::Matrix> GradientMatrices(const std::vector<Parameter>& parameters) {
+  std::vector<GradientBuffer::Matrix> matrices;
+  for (const Parameter& parameter : parameters) {
+    if (parameter.trainable && IsMatrix(parameter)) matrices.push_back({parameter.offset, parameter.size});
+  }
+  return matrices;
+}
+
 }  // namespace
 
 size_t FlatParameters::Add(std::string name, std::vector<int64_t> shape, bool decay, double rate) {
@@ -87,7 +96,7 @@ void FlatParameters::Allocate(const Numerics& numerics, at::Device device) {
   };
   values_ = zeros(trainable, at::kFloat);
   compute_ = numerics.precision != Precision::kFp32 ? zeros(trainable, numerics.storage) : values_;
-  gradients_.SetLayout(GradientSegments(parameters_), values_.options());
+  gradients_.SetLayout(GradientSegments(parameters_), values_.options(), GradientMatrices(parameters_));
   frozen_matrices_ = zeros(frozen_matrices, numerics.storage);
   frozen_vectors_ = zeros(frozen_vectors, at::kFloat);
   for (Parameter& parameter : parameters_) {
@@ -116,14 +125,17 @@ const Parameter* FlatParameters::Find(const std::string& name) const {
 }
 
 at::Tensor& FlatParameters::gradients() {
-  const bool first_use = !gradients_.allocated();
-  at::Tensor& whole = gradients_.Whole();
-  if (!first_use) return whole;
+  MakeGradients();
+  return gradients_.Whole();
+}
+
+void FlatParameters::MakeGradients() {
+  if (!gradients_.is_whole() || gradients_.allocated()) return;
+  const at::Tensor& whole = gradients_.Whole();
   for (Parameter& parameter : parameters_) {
     if (!parameter.trainable) continue;
     parameter.gradient = whole.narrow(0, parameter.offset, parameter.size).view(parameter.shape);
   }
-  return whole;
 }
 
 void FlatParameters::Shard(const ShardLayout& layout, bool gives_gradients_away) {
@@ -168,7 +180,8 @@ at::Tensor& FlatParameters::gradient_shard() {
 }
 
 at::Tensor FlatParameters::GradientView(int64_t offset, int64_t size) {
-  return gradients_.is_whole() ? gradients().narrow(0, offset, size) : gradients_.View(offset, size);
+  MakeGradients();
+  return gradients_.View(offset, size);
 }
 
 at::Tensor FlatParameters::Gradient(size_t index) {
@@ -217,6 +230,14 @@ at::Tensor FlatParameters::GradientMatrix(size_t index, int64_t rows, int64_t co
   return GradientView(parameters_[index].offset, rows * columns).view({rows, columns});
 }
 
+GradientTarget FlatParameters::NextGradient(size_t index, int64_t rows, int64_t columns) {
+  TRAINWRIGHT_CHECK(parameters_[index].trainable);
+  MakeGradients();
+  const int64_t offset = parameters_[index].offset, size = rows * columns;
+  const bool written = gradients_.TakeUnwritten(offset, size);
+  return {gradients_.View(offset, size).view({rows, columns}), /*accumulate=*/!written};
+}
+
 int64_t FlatParameters::trainable_count() const {
   int64_t count = 0;
   for (const Parameter& parameter : parameters_) count += parameter.trainable ? parameter.size : 0;
@@ -239,7 +260,7 @@ void FlatParameters::Assign(size_t index, const at::Tensor& value) {
 }
 
 void FlatParameters::ZeroGradients() {
-  if (gradients_.is_whole()) gradients();
+  MakeGradients();
   gradients_.Zero();
 }
 

@@ -25,6 +25,7 @@
 #include "lib/nn/buffer.h"
 #include "lib/nn/linear/nf4.h"
 #include "lib/nn/parameters/gradient_buffer.h"
+#include "lib/nn/parameters/gradient_target.h"
 #include "lib/nn/precision.h"
 #include "lib/spec/shard_layout.h"
 
@@ -53,8 +54,9 @@ struct Parameter {
   /// fp32 master, a view into values(); of a frozen one `compute`. Where masters are sharded a copy of it, or
   /// `of_products` undefined.
   at::Tensor value;
-  at::Tensor
-      gradient;  ///< fp32, a view into gradients(); undefined of a frozen one, and where they are offloaded
+  /// fp32, a view into gradients(), good once that was called; undefined of a frozen one, and where they are
+  /// offloaded.
+  at::Tensor gradient;
   /// What forward and backward read: `value` itself under fp32, else the short-type copy.
   at::Tensor compute;
   Nf4Tensor nf4 = {};  ///< of a quantised one
@@ -151,6 +153,8 @@ class FlatParameters {
   at::Tensor ComputeMatrix(size_t index, int64_t rows, int64_t columns);
   /// The gradient of the same, of trainable parameters.
   at::Tensor GradientMatrix(size_t index, int64_t rows, int64_t columns);
+  /// The same for a product that puts all of it at once. Whoever asks does so.
+  GradientTarget NextGradient(size_t index, int64_t rows, int64_t columns);
   at::Tensor& compute() { return compute_; }  ///< of the trainable parameters; values() itself under fp32
   const at::Tensor& compute() const { return compute_; }
   int64_t count() const { return count_; }  ///< elements of all parameters, padding not counted
@@ -169,6 +173,8 @@ class FlatParameters {
 
  private:
   at::Tensor GradientView(int64_t offset, int64_t size);
+  /// Where gradients are whole, makes those that there are not yet.
+  void MakeGradients();
   /// Where the products read a parameter.
   const at::Tensor& ComputeBuffer(const Parameter& parameter) const;
 

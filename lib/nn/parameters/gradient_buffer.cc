@@ -1,5 +1,6 @@
 #include "lib/nn/parameters/gradient_buffer.h"
 
+#include <ATen/ops/_foreach_zero.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -15,7 +16,8 @@ constexpr auto kElementBytes = static_cast<int64_t>(sizeof(float));
 
 }  // namespace
 
-void GradientBuffer::SetLayout(std::vector<Segment> segments, const at::TensorOptions& options) {
+void GradientBuffer::SetLayout(std::vector<Segment> segments, const at::TensorOptions& options,
+                               std::vector<Matrix> matrices) {
   TRAINWRIGHT_CHECK(!allocated());
   int64_t end = 0;
   for (const Segment& segment : segments) {
@@ -24,6 +26,7 @@ void GradientBuffer::SetLayout(std::vector<Segment> segments, const at::TensorOp
   }
   segments_ = std::move(segments);
   options_ = options;
+  if (!options.device().is_cpu()) matrices_ = std::move(matrices);
 }
 
 void GradientBuffer::Offload(std::unique_ptr<OffloadStore> store) {
@@ -38,13 +41,51 @@ void GradientBuffer::GiveAway() {
 }
 
 void GradientBuffer::Allocate() {
-  if (!allocated()) buffer_ = at::zeros({memory_bytes() / kElementBytes}, options_.dtype(at::kFloat));
+  if (allocated()) return;
+  buffer_ = at::zeros({memory_bytes() / kElementBytes}, options_.dtype(at::kFloat));
+  if (matrices_.empty() || !is_whole()) return;
+  int64_t end = 0;
+  const auto add = [&](int64_t next) {
+    if (next > end) rest_.push_back(buffer_.narrow(0, end, next - end));
+  };
+  for (const Matrix& matrix : matrices_) {
+    add(matrix.begin);
+    end = matrix.end();
+  }
+  add(num_elements());
 }
 
 at::Tensor& GradientBuffer::Whole() {
   TRAINWRIGHT_CHECK(is_whole());
   Allocate();
+  ZeroUnwritten(0, num_elements());
   return buffer_;
+}
+
+template <typename Function>
+void GradientBuffer::ForUnwritten(int64_t begin, int64_t end, const Function& function) {
+  auto matrix = std::partition_point(matrices_.begin(), matrices_.end(),
+                                     [&](const Matrix& candidate) { return candidate.end() <= begin; });
+  for (; matrix != matrices_.end() && matrix->begin < end; ++matrix) {
+    if (matrix->unwritten) function(*matrix);
+  }
+}
+
+void GradientBuffer::ZeroUnwritten(int64_t begin, int64_t end) {
+  ForUnwritten(begin, end, [&](Matrix& matrix) {
+    buffer_.narrow(0, matrix.begin, matrix.size).zero_();
+    matrix.unwritten = false;
+  });
+}
+
+bool GradientBuffer::TakeUnwritten(int64_t offset, int64_t size) {
+  int64_t covered = 0;
+  ForUnwritten(offset, offset + size, [&](const Matrix& matrix) {
+    if (matrix.begin >= offset && matrix.end() <= offset + size) covered += matrix.size;
+  });
+  if (covered != size || !is_whole()) return false;
+  ForUnwritten(offset, offset + size, [](Matrix& matrix) { matrix.unwritten = false; });
+  return true;
 }
 
 size_t GradientBuffer::SegmentOf(int64_t offset) const {
@@ -56,7 +97,11 @@ size_t GradientBuffer::SegmentOf(int64_t offset) const {
 }
 
 at::Tensor GradientBuffer::View(int64_t offset, int64_t size) {
-  if (is_whole()) return Whole().narrow(0, offset, size);
+  if (is_whole()) {
+    Allocate();
+    ZeroUnwritten(offset, offset + size);
+    return buffer_.narrow(0, offset, size);
+  }
   const size_t index = SegmentOf(offset);
   const Segment& segment = segments_[index];
   TRAINWRIGHT_CHECK(offset + size <= segment.end);
@@ -90,10 +135,10 @@ void GradientBuffer::Release(size_t segment) {
   if (memory.defined()) free_.push_back(std::exchange(memory, at::Tensor()));
 }
 
-void GradientBuffer::CopyTo(int64_t begin, at::Tensor out) const {
+void GradientBuffer::CopyTo(int64_t begin, at::Tensor out) {
   TRAINWRIGHT_CHECK(store_ == nullptr);
   if (!given_away_) {
-    out.copy_(buffer_.narrow(0, begin, out.numel()));
+    out.copy_(View(begin, out.numel()));
     return;
   }
   const int64_t end = begin + out.numel();
@@ -135,7 +180,13 @@ void GradientBuffer::PutAway() {
 
 void GradientBuffer::Zero() {
   if (is_whole()) {
-    Whole().zero_();
+    Allocate();
+    for (Matrix& matrix : matrices_) matrix.unwritten = true;
+    if (matrices_.empty()) {
+      buffer_.zero_();
+    } else if (!rest_.empty()) {
+      at::_foreach_zero_(rest_);
+    }
     return;
   }
   for (size_t i = 0; i < taken_.size(); ++i) Release(i);

@@ -4,7 +4,11 @@
 /// Offloaded, the memory of the largest segment serves all: whoever asks for a segment's gradients brings
 /// them in and puts away those of the segment before. The numbers are the same bit for bit. Given away, a
 /// segment has memory from when it is first asked for until it is released, and is zero before and after:
-/// whoever releases it has taken its gradients elsewhere. Not thread-safe.
+/// whoever releases it has taken its gradients elsewhere.
+///
+/// On another device than a CPU, where a pass over memory costs what a product over it does, gradients of
+/// matrices that are all in memory are zeroed only where that is needed: a product that puts all of one at
+/// once asks for TakeUnwritten, and whoever asks for them otherwise finds zeros. Not thread-safe.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,9 +30,17 @@ class GradientBuffer {
     int64_t begin = 0, end = 0;
     bool written = false;  ///< offloaded: whether the store has it; else it is zero
   };
+  /// Elements [begin, begin + size), which some product puts at once.
+  struct Matrix {
+    int64_t begin = 0, size = 0;
+    bool unwritten = false;  ///< zero, whatever its memory holds
+    int64_t end() const { return begin + size; }
+  };
   /// \param segments one behind the other from 0 on; may be none
   /// \param options where the gradients lie
-  void SetLayout(std::vector<Segment> segments, const at::TensorOptions& options);
+  /// \param matrices in their order
+  void SetLayout(std::vector<Segment> segments, const at::TensorOptions& options,
+                 std::vector<Matrix> matrices = {});
   /// Puts the segments that are not worked on into a store of size_bytes(). Before the first use.
   void Offload(std::unique_ptr<OffloadStore> store);
   const OffloadStore* store() const { return store_.get(); }
@@ -44,12 +56,15 @@ class GradientBuffer {
   at::Tensor View(int64_t offset, int64_t size);
   /// All of them, where they are whole.
   at::Tensor& Whole();
+  /// Whether these elements are whole matrices that were not asked for since they were zeroed, so that
+  /// whoever asks has to write them. They then count as written.
+  bool TakeUnwritten(int64_t offset, int64_t size);
   /// Whether memory has been taken.
   bool allocated() const { return buffer_.defined() || taken_bytes_ > 0; }
   void Zero();
   /// Copies gradients that lie side by side, in one segment or several. Not of offloaded ones.
   /// \param out fp32, contiguous
-  void CopyTo(int64_t begin, at::Tensor out) const;
+  void CopyTo(int64_t begin, at::Tensor out);
   /// Given away: takes a segment's memory back; it is zero again.
   void Release(size_t segment);
   /// Calls `visit` with one part of the gradients after the other, and the place of its first element.
@@ -69,6 +84,11 @@ class GradientBuffer {
   /// The segment that an element lies in.
   size_t SegmentOf(int64_t offset) const;
   void Allocate();
+  /// Zeroes what of the memory that elements have is not written.
+  void ZeroUnwritten(int64_t begin, int64_t end);
+  /// Calls for each unwritten matrix that has some of the elements.
+  template <typename Function>
+  void ForUnwritten(int64_t begin, int64_t end, const Function& function);
   /// Given away: the segment's memory.
   at::Tensor& Take(size_t segment);
   at::Tensor WindowOf(const Segment& segment) { return buffer_.narrow(0, 0, segment.end - segment.begin); }
@@ -78,6 +98,8 @@ class GradientBuffer {
   void PutAway();
 
   std::vector<Segment> segments_;
+  std::vector<Matrix> matrices_;  ///< none where all is zeroed at once
+  std::vector<at::Tensor> rest_;  ///< views of whole gradients: what lies between matrices
   at::TensorOptions options_;
   std::unique_ptr<OffloadStore> store_;
   at::Tensor buffer_;

@@ -97,6 +97,16 @@ at::Scalar Item(const at::Tensor& self) {
   return views.Of(self).item();
 }
 
+at::Tensor& ProductInWiderType(const at::Tensor& a, const at::Tensor& b, at::ScalarType type,
+                               at::Tensor& out) {
+  TORCH_CHECK(type == at::kFloat && out.scalar_type() == type);
+  TORCH_CHECK(a.scalar_type() == b.scalar_type() && at::isReducedFloatingType(a.scalar_type()));
+  CountKernel();
+  HostViews views;
+  views.Of(out).copy_(at::mm(views.Of(a).to(type), views.Of(b).to(type)));
+  return out;
+}
+
 at::Tensor& AddProductInWiderType(const at::Tensor& self, const at::Tensor& a, const at::Tensor& b,
                                   at::ScalarType type, const at::Scalar& beta, const at::Scalar& alpha,
                                   at::Tensor& out) {
@@ -123,6 +133,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("_copy_from", &CopyFrom);
   library.impl("_copy_from_and_resize", &CopyFromAndResize);
   library.impl("_local_scalar_dense", &Item);
+  library.impl("mm.dtype_out", &ProductInWiderType);
   library.impl("addmm.dtype_out", &AddProductInWiderType);
 }
 

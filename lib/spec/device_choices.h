@@ -1,0 +1,37 @@
+/// What a run decides before its first step by what it finds on its device, and then keeps: a run that is
+/// resumed asks no device again, so that its bits do not depend on what is free or fast that day. Free of
+/// torch.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace trainwright {
+
+struct DeviceChoices {
+  /// What an attention backend was measured to take, forward and backward, of one layer and a micro-batch.
+  struct AttentionTime {
+    std::string backend;
+    double seconds = 0;
+    bool operator==(const AttentionTime&) const = default;
+  };
+
+  int64_t head_slice_logits = 0;  ///< see HeadSliceLogits; 0: not chosen
+  std::string attention;          ///< the backend that `auto` stands for; empty: not chosen
+  std::vector<AttentionTime> attention_times;
+
+  bool any() const { return head_slice_logits > 0 || !attention.empty(); }
+  bool operator==(const DeviceChoices&) const = default;
+};
+
+/// Of what was chosen.
+nlohmann::ordered_json EncodeDeviceChoices(const DeviceChoices& choices);
+/// \throws nlohmann::json::exception on another type
+DeviceChoices DecodeDeviceChoices(const nlohmann::ordered_json& json);
+
+/// "cudnn 1.25 ms, flash 1.5 ms"
+std::string FormatAttentionTimes(const DeviceChoices& choices);
+
+}  // namespace trainwright

@@ -1,0 +1,72 @@
+#include "lib/train/device_choice.h"
+
+#include <c10/core/ScalarType.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "lib/base/units.h"
+#include "lib/device/device.h"
+#include "lib/device/device_memory.h"
+#include "lib/dist/rank_threads.h"
+#include "lib/memory/training_memory.h"
+#include "lib/nn/loss/head_slices.h"
+#include "lib/nn/precision.h"
+
+namespace trainwright {
+namespace {
+
+/// What the model and its state leave free, on the rank that has least; 0: not known.
+int64_t FreeBesideTheState(const TrainJobContext& context, const ResolvedRun& run) {
+  const at::Device device = run.compute.device;
+  int64_t free_bytes = FreeDeviceBytes(device) / RanksThatShare(context.world, GpuIdentity(device));
+  if (context.process.memory_cap_bytes) free_bytes = std::min(free_bytes, *context.process.memory_cap_bytes);
+  const MemoryParts state = StateMemory(context.families, MemoryOf(context, run, run.plan));
+  return std::max<int64_t>(0, -context.world->Agree({state.of_model() - free_bytes})[0]);
+}
+
+/// Of a micro-batch; the search for one tries any.
+int64_t MostRows(const TrainSettings& settings, const TrainPlan& plan) {
+  if (settings.find_batch) return std::numeric_limits<int64_t>::max();
+  const int64_t tokens = plan.batch * plan.sequence_tokens;
+  return plan.tbptt > 0 ? std::min(plan.tbptt, tokens) : tokens;
+}
+
+}  // namespace
+
+void ChooseHeadSlices(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
+                      ResolvedRun* run) {
+  DeviceChoices& choices = run->compute.identity.choices;
+  if (run->compute.device.is_cpu() || choices.head_slice_logits > 0) return;
+  const Numerics numerics = ChooseNumerics(run->plan.precision, run->compute.device, run->compute.kinds);
+  const int64_t vocabulary = PaddedVocabulary(run->model.config.vocab_size, numerics.vocabulary_multiple);
+  const auto element_bytes = static_cast<int64_t>(c10::elementSize(numerics.storage));
+  const int64_t free_bytes = FreeBesideTheState(context, *run);
+  choices.head_slice_logits =
+      HeadSliceLogits(free_bytes, vocabulary, MostRows(settings, run->plan), element_bytes);
+  run->compute.kinds.head_slice_logits = choices.head_slice_logits;
+  const std::string size = FormatBytes(static_cast<uint64_t>(choices.head_slice_logits * element_bytes));
+  log->Announce({{"head-slice",
+                  "at most " + FormatCount(static_cast<double>(choices.head_slice_logits / vocabulary)) +
+                      " rows of logits at a time, " + size +
+                      (free_bytes > 0 ? ", for the model leaves " +
+                                            FormatBytes(static_cast<uint64_t>(free_bytes)) + " free"
+                                      : ""),
+                  "head"}});
+}
+
+void TakeStoredChoices(const TrainSettings& settings, const DeviceChoices& stored, ResolvedRun* run) {
+  ComputeChoice& compute = run->compute;
+  if (compute.device.is_cpu()) return;
+  DeviceChoices& choices = compute.identity.choices;
+  choices = stored;
+  compute.kinds.head_slice_logits = stored.head_slice_logits;
+  if (settings.attn_backend != "auto") {
+    choices.attention.clear();
+    choices.attention_times.clear();
+  } else if (!choices.attention.empty()) {
+    compute.kinds.attention = ParseAttentionBackend(choices.attention, "--attn-backend");
+  }
+}
+
+}  // namespace trainwright
