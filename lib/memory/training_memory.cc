@@ -67,9 +67,9 @@ int64_t AttentionScratch(const MemoryRequest& request, const std::vector<int32_t
   const Numerics numerics = NumericsOf(request);
   const AttentionShape shape = {span_starts.back(), model.num_heads, model.num_kv_heads, model.head_dim,
                                 WindowOf(model, 0)};
-  return AttentionWorkspaceBytes(
-      ResolveAttentionBackend(numerics.attention, model.head_dim, numerics.storage, request.device), shape,
-      numerics.storage, span_starts);
+  const SpanTable spans(span_starts);
+  return AttentionWorkspaceBytes(AttentionBackendOf(numerics, shape, spans, request.device), shape,
+                                 numerics.storage, spans);
 }
 
 }  // namespace
@@ -88,7 +88,8 @@ ModelInput EqualSamples(int64_t samples, int64_t sequence_tokens) {
 
 std::unique_ptr<LanguageModel> ShapesOf(const ModelFamilies& families, const MemoryRequest& request) {
   Numerics numerics = NumericsOf(request);
-  if (request.device.is_cpu()) numerics.attention = AttentionBackend::kAuto;  // its own is no GPU's
+  if (request.device.is_cpu())
+    numerics.attention = numerics.equal_spans = AttentionBackend::kAuto;  // its own is no GPU's
   auto shapes = std::make_unique<LanguageModel>(
       families.Of(request.model)
           .make(request.model, numerics, at::Device(at::kMeta), std::nullopt, request.tuning));

@@ -41,6 +41,7 @@ Numerics ChooseNumerics(Precision precision, at::Device device, const ComputeKin
           HasFastProducts(precision, device) ? PrecisionDtype(precision) : at::kFloat,
           kinds.attention,
           kinds.scan,
+          kinds.equal_spans,
           kinds.head_slice_logits,
           device.is_cpu() ? 1 : kVocabularyMultiple};
 }

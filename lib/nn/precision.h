@@ -19,14 +19,15 @@ at::ScalarType PrecisionDtype(Precision precision);
 /// points, about the speed of fp32 instead of a fifth of it. Torch's meta device stands for a GPU.
 bool HasFastProducts(Precision precision, at::Device device);
 
-/// A precision and the type that holds its values: the short type, or fp32 holding rounded values; the kernels
-/// of attention and of a scan that are asked for; and the pieces in which the head is computed.
+/// A precision and the type that holds its values: the short type, or fp32 holding rounded values; the
+/// kernels of attention and of a scan that are asked for; and the pieces in which the head is computed.
 struct Numerics {
   Precision precision = Precision::kFp32;
   at::ScalarType storage = at::kFloat;
   AttentionBackend attention = AttentionBackend::kAuto;
   ScanKind scan = ScanKind::kFused;
-  int64_t head_slice_logits = 0;    ///< as HeadSliceRows takes it
+  AttentionBackend equal_spans = AttentionBackend::kAuto;  ///< see ComputeKinds
+  int64_t head_slice_logits = 0;                           ///< as HeadSliceRows takes it
   int64_t vocabulary_multiple = 1;  ///< columns of logits, of which the last are pads: see PaddedVocabulary
   /// Whether fp32 storage holds values rounded to the short type.
   bool emulated() const { return precision != Precision::kFp32 && storage == at::kFloat; }

@@ -1,5 +1,5 @@
-/// Which of several implementations computes an operator, and in what pieces, where there is a choice. Free of
-/// torch.
+/// Which of several implementations computes an operator, and in what pieces, where there is a choice. Free
+/// of torch.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,8 @@ struct ComputeKinds {
 
   AttentionBackend attention;
   ScanKind scan;
+  /// What kAuto stands for where all spans of a micro-batch have one length; kAuto: what it does elsewhere.
+  AttentionBackend equal_spans = AttentionBackend::kAuto;
   int64_t head_slice_logits = 0;  ///< as HeadSliceRows takes it
 };
 

@@ -19,7 +19,7 @@ struct DeviceChoices {
   };
 
   int64_t head_slice_logits = 0;  ///< see HeadSliceLogits; 0: not chosen
-  std::string attention;          ///< the backend that `auto` stands for; empty: not chosen
+  std::string attention;          ///< of spans of one length, where `auto` is asked for; empty: not chosen
   std::vector<AttentionTime> attention_times;
 
   bool any() const { return head_slice_logits > 0 || !attention.empty(); }

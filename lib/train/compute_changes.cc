@@ -18,6 +18,9 @@ std::vector<std::string> WarningsOfComputeChanges(const ResolvedRun& run) {
   compare("torch build", stored.torch_build, compute.torch_build);
   compare("attention", stored.attention, compute.attention);
   compare("scan", stored.scan, compute.scan);
+  if (stored.device == compute.device && stored.attention == compute.attention) {
+    compare("attention of spans of one length", stored.choices.attention, compute.choices.attention);
+  }
   const auto slices = [](const ComputeIdentity& identity) {
     return std::to_string(identity.choices.head_slice_logits);
   };

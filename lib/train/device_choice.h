@@ -12,6 +12,12 @@ namespace trainwright {
 void ChooseHeadSlices(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
                       ResolvedRun* run);
 
+/// Decides what attention `auto` stands for where spans have one length, by timing one layer of the run's
+/// micro-batches, where the settings leave it open and the device has a choice. To be called before a model
+/// is made, by all ranks together: the writer times for all.
+void ChooseAttention(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
+                     ResolvedRun* run);
+
 /// Goes on with what a run had decided, as far as its device still asks for it and the settings do not say
 /// otherwise.
 void TakeStoredChoices(const TrainSettings& settings, const DeviceChoices& stored, ResolvedRun* run);

@@ -15,7 +15,10 @@ std::string AttentionKernel(const ModelConfig& model, const TrainPlan& plan, con
   const AttentionBackend backend =
       ResolveAttentionBackend(asked, model.head_dim, numerics.storage, compute.device);
   if (backend == AttentionBackend::kAuto) return "attention our own for short spans, torch's flash beyond; ";
-  return "attention " + AttentionBackendName(backend) + "; ";
+  const AttentionBackend equal = compute.kinds.equal_spans;
+  const bool apart = asked == AttentionBackend::kAuto && equal != AttentionBackend::kAuto && equal != backend;
+  return "attention " + AttentionBackendName(backend) +
+         (apart ? ", of spans of one length " + AttentionBackendName(equal) : "") + "; ";
 }
 
 std::string ScanOf(const ModelConfig& model, const ComputeChoice& compute) {

@@ -144,7 +144,9 @@ void ResolveResumedRun(const TrainSettings& settings, const TrainJobContext& con
       run->plan.length_rule = record->plan.length_rule;
     }
   }
-  TakeStoredChoices(settings, resume.state.compute.choices, run);
+  // The record knows what was timed, too.
+  const bool recorded = record != nullptr && record->choices.any();
+  TakeStoredChoices(settings, recorded ? record->choices : resume.state.compute.choices, run);
   CompleteStoredPlan(ChoicesOf(context), &run->plan);
   resume.stored_options = PlanAsOptions(run->plan);
   log->Announce(run->data->WeighSets(run->plan.data_weights));

@@ -314,6 +314,7 @@ class TrainJob {
       if (run_.resume) RestoreData();
       return Preview(summary);
     }
+    if (!record_ && !run_.resume) ChooseAttention(settings_, context_, &log_, &run_);
     AsWriter([&] {
       directory_ = MakeRunDirectory(settings_, run_, std::move(directory_));
       Remember(run_.model.name);

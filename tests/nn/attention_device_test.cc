@@ -54,8 +54,8 @@ class DeviceAttentionTest : public testing::TestWithParam<std::tuple<Implementat
   at::Tensor NotANumber(const std::vector<int64_t>& shape, at::ScalarType dtype) const {
     return at::full(shape, NAN, at::TensorOptions().dtype(dtype).device(device_));
   }
-  /// Forward and backward of kSpans.
-  void EqualsTheFormula(const AttentionShape& shape) const;
+  /// Forward and backward.
+  void EqualsTheFormula(const AttentionShape& shape, const std::vector<int32_t>& starts) const;
   double tolerance() const {
     return precision_ == Precision::kFp32 ? 1e-5 : precision_ == Precision::kBf16 ? 1e-2 : 2e-3;
   }
@@ -76,6 +76,9 @@ constexpr HeadShape kHeads[] = {{2, 2, 64}, {4, 2, 32}, {4, 1, 80}, {2, 1, 128},
 /// One token, around the blocks of 64 and 128 that kernels work in, and an empty span.
 const std::vector<int32_t> kSpans = {0, 1, 64, 64, 129, 132, 260, 325};
 
+/// Spans of one length, of which a backend may compute all at once.
+const std::vector<int32_t> kEqualSpans = {0, 70, 140, 140, 210};
+
 /// Whole spans, and a window that is shorter than some and longer than others.
 constexpr int64_t kWindows[] = {0, 65};
 
@@ -89,7 +92,10 @@ TEST_P(DeviceAttentionTest, ForwardLogSumExpAndBackwardEqualTheFormula) {
         SCOPED_TRACE(std::to_string(heads.num_heads) + " heads, " + std::to_string(heads.num_kv_heads) +
                      " of keys, size " + std::to_string(heads.head_dim) + ", " + test::MaskName(mask) +
                      ", window " + std::to_string(window));
-        EqualsTheFormula({kSpans.back(), heads.num_heads, heads.num_kv_heads, heads.head_dim, window, mask});
+        for (const std::vector<int32_t>& spans : {kSpans, kEqualSpans}) {
+          EqualsTheFormula({spans.back(), heads.num_heads, heads.num_kv_heads, heads.head_dim, window, mask},
+                           spans);
+        }
       }
     }
   }
@@ -98,9 +104,10 @@ TEST_P(DeviceAttentionTest, ForwardLogSumExpAndBackwardEqualTheFormula) {
   }
 }
 
-void DeviceAttentionTest::EqualsTheFormula(const AttentionShape& shape) const {
+void DeviceAttentionTest::EqualsTheFormula(const AttentionShape& shape,
+                                           const std::vector<int32_t>& starts) const {
   const int64_t num_tokens = shape.num_tokens;
-  const SpanTable spans(kSpans, device_);
+  const SpanTable spans(starts, device_);
   const int64_t width = shape.num_heads * shape.head_dim;
   const at::Tensor qkv = Stored({num_tokens, shape.row()}, 1), d_out = Stored({num_tokens, width}, 2);
   at::Tensor out = NotANumber({num_tokens, width}, numerics_.storage),
@@ -109,9 +116,9 @@ void DeviceAttentionTest::EqualsTheFormula(const AttentionShape& shape) const {
   PackedAttention(numerics_, shape, qkv, spans, out, lse);
   PackedAttentionBackward(numerics_, shape, d_out, qkv, out, lse, spans, d_qkv);
   const at::Tensor qkv_host = qkv.cpu(), d_out_host = d_out.cpu();
-  EXPECT_LT(RelativeDifference(out.cpu(), test::Attention(qkv_host, shape, kSpans)), tolerance());
-  EXPECT_LT(RelativeDifference(lse.cpu().t(), test::AttentionLse(qkv_host, shape, kSpans)), 1e-5);
-  const at::Tensor expected = test::AttentionGradient(d_out_host, qkv_host, shape, kSpans);
+  EXPECT_LT(RelativeDifference(out.cpu(), test::Attention(qkv_host, shape, starts)), tolerance());
+  EXPECT_LT(RelativeDifference(lse.cpu().t(), test::AttentionLse(qkv_host, shape, starts)), 1e-5);
+  const at::Tensor expected = test::AttentionGradient(d_out_host, qkv_host, shape, starts);
   // Queries', keys' and values' apart: the largest of them must not hide the others' errors.
   const int64_t keys = shape.num_kv_heads * shape.head_dim;
   const auto difference = [&](int64_t column, int64_t columns) {

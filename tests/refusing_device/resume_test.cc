@@ -173,6 +173,36 @@ TEST_F(DeviceJobTest, AResumedRunIsTheSameRun) {
   EXPECT_EQ(Weights(), whole);
 }
 
+TEST_F(DeviceJobTest, KeepsWhatItChoseByItsDevice) {
+  const auto chosen = [&] {
+    return nlohmann::ordered_json::parse(test::ReadFile(settings_.out + "/run.json")).at("device_choices");
+  };
+  settings_.max_minutes = 1e-9;
+  Train();
+  const nlohmann::ordered_json first = chosen();
+  EXPECT_EQ(first.at("head_slice_logits"), int64_t{1} << 25);  // nobody tells how much memory is free
+  EXPECT_THAT(first.at("attention").get<std::string>(), testing::AnyOf("cudnn", "flash"));
+  EXPECT_GT(first.at("attention_s").at("cudnn").get<double>(), 0);
+  EXPECT_GT(first.at("attention_s").at("flash").get<double>(), 0);
+  settings_.max_minutes = 0;
+  settings_.resume = true;
+  Train();
+  EXPECT_EQ(chosen(), first);  // nothing was timed again
+  const TrainState state =
+      ReadTrainState(settings_.out + "/checkpoints/step-00000012/" + std::string(kStateFileName));
+  EXPECT_EQ(state.compute.choices.head_slice_logits, first.at("head_slice_logits"));
+  EXPECT_EQ(state.compute.choices.attention, first.at("attention"));
+  EXPECT_THAT(state.compute.choices.attention_times, IsEmpty());  // equal runs write equal bytes
+}
+
+TEST_F(DeviceJobTest, ChoosesNoAttentionWhereOneIsAskedFor) {
+  settings_.attn_backend = "flash";
+  settings_.steps = 1;
+  Train();
+  const auto record = nlohmann::ordered_json::parse(test::ReadFile(settings_.out + "/run.json"));
+  EXPECT_FALSE(record.at("device_choices").contains("attention"));
+}
+
 TEST_F(DeviceJobTest, WritesInTheBackgroundWhatItWritesInTheForeground) {
   settings_.async_save = "off";
   Train();

@@ -136,6 +136,11 @@ std::vector<NamedSetup> Setups() {
   add("llama_partly_recomputed", llama).checkpointing = ActivationCheckpointing::kSelective;
   DeviceRunSetup& quantized = add("llama_nf4", llama);
   quantized.plan.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4}, .frozen_format = WeightFormat::kNf4};
+  DeviceRunSetup& dense = add("llama_dense_attention", llama);
+  dense.plan = TinyPlan(Precision::kBf16);
+  dense.kinds.equal_spans = AttentionBackend::kCudnn;
+  add("llama_in_slices", llama).kinds.head_slice_logits = 1;
+  add("gpt2_in_slices", gpt2).kinds.head_slice_logits = 1;
   add("llama_addends", llama).plan.loss_addends = {.z_loss = 0.01, .label_smoothing = 0.1};
   add("llama_moments_in_bf16", llama).plan.optimizer.states = OptimizerStates::kBf16;
   add("ten_in_pieces", ten).plan.tbptt = 6;

@@ -39,6 +39,18 @@ TEST(KernelNamesTest, TellWhichAttentionAGpuTakesForTheType) {
   EXPECT_THAT(names(Precision::kFp32), Not(HasSubstr("AVX2")));
 }
 
+TEST(KernelNamesTest, TellWhatARunChoseByItsDevice) {
+  ComputeChoice compute = ComputeOn(at::kCUDA);
+  compute.kinds.equal_spans = AttentionBackend::kCudnn;
+  compute.kinds.head_slice_logits = 3'000'000'000;
+  const std::string names = KernelNames(test::TinyModel(), test::TinyPlan(Precision::kBf16), compute);
+  EXPECT_THAT(names, StartsWith("attention flash, of spans of one length cudnn;"));
+  EXPECT_THAT(names, HasSubstr("in slices of up to 3.00 G logits"));
+  compute.kinds.equal_spans = AttentionBackend::kFlash;
+  EXPECT_THAT(KernelNames(test::TinyModel(), test::TinyPlan(Precision::kBf16), compute),
+              StartsWith("attention flash;"));
+}
+
 TEST(KernelNamesTest, TellTheScanOfARecurrenceInPlaceOfAttention) {
   const ModelConfig ten = test::TenOf(test::TenKinds().front().fields);
   ComputeChoice compute = ComputeOn(at::kCPU);

@@ -12,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/profile_scope.h"
 #include "lib/nn/activation/elementwise.h"
+#include "lib/nn/attention/attention_backend.h"
 #include "lib/nn/attention/block_attention.h"
 #include "lib/nn/attention/torch_attention.h"
 #include "lib/nn/cpu/parallel.h"
@@ -117,8 +118,7 @@ void ForBlockTasks(cpu::Codec codec, const Spans& spans, const Function& functio
 void PackedAttention(const Numerics& numerics, const AttentionShape& shape, const at::Tensor& qkv,
                      const SpanTable& table, at::Tensor& out_nhk, at::Tensor& lse_hn) {
   const ProfileScope scope("attention", ProfilePart::kAttention);
-  const AttentionBackend backend =
-      ResolveAttentionBackend(numerics.attention, shape.head_dim, qkv.scalar_type(), qkv.device());
+  const AttentionBackend backend = AttentionBackendOf(numerics, shape, table, qkv.device());
   if (qkv.is_meta()) return;  // nothing to compute
   if (backend != AttentionBackend::kAuto) return TorchAttention(backend, shape, qkv, table, out_nhk, lse_hn);
   const Spans spans = Classify(numerics, shape, table.starts);
@@ -147,8 +147,7 @@ void PackedAttentionBackward(const Numerics& numerics, const AttentionShape& sha
                              const at::Tensor& d_out_nhk, const at::Tensor& qkv, const at::Tensor& out_nhk,
                              const at::Tensor& lse_hn, const SpanTable& table, at::Tensor& d_qkv) {
   const ProfileScope scope("attention_backward", ProfilePart::kAttention);
-  const AttentionBackend backend =
-      ResolveAttentionBackend(numerics.attention, shape.head_dim, qkv.scalar_type(), qkv.device());
+  const AttentionBackend backend = AttentionBackendOf(numerics, shape, table, qkv.device());
   if (qkv.is_meta()) return;
   if (backend != AttentionBackend::kAuto) {
     return TorchAttentionBackward(backend, shape, d_out_nhk, qkv, out_nhk, lse_hn, table, d_qkv);

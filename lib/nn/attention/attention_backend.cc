@@ -51,4 +51,15 @@ AttentionBackend ResolveAttentionBackend(AttentionBackend asked, int64_t head_di
   return asked;
 }
 
+AttentionBackend AttentionBackendOf(const Numerics& numerics, const AttentionShape& shape,
+                                    const SpanTable& spans, at::Device device) {
+  AttentionBackend asked = numerics.attention;
+  const bool chosen = numerics.equal_spans != AttentionBackend::kAuto;
+  if (asked == AttentionBackend::kAuto && chosen && spans.all_equal()) {
+    const bool windowed = shape.window != 0 && spans.longest() > shape.window;  // it was timed without
+    if (!windowed) asked = numerics.equal_spans;
+  }
+  return ResolveAttentionBackend(asked, shape.head_dim, numerics.storage, device);
+}
+
 }  // namespace trainwright

@@ -6,6 +6,9 @@
 #include <cstdint>
 
 #include "lib/device/gpu_limits.h"
+#include "lib/nn/attention/attention_shape.h"
+#include "lib/nn/attention/span_table.h"
+#include "lib/nn/precision.h"
 #include "lib/spec/attention_backend.h"
 
 namespace trainwright {
@@ -18,5 +21,8 @@ AttentionBackend ResolveAttentionBackend(AttentionBackend asked, int64_t head_di
 /// The same for a GPU of such limits.
 AttentionBackend ResolveAttentionBackend(AttentionBackend asked, int64_t head_dim, at::ScalarType dtype,
                                          const GpuLimits& limits);
+/// What computes a micro-batch of such spans.
+AttentionBackend AttentionBackendOf(const Numerics& numerics, const AttentionShape& shape,
+                                    const SpanTable& spans, at::Device device);
 
 }  // namespace trainwright

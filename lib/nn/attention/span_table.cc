@@ -14,6 +14,17 @@ SpanTable::SpanTable(std::vector<int32_t> starts_in, at::Device device, bool pin
   starts_on_device = Upload(at::tensor(starts, at::TensorOptions().dtype(at::kInt)), device, pin);
 }
 
+std::vector<SpanTable::Run> SpanTable::EqualRuns() const {
+  std::vector<Run> runs;
+  for (size_t s = 0; s + 1 < starts.size(); ++s) {
+    const int64_t length = starts[s + 1] - starts[s];
+    if (length == 0) continue;
+    if (runs.empty() || runs.back().length != length) runs.push_back({starts[s], 0, length});
+    ++runs.back().spans;
+  }
+  return runs;
+}
+
 int64_t SpanTable::longest() const {
   int64_t longest = 0;
   for (size_t s = 0; s + 1 < starts.size(); ++s) {

@@ -20,6 +20,15 @@ struct SpanTable {
   std::vector<int32_t> starts;
   at::Tensor starts_on_device;  ///< int32 [S+1]; undefined on the CPU
   int64_t longest() const;      ///< rows of the longest span
+  /// Neighbours of one length, as many together as there are; empty spans are left out.
+  struct Run {
+    int64_t begin = 0, spans = 0, length = 0;  ///< first row, and the rows of each
+    int64_t rows() const { return spans * length; }
+    bool operator==(const Run&) const = default;
+  };
+  std::vector<Run> EqualRuns() const;
+  /// Whether all spans that are not empty have one length.
+  bool all_equal() const { return EqualRuns().size() <= 1; }
 };
 
 }  // namespace trainwright

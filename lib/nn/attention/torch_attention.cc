@@ -2,10 +2,6 @@
 
 #include <ATen/ops/_efficient_attention_backward.h>
 #include <ATen/ops/_efficient_attention_forward.h>
-#include <ATen/ops/_flash_attention_backward.h>
-#include <ATen/ops/_flash_attention_forward.h>
-#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
-#include <ATen/ops/_scaled_dot_product_cudnn_attention_backward.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/exp.h>
 #include <ATen/ops/full.h>
@@ -13,12 +9,14 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <tuple>
 
 #include "lib/base/error.h"
+#include "lib/nn/attention/fused_attention.h"
 
 namespace trainwright {
 namespace {
@@ -28,12 +26,8 @@ constexpr int64_t kNoMask = 0, kCausalFromTopLeft = 1;
 /// efficient pads the rows of its logsumexp to this.
 constexpr int64_t kEfficientLseRows = 32;
 
-/// The query, key and value heads of packed rows: [N, H, K] and two of [N, G, K], views.
-struct Heads {
-  at::Tensor q_thk, k_tgk, v_tgk;
-};
-
-Heads HeadsOf(const AttentionShape& shape, const at::Tensor& qkv) {
+/// The heads of packed rows, views.
+AttentionHeads HeadsOf(const AttentionShape& shape, const at::Tensor& qkv) {
   const int64_t rows = qkv.size(0), size = shape.head_dim, queries = shape.num_heads * size,
                 keys = shape.num_kv_heads * size;
   return {qkv.narrow(1, 0, queries).view({rows, shape.num_heads, size}),
@@ -63,13 +57,17 @@ at::Tensor SumRepeats(const AttentionShape& shape, const at::Tensor& heads_thk) 
   return heads_thk.reshape({heads_thk.size(0), shape.num_kv_heads, RepeatsOf(shape), shape.head_dim}).sum(2);
 }
 
-/// [T, H, K] to [1, H, T, K], a view.
-at::Tensor HeadsFirst(const at::Tensor& heads_thk) {
-  return heads_thk.transpose(0, 1).unsqueeze(0);
+/// [B T, H, K] to [B, H, T, K], a view.
+at::Tensor Dense(const SpanTable::Run& run, const at::Tensor& rows_nhk) {
+  return rows_nhk.unflatten(0, {run.spans, run.length}).transpose(1, 2);
+}
+AttentionHeads Dense(const SpanTable::Run& run, const AttentionHeads& rows) {
+  return {Dense(run, rows.q), Dense(run, rows.k), Dense(run, rows.v)};
 }
 
-at::Tensor HeadsLast(const at::Tensor& heads_1htk) {
-  return heads_1htk.squeeze(0).transpose(0, 1);
+/// [H, B T] to [B, H, T, 1], a view.
+at::Tensor DenseLse(const SpanTable::Run& run, const at::Tensor& lse_hn) {
+  return lse_hn.unflatten(1, {run.spans, run.length}).transpose(0, 1).unsqueeze(3);
 }
 
 /// The state of a random generator that no dropout reads.
@@ -108,10 +106,11 @@ AttentionBackend BackendOf(AttentionBackend backend, const AttentionShape& shape
 }
 
 /// One span: out [T, H, K] and lse [H, T] are written.
-void ForwardMath(const AttentionShape& shape, const Heads& in, at::Tensor out_thk, at::Tensor lse_ht) {
-  const at::Tensor q_htk = in.q_thk.transpose(0, 1).to(at::kFloat),
-                   k_htk = Repeat(shape, in.k_tgk).transpose(0, 1).to(at::kFloat),
-                   v_htk = Repeat(shape, in.v_tgk).transpose(0, 1).to(at::kFloat);
+void ForwardMath(const AttentionShape& shape, const AttentionHeads& in, at::Tensor out_thk,
+                 at::Tensor lse_ht) {
+  const at::Tensor q_htk = in.q.transpose(0, 1).to(at::kFloat),
+                   k_htk = Repeat(shape, in.k).transpose(0, 1).to(at::kFloat),
+                   v_htk = Repeat(shape, in.v).transpose(0, 1).to(at::kFloat);
   at::Tensor scores = at::matmul(q_htk, k_htk.transpose(1, 2)).mul_(ScaleOf(shape));
   MaskUnseen(shape, scores);
   const at::Tensor lse = at::logsumexp(scores, {2}, /*keepdim=*/true);
@@ -119,15 +118,13 @@ void ForwardMath(const AttentionShape& shape, const Heads& in, at::Tensor out_th
   lse_ht.copy_(lse.squeeze(2));
 }
 
-struct Gradients {
-  at::Tensor q_thk, k_thk, v_thk;
-};
-
-Gradients BackwardMath(const AttentionShape& shape, const Heads& in, const at::Tensor& d_out_thk,
-                       const at::Tensor& out_thk, const at::Tensor& lse_ht) {
-  const at::Tensor q_htk = in.q_thk.transpose(0, 1).to(at::kFloat),
-                   k_htk = Repeat(shape, in.k_tgk).transpose(0, 1).to(at::kFloat),
-                   v_htk = Repeat(shape, in.v_tgk).transpose(0, 1).to(at::kFloat),
+/// \returns gradients [T, H, K] of all three: those of a group's keys and values apart for its query heads
+AttentionHeads BackwardMath(const AttentionShape& shape, const AttentionHeads& in,
+                            const at::Tensor& d_out_thk, const at::Tensor& out_thk,
+                            const at::Tensor& lse_ht) {
+  const at::Tensor q_htk = in.q.transpose(0, 1).to(at::kFloat),
+                   k_htk = Repeat(shape, in.k).transpose(0, 1).to(at::kFloat),
+                   v_htk = Repeat(shape, in.v).transpose(0, 1).to(at::kFloat),
                    d_out_htk = d_out_thk.transpose(0, 1).to(at::kFloat),
                    out_htk = out_thk.transpose(0, 1).to(at::kFloat);
   at::Tensor p = at::matmul(q_htk, k_htk.transpose(1, 2)).mul_(ScaleOf(shape));
@@ -141,54 +138,59 @@ Gradients BackwardMath(const AttentionShape& shape, const Heads& in, const at::T
           at::matmul(d_scores.transpose(1, 2), q_htk).transpose(0, 1), d_v.transpose(0, 1)};
 }
 
-void ForwardEfficient(const AttentionShape& shape, const Heads& in, at::Tensor out_thk, at::Tensor lse_ht) {
+void ForwardEfficient(const AttentionShape& shape, const AttentionHeads& in, at::Tensor out_thk,
+                      at::Tensor lse_ht) {
   const auto result = at::_efficient_attention_forward(
-      in.q_thk.unsqueeze(0), Repeat(shape, in.k_tgk).unsqueeze(0), Repeat(shape, in.v_tgk).unsqueeze(0),
+      in.q.unsqueeze(0), Repeat(shape, in.k).unsqueeze(0), Repeat(shape, in.v).unsqueeze(0),
       /*bias=*/{}, /*cu_seqlens_q=*/{}, /*cu_seqlens_k=*/{}, /*max_seqlen_q=*/{}, /*max_seqlen_k=*/{},
       /*dropout_p=*/0.0, EfficientMask(shape), /*compute_log_sumexp=*/true, ScaleOf(shape));
   out_thk.copy_(std::get<0>(result).squeeze(0));
   lse_ht.copy_(std::get<1>(result).squeeze(0).narrow(1, 0, lse_ht.size(1)));
 }
 
-Gradients BackwardEfficient(const AttentionShape& shape, const Heads& in, const at::Tensor& d_out_thk,
-                            const at::Tensor& out_thk, const at::Tensor& lse_ht) {
-  const int64_t length = in.q_thk.size(0);
+AttentionHeads BackwardEfficient(const AttentionShape& shape, const AttentionHeads& in,
+                                 const at::Tensor& d_out_thk, const at::Tensor& out_thk,
+                                 const at::Tensor& lse_ht) {
+  const int64_t length = in.q.size(0);
   const int64_t padded = (length + kEfficientLseRows - 1) / kEfficientLseRows * kEfficientLseRows;
   at::Tensor lse =
       at::full({1, shape.num_heads, padded}, std::numeric_limits<double>::infinity(), lse_ht.options());
   lse.squeeze(0).narrow(1, 0, length).copy_(lse_ht);
   const auto result = at::_efficient_attention_backward(
-      d_out_thk.unsqueeze(0), in.q_thk.unsqueeze(0), Repeat(shape, in.k_tgk).unsqueeze(0),
-      Repeat(shape, in.v_tgk).unsqueeze(0), /*bias=*/{}, out_thk.unsqueeze(0), /*cu_seqlens_q=*/{},
+      d_out_thk.unsqueeze(0), in.q.unsqueeze(0), Repeat(shape, in.k).unsqueeze(0),
+      Repeat(shape, in.v).unsqueeze(0), /*bias=*/{}, out_thk.unsqueeze(0), /*cu_seqlens_q=*/{},
       /*cu_seqlens_k=*/{}, length, length, lse, /*dropout_p=*/0.0, NoState(lse), NoState(lse),
       EfficientMask(shape),
       /*bias_requires_grad=*/false, ScaleOf(shape));
   return {std::get<0>(result).squeeze(0), std::get<1>(result).squeeze(0), std::get<2>(result).squeeze(0)};
 }
 
-/// [H, T] as cuDNN has the statistics of a softmax: [1, H, T, 1], dense.
-at::Tensor CudnnStatistics(const at::Tensor& lse_ht) {
-  return lse_ht.contiguous().unsqueeze(0).unsqueeze(3);
+AttentionReach ReachOf(const AttentionShape& shape) {
+  return {IsCausal(shape), ScaleOf(shape), FlashLeft(shape), FlashRight(shape)};
 }
 
-void ForwardCudnn(const AttentionShape& shape, const Heads& in, at::Tensor out_thk, at::Tensor lse_ht) {
-  const auto result = at::_scaled_dot_product_cudnn_attention(
-      HeadsFirst(in.q_thk), HeadsFirst(Repeat(shape, in.k_tgk)), HeadsFirst(Repeat(shape, in.v_tgk)),
-      /*attn_bias=*/{}, /*compute_log_sumexp=*/true, /*dropout_p=*/0.0, IsCausal(shape),
-      /*return_debug_mask=*/false, ScaleOf(shape));
-  out_thk.copy_(HeadsLast(std::get<0>(result)));
-  lse_ht.copy_(std::get<1>(result).reshape(lse_ht.sizes()));
+PackedSpans PackedOf(const SpanTable& spans) {
+  return {spans.starts_on_device, spans.longest()};
 }
 
-Gradients BackwardCudnn(const AttentionShape& shape, const Heads& in, const at::Tensor& d_out_thk,
-                        const at::Tensor& out_thk, const at::Tensor& lse_ht) {
-  const int64_t length = in.q_thk.size(0);
-  const auto result = at::_scaled_dot_product_cudnn_attention_backward(
-      HeadsFirst(d_out_thk), HeadsFirst(in.q_thk), HeadsFirst(Repeat(shape, in.k_tgk)),
-      HeadsFirst(Repeat(shape, in.v_tgk)), HeadsFirst(out_thk), CudnnStatistics(lse_ht), NoState(lse_ht),
-      NoState(lse_ht), /*attn_bias=*/{}, /*cum_seq_q=*/{}, /*cum_seq_k=*/{}, length, length,
-      /*dropout_p=*/0.0, IsCausal(shape), ScaleOf(shape));
-  return {HeadsLast(std::get<0>(result)), HeadsLast(std::get<1>(result)), HeadsLast(std::get<2>(result))};
+void ForwardDense(const AttentionShape& shape, const SpanTable::Run& run, const AttentionHeads& in,
+                  at::Tensor out_nhk, at::Tensor lse_hn) {
+  const AttentionResult result = DenseAttention(Dense(run, in), ReachOf(shape));
+  Dense(run, out_nhk).copy_(result.out);
+  const at::Tensor lse = DenseLse(run, lse_hn);
+  lse.copy_(result.lse.view(lse.sizes()));
+}
+
+AttentionHeads BackwardDense(const AttentionShape& shape, const SpanTable::Run& run, const AttentionHeads& in,
+                             const at::Tensor& d_out_nhk, const at::Tensor& out_nhk,
+                             const at::Tensor& lse_hn) {
+  const AttentionHeads gradients =
+      DenseAttentionBackward(Dense(run, d_out_nhk), Dense(run, in),
+                             {Dense(run, out_nhk), DenseLse(run, lse_hn).contiguous()}, ReachOf(shape));
+  const auto rows = [&](const at::Tensor& dense_bhtk) {
+    return dense_bhtk.transpose(1, 2).flatten(0, 1);  // a view where the library kept the order of strides
+  };
+  return {rows(gradients.q), rows(gradients.k), rows(gradients.v)};
 }
 
 /// Flash pads the rows of every span, and the heads of its sums, in scratch memory.
@@ -215,6 +217,11 @@ int64_t AttentionWorkspaceBytes(AttentionBackend backend, const AttentionShape& 
     return gradients + of_repeats + d_q_sums + padded_rows * heads * kFp32;
   }
   const int64_t length = spans.longest(), rows = length * heads * size;  // elements of all heads of a span
+  if (backend == AttentionBackend::kCudnn && BackendOf(backend, shape, length) == backend) {
+    int64_t most_rows = 0;
+    for (const SpanTable::Run& run : spans.EqualRuns()) most_rows = std::max(most_rows, run.rows());
+    return most_rows * ((heads + 2 * groups) * size * stored + heads * kFp32);
+  }
   if (BackendOf(backend, shape, length) == AttentionBackend::kMath) {
     // q, k, v, d_out, out and three gradients in fp32; the weights, their gradient and the mask.
     return 8 * rows * kFp32 + 2 * length * length * heads * kFp32 + length * length;
@@ -223,30 +230,52 @@ int64_t AttentionWorkspaceBytes(AttentionBackend backend, const AttentionShape& 
   return repeated + 3 * rows * stored + length * heads * kFp32;
 }
 
+namespace {
+
+/// Calls function(run, backend) for what a backend computes at once: neighbours of one length, or of those
+/// that know no batches a span.
+template <typename Function>
+void ForEachCall(AttentionBackend backend, const AttentionShape& shape, const SpanTable& spans,
+                 const Function& function) {
+  for (const SpanTable::Run& run : spans.EqualRuns()) {
+    const AttentionBackend of_run = BackendOf(backend, shape, run.length);
+    if (of_run == AttentionBackend::kCudnn) {
+      function(run, of_run);
+      continue;
+    }
+    for (int64_t s = 0; s < run.spans; ++s) {
+      function({run.begin + s * run.length, 1, run.length}, of_run);
+    }
+  }
+}
+
+/// The gradients of a group's keys and values are sums over its query heads.
+void StoreGradients(const AttentionShape& shape, const AttentionHeads& gradients, const AttentionHeads& to) {
+  to.q.copy_(gradients.q);
+  const bool summed = gradients.k.size(1) == shape.num_kv_heads;
+  to.k.copy_(summed ? gradients.k : SumRepeats(shape, gradients.k));
+  to.v.copy_(summed ? gradients.v : SumRepeats(shape, gradients.v));
+}
+
+}  // namespace
+
 void TorchAttention(AttentionBackend backend, const AttentionShape& shape, const at::Tensor& qkv,
                     const SpanTable& spans, at::Tensor& out_nhk, at::Tensor& lse_hn) {
   const at::Tensor out = out_nhk.view({shape.num_tokens, shape.num_heads, shape.head_dim});
   if (backend == AttentionBackend::kFlash) {
-    const Heads in = HeadsOf(shape, qkv);
-    const auto result = at::_flash_attention_forward(
-        in.q_thk, in.k_tgk, in.v_tgk, spans.starts_on_device, spans.starts_on_device, spans.longest(),
-        spans.longest(), /*dropout_p=*/0.0, IsCausal(shape), /*return_debug_mask=*/false, ScaleOf(shape),
-        FlashLeft(shape), FlashRight(shape));
-    TRAINWRIGHT_CHECK(std::get<1>(result).sizes() == lse_hn.sizes());
-    out.copy_(std::get<0>(result));
-    lse_hn.copy_(std::get<1>(result));
+    const AttentionResult result = PackedFlashAttention(HeadsOf(shape, qkv), PackedOf(spans), ReachOf(shape));
+    TRAINWRIGHT_CHECK(result.lse.sizes() == lse_hn.sizes());
+    out.copy_(result.out);
+    lse_hn.copy_(result.lse);
     return;
   }
-  for (size_t s = 0; s + 1 < spans.starts.size(); ++s) {
-    const int64_t begin = spans.starts[s], length = spans.starts[s + 1] - begin;
-    if (length == 0) continue;
-    const Heads in = HeadsOf(shape, qkv.narrow(0, begin, length));
-    const AttentionBackend of_span = BackendOf(backend, shape, length);
-    const auto forward = of_span == AttentionBackend::kCudnn       ? ForwardCudnn
-                         : of_span == AttentionBackend::kEfficient ? ForwardEfficient
-                                                                   : ForwardMath;
-    forward(shape, in, out.narrow(0, begin, length), lse_hn.narrow(1, begin, length));
-  }
+  ForEachCall(backend, shape, spans, [&](const SpanTable::Run& run, AttentionBackend of_run) {
+    const AttentionHeads in = HeadsOf(shape, qkv.narrow(0, run.begin, run.rows()));
+    const at::Tensor rows = out.narrow(0, run.begin, run.rows()),
+                     lse = lse_hn.narrow(1, run.begin, run.rows());
+    if (of_run == AttentionBackend::kCudnn) return ForwardDense(shape, run, in, rows, lse);
+    (of_run == AttentionBackend::kEfficient ? ForwardEfficient : ForwardMath)(shape, in, rows, lse);
+  });
 }
 
 void TorchAttentionBackward(AttentionBackend backend, const AttentionShape& shape,
@@ -255,31 +284,20 @@ void TorchAttentionBackward(AttentionBackend backend, const AttentionShape& shap
   const std::vector<int64_t> sizes = {shape.num_tokens, shape.num_heads, shape.head_dim};
   const at::Tensor out = out_nhk.view(sizes), d_out = d_out_nhk.view(sizes);
   if (backend == AttentionBackend::kFlash) {
-    const Heads in = HeadsOf(shape, qkv), gradients = HeadsOf(shape, d_qkv);
-    const auto result = at::_flash_attention_backward(
-        d_out, in.q_thk, in.k_tgk, in.v_tgk, out, lse_hn, spans.starts_on_device, spans.starts_on_device,
-        spans.longest(), spans.longest(), /*dropout_p=*/0.0, IsCausal(shape), NoState(qkv), NoState(qkv),
-        ScaleOf(shape), FlashLeft(shape), FlashRight(shape));
-    gradients.q_thk.copy_(std::get<0>(result));
-    gradients.k_tgk.copy_(std::get<1>(result));
-    gradients.v_tgk.copy_(std::get<2>(result));
-    return;
+    const AttentionHeads gradients = PackedFlashAttentionBackward(d_out, HeadsOf(shape, qkv), {out, lse_hn},
+                                                                  PackedOf(spans), ReachOf(shape));
+    return StoreGradients(shape, gradients, HeadsOf(shape, d_qkv));
   }
-  for (size_t s = 0; s + 1 < spans.starts.size(); ++s) {
-    const int64_t begin = spans.starts[s], length = spans.starts[s + 1] - begin;
-    if (length == 0) continue;
-    const Heads in = HeadsOf(shape, qkv.narrow(0, begin, length)),
-                to = HeadsOf(shape, d_qkv.narrow(0, begin, length));
-    const AttentionBackend of_span = BackendOf(backend, shape, length);
-    const auto backward = of_span == AttentionBackend::kCudnn       ? BackwardCudnn
-                          : of_span == AttentionBackend::kEfficient ? BackwardEfficient
-                                                                    : BackwardMath;
-    const Gradients gradients = backward(shape, in, d_out.narrow(0, begin, length),
-                                         out.narrow(0, begin, length), lse_hn.narrow(1, begin, length));
-    to.q_thk.copy_(gradients.q_thk);
-    to.k_tgk.copy_(SumRepeats(shape, gradients.k_thk));
-    to.v_tgk.copy_(SumRepeats(shape, gradients.v_thk));
-  }
+  ForEachCall(backend, shape, spans, [&](const SpanTable::Run& run, AttentionBackend of_run) {
+    const auto rows = [&](const at::Tensor& all) { return all.narrow(0, run.begin, run.rows()); };
+    const AttentionHeads in = HeadsOf(shape, rows(qkv));
+    const at::Tensor lse = lse_hn.narrow(1, run.begin, run.rows());
+    const AttentionHeads gradients =
+        of_run == AttentionBackend::kCudnn       ? BackwardDense(shape, run, in, rows(d_out), rows(out), lse)
+        : of_run == AttentionBackend::kEfficient ? BackwardEfficient(shape, in, rows(d_out), rows(out), lse)
+                                                 : BackwardMath(shape, in, rows(d_out), rows(out), lse);
+    StoreGradients(shape, gradients, HeadsOf(shape, rows(d_qkv)));
+  });
 }
 
 }  // namespace trainwright

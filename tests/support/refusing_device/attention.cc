@@ -1,6 +1,7 @@
 // Torch's attention for GPUs on the refusing device: the formulas in fp32, with the arguments, layouts and
 // results of the CUDA kernels of torch 2.11.
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/logsumexp.h>
 #include <ATen/ops/matmul.h>
@@ -204,12 +205,21 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor> EfficientBackward(
           OnDevice(gradients.v.unsqueeze(0).contiguous()), at::Tensor()};
 }
 
-/// [1, H, T, K] to [T, H, K].
-at::Tensor Rows(const at::Tensor& heads_1htk) {
-  return heads_1htk.squeeze(0).transpose(0, 1);
+/// A span of [B, H, T, K] as [T, H, K].
+at::Tensor Rows(const at::Tensor& heads_bhtk, int64_t span) {
+  return heads_bhtk[span].transpose(0, 1);
 }
-at::Tensor Heads(const at::Tensor& rows_thk) {
-  return OnDevice(rows_thk.transpose(0, 1).unsqueeze(0).contiguous());
+
+/// What cuDNN takes: heads of spans of one length, with keys and values of a number that divides the
+/// queries', every stride but the last of 16 bytes.
+void CheckDense(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value) {
+  CheckShort(query, 128);
+  for (const at::Tensor& heads : {query, key, value}) {
+    TORCH_CHECK(heads.dim() == 4 && heads.stride(3) == 1 && heads.storage_offset() % 8 == 0);
+    for (int64_t dimension = 0; dimension < 3; ++dimension) TORCH_CHECK(heads.stride(dimension) % 8 == 0);
+    TORCH_CHECK(heads.size(0) == query.size(0) && heads.size(2) == query.size(2) &&
+                heads.size(3) == query.size(3) && query.size(1) % heads.size(1) == 0);
+  }
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::SymInt, at::Tensor, at::Tensor,
@@ -217,17 +227,21 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, c10::SymInt, c10::Sym
 CudnnForward(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
              const OptionalTensor& bias, bool with_lse, double dropout, bool causal, bool,
              std::optional<double> scale) {
-  TORCH_CHECK(dropout == 0 && !bias && with_lse && query.dim() == 4 && query.size(0) == 1);
-  CheckShort(query, 128);
+  TORCH_CHECK(dropout == 0 && !bias && with_lse);
+  CheckDense(query, key, value);
   CountKernel();
   HostViews views;
-  const at::Tensor q = Rows(views.Of(query)), k = Rows(views.Of(key)), v = Rows(views.Of(value));
-  const auto [out, lse] = Attend(MaskOf(q, causal, scale), q, k, v);
-  return {Heads(out),   OnDevice(lse.unsqueeze(0).unsqueeze(3).contiguous()),
-          at::Tensor(), at::Tensor(),
-          q.size(0),    k.size(0),
-          NoState(),    NoState(),
-          at::Tensor()};
+  const at::Tensor q = views.Of(query), k = views.Of(key), v = views.Of(value);
+  // Results are allocated in the order of the query's strides.
+  const at::Tensor out = at::empty_like(q), lse = at::empty({q.size(0), q.size(1), q.size(2), 1}, at::kFloat);
+  for (int64_t span = 0; span < q.size(0); ++span) {
+    const auto [out_of_span, lse_of_span] =
+        Attend(MaskOf(q, causal, scale), Rows(q, span), Rows(k, span), Rows(v, span));
+    Rows(out, span).copy_(out_of_span);
+    lse[span].squeeze(2).copy_(lse_of_span);
+  }
+  return {OnDevice(out), OnDevice(lse), at::Tensor(), at::Tensor(), q.size(2),
+          k.size(2),     NoState(),     NoState(),    at::Tensor()};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> CudnnBackward(
@@ -235,14 +249,23 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> CudnnBackward(
     const at::Tensor& out, const at::Tensor& lse, const at::Tensor&, const at::Tensor&, const at::Tensor&,
     const at::Tensor&, const at::Tensor&, int64_t, int64_t, double dropout, bool causal,
     std::optional<double> scale) {
-  TORCH_CHECK(dropout == 0 && lse.dim() == 4 && lse.size(3) == 1, "its statistics are [B, H, T, 1]");
-  CheckShort(query, 128);
+  TORCH_CHECK(dropout == 0 && lse.is_contiguous() &&
+                  lse.sizes() == at::IntArrayRef({query.size(0), query.size(1), query.size(2), 1}),
+              "its statistics are [B, H, T, 1]");
+  CheckDense(query, key, value);
   CountKernel();
   HostViews views;
-  const at::Tensor q = Rows(views.Of(query)), k = Rows(views.Of(key)), v = Rows(views.Of(value));
-  const Gradients gradients = AttendBackward(MaskOf(q, causal, scale), Rows(views.Of(d_out)), q, k, v,
-                                             Rows(views.Of(out)), views.Of(lse).squeeze(3).squeeze(0));
-  return {Heads(gradients.q), Heads(gradients.k), Heads(gradients.v)};
+  const at::Tensor q = views.Of(query), k = views.Of(key), v = views.Of(value);
+  const at::Tensor d_q = at::empty_like(q), d_k = at::empty_like(k), d_v = at::empty_like(v);
+  for (int64_t span = 0; span < q.size(0); ++span) {
+    const Gradients gradients =
+        AttendBackward(MaskOf(q, causal, scale), Rows(views.Of(d_out), span), Rows(q, span), Rows(k, span),
+                       Rows(v, span), Rows(views.Of(out), span), views.Of(lse)[span].squeeze(2));
+    Rows(d_q, span).copy_(gradients.q);
+    Rows(d_k, span).copy_(gradients.k);
+    Rows(d_v, span).copy_(gradients.v);
+  }
+  return {OnDevice(d_q), OnDevice(d_k), OnDevice(d_v)};
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
