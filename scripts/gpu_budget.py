@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What a training step on a GPU should take, part by part, before any GPU has run it.
 
-usage: scripts/gpu_budget.py [--gemm-tflops X] [--bandwidth-tb-s X] [--json]
+usage: scripts/gpu_budget.py [--gemm-tflops X] [--bandwidth-tb-s X] [--memory-gb X] [--json]
 
   --gemm-tflops X     what a GEMM in bf16 reaches on the GPU (default: 700, a guess; `gpu-probe --json` measures it)
   --bandwidth-tb-s X  what a copy reaches (default: 2.8 of an H100's published 3.35, a guess; likewise)
+  --memory-gb X       what is free on the GPU before the model is made (default: 80), by which the head is cut into slices
   --json              one JSON object a model instead of a table
 
 For each part of a step: FLOPs, the bytes that the maths must move at least ("least"), the bytes that the code of today moves
@@ -16,16 +17,21 @@ the head's where they are tied, and once) and causal attention as half of the sq
 is computed again; over 989 TFLOP/s, which NVIDIA states for dense bf16 of an H100.
 
 Numbers that a token takes in memory: the residual stream and the norms' statistics fp32, all else bf16; weights, gradients and
-moments fp32, with a bf16 copy of the weights that is written by the optimizer.
+moments fp32, with a bf16 copy of the weights that is written by the optimizer. Of the first micro-batch of a step products
+write the gradients of weights, of the others they add to them.
 """
 import argparse
 import dataclasses
 import json
+import math
 import sys
 
 PEAK_TFLOPS = 989
-SLICE_LOGITS = 32 * 2**20  # of lib/nn/loss/linear_cross_entropy.cc
 FP32, BF16 = 4, 2
+# Of lib/nn/loss/head_slices.cc.
+LEAST_SLICE_LOGITS = 32 * 2**20
+SHARE_OF_FREE = 8
+VOCABULARY_MULTIPLE = 128
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +89,11 @@ class Part:
     flops: float
     least_bytes: float
     today_bytes: float
+    first_saves: float = 0  # bytes of these that the first micro-batch of a step does not read
+
+    def of_step(self, micro_batches):
+        return Part(self.name, self.flops * micro_batches, self.least_bytes * micro_batches - self.first_saves,
+                    self.today_bytes * micro_batches - self.first_saves)
 
     def seconds(self, least, options):
         moved = self.least_bytes if least else self.today_bytes
@@ -93,7 +104,7 @@ def gemm(name, model, weights, inputs, outputs):
     """Forward, gradient of the inputs and of the weights, of all layers; inputs and outputs in numbers a token."""
     rows = model.tokens * model.layers
     moved = rows * 3 * (inputs + outputs) * BF16 + model.layers * weights * (2 * BF16 + 2 * FP32)
-    return Part(name, 6 * weights * rows, moved, moved)
+    return Part(name, 6 * weights * rows, moved, moved, first_saves=model.layers * weights * FP32)
 
 
 def norms(model):
@@ -112,12 +123,14 @@ def activation(model):
 
 
 def attention(model):
-    """FlashAttention: 2 products forward, 5 backward, of half the square; rotary positions are turned in place."""
+    """2 products forward, 5 backward, of half the square. Today rotary positions are turned in place, and what the libraries
+    return, the output and the gradients, is copied to where the next product reads it."""
     rows = model.layers * model.tokens
     qkv = model.width + 2 * model.kv
     moved = rows * BF16 * (3 * qkv + 5 * model.width)
     turned = rows * BF16 * 4 * (model.width + model.kv) if model.gated else 0
-    return Part("attention", 3.5 * 2 * model.sequence * model.width * rows, moved, moved + turned)
+    copied = rows * BF16 * 2 * (model.width + qkv)
+    return Part("attention", 3.5 * 2 * model.sequence * model.width * rows, moved, moved + turned + copied)
 
 
 def scan(model):
@@ -126,14 +139,25 @@ def scan(model):
     return Part("scan", 0, 5 * rows, 9 * rows)
 
 
-def head(model):
-    """Logits, their loss and gradient in slices of rows; each slice adds to the whole gradient of the weights."""
+def head_slices(model, padded, options):
+    """An eighth of what weights, gradients, moments and the copy in bf16 leave free holds the logits of a slice."""
+    free = options.memory_gb * 1e9 - model.parameters * (4 * FP32 + BF16)
+    most = max(LEAST_SLICE_LOGITS, free / SHARE_OF_FREE / BF16)
+    return max(1, math.ceil(model.tokens * padded / most))
+
+
+def head(model, options):
+    """Logits, their loss and gradient in slices of rows; each slice adds to the whole gradient of the weights. Where the
+    vocabulary is padded, a padded copy of the weights is made in each micro-batch."""
+    padded = math.ceil(model.vocabulary / VOCABULARY_MULTIPLE) * VOCABULARY_MULTIPLE
     logits, weights = model.tokens * model.vocabulary, model.head_weights
-    slices = max(1, round(logits / SLICE_LOGITS))
+    slices = head_slices(model, padded, options)
     rows = 3 * model.tokens * model.width * BF16
     least = rows + 2 * weights * BF16 + 2 * weights * FP32 + 2 * logits * BF16
-    today = rows + 2 * slices * weights * BF16 + 2 * slices * weights * FP32 + 6 * logits * BF16
-    return Part("head and loss", 6 * weights * model.tokens, least, today)
+    today = rows + 2 * slices * weights * BF16 + 2 * slices * weights * FP32 + 6 * model.tokens * padded * BF16
+    if padded > model.vocabulary:
+        today += 2 * weights * BF16
+    return Part("head and loss", 6 * weights * model.tokens, least, today, first_saves=weights * FP32)
 
 
 def embedding(model):
@@ -142,12 +166,13 @@ def embedding(model):
 
 
 def optimizer(model):
-    """AdamW reads and writes weight and moments, reads the gradient, writes the copy; the norm reads gradients, zeros them."""
+    """AdamW reads and writes weight and moments, reads the gradient, writes the copy; the norm reads gradients. Only those of
+    a table that no product writes are zeroed."""
     least = model.parameters * (7 * FP32 + BF16 + FP32)
-    return Part("optimizer, norm and zeroing", 0, least, least + model.parameters * FP32)
+    return Part("optimizer, norm and zeroing", 0, least, least + (model.head_weights * FP32 if model.gated else 0))
 
 
-def parts_of(model):
+def parts_of(model, options):
     """Of a step: those of a micro-batch as often as there are, and the optimizer's once."""
     mixer = ([gemm("cell's GEMMs", model, model.mixer_weights, 2 * model.width + 2 * model.eigenstates,
                    2 * model.width + 2 * model.eigenstates), scan(model)] if model.eigenstates else
@@ -156,10 +181,8 @@ def parts_of(model):
     of_each = [embedding(model), norms(model), *mixer,
                gemm("MLP's GEMMs", model, model.mlp_weights, model.width + model.inner,
                     model.inner * (2 if model.gated else 1) + model.width),
-               activation(model), head(model)]
-    times = model.micro_batches
-    return [Part(part.name, part.flops * times, part.least_bytes * times, part.today_bytes * times) for part in of_each] + [
-        optimizer(model)]
+               activation(model), head(model, options)]
+    return [part.of_step(model.micro_batches) for part in of_each] + [optimizer(model)]
 
 
 MODELS = [
@@ -171,7 +194,7 @@ MODELS = [
 
 
 def budget(model, options):
-    parts = parts_of(model)
+    parts = parts_of(model, options)
     total = {kind: sum(part.seconds(kind == "least", options) for part in parts) for kind in ("least", "today")}
     return {"model": model.name, "model_flops": model.model_flops,
             "parts": [{"part": part.name, "flops": part.flops, "least_bytes": part.least_bytes, "today_bytes": part.today_bytes,
@@ -198,15 +221,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gemm-tflops", type=float, default=700)
     parser.add_argument("--bandwidth-tb-s", type=float, default=2.8)
+    parser.add_argument("--memory-gb", type=float, default=80)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    if not (options.gemm_tflops > 0 and options.bandwidth_tb_s > 0):
-        parser.error("rates are above 0")
+    if not (options.gemm_tflops > 0 and options.bandwidth_tb_s > 0 and options.memory_gb > 0):
+        parser.error("rates and memory are above 0")
     results = [budget(model, options) for model in MODELS]
     if options.json:
         print("\n".join(map(json.dumps, results)))
         return
-    print(f"GEMM {options.gemm_tflops:g} TFLOP/s, memory {options.bandwidth_tb_s:g} TB/s: not measured unless said.\n")
+    print(f"GEMM {options.gemm_tflops:g} TFLOP/s, memory {options.bandwidth_tb_s:g} TB/s, {options.memory_gb:g} GB free: not measured unless said.\n")
     print("\n".join(map(table, results)))
 
 
