@@ -15,6 +15,7 @@
 #include "lib/base/version.h"
 #include "lib/device/cuda_plugin.h"
 #include "lib/nn/ops.h"
+#include "lib/nn/product_ops.h"
 
 namespace trainwright {
 namespace {
@@ -63,8 +64,11 @@ void EveryOperatorHasACudaKernel(const CudaPlugin* plugin) {
   at::Tensor sum = at::empty({}, at::kDouble);
   ops::SumOfSquares(at::ones({3}), sum);
   ASSERT_EQ(*sum.const_data_ptr<double>(), 3);
+  at::Tensor product = at::empty({1, 1}), sums = at::empty({1});
+  ASSERT_TRUE(ops::LinearGradients(at::ones({2, 1}), at::ones({2, 1}), /*accumulate=*/false, /*precision=*/0,
+                                   /*candidate=*/0, product, sums));
   const std::set<std::string> all = Operators();
-  ASSERT_GE(all.size(), 15u);
+  ASSERT_GE(all.size(), 27u);
   EXPECT_THAT(Operators(c10::DispatchKey::CUDA), IsEmpty());
   plugin->register_operators();
   const std::set<std::string> on_cpu = Operators(c10::DispatchKey::CPU),

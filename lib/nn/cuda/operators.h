@@ -1,13 +1,15 @@
-/// The CUDA implementations of the operators in ops.h, over the torch-free launches of *kernels.h: they check
-/// their tensors, make scratch memory of the tensors' device and launch on its current stream. They name no
-/// part of torch's CUDA libraries, so that the same functions run the emulated kernels in tests.
+/// The CUDA implementations of the operators in ops.h and product_ops.h, over the torch-free launches of
+/// *kernels.h and epilogue_product.h: they check their tensors, make scratch memory of the tensors' device
+/// and launch on its current stream. They name no part of torch's CUDA libraries, so that the same functions
+/// run the emulated kernels in tests.
 #pragma once
 
 #include "lib/nn/ops.h"
+#include "lib/nn/product_ops.h"
 
 namespace trainwright::cuda {
 
-/// Each has the type and meaning of its namesake in ops.h.
+/// Each has the type and meaning of its namesake there.
 /// \throws c10::Error on tensors that are not contiguous or not of one device, and where a launch fails
 namespace operators {
 decltype(ops::RoundInto) RoundInto;
@@ -33,6 +35,10 @@ decltype(ops::FinishStep) FinishStep;
 decltype(ops::AdamWBf16Moments) AdamWBf16Moments;
 decltype(ops::DiagonalScan) DiagonalScan;
 decltype(ops::DiagonalScanBackward) DiagonalScanBackward;
+decltype(ops::LinearWithBias) LinearWithBias;
+decltype(ops::LinearWithGelu) LinearWithGelu;
+decltype(ops::LinearBackwardIntoGelu) LinearBackwardIntoGelu;
+decltype(ops::LinearGradients) LinearGradients;
 }  // namespace operators
 
 /// Calls `visit.operator()<&operators::RoundInto>("round_into")` and so on: each operator and its name in
@@ -62,6 +68,10 @@ void ForEachOperator(const Visitor& visit) {
   visit.template operator()<&operators::AdamWBf16Moments>("adamw_bf16_moments");
   visit.template operator()<&operators::DiagonalScan>("diagonal_scan");
   visit.template operator()<&operators::DiagonalScanBackward>("diagonal_scan_backward");
+  visit.template operator()<&operators::LinearWithBias>("linear_with_bias");
+  visit.template operator()<&operators::LinearWithGelu>("linear_with_gelu");
+  visit.template operator()<&operators::LinearBackwardIntoGelu>("linear_backward_into_gelu");
+  visit.template operator()<&operators::LinearGradients>("linear_gradients");
 }
 
 }  // namespace trainwright::cuda

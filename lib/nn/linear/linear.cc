@@ -1,11 +1,18 @@
 #include "lib/nn/linear/linear.h"
 
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
 #include <optional>
+#include <string>
 
 #include "lib/base/error.h"
 #include "lib/base/profile_scope.h"
 #include "lib/nn/linear/bias.h"
 #include "lib/nn/linear/matmul.h"
+#include "lib/nn/product_ops.h"
+#include "lib/spec/precision.h"
 
 namespace trainwright {
 
@@ -52,13 +59,82 @@ bool Linear::trains() const {
   return trains;
 }
 
-void Linear::Forward(const at::Tensor& x, at::Tensor& y) const {
-  const ProfileScope scope("linear_with_bias", ProfilePart::kGemm);
-  ForwardWithoutBias(x, y);
+std::vector<Linear::Bias> Linear::BiasesOf(const Piece& piece) const {
+  std::vector<Bias> biases;
   for (const Bias& bias : biases_) {
+    if (bias.column >= piece.column && bias.column < piece.column + piece.rows) biases.push_back(bias);
+  }
+  return biases;
+}
+
+at::Tensor Linear::BiasVector(const Piece& piece) const {
+  std::vector<at::Tensor> values;
+  for (const Bias& bias : BiasesOf(piece)) values.push_back((*parameters_)[bias.index].value);
+  if (values.empty()) return {};
+  return values.size() == 1 ? values[0] : at::cat(values);
+}
+
+void Linear::AddBiases(const Piece& piece, at::Tensor& y) const {
+  for (const Bias& bias : BiasesOf(piece)) {
     at::Tensor columns = y.narrow(1, bias.column, bias.rows);
     AddBias(parameters_->numerics(), (*parameters_)[bias.index].value, columns);
   }
+}
+
+int64_t Linear::CandidateOf(const char* name, const at::Tensor& a, int64_t depth, int64_t columns,
+                            const ProductChooser::Trial& trial) const {
+  ProductChooser* const chooser = parameters_->product_chooser();
+  if (chooser == nullptr) return 0;
+  const std::string product = std::string(name) + " " + PrecisionName(parameters_->numerics().precision) +
+                              " " + std::to_string(a.numel() / depth) + "x" + std::to_string(depth) + "x" +
+                              std::to_string(columns);
+  return chooser->CandidateOf(product, a.device(), trial);
+}
+
+bool Linear::TryForwardWithBias(const Piece& piece, const at::Tensor& x, at::Tensor& columns) const {
+  const at::Tensor bias = BiasVector(piece);
+  if (!bias.defined()) return false;
+  const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
+  const auto compute = [&](int64_t candidate, at::Tensor& y) {
+    return ops::LinearWithBias(x, weight, bias, parameters_->numerics().code(), candidate, y);
+  };
+  const int64_t candidate = CandidateOf("linear_with_bias", x, in_, piece.rows, [&](int64_t tried) {
+    at::Tensor y = at::empty_like(columns);
+    return compute(tried, y);
+  });
+  return compute(candidate, columns);
+}
+
+void Linear::Forward(const at::Tensor& x, at::Tensor& y) const {
+  const ProfileScope scope("linear_with_bias", ProfilePart::kGemm);
+  if (!has_epilogues(x) || biases_.empty()) {
+    ForwardWithoutBias(x, y);
+    for (const Piece& piece : pieces_) AddBiases(piece, y);
+    return;
+  }
+  for (const Piece& piece : pieces_) {
+    at::Tensor columns = pieces_.size() == 1 ? y : y.narrow(1, piece.column, piece.rows);
+    if (TryForwardWithBias(piece, x, columns)) continue;
+    Matmul(x, parameters_->ComputeMatrix(piece.first, piece.rows, in_).t(), columns);
+    AddBiases(piece, y);
+  }
+}
+
+bool Linear::ForwardThroughGelu(const at::Tensor& x, at::Tensor& pre, at::Tensor& y) const {
+  if (!has_epilogues(x) || pieces_.size() != 1) return false;
+  const ProfileScope scope("linear_with_gelu", ProfilePart::kGemm);
+  const Piece& piece = pieces_[0];
+  const at::Tensor bias = BiasVector(piece),
+                   weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
+  const auto given = bias.defined() ? std::optional(bias) : std::nullopt;
+  const auto compute = [&](int64_t candidate, at::Tensor& before, at::Tensor& after) {
+    return ops::LinearWithGelu(x, weight, given, parameters_->numerics().code(), candidate, before, after);
+  };
+  const int64_t candidate = CandidateOf("linear_with_gelu", x, in_, piece.rows, [&](int64_t tried) {
+    at::Tensor before = at::empty_like(pre), after = at::empty_like(y);
+    return compute(tried, before, after);
+  });
+  return compute(candidate, pre, y);
 }
 
 void Linear::ForwardWithoutBias(const at::Tensor& x, at::Tensor& y) const {
@@ -71,14 +147,71 @@ void Linear::ForwardWithoutBias(const at::Tensor& x, at::Tensor& y) const {
   if (!adapted_.empty()) parameters_->adapters()->Forward(*parameters_, adapted_, x, y);
 }
 
-void Linear::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const {
-  const ProfileScope scope("linear_backward_with_bias", ProfilePart::kGemm);
-  for (const Bias& bias : biases_) {
+void Linear::AddBiasGradients(const Piece& piece, const at::Tensor& dy) const {
+  for (const Bias& bias : BiasesOf(piece)) {
     at::Tensor gradient = parameters_->Gradient(bias.index);
     if (!gradient.defined()) continue;
     AccumulateBiasGradient(parameters_->numerics(), dy.narrow(1, bias.column, bias.rows), gradient);
   }
-  BackwardWithoutBias(dy, x, d_x);
+}
+
+bool Linear::TryGradients(const Piece& piece, const at::Tensor& columns, const at::Tensor& x) const {
+  const std::vector<Bias> biases = BiasesOf(piece);
+  if (biases.empty() || !(*parameters_)[piece.first].trainable) return false;
+  at::Tensor gradient = parameters_->GradientMatrix(piece.first, piece.rows, in_),
+             d_bias = at::empty({piece.rows}, gradient.options());
+  const auto compute = [&](int64_t candidate, at::Tensor& d_weight) {
+    return ops::LinearGradients(columns, x, /*accumulate=*/true, parameters_->numerics().code(), candidate,
+                                d_weight, d_bias);
+  };
+  const int64_t candidate = CandidateOf("linear_gradients", x, in_, piece.rows, [&](int64_t tried) {
+    at::Tensor d_weight = at::empty_like(gradient);
+    return compute(tried, d_weight);
+  });
+  if (!compute(candidate, gradient)) return false;
+  for (const Bias& bias : biases) {
+    at::Tensor of_bias = parameters_->Gradient(bias.index);
+    if (of_bias.defined()) of_bias.add_(d_bias.narrow(0, bias.column - piece.column, bias.rows));
+  }
+  return true;
+}
+
+void Linear::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const {
+  const ProfileScope scope("linear_backward_with_bias", ProfilePart::kGemm);
+  if (!has_epilogues(x) || biases_.empty()) {
+    for (const Piece& piece : pieces_) AddBiasGradients(piece, dy);
+    BackwardWithoutBias(dy, x, d_x);
+    return;
+  }
+  for (const Piece& piece : pieces_) {
+    const at::Tensor columns = dy.narrow(1, piece.column, piece.rows);
+    if (TryGradients(piece, columns, x)) continue;
+    AddBiasGradients(piece, dy);
+    if (!(*parameters_)[piece.first].trainable) continue;
+    AccumulateWeightGradient(columns, x, parameters_->GradientMatrix(piece.first, piece.rows, in_));
+  }
+  if (d_x.defined()) InputGradient(dy, d_x);
+}
+
+void Linear::InputGradient(const at::Tensor& dy, at::Tensor& d_x) const {
+  for (const Piece& piece : pieces_) {
+    const at::Tensor weight = parameters_->ComputeMatrix(piece.first, piece.rows, in_);
+    Matmul(dy.narrow(1, piece.column, piece.rows), weight, d_x, /*accumulate=*/piece.column != 0);
+  }
+}
+
+bool Linear::BackwardIntoGelu(const at::Tensor& dy, const at::Tensor& pre, at::Tensor& d_pre) const {
+  if (!has_epilogues(dy) || pieces_.size() != 1) return false;
+  const ProfileScope scope("linear_backward_into_gelu", ProfilePart::kGemm);
+  const at::Tensor weight = parameters_->ComputeMatrix(pieces_[0].first, pieces_[0].rows, in_);
+  const auto compute = [&](int64_t candidate, at::Tensor& gradient) {
+    return ops::LinearBackwardIntoGelu(dy, weight, pre, parameters_->numerics().code(), candidate, gradient);
+  };
+  const int64_t candidate = CandidateOf("linear_backward_into_gelu", dy, out_, in_, [&](int64_t tried) {
+    at::Tensor gradient = at::empty_like(d_pre);
+    return compute(tried, gradient);
+  });
+  return compute(candidate, d_pre);
 }
 
 void Linear::BackwardWithoutBias(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x) const {

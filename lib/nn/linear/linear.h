@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lib/nn/linear/lora.h"
+#include "lib/nn/linear/product_chooser.h"
 #include "lib/nn/parameters/flat_parameters.h"
 #include "lib/nn/parameters/gradient_target.h"
 
@@ -15,6 +16,9 @@ namespace trainwright {
 /// The outputs of the parameters lie side by side in a row of y. Parameters that are neighbours in the flat
 /// buffer without padding between them are multiplied as one matrix. Those that have a low-rank adapter
 /// (lora.h) pass through it, too.
+///
+/// On a GPU biases and their gradients are part of the products (product_ops.h) but of those with adapters: y
+/// is rounded once, after its bias is added. On a CPU it is rounded before that, too.
 class Linear {
  public:
   Linear() = default;
@@ -47,6 +51,16 @@ class Linear {
   /// The gradient of bias(), fp32 [out]; undefined when there is none, or when it is not trained.
   at::Tensor bias_gradient() const;
 
+  /// Forward to the input and to the output of a GELU by tanh, at once; false: not possible, nothing written.
+  /// \param pre, y storage type, contiguous [N, out]: x W^T + b, and GELU of it
+  [[nodiscard]] bool ForwardThroughGelu(const at::Tensor& x, at::Tensor& pre, at::Tensor& y) const;
+  /// Of a layer that reads a GELU by tanh: d_pre = dy W times that GELU's derivative at pre; false: as above.
+  /// The gradients of weights and biases are left to Backward without a d_x.
+  /// \param pre, d_pre storage type, contiguous [N, in]
+  [[nodiscard]] bool BackwardIntoGelu(const at::Tensor& dy, const at::Tensor& pre, at::Tensor& d_pre) const;
+  /// d_x = dy W alone.
+  void InputGradient(const at::Tensor& dy, at::Tensor& d_x) const;
+
  private:
   struct Piece {
     size_t first, last;  ///< parameters
@@ -56,6 +70,22 @@ class Linear {
     size_t index;
     int64_t column, rows;
   };
+  /// The biases of a piece's columns.
+  std::vector<Bias> BiasesOf(const Piece& piece) const;
+  /// Those as one vector, fp32 [rows of the piece]; undefined where there are none.
+  at::Tensor BiasVector(const Piece& piece) const;
+  /// Whether products may have epilogues: on a device, and without adapters, which add to the product.
+  bool has_epilogues(const at::Tensor& x) const { return !x.is_cpu() && adapted_.empty(); }
+  /// Which of the library's kernels computes a product: ProductChooser's choice.
+  /// \param a one of the operands, with `depth` values a row
+  int64_t CandidateOf(const char* name, const at::Tensor& a, int64_t depth, int64_t columns,
+                      const ProductChooser::Trial& trial) const;
+  bool TryForwardWithBias(const Piece& piece, const at::Tensor& x, at::Tensor& columns) const;
+  /// Weights and biases of a piece.
+  bool TryGradients(const Piece& piece, const at::Tensor& columns, const at::Tensor& x) const;
+  void AddBiases(const Piece& piece, at::Tensor& y) const;
+  void AddBiasGradients(const Piece& piece, const at::Tensor& dy) const;
+
   FlatParameters* parameters_ = nullptr;
   std::vector<Piece> pieces_;
   std::vector<Bias> biases_;

@@ -69,6 +69,7 @@ struct ZeroTensor {
 };
 
 class LoraAdapters;
+class ProductChooser;
 
 /// A tensor that files of a model's family may hold though it is a parameter's copy: a tied head.
 struct TensorAlias {
@@ -145,6 +146,9 @@ class FlatParameters {
   /// The low-rank adapters among the parameters; none at first.
   LoraAdapters* adapters() const { return adapters_.get(); }
   void set_adapters(std::shared_ptr<LoraAdapters> adapters) { adapters_ = std::move(adapters); }
+  /// Chooses the kernels of the products with these parameters on a GPU; null: the library's best guesses.
+  ProductChooser* product_chooser() const { return product_chooser_.get(); }
+  void set_product_chooser(std::shared_ptr<ProductChooser> chooser) { product_chooser_ = std::move(chooser); }
   /// Whether a parameter begins where another ends, without padding between them.
   bool Adjoin(size_t first, size_t second) const;
   /// What forward and backward read of the matrix that begins at a parameter: parameters that adjoin (the
@@ -186,6 +190,7 @@ class FlatParameters {
   at::Tensor frozen_matrices_, frozen_vectors_;  // storage type, fp32
   Buffer scratch_;
   std::shared_ptr<LoraAdapters> adapters_;
+  std::shared_ptr<ProductChooser> product_chooser_;
   std::optional<ShardLayout> shard_;
   std::vector<Fp32Copy> fp32_copies_;
   at::Tensor gradient_shard_;

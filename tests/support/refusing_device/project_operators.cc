@@ -21,20 +21,20 @@ std::atomic<int> cpu_kernels = 0;  // scopes that ask for them
 /// An operator of the plugin, or the CPU's of the same name, with the views of its tensors.
 template <auto Operator>
 struct OnDevice;
-template <typename... Arguments, void (*Operator)(Arguments...)>
+template <typename Result, typename... Arguments, Result (*Operator)(Arguments...)>
 struct OnDevice<Operator> {
   /// In torch's library "trainwright". A dynamic initialiser of its own could run after the one that sets it.
   static inline const char* name = nullptr;
 
-  static void Call(Arguments... arguments) {
+  static Result Call(Arguments... arguments) {
     CountKernel();
     HostViews views;
     std::tuple<std::decay_t<Arguments>...> of_kernel{View(views, arguments)...};
     if (cpu_kernels == 0) return std::apply(Operator, of_kernel);
     static const auto of_cpu = c10::Dispatcher::singleton()
                                    .findSchemaOrThrow((std::string("trainwright::") + name).c_str(), "")
-                                   .typed<void(Arguments...)>();
-    std::apply([](auto&... views) { of_cpu.call(views...); }, of_kernel);
+                                   .typed<Result(Arguments...)>();
+    return std::apply([](auto&... views) { return of_cpu.call(views...); }, of_kernel);
   }
 
  private:

@@ -1,0 +1,166 @@
+#include "tests/support/cuda_emulation/host_product.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <numbers>
+#include <vector>
+
+#include "lib/nn/cuda/epilogue_product.h"
+
+namespace trainwright {
+namespace cuda_emulation {
+namespace {
+
+struct Counts {
+  std::mutex mutex;
+  std::map<std::string, int64_t> of;
+};
+Counts& AllCounts() {
+  static Counts counts;
+  return counts;
+}
+void Count(const std::string& name) {
+  const std::lock_guard<std::mutex> lock(AllCounts().mutex);
+  ++AllCounts().of[name];
+}
+
+}  // namespace
+
+std::map<std::string, int64_t> ProductCounts() {
+  const std::lock_guard<std::mutex> lock(AllCounts().mutex);
+  return AllCounts().of;
+}
+void ResetProductCounts() {
+  const std::lock_guard<std::mutex> lock(AllCounts().mutex);
+  AllCounts().of.clear();
+}
+
+}  // namespace cuda_emulation
+
+namespace cuda {
+namespace {
+
+float Load(Storage type, const void* data, int64_t at) {
+  switch (type) {
+    case Storage::kBf16:
+      return __bfloat162float(static_cast<const __nv_bfloat16*>(data)[at]);
+    case Storage::kFp16:
+      return __half2float(static_cast<const __half*>(data)[at]);
+    case Storage::kFp32:
+      break;
+  }
+  return static_cast<const float*>(data)[at];
+}
+
+void Store(Storage type, void* data, int64_t at, float value) {
+  switch (type) {
+    case Storage::kBf16:
+      static_cast<__nv_bfloat16*>(data)[at] = __float2bfloat16_rn(value);
+      return;
+    case Storage::kFp16:
+      static_cast<__half*>(data)[at] = __float2half_rn(value);
+      return;
+    case Storage::kFp32:
+      static_cast<float*>(data)[at] = value;
+  }
+}
+
+/// The matrix in fp32, its rows contiguous.
+std::vector<float> Values(Storage type, const ProductOperand& operand, int64_t rows, int64_t columns) {
+  std::vector<float> values(static_cast<size_t>(rows * columns));
+  for (int64_t row = 0; row < rows; ++row) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const int64_t at = operand.transposed ? column * operand.stride + row : row * operand.stride + column;
+      values[static_cast<size_t>(row * columns + column)] = Load(type, operand.data, at);
+    }
+  }
+  return values;
+}
+
+double Tanh(double x) {
+  return std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x));
+}
+float Gelu(double x) {
+  return static_cast<float>(x * (1 + Tanh(x)) / 2);
+}
+float GeluSlope(double x) {
+  const double t = Tanh(x), inner = std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x);
+  return static_cast<float>((1 + t) / 2 + x * (1 - t * t) * inner / 2);
+}
+
+bool IsSupported(const EpilogueProduct& product) {
+  for (const int64_t elements : {product.columns, product.a.stride, product.b.stride, product.out_stride}) {
+    if (elements % 8 != 0) return false;
+  }
+  return product.candidate < 2 && product.rows > 0 && product.columns > 0 && product.depth > 0;
+}
+
+const char* NameOf(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::kBias:
+      return "bias";
+    case Epilogue::kGelu:
+      return "gelu";
+    case Epilogue::kGeluGradient:
+      return "gelu gradient";
+    case Epilogue::kBiasGradient:
+      return "bias gradient";
+    case Epilogue::kNone:
+      break;
+  }
+  return "none";
+}
+
+/// What becomes of a sum.
+void Finish(const EpilogueProduct& product, int64_t row, int64_t column, float sum) {
+  const int64_t at = row * product.out_stride + column;
+  if (product.accumulate) sum += Load(product.out_type, product.out, at);
+  if (product.bias != nullptr) sum += Load(product.out_type, product.bias, column);
+  if (product.epilogue == Epilogue::kGelu) {
+    Store(product.out_type, product.pre_activation, at, sum);
+    sum = Gelu(sum);
+  } else if (product.epilogue == Epilogue::kGeluGradient) {
+    sum *= GeluSlope(Load(product.out_type, product.pre_activation, at));
+  }
+  Store(product.out_type, product.out, at, sum);
+}
+
+}  // namespace
+
+int64_t EpilogueWorkspaceBytes() {
+  return 256;
+}
+
+ProductStatus MultiplyWithEpilogue(const EpilogueProduct& product, void*, cudaStream_t) {
+  if (!IsSupported(product)) {
+    cuda_emulation::Count("unsupported");
+    return ProductStatus::kUnsupported;
+  }
+  cuda_emulation::Count(NameOf(product.epilogue));
+  const std::vector<float> a = Values(product.operand_type, product.a, product.rows, product.depth),
+                           b = Values(product.operand_type, product.b, product.depth, product.columns);
+  std::vector<float> sums(static_cast<size_t>(product.columns));
+  for (int64_t row = 0; row < product.rows; ++row) {
+    std::fill(sums.begin(), sums.end(), 0.0f);
+    float sum_of_a = 0;
+    for (int64_t i = 0; i < product.depth; ++i) {
+      const int64_t k = product.candidate == 0 ? i : product.depth - 1 - i;
+      const float left = a[static_cast<size_t>(row * product.depth + k)];
+      const float* const right = b.data() + k * product.columns;
+      for (size_t column = 0; column < sums.size(); ++column) sums[column] += left * right[column];
+      sum_of_a += left;
+    }
+    for (size_t column = 0; column < sums.size(); ++column) {
+      Finish(product, row, static_cast<int64_t>(column), sums[column]);
+    }
+    if (product.bias_gradient != nullptr) product.bias_gradient[row] = sum_of_a;
+  }
+  return ProductStatus::kDone;
+}
+
+}  // namespace cuda
+}  // namespace trainwright
