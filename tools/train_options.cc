@@ -617,8 +617,9 @@ void DefineMemoryOptions(CLI::App& app, TrainSettings* settings) {
       ->group("Memory");
   app.add_option("--checkpoint-activations", settings->checkpoint_activations,
                  "what of the layers' activations is computed again in the backward pass instead of kept: "
-                 "no; selective: the inner activations of the MLP; full: all but the layers' inputs")
-      ->check(CLI::IsMember({"no", "selective", "full"}))
+                 "least: the outputs of norms; no: those of SwiGLU or GELU, too; selective: the inner "
+                 "activations of the MLP; full: all but the layers' inputs")
+      ->check(CLI::IsMember({"least", "no", "selective", "full"}))
       ->group(group);
   app.add_option("--offload", settings->offload,
                  "what waits in pinned host memory (GPU) or in a file (CPU) until it is needed. activations: "

@@ -5,6 +5,7 @@
 #include "lib/base/error.h"
 #include "lib/nn/activation/elementwise.h"
 #include "lib/nn/embedding/embedding.h"
+#include "lib/nn/linear/gelu_mlp.h"
 
 namespace trainwright {
 namespace {
@@ -92,9 +93,9 @@ class GeluTransformer::Pass final : public LayerPass {
       AddLayerNorm(numerics_, views.input_nd, attended, layer.attention_out.bias(),
                    model_.WeightsOf(layer.mlp_norm), epsilon_, views.middle_nd, normed_nd, middle_statistics);
     }
-    layer.up.ForwardWithoutBias(normed_nd, views.mlp_nf);  // keeps it without its bias
-    Gelu(numerics_, model_.gelu_kind(), views.mlp_nf, layer.up.bias(), forward_.activation_nf);
-    layer.down.ForwardWithoutBias(forward_.activation_nf, forward_.update_nd);
+    at::Tensor& activation_nf = views.activation_nf.defined() ? views.activation_nf : forward_.activation_nf;
+    MlpOf(layer).Forward(normed_nd, views.mlp_nf, activation_nf);
+    layer.down.ForwardWithoutBias(activation_nf, forward_.update_nd);
     if (parallel_) forward_.update_nd.add_(attended);
     residual = {parallel_ ? views.input_nd : views.middle_nd, forward_.update_nd, layer.down.bias()};
   }
@@ -133,7 +134,7 @@ class GeluTransformer::Pass final : public LayerPass {
                    model_.WeightsOf(layer.mlp_norm), epsilon_, views.middle_nd, backward_.normed_nd,
                    middle_statistics);
     }
-    layer.up.ForwardWithoutBias(backward_.normed_nd, views.mlp_nf);
+    MlpOf(layer).KeptAgain(backward_.normed_nd, views.mlp_nf);
   }
 
   void Backward(size_t index, LayerViews& kept, bool below) override {
@@ -161,6 +162,9 @@ class GeluTransformer::Pass final : public LayerPass {
   }
 
  private:
+  GeluMlp MlpOf(const Layer& layer) const {
+    return GeluMlp(numerics_, model_.gelu_kind(), layer.up, layer.down);
+  }
   /// A layer's qkv, attention and lse_hn.
   /// \param normed_nd the normalised input
   void ForwardAttention(size_t index, const at::Tensor& normed_nd, Views& views) {
@@ -175,17 +179,18 @@ class GeluTransformer::Pass final : public LayerPass {
 
   void MlpBackward(const Layer& layer, Views& views, bool below) {
     at::Tensor unwanted;
+    const GeluMlp mlp = MlpOf(layer);
     const bool below_down = below || layer.up.trains();
-    Gelu(numerics_, model_.gelu_kind(), views.mlp_nf, layer.up.bias(), backward_.activation_nf);
-    layer.down.Backward(backward_.d_short_nd, backward_.activation_nf,
-                        below_down ? backward_.d_activation_nf : unwanted);
+    if (!views.activation_nf.defined()) {
+      views.activation_nf = backward_.activation_nf;
+      mlp.ActivationAgain(views.mlp_nf, views.activation_nf);
+    }
+    const at::Tensor d_pre_nf = mlp.BackwardDown(backward_.d_short_nd, views.activation_nf, views.mlp_nf,
+                                                 backward_.d_activation_nf, below_down);
     if (!below_down) return;
-    at::Tensor d_bias = layer.up.bias_gradient();
-    GeluBackward(numerics_, model_.gelu_kind(), backward_.d_activation_nf, layer.up.bias(), views.mlp_nf,
-                 d_bias);
     const at::Tensor& mlp_input = parallel_ ? views.input_nd : views.middle_nd;
     NormAgain(mlp_input, views.middle_statistics_sn, layer.mlp_norm);
-    layer.up.BackwardWithoutBias(views.mlp_nf, backward_.normed_nd, below ? backward_.d_normed_nd : unwanted);
+    mlp.BackwardUp(d_pre_nf, backward_.normed_nd, below ? backward_.d_normed_nd : unwanted);
     if (below) NormBackward(backward_.d_normed_nd, mlp_input, views.middle_statistics_sn, layer.mlp_norm);
   }
 

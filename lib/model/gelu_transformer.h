@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "lib/model/transformer.h"
-#include "lib/nn/activation/gelu.h"
+#include "lib/nn/activation/gelu_kind.h"
 #include "lib/nn/linear/linear.h"
 #include "lib/nn/norm/layer_norm.h"
 #include "lib/nn/position/rope.h"

@@ -123,6 +123,18 @@ void LayerStack::RequirePositive(std::initializer_list<std::pair<const char*, in
   }
 }
 
+void LayerStack::set_activation_checkpointing(ActivationCheckpointing kind) {
+  const bool keeps_more = std::any_of(kept_tensors_.begin(), kept_tensors_.end(),
+                                      [](const KeptTensor& kept) { return kept.stays == Stays::kIfLeast; });
+  if (kind == ActivationCheckpointing::kLeast && !keeps_more) {
+    throw Error(ErrorCode::kUsage, "--checkpoint-activations",
+                std::string("least has no meaning for a model of the family ") +
+                    FamilyOf(config_).model_type() + ", which computes the activation of its MLP in parts",
+                "", "write no");
+  }
+  checkpointing_ = kind;
+}
+
 at::Tensor LayerStack::Temporary(Buffer& buffer, int64_t rows, int64_t columns) {
   return buffer.Get({rows, columns}, numerics_.storage, device_);
 }
@@ -138,7 +150,10 @@ bool LayerStack::StaysOfAll(Stays stays) const {
     case Stays::kUnlessFull:
       return checkpointing_ != ActivationCheckpointing::kFull;
     case Stays::kUnlessSelectiveOrFull:
-      return checkpointing_ == ActivationCheckpointing::kNo;
+      return checkpointing_ == ActivationCheckpointing::kNo ||
+             checkpointing_ == ActivationCheckpointing::kLeast;
+    case Stays::kIfLeast:
+      return checkpointing_ == ActivationCheckpointing::kLeast;
   }
   return true;
 }

@@ -24,7 +24,7 @@ namespace trainwright {
 
 /// Under which kinds of recomputation a layer's backward pass finds what its forward pass kept: else layers
 /// share its memory, and LayerPass::ForwardAgain writes it. That of the last layer always stays.
-enum class Stays { kAlways, kUnlessFull, kUnlessSelectiveOrFull };
+enum class Stays { kAlways, kUnlessFull, kUnlessSelectiveOrFull, kIfLeast };
 
 /// A tensor that each layer keeps, cut to the length of the micro-batch: a row a token, or with `chunk` a row
 /// for each so many tokens of a span and for what is left of it.
@@ -34,7 +34,8 @@ struct KeptTensor {
   at::ScalarType dtype = at::kFloat;
   bool tokens_last = false;  ///< [width, N] for [N, width]
   int64_t chunk = 0;         ///< C of CountScanChunks for N; 0: a row a token
-  /// Where it does not stay it is not there at all, an undefined view: the family computes it in parts.
+  /// Where it does not stay it is not there at all, an undefined view: the family computes it in parts, or in
+  /// memory of its own.
   bool in_parts = false;
 };
 
@@ -80,7 +81,8 @@ class LayerStack : public Body {
   void Backward(const BodyInput& input, const at::Tensor& d_hidden_nd) final;
   int64_t activation_bytes() const override;
   void ReleaseActivations() override;
-  void set_activation_checkpointing(ActivationCheckpointing kind) final { checkpointing_ = kind; }
+  /// \throws Error{kUsage} on kLeast of layers that keep nothing more with it
+  void set_activation_checkpointing(ActivationCheckpointing kind) final;
   void set_offload(OffloadStack* stack) final { offload_ = stack; }
   void set_on_segment_gradients_done(SegmentListener listener) final {
     on_segment_done_ = std::move(listener);

@@ -119,8 +119,9 @@ class Llama::Pass final : public LayerPass {
                model_.config().rms_norm_eps, views.input_nd, forward_.normed_nd, input_rstd);
     ForwardAttention(index, forward_.normed_nd, views, forward_.update_nd);
     layer.gate_up.Forward(forward_.normed_nd, views.mlp_nf);
-    Swiglu(numerics_, views.mlp_nf, forward_.activation_nf);
-    layer.down.Forward(forward_.activation_nf, forward_.update_nd);
+    at::Tensor& activation_nf = views.activation_nf.defined() ? views.activation_nf : forward_.activation_nf;
+    Swiglu(numerics_, views.mlp_nf, activation_nf);
+    layer.down.Forward(activation_nf, forward_.update_nd);
     residual = {.stream_nd = views.middle_nd, .update_nd = forward_.update_nd};
   }
 
@@ -160,8 +161,11 @@ class Llama::Pass final : public LayerPass {
                below_down = below_mlp || layer.gate_up.trains();
     at::Tensor unwanted;
 
-    Swiglu(numerics_, views.mlp_nf, backward_.activation_nf);
-    layer.down.Backward(backward_.d_short_nd, backward_.activation_nf,
+    if (!views.activation_nf.defined()) {
+      views.activation_nf = backward_.activation_nf;
+      Swiglu(numerics_, views.mlp_nf, views.activation_nf);
+    }
+    layer.down.Backward(backward_.d_short_nd, views.activation_nf,
                         below_down ? backward_.d_activation_nf : unwanted);
     if (!below_down) return;
     SwigluBackward(numerics_, backward_.d_activation_nf, views.mlp_nf);

@@ -26,14 +26,19 @@ std::vector<KeptTensor> Transformer::KeptTensors(const ModelConfig& config, cons
       {.stays = Stays::kUnlessFull, .width = queries + 2 * keys, .dtype = numerics.storage},
       {.stays = Stays::kUnlessFull, .width = queries, .dtype = numerics.storage},
       {.stays = Stays::kUnlessFull, .width = config.num_heads, .tokens_last = true},
-      {.stays = Stays::kUnlessSelectiveOrFull, .width = sizes.mlp_inner, .dtype = numerics.storage}};
+      {.stays = Stays::kUnlessSelectiveOrFull, .width = sizes.mlp_inner, .dtype = numerics.storage},
+      {.stays = Stays::kIfLeast,
+       .width = config.intermediate_size,
+       .dtype = numerics.storage,
+       .in_parts = true}};
   if (!sizes.parallel_residual) kept.push_back({.stays = Stays::kUnlessFull, .width = config.hidden_size});
   return kept;
 }
 
 Transformer::Views Transformer::Named(const LayerViews& views) {
-  return {views[0], views[1], views[2], views[3],
-          views[4], views[5], views[6], views.size() > 7 ? views[7] : at::Tensor()};
+  return {views[0], views[1], views[2],
+          views[3], views[4], views[5],
+          views[6], views[7], views.size() > 8 ? views[8] : at::Tensor()};
 }
 
 AttentionShape Transformer::ShapeOf(int64_t num_tokens, size_t layer, AttentionMask mask) const {

@@ -17,11 +17,12 @@ namespace trainwright {
 
 class Transformer : public LayerStack {
  public:
-  /// What the backward pass of a layer needs, cut to the length of the micro-batch; normalised inputs and
-  /// the MLP's activation are computed again from it. Statistics and the stream (input, middle) are fp32.
-  /// With a parallel residual there is no middle.
+  /// What the backward pass of a layer needs, cut to the length of the micro-batch; normalised inputs are
+  /// computed again from it, and so is the MLP's activation where it is undefined. Statistics and the stream
+  /// (input, middle) are fp32. With a parallel residual there is no middle.
   struct Views {
-    at::Tensor input_nd, input_statistics_sn, middle_statistics_sn, qkv, attention, lse_hn, mlp_nf, middle_nd;
+    at::Tensor input_nd, input_statistics_sn, middle_statistics_sn, qkv, attention, lse_hn, mlp_nf,
+        activation_nf, middle_nd;
   };
   /// Writes attention and lse_hn of a layer from its qkv.
   using Attend = std::function<void(size_t layer, Views& views)>;

@@ -267,6 +267,21 @@ TEST_P(HeldMemoryTest, IsToldBeforehandByShapes) {
   EXPECT_EQ(EncodeMemoryParts(told), EncodeMemoryParts(held));
 }
 
+std::string NameOfHeldMemoryCase(const testing::TestParamInfo<HeldMemoryCase>& info) {
+  const std::string& name = FamilyOf(std::get<0>(info.param)).model_type();
+  std::string text = std::to_string(info.index);
+  for (const char c : name) text += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return text;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    LeastRecomputed, HeldMemoryTest,
+    testing::Combine(testing::Values(TinyModel(), test::SmallGpt2(), test::SmallNeox(/*parallel=*/true)),
+                     testing::Values(Levers{.checkpointing = ActivationCheckpointing::kLeast},
+                                     Levers{.checkpointing = ActivationCheckpointing::kLeast,
+                                            .offload = {.activations = true}})),
+    NameOfHeldMemoryCase);
+
 INSTANTIATE_TEST_SUITE_P(
     Levers, HeldMemoryTest,
     testing::Combine(testing::Values(TinyModel(), test::SmallGpt2(), test::SmallNeox(/*parallel=*/true),
@@ -281,12 +296,7 @@ INSTANTIATE_TEST_SUITE_P(
                                      Levers{.tuning = {.lora = LoraOptions{.rank = 2, .alpha = 4},
                                                        .frozen_format = WeightFormat::kNf4},
                                             .checkpointing = ActivationCheckpointing::kSelective})),
-    [](const testing::TestParamInfo<HeldMemoryCase>& info) {
-      const std::string& name = FamilyOf(std::get<0>(info.param)).model_type();
-      std::string text = std::to_string(info.index);
-      for (const char c : name) text += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-      return text;
-    });
+    NameOfHeldMemoryCase);
 
 }  // namespace
 }  // namespace trainwright

@@ -18,8 +18,8 @@ namespace {
 using test::LivelyModel;
 using test::RandomInput;
 
-constexpr ActivationCheckpointing kKinds[] = {ActivationCheckpointing::kSelective,
-                                              ActivationCheckpointing::kFull};
+constexpr ActivationCheckpointing kKinds[] = {
+    ActivationCheckpointing::kLeast, ActivationCheckpointing::kSelective, ActivationCheckpointing::kFull};
 
 struct CheckpointedCase {
   std::string name;
@@ -78,6 +78,7 @@ TEST_P(CheckpointedModelTest, MemoryIsThatOfOneLayerForWhatIsComputedAgain) {
   const int64_t attention =
       (query + 2 * key) + query + config.num_heads + (config.parallel_residual ? 0 : config.hidden_size);
   const int64_t fp32 = 4;
+  EXPECT_EQ(bytes(ActivationCheckpointing::kLeast) - all, layers * tokens * config.intermediate_size * fp32);
   EXPECT_EQ(all - bytes(ActivationCheckpointing::kSelective), (layers - 1) * tokens * mlp * fp32);
   EXPECT_EQ(all - bytes(ActivationCheckpointing::kFull), (layers - 1) * tokens * (mlp + attention) * fp32);
 }
@@ -87,7 +88,8 @@ TEST_P(CheckpointedModelTest, WithOffloadTheMemoryOfOneLayerServesAllAndTheOther
   const int64_t layers = config.num_layers;
   const ModelInput input = RandomInput(config, {70, 1, 60});
   for (const ActivationCheckpointing kind :
-       {ActivationCheckpointing::kNo, ActivationCheckpointing::kSelective, ActivationCheckpointing::kFull}) {
+       {ActivationCheckpointing::kLeast, ActivationCheckpointing::kNo, ActivationCheckpointing::kSelective,
+        ActivationCheckpointing::kFull}) {
     const auto run = [&](OffloadStack* stack) {
       const auto model = LivelyModel(config, test::kFp32Numerics);
       model->set_activation_checkpointing(kind);

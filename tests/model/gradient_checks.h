@@ -59,9 +59,13 @@ inline void ExpectGradientsOfFiniteDifferences(LanguageModel* model, const Model
 /// Expects the same losses and gradients bit for bit, of a large micro-batch and a small one after it,
 /// whatever is computed again in the backward pass and whether activations are off-loaded to a file.
 /// \param make gives equal models of such numerics
+/// \param kinds that the models know
 inline void ExpectTheSameRecomputedAndOffloaded(
     const std::function<std::unique_ptr<LanguageModel>(const Numerics&)>& make,
-    const std::vector<Numerics>& all_numerics, const ModelInput& large, const ModelInput& small) {
+    const std::vector<Numerics>& all_numerics, const ModelInput& large, const ModelInput& small,
+    const std::vector<ActivationCheckpointing>& kinds = {
+        ActivationCheckpointing::kLeast, ActivationCheckpointing::kNo, ActivationCheckpointing::kSelective,
+        ActivationCheckpointing::kFull}) {
   const TemporaryFolder folder;
   for (const Numerics& numerics : all_numerics) {
     const auto run = [&](ActivationCheckpointing kind, bool offload) {
@@ -77,9 +81,7 @@ inline void ExpectTheSameRecomputedAndOffloaded(
     const auto [loss, gradients] = run(ActivationCheckpointing::kNo, false);
     EXPECT_GT(gradients.abs().max().item<double>(), 0);
     for (const bool offload : {false, true}) {
-      for (const ActivationCheckpointing kind :
-           {ActivationCheckpointing::kNo, ActivationCheckpointing::kSelective,
-            ActivationCheckpointing::kFull}) {
+      for (const ActivationCheckpointing kind : kinds) {
         const auto [again_loss, again] = run(kind, offload);
         EXPECT_EQ(again_loss, loss);
         EXPECT_TRUE(at::equal(again, gradients))

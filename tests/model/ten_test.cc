@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/error.h"
 #include "lib/model/language_model.h"
 #include "tests/model/gradient_checks.h"
 #include "tests/model/inputs.h"
@@ -144,7 +145,14 @@ TEST_P(TenTest, RecomputedAndOffloadedItHasTheSameGradientsBitForBit) {
   test::ExpectTheSameRecomputedAndOffloaded(
       [&](const Numerics& numerics) { return LivelyTen(fields(), numerics); },
       {kFp32Numerics, Numerics{Precision::kBf16, at::kBFloat16}, Numerics{Precision::kBf16, at::kFloat}},
-      RandomInput(TenOf(fields()), {30, 1, 20}), RandomInput(TenOf(fields()), {14, 3}, 1));
+      RandomInput(TenOf(fields()), {30, 1, 20}), RandomInput(TenOf(fields()), {14, 3}, 1),
+      {ActivationCheckpointing::kNo, ActivationCheckpointing::kSelective, ActivationCheckpointing::kFull});
+}
+
+TEST_P(TenTest, AnMlpWhoseActivationIsComputedInPartsCannotKeepIt) {
+  const auto model = LivelyTen(fields(), kFp32Numerics);
+  EXPECT_THAT([&] { model->set_activation_checkpointing(ActivationCheckpointing::kLeast); },
+              testing::ThrowsMessage<Error>(testing::HasSubstr("least has no meaning")));
 }
 
 /// The kinds without a multi-scale block, whose views are its own.

@@ -9,6 +9,7 @@
 
 #include "tests/model/inputs.h"
 #include "tests/refusing_device/device_run.h"
+#include "tests/support/cuda_emulation/host_product.h"
 #include "tests/support/print_precision.h"
 #include "tests/support/refusing_device/refusing_device.h"
 #include "tests/support/support.h"
@@ -131,6 +132,7 @@ std::vector<NamedSetup> Setups() {
     if (!FamilyOf(model).runs_on_gpu()) continue;
     add(name + "_lora", model).plan.tuning.lora = LoraOptions{.rank = 2, .alpha = 4, .dropout = 0.4};
     add(name + "_recomputed", model).checkpointing = ActivationCheckpointing::kFull;
+    add(name + "_least_recomputed", model).checkpointing = ActivationCheckpointing::kLeast;
     add(name + "_offloaded", model).offload = {.activations = true, .gradients = true};
   }
   add("llama_partly_recomputed", llama).checkpointing = ActivationCheckpointing::kSelective;
@@ -168,6 +170,28 @@ TEST_P(SetupTrainingTest, NobodyWaitsBetweenTwoLooks) {
 
 INSTANTIATE_TEST_SUITE_P(Setups, SetupTrainingTest, testing::ValuesIn(Setups()),
                          [](const auto& info) { return info.param.name; });
+
+/// A micro-batch of GPT-2, which has biases and a GELU by tanh, of NeoX, whose GELU is the exact one, and of
+/// Qwen2, whose three projections are one product with three biases.
+TEST_F(DeviceTrainingTest, BiasesAndGelusOfAllLayersAreWithinTheirProducts) {
+  using testing::Pair;
+  using testing::UnorderedElementsAre;
+  const auto products = [](ModelConfig config) {
+    config.vocab_size = test::kTinyVocab;
+    const auto model = MakeModel(test::Families(), config, Precision::kBf16, kRefusingDevice, 3);
+    cuda_emulation::ResetProductCounts();
+    model->LossAndGradients(test::RandomInput(config, {15, 4, 16}), 1.0);
+    return cuda_emulation::ProductCounts();
+  };
+  const int64_t layers = test::SmallGpt2().num_layers;
+  EXPECT_THAT(products(test::SmallGpt2()),
+              UnorderedElementsAre(Pair("bias", layers), Pair("gelu", layers), Pair("gelu gradient", layers),
+                                   Pair("bias gradient", 4 * layers)));
+  EXPECT_THAT(products(test::SmallNeox(/*parallel=*/false)),
+              UnorderedElementsAre(Pair("bias", 2 * layers), Pair("bias gradient", 4 * layers)));
+  EXPECT_THAT(products(test::SmallQwen2()),
+              UnorderedElementsAre(Pair("bias", layers), Pair("bias gradient", layers)));
+}
 
 TEST_F(DeviceTrainingTest, EvaluationIsTheCpus) {
   const test::CpuKernels quick;

@@ -26,7 +26,7 @@ class TrainMemoryTest : public TrainProcessTest {
 TEST_F(TrainMemoryTest, CheckpointedActivationsEndInTheSameWeightsAlsoAcrossAResumption) {
   const ProcessResult result = Shell(R"(
     run() { train -q --steps 6 --batch 2 --save-every 3 --max-minutes 0 "$@" 2> log || cat log; }
-    for kind in no selective full; do
+    for kind in no least selective full; do
       run --checkpoint-activations $kind --out $kind
       sha256sum < $kind/latest/model.safetensors
     done
@@ -36,13 +36,13 @@ TEST_F(TrainMemoryTest, CheckpointedActivationsEndInTheSameWeightsAlsoAcrossARes
   std::istringstream lines(result.standard_output);
   std::vector<std::string> hashes;
   for (std::string line; std::getline(lines, line);) hashes.push_back(line);
-  ASSERT_EQ(hashes.size(), 4) << result.standard_output << result.standard_error;
+  ASSERT_EQ(hashes.size(), 5) << result.standard_output << result.standard_error;
   for (const std::string& hash : hashes) EXPECT_EQ(hash, hashes[0]);
 }
 
 TEST_F(TrainMemoryTest, ADryRunTellsWhatCheckpointedActivationsTake) {
   std::vector<int64_t> bytes;
-  for (const std::string kind : {"no", "selective", "full"}) {
+  for (const std::string kind : {"no", "selective", "full", "least"}) {
     const ProcessResult result =
         Shell("train -q --dry-run --steps 2 --batch 2 --seq 64 --checkpoint-activations " + kind +
               " --summary " + kind + ".json");
@@ -54,6 +54,8 @@ TEST_F(TrainMemoryTest, ADryRunTellsWhatCheckpointedActivationsTake) {
   const int64_t mlp = 2 * 4 * 32, others = 3 * 32 + 32 + 2 + 32;
   EXPECT_GT(bytes[0], bytes[1]);
   EXPECT_EQ((bytes[0] - bytes[1]) * others, (bytes[1] - bytes[2]) * mlp);
+  // Of every layer, and there are three: the output of SwiGLU, half as wide as what it reads.
+  EXPECT_EQ((bytes[3] - bytes[0]) * 2 * 2, (bytes[0] - bytes[1]) * 3);
 }
 
 TEST_F(TrainMemoryTest, ADryRunOfRanksTellsWhatBecomesOfTheGradientsOfSeveralMicroBatches) {
