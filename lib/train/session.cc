@@ -24,6 +24,7 @@
 #include "lib/train/gpu_use_reader.h"
 #include "lib/train/kernel_names.h"
 #include "lib/train/plan_objective.h"
+#include "lib/train/product_choice.h"
 #include "lib/train/run_provenance.h"
 #include "lib/train/start_facts.h"
 
@@ -73,6 +74,13 @@ CheckpointFacts FactsOfCheckpoints(const TrainSettings& settings, const Resolved
           .embedding = trainer.objective().EmbeddingOf(run.data->set())};
 }
 
+void WarnOfUselessOffload(const GradientBuffer& gradients) {
+  if (gradients.memory_bytes() != gradients.size_bytes()) return;
+  LogWarning(
+      "--offload gradients gains nothing here: what is trained is one part, whose gradients are needed "
+      "together");
+}
+
 /// Of --profile; null without it, and where this rank writes nothing.
 std::unique_ptr<ProfileRecorder> MakeProfileRecorder(const TrainSettings& settings, const ResolvedRun& run,
                                                      int64_t first_step, const RunDirectory* directory,
@@ -111,6 +119,7 @@ Session::Session(const TrainSettings& settings, const TrainJobContext& context, 
     history_.Restore(ReadCheckpointMetadata(run->resume->checkpoint));
     first_step_ = trainer_->step();
   }
+  ChooseProducts(settings, trainer_->step(), world_, directory_.get(), setup_.model.get(), run);
   OpenRecorder(context);
   profiler_ = MakeProfileRecorder(settings, *run, first_step_, directory_.get(), listener_.get());
   const ShardSet* evaluated = run->data->evaluated(run->plan.eval_split);
@@ -153,12 +162,7 @@ void Session::MakeTrainer(const TrainJobContext& context) {
   model->set_activation_checkpointing(compute.checkpointing);
   model->set_tbptt(run_->plan.tbptt);
   model->Offload(compute.offload, compute.offload_folder);
-  const GradientBuffer& gradients = model->parameters().gradient_buffer();
-  if (compute.offload.gradients && gradients.memory_bytes() == gradients.size_bytes()) {
-    LogWarning(
-        "--offload gradients gains nothing here: what is trained is one part, whose gradients are needed "
-        "together");
-  }
+  if (compute.offload.gradients) WarnOfUselessOffload(model->parameters().gradient_buffer());
 }
 
 void Session::OpenRecorder(const TrainJobContext& context) {

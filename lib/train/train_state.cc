@@ -170,6 +170,9 @@ TrainState Decode(ByteSpan file, const std::shared_ptr<const void>& keeper, cons
     if (compute.contains("scan")) ReadField(compute, "scan", path, &state.compute.scan);
     if (compute.contains("tf32")) ReadField(compute, "tf32", path, &state.compute.tf32);
     if (compute.contains("choices")) state.compute.choices = DecodeDeviceChoices(compute.at("choices"));
+    if (compute.contains("products")) {
+      state.compute.products = DecodeProductChoices(compute.at("products").get<std::string>(), path);
+    }
   } catch (const nlohmann::json::exception& error) {
     throw Error(ErrorCode::kBadInput, path,
                 std::string("its training state cannot be read: ") + error.what());
@@ -214,6 +217,9 @@ void WriteTrainState(const std::string& path, const TrainState& state, const Sta
     DeviceChoices choices = state.compute.choices;
     choices.attention_times.clear();  // a clock's, which would differ between equal runs
     json["compute"]["choices"] = EncodeDeviceChoices(choices);
+  }
+  if (!state.compute.products.empty()) {
+    json["compute"]["products"] = EncodeProductChoices(state.compute.products);
   }
   EncodeLoaderStates(trainer.loaders, &json);
   std::vector<at::Tensor> values;

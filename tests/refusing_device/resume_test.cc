@@ -9,6 +9,7 @@
 #include "lib/checkpoint/checkpoint.h"
 #include "lib/model/weights_io.h"
 #include "lib/run/metrics_log.h"
+#include "lib/spec/product_choices.h"
 #include "lib/train/checkpoint_parts.h"
 #include "lib/train/train_job.h"
 #include "lib/train/train_state.h"
@@ -83,9 +84,9 @@ TEST_F(DeviceResumeTest, ARunGoesOnFromItsFilesBitForBit) {
 }
 
 /// `train` from settings to exit status, with shards that pretokenize and pack made.
-class DeviceJobTest : public testing::Test {
+class DeviceJob : public testing::Test {
  protected:
-  DeviceJobTest() {
+  DeviceJob() {
     std::string text;
     for (int line = 0; line < 60; ++line) text += "abcdefgh " + std::to_string(line) + " abcdefgh\n";
     test::WriteFile(folder_.path("in.txt"), text);
@@ -119,9 +120,7 @@ class DeviceJobTest : public testing::Test {
                                      .objectives = BuiltInObjectives()};
     EXPECT_EQ(RunTraining(settings_, context, &summary), 0);
   }
-  std::string Weights() const {
-    return test::ReadFile(settings_.out + "/checkpoints/step-00000012/model.safetensors");
-  }
+  std::string Weights() const { return test::ReadFile(settings_.out + "/latest/model.safetensors"); }
   std::vector<double> Losses(const std::string& type) const {
     std::vector<double> losses;
     ForEachMetricsRecord(settings_.out + "/metrics.jsonl", [&](const nlohmann::ordered_json& record) {
@@ -130,9 +129,13 @@ class DeviceJobTest : public testing::Test {
     return losses;
   }
 
-  const test::CpuKernels quick_;
   const TemporaryFolder folder_;
   TrainSettings settings_;
+};
+
+class DeviceJobTest : public DeviceJob {
+ protected:
+  const test::CpuKernels quick_;
 };
 
 TEST_F(DeviceJobTest, TrainsEvaluatesSavesAndLearnsAsOnTheCpu) {
@@ -201,6 +204,88 @@ TEST_F(DeviceJobTest, ChoosesNoAttentionWhereOneIsAskedFor) {
   Train();
   const auto record = nlohmann::ordered_json::parse(test::ReadFile(settings_.out + "/run.json"));
   EXPECT_FALSE(record.at("device_choices").contains("attention"));
+}
+
+/// A model whose products have biases and GELUs within them, by the seam towards cuBLASLt that the host has.
+class DeviceProductsTest : public DeviceJob {
+ protected:
+  DeviceProductsTest() {
+    test::WriteFile(
+        folder_.path("model.json"),
+        R"({"model_type":"gpt2","vocab_size":258,"n_embd":16,"n_layer":1,"n_inner":24,"n_head":2,)"
+        R"("n_positions":64,"activation_function":"gelu_new"})");
+    settings_.eval_data.clear();
+    settings_.eval_every.reset();
+    settings_.steps = 4;
+    settings_.save_every = "2";
+    settings_.batch = settings_.accum = 1;
+  }
+  std::string ChoicesFile() const { return settings_.out + "/" + kProductChoicesFile; }
+  /// All of one number, as another run might have chosen.
+  void Store(int64_t candidate) const {
+    ProductChoices choices = DecodeProductChoices(test::ReadFile(ChoicesFile()), "");
+    EXPECT_FALSE(choices.empty());
+    for (auto& [product, chosen] : choices) chosen = candidate;
+    test::WriteFile(ChoicesFile(), EncodeProductChoices(choices));
+  }
+  /// Trains to the first checkpoint.
+  void Begin(const std::string& out) {
+    settings_.out = folder_.path(out);
+    settings_.max_minutes = 1e-9;
+    settings_.resume = false;
+    Train();
+  }
+  /// \returns the weights at the end
+  std::string GoOn() {
+    settings_.max_minutes = 0;
+    settings_.resume = true;
+    Train();
+    return Weights();
+  }
+};
+
+TEST_F(DeviceProductsTest, KernelsAreChosenOnceAndAResumedRunHasTheSame) {
+  Begin("run");
+  const std::string chosen = test::ReadFile(ChoicesFile());
+  EXPECT_THAT(chosen, testing::HasSubstr("linear_with_gelu bf16 32x16x24"));
+  std::filesystem::copy(
+      folder_.path("run"), folder_.path("copy"),
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  const std::string weights = GoOn();
+  EXPECT_EQ(test::ReadFile(ChoicesFile()), chosen);
+  settings_.out = folder_.path("copy");
+  EXPECT_EQ(GoOn(), weights);
+}
+
+TEST_F(DeviceProductsTest, AResumedRunComputesWithTheStoredKernels) {
+  Begin("run");
+  std::filesystem::copy(
+      folder_.path("run"), folder_.path("copy"),
+      std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+  Store(0);
+  const std::string with_the_first = GoOn();
+  settings_.out = folder_.path("copy");
+  Store(1);  // whose sums have another order
+  EXPECT_NE(GoOn(), with_the_first);
+  const TrainState state = ReadTrainState(settings_.out + "/latest/" + kStateFileName);
+  EXPECT_EQ(EncodeProductChoices(state.compute.products), test::ReadFile(ChoicesFile()));
+}
+
+TEST_F(DeviceProductsTest, WithoutItsFileARunHasTheKernelsOfItsState) {
+  Begin("run");
+  const std::string chosen = test::ReadFile(ChoicesFile());
+  std::filesystem::remove(ChoicesFile());
+  GoOn();
+  EXPECT_FALSE(std::filesystem::exists(ChoicesFile()));
+  const TrainState state = ReadTrainState(settings_.out + "/latest/" + kStateFileName);
+  EXPECT_EQ(EncodeProductChoices(state.compute.products), chosen);
+}
+
+TEST_F(DeviceProductsTest, DeterministicRunsTryNothing) {
+  settings_.deterministic = true;
+  settings_.steps = 1;
+  Train();
+  EXPECT_FALSE(std::filesystem::exists(ChoicesFile()));
 }
 
 TEST_F(DeviceJobTest, WritesInTheBackgroundWhatItWritesInTheForeground) {

@@ -1,0 +1,87 @@
+#include "lib/train/product_choice.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/base/bytes.h"
+#include "lib/base/log.h"
+#include "lib/dist/shared_work.h"
+#include "lib/io/byte_sink.h"
+#include "lib/io/byte_source.h"
+#include "lib/memory/training_memory.h"
+#include "lib/nn/linear/product_chooser.h"
+
+namespace trainwright {
+namespace {
+
+/// The writer's text, on all ranks; empty where it has none.
+std::string ShareText(World* world, const std::string& text) {
+  const int64_t size = world->Agree({static_cast<int64_t>(text.size())})[0];
+  std::vector<int64_t> characters(static_cast<size_t>(size));
+  std::transform(text.begin(), text.end(), characters.begin(),
+                 [](char character) { return static_cast<int64_t>(static_cast<unsigned char>(character)); });
+  if (size > 0) characters = world->Agree(characters);
+  std::string shared;
+  for (const int64_t character : characters) shared += static_cast<char>(character);
+  return shared;
+}
+
+/// What the run has chosen before; empty: nothing.
+std::string Stored(const RunDirectory* directory, const ResolvedRun& run) {
+  const std::string path = directory->path() + "/" + kProductChoicesFile;
+  if (std::filesystem::exists(path)) {
+    const std::vector<uint8_t> bytes = ReadWholeFile(path);
+    return {bytes.begin(), bytes.end()};
+  }
+  if (!run.resume || run.resume->state.compute.products.empty()) return "";
+  return EncodeProductChoices(run.resume->state.compute.products);
+}
+
+bool MayTry(const TrainSettings& settings, const ResolvedRun& run, LanguageModel* model) {
+  FlatParameters& parameters = model->parameters();
+  return !settings.deterministic && !settings.auto_oom && parameters.adapters() == nullptr &&
+         run.plan.sharding() == Sharding::kNone && !run.compute.offload.gradients &&
+         parameters[model->body().head()].trainable;
+}
+
+/// Computes as much as a micro-batch does, on tokens of no meaning.
+void Rehearse(const TrainPlan& plan, LanguageModel* model, ProductChooser* chooser) {
+  chooser->set_tries(true);
+  model->LossAndGradients(EqualSamples(plan.batch, plan.sequence_tokens), 1.0);
+  chooser->set_tries(false);
+  model->parameters().ZeroGradients();
+}
+
+void Announce(const ProductChoices& choices) {
+  const auto others =
+      std::count_if(choices.begin(), choices.end(), [](const auto& choice) { return choice.second != 0; });
+  LogInfo("products: tried the library's kernels for " + std::to_string(choices.size()) + " shapes; for " +
+          std::to_string(others) + " another than its first is faster");
+}
+
+}  // namespace
+
+void ChooseProducts(const TrainSettings& settings, int64_t steps_taken, World* world,
+                    const RunDirectory* directory, LanguageModel* model, ResolvedRun* run) {
+  if (run->compute.device.is_cpu()) return;
+  const auto chooser = std::make_shared<ProductChooser>();
+  model->parameters().set_product_chooser(chooser);
+  std::string text = ShareText(world, world->is_writer() ? Stored(directory, *run) : "");
+  if (text.empty() && steps_taken == 0 && MayTry(settings, *run, model)) {
+    Rehearse(run->plan, model, chooser.get());
+    if (chooser->choices().empty()) return;
+    text = ShareText(world, world->is_writer() ? EncodeProductChoices(chooser->choices()) : "");
+    AsWriter(world, [&] {
+      WriteFileAtomically(directory->path() + "/" + kProductChoicesFile, AsBytes(text));
+      Announce(chooser->choices());
+      return 0;
+    });
+  }
+  if (!text.empty()) chooser->set_choices(DecodeProductChoices(text, kProductChoicesFile));
+  run->compute.identity.products = chooser->choices();
+}
+
+}  // namespace trainwright
