@@ -135,7 +135,7 @@ complete -c train -l auto-oom -d 'Where memory runs out, halve the micro-batch, 
 complete -c train -l find-batch -d 'measure, for at most about 20 s, the smallest --batch that trains about as fast as any that fits'
 complete -c train -l mem-fraction -x -d 'fail, with status 5, what would take more than this share of the memory that is available at the start'
 complete -c train -l empty-cache-every -x -d 'Every N steps give other programs the GPU memory that torch keeps free, and wait for it again in the next step'
-complete -c train -l checkpoint-activations -x -a 'no selective full' -d 'What of the layers activations is computed again in the backward pass instead of kept: no'
+complete -c train -l checkpoint-activations -x -a 'least no selective full' -d 'What of the layers activations is computed again in the backward pass instead of kept: least: the outputs of norms'
 complete -c train -l offload -x -a 'no activations gradients all' -d 'What waits in pinned host memory (GPU) or in a file (CPU) until it is needed'
 complete -c train -l offload-dir -x -a '(__fish_complete_directories)' -d 'Folder of that file, which has no name (default: TMPDIR, or /var/tmp)'
 complete -c train -l device -x -a 'auto cpu cuda' -d 'Where to compute'
