@@ -13,6 +13,7 @@
 #include "lib/nn/linear/matmul.h"
 #include "lib/nn/product_ops.h"
 #include "lib/spec/precision.h"
+#include "lib/spec/product_rows.h"
 
 namespace trainwright {
 
@@ -86,8 +87,8 @@ int64_t Linear::CandidateOf(const char* name, const at::Tensor& a, int64_t depth
   ProductChooser* const chooser = parameters_->product_chooser();
   if (chooser == nullptr) return 0;
   const std::string product = std::string(name) + " " + PrecisionName(parameters_->numerics().precision) +
-                              " " + std::to_string(a.numel() / depth) + "x" + std::to_string(depth) + "x" +
-                              std::to_string(columns);
+                              " " + std::to_string(RowsOfProduct(a.numel() / depth)) + "x" +
+                              std::to_string(depth) + "x" + std::to_string(columns);
   return chooser->CandidateOf(product, a.device(), trial);
 }
 
