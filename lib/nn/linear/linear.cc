@@ -156,13 +156,13 @@ void Linear::AddBiasGradients(const Piece& piece, const at::Tensor& dy) const {
   }
 }
 
-bool Linear::TryGradients(const Piece& piece, const at::Tensor& columns, const at::Tensor& x) const {
+bool Linear::TryGradients(const Piece& piece, const at::Tensor& columns, const at::Tensor& x,
+                          const GradientTarget& target) const {
   const std::vector<Bias> biases = BiasesOf(piece);
-  if (biases.empty() || !(*parameters_)[piece.first].trainable) return false;
-  at::Tensor gradient = parameters_->GradientMatrix(piece.first, piece.rows, in_),
-             d_bias = at::empty({piece.rows}, gradient.options());
+  if (biases.empty() || !target.gradient.defined()) return false;
+  at::Tensor gradient = target.gradient, d_bias = at::empty({piece.rows}, gradient.options());
   const auto compute = [&](int64_t candidate, at::Tensor& d_weight) {
-    return ops::LinearGradients(columns, x, /*accumulate=*/true, parameters_->numerics().code(), candidate,
+    return ops::LinearGradients(columns, x, target.accumulate, parameters_->numerics().code(), candidate,
                                 d_weight, d_bias);
   };
   const int64_t candidate = CandidateOf("linear_gradients", x, in_, piece.rows, [&](int64_t tried) {
@@ -186,10 +186,12 @@ void Linear::Backward(const at::Tensor& dy, const at::Tensor& x, at::Tensor& d_x
   }
   for (const Piece& piece : pieces_) {
     const at::Tensor columns = dy.narrow(1, piece.column, piece.rows);
-    if (TryGradients(piece, columns, x)) continue;
+    GradientTarget target;
+    if ((*parameters_)[piece.first].trainable)
+      target = parameters_->NextGradient(piece.first, piece.rows, in_);
+    if (TryGradients(piece, columns, x, target)) continue;
     AddBiasGradients(piece, dy);
-    if (!(*parameters_)[piece.first].trainable) continue;
-    AccumulateWeightGradient(columns, x, parameters_->GradientMatrix(piece.first, piece.rows, in_));
+    if (target.gradient.defined()) AccumulateWeightGradient(columns, x, target);
   }
   if (d_x.defined()) InputGradient(dy, d_x);
 }

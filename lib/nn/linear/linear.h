@@ -82,7 +82,8 @@ class Linear {
                       const ProductChooser::Trial& trial) const;
   bool TryForwardWithBias(const Piece& piece, const at::Tensor& x, at::Tensor& columns) const;
   /// Weights and biases of a piece.
-  bool TryGradients(const Piece& piece, const at::Tensor& columns, const at::Tensor& x) const;
+  bool TryGradients(const Piece& piece, const at::Tensor& columns, const at::Tensor& x,
+                    const GradientTarget& target) const;
   void AddBiases(const Piece& piece, at::Tensor& y) const;
   void AddBiasGradients(const Piece& piece, const at::Tensor& dy) const;
 
