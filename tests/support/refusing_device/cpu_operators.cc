@@ -20,11 +20,13 @@ namespace {
 using Stack = torch::jit::Stack;
 
 /// Whose results' sizes, or results, a host must know before it goes on.
-bool MakesTheHostWait(const std::string& name) {
+/// \param last argument: the size of what is repeated, where somebody knew it
+bool MakesTheHostWait(const std::string& name, const c10::IValue& last) {
+  if (name == "aten::repeat_interleave") return last.isNone();
   static const std::set<std::string> names = {
-      "aten::nonzero",           "aten::masked_select",      "aten::_unique", "aten::_unique2",
-      "aten::unique_dim",        "aten::unique_consecutive", "aten::equal",   "aten::bincount",
-      "aten::repeat_interleave", "aten::nonzero_static"};
+      "aten::nonzero",  "aten::masked_select", "aten::_unique",
+      "aten::_unique2", "aten::unique_dim",    "aten::unique_consecutive",
+      "aten::equal",    "aten::bincount",      "aten::nonzero_static"};
   return names.count(name) > 0;
 }
 
@@ -43,7 +45,7 @@ class Call {
     for (auto argument = stack->end() - static_cast<ptrdiff_t>(count); argument != stack->end(); ++argument) {
       *argument = Argument(*argument);
     }
-    if (MakesTheHostWait(name_)) Wait(name_);
+    if (MakesTheHostWait(name_, stack->back())) Wait(name_);
     CountKernel();
     op_.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
     views_.TakeSizes();
