@@ -19,9 +19,9 @@ const ToolInfo& GenerateInfo() {
   return info;
 }
 
-void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
-  AddCheckpointOption(app, &settings->checkpoint);
-  AddAdapterOption(app, &settings->adapter, &settings->allow_other_base);
+namespace {
+
+void DefinePromptOptions(CLI::App& app, GenerateSettings* settings) {
   CLI::Option* const prompt = app.add_option("--prompt,prompt", settings->prompt,
                                              "text to continue (default: JSON lines of --input)");
   prompt->type_name("TEXT");
@@ -49,12 +49,15 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
          "goes to a terminal, and in --chat")
       ->check(CLI::IsMember({"auto", "text", "jsonl"}));
   app.add_flag("--bos", settings->add_bos, "begin the prompt with the tokenizer's BOS");
+}
+
+void DefineContextOptions(CLI::App& app, GenerateSettings* settings) {
   app.add_option(
          "--context-cache", settings->context_cache,
          "folder that embed --context-cache made: prompts name its texts by \"context\", and their keys "
          "and values are read instead of computed")
       ->type_name("DIR")
-      ->excludes(prompt);
+      ->excludes(app.get_option("--prompt"));
   app.add_option("--state-in", settings->state_in,
                  "go on from the state in a file that --state-out wrote: prompts are appended to its tokens")
       ->type_name("FILE");
@@ -64,7 +67,9 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
   app.add_option("--state-after", settings->state_after,
                  "whether --state-out is behind the prompt, or behind its one sample")
       ->check(CLI::IsMember({"prompt", "sample"}));
+}
 
+void DefineSamplingOptions(CLI::App& app, GenerateSettings* settings) {
   const std::string sampling = "Sampling";
   app.add_option("--samples", settings->samples, "samples of each prompt")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))
@@ -95,7 +100,9 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 20))
       ->group(sampling);
   app.add_option("--seed", settings->seed, "of the random numbers")->group(sampling);
+}
 
+void DefineRejectionOptions(CLI::App& app, GenerateSettings* settings) {
   const std::string rejection = "Rejection";
   app.add_option("--keep-if", settings->keep_if,
                  "write only samples that answer something, or that are right by the gold answers")
@@ -113,6 +120,17 @@ void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
   app.add_option("--answer-format", settings->answer_format, "where a text has its answer, as evaluate's")
       ->check(CLI::IsMember({"auto", "tag", "gsm8k"}))
       ->group(rejection);
+}
+
+}  // namespace
+
+void DefineGenerateOptions(CLI::App& app, GenerateSettings* settings) {
+  AddCheckpointOption(app, &settings->checkpoint);
+  AddAdapterOption(app, &settings->adapter, &settings->allow_other_base);
+  DefinePromptOptions(app, settings);
+  DefineContextOptions(app, settings);
+  DefineSamplingOptions(app, settings);
+  DefineRejectionOptions(app, settings);
 
   const std::string computing = "Computing";
   app.add_option("--batch", settings->batch, "sequences that are decoded together")

@@ -1,8 +1,8 @@
 /// Conversations out of JSON lines.
 ///
 /// Recognised, in this order, unless keys are given:
-///   a line of `generate` ({"prompt", "text", "ids", "sample", "finish"}): its prompt, be it one of those below, and
-///   its text, whatever answers it carries from the prompt's line
+///   a line of `generate` ({"prompt", "text", "ids", "sample", "finish"}): its prompt, be it one of those
+///   below, and its text, whatever answers it carries from the prompt's line
 ///   {"messages"|"conversations": [{"role"|"from": R, "content"|"value": C}, ...]}   roles below
 ///   {"instruction", "input"|"context"?, "output"|"response"}
 ///   {"input": [turns as above], "output"}                (a persona and other members say nothing here)

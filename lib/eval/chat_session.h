@@ -1,4 +1,5 @@
-/// A conversation of `generate --chat`: a line of standard input is what the user says, a sample what the assistant answers.
+/// A conversation of `generate --chat`: a line of standard input is what the user says, a sample what the
+/// assistant answers.
 #pragma once
 
 #include <memory>

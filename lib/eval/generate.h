@@ -36,8 +36,8 @@ struct GenerationOptions {
   int64_t first_sample = 0, sample_stride = 1;  ///< their numbers: the i-th is first + i * stride
   int64_t batch = 16;                           ///< sequences decoded together
   bool batch_invariant = false;
-  /// Compute of a prompt only what follows the tokens that it has in common with what its sequence held before, as in
-  /// a conversation; not of one with contexts or a state.
+  /// Compute of a prompt only what follows the tokens that it has in common with what its sequence held
+  /// before, as in a conversation; not of one with contexts or a state.
   bool keep_prefix = false;
   uint64_t seed = 0;
   std::vector<uint32_t> ends;  ///< ids that end a sample, and are not part of it
@@ -46,7 +46,8 @@ struct GenerationOptions {
   /// Where set, takes the state behind each prompt, as it is computed, or behind each sample, as it ends.
   std::function<void(const RecurrentState&)> take_state = {};
   StateAfter state_after = StateAfter::kPrompt;
-  /// So many of the most probable tokens' log probabilities besides that of each token chosen; absent: none of both.
+  /// So many of the most probable tokens' log probabilities besides that of each token chosen; absent: none
+  /// of both.
   std::optional<int64_t> log_probabilities = {};
   /// Where set, sees each token as it is taken into a sample: of one sequence, for those who watch it.
   std::function<void(uint32_t)> watch = {};

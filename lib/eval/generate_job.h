@@ -16,10 +16,10 @@ namespace trainwright {
 /// \throws Error{kUsage}
 void CheckRanks(const GenerateSettings& settings, int64_t ranks);
 
-/// Writes {"prompt", "text", "ids", "sample", "finish"}, and what else the prompt's line has, for each sample:
-/// in the order of the prompts, as soon as those before it are done; or the text alone, as it is made. Several ranks divide the prompts of the
-/// input, or the samples of the only prompt, and the writer alone writes what one rank with as many threads
-/// would.
+/// Writes {"prompt", "text", "ids", "sample", "finish"}, and what else the prompt's line has, for each
+/// sample: in the order of the prompts, as soon as those before it are done; or the text alone, as it is
+/// made. Several ranks divide the prompts of the input, or the samples of the only prompt, and the writer
+/// alone writes what one rank with as many threads would.
 /// \param process what the settings' threads and device came to
 /// \param out written by the writer
 /// \param on_terminal whether somebody watches `out`

@@ -1,5 +1,5 @@
-/// What the model itself gives the tokens of a sample: logarithms of the softmax of its logits, before temperature, penalty
-/// and whatever else sampling does to them.
+/// What the model itself gives the tokens of a sample: logarithms of the softmax of its logits, before
+/// temperature, penalty and whatever else sampling does to them.
 #pragma once
 
 #include <cstdint>

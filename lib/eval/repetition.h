@@ -1,5 +1,6 @@
-/// The repetition penalty of Keskar et al. 2019 (arXiv:1909.05858, section 4.1), as transformers applies it: the logit of
-/// each token that the sequence has already is divided by the penalty where it is positive, else multiplied.
+/// The repetition penalty of Keskar et al. 2019 (arXiv:1909.05858, section 4.1), as transformers applies it:
+/// the logit of each token that the sequence has already is divided by the penalty where it is positive,
+/// else multiplied.
 #pragma once
 
 #include <cstdint>

@@ -30,8 +30,8 @@ class SampleOutput {
 /// \throws Error{kUsage}
 void CheckFormat(const GenerateSettings& settings);
 
-/// Whether samples are written as text: --format text, or auto where `on_terminal` and the only sample of a --prompt or of each
-/// turn of a --chat is all that is asked for.
+/// Whether samples are written as text: --format text, or auto where `on_terminal` and the only sample of a
+/// --prompt or of each turn of a --chat is all that is asked for.
 bool WritesText(const GenerateSettings& settings, bool on_terminal);
 
 /// \param tokenizer, out outlive the output

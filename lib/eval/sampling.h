@@ -1,7 +1,7 @@
 /// Choosing the next token from logits: the most probable one, or one drawn at a temperature from the k most
 /// probable, from the smallest set that holds a share p of the probability (Holtzman et al. 2020,
-/// arXiv:1904.09751, section 3.1), or from those not too much less probable than the most probable one (Nguyen et
-/// al. 2024, arXiv:2407.01082, section 3).
+/// arXiv:1904.09751, section 3.1), or from those not too much less probable than the most probable one
+/// (Nguyen et al. 2024, arXiv:2407.01082, section 3).
 ///
 /// A choice is a function of the logits and one uniform number, with sums in double precision: no state, no
 /// generator.
@@ -24,8 +24,9 @@ struct SamplingOptions {
 void CheckSampling(const SamplingOptions& options);
 
 /// In transformers' order: logits over the temperature, of those the top_k largest, of those the most
-/// probable whose sum reaches top_p, of those the ones that have min_p of the largest probability. Among equal
-/// logits the smaller id comes first. The repetition penalty is the caller's, who knows what came before.
+/// probable whose sum reaches top_p, of those the ones that have min_p of the largest probability. Among
+/// equal logits the smaller id comes first. The repetition penalty is the caller's, who knows what came
+/// before.
 /// \param logits [vocabulary]
 /// \param uniform in [0, 1), unused at temperature 0
 /// \throws Error{kNonFinite} when no logit is finite or one is NaN

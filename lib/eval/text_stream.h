@@ -1,5 +1,5 @@
-/// The text of a sample while its tokens come, for those who watch it: whole characters, and nothing that a stop may yet take
-/// back.
+/// The text of a sample while its tokens come, for those who watch it: whole characters, and nothing that a
+/// stop may yet take back.
 #pragma once
 
 #include <cstdint>

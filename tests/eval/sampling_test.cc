@@ -120,7 +120,9 @@ TEST(ChooseTokenTest, DrawsWithTheProbabilitiesOfTransformers) {
     for (size_t i = 0; i < expected.size(); ++i) {
       EXPECT_NEAR(observed[i] / kDraws, expected[i], 1.5 / kDraws + 2e-6)
           << "token " << i << " of " << one.dump();
-      if (expected[i] == 0) EXPECT_EQ(observed[i], 0) << "token " << i << " of " << one.dump();
+      if (expected[i] == 0) {
+        EXPECT_EQ(observed[i], 0) << "token " << i << " of " << one.dump();
+      }
     }
   }
 }
