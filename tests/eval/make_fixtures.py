@@ -3,7 +3,8 @@
 
 usage: make_fixtures.py OUTPUT_DIR      (needs torch, transformers)
 
-Logits are eighths, which JSON holds exactly.
+Logits are distinct: of equal ones at the bound of top_k transformers keeps all, ours the smaller ids. They are 32nds, which
+JSON holds exactly.
 """
 import json
 import pathlib
@@ -45,7 +46,7 @@ def main():
     draw = random.Random(1)
     fixtures = []
     for case in CASES:
-        logits = [draw.randrange(-40, 41) / 8 for _ in range(VOCABULARY)]
+        logits = [number / 32 for number in draw.sample(range(-160, 161), VOCABULARY)]
         seen = [draw.randrange(VOCABULARY) for _ in range(7)]
         scores = processors(case)(torch.tensor([seen]), torch.tensor([logits]))
         fixtures.append({**case, "logits": logits, "seen": seen, "probabilities": scores.softmax(-1)[0].tolist()})
