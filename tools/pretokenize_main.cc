@@ -116,6 +116,9 @@ void PlanRecords(const PretokenizeOptions& options, PretokenizeJobOptions* job) 
   if (options.records == "contrastive") {
     job->records = RecordKind::kContrastive;
     job->chat_template = LoadChatTemplate(options.chat_template.empty() ? "grit" : options.chat_template);
+    if (job->chat_template.is_jinja) {
+      throw UsageError("--template", "takes no template in Jinja for contrastive records", "--template grit");
+    }
     job->contrastive_limits = {options.query_max_tokens, options.passage_max_tokens};
     return;
   }
@@ -124,8 +127,8 @@ void PlanRecords(const PretokenizeOptions& options, PretokenizeJobOptions* job) 
                      "give --prompt-key and --response-key, or neither");
   }
   job->records = RecordKind::kSft;
-  job->chat_template = LoadChatTemplate(options.chat_template.empty() ? "plain" : options.chat_template);
-  job->chat = {options.prompt_key, options.response_key};
+  job->chat_template = ConversationTemplate(options.chat_template, options.tokenizer);
+  job->chat = {options.prompt_key, options.response_key, job->chat_template.is_jinja};
   job->last_turn_only = options.loss_turns == "last";
 }
 

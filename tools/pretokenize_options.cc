@@ -125,10 +125,12 @@ void DefineConversationOptions(CLI::App& app, PretokenizeOptions* options) {
       ->type_name("KIND")
       ->check(CLI::IsMember({"lm", "sft", "contrastive"}))
       ->group(group);
-  app.add_option("--template", options->chat_template,
-                 "How a conversation or a contrastive text is written: plain, chatml, llama2, llama3, "
-                 "zephyr, alpaca, qa-space, grit, grit-lasttoken, or a file. Without it: plain for sft, "
-                 "grit for contrastive. See CHAT TEMPLATES.")
+  app.add_option(
+         "--template", options->chat_template,
+         "How a conversation or a contrastive text is written: plain, chatml, llama2, llama3, "
+         "zephyr, alpaca, qa-space, grit, grit-lasttoken, a file, or a model's folder with a template "
+         "in Jinja. Without it: that of the tokenizer's folder, or plain, for sft; grit for "
+         "contrastive. See CHAT TEMPLATES.")
       ->type_name("NAME|FILE")
       ->group(group);
   app.add_option("--prompt-key", options->prompt_key,

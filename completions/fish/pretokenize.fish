@@ -19,7 +19,7 @@ complete -c pretokenize -l limit -x -d 'Stop after so many documents, 0 for no l
 complete -c pretokenize -l on-error -x -a 'fail skip' -d 'What to do with a bad document'
 complete -c pretokenize -l invalid-utf8 -x -a 'error replace' -d 'What to do with bytes that are not UTF-8'
 complete -c pretokenize -l records -x -a 'lm sft contrastive' -d 'What a document is for'
-complete -c pretokenize -l template -r -F -d 'How a conversation or a contrastive text is written: plain, chatml, llama2, llama3, zephyr, alpaca, qa-space, grit, grit-lasttoken, or a file'
+complete -c pretokenize -l template -r -F -d 'How a conversation or a contrastive text is written: plain, chatml, llama2, llama3, zephyr, alpaca, qa-space, grit, grit-lasttoken, a file, or a models folder with a template in Jinja'
 complete -c pretokenize -l prompt-key -x -d 'Where a JSON line keeps the prompt, as --key takes it: a string or a list of turns'
 complete -c pretokenize -l response-key -x -d 'Where a JSON line keeps the response'
 complete -c pretokenize -l loss-turns -x -a 'all last' -d 'Which answers of a conversation are predicted: all, or the last alone'

@@ -82,6 +82,10 @@ ChatEncoder::ChatEncoder(ChatTemplate chat_template, const Tokenizer* tokenizer,
   for (const SpecialToken& special : tokenizer_->special_tokens()) {
     if (special.matched_in_text) forbidden_.push_back(special.text);
   }
+  if (template_.is_jinja) {
+    SetUpJinja();
+    return;
+  }
   TokenizeLiterals();
 
   bool after_content = false;
@@ -260,6 +264,8 @@ std::optional<DocumentProblem> ChatEncoder::WriteTurns(const ChatRecord& record,
       case ChatRole::kAssistant:
         Write(TemplatePart::kAssistant, said, loss, &writer);
         break;
+      case ChatRole::kOther:
+        TRAINWRIGHT_CHECK(false);  // CheckTurns refused it
     }
   }
   if (prompt) {
@@ -298,13 +304,104 @@ void ChatEncoder::EncodeText(std::string_view instruction, std::string_view text
   AddBos(chat);
 }
 
+void ChatEncoder::SetUpJinja() {
+  jinja_.emplace(template_, *tokenizer_);
+  for (const SpecialToken& special : tokenizer_->special_tokens()) {
+    if (!special.matched_in_text && !special.text.empty()) unmatched_.push_back(special);
+  }
+  EncodedChat end;
+  Writer writer{&end, false};
+  WriteMarked(jinja_->answer_end(), &writer);
+  answer_end_ = std::move(end.ids);
+}
+
+void ChatEncoder::WriteMarked(std::string_view text, Writer* writer) const {
+  const uint32_t bos = tokenizer_->identity().bos_id;
+  std::vector<uint32_t>* ids = &writer->chat->ids;
+  size_t begin = 0;
+  const auto flush = [&](size_t end) {
+    if (end == begin) return;
+    const std::string_view part = text.substr(begin, end - begin);
+    writer->at_start ? tokenizer_->Encode(part, ids) : tokenizer_->EncodeContinued(part, ids);
+    ++writer->chat->tokenizer_calls;
+    writer->at_start = false;
+  };
+  for (size_t at = 0; at < text.size() && !unmatched_.empty();) {
+    const SpecialToken* special = SpecialAt(text.substr(at), unmatched_);
+    if (special == nullptr) {
+      ++at;
+      continue;
+    }
+    flush(at);
+    ids->push_back(special->id);
+    writer->at_start = special->id == bos;
+    begin = at += special->text.size();
+  }
+  flush(text.size());
+}
+
+void ChatEncoder::WriteRendered(const RenderedChat& rendered, EncodedChat* chat) const {
+  chat->ids.clear();
+  chat->runs.clear();
+  chat->tokenizer_calls = 0;
+  Writer writer{chat};
+  const std::string_view text = rendered.text;
+  auto cut = rendered.cuts.begin();
+  size_t at = 0;
+  const auto write_to = [&](size_t end, bool loss) {
+    const size_t before = chat->ids.size();
+    for (; cut != rendered.cuts.end() && *cut <= end; ++cut) {
+      WriteMarked(text.substr(at, *cut - at), &writer);
+      at = *cut;
+    }
+    WriteMarked(text.substr(at, end - at), &writer);
+    at = end;
+    writer.AddToRun(chat->ids.size() - before, 0, loss);
+  };
+  for (const jinja::Span& answer : rendered.answers) {
+    write_to(answer.begin, false);
+    write_to(answer.end, true);
+  }
+  write_to(text.size(), false);
+}
+
+std::optional<DocumentProblem> ChatEncoder::EncodeJinja(const ChatRecord& record, EncodedChat* chat) const {
+  RenderedChat rendered;
+  if (auto problem = jinja_->Render(record, options_.last_turn_only, &rendered)) return problem;
+  WriteRendered(rendered, chat);
+  AddBos(chat);
+  // The words are counted where they are learnt: answers in the runs of theirs, all others in the first.
+  uint64_t answers = 0, others = 0;
+  for (const ChatTurn& turn : record.turns) {
+    const bool learnt =
+        turn.role == ChatRole::kAssistant && (!options_.last_turn_only || &turn == &record.turns.back());
+    (learnt ? answers : others) += turn.content.size() + turn.input.size();
+  }
+  for (const bool loss : {false, true}) {
+    const auto run = std::find_if(chat->runs.begin(), chat->runs.end(),
+                                  [&](const LossRun& each) { return each.loss == loss; });
+    if (run != chat->runs.end()) run->source_bytes = loss ? answers : others;
+  }
+  return std::nullopt;
+}
+
 std::optional<DocumentProblem> ChatEncoder::Encode(const ChatRecord& record, EncodedChat* chat) const {
+  if (jinja_) return EncodeJinja(record, chat);
   if (auto problem = CheckTurns(record)) return problem;
   return WriteTurns(record, /*prompt=*/false, chat);
 }
 
 std::optional<DocumentProblem> ChatEncoder::EncodePrompt(const ChatRecord& record,
                                                          std::vector<uint32_t>* ids) const {
+  if (jinja_) {
+    RenderedChat rendered;
+    EncodedChat chat;
+    if (auto problem = jinja_->RenderPrompt(record, &rendered)) return problem;
+    WriteRendered(rendered, &chat);
+    AddBos(&chat);
+    *ids = std::move(chat.ids);
+    return std::nullopt;
+  }
   ChatRecord answered = record;
   answered.turns.push_back({.role = ChatRole::kAssistant, .content = "?"});
   if (auto problem = CheckTurns(answered)) return problem;

@@ -6,6 +6,9 @@
 /// text. A mark that the tokenizer puts at the beginning of a text (SentencePiece's dummy prefix) is put
 /// before the first text of a conversation and before the first text behind {bos}, nowhere else.
 ///
+/// A template in Jinja (jinja_chat.h) is rendered instead, and cut into tokens at once between the bounds of
+/// the answers, so that an answer begins with the same token after training's prompt as after inference's.
+///
 /// Immutable after construction and thread-safe.
 #pragma once
 
@@ -19,6 +22,7 @@
 #include "lib/documents/chat_record.h"
 #include "lib/documents/chat_template.h"
 #include "lib/documents/document_output.h"
+#include "lib/documents/jinja_chat.h"
 #include "lib/tok/tokenizer.h"
 
 namespace trainwright {
@@ -74,6 +78,10 @@ class ChatEncoder {
   struct Writer;
 
   std::vector<uint32_t> EncodeLiteral(std::string_view text, bool at_start);
+  void SetUpJinja();
+  std::optional<DocumentProblem> EncodeJinja(const ChatRecord& record, EncodedChat* chat) const;
+  void WriteRendered(const RenderedChat& rendered, EncodedChat* chat) const;
+  void WriteMarked(std::string_view text, Writer* writer) const;
   void TokenizeLiterals();
   void Write(TemplatePart part, const Said& said, bool loss, Writer* writer) const;
   void WriteContent(std::string_view text, bool spaced, Writer* writer) const;
@@ -87,6 +95,8 @@ class ChatEncoder {
   std::vector<std::string_view>
       forbidden_;  // in what turns say: the tokenizer would take them for special tokens
   std::array<std::vector<LiteralIds>, kTemplatePartCount> literal_ids_;  // by part and item
+  std::optional<JinjaChat> jinja_;
+  std::vector<SpecialToken> unmatched_;  // special tokens that the tokenizer does not know in text
   std::vector<uint32_t> answer_end_;
   size_t literals_ = 0, literal_tokenizations_ = 0;
   std::vector<std::string> unknown_marks_;

@@ -1,6 +1,7 @@
 #include "lib/documents/chat_record.h"
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "lib/documents/json_line.h"
@@ -79,6 +80,61 @@ Problem AppendTurns(element list, const std::string& where, std::vector<ChatTurn
     turn.role = *known;
     if (auto problem = ReadString(content, place + "." + content_key, &turn.content)) return problem;
   }
+  return std::nullopt;
+}
+
+/// What a whole turn says in words: a text, or the texts of a list of parts.
+std::string WordsOf(const nlohmann::ordered_json& content) {
+  if (content.is_string()) return content.get<std::string>();
+  std::string words;
+  if (!content.is_array()) return words;
+  for (const nlohmann::ordered_json& part : content) {
+    if (part.is_object() && part.contains("text") && part["text"].is_string()) {
+      words += part["text"].get<std::string>();
+    }
+  }
+  return words;
+}
+
+/// Turns with all their members, under the names that templates read.
+Problem ReadWholeTurns(element list, const std::string& where, std::vector<ChatTurn>* turns) {
+  nlohmann::ordered_json messages = nlohmann::ordered_json::parse(simdjson::minify(list));
+  if (!messages.is_array())
+    return DocumentProblem{SkipReason::kNotAString, where + " is no list of turns", {}, {}};
+  size_t number = 0;
+  for (nlohmann::ordered_json& message : messages) {
+    const std::string place = where + "[" + std::to_string(number++) + "]";
+    if (!message.is_object()) return DocumentProblem{SkipReason::kBadTurns, place + " is not a turn", {}, {}};
+    const char* role_key = message.contains("role") ? "role" : "from";
+    if (!message.contains(role_key)) {
+      return DocumentProblem{SkipReason::kMissingKey, place + " has no \"role\"", {}, {}};
+    }
+    if (!message[role_key].is_string()) {
+      return DocumentProblem{SkipReason::kNotAString, place + "." + role_key + " is not a string", {}, {}};
+    }
+    ChatTurn& turn = turns->emplace_back();
+    const auto name = message[role_key].get<std::string>();
+    const auto known = RoleNamed(name);
+    turn.role = known.value_or(ChatRole::kOther);
+    message["role"] = known ? NameOf(*known) : name;
+    if (!message.contains("content")) message["content"] = message.value("value", nlohmann::ordered_json());
+    message.erase("from");
+    message.erase("value");
+    turn.content = WordsOf(message["content"]);
+    turn.json = message.dump();
+  }
+  return std::nullopt;
+}
+
+/// The record's tools: a list, or a text that holds one, as columns of one type have it.
+Problem ReadTools(element root, std::string* tools_json) {
+  element tools;
+  if (FirstMember(root, {"tools"}, &tools) == nullptr || tools.is_null()) return std::nullopt;
+  std::string text = simdjson::minify(tools);
+  if (std::string_view held; tools.get_string().get(held) == simdjson::SUCCESS) text = held;
+  const auto json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_array()) return DocumentProblem{SkipReason::kBadTurns, "\"tools\" is no list", {}, {}};
+  if (!json.empty()) *tools_json = json.dump();
   return std::nullopt;
 }
 
@@ -197,7 +253,7 @@ Problem ReadKnownShape(element object, std::vector<ChatTurn>* turns) {
 }  // namespace
 
 const char* NameOf(ChatRole role) {
-  constexpr std::array<const char*, 3> kNames = {"system", "user", "assistant"};
+  constexpr std::array<const char*, 4> kNames = {"system", "user", "assistant", "other"};
   return kNames[static_cast<size_t>(role)];
 }
 
@@ -247,11 +303,27 @@ std::optional<DocumentProblem> CheckTurns(const ChatRecord& record, ChatRole las
   return std::nullopt;
 }
 
+std::optional<DocumentProblem> CheckWholeTurns(const ChatRecord& record, bool answered) {
+  const auto bad = [](const std::string& problem) {
+    return DocumentProblem{SkipReason::kBadTurns, problem, {}, {}};
+  };
+  if (record.turns.empty()) return bad("the conversation has no turns");
+  const ChatTurn& last = record.turns.back();
+  if ((last.role == ChatRole::kAssistant) != answered) {
+    return bad(std::string("the conversation ends with ") +
+               (answered ? "another than the assistant" : "the assistant, with nothing to answer"));
+  }
+  if (answered && last.json.empty() && IsBlank(last.content)) {
+    return DocumentProblem{SkipReason::kEmptyResponse, "the response is empty", {}, {}};
+  }
+  return std::nullopt;
+}
+
 struct ChatRecordReader::Impl {
   ChatRecordOptions options;
   JsonLine json;
 
-  Problem ReadTurns(element root, std::vector<ChatTurn>* turns) const;
+  Problem ReadTurns(element root, ChatRecord* record) const;
 };
 
 ChatRecordReader::ChatRecordReader(ChatRecordOptions options) : impl_(std::make_unique<Impl>()) {
@@ -261,10 +333,11 @@ ChatRecordReader::~ChatRecordReader() = default;
 
 std::optional<DocumentProblem> ChatRecordReader::Read(std::string_view line, ChatRecord* record) {
   record->turns.clear();
+  record->tools_json.clear();
   element root;
   if (auto problem = impl_->json.Parse(line, &root)) return problem;
-  auto problem = impl_->ReadTurns(root, &record->turns);
-  if (!problem) return CheckTurns(*record);
+  auto problem = impl_->ReadTurns(root, record);
+  if (!problem) return impl_->options.whole_turns ? CheckWholeTurns(*record, true) : CheckTurns(*record);
   if (problem->reason == SkipReason::kMissingKey || problem->reason == SkipReason::kNotAString) {
     problem->hint = "--prompt-key and --response-key name the keys of prompt and response";
   }
@@ -273,13 +346,29 @@ std::optional<DocumentProblem> ChatRecordReader::Read(std::string_view line, Cha
 
 std::optional<DocumentProblem> ChatRecordReader::ReadPrompt(std::string_view line, ChatRecord* record) {
   record->turns.clear();
-  element root;
+  record->tools_json.clear();
+  element root, list;
   if (auto problem = impl_->json.Parse(line, &root)) return problem;
+  if (impl_->options.whole_turns) {
+    if (const char* key = FirstMember(root, {"messages", "conversations"}, &list)) {
+      if (auto problem = ReadTools(root, &record->tools_json)) return problem;
+      if (auto problem = ReadWholeTurns(list, std::string("\"") + key + "\"", &record->turns)) return problem;
+      return CheckWholeTurns(*record, false);
+    }
+  }
   if (auto problem = ReadKnownPrompt(root, &record->turns)) return problem;
   return CheckTurns(*record, ChatRole::kUser);
 }
 
-Problem ChatRecordReader::Impl::ReadTurns(element root, std::vector<ChatTurn>* turns) const {
+Problem ChatRecordReader::Impl::ReadTurns(element root, ChatRecord* record) const {
+  std::vector<ChatTurn>* turns = &record->turns;
+  element list;
+  if (options.whole_turns && options.prompt_key.empty() && !IsSample(root)) {
+    if (const char* key = FirstMember(root, {"messages", "conversations"}, &list)) {
+      if (auto problem = ReadTools(root, &record->tools_json)) return problem;
+      return ReadWholeTurns(list, std::string("\"") + key + "\"", turns);
+    }
+  }
   if (options.prompt_key.empty()) return ReadKnownShape(root, turns);
   element prompt, response;
   if (!FindPath(root, options.prompt_key, &prompt)) return Missing(options.prompt_key);

@@ -9,7 +9,8 @@
 ///   {"prompt", "response"|"completion"|"text"}, each a string or a list of turns
 ///   {"question", "answer"}
 ///   {"text": [user, assistant, user, assistant, ...]}
-/// Roles: system; user, human; assistant, gpt, model, bot. A conversation is a system turn or none, then user
+/// Roles: system; user, human; assistant, gpt, model, bot; others (tool, developer) where whole turns are
+/// read, with the line's "tools". Elsewhere a conversation is a system turn or none, then user
 /// and assistant in turn, and ends with the assistant.
 #pragma once
 
@@ -23,7 +24,7 @@
 
 namespace trainwright {
 
-enum class ChatRole : uint8_t { kSystem, kUser, kAssistant };
+enum class ChatRole : uint8_t { kSystem, kUser, kAssistant, kOther };  // tool, developer, ...
 const char* NameOf(ChatRole role);
 /// Whether there is nothing but white space.
 bool IsBlank(std::string_view text);
@@ -32,10 +33,12 @@ struct ChatTurn {
   ChatRole role = ChatRole::kUser;
   std::string content;
   std::string input;  ///< of a user turn, what the instruction is about; may be empty
+  std::string json;   ///< the turn as the record has it, where whole turns are read; else empty
 };
 
 struct ChatRecord {
   std::vector<ChatTurn> turns;
+  std::string tools_json;  ///< the record's "tools", where whole turns are read and it has some
 
   /// Unicode characters of all turns.
   uint64_t CountCharacters() const;
@@ -47,10 +50,15 @@ struct ChatRecord {
 /// What is wrong with the order or the content of the turns; nullopt: nothing.
 /// \param last whose turn is to be the last
 std::optional<DocumentProblem> CheckTurns(const ChatRecord& record, ChatRole last = ChatRole::kAssistant);
+/// Likewise of whole turns, whose order the template judges: only whose turn is the last.
+std::optional<DocumentProblem> CheckWholeTurns(const ChatRecord& record, bool answered);
 
 struct ChatRecordOptions {
   /// Paths of prompt and response, as --key takes them: strings or lists of turns. Both or neither.
   std::string prompt_key, response_key;
+  /// Turns keep all members of theirs (tool_calls, name, lists of content) and may be of any role, in any
+  /// order: a Jinja template reads them.
+  bool whole_turns = false;
 };
 
 /// Not thread-safe: one for each worker.

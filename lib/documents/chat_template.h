@@ -28,11 +28,16 @@
 ///   text                  the text; between [ and ] is what is pooled (default: [ {content} ])
 ///
 /// user and assistant are required. Without system, a conversation with a system turn does not fit.
+///
+/// A template may instead be a model's own, in Jinja (jinja_chat.h).
 #pragma once
 
 #include <array>
+#include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace trainwright {
@@ -67,6 +72,12 @@ struct ChatTemplate {
   std::array<bool, 3> trim = {};  ///< by ChatRole
   bool marks_are_text = false;    ///< its <|marks|> are ordinary text to the models trained with it
 
+  /// A model's own, in Jinja: `text` is its source, and what is above between them says nothing.
+  bool is_jinja = false;
+  std::vector<std::pair<std::string, std::string>>
+      named_tokens;                   ///< bos_token and its like, as its folder has them
+  std::chrono::sys_seconds now = {};  ///< what its strftime_now tells
+
   const std::vector<TemplateItem>& part(TemplatePart which) const {
     return parts[static_cast<size_t>(which)];
   }
@@ -83,8 +94,21 @@ std::string_view BuiltInTemplateText(const std::string& name);
 /// \throws Error{kUsage} naming the line
 ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name);
 
-/// \param name_or_path a built-in template, or a file
+/// \param name_or_path a built-in template; a file of the lines above; or one in Jinja: NAME.jinja,
+///     tokenizer_config.json, or a model's folder
 /// \throws Error{kUsage, kIo}
 ChatTemplate LoadChatTemplate(const std::string& name_or_path);
+
+/// The template in Jinja that a model's folder has: chat_template.jinja, or that of tokenizer_config.json.
+/// \returns nullopt when it has none
+/// \throws Error{kUsage, kIo} when there are several and none is the default, or a file is broken
+std::optional<ChatTemplate> FindFolderTemplate(const std::string& folder);
+
+/// How conversations for a model are written: as said, or else as the folder of its tokenizer says, or plain,
+/// which is told then.
+/// \param named as LoadChatTemplate takes it; empty: nothing is said
+/// \param tokenizer as LoadTokenizer takes it
+/// \throws Error{kUsage, kIo}
+ChatTemplate ConversationTemplate(const std::string& named, const std::string& tokenizer);
 
 }  // namespace trainwright

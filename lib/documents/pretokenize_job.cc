@@ -266,6 +266,10 @@ std::string ProvenanceOf(const PretokenizeJobOptions& options, const std::string
   } else if (options.records == RecordKind::kSft) {
     shaping["records"] = RecordKindName(options.records);
     shaping["template"] = options.chat_template.text;
+    if (options.chat_template.is_jinja) {
+      shaping["template_language"] = "jinja";
+      shaping["template_tokens"] = options.chat_template.named_tokens;
+    }
     shaping["loss_turns"] = options.last_turn_only ? "last" : "all";
     if (!options.chat.prompt_key.empty()) {
       shaping["prompt_key"] = options.chat.prompt_key;

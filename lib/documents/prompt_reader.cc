@@ -8,10 +8,11 @@
 #include "lib/documents/document_text.h"
 
 namespace trainwright {
-PromptReader::PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations)
+PromptReader::PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations,
+                           bool whole_turns)
     : prompt_(std::move(prompt)), path_(path) {
   constexpr uint64_t kLongestLineBytes = uint64_t{1} << 30;
-  if (conversations) chats_.emplace(ChatRecordOptions{});
+  if (conversations) chats_.emplace(ChatRecordOptions{.whole_turns = whole_turns});
   if (prompt_) {
     prompt_sha256_ = HexEncode(Sha256Of(AsBytes(*prompt_)));
   } else {

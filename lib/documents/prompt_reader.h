@@ -26,7 +26,9 @@ class PromptReader {
   /// \param prompt the only one, or absent: the lines of `path` ("-" is standard input)
   /// \param conversations whether a prompt is what ChatRecordReader::ReadPrompt takes; else it is {"prompt":
   /// "..."}
-  PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations);
+  /// \param whole_turns as ChatRecordOptions has it
+  PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations,
+               bool whole_turns = false);
   /// \returns nullopt behind the last
   /// \throws Error{kBadInput} naming the line that is no prompt
   std::optional<PromptLine> Next();

@@ -74,6 +74,16 @@ void CheckChat(const GenerateSettings& settings) {
   if (!settings.context_cache.empty()) refuse("--context-cache");
 }
 
+/// How conversations are written: as said, or for --chat as the model's folder says; nullopt: not at all.
+std::optional<ChatTemplate> TemplateOf(const GenerateSettings& settings) {
+  if (!settings.chat_template.empty()) return LoadChatTemplate(settings.chat_template);
+  if (!settings.chat) return std::nullopt;
+  if (!settings.adapter.empty()) {
+    if (auto found = FindFolderTemplate(settings.adapter)) return found;
+  }
+  return FindFolderTemplate(settings.checkpoint);
+}
+
 class Job {
  public:
   Job(const ModelFamilies& families, const GenerateSettings& settings, const ProcessSetup& process,
@@ -81,8 +91,11 @@ class Job {
       : settings_(settings),
         world_(world),
         precision_(ParsePrecision(settings.mixed_precision, process.device)) {
-    const bool conversations = settings.chat || !settings.chat_template.empty();
-    if (!settings.chat) prompts_.emplace(settings.prompt, settings.input, conversations);
+    const std::optional<ChatTemplate> chat_template = TemplateOf(settings);
+    if (!settings.chat) {
+      prompts_.emplace(settings.prompt, settings.input, chat_template.has_value(),
+                       chat_template && chat_template->is_jinja);
+    }
     filter_ = FilterOf(settings);  // its file is missed before anything is computed
     const c10::Device device = process.device;
     checkpoint_ = LoadCheckpoint(families, settings.checkpoint, precision_, device,
@@ -95,11 +108,11 @@ class Job {
     if (settings.add_bos && identity().bos_id == kNoId) {
       throw Error(ErrorCode::kUsage, "--bos", "the checkpoint's tokenizer has no such id");
     }
-    if (!settings.chat_template.empty()) {
+    if (chat_template) {
       if (settings.add_bos) {
         throw Error(ErrorCode::kUsage, "--bos", "is for plain prompts; a template says where BOS stands");
       }
-      chat_.emplace(LoadChatTemplate(settings.chat_template), checkpoint_.tokenizer.get());
+      chat_.emplace(*chat_template, checkpoint_.tokenizer.get());
     }
     if (settings.chat) StartChat();
     output_ = MakeSampleOutput(settings, checkpoint_.tokenizer.get(), WritesText(settings, on_terminal), out);
@@ -186,7 +199,7 @@ class Job {
   void StartChat() {
     if (!chat_) {
       throw Error(ErrorCode::kUsage, "--chat", "needs to know how a conversation is written", "",
-                  "give --template, as the model was trained with");
+                  "give --template, as the model was trained with; its folder has no chat_template.jinja");
     }
     const bool by_hand = isatty(STDIN_FILENO) == 1;
     session_.emplace(settings_.system, OpenSource("-"), by_hand && CurrentLogLevel() >= LogLevel::kInfo);

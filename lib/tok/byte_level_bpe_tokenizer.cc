@@ -36,7 +36,8 @@ ByteLevelBpeTokenizer::ByteLevelBpeTokenizer(std::string kind, std::string conte
   identity_.model = std::move(content);
   for (const AddedToken& token : json_.added_tokens) {
     const std::string& text = token.content;
-    if (token.special || LooksLikeMark(text)) special_tokens_.push_back({text, token.id, true});
+    if (token.special || LooksLikeMark(text))
+      special_tokens_.push_back({text, token.id, true, !token.special});
   }
   if (json_.added_tokens.empty()) {
     for (uint32_t id = 0; id < json_.tokens.size(); ++id) {

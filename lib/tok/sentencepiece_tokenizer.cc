@@ -83,7 +83,7 @@ SentencePieceTokenizer::SentencePieceTokenizer(std::string serialized_model, con
     const auto& [text, score, type] = model_.pieces[id];
     const bool user_defined = type == SentencePieceModel::PieceType::kUserDefined;
     if (type == SentencePieceModel::PieceType::kControl || (user_defined && LooksLikeMark(text))) {
-      special_tokens_.push_back({text, id, user_defined});
+      special_tokens_.push_back({text, id, user_defined, user_defined});
     }
   }
 }

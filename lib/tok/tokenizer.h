@@ -17,6 +17,8 @@ struct SpecialToken {
   std::string text;
   uint32_t id = kNoId;
   bool matched_in_text = false;  ///< whether Encode gives this id for such text
+  /// Looks like a mark and is a word that the model may say itself, like "</think>": no control token.
+  bool is_word = false;
 };
 
 class Tokenizer {

@@ -1,0 +1,342 @@
+#include "lib/documents/jinja_chat.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lib/base/error.h"
+#include "lib/jinja/raised_error.h"
+
+namespace trainwright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view kJinjaSpace = " \t\r\n";
+
+/// UTF-8 of the noncharacters U+FDD0 to U+FDEF, which no text interchanges.
+constexpr int kNoncharacters = 32;
+std::string Noncharacter(int number) {
+  return {'\xEF', '\xB7', static_cast<char>(0x90 + number)};
+}
+
+DocumentProblem BadConversation(const std::string& problem) {
+  return {SkipReason::kBadTurns, problem, {}, {}};
+}
+
+/// Whether the role of a message is the assistant's.
+bool IsAnswer(const Json& message) {
+  const auto role = message.find("role");
+  return role != message.end() && *role == "assistant";
+}
+
+size_t CodePointBytes(std::string_view text) {
+  size_t bytes = 1;
+  while (bytes < text.size() && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80) ++bytes;
+  return bytes;
+}
+
+/// Every string in a value but those of roles, which templates compare.
+template <typename Visit>
+void VisitStrings(Json* value, const Visit& visit) {
+  if (value->is_string()) {
+    visit(value->get_ptr<Json::string_t*>());
+  } else if (value->is_structured()) {
+    for (auto item = value->begin(); item != value->end(); ++item) {
+      if (value->is_object() && item.key() == "role") continue;
+      VisitStrings(&*item, visit);
+    }
+  }
+}
+
+bool IsJinjaSpace(std::string_view text, size_t begin, size_t end) {
+  return text.substr(begin, end - begin).find_first_not_of(kJinjaSpace) == std::string_view::npos;
+}
+
+/// What a template says of a conversation is the user's to read; where it says so, less.
+DocumentProblem ProblemOf(const Error& error) {
+  if (const auto* raised = dynamic_cast<const jinja::RaisedError*>(&error)) {
+    return BadConversation("the template refuses it: " + raised->message());
+  }
+  return BadConversation(error.what());
+}
+
+/// Adds a letter to `text` that does not end it already.
+void AddLetter(std::string* text) {
+  const size_t last = text->find_last_not_of(kJinjaSpace);
+  text->push_back(last != std::string::npos && (*text)[last] == 'a' ? 'b' : 'a');
+}
+
+/// Changes the end of what a message says: its last tool call's arguments, or else its words.
+/// \returns whether it says anything
+bool ChangeEnd(Json* message) {
+  const auto calls = message->find("tool_calls");
+  if (calls != message->end() && calls->is_array() && !calls->empty() && calls->back().is_object()) {
+    Json& call = calls->back();
+    Json& function = call.contains("function") && call["function"].is_object() ? call["function"] : call;
+    Json& arguments = function["arguments"];
+    if (arguments.is_string()) {
+      AddLetter(arguments.get_ptr<Json::string_t*>());
+    } else {
+      if (!arguments.is_object()) arguments = Json::object();
+      std::string name = "a";
+      while (arguments.contains(name)) name += "a";
+      arguments[name] = 1;
+    }
+    return true;
+  }
+  const auto content = message->find("content");
+  if (content == message->end()) return false;
+  if (content->is_string()) {
+    AddLetter(content->get_ptr<Json::string_t*>());
+    return true;
+  }
+  if (!content->is_array()) return false;
+  for (auto part = content->rbegin(); part != content->rend(); ++part) {
+    if (!part->is_object() || !part->contains("text") || !(*part)["text"].is_string()) continue;
+    AddLetter((*part)["text"].get_ptr<Json::string_t*>());
+    return true;
+  }
+  return false;
+}
+
+size_t CommonEnd(std::string_view a, std::string_view b) {
+  const size_t most = std::min(a.size(), b.size());
+  size_t common = 0;
+  while (common < most && a[a.size() - 1 - common] == b[b.size() - 1 - common]) ++common;
+  return common;
+}
+
+}  // namespace
+
+struct JinjaChat::Said {
+  Json messages, tools;
+  std::string cut;  // what stands in special tokens that turns spell, behind their first character; or empty
+};
+
+Json MessagesOf(const ChatRecord& record) {
+  Json messages = Json::array();
+  for (const ChatTurn& turn : record.turns) {
+    if (!turn.json.empty()) {
+      messages.push_back(Json::parse(turn.json));
+      continue;
+    }
+    std::string content = turn.content;
+    if (!turn.input.empty()) content += "\n\nContext: " + turn.input;  // as template files have it
+    messages.push_back({{"role", NameOf(turn.role)}, {"content", std::move(content)}});
+  }
+  return messages;
+}
+
+JinjaChat::JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer)
+    : name_(chat_template.name),
+      template_(jinja::Template::Parse(chat_template.text, "template " + chat_template.name)),
+      named_tokens_(Json::object()) {
+  options_.now = chat_template.now;
+  for (const auto& [name, text] : chat_template.named_tokens) named_tokens_[name] = text;
+  const TokenizerIdentity& identity = tokenizer.identity();
+  for (const SpecialToken& special : tokenizer.special_tokens()) {
+    if (!special.is_word) specials_.push_back(special.text);
+    for (const auto& [name, id] : {std::pair("bos_token", identity.bos_id), {"eos_token", identity.eos_id}}) {
+      if (special.id == id && !named_tokens_.contains(name)) named_tokens_[name] = special.text;
+    }
+  }
+  if (named_tokens_.contains("eos_token")) eos_ = named_tokens_["eos_token"].get<std::string>();
+  TryOut();
+}
+
+std::string JinjaChat::RenderText(const Json& messages, const Json& tools, bool prompt,
+                                  std::vector<jinja::Span>* generations) const {
+  Json variables = named_tokens_;
+  variables["messages"] = messages;
+  variables["tools"] = tools;
+  variables["documents"] = nullptr;
+  variables["add_generation_prompt"] = prompt;
+  jinja::Rendered rendered = template_.Render(variables, options_);
+  if (generations != nullptr) *generations = std::move(rendered.generations);
+  return std::move(rendered.text);
+}
+
+JinjaChat::Said JinjaChat::Prepare(const ChatRecord& record) const {
+  Said said;
+  said.messages = MessagesOf(record);
+  if (!record.tools_json.empty()) said.tools = Json::parse(record.tools_json);
+  bool spells_special = false;
+  const auto look = [&](const std::string* text) {
+    spells_special =
+        spells_special || std::any_of(specials_.begin(), specials_.end(), [&](const auto& special) {
+          return text->find(special) != std::string::npos;
+        });
+  };
+  VisitStrings(&said.messages, look);
+  VisitStrings(&said.tools, look);
+  if (!spells_special) return said;
+  const std::string all = said.messages.dump() + said.tools.dump();
+  int number = 0;
+  while (number < kNoncharacters && all.find(Noncharacter(number)) != std::string::npos) ++number;
+  if (number == kNoncharacters) {
+    throw Error(ErrorCode::kBadInput, "conversation",
+                "spells a special token and has every noncharacter of U+FDD0 to U+FDEF besides");
+  }
+  said.cut = Noncharacter(number);
+  const auto cut = [&](std::string* text) {
+    for (size_t at = 0; at < text->size(); ++at) {
+      const std::string_view rest = std::string_view(*text).substr(at);
+      const bool special = std::any_of(specials_.begin(), specials_.end(),
+                                       [&](const std::string& mark) { return rest.starts_with(mark); });
+      if (!special) continue;
+      at += CodePointBytes(rest);
+      text->insert(at, said.cut);
+      at += said.cut.size() - 1;
+    }
+  };
+  VisitStrings(&said.messages, cut);
+  VisitStrings(&said.tools, cut);
+  return said;
+}
+
+size_t JinjaChat::EndMarkBehind(const std::string& text, size_t words_end, size_t limit, bool calls) const {
+  // What a template puts behind the arguments of a call may hold special tokens besides the one that ends it.
+  if (const size_t eos = eos_.empty() ? std::string::npos : text.find(eos_, words_end);
+      eos < limit && (calls || IsJinjaSpace(text, words_end, eos))) {
+    return eos + eos_.size();
+  }
+  for (size_t at = words_end; at < limit; ++at) {
+    const std::string_view rest = std::string_view(text).substr(at);
+    size_t longest = 0;
+    for (const std::string& special : specials_) {
+      if (rest.starts_with(special)) longest = std::max(longest, special.size());
+    }
+    if (longest > 0) return at + longest;
+    if (!calls && kJinjaSpace.find(text[at]) == std::string_view::npos) break;
+  }
+  return words_end;
+}
+
+size_t JinjaChat::AnswerBegin(const Said& said, size_t turn, const std::string& text) const {
+  const Json before(said.messages.begin(), said.messages.begin() + static_cast<ptrdiff_t>(turn));
+  const std::string prompt = RenderText(before, said.tools, /*prompt=*/true);
+  if (!text.starts_with(prompt)) {
+    throw Error(
+        ErrorCode::kBadInput, "turn " + std::to_string(turn),
+        "begins otherwise than the template's prompt for it, and no {% generation %} marks the answers");
+  }
+  return prompt.size();
+}
+
+JinjaChat::Answer JinjaChat::AnswerOf(const Said& said, size_t turn, const std::string& text, size_t begin,
+                                      size_t limit) const {
+  Json changed = said.messages;
+  const bool says = ChangeEnd(&changed[turn]);
+  const std::string other = says ? RenderText(changed, said.tools, /*prompt=*/false) : text;
+  const size_t words_end = text.size() - CommonEnd(text, other);
+  if (!says || other == text || words_end < begin) {
+    throw Error(
+        ErrorCode::kBadInput, "turn " + std::to_string(turn),
+        "is not what the template writes behind its prompt, and no {% generation %} marks the answers");
+  }
+  const auto calls = changed[turn].find("tool_calls");
+  const bool has_calls = calls != changed[turn].end() && calls->is_array() && !calls->empty();
+  return {begin, words_end, EndMarkBehind(text, words_end, limit, has_calls)};
+}
+
+std::vector<JinjaChat::Answer> JinjaChat::AnswersOf(const Said& said, bool last_only,
+                                                    const std::string& text) const {
+  std::vector<size_t> turns, begins;
+  for (size_t turn = 0; turn < said.messages.size(); ++turn) {
+    if (!IsAnswer(said.messages[turn]) || (last_only && turn + 1 < said.messages.size())) continue;
+    turns.push_back(turn);
+    begins.push_back(AnswerBegin(said, turn, text));
+  }
+  std::vector<Answer> answers;
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const size_t limit = i + 1 < turns.size() ? begins[i + 1] : text.size();
+    answers.push_back(AnswerOf(said, turns[i], text, begins[i], limit));
+    if (i > 0 && begins[i] < answers[i - 1].end) {
+      throw Error(ErrorCode::kBadInput, "turn " + std::to_string(turns[i]),
+                  "begins inside the answer before it");
+    }
+  }
+  return answers;
+}
+
+void JinjaChat::Finish(const Said& said, RenderedChat* chat) const {
+  if (said.cut.empty()) return;
+  std::string text;
+  std::vector<uint64_t*> bounds;
+  for (jinja::Span& answer : chat->answers) bounds.insert(bounds.end(), {&answer.begin, &answer.end});
+  size_t next = 0;
+  const std::string with_cuts = std::exchange(chat->text, {});
+  for (size_t at = 0; at <= with_cuts.size();) {
+    const bool cut = std::string_view(with_cuts).substr(at).starts_with(said.cut);
+    const size_t past = at + (cut ? said.cut.size() : 1);
+    for (; next < bounds.size() && *bounds[next] < past; ++next) *bounds[next] = text.size();
+    if (cut) {
+      chat->cuts.push_back(text.size());
+    } else if (at < with_cuts.size()) {
+      text.push_back(with_cuts[at]);
+    }
+    at = past;
+  }
+  chat->text = std::move(text);
+}
+
+std::optional<DocumentProblem> JinjaChat::Render(const ChatRecord& record, bool last_only,
+                                                 RenderedChat* chat) const {
+  if (auto problem = CheckWholeTurns(record, /*answered=*/true)) return problem;
+  *chat = {};
+  try {
+    const Said said = Prepare(record);
+    chat->text = RenderText(said.messages, said.tools, /*prompt=*/false, &chat->answers);
+    if (template_.has_generation()) {
+      if (last_only && chat->answers.size() > 1)
+        chat->answers.erase(chat->answers.begin(), chat->answers.end() - 1);
+    } else {
+      for (const Answer& answer : AnswersOf(said, last_only, chat->text)) {
+        chat->answers.push_back({answer.begin, answer.end});
+      }
+    }
+    Finish(said, chat);
+  } catch (const Error& error) {
+    return ProblemOf(error);
+  }
+  std::erase_if(chat->answers, [](const jinja::Span& answer) { return answer.begin == answer.end; });
+  if (chat->answers.empty()) return BadConversation("the template " + name_ + " marks no answer in it");
+  return std::nullopt;
+}
+
+std::optional<DocumentProblem> JinjaChat::RenderPrompt(const ChatRecord& record, RenderedChat* chat) const {
+  if (auto problem = CheckWholeTurns(record, /*answered=*/false)) return problem;
+  *chat = {};
+  try {
+    const Said said = Prepare(record);
+    chat->text = RenderText(said.messages, said.tools, /*prompt=*/true);
+    Finish(said, chat);
+  } catch (const Error& error) {
+    return ProblemOf(error);
+  }
+  return std::nullopt;
+}
+
+void JinjaChat::TryOut() {
+  Said said;
+  said.messages = {{{"role", "user"}, {"content", "Which one?"}},
+                   {{"role", "assistant"}, {"content", "This"}}};
+  std::string text;
+  std::vector<jinja::Span> generations;
+  try {
+    text = RenderText(said.messages, said.tools, /*prompt=*/false, &generations);
+    if (!template_.has_generation()) generations = {{AnswerBegin(said, 1, text), text.size()}};
+  } catch (const jinja::RaisedError&) {
+    return;  // it wants other conversations
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kUsage, "template " + name_,
+                "does not render a question and its answer: " + std::string(error.what()), "",
+                "see CHAT TEMPLATES in pretokenize(1)");
+  }
+  if (generations.empty()) return;
+  const Answer answer = AnswerOf(said, 1, text, generations[0].begin, generations[0].end);
+  const size_t end = template_.has_generation() ? generations[0].end : answer.end;
+  if (answer.words_end < end) answer_end_ = text.substr(answer.words_end, end - answer.words_end);
+}
+
+}  // namespace trainwright

@@ -1,0 +1,83 @@
+/// Conversations written by a Jinja template of a model, and which of the text the assistant says.
+///
+/// The text is what transformers' apply_chat_template gives. The assistant's part of it is
+///   what stands in {% generation %} blocks, where the template has them; else, of each of its turns,
+///   from where the rendering of the turns before it ends, with add_generation_prompt,
+///   to where its words end (its tool calls, if it makes some) and the end mark behind them: the tokenizer's
+///   EOS, or another special token.
+/// Where the words end is found by rendering the conversation once more with one letter added to them. A
+/// template whose prompts are not how its answers begin is refused: training and inference would differ.
+///
+/// Where the words end is found by rendering the conversation once more with one letter added to them. A
+///
+/// Costs 1 + 2n renderings of a conversation with n answers, one where {% generation %} tells. Immutable and
+/// thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lib/documents/chat_record.h"
+#include "lib/documents/chat_template.h"
+#include "lib/documents/document_problem.h"
+#include "lib/jinja/template.h"
+#include "lib/tok/tokenizer.h"
+
+namespace trainwright {
+
+struct RenderedChat {
+  std::string text;
+  std::vector<jinja::Span> answers;  ///< in order, apart from each other
+  /// Positions inside special tokens that a turn spells out: the tokenizer must not see across them.
+  std::vector<uint64_t> cuts;
+};
+
+class JinjaChat {
+ public:
+  /// \param tokenizer names BOS and EOS where the template's folder does not; outlives the object
+  /// \throws Error{kUsage} naming what is no Jinja, or that it does not tell where its answers are
+  JinjaChat(const ChatTemplate& chat_template, const Tokenizer& tokenizer);
+
+  /// \param last_only only the last answer is looked for
+  /// \returns why the template does not render it, or nullopt
+  std::optional<DocumentProblem> Render(const ChatRecord& record, bool last_only, RenderedChat* chat) const;
+  /// Likewise up to where the assistant answers; without answers.
+  std::optional<DocumentProblem> RenderPrompt(const ChatRecord& record, RenderedChat* chat) const;
+  /// What follows an answer's words and is predicted; empty when a trial conversation does not tell.
+  const std::string& answer_end() const { return answer_end_; }
+
+ private:
+  struct Said;
+  /// Bytes of the text: words end where the end mark, if any, begins or white space before it does.
+  struct Answer {
+    size_t begin = 0, words_end = 0, end = 0;
+  };
+
+  std::string RenderText(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
+                         bool prompt, std::vector<jinja::Span>* generations = nullptr) const;
+  Said Prepare(const ChatRecord& record) const;
+  size_t AnswerBegin(const Said& said, size_t turn, const std::string& text) const;
+  Answer AnswerOf(const Said& said, size_t turn, const std::string& text, size_t begin, size_t limit) const;
+  std::vector<Answer> AnswersOf(const Said& said, bool last_only, const std::string& text) const;
+  size_t EndMarkBehind(const std::string& text, size_t words_end, size_t limit, bool calls) const;
+  void Finish(const Said& said, RenderedChat* chat) const;
+  void TryOut();
+
+  std::string name_;
+  jinja::Template template_;
+  jinja::RenderOptions options_;
+  nlohmann::ordered_json named_tokens_;  // bos_token and its like
+  std::vector<std::string> specials_;    // special tokens as they are written
+  std::string eos_;                      // may be empty
+  std::string answer_end_;
+};
+
+/// The messages as transformers takes them: a turn's own JSON where the record kept it.
+nlohmann::ordered_json MessagesOf(const ChatRecord& record);
+
+}  // namespace trainwright

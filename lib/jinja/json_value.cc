@@ -1,0 +1,42 @@
+#include "lib/jinja/json_value.h"
+
+#include <cstdint>
+
+namespace trainwright::jinja {
+
+Value ValueOfJson(Machine& machine, const nlohmann::ordered_json& json, uint32_t depth) {
+  if (depth > kMostNesting) throw Problem("a variable is nested too deep");
+  switch (json.type()) {
+    case nlohmann::json::value_t::boolean:
+      return Value::Bool(json.get<bool>());
+    case nlohmann::json::value_t::number_unsigned:
+      if (json.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
+        throw Problem("an integer of the variables does not fit 64 bits: not supported");
+      }
+      return Value::Int(json.get<int64_t>());
+    case nlohmann::json::value_t::number_integer:
+      return Value::Int(json.get<int64_t>());
+    case nlohmann::json::value_t::number_float:
+      return Value::Float(json.get<double>());
+    case nlohmann::json::value_t::string:
+      return machine.Text(json.get_ref<const std::string&>());
+    case nlohmann::json::value_t::array: {
+      std::vector<Value> items;
+      items.reserve(json.size());
+      for (const auto& item : json) items.push_back(ValueOfJson(machine, item, depth + 1));
+      return machine.List(std::move(items));
+    }
+    case nlohmann::json::value_t::object: {
+      Dict dict;
+      machine.Charge(json.size() * sizeof(Value) * 2);
+      for (const auto& item : json.items()) {
+        dict.Set(machine.Text(item.key()), ValueOfJson(machine, item.value(), depth + 1));
+      }
+      return Value::OfDict(std::move(dict));
+    }
+    default:
+      return Value::None();
+  }
+}
+
+}  // namespace trainwright::jinja

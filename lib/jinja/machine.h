@@ -1,0 +1,90 @@
+/// What one rendering has used up of its limits, and what must be taken apart at its end.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lib/jinja/template.h"
+#include "lib/jinja/value.h"
+
+namespace trainwright::jinja {
+
+class Machine {
+ public:
+  explicit Machine(const RenderOptions& options) : options_(options) {}
+  ~Machine() {
+    for (const auto& clear : clearers_) clear();
+  }
+  Machine(const Machine&) = delete;
+  Machine& operator=(const Machine&) = delete;
+
+  /// One more expression or statement.
+  void Step() {
+    if (++steps_ > options_.limits.steps)
+      throw Problem("the rendering takes more than the limit of " + Steps());
+  }
+  /// `bytes` of values come into being.
+  void Charge(uint64_t bytes) {
+    if (bytes > options_.limits.value_bytes - value_bytes_) {
+      throw Problem("the rendering makes more than the limit of " +
+                    std::to_string(options_.limits.value_bytes) + " bytes of values");
+    }
+    value_bytes_ += bytes;
+  }
+  /// Counts a string that was made.
+  Value Text(std::string text) {
+    Charge(text.size() + 32);
+    return Value::String(std::move(text));
+  }
+  Value List(std::vector<Value> items) { return Sequence(Kind::kList, std::move(items)); }
+  Value Sequence(Kind kind, std::vector<Value> items, std::string label = "") {
+    Charge((items.size() + 2) * sizeof(Value));
+    return Value::Of(kind, std::move(items), std::move(label));
+  }
+  /// Objects may hold each other: what breaks such circles is called when the rendering ends.
+  void AtEnd(std::function<void()> clear) {
+    Charge(256);
+    clearers_.push_back(std::move(clear));
+  }
+  void CheckOutput(uint64_t bytes) const {
+    if (bytes > options_.limits.output_bytes) {
+      throw Problem("the text is longer than the limit of " + std::to_string(options_.limits.output_bytes) +
+                    " bytes");
+    }
+  }
+
+  /// A level of what stands or calls within each other.
+  class Level {
+   public:
+    explicit Level(Machine& machine) : machine_(machine) {
+      if (machine_.depth_ >= machine_.options_.limits.depth) {
+        throw Problem("nested deeper than the limit of " + std::to_string(machine_.options_.limits.depth));
+      }
+      ++machine_.depth_;
+    }
+    ~Level() { --machine_.depth_; }
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+
+   private:
+    Machine& machine_;
+  };
+
+  const RenderOptions& options() const { return options_; }
+  int line() const { return line_; }
+  void set_line(int line) { line_ = line; }
+
+ private:
+  std::string Steps() const { return std::to_string(options_.limits.steps) + " steps"; }
+
+  const RenderOptions& options_;
+  uint64_t steps_ = 0, value_bytes_ = 0;
+  uint32_t depth_ = 0;
+  int line_ = 1;
+  std::vector<std::function<void()>> clearers_;
+};
+
+}  // namespace trainwright::jinja

@@ -1,0 +1,76 @@
+/// Jinja templates as models bring them for chats: text in, text out, and nothing else.
+///
+/// The language is that of Jinja 3.1 as transformers 5 sets it up for chat templates (an immutable sandbox
+/// with trim_blocks and lstrip_blocks, loop controls, the generation block, raise_exception, strftime_now and
+/// its own tojson). What a template may do is to compute: it reads no file, includes no other template, and
+/// calls nothing but the filters, tests, functions and methods listed in filters.cc, value_tests.cc,
+/// globals.cc and methods.cc. What the language has and this engine lacks is refused by name (filters, tests
+/// and statements when a template is parsed, the rest when it is rendered), not rendered differently.
+/// Integers have 64 bits.
+///
+/// A Template is immutable after parsing and thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainwright::jinja {
+
+/// What one rendering may cost. What it exceeds ends it with Error{kBadInput} naming the limit.
+struct Limits {
+  uint64_t steps = 10'000'000;                 ///< expressions and statements evaluated
+  uint64_t value_bytes = uint64_t{256} << 20;  ///< of strings and lists made on the way, summed
+  uint64_t output_bytes = uint64_t{64} << 20;
+  uint32_t depth = 200;  ///< macros, loops and expressions within each other
+};
+
+/// Bytes [begin, end) of the rendered text.
+struct Span {
+  uint64_t begin = 0, end = 0;
+  bool operator==(const Span&) const = default;
+};
+
+struct Rendered {
+  std::string text;
+  std::vector<Span> generations;  ///< what stands in {% generation %} blocks, in order
+};
+
+struct RenderOptions {
+  Limits limits;
+  /// What strftime_now(format) tells, in its own time zone (C locale).
+  std::chrono::sys_seconds now = {};
+};
+
+class Template {
+ public:
+  /// \param source UTF-8
+  /// \param name for messages
+  /// \throws Error{kUsage} with the line: what is no Jinja, or a construct that this engine lacks
+  static Template Parse(std::string_view source, const std::string& name);
+
+  /// \param variables an object: the template's globals, objects in their order
+  /// \throws Error{kBadInput} with the line: an undefined value used, a limit exceeded, a wrong operand;
+  /// RaisedError for raise_exception
+  Rendered Render(const nlohmann::ordered_json& variables, const RenderOptions& options = {}) const;
+
+  /// Whether a {% generation %} block stands anywhere in it.
+  bool has_generation() const;
+  /// Whether it calls strftime_now: what it renders depends on the day.
+  bool uses_time() const;
+
+  Template(Template&&) noexcept;
+  Template& operator=(Template&&) noexcept;
+  ~Template();
+
+ private:
+  struct Impl;
+  explicit Template(std::shared_ptr<const Impl> impl);
+  std::shared_ptr<const Impl> impl_;
+};
+
+}  // namespace trainwright::jinja

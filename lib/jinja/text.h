@@ -1,0 +1,48 @@
+/// Text as Python's str sees it: as code points. Bytes that are no UTF-8 count as one code point each.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace trainwright::jinja {
+
+/// The code point at `*at`, which moves behind it.
+char32_t NextPoint(std::string_view text, size_t* at);
+void AppendPoint(char32_t point, std::string* out);
+std::vector<std::string_view> PointsOf(std::string_view text);
+size_t PointCount(std::string_view text);
+bool IsAscii(std::string_view text);
+/// The byte at which the code point `index` begins; the size where there are not so many.
+size_t ByteOf(std::string_view text, size_t index);
+
+/// str.isspace, isprintable, isalpha, isdigit, isdecimal or isnumeric or isalpha, of one code point.
+bool IsSpace(char32_t point);
+bool IsPrintable(char32_t point);
+bool IsAlpha(char32_t point);
+bool IsDigit(char32_t point);
+bool IsAlnum(char32_t point);
+bool IsUpper(char32_t point);
+bool IsLower(char32_t point);
+/// What `\w` of Python's re matches.
+bool IsWord(char32_t point);
+
+/// str.upper and str.lower.
+std::string Upper(std::string_view text);
+std::string Lower(std::string_view text);
+/// str.capitalize and str.title.
+std::string Capitalized(std::string_view text);
+std::string Titled(std::string_view text);
+
+/// Without what stands in `set` at the sides asked for; an empty set means white space.
+std::string_view Stripped(std::string_view text, std::string_view set, bool left, bool right);
+/// The lines, as str.splitlines cuts them.
+std::vector<std::string_view> LinesOf(std::string_view text, bool keep_ends);
+/// str.replace; `most` < 0 means all.
+std::string Replaced(std::string_view text, std::string_view old, std::string_view by, int64_t most);
+/// str.center, ljust and rjust: -1 pads on the right, 1 on the left, 0 on both sides.
+std::string Padded(std::string_view text, int64_t width, std::string_view fill, int side);
+
+}  // namespace trainwright::jinja

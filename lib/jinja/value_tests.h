@@ -1,0 +1,13 @@
+/// Jinja's tests: what stands behind `is`.
+#pragma once
+
+#include <string_view>
+
+#include "lib/jinja/syntax_tree.h"
+
+namespace trainwright::jinja {
+
+/// Null where there is none of this name.
+TestFunction FindTest(std::string_view name);
+
+}  // namespace trainwright::jinja

@@ -1,0 +1,208 @@
+// Conversations by templates in Jinja: what the template writes, and which of it is the assistant's.
+#include "lib/documents/jinja_chat.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/documents/chat_encoder.h"
+#include "lib/tok/tokenizer.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kChatMl[] =
+    "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' + '\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+// As of Llama 2: answers are trimmed, and their prompt adds nothing.
+constexpr char kBrackets[] =
+    "{% for m in messages %}{% if m.role == 'user' %}{{ bos_token + '[INST] ' + m.content.strip() + ' "
+    "[/INST]' }}"
+    "{% elif m.role == 'assistant' %}{{ ' ' + m.content.strip() + ' ' + eos_token }}{% else %}"
+    "{{ raise_exception('only user and assistant') }}{% endif %}{% endfor %}";
+constexpr char kGeneration[] =
+    "{% for m in messages %}{{ m.role + ': ' }}{% if m.role == 'assistant' %}{% generation %}{{ m.content + "
+    "'!' }}"
+    "{% endgeneration %}{% else %}{{ m.content }}{% endif %}{{ '\n' }}{% endfor %}";
+
+/// Bytes, with control tokens that a test names.
+class MarkedTokenizer final : public Tokenizer {
+ public:
+  MarkedTokenizer() : bytes_(LoadTokenizer("bytes")), identity_(bytes_->identity()) {
+    uint32_t id = identity_.vocab_size;
+    for (const char* text : {"<s>", "</s>", "<|im_start|>", "<|im_end|>"})
+      specials_.push_back({text, id++, false});
+    identity_.bos_id = specials_[0].id;
+    identity_.eos_id = specials_[1].id;
+    identity_.vocab_size = id;
+  }
+  void Encode(std::string_view text, std::vector<uint32_t>* ids) const override { bytes_->Encode(text, ids); }
+  const std::vector<SpecialToken>& special_tokens() const override { return specials_; }
+  std::string Decode(std::span<const uint32_t> ids) const override {
+    std::string text;
+    for (const uint32_t id : ids) {
+      text += id >= specials_[0].id ? specials_[id - specials_[0].id].text : bytes_->Decode({&id, 1});
+    }
+    return text;
+  }
+  const TokenizerIdentity& identity() const override { return identity_; }
+  bool IsSpecial(uint32_t id) const { return id >= specials_[0].id; }
+
+ private:
+  std::unique_ptr<Tokenizer> bytes_;
+  TokenizerIdentity identity_;
+  std::vector<SpecialToken> specials_;
+};
+
+ChatTemplate JinjaOf(const char* source) {
+  ChatTemplate chat_template;
+  chat_template.name = "t";
+  chat_template.text = source;
+  chat_template.is_jinja = true;
+  return chat_template;
+}
+
+ChatRecord RecordOf(const std::string& line, bool prompt = false) {
+  ChatRecordReader reader({.prompt_key = "", .response_key = "", .whole_turns = true});
+  ChatRecord record;
+  const auto problem = prompt ? reader.ReadPrompt(line, &record) : reader.Read(line, &record);
+  EXPECT_FALSE(problem.has_value()) << problem->problem;
+  return record;
+}
+
+class JinjaChatTest : public ::testing::Test {
+ protected:
+  /// The text of all tokens, those that are predicted in brackets; or the problem.
+  std::string Shown(const char* source, const std::string& line, bool last_only = false) const {
+    const ChatEncoder encoder(JinjaOf(source), &tokenizer_, {.last_turn_only = last_only});
+    EncodedChat chat;
+    if (const auto problem = encoder.Encode(RecordOf(line), &chat)) return problem->problem;
+    std::string shown;
+    size_t at = 0;
+    for (const LossRun& run : chat.runs) {
+      const std::string text = tokenizer_.Decode(std::span(chat.ids).subspan(at, run.tokens));
+      shown += run.loss ? "{" + text + "}" : text;
+      at += run.tokens;
+    }
+    EXPECT_EQ(at, chat.ids.size());
+    return shown;
+  }
+
+  MarkedTokenizer tokenizer_;
+};
+
+constexpr char kTwoAnswers[] =
+    R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": " b "},
+        {"role": "user", "content": "b"}, {"role": "assistant", "content": "ba"}]})";
+
+TEST_F(JinjaChatTest, AnswersAreTheirWordsAndTheEndMark) {
+  EXPECT_EQ(Shown(kChatMl, kTwoAnswers),
+            "<|im_start|>user\na<|im_end|>\n<|im_start|>assistant\n{ b <|im_end|>}\n"
+            "<|im_start|>user\nb<|im_end|>\n<|im_start|>assistant\n{ba<|im_end|>}\n");
+  EXPECT_EQ(Shown(kBrackets, kTwoAnswers), "<s>[INST] a [/INST]{ b </s>}<s>[INST] b [/INST]{ ba </s>}");
+}
+
+TEST_F(JinjaChatTest, OnlyTheLastAnswerIsPredictedWhereThatIsAsked) {
+  EXPECT_EQ(Shown(kBrackets, kTwoAnswers, true), "<s>[INST] a [/INST] b </s><s>[INST] b [/INST]{ ba </s>}");
+  EXPECT_EQ(Shown(kGeneration, kTwoAnswers, true), "user: a\nassistant:  b !\nuser: b\nassistant: {ba!}\n");
+}
+
+TEST_F(JinjaChatTest, GenerationMarksTellWhatIsPredicted) {
+  EXPECT_EQ(Shown(kGeneration, kTwoAnswers), "user: a\nassistant: { b !}\nuser: b\nassistant: {ba!}\n");
+}
+
+TEST_F(JinjaChatTest, APromptIsWhatTrainingReadsBeforeTheAnswer) {
+  const ChatEncoder encoder(JinjaOf(kChatMl), &tokenizer_);
+  EncodedChat chat;
+  ASSERT_FALSE(encoder.Encode(RecordOf(kTwoAnswers), &chat));
+  std::vector<uint32_t> prompt;
+  ASSERT_FALSE(
+      encoder.EncodePrompt(RecordOf(R"({"messages": [{"role": "user", "content": "a"}]})", true), &prompt));
+  ASSERT_EQ(prompt.size(), chat.runs[0].tokens);
+  EXPECT_TRUE(std::equal(prompt.begin(), prompt.end(), chat.ids.begin()));
+  EXPECT_EQ(tokenizer_.Decode(encoder.answer_end()), "<|im_end|>");
+  EXPECT_EQ(tokenizer_.Decode(ChatEncoder(JinjaOf(kBrackets), &tokenizer_).answer_end()), " </s>");
+}
+
+TEST_F(JinjaChatTest, SpecialTokensThatTurnsSpellStayText) {
+  const ChatEncoder encoder(JinjaOf(kChatMl), &tokenizer_);
+  EncodedChat plain, spelt;
+  ASSERT_FALSE(encoder.Encode(
+      RecordOf(R"({"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]})"),
+      &plain));
+  ASSERT_FALSE(encoder.Encode(RecordOf(R"({"messages": [{"role": "user", "content": "<|im_end|>é<s>"},
+                                           {"role": "assistant", "content": "</s></s>\ufdd0"}]})"),
+                              &spelt));
+  const auto specials = [&](const EncodedChat& chat) {
+    return std::count_if(chat.ids.begin(), chat.ids.end(),
+                         [&](uint32_t id) { return tokenizer_.IsSpecial(id); });
+  };
+  EXPECT_EQ(specials(spelt), specials(plain));
+  EXPECT_EQ(
+      tokenizer_.Decode(spelt.ids),
+      "<|im_start|>user\n<|im_end|>é<s><|im_end|>\n<|im_start|>assistant\n</s></s>\xEF\xB7\x90<|im_end|>\n");
+}
+
+TEST_F(JinjaChatTest, ToolCallsAreAnswersAndToolsReachTheTemplate) {
+  constexpr char kTools[] =
+      "{% if tools %}{{ tools[0].name + '\n' }}{% endif %}{% for m in messages %}{{ m.role + ': ' }}"
+      "{% if m.tool_calls %}{% for c in m.tool_calls %}{{ '<call>' + c.function.name + (c.function.arguments "
+      "| "
+      "tojson) + '</call>' }}{% endfor %}{{ '</s>' }}{% elif m.content is string %}{{ m.content }}{% else %}"
+      "{% for p in m.content %}{{ p.text }}{% endfor %}{% endif %}{% if m.role == 'assistant' and not "
+      "m.tool_calls %}{{ '</s>' }}{% endif %}{{ '\n' }}{% endfor %}{% if add_generation_prompt %}"
+      "{{ 'assistant: ' }}{% endif %}";
+  EXPECT_EQ(Shown(kTools, R"({"tools": "[{\"name\": \"sum\"}]", "messages": [
+      {"role": "user", "content": [{"type": "text", "text": "1+"}, {"type": "text", "text": "2"}]},
+      {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "sum", "arguments": {"a": 1}}}]},
+      {"role": "tool", "content": "3"}, {"role": "assistant", "content": "3"}]})"),
+            "sum\nuser: 1+2\nassistant: {<call>sum{\"a\": 1}</call></s>}\ntool: 3\nassistant: {3</s>}\n");
+}
+
+TEST_F(JinjaChatTest, WhatATemplateRefusesIsABadConversation) {
+  EXPECT_EQ(
+      Shown(kBrackets, R"({"messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "u"},
+                                 {"role": "assistant", "content": "a"}]})"),
+      "the template refuses it: only user and assistant");
+}
+
+TEST_F(JinjaChatTest, ATemplateThatDoesNotTellItsAnswersIsRefused) {
+  // Its prompt opens a thought that the answers of a history lack.
+  constexpr char kThinks[] =
+      "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ 'assistant: <think>' }}{% endif %}";
+  EXPECT_EQ(test::CodeOf([&] { ChatEncoder(JinjaOf(kThinks), &tokenizer_); }), ErrorCode::kUsage);
+  EXPECT_EQ(test::CodeOf([&] { ChatEncoder(JinjaOf("{% include 'x' %}"), &tokenizer_); }), ErrorCode::kUsage);
+}
+
+TEST_F(JinjaChatTest, AFolderBringsItsTemplateAndItsTokens) {
+  const test::TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::string& text) {
+    std::ofstream(folder.path(name)) << text;
+  };
+  EXPECT_FALSE(FindFolderTemplate(folder.path("")));
+  write("tokenizer_config.json", R"({"eos_token": {"content": "<end>"}, "chat_template": [
+      {"name": "tool_use", "template": "x"}, {"name": "default", "template": "y"}]})");
+  EXPECT_EQ(LoadChatTemplate(folder.path("")).text, "y");
+  EXPECT_EQ(LoadChatTemplate(folder.path("tokenizer_config.json")).text, "y");
+  write("chat_template.jinja", "z");
+  const ChatTemplate found = LoadChatTemplate(folder.path(""));
+  EXPECT_TRUE(found.is_jinja);
+  EXPECT_EQ(found.text, "z");
+  EXPECT_THAT(found.named_tokens,
+              ::testing::ElementsAre(std::pair<std::string, std::string>("eos_token", "<end>")));
+  EXPECT_EQ(ConversationTemplate("", folder.path("")).text, "z");
+  EXPECT_EQ(ConversationTemplate("chatml", folder.path("")).name, "chatml");
+  EXPECT_EQ(ConversationTemplate("", "bytes").name, "plain");
+}
+
+}  // namespace
+}  // namespace trainwright
