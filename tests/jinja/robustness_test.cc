@@ -129,7 +129,7 @@ TEST(RobustnessTest, WhatIsNestedTooDeepIsRefused) {
               std::string::npos);
   }
   Json json = Json::array();
-  for (int i = 0; i < 10'000; ++i) json = Json::array({std::move(json)});
+  for (int i = 0; i < 1000; ++i) json = Json::array({std::move(json)});
   EXPECT_NE(RenderedOrProblem("{{ x }}", {{"x", json}}).find("too deep"), std::string::npos);
 }
 
