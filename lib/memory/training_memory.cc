@@ -44,10 +44,12 @@ MemoryParts WithOptimizer(const MemoryRequest& request, LanguageModel* shapes) {
 
 /// What products on a CPU leave in the allocator: they pack the right operand, which is a matrix of weights
 /// or, for the gradient of one, its input, in parts of 8 MB at most (lib/nn/linear/block_matmul.cc). Between
-/// aligned blocks of other sizes the heap was measured to grow to about twelve parts of the layers' products,
-/// and to three of the head's, of which a pass has that many. Where at::mm computes them, to three of both.
+/// aligned blocks of other sizes the heap was measured to grow, by shape and threads, to 3 to 11 parts of the
+/// layers' products in fp32 (the middle of that is taken) and to about twelve in bf16, and to three of the
+/// head's, of which a pass has that many. Where at::mm computes them, to three of both.
 int64_t EstimateProducts(const LanguageModel& shapes, Precision precision, int64_t num_tokens) {
-  const int64_t parts_of_layers = cpu::HasMicroKernels(/*bf16=*/false) ? 12 : 3;
+  const int64_t parts_of_packed = precision == Precision::kFp32 ? 7 : 12;
+  const int64_t parts_of_layers = cpu::HasMicroKernels(/*bf16=*/false) ? parts_of_packed : 3;
   constexpr int64_t kPartsOfHead = 3;
   const FlatParameters& parameters = shapes.parameters();
   int64_t of_layers = 0;

@@ -111,6 +111,7 @@ struct RealTrainer {
     model->set_activation_checkpointing(request.checkpointing);
     model->set_tbptt(request.plan.tbptt);
     model->parameters().ZeroGradients();
+    ReturnFreeHeap();  // as a session does
   }
   std::unique_ptr<LanguageModel> model;
   std::unique_ptr<Objective> objective;
