@@ -1,8 +1,10 @@
 #include "lib/documents/chat_template.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/base/log.h"
 #include "lib/documents/chat_record.h"
+#include "lib/documents/folder_template.h"
 #include "lib/io/byte_source.h"
 
 namespace trainwright {
@@ -222,79 +225,20 @@ void ParseTrim(LineParser* line, ChatTemplate* chat_template) {
 }
 
 constexpr uint64_t kMaxTemplateBytes = 1 << 20;
-constexpr uint64_t kMaxTokenizerConfigBytes = 1 << 24;  // some list every special token
-constexpr char kTokenizerConfigName[] = "tokenizer_config.json";
-constexpr char kJinjaName[] = "chat_template.jinja";
-
-/// An empty object when there is no such file.
-nlohmann::json ReadTokenizerConfig(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return nlohmann::json::object();
-  const std::vector<uint8_t> bytes = ReadWholeFile(path, kMaxTokenizerConfigBytes);
-  nlohmann::json config = nlohmann::json::parse(AsText(bytes), nullptr, /*allow_exceptions=*/false);
-  if (!config.is_object()) throw Error(ErrorCode::kUsage, path, "is no JSON object");
-  return config;
-}
-
-/// What a tokenizer's configuration calls its special tokens: "bos_token" and the like.
-std::vector<std::pair<std::string, std::string>> NamedTokensOf(const nlohmann::json& config) {
-  std::vector<std::pair<std::string, std::string>> tokens;
-  for (const auto& [key, value] : config.items()) {
-    if (!key.ends_with("_token")) continue;
-    if (value.is_string()) tokens.emplace_back(key, value.get<std::string>());
-    if (value.is_object() && value.contains("content") && value["content"].is_string()) {
-      tokens.emplace_back(key, value["content"].get<std::string>());
-    }
-  }
-  return tokens;
-}
-
-ChatTemplate JinjaTemplate(const std::string& name, std::string source, const nlohmann::json& config) {
-  ChatTemplate chat_template;
-  chat_template.name = name;
-  chat_template.text = std::move(source);
-  chat_template.is_jinja = true;
-  chat_template.named_tokens = NamedTokensOf(config);
-  chat_template.now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
-  return chat_template;
-}
-
-/// That of a configuration: a string, or a list of named ones, of which the default counts.
-std::optional<ChatTemplate> TemplateOfConfig(const std::string& path, const nlohmann::json& config) {
-  const auto member = config.find("chat_template");
-  if (member == config.end() || member->is_null()) return std::nullopt;
-  if (member->is_string()) return JinjaTemplate(path, member->get<std::string>(), config);
-  if (member->is_array()) {
-    for (const nlohmann::json& named : *member) {
-      if (!named.is_object() || named.value("name", nlohmann::json()) != "default") continue;
-      const nlohmann::json source = named.value("template", nlohmann::json());
-      if (source.is_string()) return JinjaTemplate(path, source.get<std::string>(), config);
-    }
-  }
-  throw Error(ErrorCode::kUsage, path, "has a chat_template that is neither a text nor has one named default",
-              "", "write the one that you mean to a file NAME.jinja, and give that");
-}
-
-/// Of a file whose name says that it is Jinja or holds some.
-std::optional<ChatTemplate> LoadJinjaFile(const std::string& path) {
-  const std::filesystem::path file(path);
-  if (!std::filesystem::is_regular_file(file)) return std::nullopt;
-  if (file.extension() == ".jinja") {
-    const std::vector<uint8_t> bytes = ReadWholeFile(path, kMaxTemplateBytes);
-    return JinjaTemplate(path, std::string(AsText(bytes)),
-                         ReadTokenizerConfig(file.parent_path() / kTokenizerConfigName));
-  }
-  if (file.extension() != ".json") return std::nullopt;
-  if (auto found = TemplateOfConfig(path, ReadTokenizerConfig(file))) return found;
-  throw Error(ErrorCode::kUsage, path, "has no chat_template");
-}
 
 }  // namespace
 
-std::optional<ChatTemplate> FindFolderTemplate(const std::string& folder) {
-  const std::filesystem::path jinja = std::filesystem::path(folder) / kJinjaName;
-  if (std::filesystem::exists(jinja)) return LoadJinjaFile(jinja);
-  const std::filesystem::path config = std::filesystem::path(folder) / kTokenizerConfigName;
-  return TemplateOfConfig(config, ReadTokenizerConfig(config));
+std::chrono::sys_seconds TemplateTime() {
+  const char* epoch = std::getenv("SOURCE_DATE_EPOCH");
+  if (epoch == nullptr) return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+  int64_t time_s = 0;
+  const char* end = epoch + std::strlen(epoch);
+  const auto [parsed, problem] = std::from_chars(epoch, end, time_s);
+  if (problem != std::errc() || parsed != end || time_s < 0) {
+    throw Error(ErrorCode::kUsage, "SOURCE_DATE_EPOCH",
+                "is no number of seconds: \"" + std::string(epoch) + "\"");
+  }
+  return std::chrono::sys_seconds(std::chrono::seconds(time_s));
 }
 
 std::vector<std::string> BuiltInTemplateNames() {
@@ -361,10 +305,10 @@ ChatTemplate LoadChatTemplate(const std::string& name_or_path) {
   if (std::filesystem::is_directory(name_or_path)) {
     if (auto found = FindFolderTemplate(name_or_path)) return *std::move(found);
     throw Error(ErrorCode::kUsage, "--template",
-                "the folder " + name_or_path + " has neither chat_template.jinja nor a chat_template in " +
-                    kTokenizerConfigName);
+                "the folder " + name_or_path +
+                    " has neither chat_template.jinja nor a chat_template in tokenizer_config.json");
   }
-  if (auto found = LoadJinjaFile(name_or_path)) return *std::move(found);
+  if (auto found = LoadTemplateFile(name_or_path)) return *std::move(found);
   std::string names;
   for (const std::string& name : BuiltInTemplateNames()) names += (names.empty() ? "" : ", ") + name;
   try {

@@ -15,11 +15,10 @@
 ///   no-system-with-input  likewise, when its first user turn has an input besides (default: as no-system)
 ///   user-after-system     instead of user, for the turn behind the system turn
 ///   input                 behind a user turn's content (inside it, before what follows {content}), when it
-///   has an
-///                         input (default: "\n\nContext: " {content})
+///                         has an input (default: "\n\nContext: " {content})
 ///   between               before every user turn but the first
-///   trim                  roles whose content loses white space at both ends, as words: system user
-///   assistant
+///   trim                  roles whose content loses white space at both ends, as words:
+///                         system user assistant
 ///
 /// Of contrastive records, each text of which is written by itself:
 ///
@@ -29,7 +28,7 @@
 ///
 /// user and assistant are required. Without system, a conversation with a system turn does not fit.
 ///
-/// A template may instead be a model's own, in Jinja (jinja_chat.h).
+/// A template may instead be a model's own, in Jinja (folder_template.h, jinja_chat.h).
 #pragma once
 
 #include <array>
@@ -85,6 +84,11 @@ struct ChatTemplate {
   bool has_instruction() const { return !part(TemplatePart::kInstruction).empty(); }
 };
 
+/// What a template's strftime_now tells: SOURCE_DATE_EPOCH of the environment, by which builds are repeated,
+/// or the time that it is.
+/// \throws Error{kUsage} when SOURCE_DATE_EPOCH is no number of seconds
+std::chrono::sys_seconds TemplateTime();
+
 /// The names of the built-in templates.
 std::vector<std::string> BuiltInTemplateNames();
 /// A built-in template's text; empty when there is none of this name.
@@ -98,11 +102,6 @@ ChatTemplate ParseChatTemplate(std::string_view text, const std::string& name);
 ///     tokenizer_config.json, or a model's folder
 /// \throws Error{kUsage, kIo}
 ChatTemplate LoadChatTemplate(const std::string& name_or_path);
-
-/// The template in Jinja that a model's folder has: chat_template.jinja, or that of tokenizer_config.json.
-/// \returns nullopt when it has none
-/// \throws Error{kUsage, kIo} when there are several and none is the default, or a file is broken
-std::optional<ChatTemplate> FindFolderTemplate(const std::string& folder);
 
 /// How conversations for a model are written: as said, or else as the folder of its tokenizer says, or plain,
 /// which is told then.

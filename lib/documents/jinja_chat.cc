@@ -99,6 +99,21 @@ bool ChangeEnd(Json* message) {
   return false;
 }
 
+/// What a message says it thought, under each name that templates read, as transformers 5.23 fills them in.
+Json WithReasoning(Json message) {
+  const Json* reasoning = nullptr;
+  for (const char* name : {"reasoning_content", "thinking", "reasoning"}) {
+    const auto member = message.find(name);
+    if (reasoning == nullptr && member != message.end() && !member->is_null()) reasoning = &*member;
+  }
+  if (reasoning == nullptr) return message;
+  Json filled = {{"thinking", *reasoning}};
+  const Json said = *reasoning;
+  for (auto& [name, value] : message.items()) filled[name] = std::move(value);
+  filled["reasoning_content"] = said;
+  return filled;
+}
+
 size_t CommonEnd(std::string_view a, std::string_view b) {
   const size_t most = std::min(a.size(), b.size());
   size_t common = 0;
@@ -117,7 +132,7 @@ Json MessagesOf(const ChatRecord& record) {
   Json messages = Json::array();
   for (const ChatTurn& turn : record.turns) {
     if (!turn.json.empty()) {
-      messages.push_back(Json::parse(turn.json));
+      messages.push_back(WithReasoning(Json::parse(turn.json)));
       continue;
     }
     std::string content = turn.content;

@@ -8,8 +8,6 @@
 /// Where the words end is found by rendering the conversation once more with one letter added to them. A
 /// template whose prompts are not how its answers begin is refused: training and inference would differ.
 ///
-/// Where the words end is found by rendering the conversation once more with one letter added to them. A
-///
 /// Costs 1 + 2n renderings of a conversation with n answers, one where {% generation %} tells. Immutable and
 /// thread-safe.
 #pragma once

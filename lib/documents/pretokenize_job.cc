@@ -14,6 +14,7 @@
 #include "lib/base/log.h"
 #include "lib/base/signals.h"
 #include "lib/base/units.h"
+#include "lib/documents/recorded_template.h"
 #include "lib/documents/reference_check.h"
 #include "lib/formats/provenance.h"
 #include "lib/io/ordered_workers.h"
@@ -265,11 +266,7 @@ std::string ProvenanceOf(const PretokenizeJobOptions& options, const std::string
     if (limits.passage_tokens > 0) shaping["passage_max_tokens"] = limits.passage_tokens;
   } else if (options.records == RecordKind::kSft) {
     shaping["records"] = RecordKindName(options.records);
-    shaping["template"] = options.chat_template.text;
-    if (options.chat_template.is_jinja) {
-      shaping["template_language"] = "jinja";
-      shaping["template_tokens"] = options.chat_template.named_tokens;
-    }
+    shaping.update(RecordOfTemplate(options.chat_template));
     shaping["loss_turns"] = options.last_turn_only ? "last" : "all";
     if (!options.chat.prompt_key.empty()) {
       shaping["prompt_key"] = options.chat.prompt_key;

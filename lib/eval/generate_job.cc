@@ -12,11 +12,14 @@
 #include "lib/base/elapsed.h"
 #include "lib/base/error.h"
 #include "lib/base/log.h"
+#include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/device/memory_error.h"
 #include "lib/dist/equal_facts.h"
 #include "lib/dist/shared_work.h"
 #include "lib/documents/chat_encoder.h"
+#include "lib/documents/folder_template.h"
 #include "lib/documents/prompt_reader.h"
+#include "lib/documents/recorded_template.h"
 #include "lib/eval/chat_session.h"
 #include "lib/eval/context_keeper.h"
 #include "lib/eval/generate.h"
@@ -74,14 +77,15 @@ void CheckChat(const GenerateSettings& settings) {
   if (!settings.context_cache.empty()) refuse("--context-cache");
 }
 
-/// How conversations are written: as said, or for --chat as the model's folder says; nullopt: not at all.
+/// How conversations are written: as said, or for --chat as the model's folder says, or as its training data
+/// was; nullopt: not at all.
 std::optional<ChatTemplate> TemplateOf(const GenerateSettings& settings) {
   if (!settings.chat_template.empty()) return LoadChatTemplate(settings.chat_template);
   if (!settings.chat) return std::nullopt;
-  if (!settings.adapter.empty()) {
-    if (auto found = FindFolderTemplate(settings.adapter)) return found;
-  }
-  return FindFolderTemplate(settings.checkpoint);
+  const std::string base = ResolveCheckpoint(settings.checkpoint);
+  const std::string folder = settings.adapter.empty() ? base : ResolveCheckpoint(settings.adapter);
+  if (auto recorded = RecordedTemplate(ReadCheckpointProvenance(folder, "data_provenance"))) return recorded;
+  return settings.adapter.empty() ? FindFolderTemplate(folder) : FindAdapterTemplate(folder, base);
 }
 
 class Job {
@@ -199,7 +203,7 @@ class Job {
   void StartChat() {
     if (!chat_) {
       throw Error(ErrorCode::kUsage, "--chat", "needs to know how a conversation is written", "",
-                  "give --template, as the model was trained with; its folder has no chat_template.jinja");
+                  "give --template, as the model was trained with; its folder has none");
     }
     const bool by_hand = isatty(STDIN_FILENO) == 1;
     session_.emplace(settings_.system, OpenSource("-"), by_hand && CurrentLogLevel() >= LogLevel::kInfo);

@@ -1,6 +1,5 @@
 #include "lib/model/hf_folder.h"
 
-#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -8,14 +7,12 @@
 #include "lib/io/byte_source.h"
 #include "lib/model/embedding_projection.h"
 #include "lib/spec/config_json.h"
+#include "lib/tok/tokenizer_folder.h"
 
 namespace trainwright {
 namespace {
 
 using nlohmann::ordered_json;
-
-/// Marks tokenizer_config.json files of the built-in tokenizer, which has no file of its own.
-constexpr char kTokenizerKind[] = "trainwright_tokenizer";
 
 void WriteText(const std::string& path, const std::string& text) {
   WriteFileAtomically(path, AsBytes(text));
@@ -116,7 +113,7 @@ std::string TokenizerConfig(const TokenizerIdentity& tokenizer, const ModelConfi
     name("unk_token", tokenizer.unk_id, "");
   } else if (tokenizer.kind == "bytes") {
     out["tokenizer_class"] = "PreTrainedTokenizerFast";
-    out[kTokenizerKind] = tokenizer.kind;
+    out[kTokenizerKindField] = tokenizer.kind;
   } else if (tokenizer.kind != "tiktoken") {
     out["tokenizer_class"] = "LlamaTokenizer";
     if (tokenizer.unk_id != kNoId) out["unk_token"] = "<unk>";
@@ -165,18 +162,6 @@ std::unique_ptr<LanguageModel> LoadHfModel(const ModelFamilies& families, const 
   LoadWeights(folder, &model->parameters());
   LoadProjection(folder, &model->parameters());
   return model;
-}
-
-std::string HfTokenizerSpec(const std::string& folder) {
-  const std::string model = folder + "/tokenizer.model", config = folder + "/tokenizer_config.json";
-  const std::string json = folder + "/tokenizer.json";
-  if (std::filesystem::exists(model)) return model;
-  if (std::filesystem::exists(config)) {
-    const std::vector<uint8_t> text = ReadWholeFile(config, 1 << 24);
-    const auto object = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (object.is_object() && object.value(kTokenizerKind, nlohmann::json()) == "bytes") return "bytes";
-  }
-  return std::filesystem::exists(json) ? json : "";
 }
 
 }  // namespace trainwright

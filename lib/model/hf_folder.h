@@ -38,8 +38,4 @@ std::unique_ptr<LanguageModel> LoadHfModel(const ModelFamilies& families, const 
                                            const ComputeKinds& kinds = {},
                                            const std::optional<EmbeddingTuning>& embedding = {});
 
-/// Which tokenizer the folder holds, as LoadTokenizer takes it: the path of tokenizer.model or
-/// tokenizer.json, or "bytes"; empty when there is none. LoadTokenizer may yet refuse the file.
-std::string HfTokenizerSpec(const std::string& folder);
-
 }  // namespace trainwright

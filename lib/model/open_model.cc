@@ -22,6 +22,7 @@
 #include "lib/model/weights_io.h"
 #include "lib/run/run_directory.h"
 #include "lib/spec/model_files.h"
+#include "lib/tok/tokenizer_folder.h"
 
 namespace trainwright {
 namespace {
@@ -130,14 +131,14 @@ std::string BaseOfAdapter(const std::string& folder) {
 }
 
 std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std::string* problem) {
-  const std::string spec = HfTokenizerSpec(folder);
+  const std::string spec = TokenizerOfFolder(folder);
   *problem = "holds no tokenizer that this build knows";
   if (spec.empty()) return nullptr;
   try {
     return LoadTokenizer(spec);
   } catch (const Error& error) {
     // Of the many kinds of tokenizer.json some are not read; the model is of use without.
-    if (error.code() != ErrorCode::kBadInput || !spec.ends_with("tokenizer.json")) throw;
+    if (error.code() != ErrorCode::kBadInput || spec.ends_with("tokenizer.model")) throw;
     *problem += std::string(": ") + error.what();
     return nullptr;
   }
@@ -145,7 +146,7 @@ std::unique_ptr<Tokenizer> LoadTokenizerOfFolder(const std::string& folder, std:
 
 nlohmann::ordered_json HashesOfModel(const std::string& folder, const FileHashes& known) {
   std::vector<std::string> names = WeightFileNames(folder);
-  for (const char* name : {kConfigFileName, "tokenizer.json", "tokenizer.model"}) {
+  for (const char* name : {kConfigFileName, "tokenizer.json", "tokenizer.model", "tokenizer.tiktoken"}) {
     if (fs::exists(folder + "/" + name)) names.emplace_back(name);
   }
   AppendEmbeddingFiles(folder, &names);

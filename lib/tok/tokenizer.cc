@@ -9,23 +9,18 @@
 #include "lib/tok/bytes_tokenizer.h"
 #include "lib/tok/sentencepiece_tokenizer.h"
 #include "lib/tok/tiktoken.h"
+#include "lib/tok/tokenizer_folder.h"
 
 namespace trainwright {
 namespace {
 
 constexpr uint64_t kMaxModelBytes = uint64_t{1} << 30;
 
-/// The file that a --tokenizer argument means.
-std::string ModelFileOf(const std::string& spec) {
-  namespace fs = std::filesystem;
+/// What a --tokenizer argument means: a file, or "bytes".
+std::string ResolveSpec(const std::string& spec) {
   std::error_code ignored;
-  if (!fs::is_directory(spec, ignored)) return spec;
-  const fs::path model = fs::path(spec) / "tokenizer.model";
-  if (fs::exists(model, ignored)) return model.string();
-  const fs::path json = fs::path(spec) / "tokenizer.json";
-  if (fs::exists(json, ignored)) return json.string();
-  const fs::path tiktoken = fs::path(spec) / "tokenizer.tiktoken";
-  if (fs::exists(tiktoken, ignored)) return tiktoken.string();
+  if (!std::filesystem::is_directory(spec, ignored)) return spec;
+  if (std::string found = TokenizerOfFolder(spec); !found.empty()) return found;
   throw Error(ErrorCode::kBadInput, spec,
               "this folder has no tokenizer.model, tokenizer.json or tokenizer.tiktoken", "", kTokenizerHint);
 }
@@ -56,8 +51,8 @@ std::unique_ptr<Tokenizer> TiktokenTokenizer(std::string content, const std::str
 }  // namespace
 
 std::unique_ptr<Tokenizer> LoadTokenizer(const std::string& spec) {
-  if (spec == "bytes") return std::make_unique<BytesTokenizer>();
-  const std::string path = ModelFileOf(spec);
+  const std::string path = ResolveSpec(spec);
+  if (path == "bytes") return std::make_unique<BytesTokenizer>();
   const std::vector<uint8_t> content = ReadWholeFile(path, kMaxModelBytes);
   if (content.empty()) throw Error(ErrorCode::kBadInput, path, "is empty", "", kTokenizerHint);
   // The first byte of a model is a line feed, and its second may be '{'.

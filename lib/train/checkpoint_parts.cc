@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/documents/folder_template.h"
 #include "lib/embedding/embedding_folder.h"
 #include "lib/model/embedding_projection.h"
 #include "lib/model/hf_folder.h"
@@ -61,7 +62,8 @@ CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOu
   if (options.state.on && !options.model_only) compressed.push_back(kStateFileName);
   if (!compressed.empty()) content.metadata["compressed_files"] = compressed;
   content.parts.push_back([&model, weights, &tokenizer, adapters, base_model = options.base_model,
-                           embedding = options.embedding](const std::string& folder) {
+                           embedding = options.embedding,
+                           chat_template = options.chat_template](const std::string& folder) {
     if (adapters) {
       WritePeftFolder(folder, model, base_model, AdapterValues(model.parameters(), weights));
       WriteProjection(folder, model.parameters(), weights);
@@ -70,6 +72,7 @@ CheckpointContent DescribeCheckpoint(const LanguageModel& model, const WeightsOu
       WriteHfFolder(folder, model, tokenizer, weights);
       if (embedding) WriteEmbeddingFolder(folder, model.config(), *embedding);
     }
+    if (chat_template) WriteFolderTemplate(folder, *chat_template, adapters ? base_model : folder);
   });
   if (options.model_only) return content;
   content.parts.push_back([state = std::move(state), compression = options.state](const std::string& folder) {

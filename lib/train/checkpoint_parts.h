@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/checkpoint/checkpoint.h"
+#include "lib/documents/chat_template.h"
 #include "lib/embedding/embedding_spec.h"
 #include "lib/formats/tokenizer_identity.h"
 #include "lib/model/language_model.h"
@@ -27,7 +28,8 @@ struct CheckpointOptions {
   bool model_only = false;  ///< without the state: no run resumes from it
   /// Of a model with adapters: the folder of its base, which adapter_config.json names.
   std::string base_model = {};
-  std::optional<EmbeddingSpec> embedding = {};  ///< of a model that embeds texts
+  std::optional<EmbeddingSpec> embedding = {};     ///< of a model that embeds texts
+  std::optional<ChatTemplate> chat_template = {};  ///< in Jinja, for conversations with the model
 };
 
 /// The content of a run's checkpoint after state.trainer.step. What it refers to must outlive its writing.

@@ -12,6 +12,7 @@
 #include "lib/base/error.h"
 #include "lib/checkpoint/checkpoint_metadata.h"
 #include "lib/device/memory_error.h"
+#include "lib/documents/folder_template.h"
 #include "lib/embedding/embedding_folder.h"
 #include "lib/embedding/embedding_spec.h"
 #include "lib/io/byte_sink.h"
@@ -31,15 +32,10 @@ namespace {
 namespace fs = std::filesystem;
 
 /// What a tokenizer of Hugging Face consists of, and how to generate.
-constexpr const char* kCompanions[] = {"tokenizer.model",
-                                       "tokenizer.json",
-                                       "tokenizer_config.json",
-                                       "special_tokens_map.json",
-                                       "added_tokens.json",
-                                       "vocab.json",
-                                       "merges.txt",
-                                       "chat_template.jinja",
-                                       "generation_config.json"};
+constexpr const char* kCompanions[] = {
+    "tokenizer.model",         "tokenizer.json",        "tokenizer.tiktoken", "tokenizer_config.json",
+    "special_tokens_map.json", "added_tokens.json",     "vocab.json",         "merges.txt",
+    "chat_template.jinja",     "generation_config.json"};
 
 /// \throws Error{kNonFinite} naming the tensor
 void RequireFinite(const FlatParameters& parameters, const std::string& folder, const std::string& problem) {
@@ -109,6 +105,8 @@ nlohmann::ordered_json Merge(const ModelFamilies& families, const std::string& a
     if (!fs::exists(base_folder + "/" + name)) continue;
     WriteFileAtomically(out + "/" + name, ReadWholeFile(base_folder + "/" + name, uint64_t{1} << 30));
   }
+  if (const auto chat_template = FindFolderTemplate(adapter_folder))
+    WriteFolderTemplate(out, *chat_template, out);
   RemoveStaleTemporariesOf(out + "/model.safetensors");
   AtomicFileSink weights(out + "/model.safetensors");
   SaveWeights(model->parameters(), &weights);

@@ -81,12 +81,14 @@ ModelSetup SetUpNewModel(const ModelFamilies& families, const TrainSettings& set
   if (start) {
     LoadWeights(start->folder, &parameters);
     start->watch->ThrowIfChanged();
+    setup.before = start->folder;
     setup.init_provenance = start->provenance;
     LogInfo("starting from the weights of " + start->folder);
   }
   if (start && plan.tuning.embedding) StartProjection(*start, plan.seed, &parameters);
   if (plan.tuning.lora) {
     if (start) setup.base_folder = BaseFolder(*start);
+    if (!settings.adapter.empty()) setup.before = ResolveCheckpoint(settings.adapter);
     StartAdapters(settings, plan, &parameters);
   }
   ReturnFreeHeap();  // what loading and quantising took for a moment
@@ -115,6 +117,7 @@ ModelSetup SetUpResumedModel(const ModelFamilies& families, const ResolvedRun& r
                 "lays its parameters out in an order that this build does not use", "",
                 "resume with the version that wrote it (see version in its metadata.json)");
   }
+  setup.before = resume.checkpoint;
   setup.init_provenance = ReadCheckpointProvenance(resume.checkpoint, "init");
   resume.watch->ThrowIfChanged();
   ReturnFreeHeap();

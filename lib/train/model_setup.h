@@ -16,6 +16,7 @@ namespace trainwright {
 struct ModelSetup {
   std::unique_ptr<LanguageModel> model;
   std::string base_folder;                 ///< of adapters: where their base lies; or empty
+  std::string before;                      ///< folder of what the run goes on from; or empty
   nlohmann::ordered_json init_provenance;  ///< of the start model, or null
   int64_t runtime_bytes = 0;               ///< anonymous memory in use before there was a model
 };

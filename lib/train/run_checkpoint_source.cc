@@ -64,7 +64,8 @@ CheckpointContent RunCheckpointSource::Describe(const std::vector<at::Tensor>& t
                                                  {.state = {.on = facts_.compress_state, .threads = threads},
                                                   .model_only = facts_.model_only,
                                                   .base_model = facts_.base_folder,
-                                                  .embedding = facts_.embedding});
+                                                  .embedding = facts_.embedding,
+                                                  .chat_template = facts_.chat_template});
   content.metadata.update(DescribeRun());
   return content;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lib/dist/shard_reader.h"
+#include "lib/documents/chat_template.h"
 #include "lib/embedding/embedding_spec.h"
 #include "lib/model/language_model.h"
 #include "lib/run/training_history.h"
@@ -23,9 +24,10 @@ struct CheckpointFacts {
   nlohmann::ordered_json provenance;  ///< goes into metadata.json
   std::string base_folder;            ///< of adapters
   bool compress_state = false, compress_model = false, model_only = false;
-  std::chrono::steady_clock::time_point start;  ///< of the process
-  int64_t first_step = 0, tokens_before = 0;    ///< of the run when the process began
-  std::optional<EmbeddingSpec> embedding = {};  ///< of an objective that trains a model to embed
+  std::chrono::steady_clock::time_point start;     ///< of the process
+  int64_t first_step = 0, tokens_before = 0;       ///< of the run when the process began
+  std::optional<EmbeddingSpec> embedding = {};     ///< of an objective that trains a model to embed
+  std::optional<ChatTemplate> chat_template = {};  ///< in Jinja, for conversations with the model
 };
 
 /// What a rank has of a checkpoint's tensors that are sharded: the masters, and each of the optimizer's

@@ -26,6 +26,7 @@
 #include "lib/train/plan_objective.h"
 #include "lib/train/product_choice.h"
 #include "lib/train/run_provenance.h"
+#include "lib/train/run_template.h"
 #include "lib/train/start_facts.h"
 
 namespace trainwright {
@@ -71,7 +72,8 @@ CheckpointFacts FactsOfCheckpoints(const TrainSettings& settings, const Resolved
           .start = start,
           .first_step = trainer.step(),
           .tokens_before = trainer.tokens_seen(),
-          .embedding = trainer.objective().EmbeddingOf(run.data->set())};
+          .embedding = trainer.objective().EmbeddingOf(run.data->set()),
+          .chat_template = TemplateOfRun(run, setup)};
 }
 
 void WarnOfUselessOffload(const GradientBuffer& gradients) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "lib/documents/chat_encoder.h"
+#include "lib/documents/folder_template.h"
 #include "lib/tok/tokenizer.h"
 #include "tests/support/support.h"
 
@@ -165,6 +166,25 @@ TEST_F(JinjaChatTest, ToolCallsAreAnswersAndToolsReachTheTemplate) {
       {"role": "assistant", "content": null, "tool_calls": [{"function": {"name": "sum", "arguments": {"a": 1}}}]},
       {"role": "tool", "content": "3"}, {"role": "assistant", "content": "3"}]})"),
             "sum\nuser: 1+2\nassistant: {<call>sum{\"a\": 1}</call></s>}\ntool: 3\nassistant: {3</s>}\n");
+}
+
+// What _alias_reasoning_fields of transformers 5.23 made of each.
+TEST(MessagesOfTest, AThoughtIsReadUnderEachOfItsNames) {
+  for (const auto& [said, read] : std::vector<std::pair<std::string, std::string>>{
+           {R"({"role":"assistant","content":"a","reasoning":"r"})",
+            R"({"thinking":"r","role":"assistant","content":"a","reasoning":"r","reasoning_content":"r"})"},
+           {R"({"role":"assistant","thinking":"t","content":"a","reasoning_content":null})",
+            R"({"thinking":"t","role":"assistant","content":"a","reasoning_content":"t"})"},
+           {R"({"reasoning_content":"c","role":"assistant","content":"a","thinking":"t"})",
+            R"({"thinking":"t","reasoning_content":"c","role":"assistant","content":"a"})"},
+           {R"({"role":"assistant","content":"a","thinking":null,"reasoning":"r"})",
+            R"({"thinking":null,"role":"assistant","content":"a","reasoning":"r","reasoning_content":"r"})"},
+           {R"({"role":"assistant","content":"a"})", R"({"role":"assistant","content":"a"})"}}) {
+    ChatRecord record;
+    record.turns.emplace_back();
+    record.turns[0].json = said;
+    EXPECT_EQ(MessagesOf(record).dump(), "[" + read + "]") << said;
+  }
 }
 
 TEST_F(JinjaChatTest, WhatATemplateRefusesIsABadConversation) {

@@ -15,6 +15,7 @@
 #include "lib/io/process_memory.h"
 #include "lib/model/weights_io.h"
 #include "lib/spec/config_json.h"
+#include "lib/tok/tokenizer_folder.h"
 #include "tests/model/families.h"
 #include "tests/support/bytes_identity.h"
 #include "tests/support/support.h"
@@ -69,7 +70,7 @@ TEST(HfFolderTest, WithoutAKnownTokenizerTheFolderHoldsNone) {
   tokenizer.kind = "unknown";
   const test::TemporaryFolder folder;
   WriteHfFolder(folder.path(), *SmallModel(false), tokenizer);
-  EXPECT_EQ(HfTokenizerSpec(folder.path()), "");
+  EXPECT_EQ(TokenizerOfFolder(folder.path()), "");
   EXPECT_FALSE(std::filesystem::exists(folder.path() + "/tokenizer_config.json"));
 }
 
@@ -81,7 +82,7 @@ TEST(HfFolderTest, AModelComesBackAsItWasWritten) {
     ModelConfig config = loaded->config();
     EXPECT_EQ(config, model->config());
     EXPECT_TRUE(at::equal(loaded->parameters().values(), model->parameters().values()));
-    EXPECT_EQ(HfTokenizerSpec(folder.path()), "bytes");
+    EXPECT_EQ(TokenizerOfFolder(folder.path()), "bytes");
   }
 }
 

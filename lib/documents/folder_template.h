@@ -1,0 +1,33 @@
+/// The chat template in Jinja of a model's folder, as transformers keeps it: chat_template.jinja, or else the
+/// field chat_template of tokenizer_config.json.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "lib/documents/chat_template.h"
+
+namespace trainwright {
+
+/// \returns nullopt when the folder has none
+/// \throws Error{kUsage, kIo} when there are several and none is the default, or a file is broken
+std::optional<ChatTemplate> FindFolderTemplate(const std::string& folder);
+
+/// Likewise of an adapter's folder beside its base: the adapter's own, or else the base's. Special tokens
+/// that the adapter does not name are named as the base has them.
+std::optional<ChatTemplate> FindAdapterTemplate(const std::string& adapter, const std::string& base);
+
+/// Of a file NAME.jinja (special tokens are named by the tokenizer_config.json beside it), or NAME.json with
+/// the field chat_template.
+/// \returns nullopt when it has no such name, or is no file
+/// \throws Error{kUsage, kIo}
+std::optional<ChatTemplate> LoadTemplateFile(const std::string& path);
+
+/// Writes chat_template.jinja, from which transformers renders what the template renders here: special tokens
+/// that it uses and that tokens_folder's tokenizer_config.json names otherwise are set in its first lines.
+/// \param chat_template in Jinja
+/// \throws Error{kIo}
+void WriteFolderTemplate(const std::string& folder, const ChatTemplate& chat_template,
+                         const std::string& tokens_folder);
+
+}  // namespace trainwright

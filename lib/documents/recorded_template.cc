@@ -1,0 +1,81 @@
+#include "lib/documents/recorded_template.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/formats/record_kind.h"
+
+namespace trainwright {
+namespace {
+
+constexpr char kText[] = "template", kLanguage[] = "template_language", kTokens[] = "template_tokens",
+               kTime[] = "template_time_s", kJinja[] = "jinja";
+constexpr char kName[] = "of the training data";
+
+/// Records of conversations in a provenance and those of its inputs.
+void Collect(const nlohmann::ordered_json& provenance, std::vector<nlohmann::ordered_json>* records) {
+  if (!provenance.is_object()) return;
+  const nlohmann::ordered_json options = provenance.value("options", nlohmann::ordered_json());
+  if (options.is_object() &&
+      options.value("records", nlohmann::ordered_json()) == RecordKindName(RecordKind::kSft) &&
+      options.contains(kText) && options[kText].is_string()) {
+    nlohmann::ordered_json record;
+    for (const char* key : {kText, kLanguage, kTokens, kTime})
+      record[key] = options.value(key, nlohmann::ordered_json());
+    if (std::find(records->begin(), records->end(), record) == records->end())
+      records->push_back(std::move(record));
+  }
+  const nlohmann::ordered_json inputs = provenance.value("inputs", nlohmann::ordered_json());
+  if (!inputs.is_array()) return;
+  for (const nlohmann::ordered_json& input : inputs) {
+    if (input.is_object()) Collect(input.value("provenance", nlohmann::ordered_json()), records);
+  }
+}
+
+/// Of the lines of a template: the built-in one that has them, whose name and marks they do not say.
+ChatTemplate TemplateOfLines(const std::string& text) {
+  for (const std::string& name : BuiltInTemplateNames()) {
+    ChatTemplate built_in = LoadChatTemplate(name);
+    if (built_in.text == text) return built_in;
+  }
+  return ParseChatTemplate(text, kName);
+}
+
+}  // namespace
+
+nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template) {
+  nlohmann::json record = {{kText, chat_template.text}};
+  if (!chat_template.is_jinja) return record;
+  record[kLanguage] = kJinja;
+  record[kTokens] = chat_template.named_tokens;
+  // Where it shapes ids alone: the same input makes the same bytes on another day.
+  if (chat_template.text.find("strftime_now") != std::string::npos) {
+    record[kTime] = chat_template.now.time_since_epoch().count();
+  }
+  return record;
+}
+
+std::optional<ChatTemplate> RecordedTemplate(const nlohmann::ordered_json& provenance) {
+  std::vector<nlohmann::ordered_json> records;
+  Collect(provenance, &records);
+  if (records.size() != 1) return std::nullopt;
+  const nlohmann::ordered_json& record = records[0];
+  const std::string text = record[kText].get<std::string>();
+  if (record[kLanguage] != kJinja) return TemplateOfLines(text);
+  ChatTemplate chat_template;
+  chat_template.name = kName;
+  chat_template.text = text;
+  chat_template.is_jinja = true;
+  if (record[kTokens].is_array()) {
+    for (const auto& token : record[kTokens]) {
+      if (token.is_array() && token.size() == 2 && token[0].is_string() && token[1].is_string())
+        chat_template.named_tokens.emplace_back(token[0].get<std::string>(), token[1].get<std::string>());
+    }
+  }
+  chat_template.now = TemplateTime();
+  return chat_template;
+}
+
+}  // namespace trainwright

@@ -1,0 +1,21 @@
+/// The chat template of training data, as provenance keeps it.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "lib/documents/chat_template.h"
+
+namespace trainwright {
+
+/// The fields by which provenance keeps the template of conversations. RecordedTemplate reads them.
+nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template);
+
+/// The template by which the conversations of a data set were written: of pretokenize's record of options,
+/// wherever `provenance` holds it among its inputs.
+/// \param provenance of a set of shards or a stream of documents
+/// \returns nullopt when there are no conversations, or several templates wrote them
+/// \throws Error{kUsage} naming what is no template
+std::optional<ChatTemplate> RecordedTemplate(const nlohmann::ordered_json& provenance);
+
+}  // namespace trainwright

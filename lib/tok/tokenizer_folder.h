@@ -1,0 +1,17 @@
+/// Which tokenizer a folder in Hugging Face's layout holds.
+#pragma once
+
+#include <string>
+
+namespace trainwright {
+
+/// The field of tokenizer_config.json that marks the built-in tokenizer of bytes, whose tokenizer.json is for
+/// transformers alone.
+inline constexpr char kTokenizerKindField[] = "trainwright_tokenizer";
+
+/// As LoadTokenizer takes it: the path of tokenizer.model, tokenizer.json or tokenizer.tiktoken, the first
+/// that there is, or "bytes"; empty when there is none. LoadTokenizer may yet refuse the file.
+/// \throws Error{kIo}
+std::string TokenizerOfFolder(const std::string& folder);
+
+}  // namespace trainwright

@@ -1,0 +1,125 @@
+// The chat template of training data by its provenance, and of models' folders.
+#include "lib/documents/recorded_template.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lib/documents/folder_template.h"
+#include "lib/formats/provenance.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using Tokens = std::vector<std::pair<std::string, std::string>>;
+
+ChatTemplate JinjaTemplate(const std::string& text, Tokens tokens = {}) {
+  ChatTemplate chat_template;
+  chat_template.text = text;
+  chat_template.is_jinja = true;
+  chat_template.named_tokens = std::move(tokens);
+  return chat_template;
+}
+
+/// As pretokenize writes it.
+std::string Pretokenized(const ChatTemplate& chat_template, const std::string& records = "sft") {
+  nlohmann::json options = {{"records", records}};
+  options.update(RecordOfTemplate(chat_template));
+  return MakeProvenance("pretokenize", options, {});
+}
+
+std::optional<ChatTemplate> RecordedIn(const std::vector<std::string>& inputs) {
+  std::vector<ProvenanceInput> packed;
+  for (const std::string& input : inputs) packed.push_back({.hash = "", .provenance_json = input});
+  return RecordedTemplate(nlohmann::ordered_json::parse(MakeProvenance("pack", {}, packed)));
+}
+
+TEST(RecordedTemplateTest, AJinjaTemplateIsFoundThroughPackWithItsTokens) {
+  const Tokens tokens = {{"bos_token", "<s>"}, {"eos_token", "é\n"}};
+  const std::string data = Pretokenized(JinjaTemplate("{{ bos_token }}", tokens));
+  const auto found = RecordedIn({data, MakeProvenance("pretokenize", {{"bos", true}}, {}), data});
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->is_jinja);
+  EXPECT_EQ(found->text, "{{ bos_token }}");
+  EXPECT_EQ(found->named_tokens, tokens);
+}
+
+TEST(RecordedTemplateTest, TemplatesOfLinesAreParsedAndBuiltInOnesAreNamed) {
+  for (const std::string& name : BuiltInTemplateNames()) {
+    const ChatTemplate built_in = LoadChatTemplate(name);
+    const auto found = RecordedIn({Pretokenized(built_in)});
+    ASSERT_TRUE(found) << name;
+    EXPECT_EQ(found->text, built_in.text);
+    EXPECT_EQ(found->marks_are_text, built_in.marks_are_text) << name;
+  }
+  const std::string lines = "user \"u:\" {content}\nassistant \"a:\" [ {content} ]\n";
+  const auto found = RecordedIn({Pretokenized(ParseChatTemplate(lines, "mine"))});
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->is_jinja);
+  EXPECT_EQ(found->part(TemplatePart::kUser)[0].literal, "u:");
+}
+
+TEST(RecordedTemplateTest, SeveralTemplatesOrNoConversationsRecordNone) {
+  const std::string one = Pretokenized(JinjaTemplate("a")), other = Pretokenized(JinjaTemplate("b"));
+  EXPECT_FALSE(RecordedIn({one, other}));
+  EXPECT_FALSE(RecordedIn({one, Pretokenized(JinjaTemplate("a", {{"eos_token", "x"}}))}));
+  EXPECT_FALSE(RecordedIn({Pretokenized(LoadChatTemplate("grit"), "contrastive")}));
+  EXPECT_FALSE(RecordedIn({}));
+  for (const char* junk : {"null", "[]", R"({"inputs": 3})", R"({"options": []})",
+                           R"({"options": {"records": "sft", "template": 1}})",
+                           R"({"options": {"records": "sft"}, "inputs": [null, {"provenance": 1}]})"}) {
+    EXPECT_FALSE(RecordedTemplate(nlohmann::ordered_json::parse(junk))) << junk;
+  }
+}
+
+TEST(RecordedTemplateTest, TheTimeIsRecordedWhereItShapesTheText) {
+  ASSERT_EQ(setenv("SOURCE_DATE_EPOCH", "86400", 1), 0);
+  ChatTemplate dated = JinjaTemplate("{{ strftime_now('%d') }}");
+  dated.now = TemplateTime();
+  EXPECT_EQ(RecordOfTemplate(dated).at("template_time_s"), 86400);
+  EXPECT_FALSE(RecordOfTemplate(JinjaTemplate("{{ 1 }}")).contains("template_time_s"));
+  ASSERT_EQ(setenv("SOURCE_DATE_EPOCH", "soon", 1), 0);
+  EXPECT_EQ(test::CodeOf([] { TemplateTime(); }), ErrorCode::kUsage);
+  ASSERT_EQ(unsetenv("SOURCE_DATE_EPOCH"), 0);
+}
+
+class FolderTemplateTest : public ::testing::Test {
+ protected:
+  void Write(const std::string& name, const std::string& text) { std::ofstream(folder_.path(name)) << text; }
+  std::string Path() const { return folder_.path(""); }
+  test::TemporaryFolder folder_;
+};
+
+TEST_F(FolderTemplateTest, TokensThatTheFolderNamesOtherwiseAreSetInTheText) {
+  Write("tokenizer_config.json",
+        R"({"bos_token": "<s>", "eos_token": {"content": "</s>"}, "pad_token": null})");
+  const std::string text = "\n  {{ bos_token }}{{ eos_token }}{{ unk_token }}";
+  WriteFolderTemplate(
+      Path(), JinjaTemplate(text, {{"bos_token", "<s>"}, {"eos_token", "a\"b\\"}, {"sep_token", "x"}}),
+      Path());
+  EXPECT_EQ(FindFolderTemplate(Path())->text, "{% set eos_token = \"a\\\"b\\\\\" %}\n" + text);
+  WriteFolderTemplate(Path(), JinjaTemplate(text, {{"bos_token", "<s>"}, {"eos_token", "</s>"}}), Path());
+  EXPECT_EQ(FindFolderTemplate(Path())->text, text);
+}
+
+TEST_F(FolderTemplateTest, AnAdaptersTemplateGoesBeforeItsBases) {
+  const test::TemporaryFolder adapter;
+  Write("tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "</s>", "chat_template": "base"})");
+  EXPECT_EQ(FindAdapterTemplate(adapter.path(""), Path())->text, "base");
+  std::ofstream(adapter.path("tokenizer_config.json")) << R"({"eos_token": "<end>"})";
+  std::ofstream(adapter.path("chat_template.jinja")) << "own";
+  const auto found = FindAdapterTemplate(adapter.path(""), Path());
+  EXPECT_EQ(found->text, "own");
+  EXPECT_THAT(found->named_tokens,
+              ::testing::UnorderedElementsAre(std::pair<std::string, std::string>("eos_token", "<end>"),
+                                              std::pair<std::string, std::string>("bos_token", "<s>")));
+}
+
+}  // namespace
+}  // namespace trainwright
