@@ -1,6 +1,7 @@
 // Steps in two passes against the same step in one, and against the loss by its definition.
 #include "lib/objective/grit_step.h"
 
+#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros_like.h>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/base/rng.h"
 #include "tests/model/inputs.h"
 #include "tests/model/small_models.h"
 #include "tests/model/ten_models.h"
@@ -34,11 +36,16 @@ using test::TakePasses;
 
 constexpr int64_t kQueries = 24;
 
-/// A model with weights apart from where they begin, so that adapters have gradients, too.
+/// A model with weights apart from where they begin, so that adapters have gradients, too. What all weights had
+/// in common would make all vectors alike, whose gradients nearly cancel.
 std::unique_ptr<LanguageModel> ModelOf(const ModelConfig& config, const FineTuning& tuning = {}) {
   auto body = test::MakeBody(config, test::kFp32Numerics, kCpu, 5, tuning);
   for (const Parameter& parameter : body->parameters().all()) {
-    if (parameter.trainable && tuning.lora) at::Tensor(parameter.value).add_(0.05);
+    if (!parameter.trainable || !tuning.lora) continue;
+    const Rng rng(5, "apart/" + parameter.name);
+    at::Tensor apart = at::empty(parameter.shape, at::kFloat);
+    rng.FillNormal(0, parameter.size, 0.05, apart.mutable_data_ptr<float>());
+    at::Tensor(parameter.value).add_(apart);
   }
   body->parameters().RefreshCompute();
   return std::make_unique<LanguageModel>(std::move(body));
