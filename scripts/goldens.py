@@ -195,8 +195,9 @@ def make_data(programs, folder):
     with open(SOURCE / "examples/data/gsm8k-train.jsonl", encoding="utf-8") as lines:
         problems = [json.loads(line) for line in itertools.islice(lines, 400)]
     short = [problem for problem in problems if len(problem["question"]) + len(problem["answer"]) < 260]
-    sets = {"lm": ([{"text": speech} for speech in speeches], []),
-            "second": ([{"text": problem["question"]} for problem in problems[:40]], []),
+    # Without EOS, as the data of the recorded weights was written.
+    sets = {"lm": ([{"text": speech} for speech in speeches], ["--no-eos"]),
+            "second": ([{"text": problem["question"]} for problem in problems[:40]], ["--no-eos"]),
             "sft": ([{"prompt": problem["question"], "response": problem["answer"]} for problem in short[:40]],
                     ["--records", "sft", "--template", "qa-space"])}
     contents = {}

@@ -59,8 +59,8 @@ int EvaluateModel(const EvaluateSettings& options, const EngineProcess& process,
   job.data = options.data;
   job.format = options.format;
   job.keys = options.keys;
-  job.add_bos = options.bos;
-  job.add_eos = options.eos;
+  if (options.bos || options.no_bos) job.add_bos = options.bos;
+  if (options.eos || options.no_eos) job.add_eos = options.eos;
   job.allow_other_tokenizer = options.allow_other_tokenizer;
   job.loss_on = ParseLossOn(options.loss_on);
   job.eval_split = options.eval_split;

@@ -128,12 +128,19 @@ void DefineEvaluateOptions(CLI::App& app, EvaluateSettings* options) {
   AddRetrievalOptions(app, options);
   app.add_option("--format", options->format,
                  "what --data is; auto: shards for folders and shard files, jsonl for .jsonl, else lines")
-      ->check(CLI::IsMember({"auto", "shards", "lines", "jsonl", "nul", "file"}));
+      ->check(CLI::IsMember({"auto", "shards", "lines", "jsonl", "paragraphs", "nul", "file"}));
   app.add_option("--key", options->keys,
                  "where a JSON line keeps its text; may be given again (default: text)")
       ->type_name("PATH");
-  app.add_flag("--bos", options->bos, "begin each document of raw text with the tokenizer's BOS");
-  app.add_flag("--eos", options->eos, "end each document of raw text with the tokenizer's EOS");
+  CLI::Option* bos = app.add_flag("--bos", options->bos,
+                                  "begin each document of raw text with the tokenizer's BOS (default: as in "
+                                  "the checkpoint's training data)");
+  app.add_flag("--no-bos", options->no_bos, "begin documents of raw text with nothing")->excludes(bos);
+  CLI::Option* eos =
+      app.add_flag("--eos", options->eos,
+                   "end each document of raw text with the tokenizer's EOS (default: as in the "
+                   "checkpoint's training data)");
+  app.add_flag("--no-eos", options->no_eos, "end documents of raw text with nothing")->excludes(eos);
   app.add_flag("--allow-other-tokenizer", options->allow_other_tokenizer,
                "evaluate shards of another tokenizer than the checkpoint's");
   app.add_option("--loss-on", options->loss_on,

@@ -113,6 +113,7 @@ void PlanRecords(const PretokenizeOptions& options, PretokenizeJobOptions* job) 
          options.records == "sft" ? "--prompt-key and --response-key name the keys"
                                   : "contrastive records have \"query\", \"pos\" and \"neg\"");
   refuse("--eos", options.eos, "the template's {eos} is an end mark");
+  refuse("--no-eos", options.no_eos, "a template without {eos} writes none");
   if (options.records == "contrastive") {
     job->records = RecordKind::kContrastive;
     job->chat_template = LoadChatTemplate(options.chat_template.empty() ? "grit" : options.chat_template);
@@ -153,6 +154,7 @@ PretokenizeJobOptions PlanJob(const PretokenizeOptions& options) {
   if (!options.names_tokenizer) LogInfo("no --tokenizer is given: a token is a byte");
   job.add_bos = options.bos;
   job.add_eos = options.eos;
+  job.add_known_eos = !options.no_eos;
   PlanRecords(options, &job);
   job.max_tokens = options.max_record_tokens;
   job.max_characters = options.max_chars > 0 ? options.max_chars : 10 * options.max_record_tokens;
@@ -176,6 +178,7 @@ PretokenizeJobOptions PlanJob(const PretokenizeOptions& options) {
 void Decode(const PretokenizeOptions& options, ToolRun* run) {
   const std::pair<const char*, bool> without_meaning[] = {{"--bos", options.bos},
                                                           {"--eos", options.eos},
+                                                          {"--no-eos", options.no_eos},
                                                           {"--verify", options.verify > 0},
                                                           {"--key", !options.keys.empty()},
                                                           {"--format", options.format != "auto"},

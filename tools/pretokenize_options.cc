@@ -55,8 +55,13 @@ void DefineTokenizingOptions(CLI::App& app, PretokenizeOptions* options) {
       ->type_name("FILE")
       ->each([options](const std::string&) { options->names_tokenizer = true; })
       ->group(group);
-  app.add_flag("--bos", options->bos, "Put the tokenizer's begin mark before each document.")->group(group);
-  app.add_flag("--eos", options->eos, "Put the tokenizer's end mark behind each document.")->group(group);
+  app.add_flag("--bos", options->bos, "Put the tokenizer's BOS before each document.")->group(group);
+  CLI::Option* eos =
+      app.add_flag("--eos", options->eos,
+                   "Put the tokenizer's EOS behind each document. Without this option it is put there if "
+                   "the tokenizer has one.")
+          ->group(group);
+  app.add_flag("--no-eos", options->no_eos, "Put nothing behind documents.")->excludes(eos)->group(group);
   app.add_option("--verify", options->verify,
                  "Encode every N-th document of each input, beginning with the first, another way, too, and "
                  "end the run with exit status 1 when an id differs; 0 for none. See VERIFICATION.")
@@ -77,7 +82,7 @@ void DefineReadingOptions(CLI::App& app, PretokenizeOptions* options) {
       ->group(group);
   app.add_option("--format", options->format, "What a document is. See INPUT FORMATS.")
       ->type_name("FORMAT")
-      ->check(CLI::IsMember({"auto", "lines", "jsonl", "nul", "file", "parquet"}))
+      ->check(CLI::IsMember({"auto", "lines", "jsonl", "paragraphs", "nul", "file", "parquet"}))
       ->group(group);
   app.add_option("--key", options->keys,
                  "Where a JSON line or parquet row keeps its text (without this option: text). A key, or a "

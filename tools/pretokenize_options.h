@@ -24,7 +24,7 @@ struct PretokenizeOptions {
   std::string loss_turns = "all";
   uint64_t query_max_tokens = 0, passage_max_tokens = 0;
   uint64_t max_chars = 0, max_record_tokens = 0;
-  bool bos = false, eos = false;
+  bool bos = false, eos = false, no_eos = false;
   uint64_t verify = 0;
   std::string format = "auto";
   std::vector<std::string> keys;  ///< empty: "text"

@@ -45,15 +45,26 @@ void RefuseBinary(const std::string& name, bool guessed, InputFormat format, std
               "text is UTF-8; --format lines or file reads it all the same");
 }
 
+/// Of the longest end mark of a line and a blank one behind it, what may be missing yet.
+constexpr size_t kBlankLineBytes = 2;
+
+/// The bytes of the blank line that begins there, its end mark included; 0 where none does.
+size_t BlankLineAt(std::string_view bytes, size_t at) {
+  for (const std::string_view blank : {"\n", "\r\n"}) {
+    if (bytes.substr(at).starts_with(blank)) return blank.size();
+  }
+  return 0;
+}
+
 }  // namespace
 
 InputFormat ParseInputFormat(const std::string& name) {
-  for (const InputFormat format : {InputFormat::kLines, InputFormat::kJsonl, InputFormat::kNul,
-                                   InputFormat::kFile, InputFormat::kParquet}) {
+  for (const InputFormat format : {InputFormat::kLines, InputFormat::kJsonl, InputFormat::kParagraphs,
+                                   InputFormat::kNul, InputFormat::kFile, InputFormat::kParquet}) {
     if (name == NameOf(format)) return format;
   }
   throw Error(ErrorCode::kUsage, "--format",
-              "\"" + name + "\" is none of auto, lines, jsonl, nul, file, parquet");
+              "\"" + name + "\" is none of auto, lines, jsonl, paragraphs, nul, file, parquet");
 }
 
 const char* NameOf(InputFormat format) {
@@ -62,6 +73,8 @@ const char* NameOf(InputFormat format) {
       return "lines";
     case InputFormat::kJsonl:
       return "jsonl";
+    case InputFormat::kParagraphs:
+      return "paragraphs";
     case InputFormat::kNul:
       return "nul";
     case InputFormat::kFile:
@@ -142,20 +155,50 @@ void DocumentReader::WarnOfJson(std::string_view start) const {
   LogWarning(source_->name() + ": looks like JSON lines but is read as plain lines; --format says which");
 }
 
-/// Turns the end marks in batch->bytes[scanned, end) into records. What follows the last one stays in the
-/// batch.
-void DocumentReader::Split(size_t scanned, RecordBatch* batch) {
+/// Turns the end marks in batch->bytes[scanned, end) into records. What follows the last one, where the next
+/// record begins, stays in the batch.
+void DocumentReader::Split(size_t scanned, size_t* tail, RecordBatch* batch) {
   if (format_ == InputFormat::kFile) return;
+  if (format_ == InputFormat::kParagraphs) return SplitParagraphs(scanned, tail, batch);
   const char mark = format_ == InputFormat::kNul ? '\0' : '\n';
-  size_t begin = batch->records.empty() ? 0 : batch->records.back().end + 1;
   while (true) {
-    const size_t end = batch->bytes.find(mark, std::max(begin, scanned));
+    const size_t end = batch->bytes.find(mark, std::max(*tail, scanned));
     if (end == std::string::npos) return;
-    const bool too_long = dropping_ || end - begin > max_document_bytes_;
-    batch->records.push_back({begin, end, too_long});
+    const bool too_long = dropping_ || end - *tail > max_document_bytes_;
+    batch->records.push_back({*tail, end, too_long});
     dropping_ = false;
-    begin = end + 1;
+    *tail = end + 1;
   }
+}
+
+/// Likewise of records between blank lines. Of a newline, up to two bytes behind it tell whether it ends one.
+void DocumentReader::SplitParagraphs(size_t scanned, size_t* tail, RecordBatch* batch) {
+  const std::string& bytes = batch->bytes;
+  size_t from = std::max(*tail, scanned - std::min(scanned, kBlankLineBytes));
+  while (true) {
+    while (!dropping_ && *tail < bytes.size()) {
+      const size_t blank_bytes = BlankLineAt(bytes, *tail);
+      if (blank_bytes == 0) break;
+      *tail += blank_bytes;
+    }
+    from = std::max(from, *tail);
+    const size_t end = bytes.find('\n', from);
+    if (end == std::string::npos) return;
+    const size_t blank_bytes = BlankLineAt(bytes, end + 1);
+    from = end + 1;
+    if (blank_bytes == 0) continue;
+    const bool too_long = dropping_ || end - *tail > max_document_bytes_;
+    batch->records.push_back({*tail, end, too_long});
+    dropping_ = false;
+    *tail = end + 1 + blank_bytes;
+  }
+}
+
+/// Of a record that is too long, keeps what may begin its end mark.
+void DocumentReader::Drop(size_t tail, std::string* bytes) const {
+  const size_t kept =
+      format_ == InputFormat::kParagraphs ? std::min(kBlankLineBytes, bytes->size() - tail) : 0;
+  bytes->erase(tail, bytes->size() - tail - kept);
 }
 
 /// The columns of a row, joined as a document, or why there is none.
@@ -230,16 +273,17 @@ bool DocumentReader::Next(RecordBatch* batch) {
       first_read_ = false;
       const size_t scanned = batch->bytes.size();
       batch->bytes.append(AsText(read));
-      Split(scanned, batch);
-      tail = batch->records.empty() ? 0 : batch->records.back().end + 1;
+      Split(scanned, &tail, batch);
       if (batch->bytes.size() - tail > max_document_bytes_) dropping_ = true;
-      if (dropping_) batch->bytes.resize(tail);
+      if (dropping_) Drop(tail, &batch->bytes);
     } while (!ended && (batch->records.empty() || batch->bytes.size() < kBatchBytes));
     if (ended) {
+      size_t end = batch->bytes.size();
+      if (format_ == InputFormat::kParagraphs && end > tail && batch->bytes.back() == '\n') --end;
       // A file is a document even when it is empty; a line, only when something stands after the last
       // newline.
-      if (dropping_ || tail < batch->bytes.size() || format_ == InputFormat::kFile) {
-        batch->records.push_back({tail, batch->bytes.size(), dropping_});
+      if (dropping_ || tail < end || format_ == InputFormat::kFile) {
+        batch->records.push_back({tail, end, dropping_});
       }
       source_.reset();
     } else {

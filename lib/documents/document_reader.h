@@ -1,5 +1,5 @@
-/// Cuts inputs into raw records: lines, JSON lines, NUL-ended records, whole files or rows of parquet files,
-/// in batches of bounded size.
+/// Cuts inputs into raw records: lines, JSON lines, paragraphs, NUL-ended records, whole files or rows of
+/// parquet files, in batches of bounded size.
 ///
 /// gzip and zstd content is decompressed as it is read. One thread reads; what the records mean is left to
 /// DocumentText, which workers run in parallel. Memory holds one batch: about kBatchBytes, or one record if
@@ -22,11 +22,12 @@
 namespace trainwright {
 
 enum class InputFormat {
-  kLines,    ///< a line is a document; '\n' ends a line, a last line may lack it, '\r' is text
-  kJsonl,    ///< a line is a JSON object
-  kNul,      ///< a zero byte ends a document, the last may lack it; newlines are text
-  kFile,     ///< a file is a document
-  kParquet,  ///< a row of a parquet file is a document, its columns joined with newlines
+  kLines,       ///< a line is a document; '\n' ends a line, a last line may lack it, '\r' is text
+  kJsonl,       ///< a line is a JSON object
+  kParagraphs,  ///< blank lines (empty, or of a '\r') stand between documents
+  kNul,         ///< a zero byte ends a document, the last may lack it; newlines are text
+  kFile,        ///< a file is a document
+  kParquet,     ///< a row of a parquet file is a document, its columns joined with newlines
 };
 
 /// One file (or "-"), how to read it, and which of its records.
@@ -40,7 +41,7 @@ struct DocumentInput {
   uint64_t begin = 0, end = UINT64_MAX;
 };
 
-/// "lines", "jsonl", "nul", "file", "parquet".
+/// "lines", "jsonl", "paragraphs", "nul", "file", "parquet".
 /// \throws Error{kUsage} naming --format
 InputFormat ParseInputFormat(const std::string& name);
 const char* NameOf(InputFormat format);
@@ -105,7 +106,9 @@ class DocumentReader {
   bool NextRows(RecordBatch* batch);
   void AppendRow(const ParquetCell* cells, RecordBatch* batch) const;
   void WarnOfJson(std::string_view start) const;
-  void Split(size_t scanned, RecordBatch* batch);
+  void Split(size_t scanned, size_t* tail, RecordBatch* batch);
+  void SplitParagraphs(size_t scanned, size_t* tail, RecordBatch* batch);
+  void Drop(size_t tail, std::string* bytes) const;
 
   std::vector<DocumentInput> inputs_;
   const uint64_t max_document_bytes_;

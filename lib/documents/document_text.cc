@@ -59,8 +59,8 @@ std::string PlaceOf(const RecordBatch& batch, size_t index) {
   const std::string behind =
       batch.skipped_bytes > 0 ? " of those behind byte " + std::to_string(batch.skipped_bytes) : "";
   if (batch.format == InputFormat::kParquet) return "row " + std::to_string(batch.first_record + index);
-  return (batch.format == InputFormat::kNul ? "document " : "line ") +
-         std::to_string(batch.first_record + index) + behind;
+  const bool is_line = batch.format == InputFormat::kLines || batch.format == InputFormat::kJsonl;
+  return (is_line ? "line " : "document ") + std::to_string(batch.first_record + index) + behind;
 }
 
 Error ErrorOf(const DocumentProblem& problem, const RecordBatch& batch, size_t index) {

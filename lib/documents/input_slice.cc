@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -36,14 +37,16 @@ class CountingSource final : public ByteSource {
 };
 
 /// Passes on the records that begin in a range.
-/// \param source stands at the byte before the range, or at 0
+/// \param source stands BytesBefore of the format before the range, or at 0
 class RecordRangeSource final : public ByteSource {
  public:
-  RecordRangeSource(std::unique_ptr<ByteSource> source, uint64_t begin, uint64_t end, char mark)
+  RecordRangeSource(std::unique_ptr<ByteSource> source, uint64_t begin, uint64_t end, InputFormat format)
       : source_(std::move(source)),
-        position_(begin == 0 ? 0 : begin - 1),
+        begin_(begin),
+        position_(begin - std::min(begin, BytesBefore(format))),
         end_(end),
-        mark_(mark),
+        mark_(format == InputFormat::kNul ? '\0' : '\n'),
+        blank_lines_(format == InputFormat::kParagraphs),
         skipping_(begin > 0),
         ended_(begin >= end) {}
 
@@ -51,9 +54,10 @@ class RecordRangeSource final : public ByteSource {
     while (!ended_) {
       const size_t count = source_->Read(out, size);
       if (count == 0) break;
-      const size_t first = skipping_ ? BehindMark(out, 0, count) : 0;
+      const size_t before = begin_ > position_ + 1 ? begin_ - 1 - position_ : 0;
+      const size_t first = skipping_ ? BehindMark(out, before, count) : 0;
       if (skipping_ && first == 0) {
-        position_ += count;
+        Pass(out, count);
         continue;
       }
       skipping_ = false;
@@ -68,7 +72,7 @@ class RecordRangeSource final : public ByteSource {
         ended_ = behind > 0;
         if (ended_) kept = behind;
       }
-      position_ += count;
+      Pass(out, count);
       std::memmove(out, out + first, kept - first);
       if (kept > first) return kept - first;
     }
@@ -76,17 +80,40 @@ class RecordRangeSource final : public ByteSource {
   }
   const std::string& name() const override { return source_->name(); }
 
+  /// What has to be read before a range, to see the marks that end where it begins.
+  static uint64_t BytesBefore(InputFormat format) { return format == InputFormat::kParagraphs ? 3 : 1; }
+
  private:
-  /// The offset behind the first mark at `from` or behind it; 0 when there is none.
+  /// The offset behind the first mark at `from` or behind it; 0 when there is none. A blank line is a mark
+  /// whether or not it is the first of several: records never begin with one.
   size_t BehindMark(const uint8_t* bytes, size_t from, size_t size) const {
-    const void* found = std::memchr(bytes + from, mark_, size - from);
-    return found == nullptr ? 0 : static_cast<size_t>(static_cast<const uint8_t*>(found) - bytes) + 1;
+    while (from < size) {
+      const void* found = std::memchr(bytes + from, mark_, size - from);
+      if (found == nullptr) return 0;
+      const auto at = static_cast<size_t>(static_cast<const uint8_t*>(found) - bytes);
+      if (!blank_lines_ || IsBlankBefore(bytes, at)) return at + 1;
+      from = at + 1;
+    }
+    return 0;
+  }
+  bool IsBlankBefore(const uint8_t* bytes, size_t at) const {
+    const auto back = [&](size_t count) { return count <= at ? bytes[at - count] : last_[count - at - 1]; };
+    return back(1) == '\n' || (back(1) == '\r' && back(2) == '\n');
+  }
+  void Pass(const uint8_t* bytes, size_t count) {
+    position_ += count;
+    if (count > 1) last_[1] = bytes[count - 2];
+    if (count == 1) last_[1] = last_[0];
+    last_[0] = bytes[count - 1];
   }
 
   std::unique_ptr<ByteSource> source_;
+  const uint64_t begin_;
   uint64_t position_;  // of the next byte of source_
   const uint64_t end_;
   const char mark_;
+  const bool blank_lines_;
+  std::array<uint8_t, 2> last_ = {'\n', 0};  // of what is before, backward; a file begins as a line does
   bool skipping_, ended_;
 };
 
@@ -194,7 +221,7 @@ std::unique_ptr<ByteSource> OpenRecordRange(const DocumentInput& input, uint64_t
         std::make_unique<CountingSource>(OpenSource(input.path), stored_bytes_read, stored_hash));
   }
   const bool compressed = IsCompressedFile(input.path);
-  const uint64_t start = input.begin == 0 ? 0 : input.begin - 1;
+  const uint64_t start = input.begin - std::min(input.begin, RecordRangeSource::BytesBefore(input.format));
   auto source = std::make_unique<CountingSource>(
       compressed ? OpenSource(input.path) : OpenSourceAt(input.path, start), stored_bytes_read, stored_hash);
   std::unique_ptr<ByteSource> plain = std::move(source);
@@ -202,8 +229,7 @@ std::unique_ptr<ByteSource> OpenRecordRange(const DocumentInput& input, uint64_t
     plain = DecompressIfNeeded(std::move(plain));
     Discard(start, plain.get());
   }
-  const char mark = input.format == InputFormat::kNul ? '\0' : '\n';
-  return std::make_unique<RecordRangeSource>(std::move(plain), input.begin, input.end, mark);
+  return std::make_unique<RecordRangeSource>(std::move(plain), input.begin, input.end, input.format);
 }
 
 }  // namespace trainwright

@@ -438,6 +438,8 @@ Pretokenizer::Pretokenizer(const PretokenizeJobOptions& job) : impl_(std::make_u
   TRAINWRIGHT_CHECK(options.holdout >= 0 && options.holdout < 1);
   impl_->tokenizer = LoadTokenizer(options.tokenizer);
   const Tokenizer& tokenizer = *impl_->tokenizer;
+  if (options.add_known_eos && options.records == RecordKind::kLm)
+    impl_->options.add_eos |= tokenizer.identity().eos_id != kNoId;
   LogDebug("tokenizer " + options.tokenizer + ": " + tokenizer.method());
   const ChatEncoderOptions chat_options = {.add_bos = options.add_bos,
                                            .last_turn_only = options.last_turn_only};

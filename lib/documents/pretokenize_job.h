@@ -26,7 +26,7 @@ struct PretokenizeJobOptions {
   std::string tokenizer = "bytes";  ///< as LoadTokenizer takes it
   std::vector<std::string> keys = {"text"};
   /// kSft: every record is a conversation, written by this template; kContrastive: a query with positives and
-  /// negatives, each written by it. `keys` and add_eos have no meaning for either.
+  /// negatives, each written by it. `keys` and EOS have no meaning for either.
   RecordKind records = RecordKind::kLm;
   ChatTemplate chat_template;
   ChatRecordOptions chat;
@@ -36,6 +36,7 @@ struct PretokenizeJobOptions {
   uint64_t max_characters = 0;
   uint64_t max_tokens = 0;  ///< documents of more tokens are left out; 0: no such limit
   bool add_bos = false, add_eos = false;
+  bool add_known_eos = false;         ///< of kLm: add_eos, if the tokenizer has EOS
   bool skip_bad_documents = false;    ///< count them instead of stopping at the first
   bool replace_invalid_utf8 = false;  ///< U+FFFD for each bad byte instead of a bad document
   uint64_t max_document_bytes = uint64_t{1} << 30;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "lib/formats/provenance.h"
 #include "lib/formats/record_kind.h"
 
 namespace trainwright {
@@ -14,24 +15,18 @@ constexpr char kText[] = "template", kLanguage[] = "template_language", kTokens[
                kTime[] = "template_time_s", kJinja[] = "jinja";
 constexpr char kName[] = "of the training data";
 
-/// Records of conversations in a provenance and those of its inputs.
-void Collect(const nlohmann::ordered_json& provenance, std::vector<nlohmann::ordered_json>* records) {
-  if (!provenance.is_object()) return;
-  const nlohmann::ordered_json options = provenance.value("options", nlohmann::ordered_json());
-  if (options.is_object() &&
-      options.value("records", nlohmann::ordered_json()) == RecordKindName(RecordKind::kSft) &&
-      options.contains(kText) && options[kText].is_string()) {
+/// What provenance says of templates of conversations, once each.
+std::vector<nlohmann::ordered_json> RecordsIn(const nlohmann::ordered_json& provenance) {
+  std::vector<nlohmann::ordered_json> records;
+  for (const nlohmann::ordered_json& options : OptionsInProvenance(provenance, "pretokenize")) {
+    const auto of = [&](const char* key) { return options.value(key, nlohmann::ordered_json()); };
+    if (of("records") != RecordKindName(RecordKind::kSft) || !of(kText).is_string()) continue;
     nlohmann::ordered_json record;
-    for (const char* key : {kText, kLanguage, kTokens, kTime})
-      record[key] = options.value(key, nlohmann::ordered_json());
-    if (std::find(records->begin(), records->end(), record) == records->end())
-      records->push_back(std::move(record));
+    for (const char* key : {kText, kLanguage, kTokens}) record[key] = of(key);
+    if (std::find(records.begin(), records.end(), record) == records.end())
+      records.push_back(std::move(record));
   }
-  const nlohmann::ordered_json inputs = provenance.value("inputs", nlohmann::ordered_json());
-  if (!inputs.is_array()) return;
-  for (const nlohmann::ordered_json& input : inputs) {
-    if (input.is_object()) Collect(input.value("provenance", nlohmann::ordered_json()), records);
-  }
+  return records;
 }
 
 /// Of the lines of a template: the built-in one that has them, whose name and marks they do not say.
@@ -58,8 +53,7 @@ nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template) {
 }
 
 std::optional<ChatTemplate> RecordedTemplate(const nlohmann::ordered_json& provenance) {
-  std::vector<nlohmann::ordered_json> records;
-  Collect(provenance, &records);
+  const std::vector<nlohmann::ordered_json> records = RecordsIn(provenance);
   if (records.size() != 1) return std::nullopt;
   const nlohmann::ordered_json& record = records[0];
   const std::string text = record[kText].get<std::string>();

@@ -16,6 +16,7 @@
 #include "lib/documents/document_text.h"
 #include "lib/eval/identity.h"
 #include "lib/eval/rank_input.h"
+#include "lib/formats/provenance.h"
 #include "lib/formats/safetensors.h"
 #include "lib/formats/shard_set.h"
 #include "lib/formats/zstd_frame.h"
@@ -134,8 +135,12 @@ std::string AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& opti
                 "put its tokenizer.model or tokenizer.json there, or evaluate on shards");
   }
   const Tokenizer& tokenizer = *checkpoint.tokenizer;
-  const uint32_t bos = SpecialId(options.add_bos, tokenizer.identity().bos_id, "--bos");
-  const uint32_t eos = SpecialId(options.add_eos, tokenizer.identity().eos_id, "--eos");
+  const nlohmann::ordered_json trained = ReadCheckpointProvenance(checkpoint.named, "data_provenance");
+  const auto wanted = [&](const std::optional<bool>& asked, const char* name) {
+    return asked.value_or(FlagInProvenance(trained, "pretokenize", name).value_or(false));
+  };
+  const uint32_t bos = SpecialId(wanted(options.add_bos, "bos"), tokenizer.identity().bos_id, "--bos");
+  const uint32_t eos = SpecialId(wanted(options.add_eos, "eos"), tokenizer.identity().eos_id, "--eos");
   const InputFormat format = options.format == "auto" ? GuessInputFormat(options.data, !options.keys.empty())
                                                       : ParseInputFormat(options.format);
   DocumentTextOptions text_options;

@@ -17,12 +17,13 @@ namespace trainwright {
 
 struct EvaluateJobOptions {
   std::string checkpoint;
-  std::string adapter;                    ///< in peft's layout, beside the checkpoint; empty: none
-  bool allow_other_base = false;          ///< than the one that the adapter was trained on
-  std::string data;                       ///< shards or text; "-" is standard input
-  std::string format = "auto";            ///< auto, shards, lines, jsonl, nul, file
-  std::vector<std::string> keys;          ///< of JSON lines; empty: "text"
-  bool add_bos = false, add_eos = false;  ///< for raw text, as pretokenize's
+  std::string adapter;            ///< in peft's layout, beside the checkpoint; empty: none
+  bool allow_other_base = false;  ///< than the one that the adapter was trained on
+  std::string data;               ///< shards or text; "-" is standard input
+  std::string format = "auto";    ///< auto, shards, lines, jsonl, paragraphs, nul, file
+  std::vector<std::string> keys;  ///< of JSON lines; empty: "text"
+  /// Of raw text, as pretokenize's; nothing said: as the checkpoint's training data was written.
+  std::optional<bool> add_bos, add_eos;
   bool allow_other_tokenizer = false;
   LossOn loss_on = LossOn::kAssistant;  ///< of shards of sft records
   std::string eval_split;               ///< of shards, as ParseDocumentSplit takes it: only these; empty: all

@@ -13,7 +13,7 @@ struct EvaluateSettings {
   std::string checkpoint, adapter, data;
   std::string metric = "perplexity", format = "auto";
   std::vector<std::string> keys;
-  bool bos = false, eos = false, allow_other_tokenizer = false;
+  bool bos = false, no_bos = false, eos = false, no_eos = false, allow_other_tokenizer = false;
   std::string loss_on = "assistant";
   bool allow_other_base = false;
   std::string eval_split;

@@ -19,8 +19,8 @@ const std::map<std::string, Names>& MetricsOfOptions() {
                 vectors = {"retrieval", "sts"}, models = {"perplexity", "retrieval", "sts"};
     const std::vector<std::pair<Names, Names>> options_of = {
         {perplexity,
-         {"format", "key", "bos", "eos", "allow-other-tokenizer", "loss-on", "eval-split", "eval-split-seed",
-          "seq", "batch", "logits"}},
+         {"format", "key", "bos", "no-bos", "eos", "no-eos", "allow-other-tokenizer", "loss-on", "eval-split",
+          "eval-split-seed", "seq", "batch", "logits"}},
         {answers, {"samples", "gold", "answer-format", "min-accuracy"}},
         {retrieval,
          {"corpus", "queries", "qrels", "run", "run-out", "baseline", "passage-instruction", "top-k",

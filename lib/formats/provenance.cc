@@ -1,10 +1,31 @@
 #include "lib/formats/provenance.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "lib/base/bytes.h"
 #include "lib/base/version.h"
 #include "lib/formats/json_text.h"
 
 namespace trainwright {
+namespace {
+
+void Collect(const nlohmann::ordered_json& provenance, const std::string& tool,
+             std::vector<nlohmann::ordered_json>* all) {
+  if (!provenance.is_object()) return;
+  if (provenance.value("tool", nlohmann::ordered_json()) == tool) {
+    nlohmann::ordered_json options = provenance.value("options", nlohmann::ordered_json());
+    if (options.is_object() && std::find(all->begin(), all->end(), options) == all->end())
+      all->push_back(std::move(options));
+  }
+  const nlohmann::ordered_json inputs = provenance.value("inputs", nlohmann::ordered_json());
+  if (!inputs.is_array()) return;
+  for (const nlohmann::ordered_json& input : inputs) {
+    if (input.is_object()) Collect(input.value("provenance", nlohmann::ordered_json()), tool, all);
+  }
+}
+
+}  // namespace
 
 std::string MakeProvenance(const std::string& tool, const nlohmann::json& options,
                            const std::vector<ProvenanceInput>& inputs) {
@@ -19,6 +40,24 @@ std::string MakeProvenance(const std::string& tool, const nlohmann::json& option
     provenance["inputs"].push_back(std::move(entry));
   }
   return CanonicalJson(provenance);
+}
+
+std::vector<nlohmann::ordered_json> OptionsInProvenance(const nlohmann::ordered_json& provenance,
+                                                        const std::string& tool) {
+  std::vector<nlohmann::ordered_json> all;
+  Collect(provenance, tool, &all);
+  return all;
+}
+
+std::optional<bool> FlagInProvenance(const nlohmann::ordered_json& provenance, const std::string& tool,
+                                     const std::string& name) {
+  std::optional<bool> flag;
+  for (const nlohmann::ordered_json& options : OptionsInProvenance(provenance, tool)) {
+    const nlohmann::ordered_json value = options.value(name, nlohmann::ordered_json());
+    if (!value.is_boolean() || flag.value_or(value.get<bool>()) != value.get<bool>()) return std::nullopt;
+    flag = value.get<bool>();
+  }
+  return flag;
 }
 
 std::string HashName(uint64_t xxh3) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,16 @@ struct ProvenanceInput {
 /// \throws Error{kBadInput} when an input's provenance is no JSON
 std::string MakeProvenance(const std::string& tool, const nlohmann::json& options,
                            const std::vector<ProvenanceInput>& inputs);
+
+/// The options of each run of a tool in a provenance, its own or among its inputs, once each; such as are no
+/// objects are left out.
+std::vector<nlohmann::ordered_json> OptionsInProvenance(const nlohmann::ordered_json& provenance,
+                                                        const std::string& tool);
+
+/// What all runs of a tool in a provenance have as a flag of their options.
+/// \returns nullopt when there are no such runs, or they differ
+std::optional<bool> FlagInProvenance(const nlohmann::ordered_json& provenance, const std::string& tool,
+                                     const std::string& name);
 
 /// "xxh3:0123456789abcdef".
 std::string HashName(uint64_t xxh3);

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -27,11 +28,7 @@ def train(out, *flags):
     """Trains, or goes on with a training that was stopped, or leaves a complete one as it is."""
     if (out / "complete.json").exists():
         return
-    if (out / "latest").exists():
-        run("train", "--quiet", "--resume", "--out", out)
-        return
-    shutil.rmtree(out, ignore_errors=True)
-    run("train", "--quiet", "--accum", 1, "--seed", 1, "--save-every", 5, "--keep", 1, "--log-every", 1,
+    run("train", "--quiet", "--resume", "--accum", 1, "--seed", 1, "--save-every", 5, "--keep", 1, "--log-every", 1,
         "--mixed-precision", "no", *flags, "--out", out)
 
 
@@ -59,9 +56,8 @@ def recall_of(options, work, lag, start):
         folder.mkdir(exist_ok=True)
         config = write_config(folder / "model.json", ten(*map(int, options.shape.split(",")), **STARTS[start]))
         if not (folder / "run/latest").exists():
-            shutil.rmtree(folder / "run", ignore_errors=True)
             # The schedule has no end: training stops when its time is up.
-            run("train", "--quiet", "--data", task / "shards", "--model", config, "--seq", TASK_TOKENS, "--batch", 1,
+            run("train", "--quiet", "--resume", "--data", task / "shards", "--model", config, "--seq", TASK_TOKENS, "--batch", 1,
                 "--accum", 1, "--steps", 1_000_000, "--schedule", "constant", "--warmup", 20, "--lr", "2e-3", "--seed", 1,
                 "--save-every", 0, "--log-every", 10, "--mixed-precision", "no", "--max-minutes", options.minutes, "--out",
                 folder / "run")
@@ -188,6 +184,7 @@ def main():
     parser.add_argument("--work", type=pathlib.Path)
     parser.add_argument("out")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # run() then ends its tool, too
     parts = {"recall": recall, "positions": positions}
     if unknown := set(options.parts.split(",")) - set(parts):
         parser.error(f"unknown {', '.join(unknown)}: one of {', '.join(parts)}")

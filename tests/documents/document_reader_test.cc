@@ -185,8 +185,8 @@ TEST(InputFormatTest, IsGuessedFromTheNameAndTheKeys) {
 }
 
 TEST(InputFormatTest, EveryFormatIsParsedByItsName) {
-  for (const InputFormat format : {InputFormat::kLines, InputFormat::kJsonl, InputFormat::kNul,
-                                   InputFormat::kFile, InputFormat::kParquet}) {
+  for (const InputFormat format : {InputFormat::kLines, InputFormat::kJsonl, InputFormat::kParagraphs,
+                                   InputFormat::kNul, InputFormat::kFile, InputFormat::kParquet}) {
     EXPECT_EQ(ParseInputFormat(NameOf(format)), format);
   }
   EXPECT_EQ(test::CodeOf([] { ParseInputFormat("csv"); }), ErrorCode::kUsage);

@@ -36,8 +36,8 @@ using test::TakePasses;
 
 constexpr int64_t kQueries = 24;
 
-/// A model with weights apart from where they begin, so that adapters have gradients, too. What all weights had
-/// in common would make all vectors alike, whose gradients nearly cancel.
+/// A model with weights apart from where they begin, so that adapters have gradients, too. What all weights
+/// had in common would make all vectors alike, whose gradients nearly cancel.
 std::unique_ptr<LanguageModel> ModelOf(const ModelConfig& config, const FineTuning& tuning = {}) {
   auto body = test::MakeBody(config, test::kFp32Numerics, kCpu, 5, tuning);
   for (const Parameter& parameter : body->parameters().all()) {

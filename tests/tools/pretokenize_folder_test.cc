@@ -64,7 +64,7 @@ TEST_F(PretokenizeFolderTest, WhateverChangedIsMadeAgainAndNothingElse) {
   EXPECT_EQ(taken_over("echo more >> in/a.txt"), 5u);
   EXPECT_EQ(taken_over("sed -i s/1/2/ in/a.txt"), 5u) << "of the same size";
   EXPECT_EQ(taken_over("touch -d 2001-01-01 in/c.txt"), 5u);
-  EXPECT_EQ(taken_over("", "--eos"), 0u);
+  EXPECT_EQ(taken_over("", "--no-eos"), 0u);
   EXPECT_EQ(taken_over("", "--max-chars 4"), 0u);
   EXPECT_EQ(taken_over(""), 0u) << "a former set's streams are gone";
   EXPECT_EQ(taken_over("echo first > in/0.txt"), 6u) << "all others move by one";

@@ -14,8 +14,8 @@ TEST_F(PretokenizeToolTest, WritesIdsOfStandardInputAsJson) {
   const ProcessResult result =
       Shell("printf 'a\\nb' | pretokenize --tokenizer $DATA/mistral-v1.model --format file --to jsonl -");
   EXPECT_EQ(result.exit_status, 0);
-  EXPECT_EQ(result.standard_output, "{\"doc\":0,\"ids\":[264,13,28726]}\n");
-  EXPECT_NE(result.standard_error.find("1 document, 3 tokens"), std::string::npos) << result.standard_error;
+  EXPECT_EQ(result.standard_output, "{\"doc\":0,\"ids\":[264,13,28726,2]}\n");
+  EXPECT_NE(result.standard_error.find("1 document, 4 tokens"), std::string::npos) << result.standard_error;
 }
 
 TEST_F(PretokenizeToolTest, APipeAFileAndCompressedInputGiveTheSameBytes) {
@@ -96,7 +96,8 @@ TEST_F(PretokenizeToolTest, WhatAKilledRunLeftIsRemoved) {
 
 TEST_F(PretokenizeToolTest, TheSummaryCountsWhatWasLeftOut) {
   const ProcessResult result = Shell(
-      "printf '{\"text\":\"ab\"}\\n\\n{\"text\":\\n{}\\n' | pretokenize --key text --on-error skip --summary "
+      "printf '{\"text\":\"ab\"}\\n\\n{\"text\":\\n{}\\n' | pretokenize --no-eos --key text --on-error skip "
+      "--summary "
       "s.json > out.tok");
   EXPECT_EQ(result.exit_status, 0) << result.standard_error;
   const auto summary = Json("s.json");
@@ -154,7 +155,7 @@ TEST_F(PretokenizeToolTest, SignalsEndItWithTheirStatusAndNoFile) {
 TEST_F(PretokenizeToolTest, AConsumerThatLeavesEndsItBySigpipe) {
   const ProcessResult result =
       Shell("yes 'some text' | pretokenize --to jsonl | head -n 1; echo ${PIPESTATUS[1]}");
-  EXPECT_EQ(result.standard_output, "{\"doc\":0,\"ids\":[115,111,109,101,32,116,101,120,116]}\n141\n");
+  EXPECT_EQ(result.standard_output, "{\"doc\":0,\"ids\":[115,111,109,101,32,116,101,120,116,257]}\n141\n");
 }
 
 TEST_F(PretokenizeToolTest, AKilledProducerIsNoShortSuccess) {
@@ -196,7 +197,8 @@ TEST_F(PretokenizeToolTest, MemoryDoesNotGrowWithTheInput) {
 
 TEST_F(PretokenizeToolTest, ALineOf200MegabytesTakesMemoryInProportion) {
   const ProcessResult result = Shell(
-      "(head -c 200000000 /dev/zero | tr '\\0' x; printf '\\nshort\\n') | pretokenize --summary s.json > "
+      "(head -c 200000000 /dev/zero | tr '\\0' x; printf '\\nshort\\n') | pretokenize --no-eos --summary "
+      "s.json > "
       "/dev/null");
   ASSERT_EQ(result.exit_status, 0) << result.standard_error;
   const auto summary = Json("s.json");

@@ -59,7 +59,7 @@ TEST_F(TrainRankResultsTest, ProcessesThatCouldNotWriteTheSameAreRefused) {
 TEST_F(TrainRankResultsTest, WhatIsWrongOnAllProcessesAlikeIsToldOnce) {
   const ProcessResult result = Shell(R"(
     printf 'a\nb\n' > none  # without a label
-    for wrong in 'evaluate --checkpoint base --data none' 'evaluate --checkpoint nowhere --data text' \
+    for wrong in 'evaluate --checkpoint base --no-eos --data none' 'evaluate --checkpoint nowhere --data text' \
         'generate --batch-invariant --checkpoint nowhere --prompt O'; do
       $wrong -q 2> one; one=$?
       $wrong -q --nproc 3 2> three; [ $? = $one ] || echo "$wrong: another status"

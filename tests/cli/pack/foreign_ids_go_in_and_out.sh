@@ -1,6 +1,6 @@
 # Ids of another program are packed with or without their tokenizer, and leave as they came.
 printf 'to be or not to be\nthat is the question\n' > text
-pretokenize -q text | pack -q --chunk 64 --mode concat | pack -q --export nanogpt -o ids.bin
+pretokenize -q --no-eos text | pack -q --chunk 64 --mode concat | pack -q --export nanogpt -o ids.bin
 pack -q --from nanogpt --tokenizer bytes --eot none ids.bin -o known.tws
 pack -q --export nanogpt known.tws -o again.bin
 cmp ids.bin again.bin
