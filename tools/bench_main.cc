@@ -1,9 +1,14 @@
+#include <unistd.h>
+
+#include <exception>
+
 #include "lib/base/error.h"
 #include "lib/bench/bench_job.h"
 #include "lib/bench/bench_report.h"
 #include "lib/bench/claims.h"
 #include "lib/cli/tool.h"
 #include "lib/io/byte_sink.h"
+#include "lib/io/descriptor.h"
 #include "tools/bench_options.h"
 
 namespace trainwright {
@@ -56,7 +61,10 @@ int Run(const BenchOptions& options, ToolRun* run) {
   if (!options.claims.empty()) {
     const ClaimsResult claims = CheckClaims(options.claims, options.budget_s / 3, run->common.progress);
     run->summary.update(claims.json);
-    StdoutSink().Write(AsBytes(options.json ? claims.json.dump() + "\n" : claims.text));
+    // A signal leaves what was measured to be told.
+    WriteAll(STDOUT_FILENO, "standard output",
+             AsBytes(options.json ? claims.json.dump() + "\n" : claims.text), OnStop::kFinish);
+    if (claims.stopped != nullptr) std::rethrow_exception(claims.stopped);
     return claims.exit_status;
   }
   if (options.stages.empty() == (options.before.empty() || options.after.empty())) {

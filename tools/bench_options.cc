@@ -18,6 +18,12 @@ const ToolInfo& BenchInfo() {
 
 namespace {
 
+/// "2%" is 2 per cent as 2 is.
+std::string WithoutPercentSign(std::string text) {
+  if (text.ends_with('%')) text.pop_back();
+  return text;
+}
+
 void DefineCommandOptions(CLI::App& app, BenchOptions* options) {
   const std::string group = "What to compare";
   app.add_option("--before", options->before, "Command to compare with, a line of shell.")
@@ -85,16 +91,19 @@ void DefineEffortOptions(CLI::App& app, BenchOptions* options) {
       ->group(group);
   app.add_option("--width", options->width_percent,
                  "Stop earlier when the interval reaches no further than this many per cent to either side.")
+      ->transform(WithoutPercentSign)
       ->check(CLI::Range(0.001, 1000.0))
       ->type_name("X")
       ->group(group);
   app.add_option("--same-within", options->same_within_percent,
                  "A difference of so many per cent does not matter: same.")
+      ->transform(WithoutPercentSign)
       ->check(CLI::Range(0.0, 1000.0))
       ->type_name("X")
       ->group(group);
   app.add_option("--max-regression", options->max_regression_percent,
                  "Allow after to be worse by so many per cent. See EXIT STATUS.")
+      ->transform(WithoutPercentSign)
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("X")
       ->group(group);

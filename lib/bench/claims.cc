@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <sstream>
 
 #include "lib/base/error.h"
@@ -20,7 +21,8 @@ namespace {
 
 constexpr int64_t kWarmingSteps = 2;
 
-constexpr char kNotTestable[] = "not testable here";
+constexpr char kMet[] = "met", kNotMet[] = "not met", kUndecided[] = "undecided",
+               kNotTestable[] = "not testable here";
 
 struct Answer {
   std::string measured = "-", interval = "-", verdict, note;
@@ -28,7 +30,7 @@ struct Answer {
   std::vector<RunFigures> figures = {};  ///< of before and after; empty: not measured
 };
 
-/// Of an absolute claim: met where all runs are as good as claimed.
+/// Of an absolute claim: met where all runs are as good as claimed, not met where none is.
 void JudgeAlone(const Claim& claim, const Measurement& measurement, Answer* answer) {
   std::vector<double> values;
   for (const Round& round : measurement.rounds) {
@@ -44,8 +46,7 @@ void JudgeAlone(const Claim& claim, const Measurement& measurement, Answer* answ
     return;
   }
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  const bool met = HigherIsBetter(claim.metric) ? *low >= claim.ratio : *high <= claim.ratio;
-  answer->verdict = met ? "met" : "not met";
+  answer->verdict = VerdictOfClaim(HigherIsBetter(claim.metric), *low, *high, claim.ratio);
   answer->interval = FormatCount(*low) + "-" + FormatCount(*high);
   answer->measured = FormatCount(Median(values));
 }
@@ -92,8 +93,7 @@ Answer MeasureClaim(const Claim& claim, const ClaimsWorkplace& workplace, double
   }
   answer.measured = FormatFixed(ratio, 2) + "x";
   answer.interval = FormatFixed(low, 2) + "-" + FormatFixed(high, 2);
-  const bool met = HigherIsBetter(metric) ? low >= claim.ratio : high <= claim.ratio;
-  answer.verdict = met ? "met" : "not met";
+  answer.verdict = VerdictOfClaim(HigherIsBetter(metric), low, high, claim.ratio);
   answer.comparison = ToJson(*comparison);
   return answer;
 }
@@ -108,7 +108,7 @@ Answer AnswerTo(const Claim& claim, const ClaimsWorkplace& workplace, double bud
   }
   for (const char* flags : {claim.before, claim.after}) {
     if (workplace.Takes(flags, claim.data)) continue;
-    answer.verdict = "not met";
+    answer.verdict = kNotMet;
     answer.note = std::string("feature absent: ") + flags;
     return answer;
   }
@@ -116,10 +116,21 @@ Answer AnswerTo(const Claim& claim, const ClaimsWorkplace& workplace, double bud
     return MeasureClaim(claim, workplace, budget_s, processors);
   } catch (const Error& error) {
     ThrowIfStopped();
-    answer.verdict = "not met";
+    answer.verdict = kNotMet;
     answer.note = error.what();
     return answer;
   }
+}
+
+/// \returns the Error of a signal that ended the work, or null
+std::exception_ptr UntilStopped(const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInterrupted && error.code() != ErrorCode::kTerminated) throw;
+    return std::current_exception();
+  }
+  return nullptr;
 }
 
 /// The rows of both variants of a claim, as tables and JSON have them.
@@ -255,9 +266,8 @@ ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMod
   Table variants(
       {"claim", "variant", "samples/s", "peak memory", "an epoch", gpu ? "GPU busy" : "CPUs busy", "flags"});
   nlohmann::ordered_json rows = nlohmann::ordered_json::array(), variant_rows = rows;
-  for (size_t i = 0; i < claims.size(); ++i) {
-    const Claim& claim = claims[i];
-    progress.Update(i);
+  std::vector<std::string> verdicts;
+  const auto measure = [&](const Claim& claim) {
     const Answer answer = AnswerTo(claim, workplace, budget_s, gpu, std::max(1, host.processors));
     AddVariants(claim, answer, &variants, &variant_rows);
     table.AddRow({claim.text, ClaimedText(claim), answer.measured, answer.interval, column, answer.verdict,
@@ -271,8 +281,14 @@ ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMod
                     {"note", answer.note},
                     {"hardware", hardware},
                     {"comparison", answer.comparison}});
-    if (answer.verdict != "met") result.exit_status = static_cast<int>(ErrorCode::kNo);
-  }
+    verdicts.push_back(answer.verdict);
+  };
+  result.stopped = UntilStopped([&] {
+    for (size_t i = 0; i < claims.size(); ++i) {
+      progress.Update(i);
+      measure(claims[i]);
+    }
+  });
   result.json = {{"schema", "trainwright.claims/1"}, {"system", system}, {"hardware", hardware},
                  {"load_1min", host.load_1min},      {"claims", rows},   {"variants", variant_rows}};
   result.text = hardware + "; " +
@@ -281,9 +297,31 @@ ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMod
                                : "train --model llama-1m, 12 steps of 2 samples of 256 tokens") +
                 "\n\n" + table.ToString();
   if (!variant_rows.empty()) result.text += "\n" + variants.ToString();
-  if (!of_system.suite.empty()) RunSuite(of_system.suite, workplace, &result);
-  if (of_system.add_tables != nullptr) of_system.add_tables(workplace, budget_s, &result);
+  result.exit_status = StatusOfClaims(verdicts);
+  if (result.stopped == nullptr) {
+    result.stopped = UntilStopped([&] {
+      if (!of_system.suite.empty()) RunSuite(of_system.suite, workplace, &result);
+      if (of_system.add_tables != nullptr) of_system.add_tables(workplace, budget_s, &result);
+    });
+  }
+  if (result.stopped != nullptr) result.json["stopped"] = true;
   return result;
+}
+
+std::string VerdictOfClaim(bool higher_is_better, double low, double high, double claimed) {
+  const double worst = higher_is_better ? low : -high, best = higher_is_better ? high : -low;
+  const double limit = higher_is_better ? claimed : -claimed;
+  if (worst >= limit) return kMet;
+  return best < limit ? kNotMet : kUndecided;
+}
+
+int StatusOfClaims(const std::vector<std::string>& verdicts) {
+  int status = 0;
+  for (const std::string& verdict : verdicts) {
+    if (verdict == kNotMet) return static_cast<int>(ErrorCode::kNo);
+    if (verdict != kMet) status = static_cast<int>(ErrorCode::kUndecided);
+  }
+  return status;
 }
 
 }  // namespace trainwright

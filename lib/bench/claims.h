@@ -2,12 +2,13 @@
 ///
 /// Nothing is taken on trust: a claim is met only when the whole interval of its measurement is as good as
 /// claimed, of the quantity that it is about: loading by the time that a step waits for data, a forward pass
-/// by its own time, memory by its peak, the whole by the time of a run. A lever that the tools lack is
-/// reported as absent by its flag and counts as not met; what needs a GPU that is not here is not testable,
-/// whatever the tools have; of a quantity that no run tells, or that is 0,
-/// nothing can be said.
+/// by its own time, memory by its peak, the whole by the time of a run. An interval that holds what is
+/// claimed decides nothing. A lever that the tools lack is reported as absent by its flag and counts as not
+/// met; what needs a GPU that is not here is not testable, whatever the tools have; of a quantity that no run
+/// tells, or that is 0, nothing can be said.
 #pragma once
 
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -52,8 +53,17 @@ Unmeasured WhyUnmeasured(const Claim& claim, const std::string& help, bool gpu);
 struct ClaimsResult {
   std::string text;             ///< the tables: of the claims, and of the runs that were measured
   nlohmann::ordered_json json;  ///< the same; "variants" has one row of four figures (RunFigures) for each
-  int exit_status = 0;          ///< 1 unless every claim is met
+  int exit_status = 0;          ///< StatusOfClaims
+  /// The Error of a signal that ended it before all was measured: text and JSON hold what was.
+  std::exception_ptr stopped = nullptr;
 };
+
+/// "met" where the whole of an interval is as good as what is claimed, "not met" where none of it is, else
+/// "undecided".
+std::string VerdictOfClaim(bool higher_is_better, double low, double high, double claimed);
+
+/// 0 when every claim is met, 1 when one is not, and 7 when that cannot be said of one.
+int StatusOfClaims(const std::vector<std::string>& verdicts);
 
 /// Measures with the `train`, `pretokenize` and `pack` that lie beside this program, or else in PATH; some
 /// seconds to half a minute a claim.

@@ -6,12 +6,14 @@
 #include <sstream>
 
 #include "lib/base/version.h"
+#include "lib/cli/text_folding.h"
 
 namespace trainwright {
 namespace {
 
-constexpr size_t kWidth = 100;
-constexpr size_t kHelpColumn = 30;
+constexpr size_t kWidth = 80;
+constexpr size_t kHelpColumn = 30, kStatusColumn = 12;
+constexpr size_t kLongestWord = 30;  // of choices that are written as one
 
 std::string WithoutBackticks(std::string text) {
   text.erase(std::remove(text.begin(), text.end(), '`'), text.end());
@@ -24,24 +26,8 @@ std::string Join(const std::vector<std::string>& parts, const std::string& separ
   return text;
 }
 
-// Paragraphs are separated by blank lines; lines that start with two blanks stay as they are.
 std::string Paragraphs(const std::string& text, size_t indent) {
-  std::istringstream lines(text);
-  std::string out, paragraph, line;
-  const auto flush = [&] {
-    if (!paragraph.empty()) out += Fold(WithoutBackticks(paragraph), indent, kWidth);
-    paragraph.clear();
-  };
-  while (std::getline(lines, line)) {
-    if (line.empty() || line.rfind("  ", 0) == 0) {
-      flush();
-      out += line.empty() ? "\n" : std::string(indent, ' ') + line + "\n";
-    } else {
-      paragraph += (paragraph.empty() ? "" : " ") + line;
-    }
-  }
-  flush();
-  return out;
+  return FoldParagraphs(WithoutBackticks(text), indent, kWidth);
 }
 
 std::string UsageLine(const ToolDoc& doc) {
@@ -49,20 +35,6 @@ std::string UsageLine(const ToolDoc& doc) {
 }
 
 }  // namespace
-
-std::string Fold(const std::string& text, size_t indent, size_t width) {
-  std::istringstream words(text);
-  std::string out, line, word;
-  while (words >> word) {
-    if (!line.empty() && indent + line.size() + 1 + word.size() > width) {
-      out += std::string(indent, ' ') + line + "\n";
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  if (!line.empty()) out += std::string(indent, ' ') + line + "\n";
-  return out;
-}
 
 std::string FirstSentence(const std::string& text) {
   size_t end = 0;
@@ -88,20 +60,21 @@ std::string OptionNotes(const OptionDoc& option) {
 }
 
 std::string ShortHelp(const ToolDoc& doc) {
-  std::string text =
-      "usage: " + UsageLine(doc) + "\n" + doc.info.name + ": " + WithoutBackticks(doc.info.summary) + "\n";
+  std::string text = FoldBehind("usage:", UsageLine(doc), 7, kWidth) +
+                     Fold(doc.info.name + ": " + WithoutBackticks(doc.info.summary), 0, kWidth);
   const auto add = [&](const OptionDoc& option) {
     const bool aligned = option.short_names.empty() && !option.is_positional();
-    const std::string usage = "  " + std::string(aligned ? 4 : 0, ' ') + option.Usage();
+    const std::string usage = "  " + std::string(aligned ? 4 : 0, ' ') + option.Usage() + " ";
     std::string help = WithoutBackticks(FirstSentence(option.help));
     const bool named =
         std::all_of(option.choices.begin(), option.choices.end(),
                     [&](const std::string& choice) { return help.find(choice) != std::string::npos; });
-    if (!named) help += " (" + Join(option.choices, "|") + ")";
+    if (!named) {
+      const std::string choices = Join(option.choices, "|");
+      help += " (" + (choices.size() <= kLongestWord ? choices : Join(option.choices, ", ")) + ")";
+    }
     if (!option.default_text.empty()) help += " [" + option.default_text + "]";
-    const bool fits = usage.size() + 2 <= kHelpColumn;
-    text +=
-        usage + (fits ? "" : "\n") + std::string(kHelpColumn - (fits ? usage.size() : 0), ' ') + help + "\n";
+    text += FoldBehind(usage, help, kHelpColumn, kWidth);
   };
   for (const OptionDoc& option : doc.options) {
     if (option.is_positional()) add(option);
@@ -116,8 +89,9 @@ std::string ShortHelp(const ToolDoc& doc) {
 }
 
 std::string LongHelp(const ToolDoc& doc) {
-  std::string text = doc.info.name + " - " + WithoutBackticks(doc.info.summary) + "\n\nSYNOPSIS\n  " +
-                     UsageLine(doc) + "\n\nDESCRIPTION\n" + Paragraphs(doc.info.text.description, 2);
+  std::string text = Fold(doc.info.name + " - " + WithoutBackticks(doc.info.summary), 0, kWidth) +
+                     "\nSYNOPSIS\n" + Fold(UsageLine(doc), 2, kWidth) + "\nDESCRIPTION\n" +
+                     Paragraphs(doc.info.text.description, 2);
   const auto add = [&](const OptionDoc& option) {
     text += "  " + option.Usage() + "\n" + Paragraphs(option.help, 6);
     const std::string notes = OptionNotes(option);
@@ -148,13 +122,14 @@ std::string LongHelp(const ToolDoc& doc) {
   if (!doc.info.text.examples.empty()) {
     std::string body;
     for (const ToolExample& example : doc.info.text.examples) {
-      body += Fold(WithoutBackticks(example.explanation), 2, kWidth) + "    " + example.command + "\n\n";
+      body += Fold(WithoutBackticks(example.explanation), 2, kWidth) +
+              FoldCommand(example.command, 4, kWidth) + "\n";
     }
     section("EXAMPLES", body);
   }
   std::string statuses;
   for (const auto& [status, meaning] : ExitStatusTable(doc.info.filter)) {
-    statuses += "  " + status + std::string(status.size() < 9 ? 9 - status.size() : 1, ' ') + meaning + "\n";
+    statuses += FoldBehind("  " + status, meaning, kStatusColumn, kWidth);
   }
   section("EXIT STATUS", statuses);
   if (!doc.info.see_also.empty()) text += "SEE ALSO\n" + Fold(Join(doc.info.see_also, ", "), 2, kWidth);

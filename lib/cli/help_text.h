@@ -29,7 +29,4 @@ std::string FirstSentence(const std::string& text);
 /// "default 3; one of a, b; from 1 to 9", or empty.
 std::string OptionNotes(const OptionDoc& option);
 
-/// Text folded at `width` columns, each line behind `indent` blanks; `text` is one paragraph.
-std::string Fold(const std::string& text, size_t indent, size_t width);
-
 }  // namespace trainwright

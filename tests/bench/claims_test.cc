@@ -68,6 +68,19 @@ TEST(ClaimsTest, WhatNeedsAGpuIsNotTestableWithoutOneWhateverTheToolsHave) {
   EXPECT_EQ(WhyUnmeasured(claim, "--seq N", false).verdict, "not met");
 }
 
+TEST(ClaimsTest, AnIntervalThatHoldsWhatIsClaimedDecidesNothing) {
+  EXPECT_EQ(VerdictOfClaim(true, 2.0, 2.2, 2.0), "met");
+  EXPECT_EQ(VerdictOfClaim(true, 1.9, 2.2, 2.0), "undecided");
+  EXPECT_EQ(VerdictOfClaim(true, 1.9, 1.99, 2.0), "not met");
+  EXPECT_EQ(VerdictOfClaim(false, 0.4, 0.5, 0.5), "met");
+  EXPECT_EQ(VerdictOfClaim(false, 0.4, 0.6, 0.5), "undecided");
+  EXPECT_EQ(VerdictOfClaim(false, 0.51, 0.6, 0.5), "not met");
+  EXPECT_EQ(StatusOfClaims({"met", "met"}), 0);
+  EXPECT_EQ(StatusOfClaims({"met", "undecided", "not met"}), 1);
+  EXPECT_EQ(StatusOfClaims({"met", "undecided"}), 7);
+  EXPECT_EQ(StatusOfClaims({"not testable here", "met"}), 7);
+}
+
 TEST(ClaimsTest, EveryLineOfTheGuideOfTenIsInItsTable) {
   std::set<std::string> told;
   for (const GuideLine& line : TenGuide(/*has_profile=*/false)) {

@@ -31,6 +31,14 @@ TEST(BenchToolTest, ALargerCostIsWorseAndExitStatus1) {
   EXPECT_NEAR(result.at("results").at(0).at("comparisons").at(0).at("ratio_low").get<double>(), 5, 1e-9);
 }
 
+TEST(BenchToolTest, APercentSignMeansWhatItSays) {
+  const std::string command = "bench --before " + Costing(1) + "--after " + Costing(5) +
+                              "--metric cost --by cost --output-check off" + kQuick + " --max-regression ";
+  EXPECT_EQ(RunShell(command + "2%").exit_status, 1);
+  EXPECT_EQ(RunShell(command + "2000%").exit_status, 0);
+  EXPECT_EQ(RunShell(command + "2%%").exit_status, 2);
+}
+
 TEST(BenchToolTest, JsonHoldsEverySampleOfEveryRun) {
   const ProcessResult run = RunShell(
       "bench --before true --after true --min-rounds 4 --max-rounds 4 --json --max-regression 10000");
@@ -155,6 +163,16 @@ cp -r "$kept" "$out"
 SCRIPT
 chmod +x bin/train
 )sh";
+
+TEST(BenchToolTest, ClaimsThatWereMeasuredBeforeASignalArePrinted) {
+  const test::TemporaryFolder folder;
+  const ProcessResult run = RunShell("cd " + folder.path() + kTrainOnceForEachSetOfFlags +
+                                     "timeout -s TERM 2 bin/bench --claims grit --json || exit $?");
+  EXPECT_EQ(run.exit_status, 124) << run.standard_error;  // timeout's own, when it had to signal
+  const json result = json::parse(run.standard_output);
+  EXPECT_EQ(result.at("stopped"), true);
+  EXPECT_LT(result.at("claims").size(), 4u);
+}
 
 TEST(BenchToolTest, ClaimsAreMeasuredOrSayWhichFeatureIsAbsent) {
   const test::TemporaryFolder folder;

@@ -1,0 +1,23 @@
+/// Help texts within a width. Words are never broken: one that is longer than a line stands by itself.
+#pragma once
+
+#include <string>
+
+namespace trainwright {
+
+/// One paragraph, each line behind `indent` blanks.
+std::string Fold(const std::string& text, size_t indent, size_t width);
+
+/// One paragraph as the description behind a name: `head` begins the first line. Where it ends a blank
+/// before `column` at least, the text goes on there; all other lines begin at `column`.
+std::string FoldBehind(const std::string& head, const std::string& text, size_t column, size_t width);
+
+/// Paragraphs, separated by blank lines. Of lines that begin with two blanks, rows of a name and a
+/// description that are too long are folded behind their names, with the lines that continue them, and all
+/// others stay.
+std::string FoldParagraphs(const std::string& text, size_t indent, size_t width);
+
+/// A shell command that does the same: lines end in a backslash, between words and never within quotes.
+std::string FoldCommand(const std::string& command, size_t indent, size_t width);
+
+}  // namespace trainwright
