@@ -21,6 +21,7 @@
 #include "tools/tool_texts.h"
 #include "tools/train_absent_options.h"
 #include "tools/train_presets.h"
+#include "tools/train_synonym_options.h"
 
 namespace trainwright {
 namespace {
@@ -110,6 +111,7 @@ const ToolInfo& TrainInfo() {
                     {"lora-targets", "adapter"}},
       .variables = VariablesOfOwnOptions(),
       .absent = OptionsThatTrainLacks(),
+      .synonyms = SynonymsOfTrain(),
       .foreign_config = &LoraTrainerConfig(),
       .settings_file = {.option = "deepspeed", .read = ReadDeepSpeedConfig},
       .remembered = RememberedByRun,

@@ -25,6 +25,7 @@
 #include "lib/base/signals.h"
 #include "lib/base/version.h"
 #include "lib/cli/config_file.h"
+#include "lib/cli/config_synonym.h"
 #include "lib/cli/foreign_config.h"
 #include "lib/cli/help_text.h"
 #include "lib/cli/option_table.h"
@@ -95,6 +96,24 @@ Error EmptyValue(const std::string& source) {
 
 std::string ValueMissing(const std::string& problem) {
   return problem.ends_with(" missing") && Contains(problem, " required ") ? "needs a value" : problem;
+}
+
+/// What a configuration file says, by our names.
+std::vector<ConfigEntry> EntriesOfFile(const ToolInfo& info, const std::string& path,
+                                       const std::map<std::string, CLI::Option*>& by_key,
+                                       std::vector<std::string>* notices, bool* is_foreign) {
+  std::vector<ConfigEntry> entries;
+  if (info.foreign_config != nullptr) {
+    TranslatedConfig translated =
+        TranslateConfig(ReadConfigFile(path, info.foreign_config->section), *info.foreign_config, path);
+    entries = std::move(translated.entries);
+    *notices = std::move(translated.notices);
+    *is_foreign = translated.is_foreign;
+  } else {
+    entries = ReadConfigFile(path);
+  }
+  const auto is_ours = [&](const std::string& key) { return by_key.contains(key); };
+  return WithOurNames(entries, is_ours, info.synonyms, path, notices);
 }
 
 /// Parses one command line: applies environment and configuration file, and turns CLI11's errors into ours.
@@ -201,6 +220,9 @@ class CommandLine {
       if (const auto absent = info_.absent.find(name); absent != info_.absent.end()) {
         throw Error(ErrorCode::kUsage, name, "unknown option", "", absent->second);
       }
+      if (const std::string hint = HintOfSynonym(info_.synonyms, name);
+          name.starts_with("--") && !hint.empty())
+        throw Error(ErrorCode::kUsage, name, "unknown option", "", hint);
       const std::string nearest = name.starts_with("--") ? NearestName(name, FlagNames()) : "";
       throw Error(ErrorCode::kUsage, name, "unknown option", "",
                   nearest.empty() ? Hint(info_) : "did you mean " + nearest + "? " + Hint(info_));
@@ -252,18 +274,9 @@ class CommandLine {
   }
 
   void ApplyFile(const std::string& path) {
-    std::vector<ConfigEntry> entries;
-    if (info_.foreign_config != nullptr) {
-      TranslatedConfig translated =
-          TranslateConfig(ReadConfigFile(path, info_.foreign_config->section), *info_.foreign_config, path);
-      entries = std::move(translated.entries);
-      notices_ = std::move(translated.notices);
-      is_foreign_ = translated.is_foreign;
-    } else {
-      entries = ReadConfigFile(path);
-    }
     const auto by_key = OptionsByKey();
-    for (const ConfigEntry& entry : entries) ApplyEntry(entry, by_key, path, OptionOrigin::kConfigFile);
+    for (const ConfigEntry& entry : EntriesOfFile(info_, path, by_key, &notices_, &is_foreign_))
+      ApplyEntry(entry, by_key, path, OptionOrigin::kConfigFile);
   }
 
   /// Sets an option unless what goes before the file has given it.

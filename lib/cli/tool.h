@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "lib/cli/option_preset.h"
+#include "lib/cli/option_synonym.h"
 #include "lib/cli/tool_text.h"
 #include "lib/report/option_value.h"
 #include "lib/report/progress.h"
@@ -60,6 +61,7 @@ struct ToolInfo {
   /// Options of other programs that this one has not, with dashes: the hint in place of a near name, which
   /// says why, and what serves instead.
   std::map<std::string, std::string> absent = {};
+  OptionSynonyms synonyms = {};                   ///< what other programs call options of this one
   const ForeignConfig* foreign_config = nullptr;  ///< static; nullptr: --config takes our own files only
   /// Its values stand behind those of --config, and give way to options that exclude them.
   SettingsFile settings_file = {};

@@ -21,7 +21,8 @@ SHORT_TOKENS, STEP_TOKENS = 2048, 32768
 # Where training starts. lru draws squares of moduli between the bounds, of which hardly one in 64 is above 0.999; ring has
 # only such: what is 10,000 bytes back still has over a third of its weight in some of them.
 STARTS = {"lru": {"init": "lru", "max_modulus": 0.9999}, "compat": {"init": "compat"},
-          "ring": {"init": "lru", "min_modulus": 0.999, "max_modulus": 0.9999}}
+          "ring": {"init": "lru", "min_modulus": 0.999, "max_modulus": 0.9999},
+          "far": {"init": "lru", "min_modulus": 0.9998, "max_modulus": 0.99999}}
 
 
 def train(out, *flags):
@@ -58,7 +59,7 @@ def recall_of(options, work, lag, start):
         if not (folder / "run/latest").exists():
             # The schedule has no end: training stops when its time is up.
             run("train", "--quiet", "--resume", "--data", task / "shards", "--model", config, "--seq", TASK_TOKENS, "--batch", 1,
-                "--accum", 1, "--steps", 1_000_000, "--schedule", "constant", "--warmup", 20, "--lr", "2e-3", "--seed", 1,
+                "--accum", 1, "--steps", 1_000_000, "--schedule", "constant", "--warmup", 20, "--lr", options.lr, "--seed", 1,
                 "--save-every", 0, "--log-every", 10, "--mixed-precision", "no", "--max-minutes", options.minutes, "--out",
                 folder / "run")
         answers = run("generate", "--quiet", "--checkpoint", folder / "run", "--template", "qa-space", "--input",
@@ -76,8 +77,8 @@ def recall(options, work):
     starts = options.starts.split(",")
     scores = [recall_of(options, work, lag, start) for lag in map(int, options.lags.split(",")) for start in starts]
     lines = ["## Recall\n", f"A model of {scores[0]['parameters'] / 1e6:.2f}M parameters (width, layers, eigenstates: "
-             f"{options.shape}) for each line, {options.minutes:g} minutes of training; two digits, so a guess is right in 1 %. "
-             "Start lru: moduli from 0.9 to 0.9999; ring: from 0.999 to 0.9999; compat: at most 0.5.\n",
+             f"{options.shape}) for each line, {options.minutes:g} minutes of training at {options.lr}; two digits, so a guess is right in 1 %. "
+             "Start lru: moduli from 0.9 to 0.9999; ring: from 0.999 to 0.9999; far: from 0.9998 to 0.99999; compat: at most 0.5.\n",
              "| lag | start | steps | bytes | last loss | recalled | 95 % interval |", "|---|---|---|---|---|---|---|"]
     plotted = {start: [] for start in starts}
     for score in scores:
@@ -175,7 +176,8 @@ def main():
     parser.add_argument("--parts", default="recall,positions")
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--lags", default="100,1000,10000")
-    parser.add_argument("--starts", default=",".join(STARTS))
+    parser.add_argument("--starts", default="lru,compat,ring")
+    parser.add_argument("--lr", default="2e-3")
     parser.add_argument("--shape", default="192,4,64")
     parser.add_argument("--short-steps", type=int, default=300)
     parser.add_argument("--steps", type=int, default=12)

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # What the family ten learns: numbers recalled after a gap, and the loss by position in long texts, beside a Llama.
 #
-# usage: scripts/compare/ten_learning.sh [--parts LIST] [--minutes N] [--lags LIST] [--starts LIST] [--shape D,L,K]
+# usage: scripts/compare/ten_learning.sh [--parts LIST] [--minutes N] [--lags LIST] [--starts LIST] [--lr X] [--shape D,L,K]
 #                                        [--short-steps N] [--steps N] [--tokens N] [--text FILE] [--work FOLDER] OUT
 #
 #   --parts LIST   of recall,positions (default: both)
 #   --minutes N    of training for each recall model (default: 20; nine models)
 #   --lags LIST    bytes between a number and the question (default: 100,1000,10000)
-#   --starts LIST  of lru,compat,ring (default: all): ring is lru with moduli from 0.999 on
+#   --starts LIST  of lru,compat,ring,far (default: all but far): ring is lru with moduli from 0.999 on, far from 0.9998 on
+#   --lr X         learning rate of the recall models (default: 2e-3)
 #   --shape D,L,K  width, layers and eigenstates of the recall models (default: 192,4,64; one of 64,2,64 takes many more
 #                  steps in its time)
 #   --short-steps N  of training for TEN and for Llama, the same, on long text in 16 samples of 2,048 bytes each (default: 300)

@@ -1,0 +1,47 @@
+// Names that other programs give to options.
+#include <gtest/gtest.h>
+
+#include "lib/cli/config_synonym.h"
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+const OptionSynonyms kSynonyms = {
+    {"rate", {.key = "lr", .notice = "a step"}},
+    {"half", {.key = "precision", .words = {{"true", "fp16"}, {"false", ""}}, .only_words = true}},
+    {"log-to", {.key = ""}}};
+
+TEST(OptionSynonymTest, AHintTellsTheNameHere) {
+  EXPECT_EQ(HintOfSynonym(kSynonyms, "--rate"), "its name here is --lr: a step");
+  EXPECT_EQ(HintOfSynonym(kSynonyms, "--half"), "its name here is --precision fp16");
+  EXPECT_EQ(HintOfSynonym(kSynonyms, "--log_to"), "it has no effect here");
+  EXPECT_EQ(HintOfSynonym(kSynonyms, "--rat"), "");
+}
+
+TEST(OptionSynonymTest, KeysAndWordsOfAFileAreTranslated) {
+  std::vector<std::string> notices;
+  const auto translated = [&](const std::vector<ConfigEntry>& entries) {
+    notices.clear();
+    std::string text;
+    const auto is_ours = [](const std::string& key) { return key == "lr" || key == "batch-size"; };
+    for (const ConfigEntry& entry : WithOurNames(entries, is_ours, kSynonyms, "f", &notices))
+      text += entry.key + "=" + entry.values[0] + " ";
+    return text;
+  };
+  const auto entry = [](const std::string& key, const std::string& value) {
+    return ConfigEntry{.key = key, .values = {value}, .line = 3};
+  };
+  EXPECT_EQ(translated({entry("rate", "1"), entry("batch_size", "2")}), "lr=1 batch-size=2 ");
+  EXPECT_EQ(notices, (std::vector<std::string>{"f: key 'rate' in line 3 is read as lr: a step"}));
+  EXPECT_EQ(translated({entry("half", "true")}), "precision=fp16 ");
+  EXPECT_EQ(translated({entry("half", "false")}), "");
+  EXPECT_EQ(translated({entry("log_to", "x")}), "");
+  EXPECT_EQ(notices, (std::vector<std::string>{"f: key 'log_to' in line 3 has no effect here"}));
+  EXPECT_EQ(translated({entry("other", "x")}), "other=x ");  // whoever reads it refuses it
+  EXPECT_EQ(test::CodeOf([&] { translated({entry("half", "maybe")}); }), ErrorCode::kUsage);
+  EXPECT_EQ(test::CodeOf([&] { translated({entry("lr", "1"), entry("rate", "2")}); }), ErrorCode::kUsage);
+}
+
+}  // namespace
+}  // namespace trainwright

@@ -1,0 +1,12 @@
+/// What transformers' TrainingArguments, nanoGPT and their like call the options of `train`: data only,
+/// torch-free.
+#pragma once
+
+#include "lib/cli/option_synonym.h"
+
+namespace trainwright {
+
+/// As ToolInfo::synonyms.
+const OptionSynonyms& SynonymsOfTrain();
+
+}  // namespace trainwright
