@@ -149,6 +149,7 @@ PretokenizeJobOptions PlanJob(const PretokenizeOptions& options) {
                        "--format jsonl reads JSON lines, --format parquet columns");
     }
     job.keys = options.keys;
+    job.keys_instead.clear();
   }
   job.tokenizer = options.tokenizer;
   if (!options.names_tokenizer) LogInfo("no --tokenizer is given: a token is a byte");

@@ -84,10 +84,12 @@ void DefineReadingOptions(CLI::App& app, PretokenizeOptions* options) {
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"auto", "lines", "jsonl", "paragraphs", "nul", "file", "parquet"}))
       ->group(group);
-  app.add_option("--key", options->keys,
-                 "Where a JSON line or parquet row keeps its text (without this option: text). A key, or a "
-                 "path through objects like message.content. Given several times, the values are joined with "
-                 "newlines in that order.")
+  app.add_option(
+         "--key", options->keys,
+         "Where a JSON line or parquet row keeps its text (without this option: text; of a JSON line that "
+         "has no text, content, article or document). A key, or a "
+         "path through objects like message.content. Given several times, the values are joined with "
+         "newlines in that order.")
       ->type_name("KEY")
       ->group(group);
   app.add_option("--max-chars", options->max_chars,

@@ -122,6 +122,8 @@ const OptionSynonyms& SynonymsOfTrain() {
         {"logging-dir", always},
         {"disable-tqdm", WithoutEffect("--progress says how it is shown")},
         {"overwrite-output-dir", WithoutEffect("a run goes on by --resume, and nothing is overwritten")},
+        {"preserve-rng-state", WithoutEffect("dropout is a function of the seed and the place of a token, so "
+                                             "what is computed again draws the same")},
         {"remove-unused-columns", WithoutEffect("shards hold ids alone")},
         {"do-train", WithoutEffect("it is what train does")},
     };

@@ -12,7 +12,7 @@ complete -c pretokenize -l verify -x -d 'Encode every N-th document of each inpu
 complete -c pretokenize -l files-from -x -d 'File with the names of more inputs, one a line or between zero bytes (find -print0)'
 complete -c pretokenize -l slice -x -d 'Read only part K of N of the inputs, counted from 1'
 complete -c pretokenize -l format -x -a 'auto lines jsonl paragraphs nul file parquet' -d 'What a document is'
-complete -c pretokenize -l key -x -d 'Where a JSON line or parquet row keeps its text (without this option: text)'
+complete -c pretokenize -l key -x -d 'Where a JSON line or parquet row keeps its text (without this option: text; of a JSON line that has no text, content, article or document)'
 complete -c pretokenize -l max-chars -x -d 'Leave out documents of more characters without tokenizing them, 0 for no limit (with --max-record-tokens N: 10 N)'
 complete -c pretokenize -l max-record-tokens -x -d 'Leave out documents of more tokens, 0 for no limit'
 complete -c pretokenize -l max-document -x -d 'Longest line or document that is read, at most 2GiB'

@@ -7,7 +7,7 @@
 namespace trainwright {
 
 DocumentText::DocumentText(DocumentTextOptions options)
-    : options_(std::move(options)), json_(options_.keys) {}
+    : options_(std::move(options)), json_(options_.keys, options_.instead) {}
 
 std::optional<DocumentProblem> DocumentText::Read(const RecordBatch& batch, size_t index,
                                                   std::string_view* text) {

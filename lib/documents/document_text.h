@@ -17,7 +17,9 @@ namespace trainwright {
 
 struct DocumentTextOptions {
   /// Where a JSON line or a parquet file keeps its text; several values are joined with newlines.
-  std::vector<std::string> keys = {"text"};
+  std::vector<std::string> keys = {kTextKey};
+  /// Of a JSON line, in place of a first key that it lacks.
+  std::vector<std::string> instead = OtherTextKeys();
   /// Whether text must be valid UTF-8 (for tokenizers of characters). JSON must always be.
   bool require_utf8 = true;
   /// Whether bad bytes become U+FFFD, one a byte, instead of being a problem.

@@ -6,13 +6,31 @@
 
 namespace trainwright {
 
+namespace {
+
+constexpr size_t kKeysInHint = 8;
+
+std::string HintOfKeys(const simdjson::dom::element& root) {
+  std::string names;
+  size_t count = 0;
+  for (const auto field : root.get_object()) {
+    if (++count <= kKeysInHint) names += (names.empty() ? "" : ", ") + std::string(field.key);
+  }
+  if (count == 0) return {};
+  return "--key names one of its keys: " + names + (count > kKeysInHint ? " and others" : "");
+}
+
+}  // namespace
+
 struct JsonlText::Impl {
-  std::vector<std::string> keys;
+  std::vector<std::string> keys, instead;
   JsonLine json;
 };
 
-JsonlText::JsonlText(std::vector<std::string> keys) : impl_(std::make_unique<Impl>()) {
+JsonlText::JsonlText(std::vector<std::string> keys, std::vector<std::string> instead)
+    : impl_(std::make_unique<Impl>()) {
   impl_->keys = std::move(keys);
+  impl_->instead = std::move(instead);
 }
 JsonlText::~JsonlText() = default;
 
@@ -23,8 +41,11 @@ std::optional<DocumentProblem> JsonlText::Read(std::string_view line, std::strin
   for (size_t i = 0; i < impl_->keys.size(); ++i) {
     const std::string& key = impl_->keys[i];
     simdjson::dom::element value;
-    if (!FindPath(root, key, &value))
-      return DocumentProblem{SkipReason::kMissingKey, "no key \"" + key + "\"", {}, {}};
+    bool found = FindPath(root, key, &value);
+    for (size_t other = 0; i == 0 && !found && other < impl_->instead.size(); ++other)
+      found = FindPath(root, impl_->instead[other], &value);
+    if (!found)
+      return DocumentProblem{SkipReason::kMissingKey, "no key \"" + key + "\"", {}, HintOfKeys(root)};
     std::string_view part;
     if (value.get_string().get(part) != simdjson::SUCCESS) {
       return DocumentProblem{SkipReason::kNotAString,

@@ -53,6 +53,7 @@ class BatchEncoder {
                const ChatEncoder* chat_encoder)
       : options_(options), tokenizer_(tokenizer), chat_encoder_(chat_encoder) {
     const DocumentTextOptions text_options = {.keys = options.keys,
+                                              .instead = options.keys_instead,
                                               .require_utf8 = tokenizer.identity().kind != "bytes",
                                               .replace_invalid_utf8 = options.replace_invalid_utf8};
     for (int worker = 0; worker < options.threads; ++worker) {

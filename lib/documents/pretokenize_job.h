@@ -24,7 +24,8 @@ struct PretokenizeJobOptions {
   /// Those of the whole of which the inputs are a slice, for the provenance; empty: those of the inputs.
   std::set<InputFormat> formats;
   std::string tokenizer = "bytes";  ///< as LoadTokenizer takes it
-  std::vector<std::string> keys = {"text"};
+  std::vector<std::string> keys = {kTextKey};
+  std::vector<std::string> keys_instead = OtherTextKeys();  ///< DocumentTextOptions::instead
   /// kSft: every record is a conversation, written by this template; kContrastive: a query with positives and
   /// negatives, each written by it. `keys` and EOS have no meaning for either.
   RecordKind records = RecordKind::kLm;

@@ -144,7 +144,10 @@ std::string AddText(const Checkpoint& checkpoint, const EvaluateJobOptions& opti
   const InputFormat format = options.format == "auto" ? GuessInputFormat(options.data, !options.keys.empty())
                                                       : ParseInputFormat(options.format);
   DocumentTextOptions text_options;
-  if (!options.keys.empty()) text_options.keys = options.keys;
+  if (!options.keys.empty()) {
+    text_options.keys = options.keys;
+    text_options.instead.clear();
+  }
   DocumentReader reader({{options.data, format}}, kMaxDocumentBytes, text_options.keys);
   reader.HashStoredBytes();
   text_options.require_utf8 = tokenizer.identity().kind != "bytes";

@@ -36,6 +36,21 @@ TEST(JsonlTextTest, JoinsSeveralKeysInTheGivenOrder) {
   EXPECT_EQ(TextOf(R"({"answer": "A", "question": "Q"})", {"question", "answer"}), "Q\nA");
 }
 
+TEST(JsonlTextTest, OtherKeysTakeThePlaceOfOneThatIsNotThere) {
+  JsonlText reader({"text"}, OtherTextKeys());
+  std::string text;
+  const auto read = [&](const std::string& line) {
+    const auto problem = reader.Read(line, &text);
+    return problem ? problem->problem : text;
+  };
+  EXPECT_EQ(read(R"({"article": "b", "content": "a"})"), "a");
+  EXPECT_EQ(read(R"({"document": "d", "text": "t"})"), "t");
+  EXPECT_EQ(read(R"({"document": "d"})"), "d");
+  EXPECT_EQ(read(R"({"text": null, "content": "c"})"), "the value of \"text\" is null, not a string");
+  EXPECT_EQ(read(R"({"body": "d"})"), "no key \"text\"");
+  EXPECT_EQ(reader.Read(R"({"body": "d", "id": 1})", &text)->hint, "--key names one of its keys: body, id");
+}
+
 TEST(JsonlTextTest, OtherMembersMayHoldAnyJson) {
   EXPECT_EQ(TextOf(R"({"n": [1, -2.5e3, true, null, {}], "text": "x", "o": {"text": "y"}})"), "x");
   EXPECT_EQ(TextOf(R"({"id": 123456789012345678901234567890, "text": "big"})"), "big");

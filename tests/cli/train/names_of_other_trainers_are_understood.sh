@@ -9,6 +9,7 @@ told --gradient_checkpointing 'its name here is --checkpoint-activations full'
 told --report-to 'it has no effect here'
 told --fp16-opt-level '--mixed-precision fp16 multiplies in fp16'
 told --gradient-clip-norm '--clip'
+told --preserve-rng-state 'what is computed again draws the same'
 told --weight_decay 'did you mean --weight-decay'
 cat > hf.yaml << 'YAML'
 learning_rate: 1e-4

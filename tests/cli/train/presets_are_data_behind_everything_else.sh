@@ -7,12 +7,12 @@ expect() { # expect KEY VALUE ARGUMENT...
   [[ $got == "$wanted" ]] || { echo "$*: $key is '$got', not '$wanted'"; exit 1; }
 }
 names="refocused-test refocused-production refocused-low-memory rft-baseline rft-batch-a rft-batch-b rft-fast
-       rft-conservative rft-balanced rft-aggressive lora-fast grit-fast grit-toy grit-7b grit-7b-lora
+       rft-conservative rft-balanced rft-aggressive rft-accurate test production low-memory lora-fast grit-fast grit-toy grit-7b grit-7b-lora
        ten-small-32k ten-medium-32k ten-large-32k"
 for name in $names; do
   train --list-presets | grep -q "^$name  *[a-zA-Z]" || { echo "$name is not listed"; exit 1; }
 done
-test "$(train --list-presets | wc -l)" = 18
+test "$(train --list-presets | wc -l)" = 22
 
 # name, batch, accum, log-every, save-every, lr, warmup, schedule, workers
 while read -r name batch accum log save lr warmup schedule workers; do
@@ -37,7 +37,15 @@ rft-fast 16 4 50 epoch 2e-4 50 cosine 4
 rft-conservative 16 4 50 epoch 2e-4 50 cosine 4
 rft-balanced 16 4 50 epoch 2e-4 50 cosine 4
 rft-aggressive 32 2 50 epoch 2e-4 50 cosine 6
+rft-accurate 16 8 50 epoch 2e-4 50 cosine 4
 END
+
+expect epochs 4 --preset rft-accurate
+# The guide's names of its presets.
+for name in test production low-memory; do
+  train --preset $name --print-config 2> /dev/null | sed "s/^preset: .*//" > a.yaml
+  train --preset refocused-$name --print-config 2> /dev/null | sed "s/^preset: .*//" | cmp a.yaml -
+done
 
 # grit-fast is these four levers and nothing else.
 config() { train --print-config "$@" 2> /dev/null | grep '^[a-z]' | grep -v '^preset:' | sed 's/"//g' | sort; }
