@@ -95,7 +95,8 @@ constexpr char kNotOptions[] =
     "torch.compile and the fused AdamW of its sources are no options here: the step is compiled code, and "
     "AdamW is one pass. TF32 is --tf32 on.";
 
-std::vector<OptionPreset> MakePresets() {
+/// Pretraining.
+std::vector<OptionPreset> RefocusedPresets() {
   return {
       {.name = "refocused-test",
        .summary = "pretraining, quick look: 1,000 steps of 2 x 2 samples of 1024 tokens, on a tiny GPT-NeoX",
@@ -134,7 +135,12 @@ std::vector<OptionPreset> MakePresets() {
                                     {"checkpoint-activations", "full"},
                                     {"prefetch", "1"},
                                     {"workers", "2"},
-                                    {"async-save", "off"}})},
+                                    {"async-save", "off"}})}};
+}
+
+/// Rejection fine-tuning.
+std::vector<OptionPreset> RftPresets() {
+  return {
       {.name = "rft-baseline",
        .summary = "rejection fine-tuning before any speed-up: batch 32, fp32, 3 epochs, no workers",
        .notes = "The schedule is linear to 0, the default of the trainer that it stands for; the guide calls "
@@ -183,40 +189,50 @@ std::vector<OptionPreset> MakePresets() {
        .notes =
            "The guide's recipe for lost accuracy: more accumulation, cosine with 50 steps of warm-up, and a "
            "fourth epoch.",
-       .values = With(RftOptimised(), {{"accum", "8"}, {"epochs", "4"}})},
-      {.name = "lora-fast",
-       .summary = "QLoRA fine-tuning of a chat model (--init): rank 16, nf4, 4 x 2, 4 epochs, lr 4e-4",
-       .notes = "Batch, accumulation, epochs, lr, records (5), evaluation (20), saves (100) and the one kept "
-                "checkpoint are the guide's; its code has 2 x 8, 2 epochs, 2e-4, 10, 100, 200 and 2. Pinned "
-                "memory is the guide's on, not the code's off. The loss is on answers; the sources' is "
-                "--loss-on all. Evaluation needs --eval-split 0.05, which that code always does, or "
-                "--eval-data. A GPU without bf16 needs --mixed-precision fp16.",
-       .values = {{"lora", "16"},
-                  {"lora-alpha", "32"},
-                  {"lora-dropout", "0.05"},
-                  {"lora-targets", "q_proj,k_proj,v_proj,o_proj"},
-                  {"quant", "nf4"},
-                  {"epochs", "4"},
-                  {"batch", "4"},
-                  {"accum", "2"},
-                  {"lr", "4e-4"},
-                  {"schedule", "cosine"},
-                  {"min-lr-ratio", "0"},
-                  {"warmup-ratio", "0.03"},
-                  {"weight-decay", "0"},
-                  {"beta1", "0.9"},
-                  {"beta2", "0.999"},
-                  {"clip", "1"},
-                  {"mixed-precision", "bf16"},
-                  {"checkpoint-activations", "full"},
-                  {"workers", "0"},
-                  {"pin", "on"},
-                  {"seed", "42"},
-                  {"log-every", "5"},
-                  {"eval-every", "20"},
-                  {"save-every", "100"},
-                  {"keep", "1"}},
-       .essential = {"lora", "quant"}},
+       .values = With(RftOptimised(), {{"accum", "8"}, {"epochs", "4"}})}};
+}
+
+/// Adapters on a quantised chat model.
+std::vector<OptionPreset> LoraPresets() {
+  return {{.name = "lora-fast",
+           .summary = "QLoRA fine-tuning of a chat model (--init): rank 16, nf4, 4 x 2, 4 epochs, lr 4e-4",
+           .notes =
+               "Batch, accumulation, epochs, lr, records (5), evaluation (20), saves (100) and the one kept "
+               "checkpoint are the guide's; its code has 2 x 8, 2 epochs, 2e-4, 10, 100, 200 and 2. Pinned "
+               "memory is the guide's on, not the code's off. The loss is on answers; the sources' is "
+               "--loss-on all. Evaluation needs --eval-split 0.05, which that code always does, or "
+               "--eval-data. A GPU without bf16 needs --mixed-precision fp16.",
+           .values = {{"lora", "16"},
+                      {"lora-alpha", "32"},
+                      {"lora-dropout", "0.05"},
+                      {"lora-targets", "q_proj,k_proj,v_proj,o_proj"},
+                      {"quant", "nf4"},
+                      {"epochs", "4"},
+                      {"batch", "4"},
+                      {"accum", "2"},
+                      {"lr", "4e-4"},
+                      {"schedule", "cosine"},
+                      {"min-lr-ratio", "0"},
+                      {"warmup-ratio", "0.03"},
+                      {"weight-decay", "0"},
+                      {"beta1", "0.9"},
+                      {"beta2", "0.999"},
+                      {"clip", "1"},
+                      {"mixed-precision", "bf16"},
+                      {"checkpoint-activations", "full"},
+                      {"workers", "0"},
+                      {"pin", "on"},
+                      {"seed", "42"},
+                      {"log-every", "5"},
+                      {"eval-every", "20"},
+                      {"save-every", "100"},
+                      {"keep", "1"}},
+           .essential = {"lora", "quant"}}};
+}
+
+/// One model to embed and to generate.
+std::vector<OptionPreset> GritPresets() {
+  return {
       {.name = "grit-fast",
        .summary = "levers of the GRIT guide: 4 workers, pinned memory, checkpointed activations, bf16",
        .notes = "Levers alone, for any objective. The guide has compilation (reduce-overhead) besides, which "
@@ -255,7 +271,12 @@ std::vector<OptionPreset> MakePresets() {
                                  {"lora-alpha", "64"},
                                  {"lora-dropout", "0.1"},
                                  {"lora-targets", "q_proj,k_proj,v_proj,o_proj"}}),
-       .essential = {"objective", "mode", "lora"}},
+       .essential = {"objective", "mode", "lora"}}};
+}
+
+/// Long samples.
+std::vector<OptionPreset> TenPresets() {
+  return {
       {.name = "ten-small-32k",
        .summary = "TEN of 131 million parameters on 32,768 tokens: 4 x 4 samples, one-cycle to 3e-4",
        .notes = kTenNotes,
@@ -269,8 +290,16 @@ std::vector<OptionPreset> MakePresets() {
        .summary = "the same of 493 million parameters: 1 x 16 samples",
        .notes = std::string("The guide has batch 1; accumulation keeps ten-small-32k's 16 samples a step. ") +
                 kTenNotes,
-       .values = With(Ten("ten-large-32k"), {{"batch", "1"}, {"accum", "16"}})},
-  };
+       .values = With(Ten("ten-large-32k"), {{"batch", "1"}, {"accum", "16"}})}};
+}
+
+std::vector<OptionPreset> MakePresets() {
+  std::vector<OptionPreset> all;
+  for (std::vector<OptionPreset> (*of_system)() :
+       {RefocusedPresets, RftPresets, LoraPresets, GritPresets, TenPresets}) {
+    for (OptionPreset& preset : of_system()) all.push_back(std::move(preset));
+  }
+  return all;
 }
 
 /// The names of its guide for presets of pretraining.
