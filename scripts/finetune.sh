@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Fine-tunes a Hugging Face model on conversations: tokenizes, packs, trains adapters, merges them, and shows an answer.
+#
+# usage: scripts/finetune.sh [--out DIR] [--epochs N] [--lora R] [--seq N] MODEL DATA.jsonl [-- TRAIN_OPTION...]
+#
+#   MODEL          folder of the model, as transformers writes it, with its tokenizer
+#   DATA.jsonl     a JSON line a conversation: "messages", "prompt" and "response", "question" and "answer", or "instruction"
+#                  and "output"
+#   --out DIR      where everything goes (default: finetuned/): DIR/run is the training run, DIR/model the merged model, which
+#                  transformers opens
+#   --epochs N     passes over the data (default: 3)
+#   --lora R       rank of the adapters (default: 16)
+#   --seq N        longest conversation in tokens; longer ones are left out, and counted (default: 2048, or what the model has)
+#   TRAIN_OPTION   of train(1), as --quant nf4, --lr 1e-4, --batch 4 or --eval-split 0.05
+#
+# Conversations are written by the model's own chat template, if its folder has one. May be stopped at any moment and run again
+# with the same arguments: what is done is not done twice, and training goes on where it was. The tools are those of PATH, or
+# else of build/release.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# shellcheck source=scripts/common.sh
+source "$root/scripts/common.sh"
+
+out=finetuned epochs=3 lora=16 seq='' arguments=()
+while (($#)); do
+  case $1 in
+    -h | --help) cd "$root" && print_usage && exit 0 ;;
+    --out) out=${2:?--out needs a folder}; shift ;;
+    --epochs) epochs=${2:?--epochs needs a number}; shift ;;
+    --lora) lora=${2:?--lora needs a rank}; shift ;;
+    --seq) seq=${2:?--seq needs a number}; shift ;;
+    --) shift; break ;;
+    -*) die "unknown argument $1" "scripts/finetune.sh --help" ;;
+    *) arguments+=("$1") ;;
+  esac
+  shift
+done
+[[ ${#arguments[@]} = 2 ]] || die "takes a model and a file of conversations" "scripts/finetune.sh --help"
+model=${arguments[0]} data=${arguments[1]}
+[[ -e $model/config.json ]] || die "$model is no folder of a model: it has no config.json" "save_pretrained() of transformers writes one"
+[[ -r $data ]] || die "$data cannot be read"
+command -v train > /dev/null || export PATH=$root/build/release/bin:$PATH
+command -v train > /dev/null || die "there is no train" "scripts/quickstart.sh builds the tools"
+[[ $seq ]] || seq=$(python3 -c '
+import json, sys
+config = json.load(open(sys.argv[1]))
+print(min(2048, config.get("max_position_embeddings", config.get("n_positions", 2048))))' "$model/config.json")
+mkdir -p "$out"
+
+heading "1/4 Conversations to shards"
+if [[ ! -e $out/data/MANIFEST.json ]]; then
+  run pretokenize --records sft --tokenizer "$model" --max-record-tokens "$seq" --on-error skip "$data" -o "$out/data.tokens"
+  run pack --chunk "$seq" "$out/data.tokens" -o "$out/data/"
+fi
+
+heading "2/4 Training"
+run train --resume --data "$out/data" --init "$model" --lora "$lora" --objective sft --seq "$seq" --epochs "$epochs" "$@" \
+  --out "$out/run"
+
+heading "3/4 Merging"
+if [[ -e $out/model/config.json ]]; then
+  say "$out/model is there already: remove it to merge again"
+else
+  run train --merge "$out/run" --out "$out/model"
+fi
+
+heading "4/4 An answer"
+question=$(python3 -c '
+import json, sys
+for line in open(sys.argv[1], encoding="utf-8"):
+    record = json.loads(line) if line.strip() else {}
+    turns = [turn.get("content") for turn in record.get("messages", []) if turn.get("role") == "user"]
+    said = turns[0] if turns else record.get("prompt") or record.get("question") or record.get("instruction")
+    if isinstance(said, str):
+        print(" ".join(said.split()))
+        break' "$data")
+printf '%s\n' "$question"
+printf '%s\n' "$question" | run generate --chat --checkpoint "$model" --adapter "$out/run" --max-tokens 64 --format text
+say "the model is $out/model, its adapter $out/run; losses are in $out/run/metrics.jsonl"
