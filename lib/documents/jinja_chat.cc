@@ -57,7 +57,9 @@ DocumentProblem ProblemOf(const Error& error) {
   if (const auto* raised = dynamic_cast<const jinja::RaisedError*>(&error)) {
     return BadConversation("the template refuses it: " + raised->message());
   }
-  return BadConversation(error.what());
+  DocumentProblem problem = BadConversation(error.what());
+  problem.hint = error.hint();
+  return problem;
 }
 
 /// Adds a letter to `text` that does not end it already.
@@ -233,7 +235,11 @@ size_t JinjaChat::AnswerBegin(const Said& said, size_t turn, const std::string& 
   if (!text.starts_with(prompt)) {
     throw Error(
         ErrorCode::kBadInput, "turn " + std::to_string(turn),
-        "begins otherwise than the template's prompt for it, and no {% generation %} marks the answers");
+        "begins otherwise than the template's prompt for it, and no {% generation %} marks the answers", "",
+        turn + 1 < said.messages.size() ? "templates that leave thoughts out of earlier turns are for "
+                                          "--loss-turns last, which trains the last "
+                                          "answer alone"
+                                        : "");
   }
   return prompt.size();
 }

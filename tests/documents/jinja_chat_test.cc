@@ -203,6 +203,18 @@ TEST_F(JinjaChatTest, ATemplateThatDoesNotTellItsAnswersIsRefused) {
   EXPECT_EQ(test::CodeOf([&] { ChatEncoder(JinjaOf("{% include 'x' %}"), &tokenizer_); }), ErrorCode::kUsage);
 }
 
+TEST_F(JinjaChatTest, WhereEarlierThoughtsAreLeftOutTheLastAnswerAloneIsLearnt) {
+  constexpr char kThinksLast[] =
+      "{% for m in messages %}{{ m.role + ': ' }}{% if m.role == 'assistant' and loop.last %}{{ '<think>' }}"
+      "{% endif %}{{ m.content + '</s>' }}{% endfor %}{% if add_generation_prompt %}{{ 'assistant: <think>' "
+      "}}"
+      "{% endif %}";
+  EXPECT_NE(Shown(kThinksLast, kTwoAnswers).find("begins otherwise than the template's prompt"),
+            std::string::npos);
+  EXPECT_EQ(Shown(kThinksLast, kTwoAnswers, /*last_only=*/true),
+            "user: a</s>assistant:  b </s>user: b</s>assistant: <think>{ba</s>}");
+}
+
 TEST_F(JinjaChatTest, AFolderBringsItsTemplateAndItsTokens) {
   const test::TemporaryFolder folder;
   const auto write = [&](const std::string& name, const std::string& text) {

@@ -2,10 +2,11 @@
 """Writes tests/jinja/fixtures/render_goldens.json: what transformers renders of templates; needs jinja2 3.1.6 and
 transformers 5.23.0.
 
-usage: make_render_goldens.py > fixtures/render_goldens.json
+usage: make_render_goldens.py [TEMPLATE.jinja|tokenizer_config.json...] > fixtures/render_goldens.json
 
 The templates of templates/ are rendered with conversations, the expressions and sources of render_cases.py with one set
-of variables. The clock stands at NOW. A case has the text with the spans of its generation blocks, in code points, or
+of variables. With arguments, only their templates are rendered, with the tokens that a tokenizer_config.json names
+(scripts/compare/chat_templates.sh). The clock stands at NOW. A case has the text with the spans of its generation blocks, in code points, or
 what kind of error there is: "syntax", "raise" with its message, or "render".
 """
 import datetime
@@ -156,7 +157,54 @@ def render(source, variables):
         return {"error": "render"}
 
 
+def print_goldens(templates, talks, cases, variables):
+    def line(value):
+        return json.dumps(value, ensure_ascii=False)
+
+    print('{"variables": ' + line(variables) + ",")
+    print('"templates": {')
+    print(",\n".join(f"{line(name)}: {line(source)}" for name, source in templates.items()))
+    print('},\n"talks": {')
+    print(",\n".join(f"{line(name)}: {line(talk)}" for name, talk in talks.items()))
+    print('},\n"cases": [')
+    print(",\n".join(line(case) for case in cases))
+    print("]}")
+
+
+def token_text(value):
+    return value.get("content") if isinstance(value, dict) else value
+
+
+def template_of(path):
+    """(the template, its special tokens), or None"""
+    if path.suffix != ".json":
+        return path.read_text(encoding="utf-8"), TOKENS
+    config = json.loads(path.read_text(encoding="utf-8"))
+    source = config.get("chat_template")
+    if isinstance(source, list):
+        source = next((named["template"] for named in source if named["name"] == "default"), None)
+    tokens = {name: token_text(value) for name, value in config.items() if name.endswith("_token") and token_text(value)}
+    return (source, tokens) if source else None
+
+
+def print_goldens_of(paths):
+    """Of templates that others published; what a conversation needs stands in its variables."""
+    templates, talks, cases = {}, {}, []
+    for path in paths:
+        if (found := template_of(path)) is None:
+            continue
+        name, (source, tokens) = f"{path.parent.name}/{path.name}", found
+        templates[name] = source
+        for talk, variables in conversations().items():
+            talks[f"{name}: {talk}"] = {**variables, **tokens}
+            cases.append({"template": name, "talk": f"{name}: {talk}", **render(source, talks[f"{name}: {talk}"])})
+    print_goldens(templates, talks, cases, {})
+
+
 def main():
+    if sys.argv[1:]:
+        print_goldens_of([pathlib.Path(path) for path in sys.argv[1:]])
+        return
     templates = {path.stem: path.read_text() for path in sorted((HERE / "templates").glob("*.jinja"))}
     talks = {name: {**talk, **TOKENS} for name, talk in conversations().items()}
     cases = []
@@ -171,17 +219,7 @@ def main():
         assert "text" in render(source, render_cases.VARIABLES) or "generation" in source, source
         cases.append({"source": source, "refused": True})
 
-    def line(value):
-        return json.dumps(value, ensure_ascii=False)
-
-    print('{"variables": ' + line(render_cases.VARIABLES) + ",")
-    print('"templates": {')
-    print(",\n".join(f"{line(name)}: {line(source)}" for name, source in templates.items()))
-    print('},\n"talks": {')
-    print(",\n".join(f"{line(name)}: {line(talk)}" for name, talk in talks.items()))
-    print('},\n"cases": [')
-    print(",\n".join(line(case) for case in cases))
-    print("]}")
+    print_goldens(templates, talks, cases, render_cases.VARIABLES)
 
 
 if __name__ == "__main__":

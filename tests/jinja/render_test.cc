@@ -1,7 +1,9 @@
 // Templates rendered, against what transformers makes of them.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -15,9 +17,17 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+/// Those of scripts/compare/chat_templates.sh; null: the fixture.
+const char* OtherGoldens() {
+  return std::getenv("TRAINWRIGHT_JINJA_GOLDENS");
+}
+
 const Json& Goldens() {
   static const Json goldens = [] {
-    std::ifstream file(std::string(TRAINWRIGHT_SOURCE_DIR) + "/tests/jinja/fixtures/render_goldens.json");
+    const char* other = OtherGoldens();
+    std::ifstream file(other != nullptr ? other
+                                        : std::string(TRAINWRIGHT_SOURCE_DIR) +
+                                              "/tests/jinja/fixtures/render_goldens.json");
     return Json::parse(file);
   }();
   return goldens;
@@ -90,6 +100,11 @@ TEST(RenderTest, EveryGoldenIsRenderedAsTransformersDoes) {
     }
     EXPECT_EQ(outcome, expected) << golden << "\n" << problem;
     equal += outcome == expected ? 1 : 0;
+  }
+  if (OtherGoldens() != nullptr) {
+    std::cout << "renderings: " << Goldens()["cases"].size() << ", as transformers makes them: " << equal
+              << "\n";
+    return;
   }
   RecordProperty("equal", static_cast<int>(equal));
   EXPECT_GT(equal, 1200U);
