@@ -20,11 +20,15 @@ constexpr uint64_t kMaxTokenizerConfigBytes = 1 << 24;  // some list every speci
 constexpr char kTokenizerConfigName[] = "tokenizer_config.json";
 constexpr char kJinjaName[] = "chat_template.jinja";
 
-/// An empty object when there is no such file.
-nlohmann::json ReadTokenizerConfig(const std::filesystem::path& path) {
+/// An empty object when there is no such file; what is no object when it holds something else.
+nlohmann::json ParseTokenizerConfig(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return nlohmann::json::object();
   const std::vector<uint8_t> bytes = ReadWholeFile(path, kMaxTokenizerConfigBytes);
-  nlohmann::json config = nlohmann::json::parse(AsText(bytes), nullptr, /*allow_exceptions=*/false);
+  return nlohmann::json::parse(AsText(bytes), nullptr, /*allow_exceptions=*/false);
+}
+
+nlohmann::json ReadTokenizerConfig(const std::filesystem::path& path) {
+  nlohmann::json config = ParseTokenizerConfig(path);
   if (!config.is_object()) throw Error(ErrorCode::kUsage, path, "is no JSON object");
   return config;
 }
@@ -119,8 +123,10 @@ std::optional<ChatTemplate> LoadTemplateFile(const std::string& path) {
 
 void WriteFolderTemplate(const std::string& folder, const ChatTemplate& chat_template,
                          const std::string& tokens_folder) {
-  const auto beside =
-      NamedTokensOf(ReadTokenizerConfig(std::filesystem::path(tokens_folder) / kTokenizerConfigName));
+  // A training that is to be saved does not end over a file that names no tokens.
+  const nlohmann::json config =
+      ParseTokenizerConfig(std::filesystem::path(tokens_folder) / kTokenizerConfigName);
+  const auto beside = NamedTokensOf(config.is_object() ? config : nlohmann::json::object());
   std::string text;
   for (const auto& token : chat_template.named_tokens) {
     if (chat_template.text.find(token.first) == std::string::npos) continue;

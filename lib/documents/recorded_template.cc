@@ -7,6 +7,7 @@
 
 #include "lib/formats/provenance.h"
 #include "lib/formats/record_kind.h"
+#include "lib/jinja/template.h"
 
 namespace trainwright {
 namespace {
@@ -46,9 +47,8 @@ nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template) {
   record[kLanguage] = kJinja;
   record[kTokens] = chat_template.named_tokens;
   // Where it shapes ids alone: the same input makes the same bytes on another day.
-  if (chat_template.text.find("strftime_now") != std::string::npos) {
+  if (jinja::Template::Parse(chat_template.text, "template " + chat_template.name).uses_time())
     record[kTime] = chat_template.now.time_since_epoch().count();
-  }
   return record;
 }
 

@@ -108,6 +108,13 @@ TEST_F(FolderTemplateTest, TokensThatTheFolderNamesOtherwiseAreSetInTheText) {
   EXPECT_EQ(FindFolderTemplate(Path())->text, text);
 }
 
+TEST_F(FolderTemplateTest, AFileThatNamesNoTokensKeepsNoTemplateFromBeingWritten) {
+  Write("tokenizer_config.json", "[broken");
+  WriteFolderTemplate(Path(), JinjaTemplate("{{ eos_token }}", {{"eos_token", "x"}}), Path());
+  EXPECT_EQ(test::ReadFile(folder_.path("chat_template.jinja")),
+            "{% set eos_token = \"x\" %}\n{{ eos_token }}");
+}
+
 TEST_F(FolderTemplateTest, AnAdaptersTemplateGoesBeforeItsBases) {
   const test::TemporaryFolder adapter;
   Write("tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "</s>", "chat_template": "base"})");
