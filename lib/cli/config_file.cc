@@ -100,6 +100,10 @@ std::string FormatScalar(const EffectiveOption& option, const std::string& value
 
 }  // namespace
 
+std::string PlaceOf(const ConfigEntry& entry, const std::string& path) {
+  return path + ": key '" + entry.key + "' in line " + std::to_string(entry.line);
+}
+
 std::vector<ConfigEntry> ReadConfigFile(const std::string& path, const std::string& section) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;

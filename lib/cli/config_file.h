@@ -24,6 +24,9 @@ struct ConfigEntry {
   bool is_skipped = false;  ///< holds what no option does, and was not read
 };
 
+/// "FILE: key 'NAME' in line N": what a message about an entry is about.
+std::string PlaceOf(const ConfigEntry& entry, const std::string& path);
+
 /// \param section the one key that may hold a mapping, when not empty; other keys may then hold anything,
 ///     which is not read but marked
 /// \throws Error{kIo} when the file cannot be read, Error{kUsage} when it is not a flat YAML mapping

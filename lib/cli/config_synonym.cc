@@ -21,7 +21,7 @@ TranslatedKey TranslateSynonym(const OptionSynonyms& synonyms, const ConfigEntry
   const OptionSynonym& synonym = found->second;
   TranslatedKey translated = {entry};
   translated.entry.key = synonym.key;
-  const std::string place = path + ": key '" + entry.key + "' in line " + std::to_string(entry.line);
+  const std::string place = PlaceOf(entry, path);
   if (synonym.key.empty()) {
     translated.notice = place + " has no effect here" + (synonym.notice.empty() ? "" : ": " + synonym.notice);
     return translated;

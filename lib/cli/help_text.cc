@@ -3,7 +3,6 @@
 #include <CLI/Version.hpp>
 #include <algorithm>
 #include <cctype>
-#include <sstream>
 
 #include "lib/base/version.h"
 #include "lib/cli/text_folding.h"

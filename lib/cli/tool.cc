@@ -292,7 +292,7 @@ class CommandLine {
                   nearest.empty() ? Hint(info_) : "did you mean '" + nearest + "'?");
     }
     CLI::Option* option = found->second;
-    const std::string source = path + ": key '" + entry.key + "' in line " + std::to_string(entry.line);
+    const std::string source = PlaceOf(entry, path);
     if (entry.is_list && option->get_expected_max() <= 1) {
       throw Error(ErrorCode::kUsage, source, "takes one value, not a list");
     }

@@ -28,6 +28,10 @@ gradient_checkpointing: true
 dataloader_pin_memory: false
 report_to: [wandb]
 adam_epsilon: 1e-6
+output_dir: here
+run_name: first
+seed: 3
+data_seed: 3
 YAML
 cat > ours.yaml << 'YAML'
 lr: 1e-4
@@ -43,6 +47,8 @@ optimizer: adamw
 checkpoint-activations: full
 pin: off
 adam-eps: 1e-6
+out: here
+seed: 3
 YAML
 train --config hf.yaml --print-config > theirs 2> notices
 train --config ours.yaml --print-config > ours
