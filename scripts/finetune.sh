@@ -46,6 +46,11 @@ import json, sys
 config = json.load(open(sys.argv[1]))
 print(min(2048, config.get("max_position_embeddings", config.get("n_positions", 2048))))' "$model/config.json")
 mkdir -p "$out"
+made_of="$(sha256sum < "$data") $(sha256sum < "$model/config.json") $seq"
+if [[ -e $out/made-of && $(< "$out/made-of") != "$made_of" ]]; then
+  die "$out was made of other conversations, of another model or with another --seq" "--out names another folder"
+fi
+printf '%s\n' "$made_of" > "$out/made-of"
 
 heading "1/4 Conversations to shards"
 if [[ ! -e $out/data/MANIFEST.json ]]; then

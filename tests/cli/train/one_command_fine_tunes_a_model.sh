@@ -23,6 +23,8 @@ sha256sum tuned/model/* > before
 "$finetune" --out tuned --epochs 2 --lora 2 model talks.jsonl -- --threads 1 --batch 1 > again 2>&1
 sha256sum --quiet -c before
 test "$(grep -c '"type":"step"' tuned/run/metrics.jsonl)" = 2
+head -n 4 talks.jsonl > fewer.jsonl
+fails 1 'was made of other conversations' "$finetune" --out tuned model fewer.jsonl
 fails 1 'has no config.json' "$finetune" . talks.jsonl
 fails 1 'cannot be read' "$finetune" model none.jsonl
 fails 1 'takes a model and a file' "$finetune" model
