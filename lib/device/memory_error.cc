@@ -12,8 +12,11 @@ namespace {
 
 /// cudaErrorMemoryAllocation: for memory that CUDA's libraries take and torch does not hand out.
 constexpr int32_t kCudaErrorMemoryAllocation = 2;
+constexpr char kNoMore[] = "the machine has no more of it to give";
 /// Begins the message of torch's host allocator, which throws a plain c10::Error.
 constexpr std::string_view kHostAllocator = "DefaultCPUAllocator: ";
+/// What torch sets before the host allocator's words where a check of its own fails.
+constexpr std::string_view kFailedCheck = "[enforce fail at alloc_cpu.cpp";
 
 /// Torch's message without its prefix, its statistics of the process and its advice on its own settings.
 std::string Essence(const c10::Error& error) {
@@ -28,6 +31,13 @@ std::string Essence(const c10::Error& error) {
   }
   while (text.ends_with('.') || text.ends_with(' ')) text.remove_suffix(1);
   return std::string(text);
+}
+
+/// Whether torch's text ends where a stream without memory to grow stops taking in: with what a std::string
+/// holds in itself. Then the allocation whose failure it began to tell is that of the host.
+bool IsCutForWantOfMemory(std::string_view text) {
+  return text.size() == std::string().capacity() &&
+         (kHostAllocator.starts_with(text) || kFailedCheck.starts_with(text));
 }
 
 std::string UnderCap(const MemoryUser& user) {
@@ -54,7 +64,7 @@ std::optional<Error> AsMemoryError(const std::exception& exception, const Memory
     return Error(ErrorCode::kIo, rank->who(), "ran out of memory", user.doing, user.hint);
   }
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
-    return HostMemory("the machine has no more of it to give", user);
+    return HostMemory(kNoMore, user);
   }
   // A thread that does not get its stack.
   if (const auto* system = dynamic_cast<const std::system_error*>(&exception);
@@ -72,9 +82,9 @@ std::optional<Error> AsMemoryError(const std::exception& exception, const Memory
       cuda != nullptr && cuda->get_error_code() == kCudaErrorMemoryAllocation) {
     return DeviceMemory(*error, user);
   }
-  if (std::string_view(error->what_without_backtrace()).find(kHostAllocator) != std::string_view::npos) {
-    return HostMemory(Essence(*error), user);
-  }
+  const std::string_view text = error->what_without_backtrace();
+  if (IsCutForWantOfMemory(text)) return HostMemory(kNoMore, user);
+  if (text.find(kHostAllocator) != std::string_view::npos) return HostMemory(Essence(*error), user);
   return std::nullopt;
 }
 

@@ -66,6 +66,16 @@ TEST(WithMemoryErrorsTest, MemoryOfTheHostIsNoDeviceError) {
   EXPECT_EQ(Translated([] { throw std::bad_alloc(); }).code(), ErrorCode::kIo);
 }
 
+TEST(WithMemoryErrorsTest, AMessageThatFoundNoMemoryItselfIsThatOfTheHost) {
+  for (const char* cut : {"[enforce fail a", "DefaultCPUAlloc"}) {
+    const Error error = Translated([&] { throw c10::Error(kHere, cut); });
+    EXPECT_STREQ(error.what(), "memory: the machine has no more of it to give (step 12)") << cut;
+    EXPECT_EQ(error.code(), ErrorCode::kIo) << cut;
+  }
+  EXPECT_THROW(WithMemoryErrors(&Training, []() -> int { throw c10::Error(kHere, "[enforce fail at x.cc"); }),
+               c10::Error);
+}
+
 TEST(WithMemoryErrorsTest, MemoryThatOneDnnMissesIsThatOfTheHost) {
   const Error error = Translated([] { throw dnnl::error(dnnl_out_of_memory, "could not create a kernel"); });
   EXPECT_EQ(error.code(), ErrorCode::kIo);
