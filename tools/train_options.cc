@@ -406,6 +406,11 @@ void DefineStepOptions(CLI::App& app, TrainSettings* settings) {
                  "samples in a micro-batch (default: about 2,048 tokens on a CPU, 16,384 on a GPU)")
       ->group(group);
   app.add_option("--accum", settings->accum, "micro-batches in an optimizer step (default: 1)")->group(group);
+  app.add_option("--max-tokens-per-batch", settings->max_tokens_per_batch,
+                 "tokens in a micro-batch, at most: a step keeps its batch x accum samples, and has as many "
+                 "micro-batches as that takes; a longer sample is an error (default: 0, no limit)")
+      ->type_name("N")
+      ->group(group);
   app.add_option(
          "--seq", settings->seq,
          "most tokens in a sample; longer documents are split (default: the model's context, at most 2048)")
@@ -530,6 +535,15 @@ void DefineLoaderOptions(CLI::App& app, TrainSettings* settings) {
       ->group(group);
   app.add_flag("--drop-last", settings->drop_last,
                "skip the samples left of an epoch that do not fill a step, so that no step mixes two epochs")
+      ->group(group);
+  app.add_option("--packing", settings->packing,
+                 "off: each sample is one document, or a piece of one longer than --seq; on: as many as fit "
+                 "lie end to end, and attend to themselves alone (default: on)")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->group(group);
+  app.add_flag("--group-by-length", settings->group_by_length,
+               "samples of about one length come together, in groups of 64 within a window of the data; an "
+               "epoch has the same samples")
       ->group(group);
   app.add_option(
          "--shuffle-block", settings->shuffle_block,

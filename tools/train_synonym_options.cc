@@ -24,6 +24,10 @@ const OptionSynonyms& SynonymsOfTrain() {
                                   .words = {{"true", "true"}, {"false", ""}},
                                   .only_words = true,
                                   .notice = "the run is the one that --out names"};
+    // Ours, with values of theirs.
+    const auto switched = [](const std::string& key) {
+      return OptionSynonym{.key = key, .words = {{"true", "on"}, {"false", "off"}}};
+    };
     const OptionSynonym always =
         WithoutEffect("losses are always in metrics.jsonl and in TensorBoard's files (tb/)");
     return OptionSynonyms{
@@ -97,6 +101,9 @@ const OptionSynonyms& SynonymsOfTrain() {
         {"dataloader-prefetch-factor", {.key = "prefetch"}},
         {"dataloader-pin-memory",
          {.key = "pin", .words = {{"true", "on"}, {"false", "off"}}, .only_words = true}},
+        {"packing", switched("packing")},
+        {"sample-packing", switched("packing")},
+        {"tf32", switched("tf32")},
         {"resume-from-checkpoint", resume},
         {"model-name-or-path", {.key = "init", .notice = "a folder: nothing is fetched"}},
         {"model-name", {.key = "init", .notice = "a folder: nothing is fetched"}},

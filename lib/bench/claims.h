@@ -33,6 +33,7 @@ struct Claim {
   bool needs_gpu;
   ClaimData data = ClaimData::kText;
   bool absolute = false;  ///< there is no `before` ("")
+  bool cost = false;      ///< it tells what a lever costs at most: its ratio lies on the other side of 1
 };
 
 /// Every claim of a system, in the order of its guide; empty for an unknown one.

@@ -3,13 +3,14 @@
 #include <yaml-cpp/yaml.h>
 
 #include <set>
+#include <string_view>
 
 #include "lib/base/error.h"
 
 namespace trainwright {
 namespace {
 
-constexpr char kLeversMark[] = "{levers}";
+constexpr std::string_view kLeversMark = "{levers}", kValueMark = "{value}";
 
 /// A mapping whose fields are all known and read by name.
 class Fields {
@@ -52,6 +53,35 @@ class Fields {
   std::string path_;
 };
 
+std::string WithValue(std::string text, const std::string& value) {
+  for (size_t at = 0; (at = text.find(kValueMark, at)) != std::string::npos; at += value.size()) {
+    text.replace(at, kValueMark.size(), value);
+  }
+  return text;
+}
+
+/// One, or of a sweep one for each of its values.
+std::vector<Lever> LeversOf(const YAML::Node& node, const std::string& path) {
+  const Fields fields(node, path, {"name", "add", "values"});
+  const std::string name = fields.Text("name", true), add = fields.Text("add", true);
+  const std::vector<YAML::Node> values = fields.List("values");
+  if (values.empty() != (add.find(kValueMark) == std::string::npos)) {
+    fields.Refuse(node, "must have values, and say by " + std::string(kValueMark) +
+                            " in the field 'add' where they go, or neither");
+  }
+  if (values.empty()) return {Lever{.name = name, .add = add}};
+  std::vector<Lever> levers;
+  std::set<std::string> seen;
+  for (const YAML::Node& value : values) {
+    if (!value.IsScalar() || value.Scalar().empty()) fields.Refuse(value, "values must be texts or numbers");
+    if (!seen.insert(value.Scalar()).second) {
+      fields.Refuse(value, "names the value " + value.Scalar() + " twice");
+    }
+    levers.push_back({name + " " + value.Scalar(), WithValue(add, value.Scalar()), /*of_sweep=*/true});
+  }
+  return levers;
+}
+
 }  // namespace
 
 PlanFile ReadPlanFile(const std::string& path) {
@@ -79,8 +109,7 @@ PlanFile ReadPlanFile(const std::string& path) {
   plan.base = fields.Text("base", false);
   plan.prepare = fields.Text("prepare", false);
   for (const YAML::Node& node : fields.List("levers")) {
-    const Fields lever(node, path, {"name", "add"});
-    plan.levers.push_back({lever.Text("name", true), lever.Text("add", true)});
+    for (Lever& lever : LeversOf(node, path)) plan.levers.push_back(std::move(lever));
   }
   for (const YAML::Node& node : fields.List("metrics")) {
     if (!node.IsScalar()) fields.Refuse(node, "metrics must be names");
@@ -100,7 +129,7 @@ PlanFile ReadPlanFile(const std::string& path) {
   if (!plan.base.empty()) {
     if (plan.levers.empty()) fields.Refuse(document, "lacks the field 'levers'");
     if (plan.base.find(kLeversMark) == std::string::npos) {
-      fields.Refuse(document["base"], std::string("base must say by ") + kLeversMark + " where levers go");
+      fields.Refuse(document["base"], "base must say by " + std::string(kLeversMark) + " where levers go");
     }
   }
   return plan;
@@ -109,7 +138,7 @@ PlanFile ReadPlanFile(const std::string& path) {
 std::vector<Variant> AblationVariants(const PlanFile& plan, AblationMode mode) {
   const auto with = [&](const std::string& levers) {
     std::string command = plan.base;
-    command.replace(command.find(kLeversMark), sizeof(kLeversMark) - 1, levers);
+    command.replace(command.find(kLeversMark), kLeversMark.size(), levers);
     return command;
   };
   std::vector<Variant> variants = {{"base", with(""), plan.prepare}};
@@ -117,6 +146,11 @@ std::vector<Variant> AblationVariants(const PlanFile& plan, AblationMode mode) {
   for (const Lever& lever : plan.levers) {
     all += (all.empty() ? "" : " ") + lever.add;
     const bool cumulative = mode == AblationMode::kCumulative;
+    if (cumulative && lever.of_sweep) {
+      throw Error(ErrorCode::kUsage, "--ablate cumulative",
+                  "cannot add up the values of a sweep (" + lever.name + ")", "",
+                  "compare them alone: --ablate one-at-a-time");
+    }
     variants.push_back(
         {(cumulative ? "+ " : "") + lever.name, with(cumulative ? all : lever.add), plan.prepare});
   }

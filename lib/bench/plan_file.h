@@ -12,6 +12,9 @@
 ///   levers:
 ///     - name: bf16
 ///       add: --mixed-precision bf16
+///     - name: lr                  # a sweep: a lever for each value
+///       add: --lr {value}
+///       values: [1e-4, 3e-4]
 #pragma once
 
 #include <string>
@@ -28,7 +31,8 @@ struct Stage {
 
 struct Lever {
   std::string name;
-  std::string add;  ///< what it puts in place of {levers} in the base command
+  std::string add;        ///< what it puts in place of {levers} in the base command
+  bool of_sweep = false;  ///< one of several values of one thing
 };
 
 struct PlanFile {
@@ -44,6 +48,7 @@ PlanFile ReadPlanFile(const std::string& path);
 enum class AblationMode { kOneAtATime, kCumulative };
 
 /// The base and a variant for each lever, alone or on top of those before it.
+/// \throws Error{kUsage} on a sweep whose values would be added up
 std::vector<Variant> AblationVariants(const PlanFile& plan, AblationMode mode);
 
 }  // namespace trainwright

@@ -10,6 +10,7 @@ namespace trainwright {
 
 inline constexpr char kMemoryMetric[] = "max_memory_bytes";
 inline constexpr char kSpeedMetric[] = "tokens_per_s";
+inline constexpr char kStepsMetric[] = "steps_per_s";
 inline constexpr char kWholeRunMetric[] = "run_tokens_per_s";
 /// Most steps wait for nothing and some for a whole window: only the mean tells.
 inline constexpr char kDataWaitMetric[] = "mean:data_wait_s";

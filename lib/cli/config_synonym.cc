@@ -38,7 +38,7 @@ TranslatedKey TranslateSynonym(const OptionSynonyms& synonyms, const ConfigEntry
     if (word->second.empty()) translated.entry.key.clear();
     value = word->second;
   }
-  if (!translated.entry.key.empty()) {
+  if (!translated.entry.key.empty() && synonym.key != DashedName(entry.key)) {
     translated.notice =
         place + " is read as " + synonym.key + (synonym.notice.empty() ? "" : ": " + synonym.notice);
   }
@@ -48,10 +48,11 @@ TranslatedKey TranslateSynonym(const OptionSynonyms& synonyms, const ConfigEntry
 /// A key of a file that has another program's name for it, or underscores for dashes.
 TranslatedKey AsOurs(const ConfigEntry& entry, const std::function<bool(const std::string& key)>& is_ours,
                      const OptionSynonyms& synonyms, const std::string& path) {
-  if (is_ours(entry.key)) return {entry};
   TranslatedKey ours = {entry};
-  ours.entry.key = DashedName(entry.key);
-  return is_ours(ours.entry.key) ? ours : TranslateSynonym(synonyms, entry, path);
+  if (!is_ours(entry.key)) ours.entry.key = DashedName(entry.key);
+  // One that is ours may have values of other programs.
+  const bool has_only_our_values = !synonyms.contains(ours.entry.key);
+  return is_ours(ours.entry.key) && has_only_our_values ? ours : TranslateSynonym(synonyms, entry, path);
 }
 
 }  // namespace

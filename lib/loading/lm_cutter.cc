@@ -19,6 +19,16 @@ const char* NameOf(LossOn loss_on) {
   return loss_on == LossOn::kAssistant ? "assistant" : "all";
 }
 
+Packing ParsePacking(const std::string& name) {
+  if (name == "on") return Packing::kOn;
+  if (name == "off") return Packing::kOff;
+  throw Error(ErrorCode::kUsage, "--packing", "unknown choice \"" + name + "\"", "", "one of on, off");
+}
+
+std::string PackingName(Packing packing) {
+  return packing == Packing::kOn ? "on" : "off";
+}
+
 LmCutter::LmCutter(RecordKind records, const LmCutterOptions& options)
     : options_(options), masked_(records == RecordKind::kSft && options.loss_on == LossOn::kAssistant) {
   if (options_.sequence_tokens < 1) throw Error(ErrorCode::kUsage, "--seq", "must be at least 1 token");
@@ -26,6 +36,11 @@ LmCutter::LmCutter(RecordKind records, const LmCutterOptions& options)
     throw Error(ErrorCode::kBadInput, "shards", "hold records of which no token is predicted", "",
                 "make the stream with pretokenize --records lm or sft");
   }
+}
+
+bool LmCutter::FitsBehind(uint64_t sample_tokens, uint64_t tokens) const {
+  return options_.packing == Packing::kOn &&
+         sample_tokens + tokens <= static_cast<uint64_t>(options_.sequence_tokens);
 }
 
 void LmCutter::Cut(const Chunk& chunk, SampleWindow* window) const {
@@ -47,7 +62,7 @@ void LmCutter::Cut(const Chunk& chunk, SampleWindow* window) const {
     window->predicted.insert(window->predicted.end(), predicted.begin(), predicted.end());
     for (uint64_t begin = 0; begin < part_tokens; begin += sequence_tokens) {
       const uint64_t end = std::min<uint64_t>(begin + sequence_tokens, part_tokens);
-      if (sample.tokens + (end - begin) > sequence_tokens) push();
+      if (sample.tokens > 0 && !FitsBehind(sample.tokens, end - begin)) push();
       SampleSpan span{.begin = part_begin + begin, .tokens = static_cast<uint32_t>(end - begin)};
       if (end == part_tokens) {
         span.next_token = part.next_token(masked_);
@@ -65,6 +80,7 @@ void LmCutter::Cut(const Chunk& chunk, SampleWindow* window) const {
 
 std::string LmCutter::Identity() const {
   std::string identity = masked_ ? "loss_on assistant\n" : "";
+  if (options_.packing == Packing::kOff) identity += "packing off\n";
   if (options_.split) identity += IdentityOf(*options_.split);
   return identity;
 }

@@ -2,7 +2,7 @@
 /// predicted, and sft records, of which the records may say what is.
 ///
 /// A sample is at most `sequence_tokens` tokens: the segments of a chunk, cut where they exceed it, laid end
-/// to end as long as they fit (next-fit in stored order). Of sft records under LossOn::kAssistant, samples
+/// to end as long as they fit (next-fit in stored order), or without packing each by itself. Of sft records under LossOn::kAssistant, samples
 /// without a label (a long prompt that was cut) are left out.
 #pragma once
 
@@ -25,8 +25,18 @@ enum class LossOn : uint8_t {
 LossOn ParseLossOn(const std::string& name);
 const char* NameOf(LossOn loss_on);
 
+/// Whether documents share samples. The names of --packing.
+enum class Packing : uint8_t {
+  kOn,   ///< as many as fit lie end to end
+  kOff,  ///< each sample is one document, or a piece of one that is longer
+};
+/// \throws Error{kUsage} naming --packing
+Packing ParsePacking(const std::string& name);
+std::string PackingName(Packing packing);
+
 struct LmCutterOptions {
   int64_t sequence_tokens = 512;
+  Packing packing = Packing::kOn;
   LossOn loss_on = LossOn::kAssistant;
   std::optional<DocumentSplit> split;  ///< whose held-out documents are left out
 };
@@ -43,6 +53,9 @@ class LmCutter final : public SampleCutter {
   std::string NothingToLearn() const override;
 
  private:
+  /// Whether a span of so many tokens may be part of a sample that has some.
+  bool FitsBehind(uint64_t sample_tokens, uint64_t tokens) const;
+
   LmCutterOptions options_;
   bool masked_;  // whether the segments say what is predicted
 };

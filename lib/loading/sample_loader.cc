@@ -226,6 +226,7 @@ EpochCounts SampleLoader::CountEpoch() const {
       for (const SampleWindow::Entry& sample : samples) {
         pass.tokens += sample.tokens;
         pass.labels += sample.labels;
+        counts.longest_tokens = std::max<uint64_t>(counts.longest_tokens, sample.tokens);
       }
       return true;
     });

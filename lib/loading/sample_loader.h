@@ -30,6 +30,7 @@ class WindowPrefetcher;
 /// What one epoch of a loader holds.
 struct EpochCounts {
   uint64_t samples = 0, tokens = 0, labels = 0;
+  uint64_t longest_tokens = 0;  ///< of its samples; 0: not known
 };
 
 class SampleLoader {

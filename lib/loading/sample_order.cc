@@ -16,6 +16,25 @@ std::vector<OrderedSet> SetsOf(const SampleOrderOptions& options, uint64_t chunk
   return {{.chunks = chunks, .weight = 1}};
 }
 
+/// Sorts them by length and puts groups of neighbours in an order of their own. Those of one length stay in
+/// the order that they have.
+void GroupByLength(uint64_t key, std::vector<SampleWindow::Entry>* samples) {
+  using Entry = SampleWindow::Entry;
+  std::vector<Entry> sorted = std::move(*samples);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Entry& a, const Entry& b) { return a.tokens > b.tokens; });
+  const uint64_t groups = (sorted.size() + kLengthGroupSamples - 1) / kLengthGroupSamples;
+  const KeyedPermutation order(groups, key);
+  samples->clear();
+  samples->reserve(sorted.size());
+  for (uint64_t i = 0; i < groups; ++i) {
+    const uint64_t begin = order(i) * kLengthGroupSamples;
+    const uint64_t end = std::min<uint64_t>(begin + kLengthGroupSamples, sorted.size());
+    samples->insert(samples->end(), sorted.begin() + static_cast<ptrdiff_t>(begin),
+                    sorted.begin() + static_cast<ptrdiff_t>(end));
+  }
+}
+
 }  // namespace
 
 SampleOrder::SampleOrder(const SampleOrderOptions& options, uint64_t chunks)
@@ -72,6 +91,8 @@ void SampleOrder::Permute(WindowId id, std::vector<SampleWindow::Entry>* samples
   samples->clear();
   samples->reserve(stored.size());
   for (uint64_t i = 0; i < stored.size(); ++i) samples->push_back(stored[order(i)]);
+  if (!options_.group_by_length) return;
+  GroupByLength(Rng(options_.seed, "length groups", id.epoch).Bits(id.window), samples);
 }
 
 std::string SampleOrder::Fingerprint(const ShardSet& set, const SampleCutter& cutter) const {
@@ -80,6 +101,7 @@ std::string SampleOrder::Fingerprint(const ShardSet& set, const SampleCutter& cu
                          std::to_string(cutter.sequence_tokens()) + "\nwindow_chunks " +
                          std::to_string(options_.window_chunks) + "\nshuffle " +
                          (options_.shuffle ? "1" : "0") + "\n" + cutter.Identity();
+  if (options_.group_by_length) identity += "group_by_length\n";
   if (options_.block_chunks > 1) {
     identity += "block_chunks " + std::to_string(options_.block_chunks) + "\n";
   }

@@ -20,12 +20,17 @@ namespace trainwright {
 
 class SampleCutter;
 
+/// Part of the order's definition. No batch size, since no order depends on one.
+inline constexpr uint64_t kLengthGroupSamples = 64;
+
 struct SampleOrderOptions {
   uint64_t seed = 0;
   uint64_t window_chunks = 64;        ///< part of the order's definition
   uint64_t block_chunks = 1;          ///< chunks that stay together, see ChunkOrderOptions
   std::vector<OrderedSet> sets = {};  ///< what of the shard set is read and mixed how; empty: all, as one
   bool shuffle = true;                ///< false: stored order (evaluation), still endless
+  /// Whether a window's samples come in groups of kLengthGroupSamples of about one length. Needs `shuffle`.
+  bool group_by_length = false;
   bool numbered = false;  ///< whether cursors count samples: Sample::ordinal. No part of the order
   DrawRules rules = {};   ///< with an index: that of `sets`, whose weights are their chunks
 };
@@ -57,7 +62,8 @@ class SampleOrder {
   std::vector<ChunkDraw> DrawsOf(WindowId id) const;
   /// The samples of one that is drawn, in the order of the stream.
   std::vector<SampleDraws::Draw> ExtraOf(WindowId id) const;
-  /// Puts samples that stand in the order of the slots into the order of the stream.
+  /// Puts samples that stand in the order of the slots into the order of the stream. O(n log n) where they
+  /// are grouped by length, else O(n).
   void Permute(WindowId id, std::vector<SampleWindow::Entry>* samples) const;
   /// Identity of the order: changes whenever the data, seed or cutting does.
   std::string Fingerprint(const ShardSet& set, const SampleCutter& cutter) const;

@@ -23,6 +23,8 @@ struct SampleStreamOptions {
   uint64_t block_chunks = 1;
   std::vector<OrderedSet> sets = {};
   bool shuffle = true;
+  bool group_by_length = false;
+  Packing packing = Packing::kOn;
   LossOn loss_on = LossOn::kAssistant;
   std::optional<DocumentSplit> split;
   int64_t step_samples = 0;  ///< of a step of all ranks, for orders that depend on it; 0: not known
@@ -30,7 +32,7 @@ struct SampleStreamOptions {
   DrawRules rules = {};
 
   LmCutterOptions cutting() const {
-    return {.sequence_tokens = sequence_tokens, .loss_on = loss_on, .split = split};
+    return {.sequence_tokens = sequence_tokens, .packing = packing, .loss_on = loss_on, .split = split};
   }
   SampleOrderOptions order() const {
     return {.seed = seed,
@@ -38,6 +40,7 @@ struct SampleStreamOptions {
             .block_chunks = block_chunks,
             .sets = sets,
             .shuffle = shuffle,
+            .group_by_length = group_by_length,
             .numbered = numbered,
             .rules = rules};
   }

@@ -123,14 +123,13 @@ double Objective::Loss(const std::vector<double>& means) const {
   return std::accumulate(means.begin(), means.end(), 0.0);
 }
 
-StepBatches Objective::Cut(std::span<const Sample> samples, int64_t batch, int64_t first) const {
+StepBatches Objective::Cut(std::span<const Sample> samples, const MicroBatchRule& rule, int64_t first) const {
   StepBatches cut;
   cut.denominators.resize(terms().size());
-  const auto size = static_cast<size_t>(batch);
-  for (size_t begin = 0; begin < samples.size(); begin += size) {
-    const auto taken = samples.subspan(begin, std::min(size, samples.size() - begin));
+  for (const std::span<const Sample> taken : DivideSamples(samples, rule)) {
     cut.micro_batches.push_back(Pack(taken));
-    cut.places.push_back(PlacesOf(taken, first + static_cast<int64_t>(begin), cut.micro_batches.back()));
+    cut.places.push_back(PlacesOf(taken, first, cut.micro_batches.back()));
+    first += static_cast<int64_t>(taken.size());
     const std::vector<int64_t> counts = Count(cut.micro_batches.back());
     for (size_t i = 0; i < counts.size(); ++i) cut.denominators[i] += counts[i];
   }

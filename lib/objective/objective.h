@@ -20,6 +20,7 @@
 #include "lib/embedding/embedding_spec.h"
 #include "lib/formats/shard_set.h"
 #include "lib/loading/chunk_order.h"
+#include "lib/loading/micro_batch_rule.h"
 #include "lib/loading/packed_batch.h"
 #include "lib/loading/sample_loaders.h"
 #include "lib/loading/sample_stream.h"
@@ -218,9 +219,10 @@ class Objective {
   /// \throws Error{kBadInput} on data that does not say it
   virtual std::optional<EmbeddingSpec> EmbeddingOf(const ShardSet& /*set*/) const { return std::nullopt; }
 
-  /// Samples in micro-batches of `batch` of them.
+  /// Samples in micro-batches.
   /// \param first number of the first of them in the step: dropout depends on it
-  StepBatches Cut(std::span<const Sample> samples, int64_t batch, int64_t first = 0) const;
+  /// \throws as DivideSamples
+  StepBatches Cut(std::span<const Sample> samples, const MicroBatchRule& rule, int64_t first = 0) const;
 
  private:
   /// Reads the `samples` of the next step: from kMainLoader, unless overridden. Which loader gives how many

@@ -72,6 +72,10 @@ json AskedLossOn(const TrainSettings& settings) {
   return settings.loss_on.empty() ? json() : json(NameOf(ParseLossOn(settings.loss_on)));
 }
 
+json AskedPacking(const TrainSettings& settings) {
+  return settings.packing.empty() ? json() : json(PackingName(ParsePacking(settings.packing)));
+}
+
 json AskedSchedule(const TrainSettings& settings) {
   if (settings.schedule.empty()) return nullptr;
   return ScheduleKindName(ParseScheduleKind(settings.schedule, "--schedule"));
@@ -613,10 +617,10 @@ PlanTable LaterRows() {
       {.stored = "block_chunks",
        .options = {"shuffle-block"},
        .old_states = OldStates::AnyMayLackIt(1),
-       .value = Asked(&TrainSettings::shuffle_block, &TrainPlan::block_chunks),
+       .value = Asked(&TrainSettings::shuffle_block, &TrainPlan::samples, &SampleMaking::block_chunks),
        .range = {Within<1, 1 << 16>, "chunks: must be from 1 to 65536"},
        .stored_sizes = {.least = 1},
-       .told_when = [](const TrainPlan& plan) { return plan.block_chunks > 1; },
+       .told_when = [](const TrainPlan& plan) { return plan.samples.block_chunks > 1; },
        .config_line = 18},
       {.stored = "data_weights",
        .options = {"data-weights"},
@@ -674,10 +678,39 @@ PlanTable LaterRows() {
   };
 }
 
+/// The last.
+PlanTable SampleRows() {
+  return {
+      {.stored = "max_batch_tokens",
+       .options = {"max-tokens-per-batch"},
+       .old_states = OldStates::AnyMayLackIt(0),
+       .value = Asked(&TrainSettings::max_tokens_per_batch, &TrainPlan::max_batch_tokens),
+       .range = {Within<0, INT64_MAX>, "tokens: must be at least 0"},
+       .stored_sizes = {0, kMostTokens},
+       .taken_by = TakenBy::kObjective,
+       .free_on_resume = true,
+       .told_when = [](const TrainPlan& plan) { return plan.max_batch_tokens > 0; }},
+      {.stored = "packing",
+       .options = {"packing"},
+       .old_states = OldStates::AnyMayLackIt("on"),
+       .value = Named<Packing>(
+           PackingName, [](const std::string& name, const std::string&) { return ParsePacking(name); },
+           AskedPacking, &TrainPlan::samples, &SampleMaking::packing),
+       .taken_by = TakenBy::kObjective,
+       .told_when = [](const TrainPlan& plan) { return plan.samples.packing == Packing::kOff; }},
+      {.stored = "group_by_length",
+       .options = {"group-by-length"},
+       .old_states = OldStates::AnyMayLackIt(false),
+       .value = Asked(&TrainSettings::group_by_length, &TrainPlan::samples, &SampleMaking::group_by_length),
+       .taken_by = TakenBy::kObjective,
+       .told_when = [](const TrainPlan& plan) { return plan.samples.group_by_length; }},
+  };
+}
+
 PlanTable AllRows() {
   PlanTable table = StepRows();
-  for (const PlanTable& more :
-       {ScheduleRows(), OptimizerRows(), ObjectiveRows(), DataRows(), TuningRows(), LaterRows()}) {
+  for (const PlanTable& more : {ScheduleRows(), OptimizerRows(), ObjectiveRows(), DataRows(), TuningRows(),
+                                LaterRows(), SampleRows()}) {
     table.insert(table.end(), more.begin(), more.end());
   }
   return table;

@@ -99,6 +99,10 @@ std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan*
   if (!settings.zero_accum.empty()) {
     plan->zero_accumulation = ParseZeroAccumulation(settings.zero_accum, "--zero-accum");
   }
+  if (settings.max_tokens_per_batch.value_or(0) < 0) {
+    throw Error(ErrorCode::kUsage, "--max-tokens-per-batch", "must be at least 0 tokens");
+  }
+  plan->max_batch_tokens = settings.max_tokens_per_batch.value_or(plan->max_batch_tokens);
   return SplitStep(settings, ranks, plan);
 }
 

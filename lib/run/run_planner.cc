@@ -179,7 +179,7 @@ void PlanSizes(const TrainSettings& settings, const PlanFacts& facts, PlannedRun
   TakeOwnOfStep(facts.choices, &plan);
   RequireOwnOptions(settings, facts.choices, plan);
   RequireSuitableModel(facts.choices, plan, facts.model);
-  plan.window_chunks *= plan.block_chunks;  // as many places of the data in a window
+  plan.window_chunks *= plan.samples.block_chunks;  // as many places of the data in a window
 }
 
 /// The length of a run that goes by the data.

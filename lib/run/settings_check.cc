@@ -103,6 +103,12 @@ void CheckTrainSettings(const TrainSettings& settings) {
           "has no meaning with --resume: --batch and --accum split the run's steps otherwise");
   Require(!settings.find_batch || settings.branch_from.empty(), "--find-batch",
           "has no meaning with --branch-from: a branch has its parent's step, or --batch and --accum");
+  Require(!settings.find_batch || settings.max_tokens_per_batch.value_or(0) == 0,
+          "--find-batch, --max-tokens-per-batch",
+          "cannot both be given: samples of a micro-batch are what the one finds and the other leaves open");
+  Require(settings.world.empty() || settings.max_tokens_per_batch.value_or(0) == 0,
+          "--world, --max-tokens-per-batch",
+          "cannot both be given: what is foretold are micro-batches of --batch samples");
   Require(!settings.replan_schedule || settings.resume, "--replan-schedule",
           "has a meaning only with --resume");
   CheckSaving(settings);
@@ -119,6 +125,11 @@ void CheckStepDivision(const TrainSettings& settings, const StepDivision& divisi
     throw Error(ErrorCode::kUsage, "--exact-world, --auto-oom",
                 "cannot both be in force: a step with smaller micro-batches has other bits", "",
                 "find a --batch that fits with --find-batch, or leave out --auto-oom");
+  }
+  if (division.exact_world > 0 && division.max_batch_tokens > 0) {
+    throw Error(ErrorCode::kUsage, "--exact-world, --max-tokens-per-batch",
+                "cannot both be in force: equal parts of a step have as many micro-batches", "",
+                "leave out one of them");
   }
   const bool exchanged = division.ranks > 1;
   if ((exchanged || division.exact_world > 0) &&
@@ -145,6 +156,12 @@ void CheckSharding(const TrainSettings& settings, const TrainPlan& plan) {
                 "cannot both be in force: the ranks send their parts of a checkpoint as it is written, and "
                 "train on afterwards",
                 "", "leave out --async-save on");
+  }
+  if (plan.max_batch_tokens > 0 && plan.gives_gradients_away()) {
+    throw Error(ErrorCode::kUsage, "--max-tokens-per-batch, " + flag,
+                "cannot both be in force with --zero-accum reduce: ranks exchange the gradients of each "
+                "micro-batch, and have different numbers of them",
+                "", "add --zero-accum keep");
   }
   const bool asks_to_reduce =
       !settings.zero_accum.empty() &&

@@ -27,8 +27,10 @@ SampleStreamOptions TrainPlan::stream_options() const {
   return {.sequence_tokens = sequence_tokens,
           .seed = seed,
           .window_chunks = window_chunks,
-          .block_chunks = block_chunks,
+          .block_chunks = samples.block_chunks,
           .shuffle = true,
+          .group_by_length = samples.group_by_length,
+          .packing = samples.packing,
           .loss_on = labels_on(),
           .split = eval_split,
           .step_samples = samples_per_step()};

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "lib/loading/document_split.h"
+#include "lib/loading/micro_batch_rule.h"
 #include "lib/loading/sample_stream.h"
 #include "lib/spec/fine_tuning.h"
 #include "lib/spec/objective_names.h"
@@ -33,9 +34,20 @@ struct StepDivision {
   int64_t exact_world = 0;
   /// Tokens of a micro-batch that are computed at once: see LanguageModel::set_tbptt. 0: all.
   int64_t tbptt = 0;
+  /// Most tokens of a micro-batch: then they alone, and not `batch`, divide the samples of a step. 0: no
+  /// limit.
+  int64_t max_batch_tokens = 0;
 
+  MicroBatchRule micro_batches() const { return {.samples = batch, .max_tokens = max_batch_tokens}; }
   int64_t samples_per_rank() const { return batch * accum; }  ///< of a step
   int64_t samples_per_step() const { return samples_per_rank() * ranks; }
+};
+
+/// How samples are made of the data, besides their length.
+struct SampleMaking {
+  Packing packing = Packing::kOn;  ///< of documents
+  bool group_by_length = false;    ///< see SampleOrderOptions
+  uint64_t block_chunks = 1;       ///< that stay together
 };
 
 /// The initial values are the defaults of options that depend on nothing else.
@@ -55,7 +67,7 @@ struct TrainPlan : StepDivision {
   FineTuning tuning;
   std::optional<DocumentSplit> eval_split;  ///< of the data, whose held-out documents are evaluated on
   bool drop_last = false;                   ///< skip the samples left of an epoch that do not fill a step
-  uint64_t block_chunks = 1;                ///< of the data, that stay together
+  SampleMaking samples;
   int64_t zero = 0;  ///< what of the state each rank keeps only its part of: the number of a Sharding
   ZeroAccumulation zero_accumulation = ZeroAccumulation::kReduce;
   std::string data_weights;  ///< as ParseMixtureWeights takes it; empty: each chunk once an epoch
@@ -70,10 +82,15 @@ struct TrainPlan : StepDivision {
   /// What of records that say so the labels are, in training and in evaluation.
   LossOn labels_on() const { return Takes("loss_on") ? loss_on : LossOn::kAll; }
   SampleStreamOptions stream_options() const;
+  /// Of a micro-batch.
+  int64_t most_batch_tokens() const {
+    return max_batch_tokens > 0 ? max_batch_tokens : batch * sequence_tokens;
+  }
   /// Of its ranks: one alone has nothing to divide.
   Sharding sharding() const { return ranks > 1 ? static_cast<Sharding>(zero) : Sharding::kNone; }
   bool gives_gradients_away() const {
-    return GivesGradientsAway(sharding(), zero_accumulation, accum, exact_world > 0);
+    const int64_t most_micro_batches = max_batch_tokens > 0 ? samples_per_rank() : accum;
+    return GivesGradientsAway(sharding(), zero_accumulation, most_micro_batches, exact_world > 0);
   }
 };
 

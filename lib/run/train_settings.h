@@ -56,9 +56,10 @@ struct TrainSettings {
   std::optional<int64_t> steps;
   std::optional<double> epochs;
   std::optional<int64_t> tokens;
-  std::optional<int64_t> batch;  ///< samples of a micro-batch
-  std::optional<int64_t> accum;  ///< micro-batches of a step
-  std::optional<int64_t> seq;    ///< tokens of a sample, at most
+  std::optional<int64_t> batch;                 ///< samples of a micro-batch
+  std::optional<int64_t> accum;                 ///< micro-batches of a step
+  std::optional<int64_t> max_tokens_per_batch;  ///< of a micro-batch; absent or 0: `batch` samples
+  std::optional<int64_t> seq;                   ///< tokens of a sample, at most
   std::optional<double> lr;
   std::optional<double> min_lr_ratio;
   std::string schedule;
@@ -80,6 +81,8 @@ struct TrainSettings {
   std::optional<int64_t> tbptt;          ///< see StepDivision; 0: off
   bool drop_last = false;                ///< no step mixes two epochs
   std::optional<int64_t> shuffle_block;  ///< chunks that stay together; absent: 1
+  bool group_by_length = false;          ///< samples of about one length come together
+  std::string packing;                   ///< as ParsePacking takes it; empty: on
   std::optional<uint64_t> seed;
   std::string mixed_precision;
 

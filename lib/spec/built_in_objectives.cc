@@ -17,7 +17,7 @@ ObjectiveDescription LmDescription() {
                        .why = kAnswersOnly,
                        .warning = "holds conversations (sft records), and --objective lm trains on their "
                                   "prompts too"}},
-          .takes = {"z_loss", "label_smoothing", "tbptt"},
+          .takes = {"z_loss", "label_smoothing", "tbptt", "max_batch_tokens", "packing", "group_by_length"},
           .settled = {{"loss_on", "all"}},
           .measures_tokens = true};
 }
@@ -29,7 +29,8 @@ ObjectiveDescription SftDescription() {
       .refused = {{.kind = RecordKind::kLm,
                    .problem = "the shards hold text (lm records), which does not say what is an answer",
                    .hint = "make the stream with pretokenize --records sft, or train with --objective lm"}},
-      .takes = {"loss_on", "z_loss", "label_smoothing", "tbptt"},
+      .takes = {"loss_on", "z_loss", "label_smoothing", "tbptt", "max_batch_tokens", "packing",
+                "group_by_length"},
       .measures_tokens = true};
 }
 

@@ -30,7 +30,7 @@ int64_t FreeBesideTheState(const TrainJobContext& context, const ResolvedRun& ru
 
 /// Of a micro-batch.
 int64_t MostRows(const TrainPlan& plan) {
-  const int64_t tokens = plan.batch * plan.sequence_tokens;
+  const int64_t tokens = plan.most_batch_tokens();
   return plan.tbptt > 0 ? std::min(plan.tbptt, tokens) : tokens;
 }
 

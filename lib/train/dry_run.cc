@@ -29,7 +29,7 @@ namespace {
 
 constexpr int64_t kMostStepsRead = 64, kMostTokensRead = int64_t{1} << 21;
 /// A step's record in metrics.jsonl and in TensorBoard's events.
-constexpr int64_t kStepRecordBytes = 715;
+constexpr int64_t kStepRecordBytes = 830;
 /// What grows with neither model nor steps: of a checkpoint, and of the run directory.
 constexpr int64_t kCheckpointFilesBytes = int64_t{1} << 14, kRunFilesBytes = int64_t{1} << 15;
 
@@ -45,14 +45,24 @@ int64_t TokensOf(const StepBatches& batches) {
   return batches.micro_batches.empty() ? 0 : batches.micro_batches.front().num_tokens();
 }
 
+/// Of all ranks.
+std::vector<std::span<const Sample>> MicroBatchesOfStep(const TrainPlan& plan,
+                                                        std::span<const Sample> samples) {
+  std::vector<std::span<const Sample>> all;
+  const auto own = static_cast<size_t>(plan.samples_per_rank());
+  for (size_t begin = 0; begin < samples.size(); begin += own) {
+    const auto of_rank = DivideSamples(samples.subspan(begin, own), plan.micro_batches());
+    all.insert(all.end(), of_rank.begin(), of_rank.end());
+  }
+  return all;
+}
+
 FirstSteps ReadFirstSteps(const TrainPlan& plan, const Objective& objective, int64_t steps,
                           const SampleLoaders& loaders) {
   FirstSteps first;
   while (first.steps < std::min(steps, kMostStepsRead) && first.tokens < kMostTokensRead) {
     const std::vector<Sample> samples = objective.NextStep(loaders, plan.samples_per_step(), plan.drop_last);
-    for (int64_t begin = 0; begin < plan.samples_per_step(); begin += plan.batch) {
-      const auto own =
-          std::span(samples).subspan(static_cast<size_t>(begin), static_cast<size_t>(plan.batch));
+    for (const std::span<const Sample> own : MicroBatchesOfStep(plan, samples)) {
       StepBatches micro_batch = OneMicroBatch(objective, own, plan.accum);
       first.tokens += TokensOf(micro_batch);
       if (TokensOf(micro_batch) <= TokensOf(first.largest)) continue;

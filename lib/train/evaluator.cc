@@ -31,7 +31,7 @@ void Evaluator::Evaluate(int64_t step, const TrainPlan& plan) {
     evaluation = objective_->Evaluate(
         model_, *set_,
         {.sequence_tokens = plan.sequence_tokens,
-         .batch_tokens = plan.batch * plan.sequence_tokens,
+         .batch_tokens = plan.most_batch_tokens(),
          .max_tokens = static_cast<uint64_t>(options_.most_tokens),
          .split = plan.eval_split,
          // Documents that are held out lie in the chunks of training, of which some may be left out.

@@ -32,7 +32,7 @@ EpochCounts CountEpoch(const TrainJobContext& context, const TrainPlan& plan, co
 void OpenOwnLoaders(const TrainSettings& settings, const TrainJobContext& context, ChoiceLog* log,
                     ResolvedRun* run) {
   PlannedLoader cache;
-  PlanDataCache(settings, run->data->set().header().chunks_per_frame, run->plan.block_chunks, &cache);
+  PlanDataCache(settings, run->data->set().header().chunks_per_frame, run->plan.samples.block_chunks, &cache);
   run->compute.loader.cache_bytes = cache.options.cache_bytes;
   log->Announce(cache.reasons);
   run->loaders = OpenLoaders(context, *run, run->plan, run->compute.loader);

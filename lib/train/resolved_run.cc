@@ -115,6 +115,15 @@ TrainSettings FindBatch(const TrainSettings& asked, const TrainJobContext& conte
   return settings;
 }
 
+/// So that a sample without room ends a run before its first step, and not at the step that draws it: where
+/// the limit alone does not tell, the data is read through once.
+void RequireRoomForSamples(const TrainJobContext& context, ResolvedRun* run) {
+  const MicroBatchRule rule = run->plan.micro_batches();
+  if (rule.max_tokens == 0 || rule.max_tokens >= run->plan.sequence_tokens) return;
+  if (!run->epoch) run->epoch = CountEpoch(context, run->plan, *run);
+  RequireRoom(rule, static_cast<int64_t>(run->epoch->longest_tokens));
+}
+
 }  // namespace
 
 OpenedLoaders OpenLoadersApart(const TrainJobContext& context, const ResolvedRun& run,
@@ -166,6 +175,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
   run->cadence = PlanCadence(settings, run->plan.schedule.total_steps);
   CountHeldOut(settings, run);
   run->epoch = planned.epoch;
+  RequireRoomForSamples(context, run);
   // Where the data is read many times, reading it once more to say so is cheap.
   const double most_tokens = static_cast<double>(run->plan.schedule.total_steps) *
                              static_cast<double>(run->plan.samples_per_step()) *

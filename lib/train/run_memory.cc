@@ -28,7 +28,7 @@ MemoryParts MemoryOfPasses(const TrainJobContext& context, const ResolvedRun& ru
     const auto objective = ObjectiveOf(plan, context.objectives);
     const StepBatches batches =
         LargestMicroBatch(*objective, samples.empty() ? FirstStep(context, run, plan, *objective) : samples,
-                          plan.batch, plan.accum);
+                          plan.micro_batches(), plan.accum);
     MemoryParts memory = TrainingMemory(context.families, training, PassesOf(*objective, batches));
     memory.representations = objective->HeldBytes(ShapeOfStep(plan), run.model.config);
     return memory;
@@ -44,9 +44,11 @@ MemoryUser DescribeMemoryUser(const TrainSettings& settings, const TrainJobConte
   const TrainPlan& plan = point ? point->plan : run.plan;
   const std::optional<int64_t> cap_bytes = context.process.memory_cap_bytes;
   const bool has_texts = context.objectives.Find(plan.objective).description.sample_tokens != nullptr;
-  const std::string sizes = "micro-batches of " + std::to_string(plan.batch) + " samples of " +
-                            (has_texts ? "texts of " : "") + "up to " + std::to_string(plan.sequence_tokens) +
-                            " tokens";
+  const std::string sizes =
+      plan.max_batch_tokens > 0
+          ? "micro-batches of up to " + std::to_string(plan.max_batch_tokens) + " tokens"
+          : "micro-batches of " + std::to_string(plan.batch) + " samples of " +
+                (has_texts ? "texts of " : "") + "up to " + std::to_string(plan.sequence_tokens) + " tokens";
   const std::string cap = cap_bytes ? "--mem-fraction " + nlohmann::json(*settings.mem_fraction).dump() +
                                           ", " + FormatBytes(static_cast<uint64_t>(*cap_bytes))
                                     : "";

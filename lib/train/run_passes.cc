@@ -38,7 +38,7 @@ std::vector<Sample> LongestSamples(const SampleLoaders& loaders) {
 }  // namespace
 
 StepBatches OneMicroBatch(const Objective& objective, std::span<const Sample> samples, int64_t of_step) {
-  StepBatches batches = objective.Cut(samples, static_cast<int64_t>(samples.size()));
+  StepBatches batches = objective.Cut(samples, {.samples = static_cast<int64_t>(samples.size())});
   batches.of_step = static_cast<size_t>(of_step);
   for (int64_t& denominator : batches.denominators) denominator = std::max<int64_t>(1, denominator);
   return batches;
@@ -54,13 +54,11 @@ StepBatches StepBatchesOf(const Objective& objective, PackedBatch micro_batch, i
   return batches;
 }
 
-StepBatches LargestMicroBatch(const Objective& objective, std::span<const Sample> samples, int64_t batch,
-                              int64_t of_step) {
+StepBatches LargestMicroBatch(const Objective& objective, std::span<const Sample> samples,
+                              const MicroBatchRule& rule, int64_t of_step) {
   StepBatches largest;
-  const auto size = static_cast<size_t>(batch);
-  for (size_t begin = 0; begin < samples.size(); begin += size) {
-    StepBatches own =
-        OneMicroBatch(objective, samples.subspan(begin, std::min(size, samples.size() - begin)), of_step);
+  for (const std::span<const Sample> taken : DivideSamples(samples, rule)) {
+    StepBatches own = OneMicroBatch(objective, taken, of_step);
     if (largest.micro_batches.empty() ||
         own.micro_batches.front().num_tokens() > largest.micro_batches.front().num_tokens()) {
       largest = std::move(own);

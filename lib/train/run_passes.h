@@ -19,10 +19,10 @@ StepBatches OneMicroBatch(const Objective& objective, std::span<const Sample> sa
 /// The same of what is laid out already.
 StepBatches StepBatchesOf(const Objective& objective, PackedBatch micro_batch, int64_t of_step);
 
-/// Of a step's samples in micro-batches of `batch` of them, the one that holds most tokens; of equal ones the
-/// first.
-StepBatches LargestMicroBatch(const Objective& objective, std::span<const Sample> samples, int64_t batch,
-                              int64_t of_step = 1);
+/// Of a step's micro-batches the one that holds most tokens; of equal ones the first.
+/// \throws as DivideSamples
+StepBatches LargestMicroBatch(const Objective& objective, std::span<const Sample> samples,
+                              const MicroBatchRule& rule, int64_t of_step = 1);
 
 /// The objective's passes of one micro-batch, whose loss nobody wants; without Objective::Begin.
 /// \param objective outlives the result

@@ -128,7 +128,8 @@ Effective ExplainRun(const TrainSettings& settings, const TrainJobContext& conte
                            {"prefetch", loader.prefetch},
                            {"pin", run.compute.pin ? "on" : "off"},
                            {"data-cache", loader.cache_bytes},
-                           {"shuffle-block", run.plan.block_chunks},
+                           {"shuffle-block", run.plan.samples.block_chunks},
+                           {"packing", PackingName(run.plan.samples.packing)},
                            {"data", DataNames(settings)},
                            {"attn-backend", AttentionBackendName(run.compute.kinds.attention)},
                            {"cache-dir", SpoolFolder(settings)}});

@@ -110,6 +110,11 @@ nlohmann::ordered_json EncodeRun(const RunFacts& facts, const RunDirectory& run,
   return fields;
 }
 
+void EncodeDevice(const RunFacts& facts, const RunRecorderOptions& options, nlohmann::ordered_json* fields) {
+  if (facts.types) (*fields)["dtypes"] = ToJson(*facts.types);
+  if (options.device_bytes) (*fields)["max_device_memory_bytes"] = options.device_bytes();
+}
+
 void PrintProfile(const StepProfile& profile, const std::string& run) {
   LogInfo("profile of steps " + std::to_string(profile.first_step) + " to " +
           std::to_string(profile.last_step) +
@@ -125,8 +130,11 @@ void TellRun(const RunFacts& facts) {
           FormatCount(static_cast<double>(facts.data_tokens)) + " tokens of data, " +
           std::to_string(plan.schedule.total_steps) + " steps of " + std::to_string(plan.accum) + " x " +
           std::to_string(plan.batch) + " samples" + OnRanks(plan) + " of at most " +
-          std::to_string(plan.sequence_tokens) + " tokens, " + PrecisionName(plan.precision) +
-          (facts.types ? " (" + facts.types->text() + ")" : ""));
+          std::to_string(plan.sequence_tokens) + " tokens" +
+          (plan.max_batch_tokens > 0
+               ? " in micro-batches of at most " + std::to_string(plan.max_batch_tokens) + " tokens"
+               : "") +
+          ", " + PrecisionName(plan.precision) + (facts.types ? " (" + facts.types->text() + ")" : ""));
   LogInfo("kernels: " + facts.kernels);
 }
 
@@ -202,6 +210,7 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
                                    {"loss_scale", report.loss_scale},
                                    {"skipped", report.skipped},
                                    {"step_time_s", report.step_time_s},
+                                   {"host_time_s", report.host_time_s},
                                    {"steps_per_s", 1 / report.step_time_s},
                                    {"tokens_per_s", tokens_per_s},
                                    {"model_flops_per_s", model_flops_per_s},
@@ -211,6 +220,7 @@ void RunRecorder::WriteStep(const StepReport& report, double epochs, bool saving
                                    {"saving", saving},
                                    {"resident_bytes", resident_bytes},
                                    {"max_memory_bytes", PeakResidentBytes()}};
+  EncodeDevice(facts_, options_, &fields);
   if (plan.ranks > 1) fields["exchange_wait_s"] = report.exchange_wait_s;
   EncodeWaits(report.rank_waits, report.step_time_s, &fields);
   if (const auto cost = Cost()) fields["cost"] = *cost;

@@ -32,6 +32,12 @@
 namespace trainwright {
 namespace {
 
+/// Of a step into micro-batches.
+std::string FlagsOfDivision(const TrainPlan& plan) {
+  if (plan.max_batch_tokens > 0) return "--max-tokens-per-batch " + std::to_string(plan.max_batch_tokens);
+  return "--batch " + std::to_string(plan.batch) + " --accum " + std::to_string(plan.accum);
+}
+
 /// What goes on from a checkpoint after the loss or the gradients were not finite: with half the peak
 /// learning rate, in a run of its own.
 std::string NonFiniteHint(const RunDirectory& run, const TrainPlan& plan) {
@@ -297,8 +303,8 @@ auto Session::InWhatMemoryThereIs(const Work& work) {
     }
     const TrainPlan& plan = trainer_->plan();
     listener_->set_plan(plan);
-    listener_->Warn("out of memory, " + std::string(problem->what()) + ": going on with --batch " +
-                    std::to_string(plan.batch) + " --accum " + std::to_string(plan.accum) +
+    listener_->Warn("out of memory, " + std::string(problem->what()) + ": going on with " +
+                    FlagsOfDivision(plan) +
                     (plan.zero_accumulation == accumulation
                          ? ""
                          : " --zero-accum " + ZeroAccumulationName(plan.zero_accumulation)) +

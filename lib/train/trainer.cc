@@ -37,18 +37,33 @@ void AddTokensOfSets(std::span<const Sample> samples, const PackedBatch& batch,
 }
 
 /// The same of all micro-batches.
-/// \param batch samples of each
+/// \param rule by which the samples were divided into them
 /// \returns as StepReport::source_tokens
-std::vector<int64_t> TokensOfSets(std::span<const Sample> samples, const StepBatches& batches, int64_t batch,
-                                  size_t sets) {
+std::vector<int64_t> TokensOfSets(std::span<const Sample> samples, const StepBatches& batches,
+                                  const MicroBatchRule& rule, size_t sets) {
   std::vector<int64_t> tokens(sets > 1 ? sets : 0);
-  for (const PackedBatch& micro_batch : batches.micro_batches) {
-    if (tokens.empty()) break;
-    const size_t size = std::min(static_cast<size_t>(batch), samples.size());
-    AddTokensOfSets(samples.first(size), micro_batch, &tokens);
-    samples = samples.subspan(size);
-  }
+  if (tokens.empty()) return tokens;
+  const std::vector<std::span<const Sample>> divided = DivideSamples(samples, rule);
+  for (size_t i = 0; i < divided.size(); ++i) AddTokensOfSets(divided[i], batches.micro_batches[i], &tokens);
   return tokens;
+}
+
+/// Divides the same step further.
+/// \returns false where it cannot be
+bool DivideFurther(TrainPlan* plan) {
+  if (plan->exact_world > 0) return false;
+  if (plan->max_batch_tokens > 0) {
+    if (plan->max_batch_tokens <= plan->sequence_tokens) return false;
+    plan->max_batch_tokens = std::max(plan->max_batch_tokens / 2, plan->sequence_tokens);
+    return true;
+  }
+  if (plan->batch == 1) return false;
+  const int64_t samples = plan->samples_per_rank();
+  int64_t batch = plan->batch / 2;
+  while (samples % batch != 0) --batch;
+  plan->batch = batch;
+  plan->accum = samples / batch;
+  return true;
 }
 
 /// What all ranks add up of their shares of a step.
@@ -151,7 +166,8 @@ StepBatches Trainer::TakeBatches(StepReport* report) {
     samples_ = ShareOf(objective_->NextStep(loaders_, plan_.samples_per_step(), plan_.drop_last),
                        world_->rank(), world_->size());
   }
-  StepBatches batches = objective_->Cut(samples_, plan_.batch, world_->rank() * plan_.samples_per_rank());
+  StepBatches batches =
+      objective_->Cut(samples_, plan_.micro_batches(), world_->rank() * plan_.samples_per_rank());
   StepWork work;
   for (const PackedBatch& micro_batch : batches.micro_batches) {
     work += objective_->WorkOf(micro_batch, model_->config());
@@ -160,7 +176,7 @@ StepBatches Trainer::TakeBatches(StepReport* report) {
   report->labels = work.labels;
   report->attention_pairs = work.attention_pairs;
   report->tokens_if_padded = work.tokens_if_padded;
-  report->source_tokens = TokensOfSets(samples_, batches, plan_.batch, SourcesOf(loaders_));
+  report->source_tokens = TokensOfSets(samples_, batches, plan_.micro_batches(), SourcesOf(loaders_));
   report->texts = work.texts;
   return batches;
 }
@@ -284,12 +300,7 @@ void Trainer::EndStep(std::chrono::steady_clock::time_point start, StepReport* r
 }
 
 bool Trainer::HalveMicroBatches() {
-  if (plan_.batch == 1 || plan_.exact_world > 0) return false;
-  const int64_t samples = plan_.samples_per_rank();
-  int64_t batch = plan_.batch / 2;
-  while (samples % batch != 0) --batch;
-  plan_.batch = batch;
-  plan_.accum = samples / batch;
+  if (!DivideFurther(&plan_)) return false;
   // Gradients of one micro-batch were given away, and go on to be: adding several up takes more memory.
   if (model_->parameters().gradient_buffer().given_away()) {
     plan_.zero_accumulation = ZeroAccumulation::kReduce;

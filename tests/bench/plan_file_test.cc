@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lib/base/error.h"
 #include "tests/support/support.h"
 
 namespace trainwright {
@@ -45,6 +46,28 @@ TEST_F(PlanFileTest, LeversAreAddedAloneOrOnTopOfEachOther) {
   EXPECT_EQ(alone[2].prepare, "sync");
   EXPECT_EQ(AblationVariants(plan, AblationMode::kCumulative)[2].command,
             "train --mixed-precision bf16 --batch 8 --out {dir}/run");
+}
+
+TEST_F(PlanFileTest, ASweepIsALeverForEachOfItsValues) {
+  const PlanFile plan = Read(
+      "base: train {levers}\nlevers:\n  - {name: bf16, add: --bf16}\n"
+      "  - {name: lr, add: \"--lr {value} --name lr-{value}\", values: [1e-4, 3e-4]}\n");
+  ASSERT_EQ(plan.levers.size(), 3u);
+  EXPECT_EQ(plan.levers[0].add, "--bf16");
+  EXPECT_EQ(plan.levers[1].name, "lr 1e-4");
+  EXPECT_EQ(plan.levers[1].add, "--lr 1e-4 --name lr-1e-4");
+  EXPECT_EQ(plan.levers[2].name, "lr 3e-4");
+  const auto alone = AblationVariants(plan, AblationMode::kOneAtATime);
+  EXPECT_EQ(alone[3].command, "train --lr 3e-4 --name lr-3e-4");
+  EXPECT_THROW(AblationVariants(plan, AblationMode::kCumulative), Error);
+  for (const char* lever :
+       {"{name: a, add: b, values: [1]}", "{name: a, add: \"{value}\"}",
+        "{name: a, add: \"{value}\", values: 3}", "{name: a, add: \"{value}\", values: [1, 1]}",
+        "{name: a, add: \"{value}\", values: [[1]]}"}) {
+    EXPECT_NE(Refusal(std::string("base: train {levers}\nlevers:\n  - ") + lever + "\n").find("line 3"),
+              std::string::npos)
+        << lever;
+  }
 }
 
 TEST_F(PlanFileTest, MistakesAreNamedWithTheirLine) {

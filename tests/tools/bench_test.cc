@@ -140,6 +140,28 @@ TEST(BenchToolTest, AblationComparesEachLeverWithTheBase) {
   EXPECT_EQ(RunShell(command).exit_status, 2);  // levers without --ablate
 }
 
+TEST(BenchToolTest, ASweepTellsTheLossOfEachOfItsValues) {
+  test::TemporaryFolder folder;
+  test::WriteFile(folder.path("plan.yaml"),
+                  "base: \"lr=2; {levers} echo '{\\\"loss\\\": '$lr'}' > {dir}/m\"\n"
+                  "metric-file: \"{dir}/m\"\nmetrics: [\"final:loss\"]\n"
+                  "levers:\n  - {name: lr, add: \"lr={value};\", values: [3, 5]}\n");
+  const std::string command =
+      "bench --stages " + folder.path("plan.yaml") + " --json" + kQuick + "--ablate one-at-a-time";
+  const test::ProcessResult run = RunShell(command);
+  const json results = json::parse(run.standard_output).at("results");
+  ASSERT_EQ(results.size(), 2u) << run.standard_error;
+  EXPECT_EQ(results.at(0).at("name"), "lr 3");
+  EXPECT_EQ(results.at(1).at("name"), "lr 5");
+  std::vector<double> losses;
+  for (const json& row : results) {
+    for (const json& comparison : row.at("comparisons")) {
+      if (comparison.at("metric") == "final:loss") losses.push_back(comparison.at("after").get<double>());
+    }
+  }
+  EXPECT_EQ(losses, (std::vector<double>{3, 5}));
+}
+
 #ifdef TRAINWRIGHT_SYSCALL_FAULTS  // train is built
 /// Makes a folder of the tools in which train runs once for each set of flags and from then on gives what it
 /// gave: how often a claim's runs are repeated is not what the test is about.

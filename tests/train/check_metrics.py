@@ -16,6 +16,17 @@ KNOWN = {"type", "const", "pattern", "minimum", "maximum", "items", "properties"
          "anyOf", "description"}
 
 
+def resolved(node, definitions):
+    """A part of the schema with what its references name in their places."""
+    if isinstance(node, list):
+        return [resolved(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        return resolved(definitions[node["$ref"].removeprefix("#/$defs/")], definitions)
+    return {name: resolved(item, definitions) for name, item in node.items()}
+
+
 def has_type(value, name):
     if name == "number":
         return isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -67,7 +78,7 @@ def all_problems(schema, lines):
             yield f"line {number}: unknown type {kind!r}"
             continue
         counts[kind] += 1
-        yield from problems(record, schema["$defs"][kind], f"line {number}")
+        yield from problems(record, resolved(schema["$defs"][kind], schema["$defs"]), f"line {number}")
         if (number == 1) != (kind == "run_begin" and record["step"] == 0):
             yield f"line {number}: the run's beginning is not its first record"
         if kind == "step":

@@ -107,7 +107,7 @@ TEST(ExactWorldCases, SomeMicroBatchesAndLeavesHaveNoLabel) {
   const auto objective = ObjectiveOf(plan, BuiltInObjectives());
   int64_t without = 0, leaves_without = 0;
   for (int step = 0; step < 14; ++step) {
-    const StepBatches batches = objective->Cut(stream.NextStep(8, false), 1);
+    const StepBatches batches = objective->Cut(stream.NextStep(8, false), {.samples = 1});
     for (size_t leaf = 0; leaf < 4; ++leaf) {
       const bool first = batches.micro_batches[2 * leaf].num_labels > 0,
                  second = batches.micro_batches[2 * leaf + 1].num_labels > 0;
@@ -173,13 +173,13 @@ std::vector<Leaf> FirstLeaves(const RankRunSetup& setup) {
   SampleStream stream(setup.set, plan.stream_options());
   const std::vector<Sample> samples = stream.NextStep(plan.samples_per_step(), false);
   const auto objective = ObjectiveOf(plan, BuiltInObjectives());
-  const std::vector<int64_t> denominators = objective->Cut(samples, plan.batch).denominators;
+  const std::vector<int64_t> denominators = objective->Cut(samples, plan.micro_batches()).denominators;
   const size_t leaf_samples = samples.size() / static_cast<size_t>(kLeaves);
   std::vector<Leaf> leaves;
   for (size_t leaf = 0; leaf < static_cast<size_t>(kLeaves); ++leaf) {
     RankRun run(setup, Solo());
     StepBatches batches = objective->Cut(std::span(samples).subspan(leaf * leaf_samples, leaf_samples),
-                                         plan.batch, static_cast<int64_t>(leaf * leaf_samples));
+                                         plan.micro_batches(), static_cast<int64_t>(leaf * leaf_samples));
     batches.denominators = denominators;
     at::Tensor sums = at::zeros({static_cast<int64_t>(objective->terms().size())}, at::kDouble);
     TensorLossSums loss_sums(sums);

@@ -35,7 +35,7 @@ TEST_F(RunPassesTest, TheLargestMicroBatchIsThatOfMostTokens) {
     const size_t size = std::min<size_t>(5, samples.size() - begin);
     most = std::max(most, TokensOf(std::span(samples).subspan(begin, size)));
   }
-  const StepBatches largest = LargestMicroBatch(*TheObjective(), samples, 5);
+  const StepBatches largest = LargestMicroBatch(*TheObjective(), samples, {.samples = 5});
   ASSERT_EQ(largest.micro_batches.size(), 1u);
   EXPECT_EQ(largest.micro_batches[0].num_tokens(), most);
   EXPECT_EQ(PassesOf(*TheObjective(), largest).num_tokens(), most);

@@ -32,6 +32,9 @@ output_dir: here
 run_name: first
 seed: 3
 data_seed: 3
+tf32: true
+packing: false
+group_by_length: true
 YAML
 cat > ours.yaml << 'YAML'
 lr: 1e-4
@@ -49,6 +52,9 @@ pin: off
 adam-eps: 1e-6
 out: here
 seed: 3
+tf32: on
+packing: off
+group-by-length: true
 YAML
 train --config hf.yaml --print-config > theirs 2> notices
 train --config ours.yaml --print-config > ours
