@@ -2,8 +2,8 @@
 /// predicted, and sft records, of which the records may say what is.
 ///
 /// A sample is at most `sequence_tokens` tokens: the segments of a chunk, cut where they exceed it, laid end
-/// to end as long as they fit (next-fit in stored order), or without packing each by itself. Of sft records under LossOn::kAssistant, samples
-/// without a label (a long prompt that was cut) are left out.
+/// to end as long as they fit (next-fit in stored order), or without packing each by itself. Of sft records
+/// under LossOn::kAssistant, samples without a label (a long prompt that was cut) are left out.
 #pragma once
 
 #include <cstdint>
