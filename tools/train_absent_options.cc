@@ -20,9 +20,9 @@ constexpr char kCompile[] =
     "names of "
     "a plain model";
 constexpr char kMaxTokens[] =
-    "samples are packed without padding, and a micro-batch has --batch of them: see LOADER in train(1) for "
-    "the "
-    "tokens that it has at most; a lower --batch with a higher --accum lowers them and keeps the step";
+    "--max-tokens-per-batch limits the tokens of a micro-batch, without padding; a lower --batch with a "
+    "higher "
+    "--accum keeps the step, too. How long a run is --tokens says";
 
 }  // namespace
 
@@ -37,7 +37,6 @@ const std::map<std::string, std::string>& OptionsThatTrainLacks() {
                                                              {"--pp", kPipeline},
                                                              {"--compile", kCompile},
                                                              {"--torch-compile", kCompile},
-                                                             {"--max-tokens-per-batch", kMaxTokens},
                                                              {"--max-tokens", kMaxTokens}};
   return options;
 }
