@@ -47,8 +47,9 @@ nlohmann::json RecordOfTemplate(const ChatTemplate& chat_template) {
   record[kLanguage] = kJinja;
   record[kTokens] = chat_template.named_tokens;
   // Where it shapes ids alone: the same input makes the same bytes on another day.
-  if (jinja::Template::Parse(chat_template.text, "template " + chat_template.name).uses_time())
+  if (jinja::Template::Parse(chat_template.text, "template " + chat_template.name).uses_time()) {
     record[kTime] = chat_template.now.time_since_epoch().count();
+  }
   return record;
 }
 

@@ -46,6 +46,19 @@ std::vector<std::string> SplitStep(const TrainSettings& settings, int64_t ranks,
           kSameSums};
 }
 
+/// Of an option that may be another one than the run began with.
+/// \throws Error{kUsage} where it is asked for and the run's objective or optimizer does not take it
+void RequireTaken(const PlanOption& option, const TrainSettings& settings, const TrainPlan& plan) {
+  if (option.taken_by == TakenBy::kEveryRun || plan.Takes(option.stored)) return;
+  if (option.value.asked(settings).is_null()) return;
+  const bool of_objective = option.taken_by == TakenBy::kObjective;
+  const std::string flag = "--" + option.options.front();
+  throw Error(ErrorCode::kUsage, flag,
+              "is not taken by the run's " +
+                  (of_objective ? "objective " + plan.objective : "optimizer " + plan.optimizer.name),
+              "", "leave out " + flag);
+}
+
 }  // namespace
 
 void TakeOwnFiles(const TrainSettings& settings, TrainPlan* plan) {
@@ -87,7 +100,10 @@ std::vector<std::string> TakeRanks(int64_t ranks, TrainPlan* plan) {
 std::vector<std::string> ReconcilePlan(const TrainSettings& settings, TrainPlan* plan, int64_t ranks,
                                        const PlanTable& table) {
   for (const PlanOption& option : table) {
-    if (option.free_on_resume) continue;
+    if (option.free_on_resume) {
+      RequireTaken(option, settings, *plan);
+      continue;
+    }
     const std::optional<PlanDifference> difference = DifferenceOf(option, settings, *plan);
     if (!difference) continue;
     const std::string flag = "--" + difference->option;

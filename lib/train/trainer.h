@@ -123,7 +123,8 @@ class Trainer {
   /// micro-batches at most half as large, and as many more of them; the next Step takes the samples of that
   /// step again. The weights are those before it. Gradients that were given away still are, after each
   /// micro-batch: the plan says so.
-  /// \returns false, and does nothing, where a micro-batch is one sample, or leaves are to stay what they are
+  /// \returns false, and does nothing, where a micro-batch is one sample, its limit of tokens is that of a
+  ///     sample, or leaves are to stay what they are
   bool HalveMicroBatches();
   bool done() const { return step_ >= plan_.schedule.total_steps; }
   int64_t step() const { return step_; }

@@ -339,6 +339,18 @@ TEST(PlanChoices, OwnOptionsOfThisLibrarysObjectivesAreComparedByTheirFlagsOnRes
       "its plan: leave out --temperature, or start another run with --out");
 }
 
+TEST(PlanChoices, OnResumeADivisionThatTheObjectiveDoesNotTakeIsRefused) {
+  TrainPlan plan = GritPlan({});
+  TrainSettings settings;
+  settings.max_tokens_per_batch = 64;
+  EXPECT_EQ(MessageOf([&] { ReconcilePlan(settings, &plan); }),
+            "--max-tokens-per-batch: is not taken by the run's objective grit | leave out "
+            "--max-tokens-per-batch");
+  TrainPlan text;
+  EXPECT_EQ(MessageOf([&] { ReconcilePlan(settings, &text); }), "");
+  EXPECT_EQ(text.max_batch_tokens, 64);
+}
+
 // Whether it says the same as the run's own, the run's samples tell.
 TEST(PlanChoices, AFileOfAnOwnOptionMayBeNamedOtherwiseOnResume) {
   const TrainPlan plan = GritPlan({"num_samples=counts.json"});
