@@ -4,7 +4,7 @@ set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_SOURCE_DI
 # Libraries outside the project that a layer uses; linked publicly only where a header shows them.
 set(trainwright_base_uses PRIVATE PkgConfig::XXHASH OpenSSL::Crypto PUBLIC Threads::Threads)
 set(trainwright_io_uses PRIVATE PkgConfig::ZSTD ZLIB::ZLIB)
-set(trainwright_formats_uses PRIVATE PkgConfig::ZSTD ZLIB::ZLIB PUBLIC nlohmann_json::nlohmann_json)
+set(trainwright_formats_uses PRIVATE PkgConfig::ZSTD ZLIB::ZLIB ${TRAINWRIGHT_YAML} PUBLIC nlohmann_json::nlohmann_json)
 set(trainwright_codec_uses PRIVATE PkgConfig::XXHASH)
 set(trainwright_tok_uses PRIVATE trainwright_sentencepiece simdjson::simdjson nlohmann_json::nlohmann_json)
 set(trainwright_dist_uses PRIVATE ${CMAKE_DL_LIBS})
