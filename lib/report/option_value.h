@@ -1,8 +1,12 @@
 /// The value an option has in one run of a tool, and who gave it.
 #pragma once
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include "lib/base/error.h"
 
 namespace trainwright {
 
@@ -34,6 +38,13 @@ struct OptionsOfFile {
   std::vector<std::string> notices;  ///< sentences for the user: what is otherwise here
   /// What is no option, by the other program's names: the tool itself makes something of it.
   std::vector<OptionValue> others;
+  std::string program = "";  ///< whose file it is
+  /// What that program does where its file says nothing: keys and values, behind --preset.
+  std::vector<std::pair<std::string, std::string>> defaults = {};
+  /// Options that the file asks a value of that there is not: an error unless somebody who goes before the
+  /// file gives them.
+  std::vector<std::pair<std::string, Error>> refused = {};
+  std::set<std::string> ours = {};  ///< keys of the file that are the tool's own, and not among the options
 };
 
 }  // namespace trainwright

@@ -1,122 +1,27 @@
-#include <algorithm>
-#include <cmath>
+#include "lib/run/deepspeed_rules.h"
+
 #include <cstdint>
 #include <utility>
 
-#include "lib/run/deepspeed_file.h"
+#include "lib/run/foreign_rules.h"
 #include "lib/run/world_settings.h"
 #include "lib/spec/optimizer_options.h"
 
 namespace trainwright {
+namespace deepspeed {  // their keys share names
 namespace {
 
 using nlohmann::json;
 
-using Take = std::function<void(const DeepSpeedKey&, DeepSpeedFile*)>;
-using Rules = std::vector<DeepSpeedRule>;
-
-constexpr double kMostSamples = double{1u << 31};
 // Of a bucket: what --ddp-bucket-mb takes, in fp32 elements.
 constexpr double kLeastElements = 1 << 8, kMostElements = double{1ull << 38};
 constexpr char kNoEffect[] = "has no effect here";
 
-std::string TextOf(const json& value) {
-  return value.dump().substr(0, 40);
-}
-
-/// DeepSpeed takes 2e8 for a whole number.
-bool IsWhole(const json& value, double least, double most) {
-  if (!value.is_number()) return false;
-  const auto number = value.get<double>();
-  return number == std::floor(number) && number >= least && number <= most;
-}
-
-bool BooleanOf(const DeepSpeedKey& key, const DeepSpeedFile& file) {
-  if (!key.value->is_boolean()) throw file.Refusal(key, "must be true, false or \"auto\"");
-  return key.value->get<bool>();
-}
-
-/// Checks the type alone: what is to be done goes by other keys, too.
-Take Boolean() {
-  return [](const DeepSpeedKey& key, DeepSpeedFile* file) { BooleanOf(key, *file); };
-}
-
-Take Whole(double least, double most) {
-  return [=](const DeepSpeedKey& key, DeepSpeedFile* file) {
-    if (IsWhole(*key.value, least, most)) return;
-    throw file->Refusal(key, "must be a whole number from " + std::to_string(static_cast<int64_t>(least)) +
-                                 " to " + std::to_string(static_cast<int64_t>(most)) + ", or \"auto\"");
-  };
-}
-
-/// A whole number that is an option's value.
-Take WholeFor(std::string option, double least = 1) {
-  return [check = Whole(least, kMostSamples), option = std::move(option)](const DeepSpeedKey& key,
-                                                                          DeepSpeedFile* file) {
-    check(key, file);
-    file->Give(key, option, std::to_string(key.value->get<int64_t>()));
-  };
-}
-
-void RequireNumber(const DeepSpeedKey& key, const DeepSpeedFile& file) {
-  if (!key.value->is_number() || key.value->get<double>() < 0) {
-    throw file.Refusal(key, "must be a number of at least 0, or \"auto\"");
-  }
-}
-
-/// A number that is an option's value.
-Take NumberFor(std::string option) {
-  return [option = std::move(option)](const DeepSpeedKey& key, DeepSpeedFile* file) {
-    RequireNumber(key, *file);
-    file->Give(key, option, key.value->dump());
-  };
-}
-
-/// What is always so here. Of the other value `told` is said: no result depends on it.
-Take Always(bool wanted, std::string told) {
-  return [=, told = std::move(told)](const DeepSpeedKey& key, DeepSpeedFile* file) {
-    if (BooleanOf(key, *file) != wanted) file->Tell(key, told);
-  };
-}
-
-/// What may have one of these values alone: another makes another run.
-Take Only(std::vector<json> wanted, std::string why, std::string hint = "") {
-  return [wanted = std::move(wanted), why = std::move(why), hint = std::move(hint)](const DeepSpeedKey& key,
-                                                                                    DeepSpeedFile* file) {
-    for (const json& value : wanted) {
-      if (*key.value == value) return;
-    }
-    throw file->Refusal(key, "is " + TextOf(*key.value) + ": " + why,
-                        hint.empty() ? "write " + TextOf(wanted.front()) + ", or leave it out" : hint);
-  };
-}
-
-/// What changes nothing here, whatever it says.
-Take Nothing(std::string told = "") {
-  return [told = std::move(told)](const DeepSpeedKey& key, DeepSpeedFile* file) {
-    if (key.value->is_structured()) throw file->Refusal(key, "must be a single value");
-    if (!told.empty()) file->Tell(key, told);
-  };
-}
-
-bool IsOff(const json& value) {
-  if (!value.is_object()) return value == false || value.is_null() || value == "auto";
-  if (value.contains("enabled") && value["enabled"] == false) return true;
-  return std::all_of(value.begin(), value.end(), IsOff);
-}
-
-/// What has no counterpart. Switched off it says nothing.
-Take Missing(std::string why, std::string hint) {
-  return [why = std::move(why), hint = std::move(hint)](const DeepSpeedKey& key, DeepSpeedFile* file) {
-    if (!IsOff(*key.value)) throw file->Refusal(key, why, hint);
-  };
-}
-
-Rules StepRules() {
+ForeignRules StepRules() {
   return {
       {"train_batch_size",
-       [](const DeepSpeedKey& key, DeepSpeedFile* file) {
-         Whole(1, kMostSamples)(key, file);
+       [](const ForeignKey& key, ForeignFile* file) {
+         CheckWhole(1, kMostSamples)(key, file);
          file->GiveOther(key, std::to_string(key.value->get<int64_t>()));
        }},
       {"train_micro_batch_size_per_gpu", WholeFor("batch")},
@@ -130,14 +35,14 @@ Rules StepRules() {
       {"zero_allow_untested_optimizer", Nothing()}};
 }
 
-void TakeStage(const DeepSpeedKey& key, DeepSpeedFile* file) {
-  Whole(0, 3)(key, file);
+void TakeStage(const ForeignKey& key, ForeignFile* file) {
+  CheckWhole(0, 3)(key, file);
   const auto stage = key.value->get<int64_t>();
   if (stage == 3) throw NoZeroThree(file->path() + ": key '" + key.name + "': 3", file->PlaceOf(key.name));
   file->Give(key, "zero", std::to_string(stage));
 }
 
-void TakeOffload(const DeepSpeedKey& key, DeepSpeedFile* file) {
+void TakeOffload(const ForeignKey& key, ForeignFile* file) {
   Only({"none", "cpu"}, "there is no such place for the optimizer's state")(key, file);
   if (*key.value == "cpu") {
     file->Tell(key,
@@ -146,11 +51,11 @@ void TakeOffload(const DeepSpeedKey& key, DeepSpeedFile* file) {
   }
 }
 
-Rules ZeroRules() {
+ForeignRules ZeroRules() {
   const std::string zero = "zero_optimization.";
   const std::string three = "has a meaning with stage 3 alone, which does not exist here";
   const std::string none = kNoEffect;
-  Rules rules = {
+  ForeignRules rules = {
       {"stage", TakeStage},
       {"offload_optimizer.device", TakeOffload},
       {"offload_optimizer.pin_memory", Nothing()},
@@ -160,8 +65,8 @@ Rules ZeroRules() {
       {"contiguous_gradients", Always(true, none + ": gradients always lie in one buffer")},
       {"reduce_scatter", Always(true, none + ": with --zero each rank gets the sums of its own part")},
       {"allgather_partitions", Always(true, none + ": with --zero weights are always gathered at once")},
-      {"reduce_bucket_size", Whole(kLeastElements, kMostElements)},
-      {"allgather_bucket_size", Whole(kLeastElements, kMostElements)},
+      {"reduce_bucket_size", CheckWhole(kLeastElements, kMostElements)},
+      {"allgather_bucket_size", CheckWhole(kLeastElements, kMostElements)},
       {"round_robin_gradients", Nothing()},
       {"sub_group_size", Nothing(three)}};
   for (const char* const name :
@@ -171,33 +76,32 @@ Rules ZeroRules() {
   }
   rules.push_back(
       {"cpu_offload", Missing("is an old name", "write \"offload_optimizer\": {\"device\": \"cpu\"}")});
-  for (DeepSpeedRule& rule : rules) rule.name = zero + rule.name;
+  for (ForeignRule& rule : rules) rule.name = zero + rule.name;
   return rules;
 }
 
-Rules PrecisionRules() {
-  return {{"bf16.enabled", Boolean()},
+ForeignRules PrecisionRules() {
+  return {{"bf16.enabled", CheckBoolean()},
           {"bf16.auto_cast", Nothing()},
           {"bf16.immediate_grad_update", Nothing()},
-          {"fp16.enabled", Boolean()},
+          {"fp16.enabled", CheckBoolean()},
           {"fp16.auto_cast", Nothing()},
           {"fp16.fp16_master_weights_and_grads", Only({false}, "masters and gradients are fp32")},
-          {"fp16.loss_scale", Whole(0, kMostSamples)},
-          {"fp16.initial_scale_power", Whole(0, 64)},
-          {"fp16.loss_scale_window", Whole(1, kMostSamples)},
-          {"fp16.hysteresis", Whole(1, kMostSamples)},
-          {"fp16.consecutive_hysteresis", Boolean()},
-          {"fp16.min_loss_scale",
-           [](const DeepSpeedKey& key, DeepSpeedFile* file) { RequireNumber(key, *file); }}};
+          {"fp16.loss_scale", CheckWhole(0, kMostSamples)},
+          {"fp16.initial_scale_power", CheckWhole(0, 64)},
+          {"fp16.loss_scale_window", CheckWhole(1, kMostSamples)},
+          {"fp16.hysteresis", CheckWhole(1, kMostSamples)},
+          {"fp16.consecutive_hysteresis", CheckBoolean()},
+          {"fp16.min_loss_scale", CheckNumber()}};
 }
 
-void TakeOptimizer(const DeepSpeedKey& key, DeepSpeedFile* file) {
+void TakeOptimizer(const ForeignKey& key, ForeignFile* file) {
   // DeepSpeed's Adam is AdamW unless adam_w_mode is false.
   Only({"AdamW", "Adam", kDefaultOptimizer, "adam"}, "there is no such optimizer")(key, file);
   file->Give(key, "optimizer", kDefaultOptimizer);
 }
 
-void TakeBetas(const DeepSpeedKey& key, DeepSpeedFile* file) {
+void TakeBetas(const ForeignKey& key, ForeignFile* file) {
   const json& betas = *key.value;
   const bool holds = betas.is_array() && betas.size() == 2 && betas[0].is_number() && betas[1].is_number();
   if (!holds) throw file->Refusal(key, "must be a list of two numbers, or \"auto\"");
@@ -205,7 +109,7 @@ void TakeBetas(const DeepSpeedKey& key, DeepSpeedFile* file) {
   file->Give(key, "beta2", betas[1].dump());
 }
 
-Rules OptimizerRules() {
+ForeignRules OptimizerRules() {
   const std::string params = "optimizer.params.";
   return {{"optimizer.type", TakeOptimizer},
           {params + "lr", NumberFor("lr")},
@@ -218,7 +122,7 @@ Rules OptimizerRules() {
           {params + "torch_adam", Nothing()}};
 }
 
-void TakeSchedule(const DeepSpeedKey& key, DeepSpeedFile* file) {
+void TakeSchedule(const ForeignKey& key, ForeignFile* file) {
   Only({"WarmupLR", "WarmupDecayLR", "WarmupCosineLR"}, "there is no such schedule",
        "SCHEDULES in train(1) has those that there are: leave the section out, and give --schedule")(key,
                                                                                                      file);
@@ -229,7 +133,7 @@ void TakeSchedule(const DeepSpeedKey& key, DeepSpeedFile* file) {
   file->Tell(key, "--schedule " + schedule + " is a step or two ahead of DeepSpeed's");
 }
 
-Rules ScheduleRules() {
+ForeignRules ScheduleRules() {
   const std::string params = "scheduler.params.";
   const std::string from_zero = "the rate rises from 0";
   return {{"scheduler.type", TakeSchedule},
@@ -245,7 +149,7 @@ Rules ScheduleRules() {
 }
 
 /// What files often hold, or ask for, and is elsewhere here.
-Rules MissingRules() {
+ForeignRules MissingRules() {
   const std::string none = "has no counterpart";
   return {{"activation_checkpointing",
            Missing(none, "leave it out, and give --checkpoint-activations or --offload activations")},
@@ -257,11 +161,13 @@ Rules MissingRules() {
 }
 
 }  // namespace
+}  // namespace deepspeed
 
-const std::vector<DeepSpeedRule>& DeepSpeedRules() {
-  static const Rules all = [] {
-    Rules rules;
-    for (const Rules& part :
+const ForeignRules& DeepSpeedRules() {
+  using namespace deepspeed;
+  static const ForeignRules all = [] {
+    ForeignRules rules;
+    for (const ForeignRules& part :
          {StepRules(), ZeroRules(), PrecisionRules(), OptimizerRules(), ScheduleRules(), MissingRules()}) {
       rules.insert(rules.end(), part.begin(), part.end());
     }
