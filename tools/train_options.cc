@@ -8,6 +8,7 @@
 
 #include "lib/run/branch_reference.h"
 #include "lib/run/deepspeed_config.h"
+#include "lib/run/recipe_config.h"
 #include "lib/run/remembered_options.h"
 #include "lib/run/remembered_run.h"
 #include "lib/run/run_directory.h"
@@ -112,7 +113,7 @@ const ToolInfo& TrainInfo() {
       .variables = VariablesOfOwnOptions(),
       .absent = OptionsThatTrainLacks(),
       .synonyms = SynonymsOfTrain(),
-      .foreign_config = &LoraTrainerConfig(),
+      .foreign_config = ReadRecipe,
       .settings_file = {.option = "deepspeed", .read = ReadDeepSpeedConfig},
       .remembered = RememberedByRun,
   };

@@ -29,17 +29,8 @@ std::string ScalarOf(const YAML::Node& node, const std::string& path, const std:
               node.IsNull() ? "quote the word null, or delete the line to get the default" : kFlatHint);
 }
 
-bool HoldsScalarsOnly(const YAML::Node& node) {
-  return node.IsScalar() || node.IsNull() ||
-         (node.IsSequence() && std::all_of(node.begin(), node.end(), [](const YAML::Node& item) {
-            return item.IsScalar() || item.IsNull();
-          }));
-}
-
-/// \param section the key that may hold a mapping; empty: none
-/// \param inside the section that is read, or empty
 std::vector<ConfigEntry> ReadMapping(const YAML::Node& mapping, const std::string& path,
-                                     const std::string& section, const std::string& inside) {
+                                     const std::optional<std::set<std::string>>& only) {
   std::vector<ConfigEntry> entries;
   for (const auto& item : mapping) {
     ConfigEntry entry;
@@ -47,26 +38,19 @@ std::vector<ConfigEntry> ReadMapping(const YAML::Node& mapping, const std::strin
     if (!item.first.IsScalar())
       throw Error(ErrorCode::kUsage, path, "a key is not a name", AtLine(entry.line), kFlatHint);
     entry.key = item.first.Scalar();
+    if (only && !only->contains(entry.key)) continue;
     entry.is_list = item.second.IsSequence();
-    const std::string name = (inside.empty() ? "" : inside + ".") + entry.key;
-    if (!section.empty() && entry.key == section && item.second.IsMap()) {
-      entry.is_section = true;
-      entry.section = ReadMapping(item.second, path, "", section);
-    } else if (!section.empty() && !HoldsScalarsOnly(item.second)) {
-      entry.is_skipped = true;
-    } else if (!inside.empty() && item.second.IsNull()) {
-      entry.is_null = true;
-    } else if (entry.is_list) {
+    if (entry.is_list) {
       for (const YAML::Node& value : item.second) {
-        entry.values.push_back(ScalarOf(value, path, name, entry.line));
+        entry.values.push_back(ScalarOf(value, path, entry.key, entry.line));
       }
     } else {
-      entry.values.push_back(ScalarOf(item.second, path, name, entry.line));
+      entry.values.push_back(ScalarOf(item.second, path, entry.key, entry.line));
     }
     const bool repeated = std::any_of(entries.begin(), entries.end(),
                                       [&](const ConfigEntry& other) { return other.key == entry.key; });
     if (repeated) {
-      throw Error(ErrorCode::kUsage, path, "key '" + name + "' stands there twice", AtLine(entry.line),
+      throw Error(ErrorCode::kUsage, path, "key '" + entry.key + "' stands there twice", AtLine(entry.line),
                   "write a list for an option that may be repeated: [a, b]");
     }
     entries.push_back(std::move(entry));
@@ -104,7 +88,7 @@ std::string PlaceOf(const ConfigEntry& entry, const std::string& path) {
   return path + ": key '" + entry.key + "' in line " + std::to_string(entry.line);
 }
 
-std::vector<ConfigEntry> ReadConfigFile(const std::string& path, const std::string& section) {
+std::string ReadConfigText(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   // An empty file sets the failbit of the stream that it is copied to, which is no failure here.
@@ -112,16 +96,16 @@ std::vector<ConfigEntry> ReadConfigFile(const std::string& path, const std::stri
   if (!file.is_open() || file.bad()) {
     throw SystemError(path, "open", errno, "--config names a YAML file; --print-config writes one");
   }
-  return ParseConfig(content.str(), path, section);
+  return content.str();
 }
 
 std::vector<ConfigEntry> ParseConfig(const std::string& text, const std::string& path,
-                                     const std::string& section) {
+                                     const std::optional<std::set<std::string>>& only) {
   try {
     const YAML::Node root = YAML::Load(text);
     if (root.IsNull()) return {};
     if (!root.IsMap()) throw Error(ErrorCode::kUsage, path, "is not a YAML mapping", "", kFlatHint);
-    return ReadMapping(root, path, section, "");
+    return ReadMapping(root, path, only);
   } catch (const YAML::Exception& error) {
     throw Error(ErrorCode::kUsage, path, "is not YAML: " + error.msg,
                 error.mark.is_null() ? "" : AtLine(error.mark.line + 1), kFlatHint);

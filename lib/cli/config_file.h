@@ -5,6 +5,8 @@
 /// a value.
 #pragma once
 
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,24 +19,19 @@ struct ConfigEntry {
   std::vector<std::string> values;
   bool is_list = false;
   int line = 0;  ///< from 1
-  // Of files of other programs (lib/cli/foreign_config.h) only.
-  std::vector<ConfigEntry> section = {};  ///< of a key that holds a mapping
-  bool is_section = false;
-  bool is_null = false;     ///< in a section: the key is there without a value
-  bool is_skipped = false;  ///< holds what no option does, and was not read
 };
 
 /// "FILE: key 'NAME' in line N": what a message about an entry is about.
 std::string PlaceOf(const ConfigEntry& entry, const std::string& path);
 
-/// \param section the one key that may hold a mapping, when not empty; other keys may then hold anything,
-///     which is not read but marked
-/// \throws Error{kIo} when the file cannot be read, Error{kUsage} when it is not a flat YAML mapping
-std::vector<ConfigEntry> ReadConfigFile(const std::string& path, const std::string& section = "");
+/// \throws Error{kIo} when the file cannot be read
+std::string ReadConfigText(const std::string& path);
 
-/// The same of a text that was read from the file.
+/// The entries of a text that was read from the file.
+/// \param only the keys that are read, where others are of another program: see OptionsOfFile::ours
+/// \throws Error{kUsage} when it is not a flat YAML mapping
 std::vector<ConfigEntry> ParseConfig(const std::string& text, const std::string& path,
-                                     const std::string& section = "");
+                                     const std::optional<std::set<std::string>>& only = std::nullopt);
 
 /// The items of "[a, b]", or the text itself: how an environment variable gives a list.
 /// \throws Error{kUsage} naming `variable`
@@ -47,7 +44,7 @@ struct EffectiveOption {
   bool is_set = false;              ///< false: unset and without a default; written as a comment
 };
 
-/// YAML that ReadConfigFile reads back to the same values.
+/// YAML that ParseConfig reads back to the same values.
 /// \throws Error{kUsage} for a value that YAML cannot hold (not UTF-8)
 std::string WriteConfig(const std::string& tool, const std::vector<EffectiveOption>& options);
 

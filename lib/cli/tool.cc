@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <exception>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -26,7 +27,6 @@
 #include "lib/base/version.h"
 #include "lib/cli/config_file.h"
 #include "lib/cli/config_synonym.h"
-#include "lib/cli/foreign_config.h"
 #include "lib/cli/help_text.h"
 #include "lib/cli/option_table.h"
 #include "lib/io/byte_sink.h"
@@ -98,22 +98,32 @@ std::string ValueMissing(const std::string& problem) {
   return problem.ends_with(" missing") && Contains(problem, " required ") ? "needs a value" : problem;
 }
 
-/// What a configuration file says, by our names.
-std::vector<ConfigEntry> EntriesOfFile(const ToolInfo& info, const std::string& path,
-                                       const std::map<std::string, CLI::Option*>& by_key,
-                                       std::vector<std::string>* notices, bool* is_foreign) {
-  std::vector<ConfigEntry> entries;
-  if (info.foreign_config != nullptr) {
-    TranslatedConfig translated =
-        TranslateConfig(ReadConfigFile(path, info.foreign_config->section), *info.foreign_config, path);
-    entries = std::move(translated.entries);
-    *notices = std::move(translated.notices);
-    *is_foreign = translated.is_foreign;
-  } else {
-    entries = ReadConfigFile(path);
+/// CLI11 takes "--name=" for a name without value and would eat the next argument.
+std::vector<std::string> Arguments(int argc, char** argv) {
+  std::vector<std::string> arguments;
+  bool options_ended = false;
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    options_ended |= argument == "--";
+    if (!options_ended && argument.size() > 3 && argument.starts_with("--") &&
+        argument.find('=') == argument.size() - 1) {
+      argument.pop_back();
+      arguments.push_back(std::move(argument));
+      arguments.emplace_back();
+    } else {
+      arguments.push_back(std::move(argument));
+    }
   }
-  const auto is_ours = [&](const std::string& key) { return by_key.contains(key); };
-  return WithOurNames(entries, is_ours, info.synonyms, path, notices);
+  std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes a vector
+  return arguments;
+}
+
+/// "true" or "false".
+std::string FlagValue(const CLI::Option& option, const std::string& value, const std::string& source) {
+  if (option.get_items_expected_max() != 0) return value;
+  if (value == "true" || value == "1" || value == "yes" || value == "on") return "true";
+  if (value == "false" || value == "0" || value == "no" || value == "off") return "false";
+  throw Error(ErrorCode::kUsage, source, "'" + value + "' is neither true nor false");
 }
 
 /// Parses one command line: applies environment and configuration file, and turns CLI11's errors into ours.
@@ -169,26 +179,6 @@ class CommandLine {
   const std::vector<OptionValue>& file_values() const { return file_values_; }
 
  private:
-  // CLI11 takes "--name=" for a name without value and would eat the next argument.
-  static std::vector<std::string> Arguments(int argc, char** argv) {
-    std::vector<std::string> arguments;
-    bool options_ended = false;
-    for (int i = 1; i < argc; ++i) {
-      std::string argument = argv[i];
-      options_ended |= argument == "--";
-      if (!options_ended && argument.size() > 3 && argument.starts_with("--") &&
-          argument.find('=') == argument.size() - 1) {
-        argument.pop_back();
-        arguments.push_back(std::move(argument));
-        arguments.emplace_back();
-      } else {
-        arguments.push_back(std::move(argument));
-      }
-    }
-    std::reverse(arguments.begin(), arguments.end());  // the order in which CLI11 takes a vector
-    return arguments;
-  }
-
   /// RefuseEmpty cannot tell an empty --config from none: its callback is forced.
   static void RefuseEmptyConfig(int argc, char** argv) {
     for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
@@ -245,14 +235,6 @@ class CommandLine {
     sources_[option] = source;
   }
 
-  static std::string FlagValue(const CLI::Option& option, const std::string& value,
-                               const std::string& source) {
-    if (option.get_items_expected_max() != 0) return value;
-    if (value == "true" || value == "1" || value == "yes" || value == "on") return "true";
-    if (value == "false" || value == "0" || value == "no" || value == "off") return "false";
-    throw Error(ErrorCode::kUsage, source, "'" + value + "' is neither true nor false");
-  }
-
   void ApplyEnvironment() {
     for (CLI::Option* option : app_.get_options()) {
       if (option->count() > 0 || !IsConfigurable(*option)) continue;
@@ -275,8 +257,32 @@ class CommandLine {
 
   void ApplyFile(const std::string& path) {
     const auto by_key = OptionsByKey();
-    for (const ConfigEntry& entry : EntriesOfFile(info_, path, by_key, &notices_, &is_foreign_))
+    const auto is_ours = [&](const std::string& key) { return by_key.contains(key); };
+    const std::string text = ReadConfigText(path);
+    std::optional<std::set<std::string>> only;
+    if (info_.foreign_config) foreign_ = info_.foreign_config(text, path);
+    if (foreign_) {
+      only = foreign_->ours;
+      ApplyOptionsOf(*foreign_, OptionOrigin::kConfigFile);
+    }
+    const auto entries = ParseConfig(text, path, only);
+    for (const ConfigEntry& entry : WithOurNames(entries, is_ours, info_.synonyms, path, &notices_))
       ApplyEntry(entry, by_key, path, OptionOrigin::kConfigFile);
+  }
+
+  /// The options that a file of another program gives, where nobody who goes before it has given them or what
+  /// excludes them; and its notices.
+  void ApplyOptionsOf(const OptionsOfFile& file, OptionOrigin origin) {
+    notices_.insert(notices_.end(), file.notices.begin(), file.notices.end());
+    const Origins given = origins_;  // its own values do not exclude each other
+    for (const auto& [key, error] : file.refused) {
+      if (!IsIn(given, key)) throw error;
+    }
+    for (const OptionValue& option : file.options) {
+      if (IsIn(given, option.key)) continue;
+      Set(app_.get_option("--" + option.key), {option.value}, option.source);
+      origins_[option.key] = {origin, option.source};
+    }
   }
 
   /// Sets an option unless what goes before the file has given it.
@@ -308,14 +314,8 @@ class CommandLine {
     // An empty path is refused when all values are checked.
     if (chooser->count() == 0 || chooser->results().back().empty()) return;
     OptionsOfFile file = info_.settings_file.read(chooser->results().back());
-    notices_.insert(notices_.end(), file.notices.begin(), file.notices.end());
+    ApplyOptionsOf(file, OptionOrigin::kSettingsFile);
     file_values_ = std::move(file.others);
-    const Origins given = origins_;  // its own values do not exclude each other
-    for (const OptionValue& option : file.options) {
-      if (IsIn(given, option.key)) continue;
-      Set(app_.get_option("--" + option.key), {option.value}, option.source);
-      origins_[option.key] = {OptionOrigin::kSettingsFile, option.source};
-    }
   }
 
   /// What the output that is gone on with remembers: like a preset's, its values give way to options that
@@ -357,8 +357,7 @@ class CommandLine {
       if (chooser->count() > 0) preset_ = FindPreset(info_.presets, chooser->results().back());
       if (preset_ != nullptr) ApplyPreset(*preset_, "preset " + preset_->name);
     }
-    if (is_foreign_)
-      ApplyPreset(info_.foreign_config->defaults, info_.foreign_config->program + "'s default");
+    if (foreign_) ApplyPreset({.values = foreign_->defaults}, foreign_->program + "'s default");
   }
 
   void ApplyPreset(const OptionPreset& preset, const std::string& source) {
@@ -507,7 +506,7 @@ class CommandLine {
   Origins origins_;                       // by key; absent: default
   std::vector<OptionValue> values_;
   const OptionPreset* preset_ = nullptr;
-  bool is_foreign_ = false;  // the file is another program's
+  std::optional<OptionsOfFile> foreign_;  // what --config says, where it is another program's
   std::vector<OptionValue> file_values_;
   std::vector<std::string> notices_;
 };

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -21,8 +22,6 @@
 #include "lib/report/progress.h"
 
 namespace trainwright {
-
-struct ForeignConfig;
 
 /// Options that apply where neither command line, environment nor --config gives them.
 struct RememberedOptions {
@@ -61,8 +60,12 @@ struct ToolInfo {
   /// Options of other programs that this one has not, with dashes: the hint in place of a near name, which
   /// says why, and what serves instead.
   std::map<std::string, std::string> absent = {};
-  OptionSynonyms synonyms = {};                   ///< what other programs call options of this one
-  const ForeignConfig* foreign_config = nullptr;  ///< static; nullptr: --config takes our own files only
+  OptionSynonyms synonyms = {};  ///< what other programs call options of this one
+  /// Files of --config of other programs, by their text; nullopt: it is one of ours. Values give way to
+  /// options that exclude them; OptionsOfFile::defaults stand behind --preset. Not set: all files are ours.
+  /// \throws Error{kUsage} on what the file says and this tool does not understand
+  std::function<std::optional<OptionsOfFile>(std::string_view text, const std::string& path)> foreign_config =
+      {};
   /// Its values stand behind those of --config, and give way to options that exclude them.
   SettingsFile settings_file = {};
   /// Where the output that is gone on with remembers its options.

@@ -52,7 +52,7 @@ clip 0.5
 loss-on all
 mixed-precision bf16
 END
-for told in gradient_clip_norm fp16_opt_level hf_token "section 'inference'" "section 'api_models'"; do
+for told in gradient_clip_norm fp16_opt_level hf_token "'inference'" "'api_models'"; do
   grep -q "$told" notices || { echo "no notice of $told"; exit 1; }
 done
 if grep -q hf_secret notices a.yaml; then echo "the token is shown"; exit 1; fi
@@ -63,7 +63,7 @@ refused() { # refused TEXT: the file bad.yaml is a usage error that says it
 }
 printf 'lora: {lora_rr: 8}\n' > bad.yaml && refused "did you mean 'lora_r'"
 printf 'lora: {lr_scheduler_type: polynomial}\n' > bad.yaml && refused "'polynomial' is not one of"
-printf 'lora: {max_grad_norm: 1, gradient_clip_norm: 2}\n' > bad.yaml && refused 'a second time'
+printf 'lora: {max_grad_norm: 1, gradient_clip_norm: 2}\n' > bad.yaml && refused 'of the same'
 printf 'lora: {lora_r: eight}\n' > bad.yaml && refused "'eight'"
 printf 'lora: {lora_r: 8, lora_r: 9}\n' > bad.yaml && refused 'twice'
 printf 'models: {a: 1}\n' > bad.yaml && refused "key 'models' must be a single value"

@@ -1,0 +1,240 @@
+// Files of axolotl, torchtune and the LoRA trainer as options of train.
+#include "lib/run/recipe_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/support.h"
+
+namespace trainwright {
+namespace {
+
+using test::CodeOf;
+using test::Fixture;
+using test::MessageOf;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::Pair;
+
+using Options = std::map<std::string, std::string>;
+
+OptionsOfFile Read(const std::string& text) {
+  return ReadRecipe(text, "f.yaml").value();
+}
+
+Options OptionsOf(const OptionsOfFile& file) {
+  Options options;
+  for (const OptionValue& option : file.options) options[option.key] = option.value;
+  return options;
+}
+
+const std::string kAxolotl = "base_model: .\nmicro_batch_size: 2\n";
+const std::string kTorchtune = "optimizer: {_component_: torch.optim.AdamW}\n";
+
+Options OfAxolotl(const std::string& text) {
+  return OptionsOf(Read(kAxolotl + text));
+}
+
+Options OfTorchtune(const std::string& text) {
+  return OptionsOf(Read(kTorchtune + text));
+}
+
+/// What is said when the text is refused as a usage error; empty when it is not.
+std::string RefusalOf(const std::string& text) {
+  const auto parse = [&] { ReadRecipe(text, "f.yaml"); };
+  const auto code = CodeOf(parse);
+  if (!code) return "";
+  EXPECT_EQ(*code, ErrorCode::kUsage);
+  return MessageOf(parse);
+}
+
+TEST(RecipeConfigTest, AFileIsKnownByItsKeys) {
+  EXPECT_EQ(Read("lora: {lora_r: 8}").program, "the LoRA trainer");
+  EXPECT_EQ(Read("loss: {_component_: torch.nn.CrossEntropyLoss}").program, "torchtune");
+  EXPECT_EQ(Read("base_model: x\nsequence_len: 8").program, "axolotl");
+  for (const char* const ours :
+       {"", "lr: 1e-3", "lora: 8\nlr: 1", "base_model: x", "[a]", "a: [", "a: &x 1"}) {
+    EXPECT_FALSE(ReadRecipe(ours, "f.yaml")) << ours;
+  }
+}
+
+TEST(RecipeConfigTest, AFileOfAxolotlBecomesTheOptionsThatMeanTheSame) {
+  const std::string path = Fixture("run/recipes/axolotl_qlora.yaml");
+  const OptionsOfFile file = ReadRecipe(test::ReadFile(path), path).value();
+  EXPECT_EQ(OptionsOf(file), (Options{{"init", "models/small"},
+                                      {"quant", "nf4"},
+                                      {"lora", "16"},
+                                      {"lora-alpha", "32"},
+                                      {"lora-dropout", "0.05"},
+                                      {"lora-targets", "all-linear"},
+                                      {"eval-split", "0.02"},
+                                      {"seq", "2048"},
+                                      {"packing", "on"},
+                                      {"batch", "2"},
+                                      {"accum", "8"},
+                                      {"epochs", "3"},
+                                      {"optimizer", "adamw"},
+                                      {"schedule", "cosine"},
+                                      {"lr", "2e-4"},
+                                      {"warmup-ratio", "0.1"},
+                                      {"weight-decay", "0.01"},
+                                      {"clip", "0.5"},
+                                      {"mixed-precision", "auto"},
+                                      {"tf32", "on"},
+                                      {"checkpoint-activations", "full"},
+                                      {"log-every", "5"},
+                                      {"save-every", "epoch"},
+                                      {"out", "./outputs/small"}}));
+  EXPECT_THAT(file.refused, IsEmpty());
+  EXPECT_THAT(
+      file.notices,
+      ElementsAre(AllOf(HasSubstr("'base_model'"), HasSubstr("no folder 'models/small'")),
+                  AllOf(HasSubstr("'datasets'"), HasSubstr("--records sft"), HasSubstr("--chunk 2048")),
+                  HasSubstr("'evals_per_epoch'"), HasSubstr("'special_tokens'"),
+                  HasSubstr("without effect here: flash_attention, model_type, pad_to_sequence_len, "
+                            "tokenizer_type, wandb_name")));
+  EXPECT_THAT(file.defaults, AllOf(Contains(Pair("min-lr-ratio", "0")), Contains(Pair("beta2", "0.999"))));
+}
+
+TEST(RecipeConfigTest, AFileOfTorchtuneBecomesTheOptionsThatMeanTheSame) {
+  const std::string path = Fixture("run/recipes/torchtune_lora.yaml");
+  const OptionsOfFile file = ReadRecipe(test::ReadFile(path), path).value();
+  EXPECT_EQ(OptionsOf(file), (Options{{"out", "runs/small"},
+                                      {"lora", "64"},
+                                      {"lora-alpha", "128"},
+                                      {"lora-dropout", "0.0"},
+                                      {"lora-targets", "q_proj,v_proj,o_proj,gate_proj,up_proj,down_proj"},
+                                      {"seq", "1024"},
+                                      {"init", "models/small"},
+                                      {"packing", "on"},
+                                      {"seed", "7"},
+                                      {"batch", "4"},
+                                      {"optimizer", "adamw"},
+                                      {"weight-decay", "0.05"},
+                                      {"lr", "3e-4"},
+                                      {"schedule", "cosine"},
+                                      {"warmup", "20"},
+                                      {"epochs", "2"},
+                                      {"accum", "8"},
+                                      {"log-every", "1"},
+                                      {"mixed-precision", "bf16"},
+                                      {"checkpoint-activations", "full"},
+                                      {"offload", "no"}}));
+  EXPECT_THAT(file.notices,
+              ElementsAre(HasSubstr("'checkpointer.checkpoint_dir'"), HasSubstr("'dataset'"),
+                          AllOf(HasSubstr("without effect here: "), HasSubstr(", profiler, "))));
+  EXPECT_THAT(file.defaults, AllOf(Contains(Pair("clip", "0")), Contains(Pair("schedule", "constant"))));
+}
+
+TEST(RecipeConfigTest, KeysOfAxolotlThatBelongTogetherAreOneOption) {
+  EXPECT_THAT(OfAxolotl("max_steps: 10\nnum_epochs: 2"),
+              AllOf(Contains(Pair("steps", "10")), Not(Contains(Pair("epochs", "2")))));
+  EXPECT_THAT(OfAxolotl("batch_size: 8"), Contains(Pair("accum", "4")));
+  EXPECT_THAT(OfAxolotl("lr_scheduler: constant\nwarmup_steps: 9"), Contains(Pair("warmup", "0")));
+  EXPECT_THAT(OfAxolotl("lr_scheduler: constant_with_warmup\nwarmup_steps: 9"),
+              Contains(Pair("warmup", "9")));
+  EXPECT_THAT(OfAxolotl("warmup_steps: 0.1"), Contains(Pair("warmup-ratio", "0.1")));
+  EXPECT_THAT(OfAxolotl("bf16: false\nfp16: true"), Contains(Pair("mixed-precision", "fp16")));
+  EXPECT_THAT(OfAxolotl("bf16: auto\nfp16: true"), Contains(Pair("mixed-precision", "fp16")));
+  EXPECT_THAT(OfAxolotl("bf16: false\nfp16: false"), Contains(Pair("mixed-precision", "no")));
+  EXPECT_THAT(OfAxolotl("adapter: lora\nlora_r: 4\nload_in_4bit: true"), Contains(Pair("quant", "nf4")));
+  EXPECT_THAT(OfAxolotl("adapter: lora\nlora_r: 4\nlora_target_modules: [q_proj, mlp.up_proj]"),
+              Contains(Pair("lora-targets", "q_proj,mlp.up_proj")));
+  EXPECT_EQ(OfAxolotl("lora_r: 4\nlora_alpha: 8").count("lora"), 0u);
+  EXPECT_THAT(OfAxolotl("adapter: lora\nlora_model_dir: old\nlora_r: 4"),
+              AllOf(Contains(Pair("adapter", "old")), Not(Contains(Pair("lora", "4")))));
+  EXPECT_THAT(
+      OfAxolotl("gradient_checkpointing: offload"),
+      AllOf(Contains(Pair("checkpoint-activations", "full")), Contains(Pair("offload", "activations"))));
+  EXPECT_THAT(OfAxolotl("gradient_checkpointing: false\nfsdp_config: {fsdp_activation_checkpointing: true}"),
+              Contains(Pair("checkpoint-activations", "full")));
+}
+
+TEST(RecipeConfigTest, KeysOfTorchtuneThatBelongTogetherAreOneOption) {
+  EXPECT_THAT(OfTorchtune("epochs: 2\nmax_steps_per_epoch: 5"),
+              AllOf(Contains(Pair("steps", "10")), Not(Contains(Pair("epochs", "2")))));
+  EXPECT_THAT(
+      OfTorchtune("model: {_component_: torchtune.models.qwen2.qlora_qwen2_7b, lora_attn_modules: [q_proj]}"),
+      AllOf(Contains(Pair("quant", "nf4")), Contains(Pair("lora", "8")), Contains(Pair("lora-alpha", "16")),
+            Contains(Pair("lora-targets", "q_proj"))));
+  EXPECT_EQ(OfTorchtune("model: {_component_: torchtune.models.mistral.mistral_7b}").count("lora"), 0u);
+  EXPECT_THAT(OfTorchtune("dtype: fp32"), Contains(Pair("mixed-precision", "no")));
+  EXPECT_THAT(OfTorchtune("dataset: {packed: true, train_on_input: true}"),
+              AllOf(Contains(Pair("packing", "on")), Contains(Pair("loss-on", "all"))));
+}
+
+TEST(RecipeConfigTest, WhatAsksForAnotherResultIsRefusedByNameAndLine) {
+  for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
+           {kAxolotl + "rl: dpo", "key 'rl' asks for preferences"},
+           {kAxolotl + "neftune_noise_alpha: 5", "key 'neftune_noise_alpha' has no counterpart"},
+           {kAxolotl + "adapter: llama-adapter", "there are lora and qlora"},
+           {kAxolotl + "adapter: qlora", "key 'adapter' needs lora_r"},
+           {kAxolotl + "adapter: lora\nlora_r: 8\nlora_target_modules: 'layers.[0-3].*'", "is a pattern"},
+           {kAxolotl + "adapter: lora\nlora_r: 8\nlora_modules_to_save: [lm_head]", "'lora_modules_to_save'"},
+           {kAxolotl + "load_in_4bit: true", "without an adapter"},
+           {kAxolotl + "plugins: [axolotl.integrations.kernels.KernelsPlugin]", "KernelsPlugin"},
+           {kAxolotl + "tensor_parallel_size: 2", "is 2: ranks divide samples"},
+           {kAxolotl + "resume_from_checkpoint: out/checkpoint-5", "another program"},
+           {kAxolotl + "model_type: AutoModelForSequenceClassification", "no language model"},
+           {kAxolotl + "micro_batch: 2", "is none that is read here"},
+           {kAxolotl + "micro_batch_size: 2", "'micro_batch_size' stands there twice"},
+           {kAxolotl + "sequence_len: long", "must be a whole number"},
+           {kAxolotl + "datasets: &d []", "an anchor"},
+           {kTorchtune + "model: {_component_: torchtune.models.gemma.gemma_2b}", "train has no such model"},
+           {kTorchtune + "model: {use_dora: true}", "key 'model.use_dora' is true"},
+           {kTorchtune + "loss: {_component_: torchtune.rlhf.loss.DPOLoss}", "train has no such loss"},
+           {kTorchtune + "quantizer: {_component_: a.B}", "key 'quantizer'"},
+           {kTorchtune + "lr_schedule: {}", "key 'lr_schedule'"},
+           {kTorchtune + "tokenizer: {max_seq: 5}", "key 'tokenizer.max_seq'"}}) {
+    EXPECT_THAT(RefusalOf(text), AllOf(HasSubstr(said), HasSubstr("(line "))) << text;
+  }
+  EXPECT_EQ(RefusalOf(kAxolotl + "rl:\nreward_model: false\ntokens: []\nresume_from_checkpoint: null"), "");
+}
+
+TEST(RecipeConfigTest, AValueThatAnOptionCanTakeThePlaceOfIsRefusedByThatOption) {
+  const auto refused = [](const std::string& text) {
+    std::string said;
+    for (const auto& [option, error] : Read(text).refused) said += option + ": " + error.what() + "\n";
+    return said;
+  };
+  EXPECT_THAT(refused(kAxolotl + "optimizer: adamw_bnb_8bit"),
+              AllOf(HasSubstr("optimizer: "), HasSubstr("'adamw_bnb_8bit'"), HasSubstr("(line 3)")));
+  EXPECT_THAT(refused(kAxolotl + "lr_scheduler: rex"), HasSubstr("schedule: "));
+  EXPECT_THAT(refused(kAxolotl + "load_in_8bit: true"), HasSubstr("quant: "));
+  EXPECT_THAT(refused("optimizer: {_component_: bitsandbytes.optim.AdamW8bit}"), HasSubstr("optimizer: "));
+  EXPECT_EQ(refused(kAxolotl + "optimizer: paged_adamw_32bit"), "");
+}
+
+TEST(RecipeConfigTest, ReferencesWithinAFileAreResolved) {
+  EXPECT_THAT(OfTorchtune("batch_size: 4\nseed: ${batch_size}\ncheckpointer: {checkpoint_dir: .}\n"
+                          "output_dir: a/${checkpointer.checkpoint_dir}/${seed}\n"),
+              AllOf(Contains(Pair("seed", "4")), Contains(Pair("out", "a/./4"))));
+  EXPECT_THAT(RefusalOf(kTorchtune + "output_dir: ${model.x}"),
+              AllOf(HasSubstr("'output_dir' refers to ${model.x}"), HasSubstr("(line 2)")));
+  EXPECT_THAT(RefusalOf(kTorchtune + "output_dir: ${oc.env:HOME}"), HasSubstr("no single value"));
+  EXPECT_THAT(RefusalOf(kTorchtune + "output_dir: ${seed}\nseed: ${output_dir}"),
+              HasSubstr("refers to itself"));
+  EXPECT_THAT(RefusalOf(kTorchtune + "output_dir: ${seed"), HasSubstr("without an end"));
+  EXPECT_THAT(RefusalOf(kTorchtune + "output_dir: ${optimizer}"), HasSubstr("no single value"));
+}
+
+TEST(RecipeConfigTest, FilesOfTheLoraTrainerMayHoldKeysOfTrain) {
+  const OptionsOfFile file = Read("lora: {lora_r: 8, hf_token: secret}\ndata: [a, b]\ninference: {x: [1]}\n");
+  EXPECT_EQ(OptionsOf(file), (Options{{"lora", "8"}}));
+  EXPECT_EQ(file.ours, (std::set<std::string>{"data"}));
+  EXPECT_THAT(file.notices, ElementsAre(HasSubstr("'inference'"),
+                                        AllOf(HasSubstr("'lora.hf_token'"), Not(HasSubstr("secret")))));
+  EXPECT_THAT(RefusalOf("lora: {lora_rr: 8}"), HasSubstr("key 'lora.lora_rr'"));
+}
+
+}  // namespace
+}  // namespace trainwright
