@@ -5,7 +5,7 @@
 /// by its own time, memory by its peak, the whole by the time of a run. An interval that holds what is
 /// claimed decides nothing. A lever that the tools lack is reported as absent by its flag and counts as not
 /// met; what needs a GPU that is not here is not testable, whatever the tools have; of a quantity that no run
-/// tells, or that is 0, nothing can be said.
+/// reports, or that is 0, nothing can be said.
 #pragma once
 
 #include <exception>
@@ -33,7 +33,7 @@ struct Claim {
   bool needs_gpu;
   ClaimData data = ClaimData::kText;
   bool absolute = false;  ///< there is no `before` ("")
-  bool cost = false;      ///< it tells what a lever costs at most: its ratio lies on the other side of 1
+  bool cost = false;      ///< it says what a lever costs at most: its ratio lies on the other side of 1
 };
 
 /// Every claim of a system, in the order of its guide; empty for an unknown one.
@@ -48,7 +48,7 @@ struct Unmeasured {
   std::string note;
 };
 
-/// As far as train's help text and the machine tell.
+/// As far as train's help text and the machine say.
 Unmeasured WhyUnmeasured(const Claim& claim, const std::string& help, bool gpu);
 
 struct ClaimsResult {

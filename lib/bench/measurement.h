@@ -43,7 +43,7 @@ struct MeasurementOptions {
   MetricSource metrics;
   int64_t warmup_rounds = 1;
   int64_t min_rounds = 8, max_rounds = 200;
-  double budget_s = 60;  ///< no round begins that would probably end behind it, min_rounds apart
+  double budget_s = 60;  ///< no round begins that would probably end after it, min_rounds apart
   bool ignore_failure = false;
   bool compare_output = true;  ///< hash standard output of all variants in the warm-up
   uint64_t seed = 1;

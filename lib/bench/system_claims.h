@@ -12,7 +12,7 @@ inline constexpr char kMemoryMetric[] = "max_memory_bytes";
 inline constexpr char kSpeedMetric[] = "tokens_per_s";
 inline constexpr char kStepsMetric[] = "steps_per_s";
 inline constexpr char kWholeRunMetric[] = "run_tokens_per_s";
-/// Most steps wait for nothing and some for a whole window: only the mean tells.
+/// Most steps wait for nothing and some for a whole window: only the mean shows it.
 inline constexpr char kDataWaitMetric[] = "mean:data_wait_s";
 inline constexpr char kForwardMetric[] = "forward_s";
 
@@ -26,7 +26,7 @@ struct SuiteCase {
 struct SystemClaims {
   std::vector<Claim> claims;
   std::vector<SuiteCase> suite = {};
-  /// Adds tables behind those of the claims and of the suite, and their JSON; null: there are none.
+  /// Adds tables after those of the claims and of the suite, and their JSON; null: there are none.
   /// \param budget_s as of CheckClaims
   void (*add_tables)(const ClaimsWorkplace& workplace, double budget_s, ClaimsResult* result) = nullptr;
 };

@@ -1,4 +1,4 @@
-/// What is left to do of a run when a process goes on with it: the process before may have been killed
+/// What is left to do of a run when a process continues it: the process before may have been killed
 /// between a checkpoint and what follows from it.
 #pragma once
 

@@ -20,7 +20,7 @@ struct ProcessRequest {
   std::string device = "cpu";            ///< as ChooseDevice takes it
   std::optional<double> mem_fraction;    ///< of the device's memory that is taken at most; absent: no cap
   bool keep_room_for_libraries = false;  ///< as KeepRoomForLibraries does (memory_cap.h)
-  GpuChoices gpu = {};  ///< where the device is one; else it is told that they have no effect
+  GpuChoices gpu = {};  ///< where the device is one; else it is reported that they have no effect
 };
 
 /// What was set: where a job computes.

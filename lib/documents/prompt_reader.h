@@ -29,7 +29,7 @@ class PromptReader {
   /// \param whole_turns as ChatRecordOptions has it
   PromptReader(std::optional<std::string> prompt, const std::string& path, bool conversations,
                bool whole_turns = false);
-  /// \returns nullopt behind the last
+  /// \returns nullopt after the last
   /// \throws Error{kBadInput} naming the line that is no prompt
   std::optional<PromptLine> Next();
   /// \throws Error{kBadInput} when the file was written to since reading it began

@@ -19,7 +19,7 @@ struct TextMarks {
 TextMarks ReadTextMarks(const std::string& folder);
 
 /// How sentence-transformers writes a text of the folder: the tokenizer's marks, and the prompt that
-/// config_sentence_transformers.json has for texts that come with none. What the library pools stands between
+/// config_sentence_transformers.json has for texts that come with none. What the library pools comes between
 /// [ and ]; where that is more than the text, no place is left for an instruction.
 /// \param pools_prompt include_prompt of the pooling
 /// \returns a ChatTemplate; empty: the text alone

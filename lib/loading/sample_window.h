@@ -102,7 +102,7 @@ class Sample {
 /// \returns it, as an entry of `to`, among whose samples it is not yet
 SampleWindow::Entry CopySample(const SampleWindow& from, const SampleWindow::Entry& sample, SampleWindow* to);
 
-/// Tokens of these spans, and tokens behind them, that are labels.
+/// Tokens of these spans, and tokens after them, that are labels.
 /// \param predicted as in SampleWindow
 int64_t CountLabels(std::span<const SampleSpan> spans, std::span<const uint8_t> predicted);
 

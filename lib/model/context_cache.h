@@ -1,4 +1,4 @@
-/// Keys and values of texts, kept in a folder so that generating behind a text does not compute it again.
+/// Keys and values of texts, kept in a folder so that generating after a text does not compute it again.
 ///
 ///   index.jsonl          {"id", "file", "tokens", "mask", "sha256"} of each text
 ///   00000000.safetensors keys, values [L, G, M, K] in the storage type; ids I64 [M]

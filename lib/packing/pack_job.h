@@ -29,7 +29,7 @@ struct PackJobOptions {
   int level = 3;  ///< of zstd, 1..19
   /// Stores ids as codes by frequency (IdCodes), as ShardSetWriterOptions says.
   bool remap = false;
-  /// Puts the shards behind the sealed set of the folder `output`, which has the same tokenizer and settings.
+  /// Puts the shards after the sealed set of the folder `output`, which has the same tokenizer and settings.
   /// Its codes are those of the set.
   bool append = false;
   int threads = 1;  ///< >= 1; the bytes do not depend on it

@@ -5,7 +5,7 @@
 ///   kConcat   end to end, an item is cut where a chunk ends; O(tokens), padding in the last chunk only
 ///   kBestFit  best-fit decreasing over a window of items: no item is cut, each goes into the chunk with the
 ///   least
-///             room that holds it. The least filled chunks of a window are taken apart again and join the
+///             room that holds it. The least filled chunks of a window are split up again and join the
 ///             next one, so that only the end of the input is padded noticeably
 ///   kNone     one item a chunk, no padding
 /// In sft records a document is predicted in runs; every run that an item holds becomes a segment of its
@@ -32,7 +32,7 @@ struct PackerOptions {
   /// it, kError refuses the input.
   OverflowPolicy overflow = OverflowPolicy::kSplit;
   uint32_t chunk_tokens = 32768;  ///< in [2, 2^24]
-  /// Tokens that kBestFit looks at together, at least one chunk's worth; 4 bytes of memory each. A window
+  /// Tokens that kBestFit considers together, at least one chunk's worth; 4 bytes of memory each. A window
   /// also ends at 65,536 items.
   uint64_t window_tokens = uint64_t{1} << 24;
   /// Under kTruncate, of sft records: a document whose first `chunk_tokens` tokens hold fewer predicted ones
@@ -91,7 +91,7 @@ class Packer {
   /// Drops the item's first tokens until it fits a chunk.
   void DropFront();
   void CountDropped(uint64_t tokens, bool loss);
-  /// \param next_token behind the item, of a document that is cut there
+  /// \param next_token after the item, of a document that is cut there
   /// \param next_loss whether it is predicted
   void CompleteItem(bool ends_mid_document, uint32_t next_token, bool next_loss);
 

@@ -9,7 +9,7 @@
 namespace trainwright {
 
 /// \param text not empty
-/// \throws Error{kUsage} naming the flag, the entry that is wrong, and what may stand there
+/// \throws Error{kUsage} naming the flag, the entry that is wrong, and what may be there
 void CheckAllocatorConf(const std::string& text, const std::string& flag);
 
 }  // namespace trainwright

@@ -15,7 +15,7 @@ namespace trainwright {
 
 /// A key that says something.
 struct DeepSpeedKey {
-  std::string name;                       ///< the way to it, joined by dots: "zero_optimization.stage"
+  std::string name;                       ///< its path, joined by dots: "zero_optimization.stage"
   const nlohmann::json* value = nullptr;  ///< neither null nor "auto"
 };
 

@@ -1,4 +1,5 @@
-/// Settings that are allowed each, and together make a run that is not what was meant: told when it starts.
+/// Settings that are allowed each, and together make a run that is not what was meant: reported when it
+/// starts.
 ///
 /// A pure function of numbers, free of torch.
 #pragma once

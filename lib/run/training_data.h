@@ -72,7 +72,7 @@ class TrainingData {
   /// \param weights as --data-weights has them
   /// \returns what was chosen; empty for one set
   std::vector<ChoiceReason> WeighSets(const std::string& weights);
-  /// What a split holds out, counted and told.
+  /// What a split holds out, counted and reported.
   /// \param masked whether only some tokens are predicted
   /// \throws Error{kUsage} when a side of it has nothing to predict
   SplitCounts CountHeldOut(const DocumentSplit& split, bool masked, bool skip_bad_chunks) const;

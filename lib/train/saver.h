@@ -72,7 +72,7 @@ class Saver {
   /// \param wait until none is under way or waits
   /// \param look as CheckpointCopier::Finish has it
   void FinishCopies(bool wait, const std::function<void()>& look = {});
-  /// Gives up the copy under way and those that wait, with a warning: a process that goes on with the run
+  /// Gives up the copy under way and those that wait, with a warning: a process that continues the run
   /// makes them. Returns at once.
   void AbandonCopies();
   /// Steps that were saved and have no copy, though copies are asked for.

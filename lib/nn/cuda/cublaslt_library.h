@@ -6,7 +6,7 @@
 
 namespace trainwright::cuda {
 
-/// The functions that products need.
+/// The functions that GEMMs need.
 struct CublasLtFunctions {
   decltype(&cublasLtCreate) create = nullptr;
   decltype(&cublasLtMatmulDescCreate) create_product = nullptr;

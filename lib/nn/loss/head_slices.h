@@ -1,7 +1,7 @@
 /// How many rows of logits the head makes at a time.
 ///
 /// A slice's logits lie in memory at once, and each slice reads and writes the whole gradient of the head's
-/// weights: on a GPU, where that costs as much as the product, slices are as large as memory allows. Which
+/// weights: on a GPU, where that costs as much as the GEMM, slices are as large as memory allows. Which
 /// rows are together decides the order of fp32 sums, so a run keeps what it began with.
 #pragma once
 
