@@ -11,7 +11,7 @@ const ToolInfo& BenchInfo() {
       .name = "bench",
       .summary = "say whether a change made a command faster, and how sure that is",
       .text = ParseToolText(kBenchText),
-      .see_also = {"train(1)", "trainwright-bench(5)", "hyperfine(1)"},
+      .see_also = {"train(1)", "trainwright-bench(5)", "hyperfine(1)", "trainwright-glossary(7)"},
   };
   return info;
 }
@@ -96,13 +96,13 @@ void DefineEffortOptions(CLI::App& app, BenchOptions* options) {
       ->type_name("X")
       ->group(group);
   app.add_option("--same-within", options->same_within_percent,
-                 "A difference of so many per cent does not matter: same.")
+                 "A difference of this many per cent does not matter: same.")
       ->transform(WithoutPercentSign)
       ->check(CLI::Range(0.0, 1000.0))
       ->type_name("X")
       ->group(group);
   app.add_option("--max-regression", options->max_regression_percent,
-                 "Allow after to be worse by so many per cent. See EXIT STATUS.")
+                 "Allow after to be worse by this many per cent. See EXIT STATUS.")
       ->transform(WithoutPercentSign)
       ->check(CLI::Range(0.0, 1e6))
       ->type_name("X")
@@ -124,7 +124,7 @@ void DefineEffortOptions(CLI::App& app, BenchOptions* options) {
       ->check(CLI::Range(0.001, 1e9))
       ->type_name("X")
       ->group(group);
-  app.add_option("--seed", options->seed, "Of the order of runs and of the bootstrap.")
+  app.add_option("--seed", options->seed, "Seed of the order of runs and of the bootstrap.")
       ->type_name("N")
       ->group(group);
 }

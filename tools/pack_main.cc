@@ -112,7 +112,7 @@ void Repair(const PackOptions& options, const std::string& path, ToolRun* run) {
     LogInfo(path + " is sound, nothing is lost; " + saved);
   } else {
     LogWarning(path + ": " + saved + "; lost " + FormatNumberOf(report.chunks_lost, "chunk") +
-               (report.end_known ? "" : ", and any behind them: what counts the last ones is lost") +
+               (report.end_known ? "" : ", and any after them: what counts the last ones is lost") +
                ", and " +
                (report.documents_lost ? FormatNumberOf(*report.documents_lost, "document")
                                       : "an unknown number of documents"));
@@ -175,7 +175,7 @@ int Run(const PackOptions& options, ToolRun* run) {
   }
   if (options.append && (inspect || options.repair)) {
     throw Error(
-        ErrorCode::kUsage, "--append", "goes on with a set by packing, and shards are read here", "",
+        ErrorCode::kUsage, "--append", "extends a set by packing, and shards are read here", "",
         options.repair ? "save to a new -o, and give train both sets: --data once for each" : "leave it out");
   }
   if ((options.info || options.verify) && options.output != "-") {

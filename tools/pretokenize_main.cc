@@ -112,7 +112,7 @@ void PlanRecords(const PretokenizeOptions& options, PretokenizeJobOptions* job) 
   refuse("--key", !options.keys.empty(),
          options.records == "sft" ? "--prompt-key and --response-key name the keys"
                                   : "contrastive records have \"query\", \"pos\" and \"neg\"");
-  refuse("--eos", options.eos, "the template's {eos} is an end mark");
+  refuse("--eos", options.eos, "the template's {eos} is EOS");
   refuse("--no-eos", options.no_eos, "a template without {eos} writes none");
   if (options.records == "contrastive") {
     job->records = RecordKind::kContrastive;
