@@ -42,7 +42,7 @@ void JudgeAlone(const Claim& claim, const Measurement& measurement, Answer* answ
   }
   if (values.empty()) {
     answer->verdict = kNotTestable;
-    answer->note = std::string("no run tells a ") + claim.metric;
+    answer->note = std::string("no run reports a ") + claim.metric;
     return;
   }
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
@@ -80,7 +80,7 @@ Answer MeasureClaim(const Claim& claim, const ClaimsWorkplace& workplace, double
   const auto comparison = Compare(measurement, 0, 1, decisive, {});
   if (!comparison) {
     answer.verdict = kNotTestable;
-    answer.note = "not every run tells a " + decisive + " above 0";
+    answer.note = "not every run reports a " + decisive + " above 0";
     return answer;
   }
   // Of a whole run the time stands for its tokens, the same on both sides.

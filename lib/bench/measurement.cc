@@ -148,7 +148,7 @@ double ReadMetric(const std::string& text, const std::string& name, int64_t skip
   const bool too_few = !FieldValues(text, FieldOf(name)).empty();
   throw Error(ErrorCode::kBadInput, object,
               "reports no number '" + FieldOf(name) + "'" +
-                  (too_few ? " behind the " + std::to_string(skip) + " that are skipped" : ""),
+                  (too_few ? " after the " + std::to_string(skip) + " that are skipped" : ""),
               "", "see --metric, --metric-file and --metric-skip");
 }
 

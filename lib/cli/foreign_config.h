@@ -1,7 +1,7 @@
 /// Configuration files of other programs, of which `--config` takes the part that has a meaning here.
 ///
 /// Such a file is known by a section of its own (`lora:`), whose keys are renamed to options of this tool. A
-/// key that has no effect here is reported by a notice; one that the other program does not know either is an
+/// key that has no effect here is told by a notice; one that the other program does not know either is an
 /// error.
 #pragma once
 
@@ -26,7 +26,7 @@ struct ForeignKey {
 struct ForeignConfig {
   std::string program;                      ///< "the LoRA trainer"
   std::string section;                      ///< the section that is taken
-  std::vector<std::string> other_sections;  ///< known and skipped, with a notice
+  std::vector<std::string> other_sections;  ///< known and passed over, with a notice
   std::map<std::string, ForeignKey> keys;   ///< of the section
   /// What the other program does where the file says nothing: applied after --preset.
   OptionPreset defaults;

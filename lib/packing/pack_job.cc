@@ -168,7 +168,7 @@ void CheckAppend(const PackJobOptions& options) {
   if (!options.append) return;
   if (!IsFolderPath(options.output)) {
     throw Error(ErrorCode::kUsage, "--append",
-                "goes on with a folder of shards, and " + options.output + " is none", "",
+                "extends a folder of shards, and " + options.output + " is none", "",
                 "name the folder with -o DIR/");
   }
   if (!std::filesystem::exists(options.output + "/" + kManifestName)) {

@@ -126,7 +126,7 @@ Rules StepRules() {
       {"communication_data_type", Only({"fp32"}, "gradients travel in fp32")},
       {"steps_per_print", Nothing(std::string(kNoEffect) + ": --log-every says which steps get a record")},
       {"wall_clock_breakdown",
-       Always(false, std::string(kNoEffect) + ": metrics.jsonl tells what a step's time goes into")},
+       Always(false, std::string(kNoEffect) + ": metrics.jsonl says what a step's time goes into")},
       {"zero_allow_untested_optimizer", Nothing()}};
 }
 

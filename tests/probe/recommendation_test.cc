@@ -160,8 +160,7 @@ TEST(RecommendTest, RefusesWhatHangsOnAMeasurementThatSpreads) {
   EXPECT_EQ(table.at("accum"), "?");
   EXPECT_EQ(table.at("threads"), "16");  // hangs on none
   const std::string yaml = FormatRecommendationYaml(recommendation);
-  EXPECT_THAT(yaml,
-              HasSubstr("# mixed-precision is left to train: the rate of bf16 products spreads by 21 %"));
+  EXPECT_THAT(yaml, HasSubstr("# mixed-precision is left to train: the rate of bf16 GEMMs spreads by 21 %"));
   EXPECT_THAT(yaml, Not(HasSubstr("\nbatch:")));
 }
 
