@@ -66,13 +66,18 @@ def prose(text):
 
 
 def comments(text):
-    found, line = [], 1
+    """Lines of comments that follow each other are one; one after code starts a new one."""
+    groups, line = [[]], 1
     for match in cpp_scan.TOKEN.finditer(text):
         if match.lastgroup == "comment":
+            start = text.rfind("\n", 0, match.start()) + 1
+            if text[start:match.start()].strip():
+                groups.append([])
             for number, part in enumerate(match[0].splitlines(), line):
-                found.append((number, re.sub(r"^\s*(///?<?|/\*+|\*/?)", "", part)))
+                groups[-1].append((number, re.sub(r"^\s*(///?<?|/\*+|\*/?)", "", part)))
         line += match[0].count("\n")
-    return passages(found)
+    for group in groups:
+        yield from passages(group)
 
 
 def messages(text):
@@ -136,7 +141,7 @@ class WordsTest(unittest.TestCase):
 
     def test_a_word_is_found_in_each_kind_of_text(self):
         header = "/// The type is\n/// short, of a short\n/// type.\nint a;  ///< of products of bf16\n"
-        self.assertEqual([p.text for p in comments(header)], ["The type is short, of a short type. of products of bf16 "])
+        self.assertEqual([p.text for p in comments(header)], ["The type is short, of a short type. ", "of products of bf16 "])
         source = 'Warn("rounded to a short "\n     "type");\nint b = Key("short_type");\n'
         self.assertEqual([(p.text, p.line_at(23)) for p in messages(source)], [("rounded to a short type", 2)])
         page = "one\ntwo\n\nthree\nNot: four\n"

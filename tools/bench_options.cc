@@ -137,7 +137,7 @@ void DefineOutputOptions(CLI::App& app, BenchOptions* options) {
       ->type_name("FILE")
       ->group(group);
   app.add_option("--report", options->report,
-                 "Write a picture of the rounds: FILE.svg, of a single comparison, or FILE.html.")
+                 "Write a plot of the rounds: FILE.svg, of a single comparison, or FILE.html.")
       ->type_name("FILE")
       ->group(group);
 }

@@ -648,7 +648,7 @@ void AddPresetOptions(CLI::App& app, const std::vector<OptionPreset>& presets, s
   app.add_option(
          "--preset", *name,
          "Take the options that are not given from this set of values; see PRESETS. Flags, environment and "
-         "--config take precedence, and --print-config shows what comes of it.")
+         "--config take precedence, and --print-config shows the result.")
       ->check(CLI::IsMember(names))
       ->group(group);
   AddPlainFlag(app, "--list-presets", "Print the names of the presets, one line each, and stop.")

@@ -65,7 +65,7 @@ struct ToolInfo {
   const ForeignConfig* foreign_config = nullptr;  ///< static; nullptr: --config takes our own files only
   /// Its values come after those of --config, and give way to options that exclude them.
   SettingsFile settings_file = {};
-  /// Where the output that is gone on with remembers its options.
+  /// Where the output that is continued remembers its options.
   /// \param given the value that a key has been given, as text; empty: none
   std::function<RememberedOptions(const std::function<std::string(const std::string& key)>& given)>
       remembered = {};

@@ -14,8 +14,8 @@ struct GpuChoices {
   bool tf32 = false;
   /// Only algorithms that give the same bits every time; torch throws where it has none.
   bool deterministic = false;
-  /// Of torch's allocator, as CheckAllocatorConf takes it (lib/run/allocator_conf.h); empty: as the
-  /// environment has it.
+  /// Of torch's allocator, as CheckAllocatorConf takes it (lib/run/allocator_conf.h); empty: as in
+  /// the environment.
   std::string allocator_conf;
 };
 

@@ -1,4 +1,4 @@
-/// Deaths for want of memory, told apart from other crashes.
+/// Deaths for lack of memory, told apart from other crashes.
 ///
 /// Where memory runs out inside a library that cannot say so, the process gets SIGSEGV or SIGABRT: oneDNN
 /// destroys a kernel that it could not make, static initialisers and threads end in std::terminate. A

@@ -33,7 +33,7 @@ struct ProcessSetup {
 /// To be called once, by main, before other threads make tensors. What it sets holds for the life of the
 /// process.
 /// \throws Error: kUsage (device, mem_fraction), kDevice (no such GPU, or no memory left on it), kIo (no
-///     memory for the threads, no limit to be had)
+///     memory for the threads, no limit available)
 ProcessSetup SetUpProcess(const ProcessRequest& request);
 
 }  // namespace trainwright

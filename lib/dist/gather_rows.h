@@ -11,8 +11,8 @@
 namespace trainwright {
 
 /// One such gathering, whose memory is taken before the ranks call each other: a rank that has none left can
-/// say so to the others. Where ranks have rows in unlike numbers the shorter parts travel filled up, and the
-/// rows of all are there twice until it is done.
+/// say so to the others. Where ranks have rows in different numbers the shorter parts travel filled up, and
+/// the rows of all are there twice until it is done.
 class RowGather {
  public:
   /// Makes no call of the world.

@@ -52,7 +52,7 @@ class GradientExchange {
   /// Whether there are other ranks to exchange with.
   bool between_ranks() const { return collectives_ != nullptr; }
   /// Takes all memory that steps need, the gradients' among it; only the first call does. What is begun later
-  /// fails for want of memory in no rank alone.
+  /// fails for lack of memory in no rank alone.
   /// \param sums of a leaf that AddUp is to add up
   void Prepare(int64_t sums = 0);
   /// Whether what a rank adds to the gradients can be exchanged in several rounds of a step.

@@ -33,7 +33,7 @@ struct ChatTurn {
   ChatRole role = ChatRole::kUser;
   std::string content;
   std::string input;  ///< of a user turn, what the instruction is about; may be empty
-  std::string json;   ///< the turn as the record has it, where whole turns are read; else empty
+  std::string json;   ///< the turn as in the record, where whole turns are read; else empty
 };
 
 struct ChatRecord {

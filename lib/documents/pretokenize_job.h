@@ -107,7 +107,7 @@ class Pretokenizer {
 ///     Error{kInterrupted, kTerminated}
 PretokenizeReport RunPretokenize(const PretokenizeJobOptions& options, ProgressMode progress);
 
-/// The counts as --summary has them.
+/// The counts as in --summary.
 nlohmann::ordered_json ToJson(const PretokenizeReport& report);
 /// The counts in one line for people.
 std::string Describe(const PretokenizeReport& report);

@@ -37,7 +37,7 @@ class RecordReader {
   /// Of the last record.
   const JsonPlace& place() const { return place_; }
 
-  /// As DocumentReader has them.
+  /// As in DocumentReader.
   void HashStoredBytes() { documents_.HashStoredBytes(); }
   std::string stored_sha256() const { return documents_.stored_sha256(); }
   uint64_t stored_bytes_read() const { return documents_.stored_bytes_read(); }

@@ -7,8 +7,8 @@
 ///   modeling_trainwright_bidirectional.py   of bidirectional attention: config.json names it (auto_map)
 ///   trainwright_pooling.py                  of pooling weightedmean after a prompt
 ///
-/// The prompts are what the template writes before a text without an instruction, but for a mark of the
-/// beginning that the tokenizer itself puts there. Weights and tokenizer are WriteHfFolder's, the projection
+/// The prompts are what the template writes before a text without an instruction, but for a BOS that
+/// the tokenizer itself puts there. Weights and tokenizer are WriteHfFolder's, the projection
 /// WriteProjection's.
 #pragma once
 

@@ -60,7 +60,7 @@ class EmbedOutput {
   bool resumable() const { return file_ != nullptr; }
   /// Makes the file visible, and removes the journal. Where names have a file of their own, an older file
   /// is removed before the names appear and the new one appears after them: at no time do names lie beside
-  /// vectors of other texts. A run that is killed in between is gone on with as any other.
+  /// vectors of other texts. A run that is killed in between is continued as any other.
   /// \param end of the input, after what was added
   void Commit(const EmbedPosition& end);
 

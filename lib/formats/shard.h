@@ -110,7 +110,7 @@ struct ShardTotals {
   bool operator==(const ShardTotals&) const = default;
 };
 
-/// A compressed frame and what the index says of it.
+/// A compressed frame and what the index says about it.
 struct EncodedFrame {
   std::vector<uint8_t> bytes;  ///< one zstd frame with content size and content checksum
   uint64_t hash = 0;           ///< XXH3-64 of `bytes`
@@ -172,7 +172,7 @@ struct FrameEntry {
   uint32_t loss_tokens = 0;  ///< as in ShardTotals
 };
 
-/// What a shard says of itself.
+/// What a shard says about itself.
 struct ShardInfo {
   ShardSetHeader header;  ///< `tokenizer.model` is empty except in shard 0
   uint32_t shard_number = 0;

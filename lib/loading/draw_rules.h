@@ -15,7 +15,7 @@
 
 namespace trainwright {
 
-/// The same sets in the same order as the index has them: SampleOrderOptions::sets.
+/// The same sets in the same order as in the index: SampleOrderOptions::sets.
 struct DrawRules {
   /// How the rest of an epoch is drawn.
   enum class Extra : uint8_t {

@@ -21,8 +21,8 @@ struct SampleSpan {
   uint32_t next_token = 0;  ///< or kNoId
   uint64_t source_bytes = 0;
   bool starts_document = false;
-  /// What the cutter says of the span to the objective that it cuts for: its role in the sample, say. Nobody
-  /// else reads it.
+  /// What the cutter says about the span to the objective that it cuts for: its role in the sample, say.
+  /// Nobody else reads it.
   uint32_t tag = 0;
 };
 
@@ -88,7 +88,7 @@ class Sample {
     AppendSpanTo(span, PredictedOf(span), batch);
   }
   /// The same with other labels.
-  /// \param predicted as PackedBatch::AppendSpan has it
+  /// \param predicted as in PackedBatch::AppendSpan
   void AppendSpanTo(const SampleSpan& span, std::span<const uint8_t> predicted, PackedBatch* batch) const;
 
  private:

@@ -13,7 +13,7 @@ struct CudaDriver {
   bool loads = false;
   std::string problem;              ///< why it does not load or does not start; empty: it did
   std::optional<int> cuda_version;  ///< newest CUDA that it runs: 13000 is 13.0
-  std::vector<GpuInfo> gpus;        ///< visible ones in CUDA's order; what the driver says of them
+  std::vector<GpuInfo> gpus;        ///< visible ones in CUDA's order; what the driver says about them
 };
 
 /// \param library a name for the loader

@@ -31,7 +31,7 @@ struct Measurement {
   std::optional<GpuStrain> before, after;
 };
 
-/// Above this spread no recommendation may hang on a measurement.
+/// Above this spread no recommendation may depend on a measurement.
 inline constexpr double kLargestSpread = 0.2;
 /// Whether it is steady enough for that.
 bool IsSteady(const Rate& rate);

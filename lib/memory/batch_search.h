@@ -43,7 +43,7 @@ struct BatchSearch {
 /// A forward and a backward pass of a language model's loss on samples of one length, of random tokens.
 MicroBatchPasses EqualSamplePasses(const ModelConfig& model, int64_t samples, int64_t sequence_tokens);
 
-/// Of measured points, as BatchSearch::chosen has it.
+/// Of measured points, as in BatchSearch::chosen.
 std::optional<BatchPoint> SmallestFastBatch(const std::vector<BatchPoint>& points, BatchStop stop);
 
 /// Takes at most 90 % of the memory, and stops after two doublings that gain less than 3 %. Makes the model,

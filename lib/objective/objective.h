@@ -33,7 +33,7 @@
 
 namespace trainwright {
 
-/// What a plan says of its objective.
+/// What a plan says about its objective.
 struct ObjectiveOptions {
   std::string name = kDefaultObjective;  ///< in the registry
   LossOn loss_on = LossOn::kAssistant;
@@ -144,8 +144,8 @@ class Objective {
   }
   /// The options of a loader's stream of samples.
   /// \param loader one of Loaders
-  /// \param options what the plan says of all of them. Where --data names several sets they are its `sets`:
-  ///     a loader may read some of them
+  /// \param options what the plan says about all of them. Where --data names several sets they are its
+  ///     `sets`: a loader may read some of them
   virtual SampleStreamOptions Cutting(const std::string& /*loader*/,
                                       const SampleStreamOptions& options) const {
     return options;

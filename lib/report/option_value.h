@@ -28,7 +28,7 @@ struct OptionValue {
   std::string group;   ///< under which help shows it
 };
 
-/// What a file of another program says of a tool's options. Of each value there are key, value and source.
+/// What a file of another program says about a tool's options. Of each value there are key, value and source.
 struct OptionsOfFile {
   std::vector<OptionValue> options;
   std::vector<std::string> notices;  ///< sentences for the user: what is otherwise here

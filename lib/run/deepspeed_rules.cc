@@ -212,7 +212,7 @@ Rules OptimizerRules() {
           {params + "betas", TakeBetas},
           {params + "eps", NumberFor("adam-eps")},
           {params + "weight_decay", NumberFor("weight-decay")},
-          {params + "adam_w_mode", Only({true}, "the decay of weights is decoupled, as AdamW has it")},
+          {params + "adam_w_mode", Only({true}, "the decay of weights is decoupled, as in AdamW")},
           {params + "bias_correction", Only({true}, "the moments' bias is always corrected")},
           {params + "amsgrad", Only({false}, "there is no AMSGrad")},
           {params + "torch_adam", Nothing()}};

@@ -1,7 +1,7 @@
 /// report.svg of a run: its metrics.jsonl as curves, and as the few numbers that sum it up.
 ///
 /// Nothing but the records goes into it, so it can be made again at any time from the file alone. Memory and
-/// size of the picture do not grow with the number of records. Not thread-safe.
+/// size of the plot do not grow with the number of records. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ struct TrainSettings {
   // What of it is trained. Without `lora` and `adapter`: everything.
   std::optional<int64_t> lora;  ///< rank of low-rank adapters
   std::optional<double> lora_alpha, lora_dropout;
-  std::string lora_targets;       ///< as LoraOptions has it; empty: all-linear
+  std::string lora_targets;       ///< as in LoraOptions; empty: all-linear
   std::string quant;              ///< "nf4" or "none": of the frozen matrices; empty: none
   std::string adapter;            ///< a folder in peft's layout to continue with; empty: none
   bool allow_other_base = false;  ///< than the one that `adapter` or `merge` was trained on

@@ -69,7 +69,7 @@ class TrainingData {
   /// counted it is their documents.
   std::string FormatSamplesUsed(const SampleLoaders& loaders) const;
   /// Gives the sets their weights.
-  /// \param weights as --data-weights has them
+  /// \param weights as in --data-weights
   /// \returns what was chosen; empty for one set
   std::vector<ChoiceReason> WeighSets(const std::string& weights);
   /// What a split holds out, counted and reported.

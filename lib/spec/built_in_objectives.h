@@ -1,4 +1,4 @@
-/// What this library says of its objectives. Torch-free.
+/// What this library says about its objectives. Torch-free.
 #pragma once
 
 #include <vector>

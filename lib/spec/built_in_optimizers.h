@@ -1,4 +1,4 @@
-/// What this library says of its optimizers. Torch-free.
+/// What this library says about its optimizers. Torch-free.
 #pragma once
 
 #include <vector>

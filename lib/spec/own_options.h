@@ -44,7 +44,7 @@ void PrintTo(const OwnValue& value, std::ostream* out);
 
 using OwnOptions = std::map<std::string, OwnValue>;
 
-/// What a description says of one.
+/// What a description says about one.
 struct OwnOption {
   std::string name;  ///< of states and NAME=VALUE: with underscores
   OwnValue initial = {};

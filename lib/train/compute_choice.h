@@ -36,7 +36,7 @@ struct ComputeChoice {
 /// \throws Error{kUsage, kIo}
 ComputeChoice ChooseCompute(const TrainSettings& settings, const ProcessSetup& process);
 
-/// Decides how so much data is made ready, and reports it.
+/// Decides how that much data is made ready, and reports it.
 /// \param choice whose device it is
 /// \throws Error{kUsage}
 void ChooseLoader(const TrainSettings& settings, uint64_t data_tokens, ChoiceLog* log, ComputeChoice* choice);
@@ -44,7 +44,7 @@ void ChooseLoader(const TrainSettings& settings, uint64_t data_tokens, ChoiceLog
 /// The device's peak rate, as the user says or as its maker does; nullopt: not known.
 std::optional<double> PeakTflops(const TrainSettings& settings, at::Device device, Precision precision);
 
-/// Steps between records of steps, as the user says or as the device has it: on a GPU a look at a step's
+/// Steps between records of steps, as the user says or as suits the device: on a GPU a look at a step's
 /// numbers waits for it.
 int64_t LogEvery(const TrainSettings& settings, at::Device device);
 

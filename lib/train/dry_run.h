@@ -1,10 +1,10 @@
 /// What a training run will take, reported before it starts: memory by category, steps, tokens, time and
 /// disk. Of several ranks memory and time are those of one; what they send each other takes no time here.
 ///
-/// Memory is what lib/memory/training_memory.h says of the largest micro-batch of the first steps. Where that
-/// fits, the micro-batch is run and an update made, for the time and for what the allocator took besides;
-/// where on a CPU only a sample does, it is run for the time. A model that does not run on shapes says what
-/// its passes take once they ran.
+/// Memory is what lib/memory/training_memory.h says about the largest micro-batch of the first steps. Where
+/// that fits, the micro-batch is run and an update made, for the time and for what the allocator took
+/// besides; where on a CPU only a sample does, it is run for the time. A model that does not run on shapes
+/// says what its passes take once they ran.
 #pragma once
 
 #include <c10/core/Device.h>

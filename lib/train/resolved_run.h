@@ -77,7 +77,7 @@ void ResolveNewRun(const TrainSettings& settings, const TrainJobContext& context
                    ResolvedRun* run);
 
 /// What of the settings together makes another run than was meant.
-/// \param preset_batch, preset_accum as --preset has them; 0: it does not say
+/// \param preset_batch, preset_accum as in --preset; 0: it does not say
 std::vector<std::string> TrapsOf(const TrainSettings& settings, const ResolvedRun& run, int64_t preset_batch,
                                  int64_t preset_accum);
 

@@ -37,8 +37,8 @@ class StepPasses {
   /// Takes the memory that exchanging takes, and the gradients'; only the first call does.
   void Prepare(const Objective& objective);
   /// Runs them, prepared. A rank whose own fail takes part in what the others wait for all the same.
-  /// \param pass with this rank's batches, as many micro-batches in each leaf; what it says of a context and
-  ///     of leaves is set here
+  /// \param pass with this rank's batches, as many micro-batches in each leaf; what it says about a context
+  ///     and of leaves is set here
   /// \throws Error{kIo} where a rank is gone: see World
   PassesEnd Run(const Objective& objective, const StepPass& pass);
   /// Where parameters are sharded: after the update of this rank's shard, on all ranks.

@@ -1,4 +1,4 @@
-/// --profile N: which steps of this process are timed, and what comes of them.
+/// --profile N: which steps of this process are timed, and the results.
 ///
 /// The first steps of a process take memory and fill caches, so kWarmUpSteps come first; where fewer than N
 /// steps would be left, there are fewer of them, at last none. Between BeginStep and EndStep of those steps

@@ -119,7 +119,7 @@ class Trainer {
   /// \param read whether the report must hold this step's numbers, on all ranks or on none; on a GPU that
   ///     waits for the step to end
   StepReport Step(bool read = true);
-  /// After a Step that threw for want of memory: gives back what the model's passes hold and makes
+  /// After a Step that threw for lack of memory: gives back what the model's passes hold and makes
   /// micro-batches at most half as large, and as many more of them; the next Step takes the samples of that
   /// step again. The weights are those before it. Gradients that were released still are, after each
   /// micro-batch: the plan says so.

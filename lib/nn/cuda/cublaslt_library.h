@@ -1,5 +1,5 @@
-/// cuBLASLt as torch's libtorch_cuda has it in the process: found at its first use, so that the plugin names
-/// no library which is not there before it.
+/// cuBLASLt as torch's libtorch_cuda loaded it into the process: found at its first use, so that the plugin
+/// names no library which is not there before it.
 #pragma once
 
 #include <cublasLt.h>

@@ -4,7 +4,7 @@
 ///
 /// Numerics: operands are multiplied exactly and summed in fp32 (fp32 operands: with `tf32` their products
 /// are of values rounded to 10 bits of the significand). The epilogue works on the fp32 sum, and each result
-/// is rounded to its type once: with kGelu the activation is that of the sum with its bias as fp32 has it,
+/// is rounded to its type once: with kGelu the activation is that of the sum with its bias in fp32,
 /// not of the rounded pre-activation that is stored beside it. Sums that are split over the depth are
 /// combined in fp32 in an order that the algorithm fixes, so one algorithm gives the same bits on every run
 /// of one GPU.

@@ -6,7 +6,7 @@
 ///
 /// Under Numerics::vocabulary_multiple the products of the logits and of the hidden states' gradient run over
 /// a padded vocabulary: over a copy of the weights with rows of zeros after them, and logits of which the
-/// last columns are pads. Pads count for nothing in the softmax and have the gradient 0, and the weights'
+/// last columns are pads. Pads are ignored in the softmax and have the gradient 0, and the weights'
 /// gradient is that of the true vocabulary alone: it is added up in two GEMMs, of which the first has all
 /// rows that fill the multiple.
 #pragma once
