@@ -4,7 +4,7 @@
 usage: words_test.py SOURCE_DIR
 
 Read are the comments of public headers (lib/**/*.h, tools/*.h), string literals of lib/ and tools/ that have a space (messages,
-the help of options), the prose of help and man pages (tools/text, man/*.5, man/*.7) and README.md. A phrase is found across
+the help of options), the prose of help and man pages (tools/text, man/*.5, man/*.7), README.md and lib/**/*.md. A phrase is found across
 line breaks, too. words.tsv has on each line, between tabs: a regular expression, the word to use, an example that the expression
 finds, and an idiom that it leaves alone (or -). Lines of the glossary that begin with "Not:" list avoided words and are not read.
 man/*.1 is generated from what is read here.
@@ -98,7 +98,7 @@ def messages(text):
 
 def texts_of(source):
     """(path, its passages) of all that is read."""
-    for pattern in ("tools/text/*.txt", "man/*.5", "man/*.7", "README.md"):
+    for pattern in ("tools/text/*.txt", "man/*.5", "man/*.7", "README.md", "lib/**/*.md"):
         for path in sorted(source.glob(pattern)):
             yield path, prose(path.read_text())
     for top in ("lib", "tools"):

@@ -24,7 +24,7 @@ complete -c bench -l timeout -x -d 'Seconds after which a run is killed, with al
 complete -c bench -l seed -x -d 'Seed of the order of runs and of the bootstrap'
 complete -c bench -l json -d 'Print one JSON object with all samples instead of the table'
 complete -c bench -l save -r -F -d 'Write that JSON to a file as well'
-complete -c bench -l report -r -F -d 'Write a picture of the rounds: FILE.svg, of a single comparison, or FILE.html'
+complete -c bench -l report -r -F -d 'Write a plot of the rounds: FILE.svg, of a single comparison, or FILE.html'
 complete -c bench -l config -r -F -d 'Read options from this flat YAML file'
 complete -c bench -l print-config -d 'Write the effective configuration as YAML to standard output, and stop'
 complete -c bench -l summary -r -F -d 'Write a JSON summary to this file when done, also after a failure'
