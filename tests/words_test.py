@@ -3,10 +3,11 @@
 
 usage: words_test.py SOURCE_DIR
 
-Read are the comments of public headers (lib/**/*.h, tools/*.h), string literals of lib/ and tools/ that have a space (messages,
-the help of options), the prose of help and man pages (tools/text, man/*.5, man/*.7), README.md and lib/**/*.md. A phrase is found across
-line breaks, too. words.tsv has on each line, between tabs: a regular expression, the word to use, an example that the expression
-finds, and an idiom that it leaves alone (or -). Lines of the glossary that begin with "Not:" list avoided words and are not read.
+Read are the comments of public headers (lib/**/*.h, tools/*.h), string literals of lib/ and tools/ that have a space
+(messages, the help of options), the prose of help and man pages (tools/text, man/*.5, man/*.7), README.md and lib/**/*.md. A
+phrase is found across line breaks, too. words.tsv has on each line, between tabs: a regular expression, the word to use, an
+example that the expression finds, and an idiom that it leaves alone (or -). Lines of the glossary that begin with "Not:" list
+avoided words and are not read.
 man/*.1 is generated from what is read here.
 """
 import bisect
