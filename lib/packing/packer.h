@@ -42,9 +42,9 @@ struct PackerOptions {
   /// kContrastive: a record goes into one chunk whole. kTruncate shortens its longest texts at their ends, as
   /// ContrastiveItem says, and drops a record of too many texts; kSplit and kConcat are not for such records.
   RecordKind records = RecordKind::kLm;
-  /// Under kSplit, not in kConcat: a long document is cut into windows of `chunk_tokens` tokens, each of which
-  /// begins this many tokens after the one before, so that a window repeats the last `chunk_tokens` - this of
-  /// its predecessor's. In [1, chunk_tokens]; 0 is `chunk_tokens`: no token is repeated.
+  /// Under kSplit, not in kConcat: a long document is cut into windows of `chunk_tokens` tokens. Each begins
+  /// this many tokens after the one before and so repeats its last `chunk_tokens` - `stride_tokens` tokens.
+  /// In [1, chunk_tokens]; 0 is `chunk_tokens`: no token is repeated.
   uint32_t stride_tokens = 0;
 };
 
