@@ -46,6 +46,13 @@ void DefineCommandOptions(CLI::App& app, BenchOptions* options) {
       ->check(CLI::IsMember({"grit", "refocused", "rft", "lora", "ten"}))
       ->type_name("SYSTEM")
       ->group(group);
+  AddChoice(
+      app, "--claims-size", &options->claims_size,
+      {{"small", ClaimScale::kSmall}, {"guide", ClaimScale::kGuide}},
+      "Runs of --claims: small takes seconds a run; guide trains the models of refocused and rft with the "
+      "batches and lengths that their guides name, hours without a GPU.")
+      ->type_name("SIZE")
+      ->group(group);
   app.add_flag("--no-shell", options->no_shell,
                "Split commands at blanks and run them directly: without the millisecond that a shell takes.")
       ->group(group);
@@ -60,7 +67,8 @@ void DefineMeasurementOptions(CLI::App& app, BenchOptions* options) {
       ->group(group);
   app.add_option("--metric", options->metrics,
                  "A number that the command reports in JSON, one object or one a line; the median over "
-                 "lines, or with mean:NAME the mean, with final:NAME the last. More is better for names that "
+                 "lines, or with mean:NAME the mean, with p99:NAME the 99th percentile, with final:NAME the "
+                 "last. More is better for names that "
                  "end in _per_s.")
       ->type_name("NAME")
       ->group(group);

@@ -132,6 +132,8 @@ void Pack(const PackOptions& options, const std::vector<std::string>& inputs, To
   job.import = ImportOf(options);
   job.packer = {options.mode, options.overflow.value_or(OverflowPolicy::kSplit), options.chunk,
                 options.window, options.keep_answer};
+  job.packer.stride_tokens = options.stride;
+  job.skip_corrupt = options.skip_corrupt;
   job.overflow_chosen = options.overflow.has_value();
   job.level = options.level;
   job.remap = options.remap;
@@ -156,6 +158,9 @@ void Pack(const PackOptions& options, const std::vector<std::string>& inputs, To
   run->summary.update(ToJson(report.set));
   run->summary["input_docs"] = report.input.documents;
   run->summary["input_tokens"] = report.input.tokens;
+  run->summary["files"] = report.files;
+  run->summary["files_skipped"] = report.files_skipped;
+  run->summary["tokens_repeated"] = report.input.tokens_repeated;
   run->summary["docs_empty"] = report.input.documents_empty;
   run->summary["docs_truncated"] = report.input.documents_truncated;
   run->summary["docs_dropped"] = report.input.documents_dropped;

@@ -27,6 +27,10 @@ void DefineInputOptions(CLI::App& app, PackOptions* options) {
   app.add_option("-o,--output", options->output,
                  "Where the shards go: a folder (DIR/), a file, or - for standard output. See OUTPUT.")
       ->type_name("FILE");
+  AddChoice(app, "--on-error", &options->skip_corrupt, {{"fail", false}, {"skip", true}},
+            "What to do with a corrupt INPUT. fail ends the run; skip reads every file to its end before "
+            "packing, and leaves out those that are cut or corrupt, with a warning.")
+      ->type_name("ACTION");
   app.add_flag("-f,--force", options->force, "Write binary data even to a terminal.");
   app.add_option("--threads", options->threads,
                  "Threads that compress, 0 for one a CPU. The bytes written do not depend on it.")
@@ -85,6 +89,13 @@ void DefinePackingOptions(CLI::App& app, PackOptions* options) {
             "beginning, drop leaves it out, error refuses the input. auto is split for lm records and error "
             "for sft and contrastive ones. See PACKING MODES and CONVERSATIONS.")
       ->type_name("POLICY")
+      ->group(group);
+  app.add_option("--stride", options->stride,
+                 "Tokens from the beginning of a window to that of the next, where --overflow split cuts a "
+                 "long document: 512 with --chunk 1024 has each window repeat half of the one before. 0 "
+                 "repeats nothing. See PACKING MODES.")
+      ->type_name("N")
+      ->check(CLI::Range(0u, 1u << 24))
       ->group(group);
   app.add_option("--keep-answer", options->keep_answer,
                  "Predicted tokens that truncate leaves in a conversation at least, at the cost of its "

@@ -80,6 +80,11 @@ void DefineReadingOptions(CLI::App& app, PretokenizeOptions* options) {
                  "Read only part K of N of the inputs, counted from 1. See SLICES.")
       ->type_name("K/N")
       ->group(group);
+  app.add_option("--lines", options->lines,
+                 "Read only these lines of the one input, or rows of a parquet file, counted from 1: 7, "
+                 "10-20, 500- for the rest, or several with commas between. See LINES BY NUMBER.")
+      ->type_name("LIST")
+      ->group(group);
   app.add_option("--format", options->format, "What a document is. See INPUT FORMATS.")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"auto", "lines", "jsonl", "paragraphs", "nul", "file", "parquet"}))

@@ -623,7 +623,8 @@ void DefineMemoryOptions(CLI::App& app, TrainSettings* settings) {
       ->group(group);
   app.add_flag("--find-batch", settings->find_batch,
                "measure, for at most about 20 s, the smallest --batch that trains about as fast as any that "
-               "fits; with --batch or --accum a step keeps its number of samples")
+               "fits; with --batch or --accum a step keeps its number of samples, else --accum makes it 16 "
+               "at least")
       ->group(group);
   app.add_option("--mem-fraction", settings->mem_fraction,
                  "fail with status 5 when more than this share of the memory that is available at the start "

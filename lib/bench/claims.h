@@ -34,6 +34,9 @@ struct Claim {
   ClaimData data = ClaimData::kText;
   bool absolute = false;  ///< there is no `before` ("")
   bool cost = false;      ///< it says what a lever costs at most: its ratio lies on the other side of 1
+  /// Flags of the run that the guide describes, before those of `before` and `after`: its model ("{NAME}" of
+  /// GuideModels or a shape of train's), batch and length. "": the guide names none.
+  const char* guide = "";
 };
 
 /// Every claim of a system, in the order of its guide; empty for an unknown one.
@@ -66,10 +69,17 @@ std::string VerdictOfClaim(bool higher_is_better, double low, double high, doubl
 /// 0 when every claim is met, 1 when one is not, and 7 when that cannot be said of one.
 int StatusOfClaims(const std::vector<std::string>& verdicts);
 
+/// Whether a system's guide names the sizes of what it claims.
+bool NamesSizes(const std::string& system);
+
+/// The metric that decides a claim: peak memory is the device's where there is a GPU.
+std::string DecisiveMetric(const Claim& claim, bool gpu);
+
 /// Measures with the `train`, `pretokenize` and `pack` that lie beside this program, or else in PATH; some
 /// seconds to half a minute a claim.
 /// \param budget_s of measuring for each claim, but at least three rounds are run
-/// \throws Error{kBadInput} when these do not run
-ClaimsResult CheckClaims(const std::string& system, double budget_s, ProgressMode progress);
+/// \param scale kGuide: the claims with sizes of their own at these; minutes a claim on a CPU
+/// \throws Error{kBadInput} when these do not run; Error{kUsage} for kGuide of a system that names no sizes
+ClaimsResult CheckClaims(const std::string& system, ClaimScale scale, double budget_s, ProgressMode progress);
 
 }  // namespace trainwright

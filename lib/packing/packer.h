@@ -42,6 +42,10 @@ struct PackerOptions {
   /// kContrastive: a record goes into one chunk whole. kTruncate shortens its longest texts at their ends, as
   /// ContrastiveItem says, and drops a record of too many texts; kSplit and kConcat are not for such records.
   RecordKind records = RecordKind::kLm;
+  /// Under kSplit, not in kConcat: a long document is cut into windows of `chunk_tokens` tokens. Each begins
+  /// this many tokens after the one before and so repeats its last `chunk_tokens` - `stride_tokens` tokens.
+  /// In [1, chunk_tokens]; 0 is `chunk_tokens`: no token is repeated.
+  uint32_t stride_tokens = 0;
 };
 
 /// What went in, and what did not come out.
@@ -52,6 +56,7 @@ struct PackerCounts {
   uint64_t documents_empty = 0;      ///< had no tokens: they leave no trace in the chunks
   uint64_t documents_truncated = 0;  ///< by kTruncate
   uint64_t documents_dropped = 0;    ///< by kDrop
+  uint64_t tokens_repeated = 0;      ///< by windows that overlap: in the chunks beyond `tokens`
   uint64_t tokens_dropped = 0;       ///< by either of these two
   uint64_t loss_tokens = 0;          ///< of `tokens`, those with DocumentPiece::loss
   uint64_t loss_tokens_dropped = 0;  ///< of `tokens_dropped`
@@ -94,6 +99,10 @@ class Packer {
   /// \param next_token after the item, of a document that is cut there
   /// \param next_loss whether it is predicted
   void CompleteItem(bool ends_mid_document, uint32_t next_token, bool next_loss);
+  /// The same of an item that the next one overlaps.
+  void CompleteWindow(uint32_t next_token, bool next_loss);
+  /// Takes the first tokens away from the runs of an item, and their share of the source bytes.
+  void CutFront(uint64_t tokens, std::vector<Run>* runs, bool dropped);
 
   const PackerOptions options_;
   PackerCounts counts_;

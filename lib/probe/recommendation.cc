@@ -13,8 +13,6 @@ namespace {
 
 /// Below this gain bf16's rounding buys nothing.
 constexpr double kWorthwhileGain = 1.1;
-/// Samples of an optimizer step: fewer make noisy gradients.
-constexpr int64_t kLeastSamplesAStep = 16;
 /// As train's own default; see PlanLoader.
 constexpr int kMostGpuWorkers = 4;
 
@@ -144,6 +142,9 @@ class Recommender {
                  FormatCount(chosen.tokens.median) + " tokens/s" +
                  (search->stop == BatchStop::kMemory ? "; larger ones do not fit into 90 % of the free memory"
                                                      : ""));
+      result_.notes.push_back(
+          "not needed for " + subject +
+          ", which fits the memory: checkpoint-activations, offload, and zero on several GPUs");
     } else if (search && search->stop == BatchStop::kMemory) {
       Leave("batch", subject + " does not fit into 90 % of the free memory with one sample (training keeps " +
                          FormatBytes(static_cast<uint64_t>(model.resident_bytes)) + " besides)");

@@ -189,6 +189,21 @@ TEST(RecommendTest, TakesTheMeasuredBatchAndFillsAStepToSixteenSamples) {
   EXPECT_EQ(table.at("accum"), "4");
 }
 
+TEST(RecommendTest, SaysThatOffloadAndDivisionAreNotNeededWhereTheModelFits) {
+  const auto says_so = [](const RecommendationEvidence& evidence) {
+    const Recommendation recommendation = Recommend(evidence);
+    return std::any_of(recommendation.notes.begin(), recommendation.notes.end(), [](const std::string& note) {
+      return note.starts_with("not needed for ") && note.find("offload, and zero") != std::string::npos;
+    });
+  };
+  RecommendationEvidence evidence = On(test::A100());
+  EXPECT_FALSE(says_so(evidence)) << "nothing was measured";
+  evidence.batch = Searched({{1, 100}, {2, 190}, {4, 191}, {8, 192}}, BatchStop::kLevelled);
+  EXPECT_TRUE(says_so(evidence));
+  evidence.batch = Searched({}, BatchStop::kMemory);
+  EXPECT_FALSE(says_so(evidence)) << "not one sample fits";
+}
+
 TEST(RecommendTest, ASearchThatTimeEndedOnTheRiseCountsOnceItReachesTheRuleOfThumb) {
   RecommendationEvidence evidence = OnCpu({"avx2"});  // 2048 tokens are a batch of 8
   evidence.batch = Searched({{1, 100}, {2, 190}, {4, 300}}, BatchStop::kTime);
